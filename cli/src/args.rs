@@ -76,6 +76,18 @@ pub enum Command {
         #[command(flatten)]
         settings: FlagsOf<{ key::STORE }>,
     },
+    /// Join a cluster for the first time without a node: the machine of an operator or an observer.
+    Join {
+        /// Addresses of its heads or control stores, with commas.
+        #[arg(long, value_name = "HOST:PORT,..", value_parser = TextParser(parse::hosts_and_ports))]
+        address: String,
+        /// Token that admits this machine.
+        #[arg(long, value_name = "TOKEN", env = TOKEN_VARIABLE, hide_env_values = true)]
+        token: String,
+        /// Folder of the identity.
+        #[command(flatten)]
+        settings: FlagsOf<{ key::AUTHORITY }>,
+    },
     /// List the jobs that a node knows.
     Jobs(ListArgs),
     /// Show what workers wrote, on all nodes of the cluster or on one.

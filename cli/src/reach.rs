@@ -3,6 +3,7 @@
 //! The node itself would notice too, but later and with a worse error: it waits for a head that is only away
 //! for a while, and cannot distinguish that from a foreign server.
 
+use crate::output;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
 use anyhow::Result;
@@ -132,12 +133,14 @@ async fn ask(address: &str, own: &Credentials) -> Result<(), Refusal> {
 }
 
 /// Credentials for calls of an operator to the cluster whose control stores are at `addresses`: those of this
-/// machine, or on the head's machine those that the cluster's authority signs for itself.
+/// machine, renewed if they are old, or on the head's machine those that the cluster's authority signs for
+/// itself.
 ///
 /// # Errors
 /// `NoIdentity`: this machine never joined there.
 pub fn operator(addresses: &str, settings: &Settings) -> Result<Credentials> {
     let heads = join::heads(addresses);
+    renew(&settings.identity_dir(), &heads);
     match join::security_towards(&heads, &settings.identity_dir(), settings.secret_file()) {
         Ok(security) => Ok(security.credentials(&heads).map_err(tharsis::Error::from)?),
         Err(unknown) => {
@@ -145,6 +148,19 @@ pub fn operator(addresses: &str, settings: &Settings) -> Result<Credentials> {
             let own = authority.map_err(|_| unknown)?.own(Role::Operator, None, false, OPERATOR_LIFETIME)?;
             Ok(Credentials { trust: Trust::Identity(Tls::new(&own)?), node: None })
         }
+    }
+}
+
+/// Renews the certificate of this machine if it is old. If that fails, the present one is good for a while.
+fn renew(folder: &Path, heads: &[String]) {
+    let renewal = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok::<_, anyhow::Error>(runtime.block_on(process::renew_machine(folder, heads))?)
+    };
+    // On a thread of its own: the caller may be on a runtime.
+    let renewed = std::thread::scope(|scope| scope.spawn(renewal).join());
+    if let Ok(Err(error)) = renewed {
+        output::warn(&format!("the certificate of this machine is not renewed: {error:#}"));
     }
 }
 

@@ -2,13 +2,15 @@
 //! that are refused.
 
 // Helpers of tests fail by panicking, as tests do.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 mod home;
 
 use home::{Ended, Home, SMALL};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
 
 /// A machine with a head, the address that members name, and the line that the head printed for them.
 struct Head {
@@ -128,6 +130,93 @@ fn a_machine_of_a_driver_brings_no_resources_and_one_that_only_looks_no_node() {
     let refused = head.join(&Home::new(), Some(&head.token(&["--role", "observer"])));
     refused.assert_refused(2, &["a machine with the role observer cannot run a node"]);
     assert_eq!(head.machine.status(None)["nodes"].as_array().unwrap().len(), 1);
+}
+
+/// The lines of `docs/operations.md`, at a head.
+#[test]
+fn the_metrics_of_a_head_are_read_with_the_lines_of_the_page() {
+    let there = |tool: &str| Command::new(tool).arg("--help").output().is_ok();
+    if !["bash", "curl", "openssl"].into_iter().all(there) {
+        println!("not run: it needs bash, curl and openssl");
+        return;
+    }
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/operations.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let from = page.find("openssl x509").unwrap();
+    let lines = &page[from..from + page[from..].find("```").unwrap()];
+    let head = head();
+    let scraper = Home::new();
+    let token = head.token(&["--role", "observer"]);
+    let joined = scraper.run(["join", "--address", &head.address, "--token", &token]);
+    assert_eq!(joined.status, 0, "{}", joined.err);
+    let files = files(&scraper.path("tharsis/identity"));
+    let folder = files.iter().find(|file| file.ends_with("machine.der")).unwrap().parent().unwrap();
+    let id = head.machine.status(None)["node"].as_u64().unwrap();
+    for name in [format!("n{id:016x}.peer.tharsis"), "control.tharsis".to_owned()] {
+        let lines = lines.replace("HOST:PORT", &head.address).replace("NAME", &name);
+        let ran = Command::new("bash").args(["-e", "-c", &lines]).current_dir(folder).output().unwrap();
+        let (out, err) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        assert!(ran.status.success() && out.contains("tharsis_build_info{"), "{name}: {out} {err}");
+    }
+}
+
+/// Commands are all that it runs, so they renew its certificate, once it is a day old.
+#[test]
+fn a_machine_without_a_node_joins_and_renews_its_certificate() {
+    let head = head();
+    for role in ["operator", "observer"] {
+        let machine = Home::new();
+        let token = head.token(&["--role", role]);
+        let joined = machine.run(["join", "--address", &head.address, "--token", &token]);
+        assert_eq!(joined.status, 0, "{}", joined.err);
+        let mut found = files(&machine.path("tharsis/identity"));
+        found.retain(|file| file.ends_with("machine.der"));
+        let [certificate] = &found[..] else { panic!("{found:?}") };
+        let logs = ["logs", "--address", &head.address];
+        let first = std::fs::read(certificate).unwrap();
+        assert_eq!(machine.run(logs).status, 0);
+        assert!(std::fs::read(certificate).unwrap() == first, "it is new");
+
+        let aged = |hours: u64| {
+            let file = std::fs::File::options().write(true).open(certificate).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(3600 * hours)).unwrap();
+        };
+        aged(25);
+        assert_eq!(machine.run(logs).status, 0);
+        let second = std::fs::read(certificate).unwrap();
+        assert!(second != first, "{role}: it is renewed");
+        aged(25);
+        let ended = machine.run(logs);
+        assert_eq!((ended.status, ended.err.as_str()), (0, ""));
+
+        let machines = head.tokens()["machines"].as_array().unwrap().clone();
+        let own = machines.iter().find(|machine| machine["role"] == role).unwrap();
+        assert_eq!(head.machine.run(["node", "revoke", own["machine"].as_str().unwrap()]).status, 0);
+        aged(25);
+        let third = std::fs::read(certificate).unwrap();
+        machine.run(logs).assert_refused(4, &["not renewed", "revoked"]);
+        assert!(std::fs::read(certificate).unwrap() == third);
+    }
+}
+
+#[test]
+fn a_machine_without_a_node_follows_another_key_of_the_authority() {
+    let head = head();
+    let machine = Home::new();
+    let token = head.token(&["--role", "operator"]);
+    let joined = machine.run(["join", "--address", &head.address, "--token", &token]);
+    assert_eq!(joined.status, 0, "{}", joined.err);
+    assert_eq!(head.machine.run(["authority", "rotate"]).status, 0);
+    for file in files(&machine.path("tharsis/identity")).iter().filter(|file| file.ends_with("machine.der")) {
+        let file = std::fs::File::options().write(true).open(file).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(25 * 3600)).unwrap();
+    }
+    let logs = ["logs", "--address", &head.address];
+    assert_eq!(machine.run(logs).status, 0);
+    assert_eq!(head.machine.run(["authority", "retire", "--force"]).status, 0);
+    home::await_that("the head has heard of it", || head.machine.run(["nodes"]).status == 0);
+    let ended = machine.run(logs);
+    assert_eq!((ended.status, ended.err.as_str()), (0, ""));
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::{Anchors, AuthorityHash, Former, IdentityError};
 use rcgen::{KeyPair, PublicKeyData};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A certificate with its key, and the authorities that are believed in.
 #[derive(Clone)]
@@ -141,14 +142,34 @@ impl MachineFolder {
     /// # Errors
     /// `Folder`: a file that others may read counts as one that cannot be read.
     pub fn find(&self, head: &str) -> Result<Option<Identity>, IdentityError> {
+        self.folder(head)?.map_or(Ok(None), |folder| load(&folder))
+    }
+
+    /// Time since the certificate for the cluster at `head` was kept; none if this machine has not joined
+    /// there.
+    ///
+    /// # Errors
+    /// `Folder`, as [`MachineFolder::find`].
+    pub fn age(&self, head: &str) -> Result<Option<Duration>, IdentityError> {
+        Ok(self.folder(head)?.and_then(|folder| age(&folder)))
+    }
+
+    fn folder(&self, head: &str) -> Result<Option<PathBuf>, IdentityError> {
         for name in names(&self.0) {
             let folder = self.0.join(name);
             if heads(&folder)?.iter().any(|known| known == head) {
-                return load(&folder);
+                return Ok(Some(folder));
             }
         }
         Ok(None)
     }
+}
+
+/// Time since the certificate in a folder was written; none if there is none. A clock that was set back
+/// counts as no time.
+fn age(folder: &Path) -> Option<Duration> {
+    let written = folder.join("machine.der").metadata().and_then(|file| file.modified()).ok()?;
+    Some(written.elapsed().unwrap_or_default())
 }
 
 fn heads(folder: &Path) -> Result<Vec<String>, IdentityError> {

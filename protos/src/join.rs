@@ -1,8 +1,8 @@
 //! Asking the authority for a certificate, at the port of the head.
 //!
-//! A machine that has a token asks for its own; a node asks, with the machine's, for one that names the node,
-//! and for a new one of its machine. Both go over TLS, after the proof with [`Purpose::Join`]: one frame each
-//! way, a little-endian length of four bytes and a protobuf message.
+//! A machine that has a token asks for its own, and later with that for a new one; a node asks, with the
+//! machine's, for one that names the node, and for a new one of its machine. All go over TLS, after the proof
+//! with [`Purpose::Join`]: one frame each way, a little-endian length of four bytes and a protobuf message.
 
 use crate::connection::{Called, Credentials, Signer, Stream, Trust};
 use crate::proof::{self, Caller, PROOF_WAIT, ProofError, Purpose, Secret};
@@ -48,6 +48,7 @@ struct Request {
     /// The token's text; empty if the certificate of the connection speaks for the caller.
     #[prost(string, tag = "1")]
     token: String,
+    /// The public key of who joins; empty if only a machine's certificate is to be renewed.
     #[prost(bytes = "vec", tag = "2")]
     public_key: Vec<u8>,
     #[prost(string, tag = "3")]
@@ -117,10 +118,7 @@ pub async fn with_token(address: &str, token: &Token, host: &str) -> Result<Iden
 /// # Errors
 /// [`JoinError`].
 pub async fn as_node(address: &str, machine: &Identity, node: NodeId) -> Result<Signed, JoinError> {
-    let tls = Tls::new(machine)?;
-    let shown = tls.subject().and_then(|subject| subject.node).map(NodeId);
-    let own = Credentials { trust: Trust::Identity(tls), node: shown };
-    let stream = own.connect(address, Called::Control, Purpose::Join).await?;
+    let stream = connect(address, machine).await?;
     let key = NewKey::generate()?;
     let (public_key, machine_key) = (key.public(), machine.public()?);
     let answer = ask(stream, Request { node: node.0, public_key, machine_key, ..Request::default() }).await?;
@@ -130,6 +128,24 @@ pub async fn as_node(address: &str, machine: &Identity, node: NodeId) -> Result<
         lifetime: Duration::from_millis(answer.lifetime_ms),
         machine: machine.renewed(answer.machine, anchors),
     })
+}
+
+/// Asks, with the identity of a machine, for a new certificate of it.
+///
+/// # Errors
+/// [`JoinError`].
+pub async fn as_machine(address: &str, machine: &Identity) -> Result<Identity, JoinError> {
+    let stream = connect(address, machine).await?;
+    let answer = ask(stream, Request { machine_key: machine.public()?, ..Request::default() }).await?;
+    let anchors = answer.anchors();
+    Ok(machine.renewed(answer.machine, anchors))
+}
+
+async fn connect(address: &str, machine: &Identity) -> Result<Stream, JoinError> {
+    let tls = Tls::new(machine)?;
+    let shown = tls.subject().and_then(|subject| subject.node).map(NodeId);
+    let own = Credentials { trust: Trust::Identity(tls), node: shown };
+    Ok(own.connect(address, Called::Control, Purpose::Join).await?)
 }
 
 impl Answer {
@@ -169,7 +185,11 @@ fn sign(signer: &Signer, caller: Caller, request: &Request) -> Result<Answer, Id
     let (certificate, machine) = if request.token.is_empty() {
         let machine: Subject = caller.subject.ok_or(IdentityError::UnknownToken)?;
         let renewed = authority.renew_machine(machine, &request.machine_key)?;
-        (authority.renew(machine, request.node, &request.public_key, *lifetime)?, renewed)
+        let certificate = match request.public_key.is_empty() {
+            true => Vec::new(),
+            false => authority.renew(machine, request.node, &request.public_key, *lifetime)?,
+        };
+        (certificate, renewed)
     } else {
         (authority.admit(&request.token.parse()?, &request.public_key, &request.host)?, Vec::new())
     };

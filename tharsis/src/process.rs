@@ -25,7 +25,9 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub use crate::part::{NODE_VARIABLE, WORKER_SOCKET_VARIABLE};
 pub use tharsis_raylet::NodeOptions;
-pub use tharsis_raylet::cluster::identity::{authority_folder, join_with_token, machine_folder};
+pub use tharsis_raylet::cluster::identity::{
+    authority_folder, join_with_token, machine_folder, renew_machine,
+};
 pub use tharsis_raylet::cluster::{BackendChoice, Role as ClusterRole, Security};
 
 /// Set for a worker: the number of its start.

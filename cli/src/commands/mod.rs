@@ -6,6 +6,7 @@ mod drain;
 mod eval;
 mod eval_places;
 mod gcs;
+mod join;
 mod list;
 mod logs;
 mod memory;
@@ -50,6 +51,9 @@ pub fn run(args: Args) -> Result<()> {
         Command::Eval { list: true, .. } => eval::list(),
         Command::Eval { folder, .. } => eval::run(folder.as_deref()),
         Command::Gcs { settings } => gcs::run(&Settings::read(&settings)?),
+        Command::Join { address, token, settings } => {
+            join::run(&address, &token, &Settings::read(&settings)?)
+        }
         Command::Jobs(asked) => list::run(Kind::Jobs, &asked),
         Command::Logs(asked) => logs::run(&asked),
         Command::Memory { json, settings } => memory::run(&Settings::read(&settings)?.socket(), json),

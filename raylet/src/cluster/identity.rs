@@ -26,6 +26,8 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 const RETRIES_PER_LIFETIME: u32 = 20;
 /// Time limit for the certificate of one head while there are others to ask.
 const HEAD_WAIT: Duration = Duration::from_secs(1);
+/// Age at which a command renews the certificate of a machine that has no node.
+const MACHINE_RENEWAL: Duration = Duration::from_secs(24 * 3600);
 /// Between two looks of a head at the key of the authority, which a command may replace.
 const KEY_LOOKS: Duration = Duration::from_secs(2);
 /// Between two attempts to reach a head that is not there yet.
@@ -110,6 +112,31 @@ pub fn machine_identity(folder: &Path, heads: &[String]) -> Result<Identity, Ide
         }
     }
     Err(IdentityError::NoIdentity(heads.join(",")))
+}
+
+/// Renews the certificate of this machine for the cluster at one of `heads`, unless it was kept less than a
+/// day ago. Says whether it did. A machine with a node needs none of this: its node does it.
+///
+/// # Errors
+/// [`JoinError`]: none of the heads signed in time. The certificate that is there is good as before.
+pub async fn renew_machine(folder: &Path, heads: &[String]) -> Result<bool, JoinError> {
+    let kept = machine_folder(folder);
+    for head in heads {
+        let Some(identity) = kept.find(head)? else { continue };
+        if kept.age(head)?.is_some_and(|age| age < MACHINE_RENEWAL) {
+            return Ok(false);
+        }
+        let renewing = timeout(HEAD_WAIT, join::as_machine(head, &identity));
+        match renewing.await.unwrap_or(Err(ProofError::Timeout.into())) {
+            Ok(renewed) => {
+                kept.keep(&renewed, head)?;
+                return Ok(true);
+            }
+            Err(error) if is_away(&error) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(false)
 }
 
 impl Security {
