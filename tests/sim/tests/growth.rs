@@ -51,7 +51,7 @@ fn table() {
     for nodes in [16, 100, 1_000, 10_000] {
         for (name, tasks_each) in [("75 %", MOST), ("200 %", TOO_MANY)] {
             let Growth { idle, busy, links_mean, links_max, tasks_per_s, decisions_per_s, .. } =
-                grown(nodes, tasks_each, if nodes < 10_000 { 2_000 } else { 200 });
+                grown(nodes, tasks_each, if nodes < 10_000 { 2_000 } else { 600 });
             println!(
                 "| {nodes} | {name} | {:.1} | {:.0} | {:.0} | {:.1} | {:.0} | {links_mean:.1} | {links_max} | \
                  {tasks_per_s:.0} | {decisions_per_s:.0} |",
