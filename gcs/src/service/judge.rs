@@ -91,12 +91,16 @@ async fn round(shared: &Arc<Shared>, pulse: &mut Pulse) -> Result<(), StoreError
         }
     }
     let silent = tables::without_lease(&answer);
-    if silent.is_empty() || !pulse.may_judge() {
+    if silent.is_empty() {
         return Ok(());
     }
+    // Each time, so that all of them have the time of one lease from when leases are granted again.
     if let Err(error) = shared.grants_leases().await {
         pulse.interrupted(Instant::now());
         return Err(error);
+    }
+    if !pulse.may_judge() {
+        return Ok(());
     }
     for (node, version) in silent {
         declare_dead(shared, node, version).await?;

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tharsis_conformance::raw;
 use tharsis_gcs::{
@@ -252,18 +253,51 @@ async fn nobody_dies_because_the_store_was_away() {
     first.server.stop().await.unwrap();
 }
 
+/// All leases run out, and then the store is full for a while. Whoever is heard of within the time of one
+/// lease after there is room again stays a member, however long the store was full.
+#[tokio::test]
+async fn nobody_dies_because_the_store_was_full() {
+    let store = Arc::new(Unsteady::new());
+    let Served { server, client } = serve_over("127.0.0.1:0", store.clone()).await;
+    client.register_node(&node(1), 0).await.unwrap();
+    for quarters in [4, 6, 7] {
+        store.pause();
+        store.fill();
+        tokio::time::sleep(TTL * 3 / 2).await;
+        store.resume();
+        for _ in 0..quarters {
+            tokio::time::sleep(TTL / 4).await;
+            assert_eq!(code(client.keep_alive(NodeId(1)).await.unwrap_err()), RefusalCode::ResourceExhausted);
+        }
+        store.make_room();
+        tokio::time::sleep(TTL * 3 / 4).await;
+        assert!(client.keep_alive(NodeId(1)).await.unwrap(), "{quarters}: it is declared dead");
+    }
+    server.stop().await.unwrap();
+}
+
 /// A store in memory that answers nothing while it is paused; its leases run out meanwhile, as those of an
 /// etcd do whose requests are lost on their way.
 #[derive(Debug)]
 struct Unsteady {
     store: Embedded,
     paused: tokio::sync::watch::Sender<bool>,
+    is_full: AtomicBool,
 }
 
 impl Unsteady {
     fn new() -> Unsteady {
         let store = Embedded::memory(EmbeddedLimits::default());
-        Unsteady { store, paused: tokio::sync::watch::Sender::new(false) }
+        Unsteady { store, paused: tokio::sync::watch::Sender::new(false), is_full: AtomicBool::new(false) }
+    }
+
+    /// Refuses to grant leases until [`Unsteady::make_room`].
+    fn fill(&self) {
+        self.is_full.store(true, Ordering::Release);
+    }
+
+    fn make_room(&self) {
+        self.is_full.store(false, Ordering::Release);
     }
 
     fn pause(&self) {
@@ -300,6 +334,10 @@ impl Backend for Unsteady {
     }
 
     fn lease_grant(&self, ttl: Duration) -> Answer<'_, (StoreLease, Duration)> {
+        if self.is_full.load(Ordering::Acquire) {
+            let full = StoreError::OutOfSpace { what: "test", cause: "full".to_owned() };
+            return Box::pin(std::future::ready(Err(full)));
+        }
         self.steadily(move |store| store.lease_grant(ttl))
     }
 
