@@ -1,0 +1,172 @@
+//! The settings under which plans are optimised and run, the same in every process.
+
+use crate::error::{Error, Result};
+use crate::stage::row_number::{RowNumber, RowNumberExec};
+use arrow::compute::SortOptions;
+use datafusion::catalog::Session;
+use datafusion::common::Result as EngineResult;
+use datafusion::execution::TaskContext;
+use datafusion::execution::context::QueryPlanner;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
+use datafusion::logical_expr::{LogicalPlan, UserDefinedLogicalNode};
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
+use datafusion::prelude::SessionConfig;
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
+
+/// Memory and disk that operators of one process may use.
+#[derive(Clone, Debug)]
+pub struct Environment(Arc<RuntimeEnv>);
+
+impl Environment {
+    /// At most this many bytes in operators that can spill, and spill files in these folders, or in the
+    /// system's folder for temporary files if there are none.
+    ///
+    /// # Errors
+    /// A folder cannot be used.
+    pub fn new(memory_bytes: u64, spill_folders: Vec<PathBuf>) -> Result<Environment> {
+        let mode = match spill_folders.is_empty() {
+            true => DiskManagerMode::OsTmpDirectory,
+            false => DiskManagerMode::Directories(spill_folders),
+        };
+        let environment = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(FairSpillPool::new(memory_bytes as usize)))
+            .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode))
+            .build_arc()?;
+        Ok(Environment(environment))
+    }
+
+    /// The environment of a process that sets no limit.
+    fn unlimited() -> Environment {
+        static UNLIMITED: OnceLock<Environment> = OnceLock::new();
+        UNLIMITED.get_or_init(|| Environment(Arc::new(RuntimeEnv::default()))).clone()
+    }
+}
+
+/// The settings for plans of this many partitions.
+fn config(partitions: usize) -> SessionConfig {
+    let mut config = SessionConfig::new().with_target_partitions(partitions.max(1));
+    let options = config.options_mut();
+    // An exchange costs a copy of the rows; the engine spreads tasks over threads.
+    options.optimizer.enable_round_robin_repartition = false;
+    // These are filters that one operator fills while another runs; ours run in different processes.
+    options.optimizer.enable_dynamic_filter_pushdown = false;
+    options.optimizer.enable_topk_dynamic_filter_pushdown = false;
+    options.optimizer.enable_join_dynamic_filter_pushdown = false;
+    options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
+    // Likewise a subquery's value: as a join it crosses processes.
+    options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
+    options.execution.parquet.pushdown_filters = true;
+    options.execution.parquet.reorder_filters = true;
+    config
+}
+
+/// A session to plan with.
+pub(crate) fn session(partitions: usize) -> SessionState {
+    SessionStateBuilder::new()
+        .with_default_features()
+        .with_config(config(partitions))
+        .with_runtime_env(Environment::unlimited().0)
+        .with_query_planner(Arc::new(Planner))
+        .build()
+}
+
+/// The context of one task, with its inputs as an extension.
+pub(crate) fn task_context<T: Send + Sync + 'static>(
+    environment: Option<&Environment>,
+    inputs: Arc<T>,
+) -> Arc<TaskContext> {
+    static FUNCTIONS: OnceLock<Arc<TaskContext>> = OnceLock::new();
+    let functions = FUNCTIONS.get_or_init(|| session(1).task_ctx());
+    let config = functions.session_config().clone().with_extension(inputs);
+    let environment = environment.cloned().unwrap_or_else(Environment::unlimited);
+    let context = TaskContext::new(
+        None,
+        String::new(),
+        config,
+        functions.scalar_functions().clone(),
+        functions.higher_order_functions().clone(),
+        functions.aggregate_functions().clone(),
+        functions.window_functions().clone(),
+        environment.0,
+    );
+    Arc::new(context)
+}
+
+/// Optimises a plan and makes it physical.
+pub(crate) async fn physical(plan: &LogicalPlan, partitions: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    Ok(session(partitions).create_physical_plan(plan).await?)
+}
+
+/// Plans nodes of this crate beside those of the library.
+#[derive(Debug)]
+struct Planner;
+
+#[async_trait::async_trait]
+impl QueryPlanner for Planner {
+    async fn create_physical_plan(
+        &self,
+        plan: &LogicalPlan,
+        session: &dyn Session,
+    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(Planner)]);
+        planner.create_physical_plan(plan, session).await
+    }
+}
+
+#[async_trait::async_trait]
+impl ExtensionPlanner for Planner {
+    async fn plan_extension(
+        &self,
+        planner: &dyn PhysicalPlanner,
+        node: &dyn UserDefinedLogicalNode,
+        logical_inputs: &[&LogicalPlan],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        session: &dyn Session,
+        context: &PhysicalPlanningContext,
+    ) -> EngineResult<Option<Arc<dyn ExecutionPlan>>> {
+        let (Some(node), [input], [logical]) =
+            (node.as_any().downcast_ref::<RowNumber>(), inputs, logical_inputs)
+        else {
+            return Ok(None);
+        };
+        let order = node.order.iter().map(|key| {
+            let expr = planner.create_physical_expr(&key.expr, logical.schema(), session, context)?;
+            let options = SortOptions { descending: !key.asc, nulls_first: key.nulls_first };
+            Ok(PhysicalSortExpr { expr, options })
+        });
+        let order = LexOrdering::new(order.collect::<EngineResult<Vec<_>>>()?);
+        let plan = RowNumberExec::new(Arc::clone(input), node.column.clone(), node.numbering, None, order);
+        Ok(Some(Arc::new(plan)))
+    }
+}
+
+/// Runs a future to its end on this thread. Within another runtime it runs on a thread of its own, since
+/// runtimes do not nest.
+pub(crate) fn block_on<T: Send>(future: impl Future<Output = Result<T>> + Send) -> Result<T> {
+    if tokio::runtime::Handle::try_current().is_ok() {
+        return std::thread::scope(|scope| {
+            let thread = scope.spawn(|| on_own_runtime(future));
+            thread.join().unwrap_or_else(|_| Err(Error::Internal("a task panicked".to_owned())))
+        });
+    }
+    on_own_runtime(future)
+}
+
+fn on_own_runtime<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
+    thread_local! {
+        static RUNTIME: std::io::Result<tokio::runtime::Runtime> =
+            tokio::runtime::Builder::new_current_thread().enable_all().build();
+    }
+    RUNTIME.with(|runtime| match runtime {
+        Ok(runtime) => runtime.block_on(future),
+        Err(error) => Err(Error::Internal(format!("no runtime for a task: {error}"))),
+    })
+}

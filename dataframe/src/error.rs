@@ -1,0 +1,200 @@
+//! The one error type of frames.
+
+use datafusion::common::{DataFusionError, SchemaError};
+use std::sync::Arc;
+
+/// Shorthand for results of this crate.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// Everything that can go wrong with a frame.
+///
+/// Each variant stands for the exception that a pandas user would see for the same mistake
+/// ([`Error::class`]).
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A label that the frame does not have.
+    #[error("no column {label:?}; there are {}{}", quoted(known), nearest_text(label, known))]
+    Key {
+        /// The label that was asked for.
+        label: String,
+        /// The labels that exist.
+        known: Vec<String>,
+    },
+    /// An argument with a value that makes no sense.
+    #[error("{0}")]
+    Value(String),
+    /// An operation on values of a type that it is not made for.
+    #[error("{0}")]
+    Type(String),
+    /// A position out of bounds.
+    #[error("{0}")]
+    Index(String),
+    /// A text that is no valid SQL or names what does not exist.
+    #[error("{0}")]
+    Sql(String),
+    /// A file that is missing, cannot be read or written, or is not what its name says.
+    #[error("{path}: {reason}")]
+    File {
+        /// The file, folder or pattern.
+        path: String,
+        /// The cause, as the file system or the format's reader gave it.
+        reason: String,
+    },
+    /// A plan that needs more memory than its limit.
+    #[error("{0}")]
+    Memory(String),
+    /// What this version cannot do.
+    #[error("{0}")]
+    NotImplemented(String),
+    /// An error of a task that ran in another process, or of the engine that ran it.
+    #[error("{text}")]
+    Task {
+        /// The exception that a pandas user would see.
+        class: &'static str,
+        /// What failed, and why.
+        text: String,
+    },
+    /// A defect of this crate or of a library under it.
+    #[error("{0}")]
+    Internal(String),
+    /// An error of an earlier step, with the place in the program that asked for it.
+    #[error("{error} (asked for at {file}:{line})")]
+    At {
+        /// The first error.
+        error: Arc<Error>,
+        /// The caller's file.
+        file: &'static str,
+        /// The caller's line.
+        line: u32,
+    },
+}
+
+impl Error {
+    /// The name of the Python exception that pandas raises for the same mistake.
+    #[must_use]
+    pub fn class(&self) -> &'static str {
+        match self {
+            Error::Key { .. } => "KeyError",
+            Error::Value(_) | Error::Sql(_) => "ValueError",
+            Error::Type(_) => "TypeError",
+            Error::Index(_) => "IndexError",
+            Error::File { .. } => "OSError",
+            Error::Memory(_) => "MemoryError",
+            Error::NotImplemented(_) => "NotImplemented",
+            Error::Task { class, .. } => class,
+            Error::Internal(_) => "RuntimeError",
+            Error::At { error, .. } => error.class(),
+        }
+    }
+
+    /// The error itself, without the place that asked for it.
+    #[must_use]
+    pub fn root(&self) -> &Error {
+        match self {
+            Error::At { error, .. } => error.root(),
+            other => other,
+        }
+    }
+}
+
+impl From<DataFusionError> for Error {
+    fn from(error: DataFusionError) -> Error {
+        match error {
+            DataFusionError::SchemaError(inner, _) => from_schema(*inner),
+            DataFusionError::ResourcesExhausted(text) => Error::Memory(text),
+            DataFusionError::NotImplemented(text) => Error::NotImplemented(text),
+            DataFusionError::Plan(text) => Error::Value(text),
+            DataFusionError::SQL(inner, _) => Error::Sql(inner.to_string()),
+            DataFusionError::Execution(text) => Error::Value(text),
+            DataFusionError::ArrowError(inner, _) => Error::from(*inner),
+            DataFusionError::External(inner) => match inner.downcast::<Error>() {
+                Ok(own) => *own,
+                Err(inner) => Error::Value(inner.to_string()),
+            },
+            DataFusionError::ParquetError(inner) => Error::Value(format!("Parquet: {inner}")),
+            DataFusionError::Context(_, inner) => Error::from(*inner),
+            DataFusionError::Diagnostic(_, inner) => Error::from(*inner),
+            DataFusionError::Shared(inner) => Error::from_shared(&inner),
+            DataFusionError::Internal(text) => Error::Internal(text),
+            other => Error::Value(other.to_string()),
+        }
+    }
+}
+
+impl Error {
+    /// An error that several readers of one stream got.
+    fn from_shared(error: &DataFusionError) -> Error {
+        match error.find_root() {
+            DataFusionError::ResourcesExhausted(text) => Error::Memory(text.clone()),
+            other => Error::Value(other.to_string()),
+        }
+    }
+}
+
+impl From<arrow::error::ArrowError> for Error {
+    fn from(error: arrow::error::ArrowError) -> Error {
+        use arrow::error::ArrowError;
+        match error {
+            ArrowError::CastError(text) => Error::Type(text),
+            ArrowError::InvalidArgumentError(text) => Error::Value(text),
+            other => Error::Value(other.to_string()),
+        }
+    }
+}
+
+fn from_schema(error: SchemaError) -> Error {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => Error::Key {
+            label: field.name.clone(),
+            known: valid_fields.iter().map(|column| column.name.clone()).collect(),
+        },
+        other => Error::Value(other.to_string()),
+    }
+}
+
+fn quoted(labels: &[String]) -> String {
+    const SHOWN: usize = 12;
+    let mut text = labels.iter().take(SHOWN).map(|label| format!("{label:?}")).collect::<Vec<_>>().join(", ");
+    if labels.len() > SHOWN {
+        text.push_str(&format!(" and {} more", labels.len() - SHOWN));
+    }
+    if text.is_empty() { "none".to_owned() } else { text }
+}
+
+/// A suggestion for a label that was probably mistyped.
+fn nearest_text(label: &str, known: &[String]) -> String {
+    nearest(label, known.iter().map(String::as_str))
+        .map(|best| format!("; did you mean {best:?}?"))
+        .unwrap_or_default()
+}
+
+/// The known name that is most like `name`, if any is like it at all.
+pub(crate) fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let scored = known.map(|known| (strsim::jaro_winkler(name, known), known));
+    let best = scored.max_by(|a, b| a.0.total_cmp(&b.0))?;
+    (best.0 > LIKENESS).then_some(best.1)
+}
+
+/// Likeness by Jaro and Winkler from which a name is suggested.
+const LIKENESS: f64 = 0.8;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_label_is_told_with_the_nearest_one() {
+        let known = ["price".to_owned(), "volume".to_owned()].to_vec();
+        let text = Error::Key { label: "prise".to_owned(), known }.to_string();
+        assert_eq!(text, "no column \"prise\"; there are \"price\", \"volume\"; did you mean \"price\"?");
+    }
+
+    #[test]
+    fn an_error_keeps_its_class_with_its_place() {
+        let error = Arc::new(Error::Type("no sum of texts".to_owned()));
+        let placed = Error::At { error, file: "main.rs", line: 7 };
+        assert_eq!(placed.class(), "TypeError");
+        assert_eq!(placed.to_string(), "no sum of texts (asked for at main.rs:7)");
+    }
+}

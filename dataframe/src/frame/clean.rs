@@ -1,0 +1,207 @@
+//! Missing values, duplicates, types.
+
+use super::{DataFrame, Frame, named};
+use crate::error::{Error, Result};
+use crate::series::Series;
+use crate::value::Value;
+use arrow::datatypes::DataType;
+use datafusion::functions::expr_fn::coalesce;
+use datafusion::functions_aggregate::expr_fn::min;
+use datafusion::logical_expr::expr_fn::cast;
+use datafusion::logical_expr::{Expr, lit};
+
+impl DataFrame {
+    /// The frame with a value in place of missing ones, in the columns whose type takes it.
+    #[track_caller]
+    #[must_use]
+    pub fn fillna(&self, value: impl Into<Value>) -> DataFrame {
+        let value = value.into();
+        self.then(|frame| {
+            let filled = frame.columns.iter().map(|column| {
+                let fits = takes(&frame.dtype(column)?, &value.dtype());
+                let expr = match fits {
+                    true => coalesce(vec![named(column), lit(value.0.clone())]),
+                    false => named(column),
+                };
+                Ok((column.clone(), expr))
+            });
+            frame.project(filled.collect::<Result<_>>()?)
+        })
+    }
+
+    /// The rows without a missing value in any column.
+    #[track_caller]
+    #[must_use]
+    pub fn dropna(&self) -> DataFrame {
+        let labels = self.columns().unwrap_or_default();
+        self.dropna_in(labels.iter().map(String::as_str))
+    }
+
+    /// The rows without a missing value in these columns.
+    #[track_caller]
+    #[must_use]
+    pub fn dropna_in<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
+        let labels: Vec<&str> = labels.into_iter().collect();
+        self.then(|frame| {
+            labels.iter().try_for_each(|label| frame.check(label))?;
+            let present = labels.iter().map(|label| named(label).is_not_null()).reduce(Expr::and);
+            let Some(present) = present else { return Ok(frame.clone()) };
+            let frame = frame.with_index()?;
+            let plan = frame.builder().filter(present)?.build()?;
+            Ok(Frame { plan, ..frame })
+        })
+    }
+
+    /// Whether each value is missing.
+    #[track_caller]
+    #[must_use]
+    pub fn isna(&self) -> DataFrame {
+        self.map_columns(|column| Ok(column.is_null()))
+    }
+
+    /// Whether each value is there.
+    #[track_caller]
+    #[must_use]
+    pub fn notna(&self) -> DataFrame {
+        self.map_columns(|column| Ok(column.is_not_null()))
+    }
+
+    /// The frame with columns of other types, where the pairs have one.
+    #[track_caller]
+    #[must_use]
+    pub fn astype<'a>(&self, types: impl IntoIterator<Item = (&'a str, DataType)>) -> DataFrame {
+        let types: Vec<(&str, DataType)> = types.into_iter().collect();
+        self.then(|frame| {
+            types.iter().try_for_each(|(label, _)| frame.check(label))?;
+            let changed = frame.columns.iter().map(|column| {
+                let to = types.iter().find(|(label, _)| label == column);
+                let expr = match to {
+                    Some((_, dtype)) => cast(named(column), dtype.clone()),
+                    None => named(column),
+                };
+                (column.clone(), expr)
+            });
+            frame.project(changed.collect())
+        })
+    }
+
+    /// The first of the rows that are equal in all columns.
+    #[track_caller]
+    #[must_use]
+    pub fn drop_duplicates(&self) -> DataFrame {
+        let labels = self.columns().unwrap_or_default();
+        self.drop_duplicates_in(labels.iter().map(String::as_str))
+    }
+
+    /// The first of the rows that are equal in these columns.
+    #[track_caller]
+    #[must_use]
+    pub fn drop_duplicates_in<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
+        let labels: Vec<&str> = labels.into_iter().collect();
+        self.then(|frame| {
+            labels.iter().try_for_each(|label| frame.check(label))?;
+            frame.with_index()?.first_of_each(&labels)
+        })
+    }
+
+    /// The frame with each column replaced by an expression of it.
+    #[track_caller]
+    pub(crate) fn map_columns(&self, step: impl Fn(Expr) -> Result<Expr>) -> DataFrame {
+        self.then(|frame| {
+            let columns = frame.columns.iter().map(|column| Ok((column.clone(), step(named(column))?)));
+            frame.project(columns.collect::<Result<_>>()?)
+        })
+    }
+}
+
+impl Series {
+    /// The values with another type.
+    #[track_caller]
+    #[must_use]
+    pub fn astype(&self, dtype: DataType) -> Series {
+        self.map_expr(|expr| Ok(cast(expr, dtype)))
+    }
+
+    /// The values that are there.
+    #[track_caller]
+    #[must_use]
+    pub fn dropna(&self) -> Series {
+        let label = self.label();
+        let kept = self.to_frame().dropna().col(&label);
+        match self.name() {
+            Some(name) => kept.rename(name),
+            None => kept,
+        }
+    }
+
+    /// The distinct values, in the order of their first rows.
+    #[track_caller]
+    #[must_use]
+    pub fn unique(&self) -> Series {
+        let label = self.label();
+        self.to_frame().reset_index(true).drop_duplicates().reset_index(true).col(&label)
+    }
+}
+
+impl Frame {
+    /// The first of the rows that are equal in these columns, in their order.
+    fn first_of_each(&self, labels: &[&str]) -> Result<Frame> {
+        let (frame, row) = self.with_row()?;
+        let first = frame.fresh("first");
+        let keys: Vec<Expr> = labels.iter().map(|label| named(label)).collect();
+        let firsts = frame.builder().aggregate(keys, vec![min(named(&row)).alias(&first)])?;
+        let firsts = firsts.project(vec![named(&first)])?.build()?;
+        let on = (vec![named_column(&row)], vec![named_column(&first)]);
+        let kept = frame.builder().join(firsts, datafusion::common::JoinType::LeftSemi, on, None)?;
+        Ok(Frame { plan: kept.build()?, ..frame })
+    }
+}
+
+/// A column reference by its exact name.
+pub(crate) fn named_column(column: &str) -> datafusion::common::Column {
+    datafusion::common::Column::new_unqualified(column)
+}
+
+/// Whether a column of one type can hold values of another.
+fn takes(column: &DataType, value: &DataType) -> bool {
+    let text = crate::value::is_text;
+    (column.is_numeric() && value.is_numeric()) || (text(column) && text(value)) || column == value
+}
+
+/// The type for a pandas name of a type.
+///
+/// ```
+/// use tharsis_dataframe::dtype_named;
+/// assert!(dtype_named("float64").is_ok());
+/// assert_eq!(dtype_named("flaot64").unwrap_err().class(), "TypeError");
+/// ```
+///
+/// # Errors
+/// `TypeError` for a name that is none.
+pub fn dtype_named(name: &str) -> Result<DataType> {
+    const NAMES: [(&str, DataType); 17] = [
+        ("int64", DataType::Int64),
+        ("int32", DataType::Int32),
+        ("int16", DataType::Int16),
+        ("int8", DataType::Int8),
+        ("uint64", DataType::UInt64),
+        ("uint32", DataType::UInt32),
+        ("uint16", DataType::UInt16),
+        ("uint8", DataType::UInt8),
+        ("float64", DataType::Float64),
+        ("float32", DataType::Float32),
+        ("bool", DataType::Boolean),
+        ("str", DataType::Utf8),
+        ("object", DataType::Utf8),
+        ("string", DataType::Utf8),
+        ("int", DataType::Int64),
+        ("float", DataType::Float64),
+        ("datetime64[ns]", DataType::Timestamp(arrow::datatypes::TimeUnit::Nanosecond, None)),
+    ];
+    let found = NAMES.iter().find(|(known, _)| *known == name).map(|(_, dtype)| dtype.clone());
+    found.ok_or_else(|| {
+        let near = crate::error::nearest(name, NAMES.iter().map(|(known, _)| *known));
+        let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+        Error::Type(format!("data type {name:?} not understood{hint}"))
+    })
+}

@@ -1,0 +1,392 @@
+//! Frames put together: joins on columns, rows below each other, alignment on the index.
+
+use super::clean::named_column;
+use super::{DataFrame, Frame, Level, OrderKey, named};
+use crate::error::{Error, Result};
+use datafusion::common::{JoinType, NullEquality};
+use datafusion::functions::expr_fn::coalesce;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+
+/// The rows that a join keeps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinKind {
+    /// Those with a partner.
+    Inner,
+    /// All of the left frame.
+    Left,
+    /// All of the right frame.
+    Right,
+    /// All of both.
+    Outer,
+    /// Each of the left with each of the right.
+    Cross,
+    /// Those of the left frame with a partner, once, without columns of the right.
+    Semi,
+    /// Those of the left frame without a partner.
+    Anti,
+}
+
+/// Options of [`DataFrame::merge`]: the keys, the kind of join, suffixes.
+#[derive(Clone, Debug)]
+pub struct Merge {
+    left: Vec<String>,
+    right: Vec<String>,
+    kind: JoinKind,
+    suffixes: (String, String),
+}
+
+impl Merge {
+    /// On columns that both frames have.
+    #[must_use]
+    pub fn on<'a>(labels: impl IntoIterator<Item = &'a str>) -> Merge {
+        let labels: Vec<String> = labels.into_iter().map(str::to_owned).collect();
+        Merge { right: labels.clone(), left: labels, kind: JoinKind::Inner, suffixes: default_suffixes() }
+    }
+
+    /// On columns of the left frame and as many of the right one.
+    #[must_use]
+    pub fn on_pairs<'a>(
+        left: impl IntoIterator<Item = &'a str>,
+        right: impl IntoIterator<Item = &'a str>,
+    ) -> Merge {
+        let owned = |label: &str| label.to_owned();
+        let (left, right) = (left.into_iter().map(owned).collect(), right.into_iter().map(owned).collect());
+        Merge { left, right, kind: JoinKind::Inner, suffixes: default_suffixes() }
+    }
+
+    /// Each row with each row.
+    #[must_use]
+    pub fn cross() -> Merge {
+        Merge { left: Vec::new(), right: Vec::new(), kind: JoinKind::Cross, suffixes: default_suffixes() }
+    }
+
+    /// The rows to keep; those with a partner by default.
+    #[must_use]
+    pub fn how(self, kind: JoinKind) -> Merge {
+        Merge { kind, ..self }
+    }
+
+    /// Endings of labels that both frames have beside the keys; `_x` and `_y` by default.
+    #[must_use]
+    pub fn suffixes(self, left: &str, right: &str) -> Merge {
+        Merge { suffixes: (left.to_owned(), right.to_owned()), ..self }
+    }
+
+    fn check(&self, left: &Frame, right: &Frame) -> Result<()> {
+        if self.left.len() != self.right.len() {
+            let (left, right) = (self.left.len(), self.right.len());
+            return Err(Error::Value(format!("{left} keys of the left frame, {right} of the right one")));
+        }
+        if self.left.is_empty() != (self.kind == JoinKind::Cross) {
+            return Err(Error::Value("a cross join has no keys, every other join has some".to_owned()));
+        }
+        self.left.iter().try_for_each(|label| left.check(label))?;
+        self.right.iter().try_for_each(|label| right.check(label))?;
+        for (of_left, of_right) in self.left.iter().zip(&self.right) {
+            let types = (left.dtype(of_left)?, right.dtype(of_right)?);
+            if types.0.is_numeric() != types.1.is_numeric() {
+                let (left, right) = types;
+                return Err(Error::Value(format!(
+                    "{of_left:?} is {left} and {of_right:?} is {right}: they cannot be merged on; change the \
+                     type of one"
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn default_suffixes() -> (String, String) {
+    ("_x".to_owned(), "_y".to_owned())
+}
+
+impl DataFrame {
+    /// The rows of two frames that have equal keys, side by side. A missing key equals a missing key.
+    ///
+    /// Rows come in the order of the left frame, then of the right one; with all rows of the right frame, in
+    /// its order; with all rows of both, by their keys.
+    ///
+    /// ```
+    /// use tharsis_dataframe::{DataFrame, JoinKind, Merge};
+    /// let people = DataFrame::from_columns([
+    ///     ("name", vec!["Ada", "Bo"].into()),
+    ///     ("city", vec!["Oslo", "Rome"].into()),
+    /// ]);
+    /// let cities = DataFrame::from_columns([("city", vec!["Oslo"].into()), ("land", vec!["Norway"].into())]);
+    /// let both = people.merge(&cities, Merge::on(["city"]).how(JoinKind::Left));
+    /// assert_eq!(both.col("land").values::<String>()?, [Some("Norway".to_owned()), None]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn merge(&self, right: &DataFrame, merge: Merge) -> DataFrame {
+        self.then(|left| {
+            let right = right.frame()?;
+            merge.check(left, right)?;
+            Joined::new(left, right, &merge)?.frame()
+        })
+    }
+
+    /// The rows of all frames, one frame after the other. Columns are matched by label; what a frame lacks is
+    /// missing in its rows. With `ignore_index` the rows are numbered anew.
+    #[track_caller]
+    #[must_use]
+    pub fn concat<'a>(frames: impl IntoIterator<Item = &'a DataFrame>, ignore_index: bool) -> DataFrame {
+        let frames = frames.into_iter().map(DataFrame::frame).collect::<Result<Vec<_>>>();
+        DataFrame::new(frames.and_then(|frames| {
+            let frames: Vec<&Frame> = frames.into_iter().map(|frame| &**frame).collect();
+            concat(&frames, ignore_index)
+        }))
+    }
+}
+
+/// The parts of a join: both sides under names that do not meet.
+struct Joined<'a> {
+    merge: &'a Merge,
+    left: Side,
+    right: Side,
+}
+
+/// One side of a join.
+struct Side {
+    plan: LogicalPlan,
+    /// Labels and names in the plan.
+    columns: Vec<(String, String)>,
+    order: Vec<OrderKey>,
+    index: Vec<Level>,
+}
+
+impl Side {
+    /// The frame with all columns under names that begin with a prefix.
+    fn new(frame: &Frame, prefix: &str) -> Result<Side> {
+        let frame = frame.with_order()?;
+        let name = |column: &str| format!("{prefix}{column}");
+        let mut columns: Vec<String> = frame.columns.clone();
+        columns.extend(frame.key_columns().into_iter().filter(|key| !frame.columns.contains(key)));
+        let exprs: Vec<Expr> = columns.iter().map(|column| named(column).alias(name(column))).collect();
+        let order = frame.order.iter().map(|key| OrderKey { column: name(&key.column), ..key.clone() });
+        let level = |level: &Level| Level { column: name(&level.column), name: level.name.clone() };
+        Ok(Side {
+            plan: frame.builder().project(exprs)?.build()?,
+            columns: frame.columns.iter().map(|column| (column.clone(), name(column))).collect(),
+            order: order.collect(),
+            index: frame.index.iter().map(level).collect(),
+        })
+    }
+
+    fn name(&self, label: &str) -> String {
+        let found = self.columns.iter().find(|(own, _)| own == label);
+        found.map(|(_, name)| name.clone()).unwrap_or_default()
+    }
+
+    fn has(&self, label: &str) -> bool {
+        self.columns.iter().any(|(own, _)| own == label)
+    }
+}
+
+impl<'a> Joined<'a> {
+    fn new(left: &Frame, right: &Frame, merge: &'a Merge) -> Result<Joined<'a>> {
+        Ok(Joined { merge, left: Side::new(left, "__tharsis_l_")?, right: Side::new(right, "__tharsis_r_")? })
+    }
+
+    fn join_type(&self) -> JoinType {
+        match self.merge.kind {
+            JoinKind::Inner | JoinKind::Cross => JoinType::Inner,
+            JoinKind::Left => JoinType::Left,
+            JoinKind::Right => JoinType::Right,
+            JoinKind::Outer => JoinType::Full,
+            JoinKind::Semi => JoinType::LeftSemi,
+            JoinKind::Anti => JoinType::LeftAnti,
+        }
+    }
+
+    fn plan(&self) -> Result<LogicalPlanBuilder> {
+        let left = LogicalPlanBuilder::from(self.left.plan.clone());
+        let right = self.right.plan.clone();
+        if self.merge.kind == JoinKind::Cross {
+            return Ok(left.cross_join(right)?);
+        }
+        let names = |side: &Side, labels: &[String]| -> Vec<_> {
+            labels.iter().map(|label| named_column(&side.name(label))).collect()
+        };
+        let on = (names(&self.left, &self.merge.left), names(&self.right, &self.merge.right));
+        let equal = NullEquality::NullEqualsNull;
+        Ok(left.join_detailed(right, self.join_type(), on, None, equal)?)
+    }
+
+    /// Whether only rows of the left frame come out.
+    fn is_filter(&self) -> bool {
+        matches!(self.merge.kind, JoinKind::Semi | JoinKind::Anti)
+    }
+
+    /// Labels of the result, with their expressions.
+    fn columns(&self) -> Vec<(String, Expr)> {
+        let shared_key = |label: &str| {
+            self.merge.left.iter().zip(&self.merge.right).any(|(left, right)| left == label && right == label)
+        };
+        let mut columns = Vec::new();
+        for (label, name) in &self.left.columns {
+            if shared_key(label) && !self.is_filter() {
+                let key = match self.merge.kind {
+                    JoinKind::Right => named(&self.right.name(label)),
+                    JoinKind::Outer => coalesce(vec![named(name), named(&self.right.name(label))]),
+                    _ => named(name),
+                };
+                columns.push((label.clone(), key));
+            } else if self.right.has(label) && !self.is_filter() {
+                columns.push((format!("{label}{}", self.merge.suffixes.0), named(name)));
+            } else {
+                columns.push((label.clone(), named(name)));
+            }
+        }
+        if self.is_filter() {
+            return columns;
+        }
+        for (label, name) in self.right.columns.iter().filter(|(label, _)| !shared_key(label)) {
+            let suffix = if self.left.has(label) { &*self.merge.suffixes.1 } else { "" };
+            columns.push((format!("{label}{suffix}"), named(name)));
+        }
+        columns
+    }
+
+    /// The order of the result, by names in the plan.
+    fn order(&self) -> Vec<OrderKey> {
+        let (left, right) = (&self.left.order, &self.right.order);
+        let last = |keys: &[OrderKey]| -> Vec<OrderKey> {
+            keys.iter().map(|key| OrderKey { nulls_first: false, ..key.clone() }).collect()
+        };
+        match self.merge.kind {
+            JoinKind::Right => [right.clone(), left.clone()].concat(),
+            JoinKind::Semi | JoinKind::Anti => left.clone(),
+            JoinKind::Outer => [last(left), last(right)].concat(),
+            _ => [left.clone(), right.clone()].concat(),
+        }
+    }
+
+    fn frame(&self) -> Result<Frame> {
+        let plan = self.plan()?.build()?;
+        let index = if self.is_filter() { self.left.index.clone() } else { Vec::new() };
+        let frame = Frame { plan, columns: Vec::new(), index, order: self.order() };
+        let frame = frame.project(self.columns())?;
+        if self.merge.kind != JoinKind::Outer {
+            return Ok(frame);
+        }
+        // Equal keys keep the order of the sides.
+        let keys: Vec<OrderKey> = self
+            .merge
+            .left
+            .iter()
+            .filter(|key| frame.columns.contains(key))
+            .map(|key| OrderKey::growing(key))
+            .collect();
+        let order = [keys, frame.order.clone()].concat();
+        Ok(Frame { order, ..frame })
+    }
+}
+
+/// Rows of frames below each other.
+fn concat(frames: &[&Frame], ignore_index: bool) -> Result<Frame> {
+    let Some(first) = frames.first() else {
+        return Err(Error::Value("no frames to concatenate".to_owned()));
+    };
+    let mut labels: Vec<String> = Vec::new();
+    for label in frames.iter().flat_map(|frame| &frame.columns) {
+        if !labels.contains(label) {
+            labels.push(label.clone());
+        }
+    }
+    let levels = first.index.len().max(1);
+    let mut plans: Option<LogicalPlanBuilder> = None;
+    for (number, frame) in frames.iter().enumerate() {
+        let indexed = if ignore_index { (*frame).clone() } else { frame.with_index()? };
+        if !ignore_index && indexed.index.len() != levels {
+            return Err(Error::Value("frames with indices of different depth".to_owned()));
+        }
+        let (rows, row) = indexed.with_row()?;
+        let mut exprs =
+            vec![lit(number as i64).alias("__tharsis_frame_0"), named(&row).alias("__tharsis_row_0")];
+        let levels = rows.index.iter().enumerate();
+        exprs.extend(levels.map(|(at, level)| named(&level.column).alias(format!("__tharsis_level_{at}"))));
+        for label in &labels {
+            exprs.push(match rows.columns.contains(label) {
+                true => named(label),
+                false => lit(datafusion::common::ScalarValue::Null).alias(label),
+            });
+        }
+        let plan = LogicalPlanBuilder::from(rows.plan).project(exprs)?.build()?;
+        plans = Some(match plans {
+            None => LogicalPlanBuilder::from(plan),
+            Some(before) => before.union_by_name(plan)?,
+        });
+    }
+    let plan = plans.map(LogicalPlanBuilder::build).transpose()?;
+    let plan = plan.ok_or_else(|| Error::Internal("a union of nothing".to_owned()))?;
+    let level = |at: usize, level: &Level| Level {
+        column: format!("__tharsis_level_{at}"),
+        name: level.name.clone(),
+    };
+    let index = match (ignore_index, first.index.is_empty()) {
+        (true, _) => Vec::new(),
+        (false, true) => vec![Level { column: "__tharsis_level_0".to_owned(), name: None }],
+        (false, false) => first.index.iter().enumerate().map(|(at, own)| level(at, own)).collect(),
+    };
+    let order = vec![OrderKey::growing("__tharsis_frame_0"), OrderKey::growing("__tharsis_row_0")];
+    Ok(Frame { plan, columns: labels, index, order })
+}
+
+impl Frame {
+    /// Both frames' rows by equal labels of the index; the labels of either that the other lacks are kept,
+    /// with missing values. If both have an index of positions, rows are matched by position.
+    pub(crate) fn align(&self, left: &Expr, other: &Frame, right: &Expr) -> Result<(Frame, Expr, Expr)> {
+        let kind = JoinType::Full;
+        let own = self.project(vec![("left".to_owned(), left.clone())])?;
+        self.aligned(&own, other, right, kind).map(|frame| (frame, named("left"), named("right")))
+    }
+
+    /// The rows of this frame with the values of another one that have the same label; missing where it has
+    /// none.
+    pub(crate) fn align_rows(&self, other: &Frame, right: &Expr) -> Result<(Frame, Expr)> {
+        let label = self.fresh("right");
+        let aligned = self.aligned(self, other, right, JoinType::Left)?;
+        let mut columns: Vec<(String, Expr)> =
+            self.columns.iter().map(|column| (column.clone(), named(column))).collect();
+        columns.push((label.clone(), named("right")));
+        let frame = aligned.project(columns)?;
+        Ok((Frame { columns: self.columns.clone(), ..frame }, named(&label)))
+    }
+
+    fn aligned(&self, own: &Frame, other: &Frame, right: &Expr, kind: JoinType) -> Result<Frame> {
+        if self.index.len().max(1) != other.index.len().max(1) {
+            return Err(Error::Value("cannot align indices of different depth".to_owned()));
+        }
+        let positions = self.index.is_empty();
+        let own = Side::new(&own.with_index()?, "__tharsis_l_")?;
+        let other = other.with_index()?.project(vec![("right".to_owned(), right.clone())])?;
+        let other = Side::new(&other, "__tharsis_r_")?;
+        let names =
+            |side: &Side| -> Vec<_> { side.index.iter().map(|level| named_column(&level.column)).collect() };
+        let on = (names(&own), names(&other));
+        let plan = LogicalPlanBuilder::from(own.plan.clone());
+        let plan = plan.join_detailed(other.plan.clone(), kind, on, None, NullEquality::NullEqualsNull)?;
+        let mut exprs: Vec<Expr> = own.columns.iter().map(|(label, name)| named(name).alias(label)).collect();
+        exprs.push(named(&other.name("right")).alias("right"));
+        let mut index = Vec::new();
+        for (at, (mine, others)) in own.index.iter().zip(&other.index).enumerate() {
+            let column = format!("__tharsis_level_{at}");
+            exprs.push(coalesce(vec![named(&mine.column), named(&others.column)]).alias(&column));
+            index.push(Level { column, name: mine.name.clone() });
+        }
+        let mut order = own.order.clone();
+        order.iter().for_each(|key| exprs.push(named(&key.column)));
+        if kind == JoinType::Full {
+            let outer = index.iter().map(|level| OrderKey::growing(&level.column));
+            order = outer.chain(order).collect();
+        }
+        let columns =
+            own.columns.iter().map(|(label, _)| label.clone()).chain(["right".to_owned()]).collect();
+        let plan = plan.project(exprs)?.build()?;
+        // Positions stay positions if none came from the other side only.
+        let index = if positions && kind == JoinType::Left { Vec::new() } else { index };
+        Ok(Frame { plan, columns, index, order })
+    }
+}

@@ -1,0 +1,493 @@
+//! Groups of rows with equal keys, and what is computed of each.
+
+use super::{DataFrame, Frame, Level, OrderKey, named};
+use crate::error::{Error, Result};
+use crate::series::{Operand, Series};
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::functions::expr_fn::coalesce;
+use datafusion::functions_aggregate::expr_fn as functions;
+use datafusion::logical_expr::expr_fn::cast;
+use datafusion::logical_expr::{Expr, ExprFunctionExt, SortExpr, lit};
+use std::sync::Arc;
+
+/// What is computed of the values of a group. Missing values are left out.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Aggregate {
+    /// The sum; 0 without values.
+    Sum,
+    /// The arithmetic mean.
+    Mean,
+    /// The smallest value.
+    Min,
+    /// The largest value.
+    Max,
+    /// The number of values that are there.
+    Count,
+    /// The number of rows, with those that miss the value.
+    Size,
+    /// The number of distinct values.
+    Nunique,
+    /// The first value that is there.
+    First,
+    /// The last value that is there.
+    Last,
+    /// The standard deviation of a sample.
+    Std,
+    /// The variance of a sample.
+    Var,
+    /// The standard error of the mean.
+    Sem,
+    /// The middle value.
+    Median,
+    /// The value below which this part of the values lies, between neighbours if need be.
+    Quantile(f64),
+    /// Whether any value is true.
+    Any,
+    /// Whether all values are true.
+    All,
+}
+
+impl Aggregate {
+    /// The aggregate with a pandas name.
+    ///
+    /// # Errors
+    /// `ValueError` for a name that is none.
+    pub fn named(name: &str) -> Result<Aggregate> {
+        let found = NAMES.iter().find(|(known, _)| *known == name);
+        found.map(|(_, aggregate)| *aggregate).ok_or_else(|| {
+            let near = crate::error::nearest(name, NAMES.iter().map(|(known, _)| *known));
+            let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
+            Error::Value(format!("no aggregate {name:?}{hint}"))
+        })
+    }
+
+    /// The pandas name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        let found =
+            NAMES.iter().find(|(_, known)| std::mem::discriminant(known) == std::mem::discriminant(self));
+        found.map_or("quantile", |(name, _)| name)
+    }
+
+    /// Whether it is made for values of a type.
+    fn fits(self, dtype: &DataType) -> bool {
+        match self {
+            Aggregate::Sum
+            | Aggregate::Mean
+            | Aggregate::Std
+            | Aggregate::Var
+            | Aggregate::Sem
+            | Aggregate::Median
+            | Aggregate::Quantile(_) => dtype.is_numeric() || *dtype == DataType::Boolean,
+            Aggregate::Any | Aggregate::All => dtype.is_numeric() || *dtype == DataType::Boolean,
+            _ => true,
+        }
+    }
+
+    /// The expression that computes it. `order` gives the order of rows.
+    pub(crate) fn expr(self, value: Expr, dtype: &DataType, order: &[SortExpr]) -> Result<Expr> {
+        if !self.fits(dtype) {
+            let name = self.name();
+            return Err(Error::Type(format!("{name} is not made for values of type {dtype}")));
+        }
+        let float = |expr: Expr| cast(expr, DataType::Float64);
+        let number = |expr: Expr| match dtype {
+            DataType::Boolean => cast(expr, DataType::Int64),
+            _ => expr,
+        };
+        let truth = |expr: Expr| match dtype {
+            DataType::Boolean => expr,
+            _ => expr.not_eq(cast(lit(0_i64), dtype.clone())),
+        };
+        Ok(match self {
+            Aggregate::Sum => sum(number(value), dtype)?,
+            Aggregate::Mean => functions::avg(float(value)),
+            Aggregate::Min => functions::min(value),
+            Aggregate::Max => functions::max(value),
+            Aggregate::Count => functions::count(value),
+            Aggregate::Size => functions::count(lit(1_i64)),
+            Aggregate::Nunique => functions::count_distinct(value),
+            Aggregate::First => in_order(functions::first_value(value, Vec::new()), order)?,
+            Aggregate::Last => in_order(functions::last_value(value, Vec::new()), order)?,
+            Aggregate::Std => functions::stddev(float(value)),
+            Aggregate::Var => functions::var_sample(float(value)),
+            Aggregate::Sem => {
+                let count = cast(functions::count(value.clone()), DataType::Float64);
+                functions::stddev(float(value)) / datafusion::functions::expr_fn::sqrt(count)
+            }
+            Aggregate::Median => functions::median(float(value)),
+            Aggregate::Quantile(part) => quantile(float(value), part)?,
+            Aggregate::Any => coalesce(vec![functions::bool_or(truth(value)), lit(false)]),
+            Aggregate::All => coalesce(vec![functions::bool_and(truth(value)), lit(true)]),
+        })
+    }
+}
+
+const NAMES: [(&str, Aggregate); 16] = [
+    ("sum", Aggregate::Sum),
+    ("mean", Aggregate::Mean),
+    ("min", Aggregate::Min),
+    ("max", Aggregate::Max),
+    ("count", Aggregate::Count),
+    ("size", Aggregate::Size),
+    ("nunique", Aggregate::Nunique),
+    ("first", Aggregate::First),
+    ("last", Aggregate::Last),
+    ("std", Aggregate::Std),
+    ("var", Aggregate::Var),
+    ("sem", Aggregate::Sem),
+    ("median", Aggregate::Median),
+    ("quantile", Aggregate::Quantile(0.5)),
+    ("any", Aggregate::Any),
+    ("all", Aggregate::All),
+];
+
+/// A sum that is zero without values.
+fn sum(value: Expr, dtype: &DataType) -> Result<Expr> {
+    let zero = match dtype {
+        DataType::Float32 | DataType::Float64 | DataType::Float16 => ScalarValue::Float64(Some(0.0)),
+        _ if dtype.is_unsigned_integer() => ScalarValue::UInt64(Some(0)),
+        _ => ScalarValue::Int64(Some(0)),
+    };
+    Ok(coalesce(vec![functions::sum(value), lit(zero)]))
+}
+
+fn in_order(call: Expr, order: &[SortExpr]) -> Result<Expr> {
+    Ok(call
+        .order_by(order.to_vec())
+        .null_treatment(datafusion::logical_expr::expr::NullTreatment::IgnoreNulls)
+        .build()?)
+}
+
+fn quantile(value: Expr, part: f64) -> Result<Expr> {
+    match (0.0..=1.0).contains(&part) {
+        true => Ok(functions::percentile_cont(value.sort(true, false), lit(part))),
+        false => Err(Error::Value(format!("a quantile lies between 0 and 1, not at {part}"))),
+    }
+}
+
+/// Rows of a frame by the values of keys.
+#[derive(Clone, Debug)]
+pub struct GroupBy {
+    frame: DataFrame,
+    /// Labels of the keys, in the frame or beside it.
+    keys: std::result::Result<Vec<Key>, Arc<Error>>,
+    /// The columns that are aggregated, if they were chosen.
+    chosen: Option<Vec<String>>,
+    sort: bool,
+    as_index: bool,
+    dropna: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Key {
+    label: String,
+    column: String,
+}
+
+/// A key of groups: a label, or a series over the same rows.
+#[derive(Clone, Debug)]
+pub enum GroupKey {
+    /// A column of the frame.
+    Label(String),
+    /// Values for each row.
+    Values(Series),
+}
+
+impl From<&str> for GroupKey {
+    fn from(label: &str) -> GroupKey {
+        GroupKey::Label(label.to_owned())
+    }
+}
+
+impl From<&String> for GroupKey {
+    fn from(label: &String) -> GroupKey {
+        GroupKey::Label(label.clone())
+    }
+}
+
+impl From<&Series> for GroupKey {
+    fn from(series: &Series) -> GroupKey {
+        GroupKey::Values(series.clone())
+    }
+}
+
+impl DataFrame {
+    /// Groups of rows with equal keys: labels of columns, or series.
+    ///
+    /// ```
+    /// use tharsis_dataframe::{Aggregate, DataFrame};
+    /// let sales = DataFrame::from_columns([
+    ///     ("city", vec!["Oslo", "Rome", "Oslo"].into()),
+    ///     ("sold", vec![3, 5, 4].into()),
+    /// ]);
+    /// let totals = sales.groupby(["city"]).agg([("sold", Aggregate::Sum), ("sold", Aggregate::Max)]);
+    /// assert_eq!(totals.columns()?, ["sold_sum", "sold_max"]);
+    /// assert_eq!(totals.col("sold_sum").values::<i64>()?, [Some(7), Some(5)]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn groupby<K: Into<GroupKey>>(&self, keys: impl IntoIterator<Item = K>) -> GroupBy {
+        let keys: Vec<GroupKey> = keys.into_iter().map(Into::into).collect();
+        let made = self.frame().and_then(|frame| frame.with_keys(&keys));
+        let (frame, keys) = match made {
+            Ok((frame, keys)) => (DataFrame::new(Ok(frame)), Ok(keys)),
+            Err(error) => (DataFrame::new(Err(error.clone())), Err(Arc::new(error))),
+        };
+        GroupBy { frame, keys, chosen: None, sort: true, as_index: true, dropna: true }
+    }
+}
+
+impl Frame {
+    /// The frame with the keys of groups as columns of the plan.
+    fn with_keys(&self, keys: &[GroupKey]) -> Result<(Frame, Vec<Key>)> {
+        if keys.is_empty() {
+            return Err(Error::Value("no keys to group by".to_owned()));
+        }
+        let mut frame = self.clone();
+        let mut found = Vec::new();
+        for key in keys {
+            match key {
+                GroupKey::Label(label) => {
+                    let level = frame.index.iter().find(|level| level.name.as_ref() == Some(label));
+                    let column = match (frame.check(label), level) {
+                        (Ok(()), _) => label.clone(),
+                        (Err(_), Some(level)) => level.column.clone(),
+                        (Err(error), None) => return Err(error),
+                    };
+                    found.push(Key { label: label.clone(), column });
+                }
+                GroupKey::Values(series) => {
+                    let (aligned, expr) = frame.with_operand(&Operand::Series(series.clone()))?;
+                    let column = aligned.fresh("key");
+                    let labels = aligned.columns.clone();
+                    let columns = labels.iter().map(|label| (label.clone(), named(label)));
+                    let columns = columns.chain([(column.clone(), expr)]).collect();
+                    frame = Frame { columns: labels, ..aligned.project(columns)? };
+                    found.push(Key { label: series.label(), column });
+                }
+            }
+        }
+        Ok((frame, found))
+    }
+}
+
+impl GroupBy {
+    /// The groups by their first rows instead of by their keys, if false.
+    #[must_use]
+    pub fn sort(self, sort: bool) -> GroupBy {
+        GroupBy { sort, ..self }
+    }
+
+    /// The keys as columns of the result instead of its index, if false.
+    #[must_use]
+    pub fn as_index(self, as_index: bool) -> GroupBy {
+        GroupBy { as_index, ..self }
+    }
+
+    /// A group of the rows without a key too, if false.
+    #[must_use]
+    pub fn dropna(self, dropna: bool) -> GroupBy {
+        GroupBy { dropna, ..self }
+    }
+
+    /// Only these columns are aggregated.
+    #[must_use]
+    pub fn select<'a>(self, labels: impl IntoIterator<Item = &'a str>) -> GroupBy {
+        GroupBy { chosen: Some(labels.into_iter().map(str::to_owned).collect()), ..self }
+    }
+
+    /// Aggregates of columns, under labels like `sold_sum`; a column with one aggregate keeps its label.
+    #[track_caller]
+    #[must_use]
+    pub fn agg<'a>(&self, aggregates: impl IntoIterator<Item = (&'a str, Aggregate)>) -> DataFrame {
+        let aggregates: Vec<(&str, Aggregate)> = aggregates.into_iter().collect();
+        let label = |column: &str, aggregate: Aggregate| match aggregates
+            .iter()
+            .filter(|(other, _)| *other == column)
+            .count()
+        {
+            1 => column.to_owned(),
+            _ => format!("{column}_{}", aggregate.name()),
+        };
+        let labelled = aggregates
+            .iter()
+            .map(|(column, aggregate)| (label(column, *aggregate), (*column).to_owned(), *aggregate));
+        self.aggregate(labelled.collect())
+    }
+
+    /// Aggregates under labels of their own: label, column, aggregate.
+    #[track_caller]
+    #[must_use]
+    pub fn agg_as<'a>(
+        &self,
+        aggregates: impl IntoIterator<Item = (&'a str, &'a str, Aggregate)>,
+    ) -> DataFrame {
+        let owned = aggregates
+            .into_iter()
+            .map(|(label, column, aggregate)| (label.to_owned(), column.to_owned(), aggregate));
+        self.aggregate(owned.collect())
+    }
+
+    /// The number of rows of each group, in a column `size`.
+    #[track_caller]
+    #[must_use]
+    pub fn size(&self) -> DataFrame {
+        let column = self.keys.as_ref().ok().and_then(|keys| keys.first()).map(|key| key.column.clone());
+        self.aggregate(vec![("size".to_owned(), column.unwrap_or_default(), Aggregate::Size)])
+    }
+
+    /// One aggregate of all columns but the keys; of those with numbers only if it needs numbers.
+    #[track_caller]
+    #[must_use]
+    pub fn all_columns(&self, aggregate: Aggregate) -> DataFrame {
+        let made = self.frame.frame().and_then(|frame| {
+            let keys = self.keys.as_ref().map_err(|error| (**error).clone())?;
+            let mut list = Vec::new();
+            for column in self.chosen.as_ref().unwrap_or(&frame.columns) {
+                let chosen = self.chosen.is_some();
+                if chosen {
+                    frame.check(column)?;
+                }
+                let is_key = keys.iter().any(|key| key.column == *column);
+                if chosen || (!is_key && aggregate.fits(&frame.dtype(column)?)) {
+                    list.push((column.clone(), column.clone(), aggregate));
+                }
+            }
+            Ok(list)
+        });
+        match made {
+            Ok(list) => self.aggregate(list),
+            Err(error) => DataFrame::new(Err(error)),
+        }
+    }
+
+    #[track_caller]
+    fn aggregate(&self, aggregates: Vec<(String, String, Aggregate)>) -> DataFrame {
+        let made = self.frame.frame().and_then(|frame| {
+            let keys = self.keys.as_ref().map_err(|error| (**error).clone())?;
+            self.aggregate_frame(frame, keys, &aggregates)
+        });
+        DataFrame::new(made)
+    }
+
+    fn aggregate_frame(
+        &self,
+        frame: &Frame,
+        keys: &[Key],
+        aggregates: &[(String, String, Aggregate)],
+    ) -> Result<Frame> {
+        let by_rows = |aggregate: &Aggregate| matches!(aggregate, Aggregate::First | Aggregate::Last);
+        let ordered = !self.sort || aggregates.iter().any(|(_, _, aggregate)| by_rows(aggregate));
+        let frame = if ordered { frame.with_order()? } else { frame.clone() };
+        let order = frame.sort_exprs();
+        let mut plan = frame.builder();
+        if self.dropna {
+            let present = keys.iter().map(|key| named(&key.column).is_not_null()).reduce(Expr::and);
+            plan = plan.filter(present.unwrap_or_else(|| lit(true)))?;
+        }
+        let mut exprs = Vec::new();
+        for (label, column, aggregate) in aggregates {
+            let is_key = keys.iter().any(|key| key.column == *column);
+            if !is_key {
+                frame.check(column)?;
+            }
+            exprs.push(aggregate.expr(named(column), &frame.dtype(column)?, &order)?.alias(internal(label)));
+        }
+        let mut order_keys: Vec<OrderKey> =
+            keys.iter().map(|key| OrderKey::growing(&key_name(&key.label))).collect();
+        if !self.sort {
+            // The first row of each group, by the whole order.
+            order_keys.clear();
+            for (at, key) in frame.order.iter().enumerate() {
+                let name = format!("__tharsis_first_{at}");
+                let first = functions::first_value(named(&key.column), order.clone());
+                exprs.push(first.alias(&name));
+                order_keys.push(OrderKey { column: name, ..key.clone() });
+            }
+        }
+        let groups: Vec<Expr> = keys.iter().map(|key| named(&key.column)).collect();
+        let plan = plan.aggregate(groups, exprs)?;
+        self.labelled(plan.build()?, keys, aggregates, order_keys)
+    }
+
+    /// The aggregated plan under the labels that users see.
+    fn labelled(
+        &self,
+        plan: datafusion::logical_expr::LogicalPlan,
+        keys: &[Key],
+        aggregates: &[(String, String, Aggregate)],
+        order: Vec<OrderKey>,
+    ) -> Result<Frame> {
+        let mut exprs: Vec<Expr> =
+            keys.iter().map(|key| named(&key.column).alias(key_name(&key.label))).collect();
+        exprs.extend(aggregates.iter().map(|(label, ..)| named(&internal(label)).alias(label)));
+        let hidden = order.iter().filter(|key| key.column.starts_with("__tharsis_first_"));
+        exprs.extend(hidden.map(|key| named(&key.column)));
+        let plan = datafusion::logical_expr::LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
+        let level = |key: &Key| Level { column: key_name(&key.label), name: Some(key.label.clone()) };
+        let index = keys.iter().map(level).collect();
+        let columns = aggregates.iter().map(|(label, ..)| label.clone()).collect();
+        let frame = Frame { plan, columns, index, order };
+        if self.as_index { Ok(frame) } else { frame.index_as_columns() }
+    }
+}
+
+/// The name of an aggregate in the plan, which may not be that of a key.
+fn internal(label: &str) -> String {
+    format!("__tharsis_agg_{label}")
+}
+
+/// The name of a key in the plan.
+fn key_name(label: &str) -> String {
+    format!("__tharsis_key_{label}")
+}
+
+macro_rules! aggregates {
+    ($($(#[$doc:meta])* $name:ident $aggregate:ident),*) => {
+        impl GroupBy {
+            $($(#[$doc])*
+            #[track_caller]
+            #[must_use]
+            pub fn $name(&self) -> DataFrame {
+                self.all_columns(Aggregate::$aggregate)
+            })*
+
+            /// A quantile of each column with numbers.
+            #[track_caller]
+            #[must_use]
+            pub fn quantile(&self, part: f64) -> DataFrame {
+                self.all_columns(Aggregate::Quantile(part))
+            }
+        }
+    };
+}
+
+aggregates!(
+    /// The sum of each column with numbers.
+    sum Sum,
+    /// The mean of each column with numbers.
+    mean Mean,
+    /// The smallest value of each column.
+    min Min,
+    /// The largest value of each column.
+    max Max,
+    /// The number of values of each column that are there.
+    count Count,
+    /// The number of distinct values of each column.
+    nunique Nunique,
+    /// The first value of each column that is there.
+    first First,
+    /// The last value of each column that is there.
+    last Last,
+    /// The standard deviation of each column with numbers.
+    std Std,
+    /// The variance of each column with numbers.
+    var Var,
+    /// The standard error of the mean of each column with numbers.
+    sem Sem,
+    /// The middle value of each column with numbers.
+    median Median
+);

@@ -1,0 +1,135 @@
+//! Whole columns reduced to one value.
+
+use super::group::Aggregate;
+use super::{DataFrame, Frame, Level, OrderKey};
+use crate::error::{Error, Result};
+use crate::execute::{default_executor, execute};
+use crate::series::Series;
+use crate::value::Value;
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+
+impl DataFrame {
+    /// Number of rows.
+    ///
+    /// # Errors
+    /// The error that the frame carries, or one of its run.
+    pub fn len(&self) -> Result<usize> {
+        let frame = self.frame()?;
+        let value = frame.reduce(count(lit(1_i64)))?;
+        Ok(value.as_i64().unwrap_or(0) as usize)
+    }
+
+    /// Whether there is no row.
+    ///
+    /// # Errors
+    /// The error that the frame carries, or one of its run.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+}
+
+impl Frame {
+    /// One value over all rows.
+    pub(crate) fn reduce(&self, aggregate: Expr) -> Result<Value> {
+        let plan = self.builder().aggregate(Vec::<Expr>::new(), vec![aggregate])?.build()?;
+        let (resident, _) = execute(&plan, &*default_executor())?;
+        let batches = resident.fetch()?;
+        let batch = batches.iter().find(|batch| batch.num_rows() > 0);
+        let batch = batch.ok_or_else(|| Error::Internal("an aggregate without a row".to_owned()))?;
+        Value::from_array(batch.column(0), 0)
+    }
+}
+
+impl Series {
+    /// One aggregate of all values.
+    ///
+    /// # Errors
+    /// The error that the series carries, one of its run, or `TypeError` for values that it is not made for.
+    pub fn agg(&self, aggregate: Aggregate) -> Result<Value> {
+        let (frame, expr) = self.parts()?;
+        let dtype = expr.get_type(frame.plan.schema())?;
+        let ordered = frame.with_order()?;
+        ordered.reduce(aggregate.expr(expr.clone(), &dtype, &ordered.sort_exprs())?)
+    }
+
+    /// How often each value occurs, the most frequent first, with the values as index; among equals, the
+    /// value that came first.
+    #[track_caller]
+    #[must_use]
+    pub fn value_counts(&self) -> DataFrame {
+        let label = self.label();
+        let counted = self.to_frame().groupby([label.as_str()]).sort(false).size();
+        counted.rename([("size", "count")]).then(|frame| {
+            let first = OrderKey { column: "count".to_owned(), ascending: false, nulls_first: false };
+            let order = [vec![first], frame.order.clone()].concat();
+            let index = frame.index.iter().map(|level| Level { name: Some(label.clone()), ..level.clone() });
+            Ok(Frame { order, index: index.collect(), ..frame.clone() })
+        })
+    }
+
+    /// Number of rows.
+    ///
+    /// # Errors
+    /// The error that the series carries, or one of its run.
+    pub fn len(&self) -> Result<usize> {
+        self.to_frame().len()
+    }
+
+    /// Whether there is no row.
+    ///
+    /// # Errors
+    /// The error that the series carries, or one of its run.
+    pub fn is_empty(&self) -> Result<bool> {
+        self.to_frame().is_empty()
+    }
+
+    /// A quantile of the values, between neighbours if need be.
+    ///
+    /// # Errors
+    /// As [`Series::agg`]; `ValueError` for a part that is not between 0 and 1.
+    pub fn quantile(&self, part: f64) -> Result<Value> {
+        self.agg(Aggregate::Quantile(part))
+    }
+}
+
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $name:ident $aggregate:ident),*) => {
+        impl Series {
+            $($(#[$doc])*
+            ///
+            /// # Errors
+            /// As [`Series::agg`].
+            pub fn $name(&self) -> Result<Value> {
+                self.agg(Aggregate::$aggregate)
+            })*
+        }
+    };
+}
+
+reductions!(
+    /// The sum; 0 without values.
+    sum Sum,
+    /// The arithmetic mean.
+    mean Mean,
+    /// The smallest value.
+    min Min,
+    /// The largest value.
+    max Max,
+    /// The number of values that are there.
+    count Count,
+    /// The number of distinct values.
+    nunique Nunique,
+    /// The standard deviation of a sample.
+    std Std,
+    /// The variance of a sample.
+    var Var,
+    /// The standard error of the mean.
+    sem Sem,
+    /// The middle value.
+    median Median,
+    /// Whether any value is true.
+    any Any,
+    /// Whether all values are true.
+    all All
+);

@@ -1,0 +1,217 @@
+//! Choice of columns and rows.
+
+use super::{DataFrame, Frame, Level, OrderKey, named};
+use crate::error::{Error, Result};
+use crate::series::{Operand, Series};
+use crate::value::Value;
+use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+use std::sync::Arc;
+
+impl DataFrame {
+    /// These columns, in this order.
+    #[track_caller]
+    #[must_use]
+    pub fn select<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
+        self.then(|frame| {
+            let labels = labels.into_iter().map(|label| {
+                frame.check(label)?;
+                Ok((label.to_owned(), named(label)))
+            });
+            frame.project(labels.collect::<Result<_>>()?)
+        })
+    }
+
+    /// All columns but these.
+    #[track_caller]
+    #[must_use]
+    pub fn drop<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
+        let labels: Vec<&str> = labels.into_iter().collect();
+        self.then(|frame| {
+            labels.iter().try_for_each(|label| frame.check(label))?;
+            let kept = frame.columns.iter().filter(|column| !labels.contains(&column.as_str()));
+            frame.project(kept.map(|column| (column.clone(), named(column))).collect())
+        })
+    }
+
+    /// The same columns under other labels, where the pairs have one.
+    #[track_caller]
+    #[must_use]
+    pub fn rename<'a>(&self, labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> DataFrame {
+        let labels: Vec<(&str, &str)> = labels.into_iter().collect();
+        self.then(|frame| {
+            let renamed = frame.columns.iter().map(|column| {
+                let new =
+                    labels.iter().find(|(old, _)| old == column).map_or(column.as_str(), |(_, new)| new);
+                (new.to_owned(), named(column))
+            });
+            frame.project(renamed.collect())
+        })
+    }
+
+    /// The frame with a column set to a series or a value; it comes last if it is new.
+    ///
+    /// ```
+    /// use tharsis_dataframe::DataFrame;
+    /// let frame = DataFrame::from_columns([("n", vec![1, 2].into())]);
+    /// let frame = frame.assign("square", &frame.col("n") * &frame.col("n"));
+    /// assert_eq!(frame.columns()?, ["n", "square"]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn assign(&self, label: &str, values: impl Into<Operand>) -> DataFrame {
+        let values = values.into();
+        self.then(|frame| {
+            let (frame, expr) = frame.with_operand(&values)?;
+            let mut columns: Vec<(String, Expr)> =
+                frame.columns.iter().map(|column| (column.clone(), named(column))).collect();
+            match columns.iter_mut().find(|(column, _)| column == label) {
+                Some((_, old)) => *old = expr,
+                None => columns.push((label.to_owned(), expr)),
+            }
+            frame.project(columns)
+        })
+    }
+
+    /// The rows for which a condition holds.
+    #[track_caller]
+    #[must_use]
+    pub fn filter(&self, condition: &Series) -> DataFrame {
+        let condition = Operand::Series(condition.clone());
+        self.then(|frame| {
+            // The labels of the rows that stay are those that they had.
+            let (frame, expr) = frame.with_operand(&condition)?;
+            crate::series::truth(&expr.get_type(frame.plan.schema())?)?;
+            let expr = crate::series::for_filter(expr);
+            let frame = frame.with_index()?;
+            let plan = frame.builder().filter(expr)?.build()?;
+            Ok(Frame { plan, ..frame })
+        })
+    }
+
+    /// The first rows.
+    #[track_caller]
+    #[must_use]
+    pub fn head(&self, rows: usize) -> DataFrame {
+        self.then(|frame| frame.limited(0, rows))
+    }
+
+    /// The last rows.
+    #[track_caller]
+    #[must_use]
+    pub fn tail(&self, rows: usize) -> DataFrame {
+        self.then(|frame| frame.with_index()?.last(rows))
+    }
+
+    /// The rows at these positions: from the first to before the second.
+    #[track_caller]
+    #[must_use]
+    pub fn slice(&self, from: usize, to: usize) -> DataFrame {
+        self.then(|frame| frame.with_index()?.limited(from, to.saturating_sub(from)))
+    }
+
+    /// Columns as the index, in place of the one there was.
+    #[track_caller]
+    #[must_use]
+    pub fn set_index<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
+        let labels: Vec<&str> = labels.into_iter().collect();
+        self.then(|frame| {
+            labels.iter().try_for_each(|label| frame.check(label))?;
+            let level = |label: &&str| Level { column: (*label).to_owned(), name: Some((*label).to_owned()) };
+            let columns = frame.columns.iter().filter(|column| !labels.contains(&column.as_str()));
+            let columns: Vec<String> = columns.cloned().collect();
+            Ok(Frame { index: labels.iter().map(level).collect(), columns, ..frame.clone() })
+        })
+    }
+
+    /// An index of positions; the levels of the former one become the first columns, unless they are dropped.
+    #[track_caller]
+    #[must_use]
+    pub fn reset_index(&self, drop: bool) -> DataFrame {
+        self.then(|frame| match drop {
+            true => Ok(Frame { index: Vec::new(), ..frame.clone() }),
+            false => frame.with_index()?.index_as_columns(),
+        })
+    }
+
+    /// The index as a series.
+    #[track_caller]
+    #[must_use]
+    pub fn index(&self) -> Series {
+        let made = self.frame().and_then(|frame| {
+            let frame = frame.with_index()?;
+            let level = frame.index[0].clone();
+            Ok((Arc::new(frame), level))
+        });
+        let name = made.as_ref().ok().and_then(|(_, level)| level.name.clone());
+        Series::new(made.map(|(frame, level)| (frame, named(&level.column))), name)
+    }
+
+    /// The rows whose label in the index is this one, as pandas' `loc[label]` gives them for a list.
+    #[track_caller]
+    #[must_use]
+    pub fn loc(&self, label: impl Into<Value>) -> DataFrame {
+        let label = label.into();
+        self.then(|frame| {
+            let frame = frame.with_index()?;
+            let level = named(&frame.index[0].column);
+            let plan = frame.builder().filter(level.eq(lit(label.0)))?.build()?;
+            Ok(Frame { plan, ..frame })
+        })
+    }
+
+    /// Number of rows and of columns.
+    ///
+    /// # Errors
+    /// The error that the frame carries, or one of its run.
+    pub fn shape(&self) -> Result<(usize, usize)> {
+        let frame = self.frame()?;
+        Ok((self.len()?, frame.columns.len()))
+    }
+}
+
+impl Frame {
+    /// This frame with an expression for an operand, aligned where it is of another frame.
+    pub(crate) fn with_operand(&self, operand: &Operand) -> Result<(Frame, Expr)> {
+        let series = match operand {
+            Operand::Value(value) => return Ok((self.clone(), lit(value.0.clone()))),
+            Operand::Series(series) => series,
+        };
+        let (others, expr) = series.parts()?;
+        match std::ptr::eq(self, &**others) || self.is_same(others) {
+            true => Ok((self.clone(), expr.clone())),
+            false => self.align_rows(others, expr),
+        }
+    }
+
+    /// Whether another frame has the same plan, rows and order.
+    fn is_same(&self, other: &Frame) -> bool {
+        self.index == other.index && self.order == other.order && self.plan == other.plan
+    }
+
+    /// The last rows, in order.
+    fn last(&self, rows: usize) -> Result<Frame> {
+        let (frame, row) = self.with_row()?;
+        let from_end = OrderKey { ascending: false, ..OrderKey::growing(&row) };
+        let last = Frame { order: vec![from_end], ..frame.clone() }.limited(0, rows)?;
+        Ok(Frame { order: frame.order, ..last })
+    }
+
+    /// The levels of the index as the first columns; an index of positions.
+    pub(crate) fn index_as_columns(&self) -> Result<Frame> {
+        let single = self.index.len() == 1;
+        let label = |(at, level): (usize, &Level)| match &level.name {
+            Some(name) => name.clone(),
+            None if single => "index".to_owned(),
+            None => format!("level_{at}"),
+        };
+        let labels: Vec<String> = self.index.iter().enumerate().map(label).collect();
+        if let Some(taken) = labels.iter().find(|label| self.columns.contains(label)) {
+            return Err(Error::Value(format!("cannot insert {taken:?}: the frame has this column")));
+        }
+        let levels = labels.into_iter().zip(self.index.iter().map(|level| named(&level.column)));
+        let columns = self.columns.iter().map(|column| (column.clone(), named(column)));
+        let all = levels.chain(columns).collect();
+        Frame { index: Vec::new(), ..self.clone() }.project(all)
+    }
+}

@@ -1,0 +1,40 @@
+//! Data frames with pandas' semantics, and SQL, on Arrow.
+//!
+//! A frame is a plan. When its rows are asked for, the plan is optimised and cut where rows are exchanged
+//! ([`explain`](DataFrame::explain) prints the stages); an [`Executor`] runs the tasks of each stage. This
+//! crate knows no processes: its executor runs tasks on threads, and another one may run them elsewhere.
+//!
+//! | concern | module |
+//! |---|---|
+//! | what users call | `frame`, `series`, `read`, `write`, `sql` |
+//! | settings of planning, the context of a task | `engine` |
+//! | stages, tasks, fragments as bytes | `stage` |
+//! | executors | `execute` |
+
+#![forbid(unsafe_code)]
+#![warn(missing_docs)]
+
+mod engine;
+mod error;
+mod execute;
+mod frame;
+mod read;
+mod series;
+mod sql;
+mod stage;
+mod table;
+mod value;
+mod write;
+
+pub use engine::Environment;
+pub use error::{Error, Result};
+pub use execute::{
+    Executor, Limits, LocalExecutor, Metrics, Offer, Outcome, StageMetrics, default_executor, offer_executor,
+};
+pub use frame::{Aggregate, DataFrame, GroupBy, GroupKey, JoinKind, Merge, Sort, dtype_named};
+pub use read::{CsvOptions, read_arrow, read_csv, read_json, read_parquet};
+pub use series::{Operand, Series};
+pub use sql::sql;
+pub use stage::{Fragment, KeptPart, LocalPart, Needs, Piece, PieceSource, Resident, Stages, TaskInputs};
+pub use table::Table;
+pub use value::{Column, Native, Value, lit};

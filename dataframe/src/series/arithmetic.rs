@@ -1,0 +1,199 @@
+//! Arithmetic of series, row by row, with a number or another series.
+
+use super::Series;
+use crate::error::{Error, Result};
+use crate::frame::Frame;
+use crate::value::{Value, is_text};
+use arrow::datatypes::DataType;
+use datafusion::functions::expr_fn::{floor, isnan, power};
+use datafusion::logical_expr::expr_fn::{cast, when};
+use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+use std::ops;
+use std::sync::Arc;
+
+/// The other side of an operator: a series, or one value for all rows.
+#[derive(Clone, Debug)]
+pub enum Operand {
+    /// A series; rows with equal labels of the index belong together.
+    Series(Series),
+    /// One value.
+    Value(Value),
+}
+
+impl From<&Series> for Operand {
+    fn from(series: &Series) -> Operand {
+        Operand::Series(series.clone())
+    }
+}
+
+impl From<Series> for Operand {
+    fn from(series: Series) -> Operand {
+        Operand::Series(series)
+    }
+}
+
+impl<T: Into<Value>> From<T> for Operand {
+    fn from(value: T) -> Operand {
+        Operand::Value(value.into())
+    }
+}
+
+impl Series {
+    /// A series of two expressions over the same rows.
+    #[track_caller]
+    pub(crate) fn combine(
+        &self,
+        other: impl Into<Operand>,
+        step: impl FnOnce(&Frame, Expr, Expr) -> Result<Expr>,
+    ) -> Series {
+        let other = other.into();
+        let name = match &other {
+            Operand::Series(other) if other.name != self.name => None,
+            _ => self.name.clone(),
+        };
+        let made = self.aligned(&other).and_then(|(frame, left, right)| {
+            let expr = step(&frame, left, right)?;
+            Ok((frame, expr))
+        });
+        Series::new(made, name)
+    }
+
+    /// Both sides over one frame.
+    pub(crate) fn aligned(&self, other: &Operand) -> Result<(Arc<Frame>, Expr, Expr)> {
+        let (frame, left) = self.parts()?;
+        match other {
+            Operand::Value(value) => Ok((Arc::clone(frame), left.clone(), lit(value.0.clone()))),
+            Operand::Series(other) => {
+                let (others, right) = other.parts()?;
+                if Arc::ptr_eq(frame, others) {
+                    return Ok((Arc::clone(frame), left.clone(), right.clone()));
+                }
+                let aligned = frame.align(left, others, right)?;
+                Ok((Arc::new(aligned.0), aligned.1, aligned.2))
+            }
+        }
+    }
+
+    #[track_caller]
+    fn arithmetic(&self, other: impl Into<Operand>, sign: &'static str) -> Series {
+        self.combine(other, |frame, left, right| arithmetic(frame, left, right, sign))
+    }
+
+    /// The quotient rounded down, as Python's `//`.
+    #[track_caller]
+    #[must_use]
+    pub fn floordiv(&self, other: impl Into<Operand>) -> Series {
+        self.arithmetic(other, "//")
+    }
+
+    /// The power, as Python's `**`.
+    #[track_caller]
+    #[must_use]
+    pub fn pow(&self, other: impl Into<Operand>) -> Series {
+        self.arithmetic(other, "**")
+    }
+
+    /// The absolute value.
+    #[track_caller]
+    #[must_use]
+    pub fn abs(&self) -> Series {
+        self.map_expr(|expr| Ok(datafusion::functions::expr_fn::abs(expr)))
+    }
+
+    /// The value rounded to this many decimals, halves to even.
+    #[track_caller]
+    #[must_use]
+    pub fn round(&self, decimals: i32) -> Series {
+        self.map_expr(|expr| Ok(datafusion::functions::expr_fn::round(vec![expr, lit(decimals)])))
+    }
+}
+
+/// An expression whose result is missing where it is not a number.
+pub(crate) fn present(expr: Expr) -> Result<Expr> {
+    Ok(when(isnan(expr.clone()), lit(datafusion::common::ScalarValue::Float64(None))).otherwise(expr)?)
+}
+
+fn arithmetic(frame: &Frame, left: Expr, right: Expr, sign: &'static str) -> Result<Expr> {
+    let schema = frame.plan.schema();
+    let types = (left.get_type(schema)?, right.get_type(schema)?);
+    if is_text(&types.0) && is_text(&types.1) && sign == "+" {
+        return Ok(datafusion::logical_expr::binary_expr(
+            left,
+            datafusion::logical_expr::Operator::StringConcat,
+            right,
+        ));
+    }
+    let fits = |dtype: &DataType| {
+        dtype.is_numeric() || dtype.is_temporal() || matches!(dtype, DataType::Boolean | DataType::Null)
+    };
+    if !fits(&types.0) || !fits(&types.1) {
+        let (left, right) = types;
+        return Err(Error::Type(format!("unsupported operand types for {sign}: {left} and {right}")));
+    }
+    let (left, right) = (number(left, &types.0), number(right, &types.1));
+    let float = |expr: Expr| cast(expr, DataType::Float64);
+    let whole = types.0.is_integer() && types.1.is_integer();
+    Ok(match sign {
+        "+" => left + right,
+        "-" => left - right,
+        "*" => left * right,
+        "/" => present(float(left) / float(right))?,
+        "//" if whole => floored_quotient(left, right)?,
+        "//" => present(floor(float(left) / float(right)))?,
+        // The sign of the result is that of the divisor.
+        "%" if whole => left.clone() - floored_quotient(left, right.clone())? * right,
+        "%" => present(float(left.clone()) - floor(float(left) / float(right.clone())) * float(right))?,
+        _ if whole => cast(power(left, right), DataType::Int64),
+        _ => present(power(float(left), float(right)))?,
+    })
+}
+
+/// Truth values as numbers.
+fn number(expr: Expr, dtype: &DataType) -> Expr {
+    match dtype {
+        DataType::Boolean => cast(expr, DataType::Int64),
+        _ => expr,
+    }
+}
+
+/// The integer quotient rounded down; missing for a divisor of zero.
+fn floored_quotient(left: Expr, right: Expr) -> Result<Expr> {
+    let divisor = datafusion::functions::expr_fn::nullif(right, lit(0_i64));
+    let quotient = left.clone() / divisor.clone();
+    let inexact = (left.clone() % divisor.clone()).not_eq(lit(0_i64));
+    let below = left.lt(lit(0_i64)).not_eq(divisor.lt(lit(0_i64)));
+    Ok(when(inexact.and(below), quotient.clone() - lit(1_i64)).otherwise(quotient)?)
+}
+
+macro_rules! operators {
+    ($($trait:ident $method:ident $sign:literal),*) => {
+        $(impl<T: Into<Operand>> ops::$trait<T> for &Series {
+            type Output = Series;
+
+            #[track_caller]
+            fn $method(self, other: T) -> Series {
+                self.arithmetic(other, $sign)
+            }
+        }
+
+        impl<T: Into<Operand>> ops::$trait<T> for Series {
+            type Output = Series;
+
+            #[track_caller]
+            fn $method(self, other: T) -> Series {
+                self.arithmetic(other, $sign)
+            }
+        })*
+    };
+}
+
+operators!(Add add "+", Sub sub "-", Mul mul "*", Div div "/", Rem rem "%");
+
+impl ops::Neg for &Series {
+    type Output = Series;
+
+    #[track_caller]
+    fn neg(self) -> Series {
+        self.map_expr(|expr| Ok(Expr::Negative(Box::new(expr))))
+    }
+}

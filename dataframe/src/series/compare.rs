@@ -1,0 +1,189 @@
+//! Comparisons of series, and what is asked of truth values.
+//!
+//! A comparison with a missing value is false, and "not equal" is true, as in pandas.
+
+use super::{Operand, Series};
+use crate::error::{Error, Result};
+use crate::value::Value;
+use arrow::datatypes::DataType;
+use datafusion::functions::expr_fn::coalesce;
+use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+use std::ops;
+
+/// A truth value that is never missing.
+fn known(expr: Expr, otherwise: bool) -> Expr {
+    coalesce(vec![expr, lit(otherwise)])
+}
+
+macro_rules! comparisons {
+    ($($(#[$doc:meta])* $name:ident $method:ident $otherwise:literal),*) => {
+        $($(#[$doc])*
+        #[track_caller]
+        #[must_use]
+        pub fn $name(&self, other: impl Into<Operand>) -> Series {
+            self.combine(other, |_, left, right| Ok(known(left.$method(right), $otherwise)))
+        })*
+    };
+}
+
+impl Series {
+    comparisons!(
+        /// Whether each value is greater.
+        gt gt false,
+        /// Whether each value is greater or equal.
+        ge gt_eq false,
+        /// Whether each value is less.
+        lt lt false,
+        /// Whether each value is less or equal.
+        le lt_eq false,
+        /// Whether each value is equal; a missing value equals nothing.
+        eq eq false,
+        /// Whether each value differs; a missing value differs from all.
+        ne not_eq true
+    );
+
+    /// Whether each value lies between two others, both included.
+    #[track_caller]
+    #[must_use]
+    pub fn between(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Series {
+        &self.ge(low) & self.le(high)
+    }
+
+    /// Whether each value is one of these; a missing value is if a missing one is among them.
+    #[track_caller]
+    #[must_use]
+    pub fn isin<T: Into<Value>>(&self, values: impl IntoIterator<Item = T>) -> Series {
+        let values: Vec<Value> = values.into_iter().map(Into::into).collect();
+        let missing = values.iter().any(Value::is_missing);
+        let list: Vec<Expr> =
+            values.into_iter().filter(|value| !value.is_missing()).map(|value| lit(value.0)).collect();
+        self.map_expr(|expr| {
+            let found = match list.is_empty() {
+                true => lit(false),
+                false => known(expr.clone().in_list(list, false), false),
+            };
+            Ok(if missing { found.or(expr.is_null()) } else { found })
+        })
+    }
+
+    /// Whether each value is missing.
+    #[track_caller]
+    #[must_use]
+    pub fn isna(&self) -> Series {
+        self.map_expr(|expr| Ok(expr.is_null()))
+    }
+
+    /// Whether each value is there.
+    #[track_caller]
+    #[must_use]
+    pub fn notna(&self) -> Series {
+        self.map_expr(|expr| Ok(expr.is_not_null()))
+    }
+
+    /// These values, others where they are missing.
+    #[track_caller]
+    #[must_use]
+    pub fn fillna(&self, value: impl Into<Operand>) -> Series {
+        let name = self.name.clone();
+        let filled = self.combine(value, |_, left, right| Ok(coalesce(vec![left, right])));
+        Series { name, ..filled }
+    }
+
+    /// These values where the condition holds, the others elsewhere; pandas' `where`.
+    #[track_caller]
+    #[must_use]
+    pub fn keep_where(&self, condition: &Series, other: impl Into<Operand>) -> Series {
+        let chosen = condition.combine(self, |frame, condition, value| {
+            truth(&condition.get_type(frame.plan.schema())?)?;
+            Ok(datafusion::logical_expr::expr_fn::when(condition, value).end()?)
+        });
+        // A value that is missing stays so: only the rows without the condition get the others.
+        let chosen = chosen.combine(other, |_, kept, other| match kept {
+            Expr::Case(mut case) => {
+                case.else_expr = Some(Box::new(other));
+                Ok(Expr::Case(case))
+            }
+            kept => Ok(coalesce(vec![kept, other])),
+        });
+        Series { name: self.name.clone(), ..chosen }
+    }
+
+    /// The other values where the condition holds, these elsewhere.
+    #[track_caller]
+    #[must_use]
+    pub fn mask(&self, condition: &Series, other: impl Into<Operand>) -> Series {
+        self.keep_where(&!condition, other)
+    }
+
+    #[track_caller]
+    fn logical(&self, other: impl Into<Operand>, step: fn(Expr, Expr) -> Expr) -> Series {
+        self.combine(other, |frame, left, right| {
+            truth(&left.get_type(frame.plan.schema())?)?;
+            truth(&right.get_type(frame.plan.schema())?)?;
+            Ok(step(left, right))
+        })
+    }
+}
+
+/// Refuses what is no truth value.
+pub(crate) fn truth(dtype: &DataType) -> Result<()> {
+    match dtype {
+        DataType::Boolean | DataType::Null => Ok(()),
+        other => Err(Error::Type(format!("truth values are needed, not {other}"))),
+    }
+}
+
+macro_rules! logic {
+    ($($trait:ident $method:ident $step:expr),*) => {
+        $(impl<T: Into<Operand>> ops::$trait<T> for &Series {
+            type Output = Series;
+
+            #[track_caller]
+            fn $method(self, other: T) -> Series {
+                self.logical(other, $step)
+            }
+        }
+
+        impl<T: Into<Operand>> ops::$trait<T> for Series {
+            type Output = Series;
+
+            #[track_caller]
+            fn $method(self, other: T) -> Series {
+                self.logical(other, $step)
+            }
+        })*
+    };
+}
+
+logic!(
+    BitAnd bitand |left: Expr, right| left.and(right),
+    BitOr bitor |left: Expr, right| left.or(right),
+    BitXor bitxor |left: Expr, right| left.not_eq(right)
+);
+
+impl ops::Not for &Series {
+    type Output = Series;
+
+    #[track_caller]
+    fn not(self) -> Series {
+        self.map_expr(|expr| Ok(Expr::Not(Box::new(expr))))
+    }
+}
+
+/// Without the guards of comparisons that a filter does not need, since it drops rows whose condition is
+/// missing. Readers of files can prune by what is left.
+pub(crate) fn for_filter(expr: Expr) -> Expr {
+    match expr {
+        Expr::BinaryExpr(mut both) if both.op == datafusion::logical_expr::Operator::And => {
+            both.left = Box::new(for_filter(*both.left));
+            both.right = Box::new(for_filter(*both.right));
+            Expr::BinaryExpr(both)
+        }
+        Expr::ScalarFunction(mut call)
+            if call.name() == "coalesce" && call.args.get(1) == Some(&lit(false)) =>
+        {
+            call.args.swap_remove(0)
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,123 @@
+//! One column of a frame, as an expression.
+
+mod arithmetic;
+mod compare;
+
+pub use arithmetic::Operand;
+pub(crate) use compare::{for_filter, truth};
+
+use crate::error::{Error, Result};
+use crate::frame::{DataFrame, Frame};
+use crate::table::Table;
+use crate::value::{Column, Native};
+use arrow::datatypes::DataType;
+use datafusion::logical_expr::{Expr, ExprSchemable};
+use std::panic::Location;
+use std::sync::Arc;
+
+/// A column of a frame, or what is computed of its columns row by row. It is lazy like its frame.
+///
+/// ```
+/// use tharsis_dataframe::DataFrame;
+/// let frame = DataFrame::from_columns([("a", vec![1, 2].into()), ("b", vec![10, 20].into())]);
+/// let sum = &frame.col("a") + &frame.col("b") * 2;
+/// assert_eq!(sum.values::<i64>()?, [Some(21), Some(42)]);
+/// # Ok::<(), tharsis_dataframe::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Series {
+    state: std::result::Result<(Arc<Frame>, Expr), Arc<Error>>,
+    name: Option<String>,
+}
+
+impl Series {
+    /// A series of a state, or of the first error on the way to it.
+    #[track_caller]
+    pub(crate) fn new(state: Result<(Arc<Frame>, Expr)>, name: Option<String>) -> Series {
+        let place = Location::caller();
+        let state = state.map_err(|error| match error {
+            placed @ Error::At { .. } => Arc::new(placed),
+            error => Arc::new(Error::At { error: Arc::new(error), file: place.file(), line: place.line() }),
+        });
+        Series { state, name }
+    }
+
+    /// A series of these values, with an index of positions.
+    ///
+    /// ```
+    /// use tharsis_dataframe::Series;
+    /// assert_eq!(Series::from_values("n", vec![1, 2, 3]).sum()?.as_i64(), Some(6));
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn from_values(name: &str, values: impl Into<Column>) -> Series {
+        DataFrame::from_columns([(name, values.into())]).col(name)
+    }
+
+    /// The frame and the expression, or the error that the series carries.
+    pub(crate) fn parts(&self) -> Result<(&Arc<Frame>, &Expr)> {
+        match &self.state {
+            Ok((frame, expr)) => Ok((frame, expr)),
+            Err(error) => Err((**error).clone()),
+        }
+    }
+
+    /// The name, if there is one.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// The same values with another name.
+    #[must_use]
+    pub fn rename(&self, name: &str) -> Series {
+        Series { state: self.state.clone(), name: Some(name.to_owned()) }
+    }
+
+    /// The label of its column in a frame: its name, or `0`.
+    pub(crate) fn label(&self) -> String {
+        self.name.clone().unwrap_or_else(|| "0".to_owned())
+    }
+
+    /// A series of an expression over this one, with the same name.
+    #[track_caller]
+    pub(crate) fn map_expr(&self, step: impl FnOnce(Expr) -> Result<Expr>) -> Series {
+        let made = self.parts().and_then(|(frame, expr)| Ok((Arc::clone(frame), step(expr.clone())?)));
+        Series::new(made, self.name.clone())
+    }
+
+    /// The type of the values.
+    ///
+    /// # Errors
+    /// The error that the series carries.
+    pub fn dtype(&self) -> Result<DataType> {
+        let (frame, expr) = self.parts()?;
+        Ok(expr.get_type(frame.plan.schema())?)
+    }
+
+    /// A frame of this one column.
+    #[track_caller]
+    #[must_use]
+    pub fn to_frame(&self) -> DataFrame {
+        let label = self.label();
+        let frame = self.parts().and_then(|(frame, expr)| frame.project(vec![(label, expr.clone())]));
+        DataFrame::new(frame)
+    }
+
+    /// All values, in memory.
+    ///
+    /// # Errors
+    /// The error that the series carries, or one of its run.
+    pub fn collect(&self) -> Result<Table> {
+        self.to_frame().collect()
+    }
+
+    /// All values, `None` where they are missing.
+    ///
+    /// # Errors
+    /// The error that the series carries, one of its run, or `TypeError` for values of another type.
+    pub fn values<T: Native>(&self) -> Result<Vec<Option<T>>> {
+        self.collect()?.column(&self.label())
+    }
+}

@@ -1,0 +1,44 @@
+//! SQL over frames.
+
+use crate::engine::{block_on, session};
+use crate::error::Result;
+use crate::frame::{DataFrame, Frame};
+use datafusion::catalog::view::ViewTable;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionContext;
+use std::sync::Arc;
+
+/// The result of an SQL query over named frames.
+///
+/// Names without quotes are read as lower case, as in PostgreSQL.
+///
+/// ```
+/// use tharsis_dataframe::{DataFrame, sql};
+/// let sales = DataFrame::from_columns([("city", vec!["Oslo", "Rome"].into()), ("sold", vec![3, 5].into())]);
+/// let best = sql("select city from sales where sold = (select max(sold) from sales)", &[("sales", &sales)]);
+/// assert_eq!(best.col("city").values::<String>()?, [Some("Rome".to_owned())]);
+/// # Ok::<(), tharsis_dataframe::Error>(())
+/// ```
+#[track_caller]
+#[must_use]
+pub fn sql(query: &str, tables: &[(&str, &DataFrame)]) -> DataFrame {
+    DataFrame::new(plan(query, tables).and_then(Frame::of_plan))
+}
+
+fn plan(query: &str, tables: &[(&str, &DataFrame)]) -> Result<LogicalPlan> {
+    let session = SessionContext::new_with_state(session(1));
+    for (name, table) in tables {
+        let view = ViewTable::new(table.frame()?.visible()?, None);
+        session.register_table(*name, Arc::new(view))?;
+    }
+    block_on(async { Ok(session.state().create_logical_plan(query).await?) })
+}
+
+impl Frame {
+    /// A plan of the columns alone. SQL knows no order of rows.
+    fn visible(&self) -> Result<LogicalPlan> {
+        let columns = self.columns.iter().map(|column| (column.clone(), crate::frame::named(column)));
+        let frame = Frame { index: Vec::new(), order: Vec::new(), ..self.clone() };
+        Ok(frame.project(columns.collect())?.plan)
+    }
+}

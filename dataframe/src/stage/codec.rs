@@ -1,0 +1,202 @@
+//! Fragments as bytes.
+//!
+//! A stage travels as one physical plan: with outputs by hash, its root is the repartition that makes them.
+
+use super::cut::Stage;
+use super::input::{InputExec, Pattern, Source};
+use super::row_number::{Numbering, RowNumberExec};
+use super::task::Output;
+use crate::error::Result;
+use datafusion::common::{Result as EngineResult, internal_datafusion_err, internal_err, not_impl_err};
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::{LexOrdering, Partitioning};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
+use datafusion_proto::bytes::{
+    physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
+};
+use datafusion_proto::physical_plan::from_proto::parse_physical_sort_exprs;
+use datafusion_proto::physical_plan::to_proto::serialize_physical_sort_exprs;
+use datafusion_proto::physical_plan::{
+    PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
+};
+use datafusion_proto::protobuf;
+use prost::Message;
+use std::sync::Arc;
+
+/// Encodes a stage.
+pub(crate) fn encode(stage: &Stage) -> Result<Vec<u8>> {
+    let plan: Arc<dyn ExecutionPlan> = match &stage.output {
+        Output::Whole => Arc::clone(&stage.fragment),
+        Output::Hash(columns, count) => {
+            let partitioning = Partitioning::Hash(columns.clone(), *count);
+            Arc::new(RepartitionExec::try_new(Arc::clone(&stage.fragment), partitioning)?)
+        }
+    };
+    Ok(physical_plan_to_bytes_with_extension_codec(plan, &Codec)?.to_vec())
+}
+
+/// Decodes a stage, with the functions that the context knows.
+pub(crate) fn decode(bytes: &[u8], context: &TaskContext) -> Result<Stage> {
+    let plan = physical_plan_from_bytes_with_extension_codec(bytes, context, &Codec)?;
+    let (fragment, output) = match plan.downcast_ref::<RepartitionExec>() {
+        None => (plan, Output::Whole),
+        Some(exchange) => {
+            let Partitioning::Hash(columns, count) = exchange.partitioning() else {
+                return Err(internal_datafusion_err!("a stage with outputs by no hash").into());
+            };
+            (Arc::clone(exchange.input()), Output::Hash(columns.clone(), *count))
+        }
+    };
+    let tasks = fragment.output_partitioning().partition_count();
+    Ok(Stage { fragment, output, tasks })
+}
+
+/// Encodes the operators of this crate.
+#[derive(Debug)]
+struct Codec;
+
+#[derive(Clone, PartialEq, Message)]
+struct Node {
+    #[prost(oneof = "Kind", tags = "1, 2")]
+    kind: Option<Kind>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+enum Kind {
+    #[prost(message, tag = "1")]
+    Input(InputNode),
+    #[prost(message, tag = "2")]
+    RowNumber(RowNumberNode),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct InputNode {
+    #[prost(bool, tag = "1")]
+    given: bool,
+    #[prost(uint64, tag = "2")]
+    source: u64,
+    #[prost(bool, tag = "3")]
+    gather: bool,
+    /// 0 without a shuffle.
+    #[prost(uint64, tag = "4")]
+    shuffle: u64,
+    #[prost(uint64, tag = "5")]
+    tasks: u64,
+    #[prost(message, optional, tag = "6")]
+    schema: Option<protobuf::Schema>,
+    #[prost(bool, tag = "7")]
+    projected: bool,
+    #[prost(uint64, repeated, tag = "8")]
+    projection: Vec<u64>,
+    #[prost(message, repeated, tag = "9")]
+    ordering: Vec<protobuf::PhysicalSortExprNode>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct RowNumberNode {
+    #[prost(string, tag = "1")]
+    column: String,
+    #[prost(bool, tag = "2")]
+    exact: bool,
+    #[prost(uint64, optional, tag = "3")]
+    counted: Option<u64>,
+}
+
+impl PhysicalExtensionCodec for Codec {
+    fn try_decode(
+        &self,
+        bytes: &[u8],
+        inputs: &[Arc<dyn ExecutionPlan>],
+        context: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
+        let node = Node::decode(bytes).map_err(|error| internal_datafusion_err!("{error}"))?;
+        match (node.kind, inputs) {
+            (Some(Kind::Input(node)), []) => Ok(Arc::new(self.input(&node, context, converter)?)),
+            (Some(Kind::RowNumber(node)), [input]) => {
+                let numbering = if node.exact { Numbering::Exact } else { Numbering::Key };
+                let counted = node.counted.map(|stage| stage as usize);
+                Ok(Arc::new(RowNumberExec::new(Arc::clone(input), node.column, numbering, counted, None)))
+            }
+            (_, inputs) => internal_err!("an operator of frames with {} inputs", inputs.len()),
+        }
+    }
+
+    fn try_encode(
+        &self,
+        node: Arc<dyn ExecutionPlan>,
+        bytes: &mut Vec<u8>,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> EngineResult<()> {
+        let kind = if let Some(input) = node.downcast_ref::<InputExec>() {
+            Kind::Input(self.input_node(input, converter)?)
+        } else if let Some(numbers) = node.downcast_ref::<RowNumberExec>() {
+            Kind::RowNumber(RowNumberNode {
+                column: numbers.column.clone(),
+                exact: numbers.numbering == Numbering::Exact,
+                counted: numbers.counted.map(|stage| stage as u64),
+            })
+        } else {
+            return not_impl_err!("{} cannot run as a remote task", node.name());
+        };
+        Node { kind: Some(kind) }.encode(bytes).map_err(|error| internal_datafusion_err!("{error}"))
+    }
+}
+
+impl Codec {
+    fn input_node(
+        &self,
+        input: &InputExec,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> EngineResult<InputNode> {
+        let (given, source) = match &input.source {
+            Source::Given(table) => (true, *table),
+            Source::Stage(stage) => (false, *stage),
+            Source::Table(_) => return internal_err!("a table without a number cannot be sent"),
+        };
+        let ordering = input.ordering.iter().flatten().cloned();
+        Ok(InputNode {
+            given,
+            source: source as u64,
+            gather: input.pattern == Pattern::Gather,
+            shuffle: if let Pattern::Shuffle(outputs) = input.pattern { outputs as u64 } else { 0 },
+            tasks: input.tasks as u64,
+            schema: Some(input.source_schema.as_ref().try_into()?),
+            projected: input.projection.is_some(),
+            projection: input.projection.iter().flatten().map(|&column| column as u64).collect(),
+            ordering: serialize_physical_sort_exprs(ordering, self, converter)?,
+        })
+    }
+
+    fn input(
+        &self,
+        node: &InputNode,
+        context: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> EngineResult<InputExec> {
+        let number = node.source as usize;
+        let source = if node.given { Source::Given(number) } else { Source::Stage(number) };
+        let pattern = match (node.gather, node.shuffle) {
+            (true, _) => Pattern::Gather,
+            (false, 0) => Pattern::Each,
+            (false, outputs) => Pattern::Shuffle(outputs as usize),
+        };
+        let schema =
+            node.schema.as_ref().ok_or_else(|| internal_datafusion_err!("an input without a schema"))?;
+        let schema: arrow::datatypes::SchemaRef = Arc::new(schema.try_into()?);
+        let projection =
+            node.projected.then(|| node.projection.iter().map(|&column| column as usize).collect());
+        let reader = |ordering| {
+            let schema = Arc::clone(&schema);
+            InputExec::new(source.clone(), pattern, node.tasks as usize, schema, projection.clone(), ordering)
+        };
+        let plain = reader(None)?;
+        let decode = PhysicalPlanDecodeContext::new(context, self);
+        let ordering = parse_physical_sort_exprs(&node.ordering, &decode, &plain.schema(), converter)?;
+        match LexOrdering::new(ordering) {
+            None => Ok(plain),
+            ordering => reader(ordering),
+        }
+    }
+}

@@ -1,0 +1,340 @@
+//! Cuts a physical plan where rows are exchanged: what is left are fragments, each partition of which is a
+//! task of its own.
+//!
+//! A task sees nothing of other tasks of its stage. Operators whose partitions share state in one process
+//! (joins that collect their left side) are changed first, so that no task needs that state.
+
+use super::input::{InputExec, Pattern, Piece, Source};
+use super::part::Resident;
+use super::row_number::{Numbering, RowNumberExec};
+use super::task::Output;
+use crate::error::Result;
+use datafusion::common::JoinType;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode};
+use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
+use std::sync::Arc;
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// A plan as stages: each reads what earlier ones made, the last one makes the result.
+#[derive(Debug)]
+pub struct Stages {
+    pub(crate) stages: Vec<Stage>,
+    pub(crate) tables: Vec<Arc<Resident>>,
+}
+
+/// One fragment, and the destination of its rows.
+#[derive(Debug)]
+pub(crate) struct Stage {
+    pub(crate) fragment: Plan,
+    pub(crate) output: Output,
+    /// Number of tasks: the partitions of the fragment.
+    pub(crate) tasks: usize,
+}
+
+/// What a task needs before it can run.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Rows that other tasks made, and parts of resident tables.
+    pub pieces: Vec<Piece>,
+    /// Stages whose row counts are needed.
+    pub counts: Vec<usize>,
+}
+
+impl Stages {
+    /// Cuts a plan.
+    pub(crate) fn of(plan: Plan) -> Result<Stages> {
+        let mut cutter = Cutter { stages: Vec::new(), tables: Vec::new() };
+        let plan = part_joins(plan)?;
+        let fragment = cutter.cut(plan)?;
+        cutter.stage(fragment, Output::Whole);
+        Ok(Stages { stages: cutter.stages, tables: cutter.tables })
+    }
+
+    /// What a task of a stage needs.
+    pub(crate) fn needs(&self, stage: usize, task: usize) -> Needs {
+        let mut needs = Needs::default();
+        collect_needs(&self.stages[stage].fragment, task, &mut needs);
+        needs.pieces.sort_unstable();
+        needs.pieces.dedup();
+        needs.counts.sort_unstable();
+        needs.counts.dedup();
+        needs
+    }
+
+    /// Number of tasks of all stages.
+    #[must_use]
+    pub fn tasks(&self) -> usize {
+        self.stages.iter().map(|stage| stage.tasks).sum()
+    }
+}
+
+impl std::fmt::Display for Stages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (number, stage) in self.stages.iter().enumerate() {
+            let outputs = match &stage.output {
+                Output::Whole => "one output each".to_owned(),
+                Output::Hash(columns, count) => {
+                    let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
+                    format!("{count} outputs each, by {}", columns.join(", "))
+                }
+            };
+            writeln!(f, "stage {number}: {} tasks, {outputs}", stage.tasks)?;
+            for line in displayable(&*stage.fragment).indent(false).to_string().lines() {
+                writeln!(f, "  {line}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Cutter {
+    stages: Vec<Stage>,
+    tables: Vec<Arc<Resident>>,
+}
+
+impl Cutter {
+    /// The plan with readers in place of the exchanges below it, for which it makes stages.
+    fn cut(&mut self, plan: Plan) -> Result<Plan> {
+        if let Some(input) = plan.downcast_ref::<InputExec>() {
+            return Ok(self.number(input));
+        }
+        if plan.is::<RecursiveQueryExec>() {
+            return self.number_tables(plan);
+        }
+        if let Some(exchange) = plan.downcast_ref::<RepartitionExec>() {
+            return self.cut_repartition(exchange);
+        }
+        if let Some(exchange) = plan.downcast_ref::<CoalescePartitionsExec>() {
+            return self.cut_coalesce(exchange);
+        }
+        if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+            return self.cut_merge(merge);
+        }
+        if let Some(numbers) = plan.downcast_ref::<RowNumberExec>() {
+            return self.cut_numbers(numbers);
+        }
+        let shared_left = collects_left(&plan) && plan.output_partitioning().partition_count() > 1;
+        let mut children = Vec::new();
+        for (at, child) in plan.children().into_iter().cloned().collect::<Vec<_>>().into_iter().enumerate() {
+            let child = self.cut(child)?;
+            // Otherwise each task would make the left side anew.
+            let again = at == 0 && shared_left && !child.is::<InputExec>();
+            children.push(if again { self.gather(child)? } else { child });
+        }
+        Ok(replace_children_if_necessary(plan, children)?)
+    }
+
+    fn number(&mut self, input: &InputExec) -> Plan {
+        let Source::Table(table) = &input.source else { return Arc::new(input.clone()) };
+        let known = self.tables.iter().position(|known| Arc::ptr_eq(known, table));
+        let number = known.unwrap_or_else(|| {
+            self.tables.push(Arc::clone(table));
+            self.tables.len() - 1
+        });
+        Arc::new(input.numbered(number))
+    }
+
+    /// Numbers the tables of a plan that stays whole.
+    fn number_tables(&mut self, plan: Plan) -> Result<Plan> {
+        let numbered = plan.transform_up(|node| match node.downcast_ref::<InputExec>() {
+            Some(input) => Ok(Transformed::yes(self.number(input))),
+            None => Ok(Transformed::no(node)),
+        })?;
+        Ok(numbered.data)
+    }
+
+    fn stage(&mut self, fragment: Plan, output: Output) -> usize {
+        let tasks = fragment.output_partitioning().partition_count();
+        self.stages.push(Stage { fragment, output, tasks });
+        self.stages.len() - 1
+    }
+
+    /// Makes a stage of a fragment; gives its reader.
+    fn exchange(&mut self, fragment: Plan, output: Output, pattern: Pattern) -> Result<Plan> {
+        let (schema, ordering) = (fragment.schema(), fragment.output_ordering().cloned());
+        // A reader of several tasks in one partition reads one sorted run after the other.
+        let ordering = ordering.filter(|_| pattern == Pattern::Each);
+        let stage = self.stage(fragment, output);
+        let tasks = self.stages[stage].tasks;
+        let reader = InputExec::new(Source::Stage(stage), pattern, tasks, schema, None, ordering)?;
+        Ok(Arc::new(reader))
+    }
+
+    fn gather(&mut self, fragment: Plan) -> Result<Plan> {
+        self.exchange(fragment, Output::Whole, Pattern::Gather)
+    }
+
+    fn cut_repartition(&mut self, exchange: &RepartitionExec) -> Result<Plan> {
+        let child = self.cut(Arc::clone(exchange.input()))?;
+        let Partitioning::Hash(columns, count) = exchange.partitioning() else {
+            // Only spreads rows over threads; tasks are spread by the engine.
+            return Ok(child);
+        };
+        let ordering = exchange.preserve_order().then(|| child.output_ordering().cloned()).flatten();
+        let reader = self.shuffle(child, columns.clone(), *count)?;
+        Ok(match ordering {
+            Some(ordering) => sorted(ordering, reader),
+            None => reader,
+        })
+    }
+
+    fn shuffle(&mut self, child: Plan, columns: Vec<Arc<dyn PhysicalExpr>>, count: usize) -> Result<Plan> {
+        if count == 1 {
+            return if child.output_partitioning().partition_count() == 1 {
+                Ok(child)
+            } else {
+                self.gather(child)
+            };
+        }
+        self.exchange(child, Output::Hash(columns, count), Pattern::Shuffle(count))
+    }
+
+    fn cut_coalesce(&mut self, exchange: &CoalescePartitionsExec) -> Result<Plan> {
+        let child = self.cut(Arc::clone(exchange.input()))?;
+        let many = child.output_partitioning().partition_count() > 1;
+        let gathered = match exchange.fetch() {
+            Some(fetch) if many => self.gather(Arc::new(LocalLimitExec::new(child, fetch)))?,
+            None if many => self.gather(child)?,
+            _ => child,
+        };
+        Ok(match exchange.fetch() {
+            Some(fetch) => Arc::new(GlobalLimitExec::new(gathered, 0, Some(fetch))),
+            None => gathered,
+        })
+    }
+
+    fn cut_merge(&mut self, merge: &SortPreservingMergeExec) -> Result<Plan> {
+        let child = self.cut(Arc::clone(merge.input()))?;
+        let child = match child.output_partitioning().partition_count() {
+            1 => child,
+            _ => self.exchange(child, Output::Whole, Pattern::Each)?,
+        };
+        let merged = SortPreservingMergeExec::new(merge.expr().clone(), child);
+        // Of equal rows, those of the first partition come first.
+        Ok(Arc::new(merged.with_fetch(merge.fetch()).with_round_robin_repartition(false)))
+    }
+
+    fn cut_numbers(&mut self, numbers: &RowNumberExec) -> Result<Plan> {
+        let child = self.cut(Arc::clone(&numbers.input))?;
+        let many = child.output_partitioning().partition_count() > 1;
+        let (child, counted) = match numbers.numbering == Numbering::Exact && many {
+            false => (child, None),
+            true => {
+                let reader = self.exchange(child, Output::Whole, Pattern::Each)?;
+                (reader, Some(self.stages.len() - 1))
+            }
+        };
+        Ok(Arc::new(RowNumberExec::new(child, numbers.column.clone(), numbers.numbering, counted, None)))
+    }
+}
+
+fn sorted(ordering: LexOrdering, input: Plan) -> Plan {
+    Arc::new(SortExec::new(ordering, input).with_preserve_partitioning(true))
+}
+
+/// Whether each partition of a join reads the whole left side.
+fn collects_left(plan: &Plan) -> bool {
+    match plan.downcast_ref::<HashJoinExec>() {
+        Some(join) => *join.partition_mode() == PartitionMode::CollectLeft,
+        None => plan.is::<NestedLoopJoinExec>() || plan.is::<CrossJoinExec>(),
+    }
+}
+
+/// Whether a join of this type gives rows of the left side that the right side decides on. With a collected
+/// left side, its partitions would have to agree on them.
+fn emits_left(join_type: JoinType) -> bool {
+    matches!(
+        join_type,
+        JoinType::Left | JoinType::Full | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark
+    )
+}
+
+/// Changes joins whose partitions would have to share state.
+fn part_joins(plan: Plan) -> Result<Plan> {
+    let changed = plan.transform_up(|node| {
+        if node.output_partitioning().partition_count() < 2 {
+            return Ok(Transformed::no(node));
+        }
+        if let Some(join) = node.downcast_ref::<HashJoinExec>()
+            && *join.partition_mode() == PartitionMode::CollectLeft
+            && emits_left(*join.join_type())
+        {
+            return Ok(Transformed::yes(part_hash_join(join)?));
+        }
+        if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>()
+            && emits_left(*join.join_type())
+        {
+            let right: Plan = Arc::new(CoalescePartitionsExec::new(Arc::clone(join.right())));
+            let children = vec![Arc::clone(join.left()), right];
+            return Ok(Transformed::yes(replace_children_if_necessary(node, children)?));
+        }
+        Ok(Transformed::no(node))
+    })?;
+    Ok(changed.data)
+}
+
+/// Both sides by the hash of their keys. An anti join that knows nulls has one partition instead: it needs
+/// to know of a null anywhere.
+fn part_hash_join(join: &HashJoinExec) -> datafusion::common::Result<Plan> {
+    if join.null_aware {
+        let right: Plan = Arc::new(CoalescePartitionsExec::new(Arc::clone(join.right())));
+        let children = vec![Arc::clone(join.left()), right];
+        return replace_children_if_necessary(Arc::new(join.builder().build()?), children);
+    }
+    let count = join.right().output_partitioning().partition_count();
+    let left = match join.left().downcast_ref::<CoalescePartitionsExec>() {
+        Some(coalesce) if coalesce.fetch().is_none() => Arc::clone(coalesce.input()),
+        _ => Arc::clone(join.left()),
+    };
+    let (on_left, on_right) = join.on().iter().cloned().unzip();
+    let left = RepartitionExec::try_new(left, Partitioning::Hash(on_left, count))?;
+    let right = RepartitionExec::try_new(Arc::clone(join.right()), Partitioning::Hash(on_right, count))?;
+    let parted = join.builder().with_partition_mode(PartitionMode::Partitioned);
+    parted.with_new_children(vec![Arc::new(left), Arc::new(right)])?.build_exec()
+}
+
+/// What a partition of a fragment reads.
+fn collect_needs(plan: &Plan, partition: usize, needs: &mut Needs) {
+    if let Some(input) = plan.downcast_ref::<InputExec>() {
+        needs.pieces.extend(input.pieces(partition));
+        return;
+    }
+    if let Some(counted) = plan.downcast_ref::<RowNumberExec>().and_then(|numbers| numbers.counted) {
+        needs.counts.push(counted);
+    }
+    if plan.is::<UnionExec>() {
+        return collect_union(plan, partition, needs);
+    }
+    let partitions = plan.output_partitioning().partition_count();
+    for (at, child) in plan.children().into_iter().enumerate() {
+        let children = child.output_partitioning().partition_count();
+        let whole =
+            children != partitions || plan.is::<RepartitionExec>() || (at == 0 && collects_left(plan));
+        match whole {
+            false => collect_needs(child, partition, needs),
+            true => (0..children).for_each(|partition| collect_needs(child, partition, needs)),
+        }
+    }
+}
+
+/// The partitions of a union are those of its children, one after the other.
+fn collect_union(plan: &Plan, mut partition: usize, needs: &mut Needs) {
+    for child in plan.children() {
+        let count = child.output_partitioning().partition_count();
+        if partition < count {
+            return collect_needs(child, partition, needs);
+        }
+        partition -= count;
+    }
+}

@@ -1,0 +1,86 @@
+//! What another executor needs: stages as bytes, and the tasks of a stage that came as bytes.
+
+use super::codec;
+use super::cut::{Needs, Stage, Stages};
+use super::part::Resident;
+use super::task::{TaskInputs, run};
+use crate::engine::{Environment, block_on, task_context};
+use crate::error::Result;
+use arrow::array::RecordBatch;
+use std::sync::Arc;
+
+impl Stages {
+    /// Number of stages. The last one makes the result.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.stages.len()
+    }
+
+    /// Number of tasks of a stage.
+    #[must_use]
+    pub fn tasks_of(&self, stage: usize) -> usize {
+        self.stages[stage].tasks
+    }
+
+    /// Number of outputs of each task of a stage.
+    #[must_use]
+    pub fn outputs_of(&self, stage: usize) -> usize {
+        self.stages[stage].output.count()
+    }
+
+    /// Tables that the tasks read, by their numbers in pieces.
+    #[must_use]
+    pub fn tables(&self) -> &[Arc<Resident>] {
+        &self.tables
+    }
+
+    /// What a task reads.
+    #[must_use]
+    pub fn needs_of(&self, stage: usize, task: usize) -> Needs {
+        self.needs(stage, task)
+    }
+
+    /// A stage as bytes, for [`Fragment::decode`].
+    ///
+    /// # Errors
+    /// `NotImplemented` for an operator that cannot travel.
+    pub fn encode(&self, stage: usize) -> Result<Vec<u8>> {
+        codec::encode(&self.stages[stage])
+    }
+
+    /// Names and types of the columns of the result.
+    #[must_use]
+    pub fn schema(&self) -> Option<arrow::datatypes::SchemaRef> {
+        self.stages.last().map(|stage| stage.fragment.schema())
+    }
+}
+
+/// A stage that came as bytes.
+#[derive(Debug)]
+pub struct Fragment(Stage);
+
+impl Fragment {
+    /// Decodes a stage.
+    ///
+    /// # Errors
+    /// `Internal` for bytes that are no stage of this version.
+    pub fn decode(bytes: &[u8]) -> Result<Fragment> {
+        let context = task_context(None, Arc::new(TaskInputs::default()));
+        Ok(Fragment(codec::decode(bytes, &context)?))
+    }
+
+    /// Runs one task; gives the batches of each of its outputs. A fragment can run once, since operators of
+    /// some kinds share state between tasks.
+    ///
+    /// # Errors
+    /// What the task ends with: values that cannot be computed, files that cannot be read, memory.
+    pub fn run(
+        self,
+        task: usize,
+        inputs: TaskInputs,
+        environment: Option<&Environment>,
+    ) -> Result<Vec<Vec<RecordBatch>>> {
+        let context = task_context(environment, Arc::new(inputs));
+        block_on(run(&self.0.fragment, task, &self.0.output, context))
+    }
+}

@@ -1,0 +1,220 @@
+//! The leaf of a fragment that reads rows which exist: the output of another stage, or a resident table.
+
+use super::part::Resident;
+use super::task::TaskInputs;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{DataFusionError, Result, Statistics, exec_datafusion_err, stats::Precision};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::memory::MemoryStream;
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
+};
+use std::fmt;
+use std::sync::Arc;
+
+/// The maker of rows that a fragment reads.
+#[derive(Clone, Debug)]
+pub(crate) enum Source {
+    /// A resident table that no plan has numbered yet. Only plans that were not cut have it.
+    Table(Arc<Resident>),
+    /// A resident table, by its number in the job.
+    Given(usize),
+    /// Another stage of the job, by its number.
+    Stage(usize),
+}
+
+/// The relation between the outputs of a source and the partitions of a reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pattern {
+    /// Partition `p` reads what task `p` made.
+    Each,
+    /// The only partition reads what all tasks made, in their order.
+    Gather,
+    /// Partition `p` reads output `p` of all tasks, in their order.
+    Shuffle(usize),
+}
+
+/// Rows that one task has made for one reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Piece {
+    /// The maker: a resident table, or a stage.
+    pub source: PieceSource,
+    /// The number of the task, or of the table's part.
+    pub task: usize,
+    /// The number of the output among those of the task.
+    pub output: usize,
+}
+
+/// The maker of a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PieceSource {
+    /// A resident table of the job.
+    Given(usize),
+    /// A stage of the job.
+    Stage(usize),
+}
+
+/// Reads rows that exist.
+#[derive(Clone, Debug)]
+pub(crate) struct InputExec {
+    pub(super) source: Source,
+    pub(super) pattern: Pattern,
+    /// Number of tasks, or parts, of the source.
+    pub(super) tasks: usize,
+    /// The columns of the source.
+    pub(super) source_schema: SchemaRef,
+    /// The columns to read, if not all.
+    pub(super) projection: Option<Vec<usize>>,
+    /// The order within each partition, if it is known.
+    pub(super) ordering: Option<LexOrdering>,
+    properties: Arc<PlanProperties>,
+}
+
+impl InputExec {
+    /// A reader of all columns.
+    pub(crate) fn new(
+        source: Source,
+        pattern: Pattern,
+        tasks: usize,
+        source_schema: SchemaRef,
+        projection: Option<Vec<usize>>,
+        ordering: Option<LexOrdering>,
+    ) -> Result<InputExec> {
+        let schema = match &projection {
+            Some(columns) => Arc::new(source_schema.project(columns)?),
+            None => Arc::clone(&source_schema),
+        };
+        let partitions = match pattern {
+            Pattern::Each => tasks.max(1),
+            Pattern::Gather => 1,
+            Pattern::Shuffle(outputs) => outputs,
+        };
+        let equivalence = match &ordering {
+            Some(ordering) => EquivalenceProperties::new_with_orderings(schema, [ordering.clone()]),
+            None => EquivalenceProperties::new(schema),
+        };
+        let properties = PlanProperties::new(
+            equivalence,
+            Partitioning::UnknownPartitioning(partitions),
+            EmissionType::Incremental,
+            Boundedness::Bounded,
+        );
+        let properties = Arc::new(properties);
+        Ok(InputExec { source, pattern, tasks, source_schema, projection, ordering, properties })
+    }
+
+    /// A reader of a table that is not numbered yet.
+    pub(crate) fn of_table(table: &Arc<Resident>, projection: Option<Vec<usize>>) -> Result<InputExec> {
+        let schema = Arc::clone(&table.schema);
+        InputExec::new(
+            Source::Table(Arc::clone(table)),
+            Pattern::Each,
+            table.parts.len(),
+            schema,
+            projection,
+            None,
+        )
+    }
+
+    /// The same reader of a table that has a number now.
+    pub(super) fn numbered(&self, number: usize) -> InputExec {
+        InputExec { source: Source::Given(number), ..self.clone() }
+    }
+
+    /// The pieces that a partition reads, in their order.
+    pub(super) fn pieces(&self, partition: usize) -> Vec<Piece> {
+        let source = match self.source {
+            Source::Stage(stage) => PieceSource::Stage(stage),
+            Source::Given(table) => PieceSource::Given(table),
+            Source::Table(_) => return Vec::new(),
+        };
+        let piece = |task, output| Piece { source, task, output };
+        match self.pattern {
+            Pattern::Each => (partition..self.tasks.min(partition + 1)).map(|task| piece(task, 0)).collect(),
+            Pattern::Gather => (0..self.tasks).map(|task| piece(task, 0)).collect(),
+            Pattern::Shuffle(_) => (0..self.tasks).map(|task| piece(task, partition)).collect(),
+        }
+    }
+}
+
+impl DisplayAs for InputExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            Source::Table(table) => write!(f, "InputExec: table of {} rows", table.rows()),
+            Source::Given(number) => write!(f, "InputExec: table {number}"),
+            Source::Stage(number) => write!(f, "InputExec: stage {number}"),
+        }?;
+        match self.pattern {
+            Pattern::Each => Ok(()),
+            Pattern::Gather => write!(f, ", gathered"),
+            Pattern::Shuffle(outputs) => write!(f, ", shuffled into {outputs}"),
+        }
+    }
+}
+
+impl ExecutionPlan for InputExec {
+    fn name(&self) -> &'static str {
+        "InputExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        Vec::new()
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+    ) -> Result<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn replace_children(
+        self: Arc<Self>,
+        _: Vec<Arc<dyn ExecutionPlan>>,
+        _: ReplaceChildrenOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn with_new_children(self: Arc<Self>, _: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(self)
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let batches = match &self.source {
+            Source::Table(table) => {
+                let part = table.parts.get(partition);
+                part.map(|part| part.fetch()).transpose().map_err(external)?.unwrap_or_default()
+            }
+            _ => {
+                let inputs = context.session_config().get_extension::<TaskInputs>();
+                let inputs =
+                    inputs.ok_or_else(|| exec_datafusion_err!("a fragment was run without its inputs"))?;
+                inputs.batches(&self.pieces(partition))?
+            }
+        };
+        let stream = MemoryStream::try_new(batches, self.schema(), self.projection.clone())?;
+        Ok(Box::pin(stream))
+    }
+
+    fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
+        let mut statistics = Statistics::new_unknown(&self.schema());
+        if let Source::Table(table) = &self.source {
+            statistics.num_rows = Precision::Exact(table.rows());
+            statistics.total_byte_size = Precision::Inexact(table.bytes());
+        }
+        Ok(Arc::new(statistics))
+    }
+}
+
+fn external(error: crate::Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
+}

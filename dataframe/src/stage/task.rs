@@ -1,0 +1,130 @@
+//! Runs one partition of a fragment: reads its pieces, gives its outputs.
+
+use super::input::Piece;
+use crate::error::Result;
+use arrow::array::RecordBatch;
+use arrow::compute::BatchCoalescer;
+use arrow::datatypes::SchemaRef;
+use datafusion::common::{DataFusionError, Result as EngineResult};
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::metrics::Time;
+use datafusion::physical_plan::repartition::BatchPartitioner;
+use futures::StreamExt;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Rows of a batch that a task gives, unless it has fewer.
+const BATCH_ROWS: usize = 16 * 1024;
+
+/// The destination of a stage's rows.
+#[derive(Clone, Debug)]
+pub(crate) enum Output {
+    /// One output for each task.
+    Whole,
+    /// As many outputs as given, by the hash of these columns.
+    Hash(Vec<Arc<dyn PhysicalExpr>>, usize),
+}
+
+impl Output {
+    /// The number of outputs of each task.
+    pub(crate) fn count(&self) -> usize {
+        match self {
+            Output::Whole => 1,
+            Output::Hash(_, count) => *count,
+        }
+    }
+}
+
+/// What a task reads.
+#[derive(Debug, Default)]
+pub struct TaskInputs {
+    pieces: HashMap<Piece, Vec<RecordBatch>>,
+    /// Rows that each task of a stage has made, by stage.
+    rows: HashMap<usize, Vec<usize>>,
+}
+
+impl TaskInputs {
+    /// Adds the batches of a piece.
+    pub fn insert(&mut self, piece: Piece, batches: Vec<RecordBatch>) {
+        self.pieces.insert(piece, batches);
+    }
+
+    /// Adds the numbers of rows of a stage's tasks.
+    pub fn insert_rows(&mut self, stage: usize, rows: Vec<usize>) {
+        self.rows.insert(stage, rows);
+    }
+
+    /// The batches of these pieces, one after the other.
+    pub(super) fn batches(&self, pieces: &[Piece]) -> EngineResult<Vec<RecordBatch>> {
+        let mut batches = Vec::new();
+        for piece in pieces {
+            let found = self.pieces.get(piece);
+            let missing = || DataFusionError::Internal(format!("{piece:?} was not given to the task"));
+            batches.extend(found.ok_or_else(missing)?.iter().cloned());
+        }
+        Ok(batches)
+    }
+
+    /// Number of rows that the tasks of a stage before this one have made.
+    pub(super) fn rows_before(&self, stage: usize, task: usize) -> EngineResult<i64> {
+        let missing = || DataFusionError::Internal(format!("the rows of stage {stage} were not counted"));
+        let rows = self.rows.get(&stage).ok_or_else(missing)?;
+        Ok(rows.iter().take(task).sum::<usize>() as i64)
+    }
+}
+
+/// Runs a partition of a fragment to its end; gives the batches of each output.
+pub(crate) async fn run(
+    fragment: &Arc<dyn ExecutionPlan>,
+    partition: usize,
+    output: &Output,
+    context: Arc<TaskContext>,
+) -> Result<Vec<Vec<RecordBatch>>> {
+    let mut stream = fragment.execute(partition, context)?;
+    let mut outputs = Outputs::new(output, fragment.schema())?;
+    while let Some(batch) = stream.next().await {
+        outputs.push(batch?)?;
+    }
+    outputs.finish()
+}
+
+/// Collects the rows of a task by output.
+struct Outputs {
+    partitioner: Option<BatchPartitioner>,
+    collected: Vec<BatchCoalescer>,
+}
+
+impl Outputs {
+    fn new(output: &Output, schema: SchemaRef) -> Result<Outputs> {
+        let partitioner = match output {
+            Output::Whole => None,
+            Output::Hash(columns, count) => {
+                Some(BatchPartitioner::new_hash_partitioner(columns.clone(), *count, Time::default())?)
+            }
+        };
+        let coalescer = || BatchCoalescer::new(Arc::clone(&schema), BATCH_ROWS);
+        let collected = std::iter::repeat_with(coalescer).take(output.count()).collect();
+        Ok(Outputs { partitioner, collected })
+    }
+
+    fn push(&mut self, batch: RecordBatch) -> Result<()> {
+        let collected = &mut self.collected;
+        match &mut self.partitioner {
+            None => collected[0].push_batch(batch)?,
+            Some(partitioner) => {
+                partitioner.partition(batch, |output, batch| Ok(collected[output].push_batch(batch)?))?
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<Vec<RecordBatch>>> {
+        let finish = |mut coalescer: BatchCoalescer| {
+            coalescer.finish_buffered_batch()?;
+            Ok(std::iter::from_fn(|| coalescer.next_completed_batch()).collect())
+        };
+        self.collected.into_iter().map(finish).collect()
+    }
+}

@@ -1,0 +1,251 @@
+//! Single values, and columns of values, between Rust and Arrow.
+
+use crate::error::{Error, Result};
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Float64Array, Int64Array, PrimitiveArray,
+    RecordBatch, StringArray,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type, Int64Type, Schema, UInt64Type};
+use datafusion::common::ScalarValue;
+use std::fmt;
+use std::sync::Arc;
+
+/// One value of a frame, of any type; it may be missing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value(pub(crate) ScalarValue);
+
+impl Value {
+    /// A missing value of no type.
+    #[must_use]
+    pub fn missing() -> Value {
+        Value(ScalarValue::Null)
+    }
+
+    pub(crate) fn from_array(array: &ArrayRef, row: usize) -> Result<Value> {
+        Ok(Value(ScalarValue::try_from_array(array, row)?))
+    }
+
+    /// Whether there is no value.
+    #[must_use]
+    pub fn is_missing(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// The value as an integer, if it is one or can be one without loss.
+    #[must_use]
+    pub fn as_i64(&self) -> Option<i64> {
+        match self.0.cast_to(&DataType::Int64) {
+            Ok(ScalarValue::Int64(value)) => value.filter(|value| {
+                self.as_f64().is_none_or(|float| float.fract() == 0.0 && (*value as f64 - float).abs() < 1.0)
+            }),
+            _ => None,
+        }
+    }
+
+    /// The value as a float, if it is a number.
+    #[must_use]
+    pub fn as_f64(&self) -> Option<f64> {
+        if !self.0.data_type().is_numeric() {
+            return None;
+        }
+        match self.0.cast_to(&DataType::Float64) {
+            Ok(ScalarValue::Float64(value)) => value,
+            _ => None,
+        }
+    }
+
+    /// The value as a truth value, if it is one.
+    #[must_use]
+    pub fn as_bool(&self) -> Option<bool> {
+        match self.0 {
+            ScalarValue::Boolean(value) => value,
+            _ => None,
+        }
+    }
+
+    /// The value as a text, if it is one.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        self.0.try_as_str().flatten()
+    }
+
+    /// The type of the value.
+    #[must_use]
+    pub fn dtype(&self) -> DataType {
+        self.0.data_type()
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0.is_null() {
+            true => f.write_str("NaN"),
+            false => write!(f, "{}", self.0),
+        }
+    }
+}
+
+/// A value for an expression: `lit(3)`, `lit("Oslo")`.
+#[must_use]
+pub fn lit(value: impl Into<Value>) -> Value {
+    value.into()
+}
+
+macro_rules! values {
+    ($($native:ty => $variant:ident),*) => {
+        $(impl From<$native> for Value {
+            fn from(value: $native) -> Value {
+                Value(ScalarValue::$variant(Some(value.into())))
+            }
+        })*
+    };
+}
+
+values!(bool => Boolean, i8 => Int64, i16 => Int64, i32 => Int64, i64 => Int64, u8 => Int64, u16 => Int64,
+    u32 => Int64, u64 => UInt64, f32 => Float64, &str => Utf8, String => Utf8);
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Value {
+        Value(ScalarValue::Float64((!value.is_nan()).then_some(value)))
+    }
+}
+
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Value {
+        value.map_or_else(Value::missing, Into::into)
+    }
+}
+
+/// The values of a column, from Rust.
+#[derive(Clone, Debug)]
+pub struct Column(ArrayRef);
+
+impl Column {
+    /// An Arrow array as a column.
+    #[must_use]
+    pub fn from_arrow(array: ArrayRef) -> Column {
+        Column(array)
+    }
+
+    pub(crate) fn into_array(self) -> ArrayRef {
+        self.0
+    }
+}
+
+macro_rules! columns {
+    ($($native:ty => $array:ty),*) => {
+        $(impl From<Vec<$native>> for Column {
+            fn from(values: Vec<$native>) -> Column {
+                Column(Arc::new(<$array>::from_iter(values.into_iter().map(Some))))
+            }
+        }
+        impl From<Vec<Option<$native>>> for Column {
+            fn from(values: Vec<Option<$native>>) -> Column {
+                Column(Arc::new(<$array>::from_iter(values)))
+            }
+        })*
+    };
+}
+
+columns!(bool => BooleanArray, i64 => Int64Array, f64 => Float64Array, &str => StringArray,
+    String => StringArray, u64 => PrimitiveArray<UInt64Type>, f32 => PrimitiveArray<Float32Type>);
+
+/// Integers without a suffix are of this type.
+impl From<Vec<i32>> for Column {
+    fn from(values: Vec<i32>) -> Column {
+        values.into_iter().map(i64::from).collect::<Vec<_>>().into()
+    }
+}
+
+impl From<Vec<Option<i32>>> for Column {
+    fn from(values: Vec<Option<i32>>) -> Column {
+        values.into_iter().map(|value| value.map(i64::from)).collect::<Vec<_>>().into()
+    }
+}
+
+/// Rust types that columns can be read as.
+pub trait Native: Sized {
+    /// The values of an array, `None` where they are missing.
+    ///
+    /// # Errors
+    /// `TypeError` if the array holds values of another type.
+    fn read(array: &ArrayRef) -> Result<Vec<Option<Self>>>;
+}
+
+/// The array with another type, if its values are of a type that is read as it.
+fn read_as(array: &ArrayRef, to: &DataType, fits: bool) -> Result<ArrayRef> {
+    match fits {
+        true => Ok(cast(array, to)?),
+        false => Err(Error::Type(format!("a column of {} is read as {to}", array.data_type()))),
+    }
+}
+
+impl Native for i64 {
+    fn read(array: &ArrayRef) -> Result<Vec<Option<i64>>> {
+        let array = read_as(array, &DataType::Int64, array.data_type().is_integer())?;
+        Ok(array.as_primitive::<Int64Type>().iter().collect())
+    }
+}
+
+impl Native for f64 {
+    fn read(array: &ArrayRef) -> Result<Vec<Option<f64>>> {
+        let array = read_as(array, &DataType::Float64, array.data_type().is_numeric())?;
+        Ok(array.as_primitive::<Float64Type>().iter().collect())
+    }
+}
+
+impl Native for bool {
+    fn read(array: &ArrayRef) -> Result<Vec<Option<bool>>> {
+        let array = read_as(array, &DataType::Boolean, *array.data_type() == DataType::Boolean)?;
+        Ok(array.as_boolean().iter().collect())
+    }
+}
+
+impl Native for String {
+    fn read(array: &ArrayRef) -> Result<Vec<Option<String>>> {
+        let is_text = match array.data_type() {
+            DataType::Dictionary(_, values) => is_text(values),
+            other => is_text(other),
+        };
+        let array = read_as(array, &DataType::Utf8, is_text)?;
+        Ok(array.as_string::<i32>().iter().map(|value| value.map(str::to_owned)).collect())
+    }
+}
+
+/// Whether values of a type are texts.
+pub(crate) fn is_text(dtype: &DataType) -> bool {
+    matches!(dtype, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
+}
+
+/// The batch with missing values where floats are not a number: frames know one kind of missing value.
+pub(crate) fn without_nan(batch: &RecordBatch) -> Result<RecordBatch> {
+    let columns = batch.columns().iter().map(array_without_nan).collect();
+    let fields = batch
+        .schema()
+        .fields()
+        .iter()
+        .map(|field| field.as_ref().clone().with_nullable(true))
+        .collect::<Vec<_>>();
+    let schema = Schema::new_with_metadata(fields, batch.schema().metadata().clone());
+    Ok(RecordBatch::try_new(Arc::new(schema), columns)?)
+}
+
+fn array_without_nan(array: &ArrayRef) -> ArrayRef {
+    match array.data_type() {
+        DataType::Float64 => floats_without_nan::<Float64Type>(array, f64::is_nan),
+        DataType::Float32 => floats_without_nan::<Float32Type>(array, f32::is_nan),
+        DataType::Float16 => floats_without_nan::<Float16Type>(array, |value| value.is_nan()),
+        _ => Arc::clone(array),
+    }
+}
+
+fn floats_without_nan<T: ArrowPrimitiveType>(array: &ArrayRef, is_nan: fn(T::Native) -> bool) -> ArrayRef {
+    let floats = array.as_primitive::<T>();
+    match floats.values().iter().any(|value| is_nan(*value)) {
+        false => Arc::clone(array),
+        true => Arc::new(
+            floats.iter().map(|value| value.filter(|value| !is_nan(*value))).collect::<PrimitiveArray<T>>(),
+        ),
+    }
+}
