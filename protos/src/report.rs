@@ -50,6 +50,15 @@ pub struct NodeRow {
     pub is_draining: bool,
 }
 
+impl NodeRow {
+    /// The CPUs among its resources, which are printed like `2 CPU, 512 MiB memory`.
+    #[must_use]
+    pub fn cpus(&self) -> f64 {
+        let amount = |part: &str| part.trim().strip_suffix(" CPU").and_then(|amount| amount.parse().ok());
+        self.total.split(',').find_map(amount).unwrap_or(0.0)
+    }
+}
+
 /// Work and objects that are left at a node that drains, and the objects that were moved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DrainRow {
@@ -142,4 +151,19 @@ pub struct PastRow {
     pub ago_ns: u64,
     /// The entry in words.
     pub what: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_types::Resources;
+
+    #[test]
+    fn cpus_are_found_in_what_nodes_report() {
+        for cpus in [0.5, 2.0, 96.0] {
+            let resources = Resources { memory: 5 << 30, ..Resources::cpus(cpus).unwrap() };
+            assert_eq!(NodeRow { total: resources.to_string(), ..NodeRow::default() }.cpus(), cpus);
+        }
+        assert_eq!(NodeRow::default().cpus(), 0.0);
+    }
 }

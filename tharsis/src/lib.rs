@@ -71,6 +71,8 @@ extern crate self as tharsis;
 
 mod cluster;
 mod embedded;
+#[cfg(feature = "dataframe")]
+pub mod frame;
 mod init;
 #[doc(hidden)]
 pub mod join;

@@ -53,6 +53,8 @@ impl Runtime {
         };
         #[cfg(feature = "tensor")]
         crate::tensor::enter(&runtime);
+        #[cfg(feature = "dataframe")]
+        crate::frame::enter(&runtime);
         runtime
     }
 
@@ -80,12 +82,12 @@ impl Runtime {
         self.socket.as_deref()
     }
 
-    #[cfg(feature = "tensor")]
+    #[cfg(any(feature = "tensor", feature = "dataframe"))]
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
-    #[cfg(feature = "tensor")]
+    #[cfg(any(feature = "tensor", feature = "dataframe"))]
     pub(crate) fn reporter(&self) -> Reporter {
         Arc::clone(&self.report)
     }
@@ -106,6 +108,8 @@ impl Drop for Runtime {
     fn drop(&mut self) {
         #[cfg(feature = "tensor")]
         crate::tensor::leave(&self.client);
+        #[cfg(feature = "dataframe")]
+        crate::frame::leave(&self.client);
         current::unset_global(&self.client);
         self.client.close();
         if let Some(stop) = self.stop.take() {

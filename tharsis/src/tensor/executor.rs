@@ -85,7 +85,7 @@ impl RemoteExecutor {
         if nodes.len() < 2 || self.options.is_placed() {
             return Vec::new();
         }
-        let cpus = |node: &NodeRow| cpus_of(&node.total) as usize;
+        let cpus = |node: &NodeRow| node.cpus() as usize;
         let most = nodes.iter().map(cpus).max().unwrap_or(0);
         let in_turn = |turn: usize| nodes.iter().filter(move |node| turn < cpus(node));
         (0..most).flat_map(in_turn).map(|node| NodeId(node.node)).collect()
@@ -116,7 +116,7 @@ impl Executor for RemoteExecutor {
     fn limits(&self) -> Limits {
         // If the node does not answer, the first call fails with a better error.
         let report = (self.report)().unwrap_or_default();
-        let cpus: f64 = report.nodes.iter().map(|node| cpus_of(&node.total)).sum();
+        let cpus: f64 = report.nodes.iter().map(NodeRow::cpus).sum();
         let store_bytes = report.store.capacity_bytes / STORE_SHARE;
         let limits = Limits::new((cpus as usize).max(1), self.memory_bytes.unwrap_or(store_bytes).max(1));
         Limits { chunk_bytes_max: CHUNK_BYTES_MAX, ..limits }
@@ -189,12 +189,6 @@ fn check_functions(job: &Job) -> std::result::Result<(), Error> {
     }
 }
 
-/// The CPUs in a node's resources as a report prints them: `2 CPU, 512 MiB memory`.
-fn cpus_of(total: &str) -> f64 {
-    let amount = |part: &str| part.trim().strip_suffix(" CPU").and_then(|amount| amount.parse().ok());
-    total.split(',').find_map(amount).unwrap_or(0.0)
-}
-
 /// Part of the store that chunks may take, as a divisor. The rest is for regions of clients and copies in
 /// transfer.
 const STORE_SHARE: u64 = 2;
@@ -210,18 +204,3 @@ const LARGE_FLIGHTS_PER_THREAD: u64 = 4;
 const BATCHES_PER_THREAD: usize = 8;
 const BATCH_TASKS_MAX: usize = 256;
 const BATCH_BYTES_MAX: u64 = 1 << 20;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tharsis_remote::Resources;
-
-    #[test]
-    fn cpus_are_found_in_what_nodes_report() {
-        for cpus in [0.5, 2.0, 96.0] {
-            let resources = Resources { memory: 5 << 30, ..Resources::cpus(cpus).unwrap() };
-            assert_eq!(cpus_of(&resources.to_string()), cpus);
-        }
-        assert_eq!(cpus_of("nothing"), 0.0);
-    }
-}

@@ -11,6 +11,7 @@ const END: &str = "```\n<!-- end of crates -->";
 const CRATES: &[&str] = &[
     "cli",
     "core",
+    "dataframe",
     "gcs",
     "graph",
     "identity",

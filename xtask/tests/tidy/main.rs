@@ -20,6 +20,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("identity", &[]),
     ("protos", &["tharsis-identity", "tharsis-types"]),
     ("object-store", &["tharsis-types"]),
+    ("dataframe", &[]),
     ("gcs", &["tharsis-protos", "tharsis-types"]),
     ("graph", &["tharsis-kernels"]),
     ("kernels", &[]),
@@ -43,6 +44,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const FORBIDDEN: &[(&str, &[&str])] = &[
     ("types", &["tokio", "tonic", "prost", "arrow-array", "rustix"]),
     ("core", &["tokio", "tonic", "prost", "rustix", "parking_lot"]),
+    ("dataframe", &["tonic", "rustix"]),
     ("kernels", &["tokio", "rustix"]),
     ("graph", &["tokio", "rustix"]),
     ("identity", &["tokio", "tokio-rustls", "tonic", "prost"]),

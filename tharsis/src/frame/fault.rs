@@ -1,0 +1,75 @@
+//! Errors between tasks and driver.
+
+use serde::{Deserialize, Serialize};
+use tharsis_dataframe::Error;
+use tharsis_remote::FailureKind;
+
+/// Error of a task in encoded form.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("{0}")]
+    Value(String),
+    #[error("{0}")]
+    Type(String),
+    #[error("{0}")]
+    Memory(String),
+    #[error("{path}: {reason}")]
+    File { path: String, reason: String },
+    #[error("{0}")]
+    NotImplemented(String),
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        match error {
+            Error::Type(text) => Fault::Type(text),
+            Error::Memory(text) => Fault::Memory(text),
+            Error::File { path, reason } => Fault::File { path, reason },
+            Error::NotImplemented(text) => Fault::NotImplemented(text),
+            Error::Internal(text) => Fault::Internal(text),
+            other => Fault::Value(other.to_string()),
+        }
+    }
+}
+
+impl From<Fault> for Error {
+    fn from(fault: Fault) -> Error {
+        match fault {
+            Fault::Value(text) => Error::Value(text),
+            Fault::Type(text) => Error::Type(text),
+            Fault::Memory(text) => Error::Memory(text),
+            Fault::File { path, reason } => Error::File { path, reason },
+            Fault::NotImplemented(text) => Error::NotImplemented(text),
+            Fault::Internal(text) => Error::Internal(text),
+        }
+    }
+}
+
+/// The error of frames for one of the engine: the fault of a task, else the engine's failure.
+pub(super) fn from_engine(error: tharsis_remote::Error) -> Error {
+    match error.downcast::<Fault>() {
+        Some(fault) => fault.into(),
+        None => Error::Task {
+            class: class_of(error.failure().root().kind),
+            text: error.failure().to_string(),
+        },
+    }
+}
+
+/// The exception class that a pandas user would see for a failure.
+fn class_of(kind: FailureKind) -> &'static str {
+    match kind {
+        FailureKind::ObjectTooLarge
+        | FailureKind::OutOfMemory
+        | FailureKind::ResourceExhausted
+        | FailureKind::StoreFull => "MemoryError",
+        FailureKind::GetTimeout | FailureKind::TimedOut => "Timeout",
+        FailureKind::NodeDied
+        | FailureKind::ObjectLost
+        | FailureKind::Panicked
+        | FailureKind::WorkerCrashed => "Crash",
+        _ => "RuntimeError",
+    }
+}

@@ -1,0 +1,43 @@
+//! Frames on the task engine: pandas' names and SQL over Arrow batches in the object store, computed by
+//! remote tasks.
+//!
+//! ```
+//! use tharsis::frame::{Aggregate, DataFrame};
+//!
+//! #[tharsis::main]
+//! fn main() -> Result<(), Box<dyn std::error::Error>> {
+//!     let _runtime = tharsis::init().start()?;
+//!     let sales = DataFrame::from_columns([
+//!         ("city", vec!["Oslo", "Rome", "Oslo"].into()),
+//!         ("sold", vec![3, 5, 4].into()),
+//!     ]);
+//!     let totals = sales.groupby(["city"]).agg([("sold", Aggregate::Sum)]);
+//!     assert_eq!(totals.col("sold").values::<i64>()?, [Some(7), Some(5)]);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! The same program runs embedded, on worker processes and on a cluster: if a runtime is active, frames are
+//! computed on it, otherwise on threads of the process.
+//!
+//! All of [`tharsis_dataframe`] is re-exported here. This is the only module that knows both frames and the
+//! engine:
+//!
+//! | concern | module |
+//! |---|---|
+//! | order of calls, lifetime of references | `drive` |
+//! | one task of a stage in a worker | `task` |
+//! | conversion of errors | `fault` |
+//! | rows that stay in the store | `kept` |
+//! | runtime of the default executor | `offer` |
+
+mod drive;
+mod executor;
+mod fault;
+mod kept;
+mod offer;
+mod task;
+
+pub use executor::RemoteExecutor;
+pub(crate) use offer::{enter, leave};
+pub use tharsis_dataframe::*;
