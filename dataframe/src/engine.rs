@@ -75,6 +75,7 @@ pub(crate) fn session(partitions: usize) -> SessionState {
         .with_config(config(partitions))
         .with_runtime_env(Environment::unlimited().0)
         .with_query_planner(Arc::new(Planner))
+        .with_optimizer_rule(crate::stage::unread_numbers::rule())
         .build()
 }
 

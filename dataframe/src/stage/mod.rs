@@ -7,6 +7,7 @@ mod input;
 mod part;
 pub(crate) mod row_number;
 mod task;
+pub(crate) mod unread_numbers;
 
 pub use cut::{Needs, Stages};
 pub use fragment::Fragment;
