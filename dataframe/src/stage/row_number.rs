@@ -10,8 +10,9 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchema, DFSchemaRef, Result, Statistics, exec_datafusion_err, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, SortExpr, UserDefinedLogicalNodeCore};
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{
-    Distribution, EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalExpr,
+    Distribution, EquivalenceProperties, LexOrdering, OrderingRequirements, PhysicalExpr, PhysicalSortExpr,
 };
 use datafusion::physical_plan::execution_plan::CardinalityEffect;
 use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
@@ -159,8 +160,11 @@ impl RowNumberExec {
         let mut fields = input.schema().fields().to_vec();
         fields.push(Arc::new(field(&column)));
         let schema = Arc::new(Schema::new_with_metadata(fields, input.schema().metadata().clone()));
+        let number = Arc::new(Column::new(&column, input.schema().fields().len()));
+        let equivalence =
+            EquivalenceProperties::new_with_orderings(schema, [[PhysicalSortExpr::new_default(number)]]);
         let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
+            equivalence,
             input.output_partitioning().clone(),
             input.pipeline_behavior(),
             input.boundedness(),
