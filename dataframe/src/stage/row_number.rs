@@ -218,8 +218,9 @@ impl ExecutionPlan for RowNumberExec {
         vec![self.order.clone().map(OrderingRequirements::from)]
     }
 
+    /// It does, but the planner would move sorts below it then, and rows would get other numbers.
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
+        vec![false]
     }
 
     fn benefits_from_input_partitioning(&self) -> Vec<bool> {
