@@ -70,13 +70,16 @@ fn config(partitions: usize) -> SessionConfig {
 
 /// A session to plan with.
 pub(crate) fn session(partitions: usize) -> SessionState {
-    SessionStateBuilder::new()
+    let mut session = SessionStateBuilder::new()
         .with_default_features()
         .with_config(config(partitions))
         .with_runtime_env(Environment::unlimited().0)
         .with_query_planner(Arc::new(Planner))
         .with_optimizer_rule(crate::stage::unread_numbers::rule())
-        .build()
+        .build();
+    // A registry that takes functions refuses none.
+    let _registered = crate::functions::register(&mut session);
+    session
 }
 
 /// The context of one task, with its inputs as an extension.

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | what users call | `frame`, `series`, `read`, `write`, `sql` |
 //! | settings of planning, the context of a task | `engine` |
+//! | own functions of plans | `functions` |
 //! | stages, tasks, fragments as bytes | `stage` |
 //! | executors | `execute` |
 
@@ -18,6 +19,7 @@ mod engine;
 mod error;
 mod execute;
 mod frame;
+mod functions;
 mod read;
 mod series;
 mod sql;
@@ -31,7 +33,10 @@ pub use error::{Error, Result};
 pub use execute::{
     Executor, Limits, LocalExecutor, Metrics, Offer, Outcome, StageMetrics, default_executor, offer_executor,
 };
-pub use frame::{Aggregate, DataFrame, GroupBy, GroupKey, JoinKind, Merge, Sort, dtype_named};
+pub use frame::{
+    Aggregate, DataFrame, Ewm, GroupBy, GroupKey, JoinKind, Merge, Rank, RankMethod, Rolling, Sort,
+    dtype_named,
+};
 pub use read::{CsvOptions, read_arrow, read_csv, read_json, read_parquet};
 pub use series::{Operand, Series};
 pub use sql::sql;

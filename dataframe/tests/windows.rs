@@ -4,6 +4,7 @@
 mod executors;
 
 use executors::{each_executor, three_parts};
+use tharsis_dataframe::{DataFrame, Rank, RankMethod, Series, Sort};
 
 #[test]
 fn rows_are_not_numbered_for_a_step_that_reads_no_numbers() {
@@ -23,4 +24,200 @@ fn rows_are_not_numbered_for_a_step_that_reads_no_numbers() {
     for found in each_executor(|executor| twice.collect_on(executor)?.column::<i64>("n")) {
         assert_eq!(found, [Some(3), Some(6), Some(9)]);
     }
+}
+
+const X: Option<f64> = None;
+
+/// A series on every executor against numbers, with `X` for missing ones.
+#[track_caller]
+fn assert_floats(series: &Series, expected: &[Option<f64>]) {
+    let frame = series.rename("x").to_frame();
+    for found in each_executor(|executor| frame.collect_on(executor)?.column::<f64>("x")) {
+        let near = |a: &Option<f64>, b: &Option<f64>| match (a, b) {
+            (Some(a), Some(b)) => (a - b).abs() < 1e-9 * b.abs().max(1.0),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        assert_eq!(found.len(), expected.len());
+        let same = found.iter().zip(expected).all(|(found, expected)| near(found, expected));
+        assert!(same, "{found:?}\n{expected:?}");
+    }
+}
+
+fn some(values: &[f64]) -> Vec<Option<f64>> {
+    values.iter().map(|&value| (!value.is_nan()).then_some(value)).collect()
+}
+
+const N: f64 = f64::NAN;
+
+/// Eight values in parts of three, two and three rows, two of them missing.
+fn gaps() -> Series {
+    let part = |values: Vec<Option<f64>>| DataFrame::from_columns([("x", values.into())]);
+    let parts = [
+        part(vec![X, Some(3.0), Some(1.0)]),
+        part(vec![Some(4.0), X]),
+        part(vec![Some(1.0), Some(5.0), Some(9.0)]),
+    ];
+    DataFrame::concat(&parts, true).col("x")
+}
+
+#[test]
+fn steps_go_through_rows_in_their_order() {
+    let x = gaps();
+    assert_floats(&x.shift(1), &some(&[N, N, 3.0, 1.0, 4.0, N, 1.0, 5.0]));
+    assert_floats(&x.shift(-2), &some(&[1.0, 4.0, N, 1.0, 5.0, 9.0, N, N]));
+    assert_floats(&x.diff(1), &some(&[N, N, -2.0, 3.0, N, N, 4.0, 4.0]));
+    assert_floats(&x.cumsum(), &some(&[N, 3.0, 4.0, 8.0, N, 9.0, 14.0, 23.0]));
+    assert_floats(&x.cumprod(), &some(&[N, 3.0, 3.0, 12.0, N, 12.0, 60.0, 540.0]));
+    assert_floats(&x.cummin(), &some(&[N, 3.0, 1.0, 1.0, N, 1.0, 1.0, 1.0]));
+    assert_floats(&x.cummax(), &some(&[N, 3.0, 3.0, 4.0, N, 4.0, 5.0, 9.0]));
+    assert_floats(&x.ffill(), &some(&[N, 3.0, 1.0, 4.0, 4.0, 1.0, 5.0, 9.0]));
+    assert_floats(&x.bfill(), &some(&[3.0, 3.0, 1.0, 4.0, 1.0, 1.0, 5.0, 9.0]));
+    assert_floats(&x.interpolate(), &some(&[N, 3.0, 1.0, 4.0, 2.5, 1.0, 5.0, 9.0]));
+    assert_floats(&x.pct_change(1), &some(&[N, N, -2.0 / 3.0, 3.0, N, N, 4.0, 0.8]));
+}
+
+#[test]
+fn ranks_are_by_value() {
+    let x = gaps();
+    let by = |method| x.rank(Rank::by(method));
+    assert_floats(&by(RankMethod::Average), &some(&[N, 3.0, 1.5, 4.0, N, 1.5, 5.0, 6.0]));
+    assert_floats(&by(RankMethod::Min), &some(&[N, 3.0, 1.0, 4.0, N, 1.0, 5.0, 6.0]));
+    assert_floats(&by(RankMethod::Max), &some(&[N, 3.0, 2.0, 4.0, N, 2.0, 5.0, 6.0]));
+    assert_floats(&by(RankMethod::First), &some(&[N, 3.0, 1.0, 4.0, N, 2.0, 5.0, 6.0]));
+    assert_floats(&by(RankMethod::Dense), &some(&[N, 2.0, 1.0, 3.0, N, 1.0, 4.0, 5.0]));
+    let descending = Rank::by(RankMethod::First).descending();
+    assert_floats(&x.rank(descending), &some(&[N, 4.0, 5.0, 3.0, N, 6.0, 2.0, 1.0]));
+    let parts = [N, 0.5, 0.25, 2.0 / 3.0, N, 0.25, 5.0 / 6.0, 1.0];
+    assert_floats(&x.rank(Rank::default().pct()), &some(&parts));
+    let dense = Rank::by(RankMethod::Dense).pct();
+    assert_floats(&x.rank(dense), &some(&[N, 0.4, 0.2, 0.6, N, 0.2, 0.8, 1.0]));
+}
+
+#[test]
+fn windows_move_with_the_rows() {
+    let x = gaps();
+    let rolling = x.rolling(3).min_periods(2);
+    assert_floats(&rolling.sum(), &some(&[N, N, 4.0, 8.0, 5.0, 5.0, 6.0, 15.0]));
+    assert_floats(&rolling.mean(), &some(&[N, N, 2.0, 8.0 / 3.0, 2.5, 2.5, 3.0, 5.0]));
+    assert_floats(&rolling.min(), &some(&[N, N, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]));
+    assert_floats(&rolling.max(), &some(&[N, N, 3.0, 4.0, 4.0, 4.0, 5.0, 9.0]));
+    assert_floats(&rolling.count(), &some(&[N, 1.0, 2.0, 3.0, 2.0, 2.0, 2.0, 3.0]));
+    assert_floats(&rolling.var(), &some(&[N, N, 2.0, 7.0 / 3.0, 4.5, 4.5, 8.0, 16.0]));
+    let deviations =
+        [N, N, 2.0_f64.sqrt(), (7.0_f64 / 3.0).sqrt(), 4.5_f64.sqrt(), 4.5_f64.sqrt(), 8.0_f64.sqrt(), 4.0];
+    assert_floats(&rolling.std(), &some(&deviations));
+    assert_floats(&rolling.median(), &some(&[N, N, 2.0, 3.0, 2.5, 2.5, 3.0, 5.0]));
+    assert_floats(&rolling.quantile(0.25), &some(&[N, N, 1.5, 2.0, 1.75, 1.75, 2.0, 3.0]));
+    let centred = x.rolling(4).min_periods(1).center(true).sum();
+    assert_floats(&centred, &some(&[3.0, 4.0, 8.0, 8.0, 6.0, 10.0, 15.0, 15.0]));
+    assert_floats(&x.rolling(2).sum(), &some(&[N, N, 4.0, 5.0, N, N, 6.0, 14.0]));
+    assert_floats(&x.rolling(3).count(), &some(&[N, N, 2.0, 3.0, 2.0, 2.0, 2.0, 3.0]));
+}
+
+#[test]
+fn windows_grow_or_fade() {
+    let x = gaps();
+    assert_floats(&x.expanding().sum(), &some(&[N, 3.0, 4.0, 8.0, 8.0, 9.0, 14.0, 23.0]));
+    assert_floats(&x.expanding().count(), &some(&[0.0, 1.0, 2.0, 3.0, 3.0, 4.0, 5.0, 6.0]));
+    assert_floats(&x.expanding().median(), &some(&[N, 3.0, 2.0, 3.0, 3.0, 2.0, 3.0, 3.5]));
+    assert_floats(&x.expanding().max(), &some(&[N, 3.0, 3.0, 4.0, 4.0, 4.0, 5.0, 9.0]));
+    let faded = [N, 3.0, 5.0 / 3.0, 3.0, 3.0, 1.608695652173913, 3.581818181818182, 6.495798319327731];
+    assert_floats(&x.ewm().alpha(0.5).mean(), &some(&faded));
+    let recursive = x.ewm().span(4.0).adjust(false).mean();
+    assert_floats(
+        &recursive,
+        &some(&[
+            N,
+            3.0,
+            2.1999999999999997,
+            2.92,
+            2.92,
+            1.9094736842105264,
+            3.1456842105263156,
+            5.48741052631579,
+        ]),
+    );
+    let half = x.ewm().halflife(2.0).min_periods(3).mean();
+    let expected = [
+        N,
+        N,
+        N,
+        2.8123273572878915,
+        2.8123273572878915,
+        1.9507721595960692,
+        3.1766235091371566,
+        5.287396414372735,
+    ];
+    assert_floats(&half, &some(&expected));
+    assert_eq!(x.ewm().mean().collect().unwrap_err().class(), "ValueError");
+    assert_eq!(x.ewm().alpha(2.0).mean().collect().unwrap_err().class(), "ValueError");
+}
+
+fn ints(frame: &DataFrame, label: &str) -> Vec<Vec<Option<i64>>> {
+    each_executor(|executor| frame.collect_on(executor)?.column::<i64>(label))
+}
+
+#[track_caller]
+fn assert_ints(frame: &DataFrame, label: &str, expected: &[i64]) {
+    let expected: Vec<Option<i64>> = expected.iter().copied().map(Some).collect();
+    ints(frame, label).iter().for_each(|found| assert_eq!(*found, expected));
+}
+
+#[test]
+fn windows_follow_a_sort_and_meet_other_columns_without_a_join() {
+    let sorted = three_parts().sort_values(["k"], Sort::descending());
+    let summed = sorted.assign("c", sorted.col("n").cumsum());
+    assert_ints(&summed, "c", &[2, 7, 15, 16, 20, 27, 27, 30, 36, 45]);
+    assert_ints(&summed.reset_index(false), "index", &[2, 5, 8, 1, 4, 7, 0, 3, 6, 9]);
+    assert!(!summed.explain().unwrap().contains("Join"));
+    let grown = sorted.filter(&sorted.col("n").diff(1).gt(0));
+    assert_ints(&grown, "n", &[5, 8, 4, 7, 3, 6, 9]);
+    assert_ints(&grown.reset_index(false), "index", &[5, 8, 4, 7, 3, 6, 9]);
+    let before = sorted.col("n").cumsum().shift(1);
+    let expected =
+        [None, Some(2), Some(7), Some(15), Some(16), Some(20), Some(27), Some(27), Some(30), Some(36)];
+    ints(&sorted.assign("c", before), "c").iter().for_each(|found| assert_eq!(*found, expected));
+    assert_eq!(sorted.col("n").diff(1).abs().sum().unwrap().as_i64(), Some(35));
+    // Windows of a computed column, a filter of it, groups of what is left.
+    let frame = three_parts();
+    let moved = frame.assign("m", frame.col("n").rolling(3).mean());
+    let late = moved.filter(&moved.col("m").ge(3.0));
+    assert_ints(&late.groupby(["k"]).sum(), "n", &[15, 11, 13]);
+    // All columns of a frame at once.
+    assert_ints(&frame.cumsum(), "k", &[0, 1, 3, 3, 4, 6, 6, 7, 9, 9]);
+    assert_eq!(frame.shift(1).columns().unwrap(), ["n", "k"]);
+}
+
+#[test]
+fn texts_are_shifted_and_filled_but_not_added() {
+    let texts = Series::from_values("t", vec![Some("a"), None, Some("c")]);
+    assert_eq!(texts.ffill().values::<String>().unwrap()[1].as_deref(), Some("a"));
+    assert_eq!(texts.shift(-1).values::<String>().unwrap()[1].as_deref(), Some("c"));
+    assert_eq!(texts.cumsum().collect().unwrap_err().class(), "TypeError");
+    assert_eq!(texts.rolling(2).mean().collect().unwrap_err().class(), "TypeError");
+}
+
+#[test]
+fn products_and_shapes_of_whole_columns() {
+    let x = gaps();
+    assert_eq!(x.prod().unwrap().as_f64(), Some(540.0));
+    let near = |found: Option<f64>, expected: f64| assert!((found.unwrap() - expected).abs() < 1e-12);
+    near(x.skew().unwrap().as_f64(), 1.0440666009104942);
+    near(x.kurt().unwrap().as_f64(), 1.096585177098161);
+    assert!(x.dropna().rolling(1).sum().shift(6).kurt().unwrap().is_missing());
+}
+
+#[test]
+fn numbers_come_from_the_order_before_a_window_and_after_a_limit() {
+    let frame = three_parts();
+    let first = frame.sort_values(["k"], Sort::descending()).head(4);
+    assert_ints(&first.cumsum(), "n", &[2, 7, 15, 16]);
+    let again = first.sort_values(["n"], Sort::ascending()).cumsum();
+    assert_ints(&again, "n", &[1, 3, 8, 16]);
+    // A window by key must not sort the rows before they are numbered.
+    let placed = frame.assign("m", frame.groupby(["k"]).cumsum().col("n"));
+    let ranked =
+        placed.assign("r", placed.groupby(["k"]).select(["n"]).rank(Rank::default().descending()).col("n"));
+    assert_ints(&ranked, "m", &[0, 1, 2, 3, 5, 7, 9, 12, 15, 18]);
+    assert_floats(&ranked.col("r"), &some(&[4.0, 3.0, 3.0, 3.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0]));
 }

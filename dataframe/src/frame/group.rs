@@ -46,6 +46,12 @@ pub enum Aggregate {
     Any,
     /// Whether all values are true.
     All,
+    /// The product; 1 without values.
+    Prod,
+    /// The skewness of a sample.
+    Skew,
+    /// The excess kurtosis of a sample.
+    Kurt,
 }
 
 impl Aggregate {
@@ -71,7 +77,7 @@ impl Aggregate {
     }
 
     /// Whether it is made for values of a type.
-    fn fits(self, dtype: &DataType) -> bool {
+    pub(crate) fn fits(self, dtype: &DataType) -> bool {
         match self {
             Aggregate::Sum
             | Aggregate::Mean
@@ -79,6 +85,9 @@ impl Aggregate {
             | Aggregate::Var
             | Aggregate::Sem
             | Aggregate::Median
+            | Aggregate::Prod
+            | Aggregate::Skew
+            | Aggregate::Kurt
             | Aggregate::Quantile(_) => dtype.is_numeric() || *dtype == DataType::Boolean,
             Aggregate::Any | Aggregate::All => dtype.is_numeric() || *dtype == DataType::Boolean,
             _ => true,
@@ -120,11 +129,15 @@ impl Aggregate {
             Aggregate::Quantile(part) => quantile(float(value), part)?,
             Aggregate::Any => coalesce(vec![functions::bool_or(truth(value)), lit(false)]),
             Aggregate::All => coalesce(vec![functions::bool_and(truth(value)), lit(true)]),
+            Aggregate::Prod if dtype.is_floating() => product(float(value), lit(1.0)),
+            Aggregate::Prod => product(cast(value, DataType::Int64), lit(1_i64)),
+            Aggregate::Skew => crate::functions::skewness().call(vec![float(value)]),
+            Aggregate::Kurt => crate::functions::kurtosis().call(vec![float(value)]),
         })
     }
 }
 
-const NAMES: [(&str, Aggregate); 16] = [
+const NAMES: [(&str, Aggregate); 19] = [
     ("sum", Aggregate::Sum),
     ("mean", Aggregate::Mean),
     ("min", Aggregate::Min),
@@ -141,7 +154,20 @@ const NAMES: [(&str, Aggregate); 16] = [
     ("quantile", Aggregate::Quantile(0.5)),
     ("any", Aggregate::Any),
     ("all", Aggregate::All),
+    ("prod", Aggregate::Prod),
+    ("skew", Aggregate::Skew),
+    ("kurt", Aggregate::Kurt),
 ];
+
+/// A product that is one without values.
+fn product(value: Expr, one: Expr) -> Expr {
+    coalesce(vec![crate::functions::product().call(vec![value]), one])
+}
+
+/// The first value, in an order, of the rows that have another value.
+pub(super) fn first_where(value: Expr, present: Expr, order: Vec<SortExpr>) -> Result<Expr> {
+    Ok(functions::first_value(value, Vec::new()).order_by(order).filter(present.is_not_null()).build()?)
+}
 
 /// A sum that is zero without values.
 fn sum(value: Expr, dtype: &DataType) -> Result<Expr> {
@@ -170,20 +196,20 @@ fn quantile(value: Expr, part: f64) -> Result<Expr> {
 /// Rows of a frame by the values of keys.
 #[derive(Clone, Debug)]
 pub struct GroupBy {
-    frame: DataFrame,
+    pub(super) frame: DataFrame,
     /// Labels of the keys, in the frame or beside it.
-    keys: std::result::Result<Vec<Key>, Arc<Error>>,
+    pub(super) keys: std::result::Result<Vec<Key>, Arc<Error>>,
     /// The columns that are aggregated, if they were chosen.
-    chosen: Option<Vec<String>>,
-    sort: bool,
+    pub(super) chosen: Option<Vec<String>>,
+    pub(super) sort: bool,
     as_index: bool,
-    dropna: bool,
+    pub(super) dropna: bool,
 }
 
 #[derive(Clone, Debug)]
-struct Key {
-    label: String,
-    column: String,
+pub(super) struct Key {
+    pub(super) label: String,
+    pub(super) column: String,
 }
 
 /// A key of groups: a label, or a series over the same rows.
@@ -383,19 +409,33 @@ impl GroupBy {
         let ordered = !self.sort || aggregates.iter().any(|(_, _, aggregate)| by_rows(aggregate));
         let frame = if ordered { frame.with_order()? } else { frame.clone() };
         let order = frame.sort_exprs();
-        let mut plan = frame.builder();
-        if self.dropna {
-            let present = keys.iter().map(|key| named(&key.column).is_not_null()).reduce(Expr::and);
-            plan = plan.filter(present.unwrap_or_else(|| lit(true)))?;
-        }
         let mut exprs = Vec::new();
         for (label, column, aggregate) in aggregates {
             let is_key = keys.iter().any(|key| key.column == *column);
             if !is_key {
                 frame.check(column)?;
             }
-            exprs.push(aggregate.expr(named(column), &frame.dtype(column)?, &order)?.alias(internal(label)));
+            exprs.push((label.clone(), aggregate.expr(named(column), &frame.dtype(column)?, &order)?));
         }
+        self.aggregate_exprs(&frame, keys, exprs)
+    }
+
+    /// The groups of a frame in order, with these aggregates under their labels.
+    pub(super) fn aggregate_exprs(
+        &self,
+        frame: &Frame,
+        keys: &[Key],
+        aggregates: Vec<(String, Expr)>,
+    ) -> Result<Frame> {
+        let order = frame.sort_exprs();
+        let mut plan = frame.builder();
+        if self.dropna {
+            let present = keys.iter().map(|key| named(&key.column).is_not_null()).reduce(Expr::and);
+            plan = plan.filter(present.unwrap_or_else(|| lit(true)))?;
+        }
+        let labels: Vec<String> = aggregates.iter().map(|(label, _)| label.clone()).collect();
+        let mut exprs: Vec<Expr> =
+            aggregates.into_iter().map(|(label, expr)| expr.alias(internal(&label))).collect();
         let mut order_keys: Vec<OrderKey> =
             keys.iter().map(|key| OrderKey::growing(&key_name(&key.label))).collect();
         if !self.sort {
@@ -410,7 +450,7 @@ impl GroupBy {
         }
         let groups: Vec<Expr> = keys.iter().map(|key| named(&key.column)).collect();
         let plan = plan.aggregate(groups, exprs)?;
-        self.labelled(plan.build()?, keys, aggregates, order_keys)
+        self.labelled(plan.build()?, keys, labels, order_keys)
     }
 
     /// The aggregated plan under the labels that users see.
@@ -418,18 +458,17 @@ impl GroupBy {
         &self,
         plan: datafusion::logical_expr::LogicalPlan,
         keys: &[Key],
-        aggregates: &[(String, String, Aggregate)],
+        columns: Vec<String>,
         order: Vec<OrderKey>,
     ) -> Result<Frame> {
         let mut exprs: Vec<Expr> =
             keys.iter().map(|key| named(&key.column).alias(key_name(&key.label))).collect();
-        exprs.extend(aggregates.iter().map(|(label, ..)| named(&internal(label)).alias(label)));
+        exprs.extend(columns.iter().map(|label| named(&internal(label)).alias(label)));
         let hidden = order.iter().filter(|key| key.column.starts_with("__tharsis_first_"));
         exprs.extend(hidden.map(|key| named(&key.column)));
         let plan = datafusion::logical_expr::LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
         let level = |key: &Key| Level { column: key_name(&key.label), name: Some(key.label.clone()) };
         let index = keys.iter().map(level).collect();
-        let columns = aggregates.iter().map(|(label, ..)| label.clone()).collect();
         let frame = Frame { plan, columns, index, order };
         if self.as_index { Ok(frame) } else { frame.index_as_columns() }
     }
@@ -489,5 +528,11 @@ aggregates!(
     /// The standard error of the mean of each column with numbers.
     sem Sem,
     /// The middle value of each column with numbers.
-    median Median
+    median Median,
+    /// The product of each column with numbers.
+    prod Prod,
+    /// The skewness of each column with numbers.
+    skew Skew,
+    /// The excess kurtosis of each column with numbers.
+    kurt Kurt
 );

@@ -3,14 +3,17 @@
 mod clean;
 mod combine;
 mod group;
+mod group_rows;
 mod order;
 mod reduce;
 mod select;
+mod window;
 
 pub use clean::dtype_named;
 pub use combine::{JoinKind, Merge};
 pub use group::{Aggregate, GroupBy, GroupKey};
 pub use order::Sort;
+pub use window::{Ewm, Rank, RankMethod, Rolling};
 
 use crate::error::{Error, Result};
 use crate::execute::{Executor, Metrics, default_executor, execute, plan_stages};
@@ -132,9 +135,15 @@ impl Frame {
             }
             labels.push(label.clone());
         }
+        let (lifted, exprs) = self.lifted(columns.into_iter().map(|(_, expr)| expr).collect())?;
+        lifted.project_plain(labels, exprs)
+    }
+
+    fn project_plain(&self, labels: Vec<String>, exprs: Vec<Expr>) -> Result<Frame> {
         // A hidden column whose visible namesake changes or goes is kept under a name of its own.
         let mut kept = self.clone();
-        let mut exprs: Vec<Expr> = columns.into_iter().map(|(label, expr)| expr.alias(label)).collect();
+        let mut exprs: Vec<Expr> =
+            exprs.into_iter().zip(&labels).map(|(expr, label)| expr.alias(label)).collect();
         for column in self.key_columns() {
             let unchanged = exprs.contains(&named(&column).alias(&column));
             if unchanged {

@@ -49,8 +49,10 @@ impl Series {
     pub fn agg(&self, aggregate: Aggregate) -> Result<Value> {
         let (frame, expr) = self.parts()?;
         let dtype = expr.get_type(frame.plan.schema())?;
-        let ordered = frame.with_order()?;
-        ordered.reduce(aggregate.expr(expr.clone(), &dtype, &ordered.sort_exprs())?)
+        let (lifted, exprs) = frame.lifted(vec![expr.clone()])?;
+        let ordered = lifted.with_order()?;
+        let expr = exprs.into_iter().next().ok_or_else(|| Error::Internal("a lost expression".to_owned()))?;
+        ordered.reduce(aggregate.expr(expr, &dtype, &ordered.sort_exprs())?)
     }
 
     /// How often each value occurs, the most frequent first, with the values as index; among equals, the
@@ -131,5 +133,11 @@ reductions!(
     /// Whether any value is true.
     any Any,
     /// Whether all values are true.
-    all All
+    all All,
+    /// The product; 1 without values.
+    prod Prod,
+    /// The skewness of a sample.
+    skew Skew,
+    /// The excess kurtosis of a sample.
+    kurt Kurt
 );

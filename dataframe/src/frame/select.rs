@@ -83,9 +83,12 @@ impl DataFrame {
             let (frame, expr) = frame.with_operand(&condition)?;
             crate::series::truth(&expr.get_type(frame.plan.schema())?)?;
             let expr = crate::series::for_filter(expr);
-            let frame = frame.with_index()?;
-            let plan = frame.builder().filter(expr)?.build()?;
-            Ok(Frame { plan, ..frame })
+            let (frame, exprs) = frame.with_index()?.lifted(vec![expr])?;
+            let mut plan = frame.builder();
+            for expr in exprs {
+                plan = plan.filter(expr)?;
+            }
+            Ok(Frame { plan: plan.build()?, ..frame })
         })
     }
 

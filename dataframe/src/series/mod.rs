@@ -4,6 +4,7 @@ mod arithmetic;
 mod compare;
 
 pub use arithmetic::Operand;
+pub(crate) use arithmetic::present;
 pub(crate) use compare::{for_filter, truth};
 
 use crate::error::{Error, Result};

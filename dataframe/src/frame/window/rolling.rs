@@ -1,0 +1,224 @@
+//! Windows that move with the rows: of fixed length, growing, or with weights that fade.
+
+use super::{Step, rows};
+use crate::error::{Error, Result};
+use crate::frame::DataFrame;
+use crate::frame::group::{Aggregate, GroupBy};
+use crate::series::Series;
+use datafusion::logical_expr::WindowFrame;
+
+/// The rows of a moving window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    /// Number of rows; `None` for all up to the current one.
+    window: Option<usize>,
+    min_periods: Option<usize>,
+    center: bool,
+}
+
+impl Span {
+    pub(crate) fn frame(self) -> WindowFrame {
+        let Some(window) = self.window else { return rows(None, Some(0)) };
+        let after = if self.center { (window.max(1) - 1) / 2 } else { 0 };
+        rows(Some((window.max(1) - 1 - after) as u64), Some(after as u64))
+    }
+
+    /// The number of values from which an aggregate is there.
+    pub(crate) fn least(self) -> usize {
+        match (self.min_periods, self.window) {
+            (Some(given), _) => given,
+            (None, Some(window)) => window,
+            (None, None) => 1,
+        }
+    }
+}
+
+/// Windows of rows around each row, for aggregates: what [`Series::rolling`] and [`Series::expanding`] give.
+#[derive(Clone, Debug)]
+pub struct Rolling<T> {
+    of: T,
+    span: Span,
+}
+
+impl<T> Rolling<T> {
+    /// The number of values that a window must have; its length by default.
+    #[must_use]
+    pub fn min_periods(mut self, values: usize) -> Rolling<T> {
+        self.span.min_periods = Some(values);
+        self
+    }
+
+    /// The row in the middle of its window instead of at its end, if true.
+    #[must_use]
+    pub fn center(mut self, center: bool) -> Rolling<T> {
+        self.span.center = center;
+        self
+    }
+
+    fn step(&self, aggregate: Aggregate) -> Step {
+        Step::Rolling(self.span, aggregate)
+    }
+}
+
+/// Means with weights that fade by the age of values: what [`Series::ewm`] gives.
+#[derive(Clone, Debug)]
+pub struct Ewm<T> {
+    of: T,
+    alpha: Result<f64>,
+    adjust: bool,
+    min_periods: usize,
+}
+
+impl<T> Ewm<T> {
+    fn new(of: T) -> Ewm<T> {
+        let alpha = Err(Error::Value("pass alpha, span, halflife or com of the weights".to_owned()));
+        Ewm { of, alpha, adjust: true, min_periods: 0 }
+    }
+
+    fn with(self, alpha: f64, fits: bool, name: &str) -> Ewm<T> {
+        let refused = || Err(Error::Value(format!("{name} is out of its bounds")));
+        Ewm { alpha: if fits { Ok(alpha) } else { refused() }, ..self }
+    }
+
+    /// The weight of the newest value, above 0 and up to 1.
+    #[must_use]
+    pub fn alpha(self, alpha: f64) -> Ewm<T> {
+        self.with(alpha, alpha > 0.0 && alpha <= 1.0, "alpha")
+    }
+
+    /// Weights by a span of at least 1: alpha is `2 / (span + 1)`.
+    #[must_use]
+    pub fn span(self, span: f64) -> Ewm<T> {
+        self.with(2.0 / (span + 1.0), span >= 1.0, "span")
+    }
+
+    /// Weights by the number of rows after which they are one half.
+    #[must_use]
+    pub fn halflife(self, rows: f64) -> Ewm<T> {
+        self.with(1.0 - (-std::f64::consts::LN_2 / rows).exp(), rows > 0.0, "halflife")
+    }
+
+    /// Weights by their centre of mass: alpha is `1 / (com + 1)`.
+    #[must_use]
+    pub fn com(self, com: f64) -> Ewm<T> {
+        self.with(1.0 / (1.0 + com), com >= 0.0, "com")
+    }
+
+    /// Weights divided by their sum, as is the default; else each mean is made of the last one and the value.
+    #[must_use]
+    pub fn adjust(self, adjust: bool) -> Ewm<T> {
+        Ewm { adjust, ..self }
+    }
+
+    /// The number of values from which there is a mean.
+    #[must_use]
+    pub fn min_periods(self, values: usize) -> Ewm<T> {
+        Ewm { min_periods: values, ..self }
+    }
+
+    fn step(&self) -> Result<Step> {
+        let alpha = self.alpha.clone()?;
+        Ok(Step::EwmMean { alpha, adjust: self.adjust, min_periods: self.min_periods })
+    }
+}
+
+macro_rules! windows {
+    ($from:ident, $to:ident, $step:ident) => {
+        impl $from {
+            /// Windows of this many rows: each row and those before it.
+            ///
+            /// ```
+            /// use tharsis_dataframe::Series;
+            /// let means = Series::from_values("n", vec![1, 2, 6]).rolling(2).mean();
+            /// assert_eq!(means.values::<f64>()?, [None, Some(1.5), Some(4.0)]);
+            /// # Ok::<(), tharsis_dataframe::Error>(())
+            /// ```
+            #[must_use]
+            pub fn rolling(&self, window: usize) -> Rolling<$from> {
+                let span = Span { window: Some(window), min_periods: None, center: false };
+                Rolling { of: self.clone(), span }
+            }
+
+            /// Windows of each row and all before it.
+            #[must_use]
+            pub fn expanding(&self) -> Rolling<$from> {
+                let span = Span { window: None, min_periods: None, center: false };
+                Rolling { of: self.clone(), span }
+            }
+
+            /// Exponentially weighted windows over all rows so far.
+            #[must_use]
+            pub fn ewm(&self) -> Ewm<$from> {
+                Ewm::new(self.clone())
+            }
+        }
+
+        windows!(@aggregates $from, $to, $step;
+            /// The sum of each window.
+            sum Sum,
+            /// The mean of each window.
+            mean Mean,
+            /// The smallest value of each window.
+            min Min,
+            /// The largest value of each window.
+            max Max,
+            /// The number of values of each window that are there.
+            count Count,
+            /// The standard deviation of each window.
+            std Std,
+            /// The variance of each window.
+            var Var,
+            /// The middle value of each window.
+            median Median
+        );
+
+        impl Ewm<$from> {
+            /// The weighted mean of the values so far.
+            #[track_caller]
+            #[must_use]
+            pub fn mean(&self) -> $to {
+                match self.step() {
+                    Ok(step) => self.of.$step(&step),
+                    Err(error) => $to::failed(error),
+                }
+            }
+        }
+    };
+    (@aggregates $from:ident, $to:ident, $step:ident; $($(#[$doc:meta])* $name:ident $aggregate:ident),*) => {
+        impl Rolling<$from> {
+            $($(#[$doc])*
+            #[track_caller]
+            #[must_use]
+            pub fn $name(&self) -> $to {
+                self.of.$step(&self.step(Aggregate::$aggregate))
+            })*
+
+            /// A quantile of each window, between neighbours if need be.
+            #[track_caller]
+            #[must_use]
+            pub fn quantile(&self, part: f64) -> $to {
+                self.of.$step(&self.step(Aggregate::Quantile(part)))
+            }
+        }
+    };
+}
+
+windows!(Series, Series, window_step);
+windows!(DataFrame, DataFrame, window_step);
+windows!(GroupBy, DataFrame, window_step_by_group);
+
+impl Series {
+    /// A series that carries an error.
+    #[track_caller]
+    fn failed(error: Error) -> Series {
+        Series::new(Err(error), None)
+    }
+}
+
+impl DataFrame {
+    /// A frame that carries an error.
+    #[track_caller]
+    fn failed(error: Error) -> DataFrame {
+        DataFrame::new(Err(error))
+    }
+}

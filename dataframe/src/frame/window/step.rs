@@ -1,0 +1,297 @@
+//! The steps that go through rows in their order: shifts, running sums, filled values, ranks.
+
+use super::rolling::Span;
+use super::{in_order, over_window, rows, window};
+use crate::error::{Error, Result};
+use crate::frame::DataFrame;
+use crate::frame::group::{Aggregate, GroupBy};
+use crate::functions::{ewm_mean, last_present, next_present, product};
+use crate::series::{Series, present};
+use arrow::datatypes::DataType;
+use datafusion::functions::expr_fn::coalesce;
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::functions_window::lead_lag::lag_udwf;
+use datafusion::functions_window::rank::{dense_rank_udwf, rank_udwf};
+use datafusion::functions_window::row_number::row_number_udwf;
+use datafusion::logical_expr::expr_fn::{cast, when};
+use datafusion::logical_expr::{Expr, WindowFunctionDefinition, lit};
+
+/// The rank of values that are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RankMethod {
+    /// The mean of their ranks.
+    Average,
+    /// The lowest of their ranks.
+    Min,
+    /// The highest of their ranks.
+    Max,
+    /// Ranks in the order of rows.
+    First,
+    /// Like the lowest, but the next value has the next rank.
+    Dense,
+}
+
+/// Options of a rank: the method, the direction, whether ranks are parts of the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rank {
+    method: RankMethod,
+    ascending: bool,
+    pct: bool,
+}
+
+impl Default for Rank {
+    fn default() -> Rank {
+        Rank { method: RankMethod::Average, ascending: true, pct: false }
+    }
+}
+
+impl Rank {
+    /// Ranks by this method, from the smallest value.
+    #[must_use]
+    pub fn by(method: RankMethod) -> Rank {
+        Rank { method, ..Rank::default() }
+    }
+
+    /// From the largest value to the smallest.
+    #[must_use]
+    pub fn descending(self) -> Rank {
+        Rank { ascending: false, ..self }
+    }
+
+    /// Ranks as parts of the highest rank.
+    #[must_use]
+    pub fn pct(self) -> Rank {
+        Rank { pct: true, ..self }
+    }
+}
+
+/// A step through rows in their order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Step {
+    Shift(i64),
+    Diff(i64),
+    PctChange(i64),
+    CumSum,
+    CumProd,
+    CumMin,
+    CumMax,
+    Ffill,
+    Bfill,
+    Interpolate,
+    Rank(Rank),
+    Rolling(Span, Aggregate),
+    EwmMean {
+        alpha: f64,
+        adjust: bool,
+        min_periods: usize,
+    },
+    /// An aggregate of all rows, in each row.
+    Whole(Aggregate),
+}
+
+impl Step {
+    /// Whether it is made for values of a type.
+    pub(crate) fn fits(&self, dtype: &DataType) -> bool {
+        let number = dtype.is_numeric() || *dtype == DataType::Boolean;
+        match self {
+            Step::Shift(_) | Step::CumMin | Step::CumMax | Step::Ffill | Step::Bfill | Step::Rank(_) => true,
+            Step::Diff(_) => number || dtype.is_temporal(),
+            Step::Whole(aggregate) => aggregate.fits(dtype),
+            _ => number,
+        }
+    }
+}
+
+/// The rows of a window: all, or those with equal keys.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Over {
+    pub(crate) keys: Vec<Expr>,
+}
+
+impl Over {
+    /// The expression of a step over values of a type.
+    pub(crate) fn step(&self, step: &Step, value: Expr, dtype: &DataType) -> Result<Expr> {
+        if !step.fits(dtype) {
+            return Err(Error::Type(format!("this window is not made for values of type {dtype}")));
+        }
+        let number = |value: Expr| match dtype {
+            DataType::Boolean => cast(value, DataType::Int64),
+            _ if dtype.is_unsigned_integer() => cast(value, DataType::Int64),
+            _ => value,
+        };
+        Ok(match *step {
+            Step::Shift(by) => self.shift(value, by),
+            Step::Diff(by) => {
+                let value = number(value);
+                value.clone() - self.shift(value, by)
+            }
+            Step::PctChange(by) => {
+                let value = cast(value, DataType::Float64);
+                present(value.clone() / self.shift(value, by) - lit(1.0))?
+            }
+            Step::CumSum => self.running(sum_udaf(), number(value))?,
+            Step::CumProd => self.running(product(), number(value))?,
+            Step::CumMin => self.running(min_udaf(), value)?,
+            Step::CumMax => self.running(max_udaf(), value)?,
+            Step::Ffill => self.last(value),
+            Step::Bfill => self.next(value),
+            Step::Interpolate => self.interpolated(cast(value, DataType::Float64))?,
+            Step::Rank(rank) => self.rank(rank, value)?,
+            Step::Rolling(span, aggregate) => self.rolling(span, aggregate, value)?,
+            Step::EwmMean { alpha, adjust, min_periods } => {
+                let value = cast(value, DataType::Float64);
+                let args = vec![value, lit(alpha), lit(adjust), lit(min_periods as f64)];
+                self.running_call(ewm_mean(), args)
+            }
+            Step::Whole(aggregate) => self.whole(aggregate, value, dtype)?,
+        })
+    }
+
+    /// A call over the rows up to each row.
+    fn running_call(&self, fun: impl Into<WindowFunctionDefinition>, args: Vec<Expr>) -> Expr {
+        window(fun, args, &self.keys, vec![in_order()], rows(None, Some(0)))
+    }
+
+    pub(crate) fn shift(&self, value: Expr, by: i64) -> Expr {
+        let missing = lit(datafusion::common::ScalarValue::Null);
+        let args = vec![value, lit(by), missing];
+        window(lag_udwf(), args, &self.keys, vec![in_order()], rows(None, Some(0)))
+    }
+
+    /// An aggregate of the values so far; missing where the value is.
+    fn running(&self, fun: impl Into<WindowFunctionDefinition>, value: Expr) -> Result<Expr> {
+        let running = self.running_call(fun, vec![value.clone()]);
+        Ok(when(value.is_not_null(), running).end()?)
+    }
+
+    fn last(&self, value: Expr) -> Expr {
+        self.running_call(last_present(), vec![value])
+    }
+
+    fn next(&self, value: Expr) -> Expr {
+        self.running_call(next_present(), vec![value])
+    }
+
+    /// The number of each row, from 1.
+    pub(crate) fn position(&self) -> Expr {
+        self.running_call(row_number_udwf(), Vec::new())
+    }
+
+    /// Values on a line between their neighbours; behind the last value, that value.
+    fn interpolated(&self, value: Expr) -> Result<Expr> {
+        let at = cast(self.position(), DataType::Float64);
+        let at_value = when(value.clone().is_not_null(), at.clone()).end()?;
+        let (before, after) = (self.last(value.clone()), self.next(value.clone()));
+        let (from, to) = (self.last(at_value.clone()), self.next(at_value));
+        let line = before.clone() + (after - before.clone()) * (at - from.clone()) / (to - from);
+        Ok(coalesce(vec![value, line, before]))
+    }
+
+    fn rank(&self, rank: Rank, value: Expr) -> Result<Expr> {
+        let float = |expr: Expr| cast(expr, DataType::Float64);
+        let sorted = value.clone().sort(rank.ascending, false);
+        let ranked = |fun: WindowFunctionDefinition| {
+            let frame = rows(None, Some(0));
+            float(window(fun, Vec::new(), &self.keys, vec![sorted.clone()], frame))
+        };
+        let counted = |keys: &[Expr]| {
+            float(window(count_udaf(), vec![value.clone()], keys, Vec::new(), rows(None, None)))
+        };
+        let equals: Vec<Expr> = self.keys.iter().cloned().chain([value.clone()]).collect();
+        let lowest = ranked(rank_udwf().into());
+        let ranks = match rank.method {
+            RankMethod::Min => lowest,
+            RankMethod::Max => lowest + counted(&equals) - lit(1.0),
+            RankMethod::Average => lowest + (counted(&equals) - lit(1.0)) / lit(2.0),
+            RankMethod::Dense => ranked(dense_rank_udwf().into()),
+            RankMethod::First => {
+                let order = vec![sorted, in_order()];
+                let frame = rows(None, Some(0));
+                float(window(row_number_udwf(), Vec::new(), &self.keys, order, frame))
+            }
+        };
+        let ranks = when(value.clone().is_not_null(), ranks).end()?;
+        let highest = match (rank.pct, rank.method) {
+            (false, _) => return Ok(ranks),
+            (true, RankMethod::Dense) => {
+                window(max_udaf(), vec![ranks.clone()], &self.keys, Vec::new(), rows(None, None))
+            }
+            (true, _) => counted(&self.keys),
+        };
+        Ok(ranks / highest)
+    }
+
+    fn rolling(&self, span: Span, aggregate: Aggregate, value: Expr) -> Result<Expr> {
+        let value = cast(value, DataType::Float64);
+        let over = |aggregate: Aggregate| {
+            let expr = aggregate.expr(value.clone(), &DataType::Float64, &[])?;
+            over_window(expr, &self.keys, vec![in_order()], span.frame())
+        };
+        let count = over(Aggregate::Count)?;
+        let rolled = cast(over(aggregate)?, DataType::Float64);
+        let rows = over(Aggregate::Size)?;
+        let enough = match aggregate {
+            // The rows of the window count, not those with a value.
+            Aggregate::Count => rows,
+            _ => count,
+        };
+        let least = span.least();
+        let rolled =
+            if matches!(aggregate, Aggregate::Std | Aggregate::Var) { present(rolled)? } else { rolled };
+        Ok(when(enough.gt_eq(lit(least as i64)), rolled).end()?)
+    }
+
+    fn whole(&self, aggregate: Aggregate, value: Expr, dtype: &DataType) -> Result<Expr> {
+        let order = match aggregate {
+            Aggregate::First | Aggregate::Last => vec![in_order()],
+            _ => Vec::new(),
+        };
+        over_window(aggregate.expr(value, dtype, &[])?, &self.keys, order, rows(None, None))
+    }
+}
+
+macro_rules! steps {
+    ($($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty)?) $step:expr;)*) => {
+        steps!(@of Series, Series; $($(#[$doc])* $name($($arg: $type)?) $step;)*);
+        steps!(@of DataFrame, DataFrame; $($(#[$doc])* $name($($arg: $type)?) $step;)*);
+        steps!(@of GroupBy, DataFrame; $($(#[$doc])* $name($($arg: $type)?) $step;)*);
+    };
+    (@of $from:ident, $to:ident; $($(#[$doc:meta])* $name:ident($($arg:ident: $type:ty)?) $step:expr;)*) => {
+        impl $from {
+            $($(#[$doc])*
+            #[track_caller]
+            #[must_use]
+            pub fn $name(&self $(, $arg: $type)?) -> $to {
+                self.window_step(&$step)
+            })*
+        }
+    };
+}
+
+steps!(
+    /// The values of this many rows before, or after if it is negative; missing where there is no such row.
+    shift(by: i64) Step::Shift(by);
+    /// The difference to the value of this many rows before.
+    diff(by: i64) Step::Diff(by);
+    /// The change from the value of this many rows before, as a part of it.
+    pct_change(by: i64) Step::PctChange(by);
+    /// The sum of the values so far; missing values stay and add nothing.
+    cumsum() Step::CumSum;
+    /// The product of the values so far; missing values stay and change nothing.
+    cumprod() Step::CumProd;
+    /// The smallest value so far; missing values stay.
+    cummin() Step::CumMin;
+    /// The largest value so far; missing values stay.
+    cummax() Step::CumMax;
+    /// The values, and where they are missing the last one before.
+    ffill() Step::Ffill;
+    /// The values, and where they are missing the next one.
+    bfill() Step::Bfill;
+    /// The values, and where they are missing those on a line between their neighbours, by position. Behind
+    /// the last value it is repeated; before the first one they stay missing.
+    interpolate() Step::Interpolate;
+    /// The place of each value among all, from 1; missing values have none.
+    rank(options: Rank) Step::Rank(options);
+);

@@ -1,0 +1,24 @@
+//! Functions of this crate that plans name: aggregates and windows that the library does not have. Every
+//! process registers them, so that plans which came as bytes find them.
+
+mod moments;
+mod product;
+mod windows;
+
+pub(crate) use moments::{kurtosis, skewness};
+pub(crate) use product::product;
+pub(crate) use windows::{ewm_mean, last_present, next_present};
+
+use datafusion::common::Result;
+use datafusion::execution::registry::FunctionRegistry;
+
+/// Adds all functions to a registry.
+pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
+    for aggregate in [product(), skewness(), kurtosis()] {
+        registry.register_udaf(aggregate)?;
+    }
+    for window in [last_present(), next_present(), ewm_mean()] {
+        registry.register_udwf(window)?;
+    }
+    Ok(())
+}
