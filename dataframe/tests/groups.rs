@@ -1,0 +1,132 @@
+//! Groups: what each row gets of its group, the rows that are kept, labels of extremes. Expected values are
+//! those of pandas.
+
+mod executors;
+
+use executors::{each_executor, three_parts};
+use tharsis_dataframe::{Aggregate, DataFrame, Rank, Sort};
+
+const N: f64 = f64::NAN;
+
+/// Ten rows in three parts with a column `v` that misses two values.
+fn valued() -> DataFrame {
+    let v = [1.5, 2.0, N, 4.0, 1.0, 7.0, 8.0, N, 2.0, 3.0];
+    let values = DataFrame::from_columns([("v", v.to_vec().into())]);
+    three_parts().assign("v", values.col("v"))
+}
+
+/// Four rows, one without a key.
+fn keyless() -> DataFrame {
+    DataFrame::from_columns([
+        ("g", vec![Some("a"), None, Some("a"), Some("b")].into()),
+        ("v", vec![1.0, 2.0, 3.0, 4.0].into()),
+    ])
+}
+
+#[track_caller]
+fn assert_floats(frame: &DataFrame, label: &str, expected: &[f64]) {
+    for found in each_executor(|executor| frame.collect_on(executor)?.column::<f64>(label)) {
+        let found: Vec<f64> = found.into_iter().map(|value| value.unwrap_or(N)).collect();
+        assert_eq!(found.len(), expected.len(), "{found:?}");
+        let near = |a: f64, b: f64| (a - b).abs() < 1e-12 || (a.is_nan() && b.is_nan());
+        assert!(found.iter().zip(expected).all(|(&a, &b)| near(a, b)), "{found:?}\n{expected:?}");
+    }
+}
+
+#[track_caller]
+fn assert_ints(frame: &DataFrame, label: &str, expected: &[i64]) {
+    for found in each_executor(|executor| frame.collect_on(executor)?.column::<i64>(label)) {
+        assert_eq!(found, expected.iter().copied().map(Some).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn steps_stay_within_groups() {
+    let frame = valued();
+    let groups = frame.groupby(["k"]);
+    assert_ints(&groups.cumsum(), "n", &[0, 1, 2, 3, 5, 7, 9, 12, 15, 18]);
+    assert_floats(&groups.cumsum(), "v", &[1.5, 2.0, N, 5.5, 3.0, 7.0, 13.5, N, 9.0, 16.5]);
+    assert_floats(&groups.shift(1), "v", &[N, N, N, 1.5, 2.0, N, 4.0, 1.0, 7.0, 8.0]);
+    assert_floats(&groups.rank(Rank::default()), "v", &[1.0, 2.0, N, 3.0, 1.0, 2.0, 4.0, N, 1.0, 2.0]);
+    assert_floats(&groups.ffill(), "v", &[1.5, 2.0, N, 4.0, 1.0, 7.0, 8.0, 1.0, 2.0, 3.0]);
+    assert_floats(&groups.bfill(), "v", &[1.5, 2.0, 7.0, 4.0, 1.0, 7.0, 8.0, N, 2.0, 3.0]);
+    assert_floats(&groups.diff(1), "n", &[N, N, N, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0, 3.0]);
+    assert_eq!(groups.cummax().columns().unwrap(), ["n", "v"]);
+}
+
+#[test]
+fn aggregates_come_to_each_row() {
+    let frame = valued();
+    let groups = frame.groupby(["k"]).select(["v"]);
+    let each = |a: f64, b: f64, c: f64| [a, b, c, a, b, c, a, b, c, a];
+    assert_floats(&groups.transform(Aggregate::Sum), "v", &each(16.5, 3.0, 9.0));
+    assert_floats(&groups.transform(Aggregate::Mean), "v", &each(4.125, 1.5, 4.5));
+    assert_floats(&groups.transform(Aggregate::Last), "v", &each(3.0, 1.0, 2.0));
+    assert_floats(&groups.transform(Aggregate::First), "v", &each(1.5, 2.0, 7.0));
+    assert_floats(&groups.transform(Aggregate::Median), "v", &each(3.5, 1.5, 4.5));
+    assert_floats(&groups.transform(Aggregate::Quantile(0.5)), "v", &each(3.5, 1.5, 4.5));
+    assert_floats(&groups.transform(Aggregate::Nunique), "v", &each(4.0, 2.0, 2.0));
+    assert_floats(&groups.transform(Aggregate::Prod), "v", &each(144.0, 2.0, 14.0));
+    // The share of each row in its group, in one pass.
+    let totals = groups.transform(Aggregate::Sum);
+    let shares = frame.assign("share", &frame.col("v") / &totals.col("v"));
+    let share = |v: f64, total: f64| v / total;
+    assert_floats(&shares.head(2), "share", &[share(1.5, 16.5), share(2.0, 3.0)]);
+}
+
+#[test]
+fn rows_have_a_place_and_groups_a_number() {
+    let frame = valued();
+    let groups = frame.groupby(["k"]);
+    let placed = frame.assign("c", groups.cumcount()).assign("g", groups.ngroup());
+    assert_ints(&placed, "c", &[0, 0, 0, 1, 1, 1, 2, 2, 2, 3]);
+    assert_ints(&placed, "g", &[0, 1, 2, 0, 1, 2, 0, 1, 2, 0]);
+    let back = frame.sort_values(["n"], Sort::descending()).filter(&frame.col("n").lt(9));
+    let by_first = back.assign("g", back.groupby(["k"]).sort(false).ngroup());
+    assert_ints(&by_first, "g", &[0, 1, 2, 0, 1, 2, 0, 1, 2]);
+    assert_ints(&groups.head(2), "n", &[0, 1, 2, 3, 4, 5]);
+    assert_ints(&groups.tail(1), "n", &[7, 8, 9]);
+    assert_ints(&groups.nth(1), "n", &[3, 4, 5]);
+    assert_ints(&groups.nth(-2), "n", &[4, 5, 6]);
+    assert_ints(&groups.nth(-2).reset_index(false), "index", &[4, 5, 6]);
+    assert_ints(&groups.filter_groups("v", Aggregate::Sum, |sum| sum.gt(10)), "n", &[0, 3, 6, 9]);
+    assert_ints(&groups.pipe(|groups| groups.head(1)), "n", &[0, 1, 2]);
+}
+
+#[test]
+fn rows_without_a_key_belong_to_no_group() {
+    let frame = keyless();
+    let groups = frame.groupby(["g"]);
+    assert_floats(&groups.cumsum(), "v", &[1.0, N, 4.0, 4.0]);
+    assert_floats(&groups.transform(Aggregate::Sum), "v", &[4.0, N, 4.0, 4.0]);
+    assert_floats(&frame.assign("g", groups.ngroup()), "g", &[0.0, N, 0.0, 1.0]);
+    assert_floats(&groups.head(1), "v", &[1.0, 4.0]);
+    assert_floats(&groups.filter_groups("v", Aggregate::Sum, |sum| sum.gt(0)), "v", &[1.0, 3.0, 4.0]);
+    let with_missing = frame.groupby(["g"]).dropna(false);
+    assert_floats(&with_missing.cumsum(), "v", &[1.0, 2.0, 4.0, 4.0]);
+}
+
+#[test]
+fn windows_roll_within_groups() {
+    let frame = valued();
+    let rolled = frame.groupby(["k"]).select(["v"]).rolling(2).min_periods(1).sum();
+    assert_eq!(rolled.index_names().unwrap(), [Some("k".to_owned()), None]);
+    assert_floats(&rolled, "v", &[1.5, 5.5, 12.0, 11.0, 2.0, 3.0, 1.0, N, 7.0, 9.0]);
+    let flat = rolled.reset_index(false);
+    assert_ints(&flat, "k", &[0, 0, 0, 0, 1, 1, 1, 2, 2, 2]);
+}
+
+#[test]
+fn labels_of_extremes_products_and_shapes() {
+    let frame = valued();
+    let groups = frame.groupby(["k"]);
+    assert_ints(&groups.idxmin(), "v", &[0, 4, 8]);
+    assert_ints(&groups.idxmax(), "v", &[6, 1, 5]);
+    assert_floats(&groups.prod(), "v", &[144.0, 2.0, 14.0]);
+    assert_ints(&groups.prod(), "n", &[0, 28, 80]);
+    assert_floats(&groups.skew(), "v", &[1.19978923754086, N, N]);
+    let halves = frame.groupby([&(frame.col("n") % 2)]);
+    assert_floats(&halves.kurt(), "v", &[3.693543218022433, 1.5]);
+    assert_floats(&halves.skew(), "v", &[1.9073409397343521, 1.1903401282789947]);
+    assert_eq!(Aggregate::named("kurt").unwrap(), Aggregate::Kurt);
+}
