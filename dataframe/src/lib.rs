@@ -34,8 +34,8 @@ pub use execute::{
     Executor, Limits, LocalExecutor, Metrics, Offer, Outcome, StageMetrics, default_executor, offer_executor,
 };
 pub use frame::{
-    Aggregate, DataFrame, Ewm, GroupBy, GroupKey, JoinKind, Merge, Rank, RankMethod, Rolling, Sort,
-    dtype_named,
+    Aggregate, AsOf, DataFrame, Ewm, GroupBy, GroupKey, JoinKind, Merge, Nearest, Rank, RankMethod, Resample,
+    Rolling, Sort, dtype_named,
 };
 pub use read::{CsvOptions, read_arrow, read_csv, read_json, read_parquet};
 pub use series::{Operand, Series};

@@ -130,3 +130,9 @@ fn labels_of_extremes_products_and_shapes() {
     assert_floats(&halves.skew(), "v", &[1.9073409397343521, 1.1903401282789947]);
     assert_eq!(Aggregate::named("kurt").unwrap(), Aggregate::Kurt);
 }
+
+#[test]
+fn the_most_frequent_values_are_sorted() {
+    let mode = tharsis_dataframe::Series::from_values("n", vec![3, 1, 3, 1, 2]).mode();
+    assert_ints(&mode.to_frame(), "n", &[1, 3]);
+}

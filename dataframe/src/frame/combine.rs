@@ -148,17 +148,17 @@ struct Joined<'a> {
 }
 
 /// One side of a join.
-struct Side {
-    plan: LogicalPlan,
+pub(super) struct Side {
+    pub(super) plan: LogicalPlan,
     /// Labels and names in the plan.
-    columns: Vec<(String, String)>,
-    order: Vec<OrderKey>,
+    pub(super) columns: Vec<(String, String)>,
+    pub(super) order: Vec<OrderKey>,
     index: Vec<Level>,
 }
 
 impl Side {
     /// The frame with all columns under names that begin with a prefix.
-    fn new(frame: &Frame, prefix: &str) -> Result<Side> {
+    pub(super) fn new(frame: &Frame, prefix: &str) -> Result<Side> {
         let frame = frame.with_order()?;
         let name = |column: &str| format!("{prefix}{column}");
         let mut columns: Vec<String> = frame.columns.clone();
@@ -174,12 +174,12 @@ impl Side {
         })
     }
 
-    fn name(&self, label: &str) -> String {
+    pub(super) fn name(&self, label: &str) -> String {
         let found = self.columns.iter().find(|(own, _)| own == label);
         found.map(|(_, name)| name.clone()).unwrap_or_default()
     }
 
-    fn has(&self, label: &str) -> bool {
+    pub(super) fn has(&self, label: &str) -> bool {
         self.columns.iter().any(|(own, _)| own == label)
     }
 }

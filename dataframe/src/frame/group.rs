@@ -301,6 +301,11 @@ impl Frame {
 }
 
 impl GroupBy {
+    /// Groups of a frame by keys that it has.
+    pub(super) fn of_keys(frame: DataFrame, keys: Vec<Key>) -> GroupBy {
+        GroupBy { frame, keys: Ok(keys), chosen: None, sort: true, as_index: true, dropna: true }
+    }
+
     /// The groups by their first rows instead of by their keys, if false.
     #[must_use]
     pub fn sort(self, sort: bool) -> GroupBy {
@@ -391,7 +396,7 @@ impl GroupBy {
     }
 
     #[track_caller]
-    fn aggregate(&self, aggregates: Vec<(String, String, Aggregate)>) -> DataFrame {
+    pub(super) fn aggregate(&self, aggregates: Vec<(String, String, Aggregate)>) -> DataFrame {
         let made = self.frame.frame().and_then(|frame| {
             let keys = self.keys.as_ref().map_err(|error| (**error).clone())?;
             self.aggregate_frame(frame, keys, &aggregates)

@@ -4,15 +4,19 @@ mod clean;
 mod combine;
 mod group;
 mod group_rows;
+mod near;
 mod order;
 mod reduce;
+mod resample;
 mod select;
 mod window;
 
 pub use clean::dtype_named;
 pub use combine::{JoinKind, Merge};
 pub use group::{Aggregate, GroupBy, GroupKey};
+pub use near::{AsOf, Nearest};
 pub use order::Sort;
+pub use resample::Resample;
 pub use window::{Ewm, Rank, RankMethod, Rolling};
 
 use crate::error::{Error, Result};

@@ -1,6 +1,7 @@
 //! Whole columns reduced to one value.
 
 use super::group::Aggregate;
+use super::window::Step;
 use super::{DataFrame, Frame, Level, OrderKey};
 use crate::error::{Error, Result};
 use crate::execute::{default_executor, execute};
@@ -68,6 +69,20 @@ impl Series {
             let index = frame.index.iter().map(|level| Level { name: Some(label.clone()), ..level.clone() });
             Ok(Frame { order, index: index.collect(), ..frame.clone() })
         })
+    }
+
+    /// The most frequent values, from the smallest to the largest.
+    #[track_caller]
+    #[must_use]
+    pub fn mode(&self) -> Series {
+        let label = self.label();
+        let counted = self.to_frame().groupby([label.as_str()]).size().reset_index(false);
+        let largest = counted.col("size").window_step(&Step::Whole(Aggregate::Max));
+        let found = counted.filter(&counted.col("size").eq(largest)).reset_index(true).col(&label);
+        match self.name() {
+            Some(name) => found.rename(name),
+            None => found,
+        }
     }
 
     /// Number of rows.
