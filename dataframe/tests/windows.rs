@@ -221,3 +221,30 @@ fn numbers_come_from_the_order_before_a_window_and_after_a_limit() {
     assert_ints(&ranked, "m", &[0, 1, 2, 3, 5, 7, 9, 12, 15, 18]);
     assert_floats(&ranked.col("r"), &some(&[4.0, 3.0, 3.0, 3.0, 2.0, 2.0, 2.0, 1.0, 1.0, 1.0]));
 }
+
+#[test]
+fn large_values_leave_no_trace_in_windows() {
+    let x = Series::from_values("x", vec![1e16, 1.0, 2.0, 4.0, 4.0, 4.0]);
+    assert_floats(&x.rolling(2).sum(), &some(&[N, 1e16, 3.0, 6.0, 8.0, 8.0]));
+    assert_floats(&x.rolling(2).mean(), &some(&[N, 5e15, 1.5, 3.0, 4.0, 4.0]));
+    assert_floats(
+        &x.rolling(2).var().keep_where(&x.lt(5), f64::NAN),
+        &some(&[N, 4.9999999999999990e31, 0.5, 2.0, 0.0, 0.0]),
+    );
+    assert_floats(&x.rolling(1).min_periods(0).sum(), &some(&[1e16, 1.0, 2.0, 4.0, 4.0, 4.0]));
+    assert_eq!(x.idxmax().unwrap().as_i64(), Some(0));
+    assert_eq!(gaps().idxmin().unwrap().as_i64(), Some(2));
+}
+
+#[test]
+fn long_windows_and_many_rows() {
+    let n: Vec<i64> = (0..5000).collect();
+    let part = |from: usize, to: usize| DataFrame::from_columns([("n", n[from..to].to_vec().into())]);
+    let frame = DataFrame::concat(&[part(0, 1), part(1, 3000), part(3000, 5000)], true);
+    let long = frame.col("n").rolling(2000);
+    let last = |s: Series| s.values::<f64>().unwrap()[4999];
+    assert_eq!(last(long.var()), Some(333_500.0));
+    assert_eq!(last(long.sum()), Some(7_999_000.0));
+    assert_ints(&frame.cumsum().tail(1), "n", &[12497500]);
+    assert!(frame.cumsum().explain().unwrap().matches("SortExec").count() < 2);
+}

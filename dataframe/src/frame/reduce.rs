@@ -1,8 +1,8 @@
 //! Whole columns reduced to one value.
 
-use super::group::Aggregate;
+use super::group::{Aggregate, first_where};
 use super::window::Step;
-use super::{DataFrame, Frame, Level, OrderKey};
+use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::execute::{default_executor, execute};
 use crate::series::Series;
@@ -69,6 +69,35 @@ impl Series {
             let index = frame.index.iter().map(|level| Level { name: Some(label.clone()), ..level.clone() });
             Ok(Frame { order, index: index.collect(), ..frame.clone() })
         })
+    }
+
+    /// The label of the index at the smallest value; of several, the first. Missing without values.
+    ///
+    /// # Errors
+    /// The error that the series carries, or one of its run; `NotImplemented` for an index with several
+    /// levels.
+    pub fn idxmin(&self) -> Result<Value> {
+        self.label_of(true)
+    }
+
+    /// The label of the index at the largest value; of several, the first. Missing without values.
+    ///
+    /// # Errors
+    /// As [`Series::idxmin`].
+    pub fn idxmax(&self) -> Result<Value> {
+        self.label_of(false)
+    }
+
+    fn label_of(&self, smallest: bool) -> Result<Value> {
+        let label = self.label();
+        let values = self.to_frame();
+        let frame = values.frame()?.with_index()?.with_order()?;
+        let [level] = &frame.index[..] else {
+            return Err(Error::NotImplemented("labels of an index with several levels".to_owned()));
+        };
+        let best = vec![named(&label).sort(smallest, false)];
+        let order = [best, frame.sort_exprs()].concat();
+        frame.reduce(first_where(named(&level.column), named(&label), order)?)
     }
 
     /// The most frequent values, from the smallest to the largest.

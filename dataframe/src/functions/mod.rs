@@ -3,10 +3,12 @@
 
 mod moments;
 mod product;
+mod sliding;
 mod windows;
 
 pub(crate) use moments::{kurtosis, skewness};
 pub(crate) use product::product;
+pub(crate) use sliding::{sliding_sum, sliding_var};
 pub(crate) use windows::{ewm_mean, last_present, next_present};
 
 use datafusion::common::Result;
@@ -14,7 +16,7 @@ use datafusion::execution::registry::FunctionRegistry;
 
 /// Adds all functions to a registry.
 pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
-    for aggregate in [product(), skewness(), kurtosis()] {
+    for aggregate in [product(), skewness(), kurtosis(), sliding_sum(), sliding_var()] {
         registry.register_udaf(aggregate)?;
     }
     for window in [last_present(), next_present(), ewm_mean()] {

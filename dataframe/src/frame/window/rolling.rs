@@ -7,6 +7,10 @@ use crate::frame::group::{Aggregate, GroupBy};
 use crate::series::Series;
 use datafusion::logical_expr::WindowFrame;
 
+/// Rows of a window whose variance is exact. Longer ones add and take away values, which is faster but
+/// inexact after very large values.
+const SHORT: usize = 1024;
+
 /// The rows of a moving window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -21,6 +25,11 @@ impl Span {
         let Some(window) = self.window else { return rows(None, Some(0)) };
         let after = if self.center { (window.max(1) - 1) / 2 } else { 0 };
         rows(Some((window.max(1) - 1 - after) as u64), Some(after as u64))
+    }
+
+    /// Whether its variance may be computed from all its values in each row.
+    pub(crate) fn is_short(self) -> bool {
+        self.window.is_some_and(|window| window <= SHORT)
     }
 
     /// The number of values from which an aggregate is there.

@@ -5,10 +5,10 @@ use super::{in_order, over_window, rows, window};
 use crate::error::{Error, Result};
 use crate::frame::DataFrame;
 use crate::frame::group::{Aggregate, GroupBy};
-use crate::functions::{ewm_mean, last_present, next_present, product};
+use crate::functions::{ewm_mean, last_present, next_present, product, sliding_sum, sliding_var};
 use crate::series::{Series, present};
 use arrow::datatypes::DataType;
-use datafusion::functions::expr_fn::coalesce;
+use datafusion::functions::expr_fn::{coalesce, sqrt};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
@@ -229,18 +229,24 @@ impl Over {
             let expr = aggregate.expr(value.clone(), &DataType::Float64, &[])?;
             over_window(expr, &self.keys, vec![in_order()], span.frame())
         };
+        let own = |fun: WindowFunctionDefinition| {
+            window(fun, vec![value.clone()], &self.keys, vec![in_order()], span.frame())
+        };
         let count = over(Aggregate::Count)?;
-        let rolled = cast(over(aggregate)?, DataType::Float64);
-        let rows = over(Aggregate::Size)?;
+        let rolled = match aggregate {
+            Aggregate::Sum => coalesce(vec![own(sliding_sum().into()), lit(0.0)]),
+            Aggregate::Mean => own(sliding_sum().into()) / cast(count.clone(), DataType::Float64),
+            Aggregate::Var if span.is_short() => own(sliding_var().into()),
+            Aggregate::Std if span.is_short() => sqrt(own(sliding_var().into())),
+            Aggregate::Std | Aggregate::Var => present(over(aggregate)?)?,
+            _ => cast(over(aggregate)?, DataType::Float64),
+        };
         let enough = match aggregate {
             // The rows of the window count, not those with a value.
-            Aggregate::Count => rows,
+            Aggregate::Count => over(Aggregate::Size)?,
             _ => count,
         };
-        let least = span.least();
-        let rolled =
-            if matches!(aggregate, Aggregate::Std | Aggregate::Var) { present(rolled)? } else { rolled };
-        Ok(when(enough.gt_eq(lit(least as i64)), rolled).end()?)
+        Ok(when(enough.gt_eq(lit(span.least() as i64)), rolled).end()?)
     }
 
     fn whole(&self, aggregate: Aggregate, value: Expr, dtype: &DataType) -> Result<Expr> {

@@ -1,0 +1,176 @@
+//! Sums and variances of windows from which rows leave again, without the errors that leaving makes: after a
+//! very large value has gone, the small ones are as exact as before.
+
+use arrow::array::{ArrayRef, AsArray};
+use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
+use datafusion::common::{Result, ScalarValue, internal_err};
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
+use std::collections::VecDeque;
+use std::sync::{Arc, OnceLock};
+
+/// The aggregate `tharsis_sliding_sum` of floats: null without values.
+pub(crate) fn sliding_sum() -> Arc<AggregateUDF> {
+    static SUM: OnceLock<Arc<AggregateUDF>> = OnceLock::new();
+    Arc::clone(SUM.get_or_init(|| function(Kind::Sum)))
+}
+
+/// The aggregate `tharsis_sliding_var` of floats, of a sample: null with less than two values. It keeps the
+/// values of the window, and reads all of them for each row.
+pub(crate) fn sliding_var() -> Arc<AggregateUDF> {
+    static VAR: OnceLock<Arc<AggregateUDF>> = OnceLock::new();
+    Arc::clone(VAR.get_or_init(|| function(Kind::Var)))
+}
+
+fn function(kind: Kind) -> Arc<AggregateUDF> {
+    let signature = Signature::exact(vec![DataType::Float64], Volatility::Immutable);
+    Arc::new(AggregateUDF::from(Sliding { kind, signature }))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Kind {
+    Sum,
+    Var,
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Sliding {
+    kind: Kind,
+    signature: Signature,
+}
+
+impl AggregateUDFImpl for Sliding {
+    fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Sum => "tharsis_sliding_sum",
+            Kind::Var => "tharsis_sliding_var",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        Ok(match self.kind {
+            Kind::Sum => Box::new(Sum::default()),
+            Kind::Var => Box::new(Values::default()),
+        })
+    }
+
+    fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        Ok(vec![Arc::new(Field::new(format!("{}_state", args.name), DataType::Float64, true))])
+    }
+}
+
+/// A sum with what rounding has cut off it, and the number of infinite values of each sign.
+#[derive(Debug, Default)]
+struct Sum {
+    count: i64,
+    sum: f64,
+    rest: f64,
+    infinite: [i64; 2],
+}
+
+impl Sum {
+    fn add(&mut self, value: f64, sign: f64) {
+        self.count += sign as i64;
+        if value.is_infinite() {
+            self.infinite[usize::from(value > 0.0)] += sign as i64;
+            return;
+        }
+        let value = value * sign;
+        let sum = self.sum + value;
+        self.rest += match self.sum.abs() >= value.abs() {
+            true => (self.sum - sum) + value,
+            false => (value - sum) + self.sum,
+        };
+        self.sum = sum;
+    }
+
+    fn value(&self) -> Option<f64> {
+        let value = match self.infinite {
+            [0, 0] => self.sum + self.rest,
+            [_, 0] => f64::NEG_INFINITY,
+            [0, _] => f64::INFINITY,
+            _ => return None,
+        };
+        (self.count > 0).then_some(value)
+    }
+}
+
+impl Accumulator for Sum {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        values[0].as_primitive::<Float64Type>().iter().flatten().for_each(|value| self.add(value, 1.0));
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        values[0].as_primitive::<Float64Type>().iter().flatten().for_each(|value| self.add(value, -1.0));
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        self.update_batch(states)
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        Ok(ScalarValue::Float64(self.value()))
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        Ok(vec![self.evaluate()?])
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self)
+    }
+}
+
+/// The values of a window.
+#[derive(Debug, Default)]
+struct Values(VecDeque<f64>);
+
+impl Accumulator for Values {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.0.extend(values[0].as_primitive::<Float64Type>().iter().flatten());
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let left = values[0].as_primitive::<Float64Type>().iter().flatten().count();
+        self.0.drain(..left.min(self.0.len()));
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
+        internal_err!("variances of windows have no parts")
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let count = self.0.len() as f64;
+        let mean = self.0.iter().sum::<f64>() / count;
+        let squares: f64 = self.0.iter().map(|value| (value - mean) * (value - mean)).sum();
+        Ok(ScalarValue::Float64((count > 1.0).then_some(squares / (count - 1.0))))
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        internal_err!("variances of windows have no parts")
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.0.capacity() * size_of::<f64>()
+    }
+}
