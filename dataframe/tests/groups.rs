@@ -112,6 +112,12 @@ fn windows_roll_within_groups() {
     let rolled = frame.groupby(["k"]).select(["v"]).rolling(2).min_periods(1).sum();
     assert_eq!(rolled.index_names().unwrap(), [Some("k".to_owned()), None]);
     assert_floats(&rolled, "v", &[1.5, 5.5, 12.0, 11.0, 2.0, 3.0, 1.0, N, 7.0, 9.0]);
+    let grown = frame.groupby(["k"]).select(["v"]).expanding().max();
+    assert_floats(&grown, "v", &[1.5, 4.0, 8.0, 8.0, 2.0, 2.0, 2.0, N, 7.0, 7.0]);
+    let faded = frame.groupby(["k"]).select(["v"]).ewm().alpha(0.5).adjust(false).mean();
+    assert_floats(&faded.head(4), "v", &[1.5, 2.75, 5.375, 4.1875]);
+    let keyed = keyless().groupby(["g"]).rolling(1).sum();
+    assert_floats(&keyed, "v", &[1.0, 3.0, 4.0]);
     let flat = rolled.reset_index(false);
     assert_ints(&flat, "k", &[0, 0, 0, 0, 1, 1, 1, 2, 2, 2]);
 }
@@ -135,4 +141,27 @@ fn labels_of_extremes_products_and_shapes() {
 fn the_most_frequent_values_are_sorted() {
     let mode = tharsis_dataframe::Series::from_values("n", vec![3, 1, 3, 1, 2]).mode();
     assert_ints(&mode.to_frame(), "n", &[1, 3]);
+}
+
+#[test]
+fn programs_of_several_steps_of_groups() {
+    let frame = valued();
+    // The distance of each value from the mean of its group, in deviations; then the largest of each group.
+    let groups = frame.groupby(["k"]).select(["n"]);
+    let mean = groups.transform(Aggregate::Mean);
+    let deviation = groups.transform(Aggregate::Std);
+    let scores = &(&frame.col("n") - &mean.col("n")) / &deviation.col("n");
+    let scored = frame.assign("z", scores);
+    assert_floats(&scored.head(1), "z", &[-1.161895003862225]);
+    assert_ints(&scored.groupby(["k"]).select(["z"]).idxmax(), "z", &[9, 7, 8]);
+    // Only groups with four rows; their shares; running shares per group.
+    let large = frame.groupby(["k"]).filter_groups("n", Aggregate::Size, |size| size.ge(4));
+    let total = large.groupby(["k"]).select(["v"]).transform(Aggregate::Sum);
+    let shared = large.assign("share", &large.col("v") / &total.col("v"));
+    let running = shared.groupby(["k"]).select(["share"]).cumsum();
+    assert_floats(&running, "share", &[1.5 / 16.5, 5.5 / 16.5, 13.5 / 16.5, 1.0]);
+    // The first row of each group after a sort, with the labels that it had.
+    let best = frame.dropna().sort_values(["v"], Sort::descending()).groupby(["k"]).head(1);
+    assert_ints(&best, "n", &[6, 5, 1]);
+    assert_ints(&best.reset_index(false), "index", &[6, 5, 1]);
 }

@@ -248,3 +248,53 @@ fn long_windows_and_many_rows() {
     assert_ints(&frame.cumsum().tail(1), "n", &[12497500]);
     assert!(frame.cumsum().explain().unwrap().matches("SortExec").count() < 2);
 }
+
+#[test]
+fn a_limit_leaves_windows_the_rows_that_they_need() {
+    let frame = three_parts();
+    let first = |series: Series, expected: &[i64]| {
+        assert_ints(&series.rename("x").to_frame().head(expected.len()), "x", expected);
+    };
+    let n = frame.col("n");
+    first(n.shift(-2), &[2, 3]);
+    first(n.diff(-1), &[-1, -1]);
+    first(
+        n.rank(Rank::by(RankMethod::Min).descending()).astype(arrow::datatypes::DataType::Int64),
+        &[10, 9, 8],
+    );
+    first(
+        n.rolling(4).min_periods(1).center(true).sum().astype(arrow::datatypes::DataType::Int64),
+        &[1, 3, 6],
+    );
+    let sorted = frame.sort_values(["k"], Sort::descending());
+    first(sorted.col("n").shift(-1), &[5, 8, 1]);
+    first(sorted.groupby(["k"]).shift(-1).col("n"), &[5, 8]);
+    let gaps = gaps().to_frame();
+    assert_floats(&gaps.bfill().head(2).col("x"), &some(&[3.0, 3.0]));
+    assert_floats(&gaps.head(2).bfill().col("x"), &some(&[3.0, 3.0]));
+    assert_floats(&gaps.interpolate().tail(4).col("x"), &some(&[2.5, 1.0, 5.0, 9.0]));
+}
+
+#[test]
+fn programs_of_several_windows() {
+    let frame = three_parts();
+    // The signal of a crossing: a short mean above a long one, and where that changes.
+    let n = &frame.col("n") * &frame.col("k");
+    let with = frame.assign("x", n);
+    let (short, long) = (with.col("x").rolling(2).mean(), with.col("x").rolling(4).mean());
+    let crossed = with.assign("above", short.gt(&long).astype(arrow::datatypes::DataType::Int64));
+    assert_ints(&crossed, "above", &[0, 0, 0, 1, 0, 1, 1, 0, 1, 1]);
+    let turns = crossed.filter(&crossed.col("above").diff(1).ne(0));
+    assert_ints(&turns, "n", &[0, 3, 4, 5, 7, 8]);
+    // Sessions: a running count of starts is the key of groups.
+    let starts = frame.col("k").lt(&frame.col("k").shift(1)).astype(arrow::datatypes::DataType::Int64);
+    let sessions = frame.assign("session", starts.cumsum());
+    assert_ints(&sessions.groupby(["session"]).sum(), "n", &[3, 12, 21, 9]);
+    let largest = sessions.groupby(["session"]).agg([("n", tharsis_dataframe::Aggregate::Max)]);
+    assert_ints(&largest.cumsum(), "n", &[2, 7, 15, 24]);
+    // The two largest of each group by rank, then joined back.
+    let ranked =
+        frame.assign("r", frame.groupby(["k"]).select(["n"]).rank(Rank::default().descending()).col("n"));
+    let top = ranked.filter(&ranked.col("r").le(2)).sort_values(["k", "r"], Sort::ascending());
+    assert_ints(&top, "n", &[9, 6, 7, 4, 8, 5]);
+}

@@ -63,7 +63,7 @@ impl GroupBy {
         DataFrame::new(stepped.and_then(|(frame, columns)| frame.project(columns)))
     }
 
-    /// A step over the rows of each group; the rows come by group, with the keys as first levels of the index.
+    /// A step over the rows of each group. Rows come by group, with the keys as first levels of the index.
     #[track_caller]
     pub(crate) fn window_step_by_group(&self, step: &Step) -> DataFrame {
         let made = self.steps(step).and_then(|(frame, columns)| {

@@ -243,7 +243,10 @@ impl DataFrame {
     /// ```
     /// use tharsis_dataframe::{AsOf, DataFrame};
     /// let trades = DataFrame::from_columns([("at", vec![3, 9].into())]);
-    /// let quotes = DataFrame::from_columns([("at", vec![1, 2, 8].into()), ("bid", vec![10, 20, 80].into())]);
+    /// let quotes = DataFrame::from_columns([
+    ///     ("at", vec![1, 2, 8].into()),
+    ///     ("bid", vec![10, 20, 80].into()),
+    /// ]);
     /// let priced = trades.merge_asof(&quotes, AsOf::on("at"));
     /// assert_eq!(priced.col("bid").values::<i64>()?, [Some(20), Some(80)]);
     /// # Ok::<(), tharsis_dataframe::Error>(())

@@ -119,6 +119,17 @@ impl DataFrame {
     ///
     /// Spans follow each other from the first row to the last one. In those without rows sums and counts are
     /// zero, and other aggregates are missing.
+    ///
+    /// ```
+    /// use tharsis_dataframe::{DataFrame, dtype_named};
+    /// let events = DataFrame::from_columns([
+    ///     ("t", vec!["2024-01-05", "2024-03-02"].into()),
+    ///     ("v", vec![1, 2].into()),
+    /// ]);
+    /// let monthly = events.astype([("t", dtype_named("datetime64[ns]")?)]).resample("t", "MS").sum();
+    /// assert_eq!(monthly.col("v").values::<i64>()?, [Some(1), Some(0), Some(2)]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
     #[must_use]
     pub fn resample(&self, on: &str, rule: &str) -> Resample {
         let made = self.frame().and_then(|frame| {

@@ -43,6 +43,14 @@ impl Span {
 }
 
 /// Windows of rows around each row, for aggregates: what [`Series::rolling`] and [`Series::expanding`] give.
+///
+/// ```
+/// use tharsis_dataframe::Series;
+/// let n = Series::from_values("n", vec![1, 2, 6]);
+/// assert_eq!(n.rolling(2).mean().values::<f64>()?, [None, Some(1.5), Some(4.0)]);
+/// assert_eq!(n.rolling(2).min_periods(1).max().values::<f64>()?, [1.0, 2.0, 6.0].map(Some));
+/// # Ok::<(), tharsis_dataframe::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Rolling<T> {
     of: T,
@@ -135,13 +143,6 @@ macro_rules! windows {
     ($from:ident, $to:ident, $step:ident) => {
         impl $from {
             /// Windows of this many rows: each row and those before it.
-            ///
-            /// ```
-            /// use tharsis_dataframe::Series;
-            /// let means = Series::from_values("n", vec![1, 2, 6]).rolling(2).mean();
-            /// assert_eq!(means.values::<f64>()?, [None, Some(1.5), Some(4.0)]);
-            /// # Ok::<(), tharsis_dataframe::Error>(())
-            /// ```
             #[must_use]
             pub fn rolling(&self, window: usize) -> Rolling<$from> {
                 let span = Span { window: Some(window), min_periods: None, center: false };

@@ -12,7 +12,7 @@ use datafusion::functions::expr_fn::{coalesce, sqrt};
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
-use datafusion::functions_window::lead_lag::lag_udwf;
+use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
 use datafusion::functions_window::rank::{dense_rank_udwf, rank_udwf};
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr_fn::{cast, when};
@@ -34,6 +34,15 @@ pub enum RankMethod {
 }
 
 /// Options of a rank: the method, the direction, whether ranks are parts of the whole.
+///
+/// ```
+/// use tharsis_dataframe::{Rank, RankMethod, Series};
+/// let points = Series::from_values("points", vec![7, 9, 7]);
+/// let places = points.rank(Rank::by(RankMethod::Min).descending());
+/// assert_eq!(places.values::<f64>()?, [Some(2.0), Some(1.0), Some(2.0)]);
+/// assert_eq!(points.cumsum().values::<i64>()?, [Some(7), Some(16), Some(23)]);
+/// # Ok::<(), tharsis_dataframe::Error>(())
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rank {
     method: RankMethod,
@@ -156,8 +165,11 @@ impl Over {
 
     pub(crate) fn shift(&self, value: Expr, by: i64) -> Expr {
         let missing = lit(datafusion::common::ScalarValue::Null);
-        let args = vec![value, lit(by), missing];
-        window(lag_udwf(), args, &self.keys, vec![in_order()], rows(None, Some(0)))
+        // Not a negative lag: the planner takes each lag for one that needs no row behind.
+        match by {
+            0.. => self.running_call(lag_udwf(), vec![value, lit(by), missing]),
+            _ => self.running_call(lead_udwf(), vec![value, lit(by.saturating_neg()), missing]),
+        }
     }
 
     /// An aggregate of the values so far; missing where the value is.
