@@ -158,3 +158,27 @@ fn pairs_are_found_by_a_condition() {
     let wrong = frame.merge_where(&limits, |_| frame.col("n").gt(3));
     assert_eq!(wrong.check().unwrap_err().class(), "ValueError");
 }
+
+#[test]
+fn times_have_distances_and_rows_without_a_time_no_span() {
+    let events = events();
+    let gaps = events.col("t").diff(1).astype(arrow::datatypes::DataType::Int64);
+    let minutes = [40, 4 * DAY + 890, DAY - 840, 20, 56 * DAY - 80];
+    let expected: Vec<Option<i64>> =
+        std::iter::once(None).chain(minutes.map(|minutes| Some(minutes * MINUTE))).collect();
+    let frame = events.assign("gap", gaps);
+    for found in each_executor(|executor| frame.collect_on(executor)?.column::<i64>("gap")) {
+        assert_eq!(found, expected);
+    }
+    // Shifted times: the first row has none, and is in no span.
+    let shifted = events.assign("t", events.col("t").shift(1));
+    assert_floats(&shifted.resample("t", "MS").sum(), "v", &[5.0, 15.0]);
+    assert_floats(&shifted.head(1).resample("t", "MS").sum(), "v", &[]);
+    // Rows per day of each week, from a resample of a resample.
+    let weekly = events.resample("t", "D").size().resample("t", "W").sum();
+    for found in each_executor(|executor| weekly.collect_on(executor)?.column::<i64>("size")) {
+        assert_eq!(found.iter().flatten().copied().collect::<Vec<_>>(), [3, 2, 0, 0, 0, 0, 0, 0, 0, 1]);
+    }
+    let latest = events.sort_values(["v"], tharsis_dataframe::Sort::descending()).col("t").cummin();
+    assert_eq!(latest.to_frame().tail(1).len().unwrap(), 1);
+}

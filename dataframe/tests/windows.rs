@@ -194,6 +194,7 @@ fn texts_are_shifted_and_filled_but_not_added() {
     assert_eq!(texts.ffill().values::<String>().unwrap()[1].as_deref(), Some("a"));
     assert_eq!(texts.shift(-1).values::<String>().unwrap()[1].as_deref(), Some("c"));
     assert_eq!(texts.cumsum().collect().unwrap_err().class(), "TypeError");
+    assert_eq!(gaps().rolling(2).min_periods(3).sum().collect().unwrap_err().class(), "ValueError");
     assert_eq!(texts.rolling(2).mean().collect().unwrap_err().class(), "TypeError");
 }
 

@@ -223,7 +223,7 @@ impl GroupBy {
         self.frame.filter(&kept).then(|frame| self.shown(frame.clone()))
     }
 
-    /// What a function makes of these groups, for chains of calls.
+    /// The result of a function of these groups, for chains of calls.
     #[must_use]
     pub fn pipe<T>(&self, step: impl FnOnce(&GroupBy) -> T) -> T {
         step(self)

@@ -104,12 +104,10 @@ impl Frame {
             for window in &windows {
                 columns.push(frame.resolve(window.clone())?);
             }
+            let fields = frame.plan.schema().fields().iter();
+            let mut plain: Vec<Expr> = fields.map(|field| named(field.name())).collect();
             frame.plan = LogicalPlanBuilder::window_plan(frame.plan.clone(), columns.clone())?;
             let mut names = Vec::new();
-            let mut plain: Vec<Expr> = Vec::new();
-            for field in self.plan_fields(&frame) {
-                plain.push(named(&field));
-            }
             let taken = plain.len();
             for (at, column) in columns.iter().enumerate() {
                 // No earlier window has this number: each has made the plan wider.
@@ -122,19 +120,6 @@ impl Frame {
             windows = innermost(&exprs)?;
         }
         Ok((frame, exprs))
-    }
-
-    /// Names of the columns of a plan but its windows.
-    fn plan_fields(&self, frame: &Frame) -> Vec<String> {
-        let window = |plan: &datafusion::logical_expr::LogicalPlan| match plan {
-            datafusion::logical_expr::LogicalPlan::Window(window) => Some(Arc::clone(&window.input)),
-            _ => None,
-        };
-        let mut plan = Arc::new(frame.plan.clone());
-        while let Some(input) = window(&plan) {
-            plan = input;
-        }
-        plan.schema().fields().iter().map(|field| field.name().clone()).collect()
     }
 
     /// A window with the frame's order in place of its sign.

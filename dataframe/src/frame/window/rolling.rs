@@ -32,6 +32,17 @@ impl Span {
         self.window.is_some_and(|window| window <= SHORT)
     }
 
+    /// Refuses a window that can never have the values that it must have.
+    pub(crate) fn check(self) -> Result<()> {
+        match (self.window, self.min_periods) {
+            (Some(0), _) => Err(Error::Value("a window has at least one row".to_owned())),
+            (Some(window), Some(values)) if window < values => {
+                Err(Error::Value(format!("min_periods {values} must be <= window {window}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The number of values from which an aggregate is there.
     pub(crate) fn least(self) -> usize {
         match (self.min_periods, self.window) {

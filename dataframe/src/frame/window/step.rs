@@ -236,6 +236,7 @@ impl Over {
     }
 
     fn rolling(&self, span: Span, aggregate: Aggregate, value: Expr) -> Result<Expr> {
+        span.check()?;
         let value = cast(value, DataType::Float64);
         let over = |aggregate: Aggregate| {
             let expr = aggregate.expr(value.clone(), &DataType::Float64, &[])?;
