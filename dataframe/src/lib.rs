@@ -38,7 +38,10 @@ pub use frame::{
     Rolling, Sort, dtype_named,
 };
 pub use read::{CsvOptions, read_arrow, read_csv, read_json, read_parquet};
-pub use series::{Operand, Series};
+pub use series::{
+    Operand, Series, Texts, Times, date_range, date_range_until, to_datetime, to_datetime_as,
+    to_datetime_or_missing, to_numeric, to_numeric_or_missing,
+};
 pub use sql::sql;
 pub use stage::{Fragment, KeptPart, LocalPart, Needs, Piece, PieceSource, Resident, Stages, TaskInputs};
 pub use table::Table;

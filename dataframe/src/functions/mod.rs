@@ -11,8 +11,10 @@ pub(crate) use product::product;
 pub(crate) use sliding::{sliding_sum, sliding_var};
 pub(crate) use windows::{ewm_mean, last_present, next_present};
 
+use crate::series::row_functions;
 use datafusion::common::Result;
 use datafusion::execution::registry::FunctionRegistry;
+use std::sync::Arc;
 
 /// Adds all functions to a registry.
 pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
@@ -21,6 +23,9 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     }
     for window in [last_present(), next_present(), ewm_mean()] {
         registry.register_udwf(window)?;
+    }
+    for function in row_functions() {
+        registry.register_udf(Arc::clone(function))?;
     }
     Ok(())
 }

@@ -2,10 +2,23 @@
 
 mod arithmetic;
 mod compare;
+mod date_range;
+mod elementwise;
+mod function;
+mod text;
+mod text_kernels;
+mod time;
 
 pub use arithmetic::Operand;
 pub(crate) use arithmetic::present;
 pub(crate) use compare::{for_filter, truth};
+pub use date_range::{date_range, date_range_until};
+pub(crate) use elementwise::{check_numbers, clipped, mapped, rounded};
+pub(crate) use function::{RANDOM, call, row_functions};
+pub use text::Texts;
+pub use time::{
+    Times, to_datetime, to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
+};
 
 use crate::error::{Error, Result};
 use crate::frame::{DataFrame, Frame};

@@ -1,0 +1,191 @@
+//! Functions of rows that the library does not have. A plan names them, and every process knows them by name.
+
+use super::text_kernels::KERNELS;
+use arrow::array::{
+    ArrayRef, AsArray, BooleanArray, Int64Array, ListBuilder, StringArray, StringBuilder, UInt64Array,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
+use datafusion::common::{Result, ScalarValue, exec_datafusion_err, internal_err};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use std::hash::{Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+/// What is computed of each text, with constants. The result is missing where the text is, except for truth
+/// values, which are false there.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kernel {
+    Text(fn(&str, &Constants) -> Option<String>),
+    Truth(fn(&str) -> bool),
+    Whole(fn(&str, &Constants) -> i64),
+    Texts(fn(&str, &Constants) -> Vec<String>),
+    /// A number that looks random, of an integer and a seed.
+    Random,
+    /// A float rounded to decimals.
+    Round,
+}
+
+/// The name of the function that rounds floats.
+pub(crate) const ROUND: &str = "tharsis_round";
+
+/// The name of the function that gives a number that looks random.
+pub(crate) const RANDOM: &str = "tharsis_random";
+
+/// The arguments after the first.
+#[derive(Debug)]
+pub(super) struct Constants(Vec<ScalarValue>);
+
+impl Constants {
+    pub(super) fn whole(&self, at: usize) -> Option<i64> {
+        match self.0.get(at) {
+            Some(ScalarValue::Int64(value)) => *value,
+            _ => None,
+        }
+    }
+
+    pub(super) fn text(&self, at: usize) -> Option<&str> {
+        self.0.get(at).and_then(|value| value.try_as_str().flatten())
+    }
+}
+
+#[derive(Debug)]
+struct RowFunction {
+    name: &'static str,
+    kernel: Kernel,
+    signature: Signature,
+}
+
+impl PartialEq for RowFunction {
+    fn eq(&self, other: &RowFunction) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for RowFunction {}
+
+impl Hash for RowFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name.hash(state);
+    }
+}
+
+impl ScalarUDFImpl for RowFunction {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
+        Ok(match self.kernel {
+            Kernel::Text(_) => DataType::Utf8,
+            Kernel::Truth(_) => DataType::Boolean,
+            Kernel::Whole(_) => DataType::Int64,
+            Kernel::Texts(_) => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))),
+            Kernel::Random => DataType::UInt64,
+            Kernel::Round => DataType::Float64,
+        })
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let mut given = args.args.into_iter();
+        let first = given.next().ok_or_else(|| exec_datafusion_err!("{} without arguments", self.name))?;
+        let first = first.into_array(args.number_rows)?;
+        let mut constants = Vec::new();
+        for argument in given {
+            match argument {
+                ColumnarValue::Scalar(value) => constants.push(value),
+                ColumnarValue::Array(_) => return internal_err!("{} takes constants", self.name),
+            }
+        }
+        Ok(ColumnarValue::Array(self.kernel.run(&first, &Constants(constants))?))
+    }
+}
+
+impl Kernel {
+    fn run(self, array: &ArrayRef, constants: &Constants) -> Result<ArrayRef> {
+        match self {
+            Kernel::Random => {
+                let seed = constants.whole(0).unwrap_or_default() as u64;
+                let numbers = cast(array, &DataType::Int64)?;
+                let numbers = numbers.as_primitive::<Int64Type>().iter();
+                Ok(Arc::new(numbers.map(|n| n.map(|n| mixed(n as u64, seed))).collect::<UInt64Array>()))
+            }
+            Kernel::Round => {
+                let decimals = constants.whole(0).unwrap_or_default() as i32;
+                let floats = cast(array, &DataType::Float64)?;
+                let floats = floats.as_primitive::<Float64Type>();
+                Ok(Arc::new(floats.unary::<_, Float64Type>(|float| rounded(float, decimals))))
+            }
+            _ => self.run_on_texts(array, constants),
+        }
+    }
+
+    fn run_on_texts(self, array: &ArrayRef, constants: &Constants) -> Result<ArrayRef> {
+        let array = cast(array, &DataType::Utf8)?;
+        let texts = array.as_string::<i32>().iter();
+        Ok(match self {
+            Kernel::Text(step) => Arc::new(texts.map(|text| step(text?, constants)).collect::<StringArray>()),
+            Kernel::Truth(step) => {
+                Arc::new(texts.map(|text| Some(text.is_some_and(step))).collect::<BooleanArray>())
+            }
+            Kernel::Whole(step) => {
+                Arc::new(texts.map(|text| text.map(|text| step(text, constants))).collect::<Int64Array>())
+            }
+            Kernel::Texts(step) => {
+                let mut lists = ListBuilder::new(StringBuilder::new());
+                for text in texts {
+                    let parts = text.map(|text| step(text, constants));
+                    lists.append_option(parts.map(|parts| parts.into_iter().map(Some).collect::<Vec<_>>()));
+                }
+                Arc::new(lists.finish())
+            }
+            Kernel::Random | Kernel::Round => return internal_err!("numbers are not made of texts"),
+        })
+    }
+}
+
+/// The float rounded to decimals, halves to even ones, as NumPy does it.
+fn rounded(float: f64, decimals: i32) -> f64 {
+    let scale = 10_f64.powi(decimals.abs());
+    let rounded = match decimals >= 0 {
+        true => (float * scale).round_ties_even() / scale,
+        false => (float / scale).round_ties_even() * scale,
+    };
+    if rounded.is_finite() { rounded } else { float }
+}
+
+/// The number's bits mixed with those of the seed, as SplitMix64 does.
+fn mixed(number: u64, seed: u64) -> u64 {
+    const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mix = |bits: u64| {
+        let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    };
+    mix(number.wrapping_add(mix(seed.wrapping_add(STEP))).wrapping_add(STEP))
+}
+
+/// All functions, for the registry of a session.
+pub(crate) fn row_functions() -> &'static [Arc<ScalarUDF>] {
+    static FUNCTIONS: OnceLock<Vec<Arc<ScalarUDF>>> = OnceLock::new();
+    FUNCTIONS.get_or_init(|| {
+        let all = KERNELS.iter().copied().chain([(RANDOM, Kernel::Random), (ROUND, Kernel::Round)]);
+        let function = |(name, kernel)| {
+            let signature = Signature::variadic_any(Volatility::Immutable);
+            Arc::new(ScalarUDF::from(RowFunction { name, kernel, signature }))
+        };
+        all.map(function).collect()
+    })
+}
+
+/// A call of a function by its name.
+pub(crate) fn call(name: &str, args: Vec<Expr>) -> crate::error::Result<Expr> {
+    let found = row_functions().iter().find(|function| function.name() == name);
+    let function = found.ok_or_else(|| crate::error::Error::Internal(format!("no function {name}")))?;
+    Ok(function.call(args))
+}
