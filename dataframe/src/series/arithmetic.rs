@@ -104,7 +104,8 @@ impl Series {
     #[track_caller]
     #[must_use]
     pub fn round(&self, decimals: i32) -> Series {
-        self.map_expr(|expr| Ok(datafusion::functions::expr_fn::round(vec![expr, lit(decimals)])))
+        let dtype = self.dtype();
+        self.map_expr(|expr| super::elementwise::rounded(expr, &dtype?, decimals))
     }
 }
 
