@@ -49,6 +49,13 @@ fn a_sort_is_stable_and_its_labels_move_with_the_rows() {
 }
 
 #[test]
+fn sorted_rows_are_numbered_anew() {
+    let last = three_parts().sort_values(["k"], Sort::descending()).reset_index(true).tail(2);
+    assert_ints(&last, "n", &[6, 9]);
+    assert_index(&last, &[8, 9]);
+}
+
+#[test]
 fn groups_come_by_key_or_by_first_row() {
     let frame = three_parts();
     let sums = frame.groupby(["k"]).agg([("n", Aggregate::Sum)]);
