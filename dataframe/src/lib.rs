@@ -21,6 +21,7 @@ mod execute;
 mod frame;
 mod functions;
 mod read;
+mod repr;
 mod series;
 mod sql;
 mod stage;
@@ -35,11 +36,11 @@ pub use execute::{
 };
 pub use frame::{
     Aggregate, AsOf, DataFrame, Ewm, GroupBy, GroupKey, JoinKind, Merge, Nearest, Rank, RankMethod, Resample,
-    Rolling, Sort, dtype_named,
+    Rolling, Sort, crosstab, dtype_named,
 };
 pub use read::{CsvOptions, read_arrow, read_csv, read_json, read_parquet};
 pub use series::{
-    Operand, Series, Texts, Times, date_range, date_range_until, to_datetime, to_datetime_as,
+    Operand, Series, Texts, Times, cut, date_range, date_range_until, qcut, to_datetime, to_datetime_as,
     to_datetime_or_missing, to_numeric, to_numeric_or_missing,
 };
 pub use sql::sql;

@@ -163,7 +163,7 @@ pub(crate) fn named_column(column: &str) -> datafusion::common::Column {
 }
 
 /// Whether a column of one type can hold values of another.
-fn takes(column: &DataType, value: &DataType) -> bool {
+pub(super) fn takes(column: &DataType, value: &DataType) -> bool {
     let text = crate::value::is_text;
     (column.is_numeric() && value.is_numeric()) || (text(column) && text(value)) || column == value
 }

@@ -6,10 +6,14 @@ mod group;
 mod group_rows;
 mod near;
 mod order;
+mod pivot;
 mod reduce;
 mod resample;
 mod select;
 mod window;
+mod reshape;
+mod summary;
+mod values;
 
 pub use clean::dtype_named;
 pub use combine::{JoinKind, Merge};
@@ -18,6 +22,7 @@ pub use near::{AsOf, Nearest};
 pub use order::Sort;
 pub use resample::Resample;
 pub use window::{Ewm, Rank, RankMethod, Rolling};
+pub use pivot::crosstab;
 
 use crate::error::{Error, Result};
 use crate::execute::{Executor, Metrics, default_executor, execute, plan_stages};

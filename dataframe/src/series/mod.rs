@@ -2,6 +2,7 @@
 
 mod arithmetic;
 mod compare;
+mod cut;
 mod date_range;
 mod elementwise;
 mod function;
@@ -12,6 +13,7 @@ mod time;
 pub use arithmetic::Operand;
 pub(crate) use arithmetic::present;
 pub(crate) use compare::{for_filter, truth};
+pub use cut::{cut, qcut};
 pub use date_range::{date_range, date_range_until};
 pub(crate) use elementwise::{check_numbers, clipped, mapped, rounded};
 pub(crate) use function::{RANDOM, call, row_functions};

@@ -1,0 +1,198 @@
+//! Values of a column as columns. Labels must be known before a plan can be made, so each of these methods
+//! computes the distinct values at once, which runs the plan of its frame; the rest is lazy.
+
+use super::{Aggregate, DataFrame, Frame, named};
+use crate::error::{Error, Result};
+use crate::frame::Sort;
+use crate::series::Series;
+use crate::value::{Value, is_text};
+use datafusion::functions::expr_fn::coalesce;
+use datafusion::logical_expr::expr_fn::when;
+use datafusion::logical_expr::{Expr, lit};
+
+/// The hidden label of a cell's value.
+const CELL: &str = "__tharsis_cell";
+
+/// The hidden label of the number of rows of a cell.
+const ROWS: &str = "__tharsis_rows";
+
+impl DataFrame {
+    /// The values of a column that are there, each once, from small to large.
+    fn distinct(&self, label: &str) -> Result<Vec<Value>> {
+        let values = self.select([label]).reset_index(true).dropna().drop_duplicates();
+        let table = values.sort_values([label], Sort::ascending()).reset_index(true).collect()?;
+        (0..table.len()).map(|row| table.value(row, label)).collect()
+    }
+
+    /// An aggregate of a column for each group of rows with equal values in the columns `index` (the rows of
+    /// the result) and each value of another column (its columns). Missing where there are no rows.
+    ///
+    /// The distinct values of `columns` are computed at once, which runs the plan; they become texts.
+    ///
+    /// ```
+    /// use tharsis_dataframe::{Aggregate, DataFrame};
+    /// let sales = DataFrame::from_columns([
+    ///     ("city", vec!["Oslo", "Rome", "Oslo"].into()),
+    ///     ("year", vec![2023, 2024, 2024].into()),
+    ///     ("sold", vec![3, 5, 4].into()),
+    /// ]);
+    /// let table = sales.pivot_table(["city"], "year", "sold", Aggregate::Sum);
+    /// assert_eq!(table.columns()?, ["2023", "2024"]);
+    /// assert_eq!(table.col("2023").values::<i64>()?, [Some(3), None]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn pivot_table<'a>(
+        &self,
+        index: impl IntoIterator<Item = &'a str>,
+        columns: &str,
+        values: &str,
+        aggregate: Aggregate,
+    ) -> DataFrame {
+        let index: Vec<&str> = index.into_iter().collect();
+        let cells = self.cells(&index, columns, [(CELL, values, aggregate)]);
+        DataFrame::new(cells.and_then(|cells| cells.spread(&index, columns)))
+    }
+
+    /// The values of a column by those of the columns `index` and of another column, as
+    /// [`DataFrame::pivot_table`] without an aggregate: `ValueError` if several rows have the same place.
+    #[track_caller]
+    #[must_use]
+    pub fn pivot<'a>(
+        &self,
+        index: impl IntoIterator<Item = &'a str>,
+        columns: &str,
+        values: &str,
+    ) -> DataFrame {
+        let index: Vec<&str> = index.into_iter().collect();
+        let aggregates = [(CELL, values, Aggregate::First), (ROWS, values, Aggregate::Size)];
+        let cells =
+            self.cells(&index, columns, aggregates).and_then(|cells| match cells.col(ROWS).max()?.as_i64() {
+                Some(rows) if rows > 1 => {
+                    Err(Error::Value("Index contains duplicate entries, cannot reshape".to_owned()))
+                }
+                _ => cells.spread(&index, columns),
+            });
+        DataFrame::new(cells)
+    }
+
+    /// The last level of the index as columns, for a frame of one column. Levels without a name get one.
+    #[track_caller]
+    #[must_use]
+    pub fn unstack(&self) -> DataFrame {
+        let made = self.frame().and_then(|frame| {
+            if frame.index.len() < 2 || frame.columns.len() != 1 {
+                return Err(Error::Value("one column and two levels of an index are needed".to_owned()));
+            }
+            Ok((frame.index.len(), frame.columns[0].clone()))
+        });
+        let (levels, column) = match made {
+            Ok(made) => made,
+            Err(error) => return DataFrame::new(Err(error)),
+        };
+        let flat = self.reset_index(false);
+        let labels = flat.columns().unwrap_or_default();
+        let index = labels.iter().take(levels - 1).map(String::as_str);
+        flat.pivot(index, labels.get(levels - 1).map_or("", String::as_str), &column)
+    }
+
+    /// The cells of a table: computed, since their labels and their values are needed.
+    fn cells<const N: usize>(
+        &self,
+        index: &[&str],
+        columns: &str,
+        aggregates: [(&str, &str, Aggregate); N],
+    ) -> Result<DataFrame> {
+        let keys = index.iter().copied().chain([columns]);
+        self.groupby(keys).as_index(false).agg_as(aggregates).execute()
+    }
+
+    /// The cells in a row for each group, and a column for each value.
+    fn spread(&self, index: &[&str], columns: &str) -> Result<Frame> {
+        let labels = self.distinct(columns)?;
+        let frame = self.frame()?;
+        let mut exprs: Vec<(String, Expr)> =
+            index.iter().map(|label| ((*label).to_owned(), named(label))).collect();
+        let hidden: Vec<String> = (0..labels.len()).map(|at| format!("{CELL}_{at}")).collect();
+        for (label, name) in labels.iter().zip(&hidden) {
+            let here = named(columns).eq(lit(label.0.clone()));
+            exprs.push((name.clone(), when(here, named(CELL)).end()?));
+        }
+        let spread = DataFrame::new(frame.project(exprs));
+        let shown: Vec<String> = labels.iter().map(ToString::to_string).collect();
+        let pairs = shown.iter().zip(&hidden);
+        let aggregates = pairs.map(|(label, name)| (label.as_str(), name.as_str(), Aggregate::Max));
+        let table = spread.groupby(index.iter().copied()).agg_as(aggregates.collect::<Vec<_>>());
+        table.frame().map(|frame| (**frame).clone())
+    }
+
+    /// The frame with a truth value for each value of columns of texts, in place of these columns: `city_Oslo`
+    /// for `city`. Without labels, all columns of texts are meant.
+    ///
+    /// The distinct values are computed at once, which runs the plan.
+    ///
+    /// ```
+    /// use tharsis_dataframe::DataFrame;
+    /// let frame = DataFrame::from_columns([("t", vec!["b", "a"].into()), ("n", vec![1, 2].into())]);
+    /// assert_eq!(frame.get_dummies([]).columns()?, ["n", "t_a", "t_b"]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn get_dummies<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
+        let mut labels: Vec<String> = labels.into_iter().map(str::to_owned).collect();
+        self.then(|frame| {
+            labels.iter().try_for_each(|label| frame.check(label))?;
+            if labels.is_empty() {
+                let texts = frame
+                    .columns
+                    .iter()
+                    .filter(|label| frame.dtype(label).is_ok_and(|dtype| is_text(&dtype)));
+                labels = texts.cloned().collect();
+            }
+            let others = frame.columns.iter().filter(|label| !labels.contains(label));
+            let mut columns: Vec<(String, Expr)> =
+                others.map(|label| (label.clone(), named(label))).collect();
+            for label in &labels {
+                for value in self.distinct(label)? {
+                    let is = coalesce(vec![named(label).eq(lit(value.0.clone())), lit(false)]);
+                    columns.push((format!("{label}_{value}"), is));
+                }
+            }
+            frame.project(columns)
+        })
+    }
+}
+
+/// The number of rows for each pair of values of two series: those of the first as index, those of the
+/// second as columns. The distinct values are computed at once, which runs the plan.
+///
+/// ```
+/// use tharsis_dataframe::{DataFrame, crosstab};
+/// let frame = DataFrame::from_columns([
+///     ("a", vec!["x", "y", "x"].into()),
+///     ("b", vec![1, 1, 2].into()),
+/// ]);
+/// let counts = crosstab(&frame.col("a"), &frame.col("b"));
+/// assert_eq!(counts.col("2").values::<i64>()?, [Some(1), Some(0)]);
+/// # Ok::<(), tharsis_dataframe::Error>(())
+/// ```
+#[track_caller]
+#[must_use]
+pub fn crosstab(index: &Series, columns: &Series) -> DataFrame {
+    let (row, column) = (index.label(), columns.label());
+    if row == column {
+        return DataFrame::new(Err(Error::Value(format!("both series have the name {row:?}"))));
+    }
+    let frame = index.to_frame();
+    // Both of one frame need no alignment.
+    let frame = match (index.parts(), columns.parts()) {
+        (Ok((left, of_left)), Ok((right, of_right))) if std::sync::Arc::ptr_eq(left, right) => {
+            let pair = vec![(row.clone(), of_left.clone()), (column.clone(), of_right.clone())];
+            DataFrame::new(left.project(pair))
+        }
+        _ => frame.assign(&column, columns),
+    };
+    frame.pivot_table([row.as_str()], &column, &column, Aggregate::Size).fillna(0)
+}

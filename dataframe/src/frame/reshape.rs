@@ -1,0 +1,191 @@
+//! Columns as rows, lists as rows, a part of the rows.
+//!
+//! A frame cannot be transposed: its columns have types of their own, and its rows are in several places.
+
+use super::clean::named_column;
+use super::summary::common_type;
+use super::{DataFrame, Frame, Level, OrderKey, named};
+use crate::error::{Error, Result};
+use crate::series::{RANDOM, call};
+use crate::stage::row_number::Numbering;
+use arrow::datatypes::DataType;
+use datafusion::common::{ScalarValue, UnnestOptions};
+use datafusion::functions_nested::expr_fn::{array_length, make_array};
+use datafusion::logical_expr::expr_fn::{cast, when};
+use datafusion::logical_expr::{Expr, lit};
+
+/// Columns of a frame whose values became rows.
+struct Unpivoted {
+    frame: Frame,
+    /// The hidden column with the number of the value's column.
+    number: String,
+}
+
+impl Frame {
+    /// A row for each row and each of these columns: the columns `kept`, the label as `variable`, the value
+    /// as `value`. The order is that of the rows, not of the columns.
+    fn unpivoted(&self, kept: &[&str], columns: &[&str], variable: &str, value: &str) -> Result<Unpivoted> {
+        let types = columns.iter().map(|column| self.dtype(column)).collect::<Result<Vec<_>>>()?;
+        let to = common_type(&types)?;
+        let (rows, _) = self.with_row()?;
+        let number = rows.fresh("number");
+        let numbers = (0..columns.len()).map(|at| lit(at as i64)).collect();
+        let labels = columns.iter().map(|label| lit(*label)).collect();
+        let values = columns.iter().map(|column| cast(named(column), to.clone())).collect();
+        let mut exprs: Vec<(String, Expr)> =
+            kept.iter().map(|label| ((*label).to_owned(), named(label))).collect();
+        exprs.push((variable.to_owned(), make_array(labels)));
+        exprs.push((value.to_owned(), make_array(values)));
+        exprs.push((number.clone(), make_array(numbers)));
+        let mut frame = rows.project(exprs)?;
+        frame.columns.pop();
+        let lists = [variable, value, &number].map(named_column).to_vec();
+        frame.plan = frame.builder().unnest_columns_with_options(lists, UnnestOptions::new())?.build()?;
+        Ok(Unpivoted { frame, number })
+    }
+
+    /// The frame with a hidden column of an expression.
+    fn with_hidden(&self, what: &str, expr: Expr) -> Result<(Frame, String)> {
+        let column = self.fresh(what);
+        let fields = self.plan.schema().fields().iter();
+        let mut exprs: Vec<Expr> = fields.map(|field| named(field.name())).collect();
+        exprs.push(expr.alias(&column));
+        let plan = self.builder().project(exprs)?.build()?;
+        Ok((Frame { plan, ..self.clone() }, column))
+    }
+
+    /// A part of the rows, by numbers that look random.
+    fn sampled(&self, rows: usize, seed: u64) -> Result<Frame> {
+        let (frame, row) = self.with_index()?.numbered("row", Numbering::Exact)?;
+        let random = call(RANDOM, vec![named(&row), lit(seed as i64)])?;
+        let (frame, random) = frame.with_hidden("random", random)?;
+        let order = vec![OrderKey::growing(&random), OrderKey::growing(&row)];
+        Frame { order, ..frame }.limited(0, rows)
+    }
+
+    /// A row for each element of the lists in a column.
+    fn exploded(&self, label: &str) -> Result<Frame> {
+        self.check(label)?;
+        let dtype = self.dtype(label)?;
+        if !matches!(dtype, DataType::List(_) | DataType::LargeList(_)) {
+            return Ok(self.clone());
+        }
+        let (frame, _) = self.with_index()?.with_row()?;
+        // An empty list gives a row without a value.
+        let empty = array_length(named(label)).eq(lit(ScalarValue::UInt64(Some(0))));
+        let missing = cast(lit(ScalarValue::Null), dtype);
+        let columns = frame.columns.iter().map(|column| match column == label {
+            true => Ok((column.clone(), when(empty.clone(), missing.clone()).otherwise(named(label))?)),
+            false => Ok((column.clone(), named(column))),
+        });
+        let mut frame = frame.project(columns.collect::<Result<_>>()?)?;
+        let options = UnnestOptions::new().with_preserve_nulls(true);
+        let list = vec![named_column(label)];
+        frame.plan = frame.builder().unnest_columns_with_options(list, options)?.build()?;
+        // The elements of a list come one after the other.
+        let (mut frame, element) = frame.numbered("element", Numbering::Key)?;
+        frame.order.push(OrderKey::growing(&element));
+        Ok(frame)
+    }
+}
+
+impl DataFrame {
+    /// Columns as rows: for each of `values`, all rows with the columns `ids`, the label in a column
+    /// `variable` and the value in a column `value`. Without `values`, all columns but `ids` are meant.
+    ///
+    /// ```
+    /// use tharsis_dataframe::DataFrame;
+    /// let frame = DataFrame::from_columns([
+    ///     ("city", vec!["Oslo", "Rome"].into()),
+    ///     ("may", vec![11, 19].into()),
+    ///     ("june", vec![15, 24].into()),
+    /// ]);
+    /// let long = frame.melt(["city"], []);
+    /// assert_eq!(long.columns()?, ["city", "variable", "value"]);
+    /// assert_eq!(long.col("value").values::<i64>()?, [11, 19, 15, 24].map(Some));
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn melt<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a str>,
+        values: impl IntoIterator<Item = &'a str>,
+    ) -> DataFrame {
+        self.melt_as(ids, values, "variable", "value")
+    }
+
+    /// As [`DataFrame::melt`], with other labels for the columns of labels and of values.
+    #[track_caller]
+    #[must_use]
+    pub fn melt_as<'a>(
+        &self,
+        ids: impl IntoIterator<Item = &'a str>,
+        values: impl IntoIterator<Item = &'a str>,
+        variable: &str,
+        value: &str,
+    ) -> DataFrame {
+        let ids: Vec<&str> = ids.into_iter().collect();
+        let values: Vec<&str> = values.into_iter().collect();
+        self.then(|frame| {
+            ids.iter().chain(&values).try_for_each(|label| frame.check(label))?;
+            let others = frame.columns.iter().map(String::as_str).filter(|label| !ids.contains(label));
+            let values: Vec<&str> = if values.is_empty() { others.collect() } else { values.clone() };
+            let Unpivoted { frame, number } = frame.unpivoted(&ids, &values, variable, value)?;
+            let order = [vec![OrderKey::growing(&number)], frame.order.clone()].concat();
+            Ok(Frame { order, index: Vec::new(), ..frame })
+        })
+    }
+
+    /// Columns as rows, with the labels as the last level of the index, and the values in a column `0`.
+    #[track_caller]
+    #[must_use]
+    pub fn stack(&self) -> DataFrame {
+        self.then(|frame| {
+            let frame = frame.with_index()?;
+            let values: Vec<&str> = frame.columns.iter().map(String::as_str).collect();
+            let label = frame.fresh("label");
+            let Unpivoted { mut frame, number } = frame.unpivoted(&[], &values, &label, "0")?;
+            frame.columns.retain(|column| *column != label);
+            frame.index.push(Level { column: label, name: None });
+            frame.order.push(OrderKey::growing(&number));
+            Ok(frame)
+        })
+    }
+
+    /// A row for each element of the lists in a column, with the label of the list's row. An empty or missing
+    /// list gives one row without a value.
+    ///
+    /// ```
+    /// use tharsis_dataframe::DataFrame;
+    /// let frame = DataFrame::from_columns([("t", vec!["a b", "c"].into())]);
+    /// let words = frame.assign("t", frame.col("t").str().split(None)).explode("t");
+    /// assert_eq!(words.reset_index(false).col("index").values::<i64>()?, [0, 0, 1].map(Some));
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn explode(&self, label: &str) -> DataFrame {
+        self.then(|frame| frame.exploded(label))
+    }
+
+    /// This many rows in an order that looks random: the same rows for the same seed, on every executor.
+    #[track_caller]
+    #[must_use]
+    pub fn sample(&self, rows: usize, seed: u64) -> DataFrame {
+        self.then(|frame| frame.sampled(rows, seed))
+    }
+
+    /// This part of the rows, as [`DataFrame::sample`]. It counts the rows at once, which runs the plan.
+    #[track_caller]
+    #[must_use]
+    pub fn sample_part(&self, part: f64, seed: u64) -> DataFrame {
+        self.then(|frame| {
+            if !(0.0..=1.0).contains(&part) {
+                return Err(Error::Value(format!("a part lies between 0 and 1, not at {part}")));
+            }
+            let rows = self.len()? as f64 * part;
+            frame.sampled(rows.round_ties_even() as usize, seed)
+        })
+    }
+}

@@ -1,0 +1,210 @@
+//! Frames reduced to a few rows: one for each column, or one for each aggregate.
+//!
+//! All aggregates are computed in one pass over the rows; its single row of results is then unfolded.
+
+use super::clean::named_column;
+use super::{Aggregate, DataFrame, Frame, Level, OrderKey, named};
+use crate::error::{Error, Result};
+use arrow::datatypes::DataType;
+use datafusion::functions_nested::expr_fn::make_array;
+use datafusion::logical_expr::expr_fn::cast;
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+
+/// The type that holds values of all these types.
+pub(super) fn common_type(types: &[DataType]) -> Result<DataType> {
+    let Some(first) = types.first() else {
+        return Err(Error::Value("there is no column for this".to_owned()));
+    };
+    let text = crate::value::is_text;
+    let known: Vec<&DataType> = types.iter().filter(|dtype| **dtype != DataType::Null).collect();
+    if known.iter().all(|dtype| *dtype == first) {
+        return Ok(first.clone());
+    }
+    if known.iter().all(|dtype| text(dtype)) {
+        return Ok(DataType::Utf8);
+    }
+    match known.iter().find(|dtype| !dtype.is_numeric()) {
+        None if known.iter().all(|dtype| dtype.is_integer()) => Ok(DataType::Int64),
+        None => Ok(DataType::Float64),
+        Some(other) => {
+            let text = "values of these columns do not fit into one column";
+            Err(Error::Type(format!("{text}: {first} and {other}; select columns of one kind first")))
+        }
+    }
+}
+
+/// The columns of an unfolded row: labels, and a value for each row.
+type Cells = Vec<(String, Vec<Expr>)>;
+
+/// One row as several ones: `labels` are their index.
+fn unfolded(row: LogicalPlan, labels: Vec<String>, columns: Cells) -> Result<Frame> {
+    const LEVEL: &str = "__tharsis_level_0";
+    const ORDER: &str = "__tharsis_order_0";
+    let mut exprs = vec![
+        make_array((0..labels.len()).map(|at| lit(at as i64)).collect()).alias(ORDER),
+        make_array(labels.into_iter().map(lit).collect()).alias(LEVEL),
+    ];
+    let names: Vec<String> = columns.iter().map(|(label, _)| label.clone()).collect();
+    exprs.extend(columns.into_iter().map(|(label, values)| make_array(values).alias(label)));
+    let lists = [ORDER, LEVEL].into_iter().chain(names.iter().map(String::as_str));
+    let lists = lists.map(named_column).collect();
+    let plan = LogicalPlanBuilder::from(row).project(exprs)?;
+    let plan = plan.unnest_columns_with_options(lists, Default::default())?.build()?;
+    let index = vec![Level { column: LEVEL.to_owned(), name: None }];
+    Ok(Frame { plan, columns: names, index, order: vec![OrderKey::growing(ORDER)] })
+}
+
+impl Frame {
+    /// The columns for whose values all these aggregates are made.
+    fn aggregable(&self, aggregates: &[Aggregate]) -> Result<Vec<String>> {
+        let mut columns = Vec::new();
+        for column in &self.columns {
+            let dtype = self.dtype(column)?;
+            if aggregates.iter().all(|aggregate| aggregate.fits(&dtype)) {
+                columns.push(column.clone());
+            }
+        }
+        Ok(columns)
+    }
+
+    /// One row with all aggregates of these columns, and the names of its columns.
+    fn aggregated(&self, columns: &[String], aggregates: &[Aggregate]) -> Result<(LogicalPlan, Vec<String>)> {
+        let frame = self.with_order()?;
+        let order = frame.sort_exprs();
+        let (mut exprs, mut names) = (Vec::new(), Vec::new());
+        for column in columns {
+            for aggregate in aggregates {
+                let name = format!("__tharsis_cell_{}", names.len());
+                exprs.push(aggregate.expr(named(column), &frame.dtype(column)?, &order)?.alias(&name));
+                names.push(name);
+            }
+        }
+        Ok((frame.builder().aggregate(Vec::<Expr>::new(), exprs)?.build()?, names))
+    }
+
+    /// The cells of a row, with the type that all of them fit into.
+    fn cells(row: &LogicalPlan, names: &[String]) -> Result<Vec<Expr>> {
+        let dtype = |name: &String| Ok(row.schema().field_with_unqualified_name(name)?.data_type().clone());
+        let types = names.iter().map(dtype).collect::<Result<Vec<_>>>()?;
+        let to = common_type(&types)?;
+        Ok(names.iter().map(|name| cast(named(name), to.clone())).collect())
+    }
+
+    /// A row for each aggregate.
+    fn rows_of(&self, columns: &[String], rows: Vec<(String, Aggregate)>) -> Result<Frame> {
+        if columns.is_empty() || rows.is_empty() {
+            return Err(Error::Value("there is no column for these aggregates".to_owned()));
+        }
+        let (labels, aggregates): (Vec<String>, Vec<Aggregate>) = rows.into_iter().unzip();
+        let (row, names) = self.aggregated(columns, &aggregates)?;
+        let cells = columns.iter().zip(names.chunks(aggregates.len()));
+        let cells = cells.map(|(column, names)| Ok((column.clone(), Frame::cells(&row, names)?)));
+        let cells = cells.collect::<Result<Cells>>()?;
+        unfolded(row, labels, cells)
+    }
+}
+
+impl DataFrame {
+    /// One aggregate of each column: a row for each, with the labels as index, and the results in a column
+    /// `0`. pandas gives a series with the same index.
+    ///
+    /// Columns with values that the aggregate is not made for are left out. The results share one type:
+    /// columns of texts and of numbers have no smallest values that do.
+    ///
+    /// ```
+    /// use tharsis_dataframe::{Aggregate, DataFrame};
+    /// let frame = DataFrame::from_columns([("a", vec![1, 2].into()), ("b", vec![0.5, 1.5].into())]);
+    /// assert_eq!(frame.agg(Aggregate::Sum).col("0").values::<f64>()?, [Some(3.0), Some(2.0)]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn agg(&self, aggregate: Aggregate) -> DataFrame {
+        self.then(|frame| {
+            let columns = frame.aggregable(&[aggregate])?;
+            let (row, names) = frame.aggregated(&columns, &[aggregate])?;
+            let cells = Frame::cells(&row, &names)?;
+            unfolded(row, columns, vec![("0".to_owned(), cells)])
+        })
+    }
+
+    /// Several aggregates of each column: a row for each aggregate, with its name as index.
+    #[track_caller]
+    #[must_use]
+    pub fn agg_rows(&self, aggregates: impl IntoIterator<Item = Aggregate>) -> DataFrame {
+        let aggregates: Vec<Aggregate> = aggregates.into_iter().collect();
+        self.then(|frame| {
+            let columns = frame.aggregable(&aggregates)?;
+            let rows = aggregates.iter().map(|aggregate| (aggregate.name().to_owned(), *aggregate));
+            frame.rows_of(&columns, rows.collect())
+        })
+    }
+
+    /// Count, mean, standard deviation, smallest and largest value and quartiles of each column of numbers.
+    ///
+    /// ```
+    /// use tharsis_dataframe::DataFrame;
+    /// let frame = DataFrame::from_columns([("n", vec![1, 2, 3].into())]);
+    /// let table = frame.describe().collect()?;
+    /// assert_eq!(table.column::<f64>("n")?[..2], [Some(3.0), Some(2.0)]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn describe(&self) -> DataFrame {
+        self.then(|frame| {
+            let rows = [
+                ("count", Aggregate::Count),
+                ("mean", Aggregate::Mean),
+                ("std", Aggregate::Std),
+                ("min", Aggregate::Min),
+                ("25%", Aggregate::Quantile(0.25)),
+                ("50%", Aggregate::Median),
+                ("75%", Aggregate::Quantile(0.75)),
+                ("max", Aggregate::Max),
+            ];
+            let numbers = |column: &&String| frame.dtype(column).is_ok_and(|dtype| dtype.is_numeric());
+            let columns: Vec<String> = frame.columns.iter().filter(numbers).cloned().collect();
+            let rows = rows.map(|(label, aggregate)| (label.to_owned(), aggregate));
+            frame.rows_of(&columns, rows.to_vec())
+        })
+    }
+}
+
+macro_rules! reductions {
+    ($($(#[$doc:meta])* $name:ident $aggregate:ident),*) => {
+        impl DataFrame {
+            $($(#[$doc])*
+            #[track_caller]
+            #[must_use]
+            pub fn $name(&self) -> DataFrame {
+                self.agg(Aggregate::$aggregate)
+            })*
+        }
+    };
+}
+
+reductions!(
+    /// The sum of each column of numbers, as [`DataFrame::agg`].
+    sum Sum,
+    /// The mean of each column of numbers, as [`DataFrame::agg`].
+    mean Mean,
+    /// The smallest value of each column, as [`DataFrame::agg`].
+    min Min,
+    /// The largest value of each column, as [`DataFrame::agg`].
+    max Max,
+    /// The number of values that are there, as [`DataFrame::agg`].
+    count Count,
+    /// The number of distinct values of each column, as [`DataFrame::agg`].
+    nunique Nunique,
+    /// The standard deviation of each column of numbers, as [`DataFrame::agg`].
+    std Std,
+    /// The variance of each column of numbers, as [`DataFrame::agg`].
+    var Var,
+    /// The middle value of each column of numbers, as [`DataFrame::agg`].
+    median Median,
+    /// Whether any value of each column is true, as [`DataFrame::agg`].
+    any Any,
+    /// Whether all values of each column are true, as [`DataFrame::agg`].
+    all All
+);

@@ -1,0 +1,221 @@
+//! Values of all columns changed alike, and columns moved.
+
+use super::clean::{named_column, takes};
+use super::{DataFrame, Frame, named};
+use crate::error::{Error, Result};
+use crate::series::{Operand, Series, check_numbers, clipped, mapped, rounded, truth};
+use crate::value::Value;
+use arrow::datatypes::DataType;
+use datafusion::common::{JoinType, ScalarValue};
+use datafusion::functions::expr_fn::{abs, coalesce};
+use datafusion::functions_aggregate::expr_fn::min;
+use datafusion::logical_expr::expr_fn::{cast, when};
+use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+use std::sync::Arc;
+
+impl DataFrame {
+    /// The frame with each column replaced by an expression of it and its type.
+    #[track_caller]
+    fn map_typed(&self, step: impl Fn(Expr, &DataType) -> Result<Expr>) -> DataFrame {
+        self.then(|frame| {
+            let columns = frame
+                .columns
+                .iter()
+                .map(|column| Ok((column.clone(), step(named(column), &frame.dtype(column)?)?)));
+            frame.project(columns.collect::<Result<_>>()?)
+        })
+    }
+
+    /// The second value of each pair in place of the first, in the columns whose type takes both.
+    #[track_caller]
+    #[must_use]
+    pub fn replace<K: Into<Value>, V: Into<Value>>(
+        &self,
+        pairs: impl IntoIterator<Item = (K, V)>,
+    ) -> DataFrame {
+        let pairs: Vec<(Value, Value)> =
+            pairs.into_iter().map(|(from, to)| (from.into(), to.into())).collect();
+        self.map_typed(|expr, dtype| {
+            let fits = |value: &Value| value.is_missing() || takes(dtype, &value.dtype());
+            let fitting = pairs.iter().filter(|(from, to)| fits(from) && fits(to)).cloned();
+            mapped(&expr, &fitting.collect::<Vec<_>>(), expr.clone())
+        })
+    }
+
+    /// All numbers moved into bounds; [`Value::missing`] is no bound.
+    #[track_caller]
+    #[must_use]
+    pub fn clip(&self, lower: impl Into<Value>, upper: impl Into<Value>) -> DataFrame {
+        let (lower, upper) = (lower.into(), upper.into());
+        self.map_typed(|expr, dtype| {
+            check_numbers(dtype, "clip")?;
+            clipped(expr, &lower, &upper)
+        })
+    }
+
+    /// All numbers rounded to this many decimals, halves to even ones; other columns stay.
+    #[track_caller]
+    #[must_use]
+    pub fn round(&self, decimals: i32) -> DataFrame {
+        self.map_typed(|expr, dtype| match dtype.is_numeric() {
+            true => rounded(expr, dtype, decimals),
+            false => Ok(expr),
+        })
+    }
+
+    /// The absolute values of all columns, which must be of numbers.
+    #[track_caller]
+    #[must_use]
+    pub fn abs(&self) -> DataFrame {
+        self.map_typed(|expr, dtype| {
+            check_numbers(dtype, "abs")?;
+            Ok(if dtype.is_numeric() { abs(expr) } else { expr })
+        })
+    }
+
+    /// Whether each value is one of these; a missing value is if a missing one is among them.
+    #[track_caller]
+    #[must_use]
+    pub fn isin<T: Into<Value>>(&self, values: impl IntoIterator<Item = T>) -> DataFrame {
+        let values: Vec<Value> = values.into_iter().map(Into::into).collect();
+        self.map_typed(|expr, dtype| {
+            let fitting = values.iter().filter(|value| !value.is_missing() && takes(dtype, &value.dtype()));
+            let list: Vec<Expr> = fitting.map(|value| lit(value.0.clone())).collect();
+            let found = match list.is_empty() {
+                true => lit(false),
+                false => coalesce(vec![expr.clone().in_list(list, false), lit(false)]),
+            };
+            let missing = values.iter().any(Value::is_missing);
+            Ok(if missing { found.or(expr.is_null()) } else { found })
+        })
+    }
+
+    /// The values of the rows in which a condition holds, and another value elsewhere; pandas' `where` with
+    /// a series. The other value must fit into all columns, or be missing.
+    #[track_caller]
+    #[must_use]
+    pub fn keep_where(&self, condition: &Series, other: impl Into<Value>) -> DataFrame {
+        let (condition, other) = (Operand::Series(condition.clone()), other.into());
+        self.then(|frame| {
+            let (frame, condition) = frame.with_operand(&condition)?;
+            truth(&condition.get_type(frame.plan.schema())?)?;
+            let columns = frame.columns.iter();
+            let columns = columns.map(|column| frame.chosen(column, condition.clone(), &other));
+            frame.project(columns.collect::<Result<_>>()?)
+        })
+    }
+
+    /// The values for which a frame of conditions with the same labels has true, and another value
+    /// elsewhere; pandas' `where`.
+    ///
+    /// ```
+    /// use tharsis_dataframe::DataFrame;
+    /// let frame = DataFrame::from_columns([("a", vec![1, 2].into()), ("b", vec![2, 3].into())]);
+    /// let twos = frame.keep_where_each(&frame.isin([2]), 0);
+    /// assert_eq!(twos.col("b").values::<i64>()?, [Some(2), Some(0)]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn keep_where_each(&self, conditions: &DataFrame, other: impl Into<Value>) -> DataFrame {
+        let other = other.into();
+        let given = self.columns().unwrap_or_default();
+        given.iter().fold(self.clone(), |kept, column| {
+            let condition = Operand::Series(conditions.col(column));
+            kept.then(|frame| {
+                let (frame, condition) = frame.with_operand(&condition)?;
+                truth(&condition.get_type(frame.plan.schema())?)?;
+                let columns = frame.columns.iter().map(|each| match each == column {
+                    true => frame.chosen(each, condition.clone(), &other),
+                    false => Ok((each.clone(), named(each))),
+                });
+                frame.project(columns.collect::<Result<_>>()?)
+            })
+        })
+    }
+
+    /// Another value in the rows in which a condition holds; pandas' `mask`.
+    #[track_caller]
+    #[must_use]
+    pub fn mask(&self, condition: &Series, other: impl Into<Value>) -> DataFrame {
+        self.keep_where(&!condition, other)
+    }
+
+    /// The frame with a new column at a position.
+    #[track_caller]
+    #[must_use]
+    pub fn insert(&self, position: usize, label: &str, values: impl Into<Operand>) -> DataFrame {
+        let known = self.columns().unwrap_or_default();
+        if known.iter().any(|column| column == label) {
+            return DataFrame::new(Err(Error::Value(format!("cannot insert {label:?}, already exists"))));
+        }
+        if position > known.len() {
+            let error = Error::Index(format!("position {position} of {} columns", known.len()));
+            return self.then(|_| Err(error));
+        }
+        let mut order = known;
+        order.insert(position, label.to_owned());
+        self.assign(label, values).select(order.iter().map(String::as_str))
+    }
+
+    /// A column, and the frame without it.
+    #[track_caller]
+    #[must_use]
+    pub fn pop(&self, label: &str) -> (Series, DataFrame) {
+        (self.col(label), self.drop([label]))
+    }
+
+    /// The columns with these labels in this order; those that the frame lacks are missing floats.
+    #[track_caller]
+    #[must_use]
+    pub fn reindex_columns<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
+        self.then(|frame| {
+            let missing = || cast(lit(ScalarValue::Null), DataType::Float64);
+            let columns = labels.into_iter().map(|label| match frame.check(label) {
+                Ok(()) => (label.to_owned(), named(label)),
+                Err(_) => (label.to_owned(), missing()),
+            });
+            frame.project(columns.collect())
+        })
+    }
+
+    /// Whether each row equals an earlier one in all columns.
+    #[track_caller]
+    #[must_use]
+    pub fn duplicated(&self) -> Series {
+        let labels = self.columns().unwrap_or_default();
+        self.duplicated_in(labels.iter().map(String::as_str))
+    }
+
+    /// Whether each row equals an earlier one in these columns.
+    #[track_caller]
+    #[must_use]
+    pub fn duplicated_in<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> Series {
+        let labels: Vec<&str> = labels.into_iter().collect();
+        let made = self.frame().and_then(|frame| {
+            labels.iter().try_for_each(|label| frame.check(label))?;
+            let (frame, row) = frame.with_row()?;
+            let first = frame.fresh("first");
+            let keys: Vec<Expr> = labels.iter().map(|label| named(label)).collect();
+            let firsts = frame.builder().aggregate(keys, vec![min(named(&row)).alias(&first)])?;
+            let firsts = firsts.project(vec![named(&first)])?.build()?;
+            let on = (vec![named_column(&row)], vec![named_column(&first)]);
+            let plan = frame.builder().join(firsts, JoinType::Left, on, None)?.build()?;
+            Ok((Arc::new(Frame { plan, ..frame }), named(&first).is_null()))
+        });
+        Series::new(made, None)
+    }
+}
+
+impl Frame {
+    /// A column where a condition holds, another value elsewhere.
+    fn chosen(&self, column: &str, condition: Expr, other: &Value) -> Result<(String, Expr)> {
+        let dtype = self.dtype(column)?;
+        if !other.is_missing() && !takes(&dtype, &other.dtype()) {
+            let other = other.dtype();
+            return Err(Error::Type(format!("column {column:?} of {dtype} does not take a {other}")));
+        }
+        let chosen = when(condition, named(column)).otherwise(lit(other.0.clone()))?;
+        Ok((column.to_owned(), chosen))
+    }
+}
