@@ -7,6 +7,7 @@
 //! | concern | module |
 //! |---|---|
 //! | what users call | `frame`, `series`, `read`, `write`, `sql` |
+//! | tables as texts and HTML | `repr` |
 //! | settings of planning, the context of a task | `engine` |
 //! | own functions of plans | `functions` |
 //! | stages, tasks, fragments as bytes | `stage` |

@@ -2,7 +2,9 @@
 
 use crate::error::Result;
 use crate::frame::DataFrame;
+use crate::series::Series;
 use crate::table::Table;
+use crate::value::Value;
 use arrow::array::{Array, ArrayRef, AsArray};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float64Type};
@@ -257,6 +259,12 @@ fn times(array: &ArrayRef) -> Result<Vec<String>> {
     }
 }
 
+/// One time as a text.
+pub(crate) fn time_text(value: &Value) -> Result<String> {
+    let array = value.0.to_array()?;
+    Ok(texts(&array, &[0])?.concat())
+}
+
 /// Floats with as many decimals as one of them needs, or with exponents.
 fn floats(array: &ArrayRef) -> Vec<String> {
     let values: Vec<Option<f64>> = array.as_primitive::<Float64Type>().iter().collect();
@@ -330,6 +338,16 @@ impl fmt::Display for Table {
             write!(f, "\n\n[{} rows x {} columns]", self.len(), columns.len())?;
         }
         Ok(())
+    }
+}
+
+/// Name and type of the series; the values are not computed.
+impl fmt::Display for Series {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.dtype() {
+            Ok(dtype) => write!(f, "Series[{}: {dtype}]", self.label()),
+            Err(error) => write!(f, "Series[{error}]"),
+        }
     }
 }
 

@@ -175,6 +175,7 @@ fn tables_are_written_as_html() {
 #[test]
 fn a_frame_is_shown_without_a_run() {
     assert_eq!(mixed().to_string(), "DataFrame[n: Int64, x: Float64, text: Utf8, yes: Boolean]");
+    assert_eq!((&mixed().col("x") * 2).to_string(), "Series[x: Float64]");
     assert!(mixed().select(["m"]).to_string().contains("no column"));
     let days = date_range("2024-01-01", 1, "D").to_frame();
     assert!(days.to_string().starts_with("DataFrame[0: Timestamp"));

@@ -85,6 +85,10 @@ fn tables_of_two_keys() {
     assert_ints(&counts, "0", &[2, 2, 1]);
     assert_ints(&counts, "1", &[2, 1, 2]);
     assert_eq!(counts.index_names().unwrap(), [Some("k".to_owned())]);
+    let halves = frame.assign("p", frame.col("p") / 2).pivot_table(["k"], "p", "n", Aggregate::Count);
+    assert_eq!(halves.columns().unwrap(), ["0.0", "0.5"]);
+    let odd = frame.assign("p", frame.col("p").eq(1)).pivot_table(["k"], "p", "n", Aggregate::Max);
+    assert_eq!(odd.columns().unwrap(), ["False", "True"]);
     let few = frame.head(4).pivot(["k"], "n", "p");
     assert_column(&few, "3", &[Some(0), None, None]);
     assert_eq!(frame.pivot(["k"], "p", "n").check().unwrap_err().class(), "ValueError");

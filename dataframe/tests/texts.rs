@@ -105,6 +105,10 @@ fn texts_are_split_into_lists_and_columns() {
     let last = t.rsplit(Some("-"), 1);
     assert_texts(&last.str().get(0), &[Some("Ab c"), None, Some("a1"), Some("x-y"), Some("  p ")]);
     assert_texts(&t.split(None).str().get(0), &[Some("Ab"), None, Some("a1"), Some("x-y-z"), Some("p")]);
+    let blanks = Series::from_values("b", vec!["  a  b c ", " "]).str();
+    assert_texts(&blanks.split(None).str().join("|"), &[Some("a|b|c"), Some("")]);
+    assert_texts(&blanks.split_n(None, 1).str().join("|"), &[Some("a|b c "), Some("")]);
+    assert_texts(&blanks.rsplit(None, 1).str().join("|"), &[Some("  a  b|c"), Some("")]);
     let wide = t.split_expand(Some("-"), 2);
     assert_eq!(wide.columns().unwrap(), ["0", "1"]);
     assert_texts(&wide.col("0"), &[Some("Ab c"), None, Some("a1"), Some("x"), Some("  p ")]);
@@ -153,6 +157,22 @@ fn texts_of_several_parts_stay_in_order() {
         &texts.str().contains("[3-5]").astype(DataType::Int64),
         &[0, 0, 0, 1, 1, 1, 0, 0, 0, 0].map(Some),
     );
+}
+
+/// Files keep texts in another layout.
+#[test]
+fn texts_of_files_are_texts_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.parquet").to_string_lossy().into_owned();
+    sample().to_frame().to_parquet(&path).unwrap();
+    let t = tharsis_dataframe::read_parquet(&path).col("t");
+    assert_values(&t.str().find("c"), &[Some(3), None, Some(-1), Some(-1), Some(-1)]);
+    assert_texts(&t.str().split(Some("-")).str().get(1), &[None, None, None, Some("y"), None]);
+    assert_texts(
+        &t.str().cat(&t.str().upper(), "").str().slice(4, 6),
+        &[Some("AB"), None, Some(""), Some("zX"), Some("  ")],
+    );
+    assert_texts(&t.str().extract("([a-z])").col("0"), &[Some("b"), None, Some("a"), Some("x"), Some("p")]);
 }
 
 /// Addresses of mail by their domains.

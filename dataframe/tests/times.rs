@@ -6,7 +6,7 @@ use arrow::datatypes::DataType;
 use executors::{each_executor, three_parts};
 use std::time::Duration;
 use tharsis_dataframe::{
-    Aggregate, DataFrame, Native, Series, date_range, date_range_until, to_datetime, to_datetime_as,
+    Aggregate, DataFrame, Native, Series, Value, date_range, date_range_until, to_datetime, to_datetime_as,
     to_datetime_or_missing, to_numeric, to_numeric_or_missing,
 };
 
@@ -119,6 +119,8 @@ fn differences_are_durations() {
     assert_values(&lengths.total_seconds(), &[Some(86_401.5), Some(-194_400.0), None]);
     assert_values(&lengths.days(), &[Some(1), Some(-3), None]);
     assert_values(&lengths.seconds(), &[Some(1), Some(64_800), None]);
+    let since = &from - Value::time("2024-01-01").unwrap();
+    assert_values(&since.dt().days(), &[Some(0), Some(2), None]);
     let later = &from + Duration::from_secs(90);
     assert_texts(&later.dt().strftime("%d %H:%M:%S"), &[Some("01 00:01:30"), Some("03 06:01:30"), None]);
     assert_eq!(lengths.year().dtype().unwrap_err().class(), "TypeError");

@@ -120,15 +120,15 @@ impl DataFrame {
             exprs.push((name.clone(), when(here, named(CELL)).end()?));
         }
         let spread = DataFrame::new(frame.project(exprs));
-        let shown: Vec<String> = labels.iter().map(ToString::to_string).collect();
+        let shown = labels.iter().map(label_text).collect::<Result<Vec<_>>>()?;
         let pairs = shown.iter().zip(&hidden);
         let aggregates = pairs.map(|(label, name)| (label.as_str(), name.as_str(), Aggregate::Max));
         let table = spread.groupby(index.iter().copied()).agg_as(aggregates.collect::<Vec<_>>());
         table.frame().map(|frame| (**frame).clone())
     }
 
-    /// The frame with a truth value for each value of columns of texts, in place of these columns: `city_Oslo`
-    /// for `city`. Without labels, all columns of texts are meant.
+    /// The frame with a truth value for each value of columns of texts, in place of these columns:
+    /// `city_Oslo` for `city`. Without labels, all columns of texts are meant.
     ///
     /// The distinct values are computed at once, which runs the plan.
     ///
@@ -157,11 +157,21 @@ impl DataFrame {
             for label in &labels {
                 for value in self.distinct(label)? {
                     let is = coalesce(vec![named(label).eq(lit(value.0.clone())), lit(false)]);
-                    columns.push((format!("{label}_{value}"), is));
+                    columns.push((format!("{label}_{}", label_text(&value)?), is));
                 }
             }
             frame.project(columns)
         })
+    }
+}
+
+/// A value as the label of a column.
+fn label_text(value: &Value) -> Result<String> {
+    match (value.dtype(), value.as_bool(), value.as_f64()) {
+        (dtype, ..) if dtype.is_temporal() => crate::repr::time_text(value),
+        (_, Some(truth), _) => Ok(if truth { "True" } else { "False" }.to_owned()),
+        (dtype, _, Some(float)) if dtype.is_floating() => Ok(format!("{float:?}")),
+        _ => Ok(value.to_string()),
     }
 }
 

@@ -51,7 +51,7 @@ fn series(times: Result<Vec<i64>>) -> Series {
 }
 
 /// A time in microseconds from 1970.
-fn microseconds(time: &str) -> Result<i64> {
+pub(super) fn microseconds(time: &str) -> Result<i64> {
     let nanoseconds =
         string_to_timestamp_nanos(&whole_time(time)).map_err(|error| Error::Value(error.to_string()))?;
     Ok(nanoseconds.div_euclid(1_000))

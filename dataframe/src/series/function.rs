@@ -13,7 +13,7 @@ use datafusion::logical_expr::{
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
-/// What is computed of each text, with constants. The result is missing where the text is, except for truth
+/// A function of each text and of constants. The result is missing where the text is, except for truth
 /// values, which are false there.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kernel {

@@ -14,7 +14,7 @@ use datafusion::functions_nested::expr_fn as lists;
 use datafusion::logical_expr::expr_fn::cast;
 use datafusion::logical_expr::{Expr, ExprSchemable, Operator, binary_expr, lit};
 
-/// What is computed of the texts of a series ([`Series::str`]), under pandas' names.
+/// Functions of the texts of a series ([`Series::str`]), under pandas' names.
 ///
 /// A missing text gives a missing value; a question about it is answered with false, as pandas 3 does.
 /// Positions and widths count characters. Regular expressions are those of Rust: Python's without
@@ -34,7 +34,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Operator, binary_expr, lit};
 pub struct Texts(Series);
 
 impl Series {
-    /// What is computed of the texts; a series of other values carries a `TypeError` from here on.
+    /// Functions of the texts; a series of other values carries a `TypeError` from here on.
     #[track_caller]
     #[must_use]
     pub fn str(&self) -> Texts {

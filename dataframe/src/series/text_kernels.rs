@@ -1,4 +1,4 @@
-//! What Python's methods of texts do, for one text.
+//! Python's methods of texts, for one text.
 
 use super::function::{Constants, Kernel};
 
@@ -222,11 +222,20 @@ fn rsplit(text: &str, constants: &Constants) -> Vec<String> {
     }
 }
 
-/// The words between white space; the last one, or the first one from the end, has the rest.
+/// The words between white space. With a limit, the last one has the rest, or the first one from the end.
 fn words(text: &str, parts: usize, forward: bool) -> Vec<String> {
+    let trim = |text: &str| -> usize {
+        let rest = if forward { text.trim_start() } else { text.trim_end() };
+        text.len() - rest.len()
+    };
     let mut found = Vec::new();
-    let mut rest = text.trim();
-    while !rest.is_empty() {
+    let mut rest = text;
+    loop {
+        let blank = trim(rest);
+        rest = if forward { &rest[blank..] } else { &rest[..rest.len() - blank] };
+        if rest.is_empty() {
+            break;
+        }
         let cut = match (found.len() + 1 < parts, forward) {
             (false, _) => None,
             (true, true) => rest.split_once(char::is_whitespace),
@@ -234,7 +243,7 @@ fn words(text: &str, parts: usize, forward: bool) -> Vec<String> {
         };
         let (word, others) = cut.unwrap_or((rest, ""));
         found.push(word.to_owned());
-        rest = others.trim();
+        rest = others;
     }
     if !forward {
         found.reverse();

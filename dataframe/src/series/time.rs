@@ -12,7 +12,7 @@ use datafusion::logical_expr::expr_fn::{cast, try_cast, when};
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use std::sync::Arc;
 
-/// What is computed of the times of a series ([`Series::dt`]), under pandas' names. A missing time gives a
+/// Functions of the times of a series ([`Series::dt`]), under pandas' names. A missing time gives a
 /// missing value, or false for a question.
 ///
 /// Parts of times with a zone are those of the zone; [`floor`](Times::floor), [`ceil`](Times::ceil) and
@@ -32,7 +32,7 @@ pub struct Times(Series);
 pub(super) const TIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
 impl Series {
-    /// What is computed of the times or durations; other values carry a `TypeError` from here on.
+    /// Functions of the times or durations; other values carry a `TypeError` from here on.
     #[track_caller]
     #[must_use]
     pub fn dt(&self) -> Times {
@@ -45,6 +45,24 @@ impl Series {
             Ok((Arc::clone(frame), expr))
         });
         Times(Series::new(made, self.name.clone()))
+    }
+}
+
+impl Value {
+    /// A point in time, of a text by ISO 8601: for comparisons and differences.
+    ///
+    /// ```
+    /// use tharsis_dataframe::{Value, date_range};
+    /// let age = (date_range("2024-03-01", 1, "D") - Value::time("2024-02-01")?).dt().days();
+    /// assert_eq!(age.values::<i64>()?, [Some(29)]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for a text that is no time.
+    pub fn time(text: &str) -> Result<Value> {
+        let microseconds = super::date_range::microseconds(text)?;
+        Ok(Value(ScalarValue::TimestampMicrosecond(Some(microseconds), None)))
     }
 }
 
@@ -126,6 +144,10 @@ parts!(
     dayofweek |expr| Ok((part("dow", expr) + lit(6_i32)) % lit(7_i32)),
     /// The day of the week, from 0 for Monday.
     weekday |expr| Ok((part("dow", expr) + lit(6_i32)) % lit(7_i32)),
+    /// The day of the week, from 0 for Monday.
+    day_of_week |expr| Ok((part("dow", expr) + lit(6_i32)) % lit(7_i32)),
+    /// The day of the year, from 1.
+    day_of_year |expr| Ok(part("doy", expr)),
     /// The day of the year, from 1.
     dayofyear |expr| Ok(part("doy", expr)),
     /// The week of ISO 8601; pandas' `isocalendar().week`.
