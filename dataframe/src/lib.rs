@@ -41,8 +41,8 @@ pub use frame::{
 };
 pub use read::{CsvOptions, read_arrow, read_csv, read_json, read_parquet};
 pub use series::{
-    Operand, Series, Texts, Times, cut, date_range, date_range_until, qcut, to_datetime, to_datetime_as,
-    to_datetime_or_missing, to_numeric, to_numeric_or_missing,
+    Categories, Operand, Series, Texts, Times, cut, date_range, date_range_until, qcut, to_datetime,
+    to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
 };
 pub use sql::sql;
 pub use stage::{Fragment, KeptPart, LocalPart, Needs, Piece, PieceSource, Resident, Stages, TaskInputs};

@@ -4,7 +4,7 @@ mod executors;
 
 use arrow::datatypes::DataType;
 use executors::{each_executor, three_parts};
-use tharsis_dataframe::{Aggregate, DataFrame, Native, Series, Sort};
+use tharsis_dataframe::{Aggregate, DataFrame, Native, Series, Sort, dtype_named};
 
 fn sample() -> Series {
     Series::from_values("t", vec![Some("Ab c"), None, Some("a1"), Some("x-y-z"), Some("  p ")])
@@ -157,6 +157,22 @@ fn texts_of_several_parts_stay_in_order() {
         &texts.str().contains("[3-5]").astype(DataType::Int64),
         &[0, 0, 0, 1, 1, 1, 0, 0, 0, 0].map(Some),
     );
+}
+
+#[test]
+fn texts_of_few_kinds_are_categories() {
+    let category = dtype_named("category").unwrap();
+    let k = three_parts().col("k").map([(0, "zero"), (1, "one")]).astype(category);
+    assert_eq!(k.cat().categories().unwrap(), ["one", "zero"]);
+    assert_values(&k.cat().codes(), &[1, 0, -1, 1, 0, -1, 1, 0, -1, 1].map(Some));
+    let upper = k.str().upper().to_frame().head(3).col("k");
+    assert_texts(&upper, &[Some("ZERO"), Some("ONE"), None]);
+    let frame = three_parts().assign("kind", &k);
+    let sums = frame.groupby(["kind"]).agg([("n", Aggregate::Sum)]);
+    assert_values(&sums.col("n"), &[Some(12), Some(18)]);
+    let zeros = frame.filter(&frame.col("kind").eq("zero"));
+    assert_values(&zeros.col("n"), &[0, 3, 6, 9].map(Some));
+    assert_eq!(sample().cat().codes().dtype().unwrap_err().class(), "TypeError");
 }
 
 /// Files keep texts in another layout.

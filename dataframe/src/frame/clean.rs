@@ -179,6 +179,9 @@ pub(super) fn takes(column: &DataType, value: &DataType) -> bool {
 /// # Errors
 /// `TypeError` for a name that is none.
 pub fn dtype_named(name: &str) -> Result<DataType> {
+    if name == "category" {
+        return Ok(DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8)));
+    }
     const NAMES: [(&str, DataType); 17] = [
         ("int64", DataType::Int64),
         ("int32", DataType::Int32),

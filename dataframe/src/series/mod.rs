@@ -1,6 +1,7 @@
 //! One column of a frame, as an expression.
 
 mod arithmetic;
+mod category;
 mod compare;
 mod cut;
 mod date_range;
@@ -12,6 +13,7 @@ mod time;
 
 pub use arithmetic::Operand;
 pub(crate) use arithmetic::present;
+pub use category::Categories;
 pub(crate) use compare::{for_filter, truth};
 pub use cut::{cut, qcut};
 pub use date_range::{date_range, date_range_until};

@@ -106,7 +106,7 @@ fn leap(expr: Expr) -> Expr {
 /// The number of days of the month.
 fn month_days(expr: Expr) -> Result<Expr> {
     let month = || part("month", expr.clone());
-    let short = month().in_list([4, 6, 9, 11].map(|month| lit(month)).to_vec(), false);
+    let short = month().in_list([4, 6, 9, 11].map(lit::<i32>).to_vec(), false);
     let february = when(leap(expr.clone()), lit(29_i32)).otherwise(lit(28_i32))?;
     let mut days = when(month().eq(lit(2_i32)), february).when(short, lit(30_i32));
     Ok(when(expr.is_not_null(), days.otherwise(lit(31_i32))?).end()?)
