@@ -44,7 +44,7 @@ pub enum Error {
     /// A plan that needs more memory than its limit.
     #[error("{0}")]
     Memory(String),
-    /// What this version cannot do.
+    /// A feature that this version does not have.
     #[error("{0}")]
     NotImplemented(String),
     /// An error of a task that ran in another process, or of the engine that ran it.
@@ -52,7 +52,7 @@ pub enum Error {
     Task {
         /// The exception that a pandas user would see.
         class: &'static str,
-        /// What failed, and why.
+        /// The failure and its reason.
         text: String,
     },
     /// A defect of this crate or of a library under it.

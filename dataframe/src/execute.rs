@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-/// What an executor has.
+/// The threads and the memory of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Tasks that can run at a time.
@@ -36,11 +36,11 @@ pub trait Executor: Send + Sync {
 pub struct Outcome {
     /// The rows, in parts in the order of rows.
     pub parts: Vec<Arc<dyn KeptPart>>,
-    /// What it took.
+    /// Time, rows and bytes of its run.
     pub metrics: Metrics,
 }
 
-/// What the run of a plan took.
+/// Time, rows and bytes of the run of a plan.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metrics {
     /// By stage.
@@ -51,7 +51,7 @@ pub struct Metrics {
     pub retries: u64,
 }
 
-/// What the tasks of one stage took and made.
+/// Time, rows and bytes of the tasks of one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageMetrics {
     /// Number of tasks that ran.
@@ -183,7 +183,7 @@ struct LocalRun<'a> {
     metrics: Metrics,
 }
 
-/// What a task gave.
+/// The outputs of a task that has ended.
 struct TaskEnd {
     stage: usize,
     task: usize,

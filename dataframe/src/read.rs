@@ -29,7 +29,7 @@ impl Default for CsvOptions {
 }
 
 impl CsvOptions {
-    /// What separates fields; a comma by default.
+    /// The separator of fields; a comma by default.
     #[must_use]
     pub fn delimiter(self, delimiter: u8) -> CsvOptions {
         CsvOptions { delimiter, ..self }
@@ -41,13 +41,13 @@ impl CsvOptions {
         CsvOptions { header, ..self }
     }
 
-    /// What encloses fields that contain separators; a double quote by default.
+    /// The quote around fields that contain separators; a double quote by default.
     #[must_use]
     pub fn quote(self, quote: u8) -> CsvOptions {
         CsvOptions { quote, ..self }
     }
 
-    /// What begins a line that is left out; nothing by default.
+    /// The beginning of lines that are left out; nothing by default.
     #[must_use]
     pub fn comment(self, comment: Option<u8>) -> CsvOptions {
         CsvOptions { comment, ..self }

@@ -1,11 +1,12 @@
 //! SQL over frames.
 
 use crate::engine::{block_on, session};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::frame::{DataFrame, Frame};
+use crate::table::Table;
 use datafusion::catalog::view::ViewTable;
 use datafusion::logical_expr::LogicalPlan;
-use datafusion::prelude::SessionContext;
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use std::sync::Arc;
 
 /// The result of an SQL query over named frames.
@@ -41,4 +42,24 @@ impl Frame {
         let frame = Frame { index: Vec::new(), order: Vec::new(), ..self.clone() };
         Ok(frame.project(columns.collect())?.plan)
     }
+}
+
+/// The result of a query over Parquet files by the library under frames alone, in this process, with its own
+/// plan: the floor of benchmarks.
+///
+/// # Errors
+/// As [`sql`], and errors of the run.
+pub fn sql_by_library(query: &str, files: &[(&str, String)], threads: usize) -> Result<Table> {
+    let run = async {
+        let config = SessionConfig::new().with_target_partitions(threads.max(1));
+        let session = SessionContext::new_with_config(config);
+        for (name, path) in files {
+            session.register_parquet(*name, path, ParquetReadOptions::default()).await?;
+        }
+        let frame = session.sql(query).await?;
+        let schema = Arc::new(frame.schema().as_arrow().clone());
+        Ok(Table::new(&schema, &frame.collect().await?, Vec::new())?)
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads.max(1)).enable_all().build();
+    runtime.map_err(|error| Error::Internal(format!("no threads: {error}")))?.block_on(run)
 }

@@ -1,4 +1,4 @@
-//! What pandas' users rely on: labels, order of rows, groups, joins, missing values. Each program runs on one
+//! Behaviour that users of pandas rely on: labels, order of rows, groups, joins, missing values. Each program runs on one
 //! thread, on several, and with every fragment sent as bytes.
 
 mod executors;

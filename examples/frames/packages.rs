@@ -11,9 +11,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tharsis::frame::{
-    Aggregate, CsvOptions, DataFrame, JoinKind, Merge, Sort, read_csv, read_parquet, sql,
-};
+use tharsis::frame::{Aggregate, CsvOptions, DataFrame, JoinKind, Merge, Sort, read_csv, read_parquet, sql};
 use tharsis::{LocalCluster, Runtime, init};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -65,13 +63,13 @@ fn main() -> Outcome<()> {
 
 /// Each package with the number of packages that need it, those needed most first.
 fn most_needed(packages: &DataFrame, needs: &DataFrame) -> DataFrame {
-    let needed_by = needs.groupby(["needs"]).as_index(false).agg_as([("needed_by", "package", Aggregate::Count)]);
+    let needed_by =
+        needs.groupby(["needs"]).as_index(false).agg_as([("needed_by", "package", Aggregate::Count)]);
     let joined = packages.merge(&needed_by, Merge::on_pairs(["package"], ["needs"]).how(JoinKind::Left));
     let counted = joined.assign("needed_by", joined.col("needed_by").fillna(0));
-    counted.select(["package", "section", "kib", "needed_by"]).sort_values(
-        ["needed_by", "package"],
-        Sort::each([false, true]),
-    )
+    counted
+        .select(["package", "section", "kib", "needed_by"])
+        .sort_values(["needed_by", "package"], Sort::each([false, true]))
 }
 
 /// Writes what `dpkg-query` knows as two CSV files: packages, and which needs which.
@@ -96,7 +94,10 @@ fn write_lists(folder: &Path) -> Outcome<(String, String)> {
             continue;
         }
         let mut seen: Vec<&str> = Vec::new();
-        for need in depends.split([',', '|']).filter_map(|need| need.split([' ', '(', ':']).find(|word| !word.is_empty())) {
+        for need in depends
+            .split([',', '|'])
+            .filter_map(|need| need.split([' ', '(', ':']).find(|word| !word.is_empty()))
+        {
             if !seen.contains(&need) {
                 seen.push(need);
                 needs.push_str(&format!("{name},{need}\n"));
@@ -138,9 +139,9 @@ fn check_sections(sections: &DataFrame, packages: &str) -> Outcome<()> {
     }
     let found = sections.collect()?;
     let pairs = found.column::<String>("section")?.into_iter().zip(found.column::<i64>("kib")?);
-    let same = pairs.clone().all(|(section, kib)| {
-        section.and_then(|section| sizes.get(section.as_str()).copied()) == kib
-    });
+    let same = pairs
+        .clone()
+        .all(|(section, kib)| section.and_then(|section| sizes.get(section.as_str()).copied()) == kib);
     match same && pairs.len() == sizes.len() {
         true => Ok(()),
         false => Err("the sections have other sizes than the plain loop found".into()),

@@ -29,6 +29,7 @@ mod system;
 mod tasks;
 mod tensor_floors;
 mod tensors;
+mod tpch;
 
 pub use floors::serve as serve_floor;
 pub use places::Place;
@@ -165,6 +166,7 @@ const BENCHES: &[Entry] = &[
         .sized(100, 20)
         .with_flags(&["--nodes"])
         .apart(),
+    row("tpch", tpch::tpch, "ratio <= 1.3", "<= 0.8 of the best").sized(1, 1).apart(),
     row("svd", tensors::svd, "ratio >= 0.4", ">= 0.8").sized(10_000_000, 1_000_000).apart(),
 ];
 

@@ -11,7 +11,7 @@ use datafusion::logical_expr::expr_fn::cast;
 use datafusion::logical_expr::{Expr, ExprFunctionExt, SortExpr, lit};
 use std::sync::Arc;
 
-/// What is computed of the values of a group. Missing values are left out.
+/// A function of the values of a group. Missing values are left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Aggregate {
     /// The sum; 0 without values.

@@ -9,20 +9,20 @@ mod order;
 mod pivot;
 mod reduce;
 mod resample;
-mod select;
-mod window;
 mod reshape;
+mod select;
 mod summary;
 mod values;
+mod window;
 
 pub use clean::dtype_named;
 pub use combine::{JoinKind, Merge};
 pub use group::{Aggregate, GroupBy, GroupKey};
 pub use near::{AsOf, Nearest};
 pub use order::Sort;
+pub use pivot::crosstab;
 pub use resample::Resample;
 pub use window::{Ewm, Rank, RankMethod, Rolling};
-pub use pivot::crosstab;
 
 use crate::error::{Error, Result};
 use crate::execute::{Executor, Metrics, default_executor, execute, plan_stages};

@@ -56,7 +56,7 @@ impl Series {
         ordered.reduce(aggregate.expr(expr, &dtype, &ordered.sort_exprs())?)
     }
 
-    /// How often each value occurs, the most frequent first, with the values as index; among equals, the
+    /// The number of rows with each value, the most frequent first, with the values as index; among equals, the
     /// value that came first.
     #[track_caller]
     #[must_use]

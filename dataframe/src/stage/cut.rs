@@ -42,7 +42,7 @@ pub(crate) struct Stage {
     pub(crate) tasks: usize,
 }
 
-/// What a task needs before it can run.
+/// The inputs that a task needs before it can run.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Needs {
     /// Rows that other tasks made, and parts of resident tables.
@@ -61,7 +61,7 @@ impl Stages {
         Ok(Stages { stages: cutter.stages, tables: cutter.tables })
     }
 
-    /// What a task of a stage needs.
+    /// The inputs of a task of a stage.
     pub(crate) fn needs(&self, stage: usize, task: usize) -> Needs {
         let mut needs = Needs::default();
         collect_needs(&self.stages[stage].fragment, task, &mut needs);
@@ -304,7 +304,7 @@ fn part_hash_join(join: &HashJoinExec) -> datafusion::common::Result<Plan> {
     parted.with_new_children(vec![Arc::new(left), Arc::new(right)])?.build_exec()
 }
 
-/// What a partition of a fragment reads.
+/// Collects the inputs of a partition of a fragment.
 fn collect_needs(plan: &Plan, partition: usize, needs: &mut Needs) {
     if let Some(input) = plan.downcast_ref::<InputExec>() {
         needs.pieces.extend(input.pieces(partition));

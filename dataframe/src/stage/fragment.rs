@@ -1,4 +1,4 @@
-//! What another executor needs: stages as bytes, and the tasks of a stage that came as bytes.
+//! The interface for other executors: stages as bytes, and the tasks of a stage that came as bytes.
 
 use super::codec;
 use super::cut::{Needs, Stage, Stages};
@@ -34,7 +34,7 @@ impl Stages {
         &self.tables
     }
 
-    /// What a task reads.
+    /// The inputs of a task.
     #[must_use]
     pub fn needs_of(&self, stage: usize, task: usize) -> Needs {
         self.needs(stage, task)
@@ -73,7 +73,7 @@ impl Fragment {
     /// some kinds share state between tasks.
     ///
     /// # Errors
-    /// What the task ends with: values that cannot be computed, files that cannot be read, memory.
+    /// The error of the task: values that cannot be computed, files that cannot be read, memory.
     pub fn run(
         self,
         task: usize,

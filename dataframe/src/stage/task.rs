@@ -37,7 +37,7 @@ impl Output {
     }
 }
 
-/// What a task reads.
+/// The inputs of one task.
 #[derive(Debug, Default)]
 pub struct TaskInputs {
     pieces: HashMap<Piece, Vec<RecordBatch>>,

@@ -51,10 +51,9 @@ impl From<Fault> for Error {
 pub(super) fn from_engine(error: tharsis_remote::Error) -> Error {
     match error.downcast::<Fault>() {
         Some(fault) => fault.into(),
-        None => Error::Task {
-            class: class_of(error.failure().root().kind),
-            text: error.failure().to_string(),
-        },
+        None => {
+            Error::Task { class: class_of(error.failure().root().kind), text: error.failure().to_string() }
+        }
     }
 }
 

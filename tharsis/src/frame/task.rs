@@ -31,7 +31,7 @@ pub(super) enum TaskOutput {
     Report(Report),
 }
 
-/// What a task took and made.
+/// Time, rows and bytes of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Report {
     /// The number of the attempt; the first is 0.
@@ -147,7 +147,7 @@ fn environment(memory_bytes: u64) -> Result<Environment, Fault> {
     Ok(made)
 }
 
-/// What a call is told of a task's needs.
+/// The inputs of a task, for its call.
 pub(super) fn work(task: usize, needs: &Needs, tasks_of: impl Fn(usize) -> usize, memory_bytes: u64) -> Work {
     let counts = needs.counts.iter().map(|&stage| (stage, tasks_of(stage))).collect();
     Work { task, pieces: needs.pieces.clone(), counts, memory_bytes }

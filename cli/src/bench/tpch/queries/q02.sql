@@ -8,12 +8,13 @@ where p_partkey = ps_partkey
     and s_nationkey = n_nationkey
     and n_regionkey = r_regionkey
     and r_name = 'EUROPE'
-    and ps_supplycost = (select min(ps_supplycost)
-from partsupp, supplier, nation, region
-where p_partkey = ps_partkey
-    and s_suppkey = ps_suppkey
-    and s_nationkey = n_nationkey
-    and n_regionkey = r_regionkey
-    and r_name = 'EUROPE')
+    and ps_supplycost =
+        (select min(ps_supplycost)
+         from partsupp, supplier, nation, region
+         where p_partkey = ps_partkey
+             and s_suppkey = ps_suppkey
+             and s_nationkey = n_nationkey
+             and n_regionkey = r_regionkey
+             and r_name = 'EUROPE')
 order by s_acctbal desc, n_name, s_name, p_partkey
 limit 100

@@ -1,5 +1,5 @@
 -- TPC-H question 3: shipping priority, with the parameters of the specification's validation run.
-select l_orderkey, sum(l_extendedprice*(1-l_discount)) as revenue, o_orderdate, o_shippriority
+select l_orderkey, sum(l_extendedprice * (1 - l_discount)) as revenue, o_orderdate, o_shippriority
 from customer, orders, lineitem
 where c_mktsegment = 'BUILDING'
     and c_custkey = o_custkey

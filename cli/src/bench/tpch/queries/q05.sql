@@ -1,5 +1,5 @@
 -- TPC-H question 5: local supplier volume, with the parameters of the specification's validation run.
-select n_name, sum(l_extendedprice*(1-l_discount)) as revenue
+select n_name, sum(l_extendedprice * (1 - l_discount)) as revenue
 from customer, orders, lineitem, supplier, nation, region
 where c_custkey = o_custkey
     and l_orderkey = o_orderkey

@@ -1,6 +1,7 @@
 -- TPC-H question 6: forecasting revenue change, with the parameters of the specification's validation run.
-select sum(l_extendedprice*l_discount) as revenue
+select sum(l_extendedprice * l_discount) as revenue
 from lineitem
 where l_shipdate >= date '1994-01-01'
     and l_shipdate < date '1995-01-01'
-    and l_discount between 0.05 and 0.07 and l_quantity < 24
+    and l_discount between 0.05 and 0.07
+    and l_quantity < 24

@@ -1,5 +1,6 @@
 -- TPC-H question 10: returned item reporting, with the parameters of the specification's validation run.
-select c_custkey, c_name, sum(l_extendedprice*(1-l_discount)) as revenue, c_acctbal, n_name, c_address, c_phone, c_comment
+select c_custkey, c_name, sum(l_extendedprice * (1 - l_discount)) as revenue, c_acctbal, n_name, c_address,
+       c_phone, c_comment
 from customer, orders, lineitem, nation
 where c_custkey = o_custkey
     and l_orderkey = o_orderkey

@@ -1,10 +1,11 @@
 -- TPC-H question 18: large volume customer, with the parameters of the specification's validation run.
 select c_name, c_custkey, o_orderkey, o_orderdate, o_totalprice, sum(l_quantity) as q
 from customer, orders, lineitem
-where o_orderkey in (select l_orderkey
-from lineitem
-group by l_orderkey
-having sum(l_quantity) > 300)
+where o_orderkey in
+        (select l_orderkey
+         from lineitem
+         group by l_orderkey
+         having sum(l_quantity) > 300)
     and c_custkey = o_custkey
     and o_orderkey = l_orderkey
 group by c_name, c_custkey, o_orderkey, o_orderdate, o_totalprice
