@@ -12,6 +12,7 @@
 //! | own functions of plans | `functions` |
 //! | stages, tasks, fragments as bytes | `stage` |
 //! | executors | `execute` |
+//! | programs as data | [`protocol`] |
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
@@ -21,6 +22,7 @@ mod error;
 mod execute;
 mod frame;
 mod functions;
+pub mod protocol;
 mod read;
 mod repr;
 mod series;

@@ -22,6 +22,11 @@ impl Value {
         Value(ScalarValue::Null)
     }
 
+    /// A number that is none, as Python's floats have one.
+    pub(crate) fn not_a_number() -> Value {
+        Value(ScalarValue::Float64(Some(f64::NAN)))
+    }
+
     pub(crate) fn from_array(array: &ArrayRef, row: usize) -> Result<Value> {
         Ok(Value(ScalarValue::try_from_array(array, row)?))
     }

@@ -52,6 +52,21 @@ impl DataFrame {
         })
     }
 
+    /// The rows with a value in at least one of these columns.
+    #[track_caller]
+    #[must_use]
+    pub fn dropna_all_in<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
+        let labels: Vec<&str> = labels.into_iter().collect();
+        self.then(|frame| {
+            labels.iter().try_for_each(|label| frame.check(label))?;
+            let present = labels.iter().map(|label| named(label).is_not_null()).reduce(Expr::or);
+            let Some(present) = present else { return Ok(frame.clone()) };
+            let frame = frame.with_index()?;
+            let plan = frame.builder().filter(present)?.build()?;
+            Ok(Frame { plan, ..frame })
+        })
+    }
+
     /// Whether each value is missing.
     #[track_caller]
     #[must_use]

@@ -330,6 +330,55 @@ impl GroupBy {
         GroupBy { chosen: Some(labels.into_iter().map(str::to_owned).collect()), ..self }
     }
 
+    /// Nothing, or the error that the groups carry.
+    ///
+    /// # Errors
+    /// A key or a chosen column that does not exist.
+    pub fn check(&self) -> Result<()> {
+        let frame = self.frame.frame()?;
+        self.keys.as_ref().map_err(|error| (**error).clone())?;
+        self.chosen.iter().flatten().try_for_each(|label| frame.check(label))
+    }
+
+    /// One aggregate of all columns but the keys, or of all chosen ones, whatever their types.
+    #[track_caller]
+    #[must_use]
+    pub(crate) fn every_column(&self, aggregate: Aggregate) -> DataFrame {
+        match self.columns_but_keys() {
+            Ok(columns) => self.clone().select(columns.iter().map(String::as_str)).all_columns(aggregate),
+            Err(error) => DataFrame::new(Err(error)),
+        }
+    }
+
+    /// One aggregate of those columns that hold numbers or truth values.
+    #[track_caller]
+    #[must_use]
+    pub(crate) fn numbers(&self, aggregate: Aggregate) -> DataFrame {
+        let columns = self.columns_but_keys().and_then(|columns| {
+            let frame = self.frame.frame()?;
+            let numeric = |column: &String| -> Result<Option<String>> {
+                let dtype = frame.dtype(column)?;
+                Ok((dtype.is_numeric() || dtype == DataType::Boolean).then(|| column.clone()))
+            };
+            columns.iter().filter_map(|column| numeric(column).transpose()).collect::<Result<Vec<_>>>()
+        });
+        match columns {
+            Ok(columns) => self.clone().select(columns.iter().map(String::as_str)).all_columns(aggregate),
+            Err(error) => DataFrame::new(Err(error)),
+        }
+    }
+
+    fn columns_but_keys(&self) -> Result<Vec<String>> {
+        self.check()?;
+        let frame = self.frame.frame()?;
+        let keys = self.keys.as_ref().map_err(|error| (**error).clone())?;
+        let is_key = |column: &String| keys.iter().any(|key| key.column == *column);
+        Ok(match &self.chosen {
+            Some(chosen) => chosen.clone(),
+            None => frame.columns.iter().filter(|column| !is_key(column)).cloned().collect(),
+        })
+    }
+
     /// Aggregates of columns, under labels like `sold_sum`; a column with one aggregate keeps its label.
     #[track_caller]
     #[must_use]

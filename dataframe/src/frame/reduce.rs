@@ -4,7 +4,7 @@ use super::group::{Aggregate, first_where};
 use super::window::Step;
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
-use crate::execute::{default_executor, execute};
+use crate::execute::{Executor, default_executor, execute};
 use crate::series::Series;
 use crate::value::Value;
 use datafusion::functions_aggregate::expr_fn::count;
@@ -16,8 +16,16 @@ impl DataFrame {
     /// # Errors
     /// The error that the frame carries, or one of its run.
     pub fn len(&self) -> Result<usize> {
+        self.len_on(&*default_executor())
+    }
+
+    /// Number of rows, counted by an executor.
+    ///
+    /// # Errors
+    /// The error that the frame carries, or one of its run.
+    pub fn len_on(&self, executor: &dyn Executor) -> Result<usize> {
         let frame = self.frame()?;
-        let value = frame.reduce(count(lit(1_i64)))?;
+        let value = frame.reduce(count(lit(1_i64)), executor)?;
         Ok(value.as_i64().unwrap_or(0) as usize)
     }
 
@@ -32,9 +40,9 @@ impl DataFrame {
 
 impl Frame {
     /// One value over all rows.
-    pub(crate) fn reduce(&self, aggregate: Expr) -> Result<Value> {
+    pub(crate) fn reduce(&self, aggregate: Expr, executor: &dyn Executor) -> Result<Value> {
         let plan = self.builder().aggregate(Vec::<Expr>::new(), vec![aggregate])?.build()?;
-        let (resident, _) = execute(&plan, &*default_executor())?;
+        let (resident, _) = execute(&plan, executor)?;
         let batches = resident.fetch()?;
         let batch = batches.iter().find(|batch| batch.num_rows() > 0);
         let batch = batch.ok_or_else(|| Error::Internal("an aggregate without a row".to_owned()))?;
@@ -48,12 +56,20 @@ impl Series {
     /// # Errors
     /// The error that the series carries, one of its run, or `TypeError` for values that it is not made for.
     pub fn agg(&self, aggregate: Aggregate) -> Result<Value> {
+        self.agg_on(aggregate, &*default_executor())
+    }
+
+    /// One aggregate of all values, computed by an executor.
+    ///
+    /// # Errors
+    /// As [`Series::agg`].
+    pub fn agg_on(&self, aggregate: Aggregate, executor: &dyn Executor) -> Result<Value> {
         let (frame, expr) = self.parts()?;
         let dtype = expr.get_type(frame.plan.schema())?;
         let (lifted, exprs) = frame.lifted(vec![expr.clone()])?;
         let ordered = lifted.with_order()?;
         let expr = exprs.into_iter().next().ok_or_else(|| Error::Internal("a lost expression".to_owned()))?;
-        ordered.reduce(aggregate.expr(expr, &dtype, &ordered.sort_exprs())?)
+        ordered.reduce(aggregate.expr(expr, &dtype, &ordered.sort_exprs())?, executor)
     }
 
     /// The number of rows with each value, the most frequent first, with the values as index; among equals, the

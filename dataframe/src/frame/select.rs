@@ -92,6 +92,50 @@ impl DataFrame {
         })
     }
 
+    /// The rows at whose positions a condition over rows of positions holds.
+    #[track_caller]
+    #[must_use]
+    pub(crate) fn filter_by_position(&self, condition: &Series) -> DataFrame {
+        let by_position = self.then(|frame| {
+            let mut wide = frame.with_index()?;
+            let levels = wide.index.iter().map(|level| level.column.clone());
+            let hidden: Vec<String> = levels.filter(|column| !wide.columns.contains(column)).collect();
+            wide.columns.extend(hidden);
+            Ok(Frame { index: Vec::new(), ..wide })
+        });
+        let kept = by_position.filter(condition);
+        self.then(|frame| {
+            let index = frame.with_index()?.index;
+            Ok(Frame { index, columns: frame.columns.clone(), ..(**kept.frame()?).clone() })
+        })
+    }
+
+    /// The frame with levels of the index that have no name.
+    #[track_caller]
+    #[must_use]
+    pub(crate) fn unnamed_index(&self) -> DataFrame {
+        self.then(|frame| {
+            let index = frame.index.iter().map(|level| Level { name: None, ..level.clone() });
+            Ok(Frame { index: index.collect(), ..frame.clone() })
+        })
+    }
+
+    /// A frame of series that are computed of this frame's rows.
+    #[track_caller]
+    #[must_use]
+    pub(crate) fn of_same_rows(&self, columns: Vec<(String, Series)>) -> DataFrame {
+        self.then(|frame| {
+            let columns = columns.into_iter().map(|(label, series)| {
+                let (of, expr) = series.parts()?;
+                match std::ptr::eq(frame, &**of) {
+                    true => Ok((label, expr.clone())),
+                    false => Err(Error::Internal("a series of other rows".to_owned())),
+                }
+            });
+            frame.project(columns.collect::<Result<_>>()?)
+        })
+    }
+
     /// The first rows.
     #[track_caller]
     #[must_use]

@@ -27,9 +27,9 @@ pub use time::{
 use crate::error::{Error, Result};
 use crate::frame::{DataFrame, Frame};
 use crate::table::Table;
-use crate::value::{Column, Native};
+use crate::value::{Column, Native, Value};
 use arrow::datatypes::DataType;
-use datafusion::logical_expr::{Expr, ExprSchemable};
+use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -91,6 +91,46 @@ impl Series {
     #[must_use]
     pub fn rename(&self, name: &str) -> Series {
         Series { state: self.state.clone(), name: Some(name.to_owned()) }
+    }
+
+    /// The same values with another name, or none.
+    #[must_use]
+    pub(crate) fn named(&self, name: Option<String>) -> Series {
+        Series { state: self.state.clone(), name }
+    }
+
+    /// A value in each row of this series.
+    #[track_caller]
+    pub(crate) fn filled_with(&self, value: Value) -> Series {
+        self.map_expr(|_| Ok(lit(value.0)))
+    }
+
+    /// The values for which a condition holds.
+    ///
+    /// ```
+    /// use tharsis_dataframe::Series;
+    /// let n = Series::from_values("n", vec![1, 2, 3]);
+    /// assert_eq!(n.filter(&n.gt(1)).values::<i64>()?, [Some(2), Some(3)]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn filter(&self, condition: &Series) -> Series {
+        let label = self.label();
+        let kept = self.parts().and_then(|(frame, expr)| {
+            let column = frame.fresh("value");
+            let (frame, condition) = frame.with_operand(&Operand::Series(condition.clone()))?;
+            crate::series::truth(&condition.get_type(frame.plan.schema())?)?;
+            let kept = frame.fresh("kept");
+            let columns = vec![(column.clone(), expr.clone()), (kept.clone(), condition)];
+            let made = DataFrame::new(frame.project(columns));
+            let made = made.filter(&made.col(&kept)).select([column.as_str()]);
+            Ok(made.rename([(column.as_str(), label.as_str())]))
+        });
+        match kept {
+            Ok(kept) => kept.col(&label).named(self.name.clone()),
+            Err(error) => Series::new(Err(error), self.name.clone()),
+        }
     }
 
     /// The label of its column in a frame: its name, or `0`.

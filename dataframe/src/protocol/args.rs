@@ -1,0 +1,157 @@
+//! The arguments of one call, taken by position or by name.
+
+use super::Failure;
+use super::context::Context;
+use super::value::{Groups, Value};
+use crate::frame::DataFrame;
+use crate::series::Series;
+use std::collections::HashMap;
+
+/// The arguments of one call. Those that the operation does not take are refused as not implemented.
+pub(super) struct Args<'a> {
+    positional: Vec<Option<Value>>,
+    keywords: Vec<(String, Value)>,
+    pub(super) context: &'a Context,
+}
+
+impl<'a> Args<'a> {
+    pub(super) fn new(
+        positional: Vec<Value>,
+        keywords: Vec<(String, Value)>,
+        context: &'a Context,
+    ) -> Args<'a> {
+        Args { positional: positional.into_iter().map(Some).collect(), keywords, context }
+    }
+
+    /// Takes the argument at a position, or else by name.
+    pub(super) fn take(&mut self, position: usize, name: &str) -> Option<Value> {
+        let positional = self.positional.get_mut(position).and_then(Option::take);
+        positional.or_else(|| {
+            let at = self.keywords.iter().position(|(keyword, _)| keyword == name)?;
+            Some(self.keywords.remove(at).1)
+        })
+    }
+
+    /// Takes an argument by name; `None` counts as not given.
+    pub(super) fn named(&mut self, name: &str) -> Option<Value> {
+        self.given(usize::MAX, name)
+    }
+
+    /// Takes an argument; `None` counts as not given.
+    pub(super) fn given(&mut self, position: usize, name: &str) -> Option<Value> {
+        self.take(position, name).filter(|value| !matches!(value, Value::None))
+    }
+
+    pub(super) fn need(&mut self, position: usize, name: &str) -> Result<Value, Failure> {
+        self.take(position, name).ok_or_else(|| Failure::kind(format!("missing required argument: '{name}'")))
+    }
+
+    pub(super) fn frame(&mut self) -> Result<DataFrame, Failure> {
+        self.need(0, "self")?.frame()
+    }
+
+    pub(super) fn series(&mut self) -> Result<Series, Failure> {
+        self.need(0, "self")?.series()
+    }
+
+    pub(super) fn groups(&mut self) -> Result<Box<Groups>, Failure> {
+        match self.need(0, "self")? {
+            Value::Groups(groups) => Ok(groups),
+            other => Err(Failure::kind(format!("expected groups, found {}", other.kind()))),
+        }
+    }
+
+    pub(super) fn flag(&mut self, position: usize, name: &str, default: bool) -> Result<bool, Failure> {
+        self.given(position, name).map_or(Ok(default), |value| value.flag())
+    }
+
+    /// Refuses another value of a flag than the one that is implemented.
+    pub(super) fn only(&mut self, position: usize, name: &str, value: bool) -> Result<(), Failure> {
+        match self.flag(position, name, value)? == value {
+            true => Ok(()),
+            false => Err(Failure::missing(format!("{name}={} is not implemented", !value))),
+        }
+    }
+
+    /// A text that must be one of these; the first is the default.
+    pub(super) fn choice(
+        &mut self,
+        position: usize,
+        name: &str,
+        choices: &'static [&'static str],
+    ) -> Result<&'static str, Failure> {
+        let Some(found) = self.given(position, name) else {
+            return Ok(choices.first().copied().unwrap_or(""));
+        };
+        let text = found.text()?;
+        let known = choices.iter().find(|choice| **choice == text).copied();
+        known.ok_or_else(|| Failure::value(format!("{name}: {text:?}; there are {}", choices.join(", "))))
+    }
+
+    pub(super) fn texts(&mut self, position: usize, name: &str) -> Result<Option<Vec<String>>, Failure> {
+        self.given(position, name).map(|value| value.texts()).transpose()
+    }
+
+    pub(super) fn integer(&mut self, position: usize, name: &str, default: i64) -> Result<i64, Failure> {
+        self.given(position, name).map_or(Ok(default), |value| value.integer())
+    }
+
+    /// All keywords that are left, in their order.
+    pub(super) fn rest(&mut self) -> Vec<(String, Value)> {
+        std::mem::take(&mut self.keywords)
+    }
+
+    /// Refuses an axis other than that of rows, which is the default, or of columns.
+    pub(super) fn axis(&mut self, position: usize) -> Result<bool, Failure> {
+        match self.given(position, "axis") {
+            None => Ok(false),
+            Some(axis) => match (axis.integer(), axis.text().as_deref()) {
+                (Ok(0), _) | (_, Ok("index" | "rows")) => Ok(false),
+                (Ok(1), _) | (_, Ok("columns")) => Ok(true),
+                _ => Err(Failure::value("No axis of this name; there are 0 and 1")),
+            },
+        }
+    }
+
+    /// Refuses the axis of columns.
+    pub(super) fn rows_only(&mut self, position: usize) -> Result<(), Failure> {
+        match self.axis(position)? {
+            false => Ok(()),
+            true => Err(Failure::missing("axis=1 is not implemented")),
+        }
+    }
+
+    /// Refuses arguments that the operation has not taken.
+    pub(super) fn finish(self) -> Result<(), Failure> {
+        let extra = self.positional.iter().position(Option::is_some).map(|at| format!("argument {at}"));
+        let named = self.keywords.into_iter().find(|(_, value)| !matches!(value, Value::None));
+        match extra.or(named.map(|(name, _)| name)) {
+            Some(what) => Err(Failure::missing(format!("the option {what} is not implemented"))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Pairs of texts of a dictionary.
+pub(super) fn text_pairs(value: &Value) -> Result<Vec<(String, String)>, Failure> {
+    pairs(value, Value::text)
+}
+
+/// Keys of a dictionary with their values, read as something.
+pub(super) fn pairs<T>(
+    value: &Value,
+    read: impl Fn(&Value) -> Result<T, Failure>,
+) -> Result<Vec<(String, T)>, Failure> {
+    match value {
+        Value::Dict(entries) => entries.iter().map(|(key, value)| Ok((key.text()?, read(value)?))).collect(),
+        other => Err(Failure::kind(format!("expected a dictionary, found {}", other.kind()))),
+    }
+}
+
+/// Borrowed texts, as methods of frames take them.
+pub(super) fn strs(texts: &[String]) -> impl Iterator<Item = &str> {
+    texts.iter().map(String::as_str)
+}
+
+/// Values of names in a program.
+pub(super) type Names = HashMap<String, Value>;

@@ -1,0 +1,395 @@
+//! Methods of frames.
+
+use super::Failure;
+use super::args::{Args, pairs, strs, text_pairs};
+use super::elementwise::reduced;
+use super::registry::Row;
+use super::value::{Groups, Value};
+use crate::frame::{Aggregate, DataFrame, GroupKey, JoinKind, Merge, Sort};
+use crate::series::Operand;
+use crate::value::lit;
+
+pub(super) const FRAMES: &[Row] = &[
+    ("pd.DataFrame.assign", "(**columns)", "the frame with columns set to series or values", assign),
+    ("pd.DataFrame.drop", "(labels=None, axis=0, columns=None)", "all columns but these", drop),
+    ("pd.DataFrame.rename", "(columns)", "the columns under other labels", rename),
+    ("pd.DataFrame.filter", "(items)", "these columns, if there are such", filter),
+    ("pd.DataFrame.head", "(n=5)", "the first rows", ends),
+    ("pd.DataFrame.tail", "(n=5)", "the last rows", ends),
+    (
+        "pd.DataFrame.sort_values",
+        "(by, ascending=True, na_position='last', ignore_index=False)",
+        "the rows by the values of columns; equal ones keep their order",
+        sort_values,
+    ),
+    (
+        "pd.DataFrame.sort_index",
+        "(ascending=True, na_position='last')",
+        "the rows by the labels of the index",
+        sort_index,
+    ),
+    ("pd.DataFrame.set_index", "(keys, drop=True)", "columns as the index", set_index),
+    (
+        "pd.DataFrame.reset_index",
+        "(drop=False)",
+        "an index of positions; the former one as columns",
+        reset_index,
+    ),
+    (
+        "pd.DataFrame.groupby",
+        "(by, as_index=True, sort=True, dropna=True)",
+        "groups of rows with equal keys",
+        groupby,
+    ),
+    (
+        "pd.DataFrame.merge",
+        "(right, how='inner', on=None, left_on=None, right_on=None, suffixes=('_x', '_y'))",
+        "rows of two frames with equal keys",
+        merge,
+    ),
+    ("pd.DataFrame.fillna", "(value)", "a value, or one for each column, in place of missing ones", fillna),
+    (
+        "pd.DataFrame.dropna",
+        "(how='any', subset=None, ignore_index=False)",
+        "the rows without missing values",
+        dropna,
+    ),
+    ("pd.DataFrame.isna", "()", "whether each value is missing", isna),
+    ("pd.DataFrame.notna", "()", "whether each value is there", isna),
+    ("pd.DataFrame.astype", "(dtype)", "the columns with another type, or one for each", astype),
+    (
+        "pd.DataFrame.drop_duplicates",
+        "(subset=None, keep='first', ignore_index=False)",
+        "the first of equal rows",
+        drop_duplicates,
+    ),
+    ("pd.DataFrame.nlargest", "(n, columns)", "the rows with the largest values", extreme),
+    ("pd.DataFrame.nsmallest", "(n, columns)", "the rows with the smallest values", extreme),
+    ("pd.DataFrame.copy", "()", "the same frame", copy),
+    ("pd.DataFrame.columns", "()", "the labels of the columns", columns),
+    ("pd.DataFrame.dtypes", "()", "label and type of each column", dtypes),
+    ("pd.DataFrame.shape", "()", "number of rows and of columns", shape),
+    ("pd.DataFrame.index", "()", "the index as a series", index),
+    ("pd.DataFrame.agg", "(func)", "one aggregate of each column, or one for each", agg),
+    ("pd.DataFrame.sum", "(numeric_only=False)", "the sum of each column", reduce),
+    ("pd.DataFrame.mean", "(numeric_only=False)", "the mean of each column", reduce),
+    ("pd.DataFrame.min", "(numeric_only=False)", "the smallest value of each column", reduce),
+    ("pd.DataFrame.max", "(numeric_only=False)", "the largest value of each column", reduce),
+    (
+        "pd.DataFrame.count",
+        "(numeric_only=False)",
+        "the number of values of each column that are there",
+        reduce,
+    ),
+    ("pd.DataFrame.nunique", "()", "the number of distinct values of each column", reduce),
+    ("pd.DataFrame.std", "(numeric_only=False)", "the standard deviation of each column", reduce),
+    ("pd.DataFrame.var", "(numeric_only=False)", "the variance of each column", reduce),
+    ("pd.DataFrame.sem", "(numeric_only=False)", "the standard error of each column's mean", reduce),
+    ("pd.DataFrame.median", "(numeric_only=False)", "the middle value of each column", reduce),
+];
+
+fn made(frame: DataFrame) -> Result<Value, Failure> {
+    Ok(Value::Frame(frame))
+}
+
+/// The frame with numbered rows, if that is asked for.
+fn renumbered(frame: DataFrame, ignore_index: bool) -> Result<Value, Failure> {
+    made(if ignore_index { frame.reset_index(true) } else { frame })
+}
+
+/// A series, or one value for all rows.
+pub(super) fn operand(value: Value) -> Result<Operand, Failure> {
+    match value {
+        Value::Series(series) => Ok(Operand::Series(series)),
+        Value::List(_) => Err(Failure::missing("a list as an operand is not implemented")),
+        other => Ok(Operand::Value(other.scalar()?)),
+    }
+}
+
+fn assign(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let mut frame = args.frame()?;
+    for (label, value) in args.rest() {
+        frame = frame.assign(&label, operand(value)?);
+    }
+    made(frame)
+}
+
+fn drop(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let labels = args.texts(1, "labels")?;
+    let of_columns = args.axis(2)?;
+    let named = args.texts(usize::MAX, "columns")?;
+    match (labels, named) {
+        (None, Some(columns)) => made(frame.drop(strs(&columns))),
+        (Some(labels), None) if of_columns => made(frame.drop(strs(&labels))),
+        (Some(_), None) => Err(Failure::missing("drop of rows is not implemented; columns= drops columns")),
+        _ => Err(Failure::value("Need to specify either labels or columns")),
+    }
+}
+
+fn rename(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let labels = text_pairs(&args.need(usize::MAX, "columns")?)?;
+    made(frame.rename(labels.iter().map(|(old, new)| (old.as_str(), new.as_str()))))
+}
+
+fn filter(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let items = args.need(1, "items")?.texts()?;
+    let known = frame.columns()?;
+    made(frame.select(strs(&items).filter(|item| known.iter().any(|label| label == item))))
+}
+
+fn ends(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let rows = args.integer(1, "n", 5)?;
+    made(end_rows(&frame, name == "tail", rows, args)?)
+}
+
+/// The first or last rows; below zero, all but so many.
+pub(super) fn end_rows(frame: &DataFrame, tail: bool, rows: i64, args: &Args) -> Result<DataFrame, Failure> {
+    let rows = match usize::try_from(rows) {
+        Ok(rows) => rows,
+        Err(_) => {
+            let all = frame.len_on(&*args.context.executor)?;
+            all.saturating_sub(usize::try_from(rows.unsigned_abs()).unwrap_or(usize::MAX))
+        }
+    };
+    Ok(if tail { frame.tail(rows) } else { frame.head(rows) })
+}
+
+/// The direction of a sort, and the place of missing values.
+pub(super) fn sort(args: &mut Args) -> Result<Sort, Failure> {
+    let ascending = match args.named("ascending") {
+        None => Sort::ascending(),
+        Some(Value::List(parts)) => Sort::each(parts.iter().map(Value::flag).collect::<Result<Vec<_>, _>>()?),
+        Some(one) => Sort::each([one.flag()?]),
+    };
+    let first = args.choice(usize::MAX, "na_position", &["last", "first"])? == "first";
+    // All sorts here are stable.
+    args.named("kind");
+    Ok(if first { ascending.missing_first() } else { ascending })
+}
+
+fn sort_values(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let labels = args.need(1, "by")?.texts()?;
+    args.rows_only(2)?;
+    let sorted = frame.sort_values(strs(&labels), sort(args)?);
+    renumbered(sorted, args.flag(usize::MAX, "ignore_index", false)?)
+}
+
+fn sort_index(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    args.rows_only(1)?;
+    let sorted = frame.sort_index(sort(args)?);
+    renumbered(sorted, args.flag(usize::MAX, "ignore_index", false)?)
+}
+
+fn set_index(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let labels = args.need(1, "keys")?.texts()?;
+    args.only(usize::MAX, "drop", true)?;
+    args.only(usize::MAX, "append", false)?;
+    made(frame.set_index(strs(&labels)))
+}
+
+fn reset_index(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    made(frame.reset_index(args.flag(usize::MAX, "drop", false)?))
+}
+
+fn groupby(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let keys = match args.need(1, "by")? {
+        Value::List(parts) => parts,
+        one => vec![one],
+    };
+    let key = |key| match key {
+        Value::Series(series) => Ok(GroupKey::Values(series)),
+        other => Ok(GroupKey::Label(other.text()?)),
+    };
+    let keys = keys.into_iter().map(key).collect::<Result<Vec<_>, Failure>>()?;
+    let as_index = args.flag(usize::MAX, "as_index", true)?;
+    let by = frame.groupby(keys).as_index(as_index);
+    let by = by.sort(args.flag(usize::MAX, "sort", true)?).dropna(args.flag(usize::MAX, "dropna", true)?);
+    // Only matters for categories, which groups do not know.
+    args.named("observed");
+    by.check()?;
+    Ok(Value::Groups(Box::new(Groups { by, single: None, as_index })))
+}
+
+/// A join of two frames, as a function or as a method of the left one.
+pub(super) fn merge(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let left = match args.named("left") {
+        Some(left) => left.frame()?,
+        None => args.frame()?,
+    };
+    let right = args.need(1, "right")?.frame()?;
+    let how =
+        args.choice(2, "how", &["inner", "left", "right", "outer", "cross", "left_semi", "left_anti"])?;
+    let (on, left_on, right_on) =
+        (args.texts(3, "on")?, args.texts(4, "left_on")?, args.texts(5, "right_on")?);
+    let merge = match (on, left_on, right_on) {
+        (None, None, None) if how == "cross" => Merge::cross(),
+        (Some(_), ..) | (_, Some(_), _) | (.., Some(_)) if how == "cross" => {
+            return Err(Failure::new("MergeError", "a cross join has no keys"));
+        }
+        (Some(on), None, None) => Merge::on(strs(&on)),
+        (None, Some(left_on), Some(right_on)) => Merge::on_pairs(strs(&left_on), strs(&right_on)),
+        (None, None, None) => {
+            let others = right.columns()?;
+            let shared: Vec<String> =
+                left.columns()?.into_iter().filter(|label| others.contains(label)).collect();
+            if shared.is_empty() {
+                return Err(Failure::new("MergeError", "no columns that both frames have to merge on"));
+            }
+            Merge::on(strs(&shared))
+        }
+        _ => return Err(Failure::new("MergeError", "either on, or left_on and right_on")),
+    };
+    args.only(usize::MAX, "sort", false)?;
+    let merge = match args.texts(usize::MAX, "suffixes")?.as_deref() {
+        None => merge,
+        Some([left, right]) => merge.suffixes(left, right),
+        Some(_) => return Err(Failure::value("suffixes: expected two texts")),
+    };
+    made(left.merge(&right, merge.how(kind_of(how))))
+}
+
+fn kind_of(how: &str) -> JoinKind {
+    match how {
+        "left" => JoinKind::Left,
+        "right" => JoinKind::Right,
+        "outer" => JoinKind::Outer,
+        "cross" => JoinKind::Cross,
+        "left_semi" => JoinKind::Semi,
+        "left_anti" => JoinKind::Anti,
+        _ => JoinKind::Inner,
+    }
+}
+
+fn fillna(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    match args.need(1, "value")? {
+        Value::Dict(entries) => {
+            let entries = entries.into_iter().map(|(label, value)| Ok((label.text()?, value.scalar()?)));
+            let known = frame.columns()?;
+            let mut filled = frame;
+            for (label, value) in entries.collect::<Result<Vec<_>, Failure>>()? {
+                if known.contains(&label) {
+                    let series = filled.col(&label).fillna(value);
+                    filled = filled.assign(&label, &series);
+                }
+            }
+            made(filled)
+        }
+        value => made(frame.fillna(value.scalar()?)),
+    }
+}
+
+fn dropna(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    args.rows_only(1)?;
+    let how = args.choice(usize::MAX, "how", &["any", "all"])?;
+    let subset = match args.texts(usize::MAX, "subset")? {
+        Some(subset) => subset,
+        None => frame.columns()?,
+    };
+    let left = match how {
+        "any" => frame.dropna_in(strs(&subset)),
+        _ => frame.dropna_all_in(strs(&subset)),
+    };
+    renumbered(left, args.flag(usize::MAX, "ignore_index", false)?)
+}
+
+fn isna(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    made(if name == "isna" { frame.isna() } else { frame.notna() })
+}
+
+fn astype(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let types = match args.need(1, "dtype")? {
+        types @ Value::Dict(_) => pairs(&types, Value::dtype)?,
+        one => {
+            let dtype = one.dtype()?;
+            frame.columns()?.into_iter().map(|label| (label, dtype.clone())).collect()
+        }
+    };
+    made(frame.astype(types.iter().map(|(label, dtype)| (label.as_str(), dtype.clone()))))
+}
+
+fn drop_duplicates(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let subset = match args.texts(1, "subset")? {
+        Some(subset) => subset,
+        None => frame.columns()?,
+    };
+    if args
+        .named("keep")
+        .is_some_and(|keep| keep.text().is_ok_and(|keep| keep != "first") || keep.flag().is_ok())
+    {
+        return Err(Failure::missing("keep: only 'first' is implemented"));
+    }
+    renumbered(frame.drop_duplicates_in(strs(&subset)), args.flag(usize::MAX, "ignore_index", false)?)
+}
+
+fn extreme(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let rows = usize::try_from(args.need(1, "n")?.integer()?).unwrap_or(0);
+    let labels = args.need(2, "columns")?.texts()?;
+    args.choice(3, "keep", &["first"])?;
+    made(if name == "nlargest" {
+        frame.nlargest(rows, strs(&labels))
+    } else {
+        frame.nsmallest(rows, strs(&labels))
+    })
+}
+
+fn copy(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    args.flag(1, "deep", true)?;
+    made(args.frame()?)
+}
+
+fn columns(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let labels = args.frame()?.columns()?;
+    Ok(Value::List(labels.into_iter().map(|label| Value::Scalar(lit(label))).collect()))
+}
+
+fn dtypes(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let dtypes = args.frame()?.dtypes()?;
+    Ok(Value::Dict(
+        dtypes.into_iter().map(|(label, dtype)| (Value::Scalar(lit(label)), Value::DType(dtype))).collect(),
+    ))
+}
+
+fn shape(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let extents = [frame.len_on(&*args.context.executor)?, frame.columns()?.len()];
+    Ok(Value::List(extents.into_iter().map(|extent| Value::Scalar(lit(extent as i64))).collect()))
+}
+
+fn index(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    Ok(Value::Series(args.frame()?.index()))
+}
+
+fn reduce(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    args.rows_only(1)?;
+    let numbers_only = args.flag(usize::MAX, "numeric_only", false)?;
+    reduced(&frame, Aggregate::named(name)?, numbers_only, args)
+}
+
+fn agg(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    args.rows_only(2)?;
+    match args.need(1, "func")? {
+        Value::Dict(entries) => {
+            let entries =
+                entries.iter().map(|(label, name)| Ok((label.text()?, Aggregate::named(&name.text()?)?)));
+            super::elementwise::reduced_each(&frame, entries.collect::<Result<Vec<_>, Failure>>()?, args)
+        }
+        one => reduced(&frame, Aggregate::named(&one.text()?)?, false, args),
+    }
+}

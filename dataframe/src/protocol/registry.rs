@@ -1,0 +1,88 @@
+//! The operations of programs, by pandas name: tables of rows, one row per operation.
+
+use super::args::Args;
+use super::value::Value;
+use super::{Failure, choose, elementwise, frames, groups, series, sources};
+
+/// Function of an operation: gets the last part of the name, since several operations may share it, and the
+/// arguments.
+pub(super) type Run = fn(&str, &mut Args) -> Result<Value, Failure>;
+
+/// A name, a signature, a line of documentation and a function of arguments.
+pub(super) type Row = (&'static str, &'static str, &'static str, Run);
+
+/// One operation of programs.
+#[derive(Clone, Copy)]
+pub struct Operation {
+    /// Its name, such as `pd.DataFrame.merge`.
+    pub name: &'static str,
+    /// Its arguments beside the frame, series or groups that come first.
+    pub signature: &'static str,
+    /// A line about what it does.
+    pub doc: &'static str,
+    pub(super) run: Run,
+}
+
+const TABLES: &[&[Row]] = &[
+    sources::SOURCES,
+    frames::FRAMES,
+    series::SERIES,
+    elementwise::ELEMENTWISE,
+    groups::GROUPS,
+    choose::CHOOSE,
+];
+
+/// All operations that programs may name.
+///
+/// ```
+/// assert!(tharsis_dataframe::protocol::registry::all().any(|operation| operation.name == "pd.concat"));
+/// ```
+pub fn all() -> impl Iterator<Item = Operation> {
+    let rows = TABLES.iter().copied().flatten();
+    rows.map(|&(name, signature, doc, run)| Operation { name, signature, doc, run })
+}
+
+/// Names under which pandas has an operation too.
+const ALIASES: &[(&str, &str)] = &[
+    ("Series.divide", "Series.div"),
+    ("Series.truediv", "Series.div"),
+    ("Series.multiply", "Series.mul"),
+    ("Series.subtract", "Series.sub"),
+    ("DataFrame.divide", "DataFrame.div"),
+    ("DataFrame.truediv", "DataFrame.div"),
+    ("DataFrame.multiply", "DataFrame.mul"),
+    ("DataFrame.subtract", "DataFrame.sub"),
+    ("GroupBy.aggregate", "GroupBy.agg"),
+    ("Series.isnull", "Series.isna"),
+    ("Series.notnull", "Series.notna"),
+    ("DataFrame.isnull", "DataFrame.isna"),
+    ("DataFrame.notnull", "DataFrame.notna"),
+];
+
+/// The classes of groups, which are one here.
+const GROUPS: [&str; 3] = ["core.groupby.DataFrameGroupBy.", "DataFrameGroupBy.", "SeriesGroupBy."];
+
+/// The operation of this name.
+///
+/// ```
+/// use tharsis_dataframe::protocol::registry::find;
+/// assert_eq!(find("pd.Series.truediv").expect("it is there").name, "pd.Series.div");
+/// ```
+pub fn find(name: &str) -> Option<Operation> {
+    let bare = name.strip_prefix("pd.").unwrap_or(name);
+    let bare =
+        GROUPS.iter().find_map(|class| bare.strip_prefix(class)).map(|method| format!("GroupBy.{method}"));
+    let bare = bare.unwrap_or_else(|| name.strip_prefix("pd.").unwrap_or(name).to_owned());
+    let target = ALIASES.iter().find(|(alias, _)| *alias == bare).map_or(bare.as_str(), |(_, target)| target);
+    all().find(|operation| operation.name == name || operation.name.strip_prefix("pd.") == Some(target))
+}
+
+/// The failure for a name that no operation has.
+pub(super) fn unknown(name: &str) -> Failure {
+    if ["np.", "nd.", "rng.", "sk."].iter().any(|prefix| name.starts_with(prefix)) {
+        return Failure::missing(format!("{name} in a program over frames is not implemented"));
+    }
+    let near = crate::error::nearest(name, all().map(|operation| operation.name));
+    let hint = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+    Failure::missing(format!("{name} is not implemented{hint}"))
+}
