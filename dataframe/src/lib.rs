@@ -46,7 +46,7 @@ pub use series::{
     Categories, Operand, Series, Texts, Times, cut, date_range, date_range_until, qcut, to_datetime,
     to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
 };
-pub use sql::{sql, sql_by_library};
+pub use sql::{SqlSession, sql, sql_by_library, sql_line};
 pub use stage::{Fragment, KeptPart, LocalPart, Needs, Piece, PieceSource, Resident, Stages, TaskInputs};
 pub use table::Table;
 pub use value::{Column, Native, Value, lit};
