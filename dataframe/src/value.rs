@@ -2,8 +2,8 @@
 
 use crate::error::{Error, Result};
 use arrow::array::{
-    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, Float64Array, Int64Array, PrimitiveArray,
-    RecordBatch, StringArray,
+    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, BooleanArray, Float64Array, Int64Array,
+    PrimitiveArray, RecordBatch, StringArray,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Float16Type, Float32Type, Float64Type, Int64Type, Schema, UInt64Type};
@@ -238,19 +238,33 @@ pub(crate) fn without_nan(batch: &RecordBatch) -> Result<RecordBatch> {
 
 fn array_without_nan(array: &ArrayRef) -> ArrayRef {
     match array.data_type() {
-        DataType::Float64 => floats_without_nan::<Float64Type>(array, f64::is_nan),
-        DataType::Float32 => floats_without_nan::<Float32Type>(array, f32::is_nan),
-        DataType::Float16 => floats_without_nan::<Float16Type>(array, |value| value.is_nan()),
+        DataType::Float64 => {
+            floats_without_nan::<Float64Type>(array, |value| plain(value).then_some(value + 0.0))
+        }
+        DataType::Float32 => {
+            floats_without_nan::<Float32Type>(array, |value| plain(value.into()).then_some(value + 0.0))
+        }
+        DataType::Float16 => {
+            floats_without_nan::<Float16Type>(array, |value| (!value.is_nan()).then_some(value))
+        }
         _ => Arc::clone(array),
     }
 }
 
-fn floats_without_nan<T: ArrowPrimitiveType>(array: &ArrayRef, is_nan: fn(T::Native) -> bool) -> ArrayRef {
+/// Whether a float is a number.
+fn plain(value: f64) -> bool {
+    !value.is_nan()
+}
+
+/// Floats with missing values where there is no number, and with one zero. Others are not copied.
+fn floats_without_nan<T: ArrowPrimitiveType>(
+    array: &ArrayRef,
+    number: fn(T::Native) -> Option<T::Native>,
+) -> ArrayRef {
     let floats = array.as_primitive::<T>();
-    match floats.values().iter().any(|value| is_nan(*value)) {
-        false => Arc::clone(array),
-        true => Arc::new(
-            floats.iter().map(|value| value.filter(|value| !is_nan(*value))).collect::<PrimitiveArray<T>>(),
-        ),
+    let same = |value: T::Native| number(value).is_some_and(|plain| plain.is_eq(value));
+    match floats.values().iter().all(|value| same(*value)) {
+        true => Arc::clone(array),
+        false => Arc::new(floats.iter().map(|value| value.and_then(number)).collect::<PrimitiveArray<T>>()),
     }
 }

@@ -94,3 +94,123 @@ fn sql_runs_over_named_tables() {
     let reply = reply(json!([["r", "sql", [query], {"tables": tables}]]), "r");
     assert_eq!(reply["out"]["r"]["tbl"]["lit"], json!([["c", "a", "b"], [8, 5, 2]]), "{reply}");
 }
+
+/// The columns of a table that a program over `t` and `u` ends with.
+fn columns(inputs: Json, prog: Json) -> Json {
+    let out = prog.as_array().unwrap().last().unwrap()[0].clone();
+    let reply =
+        run(&json!({"ctx": {"chunks": 2}, "in": inputs, "prog": prog, "out": [out]}), ".".as_ref(), &Here);
+    let out = reply["out"].as_object().unwrap_or_else(|| panic!("{reply}"));
+    out.values().next().unwrap()["tbl"]["lit"].clone()
+}
+
+#[test]
+fn a_sort_does_not_reach_below_the_numbers_of_rows() {
+    let t = json!({"t": {"lit": {"a": [1.5, 0.5, 3.5, 2.5]}}});
+    let sorts = json!([
+        ["x", "pd.DataFrame.sort_values", [{"$": "t"}, "a"], {"ignore_index": true}],
+        ["y", "pd.DataFrame.sort_values", [{"$": "x"}, "a"], {"ascending": false}]
+    ]);
+    assert_eq!(columns(t, sorts), json!([[3, 2, 1, 0], [3.5, 2.5, 1.5, 0.5]]));
+    let t = json!({"t": {"lit": {"a": ["B", "B", "z"]}}});
+    let joined = json!([
+        ["x", "pd.merge", [{"$": "t"}, {"$": "t"}], {"how": "right", "on": "a"}],
+        ["y", "pd.DataFrame.drop_duplicates", [{"$": "x"}]],
+        ["z", "pd.DataFrame.tail", [{"$": "y"}, 2]]
+    ]);
+    assert_eq!(columns(t, joined), json!([[0, 4], ["B", "z"]]));
+}
+
+#[test]
+fn a_filter_does_not_reach_below_the_choice_of_first_rows() {
+    let t = json!({"t": {"lit": {"a": ["z", "b", "a", "a", "a"], "b": [false, false, true, false, true]}}});
+    let prog = json!([
+        ["x", "pd.DataFrame.drop_duplicates", [{"$": "t"}, "a"]],
+        ["a", "getitem", [{"$": "x"}, "a"]],
+        ["m", "pd.Series.lt", [{"$": "a"}, "c"]],
+        ["r", "getitem", [{"$": "x"}, {"$": "m"}]]
+    ]);
+    assert_eq!(columns(t, prog), json!([[1, 2], ["b", "a"], [false, true]]));
+}
+
+#[test]
+fn rows_of_another_frame_with_the_same_columns_are_matched_by_label() {
+    let prog = json!([
+        ["s", "getitem", [{"$": "u"}, "n"]],
+        ["r", "pd.DataFrame.assign", [{"$": "t"}], {"m": {"$": "s"}}]
+    ]);
+    let inputs = json!({"t": {"lit": {"n": [1, 2, 3]}}, "u": {"lit": {"n": [7, 8]}}});
+    assert_eq!(columns(inputs, prog), json!([[1, 2, 3], [7, 8, {"na": 1}]]));
+}
+
+#[test]
+fn the_first_rows_of_frames_below_each_other_are_those_of_the_first_frame() {
+    let inputs = json!({"t": {"lit": {"n": [1, 2, 3]}}, "u": {"lit": {"n": [7, 8]}}});
+    let prog = json!([
+        ["c", "pd.concat", [[{"$": "t"}, {"$": "u"}]]],
+        ["r", "pd.DataFrame.head", [{"$": "c"}, 4]]
+    ]);
+    for _ in 0..8 {
+        assert_eq!(columns(inputs.clone(), prog.clone()), json!([[0, 1, 2, 0], [1, 2, 3, 7]]));
+    }
+}
+
+#[test]
+fn floats_are_rounded_and_divided_as_in_numpy() {
+    let series = |step: Json| {
+        let prog =
+            json!([["s", "getitem", [{"$": "t"}, "x"]], step, ["f", "pd.Series.to_frame", [{"$": "r"}]]]);
+        columns(json!({"t": {"lit": {"x": [0.5, 2.5, -3.0, 3.0]}}}), prog)
+    };
+    assert_eq!(series(json!(["r", "pd.Series.round", [{"$": "s"}]])), json!([[0.0, 2.0, -3.0, 3.0]]));
+    let quotients = series(json!(["r", "pd.Series.floordiv", [{"$": "s"}, 0.1]]));
+    assert_eq!(quotients, json!([[4.0, 24.0, -30.0, 29.0]]));
+    let prog = json!([
+        ["s", "getitem", [{"$": "t"}, "x"]],
+        ["i", "pd.Series.div", [{"$": "s"}, 0]],
+        ["r", "pd.Series.mul", [{"$": "i"}, 0]],
+        ["z", "pd.Series.isna", [{"$": "r"}]],
+        ["f", "pd.Series.to_frame", [{"$": "z"}]]
+    ]);
+    assert_eq!(columns(json!({"t": {"lit": {"x": [1.0, -1.0]}}}), prog), json!([[true, true]]));
+    let prog = json!([
+        ["s", "getitem", [{"$": "t"}, "x"]],
+        ["m", "pd.Series.mul", [{"$": "s"}, -1]],
+        ["r", "pd.Series.isin", [{"$": "m"}, [0.0]]],
+        ["f", "pd.Series.to_frame", [{"$": "r"}]]
+    ]);
+    assert_eq!(columns(json!({"t": {"lit": {"x": [0.0, -1.0]}}}), prog), json!([[true, false]]));
+}
+
+#[test]
+fn an_outer_join_comes_by_the_keys_of_both_sides() {
+    let inputs = json!({"t": {"lit": {"a": [3, 1]}}, "u": {"lit": {"b": [2, 3]}}});
+    let prog = json!([["r", "pd.merge", [{"$": "t"}, {"$": "u"}], {"how": "outer", "left_on": "a", "right_on": "b"}]]);
+    let na = json!({"na": 1});
+    assert_eq!(columns(inputs, prog), json!([[1, na, 3], [na, 2, 3]]));
+}
+
+#[test]
+fn truth_values_are_texts_as_in_python() {
+    let t = json!({"t": {"lit": {"b": [true, false, null]}}});
+    let prog = json!([["r", "pd.DataFrame.astype", [{"$": "t"}, "str"]]]);
+    assert_eq!(columns(t, prog), json!([["True", "False", {"na": 1}]]));
+}
+
+#[test]
+fn a_session_of_sql_keeps_its_tables() {
+    let mut session = tharsis_dataframe::SqlSession::default();
+    let mut line = |sql: &str| tharsis_dataframe::sql_line(&mut session, &json!({"sql": sql}));
+    assert_eq!(line("CREATE TABLE t(a INTEGER, b VARCHAR, c DOUBLE)"), json!({"result": []}));
+    assert_eq!(line("INSERT INTO t VALUES (1, 'x', 0.5), (2, NULL, 2)"), json!({"result": []}));
+    assert_eq!(line("INSERT INTO t(c, a) VALUES (1.25, 3)"), json!({"result": []}));
+    let rows = json!({"result": [["1", "x", "0.5"], ["2", "NULL", "2"], ["3", "NULL", "1.25"]]});
+    assert_eq!(line("SELECT * FROM t ORDER BY a"), rows);
+    assert_eq!(line("CREATE VIEW v AS SELECT sum(a) AS s FROM t"), json!({"result": []}));
+    assert_eq!(line("SELECT s, '' FROM v"), json!({"result": [["6", "(empty)"]]}));
+    assert_eq!(line("DROP TABLE t"), json!({"result": []}));
+    assert!(line("SELECT * FROM t")["err"].is_string());
+    assert!(line("DROP TABLE t")["err"].is_string());
+    assert!(line("UPDATE v SET s = 1")["err"].is_string());
+    assert!(line("SELEC")["err"].is_string());
+}

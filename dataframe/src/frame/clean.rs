@@ -5,9 +5,10 @@ use crate::error::{Error, Result};
 use crate::series::Series;
 use crate::value::Value;
 use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn::coalesce;
-use datafusion::functions_aggregate::expr_fn::min;
-use datafusion::logical_expr::expr_fn::cast;
+use datafusion::functions_aggregate::expr_fn::first_value;
+use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, lit};
 
 impl DataFrame {
@@ -91,12 +92,12 @@ impl DataFrame {
             let changed = frame.columns.iter().map(|column| {
                 let to = types.iter().find(|(label, _)| label == column);
                 let expr = match to {
-                    Some((_, dtype)) => cast(named(column), dtype.clone()),
+                    Some((_, dtype)) => converted(named(column), &frame.dtype(column)?, dtype)?,
                     None => named(column),
                 };
-                (column.clone(), expr)
+                Ok((column.clone(), expr))
             });
-            frame.project(changed.collect())
+            frame.project(changed.collect::<Result<_>>()?)
         })
     }
 
@@ -134,7 +135,10 @@ impl Series {
     #[track_caller]
     #[must_use]
     pub fn astype(&self, dtype: DataType) -> Series {
-        self.map_expr(|expr| Ok(cast(expr, dtype)))
+        match self.dtype() {
+            Ok(from) => self.map_expr(|expr| converted(expr, &from, &dtype)),
+            Err(_) => self.clone(),
+        }
     }
 
     /// The values that are there.
@@ -161,20 +165,44 @@ impl Series {
 impl Frame {
     /// The first of the rows that are equal in these columns, in their order.
     fn first_of_each(&self, labels: &[&str]) -> Result<Frame> {
-        let (frame, row) = self.with_row()?;
-        let first = frame.fresh("first");
-        let keys: Vec<Expr> = labels.iter().map(|label| named(label)).collect();
-        let firsts = frame.builder().aggregate(keys, vec![min(named(&row)).alias(&first)])?;
-        let firsts = firsts.project(vec![named(&first)])?.build()?;
-        let on = (vec![named_column(&row)], vec![named_column(&first)]);
-        let kept = frame.builder().join(firsts, datafusion::common::JoinType::LeftSemi, on, None)?;
-        Ok(Frame { plan: kept.build()?, ..frame })
+        if labels.is_empty() {
+            return Ok(self.clone());
+        }
+        let frame = self.with_order()?;
+        let order = frame.sort_exprs();
+        let is_key = |column: &String| labels.contains(&column.as_str());
+        let hidden = frame.key_columns().into_iter().filter(|column| !frame.columns.contains(column));
+        let columns: Vec<String> = frame.columns.iter().cloned().chain(hidden).collect();
+        let keys: Vec<Expr> = columns.iter().filter(|column| is_key(column)).map(|key| named(key)).collect();
+        let internal = |column: &String| format!("__tharsis_agg_{column}");
+        let firsts = columns
+            .iter()
+            .filter(|column| !is_key(column))
+            .map(|column| first_value(named(column), order.clone()).alias(internal(column)));
+        let firsts: Vec<Expr> = firsts.collect();
+        let labelled = columns.iter().map(|column| match is_key(column) {
+            true => named(column),
+            false => named(&internal(column)).alias(column),
+        });
+        let plan = frame.builder().aggregate(keys, firsts)?.project(labelled.collect::<Vec<_>>())?.build()?;
+        Ok(Frame { plan, ..frame })
     }
 }
 
 /// A column reference by its exact name.
 pub(crate) fn named_column(column: &str) -> datafusion::common::Column {
     datafusion::common::Column::new_unqualified(column)
+}
+
+/// Values of one type as another. Truth values have Python's names as texts.
+fn converted(expr: Expr, from: &DataType, to: &DataType) -> Result<Expr> {
+    if *from == DataType::Boolean && crate::value::is_text(to) {
+        let text = |text: &str| cast(lit(text), to.clone());
+        let missing = cast(lit(ScalarValue::Null), to.clone());
+        let known = when(expr.clone(), text("True")).otherwise(text("False"))?;
+        return Ok(when(expr.is_null(), missing).otherwise(known)?);
+    }
+    Ok(cast(expr, to.clone()))
 }
 
 /// Whether a column of one type can hold values of another.

@@ -3,8 +3,10 @@
 use super::clean::named_column;
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
+use arrow::datatypes::DataType;
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::functions::expr_fn::coalesce;
+use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
 /// The rows that a join keeps.
@@ -267,20 +269,22 @@ impl<'a> Joined<'a> {
         let plan = self.plan()?.build()?;
         let index = if self.is_filter() { self.left.index.clone() } else { Vec::new() };
         let frame = Frame { plan, columns: Vec::new(), index, order: self.order() };
-        let frame = frame.project(self.columns())?;
         if self.merge.kind != JoinKind::Outer {
-            return Ok(frame);
+            return frame.project(self.columns());
         }
         // Equal keys keep the order of the sides.
-        let keys: Vec<OrderKey> = self
-            .merge
-            .left
-            .iter()
-            .filter(|key| frame.columns.contains(key))
-            .map(|key| OrderKey::growing(key))
-            .collect();
-        let order = [keys, frame.order.clone()].concat();
-        Ok(Frame { order, ..frame })
+        let mut columns = self.columns();
+        let labels: Vec<String> = columns.iter().map(|(label, _)| label.clone()).collect();
+        let mut order = Vec::new();
+        for (at, (left, right)) in self.merge.left.iter().zip(&self.merge.right).enumerate() {
+            let key = coalesce(vec![named(&self.left.name(left)), named(&self.right.name(right))]);
+            let column = format!("__tharsis_outer_key_{at}");
+            columns.push((column.clone(), key));
+            order.push(OrderKey::growing(&column));
+        }
+        let mut frame = frame.project(columns)?;
+        order.append(&mut frame.order);
+        Ok(Frame { order, columns: labels, ..frame })
     }
 }
 
@@ -303,14 +307,19 @@ fn concat(frames: &[&Frame], ignore_index: bool) -> Result<Frame> {
             return Err(Error::Value("frames with indices of different depth".to_owned()));
         }
         let (rows, row) = indexed.with_row()?;
-        let mut exprs =
-            vec![lit(number as i64).alias("__tharsis_frame_0"), named(&row).alias("__tharsis_row_0")];
-        let levels = rows.index.iter().enumerate();
+        // Not a literal: of a union, planning takes the constant of one input for that of all.
+        let number = when(named(&row).gt_eq(lit(0_i64)), lit(number as i64)).otherwise(lit(-1_i64))?;
+        let mut exprs = vec![number.alias("__tharsis_frame_0"), named(&row).alias("__tharsis_row_0")];
+        let levels = rows.index.iter().enumerate().filter(|_| !ignore_index);
         exprs.extend(levels.map(|(at, level)| named(&level.column).alias(format!("__tharsis_level_{at}"))));
         for label in &labels {
             exprs.push(match rows.columns.contains(label) {
                 true => named(label),
-                false => lit(datafusion::common::ScalarValue::Null).alias(label),
+                false => {
+                    let has = frames.iter().find(|frame| frame.columns.contains(label));
+                    let dtype = has.map_or(Ok(DataType::Null), |frame| frame.dtype(label))?;
+                    cast(lit(datafusion::common::ScalarValue::Null), dtype).alias(label)
+                }
             });
         }
         let plan = LogicalPlanBuilder::from(rows.plan).project(exprs)?.build()?;
@@ -321,15 +330,14 @@ fn concat(frames: &[&Frame], ignore_index: bool) -> Result<Frame> {
     }
     let plan = plans.map(LogicalPlanBuilder::build).transpose()?;
     let plan = plan.ok_or_else(|| Error::Internal("a union of nothing".to_owned()))?;
-    let level = |at: usize, level: &Level| Level {
-        column: format!("__tharsis_level_{at}"),
-        name: level.name.clone(),
+    // A level keeps a name that it has in all frames.
+    let name_of = |frame: &Frame, at: usize| frame.index.get(at).and_then(|level| level.name.clone());
+    let level = |at: usize| {
+        let name = name_of(first, at);
+        let shared = frames.iter().all(|frame| name_of(frame, at) == name);
+        Level { column: format!("__tharsis_level_{at}"), name: name.filter(|_| shared) }
     };
-    let index = match (ignore_index, first.index.is_empty()) {
-        (true, _) => Vec::new(),
-        (false, true) => vec![Level { column: "__tharsis_level_0".to_owned(), name: None }],
-        (false, false) => first.index.iter().enumerate().map(|(at, own)| level(at, own)).collect(),
-    };
+    let index = if ignore_index { Vec::new() } else { (0..levels).map(level).collect() };
     let order = vec![OrderKey::growing("__tharsis_frame_0"), OrderKey::growing("__tharsis_row_0")];
     Ok(Frame { plan, columns: labels, index, order })
 }
@@ -372,7 +380,8 @@ impl Frame {
         exprs.push(named(&other.name("right")).alias("right"));
         let mut index = Vec::new();
         for (at, (mine, others)) in own.index.iter().zip(&other.index).enumerate() {
-            let column = format!("__tharsis_level_{at}");
+            let plain = format!("__tharsis_level_{at}");
+            let column = if own.has(&plain) { format!("__tharsis_aligned_{at}") } else { plain };
             exprs.push(coalesce(vec![named(&mine.column), named(&others.column)]).alias(&column));
             index.push(Level { column, name: mine.name.clone() });
         }

@@ -4,7 +4,8 @@ use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::series::{Operand, Series};
 use crate::value::Value;
-use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
 use std::sync::Arc;
 
 impl DataFrame {
@@ -217,6 +218,20 @@ impl DataFrame {
     }
 }
 
+/// The tables that a plan reads, in its order. Plans count as equal if they read different tables of one name.
+fn sources(plan: &LogicalPlan) -> Vec<usize> {
+    let mut found = Vec::new();
+    let visited = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::TableScan(scan) = node {
+            found.push(Arc::as_ptr(&scan.source).cast::<()>().addr());
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    // No step of the visit fails.
+    debug_assert!(visited.is_ok());
+    found
+}
+
 impl Frame {
     /// This frame with an expression for an operand, aligned where it is of another frame.
     pub(crate) fn with_operand(&self, operand: &Operand) -> Result<(Frame, Expr)> {
@@ -233,7 +248,8 @@ impl Frame {
 
     /// Whether another frame has the same plan, rows and order.
     fn is_same(&self, other: &Frame) -> bool {
-        self.index == other.index && self.order == other.order && self.plan == other.plan
+        let equal = self.index == other.index && self.order == other.order && self.plan == other.plan;
+        equal && sources(&self.plan) == sources(&other.plan)
     }
 
     /// The last rows, in order.

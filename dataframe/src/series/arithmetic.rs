@@ -109,9 +109,12 @@ impl Series {
     }
 }
 
-/// An expression whose result is missing where it is not a number.
+/// An expression whose result is missing where it is not a number, and has one zero: minus zero would be
+/// another key, and differ from zero, for the library.
 pub(crate) fn present(expr: Expr) -> Result<Expr> {
-    Ok(when(isnan(expr.clone()), lit(datafusion::common::ScalarValue::Float64(None))).otherwise(expr)?)
+    let one_zero = expr + lit(0_f64);
+    Ok(when(isnan(one_zero.clone()), lit(datafusion::common::ScalarValue::Float64(None)))
+        .otherwise(one_zero)?)
 }
 
 fn arithmetic(frame: &Frame, left: Expr, right: Expr, sign: &'static str) -> Result<Expr> {
@@ -135,18 +138,38 @@ fn arithmetic(frame: &Frame, left: Expr, right: Expr, sign: &'static str) -> Res
     let float = |expr: Expr| cast(expr, DataType::Float64);
     let whole = types.0.is_integer() && types.1.is_integer();
     Ok(match sign {
-        "+" => left + right,
-        "-" => left - right,
-        "*" => left * right,
+        // Infinities can cancel each other.
+        "+" | "-" | "*" if types.0.is_floating() || types.1.is_floating() => {
+            present_of(simple(left, right, sign), &types)?
+        }
+        "+" | "-" | "*" => simple(left, right, sign),
         "/" => present(float(left) / float(right))?,
         "//" if whole => floored_quotient(left, right)?,
-        "//" => present(floor(float(left) / float(right)))?,
+        "//" => present(floored_float(float(left), float(right))?)?,
         // The sign of the result is that of the divisor.
         "%" if whole => left.clone() - floored_quotient(left, right.clone())? * right,
-        "%" => present(float(left.clone()) - floor(float(left) / float(right.clone())) * float(right))?,
+        "%" => present(remainder(float(left), float(right))?)?,
         _ if whole => cast(power(left, right), DataType::Int64),
         _ => present(power(float(left), float(right)))?,
     })
+}
+
+/// A sum, a difference or a product.
+fn simple(left: Expr, right: Expr, sign: &str) -> Expr {
+    match sign {
+        "+" => left + right,
+        "-" => left - right,
+        _ => left * right,
+    }
+}
+
+/// A result of floats that is missing where it is not a number.
+fn present_of(expr: Expr, types: &(DataType, DataType)) -> Result<Expr> {
+    let narrow = |dtype: &DataType| *dtype == DataType::Float32;
+    match narrow(&types.0) && narrow(&types.1) {
+        true => Ok(cast(present(cast(expr, DataType::Float64))?, DataType::Float32)),
+        false => present(expr),
+    }
 }
 
 /// Truth values as numbers.
@@ -155,6 +178,22 @@ fn number(expr: Expr, dtype: &DataType) -> Expr {
         DataType::Boolean => cast(expr, DataType::Int64),
         _ => expr,
     }
+}
+
+/// The remainder of floats with the sign of the divisor.
+fn remainder(left: Expr, right: Expr) -> Result<Expr> {
+    let rest = left % right.clone();
+    let other_sign = rest.clone().lt(lit(0_f64)).not_eq(right.clone().lt(lit(0_f64)));
+    let shifted = rest.clone().not_eq(lit(0_f64)).and(other_sign);
+    Ok(when(shifted, rest.clone() + right).otherwise(rest)?)
+}
+
+/// The quotient of floats rounded down. It is made of the remainder, as the plain quotient may round up to
+/// a whole number.
+fn floored_float(left: Expr, right: Expr) -> Result<Expr> {
+    let rest = remainder(left.clone(), right.clone())?;
+    let whole = datafusion::functions::expr_fn::round(vec![(left.clone() - rest) / right.clone()]);
+    Ok(when(right.clone().eq(lit(0_f64)), left / right).otherwise(whole)?)
 }
 
 /// The integer quotient rounded down; missing for a divisor of zero.
@@ -195,6 +234,9 @@ impl ops::Neg for &Series {
 
     #[track_caller]
     fn neg(self) -> Series {
-        self.map_expr(|expr| Ok(Expr::Negative(Box::new(expr))))
+        match self.dtype() {
+            Ok(dtype) if dtype.is_floating() => self.map_expr(|expr| Ok(lit(0_f64) - expr)),
+            _ => self.map_expr(|expr| Ok(Expr::Negative(Box::new(expr)))),
+        }
     }
 }
