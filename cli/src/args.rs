@@ -62,11 +62,14 @@ pub enum Command {
         #[command(flatten)]
         settings: FlagsOf<{ key::CALL }>,
     },
-    /// Answer programs over tensors: a JSON object a line from standard input, a JSON object a line back.
+    /// Answer programs over tensors and frames: a JSON object a line from standard input, one a line back.
     Eval {
         /// Show the operations there are, and run nothing.
         #[arg(long, conflicts_with = "folder")]
         list: bool,
+        /// Answer statements of SQL instead, one a line, as a runner of SQL logic tests sends them.
+        #[arg(long, conflicts_with_all = ["folder", "list"])]
+        sql: bool,
         /// Take the programs from this folder's .json and .jsonl files, by name, instead.
         folder: Option<PathBuf>,
     },

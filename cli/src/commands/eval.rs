@@ -1,4 +1,5 @@
-//! `tharsis eval`: programs as data, one reply per line, in the order of the requests.
+//! `tharsis eval`: programs as data, one reply per line, in the order of the requests. Programs over tensors
+//! and over frames each have an evaluator of their own.
 //!
 //! A failing program gets a reply like any other and does not change the exit status, which tells whether
 //! requests could be read and replies written.
@@ -6,9 +7,12 @@
 use super::eval_places::Started;
 use crate::{output, refusal::Refusal};
 use anyhow::{Context, Result};
+use serde_json::Value as Json;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
-use tharsis_numeric::protocol;
+use tharsis_dataframe::protocol as frames;
+use tharsis_dataframe::{SqlSession, sql_line};
+use tharsis_numeric::protocol as tensors;
 
 /// Answers the requests of standard input, or those in the files of a folder.
 ///
@@ -17,13 +21,33 @@ use tharsis_numeric::protocol;
 pub fn run(folder: Option<&Path>) -> Result<()> {
     let replies = std::io::stdout().lock();
     match folder {
-        None => until_nobody_reads(protocol::eval(
-            std::io::stdin().lock(),
-            replies,
-            Path::new("."),
-            &Started::default(),
-        )),
+        None => {
+            let (folder, places) = (Path::new("."), Started::default());
+            until_nobody_reads(tensors::eval_by(std::io::stdin().lock(), replies, |request| {
+                answer(request, folder, &places)
+            }))
+        }
         Some(folder) => answer_files(folder, replies),
+    }
+}
+
+/// Answers statements of SQL, one a line of standard input, as an engine of a runner of SQL logic tests.
+///
+/// # Errors
+/// If statements cannot be read or replies cannot be written.
+pub fn sql() -> Result<()> {
+    let mut session = SqlSession::default();
+    let replies = std::io::stdout().lock();
+    until_nobody_reads(tensors::eval_by(std::io::stdin().lock(), replies, |line| {
+        sql_line(&mut session, line)
+    }))
+}
+
+/// The reply to a program by the evaluator that it is for.
+fn answer(request: &Json, folder: &Path, places: &Started) -> Json {
+    match frames::is_about_frames(request) {
+        true => frames::run(request, folder, &frames::Here),
+        false => tensors::answer_on(request, folder, places),
     }
 }
 
@@ -33,7 +57,8 @@ pub fn run(folder: Option<&Path>) -> Result<()> {
 /// If it cannot be written.
 pub fn list() -> Result<()> {
     let mut lines = Vec::new();
-    protocol::list(&mut lines)?;
+    tensors::list(&mut lines)?;
+    frames::list(&mut lines)?;
     output::line(String::from_utf8_lossy(&lines).trim_end())
 }
 
@@ -41,7 +66,8 @@ fn answer_files(folder: &Path, mut replies: impl Write) -> Result<()> {
     let places = Started::default();
     for path in programs(folder)? {
         let text = std::fs::read(&path).with_context(|| path.display().to_string())?;
-        until_nobody_reads(protocol::eval_text(&text, &mut replies, folder, &places))?;
+        let answered = tensors::eval_text_by(&text, &mut replies, |request| answer(request, folder, &places));
+        until_nobody_reads(answered)?;
     }
     Ok(())
 }

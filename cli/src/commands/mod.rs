@@ -49,6 +49,7 @@ pub fn run(args: Args) -> Result<()> {
             drain::run(node, deadline, address.as_deref(), &Settings::read(&settings)?)
         }
         Command::Eval { list: true, .. } => eval::list(),
+        Command::Eval { sql: true, .. } => eval::sql(),
         Command::Eval { folder, .. } => eval::run(folder.as_deref()),
         Command::Gcs { settings } => gcs::run(&Settings::read(&settings)?),
         Command::Join { address, token, settings } => {

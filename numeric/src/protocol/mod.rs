@@ -103,10 +103,30 @@ impl From<GraphError> for Failure {
 /// # Errors
 /// Only those of the streams themselves.
 pub fn eval(
-    mut requests: impl BufRead,
-    mut replies: impl Write,
+    requests: impl BufRead,
+    replies: impl Write,
     folder: &Path,
     places: &dyn Places,
+) -> std::io::Result<()> {
+    eval_by(requests, replies, |request| answer_on(request, folder, places))
+}
+
+/// Answers requests until the stream ends, by a function that gives the reply to one.
+///
+/// ```
+/// use serde_json::json;
+/// use tharsis_numeric::protocol::eval_by;
+/// let mut reply = Vec::new();
+/// eval_by(&b"{\"id\": 7}"[..], &mut reply, |request| json!({"of": request["id"]})).expect("memory takes it");
+/// assert_eq!(String::from_utf8_lossy(&reply).trim_end(), r#"{"of":7}"#);
+/// ```
+///
+/// # Errors
+/// Only those of the streams themselves.
+pub fn eval_by(
+    mut requests: impl BufRead,
+    mut replies: impl Write,
+    mut answer: impl FnMut(&Json) -> Json,
 ) -> std::io::Result<()> {
     let mut line = Vec::new();
     loop {
@@ -122,7 +142,7 @@ pub fn eval(
             continue;
         } else {
             match serde_json::from_slice::<Json>(&line) {
-                Ok(request) => answer_on(&request, folder, places),
+                Ok(request) => answer(&request),
                 Err(error) => refused(error),
             }
         };
@@ -144,13 +164,33 @@ pub fn eval(
 /// Only those of the stream of replies.
 pub fn eval_text(
     text: &[u8],
-    mut replies: impl Write,
+    replies: impl Write,
     folder: &Path,
     places: &dyn Places,
 ) -> std::io::Result<()> {
+    eval_text_by(text, replies, |request| answer_on(request, folder, places))
+}
+
+/// Answers the requests of a text as [`eval_text`] does, by a function that gives the reply to one.
+///
+/// ```
+/// use serde_json::json;
+/// use tharsis_numeric::protocol::eval_text_by;
+/// let mut reply = Vec::new();
+/// eval_text_by(b"{\"id\":\n 7}", &mut reply, |request| json!({"of": request["id"]})).expect("memory takes it");
+/// assert_eq!(String::from_utf8_lossy(&reply).trim_end(), r#"{"of":7}"#);
+/// ```
+///
+/// # Errors
+/// Only those of the stream of replies.
+pub fn eval_text_by(
+    text: &[u8],
+    mut replies: impl Write,
+    mut answer: impl FnMut(&Json) -> Json,
+) -> std::io::Result<()> {
     for request in serde_json::Deserializer::from_slice(text).into_iter::<Json>() {
         let reply = match request {
-            Ok(request) => answer_on(&request, folder, places),
+            Ok(request) => answer(&request),
             Err(error) => refused(error),
         };
         write_line(&mut replies, &reply)?;
@@ -202,7 +242,15 @@ pub fn answer(request: &Json, folder: &Path) -> Json {
     answer_on(request, folder, &Here)
 }
 
-fn answer_on(request: &Json, folder: &Path, places: &dyn Places) -> Json {
+/// The reply to one request; `places` has the executors for requests that ask for workers.
+///
+/// ```
+/// use serde_json::json;
+/// use tharsis_numeric::protocol::{Here, answer_on};
+/// let request = json!({"prog": [["y", "np.arange", [2]]], "out": ["y"]});
+/// assert_eq!(answer_on(&request, ".".as_ref(), &Here)["ok"], true);
+/// ```
+pub fn answer_on(request: &Json, folder: &Path, places: &dyn Places) -> Json {
     let id = request.get("id").cloned().unwrap_or(Json::Null);
     // Warnings go into the reply instead.
     let _warnings = errstate(ErrState::all(Reaction::Ignore));
