@@ -17,6 +17,7 @@ pub fn each_executor<T>(program: impl Fn(&dyn Executor) -> Result<T, Error>) -> 
 }
 
 /// Ten rows in three parts: `n` counts them, `k` is `n` modulo three.
+#[allow(dead_code, reason = "not every file of tests needs it")]
 pub fn three_parts() -> DataFrame {
     let part = |from: i64, to: i64| {
         let n = Arc::new(Int64Array::from_iter_values(from..to));

@@ -1,0 +1,178 @@
+//! Random programs of two to five steps give the rows that plain code gives for them, on every executor.
+
+mod executors;
+mod plain;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+use executors::each_executor;
+use plain::{Cell, Plain};
+use std::sync::Arc;
+use tharsis_dataframe::{Aggregate, DataFrame, JoinKind, Merge, Sort, Table};
+
+/// A program is told by its seed: set this variable to run that one alone.
+const SEED: &str = "THARSIS_FRAME_SEED";
+const PROGRAMS: u64 = 300;
+
+/// A small source of numbers that look random.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((mixed ^ (mixed >> 31)) % bound as u64) as usize
+    }
+
+    fn pick<T: Clone>(&mut self, from: &[T]) -> T {
+        from[self.below(from.len())].clone()
+    }
+
+    fn number(&mut self) -> Cell {
+        match self.below(5) {
+            0 => Cell::Missing,
+            _ => Cell::Number(self.below(9) as i64 - 4),
+        }
+    }
+
+    fn text(&mut self) -> Cell {
+        match self.below(5) {
+            0 => Cell::Missing,
+            _ => Cell::Text(self.pick(&["a", "B", "", "zz"]).to_owned()),
+        }
+    }
+}
+
+/// A table of a text `k` and numbers, as plain rows and as a frame in parts of a few rows.
+fn table(dice: &mut Dice, numbers: &[&str]) -> (Plain, DataFrame) {
+    let rows = dice.below(14);
+    let columns: Vec<String> = ["k"].iter().chain(numbers).map(|label| (*label).to_owned()).collect();
+    let mut plain = Plain { columns, rows: Vec::new() };
+    for row in 0..rows {
+        let cells = std::iter::once(dice.text()).chain(numbers.iter().map(|_| dice.number()));
+        plain.rows.push((row as i64, cells.collect()));
+    }
+    let number = |at: usize| {
+        plain.rows.iter().map(move |(_, row)| match row[at] {
+            Cell::Number(number) => Some(number),
+            _ => None,
+        })
+    };
+    let texts = plain.rows.iter().map(|(_, row)| match &row[0] {
+        Cell::Text(text) => Some(text.clone()),
+        _ => None,
+    });
+    let mut arrays: Vec<(&str, ArrayRef, bool)> = vec![("k", Arc::new(StringArray::from_iter(texts)), true)];
+    for (at, label) in numbers.iter().enumerate() {
+        arrays.push((label, Arc::new(Int64Array::from_iter(number(at + 1))), true));
+    }
+    let batch = RecordBatch::try_from_iter_with_nullable(arrays).unwrap();
+    let part = 1 + dice.below(5);
+    let parts = (0..rows).step_by(part).map(|from| batch.slice(from, part.min(rows - from)));
+    (plain.clone(), DataFrame::from_batches(batch.schema(), parts.collect()))
+}
+
+/// One step on both sides, with its text.
+fn step(dice: &mut Dice, plain: &Plain, frame: &DataFrame) -> (String, Plain, DataFrame) {
+    let numbers: Vec<String> = plain.columns.iter().filter(|label| *label != "k").cloned().collect();
+    let (label, other) = (dice.pick(&numbers), dice.pick(&numbers));
+    let any = dice.pick(&plain.columns);
+    let (label, other, any) = (label.as_str(), other.as_str(), any.as_str());
+    match dice.below(12) {
+        0 | 1 => {
+            let bound = dice.below(5) as i64 - 3;
+            let kept = frame.filter(&frame.col(label).gt(bound));
+            (format!("filter {label} > {bound}"), plain.filter_greater(label, bound), kept)
+        }
+        2 => {
+            let new = dice.pick(&["s", label]);
+            let frame = frame.assign(new, &frame.col(label) + &frame.col(other));
+            (format!("{new} = {label} + {other}"), plain.assign_sum(new, label, other), frame)
+        }
+        3 | 4 => {
+            let ascending = dice.below(2) == 0;
+            let sorted = frame.sort_values([any], Sort::each([ascending]));
+            (format!("sort {any} {ascending}"), plain.sort(any, ascending), sorted)
+        }
+        5 => {
+            let rows = dice.below(8);
+            (format!("head {rows}"), plain.head(rows), frame.head(rows))
+        }
+        6 => {
+            let rows = dice.below(8);
+            (format!("tail {rows}"), plain.tail(rows), frame.tail(rows))
+        }
+        7 => (format!("dropna {any}"), plain.drop_missing(any), frame.dropna_in([any])),
+        8 => (format!("unique {any}"), plain.drop_duplicates(any), frame.drop_duplicates_in([any])),
+        9 => {
+            let filled = frame.assign(label, &frame.col(label).fillna(7));
+            (format!("fill {label}"), plain.fill(label, 7), filled)
+        }
+        10 => ("twice".to_owned(), plain.below(plain), DataFrame::concat([frame, frame], false)),
+        _ => joined_or_grouped(dice, plain, frame, label),
+    }
+}
+
+fn joined_or_grouped(
+    dice: &mut Dice,
+    plain: &Plain,
+    frame: &DataFrame,
+    label: &str,
+) -> (String, Plain, DataFrame) {
+    if dice.below(2) == 0 || plain.columns.iter().any(|label| label == "w") {
+        let sums = [("total", label, Aggregate::Sum), ("number", label, Aggregate::Count)];
+        let sums = frame.groupby(["k"]).as_index(false).agg_as(sums);
+        return (format!("group {label}"), plain.totals("k", label), sums);
+    }
+    let (right_plain, right) = table(dice, &["w"]);
+    let all = dice.below(2) == 0;
+    let kind = if all { JoinKind::Left } else { JoinKind::Inner };
+    let merged = frame.merge(&right, Merge::on(["k"]).how(kind));
+    (format!("merge {kind:?} {right_plain:?}"), plain.merge(&right_plain, "k", all), merged)
+}
+
+/// The rows of a table as plain rows.
+fn plain_of(table: &Table) -> Plain {
+    let columns = table.columns();
+    let labels = match table.index_arrays().first() {
+        Some(level) => <i64 as tharsis_dataframe::Native>::read(level).unwrap(),
+        None => (0..table.len() as i64).map(Some).collect(),
+    };
+    let mut rows: Vec<(i64, Vec<Cell>)> =
+        labels.into_iter().map(|label| (label.unwrap(), Vec::new())).collect();
+    for column in &columns {
+        let cells: Vec<Cell> = match column == "k" {
+            true => {
+                let texts = table.column::<String>(column).unwrap().into_iter();
+                texts.map(|text| text.map_or(Cell::Missing, Cell::Text)).collect()
+            }
+            false => {
+                let numbers = table.column::<i64>(column).unwrap().into_iter();
+                numbers.map(|number| number.map_or(Cell::Missing, Cell::Number)).collect()
+            }
+        };
+        rows.iter_mut().zip(cells).for_each(|((_, row), cell)| row.push(cell));
+    }
+    Plain { columns, rows }
+}
+
+#[test]
+fn random_programs_give_the_rows_of_plain_code() {
+    let wanted = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
+    let seeds = wanted.map_or(0..PROGRAMS, |seed| seed..seed + 1);
+    for seed in seeds {
+        let mut dice = Dice(seed);
+        let (mut plain, mut frame) = table(&mut dice, &["m", "n"]);
+        let mut program = vec![format!("{plain:?}")];
+        for _ in 0..2 + dice.below(4) {
+            let (text, next_plain, next) = step(&mut dice, &plain, &frame);
+            program.push(text);
+            (plain, frame) = (next_plain, next);
+        }
+        let shown = program.join("\n  ");
+        for found in each_executor(|executor| frame.collect_on(executor)) {
+            assert_eq!(plain_of(&found), plain, "{SEED}={seed}:\n  {shown}");
+        }
+    }
+}
