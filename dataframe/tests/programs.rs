@@ -214,3 +214,26 @@ fn a_session_of_sql_keeps_its_tables() {
     assert!(line("UPDATE v SET s = 1")["err"].is_string());
     assert!(line("SELEC")["err"].is_string());
 }
+
+#[test]
+fn keys_of_the_index_stay_apart_from_new_columns_of_their_names() {
+    let t = json!({"t": {"lit": {"r0": [1, 2], "r1": [3, 4], "v": [5, 6]}}});
+    let prog = json!([
+        ["s", "pd.DataFrame.sort_values", [{"$": "t"}, ["r0", "r1"]], {"ascending": false}],
+        ["r", "pd.DataFrame.isna", [{"$": "s"}]]
+    ]);
+    assert_eq!(columns(t, prog), json!([[1, 0], [false, false], [false, false], [false, false]]));
+}
+
+#[test]
+fn the_first_of_equal_truth_values_is_found_below_an_aggregate() {
+    let t = json!({"t": {"lit": {"k": ["a", "b", "a"], "b": [true, false, false]}}});
+    let prog = json!([
+        ["g", "pd.DataFrame.groupby", [{"$": "t"}, "k"], {"sort": false}],
+        ["a", "pd.GroupBy.any", [{"$": "g"}]],
+        ["d", "pd.DataFrame.drop_duplicates", [{"$": "a"}, "b"]],
+        ["c", "pd.concat", [[{"$": "d"}, {"$": "d"}]], {"ignore_index": true}],
+        ["r", "pd.DataFrame.drop_duplicates", [{"$": "c"}, "b"]]
+    ]);
+    assert_eq!(columns(t, prog), json!([[0, 1], [true, false]]));
+}

@@ -151,6 +151,7 @@ impl Frame {
     fn project_plain(&self, labels: Vec<String>, exprs: Vec<Expr>) -> Result<Frame> {
         // A hidden column whose visible namesake changes or goes is kept under a name of its own.
         let mut kept = self.clone();
+        let mut given: Vec<String> = Vec::new();
         let mut exprs: Vec<Expr> =
             exprs.into_iter().zip(&labels).map(|(expr, label)| expr.alias(label)).collect();
         for column in self.key_columns() {
@@ -158,7 +159,11 @@ impl Frame {
             if unchanged {
                 continue;
             }
-            let name = if labels.contains(&column) { self.fresh(&column) } else { column.clone() };
+            let name = match labels.contains(&column) {
+                true => self.fresh_beside(&column, &given),
+                false => column.clone(),
+            };
+            given.push(name.clone());
             exprs.push(named(&column).alias(&name));
             kept.rename_key(&column, &name);
         }
@@ -189,12 +194,17 @@ impl Frame {
 
     /// A name for a hidden column that the plan does not have yet.
     pub(crate) fn fresh(&self, what: &str) -> String {
+        self.fresh_beside(what, &[])
+    }
+
+    /// As [`Frame::fresh`], and not one of these.
+    fn fresh_beside(&self, what: &str, given: &[String]) -> String {
         let what = what.trim_start_matches(HIDDEN).trim_end_matches(|c: char| c.is_ascii_digit() || c == '_');
         let taken = |name: &str| self.plan.schema().fields().iter().any(|field| field.name() == name);
         let mut number = 0;
         loop {
             let name = format!("{HIDDEN}{what}_{number}");
-            if !taken(&name) {
+            if !taken(&name) && !given.contains(&name) {
                 return name;
             }
             number += 1;
