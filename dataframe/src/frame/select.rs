@@ -218,7 +218,7 @@ impl DataFrame {
     }
 }
 
-/// The tables that a plan reads, in its order. Plans count as equal if they read different tables of one name.
+/// The tables that a plan reads, in order. Plans count as equal if they read different tables of one name.
 fn sources(plan: &LogicalPlan) -> Vec<usize> {
     let mut found = Vec::new();
     let visited = plan.apply_with_subqueries(|node| {
