@@ -56,6 +56,8 @@ fn config(partitions: usize) -> SessionConfig {
     let options = config.options_mut();
     // An exchange costs a copy of the rows; the engine spreads tasks over threads.
     options.optimizer.enable_round_robin_repartition = false;
+    // Its children would have to be partitioned by the same hash when they are read from other stages too.
+    options.optimizer.prefer_existing_union = true;
     // These are filters that one operator fills while another runs; ours run in different processes.
     options.optimizer.enable_dynamic_filter_pushdown = false;
     options.optimizer.enable_topk_dynamic_filter_pushdown = false;

@@ -4,13 +4,13 @@ use crate::engine::{block_on, session};
 use crate::error::{Error, Result};
 use crate::frame::{DataFrame, Frame};
 use crate::table::Table;
-use datafusion::catalog::view::ViewTable;
-use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use crate::value::Value;
 use arrow::array::{Array, ArrayRef};
 use arrow::util::display::array_value_to_string;
+use datafusion::catalog::view::ViewTable;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{DdlStatement, DmlStatement, LogicalPlan, WriteOp};
+use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -206,8 +206,9 @@ pub fn sql_by_library(query: &str, files: &[(&str, String)], threads: usize) -> 
         }
         let frame = session.sql(query).await?;
         let schema = Arc::new(frame.schema().as_arrow().clone());
-        Ok(Table::new(&schema, &frame.collect().await?, Vec::new())?)
+        Table::new(&schema, &frame.collect().await?, Vec::new())
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(threads.max(1)).enable_all().build();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(threads.max(1)).enable_all().build();
     runtime.map_err(|error| Error::Internal(format!("no threads: {error}")))?.block_on(run)
 }

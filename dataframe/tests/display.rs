@@ -1,5 +1,8 @@
 //! Tables as texts and HTML, as pandas 3.1 prints them.
 
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use tharsis_dataframe::{DataFrame, date_range, to_datetime};
 
 #[track_caller]

@@ -1,6 +1,9 @@
 //! Behaviour that users of pandas rely on: labels, order of rows, groups, joins, missing values. Each program runs on one
 //! thread, on several, and with every fragment sent as bytes.
 
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod executors;
 
 use executors::{each_executor, three_parts};

@@ -1,5 +1,8 @@
 //! Programs as data: replies, mistakes, and what they share with pandas.
 
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use serde_json::{Value as Json, json};
 use tharsis_dataframe::protocol::{Here, list, run};
 

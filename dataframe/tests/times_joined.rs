@@ -1,5 +1,8 @@
 //! Spans of time, and joins on the nearest key or on a condition. Expected values are those of pandas.
 
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod executors;
 
 use arrow::array::TimestampNanosecondArray;
@@ -146,8 +149,7 @@ fn times_have_a_tolerance_as_a_text() {
 fn pairs_are_found_by_a_condition() {
     let frame = three_parts();
     let limits = DataFrame::from_columns([("low", vec![2, 7].into()), ("high", vec![4, 9].into())]);
-    let within =
-        frame.merge_where(&limits, |both| both.col("n").between(&both.col("low"), &both.col("high")));
+    let within = frame.merge_where(&limits, |both| both.col("n").between(both.col("low"), both.col("high")));
     for found in each_executor(|executor| within.collect_on(executor)?.column::<i64>("n")) {
         assert_eq!(found, [2, 3, 4, 7, 8, 9].map(Some));
     }

@@ -1,6 +1,9 @@
 //! Windows over the order of rows: shifts, running sums, ranks, rolling windows. Expected values are those
 //! of pandas.
 
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 mod executors;
 
 use executors::{each_executor, three_parts};
@@ -230,7 +233,7 @@ fn large_values_leave_no_trace_in_windows() {
     assert_floats(&x.rolling(2).mean(), &some(&[N, 5e15, 1.5, 3.0, 4.0, 4.0]));
     assert_floats(
         &x.rolling(2).var().keep_where(&x.lt(5), f64::NAN),
-        &some(&[N, 4.9999999999999990e31, 0.5, 2.0, 0.0, 0.0]),
+        &some(&[N, 4.999_999_999_999_999e31, 0.5, 2.0, 0.0, 0.0]),
     );
     assert_floats(&x.rolling(1).min_periods(0).sum(), &some(&[1e16, 1.0, 2.0, 4.0, 4.0, 4.0]));
     assert_eq!(x.idxmax().unwrap().as_i64(), Some(0));
@@ -247,7 +250,10 @@ fn long_windows_and_many_rows() {
     assert_eq!(last(long.var()), Some(333_500.0));
     assert_eq!(last(long.sum()), Some(7_999_000.0));
     assert_ints(&frame.cumsum().tail(1), "n", &[12497500]);
-    assert!(frame.cumsum().explain().unwrap().matches("SortExec").count() < 2);
+    // The frames that were put together are sorted each for itself, and merged.
+    let plan = frame.cumsum().explain().unwrap();
+    let last = plan.rsplit("stage 1").next().unwrap();
+    assert!(last.contains("SortPreservingMergeExec") && !last.contains("SortExec"), "{plan}");
 }
 
 #[test]
@@ -288,7 +294,7 @@ fn programs_of_several_windows() {
     let turns = crossed.filter(&crossed.col("above").diff(1).ne(0));
     assert_ints(&turns, "n", &[0, 3, 4, 5, 7, 8]);
     // Sessions: a running count of starts is the key of groups.
-    let starts = frame.col("k").lt(&frame.col("k").shift(1)).astype(arrow::datatypes::DataType::Int64);
+    let starts = frame.col("k").lt(frame.col("k").shift(1)).astype(arrow::datatypes::DataType::Int64);
     let sessions = frame.assign("session", starts.cumsum());
     assert_ints(&sessions.groupby(["session"]).sum(), "n", &[3, 12, 21, 9]);
     let largest = sessions.groupby(["session"]).agg([("n", tharsis_dataframe::Aggregate::Max)]);

@@ -1,5 +1,8 @@
 //! The example is right wherever its tasks run: on threads, on worker processes, on two nodes.
 
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use std::path::PathBuf;
 use std::process::Command;
 

@@ -3,10 +3,11 @@
 use super::clean::named_column;
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
+use crate::stage::row_number::KEY_BITS;
 use arrow::datatypes::DataType;
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::functions::expr_fn::coalesce;
-use datafusion::logical_expr::expr_fn::{cast, when};
+use datafusion::logical_expr::expr_fn::cast;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
 /// The rows that a join keeps.
@@ -288,11 +289,20 @@ impl<'a> Joined<'a> {
     }
 }
 
+/// Most frames that are put together at a time: as many as fit above the bits of a row's key.
+const FRAMES_MAX: usize = 1 << (62 - KEY_BITS);
+
 /// Rows of frames below each other.
 fn concat(frames: &[&Frame], ignore_index: bool) -> Result<Frame> {
     let Some(first) = frames.first() else {
         return Err(Error::Value("no frames to concatenate".to_owned()));
     };
+    if frames.len() > FRAMES_MAX {
+        return Err(Error::Value(format!(
+            "{} frames are put together; at most {FRAMES_MAX} can be",
+            frames.len()
+        )));
+    }
     let mut labels: Vec<String> = Vec::new();
     for label in frames.iter().flat_map(|frame| &frame.columns) {
         if !labels.contains(label) {
@@ -307,9 +317,9 @@ fn concat(frames: &[&Frame], ignore_index: bool) -> Result<Frame> {
             return Err(Error::Value("frames with indices of different depth".to_owned()));
         }
         let (rows, row) = indexed.with_row()?;
-        // Not a literal: of a union, planning takes the constant of one input for that of all.
-        let number = when(named(&row).gt_eq(lit(0_i64)), lit(number as i64)).otherwise(lit(-1_i64))?;
-        let mut exprs = vec![number.alias("__tharsis_frame_0"), named(&row).alias("__tharsis_row_0")];
+        // One column for frame and row, which grows with the row: planning knows that a branch is in order.
+        let key = named(&row) + lit((number as i64) << KEY_BITS);
+        let mut exprs = vec![key.alias("__tharsis_row_0")];
         let levels = rows.index.iter().enumerate().filter(|_| !ignore_index);
         exprs.extend(levels.map(|(at, level)| named(&level.column).alias(format!("__tharsis_level_{at}"))));
         for label in &labels {
@@ -338,7 +348,7 @@ fn concat(frames: &[&Frame], ignore_index: bool) -> Result<Frame> {
         Level { column: format!("__tharsis_level_{at}"), name: name.filter(|_| shared) }
     };
     let index = if ignore_index { Vec::new() } else { (0..levels).map(level).collect() };
-    let order = vec![OrderKey::growing("__tharsis_frame_0"), OrderKey::growing("__tharsis_row_0")];
+    let order = vec![OrderKey::growing("__tharsis_row_0")];
     Ok(Frame { plan, columns: labels, index, order })
 }
 

@@ -13,6 +13,9 @@ use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, SortExpr, lit};
 use std::sync::Arc;
 
+/// Columns by label.
+type Labelled = Vec<(String, Expr)>;
+
 impl GroupBy {
     /// The frame with its keys, or the error that either carries.
     fn parts(&self) -> Result<(&Arc<Frame>, &[Key])> {
@@ -41,7 +44,7 @@ impl GroupBy {
     }
 
     /// Labels and expressions of a step in the columns that are no keys.
-    fn steps(&self, step: &Step) -> Result<(&Arc<Frame>, Vec<(String, Expr)>)> {
+    fn steps(&self, step: &Step) -> Result<(&Arc<Frame>, Labelled)> {
         let (frame, keys) = self.parts()?;
         let mut columns = Vec::new();
         for column in self.chosen.as_ref().unwrap_or(&frame.columns) {

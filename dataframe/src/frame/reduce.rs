@@ -113,7 +113,7 @@ impl Series {
         };
         let best = vec![named(&label).sort(smallest, false)];
         let order = [best, frame.sort_exprs()].concat();
-        frame.reduce(first_where(named(&level.column), named(&label), order)?)
+        frame.reduce(first_where(named(&level.column), named(&label), order)?, &*default_executor())
     }
 
     /// The most frequent values, from the smallest to the largest.

@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::frame::Frame;
 use crate::value::{Value, is_text};
 use arrow::datatypes::DataType;
-use datafusion::functions::expr_fn::{floor, isnan, power};
+use datafusion::functions::expr_fn::{isnan, power};
 use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use std::ops;

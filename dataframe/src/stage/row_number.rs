@@ -7,7 +7,9 @@ use super::task::TaskInputs;
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{DFSchema, DFSchemaRef, Result, Statistics, exec_datafusion_err, internal_err};
+use datafusion::common::{
+    DFSchema, DFSchemaRef, Result, Statistics, exec_datafusion_err, internal_err, not_impl_err,
+};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, SortExpr, UserDefinedLogicalNodeCore};
 use datafusion::physical_expr::expressions::Column;
@@ -27,7 +29,9 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Bits of a key for the row of a partition.
-const ROW_BITS: u32 = 40;
+const ROW_BITS: u32 = 36;
+/// Bits of a key in all, which leaves room for what is put above it.
+pub(crate) const KEY_BITS: u32 = 50;
 
 /// The meaning of a row's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -175,6 +179,9 @@ impl RowNumberExec {
     /// The number of a partition's first row.
     fn first(&self, partition: usize, context: &TaskContext) -> Result<i64> {
         match (self.numbering, self.counted) {
+            (Numbering::Key, _) if partition >> (KEY_BITS - ROW_BITS) > 0 => {
+                not_impl_err!("the rows of {partition} partitions have no keys")
+            }
             (Numbering::Key, _) => Ok((partition as i64) << ROW_BITS),
             (Numbering::Exact, None) if partition == 0 => Ok(0),
             (Numbering::Exact, None) => internal_err!("rows of several partitions are numbered before a cut"),

@@ -10,7 +10,9 @@ use super::{Measurement, Options, Place};
 use anyhow::{Result, ensure};
 use data::Data;
 use std::time::Instant;
-use tharsis::frame::{DataFrame, Executor, LocalExecutor, RemoteExecutor, Table, read_parquet, sql, sql_by_library};
+use tharsis::frame::{
+    DataFrame, Executor, LocalExecutor, RemoteExecutor, Table, read_parquet, sql, sql_by_library,
+};
 
 /// Rounds of each question; medians are told.
 const ROUNDS: usize = 3;
