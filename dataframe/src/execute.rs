@@ -67,7 +67,7 @@ pub struct StageMetrics {
 }
 
 impl StageMetrics {
-    /// Counts one task.
+    /// Counts one more task that has ended.
     pub fn add(&mut self, rows: usize, bytes: usize, busy: Duration) {
         self.tasks += 1;
         self.rows += rows;

@@ -6,7 +6,7 @@
 //!
 //! | concern | module |
 //! |---|---|
-//! | what users call | `frame`, `series`, `read`, `write`, `sql` |
+//! | what users call | `frame`, `frame/series`, `read`, `write`, `sql` |
 //! | tables as texts and HTML | `repr` |
 //! | settings of planning, the context of a task | `engine` |
 //! | own functions of plans | `functions` |
@@ -25,7 +25,6 @@ mod functions;
 pub mod protocol;
 mod read;
 mod repr;
-mod series;
 mod sql;
 mod stage;
 mod table;
@@ -37,15 +36,15 @@ pub use error::{Error, Result};
 pub use execute::{
     Executor, Limits, LocalExecutor, Metrics, Offer, Outcome, StageMetrics, default_executor, offer_executor,
 };
+pub use frame::series::{
+    Categories, Operand, Series, Texts, Times, cut, date_range, date_range_until, qcut, to_datetime,
+    to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
+};
 pub use frame::{
     Aggregate, AsOf, DataFrame, Ewm, GroupBy, GroupKey, JoinKind, Merge, Nearest, Rank, RankMethod, Resample,
     Rolling, Sort, crosstab, dtype_named,
 };
 pub use read::{CsvOptions, read_arrow, read_csv, read_json, read_parquet};
-pub use series::{
-    Categories, Operand, Series, Texts, Times, cut, date_range, date_range_until, qcut, to_datetime,
-    to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
-};
 pub use sql::{SqlSession, sql, sql_by_library, sql_line};
 pub use stage::{Fragment, KeptPart, LocalPart, Needs, Piece, PieceSource, Resident, Stages, TaskInputs};
 pub use table::Table;

@@ -2,7 +2,7 @@
 
 use crate::error::Result;
 use crate::frame::DataFrame;
-use crate::series::Series;
+use crate::frame::series::Series;
 use crate::table::Table;
 use crate::value::Value;
 use arrow::array::{Array, ArrayRef, AsArray};

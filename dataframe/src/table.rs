@@ -1,17 +1,10 @@
-//! Tables in memory: what a frame gives when its rows are asked for, and what frames are made of.
+//! Tables in memory: the rows of a frame that were asked for.
 
 use crate::error::{Error, Result};
-use crate::frame::{DataFrame, Frame};
-use crate::stage::{InputExec, Resident};
-use crate::value::{Column, Native, Value};
+use crate::value::{Native, Value};
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::concat_batches;
 use arrow::datatypes::SchemaRef;
-use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::Result as EngineResult;
-use datafusion::logical_expr::{Expr, TableType};
-use datafusion::physical_plan::ExecutionPlan;
-use std::sync::Arc;
 
 /// Rows in memory, with the columns of an index first.
 #[derive(Clone, Debug, PartialEq)]
@@ -31,7 +24,7 @@ impl Table {
         Ok(Table { batch: concat_batches(schema, batches)?, index })
     }
 
-    /// Number of rows.
+    /// Number of rows in the table.
     #[must_use]
     pub fn len(&self) -> usize {
         self.batch.num_rows()
@@ -98,92 +91,5 @@ impl Table {
             return Err(Error::Index(format!("row {row} of {}", self.len())));
         }
         Value::from_array(array, row)
-    }
-}
-
-impl DataFrame {
-    /// A frame of labelled columns of equal length.
-    ///
-    /// ```
-    /// use tharsis_dataframe::DataFrame;
-    /// let frame = DataFrame::from_columns([
-    ///     ("n", vec![1, 2].into()),
-    ///     ("name", vec![Some("one"), None].into()),
-    /// ]);
-    /// assert_eq!(frame.columns()?, ["n", "name"]);
-    /// # Ok::<(), tharsis_dataframe::Error>(())
-    /// ```
-    #[track_caller]
-    #[must_use]
-    pub fn from_columns<'a>(columns: impl IntoIterator<Item = (&'a str, Column)>) -> DataFrame {
-        let columns = columns.into_iter().map(|(label, column)| (label, column.into_array(), true));
-        let batch = RecordBatch::try_from_iter_with_nullable(columns);
-        DataFrame::new(batch.map_err(Error::from).and_then(|batch| {
-            let schema = batch.schema();
-            Frame::of_batches(schema, vec![batch])
-        }))
-    }
-
-    /// A frame of Arrow batches.
-    #[track_caller]
-    #[must_use]
-    pub fn from_batches(schema: SchemaRef, batches: Vec<RecordBatch>) -> DataFrame {
-        DataFrame::new(Frame::of_batches(schema, batches))
-    }
-}
-
-impl Frame {
-    fn of_batches(schema: SchemaRef, batches: Vec<RecordBatch>) -> Result<Frame> {
-        let batches = batches.into_iter().map(|batch| crate::value::without_nan(&batch));
-        let batches = batches.collect::<Result<Vec<_>>>()?;
-        Frame::of_table(Resident::local(schema, parts_of(batches)))
-    }
-}
-
-/// Rows of a part of a table that comes from this process.
-const PART_ROWS: usize = 1 << 20;
-
-/// Cuts batches into parts that run beside each other.
-fn parts_of(batches: Vec<RecordBatch>) -> Vec<Vec<RecordBatch>> {
-    let mut parts = Vec::new();
-    for batch in batches {
-        let mut from = 0;
-        while from < batch.num_rows() {
-            let rows = PART_ROWS.min(batch.num_rows() - from);
-            parts.push(vec![batch.slice(from, rows)]);
-            from += rows;
-        }
-    }
-    parts
-}
-
-/// A resident table, as the library's planner wants it.
-#[derive(Debug)]
-pub(crate) struct ResidentTable(Arc<Resident>);
-
-impl ResidentTable {
-    pub(crate) fn new(table: Resident) -> ResidentTable {
-        ResidentTable(Arc::new(table))
-    }
-}
-
-#[async_trait::async_trait]
-impl TableProvider for ResidentTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(&self.0.schema)
-    }
-
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
-    async fn scan(
-        &self,
-        _: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _: &[Expr],
-        _: Option<usize>,
-    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(InputExec::of_table(&self.0, projection.cloned())?))
     }
 }

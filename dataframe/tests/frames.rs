@@ -1,5 +1,5 @@
-//! Behaviour that users of pandas rely on: labels, order of rows, groups, joins, missing values. Each program runs on one
-//! thread, on several, and with every fragment sent as bytes.
+//! Behaviour that users of pandas rely on: labels, order of rows, groups, joins, missing values. Each program
+//! runs on one thread, on several, and with every fragment sent as bytes.
 
 // A test may stop where it fails, also in what its functions share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

@@ -2,7 +2,7 @@
 
 use super::{DataFrame, Frame, named};
 use crate::error::{Error, Result};
-use crate::series::Series;
+use crate::frame::series::Series;
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;

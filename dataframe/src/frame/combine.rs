@@ -115,7 +115,10 @@ impl DataFrame {
     ///     ("name", vec!["Ada", "Bo"].into()),
     ///     ("city", vec!["Oslo", "Rome"].into()),
     /// ]);
-    /// let cities = DataFrame::from_columns([("city", vec!["Oslo"].into()), ("land", vec!["Norway"].into())]);
+    /// let cities = DataFrame::from_columns([
+    ///     ("city", vec!["Oslo"].into()),
+    ///     ("land", vec!["Norway"].into()),
+    /// ]);
     /// let both = people.merge(&cities, Merge::on(["city"]).how(JoinKind::Left));
     /// assert_eq!(both.col("land").values::<String>()?, [Some("Norway".to_owned()), None]);
     /// # Ok::<(), tharsis_dataframe::Error>(())

@@ -2,7 +2,7 @@
 
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
-use crate::series::{Operand, Series};
+use crate::frame::series::{Operand, Series};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn::coalesce;
@@ -68,7 +68,7 @@ impl Aggregate {
         })
     }
 
-    /// The pandas name.
+    /// The name that pandas gives it.
     #[must_use]
     pub fn name(&self) -> &'static str {
         let found =

@@ -4,7 +4,7 @@ use super::group::{Aggregate, GroupBy, Key, first_where};
 use super::window::{Over, Step, from_end, in_order, rows, window};
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
-use crate::series::Series;
+use crate::frame::series::Series;
 use arrow::datatypes::DataType;
 use datafusion::functions_aggregate::min_max::min_udaf;
 use datafusion::functions_window::rank::dense_rank_udwf;

@@ -11,6 +11,8 @@ mod reduce;
 mod resample;
 mod reshape;
 mod select;
+pub(crate) mod series;
+mod source;
 mod summary;
 mod values;
 mod window;
@@ -26,7 +28,7 @@ pub use window::{Ewm, Rank, RankMethod, Rolling};
 
 use crate::error::{Error, Result};
 use crate::execute::{Executor, Metrics, default_executor, execute, plan_stages};
-use crate::series::Series;
+use crate::frame::series::Series;
 use crate::stage::Resident;
 use crate::stage::row_number::{Numbering, RowNumber};
 use crate::table::Table;
@@ -118,7 +120,7 @@ impl Frame {
 
     /// A frame over rows that exist.
     pub(crate) fn of_table(table: Resident) -> Result<Frame> {
-        let source = Arc::new(crate::table::ResidentTable::new(table));
+        let source = Arc::new(crate::stage::ResidentTable::new(table));
         let source = datafusion::datasource::provider_as_source(source);
         Frame::of_plan(LogicalPlanBuilder::scan("frame", source, None)?.build()?)
     }

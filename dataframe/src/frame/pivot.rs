@@ -4,7 +4,7 @@
 use super::{Aggregate, DataFrame, Frame, named};
 use crate::error::{Error, Result};
 use crate::frame::Sort;
-use crate::series::Series;
+use crate::frame::series::Series;
 use crate::value::{Value, is_text};
 use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::expr_fn::when;

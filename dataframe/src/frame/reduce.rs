@@ -5,7 +5,7 @@ use super::window::Step;
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute};
-use crate::series::Series;
+use crate::frame::series::Series;
 use crate::value::Value;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
@@ -72,8 +72,8 @@ impl Series {
         ordered.reduce(aggregate.expr(expr, &dtype, &ordered.sort_exprs())?, executor)
     }
 
-    /// The number of rows with each value, the most frequent first, with the values as index; among equals, the
-    /// value that came first.
+    /// The number of rows with each value, the most frequent first, with the values as index; among equals,
+    /// the value that came first.
     #[track_caller]
     #[must_use]
     pub fn value_counts(&self) -> DataFrame {

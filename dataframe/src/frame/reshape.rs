@@ -6,7 +6,7 @@ use super::clean::named_column;
 use super::summary::common_type;
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
-use crate::series::{RANDOM, call};
+use crate::frame::series::{RANDOM, call};
 use crate::stage::row_number::Numbering;
 use arrow::datatypes::DataType;
 use datafusion::common::{ScalarValue, UnnestOptions};

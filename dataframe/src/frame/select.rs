@@ -2,7 +2,7 @@
 
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
-use crate::series::{Operand, Series};
+use crate::frame::series::{Operand, Series};
 use crate::value::Value;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
@@ -82,8 +82,8 @@ impl DataFrame {
         self.then(|frame| {
             // The labels of the rows that stay are those that they had.
             let (frame, expr) = frame.with_operand(&condition)?;
-            crate::series::truth(&expr.get_type(frame.plan.schema())?)?;
-            let expr = crate::series::for_filter(expr);
+            crate::frame::series::truth(&expr.get_type(frame.plan.schema())?)?;
+            let expr = crate::frame::series::for_filter(expr);
             let (frame, exprs) = frame.with_index()?.lifted(vec![expr])?;
             let mut plan = frame.builder();
             for expr in exprs {
@@ -137,14 +137,14 @@ impl DataFrame {
         })
     }
 
-    /// The first rows.
+    /// The first rows, in their order.
     #[track_caller]
     #[must_use]
     pub fn head(&self, rows: usize) -> DataFrame {
         self.then(|frame| frame.limited(0, rows))
     }
 
-    /// The last rows.
+    /// The last rows, in their order.
     #[track_caller]
     #[must_use]
     pub fn tail(&self, rows: usize) -> DataFrame {

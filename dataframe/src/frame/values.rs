@@ -3,7 +3,7 @@
 use super::clean::{named_column, takes};
 use super::{DataFrame, Frame, named};
 use crate::error::{Error, Result};
-use crate::series::{Operand, Series, check_numbers, clipped, mapped, rounded, truth};
+use crate::frame::series::{Operand, Series, check_numbers, clipped, mapped, rounded, truth};
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::common::{JoinType, ScalarValue};

@@ -11,7 +11,7 @@ pub(crate) use product::product;
 pub(crate) use sliding::{sliding_sum, sliding_var};
 pub(crate) use windows::{ewm_mean, last_present, next_present};
 
-use crate::series::row_functions;
+use crate::frame::series::row_functions;
 use datafusion::common::Result;
 use datafusion::execution::registry::FunctionRegistry;
 use std::sync::Arc;

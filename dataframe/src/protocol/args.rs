@@ -4,7 +4,7 @@ use super::Failure;
 use super::context::Context;
 use super::value::{Groups, Value};
 use crate::frame::DataFrame;
-use crate::series::Series;
+use crate::frame::series::{Operand, Series};
 use std::collections::HashMap;
 
 /// The arguments of one call. Those that the operation does not take are refused as not implemented.
@@ -155,3 +155,12 @@ pub(super) fn strs(texts: &[String]) -> impl Iterator<Item = &str> {
 
 /// Values of names in a program.
 pub(super) type Names = HashMap<String, Value>;
+
+/// A series, or one value for all rows.
+pub(super) fn operand(value: Value) -> Result<Operand, Failure> {
+    match value {
+        Value::Series(series) => Ok(Operand::Series(series)),
+        Value::List(_) => Err(Failure::missing("a list as an operand is not implemented")),
+        other => Ok(Operand::Value(other.scalar()?)),
+    }
+}

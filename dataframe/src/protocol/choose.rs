@@ -1,13 +1,12 @@
 //! `getitem` and `setitem`: choice by label, by condition, by position.
 
 use super::Failure;
-use super::args::{Args, strs};
-use super::frames::operand;
+use super::args::{Args, operand, strs};
 use super::input::{column, frame_of};
-use super::registry::Row;
+use super::row::Row;
 use super::value::{Groups, Value};
 use crate::frame::DataFrame;
-use crate::series::Series;
+use crate::frame::series::Series;
 
 pub(super) const CHOOSE: &[Row] = &[
     (

@@ -1,13 +1,12 @@
 //! Operators of series and frames, value by value, and their reductions.
 
 use super::Failure;
-use super::args::Args;
-use super::frames::operand;
+use super::args::{Args, operand};
 use super::input::{column, frame_of};
-use super::registry::Row;
+use super::row::Row;
 use super::value::Value;
+use crate::frame::series::{Operand, Series};
 use crate::frame::{Aggregate, DataFrame};
-use crate::series::{Operand, Series};
 use crate::value::Value as Scalar;
 
 /// Rows of an operator: of a series, of a frame, and NumPy's.

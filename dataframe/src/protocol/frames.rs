@@ -1,12 +1,11 @@
 //! Methods of frames.
 
 use super::Failure;
-use super::args::{Args, pairs, strs, text_pairs};
+use super::args::{Args, operand, pairs, strs, text_pairs};
 use super::elementwise::reduced;
-use super::registry::Row;
+use super::row::Row;
 use super::value::{Groups, Value};
 use crate::frame::{Aggregate, DataFrame, GroupKey, JoinKind, Merge, Sort};
-use crate::series::Operand;
 use crate::value::lit;
 
 pub(super) const FRAMES: &[Row] = &[
@@ -95,15 +94,6 @@ fn made(frame: DataFrame) -> Result<Value, Failure> {
 /// The frame with numbered rows, if that is asked for.
 fn renumbered(frame: DataFrame, ignore_index: bool) -> Result<Value, Failure> {
     made(if ignore_index { frame.reset_index(true) } else { frame })
-}
-
-/// A series, or one value for all rows.
-pub(super) fn operand(value: Value) -> Result<Operand, Failure> {
-    match value {
-        Value::Series(series) => Ok(Operand::Series(series)),
-        Value::List(_) => Err(Failure::missing("a list as an operand is not implemented")),
-        other => Ok(Operand::Value(other.scalar()?)),
-    }
 }
 
 fn assign(_: &str, args: &mut Args) -> Result<Value, Failure> {

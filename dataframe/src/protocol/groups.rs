@@ -2,7 +2,7 @@
 
 use super::Failure;
 use super::args::{Args, strs};
-use super::registry::Row;
+use super::row::Row;
 use super::value::{Groups, Value};
 use crate::frame::{Aggregate, DataFrame};
 use crate::value::lit;

@@ -14,6 +14,7 @@ mod input;
 mod program;
 pub mod registry;
 mod reply;
+mod row;
 mod series;
 mod sources;
 mod value;

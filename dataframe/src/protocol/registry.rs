@@ -1,15 +1,7 @@
 //! The operations of programs, by pandas name: tables of rows, one row per operation.
 
-use super::args::Args;
-use super::value::Value;
+use super::row::{Row, Run};
 use super::{Failure, choose, elementwise, frames, groups, series, sources};
-
-/// Function of an operation: gets the last part of the name, since several operations may share it, and the
-/// arguments.
-pub(super) type Run = fn(&str, &mut Args) -> Result<Value, Failure>;
-
-/// A name, a signature, a line of documentation and a function of arguments.
-pub(super) type Row = (&'static str, &'static str, &'static str, Run);
 
 /// One operation of programs.
 #[derive(Clone, Copy)]

@@ -1,12 +1,12 @@
 //! Methods of series.
 
 use super::Failure;
-use super::args::Args;
-use super::frames::{end_rows, operand, sort};
-use super::registry::Row;
+use super::args::{Args, operand};
+use super::frames::{end_rows, sort};
+use super::row::Row;
 use super::value::Value;
+use crate::frame::series::Series;
 use crate::frame::{Aggregate, DataFrame, GroupKey};
-use crate::series::Series;
 use crate::value::{Value as Scalar, lit};
 
 pub(super) const SERIES: &[Row] = &[

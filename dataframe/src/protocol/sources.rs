@@ -2,12 +2,12 @@
 
 use super::args::{Args, pairs, strs};
 use super::input::{column, csv_option, frame_of, path_of};
-use super::registry::Row;
+use super::row::Row;
 use super::value::Value;
 use super::{Failure, frames};
 use crate::frame::DataFrame;
+use crate::frame::series::Series;
 use crate::read::{CsvOptions, read_csv, read_json, read_parquet};
-use crate::series::Series;
 use serde_json::json;
 
 pub(super) const SOURCES: &[Row] = &[

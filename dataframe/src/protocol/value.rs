@@ -1,8 +1,8 @@
 //! Values of programs, and their JSON encodings.
 
 use super::Failure;
+use crate::frame::series::Series;
 use crate::frame::{DataFrame, GroupBy, dtype_named};
-use crate::series::Series;
 use crate::value::Value as Scalar;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -40,7 +40,7 @@ pub(super) struct Groups {
 }
 
 impl Value {
-    /// What it is, for messages.
+    /// Its kind, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Value::None => "None",

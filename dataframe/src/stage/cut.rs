@@ -4,8 +4,9 @@
 //! A task sees nothing of other tasks of its stage. Operators whose partitions share state in one process
 //! (joins that collect their left side) are changed first, so that no task needs that state.
 
-use super::input::{InputExec, Pattern, Piece, Source};
+use super::input::{InputExec, Pattern, Source};
 use super::part::Resident;
+use super::piece::Piece;
 use super::row_number::{Numbering, RowNumberExec};
 use super::task::Output;
 use crate::error::Result;

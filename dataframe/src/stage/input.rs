@@ -1,6 +1,7 @@
 //! The leaf of a fragment that reads rows which exist: the output of another stage, or a resident table.
 
 use super::part::Resident;
+use super::piece::{Piece, PieceSource};
 use super::task::TaskInputs;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -13,7 +14,6 @@ use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
 };
-use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
@@ -37,26 +37,6 @@ pub(crate) enum Pattern {
     Gather,
     /// Partition `p` reads output `p` of all tasks, in their order.
     Shuffle(usize),
-}
-
-/// Rows that one task has made for one reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Piece {
-    /// The maker: a resident table, or a stage.
-    pub source: PieceSource,
-    /// The number of the task, or of the table's part.
-    pub task: usize,
-    /// The number of the output among those of the task.
-    pub output: usize,
-}
-
-/// The maker of a piece.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum PieceSource {
-    /// A resident table of the job.
-    Given(usize),
-    /// A stage of the job.
-    Stage(usize),
 }
 
 /// Reads rows that exist.

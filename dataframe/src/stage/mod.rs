@@ -5,14 +5,16 @@ mod cut;
 mod fragment;
 mod input;
 mod part;
+mod piece;
+mod resident_table;
 pub(crate) mod row_number;
 mod task;
 pub(crate) mod unread_numbers;
 
 pub use cut::{Needs, Stages};
 pub use fragment::Fragment;
-pub(crate) use input::InputExec;
-pub use input::{Piece, PieceSource};
 pub use part::{KeptPart, LocalPart, Resident};
+pub use piece::{Piece, PieceSource};
+pub(crate) use resident_table::ResidentTable;
 pub use task::TaskInputs;
 pub(crate) use task::run;

@@ -1,6 +1,6 @@
 //! Runs one partition of a fragment: reads its pieces, gives its outputs.
 
-use super::input::Piece;
+use super::piece::Piece;
 use crate::error::Result;
 use arrow::array::RecordBatch;
 use arrow::compute::BatchCoalescer;

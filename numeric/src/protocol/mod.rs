@@ -117,7 +117,8 @@ pub fn eval(
 /// use serde_json::json;
 /// use tharsis_numeric::protocol::eval_by;
 /// let mut reply = Vec::new();
-/// eval_by(&b"{\"id\": 7}"[..], &mut reply, |request| json!({"of": request["id"]})).expect("memory takes it");
+/// eval_by(&b"{\"id\": 7}"[..], &mut reply, |request| json!({"of": request["id"]}))
+///     .expect("memory takes it");
 /// assert_eq!(String::from_utf8_lossy(&reply).trim_end(), r#"{"of":7}"#);
 /// ```
 ///
@@ -177,7 +178,8 @@ pub fn eval_text(
 /// use serde_json::json;
 /// use tharsis_numeric::protocol::eval_text_by;
 /// let mut reply = Vec::new();
-/// eval_text_by(b"{\"id\":\n 7}", &mut reply, |request| json!({"of": request["id"]})).expect("memory takes it");
+/// eval_text_by(b"{\"id\":\n 7}", &mut reply, |request| json!({"of": request["id"]}))
+///     .expect("memory takes it");
 /// assert_eq!(String::from_utf8_lossy(&reply).trim_end(), r#"{"of":7}"#);
 /// ```
 ///

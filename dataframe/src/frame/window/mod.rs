@@ -16,7 +16,7 @@ pub use step::{Rank, RankMethod};
 
 use super::{DataFrame, Frame, HIDDEN, named};
 use crate::error::{Error, Result};
-use crate::series::Series;
+use crate::frame::series::Series;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionParams};
 use datafusion::logical_expr::{

@@ -4,7 +4,7 @@ use super::{Step, rows};
 use crate::error::{Error, Result};
 use crate::frame::DataFrame;
 use crate::frame::group::{Aggregate, GroupBy};
-use crate::series::Series;
+use crate::frame::series::Series;
 use datafusion::logical_expr::WindowFrame;
 
 /// Rows of a window whose variance is exact. Longer ones add and take away values, which is faster but

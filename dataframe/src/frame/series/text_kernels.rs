@@ -1,6 +1,6 @@
 //! Python's methods of texts, for one text.
 
-use super::function::{Constants, Kernel};
+use super::kernel::{Constants, Kernel};
 
 /// The functions by name.
 pub(super) const KERNELS: &[(&str, Kernel)] = &[

@@ -1,54 +1,24 @@
 //! Functions of rows that the library does not have. A plan names them, and every process knows them by name.
 
+use super::kernel::{Constants, Kernel};
 use super::text_kernels::KERNELS;
 use arrow::array::{
     ArrayRef, AsArray, BooleanArray, Int64Array, ListBuilder, StringArray, StringBuilder, UInt64Array,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
-use datafusion::common::{Result, ScalarValue, exec_datafusion_err, internal_err};
+use datafusion::common::{Result, exec_datafusion_err, internal_err};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
-/// A function of each text and of constants. The result is missing where the text is, except for truth
-/// values, which are false there.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Kernel {
-    Text(fn(&str, &Constants) -> Option<String>),
-    Truth(fn(&str) -> bool),
-    Whole(fn(&str, &Constants) -> i64),
-    Texts(fn(&str, &Constants) -> Vec<String>),
-    /// A number that looks random, of an integer and a seed.
-    Random,
-    /// A float rounded to decimals.
-    Round,
-}
-
 /// The name of the function that rounds floats.
 pub(crate) const ROUND: &str = "tharsis_round";
 
 /// The name of the function that gives a number that looks random.
 pub(crate) const RANDOM: &str = "tharsis_random";
-
-/// The arguments after the first.
-#[derive(Debug)]
-pub(super) struct Constants(Vec<ScalarValue>);
-
-impl Constants {
-    pub(super) fn whole(&self, at: usize) -> Option<i64> {
-        match self.0.get(at) {
-            Some(ScalarValue::Int64(value)) => *value,
-            _ => None,
-        }
-    }
-
-    pub(super) fn text(&self, at: usize) -> Option<&str> {
-        self.0.get(at).and_then(|value| value.try_as_str().flatten())
-    }
-}
 
 #[derive(Debug)]
 struct RowFunction {

@@ -7,6 +7,7 @@ mod cut;
 mod date_range;
 mod elementwise;
 mod function;
+mod kernel;
 mod text;
 mod text_kernels;
 mod time;
@@ -120,7 +121,7 @@ impl Series {
         let kept = self.parts().and_then(|(frame, expr)| {
             let column = frame.fresh("value");
             let (frame, condition) = frame.with_operand(&Operand::Series(condition.clone()))?;
-            crate::series::truth(&condition.get_type(frame.plan.schema())?)?;
+            crate::frame::series::truth(&condition.get_type(frame.plan.schema())?)?;
             let kept = frame.fresh("kept");
             let columns = vec![(column.clone(), expr.clone()), (kept.clone(), condition)];
             let made = DataFrame::new(frame.project(columns));

@@ -93,7 +93,7 @@ impl Series {
         self.arithmetic(other, "**")
     }
 
-    /// The absolute value.
+    /// The absolute value of each number.
     #[track_caller]
     #[must_use]
     pub fn abs(&self) -> Series {

@@ -89,7 +89,8 @@ macro_rules! questions {
             #[must_use]
             pub fn $name(&self) -> Series {
                 self.function($function, Vec::new())
-            })*
+            }
+            )*
         }
     };
 }

@@ -22,7 +22,8 @@ macro_rules! comparisons {
         #[must_use]
         pub fn $name(&self, other: impl Into<Operand>) -> Series {
             self.combine(other, |_, left, right| Ok(known(left.$method(right), $otherwise)))
-        })*
+        }
+        )*
     };
 }
 
@@ -151,7 +152,8 @@ macro_rules! logic {
             fn $method(self, other: T) -> Series {
                 self.logical(other, $step)
             }
-        })*
+        }
+        )*
     };
 }
 

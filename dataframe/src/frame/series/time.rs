@@ -120,7 +120,8 @@ macro_rules! parts {
             #[must_use]
             pub fn $name(&self) -> Series {
                 self.map($step)
-            })*
+            }
+            )*
         }
     };
 }

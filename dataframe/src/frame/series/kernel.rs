@@ -1,0 +1,34 @@
+//! Kinds of functions of single values.
+
+use datafusion::common::ScalarValue;
+
+/// A function of each text and of constants. The result is missing where the text is, except for truth
+/// values, which are false there.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Kernel {
+    Text(fn(&str, &Constants) -> Option<String>),
+    Truth(fn(&str) -> bool),
+    Whole(fn(&str, &Constants) -> i64),
+    Texts(fn(&str, &Constants) -> Vec<String>),
+    /// A number that looks random, of an integer and a seed.
+    Random,
+    /// A float rounded to decimals.
+    Round,
+}
+
+/// The arguments after the first.
+#[derive(Debug)]
+pub(super) struct Constants(pub(super) Vec<ScalarValue>);
+
+impl Constants {
+    pub(super) fn whole(&self, at: usize) -> Option<i64> {
+        match self.0.get(at) {
+            Some(ScalarValue::Int64(value)) => *value,
+            _ => None,
+        }
+    }
+
+    pub(super) fn text(&self, at: usize) -> Option<&str> {
+        self.0.get(at).and_then(|value| value.try_as_str().flatten())
+    }
+}
