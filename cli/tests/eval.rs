@@ -167,9 +167,32 @@ fn what_does_not_exist_is_said_and_never_guessed() {
     let option = result(x(), "np.sum", json!([{"$": "x"}]), json!({"where": [true, false]}));
     assert_eq!(class(&option), "NotImplemented");
     let table = reply(json!({"in": {"t": {"csv": "t.csv"}}, "out": ["t"]}));
-    assert_eq!(class(&table), "NotImplemented");
+    assert_eq!(class(&table), "OSError");
     let nodes = reply(json!({"ctx": {"mode": "lazy", "nodes": 2}, "in": x(), "out": ["x"]}));
     assert_eq!(class(&nodes), "ValueError");
+}
+
+#[test]
+fn frames_are_computed_wherever_the_program_says() {
+    let places = [
+        json!({"mode": "lazy"}),
+        json!({"mode": "workers", "workers": 2}),
+        json!({"mode": "cluster", "nodes": 2}),
+    ];
+    for place in places {
+        let found = reply(json!({
+            "ctx": place,
+            "in": {"t": {"lit": {"k": ["a", "b", "a"], "v": [1, 2, 4]}}},
+            "prog": [
+                ["g", "pd.DataFrame.groupby", [{"$": "t"}, "k"], {}],
+                ["r", "pd.GroupBy.sum", [{"$": "g"}], {}],
+                ["q", "sql", ["select k, max(v) as m from t group by k order by k"], {"tables": {"t": {"$": "t"}}}],
+            ],
+            "out": ["r", "q"],
+        }));
+        assert_eq!(found["out"]["r"]["tbl"]["lit"], json!([["a", "b"], [5, 2]]), "{found}");
+        assert_eq!(found["out"]["q"]["tbl"]["lit"], json!([["a", "b"], [4, 2]]), "{found}");
+    }
 }
 
 #[test]

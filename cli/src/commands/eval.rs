@@ -46,7 +46,7 @@ pub fn sql() -> Result<()> {
 /// The reply to a program by the evaluator that it is for.
 fn answer(request: &Json, folder: &Path, places: &Started) -> Json {
     match frames::is_about_frames(request) {
-        true => frames::run(request, folder, &frames::Here),
+        true => frames::run(request, folder, places),
         false => tensors::answer_on(request, folder, places),
     }
 }

@@ -1,19 +1,26 @@
 //! Worker processes and nodes for programs that ask for them. They are started with the first such program,
 //! and kept for programs that ask for the same.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use tharsis::tensor::{Executor, RemoteExecutor};
-use tharsis::{LocalCluster, Runtime};
+use tharsis::{LocalCluster, Runtime, frame};
+use tharsis_dataframe::protocol as frames;
 use tharsis_numeric::protocol::{Failure, PlaceRequest, Places};
 
 /// The runtime that was started last.
 #[derive(Default)]
 pub struct Started(Mutex<Option<Place>>);
 
-struct Place {
+/// Size of what a program runs on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Size {
     nodes: usize,
     workers: usize,
     memory_bytes: u64,
+}
+
+struct Place {
+    size: Size,
     // Dropped first: the driver before the nodes.
     runtime: Runtime,
     _cluster: Option<LocalCluster>,
@@ -25,16 +32,27 @@ const STORE_SHARES: u64 = 2;
 /// A store below this has no room for the regions of its clients.
 const STORE_BYTES_MIN: u64 = 64 << 20;
 
+impl Started {
+    /// Something made on the runtime of a size, which is started unless it runs already.
+    fn on<T>(&self, size: Size, make: impl FnOnce(&Runtime) -> T) -> tharsis::Result<T> {
+        let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = match started.take().filter(|place| place.size == size) {
+            Some(place) => place,
+            None => Place::start(size)?,
+        };
+        let made = make(&place.runtime);
+        *started = Some(place);
+        Ok(made)
+    }
+}
+
 impl Places for Started {
     fn executor(&self, request: &PlaceRequest) -> Result<Box<dyn Executor>, Failure> {
-        let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = match started.take().filter(|place| place.is_for(request)) {
-            Some(place) => place,
-            None => Place::start(request)
-                .map_err(|error| Failure { class: "RuntimeError".to_owned(), message: error.to_string() })?,
-        };
-        let executor = RemoteExecutor::new(&place.runtime).memory_bytes(request.memory_bytes);
-        *started = Some(place);
+        let PlaceRequest { nodes, workers, memory_bytes, .. } = *request;
+        let executor = self.on(Size { nodes, workers, memory_bytes }, RemoteExecutor::new);
+        let executor = executor
+            .map_err(|error| Failure { class: "RuntimeError".to_owned(), message: error.to_string() })?
+            .memory_bytes(memory_bytes);
         Ok(match request.deadline {
             Some(deadline) => Box::new(executor.until(deadline)),
             None => Box::new(executor),
@@ -42,23 +60,30 @@ impl Places for Started {
     }
 }
 
-impl Place {
-    fn is_for(&self, request: &PlaceRequest) -> bool {
-        (self.nodes, self.workers, self.memory_bytes)
-            == (request.nodes, request.workers, request.memory_bytes)
+impl frames::Places for Started {
+    fn executor(&self, request: &frames::PlaceRequest) -> Result<Arc<dyn frame::Executor>, frames::Failure> {
+        let frames::PlaceRequest { nodes, workers, memory_bytes, .. } = *request;
+        let executor = self.on(Size { nodes, workers, memory_bytes }, frame::RemoteExecutor::new);
+        let executor = executor.map_err(|error| frames::Failure {
+            class: "RuntimeError".to_owned(),
+            message: error.to_string(),
+        })?;
+        Ok(Arc::new(executor.memory_bytes(memory_bytes)))
     }
+}
 
-    fn start(request: &PlaceRequest) -> tharsis::Result<Place> {
-        let PlaceRequest { nodes, workers, memory_bytes, .. } = *request;
+impl Place {
+    fn start(size: Size) -> tharsis::Result<Place> {
+        let Size { nodes, workers, memory_bytes } = size;
         let store_bytes = memory_bytes.saturating_mul(STORE_SHARES).max(STORE_BYTES_MIN);
         let cpus = workers as f64;
         if nodes == 1 {
             let init = tharsis::init().num_cpus(cpus).workers(workers).store_bytes(store_bytes);
-            return Ok(Place { nodes, workers, memory_bytes, runtime: init.start_local()?, _cluster: None });
+            return Ok(Place { size, runtime: init.start_local()?, _cluster: None });
         }
         let cluster = LocalCluster::start(nodes, cpus, store_bytes / nodes as u64)?;
         let socket = cluster.socket(0).map(|socket| socket.display().to_string());
         let runtime = tharsis::init().address(socket.unwrap_or_default()).start()?;
-        Ok(Place { nodes, workers, memory_bytes, runtime, _cluster: Some(cluster) })
+        Ok(Place { size, runtime, _cluster: Some(cluster) })
     }
 }

@@ -131,6 +131,10 @@ pub(super) fn decode(json: &Json, names: &Names) -> Result<Value, Failure> {
         Json::Array(parts) => {
             Ok(Value::List(parts.iter().map(|part| decode(part, names)).collect::<Result<_, _>>()?))
         }
+        // A frame may be called like an encoding.
+        Json::Object(object) if object.values().all(is_reference) && !object.contains_key("$") => {
+            dictionary(json, names)
+        }
         Json::Object(object) => match (object.iter().next(), object.len()) {
             (Some((tag, body)), 1) => tagged(tag, body, json, names),
             _ if object.contains_key("ts") => Ok(Value::Scalar(scalar(json)?)),
@@ -138,6 +142,11 @@ pub(super) fn decode(json: &Json, names: &Names) -> Result<Value, Failure> {
         },
         _ => Ok(Value::Scalar(scalar(json)?)),
     }
+}
+
+/// Whether a value of a program is another one's name.
+fn is_reference(json: &Json) -> bool {
+    json.as_object().is_some_and(|object| object.len() == 1 && object.contains_key("$"))
 }
 
 fn tagged(tag: &str, body: &Json, whole: &Json, names: &Names) -> Result<Value, Failure> {
