@@ -45,6 +45,34 @@ fn a_condition_keeps_labels_and_a_series_has_a_name() {
 }
 
 #[test]
+fn texts_times_and_steps_have_pandas_names() {
+    let prog = json!([
+        ["k", "getitem", [{"$": "t"}, "k"]],
+        ["v", "getitem", [{"$": "t"}, "v"]],
+        ["upper", "pd.Series.str.upper", [{"$": "k"}]],
+        ["padded", "pd.Series.str.rjust", [{"$": "upper"}, 3], {"fillchar": "-"}],
+        ["sums", "pd.Series.cumsum", [{"$": "v"}]],
+        ["before", "pd.Series.shift", [{"$": "sums"}], {"periods": 2}],
+        ["days", "pd.date_range", ["2024-02-28"], {"periods": 4}],
+        ["ranks", "pd.Series.rank", [{"$": "k"}], {"method": "min", "ascending": false}],
+        ["r", "pd.DataFrame.assign", [{"$": "t"}], {"padded": {"$": "padded"}, "before": {"$": "before"},
+            "ranks": {"$": "ranks"}}],
+        ["d", "pd.Series.dt.day", [{"$": "days"}]],
+        ["all", "pd.DataFrame.assign", [{"$": "r"}], {"day": {"$": "d"}}]
+    ]);
+    let found = reply(prog, "all");
+    let table = &found["out"]["all"]["tbl"];
+    assert_eq!(table["columns"], json!(["k", "v", "before", "padded", "ranks", "day"]), "{found}");
+    assert_eq!(table["lit"][2], json!([null, null, 1, 3]));
+    assert_eq!(table["lit"][3], json!(["--A", "--B", "--A", "--C"]));
+    assert_eq!(table["lit"][4], json!([3.0, 2.0, 3.0, 1.0]));
+    assert_eq!(table["lit"][5], json!([28, 29, 1, 2]));
+    let wrong =
+        reply(json!([["v", "getitem", [{"$": "t"}, "v"]], ["r", "pd.Series.str.upper", [{"$": "v"}]]]), "r");
+    assert_eq!(wrong["err"]["class"], "TypeError", "{wrong}");
+}
+
+#[test]
 fn mistakes_have_the_class_and_the_step() {
     let missing = reply(json!([["r", "getitem", [{"$": "t"}, "w"]]]), "r");
     assert_eq!(missing["err"]["class"], "KeyError");

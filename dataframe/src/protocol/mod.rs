@@ -17,6 +17,9 @@ mod reply;
 mod row;
 mod series;
 mod sources;
+mod steps;
+mod texts;
+mod times;
 mod value;
 
 pub use context::{Here, PlaceRequest, Places};

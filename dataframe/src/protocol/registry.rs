@@ -1,7 +1,7 @@
 //! The operations of programs, by pandas name: tables of rows, one row per operation.
 
 use super::row::{Row, Run};
-use super::{Failure, choose, elementwise, frames, groups, series, sources};
+use super::{Failure, choose, elementwise, frames, groups, series, sources, steps, texts, times};
 
 /// One operation of programs.
 #[derive(Clone, Copy)]
@@ -22,6 +22,9 @@ const TABLES: &[&[Row]] = &[
     elementwise::ELEMENTWISE,
     groups::GROUPS,
     choose::CHOOSE,
+    steps::STEPS,
+    texts::TEXTS,
+    times::TIMES,
 ];
 
 /// All operations that programs may name.

@@ -1,0 +1,116 @@
+//! Steps through rows in their order, of series, frames and groups; shapes of frames.
+
+use super::Failure;
+use super::args::{Args, strs};
+use super::row::Row;
+use super::value::Value;
+use crate::frame::series::Series;
+use crate::frame::{DataFrame, Rank, RankMethod};
+
+/// Rows of a step: of a series, and of a frame.
+macro_rules! steps {
+    ($($name:literal $signature:literal $doc:literal $run:ident),*) => {
+        &[$((concat!("pd.Series.", $name), $signature, $doc, $run),
+            (concat!("pd.DataFrame.", $name), $signature, $doc, $run)),*,
+            ("pd.DataFrame.describe", "()", "count, mean, deviation and quantiles of columns", describe),
+            ("pd.DataFrame.duplicated", "()", "whether a row is equal to one before", duplicated),
+            ("pd.DataFrame.explode", "(column)", "a row for each element of lists", explode),
+            ("pd.DataFrame.melt", "(id_vars=None, value_vars=None)", "columns as rows", melt),
+            ("pd.get_dummies", "(data, columns)", "a column of truth values for each value", dummies)]
+    };
+}
+
+pub(super) const STEPS: &[Row] = steps!(
+    "shift" "(periods=1)" "the values of some rows before" by_rows,
+    "diff" "(periods=1)" "the difference to some rows before" by_rows,
+    "pct_change" "(periods=1)" "the change from some rows before" by_rows,
+    "cumsum" "()" "the sum so far" so_far,
+    "cumprod" "()" "the product so far" so_far,
+    "cummin" "()" "the smallest value so far" so_far,
+    "cummax" "()" "the largest value so far" so_far,
+    "ffill" "()" "missing values as the last one before" so_far,
+    "bfill" "()" "missing values as the next one" so_far,
+    "interpolate" "()" "missing values on a line between their neighbours" so_far,
+    "rank" "(method='average', ascending=True, pct=False)" "the place of each value, from 1" rank
+);
+
+/// Applies a step of either kind to the first argument.
+fn stepped(
+    args: &mut Args,
+    of_series: impl FnOnce(&Series) -> Series,
+    of_frame: impl FnOnce(&DataFrame) -> DataFrame,
+) -> Result<Value, Failure> {
+    match args.need(0, "self")? {
+        Value::Series(series) => Ok(Value::Series(of_series(&series))),
+        other => Ok(Value::Frame(of_frame(&other.frame()?))),
+    }
+}
+
+fn by_rows(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let rows = args.integer(1, "periods", 1)?;
+    match name {
+        "shift" => stepped(args, |series| series.shift(rows), |frame| frame.shift(rows)),
+        "diff" => stepped(args, |series| series.diff(rows), |frame| frame.diff(rows)),
+        _ => stepped(args, |series| series.pct_change(rows), |frame| frame.pct_change(rows)),
+    }
+}
+
+fn so_far(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    match name {
+        "cumsum" => stepped(args, Series::cumsum, DataFrame::cumsum),
+        "cumprod" => stepped(args, Series::cumprod, DataFrame::cumprod),
+        "cummin" => stepped(args, Series::cummin, DataFrame::cummin),
+        "cummax" => stepped(args, Series::cummax, DataFrame::cummax),
+        "ffill" => stepped(args, Series::ffill, DataFrame::ffill),
+        "bfill" => stepped(args, Series::bfill, DataFrame::bfill),
+        _ => stepped(args, Series::interpolate, DataFrame::interpolate),
+    }
+}
+
+fn rank(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let method = match args.choice(2, "method", &["average", "min", "max", "first", "dense"])? {
+        "min" => RankMethod::Min,
+        "max" => RankMethod::Max,
+        "first" => RankMethod::First,
+        "dense" => RankMethod::Dense,
+        _ => RankMethod::Average,
+    };
+    let mut options = Rank::by(method);
+    if !args.flag(5, "ascending", true)? {
+        options = options.descending();
+    }
+    if args.flag(6, "pct", false)? {
+        options = options.pct();
+    }
+    stepped(args, |series| series.rank(options), |frame| frame.rank(options))
+}
+
+fn describe(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    Ok(Value::Frame(args.frame()?.describe()))
+}
+
+fn duplicated(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    Ok(Value::Series(args.frame()?.duplicated()))
+}
+
+fn explode(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    Ok(Value::Frame(frame.explode(&args.need(1, "column")?.text()?)))
+}
+
+fn melt(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let kept = args.texts(1, "id_vars")?.unwrap_or_default();
+    let columns = frame.columns()?;
+    let all = || columns.iter().filter(|column| !kept.contains(column)).cloned().collect();
+    let values: Vec<String> = args.texts(2, "value_vars")?.unwrap_or_else(all);
+    Ok(Value::Frame(frame.melt(strs(&kept), strs(&values))))
+}
+
+fn dummies(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let columns = args.texts(usize::MAX, "columns")?;
+    let columns =
+        columns.ok_or_else(|| Failure::missing("get_dummies without columns is not implemented"))?;
+    Ok(Value::Frame(frame.get_dummies(strs(&columns))))
+}

@@ -1,0 +1,124 @@
+//! Methods of the accessor `dt`, and conversions of texts to times and numbers.
+
+use super::Failure;
+use super::args::Args;
+use super::row::Row;
+use super::value::Value;
+use crate::frame::series::{
+    Series, Times, date_range, date_range_until, to_datetime, to_datetime_as, to_datetime_or_missing,
+    to_numeric, to_numeric_or_missing,
+};
+
+pub(super) const TIMES: &[Row] = &[
+    ("pd.Series.dt.year", "()", "the year", part),
+    ("pd.Series.dt.month", "()", "the month, from 1", part),
+    ("pd.Series.dt.day", "()", "the day of the month, from 1", part),
+    ("pd.Series.dt.hour", "()", "the hour", part),
+    ("pd.Series.dt.minute", "()", "the minute of the hour", part),
+    ("pd.Series.dt.second", "()", "the second of the minute", part),
+    ("pd.Series.dt.microsecond", "()", "the microseconds of the second", part),
+    ("pd.Series.dt.nanosecond", "()", "the nanoseconds of the microsecond", part),
+    ("pd.Series.dt.quarter", "()", "the quarter of the year, from 1", part),
+    ("pd.Series.dt.dayofweek", "()", "the day of the week, from 0 for Monday", part),
+    ("pd.Series.dt.weekday", "()", "the day of the week, from 0 for Monday", part),
+    ("pd.Series.dt.dayofyear", "()", "the day of the year, from 1", part),
+    ("pd.Series.dt.date", "()", "the day, as a date", part),
+    ("pd.Series.dt.normalize", "()", "midnight of the same day", part),
+    ("pd.Series.dt.days_in_month", "()", "the number of days of the month", part),
+    ("pd.Series.dt.is_month_start", "()", "whether it is the first day of a month", part),
+    ("pd.Series.dt.is_month_end", "()", "whether it is the last day of a month", part),
+    ("pd.Series.dt.is_quarter_start", "()", "whether it is the first day of a quarter", part),
+    ("pd.Series.dt.is_quarter_end", "()", "whether it is the last day of a quarter", part),
+    ("pd.Series.dt.is_year_start", "()", "whether it is the first day of a year", part),
+    ("pd.Series.dt.is_year_end", "()", "whether it is the last day of a year", part),
+    ("pd.Series.dt.is_leap_year", "()", "whether the year has a 29th of February", part),
+    ("pd.Series.dt.month_name", "()", "the English name of the month", part),
+    ("pd.Series.dt.day_name", "()", "the English name of the day", part),
+    ("pd.Series.dt.total_seconds", "()", "the length of a duration in seconds", part),
+    ("pd.Series.dt.strftime", "(date_format)", "the time as a text", with_text),
+    ("pd.Series.dt.floor", "(freq)", "the time rounded down", with_text),
+    ("pd.Series.dt.ceil", "(freq)", "the time rounded up", with_text),
+    ("pd.Series.dt.round", "(freq)", "the time rounded", with_text),
+    ("pd.to_datetime", "(arg, errors='raise', format=None)", "texts as times", datetime),
+    ("pd.to_numeric", "(arg, errors='raise')", "texts as numbers", numeric),
+    ("pd.date_range", "(start, end=None, periods=None, freq='D')", "times in equal steps", range),
+];
+
+fn made(series: Series) -> Result<Value, Failure> {
+    Ok(Value::Series(series))
+}
+
+fn part(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let times = args.series()?.dt();
+    let step: fn(&Times) -> Series = match name {
+        "year" => Times::year,
+        "month" => Times::month,
+        "day" => Times::day,
+        "hour" => Times::hour,
+        "minute" => Times::minute,
+        "second" => Times::second,
+        "microsecond" => Times::microsecond,
+        "nanosecond" => Times::nanosecond,
+        "quarter" => Times::quarter,
+        "dayofweek" | "weekday" => Times::dayofweek,
+        "dayofyear" => Times::dayofyear,
+        "date" => Times::date,
+        "normalize" => Times::normalize,
+        "days_in_month" => Times::days_in_month,
+        "is_month_start" => Times::is_month_start,
+        "is_month_end" => Times::is_month_end,
+        "is_quarter_start" => Times::is_quarter_start,
+        "is_quarter_end" => Times::is_quarter_end,
+        "is_year_start" => Times::is_year_start,
+        "is_year_end" => Times::is_year_end,
+        "is_leap_year" => Times::is_leap_year,
+        "month_name" => Times::month_name,
+        "day_name" => Times::day_name,
+        _ => Times::total_seconds,
+    };
+    made(step(&times))
+}
+
+fn with_text(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let times = args.series()?.dt();
+    let (argument, step): (&str, fn(&Times, &str) -> Series) = match name {
+        "strftime" => ("date_format", Times::strftime),
+        "floor" => ("freq", Times::floor),
+        "ceil" => ("freq", Times::ceil),
+        _ => ("freq", Times::round),
+    };
+    made(step(&times, &args.need(1, argument)?.text()?))
+}
+
+fn datetime(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let texts = args.series()?;
+    let coerce = args.choice(1, "errors", &["raise", "coerce"])? == "coerce";
+    let format = args.given(usize::MAX, "format").map(|format| format.text()).transpose()?;
+    made(match (coerce, format) {
+        (false, Some(format)) => to_datetime_as(&texts, &format),
+        (false, None) => to_datetime(&texts),
+        (true, None) => to_datetime_or_missing(&texts),
+        (true, Some(_)) => {
+            return Err(Failure::missing("to_datetime: errors='coerce' with a format is not implemented"));
+        }
+    })
+}
+
+fn numeric(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let texts = args.series()?;
+    let coerce = args.choice(1, "errors", &["raise", "coerce"])? == "coerce";
+    made(if coerce { to_numeric_or_missing(&texts) } else { to_numeric(&texts) })
+}
+
+fn range(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let start = args.need(0, "start")?.text()?;
+    let end = args.given(1, "end").map(|end| end.text()).transpose()?;
+    let periods = args.given(2, "periods").map(|periods| periods.integer()).transpose()?;
+    let frequency = args.given(3, "freq").map(|frequency| frequency.text()).transpose()?;
+    let frequency = frequency.as_deref().unwrap_or("D");
+    made(match (end, periods) {
+        (Some(end), None) => date_range_until(&start, &end, frequency),
+        (None, Some(periods)) => date_range(&start, periods.max(0) as usize, frequency),
+        _ => return Err(Failure::value("date_range: expected a start with an end or with periods")),
+    })
+}
