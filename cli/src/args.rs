@@ -123,6 +123,8 @@ pub enum Command {
     Nodes(ListArgs),
     /// List the objects in a node's store, the largest first.
     Objects(ListArgs),
+    /// Answer an SQL query over files, on the threads of this process.
+    Sql(SqlArgs),
     /// Start a node in the background.
     #[command(mut_group("Part", |group| group.required(true)))]
     Start {
@@ -347,6 +349,31 @@ fn filter(text: &str) -> Result<Filter, String> {
     let (column, value) = text.split_once('=').ok_or("it must be COLUMN=VALUE or COLUMN!=VALUE")?;
     let (column, is_equal) = column.strip_suffix('!').map_or((column, true), |column| (column, false));
     Ok(Filter { column: column.trim().to_owned(), is_equal, value: value.trim().to_owned() })
+}
+
+/// A query, and the files that it is about.
+#[derive(Debug, ClapArgs)]
+pub struct SqlArgs {
+    /// The query. Names without quotes are read as lower case.
+    pub query: String,
+    /// A table and its file, folder or pattern: Parquet, or what the ending says (.csv, .json, .jsonl,
+    /// .ndjson, .arrow). May be given several times.
+    #[arg(long = "table", value_name = "NAME=PATH", value_parser = named_path)]
+    pub tables: Vec<(String, String)>,
+    /// Write the rows to this Parquet or CSV file instead of printing them.
+    #[arg(short, long, value_name = "PATH")]
+    pub output: Option<String>,
+    /// Print the stages of the plan instead of running it.
+    #[arg(long, conflicts_with = "output")]
+    pub explain: bool,
+}
+
+/// A name and a path with a sign between.
+fn named_path(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), path.to_owned())),
+        _ => Err("expected NAME=PATH".to_owned()),
+    }
 }
 
 /// The bench to run, and its size.

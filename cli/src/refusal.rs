@@ -55,6 +55,12 @@ pub enum Refusal {
         /// The fault that was found.
         problem: String,
     },
+    /// A query that cannot be planned.
+    #[error("{}: {cause}", cause.class())]
+    Query {
+        /// The mistake in it, or the file that cannot be read.
+        cause: tharsis::frame::Error,
+    },
     /// More GPUs than there are.
     #[error("--num-gpus {asked}: this machine has {found}; use --allow-fake-resources to offer more")]
     FakeGpus {
@@ -210,6 +216,7 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             | Refusal::NoSuchBench { .. }
             | Refusal::NotForMembers { .. }
             | Refusal::NotIssued { .. }
+            | Refusal::Query { .. }
             | Refusal::DrainWhom
             | Refusal::UnknownNode { .. }
             | Refusal::TokenAlone => WRONG_INPUT,

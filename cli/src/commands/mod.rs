@@ -11,6 +11,7 @@ mod list;
 mod logs;
 mod memory;
 mod node;
+mod sql;
 mod start;
 mod status;
 mod stop;
@@ -64,6 +65,7 @@ pub fn run(args: Args) -> Result<()> {
         Command::Node { command: None, part, settings } => node::run(&part, &settings),
         Command::Nodes(asked) => list::run(Kind::Nodes, &asked),
         Command::Objects(asked) => list::run(Kind::Objects, &asked),
+        Command::Sql(asked) => sql::run(&asked),
         Command::Start { part, settings } => start::run(&part, &settings),
         Command::Status { file: Some(file), json, .. } => hosts::states(&file, json),
         Command::Status { file: None, json, settings } => {
