@@ -63,7 +63,7 @@ fn texts_times_and_steps_have_pandas_names() {
     let found = reply(prog, "all");
     let table = &found["out"]["all"]["tbl"];
     assert_eq!(table["columns"], json!(["k", "v", "before", "padded", "ranks", "day"]), "{found}");
-    assert_eq!(table["lit"][2], json!([null, null, 1, 3]));
+    assert_eq!(table["lit"][2], json!([{"na": 1}, {"na": 1}, 1, 3]));
     assert_eq!(table["lit"][3], json!(["--A", "--B", "--A", "--C"]));
     assert_eq!(table["lit"][4], json!([3.0, 2.0, 3.0, 1.0]));
     assert_eq!(table["lit"][5], json!([28, 29, 1, 2]));

@@ -72,7 +72,7 @@ impl Executor for RemoteExecutor {
         let _binding = current::bind(self.client.clone());
         let started = Instant::now();
         let limits = self.limits();
-        let share = limits.memory_bytes / limits.threads as u64;
+        let share = (limits.memory_bytes / limits.threads as u64).max(TASK_BYTES_MIN);
         let mut outcome = Drive::new(&self.client, self.options.clone(), stages, share)?.run()?;
         outcome.metrics.elapsed = started.elapsed();
         Ok(outcome)
@@ -85,5 +85,7 @@ impl std::fmt::Debug for RemoteExecutor {
     }
 }
 
+/// Least memory of a task's operators: a sort reserves 10 MB for its merge before it has a row.
+const TASK_BYTES_MIN: u64 = 32 << 20;
 /// Part of the store that operators may take, as a divisor.
 const STORE_SHARE: u64 = 2;
