@@ -207,3 +207,25 @@ fn files_give_back_what_was_written() {
     let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
     assert_eq!(files.len(), 2, "only whole files are left");
 }
+
+#[test]
+fn a_large_file_is_read_once_by_all_its_tasks_and_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("large.parquet").to_string_lossy().into_owned();
+    // Values that do not compress: the file is large enough to be cut.
+    let values: Vec<i64> =
+        (0..2_500_000_i64).map(|n| n.wrapping_mul(0x9E37_79B9_7F4A_7C15_u64 as i64)).collect();
+    DataFrame::from_columns([("n", values.clone().into())]).to_parquet(&path).unwrap();
+    let read = tharsis_dataframe::read_parquet(&path);
+    assert!(std::fs::metadata(&path).unwrap().len() > 10 << 20, "smaller files are not cut");
+    let sums = values.iter().fold(0_i64, |sum, value| sum.wrapping_add(*value >> 32));
+    let shifted = read.assign("high", read.col("n").floordiv(1_i64 << 32));
+    let counted = shifted
+        .groupby([&shifted.col("n").isna()])
+        .as_index(false)
+        .agg_as([("rows", "n", Aggregate::Count), ("high", "high", Aggregate::Sum)]);
+    assert_ints(&counted, "rows", &[2_500_000]);
+    assert_ints(&counted, "high", &[sums]);
+    let expected: Vec<Option<i64>> = values.into_iter().map(Some).collect();
+    ints(&read, "n").iter().for_each(|found| assert!(*found == expected, "rows are out of order"));
+}
