@@ -67,8 +67,8 @@ fn config(partitions: usize) -> SessionConfig {
     options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
     // The first value of values that are all there may be missing for the physical plan only.
     options.execution.skip_physical_aggregate_schema_check = true;
-    // An idle partition would read files of its siblings, each of which runs as a task of its own: a task would
-    // read them all, and rows would lose their order.
+    // An idle partition would read files of its siblings, each of which runs as a task of its own: a task
+    // would read them all, and rows would lose their order.
     options.execution.enable_file_stream_work_stealing = false;
     options.execution.parquet.pushdown_filters = true;
     options.execution.parquet.reorder_filters = true;
