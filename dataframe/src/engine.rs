@@ -8,7 +8,7 @@ use datafusion::common::Result as EngineResult;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::FairSpillPool;
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryLimit};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::session_state::{SessionState, SessionStateBuilder};
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
@@ -20,6 +20,9 @@ use datafusion::prelude::SessionConfig;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
+
+/// Part of the memory that each sort sets aside, as a divisor.
+const SORT_RESERVE_SHARE: usize = 32;
 
 /// Memory and disk that operators of one process may use.
 #[derive(Clone, Debug)]
@@ -36,11 +39,25 @@ impl Environment {
             true => DiskManagerMode::OsTmpDirectory,
             false => DiskManagerMode::Directories(spill_folders),
         };
-        let environment = RuntimeEnvBuilder::new()
+        // What is known of files that were read is shared by all environments of the process.
+        let environment = RuntimeEnvBuilder::from_runtime_env(&Environment::unlimited().0)
             .with_memory_pool(Arc::new(FairSpillPool::new(memory_bytes as usize)))
             .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode))
             .build_arc()?;
         Ok(Environment(environment))
+    }
+
+    /// Bytes that a sort sets aside for the merge of what it has spilled: it fails if it does not get them.
+    fn sort_reserve(&self) -> usize {
+        match self.0.memory_pool.memory_limit() {
+            MemoryLimit::Finite(bytes) => bytes / SORT_RESERVE_SHARE,
+            _ => usize::MAX,
+        }
+    }
+
+    /// A file for rows that have no room in memory; it is removed when it is dropped.
+    pub(crate) fn spill_file(&self, purpose: &str) -> Result<SpillFile> {
+        Ok(self.0.disk_manager.create_tmp_file(purpose)?)
     }
 
     /// The environment of a process that sets no limit.
@@ -50,10 +67,28 @@ impl Environment {
     }
 }
 
-/// The settings for plans of this many partitions.
-fn config(partitions: usize) -> SessionConfig {
-    let mut config = SessionConfig::new().with_target_partitions(partitions.max(1));
+/// A file that is removed when it is dropped.
+pub(crate) type SpillFile = Arc<dyn datafusion::execution::SpillFile>;
+
+/// The choices that a plan is made under.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Settings {
+    /// Partitions of a scan and of an exchange.
+    pub(crate) partitions: usize,
+    /// Whether joins sort both sides, which may spill, and do not keep one side in memory.
+    pub(crate) joins_spill: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { partitions: 1, joins_spill: false }
+    }
+}
+
+fn config(settings: Settings) -> SessionConfig {
+    let mut config = SessionConfig::new().with_target_partitions(settings.partitions.max(1));
     let options = config.options_mut();
+    options.optimizer.prefer_hash_join = !settings.joins_spill;
     // An exchange costs a copy of the rows; the engine spreads tasks over threads.
     options.optimizer.enable_round_robin_repartition = false;
     // Its children would have to be partitioned by the same hash when they are read from other stages too.
@@ -76,10 +111,10 @@ fn config(partitions: usize) -> SessionConfig {
 }
 
 /// A session to plan with.
-pub(crate) fn session(partitions: usize) -> SessionState {
+pub(crate) fn session(settings: Settings) -> SessionState {
     let mut session = SessionStateBuilder::new()
         .with_default_features()
-        .with_config(config(partitions))
+        .with_config(config(settings))
         .with_runtime_env(Environment::unlimited().0)
         .with_query_planner(Arc::new(Planner))
         .with_optimizer_rule(crate::stage::unread_numbers::rule())
@@ -95,9 +130,12 @@ pub(crate) fn task_context<T: Send + Sync + 'static>(
     inputs: Arc<T>,
 ) -> Arc<TaskContext> {
     static FUNCTIONS: OnceLock<Arc<TaskContext>> = OnceLock::new();
-    let functions = FUNCTIONS.get_or_init(|| session(1).task_ctx());
-    let config = functions.session_config().clone().with_extension(inputs);
+    let functions = FUNCTIONS.get_or_init(|| session(Settings::default()).task_ctx());
+    let mut config = functions.session_config().clone().with_extension(inputs);
     let environment = environment.cloned().unwrap_or_else(Environment::unlimited);
+    let execution = &mut config.options_mut().execution;
+    execution.sort_spill_reservation_bytes =
+        environment.sort_reserve().min(execution.sort_spill_reservation_bytes);
     let context = TaskContext::new(
         None,
         String::new(),
@@ -112,8 +150,8 @@ pub(crate) fn task_context<T: Send + Sync + 'static>(
 }
 
 /// Optimises a plan and makes it physical.
-pub(crate) async fn physical(plan: &LogicalPlan, partitions: usize) -> Result<Arc<dyn ExecutionPlan>> {
-    Ok(session(partitions).create_physical_plan(plan).await?)
+pub(crate) async fn physical(plan: &LogicalPlan, settings: Settings) -> Result<Arc<dyn ExecutionPlan>> {
+    Ok(session(settings).create_physical_plan(plan).await?)
 }
 
 /// Plans nodes of this crate beside those of the library.

@@ -1,6 +1,6 @@
 //! Frames from files.
 
-use crate::engine::{block_on, session};
+use crate::engine::{Settings, block_on, session};
 use crate::error::{Error, Result};
 use crate::frame::{DataFrame, Frame};
 use datafusion::datasource::file_format::FileFormat;
@@ -108,7 +108,7 @@ fn listing(path: &str, format: Arc<dyn FileFormat>, extension: &str) -> Result<F
     check_exists(path)?;
     let url = ListingTableUrl::parse(path).map_err(|error| file_error(error.to_string()))?;
     let options = ListingOptions::new(format).with_file_extension(extension);
-    let session = session(1);
+    let session = session(Settings::default());
     let schema = block_on(async {
         let schema = options.infer_schema(&session, &url).await;
         schema.map_err(|error| file_error(error.strip_backtrace()))

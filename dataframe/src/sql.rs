@@ -1,6 +1,6 @@
 //! SQL over frames.
 
-use crate::engine::{block_on, session};
+use crate::engine::{Settings, block_on, session};
 use crate::error::{Error, Result};
 use crate::frame::{DataFrame, Frame};
 use crate::table::Table;
@@ -34,7 +34,7 @@ pub fn sql(query: &str, tables: &[(&str, &DataFrame)]) -> DataFrame {
 }
 
 fn plan(query: &str, tables: &[(&str, &DataFrame)]) -> Result<LogicalPlan> {
-    let session = SessionContext::new_with_state(session(1));
+    let session = SessionContext::new_with_state(session(Settings::default()));
     for (name, table) in tables {
         let view = ViewTable::new(table.frame()?.visible()?, None);
         session.register_table(*name, Arc::new(view))?;

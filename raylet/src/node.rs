@@ -321,7 +321,7 @@ impl NodeHandle {
     /// # Errors
     /// If there is no memory for its store or the socket cannot be bound.
     pub fn alone(options: NodeOptions, program: Program, socket: PathBuf) -> Result<Self, Failure> {
-        let timeout = options.worker_start_timeout;
+        let (timeout, scratch) = (options.worker_start_timeout, options.spill.paths());
         let mut parts = Parts::new(new_node_id()?, options, program, true)?;
         let registry = Arc::clone(&parts.registry);
         let find_registry = Arc::clone(&registry);
@@ -331,7 +331,8 @@ impl NodeHandle {
                 .ok_or_else(|| Failure::new(FailureKind::WorkerStartFailed, "the job's program is not here"))
         });
         let log = parts.keep_log(&socket)?;
-        let starting = Starting { socket: socket.clone(), find_program, timeout, log: Arc::clone(&log) };
+        let starting =
+            Starting { socket: socket.clone(), find_program, timeout, log: Arc::clone(&log), scratch };
         let workforce = Processes::new(Arc::clone(&parts.inbox), starting);
         let register_job = {
             let registry = Arc::clone(&registry);
@@ -369,6 +370,7 @@ impl NodeHandle {
             labels: options.labels.clone(),
         };
         let (timeout, small_cluster_max) = (options.worker_start_timeout, options.small_cluster_max);
+        let scratch = options.spill.paths();
         let mut parts = Parts::new(member.node, options, program, true)?;
         let socket = cluster.socket.clone();
         let log = parts.keep_log(&socket)?;
@@ -386,7 +388,8 @@ impl NodeHandle {
             let (registry, cluster_handle) = (Arc::clone(&parts.registry), cluster_handle.clone());
             Arc::new(move |job| cluster_handle.find_program(&registry, job))
         };
-        let starting = Starting { socket: socket.clone(), find_program, timeout, log: Arc::clone(&log) };
+        let starting =
+            Starting { socket: socket.clone(), find_program, timeout, log: Arc::clone(&log), scratch };
         let workforce = Processes::new(Arc::clone(&parts.inbox), starting);
         let (registering, finishing) = (cluster_handle.clone(), cluster_handle.clone());
         let acceptor = ClientAcceptor {

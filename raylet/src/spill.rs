@@ -70,6 +70,14 @@ impl Default for SpillChoice {
     }
 }
 
+impl SpillChoice {
+    /// The paths of the directories.
+    #[must_use]
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.folders.iter().map(|folder| folder.path.clone()).collect()
+    }
+}
+
 /// The spill directories of a node and the threads that work on them.
 pub struct Spill {
     shared: Arc<Shared>,

@@ -33,6 +33,9 @@ use tharsis_types::{ClientId, Failure, FailureKind, JobId};
 pub const WORKER_SOCKET: &str = "THARSIS_WORKER_SOCKET";
 /// Environment variable with the number of the start.
 pub const WORKER_START: &str = "THARSIS_WORKER_START";
+/// Environment variable with the node's spill directories, as `PATH` has its directories: for temporary files of
+/// a worker's libraries.
+pub const WORKER_SCRATCH: &str = "THARSIS_WORKER_SCRATCH";
 /// After its end, a worker's last output is awaited this long (a grandchild may hold the pipe open).
 const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(100);
 
@@ -67,6 +70,8 @@ pub struct Starting {
     pub timeout: Duration,
     /// Keeps their output.
     pub log: Arc<LogBook>,
+    /// The node's spill directories, for temporary files.
+    pub scratch: Vec<PathBuf>,
 }
 
 /// The worker processes of a node.
@@ -344,6 +349,8 @@ fn spawn(
         .arg0(program.path())
         .env(WORKER_SOCKET, &shared.starting.socket)
         .env(WORKER_START, start.to_string())
+        // A path with a separator cannot be in a list; the system's folder serves then.
+        .env(WORKER_SCRATCH, std::env::join_paths(&shared.starting.scratch).unwrap_or_default())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -541,8 +548,13 @@ mod tests {
         let find_program: FindProgram = Arc::new(move |_job| Ok(program.clone()));
         let folder = tempfile::tempdir().unwrap();
         let log = Arc::new(LogBook::open(folder.path().join("logs")).unwrap());
-        let starting =
-            Starting { socket: PathBuf::from("nowhere"), find_program, timeout, log: Arc::clone(&log) };
+        let starting = Starting {
+            socket: PathBuf::from("nowhere"),
+            find_program,
+            timeout,
+            log: Arc::clone(&log),
+            scratch: Vec::new(),
+        };
         let processes = Processes::new(Arc::clone(&inbox), starting);
         let started = Instant::now();
         processes.start(7, JobId(1));

@@ -12,6 +12,8 @@ use tharsis_remote::{Error, FailureKind, Result, current};
 
 /// Set for a worker: the path of its node's socket.
 pub const WORKER_SOCKET_VARIABLE: &str = "THARSIS_WORKER_SOCKET";
+/// Set for a worker: the spill directories of its node, as `PATH` has its directories.
+pub const WORKER_SCRATCH_VARIABLE: &str = "THARSIS_WORKER_SCRATCH";
 /// Set for a node: its specification, as JSON.
 pub const NODE_VARIABLE: &str = "THARSIS_NODE";
 

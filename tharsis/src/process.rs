@@ -23,7 +23,7 @@ use tharsis_raylet::{NodeHandle, Program};
 use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
 use tokio::signal::unix::{SignalKind, signal};
 
-pub use crate::part::{NODE_VARIABLE, WORKER_SOCKET_VARIABLE};
+pub use crate::part::{NODE_VARIABLE, WORKER_SCRATCH_VARIABLE, WORKER_SOCKET_VARIABLE};
 pub use tharsis_raylet::NodeOptions;
 pub use tharsis_raylet::cluster::identity::{
     authority_folder, join_with_token, machine_folder, renew_machine,

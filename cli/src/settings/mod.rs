@@ -289,10 +289,11 @@ impl Settings {
 
 /// The warning about a variable that looks like a setting but is none.
 fn unknown_variable(name: &OsStr) -> Option<String> {
-    const OTHERS: [&str; 5] = [
+    const OTHERS: [&str; 6] = [
         FILE_VARIABLE,
         join::TOKEN_VARIABLE,
         process::NODE_VARIABLE,
+        process::WORKER_SCRATCH_VARIABLE,
         process::WORKER_SOCKET_VARIABLE,
         process::WORKER_START_VARIABLE,
     ];

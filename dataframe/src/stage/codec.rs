@@ -4,6 +4,7 @@
 
 use super::cut::Stage;
 use super::input::{InputExec, Pattern, Source};
+use super::ranges::RangeExec;
 use super::row_number::{Numbering, RowNumberExec};
 use super::task::Output;
 use crate::error::Result;
@@ -32,6 +33,11 @@ pub(crate) fn encode(stage: &Stage) -> Result<Vec<u8>> {
             let partitioning = Partitioning::Hash(columns.clone(), *count);
             Arc::new(RepartitionExec::try_new(Arc::clone(&stage.fragment), partitioning)?)
         }
+        // No stage has outputs in turn, so that these can stand for ranges.
+        Output::Ranges(count) => {
+            let partitioning = Partitioning::RoundRobinBatch(*count);
+            Arc::new(RepartitionExec::try_new(Arc::clone(&stage.fragment), partitioning)?)
+        }
     };
     Ok(physical_plan_to_bytes_with_extension_codec(plan, &Codec)?.to_vec())
 }
@@ -42,10 +48,12 @@ pub(crate) fn decode(bytes: &[u8], context: &TaskContext) -> Result<Stage> {
     let (fragment, output) = match plan.downcast_ref::<RepartitionExec>() {
         None => (plan, Output::Whole),
         Some(exchange) => {
-            let Partitioning::Hash(columns, count) = exchange.partitioning() else {
-                return Err(internal_datafusion_err!("a stage with outputs by no hash").into());
+            let output = match exchange.partitioning() {
+                Partitioning::Hash(columns, count) => Output::Hash(columns.clone(), *count),
+                Partitioning::RoundRobinBatch(count) => Output::Ranges(*count),
+                other => return Err(internal_datafusion_err!("a stage with outputs by {other}").into()),
             };
-            (Arc::clone(exchange.input()), Output::Hash(columns.clone(), *count))
+            (Arc::clone(exchange.input()), output)
         }
     };
     let tasks = fragment.output_partitioning().partition_count();
@@ -58,7 +66,7 @@ struct Codec;
 
 #[derive(Clone, PartialEq, Message)]
 struct Node {
-    #[prost(oneof = "Kind", tags = "1, 2")]
+    #[prost(oneof = "Kind", tags = "1, 2, 3")]
     kind: Option<Kind>,
 }
 
@@ -68,6 +76,8 @@ enum Kind {
     Input(InputNode),
     #[prost(message, tag = "2")]
     RowNumber(RowNumberNode),
+    #[prost(message, tag = "3")]
+    Range(RangeNode),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -103,6 +113,14 @@ struct RowNumberNode {
     counted: Option<u64>,
 }
 
+#[derive(Clone, PartialEq, Message)]
+struct RangeNode {
+    #[prost(uint64, tag = "1")]
+    count: u64,
+    #[prost(message, repeated, tag = "2")]
+    ordering: Vec<protobuf::PhysicalSortExprNode>,
+}
+
 impl PhysicalExtensionCodec for Codec {
     fn try_decode(
         &self,
@@ -118,6 +136,15 @@ impl PhysicalExtensionCodec for Codec {
                 let numbering = if node.exact { Numbering::Exact } else { Numbering::Key };
                 let counted = node.counted.map(|stage| stage as usize);
                 Ok(Arc::new(RowNumberExec::new(Arc::clone(input), node.column, numbering, counted, None)))
+            }
+            (Some(Kind::Range(node)), [input, samples]) => {
+                let decode = PhysicalPlanDecodeContext::new(context, self);
+                let ordering =
+                    parse_physical_sort_exprs(&node.ordering, &decode, &input.schema(), converter)?;
+                let ordering = LexOrdering::new(ordering)
+                    .ok_or_else(|| internal_datafusion_err!("ranges of no keys"))?;
+                let (input, samples) = (Arc::clone(input), Arc::clone(samples));
+                Ok(Arc::new(RangeExec::new(input, samples, ordering, node.count as usize)))
             }
             (_, inputs) => internal_err!("an operator of frames with {} inputs", inputs.len()),
         }
@@ -137,6 +164,10 @@ impl PhysicalExtensionCodec for Codec {
                 exact: numbers.numbering == Numbering::Exact,
                 counted: numbers.counted.map(|stage| stage as u64),
             })
+        } else if let Some(ranges) = node.downcast_ref::<RangeExec>() {
+            let ordering = ranges.ordering.iter().cloned();
+            let ordering = serialize_physical_sort_exprs(ordering, self, converter)?;
+            Kind::Range(RangeNode { count: ranges.count as u64, ordering })
         } else {
             return not_impl_err!("{} cannot run as a remote task", node.name());
         };

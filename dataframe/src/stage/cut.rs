@@ -6,7 +6,9 @@
 
 use super::input::{InputExec, Pattern, Source};
 use super::part::Resident;
+use super::partitions::result_bytes;
 use super::piece::Piece;
+use super::ranges::{self, RangeExec};
 use super::row_number::{Numbering, RowNumberExec};
 use super::task::Output;
 use crate::error::Result;
@@ -15,8 +17,10 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
+use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec, PartitionMode};
 use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
+use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -26,6 +30,9 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displaya
 use std::sync::Arc;
 
 type Plan = Arc<dyn ExecutionPlan>;
+
+/// Fewer bytes are sorted by a merge of the sorted partitions.
+const RANGED_BYTES_MIN: u64 = 16 << 20;
 
 /// A plan as stages: each reads what earlier ones made, the last one makes the result.
 #[derive(Debug)]
@@ -53,11 +60,11 @@ pub struct Needs {
 }
 
 impl Stages {
-    /// Cuts a plan.
-    pub(crate) fn of(plan: Plan) -> Result<Stages> {
-        let mut cutter = Cutter { stages: Vec::new(), tables: Vec::new() };
+    /// Cuts a plan that was made for a number of partitions.
+    pub(crate) fn of(plan: Plan, partitions: usize) -> Result<Stages> {
+        let mut cutter = Cutter { partitions, stages: Vec::new(), tables: Vec::new() };
         let plan = part_joins(plan)?;
-        let fragment = cutter.cut(plan)?;
+        let fragment = cutter.cut_result(plan)?;
         cutter.stage(fragment, Output::Whole);
         Ok(Stages { stages: cutter.stages, tables: cutter.tables })
     }
@@ -85,6 +92,7 @@ impl std::fmt::Display for Stages {
         for (number, stage) in self.stages.iter().enumerate() {
             let outputs = match &stage.output {
                 Output::Whole => "one output each".to_owned(),
+                Output::Ranges(count) => format!("{count} outputs each, by range"),
                 Output::Hash(columns, count) => {
                     let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
                     format!("{count} outputs each, by {}", columns.join(", "))
@@ -100,11 +108,29 @@ impl std::fmt::Display for Stages {
 }
 
 struct Cutter {
+    /// Outputs of an exchange that only the cutter makes.
+    partitions: usize,
     stages: Vec<Stage>,
     tables: Vec<Arc<Resident>>,
 }
 
 impl Cutter {
+    /// As [`Cutter::cut`], for a plan whose rows may be in several partitions that follow each other.
+    fn cut_result(&mut self, plan: Plan) -> Result<Plan> {
+        if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
+            return self.cut_sort(merge);
+        }
+        if plan.is::<ProjectionExec>() || plan.is::<FilterExec>() {
+            let child = self.cut_result(Arc::clone(plan.children()[0]))?;
+            return Ok(replace_children_if_necessary(plan, vec![child])?);
+        }
+        if let Some(numbers) = plan.downcast_ref::<RowNumberExec>() {
+            let child = self.cut_result(Arc::clone(&numbers.input))?;
+            return self.number_rows(numbers, child);
+        }
+        self.cut(plan)
+    }
+
     /// The plan with readers in place of the exchanges below it, for which it makes stages.
     fn cut(&mut self, plan: Plan) -> Result<Plan> {
         if let Some(input) = plan.downcast_ref::<InputExec>() {
@@ -226,8 +252,38 @@ impl Cutter {
         Ok(Arc::new(merged.with_fetch(merge.fetch()).with_round_robin_repartition(false)))
     }
 
+    /// A sort of many rows: parts them by ranges of the keys, each of which a task sorts. A merge would pass
+    /// all of them through one task.
+    fn cut_sort(&mut self, merge: &SortPreservingMergeExec) -> Result<Plan> {
+        let sort = merge.input().downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none());
+        let Some(sort) = sort.filter(|sort| merge.fetch().is_none() && is_large(sort.input())) else {
+            return self.cut_merge(merge);
+        };
+        let (ordering, count) = (sort.expr(), self.partitions);
+        if count < 2 || !ranges::supports(ordering, &sort.schema()) {
+            return self.cut_merge(merge);
+        }
+        let rows = self.cut(Arc::clone(sort.input()))?;
+        let rows = match rows.downcast_ref::<InputExec>() {
+            Some(input) if input.pattern == Pattern::Each => rows,
+            _ => self.exchange(rows, Output::Whole, Pattern::Each)?,
+        };
+        let sample = ranges::sample(Arc::clone(&rows), ordering)?;
+        let samples = self.exchange(sample, Output::Whole, Pattern::Gather)?;
+        let ranged: Plan = Arc::new(RangeExec::new(rows, samples, ordering.clone(), count));
+        let stage = self.stage(ranged, Output::Ranges(count));
+        let (tasks, schema) = (self.stages[stage].tasks, sort.schema());
+        let pattern = Pattern::Shuffle(count);
+        let reader = InputExec::new(Source::Stage(stage), pattern, tasks, schema, None, None)?;
+        Ok(sorted(ordering.clone(), Arc::new(reader)))
+    }
+
     fn cut_numbers(&mut self, numbers: &RowNumberExec) -> Result<Plan> {
         let child = self.cut(Arc::clone(&numbers.input))?;
+        self.number_rows(numbers, child)
+    }
+
+    fn number_rows(&mut self, numbers: &RowNumberExec, child: Plan) -> Result<Plan> {
         let many = child.output_partitioning().partition_count() > 1;
         let (child, counted) = match numbers.numbering == Numbering::Exact && many {
             false => (child, None),
@@ -238,6 +294,11 @@ impl Cutter {
         };
         Ok(Arc::new(RowNumberExec::new(child, numbers.column.clone(), numbers.numbering, counted, None)))
     }
+}
+
+/// Whether a sort of these rows is worth the stages that part them.
+fn is_large(input: &Plan) -> bool {
+    result_bytes(input).is_ok_and(|bytes| bytes >= RANGED_BYTES_MIN)
 }
 
 fn sorted(ordering: LexOrdering, input: Plan) -> Plan {

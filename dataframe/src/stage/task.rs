@@ -1,6 +1,7 @@
 //! Runs one partition of a fragment: reads its pieces, gives its outputs.
 
 use super::piece::Piece;
+use super::ranges;
 use crate::error::Result;
 use arrow::array::RecordBatch;
 use arrow::compute::BatchCoalescer;
@@ -25,6 +26,8 @@ pub(crate) enum Output {
     Whole,
     /// As many outputs as given, by the hash of these columns.
     Hash(Vec<Arc<dyn PhysicalExpr>>, usize),
+    /// As many outputs as given, by the number in the last column, which no output has.
+    Ranges(usize),
 }
 
 impl Output {
@@ -32,7 +35,7 @@ impl Output {
     pub(crate) fn count(&self) -> usize {
         match self {
             Output::Whole => 1,
-            Output::Hash(_, count) => *count,
+            Output::Hash(_, count) | Output::Ranges(count) => *count,
         }
     }
 }
@@ -92,29 +95,43 @@ pub(crate) async fn run(
 
 /// Collects the rows of a task by output.
 struct Outputs {
-    partitioner: Option<BatchPartitioner>,
+    parting: Parting,
     collected: Vec<BatchCoalescer>,
+}
+
+/// The way from a row to its output.
+enum Parting {
+    Whole,
+    Hash(BatchPartitioner),
+    Ranges,
 }
 
 impl Outputs {
     fn new(output: &Output, schema: SchemaRef) -> Result<Outputs> {
-        let partitioner = match output {
-            Output::Whole => None,
+        let (parting, schema) = match output {
+            Output::Whole => (Parting::Whole, schema),
+            Output::Ranges(_) => (Parting::Ranges, ranges::without_range(&schema)),
             Output::Hash(columns, count) => {
-                Some(BatchPartitioner::new_hash_partitioner(columns.clone(), *count, Time::default())?)
+                let hash = BatchPartitioner::new_hash_partitioner(columns.clone(), *count, Time::default())?;
+                (Parting::Hash(hash), schema)
             }
         };
         let coalescer = || BatchCoalescer::new(Arc::clone(&schema), BATCH_ROWS);
         let collected = std::iter::repeat_with(coalescer).take(output.count()).collect();
-        Ok(Outputs { partitioner, collected })
+        Ok(Outputs { parting, collected })
     }
 
     fn push(&mut self, batch: RecordBatch) -> Result<()> {
         let collected = &mut self.collected;
-        match &mut self.partitioner {
-            None => collected[0].push_batch(batch)?,
-            Some(partitioner) => {
-                partitioner.partition(batch, |output, batch| Ok(collected[output].push_batch(batch)?))?
+        match &mut self.parting {
+            Parting::Whole => collected[0].push_batch(batch)?,
+            Parting::Hash(hash) => {
+                hash.partition(batch, |output, batch| Ok(collected[output].push_batch(batch)?))?
+            }
+            Parting::Ranges => {
+                for (output, batch) in ranges::part(&batch, collected.len())? {
+                    collected[output].push_batch(batch)?;
+                }
             }
         }
         Ok(())

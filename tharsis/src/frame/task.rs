@@ -1,11 +1,11 @@
 //! Body of a remote call: one task of a stage, on rows in the store.
 
 use super::fault::Fault;
+use crate::part::WORKER_SCRATCH_VARIABLE;
 use crate::remote;
 use arrow_array::RecordBatch;
 use serde::{Deserialize, Serialize};
 use std::panic::Location;
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 use tharsis_dataframe::{Environment, Fragment, Needs, Piece, TaskInputs};
 use tharsis_remote::generated::{Call, Remote};
@@ -135,16 +135,11 @@ fn task_inputs(work: Work, given: Values<TaskOutput>) -> Result<TaskInputs, Faul
     Ok(inputs)
 }
 
-/// The environment of this process for tasks with this share of memory.
+/// The environment of a task with this share of memory, whose spill files are in the node's spill directories.
 fn environment(memory_bytes: u64) -> Result<Environment, Fault> {
-    static KNOWN: Mutex<Vec<(u64, Environment)>> = Mutex::new(Vec::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, environment)) = known.iter().find(|(bytes, _)| *bytes == memory_bytes) {
-        return Ok(environment.clone());
-    }
-    let made = Environment::new(memory_bytes, Vec::new())?;
-    known.push((memory_bytes, made.clone()));
-    Ok(made)
+    let folders = std::env::var_os(WORKER_SCRATCH_VARIABLE).unwrap_or_default();
+    let folders = std::env::split_paths(&folders).filter(|folder| folder.is_dir()).collect();
+    Ok(Environment::new(memory_bytes, folders)?)
 }
 
 /// The inputs of a task, for its call.
