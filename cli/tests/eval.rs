@@ -167,7 +167,7 @@ fn what_does_not_exist_is_said_and_never_guessed() {
     let option = result(x(), "np.sum", json!([{"$": "x"}]), json!({"where": [true, false]}));
     assert_eq!(class(&option), "NotImplemented");
     let table = reply(json!({"in": {"t": {"csv": "t.csv"}}, "out": ["t"]}));
-    assert_eq!(class(&table), "OSError");
+    assert_eq!(class(&table), "FileNotFoundError");
     let nodes = reply(json!({"ctx": {"mode": "lazy", "nodes": 2}, "in": x(), "out": ["x"]}));
     assert_eq!(class(&nodes), "ValueError");
 }

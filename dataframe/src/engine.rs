@@ -77,11 +77,13 @@ pub(crate) struct Settings {
     pub(crate) partitions: usize,
     /// Whether joins sort both sides, which may spill, and do not keep one side in memory.
     pub(crate) joins_spill: bool,
+    /// Whether a file is read by one partition only.
+    pub(crate) whole_files: bool,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { partitions: 1, joins_spill: false }
+        Settings { partitions: 1, joins_spill: false, whole_files: false }
     }
 }
 
@@ -89,6 +91,7 @@ fn config(settings: Settings) -> SessionConfig {
     let mut config = SessionConfig::new().with_target_partitions(settings.partitions.max(1));
     let options = config.options_mut();
     options.optimizer.prefer_hash_join = !settings.joins_spill;
+    options.optimizer.repartition_file_scans = !settings.whole_files;
     // An exchange costs a copy of the rows; the engine spreads tasks over threads.
     options.optimizer.enable_round_robin_repartition = false;
     // Its children would have to be partitioned by the same hash when they are read from other stages too.

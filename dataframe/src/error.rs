@@ -1,6 +1,7 @@
 //! The one error type of frames.
 
 use datafusion::common::{DataFusionError, SchemaError};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// Shorthand for results of this crate.
@@ -38,8 +39,16 @@ pub enum Error {
     File {
         /// The file, folder or pattern.
         path: String,
+        /// The kind of the failure.
+        fault: FileFault,
         /// The cause, as the file system or the format's reader gave it.
         reason: String,
+    },
+    /// A file whose records cannot be found from its middle; it is read as a whole then.
+    #[error("{path}: its records cannot be found from its middle")]
+    Uncut {
+        /// The file.
+        path: String,
     },
     /// A plan that needs more memory than its limit.
     #[error("{0}")]
@@ -70,7 +79,80 @@ pub enum Error {
     },
 }
 
+/// The kind of a failure with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum FileFault {
+    /// The bytes are not what the format says.
+    Corrupt,
+    /// The user may not read or write it.
+    Denied,
+    /// A text is not in the encoding that was asked for.
+    Encoding,
+    /// It exists where none may.
+    Exists,
+    /// Any other failure of the file system.
+    Failed,
+    /// A file whose columns differ from those of the others.
+    Mismatch,
+    /// There is none.
+    Missing,
+    /// A text whose fields or lines cannot be told apart.
+    Syntax,
+    /// The other side did not answer in time.
+    TimedOut,
+    /// It has more of something than is allowed.
+    TooLarge,
+    /// The other side refuses to serve, also after some attempts.
+    Unavailable,
+    /// A valid file with a feature that this version does not read.
+    Unsupported,
+}
+
+impl FileFault {
+    /// The name of the Python exception for this kind.
+    #[must_use]
+    pub fn class(self) -> &'static str {
+        match self {
+            FileFault::Corrupt | FileFault::Mismatch => "ValueError",
+            FileFault::Denied => "PermissionError",
+            FileFault::Encoding => "UnicodeDecodeError",
+            FileFault::Exists => "FileExistsError",
+            FileFault::Failed => "OSError",
+            FileFault::Missing => "FileNotFoundError",
+            FileFault::Syntax => "ParserError",
+            FileFault::TimedOut => "TimeoutError",
+            FileFault::TooLarge => "MemoryError",
+            FileFault::Unavailable => "ConnectionError",
+            FileFault::Unsupported => "NotImplemented",
+        }
+    }
+
+    /// The kind of an error of the file system.
+    pub(crate) fn of_io(error: &std::io::Error) -> FileFault {
+        use std::io::ErrorKind;
+        match error.kind() {
+            ErrorKind::AlreadyExists | ErrorKind::DirectoryNotEmpty => FileFault::Exists,
+            ErrorKind::NotFound => FileFault::Missing,
+            ErrorKind::PermissionDenied => FileFault::Denied,
+            ErrorKind::TimedOut => FileFault::TimedOut,
+            ErrorKind::UnexpectedEof | ErrorKind::InvalidData | ErrorKind::InvalidInput => FileFault::Corrupt,
+            _ => FileFault::Failed,
+        }
+    }
+}
+
 impl Error {
+    /// A failure with a file of a kind.
+    pub(crate) fn file(path: &str, fault: FileFault, reason: impl std::fmt::Display) -> Error {
+        Error::File { path: path.to_owned(), fault, reason: reason.to_string() }
+    }
+
+    /// A failure of the file system.
+    pub(crate) fn io(path: &str, error: &std::io::Error) -> Error {
+        Error::file(path, FileFault::of_io(error), error)
+    }
+
     /// The name of the Python exception that pandas raises for the same mistake.
     #[must_use]
     pub fn class(&self) -> &'static str {
@@ -79,11 +161,11 @@ impl Error {
             Error::Value(_) | Error::Sql(_) => "ValueError",
             Error::Type(_) => "TypeError",
             Error::Index(_) => "IndexError",
-            Error::File { .. } => "OSError",
+            Error::File { fault, .. } => fault.class(),
             Error::Memory(_) => "MemoryError",
             Error::NotImplemented(_) => "NotImplemented",
             Error::Task { class, .. } => class,
-            Error::Internal(_) => "RuntimeError",
+            Error::Internal(_) | Error::Uncut { .. } => "RuntimeError",
             Error::At { error, .. } => error.class(),
         }
     }
@@ -122,11 +204,19 @@ impl From<DataFusionError> for Error {
     }
 }
 
+/// An error of ours on its way through operators of the library; [`Error::from`] gets it back.
+impl From<Error> for DataFusionError {
+    fn from(error: Error) -> DataFusionError {
+        DataFusionError::External(Box::new(error))
+    }
+}
+
 impl Error {
     /// An error that several readers of one stream got.
     fn from_shared(error: &DataFusionError) -> Error {
         match error.find_root() {
             DataFusionError::ResourcesExhausted(text) => Error::Memory(text.clone()),
+            DataFusionError::External(inner) if let Some(own) = inner.downcast_ref::<Error>() => own.clone(),
             other => Error::Value(other.to_string()),
         }
     }

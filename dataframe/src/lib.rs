@@ -6,11 +6,12 @@
 //!
 //! | concern | module |
 //! |---|---|
-//! | what users call | `frame`, `frame/series`, `read`, `write`, `sql` |
+//! | what users call | `frame`, `frame/series`, `read`, `write`, `sql`, `sqlite` |
 //! | tables as texts and HTML | `repr` |
 //! | settings of planning, the context of a task | `engine` |
 //! | own functions of plans | `functions` |
 //! | stages, tasks, fragments as bytes | `stage` |
+//! | files in tasks | `scan` |
 //! | executors | `execute` |
 //! | programs as data | [`protocol`] |
 
@@ -25,14 +26,17 @@ mod functions;
 pub mod protocol;
 mod read;
 mod repr;
+mod scan;
 mod sql;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod stage;
 mod table;
 mod value;
 mod write;
 
 pub use engine::Environment;
-pub use error::{Error, Result};
+pub use error::{Error, FileFault, Result};
 pub use execute::{
     Executor, Limits, LocalExecutor, Metrics, Offer, Outcome, StageMetrics, default_executor, offer_executor,
 };
@@ -44,8 +48,11 @@ pub use frame::{
     Aggregate, AsOf, DataFrame, Ewm, GroupBy, GroupKey, JoinKind, Merge, Nearest, Rank, RankMethod, Resample,
     Rolling, Sort, crosstab, dtype_named,
 };
-pub use read::{CsvOptions, read_arrow, read_csv, read_json, read_parquet};
+pub use read::{CsvOptions, read_arrow, read_avro, read_csv, read_json, read_parquet};
 pub use sql::{SqlSession, sql, sql_by_library, sql_line};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{IfExists, read_sql};
 pub use stage::{Fragment, KeptPart, LocalPart, Needs, Piece, PieceSource, Resident, Stages, TaskInputs};
 pub use table::Table;
 pub use value::{Column, Native, Value, lit};
+pub use write::{Compression, WriteOptions};

@@ -186,7 +186,7 @@ fn mistakes_are_told_with_what_there_is() {
     assert_eq!(frame.merge(&texts, Merge::on_pairs(["n"], ["t"])).check().unwrap_err().class(), "ValueError");
     assert_eq!(
         tharsis_dataframe::read_csv("/no/such.csv", Default::default()).check().unwrap_err().class(),
-        "OSError"
+        "FileNotFoundError"
     );
 }
 

@@ -7,7 +7,7 @@
 
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
-use tharsis::frame::{Aggregate, DataFrame, RemoteExecutor, Sort};
+use tharsis::frame::{Aggregate, DataFrame, RemoteExecutor, Sort, read_parquet};
 use tharsis::{LocalCluster, init};
 
 const STORE_BYTES: u64 = 64 << 20;
@@ -55,6 +55,11 @@ fn rows_of_a_dead_node_are_made_again() {
     for label in ["k", "rows", "total"] {
         assert_eq!(after.column::<i64>(label).unwrap(), before.column::<i64>(label).unwrap());
     }
+    let folder = std::env::temp_dir().join(format!("tharsis-losses-{}", std::process::id()));
+    kept.to_parquet(&format!("{}/", folder.display())).unwrap();
+    let read = read_parquet(&folder.to_string_lossy());
+    assert_eq!(read.col("n").values::<i64>().unwrap(), kept.col("n").values::<i64>().unwrap());
+    std::fs::remove_dir_all(&folder).unwrap();
     let total: i64 = after.column::<i64>("total").unwrap().into_iter().flatten().sum();
     let rows = PARTS * PART_ROWS;
     assert_eq!(total, rows * (rows - 1));

@@ -9,6 +9,7 @@ use crate::engine::{Settings, block_on, physical};
 use crate::error::{Error, Result};
 use crate::stage::{KeptPart, PARTITIONS_MAX, Resident, Stages, partitions};
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::ExecutionPlan;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -124,12 +125,26 @@ const MORE_PARTITIONS: usize = 4;
 /// Plans and runs; gives the rows as a table.
 ///
 /// The plan is for the sizes that are known before it runs. If they were wrong, a task fails for lack of
-/// memory; then the plan is made anew for more partitions, and at last with joins that can spill.
+/// memory; then the plan is made anew for more partitions, and at last with joins that can spill. Likewise
+/// if a file cannot be read by several tasks.
 pub(crate) fn execute(plan: &LogicalPlan, executor: &dyn Executor) -> Result<(Resident, Metrics)> {
-    let mut planned = Planned::new(plan, executor.limits(), None)?;
+    execute_under(plan, executor, |plan| plan)
+}
+
+/// As [`execute`], with operators above the plan that this adds.
+pub(crate) fn execute_under(
+    plan: &LogicalPlan,
+    executor: &dyn Executor,
+    above: impl Fn(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
+) -> Result<(Resident, Metrics)> {
+    let query = Query { plan, above: &above, limits: executor.limits() };
+    let mut planned = query.planned()?;
     let outcome = loop {
         match executor.execute(&planned.stages) {
-            Err(Error::Memory(text)) => planned = planned.smaller(plan, text)?,
+            Err(Error::Uncut { .. }) if !planned.settings.whole_files => {
+                planned = query.planned_under(Settings { whole_files: true, ..planned.settings })?;
+            }
+            Err(Error::Memory(text)) => planned = query.smaller(planned.settings, text)?,
             outcome => break outcome?,
         }
     };
@@ -140,42 +155,54 @@ pub(crate) fn execute(plan: &LogicalPlan, executor: &dyn Executor) -> Result<(Re
 
 /// The stages of a plan for an executor.
 pub(crate) fn plan_stages(plan: &LogicalPlan, executor: &dyn Executor) -> Result<Stages> {
-    Ok(Planned::new(plan, executor.limits(), None)?.stages)
+    Ok(Query { plan, above: &|plan| plan, limits: executor.limits() }.planned()?.stages)
 }
 
-/// A plan that is ready to run, and what it was made for.
-struct Planned {
-    stages: Stages,
-    settings: Settings,
+/// What is to run, and the memory for it.
+struct Query<'a> {
+    plan: &'a LogicalPlan,
+    /// Adds operators above the physical plan.
+    above: &'a dyn Fn(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
     limits: Limits,
 }
 
-impl Planned {
-    /// The stages of a plan, by default with as many partitions as its inputs ask for.
-    fn new(plan: &LogicalPlan, limits: Limits, settings: Option<Settings>) -> Result<Planned> {
-        let make = |settings: Settings| block_on(physical(plan, settings));
-        let (settings, physical) = match settings {
-            Some(settings) => (settings, make(settings)?),
-            None => {
-                let first = Settings { partitions: limits.threads, ..Settings::default() };
-                let small = make(first)?;
-                let partitions = partitions(&small, limits)?;
-                let settings = Settings { partitions, ..first };
-                (settings, if settings == first { small } else { make(settings)? })
-            }
-        };
-        Ok(Planned { stages: Stages::of(physical, settings.partitions)?, settings, limits })
+/// Stages, and the settings that they were made under.
+struct Planned {
+    stages: Stages,
+    settings: Settings,
+}
+
+impl Query<'_> {
+    /// The stages for as many partitions as the inputs ask for.
+    fn planned(&self) -> Result<Planned> {
+        let first = Settings { partitions: self.limits.threads, ..Settings::default() };
+        let physical = block_on(physical(self.plan, first))?;
+        let settings = Settings { partitions: partitions(&physical, self.limits)?, ..first };
+        match settings == first {
+            true => self.cut(physical, settings),
+            false => self.planned_under(settings),
+        }
     }
 
-    /// The same plan with smaller tasks; the error if there is no such plan.
-    fn smaller(&self, plan: &LogicalPlan, error: String) -> Result<Planned> {
-        let mut settings = self.settings;
+    fn planned_under(&self, settings: Settings) -> Result<Planned> {
+        self.cut(block_on(physical(self.plan, settings))?, settings)
+    }
+
+    fn cut(&self, physical: Arc<dyn ExecutionPlan>, settings: Settings) -> Result<Planned> {
+        let stages = Stages::of((self.above)(physical), settings.partitions)?;
+        Ok(Planned { stages, settings })
+    }
+
+    /// The stages with smaller tasks than those of these settings; the error if there are none.
+    fn smaller(&self, mut settings: Settings, error: String) -> Result<Planned> {
+        let most = PARTITIONS_MAX.max(self.limits.threads);
         match settings.joins_spill {
-            _ if settings.partitions < PARTITIONS_MAX => settings.partitions *= MORE_PARTITIONS,
+            _ if settings.partitions < most => {
+                settings.partitions = most.min(settings.partitions * MORE_PARTITIONS);
+            }
             false => settings.joins_spill = true,
             true => return Err(Error::Memory(error)),
         }
-        settings.partitions = settings.partitions.min(PARTITIONS_MAX.max(self.limits.threads));
-        Planned::new(plan, self.limits, Some(settings))
+        self.planned_under(settings)
     }
 }

@@ -111,9 +111,8 @@ fn write(schema: &Schema, batches: &[RecordBatch], files: &Environment) -> Resul
 /// The batches of a file, whose columns share one buffer.
 fn read(file: &SpillFile) -> Result<Vec<RecordBatch>> {
     let path = file.path().ok_or_else(|| Error::Internal("rows between stages have no file".to_owned()))?;
-    let failed =
-        |error: std::io::Error| Error::File { path: path.display().to_string(), reason: error.to_string() };
-    let mut bytes = Buffer::from(std::fs::read(path).map_err(failed)?);
+    let mut bytes =
+        Buffer::from(std::fs::read(path).map_err(|error| Error::io(&path.display().to_string(), &error))?);
     let (mut decoder, mut batches) = (StreamDecoder::new(), Vec::new());
     while let Some(batch) = decoder.decode(&mut bytes)? {
         batches.push(batch);

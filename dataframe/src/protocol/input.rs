@@ -103,8 +103,8 @@ pub(super) fn csv_option(options: CsvOptions, name: &str, value: &Json) -> Resul
         _ => Err(Failure::value(format!("{name}: expected one character, found {value}"))),
     };
     Ok(match name {
-        "sep" | "delimiter" => options.delimiter(byte()?),
-        "quotechar" => options.quote(byte()?),
+        "sep" | "delimiter" => options.sep(byte()?),
+        "quotechar" => options.quotechar(byte()?),
         "comment" => options.comment(if value.is_null() { None } else { Some(byte()?) }),
         "header" if value.is_null() => options.header(false),
         "header" if value == 0 || value == "infer" => options,

@@ -8,7 +8,11 @@ use super::ranges::RangeExec;
 use super::row_number::{Numbering, RowNumberExec};
 use super::task::Output;
 use crate::error::Result;
+use crate::scan::TextSource;
+use crate::write::WriteExec;
 use datafusion::common::{Result as EngineResult, internal_datafusion_err, internal_err, not_impl_err};
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::{LexOrdering, Partitioning};
 use datafusion::physical_plan::repartition::RepartitionExec;
@@ -16,8 +20,10 @@ use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion_proto::bytes::{
     physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
 };
-use datafusion_proto::physical_plan::from_proto::parse_physical_sort_exprs;
-use datafusion_proto::physical_plan::to_proto::serialize_physical_sort_exprs;
+use datafusion_proto::physical_plan::from_proto::{
+    parse_physical_sort_exprs, parse_protobuf_file_scan_config,
+};
+use datafusion_proto::physical_plan::to_proto::{serialize_file_scan_config, serialize_physical_sort_exprs};
 use datafusion_proto::physical_plan::{
     PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
 };
@@ -66,7 +72,7 @@ struct Codec;
 
 #[derive(Clone, PartialEq, Message)]
 struct Node {
-    #[prost(oneof = "Kind", tags = "1, 2, 3")]
+    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5")]
     kind: Option<Kind>,
 }
 
@@ -78,6 +84,20 @@ enum Kind {
     RowNumber(RowNumberNode),
     #[prost(message, tag = "3")]
     Range(RangeNode),
+    /// The description of files as JSON.
+    #[prost(string, tag = "4")]
+    Write(String),
+    #[prost(message, tag = "5")]
+    Text(Box<TextNode>),
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TextNode {
+    /// The form as JSON.
+    #[prost(string, tag = "1")]
+    form: String,
+    #[prost(message, optional, tag = "2")]
+    scan: Option<protobuf::FileScanExecConf>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -146,6 +166,12 @@ impl PhysicalExtensionCodec for Codec {
                 let (input, samples) = (Arc::clone(input), Arc::clone(samples));
                 Ok(Arc::new(RangeExec::new(input, samples, ordering, node.count as usize)))
             }
+            (Some(Kind::Write(spec)), [input]) => {
+                let spec =
+                    serde_json::from_str(&spec).map_err(|error| internal_datafusion_err!("{error}"))?;
+                Ok(Arc::new(WriteExec::new(Arc::clone(input), Arc::new(spec))))
+            }
+            (Some(Kind::Text(node)), []) => self.text(&node, context, converter),
             (_, inputs) => internal_err!("an operator of frames with {} inputs", inputs.len()),
         }
     }
@@ -168,6 +194,14 @@ impl PhysicalExtensionCodec for Codec {
             let ordering = ranges.ordering.iter().cloned();
             let ordering = serialize_physical_sort_exprs(ordering, self, converter)?;
             Kind::Range(RangeNode { count: ranges.count as u64, ordering })
+        } else if let Some(files) = node.downcast_ref::<WriteExec>() {
+            let spec = serde_json::to_string(&*files.spec);
+            Kind::Write(spec.map_err(|error| internal_datafusion_err!("{error}"))?)
+        } else if let Some((scan, source)) = text_scan(&node) {
+            let form = serde_json::to_string(source.form());
+            let form = form.map_err(|error| internal_datafusion_err!("{error}"))?;
+            let scan = serialize_file_scan_config(scan, self, converter)?;
+            Kind::Text(Box::new(TextNode { form, scan: Some(scan) }))
         } else {
             return not_impl_err!("{} cannot run as a remote task", node.name());
         };
@@ -175,7 +209,29 @@ impl PhysicalExtensionCodec for Codec {
     }
 }
 
+/// The scan of texts that a node is, if it is one. The library's own messages have no room for all of their
+/// form.
+fn text_scan(node: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &TextSource)> {
+    let scan = node.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>()?;
+    Some((scan, scan.file_source().downcast_ref::<TextSource>()?))
+}
+
 impl Codec {
+    fn text(
+        &self,
+        node: &TextNode,
+        context: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
+        let form = serde_json::from_str(&node.form).map_err(|error| internal_datafusion_err!("{error}"))?;
+        let scan = node.scan.as_ref().ok_or_else(|| internal_datafusion_err!("a text without files"))?;
+        let source =
+            TextSource::new(FileScanConfig::parse_table_schema_from_proto(scan)?, Arc::new(form), false);
+        let decode = PhysicalPlanDecodeContext::new(context, self);
+        let scan = parse_protobuf_file_scan_config(scan, &decode, converter, Arc::new(source))?;
+        Ok(DataSourceExec::from_data_source(scan))
+    }
+
     fn input_node(
         &self,
         input: &InputExec,

@@ -12,6 +12,7 @@ use super::ranges::{self, RangeExec};
 use super::row_number::{Numbering, RowNumberExec};
 use super::task::Output;
 use crate::error::Result;
+use crate::write::WriteExec;
 use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalExpr};
@@ -120,7 +121,7 @@ impl Cutter {
         if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
             return self.cut_sort(merge);
         }
-        if plan.is::<ProjectionExec>() || plan.is::<FilterExec>() {
+        if plan.is::<ProjectionExec>() || plan.is::<FilterExec>() || plan.is::<WriteExec>() {
             let child = self.cut_result(Arc::clone(plan.children()[0]))?;
             return Ok(replace_children_if_necessary(plan, vec![child])?);
         }

@@ -3,6 +3,7 @@
 use super::piece::Piece;
 use super::ranges;
 use crate::error::Result;
+use crate::scan::by_file;
 use arrow::array::RecordBatch;
 use arrow::compute::BatchCoalescer;
 use arrow::datatypes::SchemaRef;
@@ -85,7 +86,7 @@ pub(crate) async fn run(
     output: &Output,
     context: Arc<TaskContext>,
 ) -> Result<Vec<Vec<RecordBatch>>> {
-    let mut stream = fragment.execute(partition, context)?;
+    let mut stream = by_file(Arc::clone(fragment))?.execute(partition, context)?;
     let mut outputs = Outputs::new(output, fragment.schema())?;
     while let Some(batch) = stream.next().await {
         outputs.push(batch?)?;

@@ -1,18 +1,20 @@
 //! The executors that every program runs on.
 
 use arrow::array::{Int64Array, RecordBatch};
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 use tharsis_dataframe::{
     DataFrame, Error, Executor, Fragment, KeptPart, Limits, LocalExecutor, LocalPart, Metrics, Outcome,
-    Piece, PieceSource, Stages, TaskInputs,
+    Piece, PieceSource, Stages, TaskInputs, offer_executor,
 };
 
 /// The result of a program on each executor.
+#[allow(dead_code, reason = "not every file of tests needs it")]
 #[track_caller]
 pub fn each_executor<T>(program: impl Fn(&dyn Executor) -> Result<T, Error>) -> Vec<T> {
     let executors: [&dyn Executor; 3] =
-        [&LocalExecutor::sized(1, 1 << 30), &LocalExecutor::sized(4, 1 << 30), &SentExecutor];
+        [&LocalExecutor::sized(1, 1 << 30), &LocalExecutor::sized(4, 1 << 30), &SentExecutor { attempts: 1 }];
     executors.into_iter().map(|executor| program(executor).unwrap()).collect()
 }
 
@@ -28,8 +30,24 @@ pub fn three_parts() -> DataFrame {
     DataFrame::from_batches(parts[0].schema(), parts)
 }
 
+/// A program whose frames run on this executor if they name none.
+#[allow(dead_code, reason = "not every file of tests needs it")]
+pub fn by_default<T>(executor: Arc<dyn Executor>, program: impl FnOnce() -> T) -> T {
+    thread_local! {
+        static CHOSEN: RefCell<Option<Arc<dyn Executor>>> = const { RefCell::new(None) };
+    }
+    offer_executor(|| CHOSEN.with_borrow(Clone::clone));
+    CHOSEN.set(Some(executor));
+    let made = program();
+    CHOSEN.set(None);
+    made
+}
+
 /// Sends each stage as bytes and runs its tasks one by one, as a worker of a cluster does.
-struct SentExecutor;
+pub struct SentExecutor {
+    /// Times that each task runs; the last one counts.
+    pub attempts: usize,
+}
 
 impl Executor for SentExecutor {
     fn limits(&self) -> Limits {
@@ -44,16 +62,22 @@ impl Executor for SentExecutor {
             rows.push(Vec::new());
             for task in 0..stages.tasks_of(stage) {
                 let needs = stages.needs_of(stage, task);
-                let mut inputs = TaskInputs::default();
-                for piece in needs.pieces {
-                    let batches = match piece.source {
-                        PieceSource::Given(table) => stages.tables()[table].parts[piece.task].fetch()?,
-                        PieceSource::Stage(_) => pieces[&piece].clone(),
-                    };
-                    inputs.insert(piece, batches);
+                let inputs = || {
+                    let mut inputs = TaskInputs::default();
+                    for piece in &needs.pieces {
+                        let batches = match piece.source {
+                            PieceSource::Given(table) => stages.tables()[table].parts[piece.task].fetch()?,
+                            PieceSource::Stage(_) => pieces[piece].clone(),
+                        };
+                        inputs.insert(*piece, batches);
+                    }
+                    needs.counts.iter().for_each(|&stage| inputs.insert_rows(stage, rows[stage].clone()));
+                    Ok::<_, Error>(inputs)
+                };
+                for _ in 1..self.attempts {
+                    Fragment::decode(&bytes)?.run(task, inputs()?, None)?;
                 }
-                needs.counts.iter().for_each(|&stage| inputs.insert_rows(stage, rows[stage].clone()));
-                let outputs = Fragment::decode(&bytes)?.run(task, inputs, None)?;
+                let outputs = Fragment::decode(&bytes)?.run(task, inputs()?, None)?;
                 rows[stage].push(outputs.iter().flatten().map(RecordBatch::num_rows).sum());
                 for (output, batches) in outputs.into_iter().enumerate() {
                     pieces.insert(Piece { source: PieceSource::Stage(stage), task, output }, batches);

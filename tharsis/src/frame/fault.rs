@@ -1,7 +1,7 @@
 //! Errors between tasks and driver.
 
 use serde::{Deserialize, Serialize};
-use tharsis_dataframe::Error;
+use tharsis_dataframe::{Error, FileFault};
 use tharsis_remote::FailureKind;
 
 /// Error of a task in encoded form.
@@ -14,11 +14,13 @@ pub(super) enum Fault {
     #[error("{0}")]
     Memory(String),
     #[error("{path}: {reason}")]
-    File { path: String, reason: String },
+    File { path: String, fault: FileFault, reason: String },
     #[error("{0}")]
     NotImplemented(String),
     #[error("{0}")]
     Internal(String),
+    #[error("{path}")]
+    Uncut { path: String },
 }
 
 impl From<Error> for Fault {
@@ -26,9 +28,10 @@ impl From<Error> for Fault {
         match error {
             Error::Type(text) => Fault::Type(text),
             Error::Memory(text) => Fault::Memory(text),
-            Error::File { path, reason } => Fault::File { path, reason },
+            Error::File { path, fault, reason } => Fault::File { path, fault, reason },
             Error::NotImplemented(text) => Fault::NotImplemented(text),
             Error::Internal(text) => Fault::Internal(text),
+            Error::Uncut { path } => Fault::Uncut { path },
             other => Fault::Value(other.to_string()),
         }
     }
@@ -40,9 +43,10 @@ impl From<Fault> for Error {
             Fault::Value(text) => Error::Value(text),
             Fault::Type(text) => Error::Type(text),
             Fault::Memory(text) => Error::Memory(text),
-            Fault::File { path, reason } => Error::File { path, reason },
+            Fault::File { path, fault, reason } => Error::File { path, fault, reason },
             Fault::NotImplemented(text) => Error::NotImplemented(text),
             Fault::Internal(text) => Error::Internal(text),
+            Fault::Uncut { path } => Error::Uncut { path },
         }
     }
 }

@@ -1,0 +1,158 @@
+//! Frames from files.
+//!
+//! | concern | module |
+//! |---|---|
+//! | choices of users | `options` |
+//! | paths, patterns, folders with values | `places` |
+//! | names and types of columns | `columns` |
+//! | the table that is planned | `table` |
+
+mod columns;
+mod options;
+mod places;
+mod table;
+
+pub use options::CsvOptions;
+
+use crate::engine::{Settings, block_on, session};
+use crate::error::{Error, Result};
+use crate::frame::{DataFrame, Frame};
+use crate::scan::{Encoding, TextForm, TextKind, store};
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::file_format::arrow::ArrowFormat;
+use datafusion::datasource::file_format::avro::AvroFormat;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::provider_as_source;
+use datafusion::execution::session_state::SessionState;
+use datafusion::logical_expr::LogicalPlanBuilder;
+use object_store::ObjectStore;
+use places::{Found, Place};
+use std::sync::Arc;
+use table::{FileTable, Format};
+
+/// A frame of CSV files: a path, a folder, a pattern with `*`, or a URL. Types are found from the first rows,
+/// as pandas finds them.
+///
+/// Files that end with `.gz`, `.bz2`, `.xz` or `.zst` are decompressed. Folders `label=value` below the path
+/// give columns.
+///
+/// ```
+/// use tharsis_dataframe::{CsvOptions, read_csv};
+/// let folder = std::env::temp_dir().join(format!("tharsis-csv-{}", std::process::id()));
+/// std::fs::create_dir_all(&folder)?;
+/// let path = folder.join("cities.csv");
+/// std::fs::write(&path, "city,people\nOslo,700000\nRome,2800000\n")?;
+/// let cities = read_csv(&path.to_string_lossy(), CsvOptions::new());
+/// assert_eq!(cities.col("people").max()?.as_i64(), Some(2_800_000));
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Distributed
+/// A file of more than 10 MB is cut between partitions, wherever quotes have line breaks: a partition guesses
+/// where its first record begins, the one before it checks that, and if one guess was wrong the files are
+/// read again as a whole. Files are not cut if they are compressed, have comments, or are not strict UTF-8.
+#[track_caller]
+#[must_use]
+pub fn read_csv(path: &str, options: CsvOptions) -> DataFrame {
+    let frame = Opened::at(path).and_then(|opened| {
+        let columns = columns::of_csv(&opened.store, &opened.place, &opened.found, &options);
+        let (schema, form) = block_on(columns)?;
+        opened.frame(Format::Text(Arc::new(form)), schema)
+    });
+    with_options(DataFrame::new(frame), &options)
+}
+
+/// The steps of options that are steps of frames.
+#[track_caller]
+fn with_options(mut frame: DataFrame, options: &CsvOptions) -> DataFrame {
+    for label in &options.parse_dates {
+        let times = crate::frame::series::to_datetime(&frame.col(label));
+        frame = frame.assign(label, times);
+    }
+    if let (Some(wanted), Ok(labels)) = (&options.usecols, frame.columns()) {
+        let kept: Vec<&str> =
+            labels.iter().filter(|label| wanted.contains(label)).map(String::as_str).collect();
+        frame = frame.select(kept);
+    }
+    match options.nrows {
+        Some(rows) => frame.head(rows),
+        None => frame,
+    }
+}
+
+/// A frame of Parquet files: a path, a folder, a pattern with `*`, or a URL. Their columns must be the same.
+///
+/// Filters leave out row groups and pages by their statistics, which are believed. Folders `label=value`
+/// below the path give columns, and filters on these leave out files.
+#[track_caller]
+#[must_use]
+pub fn read_parquet(path: &str) -> DataFrame {
+    DataFrame::new(binary(path, Arc::new(ParquetFormat::default())))
+}
+
+/// A frame of files with one JSON object a line: a path, a folder, a pattern with `*`, or a URL.
+///
+/// Files that end with `.gz`, `.bz2`, `.xz` or `.zst` are decompressed.
+#[track_caller]
+#[must_use]
+pub fn read_json(path: &str) -> DataFrame {
+    let form =
+        TextForm { kind: TextKind::Json, encoding: Encoding::Strict, max_line: options::MAX_LINE_DEFAULT };
+    DataFrame::new(Opened::at(path).and_then(|opened| {
+        let form = Arc::new(form);
+        let bytes = options::INFER_BYTES_DEFAULT;
+        let schema = columns::of_json(&opened.store, &opened.place, &opened.found, &form, bytes);
+        let schema = block_on(schema)?;
+        opened.frame(Format::Text(form), schema)
+    }))
+}
+
+/// A frame of files of Arrow's IPC (Feather): a path, a folder, a pattern with `*`, or a URL.
+#[track_caller]
+#[must_use]
+pub fn read_arrow(path: &str) -> DataFrame {
+    DataFrame::new(binary(path, Arc::new(ArrowFormat)))
+}
+
+/// A frame of Avro files: a path, a folder, a pattern with `*`, or a URL.
+#[track_caller]
+#[must_use]
+pub fn read_avro(path: &str) -> DataFrame {
+    DataFrame::new(binary(path, Arc::new(AvroFormat)))
+}
+
+fn binary(path: &str, format: Arc<dyn FileFormat>) -> Result<Frame> {
+    let opened = Opened::at(path)?;
+    let columns = columns::of_binary(&opened.session, &opened.store, &opened.place, &opened.found, &*format);
+    let schema = block_on(columns)?;
+    opened.frame(Format::Binary(format), schema)
+}
+
+/// The files that a path names, and what it takes to look into them.
+struct Opened {
+    session: SessionState,
+    store: Arc<dyn ObjectStore>,
+    place: Place,
+    found: Vec<Found>,
+}
+
+impl Opened {
+    fn at(path: &str) -> Result<Opened> {
+        let place = Place::parse(path)?;
+        let session = session(Settings::default());
+        let store = store(session.runtime_env(), &place.store)?;
+        let found = block_on(place.files(&*store))?;
+        Ok(Opened { session, store, place, found })
+    }
+
+    fn frame(self, format: Format, schema: arrow::datatypes::SchemaRef) -> Result<Frame> {
+        let table = FileTable::new(self.place, format, schema, &self.found)?;
+        let plan = LogicalPlanBuilder::scan("file", provider_as_source(Arc::new(table)), None)?.build()?;
+        Frame::of_plan(plan).map_err(|error| match error {
+            // No label of a file is a mistake of the program.
+            Error::Internal(text) => Error::Value(text),
+            other => other,
+        })
+    }
+}

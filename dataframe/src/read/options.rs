@@ -1,0 +1,222 @@
+//! Options of readers of CSV, under pandas' names.
+
+use crate::error::{Error, Result};
+use crate::scan::{CsvForm, Encoding, NA_DEFAULT, TextForm, TextKind};
+use arrow::datatypes::DataType;
+
+/// Options of [`read_csv`](crate::read_csv).
+///
+/// ```
+/// use tharsis_dataframe::{CsvOptions, read_csv};
+/// let folder = std::env::temp_dir().join(format!("tharsis-csv-options-{}", std::process::id()));
+/// std::fs::create_dir_all(&folder)?;
+/// let path = folder.join("prices.csv");
+/// std::fs::write(&path, "made by hand\nday;price\n2024-02-29;3.5\n2024-03-01;none\n")?;
+/// let options = CsvOptions::new().sep(b';').skiprows(1).na_values(["none"]).parse_dates(["day"]);
+/// let prices = read_csv(&path.to_string_lossy(), options);
+/// assert_eq!(prices.col("price").count()?.as_i64(), Some(1));
+/// assert_eq!(prices.col("day").dt().month().values::<i64>()?, [Some(2), Some(3)]);
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct CsvOptions {
+    pub(super) sep: u8,
+    pub(super) header: Option<bool>,
+    pub(super) names: Option<Vec<String>>,
+    pub(super) usecols: Option<Vec<String>>,
+    pub(super) dtypes: Vec<(String, DataType)>,
+    pub(super) parse_dates: Vec<String>,
+    pub(super) na_values: Vec<String>,
+    pub(super) keep_default_na: bool,
+    pub(super) skiprows: usize,
+    pub(super) nrows: Option<usize>,
+    pub(super) quote: u8,
+    pub(super) comment: Option<u8>,
+    pub(super) encoding: String,
+    pub(super) encoding_errors: String,
+    pub(super) max_line: usize,
+    pub(super) infer_bytes: u64,
+}
+
+impl Default for CsvOptions {
+    fn default() -> CsvOptions {
+        CsvOptions {
+            sep: b',',
+            header: None,
+            names: None,
+            usecols: None,
+            dtypes: Vec::new(),
+            parse_dates: Vec::new(),
+            na_values: Vec::new(),
+            keep_default_na: true,
+            skiprows: 0,
+            nrows: None,
+            quote: b'"',
+            comment: None,
+            encoding: "utf-8".to_owned(),
+            encoding_errors: "strict".to_owned(),
+            max_line: MAX_LINE_DEFAULT,
+            infer_bytes: INFER_BYTES_DEFAULT,
+        }
+    }
+}
+
+impl CsvOptions {
+    /// The options of a reader that was given none.
+    #[must_use]
+    pub fn new() -> CsvOptions {
+        CsvOptions::default()
+    }
+
+    /// The separator of fields; a comma by default.
+    #[must_use]
+    pub fn sep(self, sep: u8) -> CsvOptions {
+        CsvOptions { sep, ..self }
+    }
+
+    /// Whether the first line has the labels. It has by default, unless names are given. Equal labels get
+    /// numbers: `a`, `a.1`. Without a header and names the labels are `0`, `1` and so on.
+    #[must_use]
+    pub fn header(self, header: bool) -> CsvOptions {
+        CsvOptions { header: Some(header), ..self }
+    }
+
+    /// Labels of all columns, in place of those in the file.
+    #[must_use]
+    pub fn names<'a>(self, names: impl IntoIterator<Item = &'a str>) -> CsvOptions {
+        CsvOptions { names: Some(owned(names)), ..self }
+    }
+
+    /// Labels of the columns to read, which stay in their order in the file; all by default.
+    #[must_use]
+    pub fn usecols<'a>(self, labels: impl IntoIterator<Item = &'a str>) -> CsvOptions {
+        CsvOptions { usecols: Some(owned(labels)), ..self }
+    }
+
+    /// The type of a column, which is not found from its values then.
+    #[must_use]
+    pub fn dtype(mut self, label: &str, dtype: DataType) -> CsvOptions {
+        self.dtypes.push((label.to_owned(), dtype));
+        self
+    }
+
+    /// Columns to read as times, by ISO 8601.
+    #[must_use]
+    pub fn parse_dates<'a>(self, labels: impl IntoIterator<Item = &'a str>) -> CsvOptions {
+        CsvOptions { parse_dates: owned(labels), ..self }
+    }
+
+    /// Texts that stand for a missing value, beside those of pandas: nothing, `NA`, `NaN`, `null` and others.
+    #[must_use]
+    pub fn na_values<'a>(self, texts: impl IntoIterator<Item = &'a str>) -> CsvOptions {
+        CsvOptions { na_values: owned(texts), ..self }
+    }
+
+    /// Whether pandas' texts stand for a missing value too; they do by default. Nothing always does.
+    #[must_use]
+    pub fn keep_default_na(self, keep: bool) -> CsvOptions {
+        CsvOptions { keep_default_na: keep, ..self }
+    }
+
+    /// Lines to leave out at the begin of each file.
+    #[must_use]
+    pub fn skiprows(self, lines: usize) -> CsvOptions {
+        CsvOptions { skiprows: lines, ..self }
+    }
+
+    /// Rows to read, at most.
+    #[must_use]
+    pub fn nrows(self, rows: usize) -> CsvOptions {
+        CsvOptions { nrows: Some(rows), ..self }
+    }
+
+    /// The quote around fields that contain separators or line breaks; a double quote by default.
+    #[must_use]
+    pub fn quotechar(self, quote: u8) -> CsvOptions {
+        CsvOptions { quote, ..self }
+    }
+
+    /// The begin of lines that are left out; nothing by default.
+    #[must_use]
+    pub fn comment(self, comment: Option<u8>) -> CsvOptions {
+        CsvOptions { comment, ..self }
+    }
+
+    /// The encoding: `utf-8` by default, or `latin-1`.
+    #[must_use]
+    pub fn encoding(self, encoding: &str) -> CsvOptions {
+        CsvOptions { encoding: encoding.to_owned(), ..self }
+    }
+
+    /// The treatment of bytes that are not in the encoding: `strict` is an error, `replace` writes a sign for
+    /// them, `ignore` leaves them out.
+    #[must_use]
+    pub fn encoding_errors(self, errors: &str) -> CsvOptions {
+        CsvOptions { encoding_errors: errors.to_owned(), ..self }
+    }
+
+    /// Bytes of a record, at most; 64 MiB by default. A longer one is an error, not a use of memory.
+    #[must_use]
+    pub fn max_line(self, bytes: usize) -> CsvOptions {
+        CsvOptions { max_line: bytes.max(1), ..self }
+    }
+
+    /// Bytes at the begin of the files from which types are found; 8 MiB by default. A value further on that
+    /// does not fit is an error.
+    #[must_use]
+    pub fn infer_bytes(self, bytes: u64) -> CsvOptions {
+        CsvOptions { infer_bytes: bytes.max(1), ..self }
+    }
+
+    /// Whether the first record has labels.
+    pub(super) fn has_header(&self) -> bool {
+        self.header.unwrap_or(self.names.is_none())
+    }
+
+    /// The form of the files, which may have other labels in their headers.
+    pub(super) fn form(&self, header: Option<Vec<String>>) -> Result<TextForm> {
+        let marks = [Some(self.sep), Some(self.quote), self.comment];
+        if marks.iter().flatten().any(|mark| !mark.is_ascii() || matches!(mark, b'\n' | b'\r')) {
+            return Err(Error::Value("sep, quotechar and comment: expected an ASCII character".to_owned()));
+        }
+        if self.sep == self.quote {
+            return Err(Error::Value("sep and quotechar are the same character".to_owned()));
+        }
+        let encoding = match (self.encoding.to_lowercase().as_str(), self.encoding_errors.as_str()) {
+            ("utf-8" | "utf8" | "ascii", "strict") => Encoding::Strict,
+            ("utf-8" | "utf8" | "ascii", "replace") => Encoding::Replace,
+            ("utf-8" | "utf8" | "ascii", "ignore") => Encoding::Ignore,
+            ("latin-1" | "latin1" | "iso-8859-1", _) => Encoding::Latin1,
+            ("utf-8" | "utf8" | "ascii", other) => {
+                return Err(Error::Value(format!(
+                    "encoding_errors: {other:?}; there are strict, replace, ignore"
+                )));
+            }
+            (other, _) => {
+                return Err(Error::NotImplemented(format!(
+                    "encoding: {other:?}; there are utf-8 and latin-1"
+                )));
+            }
+        };
+        let default = NA_DEFAULT.iter().filter(|_| self.keep_default_na).map(|text| (*text).to_owned());
+        let form = CsvForm {
+            sep: self.sep,
+            quote: self.quote,
+            comment: self.comment,
+            skip: self.skiprows,
+            header,
+            missing: default.chain(self.na_values.iter().cloned()).collect(),
+        };
+        Ok(TextForm { kind: TextKind::Csv(form), encoding, max_line: self.max_line })
+    }
+}
+
+fn owned<'a>(texts: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    texts.into_iter().map(str::to_owned).collect()
+}
+
+/// Bytes of a record, at most, if nobody says how many.
+pub(super) const MAX_LINE_DEFAULT: usize = 64 << 20;
+/// Bytes from which types are found.
+pub(super) const INFER_BYTES_DEFAULT: u64 = 8 << 20;

@@ -1,0 +1,17 @@
+//! Files as tasks read them.
+//!
+//! | concern | module |
+//! |---|---|
+//! | places and their credentials | `storage` |
+//! | one file after the other, errors that name it | `files` |
+//! | CSV and JSON lines | `text` |
+
+mod files;
+mod storage;
+mod text;
+
+pub(crate) use files::{by_file, named_async, same_columns, shown};
+pub(crate) use storage::{from_store, store};
+pub(crate) use text::{
+    Classes, CsvForm, Encoding, NA_DEFAULT, Text, TextForm, TextKind, TextSource, is_compressed, sample,
+};

@@ -1,0 +1,162 @@
+//! The places that files are in: the local disk, object stores, web servers. Each process opens them by
+//! itself, with what its environment says about credentials.
+
+use crate::error::{Error, FileFault, Result};
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::execution::runtime_env::RuntimeEnv;
+use object_store::aws::AmazonS3Builder;
+use object_store::client::{HttpError, HttpErrorKind, SpawnedReqwestConnector};
+use object_store::http::HttpBuilder;
+use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, RetryConfig};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+use tokio::runtime::Runtime;
+
+/// The store of a place, which the environment knows from then on.
+pub(crate) fn store(runtime: &RuntimeEnv, url: &ObjectStoreUrl) -> Result<Arc<dyn ObjectStore>> {
+    if let Ok(store) = runtime.object_store(url) {
+        return Ok(store);
+    }
+    let store = opened(url.as_str())?;
+    runtime.register_object_store(url.as_ref(), Arc::clone(&store));
+    Ok(store)
+}
+
+/// The store of a place, opened once by this process.
+fn opened(url: &str) -> Result<Arc<dyn ObjectStore>> {
+    static OPENED: Mutex<Option<HashMap<String, Arc<dyn ObjectStore>>>> = Mutex::new(None);
+    let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = opened.get_or_insert_default();
+    if let Some(store) = known.get(url) {
+        return Ok(Arc::clone(store));
+    }
+    let store = open(url)?;
+    known.insert(url.to_owned(), Arc::clone(&store));
+    Ok(store)
+}
+
+fn open(url: &str) -> Result<Arc<dyn ObjectStore>> {
+    let failed = |error| from_store(url, &error);
+    let connector = SpawnedReqwestConnector::new(runtime()?.handle().clone());
+    match url.split_once("://").map(|(scheme, _)| scheme) {
+        Some("s3" | "s3a") => {
+            let mut builder = AmazonS3Builder::from_env().with_url(url).with_retry(retries()?);
+            if let Some(timeout) = setting(TIMEOUT)? {
+                let timeout = format!("{timeout} seconds");
+                builder = builder.with_config(
+                    object_store::aws::AmazonS3ConfigKey::Client(ClientConfigKey::Timeout),
+                    timeout,
+                );
+            }
+            Ok(Arc::new(builder.with_http_connector(connector).build().map_err(failed)?))
+        }
+        Some("http" | "https") => {
+            let mut builder = HttpBuilder::new()
+                .with_url(url)
+                .with_config(ClientConfigKey::AllowHttp, "true")
+                .with_retry(retries()?);
+            if let Some(timeout) = setting(TIMEOUT)? {
+                builder = builder.with_config(ClientConfigKey::Timeout, format!("{timeout} seconds"));
+            }
+            Ok(Arc::new(builder.with_http_connector(connector).build().map_err(failed)?))
+        }
+        _ => Err(Error::file(url, FileFault::Unsupported, "there are s3://, http:// and https://")),
+    }
+}
+
+/// The threads of connections. A task's own runtime ends with the task, a connection does not.
+fn runtime() -> Result<&'static Runtime> {
+    static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();
+    let build = || {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_name("tharsis-storage")
+            .enable_all()
+            .build()
+    };
+    let runtime = RUNTIME.get_or_init(build);
+    runtime.as_ref().map_err(|error| Error::Internal(format!("no threads for connections: {error}")))
+}
+
+/// Attempts after the first one: a server may be busy for some seconds.
+fn retries() -> Result<RetryConfig> {
+    let backoff = BackoffConfig {
+        init_backoff: Duration::from_millis(100),
+        max_backoff: Duration::from_secs(5),
+        base: 2.0,
+    };
+    let max_retries = setting(RETRIES)?.unwrap_or(RETRIES_DEFAULT) as usize;
+    Ok(RetryConfig { backoff, max_retries, retry_timeout: Duration::from_secs(180) })
+}
+
+/// A whole number that the environment sets.
+fn setting(name: &str) -> Result<Option<u64>> {
+    match std::env::var(name) {
+        Err(_) => Ok(None),
+        Ok(text) => match text.parse() {
+            Ok(number) => Ok(Some(number)),
+            Err(_) => Err(Error::Value(format!("{name}: {text:?} is not a whole number"))),
+        },
+    }
+}
+
+/// The error for one of a store.
+pub(crate) fn from_store(path: &str, error: &object_store::Error) -> Error {
+    use object_store::Error as Store;
+    let fault = match error {
+        Store::NotFound { .. } => FileFault::Missing,
+        Store::PermissionDenied { .. } | Store::Unauthenticated { .. } => FileFault::Denied,
+        Store::NotSupported { .. } | Store::NotImplemented { .. } => FileFault::Unsupported,
+        other => cause(other).unwrap_or(FileFault::Failed),
+    };
+    Error::file(path, fault, short(&error.to_string()))
+}
+
+/// The kind of the failure that an error is due to.
+pub(super) fn cause(error: &(dyn std::error::Error + 'static)) -> Option<FileFault> {
+    let mut at = Some(error);
+    while let Some(error) = at {
+        if let Some(store) = error.downcast_ref::<object_store::Error>() {
+            use object_store::Error as Store;
+            match store {
+                Store::NotFound { .. } => return Some(FileFault::Missing),
+                Store::PermissionDenied { .. } | Store::Unauthenticated { .. } => {
+                    return Some(FileFault::Denied);
+                }
+                _ => {}
+            }
+        }
+        if let Some(http) = error.downcast_ref::<HttpError>() {
+            return Some(match http.kind() {
+                HttpErrorKind::Timeout => FileFault::TimedOut,
+                _ => FileFault::Unavailable,
+            });
+        }
+        if let Some(io) = error.downcast_ref::<std::io::Error>() {
+            return Some(FileFault::of_io(io));
+        }
+        // The kind of a failed request is private to the library; its text is not.
+        let text = error.to_string();
+        if text.starts_with("Server returned") {
+            return Some(FileFault::Unavailable);
+        }
+        at = error.source();
+    }
+    None
+}
+
+/// A text without most of a page that a server may have sent.
+fn short(text: &str) -> String {
+    const SHOWN: usize = 400;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{} ...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Seconds that an answer may take; 30 by default.
+const TIMEOUT: &str = "THARSIS_STORAGE_TIMEOUT";
+/// Attempts after the first one.
+const RETRIES: &str = "THARSIS_STORAGE_RETRIES";
+const RETRIES_DEFAULT: u64 = 6;

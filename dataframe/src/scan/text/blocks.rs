@@ -1,0 +1,173 @@
+//! The bytes of a text, block by block: from where it is, decompressed, in the encoding that readers want.
+
+use super::form::Encoding;
+use crate::error::{Error, FileFault, Result};
+use crate::scan::storage::{cause, from_store};
+use datafusion::common::DataFusionError;
+use datafusion::common::parsers::CompressionTypeVariant;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, GetResultPayload, ObjectStore};
+use prost::bytes::Bytes;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+
+/// The blocks of a file.
+pub(super) struct Blocks {
+    path: String,
+    bytes: Bytes_,
+    encoding: Encoding,
+    /// The end of a block within a character.
+    rest: Vec<u8>,
+    /// Bytes that were read, after decompression.
+    position: u64,
+    ended: bool,
+}
+
+enum Bytes_ {
+    /// A local file: reading it blocks for as long as a switch to another thread would take.
+    Read(Box<dyn Read + Send>),
+    Stream(BoxStream<'static, datafusion::common::Result<Bytes>>),
+}
+
+/// Whether a path is that of a compressed text.
+pub(crate) fn is_compressed(path: &str) -> bool {
+    compression(path).is_compressed()
+}
+
+fn compression(path: &str) -> FileCompressionType {
+    let variant = match path.rsplit_once('.').map(|(_, end)| end) {
+        Some("gz") => CompressionTypeVariant::GZIP,
+        Some("bz2") => CompressionTypeVariant::BZIP2,
+        Some("xz") => CompressionTypeVariant::XZ,
+        Some("zst") => CompressionTypeVariant::ZSTD,
+        _ => CompressionTypeVariant::UNCOMPRESSED,
+    };
+    FileCompressionType::from(variant)
+}
+
+impl Blocks {
+    /// The bytes of a file in a range, or all of them.
+    pub(super) async fn open(
+        store: &dyn ObjectStore,
+        location: &Path,
+        path: &str,
+        range: Option<Range<u64>>,
+        encoding: Encoding,
+    ) -> Result<Blocks> {
+        let position = range.as_ref().map_or(0, |range| range.start);
+        let options = GetOptions { range: range.clone().map(GetRange::Bounded), ..GetOptions::default() };
+        let found = store.get_opts(location, options).await.map_err(|error| from_store(path, &error))?;
+        let compression = compression(path);
+        let bytes = match found.payload {
+            GetResultPayload::File(mut file, _) => {
+                file.seek(SeekFrom::Start(found.range.start)).map_err(|error| Error::io(path, &error))?;
+                let length = found.range.end - found.range.start;
+                let bytes = compression
+                    .convert_read(std::io::BufReader::with_capacity(BLOCK_BYTES, file.take(length)));
+                Bytes_::Read(bytes.map_err(|error| of_reader(path, &error))?)
+            }
+            GetResultPayload::Stream(stream) => {
+                let stream = stream.map_err(DataFusionError::from).boxed();
+                Bytes_::Stream(compression.convert_stream(stream).map_err(|error| of_reader(path, &error))?)
+            }
+        };
+        Ok(Blocks { path: path.to_owned(), bytes, encoding, rest: Vec::new(), position, ended: false })
+    }
+
+    /// Appends the next block; gives whether there was one.
+    pub(super) async fn next(&mut self, text: &mut Vec<u8>) -> Result<bool> {
+        if self.ended {
+            return Ok(false);
+        }
+        let mut block = std::mem::take(&mut self.rest);
+        let before = block.len();
+        let begin = self.position - before as u64;
+        match &mut self.bytes {
+            Bytes_::Read(bytes) => {
+                let read = bytes.take(BLOCK_BYTES as u64).read_to_end(&mut block);
+                read.map_err(|error| of_io(&self.path, &error))?;
+            }
+            Bytes_::Stream(stream) => {
+                while block.len() < BLOCK_BYTES {
+                    match stream.try_next().await.map_err(|error| of_reader(&self.path, &error))? {
+                        Some(bytes) => block.extend_from_slice(&bytes),
+                        None => break,
+                    }
+                }
+            }
+        }
+        self.ended = block.len() == before;
+        self.position += (block.len() - before) as u64;
+        self.decode(block, begin, text)?;
+        Ok(!self.ended)
+    }
+
+    /// Appends a block as UTF-8; what is not whole yet waits for the next block.
+    fn decode(&mut self, block: Vec<u8>, begin: u64, text: &mut Vec<u8>) -> Result<()> {
+        if self.encoding == Encoding::Latin1 {
+            for byte in block {
+                let mut buffer = [0; 2];
+                text.extend_from_slice(char::from(byte).encode_utf8(&mut buffer).as_bytes());
+            }
+            return Ok(());
+        }
+        let mut at = 0;
+        while at < block.len() {
+            let error = match std::str::from_utf8(&block[at..]) {
+                Ok(_) => {
+                    text.extend_from_slice(&block[at..]);
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            let valid = at + error.valid_up_to();
+            text.extend_from_slice(&block[at..valid]);
+            let bad = match error.error_len() {
+                None if !self.ended => {
+                    self.rest = block[valid..].to_vec();
+                    return Ok(());
+                }
+                None => block.len() - valid,
+                Some(bad) => bad,
+            };
+            match self.encoding {
+                Encoding::Ignore => {}
+                Encoding::Replace => text.extend_from_slice("\u{FFFD}".as_bytes()),
+                _ => {
+                    let byte = block[valid];
+                    let reason = format!(
+                        "'utf-8' codec can't decode byte {byte:#04x} in position {}",
+                        begin + valid as u64
+                    );
+                    return Err(Error::file(&self.path, FileFault::Encoding, reason));
+                }
+            }
+            at = valid + bad;
+        }
+        Ok(())
+    }
+}
+
+/// The error of a reader or a decompressor.
+fn of_reader(path: &str, error: &DataFusionError) -> Error {
+    match error {
+        DataFusionError::IoError(error) => of_io(path, error),
+        DataFusionError::ObjectStore(error) => from_store(path, error),
+        other => Error::file(path, cause(other).unwrap_or(FileFault::Corrupt), other.strip_backtrace()),
+    }
+}
+
+/// A decompressor reports broken data as any kind of error of the system.
+fn of_io(path: &str, error: &std::io::Error) -> Error {
+    let fault = match is_compressed(path) && error.raw_os_error().is_none() {
+        true => error.get_ref().and_then(|inner| cause(inner)).unwrap_or(FileFault::Corrupt),
+        false => FileFault::of_io(error),
+    };
+    Error::file(path, if fault == FileFault::Failed { FileFault::Corrupt } else { fault }, error)
+}
+
+/// Bytes of a block, before decompression of a stream and after that of a file.
+const BLOCK_BYTES: usize = 1 << 20;

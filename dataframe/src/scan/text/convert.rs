@@ -1,0 +1,276 @@
+//! Texts as values of a type, as pandas reads them.
+
+use arrow::array::{
+    Array, ArrayRef, ArrowPrimitiveType, AsArray, BooleanArray, BooleanBufferBuilder, PrimitiveArray,
+    StringArray,
+};
+use arrow::compute::kernels::cast_utils::Parser;
+use arrow::compute::{CastOptions, cast, cast_with_options};
+use arrow::datatypes::{
+    DataType, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type, UInt16Type,
+    UInt32Type, UInt64Type,
+};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// Texts that stand for a missing value.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Missing {
+    texts: HashSet<String>,
+    longest: usize,
+}
+
+impl Missing {
+    pub(super) fn new(texts: &[String]) -> Missing {
+        Missing {
+            texts: texts.iter().cloned().collect(),
+            longest: texts.iter().map(String::len).max().unwrap_or(0),
+        }
+    }
+
+    pub(super) fn has(&self, text: &str) -> bool {
+        text.is_empty() || (text.len() <= self.longest && self.texts.contains(text))
+    }
+
+    /// Whether one of them is a number, so that numbers have to be read as texts first.
+    pub(super) fn has_number(&self) -> bool {
+        self.texts.iter().any(|text| float(text).is_some_and(|number| !number.is_nan()))
+    }
+
+    /// The texts, missing where they stand for that.
+    pub(super) fn without(&self, texts: &ArrayRef) -> ArrayRef {
+        match texts.data_type() {
+            DataType::Utf8 => self.without_in(texts, |row| texts.as_string::<i32>().value(row)),
+            DataType::LargeUtf8 => self.without_in(texts, |row| texts.as_string::<i64>().value(row)),
+            DataType::Utf8View => self.without_in(texts, |row| texts.as_string_view().value(row)),
+            _ => Arc::clone(texts),
+        }
+    }
+
+    fn without_in<'a>(&self, texts: &'a ArrayRef, text: impl Fn(usize) -> &'a str) -> ArrayRef {
+        if self.texts.is_empty() {
+            return Arc::clone(texts);
+        }
+        let is_missing = |row: usize| texts.is_valid(row) && self.has(text(row));
+        let Some(first) = (0..texts.len()).find(|&row| is_missing(row)) else { return Arc::clone(texts) };
+        let mut valid = BooleanBufferBuilder::new(texts.len());
+        (0..texts.len())
+            .for_each(|row| valid.append(texts.is_valid(row) && (row < first || !is_missing(row))));
+        let nulls = arrow::buffer::NullBuffer::new(valid.finish());
+        match texts.to_data().into_builder().nulls(Some(nulls)).build() {
+            Ok(data) => arrow::array::make_array(data),
+            Err(_) => Arc::clone(texts),
+        }
+    }
+}
+
+/// A text that cannot be a value of a type.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Unreadable {
+    pub(super) row: usize,
+    pub(super) text: String,
+}
+
+/// Texts as values. The flag says whether the fast reader would have failed on one of them.
+pub(super) fn convert(
+    texts: &StringArray,
+    to: &DataType,
+    missing: &Missing,
+) -> Result<(ArrayRef, bool), Unreadable> {
+    match to {
+        DataType::Boolean => booleans(texts, missing),
+        DataType::Float32 => floats::<Float32Type>(texts, missing, |number| number as f32),
+        DataType::Float64 => floats::<Float64Type>(texts, missing, |number| number),
+        DataType::Int8 => integers::<Int8Type>(texts, missing),
+        DataType::Int16 => integers::<Int16Type>(texts, missing),
+        DataType::Int32 => integers::<Int32Type>(texts, missing),
+        DataType::Int64 => integers::<Int64Type>(texts, missing),
+        DataType::UInt8 => integers::<UInt8Type>(texts, missing),
+        DataType::UInt16 => integers::<UInt16Type>(texts, missing),
+        DataType::UInt32 => integers::<UInt32Type>(texts, missing),
+        DataType::UInt64 => integers::<UInt64Type>(texts, missing),
+        other => others(texts, other, missing),
+    }
+}
+
+fn integers<T: ArrowPrimitiveType + Parser>(
+    texts: &StringArray,
+    missing: &Missing,
+) -> Result<(ArrayRef, bool), Unreadable> {
+    primitives::<T>(texts, missing, T::parse)
+}
+
+fn floats<T: ArrowPrimitiveType>(
+    texts: &StringArray,
+    missing: &Missing,
+    fit: impl Fn(f64) -> T::Native,
+) -> Result<(ArrayRef, bool), Unreadable> {
+    primitives::<T>(texts, missing, |text| float(text).map(&fit))
+}
+
+fn primitives<T: ArrowPrimitiveType>(
+    texts: &StringArray,
+    missing: &Missing,
+    parse: impl Fn(&str) -> Option<T::Native>,
+) -> Result<(ArrayRef, bool), Unreadable> {
+    let mut special = false;
+    let mut value = |row: usize| {
+        let text = texts.value(row);
+        let trimmed = text.trim();
+        if texts.is_null(row) || missing.has(trimmed) {
+            special |= !text.is_empty();
+            return Ok(None);
+        }
+        special |= trimmed.len() < text.len();
+        parse(trimmed).map(Some).ok_or_else(|| Unreadable { row, text: text.to_owned() })
+    };
+    let values = (0..texts.len()).map(&mut value).collect::<Result<Vec<_>, _>>()?;
+    Ok((Arc::new(values.into_iter().collect::<PrimitiveArray<T>>()), special))
+}
+
+fn booleans(texts: &StringArray, missing: &Missing) -> Result<(ArrayRef, bool), Unreadable> {
+    let mut special = false;
+    let mut value = |row: usize| {
+        let text = texts.value(row);
+        if texts.is_null(row) || missing.has(text) {
+            special |= !text.is_empty();
+            return Ok(None);
+        }
+        boolean(text).map(Some).ok_or_else(|| Unreadable { row, text: text.to_owned() })
+    };
+    let values = (0..texts.len()).map(&mut value).collect::<Result<Vec<_>, _>>()?;
+    Ok((Arc::new(BooleanArray::from(values)), special))
+}
+
+fn others(texts: &StringArray, to: &DataType, missing: &Missing) -> Result<(ArrayRef, bool), Unreadable> {
+    let plain: ArrayRef = Arc::new(texts.clone());
+    let known = missing.without(&plain);
+    let special = known.null_count() != plain.null_count();
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    match cast_with_options(&known, to, &strict) {
+        Ok(values) => Ok((values, special)),
+        Err(error) => {
+            let lenient = cast(&known, to).ok();
+            let lost = |row: &usize| lenient.as_ref().is_none_or(|values| values.is_null(*row));
+            let row = (0..known.len()).find(|row| known.is_valid(*row) && lost(row)).unwrap_or(0);
+            let text = if texts.is_empty() { error.to_string() } else { texts.value(row).to_owned() };
+            Err(Unreadable { row, text })
+        }
+    }
+}
+
+/// A truth value as pandas reads it.
+pub(super) fn boolean(text: &str) -> Option<bool> {
+    match text {
+        "True" | "TRUE" | "true" => Some(true),
+        "False" | "FALSE" | "false" => Some(false),
+        _ => None,
+    }
+}
+
+/// A number as pandas reads it; one that is too large is infinite.
+pub(super) fn float(text: &str) -> Option<f64> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let is_number = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    let is_name = ["inf", "infinity", "nan"].iter().any(|name| digits.eq_ignore_ascii_case(name));
+    if is_number || is_name { text.parse().ok() } else { None }
+}
+
+/// The types that some texts of a column could have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Classes {
+    boolean: bool,
+    integer: bool,
+    /// A whole number that only fits without a sign.
+    large: bool,
+    negative: bool,
+    float: bool,
+    text: bool,
+}
+
+impl Classes {
+    /// Takes a text into account; one that stands for a missing value says nothing.
+    pub(super) fn add(&mut self, text: &str, missing: &Missing) {
+        let trimmed = text.trim();
+        if missing.has(text) || missing.has(trimmed) {
+            return;
+        }
+        if boolean(text).is_some() {
+            self.boolean = true;
+        } else if let Ok(number) = trimmed.parse::<i64>() {
+            self.integer = true;
+            self.negative |= number < 0;
+        } else if trimmed.parse::<u64>().is_ok() {
+            self.large = true;
+        } else if float(trimmed).is_some() {
+            self.float = true;
+        } else {
+            self.text = true;
+        }
+    }
+
+    /// Takes the texts of another part of the column into account.
+    pub(crate) fn join(&mut self, other: Classes) {
+        self.boolean |= other.boolean;
+        self.integer |= other.integer;
+        self.large |= other.large;
+        self.negative |= other.negative;
+        self.float |= other.float;
+        self.text |= other.text;
+    }
+
+    /// The type that pandas would find; `None` if all values are missing.
+    pub(crate) fn dtype(self) -> Option<DataType> {
+        let number = self.integer || self.large || self.float;
+        match self {
+            Classes { text: true, .. } => Some(DataType::Utf8),
+            Classes { boolean: true, .. } if number => Some(DataType::Utf8),
+            Classes { boolean: true, .. } => Some(DataType::Boolean),
+            Classes { float: true, .. } | Classes { large: true, negative: true, .. } => {
+                Some(DataType::Float64)
+            }
+            Classes { large: true, .. } => Some(DataType::UInt64),
+            Classes { integer: true, .. } => Some(DataType::Int64),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dtype(texts: &[&str]) -> Option<DataType> {
+        let missing = Missing::new(&["NA".to_owned()]);
+        let mut classes = Classes::default();
+        texts.iter().for_each(|text| classes.add(text, &missing));
+        classes.dtype()
+    }
+
+    #[test]
+    fn the_type_of_texts_is_that_of_pandas() {
+        assert_eq!(dtype(&["1", "", "-2", "+3", "007", "NA", " 4 "]), Some(DataType::Int64));
+        assert_eq!(dtype(&["1", "2.5"]), Some(DataType::Float64));
+        assert_eq!(dtype(&["1e400", "inf", ".5", "5."]), Some(DataType::Float64));
+        assert_eq!(dtype(&["18446744073709551615", "1"]), Some(DataType::UInt64));
+        assert_eq!(dtype(&["18446744073709551615", "-1"]), Some(DataType::Float64));
+        assert_eq!(dtype(&["True", "false", ""]), Some(DataType::Boolean));
+        assert_eq!(dtype(&["True", "1"]), Some(DataType::Utf8));
+        assert_eq!(dtype(&["2024-01-01"]), Some(DataType::Utf8));
+        assert_eq!(dtype(&["1_000", "1"]), Some(DataType::Utf8));
+        assert_eq!(dtype(&["", "NA"]), None);
+    }
+
+    #[test]
+    fn a_text_that_is_no_value_is_told_with_its_row() {
+        let texts = StringArray::from(vec![Some(" 1"), Some("NA"), None, Some("x")]);
+        let missing = Missing::new(&["NA".to_owned()]);
+        let error = convert(&texts, &DataType::Int64, &missing).unwrap_err();
+        assert_eq!(error, Unreadable { row: 3, text: "x".to_owned() });
+        let error = convert(&texts, &DataType::Date32, &missing).unwrap_err();
+        assert_eq!(error.text, " 1");
+        let (values, special) = convert(&texts.slice(0, 3), &DataType::Int64, &missing).unwrap();
+        assert_eq!(values.as_primitive::<Int64Type>().iter().collect::<Vec<_>>(), [Some(1), None, None]);
+        assert!(special);
+    }
+}

@@ -1,0 +1,73 @@
+//! The form of texts, as it travels to the tasks.
+
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// The form of CSV or JSON lines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct TextForm {
+    pub(crate) kind: TextKind,
+    pub(crate) encoding: Encoding,
+    /// Bytes of a record, at most.
+    pub(crate) max_line: usize,
+}
+
+/// The kind of a text.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum TextKind {
+    Csv(CsvForm),
+    Json,
+}
+
+/// The form of CSV.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct CsvForm {
+    pub(crate) sep: u8,
+    pub(crate) quote: u8,
+    pub(crate) comment: Option<u8>,
+    /// Records before the header, or before the first row.
+    pub(crate) skip: usize,
+    /// The labels in the first record, if it has them: those of all files are the same.
+    pub(crate) header: Option<Vec<String>>,
+    /// Texts that stand for a missing value, beside the empty one.
+    pub(crate) missing: Vec<String>,
+}
+
+/// The encoding of a text, and what becomes of bytes that are not in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Encoding {
+    /// UTF-8; other bytes are left out.
+    Ignore,
+    /// ISO 8859-1: each byte is a character.
+    Latin1,
+    /// UTF-8; other bytes become the character for what cannot be shown.
+    Replace,
+    /// UTF-8; other bytes are an error.
+    Strict,
+}
+
+impl TextForm {
+    /// Whether a file may be cut anywhere: where a record begins can be found from the bytes around.
+    ///
+    /// A comment hides quotes, so a text with comments is read as a whole. Bytes that change their number
+    /// on the way would shift the cuts.
+    pub(crate) fn can_be_cut(&self) -> bool {
+        let plain = matches!(self.encoding, Encoding::Strict);
+        plain && !matches!(&self.kind, TextKind::Csv(form) if form.comment.is_some())
+    }
+}
+
+impl fmt::Display for TextForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            TextKind::Csv(form) => write!(f, "csv, separator {:?}", char::from(form.sep)),
+            TextKind::Json => f.write_str("json"),
+        }
+    }
+}
+
+/// Texts that pandas takes for a missing value unless it is told otherwise, beside the empty one.
+pub(crate) const NA_DEFAULT: [&str; 18] = [
+    "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN", "<NA>", "N/A",
+    "NA", "NULL", "NaN", "None", "n/a", "nan", "null",
+];

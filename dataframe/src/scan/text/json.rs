@@ -1,0 +1,81 @@
+//! Lines of JSON as batches.
+
+use super::csv::Place;
+use super::scanner::Marks;
+use crate::error::{Error, FileFault, Result};
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use arrow::error::ArrowError;
+use arrow::json::ReaderBuilder;
+use std::sync::Arc;
+
+/// Makes batches of whole lines.
+pub(super) struct JsonDecoder {
+    path: String,
+    schema: SchemaRef,
+    batch_rows: usize,
+}
+
+/// The marks of lines.
+pub(super) const MARKS: Marks = Marks { sep: 0, quote: None, comment: None };
+
+impl JsonDecoder {
+    pub(super) fn new(
+        path: &str,
+        schema: &SchemaRef,
+        projection: &[usize],
+        batch_rows: usize,
+    ) -> Result<JsonDecoder> {
+        let schema = Arc::new(schema.project(projection)?);
+        Ok(JsonDecoder { path: path.to_owned(), schema, batch_rows })
+    }
+
+    /// The batches of whole lines.
+    pub(super) fn decode(&mut self, lines: &[u8], place: Place) -> Result<Vec<RecordBatch>> {
+        self.decoded(lines).map_err(|error| self.unreadable(lines, place, &error))
+    }
+
+    fn decoded(&self, lines: &[u8]) -> std::result::Result<Vec<RecordBatch>, ArrowError> {
+        let mut decoder =
+            ReaderBuilder::new(Arc::clone(&self.schema)).with_batch_size(self.batch_rows).build_decoder()?;
+        let mut batches = Vec::new();
+        let mut at = 0;
+        while at < lines.len() {
+            let used = decoder.decode(&lines[at..])?;
+            at += used;
+            if used == 0 || at == lines.len() || decoder.len() == self.batch_rows {
+                batches.extend(decoder.flush()?);
+            }
+        }
+        Ok(batches)
+    }
+
+    /// The error for lines of which at least one cannot be read.
+    fn unreadable(&self, lines: &[u8], place: Place, error: &ArrowError) -> Error {
+        let begins = std::iter::once(0);
+        let breaks = lines.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1);
+        let mut begins: Vec<usize> = begins.chain(breaks).collect();
+        begins.push(lines.len());
+        for (group, part) in begins.chunks(GROUP_LINES).enumerate() {
+            let first = group * GROUP_LINES;
+            let end = begins.get(first + GROUP_LINES).copied().unwrap_or(lines.len());
+            if self.decoded(&lines[part[0]..end]).is_ok() {
+                continue;
+            }
+            for at in first..first + part.len() {
+                let line = &lines[begins[at]..begins.get(at + 1).copied().unwrap_or(lines.len())];
+                if let Err(error) = self.decoded(line) {
+                    let reason = match place.lines {
+                        Some(before) => format!("line {}: {error}", before + at as u64 + 1),
+                        None => format!("the line at byte {}: {error}", place.position + begins[at] as u64),
+                    };
+                    return Error::file(&self.path, FileFault::Corrupt, reason);
+                }
+            }
+        }
+        Error::file(&self.path, FileFault::Corrupt, error)
+    }
+}
+
+/// Lines that are looked at together in search of a bad one.
+const GROUP_LINES: usize = 256;

@@ -1,0 +1,28 @@
+//! CSV and JSON lines in tasks.
+//!
+//! | concern | module |
+//! |---|---|
+//! | what is read, as it travels | `form` |
+//! | bytes, decompressed and in UTF-8 | `blocks` |
+//! | where records begin | `scanner`, `records` |
+//! | records as batches | `csv`, `json` |
+//! | texts as values | `convert` |
+//! | a look at the first records | `sample` |
+//! | a source of the library's scans | `reader`, `source` |
+
+mod blocks;
+mod convert;
+mod csv;
+mod form;
+mod json;
+mod reader;
+mod records;
+pub(crate) mod sample;
+mod scanner;
+mod source;
+
+pub(crate) use blocks::is_compressed;
+pub(crate) use convert::Classes;
+pub(crate) use form::{CsvForm, Encoding, NA_DEFAULT, TextForm, TextKind};
+pub(crate) use records::Text;
+pub(crate) use source::TextSource;

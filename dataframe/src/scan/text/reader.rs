@@ -1,0 +1,72 @@
+//! A text as batches.
+
+use super::csv::{CsvDecoder, Place};
+use super::form::TextKind;
+use super::json::JsonDecoder;
+use super::records::{Records, Text};
+use crate::error::Result;
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use std::collections::VecDeque;
+
+/// The columns that are wanted, and the rows of a batch.
+pub(super) struct Wanted {
+    pub(super) schema: SchemaRef,
+    pub(super) projection: Vec<usize>,
+    pub(super) batch_rows: usize,
+}
+
+enum Decoder {
+    Csv(Box<CsvDecoder>),
+    Json(JsonDecoder),
+}
+
+impl Decoder {
+    fn decode(&mut self, records: &[u8], place: Place) -> Result<Vec<RecordBatch>> {
+        match self {
+            Decoder::Csv(decoder) => decoder.decode(records, place),
+            Decoder::Json(decoder) => decoder.decode(records, place),
+        }
+    }
+}
+
+/// The rows of a text, as they come.
+pub(super) struct Reader {
+    text: Text,
+    decoder: Decoder,
+    records: Records,
+    made: VecDeque<RecordBatch>,
+}
+
+impl Reader {
+    pub(super) async fn open(text: Text, wanted: &Wanted) -> Result<Reader> {
+        let Wanted { schema, projection, batch_rows } = wanted;
+        let decoder = match &text.form.kind {
+            TextKind::Csv(form) => {
+                let decoder = CsvDecoder::new(&text.path, form, schema, projection, *batch_rows);
+                Decoder::Csv(Box::new(decoder))
+            }
+            TextKind::Json => Decoder::Json(JsonDecoder::new(&text.path, schema, projection, *batch_rows)?),
+        };
+        let records = Records::open(text.clone()).await?;
+        Ok(Reader { text, decoder, records, made: VecDeque::new() })
+    }
+
+    /// The next batch.
+    pub(super) async fn next(mut self) -> Result<Option<(RecordBatch, Reader)>> {
+        loop {
+            if let Some(batch) = self.made.pop_front() {
+                return Ok(Some((batch, self)));
+            }
+            let Some((records, place)) = self.records.next().await? else { return Ok(None) };
+            let mut made = self.decoder.decode(&records, place);
+            if place.lines.is_none() && made.is_err() {
+                // Once more, to name the line.
+                let lines = self.text.lines_before(place.position).await?;
+                made = self.decoder.decode(&records, Place { lines: Some(lines), ..place });
+            }
+            let batches = made?;
+            self.made.extend(batches.into_iter().filter(|batch| 0 < batch.num_rows()));
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! Finds the records of a text: where each begins, which may have line breaks within quotes.
+//!
+//! The rules are those of the tokenizer that takes the fields apart. A quote opens a quoted field only at the
+//! beginning of a field; within one, two quotes are one, and a single quote ends it.
+//!
+//! A task that starts within a file cannot know whether it starts within quotes. It guesses from the bytes
+//! around the start ([`guess`]). The task before it comes there knowing, makes the same guess and compares:
+//! if all tasks end without an objection, all of them have guessed right.
+
+/// The marks of a text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Marks {
+    pub(super) sep: u8,
+    /// None in JSON, whose quotes have no line breaks.
+    pub(super) quote: Option<u8>,
+    pub(super) comment: Option<u8>,
+}
+
+/// The place of the scanner in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Before the first byte of a record.
+    Start,
+    /// In a field without quotes, or at its beginning.
+    Plain,
+    Quoted,
+    /// After a quote in a quoted field: one of two, or the end of the quotes.
+    AfterQuote,
+    Comment,
+}
+
+/// Goes through a text block by block.
+#[derive(Clone, Debug)]
+pub(super) struct Scanner {
+    marks: Marks,
+    state: State,
+    /// The last byte; a quote after a separator opens a field.
+    last: u8,
+    /// The number of bytes that were scanned.
+    position: u64,
+    /// The begin of the record that is read, and the line breaks before it.
+    begin: u64,
+    begin_lines: u64,
+    /// Bytes of the longest record so far, and the line breaks before it.
+    longest: (u64, u64),
+    /// Line breaks so far.
+    lines: u64,
+    /// Line breaks before the open quote.
+    quote_lines: u64,
+}
+
+/// The end of a scan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scanned {
+    /// All of the block.
+    Block,
+    /// The offset in the block at which a record begins that is not wanted any more.
+    Until(usize),
+}
+
+impl Scanner {
+    /// A scanner at a position at which a record begins.
+    pub(super) fn new(marks: Marks, position: u64) -> Scanner {
+        Scanner {
+            marks,
+            state: State::Start,
+            last: b'\n',
+            position,
+            begin: position,
+            begin_lines: 0,
+            longest: (0, 0),
+            lines: 0,
+            quote_lines: 0,
+        }
+    }
+
+    /// Whether a record, or nothing, comes next.
+    pub(super) fn is_between(&self) -> bool {
+        self.state == State::Start
+    }
+
+    /// Bytes of the longest record so far, also of one that is not complete, and the line breaks before it.
+    pub(super) fn longest(&self) -> (u64, u64) {
+        match self.state {
+            State::Start => self.longest,
+            _ => self.longest.max((self.position - self.begin, self.begin_lines)),
+        }
+    }
+
+    /// The position of the last record that has begun.
+    pub(super) fn begin(&self) -> u64 {
+        self.begin
+    }
+
+    /// Line breaks before the last record that has begun.
+    pub(super) fn begin_lines(&self) -> u64 {
+        self.begin_lines
+    }
+
+    /// Line breaks so far.
+    pub(super) fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// Line breaks before the quote that is open.
+    pub(super) fn open_quote(&self) -> Option<u64> {
+        (self.state == State::Quoted).then_some(self.quote_lines)
+    }
+
+    /// Scans a block and tells of the begin of each record in it, as an offset. It stops there if it is told
+    /// so.
+    pub(super) fn scan(&mut self, block: &[u8], mut begin: impl FnMut(usize) -> bool) -> Scanned {
+        let start = self.position;
+        let mut at = 0;
+        while at < block.len() {
+            match self.state {
+                State::Start => match block[at] {
+                    b'\n' | b'\r' => {
+                        self.count(block[at]);
+                        at += 1;
+                    }
+                    byte if Some(byte) == self.marks.comment => {
+                        (self.begin, self.begin_lines) = (start + at as u64, self.lines);
+                        (self.state, self.last) = (State::Comment, byte);
+                    }
+                    _ => {
+                        if !begin(at) {
+                            self.position = start + at as u64;
+                            return Scanned::Until(at);
+                        }
+                        (self.begin, self.begin_lines) = (start + at as u64, self.lines);
+                        // A quote as the first byte opens a field too.
+                        self.last = self.marks.sep;
+                        self.state = State::Plain;
+                    }
+                },
+                State::Plain => at = self.plain(block, at, start),
+                State::Quoted => at = self.quoted(block, at),
+                State::AfterQuote => {
+                    let byte = block[at];
+                    match byte {
+                        _ if Some(byte) == self.marks.quote => {
+                            self.state = State::Quoted;
+                            at += 1;
+                        }
+                        // A line break or the rest of the field: as without quotes.
+                        _ => {
+                            self.last = 0;
+                            self.state = State::Plain;
+                        }
+                    }
+                }
+                State::Comment => match find(block, at, None) {
+                    Some(end) => (at, self.state) = (end, State::Start),
+                    None => at = block.len(),
+                },
+            }
+        }
+        self.position = start + block.len() as u64;
+        Scanned::Block
+    }
+
+    fn plain(&mut self, block: &[u8], at: usize, start: u64) -> usize {
+        let Some(end) = find(block, at, self.marks.quote) else {
+            self.last = block[block.len() - 1];
+            return block.len();
+        };
+        if Some(block[end]) != self.marks.quote {
+            self.longest = self.longest.max((start + end as u64 - self.begin, self.begin_lines));
+            self.state = State::Start;
+            return end;
+        }
+        let before = if end == at { self.last } else { block[end - 1] };
+        if before == self.marks.sep {
+            (self.state, self.quote_lines) = (State::Quoted, self.lines);
+        } else {
+            self.last = block[end];
+        }
+        end + 1
+    }
+
+    fn quoted(&mut self, block: &[u8], at: usize) -> usize {
+        let Some(end) = find(block, at, self.marks.quote) else { return block.len() };
+        match block[end] {
+            byte @ (b'\n' | b'\r') => self.count(byte),
+            _ => self.state = State::AfterQuote,
+        }
+        self.last = block[end];
+        end + 1
+    }
+
+    /// Counts a line break; `\r\n` is one.
+    fn count(&mut self, byte: u8) {
+        self.lines += u64::from(byte == b'\r' || self.last != b'\r');
+        self.last = byte;
+    }
+}
+
+/// Line breaks in a text.
+pub(super) fn breaks(text: &[u8]) -> u64 {
+    let mut last = 0;
+    let mut lines = 0;
+    for &byte in text {
+        lines += u64::from(byte == b'\r' || (byte == b'\n' && last != b'\r'));
+        last = byte;
+    }
+    lines
+}
+
+/// The next quote or line break.
+fn find(block: &[u8], from: usize, quote: Option<u8>) -> Option<usize> {
+    let quote = quote.unwrap_or(b'\n');
+    let mut at = from;
+    // A comparison of many bytes at a time, without a jump.
+    for part in block[from..].chunks(64) {
+        let is_mark = |byte: u8| (byte == quote) | (byte == b'\n') | (byte == b'\r');
+        if part.iter().fold(false, |found, &byte| found | is_mark(byte)) {
+            return part.iter().position(|&byte| is_mark(byte)).map(|found| at + found);
+        }
+        at += part.len();
+    }
+    None
+}
+
+/// The first offset in a window, after its first byte, at which a record probably begins; `None` if there is
+/// none. It is the same for all who ask.
+pub(super) fn guess(window: &[u8], marks: Marks) -> Option<usize> {
+    let starts = [(State::Plain, 0), (State::Plain, marks.sep), (State::Quoted, 0), (State::AfterQuote, 0)];
+    let guesses = || starts.iter().map(|&(state, last)| Guess::of(window, marks, state, last));
+    // Quotes that stay open for the whole window are possible, but not probable.
+    let likely = guesses().find(|guess| guess.is_well_formed && guess.begin.is_some());
+    likely.or_else(|| guesses().find(|guess| guess.is_well_formed)).or_else(|| guesses().next())?.begin
+}
+
+/// The reading of a window under an assumption about its begin.
+struct Guess {
+    /// Whether no quote stands where a careful writer would not put it.
+    is_well_formed: bool,
+    begin: Option<usize>,
+}
+
+impl Guess {
+    fn of(window: &[u8], marks: Marks, state: State, last: u8) -> Guess {
+        let mut guess = Guess { is_well_formed: true, begin: None };
+        let (mut state, mut last) = (state, last);
+        for (at, &byte) in window.iter().enumerate() {
+            let is_quote = Some(byte) == marks.quote;
+            let is_break = matches!(byte, b'\n' | b'\r');
+            if state == State::Start && !is_break {
+                guess.begin = guess.begin.or(Some(at));
+                (state, last) = (State::Plain, marks.sep);
+            }
+            state = match state {
+                State::Quoted if is_quote => State::AfterQuote,
+                State::Quoted => State::Quoted,
+                State::AfterQuote if is_quote => State::Quoted,
+                State::AfterQuote if is_break => State::Start,
+                State::AfterQuote => {
+                    guess.is_well_formed &= byte == marks.sep;
+                    State::Plain
+                }
+                _ if is_break => State::Start,
+                _ if is_quote && last == marks.sep => State::Quoted,
+                _ => {
+                    guess.is_well_formed &= !is_quote;
+                    State::Plain
+                }
+            };
+            last = byte;
+            if !guess.is_well_formed {
+                return guess;
+            }
+        }
+        guess
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MARKS: Marks = Marks { sep: b',', quote: Some(b'"'), comment: None };
+
+    /// The begins of the records of a text that comes in blocks of a size.
+    fn begins(text: &str, block: usize, marks: Marks) -> Vec<usize> {
+        let mut scanner = Scanner::new(marks, 0);
+        let mut found = Vec::new();
+        for part in text.as_bytes().chunks(block) {
+            let from = scanner.position as usize;
+            scanner.scan(part, |at| {
+                found.push(from + at);
+                true
+            });
+        }
+        found
+    }
+
+    #[test]
+    fn records_begin_after_line_breaks_outside_of_quotes() {
+        let text = "a,b\r\n\"x\ny\",\"\"\"\n\"\n\n1,2\"3\r4,\"\"\n\"z\"\n";
+        let expected = [0, 5, 18, 24, 29];
+        for block in 1..text.len() {
+            assert_eq!(begins(text, block, MARKS), expected, "blocks of {block} bytes");
+        }
+    }
+
+    #[test]
+    fn comments_are_no_records_and_hide_quotes() {
+        let marks = Marks { comment: Some(b'#'), ..MARKS };
+        let text = "#it's \"\na,b\n# \"\n1,#2\n";
+        for block in 1..text.len() {
+            assert_eq!(begins(text, block, marks), [8, 16], "blocks of {block} bytes");
+        }
+    }
+
+    #[test]
+    fn an_open_quote_is_known_by_its_line() {
+        let mut scanner = Scanner::new(MARKS, 0);
+        scanner.scan(b"a\r\n1\r\n\"2\n3\n", |_| true);
+        assert_eq!(scanner.open_quote(), Some(2));
+    }
+
+    #[test]
+    fn a_guess_is_right_wherever_a_well_written_text_is_cut() {
+        let text =
+            "1,\"a\nb\",2\n3,\"\",4\n5,\"say \"\"yes\"\"\n, or \"\"no\"\"\",6\n\"7\",8,\"9\"\n10,11,12\n";
+        let records = begins(text, text.len(), MARKS);
+        for cut in 1..text.len() {
+            let expected = records.iter().copied().find(|&begin| cut <= begin);
+            let found = guess(&text.as_bytes()[cut - 1..], MARKS).map(|at| cut - 1 + at);
+            assert_eq!(found, expected, "cut at {cut}: {:?}", &text[cut - 1..]);
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! One file of a format, and several of them as one.
+
+use super::options::{Compression, FileSpec, Format, TextForm};
+use crate::error::Result;
+use crate::value::without_nan;
+use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit};
+use arrow::ipc::CompressionType;
+use arrow::ipc::reader::FileReader;
+use arrow::ipc::writer::{FileWriter, IpcWriteOptions};
+use datafusion::common::Result as EngineResult;
+use datafusion::common::parsers::CompressionTypeVariant;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::parquet::arrow::ArrowWriter;
+use datafusion::parquet::basic::{Compression as Codec, GzipLevel, ZstdLevel};
+use datafusion::parquet::bloom_filter::Sbbf;
+use datafusion::parquet::column::writer::ColumnCloseResult;
+use datafusion::parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
+use datafusion::parquet::file::properties::WriterProperties;
+use datafusion::parquet::file::writer::SerializedFileWriter;
+use futures::channel::mpsc::{UnboundedSender, unbounded};
+use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt};
+use prost::bytes::Bytes;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A file that is being written.
+pub(super) enum Encoder {
+    Arrow(FileWriter<BufWriter<File>>),
+    Parquet(ArrowWriter<File>),
+    Text(TextFile),
+}
+
+impl Encoder {
+    /// Begins a file; a text has a header if it is told so.
+    pub(super) fn begin(
+        file: File,
+        schema: &SchemaRef,
+        spec: &FileSpec,
+        header: bool,
+    ) -> EngineResult<Encoder> {
+        Ok(match spec.format {
+            Format::Arrow => {
+                let compression = match spec.compression {
+                    Compression::Lz4 => Some(CompressionType::LZ4_FRAME),
+                    Compression::Zstd => Some(CompressionType::ZSTD),
+                    _ => None,
+                };
+                let options = IpcWriteOptions::default().try_with_compression(compression)?;
+                Encoder::Arrow(FileWriter::try_new_with_options(BufWriter::new(file), schema, options)?)
+            }
+            Format::Parquet => {
+                let properties = WriterProperties::builder()
+                    .set_compression(codec(spec.compression)?)
+                    .set_max_row_group_row_count(Some(spec.row_group_rows))
+                    .build();
+                Encoder::Parquet(ArrowWriter::try_new(file, Arc::clone(schema), Some(properties))?)
+            }
+            Format::Csv | Format::Json => Encoder::Text(TextFile::begin(file, schema, spec, header)?),
+        })
+    }
+
+    /// Appends rows.
+    pub(super) fn write(&mut self, batch: &RecordBatch) -> EngineResult<()> {
+        match self {
+            Encoder::Arrow(writer) => Ok(writer.write(batch)?),
+            Encoder::Parquet(writer) => Ok(writer.write(batch)?),
+            Encoder::Text(text) => text.write(batch),
+        }
+    }
+
+    /// Bytes in memory that are not in the file yet.
+    pub(super) fn memory_bytes(&self) -> usize {
+        match self {
+            Encoder::Parquet(writer) => writer.memory_size(),
+            Encoder::Arrow(_) | Encoder::Text(_) => 0,
+        }
+    }
+
+    /// Puts into the file what is in memory.
+    pub(super) fn flush(&mut self) -> EngineResult<()> {
+        match self {
+            Encoder::Parquet(writer) => Ok(writer.flush()?),
+            Encoder::Arrow(_) | Encoder::Text(_) => Ok(()),
+        }
+    }
+
+    /// Ends the file; its bytes are on the disk then. Gives their number.
+    pub(super) async fn finish(self) -> EngineResult<u64> {
+        let file = match self {
+            Encoder::Arrow(mut writer) => {
+                writer.finish()?;
+                writer.into_inner()?.into_inner().map_err(std::io::IntoInnerError::into_error)?
+            }
+            Encoder::Parquet(writer) => writer.into_inner()?,
+            Encoder::Text(text) => text.finish().await?,
+        };
+        file.sync_all()?;
+        Ok(file.metadata()?.len())
+    }
+}
+
+fn codec(compression: Compression) -> EngineResult<Codec> {
+    Ok(match compression {
+        Compression::Gzip => Codec::GZIP(GzipLevel::default()),
+        Compression::Lz4 => Codec::LZ4_RAW,
+        Compression::None => Codec::UNCOMPRESSED,
+        Compression::Snappy => Codec::SNAPPY,
+        Compression::Zstd => Codec::ZSTD(ZstdLevel::try_new(1)?),
+    })
+}
+
+/// A text that is being written: CSV, or JSON with an object a line.
+pub(super) struct TextFile {
+    file: File,
+    form: Option<TextForm>,
+    schema: SchemaRef,
+    /// Whether the header is still to be written.
+    header: bool,
+    buffer: Vec<u8>,
+    compressor: Option<Compressor>,
+}
+
+impl TextFile {
+    fn begin(file: File, schema: &SchemaRef, spec: &FileSpec, header: bool) -> EngineResult<TextFile> {
+        let form = (spec.format == Format::Csv).then(|| spec.text.clone());
+        let header = header && form.as_ref().is_some_and(|form| form.header);
+        let variant = match spec.compression {
+            Compression::Gzip => Some(CompressionTypeVariant::GZIP),
+            Compression::Zstd => Some(CompressionTypeVariant::ZSTD),
+            _ => None,
+        };
+        let compressor = variant.map(Compressor::new).transpose()?;
+        Ok(TextFile { file, form, schema: Arc::clone(schema), header, buffer: Vec::new(), compressor })
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> EngineResult<()> {
+        match &self.form {
+            Some(form) => write_csv(&mut self.buffer, &as_pandas(batch)?, form, self.header)?,
+            None => write_json(&mut self.buffer, batch)?,
+        }
+        self.header = false;
+        self.pass_on(BUFFER_BYTES)
+    }
+
+    /// Passes the text on if there are so many bytes of it.
+    fn pass_on(&mut self, least_bytes: usize) -> EngineResult<()> {
+        if self.buffer.len() < least_bytes {
+            return Ok(());
+        }
+        match &mut self.compressor {
+            None => {
+                self.file.write_all(&self.buffer)?;
+                self.buffer.clear();
+            }
+            Some(compressor) => {
+                let text = std::mem::take(&mut self.buffer);
+                compressor.push(text, &mut self.file)?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn finish(mut self) -> EngineResult<File> {
+        if self.header {
+            self.write(&RecordBatch::new_empty(Arc::clone(&self.schema)))?;
+        }
+        self.pass_on(1)?;
+        if let Some(compressor) = self.compressor.take() {
+            compressor.finish(&mut self.file).await?;
+        }
+        Ok(self.file)
+    }
+}
+
+/// Compresses a text as it is pushed. The library has a stream that pulls; what it can give is taken after
+/// each push.
+struct Compressor {
+    text: UnboundedSender<EngineResult<Bytes>>,
+    compressed: BoxStream<'static, EngineResult<Bytes>>,
+}
+
+impl Compressor {
+    fn new(variant: CompressionTypeVariant) -> EngineResult<Compressor> {
+        let (text, pushed) = unbounded();
+        let compressed = FileCompressionType::from(variant).convert_to_compress_stream(pushed.boxed())?;
+        Ok(Compressor { text, compressed })
+    }
+
+    fn push(&mut self, text: Vec<u8>, file: &mut File) -> EngineResult<()> {
+        // It fails if the stream has ended, which gives its error below.
+        let _ended = self.text.unbounded_send(Ok(text.into()));
+        while let Some(Some(bytes)) = self.compressed.next().now_or_never() {
+            file.write_all(&bytes?)?;
+        }
+        Ok(())
+    }
+
+    async fn finish(mut self, file: &mut File) -> EngineResult<()> {
+        self.text.close_channel();
+        while let Some(bytes) = self.compressed.next().await {
+            file.write_all(&bytes?)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_csv(buffer: &mut Vec<u8>, batch: &RecordBatch, form: &TextForm, header: bool) -> EngineResult<()> {
+    let mut writer = arrow::csv::WriterBuilder::new()
+        .with_header(header)
+        .with_delimiter(form.sep)
+        .with_quote(form.quote)
+        .with_null(form.na_rep.clone())
+        .with_date_format("%Y-%m-%d".to_owned())
+        .with_datetime_format(DATE_TIME.to_owned())
+        .with_timestamp_format(DATE_TIME.to_owned())
+        .with_timestamp_tz_format(format!("{DATE_TIME}%:z"))
+        .build(buffer);
+    Ok(writer.write(batch)?)
+}
+
+fn write_json(buffer: &mut Vec<u8>, batch: &RecordBatch) -> EngineResult<()> {
+    let builder = arrow::json::WriterBuilder::new().with_explicit_nulls(true);
+    let mut writer = builder.build::<_, arrow::json::writer::LineDelimited>(buffer);
+    writer.write(batch)?;
+    Ok(writer.finish()?)
+}
+
+/// The rows as pandas would write them: truth values begin with capitals, durations have days, a float that
+/// is no number is missing.
+fn as_pandas(batch: &RecordBatch) -> Result<RecordBatch> {
+    let batch = without_nan(batch)?;
+    let schema = batch.schema();
+    let mut fields = Vec::new();
+    let mut columns = Vec::new();
+    for (field, array) in schema.fields().iter().zip(batch.columns()) {
+        let array: ArrayRef = match field.data_type() {
+            DataType::Boolean => {
+                let text = |value| if value { "True" } else { "False" };
+                let texts = array.as_boolean().iter().map(|value| value.map(text));
+                Arc::new(StringArray::from_iter(texts))
+            }
+            DataType::Duration(unit) => {
+                let counts = cast(array, &DataType::Int64)?;
+                let text = |count| duration_text(count, *unit);
+                Arc::new(StringArray::from_iter(
+                    counts.as_primitive::<Int64Type>().iter().map(|count| count.map(text)),
+                ))
+            }
+            _ => Arc::clone(array),
+        };
+        fields.push(Field::new(field.name(), array.data_type().clone(), true));
+        columns.push(array);
+    }
+    Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
+}
+
+/// A duration as pandas writes it: `-1 days +23:59:59.5`.
+fn duration_text(count: i64, unit: TimeUnit) -> String {
+    let per_second: i128 = match unit {
+        TimeUnit::Second => 1,
+        TimeUnit::Millisecond => 1_000,
+        TimeUnit::Microsecond => 1_000_000,
+        TimeUnit::Nanosecond => 1_000_000_000,
+    };
+    let nanos = i128::from(count) * (1_000_000_000 / per_second);
+    let (days, rest) = (nanos.div_euclid(DAY_NANOS), nanos.rem_euclid(DAY_NANOS));
+    let (seconds, fraction) = (rest / 1_000_000_000, rest % 1_000_000_000);
+    let sign = if days < 0 { "+" } else { "" };
+    let fraction = match fraction {
+        0 => String::new(),
+        nanos if nanos % 1_000 == 0 => format!(".{:06}", nanos / 1_000),
+        nanos => format!(".{nanos:09}"),
+    };
+    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
+    format!("{days} days {sign}{hours:02}:{minutes:02}:{seconds:02}{fraction}")
+}
+
+/// Puts files of a format together as one.
+pub(super) fn join(format: Format, parts: &[PathBuf], made: &Path) -> EngineResult<()> {
+    match format {
+        Format::Csv | Format::Json => {
+            // Compressed texts may follow each other too.
+            let mut whole = File::create(made)?;
+            for part in parts {
+                std::io::copy(&mut File::open(part)?, &mut whole)?;
+            }
+            Ok(())
+        }
+        Format::Arrow => join_arrow(parts, made),
+        Format::Parquet => join_parquet(parts, made),
+    }
+}
+
+fn join_arrow(parts: &[PathBuf], made: &Path) -> EngineResult<()> {
+    let mut writer = None;
+    for part in parts {
+        let reader = FileReader::try_new_buffered(File::open(part)?, None)?;
+        let schema = reader.schema();
+        let writer = match &mut writer {
+            Some(writer) => writer,
+            none => none.insert(FileWriter::try_new_buffered(File::create(made)?, &schema)?),
+        };
+        for batch in reader {
+            writer.write(&batch?)?;
+        }
+    }
+    match writer {
+        Some(mut writer) => Ok(writer.finish()?),
+        None => Ok(()),
+    }
+}
+
+/// Copies the encoded columns of all row groups; only their places change.
+fn join_parquet(parts: &[PathBuf], made: &Path) -> EngineResult<()> {
+    let mut writer = None;
+    for part in parts {
+        let file = File::open(part)?;
+        let metadata = ParquetMetaDataReader::new()
+            .with_page_index_policy(PageIndexPolicy::Optional)
+            .parse_and_finish(&file)?;
+        let writer = match &mut writer {
+            Some(writer) => writer,
+            none => {
+                let about = metadata.file_metadata();
+                let properties = WriterProperties::builder()
+                    .set_key_value_metadata(about.key_value_metadata().cloned())
+                    .build();
+                let schema = about.schema_descr().root_schema_ptr();
+                none.insert(SerializedFileWriter::new(File::create(made)?, schema, Arc::new(properties))?)
+            }
+        };
+        append_row_groups(writer, &file, &metadata)?;
+    }
+    if let Some(writer) = writer {
+        writer.close()?;
+    }
+    Ok(())
+}
+
+fn append_row_groups(
+    writer: &mut SerializedFileWriter<File>,
+    file: &File,
+    metadata: &ParquetMetaData,
+) -> EngineResult<()> {
+    for (number, group) in metadata.row_groups().iter().enumerate() {
+        let mut copy = writer.next_row_group()?;
+        for (at, column) in group.columns().iter().enumerate() {
+            let close = ColumnCloseResult {
+                bytes_written: column.compressed_size() as u64,
+                rows_written: group.num_rows() as u64,
+                metadata: column.clone(),
+                bloom_filter: Sbbf::read_from_column_chunk(column, file)?,
+                column_index: metadata.column_index().and_then(|index| index.get(number)?.get(at)).cloned(),
+                offset_index: metadata.offset_index().and_then(|index| index.get(number)?.get(at)).cloned(),
+            };
+            copy.append_column(file, close)?;
+        }
+        copy.close()?;
+    }
+    Ok(())
+}
+
+/// Times as pandas writes them.
+const DATE_TIME: &str = "%Y-%m-%d %H:%M:%S%.f";
+const DAY_NANOS: i128 = 86_400 * 1_000_000_000;
+/// Bytes of text that are passed on together.
+const BUFFER_BYTES: usize = 256 << 10;

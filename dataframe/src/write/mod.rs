@@ -1,0 +1,159 @@
+//! Frames to files. The tasks of a plan write them; the driver makes all of them visible at once.
+//!
+//! | concern | module |
+//! |---|---|
+//! | choices of users | `options` |
+//! | the operator in the tasks | `node` |
+//! | one file of a format | `encoder` |
+//! | folders of values | `partitions` |
+//! | reports of tasks | `report` |
+//! | from reported files to the target | `target` |
+//!
+//! A task may run twice, and after its driver has given up. So each attempt makes files under names of its
+//! own in a folder beside the target, and reports them as rows. Only reported files are moved.
+
+mod encoder;
+mod node;
+mod options;
+mod partitions;
+mod report;
+mod target;
+
+pub(crate) use node::WriteExec;
+pub(crate) use options::FileSpec;
+pub use options::{Compression, WriteOptions};
+pub(crate) use partitions::NULL_FOLDER;
+
+use crate::error::{Error, Result};
+use crate::execute::{default_executor, execute_under};
+use crate::frame::{DataFrame, Frame};
+use options::{Format, ROW_GROUP_ROWS};
+use std::sync::Arc;
+use target::Target;
+
+impl DataFrame {
+    /// Writes all rows to a Parquet file, with the index if it has names. A path that ends with `/` is a
+    /// folder with a file for each partition.
+    ///
+    /// The tasks write, and the driver moves the complete files: nobody sees a part of them, and after an
+    /// error the old file is unchanged. Nodes must share the folder.
+    ///
+    /// # Errors
+    /// The error that the frame carries, one of its run, or one of the file system.
+    pub fn to_parquet(&self, path: &str) -> Result<()> {
+        self.to_parquet_with(path, WriteOptions::new())
+    }
+
+    /// As [`to_parquet`](DataFrame::to_parquet), with options.
+    ///
+    /// # Errors
+    /// The error that the frame carries, one of its run, or one of the file system.
+    pub fn to_parquet_with(&self, path: &str, options: WriteOptions) -> Result<()> {
+        self.write(path, Format::Parquet, options)
+    }
+
+    /// Writes all rows to a CSV file with a line of labels, with the index if it has names. A path that ends
+    /// with `/` is a folder with a file for each partition; `.gz` and `.zst` are compressed.
+    ///
+    /// Texts are written as they are, also those that a spreadsheet would take for a formula.
+    ///
+    /// # Errors
+    /// The error that the frame carries, one of its run, or one of the file system.
+    pub fn to_csv(&self, path: &str) -> Result<()> {
+        self.to_csv_with(path, WriteOptions::new())
+    }
+
+    /// As [`to_csv`](DataFrame::to_csv), with options.
+    ///
+    /// # Errors
+    /// The error that the frame carries, one of its run, or one of the file system.
+    pub fn to_csv_with(&self, path: &str, options: WriteOptions) -> Result<()> {
+        self.write(path, Format::Csv, options)
+    }
+
+    /// Writes all rows to a file with one JSON object a line, with the index if it has names. A path that
+    /// ends with `/` is a folder with a file for each partition; `.gz` and `.zst` are compressed.
+    ///
+    /// # Errors
+    /// The error that the frame carries, one of its run, or one of the file system.
+    pub fn to_json(&self, path: &str) -> Result<()> {
+        self.to_json_with(path, WriteOptions::new())
+    }
+
+    /// As [`to_json`](DataFrame::to_json), with options.
+    ///
+    /// # Errors
+    /// The error that the frame carries, one of its run, or one of the file system.
+    pub fn to_json_with(&self, path: &str, options: WriteOptions) -> Result<()> {
+        self.write(path, Format::Json, options)
+    }
+
+    /// Writes all rows to a file of Arrow's IPC (Feather), with the index if it has names. A path that ends
+    /// with `/` is a folder with a file for each partition.
+    ///
+    /// # Errors
+    /// The error that the frame carries, one of its run, or one of the file system.
+    pub fn to_arrow(&self, path: &str) -> Result<()> {
+        self.to_arrow_with(path, WriteOptions::new())
+    }
+
+    /// As [`to_arrow`](DataFrame::to_arrow), with options.
+    ///
+    /// # Errors
+    /// The error that the frame carries, one of its run, or one of the file system.
+    pub fn to_arrow_with(&self, path: &str, options: WriteOptions) -> Result<()> {
+        self.write(path, Format::Arrow, options)
+    }
+
+    fn write(&self, path: &str, format: Format, options: WriteOptions) -> Result<()> {
+        let compression = format.compression(options.compression, path)?;
+        let frame = written(self.frame()?, options.index)?;
+        let partition_cols = partition_numbers(&frame, format, path, &options.partition_cols)?;
+        let target = Target::prepare(path)?;
+        let spec = Arc::new(FileSpec {
+            folder: target.attempts(),
+            format,
+            compression,
+            row_group_rows: options.row_group_rows.unwrap_or(ROW_GROUP_ROWS),
+            partition_cols,
+            text: options.text,
+            headers: target.is_folder(),
+        });
+        let written = Arc::clone(&spec);
+        let rows = execute_under(&frame.output()?, &*default_executor(), move |plan| {
+            Arc::new(WriteExec::new(plan, Arc::clone(&written)))
+        });
+        target.finish(report::read(&rows?.0.fetch()?)?, &spec)
+    }
+}
+
+/// The frame with the columns that go to a file.
+pub(crate) fn written(frame: &Frame, index: Option<bool>) -> Result<Frame> {
+    let named = !frame.index.is_empty() && frame.index.iter().all(|level| level.name.is_some());
+    match index.unwrap_or(named) {
+        true => frame.with_index()?.index_as_columns(),
+        false => Ok(Frame { index: Vec::new(), ..frame.clone() }),
+    }
+}
+
+/// The numbers of the columns that become folders.
+fn partition_numbers(frame: &Frame, format: Format, path: &str, labels: &[String]) -> Result<Vec<usize>> {
+    if labels.is_empty() {
+        return Ok(Vec::new());
+    }
+    if !matches!(format, Format::Csv | Format::Parquet) {
+        return Err(Error::Value("partition_cols: there are CSV and Parquet".to_owned()));
+    }
+    if !path.ends_with('/') {
+        return Err(Error::Value(format!("partition_cols needs a folder, {path}/")));
+    }
+    let mut numbers = Vec::new();
+    for label in labels {
+        frame.check(label)?;
+        numbers.extend(frame.columns.iter().position(|column| column == label));
+    }
+    match numbers.len() < frame.columns.len() {
+        true => Ok(numbers),
+        false => Err(Error::Value("partition_cols: no column is left for the files".to_owned())),
+    }
+}

@@ -1,0 +1,210 @@
+//! Options of writers, and the description of the files that tasks write.
+
+use crate::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// The compression of a file that is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Compression {
+    /// Gzip, for Parquet, CSV and JSON.
+    Gzip,
+    /// LZ4, for Parquet and Arrow.
+    Lz4,
+    /// The values as they are.
+    None,
+    /// Snappy, for Parquet.
+    Snappy,
+    /// Zstandard, for all formats.
+    Zstd,
+}
+
+/// Options of [`DataFrame::to_parquet_with`](crate::DataFrame::to_parquet_with) and the other writers of
+/// files. An option that a format does not have is an error.
+///
+/// ```
+/// use tharsis_dataframe::{Compression, DataFrame, WriteOptions, read_parquet};
+/// let folder = std::env::temp_dir().join(format!("tharsis-write-{}", std::process::id()));
+/// let path = format!("{}/", folder.display());
+/// let sales = DataFrame::from_columns([
+///     ("year", vec![2024, 2025, 2025].into()),
+///     ("sold", vec![3, 5, 4].into()),
+/// ]);
+/// let options = WriteOptions::new().partition_cols(["year"]).compression(Compression::Snappy);
+/// sales.to_parquet_with(&path, options)?;
+/// let read = read_parquet(&path);
+/// assert_eq!(read.columns()?, ["sold", "year"]);
+/// # std::fs::remove_dir_all(&folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct WriteOptions {
+    pub(super) compression: Option<Compression>,
+    pub(super) row_group_rows: Option<usize>,
+    pub(super) partition_cols: Vec<String>,
+    pub(super) index: Option<bool>,
+    pub(super) text: TextForm,
+}
+
+/// The form of CSV.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct TextForm {
+    pub(super) sep: u8,
+    pub(super) header: bool,
+    pub(super) na_rep: String,
+    pub(super) quote: u8,
+}
+
+impl Default for TextForm {
+    fn default() -> TextForm {
+        TextForm { sep: b',', header: true, na_rep: String::new(), quote: b'"' }
+    }
+}
+
+impl WriteOptions {
+    /// The options of a writer that was given none.
+    #[must_use]
+    pub fn new() -> WriteOptions {
+        WriteOptions::default()
+    }
+
+    /// The compression; Zstandard for Parquet by default, none for Arrow. Texts follow the path: `.gz` and
+    /// `.zst` are compressed.
+    #[must_use]
+    pub fn compression(mut self, compression: Compression) -> WriteOptions {
+        self.compression = Some(compression);
+        self
+    }
+
+    /// Rows of a row group of Parquet, or of a batch of Arrow, at most; 2^20 by default.
+    #[must_use]
+    pub fn row_group_size(mut self, rows: usize) -> WriteOptions {
+        self.row_group_rows = Some(rows.max(1));
+        self
+    }
+
+    /// Columns whose values become folders, `year=2025/month=1`, for Parquet and CSV. The path must end
+    /// with `/`.
+    #[must_use]
+    pub fn partition_cols<'a>(mut self, labels: impl IntoIterator<Item = &'a str>) -> WriteOptions {
+        self.partition_cols = labels.into_iter().map(str::to_owned).collect();
+        self
+    }
+
+    /// Whether the index is written as columns; by default it is if all its levels have names.
+    #[must_use]
+    pub fn index(mut self, index: bool) -> WriteOptions {
+        self.index = Some(index);
+        self
+    }
+
+    /// The separator of fields of CSV; a comma by default.
+    #[must_use]
+    pub fn sep(mut self, sep: u8) -> WriteOptions {
+        self.text.sep = sep;
+        self
+    }
+
+    /// Whether CSV begins with a line of labels; it does by default.
+    #[must_use]
+    pub fn header(mut self, header: bool) -> WriteOptions {
+        self.text.header = header;
+        self
+    }
+
+    /// The text of a missing value in CSV; nothing by default.
+    #[must_use]
+    pub fn na_rep(mut self, na_rep: &str) -> WriteOptions {
+        self.text.na_rep = na_rep.to_owned();
+        self
+    }
+
+    /// The quote around fields of CSV that need one; a double quote by default.
+    #[must_use]
+    pub fn quotechar(mut self, quote: u8) -> WriteOptions {
+        self.text.quote = quote;
+        self
+    }
+}
+
+/// The format of files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Format {
+    Arrow,
+    Csv,
+    Json,
+    Parquet,
+}
+
+impl Format {
+    fn name(self) -> &'static str {
+        match self {
+            Format::Arrow => "arrow",
+            Format::Csv => "csv",
+            Format::Json => "json",
+            Format::Parquet => "parquet",
+        }
+    }
+
+    /// Whether files of the format are texts, which may follow each other.
+    pub(super) fn is_text(self) -> bool {
+        matches!(self, Format::Csv | Format::Json)
+    }
+
+    /// The compression for a path, of those that the format has.
+    pub(super) fn compression(self, asked: Option<Compression>, path: &str) -> Result<Compression> {
+        let of_path = match path {
+            path if path.ends_with(".gz") => Compression::Gzip,
+            path if path.ends_with(".zst") => Compression::Zstd,
+            _ => Compression::None,
+        };
+        let default = match self {
+            Format::Arrow => Compression::None,
+            Format::Csv | Format::Json => of_path,
+            Format::Parquet => Compression::Zstd,
+        };
+        let found = asked.unwrap_or(default);
+        let known = match self {
+            Format::Arrow => &[Compression::Lz4, Compression::None, Compression::Zstd][..],
+            Format::Csv | Format::Json => &[Compression::Gzip, Compression::None, Compression::Zstd][..],
+            Format::Parquet => return Ok(found),
+        };
+        match known.contains(&found) {
+            true => Ok(found),
+            false => Err(Error::Value(format!(
+                "{} has no compression {found:?}; there are {known:?}",
+                self.name()
+            ))),
+        }
+    }
+}
+
+/// The description of files for the tasks that write them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileSpec {
+    /// The folder in which each attempt makes files of its own.
+    pub(super) folder: String,
+    pub(super) format: Format,
+    pub(super) compression: Compression,
+    pub(super) row_group_rows: usize,
+    /// Numbers of the columns that become folders.
+    pub(super) partition_cols: Vec<usize>,
+    pub(super) text: TextForm,
+    /// Whether each file has a header of its own; otherwise the first one has it for all.
+    pub(super) headers: bool,
+}
+
+impl FileSpec {
+    /// The end of the names of files.
+    pub(super) fn extension(&self) -> String {
+        let compression = match self.compression {
+            Compression::Gzip if self.format.is_text() => ".gz",
+            Compression::Zstd if self.format.is_text() => ".zst",
+            _ => "",
+        };
+        format!("{}{compression}", self.format.name())
+    }
+}
+
+/// Rows of a row group that is told no size.
+pub(super) const ROW_GROUP_ROWS: usize = 1 << 20;

@@ -1,0 +1,183 @@
+//! From the files that tasks reported to the target, which changes at once.
+
+use super::encoder::join;
+use super::options::FileSpec;
+use super::report::Written;
+use crate::error::{Error, FileFault, Result};
+use std::fs::{self, File};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::path::{Path, PathBuf};
+
+/// The place that a frame is written to, and the folder beside it in which that happens. What is left in the
+/// folder goes with it.
+pub(super) struct Target {
+    /// The path that the user gave.
+    path: String,
+    whole: PathBuf,
+    is_folder: bool,
+    unfinished: PathBuf,
+}
+
+impl Target {
+    /// Checks that the place can be written to, and makes the folder beside it.
+    pub(super) fn prepare(path: &str) -> Result<Target> {
+        if let Some((scheme, _)) = path.split_once("://") {
+            return Err(Error::NotImplemented(format!("writing to {scheme}:// is not implemented")));
+        }
+        let failed = |error: &std::io::Error| Error::io(path, error);
+        let is_folder = path.ends_with('/');
+        let whole = std::path::absolute(path).map_err(|error| failed(&error))?;
+        let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
+            return Err(Error::file(path, FileFault::Exists, "this cannot be replaced"));
+        };
+        let unfinished = parent.join(format!(".{}.{}.unfinished", name.to_string_lossy(), unique()));
+        // The slash at the end would make a folder of a file's name.
+        let target = Target { path: path.to_owned(), whole: parent.join(name), is_folder, unfinished };
+        target.check_replaceable()?;
+        if is_folder {
+            fs::create_dir_all(parent).map_err(|error| failed(&error))?;
+        }
+        for folder in [&target.unfinished, &target.unfinished.join(ATTEMPTS)] {
+            fs::create_dir(folder).map_err(|error| failed(&error))?;
+        }
+        Ok(target)
+    }
+
+    /// Whether the target is a folder of files.
+    pub(super) fn is_folder(&self) -> bool {
+        self.is_folder
+    }
+
+    /// The folder in which attempts make their files.
+    pub(super) fn attempts(&self) -> String {
+        self.unfinished.join(ATTEMPTS).to_string_lossy().into_owned()
+    }
+
+    /// Makes the reported files visible.
+    pub(super) fn finish(self, mut written: Vec<Written>, spec: &FileSpec) -> Result<()> {
+        written.sort_unstable_by_key(|file| (file.task, file.number));
+        let made = self.unfinished.join("whole");
+        match self.is_folder {
+            true => self.arrange(&made, &written, spec)?,
+            false => self.join(&made, &written, spec)?,
+        }
+        let failed = |error: &std::io::Error| Error::io(&self.path, error);
+        if self.is_folder && self.whole.exists() {
+            self.check_replaceable()?;
+            fs::rename(&self.whole, self.unfinished.join("replaced")).map_err(|error| failed(&error))?;
+        }
+        fs::rename(&made, &self.whole).map_err(|error| failed(&error))?;
+        self.whole.parent().map_or(Ok(()), sync).map_err(|error| failed(&error))
+    }
+
+    /// All reported files as one.
+    fn join(&self, made: &Path, written: &[Written], spec: &FileSpec) -> Result<()> {
+        let parts: Vec<PathBuf> = written.iter().map(|file| self.attempt(file)).collect::<Result<_>>()?;
+        let failed = |error: &std::io::Error| Error::io(&self.path, error);
+        match parts.as_slice() {
+            [] => Err(Error::Internal("no task has written a file".to_owned())),
+            [part] => fs::rename(part, made).map_err(|error| failed(&error)),
+            parts => {
+                join(spec.format, parts, made)
+                    .map_err(|error| Error::file(&self.path, FileFault::Failed, error))?;
+                File::open(made).and_then(|file| file.sync_all()).map_err(|error| failed(&error))
+            }
+        }
+    }
+
+    /// The reported files in their folders, numbered in the order of their rows.
+    fn arrange(&self, made: &Path, written: &[Written], spec: &FileSpec) -> Result<()> {
+        let failed = |error: &std::io::Error| Error::io(&self.path, error);
+        fs::create_dir(made).map_err(|error| failed(&error))?;
+        let mut counts = std::collections::BTreeMap::<&str, usize>::new();
+        for file in written {
+            let folder = made.join(&file.folder);
+            let count = counts.entry(&file.folder).or_insert_with(|| 0);
+            if *count == 0 {
+                fs::create_dir_all(&folder).map_err(|error| failed(&error))?;
+            }
+            let name = format!("{PART}{:05}.{}", *count, spec.extension());
+            *count += 1;
+            fs::rename(self.attempt(file)?, folder.join(name)).map_err(|error| failed(&error))?;
+        }
+        for folder in counts.keys() {
+            sync(&made.join(folder)).map_err(|error| failed(&error))?;
+        }
+        sync(made).map_err(|error| failed(&error))
+    }
+
+    /// The path of a reported file, which must be visible here.
+    fn attempt(&self, file: &Written) -> Result<PathBuf> {
+        let path = self.unfinished.join(ATTEMPTS).join(&file.name);
+        match fs::metadata(&path) {
+            Ok(found) if found.len() == file.bytes => Ok(path),
+            _ => Err(Error::file(
+                &self.path,
+                FileFault::Missing,
+                "a file that a task wrote is not visible to the driver: all nodes must share the folder",
+            )),
+        }
+    }
+
+    /// Refuses a target whose removal could surprise: a folder in place of a file, a folder with files that
+    /// no writer of frames makes.
+    fn check_replaceable(&self) -> Result<()> {
+        let refused = |reason: String| Err(Error::file(&self.path, FileFault::Exists, reason));
+        match (self.is_folder, fs::metadata(&self.whole)) {
+            (_, Err(_)) => Ok(()),
+            (true, Ok(found)) if !found.is_dir() => refused("there is a file of this name".to_owned()),
+            (false, Ok(found)) if found.is_dir() => {
+                refused("this is a folder; end the path with / to write a folder of files".to_owned())
+            }
+            (false, Ok(_)) => Ok(()),
+            (true, Ok(_)) => match foreign(&self.whole).map_err(|error| Error::io(&self.path, &error))? {
+                Some(name) => refused(format!("the folder has {name:?}, which writing would remove")),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+impl Drop for Target {
+    fn drop(&mut self) {
+        // A task that was given up may still make a file while the folder goes.
+        for _ in 0..3 {
+            if fs::remove_dir_all(&self.unfinished).is_ok() || !self.unfinished.exists() {
+                return;
+            }
+        }
+    }
+}
+
+/// A file in a folder that no writer of frames would have made there.
+fn foreign(folder: &Path) -> std::io::Result<Option<String>> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let ours = match entry.file_type()?.is_dir() {
+            true if name.contains('=') => match foreign(&entry.path())? {
+                Some(inner) => return Ok(Some(format!("{name}/{inner}"))),
+                None => true,
+            },
+            is_folder => !is_folder && name.starts_with(PART),
+        };
+        if !ours {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
+}
+
+fn sync(folder: &Path) -> std::io::Result<()> {
+    File::open(folder)?.sync_all()
+}
+
+/// A name that no other process and no other attempt has.
+pub(super) fn unique() -> String {
+    format!("{:x}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish())
+}
+
+/// The folder of attempts in that of a writer.
+const ATTEMPTS: &str = "attempts";
+/// The beginning of the names of files in a folder.
+const PART: &str = "part-";

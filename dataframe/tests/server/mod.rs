@@ -1,0 +1,222 @@
+//! A small web server: files with ranges, an object store's list of files, and answers that go wrong.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A server that runs until the process ends.
+#[derive(Clone)]
+pub struct Server {
+    pub address: String,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    files: HashMap<String, Vec<u8>>,
+    /// Requests so far: method, path with its query, and the key that signed it.
+    requests: Vec<(String, String, String)>,
+    /// Bytes of bodies that were sent.
+    sent: usize,
+    /// Attempts that still fail at a path.
+    failures: HashMap<String, usize>,
+}
+
+struct Request {
+    method: String,
+    path: String,
+    range: Option<(usize, Option<usize>)>,
+    key: String,
+}
+
+impl Server {
+    pub fn start() -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let server = Server { address, state: Arc::default() };
+        let served = server.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let server = served.clone();
+                std::thread::spawn(move || while server.serve(&stream).is_some() {});
+            }
+        });
+        server
+    }
+
+    /// Adds a file at a path that begins with `/`.
+    pub fn add(&self, path: &str, bytes: Vec<u8>) {
+        self.state.lock().unwrap().files.insert(path.to_owned(), bytes);
+    }
+
+    /// The next attempts to get a path fail.
+    pub fn fail(&self, path: &str, attempts: usize) {
+        self.state.lock().unwrap().failures.insert(path.to_owned(), attempts);
+    }
+
+    /// Tells the server at an address, also that of another process, that a path fails from now on.
+    pub fn tell_to_fail(address: &str, path: &str) {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.write_all(format!("GET /fail{path} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
+        BufReader::new(stream).read_line(&mut String::new()).unwrap();
+    }
+
+    /// Bytes that were sent since the last call.
+    pub fn take_sent(&self) -> usize {
+        std::mem::take(&mut self.state.lock().unwrap().sent)
+    }
+
+    /// Requests so far: method, path with its query, and the key that signed it.
+    pub fn requests(&self) -> Vec<(String, String, String)> {
+        self.state.lock().unwrap().requests.clone()
+    }
+
+    /// Answers one request; `None` if the connection has ended.
+    fn serve(&self, stream: &TcpStream) -> Option<()> {
+        let request = read(stream)?;
+        let plain = unescaped(request.path.split('?').next().unwrap());
+        let mut state = self.state.lock().unwrap();
+        state.requests.push((request.method.clone(), request.path.clone(), request.key.clone()));
+        if let Some(path) = plain.strip_prefix("/fail") {
+            state.failures.insert(path.to_owned(), usize::MAX);
+            drop(state);
+            return answer(stream, &request, "200 OK", "", b"");
+        }
+        let is_get = request.method == "GET";
+        if let Some(failures) = state.failures.get_mut(&plain).filter(|failures| is_get && 0 < **failures) {
+            *failures -= 1;
+            drop(state);
+            return answer(stream, &request, "500 Internal Server Error", "", b"try again");
+        }
+        if let Some((_, query)) = request.path.split_once('?') {
+            let list = listed(&state, &plain, query);
+            drop(state);
+            return answer(stream, &request, "200 OK", "", list.as_bytes());
+        }
+        let found = state.files.get(&plain).cloned();
+        match (plain.as_str(), found) {
+            (path, _) if path.contains("denied") => {
+                drop(state);
+                answer(stream, &request, "403 Forbidden", "", b"no")
+            }
+            (path, Some(bytes)) if path.contains("slow") => {
+                drop(state);
+                std::thread::sleep(Duration::from_secs(4));
+                answer(stream, &request, "200 OK", "", &bytes)
+            }
+            (_, None) => {
+                drop(state);
+                answer(stream, &request, "404 Not Found", "", b"there is none")
+            }
+            (_, Some(bytes)) => {
+                let (status, head, part) = part(&request, &bytes);
+                state.sent += if request.method == "HEAD" { 0 } else { part.len() };
+                drop(state);
+                answer(stream, &request, status, &head, part)
+            }
+        }
+    }
+}
+
+fn read(stream: &TcpStream) -> Option<Request> {
+    let mut lines = BufReader::new(stream);
+    let mut first = String::new();
+    lines.read_line(&mut first).ok()?;
+    let mut words = first.split_whitespace();
+    let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let mut request = Request { method, path, range: None, key: String::new() };
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        lines.read_line(&mut line).ok()?;
+        let Some((name, value)) = line.trim_end().split_once(": ") else { break };
+        match name.to_lowercase().as_str() {
+            "range" => {
+                let (from, to) = value.strip_prefix("bytes=")?.split_once('-')?;
+                request.range = Some((from.parse().ok()?, to.parse().ok()));
+            }
+            "authorization" => {
+                let key = value.split("Credential=").nth(1).and_then(|rest| rest.split('/').next());
+                request.key = key.unwrap_or_default().to_owned();
+            }
+            "content-length" => length = value.parse().ok()?,
+            _ => {}
+        }
+    }
+    lines.take(length).read_to_end(&mut Vec::new()).ok()?;
+    Some(request)
+}
+
+/// A path with `%20` as the byte that it stands for.
+fn unescaped(path: &str) -> String {
+    let mut parts = path.split('%');
+    let mut plain = parts.next().unwrap().as_bytes().to_vec();
+    for part in parts {
+        plain.push(u8::from_str_radix(&part[..2], 16).unwrap());
+        plain.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    String::from_utf8(plain).unwrap()
+}
+
+/// The part of a file that a request wants.
+fn part<'a>(request: &Request, bytes: &'a [u8]) -> (&'static str, String, &'a [u8]) {
+    match request.range {
+        None => ("200 OK", String::new(), bytes),
+        Some((from, to)) => {
+            let end = to.map_or(bytes.len(), |to| (to + 1).min(bytes.len()));
+            let head = format!("Content-Range: bytes {from}-{}/{}\r\n", end - 1, bytes.len());
+            ("206 Partial Content", head, &bytes[from..end])
+        }
+    }
+}
+
+fn answer(mut stream: &TcpStream, request: &Request, status: &str, head: &str, body: &[u8]) -> Option<()> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nLast-Modified: Thu, 29 Feb 2024 10:00:00 GMT\r\n\
+         ETag: \"1\"\r\nAccept-Ranges: bytes\r\n{head}\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).ok()?;
+    if request.method != "HEAD" {
+        stream.write_all(body).ok()?;
+    }
+    Some(())
+}
+
+/// The answer of an object store to the question for the files below a prefix.
+fn listed(state: &State, bucket: &str, query: &str) -> String {
+    let value = |name: &str| {
+        let pair = query.split('&').find_map(|pair| pair.strip_prefix(&format!("{name}=")));
+        unescaped(pair.unwrap_or_default())
+    };
+    let (prefix, by_folder) = (value("prefix"), !value("delimiter").is_empty());
+    let bucket = format!("{}/", bucket.trim_end_matches('/'));
+    let mut keys: Vec<_> = state
+        .files
+        .iter()
+        .filter_map(|(path, bytes)| Some((path.strip_prefix(&bucket)?, bytes.len())))
+        .filter(|(key, _)| key.starts_with(&prefix))
+        .collect();
+    keys.sort();
+    let mut folders: Vec<String> = Vec::new();
+    let mut list = String::new();
+    for (key, size) in keys {
+        match key[prefix.len()..].split_once('/').filter(|_| by_folder) {
+            Some((folder, _)) => folders.push(format!("{prefix}{folder}/")),
+            None => list.push_str(&format!(
+                "<Contents><Key>{key}</Key><Size>{size}</Size>\
+                 <LastModified>2024-02-29T10:00:00.000Z</LastModified><ETag>\"1\"</ETag></Contents>"
+            )),
+        }
+    }
+    folders.dedup();
+    for folder in folders {
+        list.push_str(&format!("<CommonPrefixes><Prefix>{folder}</Prefix></CommonPrefixes>"));
+    }
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?><ListBucketResult>\
+         <IsTruncated>false</IsTruncated>{list}</ListBucketResult>"
+    )
+}
