@@ -1,0 +1,207 @@
+//! The page of pandas' names says of each name what stands for it here, or why nothing does. It is made of the
+//! table `pandas-names.txt`, and the table is held to the sources and to the operations of programs.
+
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod surface;
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use surface::Surface;
+use tharsis_dataframe::protocol::registry;
+
+/// Writes the page anew if it is set.
+const UPDATE: &str = "UPDATE_PAGE";
+
+/// The head of the page, with places for the numbers of names.
+const HEAD: &str = "# pandas' names
+
+For each public name of pandas' frames, series, indices, groups, windows and accessors: what has its place
+here, or why nothing does. Most methods have pandas' name; a dictionary of labels is pairs, an option with a
+default is a method of its own or of an options value, and what changes a frame in place gives a new one.
+
+The last column says whether [programs as data](programs-over-frames.md) may use the name. `UPDATE_PAGE=1
+cargo test -p tharsis-dataframe --test pandas_names` writes this page from `dataframe/pandas-names.txt`; the
+same test holds each Rust form to the sources.
+";
+
+/// What stands for a name.
+#[derive(Debug)]
+enum State {
+    /// Public items, and a remark.
+    Made(Vec<String>, String),
+    /// A reason why there is nothing.
+    Never(String),
+    /// Nothing so far, with a remark.
+    Missing(String),
+}
+
+#[derive(Debug)]
+struct Entry {
+    section: String,
+    name: String,
+    state: State,
+}
+
+impl Entry {
+    /// The name as pandas' users write it.
+    fn full(&self) -> String {
+        match self.section.as_str() {
+            "groupby.agg" => format!("groupby.agg(\"{}\")", self.name),
+            "programs" => self.name.clone(),
+            section => format!("{section}.{}", self.name),
+        }
+    }
+
+    /// Names of operations of programs that are this one.
+    fn operations(&self) -> Vec<String> {
+        let name = &self.name;
+        match self.section.as_str() {
+            "programs" => vec![name.clone()],
+            "pd" | "np" => vec![format!("{}.{name}", self.section)],
+            "DataFrameGroupBy" | "SeriesGroupBy" => vec![format!("pd.GroupBy.{name}")],
+            // `__add__` is `add` there.
+            section => vec![format!("pd.{section}.{}", name.trim_matches('_'))],
+        }
+    }
+}
+
+fn folder() -> PathBuf {
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo test sets CARGO_MANIFEST_DIR");
+    PathBuf::from(folder)
+}
+
+/// The table: `# section` lines, then `name = items; remark`, `name - reason` or `name ? remark`.
+fn entries() -> Vec<Entry> {
+    let text = std::fs::read_to_string(folder().join("pandas-names.txt")).unwrap();
+    let mut section = String::new();
+    let mut found = Vec::new();
+    for line in text.lines().filter(|line| !line.trim().is_empty()) {
+        if let Some(title) = line.strip_prefix("# ") {
+            section = title.to_owned();
+            continue;
+        }
+        let mut parts = line.splitn(3, ' ');
+        let (name, sign) = (parts.next().unwrap_or(""), parts.next().unwrap_or(""));
+        let rest = parts.next().unwrap_or("").trim().to_owned();
+        let state = match sign {
+            "=" => {
+                let (items, remark) = rest.split_once(';').unwrap_or((&rest, ""));
+                let items = items.split(',').map(|item| item.trim().to_owned()).collect();
+                State::Made(items, remark.trim().to_owned())
+            }
+            "-" if !rest.is_empty() => State::Never(rest),
+            "?" => State::Missing(rest),
+            _ => panic!("{line:?}: expected `name = items`, `name - reason` or `name ?`"),
+        };
+        found.push(Entry { section: section.clone(), name: name.to_owned(), state });
+    }
+    found
+}
+
+fn page() -> String {
+    let entries = entries();
+    let count = |fits: fn(&State) -> bool| entries.iter().filter(|entry| fits(&entry.state)).count();
+    let mut page = HEAD.to_owned();
+    writeln!(
+        page,
+        "\n{} names: {} are made, {} have no place here, {} are not made yet.",
+        entries.len(),
+        count(|state| matches!(state, State::Made(..))),
+        count(|state| matches!(state, State::Never(_))),
+        count(|state| matches!(state, State::Missing(_))),
+    )
+    .unwrap();
+    let mut section = "";
+    for entry in &entries {
+        if section != entry.section {
+            section = &entry.section;
+            writeln!(page, "\n## {section}\n\n| pandas | here | programs |\n|---|---|---|").unwrap();
+        }
+        let here = match &entry.state {
+            State::Made(items, remark) => {
+                let items: Vec<String> = items.iter().map(|item| format!("`{item}`")).collect();
+                let remark = if remark.is_empty() { String::new() } else { format!("; {remark}") };
+                format!("{}{remark}", items.join(", "))
+            }
+            State::Never(reason) => format!("no: {reason}"),
+            State::Missing(remark) if remark.is_empty() => "not yet".to_owned(),
+            State::Missing(remark) => format!("not yet: {remark}"),
+        };
+        let known = entry.operations().iter().any(|name| registry::find(name).is_some());
+        let programs = if known { "yes" } else { "" };
+        writeln!(page, "| `{}` | {here} | {programs} |", entry.full()).unwrap();
+    }
+    page
+}
+
+#[test]
+fn the_page_is_made_of_the_table() {
+    let path = folder().parent().unwrap().join("docs/pandas-names.md");
+    let page = page();
+    if std::env::var_os(UPDATE).is_some() {
+        std::fs::write(&path, page).unwrap();
+        return;
+    }
+    let found = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == page, "{} differs from the table; {UPDATE}=1 writes it anew", path.display());
+}
+
+#[test]
+fn each_name_stands_once() {
+    let mut seen = BTreeSet::new();
+    for entry in entries() {
+        assert!(seen.insert(entry.full()), "{} stands twice", entry.full());
+    }
+}
+
+#[test]
+fn each_rust_form_is_a_public_item() {
+    let surface = Surface::of_folder(&folder().join("src"));
+    let mut wrong = Vec::new();
+    for entry in entries() {
+        let State::Made(items, _) = &entry.state else { continue };
+        wrong.extend(items.iter().filter(|item| !surface.has(item)).map(|item| (entry.full(), item.clone())));
+    }
+    assert!(wrong.is_empty(), "no public items: {wrong:#?}");
+}
+
+#[test]
+fn each_operation_of_programs_is_in_the_table() {
+    let known: BTreeSet<String> = entries().iter().flat_map(Entry::operations).collect();
+    let operations = registry::all().map(|operation| operation.name);
+    let lacking: Vec<&str> = operations.filter(|name| !known.contains(*name)).collect();
+    assert!(lacking.is_empty(), "operations that the table lacks: {lacking:?}");
+}
+
+#[test]
+fn items_are_read_from_sources() {
+    let text = r#"
+        macro_rules! made { ($($name:ident $way:expr),*) => {
+            impl Frame { $(pub fn $name(&self) -> Frame { self.fold($way, "}") })* pub fn fixed(&self) {} }
+        }; }
+        made!(
+            /// The sum.
+            sum 'a', mean Way::Mean(1, 2));
+        macro_rules! for_each { ($from:ident) => { impl Window<$from> { pub fn of(&self) {} }
+            impl $from { pub fn window(&self) {} } }; }
+        for_each!(Frame);
+        impl<T: Into<Frame>> ops::Add<T> for &Frame { fn add(self, other: T) -> Frame { hidden!(pub fn no) } }
+        impl Frame { fn private(&self) {} pub fn plain<'a>(&'a self) -> &'a str { "pub fn text" } }
+        impl Inner { pub fn inside(&self) {} }
+        pub enum Way { /// One.
+            Mean(u8, u8), #[default] Sum }
+    "#;
+    let library = "mod a; pub use a::{Frame, Window}; pub use b::Way; use a::Inner;".to_owned();
+    let surface = Surface::of(&[text.to_owned()], &library);
+    let items = ["Frame", "Frame::sum", "Frame::mean", "Frame::fixed", "Frame::plain", "Frame::window"];
+    for item in items.iter().chain(&["Window::of", "Add for Frame", "Way::Mean", "Way::Sum"]) {
+        assert!(surface.has(item), "{item}");
+    }
+    let others = ["Inner", "Inner::inside", "Frame::private", "Frame::of", "Window::window", "Frame::text"];
+    for item in others.iter().chain(&["Window::sum", "Frame::no", "a", "Way::u8", "Way::Mean(u8"]) {
+        assert!(!surface.has(item), "{item}");
+    }
+}
