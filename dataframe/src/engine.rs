@@ -1,6 +1,7 @@
 //! The settings under which plans are optimised and run, the same in every process.
 
 use crate::error::{Error, Result};
+use crate::stage::applied::{Applied, AppliedExec};
 use crate::stage::row_number::{RowNumber, RowNumberExec};
 use arrow::compute::SortOptions;
 use datafusion::catalog::Session;
@@ -184,6 +185,9 @@ impl ExtensionPlanner for Planner {
         session: &dyn Session,
         context: &PhysicalPlanningContext,
     ) -> EngineResult<Option<Arc<dyn ExecutionPlan>>> {
+        if let Some(applied) = node.as_any().downcast_ref::<Applied>() {
+            return Ok(Some(Arc::new(AppliedExec::new(inputs.to_vec(), applied.apply()))));
+        }
         let (Some(node), [input], [logical]) =
             (node.as_any().downcast_ref::<RowNumber>(), inputs, logical_inputs)
         else {

@@ -64,6 +64,16 @@ pub enum Error {
         /// The failure and its reason.
         text: String,
     },
+    /// A function of the program that could not do its part.
+    #[error("{function}: {fault} (called at {place})")]
+    Function {
+        /// The path of the function.
+        function: String,
+        /// File and line of the step that called it.
+        place: String,
+        /// What happened.
+        fault: FunctionFault,
+    },
     /// A defect of this crate or of a library under it.
     #[error("{0}")]
     Internal(String),
@@ -142,6 +152,30 @@ impl FileFault {
     }
 }
 
+/// The reason for which a function of the program could not do its part.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
+#[non_exhaustive]
+pub enum FunctionFault {
+    /// Its arguments cannot be encoded, or their bytes are none of its arguments.
+    #[error("its arguments: {0}")]
+    Arguments(String),
+    /// It returned an error, which says this.
+    #[error("{0}")]
+    Failed(String),
+    /// It panicked with this message.
+    #[error("it panicked: {0}")]
+    Panicked(String),
+    /// It was given, or it gave, rows or values of other types or labels than declared.
+    #[error("{0}")]
+    Types(String),
+    /// The program that should run it does not have it.
+    #[error("this program has no such function")]
+    Unknown,
+    /// The program that should run it has it with other types.
+    #[error("the caller's types are not those of this program, {0}")]
+    Version(String),
+}
+
 impl Error {
     /// A failure with a file of a kind.
     pub(crate) fn file(path: &str, fault: FileFault, reason: impl std::fmt::Display) -> Error {
@@ -165,7 +199,8 @@ impl Error {
             Error::Memory(_) => "MemoryError",
             Error::NotImplemented(_) => "NotImplemented",
             Error::Task { class, .. } => class,
-            Error::Internal(_) | Error::Uncut { .. } => "RuntimeError",
+            Error::Function { fault: FunctionFault::Types(_), .. } => "TypeError",
+            Error::Function { .. } | Error::Internal(_) | Error::Uncut { .. } => "RuntimeError",
             Error::At { error, .. } => error.class(),
         }
     }
@@ -228,6 +263,10 @@ impl From<arrow::error::ArrowError> for Error {
         match error {
             ArrowError::CastError(text) => Error::Type(text),
             ArrowError::InvalidArgumentError(text) => Error::Value(text),
+            ArrowError::ExternalError(inner) => match inner.downcast::<Error>() {
+                Ok(own) => *own,
+                Err(inner) => Error::Value(inner.to_string()),
+            },
             other => Error::Value(other.to_string()),
         }
     }

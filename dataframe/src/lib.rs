@@ -12,6 +12,7 @@
 //! | own functions of plans | `functions` |
 //! | stages, tasks, fragments as bytes | `stage` |
 //! | files in tasks | `scan` |
+//! | functions of the program | `registered`, `stage/applied` |
 //! | executors | `execute` |
 //! | programs as data | [`protocol`] |
 
@@ -25,6 +26,7 @@ mod frame;
 mod functions;
 pub mod protocol;
 mod read;
+mod registered;
 mod repr;
 mod scan;
 mod sql;
@@ -36,19 +38,23 @@ mod value;
 mod write;
 
 pub use engine::Environment;
-pub use error::{Error, FileFault, Result};
+pub use error::{Error, FileFault, FunctionFault, Result};
 pub use execute::{
     Executor, Limits, LocalExecutor, Metrics, Offer, Outcome, StageMetrics, default_executor, offer_executor,
 };
 pub use frame::series::{
-    Categories, Operand, Series, Texts, Times, cut, date_range, date_range_until, qcut, to_datetime,
+    Categories, Mapping, Operand, Series, Texts, Times, cut, date_range, date_range_until, qcut, to_datetime,
     to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
 };
 pub use frame::{
-    Aggregate, AsOf, DataFrame, Ewm, GroupBy, GroupKey, JoinKind, Merge, Nearest, Rank, RankMethod, Resample,
-    Rolling, Sort, crosstab, dtype_named,
+    Aggregate, AsOf, DataFrame, Ewm, GroupBy, GroupKey, JoinKind, Merge, Nearest, Rank, RankMethod, Reduction,
+    Resample, Rolling, Sort, Transform, crosstab, dtype_named,
 };
 pub use read::{CsvOptions, read_arrow, read_avro, read_csv, read_json, read_parquet};
+pub use registered::{
+    Cell, ChunkParameter, ChunkResult, ColumnResult, Function, OverChunk, OverColumn, OverPair, OverRow,
+    OverValue, Row, ValueParameter, ValueResult,
+};
 pub use sql::{SqlSession, sql, sql_by_library, sql_line};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{IfExists, read_sql};
@@ -56,3 +62,16 @@ pub use stage::{Fragment, KeptPart, LocalPart, Needs, Piece, PieceSource, Reside
 pub use table::Table;
 pub use value::{Column, Native, Value, lit};
 pub use write::{Compression, WriteOptions};
+
+// What users write functions of chunks with.
+pub use arrow;
+
+/// Items for generated code, not for users.
+#[doc(hidden)]
+pub mod generated {
+    pub use crate::registered::{
+        Arguments, ColumnResult, Columns, Definition, MadeValues, Prepared, Registered, ValueResult, chunk,
+        column, encode, inventory, parameter, table,
+    };
+    pub use arrow::datatypes::DataType;
+}

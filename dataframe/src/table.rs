@@ -1,10 +1,11 @@
 //! Tables in memory: the rows of a frame that were asked for.
 
 use crate::error::{Error, Result};
-use crate::value::{Native, Value};
+use crate::value::{Column, Native, Value, without_nan};
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::compute::concat_batches;
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Schema, SchemaRef};
+use std::sync::Arc;
 
 /// Rows in memory, with the columns of an index first.
 #[derive(Clone, Debug, PartialEq)]
@@ -14,7 +15,59 @@ pub struct Table {
     index: Vec<Option<String>>,
 }
 
+/// No rows, and no columns.
+impl Default for Table {
+    fn default() -> Table {
+        Table::from(RecordBatch::new_empty(Arc::new(Schema::empty())))
+    }
+}
+
+/// The columns of a batch, with an index of positions.
+impl From<RecordBatch> for Table {
+    fn from(batch: RecordBatch) -> Table {
+        Table { batch, index: Vec::new() }
+    }
+}
+
 impl Table {
+    /// A table of labelled columns of equal length.
+    ///
+    /// ```
+    /// use tharsis_dataframe::Table;
+    /// let table = Table::from_columns([("n", vec![1, 2].into()), ("half", vec![0.5, 1.0].into())])?;
+    /// assert_eq!((table.len(), table.columns()), (2, vec!["n".to_owned(), "half".to_owned()]));
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for columns of different length.
+    pub fn from_columns<'a>(columns: impl IntoIterator<Item = (&'a str, Column)>) -> Result<Table> {
+        let columns = columns.into_iter().map(|(label, column)| (label, column.into_array(), true));
+        Ok(Table::from(without_nan(&RecordBatch::try_from_iter_with_nullable(columns)?)?))
+    }
+
+    /// The table with columns as its index, in place of the one there was.
+    ///
+    /// # Errors
+    /// `KeyError` for a label that does not exist.
+    pub fn set_index<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> Result<Table> {
+        let labels: Vec<&str> = labels.into_iter().collect();
+        let all = self.columns();
+        let mut order = Vec::new();
+        for label in &labels {
+            order.push(self.index.len() + position(&all, label)?);
+        }
+        let rest = all.iter().enumerate().filter(|(_, label)| !labels.contains(&label.as_str()));
+        order.extend(rest.map(|(at, _)| self.index.len() + at));
+        let index = labels.into_iter().map(|label| Some(label.to_owned())).collect();
+        Ok(Table { batch: self.batch.project(&order)?, index })
+    }
+
+    /// A table of a batch, the first columns of which are levels of an index with these names.
+    pub(crate) fn of_batch(batch: RecordBatch, index: Vec<Option<String>>) -> Table {
+        Table { batch, index }
+    }
+
     /// A table of these batches, the first columns of which are levels of an index.
     pub(crate) fn new(
         schema: &SchemaRef,
@@ -66,11 +119,7 @@ impl Table {
     /// # Errors
     /// `KeyError` for a label that does not exist.
     pub fn array(&self, label: &str) -> Result<&ArrayRef> {
-        let labels = self.columns();
-        match labels.iter().position(|column| column == label) {
-            Some(at) => Ok(&self.batch.columns()[self.index.len() + at]),
-            None => Err(Error::Key { label: label.to_owned(), known: labels }),
-        }
+        Ok(&self.batch.columns()[self.index.len() + position(&self.columns(), label)?])
     }
 
     /// The values of a column, `None` where they are missing.
@@ -92,4 +141,10 @@ impl Table {
         }
         Value::from_array(array, row)
     }
+}
+
+/// The position of a label among others.
+fn position(labels: &[String], label: &str) -> Result<usize> {
+    let found = labels.iter().position(|known| known == label);
+    found.ok_or_else(|| Error::Key { label: label.to_owned(), known: labels.to_vec() })
 }

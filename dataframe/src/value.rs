@@ -133,6 +133,32 @@ impl Column {
         Column(array)
     }
 
+    /// The Arrow array of the values.
+    #[must_use]
+    pub fn array(&self) -> &ArrayRef {
+        &self.0
+    }
+
+    /// Number of values, missing ones too.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is no value.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The values, `None` where they are missing.
+    ///
+    /// # Errors
+    /// `TypeError` for values of another type.
+    pub fn values<T: Native>(&self) -> Result<Vec<Option<T>>> {
+        T::read(&self.0)
+    }
+
     pub(crate) fn into_array(self) -> ArrayRef {
         self.0
     }
@@ -236,7 +262,8 @@ pub(crate) fn without_nan(batch: &RecordBatch) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new(Arc::new(schema), columns)?)
 }
 
-fn array_without_nan(array: &ArrayRef) -> ArrayRef {
+/// As [`without_nan`], for one column.
+pub(crate) fn array_without_nan(array: &ArrayRef) -> ArrayRef {
     match array.data_type() {
         DataType::Float64 => {
             floats_without_nan::<Float64Type>(array, |value| plain(value).then_some(value + 0.0))

@@ -1,10 +1,11 @@
-//! The attributes `remote` and `main`; users reach them through the crate `tharsis`.
+//! The attributes `remote`, `main` and `function`; users reach them through the crate `tharsis`.
 //!
 //! They expand to a thin layer: everything that can be an ordinary function is one, in `tharsis::generated`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod frame_function;
 mod main_function;
 mod options;
 mod remote_function;
@@ -29,6 +30,32 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn remote(attribute: TokenStream, item: TokenStream) -> TokenStream {
     remote_function::expand(attribute.into(), item.into())
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Lets plans of frames call a function, in every process of the program.
+///
+/// The function stays what it is: `f(x)` calls it here. Beside it stands a type of the same name with
+/// `f::with(..)`, which binds its arguments for the methods of frames. The types of its first parameters say
+/// what frames call it with:
+///
+/// | first parameters | called with | taken by |
+/// |---|---|---|
+/// | `Table`, `RecordBatch`, `DataFrame` | a chunk, or the rows of a group | `map_chunk`, `groupby(..).apply`, `Reduction` |
+/// | two of these | a chunk of each of two frames | `cartesian_chunk` |
+/// | `Row<'_>` | a row | `apply` |
+/// | `Column` | the values of a column | `transform` |
+/// | any other type, or an `Option` of it | a value | `Series::map` |
+///
+/// All other parameters are arguments of `with`: values of any types that serde can encode and that can be
+/// cloned, or references to them. A function may return a `Result`; its error, or its panic, becomes that of
+/// the frame, with the name of the function and the line that called it.
+///
+/// It must return the same for the same input: it may be called again, on another thread or node.
+#[proc_macro_attribute]
+pub fn function(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    frame_function::expand(&attribute.into(), item.into())
         .unwrap_or_else(syn::Error::into_compile_error)
         .into()
 }

@@ -202,7 +202,7 @@ pub struct GroupBy {
     /// The columns that are aggregated, if they were chosen.
     pub(super) chosen: Option<Vec<String>>,
     pub(super) sort: bool,
-    as_index: bool,
+    pub(super) as_index: bool,
     pub(super) dropna: bool,
 }
 
@@ -368,7 +368,7 @@ impl GroupBy {
         }
     }
 
-    fn columns_but_keys(&self) -> Result<Vec<String>> {
+    pub(super) fn columns_but_keys(&self) -> Result<Vec<String>> {
         self.check()?;
         let frame = self.frame.frame()?;
         let keys = self.keys.as_ref().map_err(|error| (**error).clone())?;

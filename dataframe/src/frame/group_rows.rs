@@ -18,7 +18,7 @@ type Labelled = Vec<(String, Expr)>;
 
 impl GroupBy {
     /// The frame with its keys, or the error that either carries.
-    fn parts(&self) -> Result<(&Arc<Frame>, &[Key])> {
+    pub(super) fn parts(&self) -> Result<(&Arc<Frame>, &[Key])> {
         let frame = self.frame.frame()?;
         let keys = self.keys.as_ref().map_err(|error| (**error).clone())?;
         Ok((frame, keys))
@@ -30,7 +30,7 @@ impl GroupBy {
     }
 
     /// Whether a row belongs to a group, if there are rows that do not.
-    fn in_group(&self, keys: &[Key]) -> Option<Expr> {
+    pub(super) fn in_group(&self, keys: &[Key]) -> Option<Expr> {
         let present = keys.iter().map(|key| named(&key.column).is_not_null()).reduce(Expr::and);
         present.filter(|_| self.dropna)
     }
@@ -83,24 +83,6 @@ impl GroupBy {
             by_group.project(columns)
         });
         DataFrame::new(made)
-    }
-
-    /// An aggregate of each group in each of its rows, for all columns that it is made for.
-    ///
-    /// ```
-    /// use tharsis_dataframe::{Aggregate, DataFrame};
-    /// let sales = DataFrame::from_columns([
-    ///     ("city", vec!["Oslo", "Rome", "Oslo"].into()),
-    ///     ("sold", vec![3, 5, 4].into()),
-    /// ]);
-    /// let totals = sales.groupby(["city"]).transform(Aggregate::Sum);
-    /// assert_eq!(totals.col("sold").values::<i64>()?, [Some(7), Some(5), Some(7)]);
-    /// # Ok::<(), tharsis_dataframe::Error>(())
-    /// ```
-    #[track_caller]
-    #[must_use]
-    pub fn transform(&self, aggregate: Aggregate) -> DataFrame {
-        self.window_step(&Step::Whole(aggregate))
     }
 
     /// A series over the rows of the frame, with no name.

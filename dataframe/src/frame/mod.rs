@@ -2,12 +2,15 @@
 
 mod clean;
 mod combine;
+mod functions;
 mod group;
+mod group_functions;
 mod group_rows;
 mod near;
 mod order;
 mod pivot;
 mod reduce;
+mod reduction;
 mod resample;
 mod reshape;
 mod select;
@@ -20,9 +23,11 @@ mod window;
 pub use clean::dtype_named;
 pub use combine::{JoinKind, Merge};
 pub use group::{Aggregate, GroupBy, GroupKey};
+pub use group_functions::Transform;
 pub use near::{AsOf, Nearest};
 pub use order::Sort;
 pub use pivot::crosstab;
+pub use reduction::Reduction;
 pub use resample::Resample;
 pub use window::{Ewm, Rank, RankMethod, Rolling};
 

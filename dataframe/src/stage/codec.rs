@@ -2,18 +2,24 @@
 //!
 //! A stage travels as one physical plan: with outputs by hash, its root is the repartition that makes them.
 
+use super::applied::{AppliedExec, Apply};
 use super::cut::Stage;
 use super::input::{InputExec, Pattern, Source};
 use super::ranges::RangeExec;
 use super::row_number::{Numbering, RowNumberExec};
 use super::task::Output;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::registered::{CalledFunction, SentFunction};
 use crate::scan::TextSource;
 use crate::write::WriteExec;
-use datafusion::common::{Result as EngineResult, internal_datafusion_err, internal_err, not_impl_err};
+use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::common::{
+    DataFusionError, Result as EngineResult, internal_datafusion_err, internal_err, not_impl_err,
+};
 use datafusion::datasource::physical_plan::FileScanConfig;
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::TaskContext;
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_expr::{LexOrdering, Partitioning};
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
@@ -29,6 +35,7 @@ use datafusion_proto::physical_plan::{
 };
 use datafusion_proto::protobuf;
 use prost::Message;
+use std::any::Any;
 use std::sync::Arc;
 
 /// Encodes a stage.
@@ -72,7 +79,7 @@ struct Codec;
 
 #[derive(Clone, PartialEq, Message)]
 struct Node {
-    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5")]
+    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 8")]
     kind: Option<Kind>,
 }
 
@@ -89,6 +96,8 @@ enum Kind {
     Write(String),
     #[prost(message, tag = "5")]
     Text(Box<TextNode>),
+    #[prost(message, tag = "8")]
+    Called(CalledNode),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -98,6 +107,15 @@ struct TextNode {
     form: String,
     #[prost(message, optional, tag = "2")]
     scan: Option<protobuf::FileScanExecConf>,
+}
+
+/// Functions of the program: what finds them, and the columns that they give.
+#[derive(Clone, PartialEq, Message)]
+struct CalledNode {
+    #[prost(bytes = "vec", tag = "1")]
+    spec: Vec<u8>,
+    #[prost(message, optional, tag = "2")]
+    schema: Option<protobuf::Schema>,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -172,6 +190,10 @@ impl PhysicalExtensionCodec for Codec {
                 Ok(Arc::new(WriteExec::new(Arc::clone(input), Arc::new(spec))))
             }
             (Some(Kind::Text(node)), []) => self.text(&node, context, converter),
+            (Some(Kind::Called(node)), [_, ..]) => {
+                let apply = Apply::received(&node.spec, node.schema()?).map_err(external)?;
+                Ok(Arc::new(AppliedExec::new(inputs.to_vec(), apply)))
+            }
             (_, inputs) => internal_err!("an operator of frames with {} inputs", inputs.len()),
         }
     }
@@ -202,11 +224,51 @@ impl PhysicalExtensionCodec for Codec {
             let form = form.map_err(|error| internal_datafusion_err!("{error}"))?;
             let scan = serialize_file_scan_config(scan, self, converter)?;
             Kind::Text(Box::new(TextNode { form, scan: Some(scan) }))
+        } else if let Some(applied) = node.downcast_ref::<AppliedExec>() {
+            let spec = applied.apply().sent().map_err(external)?;
+            Kind::Called(CalledNode::new(spec, &applied.schema())?)
         } else {
             return not_impl_err!("{} cannot run as a remote task", node.name());
         };
         Node { kind: Some(kind) }.encode(bytes).map_err(|error| internal_datafusion_err!("{error}"))
     }
+
+    fn try_encode_udf(&self, function: &ScalarUDF, bytes: &mut Vec<u8>) -> EngineResult<()> {
+        let function: &dyn Any = function.inner().as_ref();
+        let Some(called) = function.downcast_ref::<CalledFunction>() else { return Ok(()) };
+        let (sent, returns) = called.sent();
+        let spec = postcard::to_allocvec(&sent).map_err(|error| internal_datafusion_err!("{error}"))?;
+        let node = CalledNode::new(spec, &Schema::new(vec![Field::new("0", returns.clone(), true)]))?;
+        node.encode(bytes).map_err(|error| internal_datafusion_err!("{error}"))
+    }
+
+    fn try_decode_udf(&self, name: &str, bytes: &[u8]) -> EngineResult<Arc<ScalarUDF>> {
+        if bytes.is_empty() {
+            return not_impl_err!("no function {name}");
+        }
+        let node = CalledNode::decode(bytes).map_err(|error| internal_datafusion_err!("{error}"))?;
+        let sent: SentFunction =
+            postcard::from_bytes(&node.spec).map_err(|error| internal_datafusion_err!("{error}"))?;
+        let returns = node.schema()?.field(0).data_type().clone();
+        let called = CalledFunction::received(sent, returns).map_err(external)?;
+        Ok(Arc::new(ScalarUDF::from(called)))
+    }
+}
+
+impl CalledNode {
+    fn new(spec: Vec<u8>, schema: &Schema) -> EngineResult<CalledNode> {
+        Ok(CalledNode { spec, schema: Some(schema.try_into()?) })
+    }
+
+    fn schema(&self) -> EngineResult<SchemaRef> {
+        let schema = self.schema.as_ref();
+        let schema = schema.ok_or_else(|| internal_datafusion_err!("a function without a schema"))?;
+        Ok(Arc::new(schema.try_into()?))
+    }
+}
+
+fn external(error: Error) -> DataFusionError {
+    DataFusionError::External(Box::new(error))
 }
 
 /// The scan of texts that a node is, if it is one. The library's own messages have no room for all of their
@@ -271,7 +333,7 @@ impl Codec {
         };
         let schema =
             node.schema.as_ref().ok_or_else(|| internal_datafusion_err!("an input without a schema"))?;
-        let schema: arrow::datatypes::SchemaRef = Arc::new(schema.try_into()?);
+        let schema: SchemaRef = Arc::new(schema.try_into()?);
         let projection =
             node.projected.then(|| node.projection.iter().map(|&column| column as usize).collect());
         let reader = |ordering| {

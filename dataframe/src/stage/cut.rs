@@ -4,6 +4,7 @@
 //! A task sees nothing of other tasks of its stage. Operators whose partitions share state in one process
 //! (joins that collect their left side) are changed first, so that no task needs that state.
 
+use super::applied::AppliedExec;
 use super::input::{InputExec, Pattern, Source};
 use super::part::Resident;
 use super::partitions::result_bytes;
@@ -152,12 +153,12 @@ impl Cutter {
         if let Some(numbers) = plan.downcast_ref::<RowNumberExec>() {
             return self.cut_numbers(numbers);
         }
-        let shared_left = collects_left(&plan) && plan.output_partitioning().partition_count() > 1;
+        let shared = shared_input(&plan).filter(|_| plan.output_partitioning().partition_count() > 1);
         let mut children = Vec::new();
         for (at, child) in plan.children().into_iter().cloned().collect::<Vec<_>>().into_iter().enumerate() {
             let child = self.cut(child)?;
-            // Otherwise each task would make the left side anew.
-            let again = at == 0 && shared_left && !child.is::<InputExec>();
+            // Otherwise each task would make it anew.
+            let again = shared == Some(at) && !child.is::<InputExec>();
             children.push(if again { self.gather(child)? } else { child });
         }
         Ok(replace_children_if_necessary(plan, children)?)
@@ -306,6 +307,14 @@ fn sorted(ordering: LexOrdering, input: Plan) -> Plan {
     Arc::new(SortExec::new(ordering, input).with_preserve_partitioning(true))
 }
 
+/// The input that each partition of an operator reads as a whole.
+fn shared_input(plan: &Plan) -> Option<usize> {
+    if plan.downcast_ref::<AppliedExec>().is_some_and(AppliedExec::shares_second) {
+        return Some(1);
+    }
+    collects_left(plan).then_some(0)
+}
+
 /// Whether each partition of a join reads the whole left side.
 fn collects_left(plan: &Plan) -> bool {
     match plan.downcast_ref::<HashJoinExec>() {
@@ -383,7 +392,7 @@ fn collect_needs(plan: &Plan, partition: usize, needs: &mut Needs) {
     for (at, child) in plan.children().into_iter().enumerate() {
         let children = child.output_partitioning().partition_count();
         let whole =
-            children != partitions || plan.is::<RepartitionExec>() || (at == 0 && collects_left(plan));
+            children != partitions || plan.is::<RepartitionExec>() || shared_input(plan) == Some(at);
         match whole {
             false => collect_needs(child, partition, needs),
             true => (0..children).for_each(|partition| collect_needs(child, partition, needs)),

@@ -1,5 +1,6 @@
 //! Stages: physical plans cut at their exchanges, and the tasks that they are made of.
 
+pub(crate) mod applied;
 mod codec;
 mod cut;
 mod fragment;

@@ -1,7 +1,7 @@
 //! Errors between tasks and driver.
 
 use serde::{Deserialize, Serialize};
-use tharsis_dataframe::{Error, FileFault};
+use tharsis_dataframe::{Error, FileFault, FunctionFault};
 use tharsis_remote::FailureKind;
 
 /// Error of a task in encoded form.
@@ -17,6 +17,8 @@ pub(super) enum Fault {
     File { path: String, fault: FileFault, reason: String },
     #[error("{0}")]
     NotImplemented(String),
+    #[error("{function}: {fault} (called at {place})")]
+    Function { function: String, place: String, fault: FunctionFault },
     #[error("{0}")]
     Internal(String),
     #[error("{path}")]
@@ -30,6 +32,7 @@ impl From<Error> for Fault {
             Error::Memory(text) => Fault::Memory(text),
             Error::File { path, fault, reason } => Fault::File { path, fault, reason },
             Error::NotImplemented(text) => Fault::NotImplemented(text),
+            Error::Function { function, place, fault } => Fault::Function { function, place, fault },
             Error::Internal(text) => Fault::Internal(text),
             Error::Uncut { path } => Fault::Uncut { path },
             other => Fault::Value(other.to_string()),
@@ -45,6 +48,7 @@ impl From<Fault> for Error {
             Fault::Memory(text) => Error::Memory(text),
             Fault::File { path, fault, reason } => Error::File { path, fault, reason },
             Fault::NotImplemented(text) => Error::NotImplemented(text),
+            Fault::Function { function, place, fault } => Error::Function { function, place, fault },
             Fault::Internal(text) => Error::Internal(text),
             Fault::Uncut { path } => Error::Uncut { path },
         }

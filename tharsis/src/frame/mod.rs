@@ -41,3 +41,28 @@ mod task;
 pub use executor::RemoteExecutor;
 pub(crate) use offer::{enter, leave};
 pub use tharsis_dataframe::*;
+/// ```
+/// use tharsis::frame::{DataFrame, Table, function};
+///
+/// #[function]
+/// fn above(rows: Table, limit: i64) -> Result<Table, tharsis::frame::Error> {
+///     let sold = rows.column::<i64>("sold")?;
+///     let kept: Vec<Option<i64>> = sold.into_iter().filter(|sold| *sold > Some(limit)).collect();
+///     Table::from_columns([("sold", kept.into())])
+/// }
+///
+/// #[function]
+/// fn shout(city: &str) -> String {
+///     city.to_uppercase()
+/// }
+///
+/// let sales = DataFrame::from_columns([
+///     ("city", vec!["Oslo", "Rome", "Oslo"].into()),
+///     ("sold", vec![3, 5, 4].into()),
+/// ]);
+/// assert_eq!(sales.map_chunk(above::with(3)).col("sold").values::<i64>()?, [Some(5), Some(4)]);
+/// assert_eq!(sales.col("city").map(shout::with()).values::<String>()?[1].as_deref(), Some("ROME"));
+/// # Ok::<(), tharsis::frame::Error>(())
+/// ```
+///
+pub use tharsis_macros::function;

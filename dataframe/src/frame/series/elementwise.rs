@@ -62,8 +62,25 @@ pub(crate) fn clipped(expr: Expr, lower: &Value, upper: &Value) -> Result<Expr> 
     })
 }
 
+/// What gives a value for each value: pairs of them, or a function of the program.
+pub trait Mapping {
+    /// The series of the values that it gives.
+    fn over(self, series: &Series) -> Series;
+}
+
+impl<I: IntoIterator<Item = (K, V)>, K: Into<Value>, V: Into<Value>> Mapping for I {
+    #[track_caller]
+    fn over(self, series: &Series) -> Series {
+        let pairs = self.into_iter().map(|(from, to)| (from.into(), to.into()));
+        let pairs: Vec<(Value, Value)> = pairs.collect();
+        series.map_expr(|expr| mapped(&expr, &pairs, lit(ScalarValue::Null)))
+    }
+}
+
 impl Series {
-    /// The second value of each pair for the first; missing where no pair has the value.
+    /// A value for each value: of pairs, the second one for the first, and missing where no pair has the
+    /// value; or what a function of the program gives. A function whose parameter is no `Option` is not
+    /// called for missing values, which stay missing.
     ///
     /// ```
     /// use tharsis_dataframe::Series;
@@ -73,10 +90,8 @@ impl Series {
     /// ```
     #[track_caller]
     #[must_use]
-    pub fn map<K: Into<Value>, V: Into<Value>>(&self, pairs: impl IntoIterator<Item = (K, V)>) -> Series {
-        let pairs: Vec<(Value, Value)> =
-            pairs.into_iter().map(|(from, to)| (from.into(), to.into())).collect();
-        self.map_expr(|expr| mapped(&expr, &pairs, lit(ScalarValue::Null)))
+    pub fn map(&self, mapping: impl Mapping) -> Series {
+        mapping.over(self)
     }
 
     /// The second value of each pair in place of the first; other values stay.

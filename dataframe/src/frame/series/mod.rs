@@ -18,6 +18,7 @@ pub use category::Categories;
 pub(crate) use compare::{for_filter, truth};
 pub use cut::{cut, qcut};
 pub use date_range::{date_range, date_range_until};
+pub use elementwise::Mapping;
 pub(crate) use elementwise::{check_numbers, clipped, mapped, rounded};
 pub(crate) use function::{RANDOM, call, row_functions};
 pub use text::Texts;
