@@ -47,8 +47,8 @@ pub use frame::series::{
     to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
 };
 pub use frame::{
-    Aggregate, AsOf, DataFrame, Ewm, GroupBy, GroupKey, JoinKind, Merge, Nearest, Rank, RankMethod, Reduction,
-    Resample, Rolling, Sort, Transform, crosstab, dtype_named,
+    Aggregate, AsOf, DataFrame, Ewm, GroupBy, GroupKey, JoinKind, Merge, Nearest, Rank, RankMethod,
+    Reduction, Resample, Rolling, Sort, Transform, crosstab, dtype_named,
 };
 pub use read::{CsvOptions, read_arrow, read_avro, read_csv, read_json, read_parquet};
 pub use registered::{
@@ -60,7 +60,7 @@ pub use sql::{SqlSession, sql, sql_by_library, sql_line};
 pub use sqlite::{IfExists, read_sql};
 pub use stage::{Fragment, KeptPart, LocalPart, Needs, Piece, PieceSource, Resident, Stages, TaskInputs};
 pub use table::Table;
-pub use value::{Column, Native, Value, lit};
+pub use value::{Column, Native, Value, lit, without_nan};
 pub use write::{Compression, WriteOptions};
 
 // What users write functions of chunks with.

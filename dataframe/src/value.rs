@@ -249,8 +249,12 @@ pub(crate) fn is_text(dtype: &DataType) -> bool {
     matches!(dtype, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View)
 }
 
-/// The batch with missing values where floats are not a number: frames know one kind of missing value.
-pub(crate) fn without_nan(batch: &RecordBatch) -> Result<RecordBatch> {
+/// The batch as frames keep it: with missing values where floats are not a number, and with one zero. Columns
+/// that have neither are not copied.
+///
+/// # Errors
+/// None for a batch that is one.
+pub fn without_nan(batch: &RecordBatch) -> Result<RecordBatch> {
     let columns = batch.columns().iter().map(array_without_nan).collect();
     let fields = batch
         .schema()

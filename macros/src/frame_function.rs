@@ -4,7 +4,9 @@
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
-use syn::{Error, FnArg, GenericArgument, Ident, ItemFn, PathArguments, Result, ReturnType, Type, Visibility};
+use syn::{
+    Error, FnArg, GenericArgument, Ident, ItemFn, PathArguments, Result, ReturnType, Type, Visibility,
+};
 
 pub(crate) fn expand(attribute: &TokenStream, item: TokenStream) -> Result<TokenStream> {
     if !attribute.is_empty() {
@@ -33,7 +35,8 @@ pub(crate) fn expand(attribute: &TokenStream, item: TokenStream) -> Result<Token
 fn check(function: &ItemFn) -> Result<()> {
     let signature = &function.sig;
     if let Some(parameter) = signature.generics.params.first() {
-        let text = "a function of frames cannot be generic: a worker finds it by name, so there must be one of it";
+        let text =
+            "a function of frames cannot be generic: a worker finds it by name, so there must be one of it";
         return Err(Error::new_spanned(parameter, text));
     }
     if let Some(asyncness) = &signature.asyncness {

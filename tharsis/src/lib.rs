@@ -69,6 +69,8 @@
 // Generated code refers to `::tharsis`, in this crate too.
 extern crate self as tharsis;
 
+#[cfg(all(feature = "dataframe", feature = "tensor"))]
+mod between;
 mod cluster;
 mod embedded;
 #[cfg(feature = "dataframe")]
@@ -78,6 +80,8 @@ mod init;
 pub mod join;
 #[doc(hidden)]
 pub mod machine;
+#[cfg(any(feature = "dataframe", feature = "tensor"))]
+mod object;
 pub mod observe;
 mod part;
 #[doc(hidden)]

@@ -128,7 +128,7 @@ const MORE_PARTITIONS: usize = 4;
 /// memory; then the plan is made anew for more partitions, and at last with joins that can spill. Likewise
 /// if a file cannot be read by several tasks.
 pub(crate) fn execute(plan: &LogicalPlan, executor: &dyn Executor) -> Result<(Resident, Metrics)> {
-    execute_under(plan, executor, |plan| plan)
+    execute_as(plan, executor, |plan| plan, false)
 }
 
 /// As [`execute`], with operators above the plan that this adds.
@@ -137,9 +137,24 @@ pub(crate) fn execute_under(
     executor: &dyn Executor,
     above: impl Fn(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
 ) -> Result<(Resident, Metrics)> {
+    execute_as(plan, executor, above, false)
+}
+
+/// As [`execute`], with as few batches in each part as the executor can make.
+pub(crate) fn execute_in_one_batch(plan: &LogicalPlan, executor: &dyn Executor) -> Result<Resident> {
+    Ok(execute_as(plan, executor, |plan| plan, true)?.0)
+}
+
+fn execute_as(
+    plan: &LogicalPlan,
+    executor: &dyn Executor,
+    above: impl Fn(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
+    in_one_batch: bool,
+) -> Result<(Resident, Metrics)> {
     let query = Query { plan, above: &above, limits: executor.limits() };
     let mut planned = query.planned()?;
     let outcome = loop {
+        planned.stages.in_one_batch = in_one_batch;
         match executor.execute(&planned.stages) {
             Err(Error::Uncut { .. }) if !planned.settings.whole_files => {
                 planned = query.planned_under(Settings { whole_files: true, ..planned.settings })?;

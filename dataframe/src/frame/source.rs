@@ -2,6 +2,7 @@
 
 use super::{DataFrame, Frame};
 use crate::error::{Error, Result};
+use crate::execute::{Executor, execute_in_one_batch};
 use crate::stage::Resident;
 use crate::value::Column;
 use arrow::array::RecordBatch;
@@ -35,6 +36,24 @@ impl DataFrame {
     #[must_use]
     pub fn from_batches(schema: SchemaRef, batches: Vec<RecordBatch>) -> DataFrame {
         DataFrame::new(Frame::of_batches(schema, batches))
+    }
+
+    /// A frame of rows that exist, in parts that follow each other.
+    #[track_caller]
+    #[must_use]
+    pub fn from_parts(table: Resident) -> DataFrame {
+        DataFrame::new(Frame::of_table(table))
+    }
+
+    /// The columns of all rows, without the index, computed by an executor: in parts that follow each other,
+    /// where they were made, each in as few batches as the executor can make.
+    ///
+    /// # Errors
+    /// The error that the frame carries, or one of its run.
+    pub fn parts_on(&self, executor: &dyn Executor) -> Result<Resident> {
+        let frame = self.frame()?;
+        let plain = Frame { index: Vec::new(), ..(**frame).clone() };
+        execute_in_one_batch(&plain.output()?, executor)
     }
 }
 

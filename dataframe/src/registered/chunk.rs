@@ -88,7 +88,17 @@ macro_rules! single_values {
 }
 
 single_values!(
-    bool, i64, u64, f64, f32, String, Option<bool>, Option<i64>, Option<u64>, Option<f64>, Option<f32>,
+    bool,
+    i64,
+    u64,
+    f64,
+    f32,
+    String,
+    Option<bool>,
+    Option<i64>,
+    Option<u64>,
+    Option<f64>,
+    Option<f32>,
     Option<String>
 );
 

@@ -91,8 +91,8 @@ impl ScalarUDFImpl for CalledFunction {
         let arrays = args.args.into_iter().map(|value| value.into_array(rows)).collect::<Result<Vec<_>>>()?;
         let columns = Columns::new(&self.labels, &arrays, rows);
         let made = self.call.on_columns_typed(&columns, &self.returns);
-        Ok(ColumnarValue::Array(made.map_err(|error| {
-            datafusion::common::DataFusionError::External(Box::new(error))
-        })?))
+        Ok(ColumnarValue::Array(
+            made.map_err(|error| datafusion::common::DataFusionError::External(Box::new(error)))?,
+        ))
     }
 }

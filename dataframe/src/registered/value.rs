@@ -44,7 +44,8 @@ impl Cell<'_> for i64 {
         if *array.data_type() == DataType::UInt64 {
             let whole = number::<UInt64Type>(array, row);
             let fits = |whole: u64| {
-                i64::try_from(whole).map_err(|_| Error::Type(format!("{whole} is no 64-bit integer with a sign")))
+                i64::try_from(whole)
+                    .map_err(|_| Error::Type(format!("{whole} is no 64-bit integer with a sign")))
             };
             return whole.map(fits).transpose();
         }

@@ -41,6 +41,8 @@ const RANGED_BYTES_MIN: u64 = 16 << 20;
 pub struct Stages {
     pub(crate) stages: Vec<Stage>,
     pub(crate) tables: Vec<Arc<Resident>>,
+    /// Whether each task of the last stage should give its rows in one batch.
+    pub(crate) in_one_batch: bool,
 }
 
 /// One fragment, and the destination of its rows.
@@ -68,7 +70,7 @@ impl Stages {
         let plan = part_joins(plan)?;
         let fragment = cutter.cut_result(plan)?;
         cutter.stage(fragment, Output::Whole);
-        Ok(Stages { stages: cutter.stages, tables: cutter.tables })
+        Ok(Stages { stages: cutter.stages, tables: cutter.tables, in_one_batch: false })
     }
 
     /// The inputs of a task of a stage.
@@ -122,7 +124,10 @@ impl Cutter {
         if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
             return self.cut_sort(merge);
         }
-        if plan.is::<ProjectionExec>() || plan.is::<FilterExec>() || plan.is::<WriteExec>() {
+        // A chunk is made of rows that follow each other, wherever the partitions begin.
+        let chunks = plan.downcast_ref::<AppliedExec>().is_some_and(AppliedExec::takes_chunks);
+        let by_row = plan.is::<ProjectionExec>() || plan.is::<FilterExec>() || plan.is::<WriteExec>();
+        if chunks || by_row {
             let child = self.cut_result(Arc::clone(plan.children()[0]))?;
             return Ok(replace_children_if_necessary(plan, vec![child])?);
         }
@@ -391,8 +396,7 @@ fn collect_needs(plan: &Plan, partition: usize, needs: &mut Needs) {
     let partitions = plan.output_partitioning().partition_count();
     for (at, child) in plan.children().into_iter().enumerate() {
         let children = child.output_partitioning().partition_count();
-        let whole =
-            children != partitions || plan.is::<RepartitionExec>() || shared_input(plan) == Some(at);
+        let whole = children != partitions || plan.is::<RepartitionExec>() || shared_input(plan) == Some(at);
         match whole {
             false => collect_needs(child, partition, needs),
             true => (0..children).for_each(|partition| collect_needs(child, partition, needs)),

@@ -34,6 +34,13 @@ impl Stages {
         &self.tables
     }
 
+    /// Whether each task of the last stage should give its rows in one batch, for readers that want columns in
+    /// one piece.
+    #[must_use]
+    pub fn in_one_batch(&self) -> bool {
+        self.in_one_batch
+    }
+
     /// The inputs of a task.
     #[must_use]
     pub fn needs_of(&self, stage: usize, task: usize) -> Needs {

@@ -44,6 +44,7 @@ pub fn by_default<T>(executor: Arc<dyn Executor>, program: impl FnOnce() -> T) -
 }
 
 /// Sends each stage as bytes and runs its tasks one by one, as a worker of a cluster does.
+#[allow(dead_code, reason = "not every file of tests names it")]
 pub struct SentExecutor {
     /// Times that each task runs; the last one counts.
     pub attempts: usize,

@@ -5,7 +5,13 @@
 
 use super::fault::from_engine;
 use super::kept::InStore;
-use super::task::{self, Report, TaskOutput};
+#[cfg(feature = "tensor")]
+use super::kept::{ChunkInStore, is_same};
+use super::report::Report;
+use super::task::{self, Work};
+#[cfg(feature = "tensor")]
+use crate::between::convert::Form;
+use crate::object::TaskOutput;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,7 +85,12 @@ impl<'a> Drive<'a> {
         for task in 0..self.stages.tasks_of(stage) {
             let needs = self.stages.needs_of(stage, task);
             let inputs = self.inputs(&needs)?;
-            let work = task::work(task, &needs, |stage| self.stages.tasks_of(stage), self.memory_bytes);
+            let work = Work {
+                whole: self.stages.in_one_batch() && stage + 1 == self.stages.count(),
+                #[cfg(feature = "tensor")]
+                formed: self.formed(&needs),
+                ..task::work(task, &needs, |stage| self.stages.tasks_of(stage), self.memory_bytes)
+            };
             let options = self.options.clone().num_returns(returns as u32);
             let mut made = task::call(options, &bytes, &work, &inputs).into_iter();
             reports.push(made.next().ok_or_else(|| Error::Internal("a call gave no report".to_owned()))?);
@@ -125,11 +136,33 @@ impl<'a> Drive<'a> {
     /// A part of a resident table, put into the store unless it is there.
     fn given(&self, table: usize, part: usize) -> Result<ObjectRef<TaskOutput>> {
         let part = &self.stages.tables()[table].parts[part];
+        #[cfg(feature = "tensor")]
+        if let Some(chunk) = self.chunk(part) {
+            return Ok(chunk.object.clone());
+        }
         let kept = (part.as_ref() as &dyn std::any::Any).downcast_ref::<InStore>();
         if let Some(object) = kept.and_then(|kept| kept.object(self.client)) {
             return Ok(object.clone());
         }
         put(&TaskOutput::of_rows(part.fetch()?)).map_err(from_engine)
+    }
+
+    /// A part that is a chunk of a tensor in the store of this client.
+    #[cfg(feature = "tensor")]
+    fn chunk<'p>(&self, part: &'p Arc<dyn KeptPart>) -> Option<&'p ChunkInStore> {
+        let chunk = (part.as_ref() as &dyn std::any::Any).downcast_ref::<ChunkInStore>();
+        chunk.filter(|chunk| is_same(&chunk.client, self.client))
+    }
+
+    /// Those pieces that are chunks of tensors.
+    #[cfg(feature = "tensor")]
+    fn formed(&self, needs: &Needs) -> Vec<(usize, Form)> {
+        let formed = needs.pieces.iter().enumerate().filter_map(|(at, piece)| {
+            let PieceSource::Given(table) = piece.source else { return None };
+            let chunk = self.chunk(&self.stages.tables()[table].parts[piece.task])?;
+            Some((at, chunk.form.clone()))
+        });
+        formed.collect()
     }
 
     /// The outputs of the last stage, whose rows stay in the store.
@@ -146,7 +179,7 @@ impl<'a> Drive<'a> {
 }
 
 fn read(report: &ObjectRef<TaskOutput>) -> Result<Report> {
-    Ok(report.get().map_err(from_engine)?.into_report()?)
+    report.get().map_err(from_engine)?.into_report()
 }
 
 impl Drop for Drive<'_> {

@@ -27,6 +27,7 @@
 //! |---|---|
 //! | order of calls, lifetime of references | `drive` |
 //! | one task of a stage in a worker | `task` |
+//! | time, rows and bytes of a task | `report` |
 //! | conversion of errors | `fault` |
 //! | rows that stay in the store | `kept` |
 //! | runtime of the default executor | `offer` |
@@ -34,10 +35,13 @@
 mod drive;
 mod executor;
 mod fault;
-mod kept;
+pub(crate) mod kept;
 mod offer;
+pub(crate) mod report;
 mod task;
 
+#[cfg(feature = "tensor")]
+pub use crate::between::{ToFrame, ToTensor};
 pub use executor::RemoteExecutor;
 pub(crate) use offer::{enter, leave};
 pub use tharsis_dataframe::*;

@@ -9,9 +9,15 @@
 
 use super::fault::from_engine;
 use super::kept::InStore;
+#[cfg(feature = "dataframe")]
+use super::kept::{ColumnInStore, is_same};
 use super::plans;
+use super::report::Report;
 use super::stored::Stored;
-use super::task::{self, Batch, BatchOutput, ChunkStorage, Report};
+use super::task::{self, Batch, ChunkStorage};
+#[cfg(feature = "dataframe")]
+use crate::between::convert::View;
+use crate::object::TaskOutput;
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -68,26 +74,44 @@ enum Key {
 
 /// An object that later batches will read.
 struct Held {
-    object: ObjectRef<BatchOutput>,
+    object: ObjectRef<TaskOutput>,
     /// Number of times its chunks will be read.
     reads_left: u32,
     /// Bytes of the object; 0 if it existed before this job.
     bytes: u64,
     /// The id in this plan of the only chunk of an object of an earlier job.
     renamed: Option<ChunkId>,
+    /// The chunk of an object with rows of frames, and the rows that it is made of.
+    #[cfg(feature = "dataframe")]
+    viewed: Option<(ChunkId, View)>,
+}
+
+impl Held {
+    fn new(object: ObjectRef<TaskOutput>, reads_left: u32, bytes: u64) -> Held {
+        Held {
+            object,
+            reads_left,
+            bytes,
+            renamed: None,
+            #[cfg(feature = "dataframe")]
+            viewed: None,
+        }
+    }
 }
 
 /// Inputs of a batch.
 #[derive(Default)]
 struct Arguments {
-    objects: Vec<ObjectRef<BatchOutput>>,
+    objects: Vec<ObjectRef<TaskOutput>>,
     /// See [`Batch`].
     renamed: Vec<(usize, ChunkId)>,
+    #[cfg(feature = "dataframe")]
+    viewed: Vec<(usize, ChunkId, View)>,
 }
 
 /// A batch that was submitted.
 struct Flight {
-    report: ObjectRef<BatchOutput>,
+    report: ObjectRef<TaskOutput>,
     tasks: u64,
     bytes: u64,
 }
@@ -157,7 +181,11 @@ impl<'a> Drive<'a> {
         let apart = fates.iter().filter(|fate| **fate == ChunkStorage::Apart).count();
         let bundles = usize::from(fates.contains(&ChunkStorage::Bundled));
         let options = self.call_options(batch, 1 + bundles + apart);
-        let work = Batch::new(tasks, fates.clone(), arguments.renamed);
+        let work = Batch {
+            #[cfg(feature = "dataframe")]
+            viewed: arguments.viewed,
+            ..Batch::new(tasks, fates.clone(), arguments.renamed)
+        };
         let given = task::call(options, &self.plan, &work, &arguments.objects);
         let held_before = self.held_bytes;
         let report = self.enter(batch, &outputs, &fates, given)?;
@@ -194,6 +222,8 @@ impl<'a> Drive<'a> {
             }
             let held = self.object(key, id)?;
             arguments.renamed.extend(held.renamed.map(|id| (arguments.objects.len(), id)));
+            #[cfg(feature = "dataframe")]
+            arguments.viewed.extend(held.viewed.map(|(id, view)| (arguments.objects.len(), id, view)));
             arguments.objects.push(held.object.clone());
         }
         Ok(arguments)
@@ -232,12 +262,19 @@ impl<'a> Drive<'a> {
         let (resident, reads_left) = (self.resident(id)?, self.batches.readers(id));
         let kept = resident.kept::<InStore>().and_then(|kept| kept.object(&self.options.client));
         if let Some(object) = kept {
-            return Ok(Held { object: object.clone(), reads_left, bytes: 0, renamed: Some(id) });
+            return Ok(Held { renamed: Some(id), ..Held::new(object.clone(), reads_left, 0) });
+        }
+        #[cfg(feature = "dataframe")]
+        if let Some(column) = resident.kept::<ColumnInStore>()
+            && is_same(&column.client, &self.options.client)
+        {
+            let held = Held::new(column.object.clone(), reads_left, 0);
+            return Ok(Held { viewed: Some((id, column.view)), ..held });
         }
         let stored = Stored::new(&*resident.fetch()?)?;
-        let object = put(&BatchOutput::Chunks(vec![(id, stored)])).map_err(from_engine)?;
+        let object = put(&TaskOutput::Chunks(vec![(id, stored)])).map_err(from_engine)?;
         let bytes = self.job.runnable.plan().tensors[id.tensor as usize].chunk_bytes_max();
-        Ok(Held { object, reads_left, bytes, renamed: None })
+        Ok(Held::new(object, reads_left, bytes))
     }
 
     /// A resident chunk of the job.
@@ -254,14 +291,14 @@ impl<'a> Drive<'a> {
         batch: usize,
         outputs: &[ChunkId],
         fates: &[ChunkStorage],
-        given: Vec<ObjectRef<BatchOutput>>,
-    ) -> Result<ObjectRef<BatchOutput>, Error> {
+        given: Vec<ObjectRef<TaskOutput>>,
+    ) -> Result<ObjectRef<TaskOutput>, Error> {
         let missing = || Error::Internal("a call gave fewer objects than it was asked for".to_owned());
         let mut given = given.into_iter();
         let report = given.next().ok_or_else(missing)?;
         if fates.contains(&ChunkStorage::Bundled) {
             let object = given.next().ok_or_else(missing)?;
-            self.objects.insert(Key::Bundle(batch), Held { object, reads_left: 0, bytes: 0, renamed: None });
+            self.objects.insert(Key::Bundle(batch), Held::new(object, 0, 0));
         }
         for (&id, fate) in outputs.iter().zip(fates) {
             let bytes = self.job.runnable.plan().tensors[id.tensor as usize].chunk_bytes_max();
@@ -276,8 +313,7 @@ impl<'a> Drive<'a> {
                 }
                 ChunkStorage::Apart => {
                     let object = given.next().ok_or_else(missing)?;
-                    let held = Held { object, reads_left: reads, bytes, renamed: None };
-                    self.objects.insert(Key::Chunk(id), held);
+                    self.objects.insert(Key::Chunk(id), Held::new(object, reads, bytes));
                 }
             }
             self.held_bytes += bytes;
@@ -304,7 +340,7 @@ impl<'a> Drive<'a> {
     fn land(&mut self) -> Result<(), Error> {
         let left = self.time_left()?;
         let Some(flight) = self.flights.front() else { return Ok(()) };
-        let BatchOutput::Report(report) = read(&flight.report, left)? else {
+        let TaskOutput::BatchReport(report) = read(&flight.report, left)? else {
             return Err(Error::Internal("a batch gave no report".to_owned()));
         };
         if let Some(flight) = self.flights.pop_front() {
@@ -371,7 +407,7 @@ impl<'a> Drive<'a> {
 
     /// Fetches a bundle.
     fn fetch(&self, key: Key) -> Result<HashMap<ChunkId, Arc<Chunk>>, Error> {
-        let BatchOutput::Chunks(bundle) = read(&self.held(key)?.object, self.time_left()?)? else {
+        let TaskOutput::Chunks(bundle) = read(&self.held(key)?.object, self.time_left()?)? else {
             return Err(Error::Internal("a report was given for a result".to_owned()));
         };
         bundle.into_iter().map(|(id, stored)| Ok((id, Arc::new(stored.into_chunk()?)))).collect()
@@ -379,7 +415,7 @@ impl<'a> Drive<'a> {
 }
 
 /// Waits for a value until the deadline.
-fn read(object: &ObjectRef<BatchOutput>, left: Option<Duration>) -> Result<BatchOutput, Error> {
+fn read(object: &ObjectRef<TaskOutput>, left: Option<Duration>) -> Result<TaskOutput, Error> {
     let given = match left {
         None => object.get(),
         Some(left) => object.get_timeout(left),

@@ -99,3 +99,12 @@ fn class_of(kind: FailureKind) -> &'static str {
         _ => "RuntimeError",
     }
 }
+
+/// The error of tensors for one of frames.
+#[cfg(feature = "dataframe")]
+pub(super) fn from_frames(error: tharsis_dataframe::Error) -> Error {
+    match error {
+        tharsis_dataframe::Error::Type(text) => Error::Type(text),
+        other => Error::Value(other.to_string()),
+    }
+}

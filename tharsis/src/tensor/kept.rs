@@ -2,25 +2,35 @@
 //! when their elements are accessed.
 
 use super::fault::from_engine;
-use super::task::BatchOutput;
+#[cfg(feature = "dataframe")]
+use super::fault::from_frames;
+#[cfg(feature = "dataframe")]
+use crate::between::convert::View;
+use crate::object::TaskOutput;
 use std::sync::Arc;
 use tharsis_graph::{Error, KeptChunk};
 use tharsis_kernels::Chunk;
 use tharsis_remote::{Client, ObjectRef};
 
 /// An object with one chunk; the reference keeps it.
-pub(super) struct InStore {
-    object: ObjectRef<BatchOutput>,
+pub(crate) struct InStore {
+    object: ObjectRef<TaskOutput>,
     client: Client,
 }
 
 impl InStore {
-    pub(super) fn new(object: ObjectRef<BatchOutput>, client: &Client) -> InStore {
+    pub(super) fn new(object: ObjectRef<TaskOutput>, client: &Client) -> InStore {
         InStore { object, client: client.clone() }
     }
 
+    /// The object, and the client that can pass it on.
+    #[cfg(feature = "dataframe")]
+    pub(crate) fn source(&self) -> (ObjectRef<TaskOutput>, Client) {
+        (self.object.clone(), self.client.clone())
+    }
+
     /// The object, if this client can pass it on.
-    pub(super) fn object(&self, client: &Client) -> Option<&ObjectRef<BatchOutput>> {
+    pub(crate) fn object(&self, client: &Client) -> Option<&ObjectRef<TaskOutput>> {
         is_same(&self.client, client).then_some(&self.object)
     }
 }
@@ -34,4 +44,20 @@ impl KeptChunk for InStore {
 /// Whether both are the same connection: node and client id identify it.
 pub(super) fn is_same(one: &Client, other: &Client) -> bool {
     (one.node(), one.id()) == (other.node(), other.id())
+}
+
+/// Rows of a column of a frame, as a chunk: an object of rows, which its readers read in place.
+#[cfg(feature = "dataframe")]
+pub(crate) struct ColumnInStore {
+    pub(crate) object: ObjectRef<TaskOutput>,
+    pub(crate) client: Client,
+    pub(crate) view: View,
+}
+
+#[cfg(feature = "dataframe")]
+impl KeptChunk for ColumnInStore {
+    fn fetch(&self) -> Result<Arc<Chunk>, Error> {
+        let rows = self.object.get().map_err(from_engine)?.into_rows();
+        Ok(Arc::new(rows.and_then(|rows| self.view.chunk(&rows)).map_err(from_frames)?))
+    }
 }

@@ -27,6 +27,7 @@
 //! | concern | module |
 //! |---|---|
 //! | form of a chunk in the store | `stored` |
+//! | time and memory that a call took | `report` |
 //! | tasks of a worker, and its compiled plans | `task`, `plans` |
 //! | order of batches, lifetime of references, memory bound | `drive` |
 //! | conversion of errors | `fault` |
@@ -37,11 +38,12 @@
 mod drive;
 mod executor;
 mod fault;
-mod kept;
+pub(crate) mod kept;
 mod mapping;
 mod offer;
 mod plans;
-mod stored;
+pub(crate) mod report;
+pub(crate) mod stored;
 mod task;
 
 pub use executor::RemoteExecutor;

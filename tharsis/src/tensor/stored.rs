@@ -12,14 +12,14 @@ const PLACE_BYTES_MIN: usize = 512 << 10;
 
 /// A chunk in C order.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Stored {
+pub(crate) struct Stored {
     dtype: DType,
     shape: Vec<usize>,
     data: Blob,
 }
 
 /// Chunks that are stored in one object.
-pub(super) type Bundle = Vec<(ChunkId, Stored)>;
+pub(crate) type Bundle = Vec<(ChunkId, Stored)>;
 
 impl Stored {
     /// A chunk to be stored; copied here only if it is not in C order.
@@ -38,7 +38,7 @@ impl Stored {
     ///
     /// # Errors
     /// `OutOfBounds` if there are too few bytes for the shape.
-    pub(super) fn into_chunk(self) -> Result<Chunk, KernelError> {
+    pub(crate) fn into_chunk(self) -> Result<Chunk, KernelError> {
         let Stored { dtype, shape, data } = self;
         let count = shape.iter().try_fold(1usize, |count, extent| count.checked_mul(*extent));
         let wanted = count.and_then(|count| count.checked_mul(dtype.size_bytes()));

@@ -1,8 +1,14 @@
 //! Body of a remote call: a batch of tasks of a plan, on chunks in the store.
 
 use super::fault::Fault;
+#[cfg(feature = "dataframe")]
+use super::fault::from_frames;
 use super::plans;
+use super::report::Report;
 use super::stored::{self, Bundle, Stored};
+#[cfg(feature = "dataframe")]
+use crate::between::convert::View;
+use crate::object::TaskOutput;
 use crate::remote;
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
@@ -10,9 +16,9 @@ use std::collections::HashMap;
 use std::panic::Location;
 use std::sync::Arc;
 use std::time::Instant;
+use tharsis_graph::Runnable;
 use tharsis_graph::plan::{ChunkId, TaskId};
-use tharsis_graph::{Error, Runnable};
-use tharsis_kernels::{Chunk, Scratch, Warnings};
+use tharsis_kernels::{Chunk, Scratch};
 use tharsis_remote::generated::{Call, Remote};
 use tharsis_remote::{Blob, ObjectRef, Options, RefId, Returns, Values, context};
 
@@ -25,6 +31,9 @@ pub(super) struct Batch {
     pub(super) fates: Vec<ChunkStorage>,
     /// Inputs with one chunk of an earlier job: their position, and the chunk's id in this plan.
     pub(super) renamed: Vec<(usize, ChunkId)>,
+    /// Inputs with rows of frames: their position, the chunk's id, and the rows that it is made of.
+    #[cfg(feature = "dataframe")]
+    pub(super) viewed: Vec<(usize, ChunkId, View)>,
 }
 
 /// Storage of a chunk that a batch makes.
@@ -36,31 +45,6 @@ pub(super) enum ChunkStorage {
     Bundled,
     /// It is stored as a separate object.
     Apart,
-}
-
-/// Results of a call: first the report, then the bundle if there is one, then the separate chunks.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum BatchOutput {
-    Chunks(Bundle),
-    Report(Report),
-}
-
-/// Time and memory that a batch took.
-#[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Report {
-    /// The number of the attempt; the first is 0.
-    pub(super) attempt: u32,
-    pub(super) stages: Vec<StageReport>,
-    pub(super) warnings: Warnings,
-}
-
-/// Time and memory that the tasks of one stage took.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct StageReport {
-    pub(super) stage: u32,
-    pub(super) tasks: u32,
-    pub(super) busy_ns: u64,
-    pub(super) slowest_ns: u64,
 }
 
 impl Batch {
@@ -75,7 +59,13 @@ impl Batch {
                 _ => runs.push((task, 1)),
             }
         }
-        Batch { runs, fates, renamed }
+        Batch {
+            runs,
+            fates,
+            renamed,
+            #[cfg(feature = "dataframe")]
+            viewed: Vec::new(),
+        }
     }
 
     fn tasks(&self) -> impl Iterator<Item = TaskId> + '_ {
@@ -83,33 +73,6 @@ impl Batch {
             (0..count).map(move |i| TaskId { stage: first.stage, index: first.index.saturating_add(i) })
         };
         self.runs.iter().flat_map(of_run)
-    }
-}
-
-impl BatchOutput {
-    /// The only chunk of an object.
-    pub(super) fn into_single(self) -> Result<Chunk, Error> {
-        let bundle = match self {
-            BatchOutput::Chunks(bundle) => bundle,
-            BatchOutput::Report(_) => Vec::new(),
-        };
-        match <[_; 1]>::try_from(bundle) {
-            Ok([(_, stored)]) => Ok(stored.into_chunk()?),
-            Err(bundle) => Err(Error::Internal(format!("{} chunks were given for one", bundle.len()))),
-        }
-    }
-}
-
-impl Report {
-    fn add(&mut self, stage: u32, busy_ns: u64) {
-        match self.stages.last_mut() {
-            Some(last) if last.stage == stage => {
-                last.tasks += 1;
-                last.busy_ns += busy_ns;
-                last.slowest_ns = last.slowest_ns.max(busy_ns);
-            }
-            _ => self.stages.push(StageReport { stage, tasks: 1, busy_ns, slowest_ns: busy_ns }),
-        }
     }
 }
 
@@ -123,8 +86,8 @@ pub(super) fn call(
     options: Options,
     plan: &ObjectRef<Blob>,
     batch: &Batch,
-    inputs: &[ObjectRef<BatchOutput>],
-) -> Vec<ObjectRef<BatchOutput>> {
+    inputs: &[ObjectRef<TaskOutput>],
+) -> Vec<ObjectRef<TaskOutput>> {
     let call = Call {
         definition: <run_batch as Remote>::DEFINITION,
         // The result of a batch depends on the plan alone.
@@ -134,7 +97,7 @@ pub(super) fn call(
             arguments.push::<RefId, _>(0, plan.id())?;
             arguments.push::<Blob, _>(1, plan)?;
             arguments.push::<Batch, _>(2, batch.clone())?;
-            arguments.push::<Values<BatchOutput>, _>(3, inputs)
+            arguments.push::<Values<TaskOutput>, _>(3, inputs)
         },
     };
     call.many()
@@ -146,11 +109,11 @@ pub(super) fn run_batch(
     object: RefId,
     plan: Blob,
     batch: Batch,
-    inputs: Values<BatchOutput>,
-) -> Result<Returns<BatchOutput>, Fault> {
+    inputs: Values<TaskOutput>,
+) -> Result<Returns<TaskOutput>, Fault> {
     let runnable = plans::find_or_compile(object, &plan)?;
     let mut scratch = SCRATCH.take();
-    let made = Made::of(inputs, &batch.renamed).and_then(|made| made.run(&runnable, &batch, &mut scratch));
+    let made = Made::of(inputs, &batch).and_then(|made| made.run(&runnable, &batch, &mut scratch));
     SCRATCH.set(scratch);
     made
 }
@@ -159,20 +122,28 @@ pub(super) fn run_batch(
 struct Made {
     chunks: HashMap<ChunkId, Arc<Chunk>>,
     bundle: Bundle,
-    apart: Vec<BatchOutput>,
+    apart: Vec<TaskOutput>,
     report: Report,
 }
 
 impl Made {
-    fn of(inputs: Values<BatchOutput>, renamed: &[(usize, ChunkId)]) -> Result<Made, Fault> {
+    fn of(inputs: Values<TaskOutput>, batch: &Batch) -> Result<Made, Fault> {
         let mut chunks = HashMap::new();
-        let mut renamed = renamed.iter().peekable();
+        let mut renamed = batch.renamed.iter().peekable();
+        #[cfg(feature = "dataframe")]
+        let mut viewed = batch.viewed.iter().peekable();
         for (place, input) in inputs.into_iter().enumerate() {
             if let Some((_, id)) = renamed.next_if(|(at, _)| *at == place) {
                 chunks.insert(*id, Arc::new(input.into_single()?));
                 continue;
             }
-            let BatchOutput::Chunks(bundle) = input else {
+            #[cfg(feature = "dataframe")]
+            if let Some((_, id, view)) = viewed.next_if(|(at, _, _)| *at == place) {
+                let chunk = input.into_rows().and_then(|rows| view.chunk(&rows)).map_err(from_frames)?;
+                chunks.insert(*id, Arc::new(chunk));
+                continue;
+            }
+            let TaskOutput::Chunks(bundle) = input else {
                 return Err(Fault::Internal("a report was given for a chunk".to_owned()));
             };
             for (id, stored) in bundle {
@@ -189,7 +160,7 @@ impl Made {
         runnable: &Runnable,
         batch: &Batch,
         scratch: &mut Scratch,
-    ) -> Result<Returns<BatchOutput>, Fault> {
+    ) -> Result<Returns<TaskOutput>, Fault> {
         // Warnings left by a failed batch do not belong to this one.
         scratch.take_warnings();
         let mut fates = batch.fates.iter().copied();
@@ -221,9 +192,9 @@ impl Made {
             }
         }
         self.report.warnings = scratch.take_warnings();
-        let mut given = vec![BatchOutput::Report(self.report)];
+        let mut given = vec![TaskOutput::BatchReport(self.report)];
         if !self.bundle.is_empty() {
-            given.push(BatchOutput::Chunks(self.bundle));
+            given.push(TaskOutput::Chunks(self.bundle));
         }
         given.append(&mut self.apart);
         Ok(Returns(given))
@@ -250,7 +221,7 @@ impl Made {
         match fate {
             ChunkStorage::Dropped => {}
             ChunkStorage::Bundled => self.bundle.push((id, Stored::new(&chunk)?)),
-            ChunkStorage::Apart => self.apart.push(BatchOutput::Chunks(vec![(id, Stored::new(&chunk)?)])),
+            ChunkStorage::Apart => self.apart.push(TaskOutput::Chunks(vec![(id, Stored::new(&chunk)?)])),
         }
         if reads_left.contains_key(&id) {
             self.chunks.insert(id, Arc::new(chunk));

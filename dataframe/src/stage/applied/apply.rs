@@ -77,7 +77,8 @@ impl Apply {
 
     fn by_column(&self, unit: &RecordBatch) -> Result<Vec<ArrayRef>> {
         let mut made = Vec::new();
-        let skipped = self.spec.skips_missing && unit.columns()[..self.spec.keys].iter().any(|k| k.is_null(0));
+        let skipped =
+            self.spec.skips_missing && unit.columns()[..self.spec.keys].iter().any(|k| k.is_null(0));
         for at in self.given(unit) {
             if skipped {
                 made.push(new_null_array(&DataType::Null, unit.num_rows()));

@@ -54,6 +54,11 @@ impl AppliedExec {
         &self.apply
     }
 
+    /// Whether it calls functions with the rows of one input, chunk by chunk.
+    pub(crate) fn takes_chunks(&self) -> bool {
+        self.apply.spec.unit == Unit::Chunk
+    }
+
     /// Whether each partition reads all rows of the second input.
     pub(crate) fn shares_second(&self) -> bool {
         self.apply.spec.unit == Unit::Pair
@@ -175,7 +180,8 @@ impl ExecutionPlan for AppliedExec {
                 Some((second, collector)) => Some(all(second, collector).await?),
                 None => None,
             };
-            let running = Running { apply, others, input: first, collector, units: VecDeque::new(), ended: false };
+            let running =
+                Running { apply, others, input: first, collector, units: VecDeque::new(), ended: false };
             Ok::<_, DataFusionError>(futures::stream::try_unfold(running, Running::next))
         };
         let stream = futures::stream::once(stream).try_flatten();

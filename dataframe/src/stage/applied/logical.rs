@@ -87,9 +87,10 @@ impl UserDefinedLogicalNodeCore for Applied {
 
     fn with_exprs_and_inputs(&self, _: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Applied> {
         let same = inputs.len() == self.inputs.len()
-            && inputs.iter().zip(&self.inputs).all(|(new, old)| {
-                new.schema().fields().len() == old.schema().fields().len()
-            });
+            && inputs
+                .iter()
+                .zip(&self.inputs)
+                .all(|(new, old)| new.schema().fields().len() == old.schema().fields().len());
         match same {
             true => Ok(Applied { inputs, ..self.clone() }),
             false => internal_err!("a function of the program with other inputs"),

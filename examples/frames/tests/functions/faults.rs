@@ -1,7 +1,7 @@
 //! Functions that fail: typed errors with the name of the function and the line that called it, and nothing is
 //! lost.
 
-use crate::in_parts;
+use crate::place::in_parts;
 use tharsis::frame::arrow::datatypes::DataType;
 use tharsis::frame::{Column, DataFrame, Error, FunctionFault, Row, Table, function};
 
@@ -120,7 +120,10 @@ fn values_of_other_types_are_refused() {
     assert!(function.ends_with("faults::half"), "{function}");
     assert_eq!(fault, FunctionFault::Types("a value of type Utf8 is read as i64".to_owned()));
     let (_, _, fault) = fault_of(numbers().transform(too_few::with()).collect());
-    assert!(matches!(&fault, FunctionFault::Types(text) if text.contains("it gave 2 values for")), "{fault:?}");
+    assert!(
+        matches!(&fault, FunctionFault::Types(text) if text.contains("it gave 2 values for")),
+        "{fault:?}"
+    );
 }
 
 #[function]

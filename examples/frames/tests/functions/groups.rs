@@ -1,6 +1,6 @@
 //! Functions of groups, and reductions made of functions.
 
-use crate::in_parts;
+use crate::place::in_parts;
 use std::collections::BTreeMap;
 use tharsis::frame::{Column, DataFrame, Error, Reduction, Sort, Table, function};
 
@@ -23,7 +23,8 @@ fn sales() -> DataFrame {
     in_parts((0..PARTS).map(|part| {
         let n: Vec<i64> = (part * PART_ROWS..(part + 1) * PART_ROWS).rev().collect();
         let cities: Vec<Option<&str>> = n.iter().map(|n| city(*n)).collect();
-        let sold: Vec<Option<f64>> = n.iter().map(|n| (n % 11 != 0).then_some(1.0 + (n % 97) as f64)).collect();
+        let sold: Vec<Option<f64>> =
+            n.iter().map(|n| (n % 11 != 0).then_some(1.0 + (n % 97) as f64)).collect();
         DataFrame::from_columns([("n", n.into()), ("city", cities.into()), ("sold", sold.into())])
     }))
 }

@@ -1,6 +1,6 @@
 //! Functions of chunks, pairs of chunks, rows, columns and values.
 
-use crate::in_parts;
+use crate::place::in_parts;
 use std::collections::HashMap;
 use tharsis::frame::arrow::array::{AsArray, RecordBatch};
 use tharsis::frame::arrow::compute::kernels::numeric::mul;

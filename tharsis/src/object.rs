@@ -1,0 +1,94 @@
+//! What tasks of tensors and frames store. It is one type for both, so that each reads what the other made.
+
+#[cfg(feature = "dataframe")]
+use crate::frame::report::Report as StageReport;
+#[cfg(feature = "tensor")]
+use crate::tensor::report::Report as BatchReport;
+#[cfg(feature = "tensor")]
+use crate::tensor::stored::Bundle;
+use serde::{Deserialize, Serialize};
+#[cfg(feature = "dataframe")]
+use tharsis_remote::Batch;
+
+/// A result of a call.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) enum TaskOutput {
+    /// What a batch of tasks of tensors took.
+    #[cfg(feature = "tensor")]
+    BatchReport(BatchReport),
+    /// Chunks of tensors.
+    #[cfg(feature = "tensor")]
+    Chunks(Bundle),
+    /// Rows of frames.
+    #[cfg(feature = "dataframe")]
+    Rows(Vec<Batch>),
+    /// What a task of frames took.
+    #[cfg(feature = "dataframe")]
+    StageReport(StageReport),
+}
+
+impl TaskOutput {
+    /// Its kind in words, for errors.
+    fn what(&self) -> &'static str {
+        match self {
+            #[cfg(feature = "tensor")]
+            TaskOutput::BatchReport(_) => "a report",
+            #[cfg(feature = "tensor")]
+            TaskOutput::Chunks(_) => "chunks",
+            #[cfg(feature = "dataframe")]
+            TaskOutput::Rows(_) => "rows",
+            #[cfg(feature = "dataframe")]
+            TaskOutput::StageReport(_) => "a report",
+        }
+    }
+}
+
+#[cfg(feature = "tensor")]
+mod of_tensors {
+    use super::TaskOutput;
+    use tharsis_graph::Error;
+    use tharsis_kernels::Chunk;
+
+    impl TaskOutput {
+        /// The only chunk of an object.
+        pub(crate) fn into_single(self) -> Result<Chunk, Error> {
+            let TaskOutput::Chunks(bundle) = self else {
+                return Err(Error::Internal(format!("{} were given for a chunk", self.what())));
+            };
+            match <[_; 1]>::try_from(bundle) {
+                Ok([(_, stored)]) => Ok(stored.into_chunk()?),
+                Err(bundle) => Err(Error::Internal(format!("{} chunks were given for one", bundle.len()))),
+            }
+        }
+    }
+}
+
+#[cfg(feature = "dataframe")]
+mod of_frames {
+    use super::{Batch, StageReport, TaskOutput};
+    use arrow_array::RecordBatch;
+    use tharsis_dataframe::Error;
+
+    impl TaskOutput {
+        /// Batches as an object.
+        pub(crate) fn of_rows(batches: Vec<RecordBatch>) -> TaskOutput {
+            TaskOutput::Rows(batches.into_iter().map(Batch::from).collect())
+        }
+
+        /// The batches of an object; their columns stay in the store.
+        pub(crate) fn into_rows(self) -> Result<Vec<RecordBatch>, Error> {
+            match self {
+                TaskOutput::Rows(batches) => Ok(batches.into_iter().map(Batch::into_inner).collect()),
+                other => Err(Error::Internal(format!("{} were given for rows", other.what()))),
+            }
+        }
+
+        /// The report of a call.
+        pub(crate) fn into_report(self) -> Result<StageReport, Error> {
+            match self {
+                TaskOutput::StageReport(report) => Ok(report),
+                other => Err(Error::Internal(format!("{} were given for a report", other.what()))),
+            }
+        }
+    }
+}
