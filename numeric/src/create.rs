@@ -11,7 +11,7 @@ use tharsis_graph::ops::{Full, Indexed, Viewed};
 use tharsis_graph::plan::AxisMap;
 use tharsis_graph::shape::{check_shape, is_known};
 use tharsis_kernels::program::IndexMap;
-use tharsis_kernels::{DType, Scalar};
+use tharsis_kernels::{DType, Kind, Scalar, promote};
 
 /// NumPy's `array` of a list: a copy of the elements; (n,), in the dtype of their type.
 ///
@@ -188,6 +188,88 @@ pub fn linspace_endpoint(start: f64, stop: f64, count: usize, endpoint: bool) ->
     where_(&arange(count).equal(steps as i64), stop, values)
 }
 
+/// NumPy's `linspace` between tensors, which are broadcast: (..) and (..) to (count, ..); float or complex.
+///
+/// ```
+/// use tharsis_numeric::{array, create::linspace_between};
+/// let lines = linspace_between(&array([0.0, 10.0]), &array([1.0, 20.0]), 3, true);
+/// assert_eq!(lines.to_vec::<f64>()?, [0.0, 10.0, 0.5, 15.0, 1.0, 20.0]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
+///
+/// # Errors
+/// `ValueError` if the shapes do not broadcast, or if there are too many.
+#[track_caller]
+pub fn linspace_between(start: &Tensor, stop: &Tensor, count: usize, endpoint: bool) -> Tensor {
+    let inexact = |dtype: DType| if dtype.kind() < Kind::Float { DType::F64 } else { dtype };
+    let dtype = promote(inexact(carry!(start.dtype())), inexact(carry!(stop.dtype())));
+    let (start, stop) = (cast(start, dtype), cast(stop, dtype));
+    let distance = stop.subtract(&start);
+    let steps = if endpoint { count.saturating_sub(1) } else { count };
+    let rank = carry!(distance.ndim()) as i64;
+    let position = cast(&arange(count), dtype).expand_all_dims(&(1..=rank).collect::<Vec<_>>());
+    if steps == 0 {
+        return position.multiply(&distance).add(&start);
+    }
+    let step = distance.divide(steps as f64);
+    let values =
+        where_(&step.equal(0.0), position.divide(steps as f64).multiply(&distance), position.multiply(&step));
+    let values = values.add(&start);
+    if !endpoint {
+        return values;
+    }
+    let last = arange(count).equal(steps as i64).expand_all_dims(&(1..=rank).collect::<Vec<_>>());
+    where_(&last, &stop, &values)
+}
+
+/// NumPy's `logspace`: `count` powers of `base`, with exponents evenly spaced from `start` to `stop`; (count,),
+/// float64.
+///
+/// ```
+/// use tharsis_numeric::create::logspace;
+/// assert_eq!(logspace(0.0, 2.0, 3, true, 10.0).to_vec::<f64>()?, [1.0, 10.0, 100.0]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`linspace`].
+#[track_caller]
+pub fn logspace(start: f64, stop: f64, count: usize, endpoint: bool, base: f64) -> Tensor {
+    Tensor::number(base).power(linspace_endpoint(start, stop, count, endpoint))
+}
+
+/// NumPy's `geomspace`: `count` numbers from `start` to `stop`, each the same multiple of the one before;
+/// (count,), float64. Both ends are exact.
+///
+/// ```
+/// use tharsis_numeric::create::geomspace;
+/// assert_eq!(geomspace(1.0, 8.0, 4, true).round(9).to_vec::<f64>()?, [1.0, 2.0, 4.0, 8.0]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
+///
+/// # Errors
+/// `ValueError` if either end is zero or their signs differ, or if there are too many.
+#[track_caller]
+pub fn geomspace(start: f64, stop: f64, count: usize, endpoint: bool) -> Tensor {
+    if start == 0.0 || stop == 0.0 {
+        let text = "Geometric sequence cannot include zero".to_owned();
+        return Tensor::refused(GraphError::Value(text), &[]);
+    }
+    let sign = start.signum();
+    if sign != stop.signum() {
+        let text = "geomspace: start and stop of different signs need complex numbers".to_owned();
+        return Tensor::refused(GraphError::Value(text), &[]);
+    }
+    let (first, last) = ((start * sign).log10(), (stop * sign).log10());
+    let between = logspace(first, last, count, endpoint, 10.0).multiply(sign);
+    let position = arange(count);
+    let exact = where_(&position.equal(0), start, between);
+    match endpoint && 1 < count {
+        true => where_(&position.equal(count as i64 - 1), stop, exact),
+        false => exact,
+    }
+}
+
 /// NumPy's `eye`: ones on a diagonal, zeros elsewhere; `offset` 0 is the main diagonal, positive ones lie
 /// above it; (rows, columns), float64.
 ///
@@ -245,7 +327,46 @@ pub fn fromfunction(shape: &[usize], f: impl FnOnce(&[Tensor]) -> Tensor) -> Ten
     f(&(0..shape.len()).map(|axis| position_along(shape, axis)).collect::<Vec<_>>())
 }
 
+/// NumPy's `empty`: a tensor in any shape and dtype; its elements are zero.
+///
+/// ```
+/// use tharsis_numeric::{DType, create::empty};
+/// assert_eq!(empty(&[2, 3], DType::I8).shape()?, [2, 3]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`full`].
+#[track_caller]
+pub fn empty(shape: &[usize], dtype: DType) -> Tensor {
+    full(shape, 0i64, dtype)
+}
+
 impl Tensor {
+    /// NumPy's `empty_like`: a tensor of this one's shape and dtype; its elements are zero.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(2).empty_like().shape()?, [2]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn empty_like(&self) -> Tensor {
+        self.zeros_like()
+    }
+
+    /// NumPy's `copy`. Tensors do not change, so it is the same one.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// assert_eq!(arange(2).copy().to_vec::<i64>()?, [0, 1]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    #[must_use]
+    pub fn copy(&self) -> Tensor {
+        self.clone()
+    }
+
     /// NumPy's `array` of a number: no axes; bool, int64, float64 or complex128.
     ///
     /// ```

@@ -74,10 +74,13 @@ macro_rules! dtypes {
 }
 
 macro_rules! unary_methods {
-    ($($(#[$doc:meta])* $name:ident: $op:ident $numpy:literal $class:ident $x:tt => $t:ident $y:tt;)*) => {
+    ($(#[doc = $doc:literal] $name:ident: $op:ident $numpy:literal $class:ident $x:tt => $t:ident $y:tt;)*) => {
+        /// What each function does, for the list of operations.
+        pub(crate) const UNARY_DOCS: &[(UnaryOp, &str)] = &[$((UnaryOp::$op, $doc)),*];
+
         impl Tensor {
             $(
-                $(#[$doc])*
+                #[doc = $doc]
                 ///
                 #[doc = concat!("NumPy's `", $numpy, "`: element-wise, in the shape of the tensor. ", dtypes!($class))]
                 ///
@@ -189,10 +192,13 @@ unary_methods! {
 }
 
 macro_rules! binary_methods {
-    ($($(#[$doc:meta])* $name:ident: $op:ident $class:ident $x:tt, $y:tt => $t:ident $z:tt;)*) => {
+    ($(#[doc = $doc:literal] $name:ident: $op:ident $class:ident $x:tt, $y:tt => $t:ident $z:tt;)*) => {
+        /// What each function does, for the list of operations.
+        pub(crate) const BINARY_DOCS: &[(BinaryOp, &str)] = &[$((BinaryOp::$op, $doc)),*];
+
         impl Tensor {
             $(
-                $(#[$doc])*
+                #[doc = $doc]
                 ///
                 #[doc = concat!("NumPy's `", stringify!($name), "`: element-wise, shapes are broadcast. ", dtypes!($class))]
                 ///

@@ -7,6 +7,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "operations/calls.rs"]
+mod calls;
 #[path = "operations/generate.rs"]
 mod generate;
 

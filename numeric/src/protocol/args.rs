@@ -116,6 +116,36 @@ impl Args {
         Ok(if self.flag(usize::MAX, "keepdims", false)? { axes.keepdims() } else { axes })
     }
 
+    /// All positional arguments from a position on.
+    pub(super) fn rest(&mut self, from: usize) -> Vec<Value> {
+        self.positional.iter_mut().skip(from).filter_map(Option::take).collect()
+    }
+
+    /// The name of an option.
+    pub(super) fn text_or(&mut self, position: usize, name: &str, default: &str) -> Result<String, Failure> {
+        match self.take(position, name) {
+            None => Ok(default.to_owned()),
+            Some(Value::Text(text)) => Ok(text),
+            Some(other) => Err(Failure::kind(format!("{name}: expected text, found {other:?}"))),
+        }
+    }
+
+    /// Takes the options that say where and in which order elements lie: there is one device, and C order.
+    pub(super) fn placement(&mut self) -> Result<(), Failure> {
+        match self.take(usize::MAX, "device") {
+            None | Some(Value::None) => {}
+            Some(Value::Text(device)) if device == "cpu" => {}
+            Some(other) => {
+                return Err(Failure::value(format!("Unsupported device: {other:?}; there is only cpu")));
+            }
+        }
+        match self.take(usize::MAX, "order") {
+            None | Some(Value::None) => Ok(()),
+            Some(Value::Text(order)) if matches!(order.as_str(), "C" | "K" | "A") => Ok(()),
+            Some(order) => Err(Failure::missing(format!("order {order:?}: elements are always in C order"))),
+        }
+    }
+
     /// Refuses arguments that the operation has not taken.
     pub(super) fn finish(self) -> Result<(), Failure> {
         let extra = self.positional.iter().position(Option::is_some).map(|at| format!("argument {at}"));

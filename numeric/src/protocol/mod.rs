@@ -8,8 +8,11 @@ mod args;
 mod bounds;
 mod composed;
 mod context;
+mod creation;
 mod draws;
+mod dtypes;
 mod matrices;
+pub mod names;
 mod places;
 mod program;
 pub mod registry;
@@ -223,7 +226,9 @@ fn write_line(replies: &mut impl Write, reply: &Json) -> std::io::Result<()> {
 /// Those of the stream.
 pub fn list(mut replies: impl Write) -> std::io::Result<()> {
     for operation in registry::all() {
-        let line = json!({"name": operation.name, "signature": operation.signature, "doc": operation.doc});
+        let also = operation.alias_of.map(|target| format!("; another name of {target}"));
+        let doc = format!("{}{}", operation.doc, also.unwrap_or_default());
+        let line = json!({"name": operation.name, "signature": operation.signature, "doc": doc});
         serde_json::to_writer(&mut replies, &line)?;
         replies.write_all(b"\n")?;
     }

@@ -2,6 +2,7 @@
 
 use super::args::Args;
 use super::context::{Context, object, text};
+use super::names;
 use super::registry::find;
 use super::value::{self, Value};
 use super::{Failure, Places, reply};
@@ -81,7 +82,7 @@ fn run_step(
         Some([Json::String(name), Json::String(_)]) => (name, &[][..], None),
         _ => return Err(malformed()),
     };
-    let found = find(operation).ok_or_else(|| Failure::missing(format!("{operation} is not implemented")))?;
+    let found = find(operation).ok_or_else(|| Failure::missing(names::why_not(operation)))?;
     let positional = positional.iter().map(|arg| value::decode(arg, names)).collect::<Result<Vec<_>, _>>()?;
     let keywords = keywords.into_iter().flatten();
     let keywords = keywords

@@ -6,19 +6,20 @@
 
 use super::Failure;
 use super::args::Args;
-use super::bounds::check_number;
 use super::composed::COMPOSED;
+use super::creation::CREATION;
 use super::draws::DRAWS;
+use super::dtypes::DTYPES;
 use super::matrices::MATRICES;
 use super::row::{Row, Run, tensor};
 use super::selections::{SELECTIONS, nonzero};
-use super::value::{Value, check_numbers};
-use crate::create;
+use super::value::Value;
 use crate::elementwise::{binary, unary, where_};
 use crate::index::Index;
 use crate::manipulate::{concatenate, stack};
 use crate::reduction::Axes;
 use crate::tensor::Tensor;
+use crate::ufuncs::{BINARY_DOCS, UNARY_DOCS};
 use tharsis_kernels::{BinaryOp, DType, Scalar, UnaryOp};
 
 /// One operation of programs.
@@ -29,6 +30,8 @@ pub struct Operation {
     pub signature: &'static str,
     /// The function.
     pub doc: &'static str,
+    /// The operation that this is another name of.
+    pub alias_of: Option<&'static str>,
     pub(super) run: Run,
 }
 
@@ -37,40 +40,39 @@ const PARTS: [UnaryOp; 4] =
     [UnaryOp::FrexpExponent, UnaryOp::FrexpMantissa, UnaryOp::NormalQuantile, UnaryOp::SpacingHalf];
 const BINARY_PARTS: [BinaryOp; 2] = [BinaryOp::FromParts, BinaryOp::NextafterHalf];
 
+/// The tables of operations that are not element-wise.
+const TABLES: &[&[Row]] = &[NAMED, COMPOSED, CREATION, DRAWS, DTYPES, MATRICES, SELECTIONS];
+
 /// All operations that programs may name.
 ///
 /// ```
 /// assert!(tharsis_numeric::protocol::registry::all().iter().any(|operation| operation.name == "np.sum"));
 /// ```
 pub fn all() -> Vec<Operation> {
-    let named = NAMED
-        .iter()
-        .chain(COMPOSED)
-        .chain(DRAWS)
-        .chain(MATRICES)
-        .chain(SELECTIONS)
-        .map(|&(name, signature, doc, run)| Operation { name: name.to_owned(), signature, doc, run });
-    let unary = UnaryOp::ALL.iter().filter(|op| !PARTS.contains(op));
-    let unary = unary.map(|op| Operation {
-        name: format!("np.{}", op.name()),
-        signature: "(x)",
-        doc: "element-wise",
-        run: run_unary,
-    });
-    let binary = BinaryOp::ALL.iter().filter(|op| !BINARY_PARTS.contains(op));
-    let binary = binary.map(|op| Operation {
-        name: format!("np.{}", op.name()),
-        signature: "(a, b)",
-        doc: "element-wise",
-        run: run_binary,
-    });
-    let aliases = ALIASES.iter().map(|&(name, _)| Operation {
+    let operation = |name: &str, signature, doc, run| Operation {
         name: name.to_owned(),
-        signature: "(..)",
-        doc: "another name",
-        run: run_alias,
-    });
-    named.chain(unary).chain(binary).chain(aliases).collect()
+        signature,
+        doc,
+        alias_of: None,
+        run,
+    };
+    let rows = TABLES.iter().flat_map(|table| table.iter());
+    let mut all: Vec<Operation> =
+        rows.map(|&(name, signature, doc, run)| operation(name, signature, doc, run)).collect();
+    for op in UnaryOp::ALL.iter().filter(|op| !PARTS.contains(op)) {
+        let doc = UNARY_DOCS.iter().find(|(known, _)| known == op).map_or("", |(_, doc)| doc.trim());
+        all.push(operation(&format!("np.{}", op.name()), "(x)", doc, run_unary));
+    }
+    for op in BinaryOp::ALL.iter().filter(|op| !BINARY_PARTS.contains(op)) {
+        let doc = BINARY_DOCS.iter().find(|(known, _)| known == op).map_or("", |(_, doc)| doc.trim());
+        all.push(operation(&format!("np.{}", op.name()), "(x1, x2)", doc, run_binary));
+    }
+    for &(name, target) in ALIASES {
+        let known = all.iter().find(|operation| operation.name == target);
+        let (signature, doc) = known.map_or(("()", ""), |known| (known.signature, known.doc));
+        all.push(Operation { alias_of: Some(target), ..operation(name, signature, doc, run_alias) });
+    }
+    all
 }
 
 /// The operation of this name. Methods of arrays (`nd.*`) are the functions of the same name.
@@ -156,46 +158,11 @@ const NAMED: &[Row] = &[
     }),
     ("np.all", "(a, axis=None, keepdims=False)", "whether all are true", |_, args| reduce(args, Tensor::all)),
     ("np.any", "(a, axis=None, keepdims=False)", "whether any is true", |_, args| reduce(args, Tensor::any)),
-    ("np.arange", "(start, stop=None, step=1, dtype=None)", "numbers at equal distances", |_, args| {
-        let number = |value: Option<Value>| match value {
-            None | Some(Value::None) => Ok(None),
-            Some(Value::Number(number)) => Ok(Some(number)),
-            Some(other) => Err(Failure::kind(format!("expected a number, found {other:?}"))),
-        };
-        let first = number(args.take(0, "start"))?.unwrap_or(Scalar::Int(0));
-        let stop = number(args.take(1, "stop"))?;
-        let step = number(args.take(2, "step"))?.unwrap_or(Scalar::Int(1));
-        let dtype = args.dtype(3, "dtype")?;
-        let (start, stop) = stop.map_or((Scalar::Int(0), first), |stop| (first, stop));
-        let made = match dtype {
-            Some(dtype) if dtype.is_integer() => whole_range(start, stop, step, dtype)?,
-            _ => create::arange_step(start, stop, step),
-        };
-        if dtype == Some(DType::Bool) && 2 < made.size()? {
-            return Err(Failure::kind(
-                "arange() is only supported for booleans when the result has at most length 2.",
-            ));
-        }
-        in_dtype(made, dtype)
-    }),
     ("np.argmax", "(a, axis=None, keepdims=False)", "where the largest is", |_, args| {
         reduce(args, Tensor::argmax)
     }),
     ("np.argmin", "(a, axis=None, keepdims=False)", "where the smallest is", |_, args| {
         reduce(args, Tensor::argmin)
-    }),
-    ("np.array", "(a, dtype=None)", "an array of numbers", |_, args| {
-        let numbers = args.need(0, "a")?;
-        let dtype = args.dtype(1, "dtype")?;
-        if let Some(dtype) = dtype {
-            check_numbers(&numbers, dtype)?;
-        }
-        in_dtype(numbers.tensor()?, dtype)
-    }),
-    ("np.astype", "(x, dtype)", "the same values in another dtype", |_, args| {
-        let x = args.tensor(0, "x")?;
-        let dtype = args.dtype(1, "dtype")?;
-        in_dtype(x, dtype)
     }),
     ("np.broadcast_to", "(x, shape)", "repeated to a larger shape", |_, args| {
         let x = args.tensor(0, "x")?;
@@ -244,49 +211,10 @@ const NAMED: &[Row] = &[
         let x = args.tensor(0, "a")?;
         tensor(x.expand_all_dims(&args.need(1, "axis")?.integers()?))
     }),
-    ("np.eye", "(N, M=None, k=0, dtype=float)", "ones on a diagonal", |_, args| {
-        let rows = args.need(0, "N")?.integer()?;
-        let columns = args.integer_or(1, "M", rows)?;
-        let offset = args.integer_or(2, "k", 0)?;
-        let dtype = args.dtype(3, "dtype")?;
-        let extent = |extent: i64| {
-            usize::try_from(extent).map_err(|_| Failure::value("negative dimensions are not allowed"))
-        };
-        in_dtype(create::eye(extent(rows)?, extent(columns)?, offset), dtype)
-    }),
     ("np.flip", "(a, axis=None)", "in reverse order", |_, args| {
         let x = args.tensor(0, "a")?;
         tensor(x.flip(args.integers(1, "axis")?.as_deref()))
     }),
-    ("np.full", "(shape, value, dtype=None)", "one number everywhere", |_, args| {
-        let shape = args.shape(0, "shape")?;
-        let value = args.need(1, "fill_value")?;
-        let dtype = args.dtype(2, "dtype")?;
-        if let (Value::Number(number @ (Scalar::Int(_) | Scalar::Unsigned(_))), Some(dtype)) = (&value, dtype)
-        {
-            check_number(*number, dtype)?;
-        }
-        let value = value.tensor()?;
-        in_dtype(value.broadcast_to(&shape), dtype)
-    }),
-    (
-        "np.linspace",
-        "(start, stop, num=50, endpoint=True, dtype=None)",
-        "evenly spaced numbers",
-        |_, args| {
-            let (start, stop) = (args.number_or(0, "start", 0.0)?, args.number_or(1, "stop", 0.0)?);
-            let count = usize::try_from(args.integer_or(2, "num", 50)?);
-            let count = count.map_err(|_| Failure::value("number of samples must be non-negative"))?;
-            let endpoint = args.flag(3, "endpoint", true)?;
-            let dtype = args.dtype(usize::MAX, "dtype")?;
-            let made = create::linspace_endpoint(start, stop, count, endpoint);
-            match dtype {
-                // Rounded down, not towards zero.
-                Some(dtype) if dtype.is_integer() => in_dtype(made.floor(), Some(dtype)),
-                _ => in_dtype(made, dtype),
-            }
-        },
-    ),
     ("np.matmul", "(a, b)", "matrix products", |_, args| {
         let (a, b) = (args.tensor(0, "a")?, args.tensor(1, "b")?);
         tensor(a.matmul(&b))
@@ -313,16 +241,6 @@ const NAMED: &[Row] = &[
     }),
     ("np.nansum", "(a, axis=None, keepdims=False)", "the sum of numbers", |_, args| {
         reduce(args, Tensor::nansum)
-    }),
-    ("np.ones", "(shape, dtype=float)", "ones", |_, args| {
-        let shape = args.shape(0, "shape")?;
-        let dtype = args.dtype(1, "dtype")?;
-        in_dtype(create::ones(&shape), dtype)
-    }),
-    ("np.ones_like", "(a, dtype=None)", "ones of the same shape", |_, args| {
-        let x = args.tensor(0, "a")?.ones_like();
-        let dtype = args.dtype(1, "dtype")?;
-        in_dtype(x, dtype)
     }),
     ("np.prod", "(a, axis=None, keepdims=False)", "the product", |_, args| reduce(args, Tensor::prod)),
     ("np.ptp", "(a, axis=None, keepdims=False)", "largest minus smallest", |_, args| {
@@ -388,46 +306,7 @@ const NAMED: &[Row] = &[
             }
         }
     }),
-    ("np.zeros", "(shape, dtype=float)", "zeros", |_, args| {
-        let shape = args.shape(0, "shape")?;
-        let dtype = args.dtype(1, "dtype")?;
-        in_dtype(create::zeros(&shape), dtype)
-    }),
-    ("np.zeros_like", "(a, dtype=None)", "zeros of the same shape", |_, args| {
-        let x = args.tensor(0, "a")?.zeros_like();
-        let dtype = args.dtype(1, "dtype")?;
-        in_dtype(x, dtype)
-    }),
 ];
-
-/// `np.arange` of whole numbers: the first two elements are converted, and their difference is the step of
-/// all.
-fn whole_range(start: Scalar, stop: Scalar, step: Scalar, dtype: DType) -> Result<Tensor, Failure> {
-    let count = create::arange_step(start, stop, step).size()? as i64;
-    let second = match (start, step) {
-        (Scalar::Int(start), Scalar::Int(step)) => start.checked_add(step).map(Scalar::Int),
-        _ => None,
-    };
-    let second = second.unwrap_or(Scalar::Float(start.to_f64() + step.to_f64()));
-    let whole = |number: Scalar| match number {
-        Scalar::Float(number) => Scalar::Int(number as i64),
-        other => other,
-    };
-    for (number, _) in [start, second].into_iter().zip(0..count) {
-        check_number(number, dtype)?;
-    }
-    let (Scalar::Int(first), Scalar::Int(second)) = (whole(start), whole(second)) else {
-        return Ok(create::arange_step(start, stop, step));
-    };
-    Ok(create::arange(count as usize).multiply(second.wrapping_sub(first)).add(first))
-}
-
-fn in_dtype(made: Tensor, dtype: Option<DType>) -> Result<Value, Failure> {
-    tensor(match dtype {
-        Some(dtype) => made.astype(dtype),
-        None => made,
-    })
-}
 
 fn reduce(args: &mut Args, with: fn(&Tensor, Axes) -> Tensor) -> Result<Value, Failure> {
     let x = args.tensor(0, "a")?;

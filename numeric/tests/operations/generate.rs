@@ -1,5 +1,6 @@
 //! Programs of the protocol, made from a seed: a number decides everything.
 
+use super::calls::CALLS;
 use serde_json::{Value, json};
 
 /// Names, or beginnings of names, that are not generated, and the reason.
@@ -41,6 +42,8 @@ pub enum Signature {
     Range,
     Eye,
     Array,
+    /// One of the calls in `calls.rs`.
+    Calls(&'static [&'static str]),
 }
 
 /// Generator of calls of an operation, if they are generated.
@@ -48,9 +51,12 @@ pub fn signature_of(name: &str, signature: &str) -> Option<Signature> {
     if NOT_GENERATED.iter().any(|(left_out, _)| name.starts_with(left_out)) {
         return None;
     }
+    if let Some((_, calls)) = CALLS.iter().find(|(known, _)| *known == name) {
+        return Some(Signature::Calls(calls));
+    }
     Some(match name {
         "getitem" => Signature::Index,
-        "np.arange" | "np.linspace" => Signature::Range,
+        "np.arange" => Signature::Range,
         "np.array" => Signature::Array,
         "np.astype" => Signature::AsType,
         "np.broadcast_to" => Signature::BroadcastTo,
@@ -68,33 +74,14 @@ pub fn signature_of(name: &str, signature: &str) -> Option<Signature> {
         "np.tensordot" => Signature::Tensordot,
         "np.transpose" | "np.permute_dims" => Signature::Transpose,
         "np.where" => Signature::Where,
-        "np.angle" | "np.around" | "np.nan_to_num" | "np.ones_like" | "np.ravel" | "np.round"
-        | "np.unique" | "np.zeros_like" | "np.argwhere" | "np.flatnonzero" | "np.nonzero" => Signature::Unary,
+        "np.angle" | "np.around" | "np.nan_to_num" | "np.ravel" | "np.round" | "np.unique"
+        | "np.argwhere" | "np.flatnonzero" | "np.nonzero" => Signature::Unary,
         _ if signature.contains("keepdims") => Signature::Reduction,
         _ => match signature {
             "(x)" => Signature::Unary,
-            // Another name of an operation.
-            "(..)" => alias(name)?,
-            "(a, b)" | "(x1, x2)" => Signature::Binary,
+            "(x1, x2)" => Signature::Binary,
             _ => return None,
         },
-    })
-}
-
-fn alias(name: &str) -> Option<Signature> {
-    Some(match name {
-        "np.amax" | "np.amin" => Signature::Reduction,
-        "np.atan2"
-        | "np.bitwise_left_shift"
-        | "np.bitwise_right_shift"
-        | "np.mod"
-        | "np.pow"
-        | "np.true_divide" => Signature::Binary,
-        "np.abs" | "np.acos" | "np.acosh" | "np.asin" | "np.asinh" | "np.atan" | "np.atanh"
-        | "np.bitwise_invert" | "np.bitwise_not" | "np.conj" | "np.deg2rad" | "np.rad2deg" => {
-            Signature::Unary
-        }
-        _ => return None,
     })
 }
 
@@ -271,6 +258,23 @@ fn step(dice: &mut Dice, name: &str, operation: &str, signature: Signature, name
         Signature::Range => json!([dice.below(9), dice.below(30), 1 + dice.below(3)]),
         Signature::Eye => json!([1 + dice.below(4), 1 + dice.below(4)]),
         Signature::Array => json!([[number(dice, "float64"), number(dice, "float64")]]),
+        Signature::Calls(calls) => {
+            let call: Value = serde_json::from_str(dice.pick(calls)).unwrap();
+            keywords = with_values(&call[1], &mut || value(dice));
+            with_values(&call[0], &mut || value(dice))
+        }
     };
     json!([name, operation, positional, keywords])
+}
+
+/// A call with a value of the program wherever it has `"@"`.
+fn with_values(call: &Value, value: &mut impl FnMut() -> Value) -> Value {
+    match call {
+        Value::String(text) if text == "@" => value(),
+        Value::Array(parts) => parts.iter().map(|part| with_values(part, value)).collect(),
+        Value::Object(parts) => {
+            parts.iter().map(|(key, part)| (key.clone(), with_values(part, value))).collect()
+        }
+        other => other.clone(),
+    }
 }
