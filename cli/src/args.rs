@@ -391,10 +391,11 @@ pub struct BenchArgs {
     /// A tenth of the work.
     #[arg(long)]
     pub quick: bool,
-    /// Executor of the tasks of a bench over tensors.
+    /// Executor of the tasks of a bench over tensors or frames.
     #[arg(long, value_enum, default_value_t)]
     pub on: Place,
-    /// Amount of work of a bench: points, elements, chunks, rows, nodes, or megabytes of values.
+    /// Amount of work of a bench: points, elements, chunks, rows, nodes, megabytes of values, gigabytes of
+    /// files, or the scale of TPC-H.
     #[arg(long, value_name = "COUNT")]
     pub size: Option<usize>,
     /// With cluster: number of nodes; the same as --size.
@@ -415,6 +416,12 @@ pub struct BenchArgs {
     /// With axpb: keep the result instead of its sum. With spill and shuffle: bytes of the store.
     #[arg(long, value_name = "SIZE", value_parser = TextParser(parse::store_size))]
     pub store: Option<Option<u64>>,
+    /// With benches over frames: bytes of memory for operators and rows together, such as 2GB.
+    #[arg(long, value_name = "SIZE", value_parser = TextParser(parse::store_size))]
+    pub memory: Option<u64>,
+    /// With benches over frames: folder that keeps the data. What is there already is not made again.
+    #[arg(long, value_name = "FOLDER")]
+    pub data: Option<PathBuf>,
 }
 
 /// Action on the settings.

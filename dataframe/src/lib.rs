@@ -14,6 +14,7 @@
 //! | files in tasks | `scan` |
 //! | functions of the program | `registered`, `stage/applied` |
 //! | executors | `execute` |
+//! | the library alone, for comparisons | `library` |
 //! | programs as data | [`protocol`] |
 
 #![forbid(unsafe_code)]
@@ -24,6 +25,7 @@ mod error;
 mod execute;
 mod frame;
 mod functions;
+mod library;
 pub mod protocol;
 mod read;
 mod registered;
@@ -50,12 +52,13 @@ pub use frame::{
     Aggregate, AsOf, DataFrame, Ewm, GroupBy, GroupKey, JoinKind, Merge, Nearest, Rank, RankMethod,
     Reduction, Resample, Rolling, Sort, Transform, crosstab, dtype_named,
 };
+pub use library::Library;
 pub use read::{CsvOptions, read_arrow, read_avro, read_csv, read_json, read_parquet};
 pub use registered::{
     Cell, ChunkParameter, ChunkResult, ColumnResult, Function, OverChunk, OverColumn, OverPair, OverRow,
     OverValue, Row, ValueParameter, ValueResult,
 };
-pub use sql::{SqlSession, sql, sql_by_library, sql_line};
+pub use sql::{SqlSession, sql, sql_line};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{IfExists, read_sql};
 pub use stage::{Fragment, KeptPart, LocalPart, Needs, Piece, PieceSource, Resident, Stages, TaskInputs};

@@ -10,7 +10,7 @@ use arrow::util::display::array_value_to_string;
 use datafusion::catalog::view::ViewTable;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{DdlStatement, DmlStatement, LogicalPlan, WriteOp};
-use datafusion::prelude::{ParquetReadOptions, SessionConfig, SessionContext};
+use datafusion::prelude::SessionContext;
 use serde_json::{Value as Json, json};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -190,25 +190,4 @@ impl Frame {
         let frame = Frame { index: Vec::new(), order: Vec::new(), ..self.clone() };
         Ok(frame.project(columns.collect())?.plan)
     }
-}
-
-/// The result of a query over Parquet files by the library under frames alone, in this process, with its own
-/// plan: the floor of benchmarks.
-///
-/// # Errors
-/// As [`sql`], and errors of the run.
-pub fn sql_by_library(query: &str, files: &[(&str, String)], threads: usize) -> Result<Table> {
-    let run = async {
-        let config = SessionConfig::new().with_target_partitions(threads.max(1));
-        let session = SessionContext::new_with_config(config);
-        for (name, path) in files {
-            session.register_parquet(*name, path, ParquetReadOptions::default()).await?;
-        }
-        let frame = session.sql(query).await?;
-        let schema = Arc::new(frame.schema().as_arrow().clone());
-        Table::new(&schema, &frame.collect().await?, Vec::new())
-    };
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(threads.max(1)).enable_all().build();
-    runtime.map_err(|error| Error::Internal(format!("no threads: {error}")))?.block_on(run)
 }

@@ -12,6 +12,7 @@ mod disk_floor;
 mod elementwise;
 mod failover;
 mod floors;
+mod frames;
 mod identities;
 mod memory;
 mod nested;
@@ -38,16 +39,18 @@ pub use system::first_result;
 use crate::refusal::Refusal;
 use anyhow::Result;
 use serde::Serialize;
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Settings that all benches share.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Workers as threads of this process instead of processes.
     pub embedded: bool,
     /// A tenth of the work, for a quick look.
     pub quick: bool,
-    /// Executor of the tasks of tensors.
+    /// Executor of the tasks of tensors and frames.
     pub on: Place,
     /// The size of a bench that has one.
     pub size: usize,
@@ -61,9 +64,18 @@ pub struct Options {
     pub store: Option<u64>,
     /// Number of nodes, where that is the size.
     pub nodes: Option<usize>,
+    /// Bytes of memory for operators and store together.
+    pub memory: Option<u64>,
+    /// The folder that keeps the data.
+    pub data: Option<PathBuf>,
 }
 
 impl Options {
+    /// The size of a bench whose unit is large: `--quick` takes a tenth of one too.
+    fn scale(&self) -> f64 {
+        if self.quick { self.size as f64 / 10.0 } else { self.size as f64 }
+    }
+
     /// The given flags, of those that only some benches have.
     fn flags(&self) -> impl Iterator<Item = &'static str> {
         let given = [
@@ -72,6 +84,8 @@ impl Options {
             ("--disk-limit", self.disk_limit.is_some()),
             ("--store", self.store.is_some()),
             ("--nodes", self.nodes.is_some()),
+            ("--memory", self.memory.is_some()),
+            ("--data", self.data.is_some()),
         ];
         given.into_iter().filter_map(|(flag, is_given)| is_given.then_some(flag))
     }
@@ -91,7 +105,7 @@ pub struct Measurement {
     /// `value / floor`; 0 if there is no floor.
     pub ratio: f64,
     /// More figures of the same run.
-    pub detail: BTreeMap<&'static str, f64>,
+    pub detail: BTreeMap<Cow<'static, str>, f64>,
 }
 
 type Bench = fn(&Options) -> Result<Measurement>;
@@ -166,13 +180,36 @@ const BENCHES: &[Entry] = &[
         .sized(100, 20)
         .with_flags(&["--nodes"])
         .apart(),
-    row("tpch", tpch::tpch, "ratio <= 1.3", "<= 0.8 of the best").sized(1, 1).apart(),
+    row("tpch", tpch::tpch, "ratio <= 1.3", "<= 0.8 of the best").sized(1, 1).with_flags(FRAMES).apart(),
+    row("frame-groupby", frames::groupby, FRAME_MUST, FRAME_AIM)
+        .sized(10_000_000, 1_000_000)
+        .with_flags(FRAMES)
+        .apart(),
+    row("frame-join", frames::join, FRAME_MUST, FRAME_AIM)
+        .sized(10_000_000, 1_000_000)
+        .with_flags(FRAMES)
+        .apart(),
+    row("frame-sort", frames::sort, FRAME_MUST, FRAME_AIM)
+        .sized(100_000_000, 10_000_000)
+        .with_flags(FRAMES)
+        .apart(),
+    row("frame-csv", frames::csv, FRAME_MUST, FRAME_AIM).sized(5, 5).with_flags(FRAMES).apart(),
+    row("frame-parquet", frames::parquet, FRAME_MUST, FRAME_AIM)
+        .sized(10_000_000, 1_000_000)
+        .with_flags(FRAMES)
+        .apart(),
+    row("frame-shuffle", frames::shuffle, "ratio >= 0.5", "").sized(20, 20).with_flags(&["--memory"]).apart(),
     row("svd", tensors::svd, "ratio >= 0.4", ">= 0.8").sized(10_000_000, 1_000_000).apart(),
 ];
 
 /// Target of element-wise programs without a kernel of their own.
 const OFF_LIST_MUST: &str = "ratio >= 0.6";
 const OFF_LIST_AIM: &str = ">= 0.9";
+/// Target of frames beside the library and others.
+const FRAME_MUST: &str = "<= 1.3 of the best";
+const FRAME_AIM: &str = "<= 1.0 of the best";
+/// Flags of benches over frames.
+const FRAMES: &[&str] = &["--data", "--memory"];
 const SPILL_MUST: &str = ">= 0.7, random 0.6, compressible 1.3";
 
 const fn row(name: &'static str, bench: Bench, must: &'static str, aim: &'static str) -> Entry {
@@ -227,8 +264,8 @@ impl Measurement {
 
     /// Adds another figure of the same run.
     #[must_use]
-    pub fn with(mut self, key: &'static str, value: f64) -> Self {
-        self.detail.insert(key, value);
+    pub fn with(mut self, key: impl Into<Cow<'static, str>>, value: f64) -> Self {
+        self.detail.insert(key.into(), value);
         self
     }
 }
@@ -246,8 +283,8 @@ pub fn run(name: &str, options: Options, size: Option<usize>, json: bool) -> Res
     let mut rows: Vec<(&Entry, Options)> = Vec::new();
     for entry in BENCHES.iter().filter(|e| (name == "all" && e.in_all) || e.name == name) {
         entry.check_flags(&options)?;
-        let options = entry.options(options, size)?;
-        rows.push((entry, options));
+        let options = entry.options(options.clone(), size)?;
+        rows.push((entry, options.clone()));
         if name == "all" && entry.name == "task-throughput" {
             rows.push((entry, Options { embedded: true, ..options }));
         }

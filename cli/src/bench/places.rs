@@ -1,5 +1,5 @@
-//! Executors of a bench over tensors: threads, or remote tasks; and the memory that all its processes
-//! take.
+//! The places where tasks of tensors and frames run: threads, or remote tasks; and the memory that all their
+//! processes take.
 
 use super::memory;
 use anyhow::Result;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use tharsis::Runtime;
 use tharsis::tensor::{Executor, LocalExecutor, RemoteExecutor};
 
-/// Executor of the tasks of a tensor.
+/// Executor of the tasks of a tensor or a frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum Place {
     /// Threads of this process.
@@ -63,27 +63,32 @@ impl Place {
 impl Started {
     /// Runs `f` and returns the peak of memory of all processes.
     pub fn peak_bytes<T>(&self, f: impl FnOnce() -> Result<T>) -> Result<(T, u64)> {
-        crate::allocator::give_back();
-        if self.place == Place::Threads {
-            memory::reset_peak()?;
-            let value = f()?;
-            return Ok((value, memory::peak_bytes()?));
-        }
-        let (most, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
-        let value = std::thread::scope(|scope| {
-            scope.spawn(|| {
-                while !is_done.load(Ordering::Relaxed) {
-                    let begun = Instant::now();
-                    most.fetch_max(family_bytes(), Ordering::Relaxed);
-                    std::thread::sleep(LOOK_EVERY.max(LOOK_SHARE * begun.elapsed()));
-                }
-            });
-            let value = f();
-            is_done.store(true, Ordering::Relaxed);
-            value
-        })?;
-        Ok((value, most.into_inner()))
+        peak_bytes(self.place, f)
     }
+}
+
+/// Runs `f`, whose tasks run at this place, and returns the peak of memory of all processes.
+pub fn peak_bytes<T>(place: Place, f: impl FnOnce() -> Result<T>) -> Result<(T, u64)> {
+    crate::allocator::give_back();
+    if place == Place::Threads {
+        memory::reset_peak()?;
+        let value = f()?;
+        return Ok((value, memory::peak_bytes()?));
+    }
+    let (most, is_done) = (AtomicU64::new(0), AtomicBool::new(false));
+    let value = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_done.load(Ordering::Relaxed) {
+                let begun = Instant::now();
+                most.fetch_max(family_bytes(), Ordering::Relaxed);
+                std::thread::sleep(LOOK_EVERY.max(LOOK_SHARE * begun.elapsed()));
+            }
+        });
+        let value = f();
+        is_done.store(true, Ordering::Relaxed);
+        value
+    })?;
+    Ok((value, most.into_inner()))
 }
 
 /// Memory of this process and its descendants, with shared pages counted once.

@@ -5,19 +5,11 @@
 
 mod data;
 
-use super::statistics::median;
-use super::{Measurement, Options, Place};
-use anyhow::{Result, ensure};
-use data::Data;
-use std::time::Instant;
-use tharsis::frame::{
-    DataFrame, Executor, LocalExecutor, RemoteExecutor, Table, read_parquet, sql, sql_by_library,
-};
-
-/// Rounds of each question; medians are told.
-const ROUNDS: usize = 3;
-/// Memory of a store with worker processes, and of operators.
-const MEMORY_BYTES: u64 = 4 << 30;
+use super::frames::{ROUNDS, Setup, Times, Total, check_same};
+use super::{Measurement, Options};
+use anyhow::Result;
+use data::tables;
+use tharsis::frame::{DataFrame, Library, read_parquet, sql};
 
 /// The questions, with the names under which their ratios are told.
 const QUESTIONS: [(&str, &str); 22] = [
@@ -45,59 +37,33 @@ const QUESTIONS: [(&str, &str); 22] = [
     ("q22", include_str!("queries/q22.sql")),
 ];
 
-/// Seconds of all questions, the median of each; the details are ratios to the library.
+/// Seconds of all questions, the median of each; the details are ratios to the library, and seconds.
 pub fn tpch(options: &Options) -> Result<Measurement> {
-    let scale = if options.quick { options.size as f64 / 10.0 } else { options.size as f64 };
-    let data = Data::new(scale)?;
-    let threads = std::thread::available_parallelism()?.get();
-    let init = || tharsis::init().num_cpus(threads as f64).store_bytes(MEMORY_BYTES);
-    let runtime = match options.on {
-        Place::Threads => None,
-        Place::Embedded => Some(init().start_local()?),
-        Place::Workers => Some(init().workers(threads).start_local()?),
-    };
-    let executor: Box<dyn Executor> = match &runtime {
-        None => Box::new(LocalExecutor::sized(threads, MEMORY_BYTES)),
-        Some(runtime) => Box::new(RemoteExecutor::new(runtime).memory_bytes(MEMORY_BYTES)),
-    };
+    let tables = tables(options)?;
+    let setup = Setup::start(options, 0)?;
     let frames: Vec<(&str, DataFrame)> =
-        data.files().iter().map(|(name, path)| (*name, read_parquet(path))).collect();
-    let tables: Vec<(&str, &DataFrame)> = frames.iter().map(|(name, frame)| (*name, frame)).collect();
-    let (mut total_s, mut floor_s, mut ratios) = (0.0, 0.0, Vec::new());
-    for (name, question) in QUESTIONS {
-        let (mut ours, mut alone) = (Vec::new(), Vec::new());
-        for round in 0..ROUNDS {
-            let started = Instant::now();
-            let found = sql(question, &tables).collect_on(&*executor)?;
-            ours.push(started.elapsed().as_secs_f64());
-            let started = Instant::now();
-            let expected = sql_by_library(question, data.files(), threads)?;
-            alone.push(started.elapsed().as_secs_f64());
-            if round == 0 {
-                check_same(name, &found, &expected)?;
-            }
-        }
-        let (own_s, library_s) = (median(&mut ours), median(&mut alone));
-        total_s += own_s;
-        floor_s += library_s;
-        ratios.push((name, own_s / library_s));
+        tables.paths().iter().map(|(name, path)| (*name, read_parquet(path))).collect();
+    let refs: Vec<(&str, &DataFrame)> = frames.iter().map(|(name, frame)| (*name, frame)).collect();
+    let (own, peak_bytes) = setup.peak_bytes(|| {
+        let answers =
+            QUESTIONS.iter().map(|(_, question)| Ok(sql(question, &refs).collect_on(setup.executor())?));
+        answers.collect::<Result<Vec<_>>>()
+    })?;
+    let library = Library::new(setup.threads())?;
+    for (name, path) in tables.paths() {
+        library.run(&format!("create external table {name} stored as parquet location '{path}'"))?;
     }
-    let measured = Measurement::new("tpch", total_s, "s", floor_s).with("answered", ratios.len() as f64);
-    Ok(ratios.into_iter().fold(measured, |measured, (name, ratio)| measured.with(name, ratio)))
-}
-
-/// Requires equal rows; floats may differ in the order of their additions.
-fn check_same(question: &str, found: &Table, expected: &Table) -> Result<()> {
-    ensure!(found.len() == expected.len(), "{question}: {} rows, not {}", found.len(), expected.len());
-    for (label, other) in found.columns().iter().zip(expected.columns()) {
-        for row in 0..found.len() {
-            let (one, two) = (found.value(row, label)?, expected.value(row, &other)?);
-            let same = match (one.as_f64(), two.as_f64()) {
-                (Some(one), Some(two)) => (one - two).abs() <= 1e-9 * one.abs().max(two.abs()),
-                _ => one == two,
-            };
-            ensure!(same, "{question}: {label} of row {row} is {one}, not {two}");
+    let mut total = Total::default();
+    for ((name, question), own) in QUESTIONS.iter().zip(own) {
+        check_same(name, &own, &library.table(question)?)?;
+        let mut times = Times::default();
+        for _ in 0..ROUNDS {
+            times.round(
+                || Ok(sql(question, &refs).collect_on(setup.executor())?),
+                || Ok(library.table(question)?),
+            )?;
         }
+        total.add(name, times);
     }
-    Ok(())
+    Ok(total.measurement("tpch", &setup, peak_bytes))
 }

@@ -1,0 +1,74 @@
+"""DuckDB: the questions in SQL, of tables in memory or of files; answers stay in tables."""
+import atexit
+import glob
+import os
+
+import duckdb
+
+QUERIES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "cli", "src", "bench")
+# Of all columns of the table of groups, so that each value is read.
+READ = """select count(*), max(id1), max(id2), max(id3), sum(id4), sum(id5), sum(id6), sum(v1), sum(v2), sum(v3) from {}"""
+connection = duckdb.connect()
+
+
+def sql(path):
+    with open(os.path.join(QUERIES, path)) as file:
+        return file.read()
+
+
+def numbered(pattern):
+    paths = sorted(glob.glob(os.path.join(QUERIES, pattern)))
+    return {os.path.basename(path)[-7:-4]: sql(path) for path in paths}
+
+
+def load(folder):
+    for table in os.listdir(folder):
+        connection.execute(f"create table {table} as select * from read_parquet('{folder}/{table}/*.parquet')")
+
+
+def kept(query):
+    def answer():
+        connection.execute("drop table if exists answer")
+        connection.execute(f"create table answer as {query}")
+        return "answer"
+
+    return answer
+
+
+def fetched(query):
+    return lambda: connection.execute(query).fetchall()
+
+
+def questions(job, folder, threads):
+    connection.execute(f"set threads = {threads}")
+    if job == "tpch":
+        for table in os.listdir(folder):
+            connection.execute(f"create view {table} as select * from read_parquet('{folder}/{table}/*.parquet')")
+        return {name: fetched(query) for name, query in numbered("tpch/queries/q*.sql").items()}
+    if job == "csv":
+        return {"read": fetched(READ.format(f"read_csv('{folder}/x.csv')"))}
+    load(folder)
+    if job == "sort":
+        return {"sort": kept("select * from x order by k")}
+    if job == "parquet":
+        file = os.path.join(os.path.dirname(os.path.abspath(folder)), "duckdb.parquet")
+        write = f"copy x to '{file}' (format parquet, compression zstd, compression_level 1)"
+        atexit.register(lambda: os.path.exists(file) and os.remove(file))
+        read = fetched(READ.format(f"read_parquet('{file}')"))
+        return {"write": lambda: connection.execute(write) and None, "read": read}
+    return {name: kept(query) for name, query in numbered(f"frames/queries/{job}_q*.sql").items()}
+
+
+def digest(answer):
+    if answer is None:
+        return None
+    if answer == "answer":
+        columns = connection.execute("select name, type from pragma_table_info('answer')").fetchall()
+        numbers = [name for name, kind in columns if kind not in ("VARCHAR", "BOOLEAN", "DATE")]
+        total = " + ".join(f'coalesce(sum("{name}"::double), 0)' for name in numbers) or "0"
+        rows, total = connection.execute(f"select count(*), {total} from answer").fetchone()
+        return [rows, float(total)]
+    total = 0.0
+    for row in answer:
+        total += sum(float(value) for value in row if not isinstance(value, (str, bool)) and hasattr(value, "__float__"))
+    return [len(answer), total]

@@ -1,0 +1,73 @@
+//! Executors of benches over frames: threads, or remote tasks.
+
+use crate::bench::bounded::Folder;
+use crate::bench::places::peak_bytes;
+use crate::bench::{Options, Place};
+use anyhow::Result;
+use procfs::Current;
+use std::path::Path;
+use tharsis::Runtime;
+use tharsis::frame::{Executor, LocalExecutor, RemoteExecutor};
+
+/// An executor with its runtime, and the limits that were asked for.
+pub struct Setup {
+    executor: Box<dyn Executor>,
+    place: Place,
+    threads: usize,
+    memory_bytes: u64,
+    _runtime: Option<Runtime>,
+    /// Where the store spills; removed after the runtime has ended.
+    folder: Folder,
+}
+
+impl Setup {
+    /// Starts the executor that the options name, with a thread or worker for each CPU. Of the memory, half
+    /// is for operators and half for the store, which may spill this many bytes; threads share all of it.
+    pub fn start(options: &Options, spilled_bytes: u64) -> Result<Setup> {
+        let threads = std::thread::available_parallelism()?.get();
+        let memory_bytes = match options.memory {
+            Some(bytes) => bytes,
+            None => procfs::Meminfo::current()?.mem_total / 2,
+        };
+        let folder = Folder::new(spilled_bytes)?;
+        let init = || {
+            let init = tharsis::init().num_cpus(threads as f64).store_bytes(memory_bytes / 2);
+            init.spill(folder.spill())
+        };
+        let runtime = match options.on {
+            Place::Threads => None,
+            Place::Embedded => Some(init().start_local()?),
+            Place::Workers => Some(init().workers(threads).start_local()?),
+        };
+        let executor: Box<dyn Executor> = match &runtime {
+            None => Box::new(LocalExecutor::sized(threads, memory_bytes)),
+            Some(runtime) => Box::new(RemoteExecutor::new(runtime).memory_bytes(memory_bytes / 2)),
+        };
+        Ok(Setup { executor, place: options.on, threads, memory_bytes, _runtime: runtime, folder })
+    }
+
+    /// What runs the tasks.
+    pub fn executor(&self) -> &dyn Executor {
+        &*self.executor
+    }
+
+    /// Threads, or workers.
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Memory for operators and rows together.
+    pub fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
+    }
+
+    /// The folder to which the store spills.
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Runs `f`; gives the peak of memory of all processes beside its result.
+    pub fn peak_bytes<T>(&self, f: impl FnOnce() -> Result<T>) -> Result<(T, u64)> {
+        peak_bytes(self.place, f)
+    }
+}
