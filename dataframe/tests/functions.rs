@@ -134,7 +134,7 @@ fn a_function_that_the_other_program_lacks_or_has_with_other_types_is_a_typed_er
         let mapped = frame.col("n").map(factor(definition, 3)).to_frame();
         // This process has it.
         assert_eq!(mapped.collect().unwrap().len(), 10);
-        let error = mapped.collect_on(&executors::SentExecutor).unwrap_err();
+        let error = mapped.collect_on(&executors::SentExecutor { attempts: 1 }).unwrap_err();
         let Error::Function { function, place, fault } = error.root() else { panic!("{error:?}") };
         assert_eq!(function, &format!("demo::{}", definition.name));
         assert!(place.ends_with(&format!("functions.rs:{line}")), "{place}");

@@ -103,7 +103,7 @@ struct Outputs {
 /// The way from a row to its output.
 enum Parting {
     Whole,
-    Hash(BatchPartitioner),
+    Hash(Box<BatchPartitioner>),
     Ranges,
 }
 
@@ -114,7 +114,7 @@ impl Outputs {
             Output::Ranges(_) => (Parting::Ranges, ranges::without_range(&schema)),
             Output::Hash(columns, count) => {
                 let hash = BatchPartitioner::new_hash_partitioner(columns.clone(), *count, Time::default())?;
-                (Parting::Hash(hash), schema)
+                (Parting::Hash(Box::new(hash)), schema)
             }
         };
         let coalescer = || BatchCoalescer::new(Arc::clone(&schema), BATCH_ROWS);
