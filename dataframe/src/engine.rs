@@ -40,7 +40,7 @@ impl Environment {
             true => DiskManagerMode::OsTmpDirectory,
             false => DiskManagerMode::Directories(spill_folders),
         };
-        // What is known of files that were read is shared by all environments of the process.
+        // All environments of the process share the knowledge of files that were read.
         let environment = RuntimeEnvBuilder::from_runtime_env(&Environment::unlimited().0)
             .with_memory_pool(Arc::new(FairSpillPool::new(memory_bytes as usize)))
             .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode))

@@ -71,7 +71,7 @@ pub enum Error {
         function: String,
         /// File and line of the step that called it.
         place: String,
-        /// What happened.
+        /// The reason of the failure.
         fault: FunctionFault,
     },
     /// A defect of this crate or of a library under it.

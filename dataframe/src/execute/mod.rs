@@ -173,7 +173,7 @@ pub(crate) fn plan_stages(plan: &LogicalPlan, executor: &dyn Executor) -> Result
     Ok(Query { plan, above: &|plan| plan, limits: executor.limits() }.planned()?.stages)
 }
 
-/// What is to run, and the memory for it.
+/// A plan that is to run, and the memory for it.
 struct Query<'a> {
     plan: &'a LogicalPlan,
     /// Adds operators above the physical plan.
@@ -192,7 +192,10 @@ impl Query<'_> {
     fn planned(&self) -> Result<Planned> {
         let first = Settings { partitions: self.limits.threads, ..Settings::default() };
         let physical = block_on(physical(self.plan, first))?;
-        let settings = Settings { partitions: partitions(&physical, self.limits)?, ..first };
+        let settings = Settings {
+            partitions: partitions(&physical, self.limits.threads, self.limits.memory_bytes)?,
+            ..first
+        };
         match settings == first {
             true => self.cut(physical, settings),
             false => self.planned_under(settings),

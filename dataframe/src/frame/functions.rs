@@ -20,8 +20,8 @@ impl DataFrame {
     /// finds good, never none. A table that it gets has the levels of the index, unless that is of positions;
     /// those of the table that it gives are the index of the result.
     ///
-    /// It must give the same for the same chunk: it may be called again, anywhere. Rows that have been sorted,
-    /// joined or grouped are put in order first, by one task.
+    /// It must give the same for the same chunk: it may be called again, anywhere. Rows that have been
+    /// sorted, joined or grouped are put in order first, by one task.
     ///
     /// # Errors
     /// When it runs: `Function` if it fails, panics, or gives other columns than declared or found.
@@ -163,8 +163,8 @@ impl Frame {
         columns
     }
 
-    /// These columns for functions: keys of groups, the index if it is wanted, the columns, and those that are
-    /// passed.
+    /// These columns for functions: keys of groups, the index if it is wanted, the columns, and those that
+    /// are passed.
     pub(super) fn given(
         &self,
         keys: &[String],

@@ -17,8 +17,8 @@ use std::panic::Location;
 pub enum Transform {
     /// The aggregate of the group, in each of its rows.
     Aggregate(Aggregate),
-    /// A function of the program, which gets the values of a column in a group, all at once, and gives as many,
-    /// or one for all.
+    /// A function of the program, which gets the values of a column in a group, all at once, and gives as
+    /// many, or one for all.
     Function(Function<OverColumn>),
 }
 

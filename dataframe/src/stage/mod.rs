@@ -8,6 +8,7 @@ mod input;
 mod part;
 mod partitions;
 mod piece;
+mod ranged;
 mod ranges;
 mod resident_table;
 pub(crate) mod row_number;

@@ -1,6 +1,5 @@
 //! The number of partitions of a plan: enough for each task to fit its share of the memory.
 
-use crate::execute::Limits;
 use arrow::datatypes::{DataType, Schema};
 use datafusion::common::Result;
 use datafusion::common::stats::Precision;
@@ -22,12 +21,12 @@ const VARIABLE_BYTES: u64 = 24;
 /// a multiple of the number of threads.
 ///
 /// What a filter or a join leaves is not known before it runs, so the largest input counts.
-pub(crate) fn partitions(plan: &Arc<dyn ExecutionPlan>, limits: Limits) -> Result<usize> {
-    let share = (limits.memory_bytes / limits.threads as u64).max(1);
+pub(crate) fn partitions(plan: &Arc<dyn ExecutionPlan>, threads: usize, memory_bytes: u64) -> Result<usize> {
+    let share = (memory_bytes / threads as u64).max(1);
     let wanted = largest_input_bytes(plan)?.saturating_mul(BYTES_PER_BYTE_READ).div_ceil(share);
-    let most = PARTITIONS_MAX.max(limits.threads);
+    let most = PARTITIONS_MAX.max(threads);
     let wanted = usize::try_from(wanted).unwrap_or(most).clamp(1, most);
-    Ok(wanted.next_multiple_of(limits.threads))
+    Ok(wanted.next_multiple_of(threads))
 }
 
 fn largest_input_bytes(plan: &Arc<dyn ExecutionPlan>) -> Result<u64> {
@@ -91,7 +90,7 @@ mod tests {
             let plan = frame.frame().and_then(|frame| frame.output()).expect("a plan");
             let plan = block_on(physical(&plan, Settings { partitions: threads, ..Settings::default() }))
                 .expect("a physical plan");
-            partitions(&plan, Limits { threads, memory_bytes }).expect("statistics")
+            partitions(&plan, threads, memory_bytes).expect("statistics")
         };
         assert_eq!(count(2, 1 << 30), 2);
         // 8 MiB, thrice, in shares of 1 MiB.

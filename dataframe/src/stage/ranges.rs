@@ -4,14 +4,11 @@
 //! be larger than its share if many rows have equal keys, since these stay together.
 
 use super::row_number::{Numbering, RowNumberExec};
-use arrow::array::{ArrayRef, AsArray, Int32Array, RecordBatch, UInt32Array};
-use arrow::compute::take_record_batch;
-use arrow::datatypes::{DataType, Field, Int32Type, Schema};
+use arrow::array::{ArrayRef, Int32Array, RecordBatch};
+use arrow::datatypes::{DataType, Field, Schema};
 use arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{
-    DataFusionError, Result, ScalarValue, Statistics, internal_datafusion_err, internal_err,
-};
+use datafusion::common::{DataFusionError, Result, ScalarValue, Statistics, internal_err};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
@@ -193,24 +190,4 @@ fn sort_fields(ordering: &LexOrdering, schema: &Schema) -> Result<Vec<SortField>
     let field =
         |key: &PhysicalSortExpr| Ok(SortField::new_with_options(key.expr.data_type(schema)?, key.options));
     ordering.iter().map(field).collect()
-}
-
-/// The columns without the number of the range, which [`RangeExec`] has added.
-pub(super) fn without_range(schema: &Schema) -> Arc<Schema> {
-    let fields = schema.fields();
-    let kept = fields.iter().take(fields.len().saturating_sub(1)).cloned().collect::<Vec<_>>();
-    Arc::new(Schema::new_with_metadata(kept, schema.metadata().clone()))
-}
-
-/// Parts the rows of a batch by their last column, the number of the range, and removes that column.
-pub(super) fn part(batch: &RecordBatch, count: usize) -> Result<Vec<(usize, RecordBatch)>> {
-    let missing = || internal_datafusion_err!("rows without a range");
-    let (last, columns) = batch.columns().split_last().ok_or_else(missing)?;
-    let mut rows: Vec<Vec<u32>> = vec![Vec::new(); count];
-    for (row, range) in last.as_primitive::<Int32Type>().values().iter().enumerate() {
-        rows.get_mut(*range as usize).ok_or_else(missing)?.push(row as u32);
-    }
-    let batch = RecordBatch::try_new(without_range(&batch.schema()), columns.to_vec())?;
-    let taken = rows.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty());
-    taken.map(|(range, rows)| Ok((range, take_record_batch(&batch, &UInt32Array::from(rows))?))).collect()
 }

@@ -1,7 +1,7 @@
 //! Runs one partition of a fragment: reads its pieces, gives its outputs.
 
 use super::piece::Piece;
-use super::ranges;
+use super::ranged;
 use crate::error::Result;
 use crate::scan::by_file;
 use arrow::array::RecordBatch;
@@ -111,7 +111,7 @@ impl Outputs {
     fn new(output: &Output, schema: SchemaRef) -> Result<Outputs> {
         let (parting, schema) = match output {
             Output::Whole => (Parting::Whole, schema),
-            Output::Ranges(_) => (Parting::Ranges, ranges::without_range(&schema)),
+            Output::Ranges(_) => (Parting::Ranges, ranged::without_range(&schema)),
             Output::Hash(columns, count) => {
                 let hash = BatchPartitioner::new_hash_partitioner(columns.clone(), *count, Time::default())?;
                 (Parting::Hash(Box::new(hash)), schema)
@@ -130,7 +130,7 @@ impl Outputs {
                 hash.partition(batch, |output, batch| Ok(collected[output].push_batch(batch)?))?
             }
             Parting::Ranges => {
-                for (output, batch) in ranges::part(&batch, collected.len())? {
+                for (output, batch) in ranged::part(&batch, collected.len())? {
                     collected[output].push_batch(batch)?;
                 }
             }

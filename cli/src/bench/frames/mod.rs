@@ -76,7 +76,7 @@ pub struct Total {
 }
 
 impl Total {
-    /// Adds a job.
+    /// Adds the times of a job.
     pub fn add(&mut self, name: &'static str, times: Times) {
         let (ours_s, library_s) = times.medians();
         self.ours_s += ours_s;

@@ -16,7 +16,7 @@ pub struct Setup {
     threads: usize,
     memory_bytes: u64,
     _runtime: Option<Runtime>,
-    /// Where the store spills; removed after the runtime has ended.
+    /// The folder that the store spills to; removed after the runtime has ended.
     folder: Folder,
 }
 
@@ -46,12 +46,12 @@ impl Setup {
         Ok(Setup { executor, place: options.on, threads, memory_bytes, _runtime: runtime, folder })
     }
 
-    /// What runs the tasks.
+    /// The executor of the tasks.
     pub fn executor(&self) -> &dyn Executor {
         &*self.executor
     }
 
-    /// Threads, or workers.
+    /// The number of threads, or of workers.
     pub fn threads(&self) -> usize {
         self.threads
     }

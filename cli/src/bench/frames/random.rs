@@ -13,7 +13,7 @@ impl Random {
         Random(Wrapping(first.bits()))
     }
 
-    /// 64 random bits.
+    /// The next 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 += 0x9E37_79B9_7F4A_7C15;
         let mut word = self.0;

@@ -17,8 +17,8 @@ pub(crate) struct Made {
     pub(crate) fields: Fields,
 }
 
-/// What functions give, each called with the result of the one before. Those that do not declare it are called
-/// without rows.
+/// The columns that functions give, each called with the result of the one before. Those that do not declare
+/// them are called without rows.
 pub(crate) fn made_of(calls: &[Call], mut given: Vec<Table>) -> Result<Made> {
     for call in calls {
         let made = match call.declared() {
