@@ -66,7 +66,7 @@ pub use table::Table;
 pub use value::{Column, Native, Value, lit, without_nan};
 pub use write::{Compression, WriteOptions};
 
-// What users write functions of chunks with.
+// Users write functions of chunks with it.
 pub use arrow;
 
 /// Items for generated code, not for users.

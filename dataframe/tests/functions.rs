@@ -1,4 +1,5 @@
-//! Functions of the program in plans: found by name where a plan came as bytes, and told apart by their types.
+//! Functions of the program in plans: found by name where a plan came as bytes, and told apart by their
+//! types.
 
 // A test may stop where it fails, also in what its functions share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -15,7 +16,7 @@ use tharsis_dataframe::generated::{
 };
 use tharsis_dataframe::{Error, Function, FunctionFault, OverChunk, OverValue, Reduction, Sort, Table};
 
-/// What the attribute makes of a function of values.
+/// The definition that the attribute makes of a function of values.
 const fn of_values(
     name: &'static str,
     signature: &'static str,

@@ -1,5 +1,5 @@
-//! The page of pandas' names says of each name what stands for it here, or why nothing does. It is made of the
-//! table `pandas-names.txt`, and the table is held to the sources and to the operations of programs.
+//! The page of pandas' names says of each name what stands for it here, or why nothing does. It is made of
+//! the table `pandas-names.txt`, and the table is held to the sources and to the operations of programs.
 
 // A test may stop where it fails, also in what its functions share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
@@ -27,7 +27,7 @@ cargo test -p tharsis-dataframe --test pandas_names` writes this page from `data
 same test holds each Rust form to the sources.
 ";
 
-/// What stands for a name.
+/// The counterpart of a name.
 #[derive(Debug)]
 enum State {
     /// Public items, and a remark.

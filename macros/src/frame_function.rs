@@ -1,5 +1,5 @@
-//! `#[function]`: a function over rows of frames, its definition in the linked table, and the type of the same
-//! name, which binds its arguments.
+//! `#[function]`: a function over rows of frames, its definition in the linked table, and the type of the
+//! same name, which binds its arguments.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
@@ -54,7 +54,7 @@ fn check(function: &ItemFn) -> Result<()> {
     Ok(())
 }
 
-/// What a function is called with.
+/// The arguments that a function is called with.
 #[derive(Clone, Copy, PartialEq)]
 enum Kind {
     Chunk,

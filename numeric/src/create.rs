@@ -222,8 +222,8 @@ pub fn linspace_between(start: &Tensor, stop: &Tensor, count: usize, endpoint: b
     where_(&last, &stop, &values)
 }
 
-/// NumPy's `logspace`: `count` powers of `base`, with exponents evenly spaced from `start` to `stop`; (count,),
-/// float64.
+/// NumPy's `logspace`: `count` powers of `base`, with exponents evenly spaced from `start` to `stop`;
+/// (count,), float64.
 ///
 /// ```
 /// use tharsis_numeric::create::logspace;

@@ -75,7 +75,7 @@ macro_rules! dtypes {
 
 macro_rules! unary_methods {
     ($(#[doc = $doc:literal] $name:ident: $op:ident $numpy:literal $class:ident $x:tt => $t:ident $y:tt;)*) => {
-        /// What each function does, for the list of operations.
+        /// A line about each function, for the list of operations.
         pub(crate) const UNARY_DOCS: &[(UnaryOp, &str)] = &[$((UnaryOp::$op, $doc)),*];
 
         impl Tensor {
@@ -193,7 +193,7 @@ unary_methods! {
 
 macro_rules! binary_methods {
     ($(#[doc = $doc:literal] $name:ident: $op:ident $class:ident $x:tt, $y:tt => $t:ident $z:tt;)*) => {
-        /// What each function does, for the list of operations.
+        /// A line about each function, for the list of operations.
         pub(crate) const BINARY_DOCS: &[(BinaryOp, &str)] = &[$((BinaryOp::$op, $doc)),*];
 
         impl Tensor {

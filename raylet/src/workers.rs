@@ -33,8 +33,8 @@ use tharsis_types::{ClientId, Failure, FailureKind, JobId};
 pub const WORKER_SOCKET: &str = "THARSIS_WORKER_SOCKET";
 /// Environment variable with the number of the start.
 pub const WORKER_START: &str = "THARSIS_WORKER_START";
-/// Environment variable with the node's spill directories, as `PATH` has its directories: for temporary files of
-/// a worker's libraries.
+/// Environment variable with the node's spill directories, as `PATH` has its directories: for temporary
+/// files of a worker's libraries.
 pub const WORKER_SCRATCH: &str = "THARSIS_WORKER_SCRATCH";
 /// After its end, a worker's last output is awaited this long (a grandchild may hold the pipe open).
 const LAST_OUTPUT_WAIT: Duration = Duration::from_millis(100);

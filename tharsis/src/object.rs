@@ -1,4 +1,5 @@
-//! What tasks of tensors and frames store. It is one type for both, so that each reads what the other made.
+//! The objects that tasks of tensors and frames store. It is one type for both, so that each reads what the
+//! other made.
 
 #[cfg(feature = "dataframe")]
 use crate::frame::report::Report as StageReport;
@@ -13,7 +14,7 @@ use tharsis_remote::Batch;
 /// A result of a call.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum TaskOutput {
-    /// What a batch of tasks of tensors took.
+    /// The cost of a batch of tasks of tensors.
     #[cfg(feature = "tensor")]
     BatchReport(BatchReport),
     /// Chunks of tensors.
@@ -22,7 +23,7 @@ pub(crate) enum TaskOutput {
     /// Rows of frames.
     #[cfg(feature = "dataframe")]
     Rows(Vec<Batch>),
-    /// What a task of frames took.
+    /// The cost of a task of frames.
     #[cfg(feature = "dataframe")]
     StageReport(StageReport),
 }

@@ -106,7 +106,7 @@ impl Series {
         self.map_expr(|expr| called(function.call_from(place)?, vec![label], vec![expr]))
     }
 
-    /// What a function of the program gives for the values: as [`DataFrame::transform`] for one column.
+    /// The results of a function of the program for the values: as [`DataFrame::transform`] for one column.
     ///
     /// # Errors
     /// As [`DataFrame::transform`].

@@ -12,7 +12,7 @@ use arrow::datatypes::Field;
 use datafusion::logical_expr::LogicalPlan;
 use std::panic::Location;
 
-/// What gives a value for each row of a group.
+/// The source of a value for each row of a group.
 #[derive(Clone, Debug)]
 pub enum Transform {
     /// The aggregate of the group, in each of its rows.
@@ -137,7 +137,7 @@ impl GroupBy {
         }
     }
 
-    /// What functions gave for the groups of a frame, in order, under the labels of the keys.
+    /// The results of functions for the groups of a frame, in order, under the labels of the keys.
     fn by_group(&self, plan: LogicalPlan, frame: &Frame, keys: &[Key], made: &Made) -> Result<Frame> {
         let key_name = |at: usize| format!("{HIDDEN}key_{at}");
         let mut order: Vec<OrderKey> = match self.sort {

@@ -47,8 +47,8 @@ pub fn chunk<T: ChunkParameter>(
     T::from_table(table).map_err(|error| FunctionFault::Types(error.to_string()))
 }
 
-/// What a function of chunks gives: rows, a single value, or a `Result` with either. A single value is a row
-/// with a column `0`.
+/// The result of a function of chunks: rows, a single value, or a `Result` with either. A single value is a
+/// row with a column `0`.
 pub trait ChunkResult {
     /// The rows as a table.
     ///
@@ -110,7 +110,7 @@ pub fn table<R: ChunkResult>(result: R) -> std::result::Result<Table, FunctionFa
     result.into_table()
 }
 
-/// What a function of columns gives: a column, or a `Result` with one.
+/// The result of a function of columns: a column, or a `Result` with one.
 pub trait ColumnResult {
     /// The values as an array.
     ///

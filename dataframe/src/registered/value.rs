@@ -137,7 +137,7 @@ impl Cell<'_> for Value {
 /// Types of the parameter that takes a value. A function that takes an `Option` is called for missing values
 /// too; for others the result is missing where the value is.
 pub trait ValueParameter<'a>: Sized {
-    /// What the function is called with in a row, if it is called at all.
+    /// The argument of the function in a row, if it is called at all.
     ///
     /// # Errors
     /// `TypeError` if the column has values of another type.
@@ -155,7 +155,7 @@ pub fn parameter<'a, T: ValueParameter<'a>>(
     T::of(array, row).map_err(|error| FunctionFault::Types(error.to_string()))
 }
 
-/// What a function gives for a row: a value, an `Option` of one, or a `Result` with either.
+/// The result of a function for a row: a value, an `Option` of one, or a `Result` with either.
 pub trait ValueResult: Sized {
     /// The type of the values.
     type Value;

@@ -34,8 +34,8 @@ impl Stages {
         &self.tables
     }
 
-    /// Whether each task of the last stage should give its rows in one batch, for readers that want columns in
-    /// one piece.
+    /// Whether each task of the last stage should give its rows in one batch, for readers that want columns
+    /// in one piece.
     #[must_use]
     pub fn in_one_batch(&self) -> bool {
         self.in_one_batch

@@ -20,7 +20,7 @@ const VARIABLE_BYTES: u64 = 24;
 /// The number of partitions with which no task of a plan should take more than its share of the memory. It is
 /// a multiple of the number of threads.
 ///
-/// What a filter or a join leaves is not known before it runs, so the largest input counts.
+/// The largest input counts: nobody knows before a filter or a join runs how many rows it leaves.
 pub(crate) fn partitions(plan: &Arc<dyn ExecutionPlan>, threads: usize, memory_bytes: u64) -> Result<usize> {
     let share = (memory_bytes / threads as u64).max(1);
     let wanted = largest_input_bytes(plan)?.saturating_mul(BYTES_PER_BYTE_READ).div_ceil(share);

@@ -1,8 +1,8 @@
 //! Tensors of columns, and frames of tensors.
 //!
-//! Neither is copied where its type allows it, and nothing comes to the driver: a tensor's chunk is a [`View`]
-//! of the rows of a task of frames, and a frame's part is a [`Form`] of a chunk. The task that reads one makes
-//! the other of it, in place if it can.
+//! Neither is copied where its type allows it, and nothing comes to the driver: a tensor's chunk is a
+//! [`View`] of the rows of a task of frames, and a frame's part is a [`Form`] of a chunk. The task that
+//! reads one makes the other of it, in place if it can.
 //!
 //! [`View`]: convert::View
 //! [`Form`]: convert::Form

@@ -15,12 +15,12 @@ pub trait ToFrame {
     /// A frame of a tensor's values: of a matrix, a column for each of its columns, under these labels; of a
     /// tensor with one axis, one column. A number that is none is missing.
     ///
-    /// Computes the tensor, whose chunks stay where tasks made them. Tasks of the frame read them there, without
-    /// a copy if there is one column.
+    /// Computes the tensor, whose chunks stay where tasks made them. Tasks of the frame read them there,
+    /// without a copy if there is one column.
     ///
     /// # Errors
-    /// `ValueError` for other numbers of axes, and for more or fewer labels than columns; `TypeError` for dtypes
-    /// that frames do not have; the error that the tensor carries, or one of its run.
+    /// `ValueError` for other numbers of axes, and for more or fewer labels than columns; `TypeError` for
+    /// dtypes that frames do not have; the error that the tensor carries, or one of its run.
     #[track_caller]
     fn to_frame<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> Result<DataFrame>;
 

@@ -111,8 +111,8 @@ struct Piece {
     rows: usize,
 }
 
-/// Most rows of a chunk: 4 MiB of the widest numbers. It is a multiple of 64, so that each chunk begins where a
-/// cache line does.
+/// Most rows of a chunk: 4 MiB of the widest numbers. It is a multiple of 64, so that each chunk begins
+/// where a cache line does.
 const CHUNK_ROWS: usize = 512 << 10;
 
 /// All rows, in pieces that are chunks.

@@ -116,7 +116,8 @@ fn in_one_batch(batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>, Fault> {
     }
 }
 
-/// The environment of a task with this share of memory, whose spill files are in the node's spill directories.
+/// The environment of a task with this share of memory, whose spill files are in the node's spill
+/// directories.
 fn environment(memory_bytes: u64) -> Result<Environment, Fault> {
     let folders = std::env::var_os(WORKER_SCRATCH_VARIABLE).unwrap_or_default();
     let folders = std::env::split_paths(&folders).filter(|folder| folder.is_dir()).collect();

@@ -62,7 +62,7 @@ pub(crate) fn clipped(expr: Expr, lower: &Value, upper: &Value) -> Result<Expr> 
     })
 }
 
-/// What gives a value for each value: pairs of them, or a function of the program.
+/// A source of a value for each value: pairs of them, or a function of the program.
 pub trait Mapping {
     /// The series of the values that it gives.
     fn over(self, series: &Series) -> Series;

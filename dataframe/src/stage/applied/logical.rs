@@ -39,7 +39,7 @@ impl Applied {
         Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) }))
     }
 
-    /// What its operator does.
+    /// The work of its operator.
     pub(crate) fn apply(&self) -> Apply {
         Apply { spec: Arc::clone(&self.spec), calls: Arc::clone(&self.calls), schema: Arc::clone(&self.made) }
     }

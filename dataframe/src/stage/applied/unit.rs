@@ -1,4 +1,4 @@
-//! What an operator calls its functions with.
+//! The arguments that an operator calls its functions with.
 
 use arrow::compute::SortOptions;
 use serde::{Deserialize, Serialize};
@@ -31,7 +31,7 @@ impl fmt::Display for Unit {
     }
 }
 
-/// What comes out of the columns that are passed.
+/// The fate of the columns that are passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) enum Passing {
     /// Those of each row: the function gives a row for each row.

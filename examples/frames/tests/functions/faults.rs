@@ -1,5 +1,5 @@
-//! Functions that fail: typed errors with the name of the function and the line that called it, and nothing is
-//! lost.
+//! Functions that fail: typed errors with the name of the function and the line that called it, and nothing
+//! is lost.
 
 use crate::place::in_parts;
 use tharsis::frame::arrow::datatypes::DataType;

@@ -1,5 +1,5 @@
-//! Functions of the program give the same wherever they run: on threads, embedded, on worker processes, on two
-//! nodes.
+//! Functions of the program give the same wherever they run: on threads, embedded, on worker processes, on
+//! two nodes.
 //!
 //! The program is its own node and worker, so it brings its own `main`.
 

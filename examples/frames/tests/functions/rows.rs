@@ -166,7 +166,7 @@ fn rows_values_and_columns_are_computed() {
         assert_eq!(price[row], half.map(|k| 2.0 * (k * 0.5 + n as f64)), "{n}");
     }
     assert!(table.column::<i64>("length").unwrap().iter().all(Option::is_none));
-    // What is not a number is missing.
+    // A root that is not a number is missing.
     let roots = DataFrame::from_columns([("x", vec![4.0, -1.0].into())]).col("x").map(root::with());
     assert_eq!(roots.values::<f64>().unwrap(), [Some(2.0), None]);
 }

@@ -16,7 +16,7 @@ enum Place {
     Nodes,
 }
 
-/// What keeps a place.
+/// The owners that keep a place.
 struct Held {
     // Dropped first: the driver before the nodes.
     _runtime: Option<Runtime>,

@@ -9,11 +9,11 @@ pub struct Group {
     pub names: &'static str,
     /// Names with a way of their own: names separated by spaces, and the way.
     ways: &'static [(&'static str, Way<'static>)],
-    /// How the others are done.
+    /// The way of the others.
     rule: Rule,
 }
 
-/// How a row of the standard is done.
+/// The way in which a row of the standard is done.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Way<'a> {
     /// By an operation of this name.
@@ -24,7 +24,7 @@ pub enum Way<'a> {
     Not(&'a str),
 }
 
-/// How the rows of a group are done that have no way of their own.
+/// The way of those rows of a group that have no way of their own.
 #[derive(Clone, Copy, Debug)]
 enum Rule {
     /// By the operation of the same name behind this prefix.

@@ -1,8 +1,8 @@
 //! NumPy's names and those of the array API standard: which of them are operations here, and why the others
 //! are not.
 //!
-//! What is done is asked of the [`registry`](super::registry). These tables have the names, so that nothing is
-//! left out, and the reasons. `docs/numpy-names.md` is made of both (`numeric/tests/names.rs`).
+//! The [`registry`](super::registry) tells the names that are done. These tables have the names, so that
+//! nothing is left out, and the reasons. `docs/numpy-names.md` is made of both (`numeric/tests/names.rs`).
 
 mod array_api;
 mod numpy;
@@ -39,7 +39,7 @@ impl Section {
     }
 }
 
-/// What to say of a name that is not an operation: the reason, or the nearest name that is one.
+/// The message for a name that is not an operation: the reason, or the nearest name that is one.
 ///
 /// ```
 /// use tharsis_numeric::protocol::names::why_not;
