@@ -59,8 +59,7 @@ impl Executor for LocalExecutor {
         let started = Instant::now();
         let (runtime, environment) = (self.runtime()?, self.environment()?);
         let mut run = LocalRun::new(stages, environment, &self.budget, self.limits.threads);
-        let spawned = run.drive(runtime);
-        spawned?;
+        run.drive(runtime)?;
         let mut outcome = run.outcome();
         outcome.metrics.elapsed = started.elapsed();
         Ok(outcome)
