@@ -167,7 +167,16 @@ fn text_that_is_not_toml_names_line_and_column() {
 #[test]
 fn a_variable_that_is_no_setting_is_warned_about() {
     let home = Home::new();
-    let ended = show(&home, &[], &[("THARSIS_NUM_CPU", "1"), ("THARSIS_FOO", "1"), ("THARSIS_PORT", "7")]);
+    let ended = show(
+        &home,
+        &[],
+        &[
+            ("THARSIS_NUM_CPU", "1"),
+            ("THARSIS_FOO", "1"),
+            ("THARSIS_PORT", "7"),
+            ("THARSIS_STORAGE_RETRIES", "1"),
+        ],
+    );
     assert_eq!(shown(&ended, "port").0, "7");
     let warnings: Vec<_> = ended.err.lines().collect();
     assert_eq!(warnings.len(), 2, "{}", ended.err);

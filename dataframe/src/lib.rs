@@ -58,6 +58,7 @@ pub use registered::{
     Cell, ChunkParameter, ChunkResult, ColumnResult, Function, OverChunk, OverColumn, OverPair, OverRow,
     OverValue, Row, ValueParameter, ValueResult,
 };
+pub use scan::STORAGE_VARIABLES;
 pub use sql::{SqlSession, sql, sql_line};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{IfExists, read_sql};

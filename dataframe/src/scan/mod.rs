@@ -11,6 +11,7 @@ mod storage;
 mod text;
 
 pub(crate) use files::{by_file, named_async, same_columns, shown};
+pub use storage::STORAGE_VARIABLES;
 pub(crate) use storage::{from_store, store};
 pub(crate) use text::{
     Classes, CsvForm, Encoding, NA_DEFAULT, Text, TextForm, TextKind, TextSource, is_compressed, sample,

@@ -160,3 +160,5 @@ const TIMEOUT: &str = "THARSIS_STORAGE_TIMEOUT";
 /// Attempts after the first one.
 const RETRIES: &str = "THARSIS_STORAGE_RETRIES";
 const RETRIES_DEFAULT: u64 = 6;
+/// The environment variables that set how object stores are asked.
+pub const STORAGE_VARIABLES: [&str; 2] = [TIMEOUT, RETRIES];

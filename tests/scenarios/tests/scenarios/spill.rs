@@ -30,7 +30,8 @@ pub const ALL: &[Scenario] = scenarios![
         nothing_is_left_when_all_is_dropped;
     Processes:
         d12_a_queued_client_dies,
-        every_byte_is_explained_while_values_are_spilled;
+        every_byte_is_explained_while_values_are_spilled,
+        workers_know_the_spill_directories;
 ];
 
 /// Longest time for which a file may outlive the last value in it.
@@ -56,6 +57,18 @@ fn is_noise_after(gate: String, value: Blob, _signal: u8, seed: u64) -> bool {
 fn signal(path: String) -> u8 {
     await_file(&path);
     0
+}
+
+#[remote]
+fn scratch_variable() -> String {
+    std::env::var(tharsis::process::WORKER_SCRATCH_VARIABLE).unwrap()
+}
+
+/// Libraries of a worker put their temporary files where the node spills.
+fn workers_know_the_spill_directories(mode: Mode) {
+    let session = mode.start(1);
+    let _entered = session.enter();
+    assert_eq!(scratch_variable::remote().get_timeout(20.0).unwrap(), session.path("spill"));
 }
 
 /// An argument of a waiting task stays, although only the task refers to it and the store is filled over and
