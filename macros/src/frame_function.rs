@@ -1,6 +1,7 @@
 //! `#[function]`: a function over rows of frames, its definition in the linked table, and the type of the
 //! same name, which binds its arguments.
 
+use crate::callable::check;
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
@@ -13,7 +14,7 @@ pub(crate) fn expand(attribute: &TokenStream, item: TokenStream) -> Result<Token
         return Err(Error::new_spanned(attribute, "`function` takes no options"));
     }
     let function: ItemFn = syn::parse2(item)?;
-    check(&function)?;
+    check_frame_function(&function)?;
     let called = Called::of(&function)?;
     let definition = called.definition(&function);
     let face = called.face(&function);
@@ -31,27 +32,15 @@ pub(crate) fn expand(attribute: &TokenStream, item: TokenStream) -> Result<Token
     })
 }
 
-/// Refuses what another process could not find or call.
-fn check(function: &ItemFn) -> Result<()> {
-    let signature = &function.sig;
-    if let Some(parameter) = signature.generics.params.first() {
-        let text =
-            "a function of frames cannot be generic: a worker finds it by name, so there must be one of it";
-        return Err(Error::new_spanned(parameter, text));
+/// Refuses what frames cannot call.
+fn check_frame_function(function: &ItemFn) -> Result<()> {
+    check(function, "a function of frames")?;
+    match &function.sig.asyncness {
+        Some(asyncness) => {
+            Err(Error::new_spanned(asyncness, "a function of frames cannot be async: it computes"))
+        }
+        None => Ok(()),
     }
-    if let Some(asyncness) = &signature.asyncness {
-        return Err(Error::new_spanned(asyncness, "a function of frames cannot be async: it computes"));
-    }
-    if let Some(unsafety) = &signature.unsafety {
-        return Err(Error::new_spanned(unsafety, "a function of frames cannot be unsafe"));
-    }
-    if let Some(abi) = &signature.abi {
-        return Err(Error::new_spanned(abi, "a function of frames has the Rust ABI"));
-    }
-    if let Some(variadic) = &signature.variadic {
-        return Err(Error::new_spanned(variadic, "a function of frames has a fixed number of parameters"));
-    }
-    Ok(())
 }
 
 /// The arguments that a function is called with.

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod callable;
 mod frame_function;
 mod main_function;
 mod options;

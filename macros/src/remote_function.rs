@@ -3,6 +3,7 @@
 //! A braced struct lives in the type namespace alone, so `struct f {}` and `fn f()` stand side by side, also
 //! inside a function body, and `use module::f` brings both.
 
+use crate::callable::check;
 use crate::options::Attribute;
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
@@ -14,7 +15,7 @@ use syn::{
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let attribute: Attribute = syn::parse2(attribute)?;
     let function: ItemFn = syn::parse2(item)?;
-    check(&function)?;
+    check(&function, "a remote function")?;
     let parameters = parameters(&function)?;
     let results = Results::of(&function.sig.output, &attribute)?;
     let definition = definition(&function, &attribute, &parameters, &results);
@@ -24,26 +25,6 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
         #face
         const _: () = { #definition };
     })
-}
-
-/// Refuses what cannot be called from afar.
-fn check(function: &ItemFn) -> Result<()> {
-    let signature = &function.sig;
-    if let Some(parameter) = signature.generics.params.first() {
-        let text =
-            "a remote function cannot be generic: a worker finds it by name, so there must be one of it";
-        return Err(Error::new_spanned(parameter, text));
-    }
-    if let Some(unsafety) = &signature.unsafety {
-        return Err(Error::new_spanned(unsafety, "a remote function cannot be unsafe"));
-    }
-    if let Some(abi) = &signature.abi {
-        return Err(Error::new_spanned(abi, "a remote function has the Rust ABI"));
-    }
-    if let Some(variadic) = &signature.variadic {
-        return Err(Error::new_spanned(variadic, "a remote function has a fixed number of parameters"));
-    }
-    Ok(())
 }
 
 /// Types of the parameters; names are given by number, since patterns need not be names.
