@@ -30,7 +30,7 @@ fn table() -> DataFrame {
             ("row", rows.collect::<Vec<_>>().into()),
         ])
     };
-    DataFrame::concat([&part(0..ROWS / 2), &part(ROWS / 2..ROWS)], true)
+    DataFrame::concat([&part(0..ROWS / 2), &part(ROWS / 2..ROWS)], false)
 }
 
 #[test]

@@ -262,15 +262,15 @@ impl Cutter {
     /// A sort of many rows: parts them by ranges of the keys, each of which a task sorts. A merge would pass
     /// all of them through one task.
     fn cut_sort(&mut self, merge: &SortPreservingMergeExec) -> Result<Plan> {
-        let sort = merge.input().downcast_ref::<SortExec>().filter(|sort| sort.fetch().is_none());
-        let Some(sort) = sort.filter(|sort| merge.fetch().is_none() && is_large(sort.input())) else {
-            return self.cut_merge(merge);
+        let (ordering, schema, count) = (merge.expr(), merge.schema(), self.partitions);
+        let unsorted = match unsorted(merge.input())? {
+            Some(unsorted) if merge.fetch().is_none() && is_large(&unsorted) => unsorted,
+            _ => return self.cut_merge(merge),
         };
-        let (ordering, count) = (sort.expr(), self.partitions);
-        if count < 2 || !ranges::supports(ordering, &sort.schema()) {
+        if count < 2 || !ranges::supports(ordering, &schema) {
             return self.cut_merge(merge);
         }
-        let rows = self.cut(Arc::clone(sort.input()))?;
+        let rows = self.cut(unsorted)?;
         let rows = match rows.downcast_ref::<InputExec>() {
             Some(input) if input.pattern == Pattern::Each => rows,
             _ => self.exchange(rows, Output::Whole, Pattern::Each)?,
@@ -279,7 +279,7 @@ impl Cutter {
         let samples = self.exchange(sample, Output::Whole, Pattern::Gather)?;
         let ranged: Plan = Arc::new(RangeExec::new(rows, samples, ordering.clone(), count));
         let stage = self.stage(ranged, Output::Ranges(count));
-        let (tasks, schema) = (self.stages[stage].tasks, sort.schema());
+        let tasks = self.stages[stage].tasks;
         let pattern = Pattern::Shuffle(count);
         let reader = InputExec::new(Source::Stage(stage), pattern, tasks, schema, None, None)?;
         Ok(sorted(ordering.clone(), Arc::new(reader)))
@@ -306,6 +306,23 @@ impl Cutter {
 /// Whether a sort of these rows is worth the stages that part them.
 fn is_large(input: &Plan) -> bool {
     result_bytes(input).is_ok_and(|bytes| bytes >= RANGED_BYTES_MIN)
+}
+
+/// The rows of a sort before it; none where nothing is sorted. Parts of a union are sorted one by one.
+fn unsorted(plan: &Plan) -> Result<Option<Plan>> {
+    if let Some(sort) = plan.downcast_ref::<SortExec>() {
+        return Ok(sort.fetch().is_none().then(|| Arc::clone(sort.input())));
+    }
+    if !plan.is::<UnionExec>() && !plan.is::<ProjectionExec>() {
+        return Ok(None);
+    }
+    let children = plan.children().into_iter().map(unsorted).collect::<Result<Vec<_>>>()?;
+    if children.iter().all(Option::is_none) {
+        return Ok(None);
+    }
+    let child = |(child, old): (Option<Plan>, &Plan)| child.unwrap_or_else(|| Arc::clone(old));
+    let children = children.into_iter().zip(plan.children()).map(child).collect();
+    Ok(Some(replace_children_if_necessary(Arc::clone(plan), children)?))
 }
 
 fn sorted(ordering: LexOrdering, input: Plan) -> Plan {
