@@ -109,8 +109,6 @@ fn config(settings: Settings) -> SessionConfig {
     // An idle partition would read files of its siblings, each of which runs as a task of its own: a task
     // would read them all, and rows would lose their order.
     options.execution.enable_file_stream_work_stealing = false;
-    options.execution.parquet.pushdown_filters = true;
-    options.execution.parquet.reorder_filters = true;
     config
 }
 
