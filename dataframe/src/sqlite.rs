@@ -1,7 +1,7 @@
 //! Frames from and to SQLite databases.
 
 use crate::error::{Error, FileFault, Result};
-use crate::execute::{default_executor, execute};
+use crate::execute::{Executor, default_executor, execute};
 use crate::frame::DataFrame;
 use crate::stage::Resident;
 use arrow::array::{
@@ -65,9 +65,20 @@ impl DataFrame {
     /// # Errors
     /// The error that the frame carries, one of its run, or one of the database.
     pub fn to_sql(&self, table: &str, database: &str, if_exists: IfExists) -> Result<()> {
+        self.to_sql_on(table, database, if_exists, &*default_executor())
+    }
+
+    /// As [`to_sql`](DataFrame::to_sql), with the tasks of an executor.
+    pub(crate) fn to_sql_on(
+        &self,
+        table: &str,
+        database: &str,
+        if_exists: IfExists,
+        executor: &dyn Executor,
+    ) -> Result<()> {
         let path = path_of(database)?;
         let frame = crate::write::written(self.frame()?, None)?;
-        let rows = execute(&frame.output()?, &*default_executor())?.0;
+        let rows = execute(&frame.output()?, executor)?.0;
         let is_new = !Path::new(path).exists();
         let written = write(&rows, table, path, if_exists);
         if written.is_err() && is_new {

@@ -1,18 +1,18 @@
 //! Frames given with a request: files, or values in the request itself.
 
 use super::Failure;
+use super::args::Names;
 use super::context::Context;
-use super::value::scalar;
+use super::files::read_csv_with;
+use super::value::{decode, scalar};
 use crate::frame::{DataFrame, Frame, Level, dtype_named};
-use crate::read::{CsvOptions, read_arrow, read_csv, read_json, read_parquet};
+use crate::read::{read_arrow, read_json, read_parquet};
 use crate::value::{Column, Value as Scalar};
 use arrow::array::{ArrayRef, RecordBatch, new_null_array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Schema};
-use arrow::ipc::reader::StreamReader;
 use datafusion::common::ScalarValue;
 use serde_json::Value as Json;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Keys of inputs that are tables.
@@ -55,7 +55,9 @@ fn file(json: &Json, context: &Context) -> Result<DataFrame, Failure> {
         Some(context.folder.join(name).to_string_lossy().into_owned())
     };
     if let Some(path) = path("csv") {
-        return Ok(read_csv(&path, csv_options(json.get("opt"))?));
+        let options = json.get("opt").and_then(Json::as_object).into_iter().flatten();
+        let options = options.map(|(name, value)| Ok((name.clone(), decode(value, &Names::new())?)));
+        return read_csv_with(&path, options.collect::<Result<_, Failure>>()?);
     }
     if let Some(path) = path("parquet") {
         return Ok(read_parquet(&path));
@@ -64,52 +66,9 @@ fn file(json: &Json, context: &Context) -> Result<DataFrame, Failure> {
         return Ok(read_json(&path));
     }
     match path("arrow") {
-        Some(path) => arrow_file(&path),
+        Some(path) => Ok(read_arrow(&path)),
         None => Err(Failure::missing(format!("the input {json} is not implemented"))),
     }
-}
-
-/// A file of Arrow's IPC, or a stream in a file.
-fn arrow_file(path: &str) -> Result<DataFrame, Failure> {
-    const MAGIC: &[u8] = b"ARROW1";
-    let failed = |error: &dyn std::fmt::Display| Failure::new("OSError", format!("{path}: {error}"));
-    let mut start = [0; MAGIC.len()];
-    let mut file = std::fs::File::open(path).map_err(|error| failed(&error))?;
-    let read = std::io::Read::read(&mut file, &mut start).map_err(|error| failed(&error))?;
-    if read == MAGIC.len() && start == MAGIC {
-        return Ok(read_arrow(path));
-    }
-    let file = std::fs::File::open(path).map_err(|error| failed(&error))?;
-    let stream =
-        StreamReader::try_new(std::io::BufReader::new(file), None).map_err(|error| failed(&error))?;
-    let schema = stream.schema();
-    let batches: Result<Vec<RecordBatch>, _> = stream.collect();
-    Ok(DataFrame::from_batches(schema, batches.map_err(|error| failed(&error))?))
-}
-
-/// Options of a reader of CSV, under pandas' names.
-fn csv_options(json: Option<&Json>) -> Result<CsvOptions, Failure> {
-    let mut options = CsvOptions::default();
-    for (name, value) in json.and_then(Json::as_object).into_iter().flatten() {
-        options = csv_option(options, name, value)?;
-    }
-    Ok(options)
-}
-
-/// One option of a reader of CSV.
-pub(super) fn csv_option(options: CsvOptions, name: &str, value: &Json) -> Result<CsvOptions, Failure> {
-    let byte = || match value.as_str().map(str::as_bytes) {
-        Some([byte]) => Ok(*byte),
-        _ => Err(Failure::value(format!("{name}: expected one character, found {value}"))),
-    };
-    Ok(match name {
-        "sep" | "delimiter" => options.sep(byte()?),
-        "quotechar" => options.quotechar(byte()?),
-        "comment" => options.comment(if value.is_null() { None } else { Some(byte()?) }),
-        "header" if value.is_null() => options.header(false),
-        "header" if value == 0 || value == "infer" => options,
-        other => return Err(Failure::missing(format!("the option {other} of csv is not implemented"))),
-    })
 }
 
 /// The texts of a list, some of which may be null.
@@ -253,12 +212,4 @@ fn natural(values: &[Scalar]) -> Result<DataType, Failure> {
         };
     }
     Ok(if missing && found.is_integer() { DataType::Float64 } else { found })
-}
-
-/// The path of a file that a program names, relative to the folder of requests.
-pub(super) fn path_of(folder: &Path, name: &str) -> String {
-    match name.contains("://") {
-        true => name.to_owned(),
-        false => folder.join(name).to_string_lossy().into_owned(),
-    }
 }

@@ -8,6 +8,7 @@ mod args;
 mod choose;
 mod context;
 mod elementwise;
+mod files;
 mod frames;
 mod groups;
 mod input;

@@ -1,7 +1,7 @@
 //! The operations of programs, by pandas name: tables of rows, one row per operation.
 
 use super::row::{Row, Run};
-use super::{Failure, choose, elementwise, frames, groups, series, sources, steps, texts, times};
+use super::{Failure, choose, elementwise, files, frames, groups, series, sources, steps, texts, times};
 
 /// One operation of programs.
 #[derive(Clone, Copy)]
@@ -17,6 +17,7 @@ pub struct Operation {
 
 const TABLES: &[&[Row]] = &[
     sources::SOURCES,
+    files::FILES,
     frames::FRAMES,
     series::SERIES,
     elementwise::ELEMENTWISE,

@@ -1,14 +1,12 @@
-//! Operations that make frames: of values, of files, of other frames.
+//! Operations that make frames: of values, of other frames.
 
 use super::args::{Args, pairs, strs};
-use super::input::{column, csv_option, frame_of, path_of};
+use super::input::{column, frame_of};
 use super::row::Row;
 use super::value::Value;
 use super::{Failure, frames};
 use crate::frame::DataFrame;
 use crate::frame::series::Series;
-use crate::read::{CsvOptions, read_csv, read_json, read_parquet};
-use serde_json::json;
 
 pub(super) const SOURCES: &[Row] = &[
     (
@@ -18,14 +16,6 @@ pub(super) const SOURCES: &[Row] = &[
         frame,
     ),
     ("pd.Series", "(data, name=None)", "a series of a list", series),
-    (
-        "pd.read_csv",
-        "(path, sep=',', header='infer', quotechar='\"', comment=None, usecols=None, index_col=None, nrows=None)",
-        "a frame of files of separated values",
-        read,
-    ),
-    ("pd.read_parquet", "(path, columns=None)", "a frame of Parquet files", read),
-    ("pd.read_json", "(path, lines=True)", "a frame of files with one JSON object a line", read),
     (
         "pd.concat",
         "(objs, axis=0, join='outer', ignore_index=False)",
@@ -117,48 +107,6 @@ fn series(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let label = name.clone().unwrap_or_else(|| "0".to_owned());
     let frame = frame_of(vec![(label.clone(), column(values, dtype)?)], args.context.part_rows)?;
     Ok(Value::Series(frame.col(&label).named(name)))
-}
-
-fn read(name: &str, args: &mut Args) -> Result<Value, Failure> {
-    let path = args.need(0, if name == "read_csv" { "filepath_or_buffer" } else { "path" })?;
-    let path = path_of(&args.context.folder, &path.text()?);
-    let frame = match name {
-        "read_parquet" => chosen(&read_parquet(&path), args.texts(usize::MAX, "columns")?),
-        "read_json" => {
-            args.only(usize::MAX, "lines", true)?;
-            read_json(&path)
-        }
-        _ => csv(&path, args)?,
-    };
-    Ok(Value::Frame(frame))
-}
-
-fn csv(path: &str, args: &mut Args) -> Result<DataFrame, Failure> {
-    let mut options = CsvOptions::default();
-    for (name, value) in
-        ["sep", "delimiter", "quotechar", "comment", "header"].map(|name| (name, args.take(9, name)))
-    {
-        let json = match value {
-            None => continue,
-            Some(Value::None) => serde_json::Value::Null,
-            Some(value) => match value.integer() {
-                Ok(number) => json!(number),
-                Err(_) => json!(value.text()?),
-            },
-        };
-        options = csv_option(options, name, &json)?;
-    }
-    let (columns, index) = (args.texts(9, "usecols")?, args.texts(9, "index_col")?);
-    let rows = args.integer(9, "nrows", -1)?;
-    let frame = read_csv(path, options);
-    let known = frame.columns()?;
-    let columns = columns.map(|columns| known.into_iter().filter(|label| columns.contains(label)).collect());
-    let frame = chosen(&frame, columns);
-    let frame = if rows < 0 { frame } else { frame.head(rows as usize) };
-    Ok(match index {
-        Some(index) => frame.set_index(strs(&index)),
-        None => frame,
-    })
 }
 
 fn concat(_: &str, args: &mut Args) -> Result<Value, Failure> {

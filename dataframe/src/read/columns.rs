@@ -3,8 +3,12 @@
 use super::options::CsvOptions;
 use super::places::{Found, Place};
 use crate::error::{Error, FileFault, Result};
-use crate::scan::{Classes, Text, TextForm, named_async, same_columns, sample};
-use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use crate::scan::{Classes, Text, TextForm, ipc_columns, named_async, same_columns, sample};
+use arrow::array::timezone::Tz;
+use arrow::datatypes::{
+    DECIMAL32_MAX_PRECISION, DECIMAL64_MAX_PRECISION, DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION,
+    DataType, Field, Schema, SchemaRef,
+};
 use datafusion::catalog::Session;
 use datafusion::datasource::file_format::FileFormat;
 use futures::{StreamExt, TryStreamExt};
@@ -20,6 +24,36 @@ pub(super) async fn of_binary(
     format: &dyn FileFormat,
 ) -> Result<SchemaRef> {
     let schemas: Vec<_> = found.iter().map(|file| of_file(session, store, place, file, format)).collect();
+    same(place, schemas).await
+}
+
+/// The columns of files of Arrow's IPC, which must be the same in all of them.
+pub(super) async fn of_ipc(
+    store: &Arc<dyn ObjectStore>,
+    place: &Place,
+    found: &[Found],
+) -> Result<SchemaRef> {
+    let schemas: Vec<_> = found.iter().map(|file| of_ipc_file(store, place, file)).collect();
+    same(place, schemas).await
+}
+
+async fn of_ipc_file(
+    store: &Arc<dyn ObjectStore>,
+    place: &Place,
+    file: &Found,
+) -> Result<(String, SchemaRef)> {
+    let path = place.shown(&file.meta.location);
+    let schema = async { Ok(ipc_columns(store, &file.meta.location, &path, file.meta.size).await?) };
+    let schema = named_async(&path, schema).await?;
+    check(&path, &schema)?;
+    Ok((path, schema))
+}
+
+/// The columns of files, which must be the same in all of them.
+async fn same(
+    place: &Place,
+    schemas: Vec<impl Future<Output = Result<(String, SchemaRef)>>>,
+) -> Result<SchemaRef> {
     let mut schemas = futures::stream::iter(schemas).buffered(FILES_AT_ONCE);
     let Some((_, first)) = schemas.try_next().await? else {
         return Err(Error::file(&place.text, FileFault::Missing, "no file"));
@@ -65,6 +99,10 @@ fn check(path: &str, schema: &Schema) -> Result<()> {
             let reason = format!("it has two columns {:?}", field.name());
             return Err(Error::file(path, FileFault::Unsupported, reason));
         }
+        if let Some(reason) = impossible(field.data_type()) {
+            let reason = format!("column {:?}: {reason}", field.name());
+            return Err(Error::file(path, FileFault::Corrupt, reason));
+        }
         if DEPTH_MAX < depth(field.data_type()) {
             let reason =
                 format!("column {:?} has types within types, more than {DEPTH_MAX} deep", field.name());
@@ -72,6 +110,31 @@ fn check(path: &str, schema: &Schema) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The reason why no value can have a type that a file names.
+fn impossible(dtype: &DataType) -> Option<String> {
+    let most = match dtype {
+        DataType::Decimal32(..) => DECIMAL32_MAX_PRECISION,
+        DataType::Decimal64(..) => DECIMAL64_MAX_PRECISION,
+        DataType::Decimal128(..) => DECIMAL128_MAX_PRECISION,
+        DataType::Decimal256(..) => DECIMAL256_MAX_PRECISION,
+        DataType::Timestamp(_, Some(zone)) if zone.parse::<Tz>().is_err() => {
+            return Some(format!("{zone:?} is no time zone"));
+        }
+        _ => return None,
+    };
+    match dtype {
+        DataType::Decimal32(digits, _)
+        | DataType::Decimal64(digits, _)
+        | DataType::Decimal128(digits, _)
+        | DataType::Decimal256(digits, _)
+            if !(1..=most).contains(digits) =>
+        {
+            Some(format!("a decimal number with {digits} digits"))
+        }
+        _ => None,
+    }
 }
 
 /// The depth of types within a type; no deeper than is allowed is looked at.
@@ -159,6 +222,7 @@ pub(super) async fn of_csv(
         let dtype = match asked {
             Some((_, dtype)) => dtype.clone(),
             None if as_text => DataType::Utf8,
+            None if let Some(dtype) = &options.dtype_of_all => dtype.clone(),
             None => classes.dtype().unwrap_or_else(|| nothing.clone()),
         };
         Field::new(label, dtype, true)
@@ -210,4 +274,5 @@ pub(super) async fn of_json(
 const COLUMNS_MAX: usize = 100_000;
 /// Types within types, at most.
 const DEPTH_MAX: usize = 64;
-const FILES_AT_ONCE: usize = 32;
+/// Files that are looked into at a time.
+pub(super) const FILES_AT_ONCE: usize = 32;

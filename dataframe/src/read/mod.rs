@@ -5,10 +5,12 @@
 //! | choices of users | `options` |
 //! | paths, patterns, folders with values | `places` |
 //! | names and types of columns | `columns` |
+//! | footers of Parquet | `parquet` |
 //! | the table that is planned | `table` |
 
 mod columns;
 mod options;
+mod parquet;
 mod places;
 mod table;
 
@@ -19,12 +21,12 @@ use crate::error::{Error, Result};
 use crate::frame::{DataFrame, Frame};
 use crate::scan::{Encoding, TextForm, TextKind, store};
 use datafusion::datasource::file_format::FileFormat;
-use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::avro::AvroFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::provider_as_source;
 use datafusion::execution::session_state::SessionState;
 use datafusion::logical_expr::LogicalPlanBuilder;
+use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStore;
 use places::{Found, Place};
 use std::sync::Arc;
@@ -88,7 +90,13 @@ fn with_options(mut frame: DataFrame, options: &CsvOptions) -> DataFrame {
 #[track_caller]
 #[must_use]
 pub fn read_parquet(path: &str) -> DataFrame {
-    DataFrame::new(binary(path, Arc::new(ParquetFormat::default())))
+    DataFrame::new(Opened::at(path).and_then(|opened| {
+        let mut format = ParquetFormat::default();
+        if !block_on(opened.check_footers())? {
+            format = parquet::without_pruning();
+        }
+        opened.binary(Arc::new(format))
+    }))
 }
 
 /// A frame of files with one JSON object a line: a path, a folder, a pattern with `*`, or a URL.
@@ -108,25 +116,22 @@ pub fn read_json(path: &str) -> DataFrame {
     }))
 }
 
-/// A frame of files of Arrow's IPC (Feather): a path, a folder, a pattern with `*`, or a URL.
+/// A frame of files of Arrow's IPC (Feather), or of its streams: a path, a folder, a pattern with `*`, or a
+/// URL.
 #[track_caller]
 #[must_use]
 pub fn read_arrow(path: &str) -> DataFrame {
-    DataFrame::new(binary(path, Arc::new(ArrowFormat)))
+    DataFrame::new(Opened::at(path).and_then(|opened| {
+        let schema = block_on(columns::of_ipc(&opened.store, &opened.place, &opened.found))?;
+        opened.frame(Format::Ipc, schema)
+    }))
 }
 
 /// A frame of Avro files: a path, a folder, a pattern with `*`, or a URL.
 #[track_caller]
 #[must_use]
 pub fn read_avro(path: &str) -> DataFrame {
-    DataFrame::new(binary(path, Arc::new(AvroFormat)))
-}
-
-fn binary(path: &str, format: Arc<dyn FileFormat>) -> Result<Frame> {
-    let opened = Opened::at(path)?;
-    let columns = columns::of_binary(&opened.session, &opened.store, &opened.place, &opened.found, &*format);
-    let schema = block_on(columns)?;
-    opened.frame(Format::Binary(format), schema)
+    DataFrame::new(Opened::at(path).and_then(|opened| opened.binary(Arc::new(AvroFormat))))
 }
 
 /// The files that a path names, and what it takes to look into them.
@@ -144,6 +149,26 @@ impl Opened {
         let store = store(session.runtime_env(), &place.store)?;
         let found = block_on(place.files(&*store))?;
         Ok(Opened { session, store, place, found })
+    }
+
+    /// Checks the footers of files of Parquet; gives whether their statistics can be true.
+    async fn check_footers(&self) -> Result<bool> {
+        let checks: Vec<_> = self.found.iter().map(|file| self.check_footer(file)).collect();
+        let sound: Vec<bool> =
+            futures::stream::iter(checks).buffered(columns::FILES_AT_ONCE).try_collect().await?;
+        Ok(sound.into_iter().all(|sound| sound))
+    }
+
+    async fn check_footer(&self, file: &Found) -> Result<bool> {
+        let path = self.place.shown(&file.meta.location);
+        parquet::check_end(&self.store, &path, &file.meta).await?;
+        parquet::check_footer(&self.session, &self.store, &path, &file.meta).await
+    }
+
+    fn binary(self, format: Arc<dyn FileFormat>) -> Result<Frame> {
+        let columns = columns::of_binary(&self.session, &self.store, &self.place, &self.found, &*format);
+        let schema = block_on(columns)?;
+        self.frame(Format::Binary(format), schema)
     }
 
     fn frame(self, format: Format, schema: arrow::datatypes::SchemaRef) -> Result<Frame> {

@@ -26,6 +26,7 @@ pub struct CsvOptions {
     pub(super) names: Option<Vec<String>>,
     pub(super) usecols: Option<Vec<String>>,
     pub(super) dtypes: Vec<(String, DataType)>,
+    pub(super) dtype_of_all: Option<DataType>,
     pub(super) parse_dates: Vec<String>,
     pub(super) na_values: Vec<String>,
     pub(super) keep_default_na: bool,
@@ -47,6 +48,7 @@ impl Default for CsvOptions {
             names: None,
             usecols: None,
             dtypes: Vec::new(),
+            dtype_of_all: None,
             parse_dates: Vec::new(),
             na_values: Vec::new(),
             keep_default_na: true,
@@ -99,6 +101,12 @@ impl CsvOptions {
     pub fn dtype(mut self, label: &str, dtype: DataType) -> CsvOptions {
         self.dtypes.push((label.to_owned(), dtype));
         self
+    }
+
+    /// The type of all columns that are given no other one.
+    #[must_use]
+    pub fn dtype_of_all(self, dtype: DataType) -> CsvOptions {
+        CsvOptions { dtype_of_all: Some(dtype), ..self }
     }
 
     /// Columns to read as times, by ISO 8601.

@@ -1,13 +1,15 @@
 //! Files as a table that the planner reads.
 
+use super::parquet::check_footer;
 use super::places::{Found, Place};
 use crate::error::{Error, FileFault, Result};
-use crate::scan::{TextForm, TextSource, is_compressed, named_async, store};
+use crate::scan::{IpcSource, TextForm, TextSource, is_compressed, named_async, store};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
 use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue, Statistics, project_schema};
 use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::listing::helpers::{expr_applicable_for_cols, filter_partitioned_file};
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, FileSource};
@@ -35,6 +37,7 @@ pub(super) enum Format {
     /// One that the library reads.
     Binary(Arc<dyn FileFormat>),
     Text(Arc<TextForm>),
+    Ipc,
 }
 
 impl FileTable {
@@ -113,11 +116,18 @@ impl FileTable {
         match &self.format {
             Format::Binary(format) if session.config().collect_statistics() => {
                 let path = self.place.shown(&meta.location);
+                let parquet = (**format).downcast_ref::<ParquetFormat>();
+                // The file may have changed since its columns were read.
+                if let Some(parquet) = parquet
+                    && !(check_footer(session, store, &path, meta).await? && parquet.enable_pruning())
+                {
+                    return Ok(Statistics::new_unknown(schema));
+                }
                 let found = format.infer_stats(session, store, Arc::clone(schema), meta);
                 Ok(named_async(&path, found).await?)
             }
             Format::Binary(_) => Ok(Statistics::new_unknown(schema)),
-            Format::Text(_) => {
+            Format::Ipc | Format::Text(_) => {
                 let bytes = Precision::Inexact(meta.size as usize);
                 Ok(Statistics { total_byte_size: bytes, ..Statistics::new_unknown(schema) })
             }
@@ -127,6 +137,7 @@ impl FileTable {
     fn source(&self, files: &[PartitionedFile]) -> Arc<dyn FileSource> {
         match &self.format {
             Format::Binary(format) => format.file_source(self.columns.clone()),
+            Format::Ipc => Arc::new(IpcSource::new(self.columns.clone())),
             Format::Text(form) => {
                 let cut = !files.iter().any(|file| is_compressed(file.object_meta.location.as_ref()));
                 Arc::new(TextSource::new(self.columns.clone(), Arc::clone(form), cut))
@@ -202,7 +213,7 @@ impl TableProvider for FileTable {
             .build();
         match &self.format {
             Format::Binary(format) => format.create_physical_plan(session, scan).await,
-            Format::Text(_) => Ok(DataSourceExec::from_data_source(scan)),
+            Format::Ipc | Format::Text(_) => Ok(DataSourceExec::from_data_source(scan)),
         }
     }
 

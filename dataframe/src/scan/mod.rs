@@ -5,12 +5,15 @@
 //! | places and their credentials | `storage` |
 //! | one file after the other, errors that name it | `files` |
 //! | CSV and JSON lines | `text` |
+//! | Arrow's IPC | `ipc` |
 
 mod files;
+mod ipc;
 mod storage;
 mod text;
 
 pub(crate) use files::{by_file, named_async, same_columns, shown};
+pub(crate) use ipc::{IpcSource, ipc_columns};
 pub use storage::STORAGE_VARIABLES;
 pub(crate) use storage::{from_store, store};
 pub(crate) use text::{

@@ -10,13 +10,13 @@ use super::row_number::{Numbering, RowNumberExec};
 use super::task::Output;
 use crate::error::{Error, Result};
 use crate::registered::{CalledFunction, SentFunction};
-use crate::scan::TextSource;
+use crate::scan::{IpcSource, TextSource};
 use crate::write::WriteExec;
 use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::common::{
     DataFusionError, Result as EngineResult, internal_datafusion_err, internal_err, not_impl_err,
 };
-use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::physical_plan::{FileScanConfig, FileSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::ScalarUDF;
@@ -79,7 +79,7 @@ struct Codec;
 
 #[derive(Clone, PartialEq, Message)]
 struct Node {
-    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 8")]
+    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 8, 9")]
     kind: Option<Kind>,
 }
 
@@ -98,6 +98,8 @@ enum Kind {
     Text(Box<TextNode>),
     #[prost(message, tag = "8")]
     Called(CalledNode),
+    #[prost(message, tag = "9")]
+    Ipc(Box<protobuf::FileScanExecConf>),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -194,6 +196,10 @@ impl PhysicalExtensionCodec for Codec {
                 let apply = Apply::received(&node.spec, node.schema()?).map_err(external)?;
                 Ok(Arc::new(AppliedExec::new(inputs.to_vec(), apply)))
             }
+            (Some(Kind::Ipc(scan)), []) => {
+                let source = IpcSource::new(FileScanConfig::parse_table_schema_from_proto(&scan)?);
+                self.scan(&scan, Arc::new(source), context, converter)
+            }
             (_, inputs) => internal_err!("an operator of frames with {} inputs", inputs.len()),
         }
     }
@@ -219,7 +225,9 @@ impl PhysicalExtensionCodec for Codec {
         } else if let Some(files) = node.downcast_ref::<WriteExec>() {
             let spec = serde_json::to_string(&*files.spec);
             Kind::Write(spec.map_err(|error| internal_datafusion_err!("{error}"))?)
-        } else if let Some((scan, source)) = text_scan(&node) {
+        } else if let Some((scan, _)) = scan_of::<IpcSource>(&node) {
+            Kind::Ipc(Box::new(serialize_file_scan_config(scan, self, converter)?))
+        } else if let Some((scan, source)) = scan_of::<TextSource>(&node) {
             let form = serde_json::to_string(source.form());
             let form = form.map_err(|error| internal_datafusion_err!("{error}"))?;
             let scan = serialize_file_scan_config(scan, self, converter)?;
@@ -271,11 +279,10 @@ fn external(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// The scan of texts that a node is, if it is one. The library's own messages have no room for all of their
-/// form.
-fn text_scan(node: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &TextSource)> {
+/// The scan of a source that a node is, if it is one.
+fn scan_of<T: FileSource>(node: &Arc<dyn ExecutionPlan>) -> Option<(&FileScanConfig, &T)> {
     let scan = node.downcast_ref::<DataSourceExec>()?.data_source().downcast_ref::<FileScanConfig>()?;
-    Some((scan, scan.file_source().downcast_ref::<TextSource>()?))
+    Some((scan, scan.file_source().downcast_ref::<T>()?))
 }
 
 impl Codec {
@@ -289,8 +296,18 @@ impl Codec {
         let scan = node.scan.as_ref().ok_or_else(|| internal_datafusion_err!("a text without files"))?;
         let source =
             TextSource::new(FileScanConfig::parse_table_schema_from_proto(scan)?, Arc::new(form), false);
+        self.scan(scan, Arc::new(source), context, converter)
+    }
+
+    fn scan(
+        &self,
+        scan: &protobuf::FileScanExecConf,
+        source: Arc<dyn FileSource>,
+        context: &TaskContext,
+        converter: &dyn PhysicalProtoConverterExtension,
+    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
         let decode = PhysicalPlanDecodeContext::new(context, self);
-        let scan = parse_protobuf_file_scan_config(scan, &decode, converter, Arc::new(source))?;
+        let scan = parse_protobuf_file_scan_config(scan, &decode, converter, source)?;
         Ok(DataSourceExec::from_data_source(scan))
     }
 

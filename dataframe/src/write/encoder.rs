@@ -1,9 +1,9 @@
 //! One file of a format, and several of them as one.
 
-use super::options::{Compression, FileSpec, Format, TextForm};
+use super::options::{Compression, FileFormat, FileSpec, TextForm};
 use crate::error::Result;
 use crate::value::without_nan;
-use arrow::array::{Array, ArrayRef, AsArray, RecordBatch, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, MutableArrayData, RecordBatch, StringArray, make_array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit};
 use arrow::ipc::CompressionType;
@@ -44,7 +44,7 @@ impl Encoder {
         header: bool,
     ) -> EngineResult<Encoder> {
         Ok(match spec.format {
-            Format::Arrow => {
+            FileFormat::Arrow => {
                 let compression = match spec.compression {
                     Compression::Lz4 => Some(CompressionType::LZ4_FRAME),
                     Compression::Zstd => Some(CompressionType::ZSTD),
@@ -53,21 +53,21 @@ impl Encoder {
                 let options = IpcWriteOptions::default().try_with_compression(compression)?;
                 Encoder::Arrow(FileWriter::try_new_with_options(BufWriter::new(file), schema, options)?)
             }
-            Format::Parquet => {
+            FileFormat::Parquet => {
                 let properties = WriterProperties::builder()
                     .set_compression(codec(spec.compression)?)
                     .set_max_row_group_row_count(Some(spec.row_group_rows))
                     .build();
                 Encoder::Parquet(ArrowWriter::try_new(file, Arc::clone(schema), Some(properties))?)
             }
-            Format::Csv | Format::Json => Encoder::Text(TextFile::begin(file, schema, spec, header)?),
+            FileFormat::Csv | FileFormat::Json => Encoder::Text(TextFile::begin(file, schema, spec, header)?),
         })
     }
 
     /// Appends rows.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> EngineResult<()> {
         match self {
-            Encoder::Arrow(writer) => Ok(writer.write(batch)?),
+            Encoder::Arrow(writer) => Ok(writer.write(&emptied(batch)?)?),
             Encoder::Parquet(writer) => Ok(writer.write(batch)?),
             Encoder::Text(text) => text.write(batch),
         }
@@ -104,6 +104,26 @@ impl Encoder {
     }
 }
 
+/// The rows without what steps may have left under missing values, which is nobody's business.
+fn emptied(batch: &RecordBatch) -> EngineResult<RecordBatch> {
+    let columns = batch.columns().iter().map(|array| {
+        let Some(nulls) = array.nulls().filter(|nulls| 0 < nulls.null_count()) else {
+            return Ok(Arc::clone(array));
+        };
+        let data = array.to_data();
+        let mut copy = MutableArrayData::new(vec![&data], true, array.len());
+        let mut end = 0;
+        for (from, to) in nulls.valid_slices() {
+            copy.try_extend_nulls(from - end)?;
+            copy.try_extend(0, from, to)?;
+            end = to;
+        }
+        copy.try_extend_nulls(array.len() - end)?;
+        Ok(make_array(copy.freeze()))
+    });
+    Ok(RecordBatch::try_new(batch.schema(), columns.collect::<EngineResult<_>>()?)?)
+}
+
 fn codec(compression: Compression) -> EngineResult<Codec> {
     Ok(match compression {
         Compression::Gzip => Codec::GZIP(GzipLevel::default()),
@@ -127,7 +147,7 @@ pub(super) struct TextFile {
 
 impl TextFile {
     fn begin(file: File, schema: &SchemaRef, spec: &FileSpec, header: bool) -> EngineResult<TextFile> {
-        let form = (spec.format == Format::Csv).then(|| spec.text.clone());
+        let form = (spec.format == FileFormat::Csv).then(|| spec.text.clone());
         let header = header && form.as_ref().is_some_and(|form| form.header);
         let variant = match spec.compression {
             Compression::Gzip => Some(CompressionTypeVariant::GZIP),
@@ -281,9 +301,9 @@ fn duration_text(count: i64, unit: TimeUnit) -> String {
 }
 
 /// Puts files of a format together as one.
-pub(super) fn join(format: Format, parts: &[PathBuf], made: &Path) -> EngineResult<()> {
+pub(super) fn join(format: FileFormat, parts: &[PathBuf], made: &Path) -> EngineResult<()> {
     match format {
-        Format::Csv | Format::Json => {
+        FileFormat::Csv | FileFormat::Json => {
             // Compressed texts may follow each other too.
             let mut whole = File::create(made)?;
             for part in parts {
@@ -291,8 +311,8 @@ pub(super) fn join(format: Format, parts: &[PathBuf], made: &Path) -> EngineResu
             }
             Ok(())
         }
-        Format::Arrow => join_arrow(parts, made),
-        Format::Parquet => join_parquet(parts, made),
+        FileFormat::Arrow => join_arrow(parts, made),
+        FileFormat::Parquet => join_parquet(parts, made),
     }
 }
 

@@ -20,16 +20,17 @@ mod report;
 mod target;
 
 pub(crate) use node::WriteExec;
-pub(crate) use options::FileSpec;
 pub use options::{Compression, WriteOptions};
+pub(crate) use options::{FileFormat, FileSpec};
 pub(crate) use partitions::NULL_FOLDER;
 
 use crate::error::{Error, Result};
-use crate::execute::{default_executor, execute_under};
+use crate::execute::{Executor, default_executor, execute_under};
 use crate::frame::{DataFrame, Frame};
-use options::{Format, ROW_GROUP_ROWS};
+use options::ROW_GROUP_ROWS;
 use std::sync::Arc;
 use target::Target;
+pub(crate) use target::unique;
 
 impl DataFrame {
     /// Writes all rows to a Parquet file, with the index if it has names. A path that ends with `/` is a
@@ -49,7 +50,7 @@ impl DataFrame {
     /// # Errors
     /// The error that the frame carries, one of its run, or one of the file system.
     pub fn to_parquet_with(&self, path: &str, options: WriteOptions) -> Result<()> {
-        self.write(path, Format::Parquet, options)
+        self.write(path, FileFormat::Parquet, options)
     }
 
     /// Writes all rows to a CSV file with a line of labels, with the index if it has names. A path that ends
@@ -68,7 +69,7 @@ impl DataFrame {
     /// # Errors
     /// The error that the frame carries, one of its run, or one of the file system.
     pub fn to_csv_with(&self, path: &str, options: WriteOptions) -> Result<()> {
-        self.write(path, Format::Csv, options)
+        self.write(path, FileFormat::Csv, options)
     }
 
     /// Writes all rows to a file with one JSON object a line, with the index if it has names. A path that
@@ -85,7 +86,7 @@ impl DataFrame {
     /// # Errors
     /// The error that the frame carries, one of its run, or one of the file system.
     pub fn to_json_with(&self, path: &str, options: WriteOptions) -> Result<()> {
-        self.write(path, Format::Json, options)
+        self.write(path, FileFormat::Json, options)
     }
 
     /// Writes all rows to a file of Arrow's IPC (Feather), with the index if it has names. A path that ends
@@ -102,10 +103,21 @@ impl DataFrame {
     /// # Errors
     /// The error that the frame carries, one of its run, or one of the file system.
     pub fn to_arrow_with(&self, path: &str, options: WriteOptions) -> Result<()> {
-        self.write(path, Format::Arrow, options)
+        self.write(path, FileFormat::Arrow, options)
     }
 
-    fn write(&self, path: &str, format: Format, options: WriteOptions) -> Result<()> {
+    fn write(&self, path: &str, format: FileFormat, options: WriteOptions) -> Result<()> {
+        self.write_on(path, format, options, &*default_executor())
+    }
+
+    /// Writes all rows with the tasks of an executor.
+    pub(crate) fn write_on(
+        &self,
+        path: &str,
+        format: FileFormat,
+        options: WriteOptions,
+        executor: &dyn Executor,
+    ) -> Result<()> {
         let compression = format.compression(options.compression, path)?;
         let frame = written(self.frame()?, options.index)?;
         let partition_cols = partition_numbers(&frame, format, path, &options.partition_cols)?;
@@ -120,7 +132,7 @@ impl DataFrame {
             headers: target.is_folder(),
         });
         let written = Arc::clone(&spec);
-        let rows = execute_under(&frame.output()?, &*default_executor(), move |plan| {
+        let rows = execute_under(&frame.output()?, executor, move |plan| {
             Arc::new(WriteExec::new(plan, Arc::clone(&written)))
         });
         target.finish(report::read(&rows?.0.fetch()?)?, &spec)
@@ -137,11 +149,11 @@ pub(crate) fn written(frame: &Frame, index: Option<bool>) -> Result<Frame> {
 }
 
 /// The numbers of the columns that become folders.
-fn partition_numbers(frame: &Frame, format: Format, path: &str, labels: &[String]) -> Result<Vec<usize>> {
+fn partition_numbers(frame: &Frame, format: FileFormat, path: &str, labels: &[String]) -> Result<Vec<usize>> {
     if labels.is_empty() {
         return Ok(Vec::new());
     }
-    if !matches!(format, Format::Csv | Format::Parquet) {
+    if !matches!(format, FileFormat::Csv | FileFormat::Parquet) {
         return Err(Error::Value("partition_cols: there are CSV and Parquet".to_owned()));
     }
     if !path.ends_with('/') {

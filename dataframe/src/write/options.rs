@@ -129,26 +129,26 @@ impl WriteOptions {
 
 /// The format of files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Format {
+pub(crate) enum FileFormat {
     Arrow,
     Csv,
     Json,
     Parquet,
 }
 
-impl Format {
+impl FileFormat {
     fn name(self) -> &'static str {
         match self {
-            Format::Arrow => "arrow",
-            Format::Csv => "csv",
-            Format::Json => "json",
-            Format::Parquet => "parquet",
+            FileFormat::Arrow => "arrow",
+            FileFormat::Csv => "csv",
+            FileFormat::Json => "json",
+            FileFormat::Parquet => "parquet",
         }
     }
 
     /// Whether files of the format are texts, which may follow each other.
     pub(super) fn is_text(self) -> bool {
-        matches!(self, Format::Csv | Format::Json)
+        matches!(self, FileFormat::Csv | FileFormat::Json)
     }
 
     /// The compression for a path, of those that the format has.
@@ -159,15 +159,17 @@ impl Format {
             _ => Compression::None,
         };
         let default = match self {
-            Format::Arrow => Compression::None,
-            Format::Csv | Format::Json => of_path,
-            Format::Parquet => Compression::Zstd,
+            FileFormat::Arrow => Compression::None,
+            FileFormat::Csv | FileFormat::Json => of_path,
+            FileFormat::Parquet => Compression::Zstd,
         };
         let found = asked.unwrap_or(default);
         let known = match self {
-            Format::Arrow => &[Compression::Lz4, Compression::None, Compression::Zstd][..],
-            Format::Csv | Format::Json => &[Compression::Gzip, Compression::None, Compression::Zstd][..],
-            Format::Parquet => return Ok(found),
+            FileFormat::Arrow => &[Compression::Lz4, Compression::None, Compression::Zstd][..],
+            FileFormat::Csv | FileFormat::Json => {
+                &[Compression::Gzip, Compression::None, Compression::Zstd][..]
+            }
+            FileFormat::Parquet => return Ok(found),
         };
         match known.contains(&found) {
             true => Ok(found),
@@ -184,7 +186,7 @@ impl Format {
 pub(crate) struct FileSpec {
     /// The folder in which each attempt makes files of its own.
     pub(super) folder: String,
-    pub(super) format: Format,
+    pub(super) format: FileFormat,
     pub(super) compression: Compression,
     pub(super) row_group_rows: usize,
     /// Numbers of the columns that become folders.

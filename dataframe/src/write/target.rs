@@ -173,7 +173,7 @@ fn sync(folder: &Path) -> std::io::Result<()> {
 }
 
 /// A name that no other process and no other attempt has.
-pub(super) fn unique() -> String {
+pub(crate) fn unique() -> String {
     format!("{:x}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish())
 }
 
