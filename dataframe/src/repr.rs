@@ -17,10 +17,13 @@ const MOST_ROWS: usize = 60;
 /// Rows at each end of a table that is too long.
 const END_ROWS: usize = 5;
 
+/// Columns of a table as HTML.
+const HTML_COLUMNS: usize = 20;
+
 /// Characters in a line.
 const WIDTH: usize = 80;
 
-/// Characters of a value.
+/// Characters of a value, with the blank before it.
 const VALUE_WIDTH: usize = 50;
 
 /// Decimals of a float.
@@ -121,7 +124,8 @@ impl Table {
         Ok((lines, left_out))
     }
 
-    /// The table as HTML, as pandas writes it. Long tables are cut to their first and last rows.
+    /// The table as HTML, as pandas shows it in a notebook. Long tables are cut to their first and last rows,
+    /// wide ones to their first and last columns.
     ///
     /// ```
     /// use tharsis_dataframe::DataFrame;
@@ -133,7 +137,13 @@ impl Table {
     /// # Errors
     /// Values of a type that has no text.
     pub fn to_html(&self) -> Result<String> {
-        let (index, columns) = (self.shown_index()?, self.shown_columns()?);
+        let (index, mut columns) = (self.shown_index()?, self.shown_columns()?);
+        let all_columns = columns.len();
+        if HTML_COLUMNS < all_columns {
+            let values = vec!["...".to_owned(); self.shown_rows().len()];
+            let dots = Shown { header: "...".to_owned(), values };
+            columns.splice(HTML_COLUMNS / 2..all_columns - HTML_COLUMNS / 2, [dots]);
+        }
         let mut html = String::from("<table border=\"1\" class=\"dataframe\">\n  <thead>\n");
         let row = |html: &mut String, style: &str, cells: &[(&str, String)]| {
             html.push_str(&format!("    <tr{style}>\n"));
@@ -162,6 +172,9 @@ impl Table {
             row(&mut html, "", &labels.chain(values).collect::<Vec<_>>());
         }
         html.push_str("  </tbody>\n</table>");
+        if self.len() > MOST_ROWS || HTML_COLUMNS < all_columns {
+            html.push_str(&format!("\n<p>{} rows × {all_columns} columns</p>", self.len()));
+        }
         Ok(html)
     }
 }
@@ -225,8 +238,9 @@ fn texts(array: &ArrayRef, rows: &[usize]) -> Result<Vec<String>> {
             let text = |row: usize| match array.is_null(row) {
                 true => missing.to_owned(),
                 false => {
-                    let text = shortened(&formatter.value(row).to_string());
-                    if sign && text.starts_with('-') { text } else { format!("{space}{text}") }
+                    let text = formatter.value(row).to_string();
+                    let space = if sign && text.starts_with('-') { "" } else { space };
+                    shortened(&format!("{space}{text}"))
                 }
             };
             Ok((0..array.len()).map(text).collect())

@@ -146,6 +146,11 @@ fn long_and_wide_tables_are_cut() {
 [1 rows x 12 columns]
 ",
     );
+    let texts = ["a".repeat(50), "b".repeat(49)];
+    assert_shown(
+        &DataFrame::from_columns([("t", texts.to_vec().into())]),
+        &format!("\n{}t\n0  {}...\n1  {}\n", " ".repeat(51), "a".repeat(46), texts[1]),
+    );
     let empty = long.head(0);
     assert_shown(&empty, "\nEmpty DataFrame\nColumns: [n, t]\nIndex: []\n");
 }
@@ -173,6 +178,12 @@ fn tables_are_written_as_html() {
   </tbody>
 </table>";
     assert_eq!(frame.collect().unwrap().to_html().unwrap(), expected);
+    let labels: Vec<String> = (0..21).map(|at| format!("c{at}")).collect();
+    let columns = labels.iter().map(|label| (label.as_str(), vec![7; 100].into()));
+    let html = DataFrame::from_columns(columns).collect().unwrap().to_html().unwrap();
+    assert!(html.contains("<th>c9</th>\n      <th>...</th>\n      <th>c11</th>"), "{html}");
+    assert!(html.ends_with("</table>\n<p>100 rows × 21 columns</p>"), "{html}");
+    assert_eq!(html.matches("<td>7</td>").count(), 10 * 20);
 }
 
 #[test]
