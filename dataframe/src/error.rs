@@ -50,6 +50,15 @@ pub enum Error {
         /// The file.
         path: String,
     },
+    /// Rows of a stream that cannot go on: the plan began anew after some were given, and made others in
+    /// their place. A result that is computed as a whole can begin anew.
+    #[error("after {rows} rows: {cause}; the plan began anew and gave other rows in their place")]
+    Stream {
+        /// Number of rows that were given.
+        rows: usize,
+        /// The reason to begin anew.
+        cause: Arc<Error>,
+    },
     /// A plan that needs more memory than its limit.
     #[error("{0}")]
     Memory(String),
@@ -202,6 +211,7 @@ impl Error {
             Error::Function { fault: FunctionFault::Types(_), .. } => "TypeError",
             Error::Function { .. } | Error::Internal(_) | Error::Uncut { .. } => "RuntimeError",
             Error::At { error, .. } => error.class(),
+            Error::Stream { cause, .. } => cause.class(),
         }
     }
 

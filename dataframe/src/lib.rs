@@ -14,18 +14,23 @@
 //! | files in tasks | `scan` |
 //! | functions of the program | `registered`, `stage/applied` |
 //! | executors | `execute` |
+//! | plans as texts, before and after a run; progress | `explain`, `metrics`, `progress`, `bar` |
 //! | the library alone, for comparisons | `library` |
 //! | programs as data | [`protocol`] |
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod bar;
 mod engine;
 mod error;
 mod execute;
+mod explain;
 mod frame;
 mod functions;
 mod library;
+mod metrics;
+mod progress;
 pub mod protocol;
 mod read;
 mod registered;
@@ -41,18 +46,19 @@ mod write;
 
 pub use engine::Environment;
 pub use error::{Error, FileFault, FunctionFault, Result};
-pub use execute::{
-    Executor, Limits, LocalExecutor, Metrics, Offer, Outcome, StageMetrics, default_executor, offer_executor,
-};
+pub use execute::{Executor, Limits, LocalExecutor, Offer, Outcome, Parts, default_executor, offer_executor};
+pub use explain::{Explanation, RunLine, StageLine, StageRunLine};
 pub use frame::series::{
     Categories, Mapping, Operand, Series, Texts, Times, cut, date_range, date_range_until, qcut, to_datetime,
     to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
 };
 pub use frame::{
-    Aggregate, AsOf, DataFrame, Ewm, GroupBy, GroupKey, JoinKind, Merge, Nearest, Rank, RankMethod,
-    Reduction, Resample, Rolling, Sort, Transform, crosstab, dtype_named,
+    Aggregate, AsOf, Batches, Computation, Computed, DataFrame, Ewm, GroupBy, GroupKey, JoinKind, Merge,
+    Nearest, Rank, RankMethod, Reduction, Resample, Rolling, Sort, Transform, crosstab, dtype_named,
 };
 pub use library::Library;
+pub use metrics::{Metrics, StageMetrics, TaskMetrics};
+pub use progress::{Done, Progress};
 pub use read::{CsvOptions, read_arrow, read_avro, read_csv, read_json, read_parquet};
 pub use registered::{
     Cell, ChunkParameter, ChunkResult, ColumnResult, Function, OverChunk, OverColumn, OverPair, OverRow,
@@ -62,7 +68,9 @@ pub use scan::STORAGE_VARIABLES;
 pub use sql::{SqlSession, sql, sql_line};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{IfExists, read_sql};
-pub use stage::{Fragment, KeptPart, LocalPart, Needs, Piece, PieceSource, Resident, Stages, TaskInputs};
+pub use stage::{
+    Demand, Fragment, KeptPart, LocalPart, Needs, Piece, PieceSource, Resident, Stages, TaskInputs, TaskRows,
+};
 pub use table::Table;
 pub use value::{Column, Native, Value, lit, without_nan};
 pub use write::{Compression, WriteOptions};

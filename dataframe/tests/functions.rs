@@ -119,7 +119,8 @@ fn chunks_and_groups_are_the_same_on_every_executor() {
 
 #[test]
 fn a_stage_names_the_function_and_what_it_is_called_with() {
-    let text = three_parts().groupby(["k"]).reduce(&Reduction::new(sum_of_chunks())).explain().unwrap();
+    let text =
+        three_parts().groupby(["k"]).reduce(&Reduction::new(sum_of_chunks())).explain().unwrap().to_string();
     assert!(text.contains("AppliedExec: demo::sums of each group of a chunk"), "{text}");
     assert!(text.contains("AppliedExec: demo::sums of each group\n"), "{text}");
 }

@@ -38,7 +38,9 @@ fn equal_rows_keep_their_order_and_missing_keys_are_last() {
     let mut expected: Vec<i64> = (0..ROWS).collect();
     expected.sort_by_key(|&row| (group(row).is_none(), Reverse(group(row)), text(row)));
     let sorted = table().sort_values(["group", "text"], Sort::each([false, true])).select(["row"]);
-    let stages = by_default(Arc::new(LocalExecutor::sized(4, 1 << 30)), || sorted.explain().expect("a plan"));
+    let stages = by_default(Arc::new(LocalExecutor::sized(4, 1 << 30)), || {
+        sorted.explain().expect("a plan").to_string()
+    });
     assert!(stages.contains("outputs each, by range"), "{stages}");
     for rows in each_executor(|executor| sorted.collect_on(executor)?.column::<i64>("row")) {
         assert!(rows.into_iter().flatten().eq(expected.iter().copied()));

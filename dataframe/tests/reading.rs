@@ -349,8 +349,16 @@ fn folders_whose_names_are_values_give_columns() {
         let tables = each_executor(|executor| read.collect_on(executor));
         tables.iter().for_each(|table| assert_eq!(lines(table), expected));
         let chosen = sql("select n from t where year = 2025 and k = 'c d'", &[("t", &read)]);
-        assert!(chosen.explain().unwrap().contains("year=2025/k=c"), "{}", chosen.explain().unwrap());
-        assert!(!chosen.explain().unwrap().contains("year=2024"), "{}", chosen.explain().unwrap());
+        assert!(
+            chosen.explain().unwrap().to_string().contains("year=2025/k=c"),
+            "{}",
+            chosen.explain().unwrap().to_string()
+        );
+        assert!(
+            !chosen.explain().unwrap().to_string().contains("year=2024"),
+            "{}",
+            chosen.explain().unwrap().to_string()
+        );
         assert_eq!(chosen.col("n").values::<i64>().unwrap(), [Some(2), Some(4)]);
         let missing = sql("select n from t where k is null", &[("t", &read)]);
         assert_eq!(missing.col("n").values::<i64>().unwrap(), [Some(1)]);
@@ -422,7 +430,11 @@ fn a_limit_reads_only_what_it_must() {
     fs::write(path(&folder, "19.parquet.csv"), "").unwrap();
     fs::remove_file(path(&folder, "19.parquet.csv")).unwrap();
     let head = read_parquet(&path(&folder, "*.parquet")).head(150);
-    assert!(!head.explain().unwrap().contains("02.parquet"), "{}", head.explain().unwrap());
+    assert!(
+        !head.explain().unwrap().to_string().contains("02.parquet"),
+        "{}",
+        head.explain().unwrap().to_string()
+    );
     let expected: Vec<Option<i64>> = (0..150).map(Some).collect();
     each_executor(|executor| head.collect_on(executor)?.column::<i64>("n"))
         .iter()

@@ -1,4 +1,5 @@
-//! Rows of a node that died are made again: the frame that was computed there goes on to be used.
+//! Rows of a node that died are made again: the frame that was computed there goes on to be used, and a
+//! stream of rows goes on.
 //!
 //! The program is its own node and worker, so it brings its own `main`.
 
@@ -7,6 +8,9 @@
 
 use libtest_mimic::{Arguments, Trial};
 use std::process::ExitCode;
+use std::sync::Arc;
+use tharsis::frame::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
+use tharsis::frame::arrow::datatypes::Int64Type;
 use tharsis::frame::{Aggregate, DataFrame, RemoteExecutor, Sort, read_parquet};
 use tharsis::{LocalCluster, init};
 
@@ -17,11 +21,50 @@ const GROUPS: i64 = 1_000;
 
 #[tharsis::main]
 fn main() -> ExitCode {
-    let trial = Trial::test("rows_of_a_dead_node_are_made_again", || {
-        rows_of_a_dead_node_are_made_again();
-        Ok(())
-    });
-    libtest_mimic::run(&Arguments::from_args(), vec![trial]).exit_code()
+    let trial = |name: &str, test: fn()| {
+        Trial::test(name, move || {
+            test();
+            Ok(())
+        })
+    };
+    let trials = vec![
+        trial("rows_of_a_dead_node_are_made_again", rows_of_a_dead_node_are_made_again),
+        trial("a_stream_goes_on_when_a_node_dies", a_stream_goes_on_when_a_node_dies),
+    ];
+    // A program has one runtime at a time.
+    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+fn a_stream_goes_on_when_a_node_dies() {
+    let mut cluster = LocalCluster::start(3, 1.0, STORE_BYTES).unwrap();
+    let socket = cluster.socket(0).unwrap().display().to_string();
+    let runtime = init().address(socket).start().unwrap();
+    let executor = RemoteExecutor::new(&runtime).partitions(3);
+
+    let parts: Vec<RecordBatch> = (0..8 * PARTS)
+        .map(|part| {
+            let n = || (part * PART_ROWS..(part + 1) * PART_ROWS).map(Some);
+            let column = |values: Int64Array| Arc::new(values) as ArrayRef;
+            let columns = [("n", column(n().collect())), ("k", column(n().collect()))];
+            RecordBatch::try_from_iter_with_nullable(columns.map(|(name, array)| (name, array, true)))
+                .unwrap()
+        })
+        .collect();
+    let frame = DataFrame::from_batches(parts[0].schema(), parts);
+    let sums = frame.groupby(["n"]).as_index(false).agg_as([("total", "k", Aggregate::Sum)]);
+    for rows in [frame.assign("n", frame.col("n") * 2), sums.assign("n", sums.col("n") * 2)] {
+        let mut batches = rows.iter_batches_on(Arc::new(executor.clone())).unwrap();
+        let mut found = numbers(&batches.next().unwrap().unwrap());
+        // The second time, it is dead already.
+        cluster.kill(2);
+        found.extend(batches.flat_map(|batch| numbers(&batch.unwrap())));
+        assert!(found.iter().copied().eq((0..8 * PARTS * PART_ROWS).map(|n| 2 * n)), "{} rows", found.len());
+    }
+}
+
+fn numbers(batch: &RecordBatch) -> Vec<i64> {
+    batch.column(0).as_primitive::<Int64Type>().values().to_vec()
 }
 
 fn rows_of_a_dead_node_are_made_again() {

@@ -8,13 +8,13 @@
 // It talks to people.
 #![allow(clippy::print_stdout)]
 
+mod options;
+
+use options::{Options, Outcome};
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tharsis::frame::{Aggregate, CsvOptions, DataFrame, JoinKind, Merge, Sort, read_csv, read_parquet, sql};
-use tharsis::{LocalCluster, Runtime, init};
-
-type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
 #[tharsis::main]
 fn main() -> Outcome<()> {
@@ -145,60 +145,6 @@ fn check_sections(sections: &DataFrame, packages: &str) -> Outcome<()> {
     match same && pairs.len() == sizes.len() {
         true => Ok(()),
         false => Err("the sections have other sizes than the plain loop found".into()),
-    }
-}
-
-/// Bytes of the store of each node of `--nodes`.
-const STORE_BYTES: u64 = 256 << 20;
-
-/// Options of the command line.
-struct Options {
-    workers: Option<usize>,
-    nodes: usize,
-    explain: bool,
-}
-
-/// The runtime, for as long as it lives.
-struct Place {
-    // Dropped first: the driver before the nodes.
-    _runtime: Runtime,
-    _cluster: Option<LocalCluster>,
-}
-
-impl Options {
-    fn from_args() -> Outcome<Options> {
-        let mut options = Options { workers: None, nodes: 0, explain: false };
-        let mut args = std::env::args().skip(1);
-        while let Some(flag) = args.next() {
-            if flag == "--explain" {
-                options.explain = true;
-                continue;
-            }
-            let value = args.next().ok_or_else(|| format!("{flag} needs a value"))?;
-            match flag.as_str() {
-                "--workers" => options.workers = Some(value.parse()?),
-                "--nodes" => options.nodes = value.parse()?,
-                _ => return Err(format!("unknown option {flag}").into()),
-            }
-        }
-        Ok(options)
-    }
-
-    fn start(&self) -> Outcome<Place> {
-        let cluster = match self.nodes {
-            0 => None,
-            nodes => Some(LocalCluster::start(nodes, 1.0, STORE_BYTES)?),
-        };
-        let init = match self.workers {
-            Some(count) => init().workers(count),
-            None => init(),
-        };
-        let address = cluster.as_ref().and_then(|cluster| cluster.socket(0));
-        let init = match address {
-            Some(socket) => init.address(socket.display().to_string()),
-            None => init,
-        };
-        Ok(Place { _runtime: init.start()?, _cluster: cluster })
     }
 }
 

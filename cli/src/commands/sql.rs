@@ -18,7 +18,7 @@ pub fn run(asked: &SqlArgs) -> Result<()> {
     let rows = sql(&asked.query, &named);
     rows.check().map_err(|cause| Refusal::Query { cause: cause.root().clone() })?;
     match &asked.output {
-        _ if asked.explain => output::line(&rows.explain()?),
+        _ if asked.explain => output::line(&rows.explain()?.to_string()),
         None => output::line(&rows.collect()?.to_string()),
         Some(path) if ending(path) == "csv" => Ok(rows.to_csv(path)?),
         Some(path) => Ok(rows.to_parquet(path)?),

@@ -2,16 +2,20 @@
 
 mod local;
 mod rows;
+mod stream;
 
 pub use local::LocalExecutor;
+pub(crate) use stream::Streamed;
 
 use crate::engine::{Settings, block_on, physical};
 use crate::error::{Error, Result};
+use crate::metrics::Metrics;
+use crate::progress::Progress;
 use crate::stage::{KeptPart, PARTITIONS_MAX, Resident, Stages, partitions};
+use arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 /// The threads and the memory of an executor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +36,19 @@ pub trait Executor: Send + Sync {
     /// # Errors
     /// Errors of tasks; memory that does not suffice.
     fn execute(&self, stages: &Stages) -> Result<Outcome>;
+
+    /// Starts all stages; gives the parts of the last one in the order of rows, each as soon as it is made.
+    /// No task starts after the parts are dropped.
+    ///
+    /// # Errors
+    /// As [`Executor::execute`]; those of tasks come in the place of parts.
+    fn start(&self, stages: &Stages) -> Result<Parts> {
+        Ok(Box::new(self.execute(stages)?.parts.into_iter().map(Ok)))
+    }
 }
+
+/// Parts of a result, one after the other.
+pub type Parts = Box<dyn Iterator<Item = Result<Arc<dyn KeptPart>>> + Send>;
 
 /// The result of a plan.
 #[derive(Debug)]
@@ -41,43 +57,6 @@ pub struct Outcome {
     pub parts: Vec<Arc<dyn KeptPart>>,
     /// Time, rows and bytes of its run.
     pub metrics: Metrics,
-}
-
-/// Time, rows and bytes of the run of a plan.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Metrics {
-    /// By stage.
-    pub stages: Vec<StageMetrics>,
-    /// From start to end.
-    pub elapsed: Duration,
-    /// Attempts beyond the first of each task.
-    pub retries: u64,
-}
-
-/// Time, rows and bytes of the tasks of one stage.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StageMetrics {
-    /// Number of tasks that ran.
-    pub tasks: usize,
-    /// Rows of all outputs.
-    pub rows: usize,
-    /// Bytes of all outputs.
-    pub bytes: usize,
-    /// Time in tasks, all threads together.
-    pub busy: Duration,
-    /// Time of the slowest task.
-    pub slowest: Duration,
-}
-
-impl StageMetrics {
-    /// Counts one more task that has ended.
-    pub fn add(&mut self, rows: usize, bytes: usize, busy: Duration) {
-        self.tasks += 1;
-        self.rows += rows;
-        self.bytes += bytes;
-        self.busy += busy;
-        self.slowest = self.slowest.max(busy);
-    }
 }
 
 /// Source of an executor for the current thread.
@@ -128,7 +107,8 @@ const MORE_PARTITIONS: usize = 4;
 /// memory; then the plan is made anew for more partitions, and at last with joins that can spill. Likewise
 /// if a file cannot be read by several tasks.
 pub(crate) fn execute(plan: &LogicalPlan, executor: &dyn Executor) -> Result<(Resident, Metrics)> {
-    execute_as(plan, executor, |plan| plan, false)
+    let (rows, metrics, _) = execute_as(plan, executor, |plan| plan, |_| ())?;
+    Ok((rows, metrics))
 }
 
 /// As [`execute`], with operators above the plan that this adds.
@@ -137,35 +117,50 @@ pub(crate) fn execute_under(
     executor: &dyn Executor,
     above: impl Fn(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
 ) -> Result<(Resident, Metrics)> {
-    execute_as(plan, executor, above, false)
+    let (rows, metrics, _) = execute_as(plan, executor, above, |_| ())?;
+    Ok((rows, metrics))
 }
 
 /// As [`execute`], with as few batches in each part as the executor can make.
 pub(crate) fn execute_in_one_batch(plan: &LogicalPlan, executor: &dyn Executor) -> Result<Resident> {
-    Ok(execute_as(plan, executor, |plan| plan, true)?.0)
+    Ok(execute_as(plan, executor, |plan| plan, |stages| stages.in_one_batch = true)?.0)
 }
 
+/// As [`execute`], with its progress, and the plan that ran.
+pub(crate) fn execute_watched(
+    plan: &LogicalPlan,
+    executor: &dyn Executor,
+    progress: &Progress,
+) -> Result<(Resident, Metrics, Stages)> {
+    execute_as(
+        plan,
+        executor,
+        |plan| plan,
+        |stages| {
+            progress.begin(stages.tasks());
+            stages.progress = progress.clone();
+        },
+    )
+}
+
+/// Runs a plan whose stages are prepared by a step.
 fn execute_as(
     plan: &LogicalPlan,
     executor: &dyn Executor,
     above: impl Fn(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
-    in_one_batch: bool,
-) -> Result<(Resident, Metrics)> {
+    prepare: impl Fn(&mut Stages),
+) -> Result<(Resident, Metrics, Stages)> {
     let query = Query { plan, above: &above, limits: executor.limits() };
     let mut planned = query.planned()?;
     let outcome = loop {
-        planned.stages.in_one_batch = in_one_batch;
+        prepare(&mut planned.stages);
         match executor.execute(&planned.stages) {
-            Err(Error::Uncut { .. }) if !planned.settings.whole_files => {
-                planned = query.planned_under(Settings { whole_files: true, ..planned.settings })?;
-            }
-            Err(Error::Memory(text)) => planned = query.smaller(planned.settings, text)?,
-            outcome => break outcome?,
+            Ok(outcome) => break outcome,
+            Err(error) => planned = query.after(planned.settings, error)?,
         }
     };
-    let schema = planned.stages.stages.last().map(|stage| stage.fragment.schema());
-    let schema = schema.ok_or_else(|| Error::Internal("a plan without stages".to_owned()))?;
-    Ok((Resident { schema, parts: outcome.parts }, outcome.metrics))
+    let rows = Resident { schema: planned.schema()?, parts: outcome.parts };
+    Ok((rows, outcome.metrics, planned.stages))
 }
 
 /// The stages of a plan for an executor.
@@ -185,6 +180,13 @@ struct Query<'a> {
 struct Planned {
     stages: Stages,
     settings: Settings,
+}
+
+impl Planned {
+    /// Names and types of the columns of the result.
+    fn schema(&self) -> Result<SchemaRef> {
+        self.stages.schema().ok_or_else(|| Error::Internal("a plan without stages".to_owned()))
+    }
 }
 
 impl Query<'_> {
@@ -209,6 +211,17 @@ impl Query<'_> {
     fn cut(&self, physical: Arc<dyn ExecutionPlan>, settings: Settings) -> Result<Planned> {
         let stages = Stages::of((self.above)(physical), settings.partitions)?;
         Ok(Planned { stages, settings })
+    }
+
+    /// The stages to run after those of these settings have failed; the error if there are none.
+    fn after(&self, settings: Settings, error: Error) -> Result<Planned> {
+        match error {
+            Error::Uncut { .. } if !settings.whole_files => {
+                self.planned_under(Settings { whole_files: true, ..settings })
+            }
+            Error::Memory(text) => self.smaller(settings, text),
+            error => Err(error),
+        }
     }
 
     /// The stages with smaller tasks than those of these settings; the error if there are none.

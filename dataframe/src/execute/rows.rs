@@ -78,6 +78,14 @@ impl Rows {
         };
         Ok(Rows { place: Arc::new(place), rows, bytes })
     }
+
+    /// Bytes of the rows if they wait in a file.
+    pub(super) fn file_bytes(&self) -> usize {
+        match *self.place {
+            Place::Memory { .. } => 0,
+            Place::File(_) => self.bytes,
+        }
+    }
 }
 
 impl KeptPart for Rows {

@@ -1,7 +1,9 @@
 //! The lazy frame: a plan, labels, an index, and the order of rows.
 
+mod batches;
 mod clean;
 mod combine;
+mod computation;
 mod functions;
 mod group;
 mod group_functions;
@@ -20,8 +22,10 @@ mod summary;
 mod values;
 mod window;
 
+pub use batches::Batches;
 pub use clean::dtype_named;
 pub use combine::{JoinKind, Merge};
+pub use computation::{Computation, Computed};
 pub use group::{Aggregate, GroupBy, GroupKey};
 pub use group_functions::Transform;
 pub use near::{AsOf, Nearest};
@@ -32,8 +36,10 @@ pub use resample::Resample;
 pub use window::{Ewm, Rank, RankMethod, Rolling};
 
 use crate::error::{Error, Result};
-use crate::execute::{Executor, Metrics, default_executor, execute, plan_stages};
+use crate::execute::{Executor, default_executor, execute, plan_stages};
+use crate::explain::Explanation;
 use crate::frame::series::Series;
+use crate::metrics::Metrics;
 use crate::stage::Resident;
 use crate::stage::row_number::{Numbering, RowNumber};
 use crate::table::Table;
@@ -286,6 +292,15 @@ impl Frame {
         Ok(LogicalPlanBuilder::from(sorted.plan).project(exprs)?.build()?)
     }
 
+    /// The same frame over the rows of its output.
+    fn computed(&self, rows: Resident) -> Result<Frame> {
+        let levels = self.index.iter().zip(rows.schema.fields());
+        let levels =
+            levels.map(|(level, field)| Level { column: field.name().clone(), name: level.name.clone() });
+        let index = levels.collect();
+        Ok(Frame { index, columns: self.columns.clone(), ..Frame::of_table(rows)? })
+    }
+
     /// The type of a column.
     pub(crate) fn dtype(&self, column: &str) -> Result<DataType> {
         Ok(self.plan.schema().field_with_unqualified_name(column)?.data_type().clone())
@@ -423,21 +438,23 @@ impl DataFrame {
     pub fn execute_on(&self, executor: &dyn Executor) -> Result<DataFrame> {
         let frame = self.frame()?;
         let (resident, _) = execute(&frame.output()?, executor)?;
-        let levels: Vec<Level> = frame
-            .index
-            .iter()
-            .zip(resident.schema.fields())
-            .map(|(level, field)| Level { column: field.name().clone(), name: level.name.clone() })
-            .collect();
-        let computed = Frame::of_table(resident)?;
-        Ok(DataFrame::new(Ok(Frame { index: levels, columns: frame.columns.clone(), ..computed })))
+        Ok(DataFrame::new(frame.computed(resident)))
     }
 
-    /// The stages of the plan as a text: what runs where, and which rows are exchanged.
+    /// The stages of the plan: what runs where, and which rows are exchanged. Nothing runs;
+    /// [`Computation`] tells what a run took.
     ///
     /// # Errors
     /// The error that the frame carries, or that of planning.
-    pub fn explain(&self) -> Result<String> {
-        Ok(plan_stages(&self.frame()?.output()?, &*default_executor())?.to_string())
+    pub fn explain(&self) -> Result<Explanation> {
+        self.explain_on(&*default_executor())
+    }
+
+    /// The stages of the plan for an executor.
+    ///
+    /// # Errors
+    /// As [`DataFrame::explain`].
+    pub fn explain_on(&self, executor: &dyn Executor) -> Result<Explanation> {
+        Ok(Explanation::new(&plan_stages(&self.frame()?.output()?, executor)?))
     }
 }

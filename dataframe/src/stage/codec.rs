@@ -70,7 +70,7 @@ pub(crate) fn decode(bytes: &[u8], context: &TaskContext) -> Result<Stage> {
         }
     };
     let tasks = fragment.output_partitioning().partition_count();
-    Ok(Stage { fragment, output, tasks })
+    Ok(Stage { fragment, output, tasks, enough: None })
 }
 
 /// Encodes the operators of this crate.

@@ -13,6 +13,7 @@ use super::ranges::{self, RangeExec};
 use super::row_number::{Numbering, RowNumberExec};
 use super::task::Output;
 use crate::error::Result;
+use crate::progress::Progress;
 use crate::write::WriteExec;
 use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -37,21 +38,25 @@ type Plan = Arc<dyn ExecutionPlan>;
 const RANGED_BYTES_MIN: u64 = 16 << 20;
 
 /// A plan as stages: each reads what earlier ones made, the last one makes the result.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Stages {
     pub(crate) stages: Vec<Stage>,
     pub(crate) tables: Vec<Arc<Resident>>,
     /// Whether each task of the last stage should give its rows in one batch.
     pub(crate) in_one_batch: bool,
+    /// Counts of its run, if somebody watches it.
+    pub(crate) progress: Progress,
 }
 
 /// One fragment, and the destination of its rows.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Stage {
     pub(crate) fragment: Plan,
     pub(crate) output: Output,
     /// Number of tasks: the partitions of the fragment.
     pub(crate) tasks: usize,
+    /// Number of rows, of the first tasks, that its reader wants, if not all.
+    pub(crate) enough: Option<usize>,
 }
 
 /// The inputs that a task needs before it can run.
@@ -59,8 +64,10 @@ pub(crate) struct Stage {
 pub struct Needs {
     /// Rows that other tasks made, and parts of resident tables.
     pub pieces: Vec<Piece>,
-    /// Stages whose row counts are needed.
-    pub counts: Vec<usize>,
+    /// Pieces that nobody has made, since the rows before them are enough: they stand for no rows.
+    pub skipped: Vec<Piece>,
+    /// Stages whose row counts are needed, and the number of their first tasks that are counted.
+    pub counts: Vec<(usize, usize)>,
 }
 
 impl Stages {
@@ -70,7 +77,12 @@ impl Stages {
         let plan = part_joins(plan)?;
         let fragment = cutter.cut_result(plan)?;
         cutter.stage(fragment, Output::Whole);
-        Ok(Stages { stages: cutter.stages, tables: cutter.tables, in_one_batch: false })
+        Ok(Stages {
+            stages: cutter.stages,
+            tables: cutter.tables,
+            in_one_batch: false,
+            progress: Progress::default(),
+        })
     }
 
     /// The inputs of a task of a stage.
@@ -79,8 +91,9 @@ impl Stages {
         collect_needs(&self.stages[stage].fragment, task, &mut needs);
         needs.pieces.sort_unstable();
         needs.pieces.dedup();
-        needs.counts.sort_unstable();
-        needs.counts.dedup();
+        // Of one stage, the most tasks.
+        needs.counts.sort_unstable_by(|one, other| other.cmp(one));
+        needs.counts.dedup_by_key(|(stage, _)| *stage);
         needs
     }
 
@@ -89,25 +102,12 @@ impl Stages {
     pub fn tasks(&self) -> usize {
         self.stages.iter().map(|stage| stage.tasks).sum()
     }
-}
 
-impl std::fmt::Display for Stages {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        for (number, stage) in self.stages.iter().enumerate() {
-            let outputs = match &stage.output {
-                Output::Whole => "one output each".to_owned(),
-                Output::Ranges(count) => format!("{count} outputs each, by range"),
-                Output::Hash(columns, count) => {
-                    let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
-                    format!("{count} outputs each, by {}", columns.join(", "))
-                }
-            };
-            writeln!(f, "stage {number}: {} tasks, {outputs}", stage.tasks)?;
-            for line in displayable(&*stage.fragment).indent(false).to_string().lines() {
-                writeln!(f, "  {line}")?;
-            }
-        }
-        Ok(())
+    /// The outputs of a stage and its operators, in words.
+    pub(crate) fn texts(&self, stage: usize) -> (String, Vec<String>) {
+        let stage = &self.stages[stage];
+        let operators = displayable(&*stage.fragment).indent(false).to_string();
+        (stage.output.to_string(), operators.lines().map(str::to_owned).collect())
     }
 }
 
@@ -190,7 +190,7 @@ impl Cutter {
 
     fn stage(&mut self, fragment: Plan, output: Output) -> usize {
         let tasks = fragment.output_partitioning().partition_count();
-        self.stages.push(Stage { fragment, output, tasks });
+        self.stages.push(Stage { fragment, output, tasks, enough: None });
         self.stages.len() - 1
     }
 
@@ -238,7 +238,13 @@ impl Cutter {
         let child = self.cut(Arc::clone(exchange.input()))?;
         let many = child.output_partitioning().partition_count() > 1;
         let gathered = match exchange.fetch() {
-            Some(fetch) if many => self.gather(Arc::new(LocalLimitExec::new(child, fetch)))?,
+            Some(fetch) if many => {
+                let first = self.gather(Arc::new(LocalLimitExec::new(child, fetch)))?;
+                if let Some(stage) = self.stages.last_mut() {
+                    stage.enough = Some(fetch);
+                }
+                first
+            }
             None if many => self.gather(child)?,
             _ => child,
         };
@@ -405,7 +411,7 @@ fn collect_needs(plan: &Plan, partition: usize, needs: &mut Needs) {
         return;
     }
     if let Some(counted) = plan.downcast_ref::<RowNumberExec>().and_then(|numbers| numbers.counted) {
-        needs.counts.push(counted);
+        needs.counts.push((counted, partition));
     }
     if plan.is::<UnionExec>() {
         return collect_union(plan, partition, needs);

@@ -3,10 +3,10 @@
 use super::codec;
 use super::cut::{Needs, Stage, Stages};
 use super::part::Resident;
-use super::task::{TaskInputs, run};
+use super::task::{TaskInputs, TaskRows, run};
 use crate::engine::{Environment, block_on, task_context};
 use crate::error::Result;
-use arrow::array::RecordBatch;
+use crate::progress::Progress;
 use std::sync::Arc;
 
 impl Stages {
@@ -39,6 +39,12 @@ impl Stages {
     #[must_use]
     pub fn in_one_batch(&self) -> bool {
         self.in_one_batch
+    }
+
+    /// The counts of its run, for its executor to note tasks in.
+    #[must_use]
+    pub fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     /// The inputs of a task.
@@ -76,17 +82,11 @@ impl Fragment {
         Ok(Fragment(codec::decode(bytes, &context)?))
     }
 
-    /// Runs one task; gives the batches of each of its outputs. A fragment can run once, since operators of
-    /// some kinds share state between tasks.
+    /// Runs one task. A fragment can run once, since operators of some kinds share state between tasks.
     ///
     /// # Errors
     /// The error of the task: values that cannot be computed, files that cannot be read, memory.
-    pub fn run(
-        self,
-        task: usize,
-        inputs: TaskInputs,
-        environment: Option<&Environment>,
-    ) -> Result<Vec<Vec<RecordBatch>>> {
+    pub fn run(self, task: usize, inputs: TaskInputs, environment: Option<&Environment>) -> Result<TaskRows> {
         let context = task_context(environment, Arc::new(inputs));
         block_on(run(&self.0.fragment, task, &self.0.output, context))
     }

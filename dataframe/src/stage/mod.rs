@@ -3,6 +3,7 @@
 pub(crate) mod applied;
 mod codec;
 mod cut;
+mod demand;
 mod fragment;
 mod input;
 mod part;
@@ -16,10 +17,11 @@ mod task;
 pub(crate) mod unread_numbers;
 
 pub use cut::{Needs, Stages};
+pub use demand::Demand;
 pub use fragment::Fragment;
 pub use part::{KeptPart, LocalPart, Resident};
 pub(crate) use partitions::{PARTITIONS_MAX, partitions};
 pub use piece::{Piece, PieceSource};
 pub(crate) use resident_table::ResidentTable;
-pub use task::TaskInputs;
 pub(crate) use task::run;
+pub use task::{TaskInputs, TaskRows};

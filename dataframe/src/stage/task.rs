@@ -10,11 +10,12 @@ use arrow::datatypes::SchemaRef;
 use datafusion::common::{DataFusionError, Result as EngineResult};
 use datafusion::execution::TaskContext;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_plan::ExecutionPlan;
-use datafusion::physical_plan::metrics::Time;
+use datafusion::physical_plan::metrics::{MetricValue, Time};
 use datafusion::physical_plan::repartition::BatchPartitioner;
+use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use futures::StreamExt;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// Rows of a batch that a task gives, unless it has fewer.
@@ -37,6 +38,19 @@ impl Output {
         match self {
             Output::Whole => 1,
             Output::Hash(_, count) | Output::Ranges(count) => *count,
+        }
+    }
+}
+
+impl fmt::Display for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Output::Whole => f.write_str("one output each"),
+            Output::Ranges(count) => write!(f, "{count} outputs each, by range"),
+            Output::Hash(columns, count) => {
+                let columns: Vec<String> = columns.iter().map(ToString::to_string).collect();
+                write!(f, "{count} outputs each, by {}", columns.join(", "))
+            }
         }
     }
 }
@@ -79,19 +93,46 @@ impl TaskInputs {
     }
 }
 
-/// Runs a partition of a fragment to its end; gives the batches of each output.
+/// The rows that a task has made.
+#[derive(Debug)]
+pub struct TaskRows {
+    /// The batches of each output.
+    pub outputs: Vec<Vec<RecordBatch>>,
+    /// Bytes that its operators wrote to files because memory did not suffice.
+    pub spilled_bytes: usize,
+}
+
+/// Runs a partition of a fragment to its end.
 pub(crate) async fn run(
     fragment: &Arc<dyn ExecutionPlan>,
     partition: usize,
     output: &Output,
     context: Arc<TaskContext>,
-) -> Result<Vec<Vec<RecordBatch>>> {
-    let mut stream = by_file(Arc::clone(fragment))?.execute(partition, context)?;
+) -> Result<TaskRows> {
+    let plan = by_file(Arc::clone(fragment))?;
+    let mut stream = plan.execute(partition, context)?;
     let mut outputs = Outputs::new(output, fragment.schema())?;
     while let Some(batch) = stream.next().await {
         outputs.push(batch?)?;
     }
-    outputs.finish()
+    Ok(TaskRows { outputs: outputs.finish()?, spilled_bytes: spilled_bytes(&plan, Some(partition)) })
+}
+
+/// Bytes that the operators of a fragment have written to files in a partition, or in all of them. Tasks of
+/// one process may share the operators.
+fn spilled_bytes(plan: &Arc<dyn ExecutionPlan>, partition: Option<usize>) -> usize {
+    let metrics = plan.metrics().unwrap_or_default();
+    let of_task = metrics.iter().filter(|metric| partition.is_none() || metric.partition() == partition);
+    let own = of_task.filter_map(|metric| match metric.value() {
+        MetricValue::SpilledBytes(bytes) => Some(bytes.value()),
+        _ => None,
+    });
+    let children = plan.children().into_iter().map(|child| {
+        let same =
+            child.output_partitioning().partition_count() == plan.output_partitioning().partition_count();
+        spilled_bytes(child, partition.filter(|_| same))
+    });
+    own.sum::<usize>() + children.sum::<usize>()
 }
 
 /// Collects the rows of a task by output.

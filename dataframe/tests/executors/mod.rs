@@ -72,13 +72,15 @@ impl Executor for SentExecutor {
                         };
                         inputs.insert(*piece, batches);
                     }
-                    needs.counts.iter().for_each(|&stage| inputs.insert_rows(stage, rows[stage].clone()));
+                    for &(counted, tasks) in &needs.counts {
+                        inputs.insert_rows(counted, rows[counted][..tasks].to_vec());
+                    }
                     Ok::<_, Error>(inputs)
                 };
                 for _ in 1..self.attempts {
                     Fragment::decode(&bytes)?.run(task, inputs()?, None)?;
                 }
-                let outputs = Fragment::decode(&bytes)?.run(task, inputs()?, None)?;
+                let outputs = Fragment::decode(&bytes)?.run(task, inputs()?, None)?.outputs;
                 rows[stage].push(outputs.iter().flatten().map(RecordBatch::num_rows).sum());
                 for (output, batches) in outputs.into_iter().enumerate() {
                     pieces.insert(Piece { source: PieceSource::Stage(stage), task, output }, batches);

@@ -1,7 +1,7 @@
 //! Drives a plan: submits the calls of all stages in order, and lets go of rows after their last reader.
 //!
 //! Nothing here waits for a stage: a call names the objects that it reads, and the engine starts it when they
-//! are there.
+//! are there. Calls that make the result may be held back until the parts before theirs were taken.
 
 use super::fault::from_engine;
 use super::kept::InStore;
@@ -12,94 +12,164 @@ use super::task::{self, Work};
 #[cfg(feature = "tensor")]
 use crate::between::convert::Form;
 use crate::object::TaskOutput;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 use tharsis_dataframe::{
-    Error, KeptPart, Metrics, Needs, Outcome, Piece, PieceSource, Result, StageMetrics, Stages,
+    Demand, Error, KeptPart, Metrics, Needs, Outcome, Piece, PieceSource, Result, StageMetrics, Stages,
 };
-use tharsis_remote::{Blob, Client, ObjectRef, Options, cancel, put};
+use tharsis_remote::{Blob, Client, ObjectRef, Options, cancel, current, put};
 
 /// A plan that is run.
-pub(super) struct Drive<'a> {
-    client: &'a Client,
+pub(super) struct Drive {
+    client: Client,
     options: Options,
-    stages: &'a Stages,
+    stages: Stages,
     memory_bytes: u64,
+    demand: Demand,
+    /// Each stage as bytes, once one of its tasks was submitted.
+    encoded: Vec<Option<ObjectRef<Blob>>>,
     /// Rows that calls are yet to read.
     rows: HashMap<Piece, ObjectRef<TaskOutput>>,
     /// Calls that are yet to be submitted and read a piece.
     readers: HashMap<Piece, usize>,
-    /// The report of each task of each stage.
-    reports: Vec<Vec<ObjectRef<TaskOutput>>>,
+    /// The report of each task of each stage that was submitted.
+    reports: Vec<Vec<Option<ObjectRef<TaskOutput>>>>,
+    /// Number of parts of the result that were taken, and of those that may be made before they are.
+    taken: usize,
+    ahead: usize,
+    /// Calls that make later parts of the result.
+    held: VecDeque<(usize, Needs)>,
     /// Whether everything has ended, so that nothing is to be cancelled.
     ended: bool,
 }
 
-impl<'a> Drive<'a> {
+impl Drive {
     /// A run of these stages; each call's operators may take this many bytes.
-    pub(super) fn new(
-        client: &'a Client,
-        options: Options,
-        stages: &'a Stages,
-        memory_bytes: u64,
-    ) -> Result<Drive<'a>> {
+    pub(super) fn new(client: &Client, options: Options, stages: &Stages, memory_bytes: u64) -> Drive {
         let mut readers: HashMap<Piece, usize> = HashMap::new();
+        let mut reports = Vec::new();
         for stage in 0..stages.count() {
             for task in 0..stages.tasks_of(stage) {
                 stages.needs_of(stage, task).pieces.iter().for_each(|piece| {
                     *readers.entry(*piece).or_default() += 1;
                 });
             }
+            reports.push(vec![None; stages.tasks_of(stage)]);
         }
-        let (rows, reports) = (HashMap::new(), Vec::new());
-        Ok(Drive { client, options, stages, memory_bytes, rows, readers, reports, ended: false })
+        Drive {
+            client: client.clone(),
+            options,
+            memory_bytes,
+            demand: Demand::new(stages),
+            encoded: vec![None; stages.count()],
+            stages: stages.clone(),
+            rows: HashMap::new(),
+            readers,
+            reports,
+            taken: 0,
+            ahead: usize::MAX,
+            held: VecDeque::new(),
+            ended: false,
+        }
+    }
+
+    /// The same run, which makes so many parts before they are taken.
+    pub(super) fn ahead(mut self, parts: usize) -> Drive {
+        self.ahead = parts;
+        self
     }
 
     /// Runs all stages.
     pub(super) fn run(mut self) -> Result<Outcome> {
-        for stage in 0..self.stages.count() {
-            self.submit_stage(stage)?;
-        }
+        self.submit_all()?;
         let mut metrics = Metrics::default();
-        let mut last = Vec::new();
         for reports in &self.reports {
             let mut stage = StageMetrics::default();
-            last.clear();
-            for report in reports {
+            for report in reports.iter().flatten() {
                 let report = read(report)?;
-                stage.add(report.rows(), report.bytes(), Duration::from_nanos(report.busy_ns));
-                metrics.retries += u64::from(report.attempt);
-                last.push(report);
+                self.stages.progress().add(report.metrics());
+                stage.add(report.metrics());
             }
+            metrics.retries += stage.retries;
             metrics.stages.push(stage);
         }
-        self.ended = true;
-        Ok(Outcome { parts: self.result(&last)?, metrics })
+        let mut parts = Vec::new();
+        while let Some(part) = self.next_part()? {
+            parts.push(part);
+        }
+        Ok(Outcome { parts, metrics })
     }
 
-    fn submit_stage(&mut self, stage: usize) -> Result<()> {
-        let bytes = put(&Blob::from(self.stages.encode(stage)?)).map_err(from_engine)?;
-        let returns = 1 + self.stages.outputs_of(stage);
-        let mut reports = Vec::new();
-        for task in 0..self.stages.tasks_of(stage) {
-            let needs = self.stages.needs_of(stage, task);
-            let inputs = self.inputs(&needs)?;
-            let work = Work {
-                whole: self.stages.in_one_batch() && stage + 1 == self.stages.count(),
-                #[cfg(feature = "tensor")]
-                formed: self.formed(&needs),
-                ..task::work(task, &needs, |stage| self.stages.tasks_of(stage), self.memory_bytes)
-            };
-            let options = self.options.clone().num_returns(returns as u32);
-            let mut made = task::call(options, &bytes, &work, &inputs).into_iter();
-            reports.push(made.next().ok_or_else(|| Error::Internal("a call gave no report".to_owned()))?);
-            let source = PieceSource::Stage(stage);
-            for (output, object) in made.enumerate() {
-                self.rows.insert(Piece { source, task, output }, object);
+    /// The next part of the result, whose rows stay in the store; `None` after the last one.
+    pub(super) fn next_part(&mut self) -> Result<Option<Arc<dyn KeptPart>>> {
+        let (last, task) = (self.last(), self.taken);
+        if task == self.stages.tasks_of(last) {
+            self.ended = true;
+            return Ok(None);
+        }
+        self.submit_all()?;
+        let report = read(self.report(last, task)?)?;
+        let object = self.rows.remove(&Piece { source: PieceSource::Stage(last), task, output: 0 });
+        let object = object.ok_or_else(|| Error::Internal("a result was let go".to_owned()))?;
+        self.taken += 1;
+        // While this one is used, others are made.
+        self.submit_all()?;
+        Ok(Some(Arc::new(InStore::new(object, &self.client, report.rows(), report.bytes()))))
+    }
+
+    fn last(&self) -> usize {
+        self.stages.count() - 1
+    }
+
+    /// Submits all calls that are not held back, and waits for those that tell which others are needed.
+    fn submit_all(&mut self) -> Result<()> {
+        loop {
+            while let Some((stage, task, needs)) = self.demand.take() {
+                match stage == self.last() {
+                    true => self.held.push_back((task, needs)),
+                    false => self.submit(stage, task, &needs)?,
+                }
+            }
+            let end = self.taken.saturating_add(self.ahead);
+            while let Some((task, needs)) = self.held.pop_front_if(|(task, _)| *task < end) {
+                self.submit(self.last(), task, &needs)?;
+            }
+            let Some((stage, task)) = self.demand.awaited() else { return Ok(()) };
+            let rows = read(self.report(stage, task)?)?.rows();
+            let skipped = self.demand.ended(stage, task, rows);
+            self.stages.progress().skip(skipped.len());
+            for (stage, task) in skipped {
+                self.stages.needs_of(stage, task).pieces.iter().for_each(|piece| self.release(piece));
             }
         }
-        self.reports.push(reports);
+    }
+
+    fn report(&self, stage: usize, task: usize) -> Result<&ObjectRef<TaskOutput>> {
+        let report = self.reports[stage][task].as_ref();
+        report.ok_or_else(|| Error::Internal(format!("task {task} of stage {stage} was not submitted")))
+    }
+
+    fn submit(&mut self, stage: usize, task: usize, needs: &Needs) -> Result<()> {
+        let bytes = match &self.encoded[stage] {
+            Some(bytes) => bytes.clone(),
+            None => put(&Blob::from(self.stages.encode(stage)?)).map_err(from_engine)?,
+        };
+        let inputs = self.inputs(needs)?;
+        let work = Work {
+            whole: self.stages.in_one_batch() && stage + 1 == self.stages.count(),
+            #[cfg(feature = "tensor")]
+            formed: self.formed(needs),
+            ..task::work(task, needs, self.memory_bytes)
+        };
+        let options = self.options.clone().num_returns(1 + self.stages.outputs_of(stage) as u32);
+        let mut made = task::call(options, &bytes, &work, &inputs).into_iter();
+        let report = made.next().ok_or_else(|| Error::Internal("a call gave no report".to_owned()))?;
+        self.reports[stage][task] = Some(report);
+        self.encoded[stage] = Some(bytes);
+        let source = PieceSource::Stage(stage);
+        for (output, object) in made.enumerate() {
+            self.rows.insert(Piece { source, task, output }, object);
+        }
         Ok(())
     }
 
@@ -109,8 +179,10 @@ impl<'a> Drive<'a> {
         for piece in &needs.pieces {
             inputs.push(self.object(*piece)?);
         }
-        for &stage in &needs.counts {
-            inputs.extend(self.reports[stage].iter().cloned());
+        for &(stage, tasks) in &needs.counts {
+            for task in 0..tasks {
+                inputs.push(self.report(stage, task)?.clone());
+            }
         }
         Ok(inputs)
     }
@@ -122,15 +194,20 @@ impl<'a> Drive<'a> {
             (None, PieceSource::Given(table)) => self.given(table, piece.task)?,
             (None, PieceSource::Stage(_)) => return Err(Error::Internal(format!("{piece:?} was let go"))),
         };
-        let left = self.readers.get_mut(&piece).map_or(0, |readers| {
+        self.rows.insert(piece, object.clone());
+        self.release(&piece);
+        Ok(object)
+    }
+
+    /// Counts one read of a piece, and lets go of it after the last one.
+    fn release(&mut self, piece: &Piece) {
+        let left = self.readers.get_mut(piece).map_or(0, |readers| {
             *readers -= 1;
             *readers
         });
-        match left {
-            0 => self.rows.remove(&piece),
-            _ => self.rows.insert(piece, object.clone()),
-        };
-        Ok(object)
+        if left == 0 {
+            self.rows.remove(piece);
+        }
     }
 
     /// A part of a resident table, put into the store unless it is there.
@@ -141,7 +218,7 @@ impl<'a> Drive<'a> {
             return Ok(chunk.object.clone());
         }
         let kept = (part.as_ref() as &dyn std::any::Any).downcast_ref::<InStore>();
-        if let Some(object) = kept.and_then(|kept| kept.object(self.client)) {
+        if let Some(object) = kept.and_then(|kept| kept.object(&self.client)) {
             return Ok(object.clone());
         }
         put(&TaskOutput::of_rows(part.fetch()?)).map_err(from_engine)
@@ -151,7 +228,7 @@ impl<'a> Drive<'a> {
     #[cfg(feature = "tensor")]
     fn chunk<'p>(&self, part: &'p Arc<dyn KeptPart>) -> Option<&'p ChunkInStore> {
         let chunk = (part.as_ref() as &dyn std::any::Any).downcast_ref::<ChunkInStore>();
-        chunk.filter(|chunk| is_same(&chunk.client, self.client))
+        chunk.filter(|chunk| is_same(&chunk.client, &self.client))
     }
 
     /// Those pieces that are chunks of tensors.
@@ -164,32 +241,21 @@ impl<'a> Drive<'a> {
         });
         formed.collect()
     }
-
-    /// The outputs of the last stage, whose rows stay in the store.
-    fn result(&mut self, reports: &[Report]) -> Result<Vec<Arc<dyn KeptPart>>> {
-        let source = PieceSource::Stage(self.stages.count() - 1);
-        let mut parts: Vec<Arc<dyn KeptPart>> = Vec::new();
-        for (task, report) in reports.iter().enumerate() {
-            let object = self.rows.remove(&Piece { source, task, output: 0 });
-            let object = object.ok_or_else(|| Error::Internal("a result was let go".to_owned()))?;
-            parts.push(Arc::new(InStore::new(object, self.client, report.rows(), report.bytes())));
-        }
-        Ok(parts)
-    }
 }
 
 fn read(report: &ObjectRef<TaskOutput>) -> Result<Report> {
     report.get().map_err(from_engine)?.into_report()
 }
 
-impl Drop for Drive<'_> {
+impl Drop for Drive {
     fn drop(&mut self) {
         if self.ended {
             return;
         }
-        for report in self.reports.iter().flatten() {
-            // Calls are left only after a failure. One that cannot be stopped ends by itself, and its rows
-            // are freed.
+        let _binding = current::bind(self.client.clone());
+        for report in self.reports.iter().flatten().flatten() {
+            // Calls are left after a failure, or if not all parts were taken. One that cannot be stopped ends
+            // by itself, and its rows are freed.
             let _ignored = cancel(report, false, false);
         }
     }

@@ -4,7 +4,7 @@ use super::drive::Drive;
 use crate::runtime::Runtime;
 use std::sync::Arc;
 use std::time::Instant;
-use tharsis_dataframe::{Executor, Limits, Outcome, Result, Stages};
+use tharsis_dataframe::{Executor, Limits, Outcome, Parts, Result, Stages};
 use tharsis_protos::report::{NodeRow, Report};
 use tharsis_remote::{Client, Options, current};
 
@@ -71,11 +71,27 @@ impl Executor for RemoteExecutor {
     fn execute(&self, stages: &Stages) -> Result<Outcome> {
         let _binding = current::bind(self.client.clone());
         let started = Instant::now();
-        let limits = self.limits();
-        let share = (limits.memory_bytes / limits.threads as u64).max(TASK_BYTES_MIN);
-        let mut outcome = Drive::new(&self.client, self.options.clone(), stages, share)?.run()?;
+        let mut outcome = self.drive(stages).run()?;
         outcome.metrics.elapsed = started.elapsed();
         Ok(outcome)
+    }
+
+    fn start(&self, stages: &Stages) -> Result<Parts> {
+        // Those that run while one is taken, and as many that wait to be taken.
+        let ahead = 2 * self.limits().threads;
+        let (client, mut drive) = (self.client.clone(), self.drive(stages).ahead(ahead));
+        Ok(Box::new(std::iter::from_fn(move || {
+            let _binding = current::bind(client.clone());
+            drive.next_part().transpose()
+        })))
+    }
+}
+
+impl RemoteExecutor {
+    fn drive(&self, stages: &Stages) -> Drive {
+        let limits = self.limits();
+        let share = (limits.memory_bytes / limits.threads as u64).max(TASK_BYTES_MIN);
+        Drive::new(&self.client, self.options.clone(), stages, share)
     }
 }
 

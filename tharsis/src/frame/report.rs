@@ -1,6 +1,8 @@
 //! Time, rows and bytes of tasks, as they report them.
 
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
+use tharsis_dataframe::TaskMetrics;
 
 /// Time, rows and bytes of a task.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -9,6 +11,8 @@ pub(crate) struct Report {
     pub(crate) attempt: u32,
     /// Rows and bytes of each output.
     pub(crate) outputs: Vec<(usize, usize)>,
+    /// Bytes that operators wrote to files because memory did not suffice.
+    pub(crate) spilled_bytes: usize,
     pub(crate) busy_ns: u64,
 }
 
@@ -21,5 +25,16 @@ impl Report {
     /// Bytes of all outputs.
     pub(crate) fn bytes(&self) -> usize {
         self.outputs.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// The report for the sums of its stage.
+    pub(crate) fn metrics(&self) -> TaskMetrics {
+        TaskMetrics {
+            rows: self.rows(),
+            bytes: self.bytes(),
+            spilled_bytes: self.spilled_bytes,
+            busy: Duration::from_nanos(self.busy_ns),
+            retries: u64::from(self.attempt),
+        }
     }
 }

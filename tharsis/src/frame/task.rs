@@ -11,7 +11,7 @@ use arrow_array::RecordBatch;
 use serde::{Deserialize, Serialize};
 use std::panic::Location;
 use std::time::Instant;
-use tharsis_dataframe::{Environment, Error, Fragment, Needs, Piece, TaskInputs};
+use tharsis_dataframe::{Environment, Error, Fragment, Needs, Piece, TaskInputs, TaskRows};
 use tharsis_remote::generated::{Call, Remote};
 use tharsis_remote::{Blob, ObjectRef, Options, Returns, Values, context};
 
@@ -22,7 +22,9 @@ pub(super) struct Work {
     pub(super) task: usize,
     /// Pieces in the first objects that the call reads, in their order.
     pub(super) pieces: Vec<Piece>,
-    /// Stages of the reports in the objects after these, and their numbers of tasks.
+    /// Pieces that stand for no rows.
+    pub(super) skipped: Vec<Piece>,
+    /// Stages of the reports in the objects after these, and their numbers.
     pub(super) counts: Vec<(usize, usize)>,
     /// Bytes that operators may take before they spill.
     pub(super) memory_bytes: u64,
@@ -64,7 +66,8 @@ pub(super) fn run_task(
     let environment = environment(work.memory_bytes)?;
     let (task, whole) = (work.task, work.whole);
     let inputs = task_inputs(work, inputs)?;
-    let mut outputs = Fragment::decode(&stage)?.run(task, inputs, Some(&environment))?;
+    let TaskRows { mut outputs, spilled_bytes } =
+        Fragment::decode(&stage)?.run(task, inputs, Some(&environment))?;
     if whole {
         outputs = outputs.into_iter().map(in_one_batch).collect::<Result<_, _>>()?;
     }
@@ -75,6 +78,7 @@ pub(super) fn run_task(
     let report = Report {
         attempt: context().map_or(0, |context| context.attempt()),
         outputs: outputs.iter().map(size).collect(),
+        spilled_bytes,
         busy_ns: started.elapsed().as_nanos() as u64,
     };
     let rows = outputs.into_iter().map(TaskOutput::of_rows);
@@ -85,6 +89,7 @@ fn task_inputs(work: Work, given: Values<TaskOutput>) -> Result<TaskInputs, Faul
     let mut given = given.into_iter();
     let mut next = || given.next().ok_or_else(|| Fault::Internal("fewer objects than pieces".to_owned()));
     let mut inputs = TaskInputs::default();
+    work.skipped.into_iter().for_each(|piece| inputs.insert(piece, Vec::new()));
     #[cfg(feature = "tensor")]
     let mut formed = work.formed.into_iter().peekable();
     for (place, piece) in work.pieces.into_iter().enumerate() {
@@ -125,12 +130,12 @@ fn environment(memory_bytes: u64) -> Result<Environment, Fault> {
 }
 
 /// The inputs of a task, for its call.
-pub(super) fn work(task: usize, needs: &Needs, tasks_of: impl Fn(usize) -> usize, memory_bytes: u64) -> Work {
-    let counts = needs.counts.iter().map(|&stage| (stage, tasks_of(stage))).collect();
+pub(super) fn work(task: usize, needs: &Needs, memory_bytes: u64) -> Work {
     Work {
         task,
         pieces: needs.pieces.clone(),
-        counts,
+        skipped: needs.skipped.clone(),
+        counts: needs.counts.clone(),
         memory_bytes,
         whole: false,
         #[cfg(feature = "tensor")]

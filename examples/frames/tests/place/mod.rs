@@ -45,6 +45,7 @@ impl Place {
 }
 
 /// A frame of several parts of these columns, so that several tasks have its rows.
+#[allow(dead_code, reason = "not every program needs it")]
 pub fn in_parts(parts: impl IntoIterator<Item = DataFrame>) -> DataFrame {
     let parts: Vec<DataFrame> = parts.into_iter().collect();
     DataFrame::concat(&parts, true)
