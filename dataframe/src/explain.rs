@@ -37,6 +37,8 @@ pub struct StageRunLine {
     pub tasks: usize,
     pub rows: usize,
     pub bytes: usize,
+    /// Bytes of the outputs of the largest task.
+    pub largest_bytes: usize,
     /// Bytes that operators wrote to files because memory did not suffice.
     pub spilled_bytes: usize,
     /// Seconds of all threads, and of the slowest task.
@@ -97,6 +99,7 @@ impl StageRunLine {
             tasks: stage.tasks,
             rows: stage.rows,
             bytes: stage.bytes,
+            largest_bytes: stage.largest_bytes,
             spilled_bytes: stage.spilled_bytes,
             busy_seconds: busy,
             slowest_seconds: slowest,
@@ -119,7 +122,7 @@ impl fmt::Display for Explanation {
         }
         match &self.run {
             None => write!(f, "{} tasks", self.tasks),
-            Some(run) => write!(f, "{run} of {} tasks", self.tasks),
+            Some(run) => write!(f, "{run} tasks run, {} planned", self.tasks),
         }
     }
 }
@@ -202,6 +205,7 @@ mod tests {
             tasks: 2,
             rows: 100,
             bytes: 2048,
+            largest_bytes: 1536,
             spilled_bytes: 1 << 20,
             busy: Duration::from_millis(500),
             slowest: Duration::from_millis(400),
@@ -214,7 +218,7 @@ mod tests {
         let made = "    2 tasks made 100 rows, 2.0 KiB, 1.0 MiB spilled; took 0.500000 s of thread time, slowest \
                     task 0.400000 s, 1.6 times the mean, 3 retries\n";
         assert!(text.contains(made), "{text}");
-        let last = "100 rows, 2.0 KiB, 1.0 MiB spilled; 0.300000 s, 3 retries, 2 of 4 tasks";
+        let last = "100 rows, 2.0 KiB, 1.0 MiB spilled; 0.300000 s, 3 retries, 2 tasks run, 4 planned";
         assert!(text.ends_with(last), "{text}");
     }
 }

@@ -16,12 +16,14 @@ pub struct Metrics {
 /// Time, rows and bytes of the tasks of one stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageMetrics {
-    /// Number of tasks that ran.
+    /// Number of tasks that ran. One with far more rows than others counts as several.
     pub tasks: usize,
     /// Rows of all outputs.
     pub rows: usize,
     /// Bytes of all outputs.
     pub bytes: usize,
+    /// Bytes of the outputs of the largest task.
+    pub largest_bytes: usize,
     /// Bytes that operators wrote to files because memory did not suffice.
     pub spilled_bytes: usize,
     /// Time in tasks, all threads together.
@@ -53,6 +55,7 @@ impl StageMetrics {
         self.tasks += 1;
         self.rows += task.rows;
         self.bytes += task.bytes;
+        self.largest_bytes = self.largest_bytes.max(task.bytes);
         self.spilled_bytes += task.spilled_bytes;
         self.busy += task.busy;
         self.slowest = self.slowest.max(task.busy);

@@ -52,6 +52,11 @@ impl Progress {
         }
     }
 
+    /// Notes calls that do a task together with others.
+    pub fn more(&self, calls: usize) {
+        self.0.all.fetch_add(calls as u64, Ordering::Relaxed);
+    }
+
     /// Notes tasks that need not run.
     pub fn skip(&self, tasks: usize) {
         self.0.tasks.fetch_add(tasks as u64, Ordering::Relaxed);

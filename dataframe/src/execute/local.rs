@@ -5,7 +5,8 @@ use super::{Executor, Limits, Outcome, Parts};
 use crate::engine::{Environment, task_context};
 use crate::error::{Error, Result};
 use crate::metrics::{Metrics, StageMetrics, TaskMetrics};
-use crate::stage::{Demand, KeptPart, LocalPart, Needs, Piece, PieceSource, Stages, TaskInputs, run};
+use crate::stage::{Demand, KeptPart, Needs, Piece, PieceSource, Stages, TaskInputs, run};
+use arrow::array::RecordBatch;
 use futures::TryFutureExt;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
@@ -108,11 +109,14 @@ struct LocalRun {
     environment: Environment,
     budget: Arc<Budget>,
     demand: Demand,
-    /// Tasks that have not started, in order of stages.
-    pending: VecDeque<(usize, usize, Needs)>,
-    running: JoinSet<TaskResult>,
-    pieces: HashMap<Piece, Rows>,
-    /// Tasks that still read a piece.
+    /// Calls that have not started, in order of stages.
+    pending: VecDeque<(Call, Needs)>,
+    running: JoinSet<CallResult>,
+    /// Of tasks that several calls do, what these have made.
+    parted: HashMap<(usize, usize), Vec<Option<Vec<Rows>>>>,
+    /// The rows of each piece, one after the other.
+    pieces: HashMap<Piece, Vec<Rows>>,
+    /// Calls that still read a piece.
     readers: HashMap<Piece, usize>,
     /// Rows of each task of each stage; `None` while it has not ended.
     rows: Vec<Vec<Option<usize>>>,
@@ -124,13 +128,21 @@ struct LocalRun {
     metrics: Metrics,
 }
 
-/// The outputs of a task, or its stage, its number and its error.
-type TaskResult = std::result::Result<TaskEnd, (usize, usize, Error)>;
-
-/// The outputs of a task that has ended.
-struct TaskEnd {
+/// A task, or a part of its rows.
+#[derive(Clone, Copy)]
+struct Call {
     stage: usize,
     task: usize,
+    /// Its number among the calls that do the task.
+    part: usize,
+}
+
+/// The outputs of a call, or its error.
+type CallResult = std::result::Result<CallEnd, (Call, Error)>;
+
+/// The outputs of a call that has ended.
+struct CallEnd {
+    call: Call,
     outputs: Vec<Rows>,
     spilled_bytes: usize,
     busy: Duration,
@@ -162,6 +174,7 @@ impl LocalRun {
             budget,
             pending: VecDeque::new(),
             running: JoinSet::new(),
+            parted: HashMap::new(),
             pieces: HashMap::new(),
             readers,
             rows,
@@ -191,7 +204,7 @@ impl LocalRun {
             let ended = crate::engine::block_on(async { Ok(running.join_next().await) })?;
             match ended {
                 Some(Ok(Ok(end))) => self.end(end),
-                Some(Ok(Err((stage, task, error)))) => self.fail(stage, task, error)?,
+                Some(Ok(Err((call, error)))) => self.fail(call, error)?,
                 Some(Err(error)) => return Err(Error::Internal(format!("a task panicked: {error}"))),
                 None => return Err(Error::Internal("no task is ready".to_owned())),
             }
@@ -206,11 +219,11 @@ impl LocalRun {
 
     /// Notes a task that has failed: the error comes in the place of its rows if they are taken one after the
     /// other, else at once.
-    fn fail(&mut self, stage: usize, task: usize, error: Error) -> Result<()> {
-        if stage != self.last() || self.ahead == usize::MAX {
+    fn fail(&mut self, call: Call, error: Error) -> Result<()> {
+        if call.stage != self.last() || self.ahead == usize::MAX {
             return Err(error);
         }
-        self.failed.insert(task, error);
+        self.failed.insert(call.task, error);
         Ok(())
     }
 
@@ -218,21 +231,43 @@ impl LocalRun {
     fn start_ready(&mut self) -> Result<()> {
         let runtime = self.threads.runtime.as_ref().map(Runtime::handle).cloned();
         let runtime = runtime.ok_or_else(|| Error::Internal("the threads have ended".to_owned()))?;
-        while let Some(task) = self.demand.take() {
-            self.pending.push_back(task);
+        while let Some((stage, task, calls)) = self.demand.take() {
+            self.add(stage, task, calls);
         }
         // Nothing is taken after an error.
         let held = self.failed.keys().copied().fold(self.taken.saturating_add(self.ahead), usize::min);
         while self.running.len() < self.threads.count
-            && let Some(at) = self.pending.iter().position(|(stage, task, needs)| {
-                (*stage != self.last() || *task < held) && self.is_ready(needs)
+            && let Some(at) = self.pending.iter().position(|(call, needs)| {
+                (call.stage != self.last() || call.task < held) && self.is_ready(needs)
             })
-            && let Some((stage, task, needs)) = self.pending.remove(at)
+            && let Some((call, needs)) = self.pending.remove(at)
         {
-            let work = self.work(stage, task, needs);
+            let work = self.work(call, needs);
             self.running.spawn_on(work, &runtime);
         }
         Ok(())
+    }
+
+    /// Adds the calls that do a task.
+    fn add(&mut self, stage: usize, task: usize, calls: Vec<Needs>) {
+        if calls.len() != 1 {
+            let pieces = calls.iter().flat_map(|needs| &needs.pieces);
+            pieces.for_each(|piece| *self.readers.entry(*piece).or_default() += 1);
+            for piece in self.stages.needs(stage, task).pieces {
+                self.take(piece);
+            }
+        }
+        if calls.is_empty() {
+            self.stages.progress.skip(1);
+            return self.end_task(stage, task, Vec::new());
+        }
+        if 1 < calls.len() {
+            self.parted.insert((stage, task), vec![None; calls.len()]);
+            self.stages.progress.more(calls.len() - 1);
+        }
+        for (part, needs) in calls.into_iter().enumerate() {
+            self.pending.push_back((Call { stage, task, part }, needs));
+        }
     }
 
     fn is_ready(&self, needs: &Needs) -> bool {
@@ -247,13 +282,9 @@ impl LocalRun {
                 .all(|&(stage, tasks)| self.rows[stage][..tasks].iter().all(Option::is_some))
     }
 
-    /// The future of a task, with its inputs.
-    fn work(
-        &mut self,
-        stage: usize,
-        task: usize,
-        needs: Needs,
-    ) -> impl Future<Output = TaskResult> + Send + use<> {
+    /// The future of a call, with its inputs.
+    fn work(&mut self, call: Call, needs: Needs) -> impl Future<Output = CallResult> + Send + use<> {
+        let Call { stage, task, .. } = call;
         let parts: Vec<(Piece, Arc<dyn KeptPart>)> = needs
             .pieces
             .into_iter()
@@ -278,14 +309,15 @@ impl LocalRun {
             for (piece, part) in parts {
                 inputs.insert(piece, part.fetch()?);
             }
+            needs.slices.into_iter().for_each(|(piece, start, end)| inputs.slice(piece, start, end));
             let context = task_context(Some(&environment), Arc::new(inputs));
             let made = run(&fragment, task, &output, context).await?;
             let keep = |batches| Rows::keep(batches, &budget, &environment);
             let outputs = made.outputs.into_iter().map(keep).collect::<Result<Vec<_>>>()?;
             let (spilled_bytes, busy) = (made.spilled_bytes, started.elapsed());
-            Ok(TaskEnd { stage, task, outputs, spilled_bytes, busy })
+            Ok(CallEnd { call, outputs, spilled_bytes, busy })
         };
-        ran.map_err(move |error| (stage, task, error))
+        ran.map_err(move |error| (call, error))
     }
 
     /// A piece for one of its readers; the last one takes it.
@@ -298,28 +330,65 @@ impl LocalRun {
             0 => self.pieces.remove(&piece),
             _ => self.pieces.get(&piece).cloned(),
         };
-        rows.map_or_else(|| Arc::new(LocalPart::default()) as _, |rows| Arc::new(rows) as _)
+        Arc::new(Chain(rows.unwrap_or_default()))
     }
 
-    fn end(&mut self, end: TaskEnd) {
+    fn end(&mut self, end: CallEnd) {
         let rows = end.outputs.iter().map(KeptPart::rows).sum();
         let bytes = end.outputs.iter().map(KeptPart::bytes).sum();
-        self.rows[end.stage][end.task] = Some(rows);
         // Rows that wait in a file are spilled too.
         let spilled_bytes = end.spilled_bytes + end.outputs.iter().map(Rows::file_bytes).sum::<usize>();
         let task = TaskMetrics { rows, bytes, spilled_bytes, busy: end.busy, retries: 0 };
-        self.metrics.stages[end.stage].add(task);
+        let Call { stage, task: number, part } = end.call;
+        self.metrics.stages[stage].add(task);
         self.stages.progress.add(task);
-        let source = PieceSource::Stage(end.stage);
-        for (output, part) in end.outputs.into_iter().enumerate() {
-            self.pieces.insert(Piece { source, task: end.task, output }, part);
+        let Some(parts) = self.parted.get_mut(&(stage, number)) else {
+            return self.end_task(stage, number, vec![end.outputs]);
+        };
+        parts[part] = Some(end.outputs);
+        if parts.iter().all(Option::is_some) {
+            let parts = self.parted.remove(&(stage, number)).into_iter().flatten().flatten().collect();
+            self.end_task(stage, number, parts);
         }
-        let skipped = self.demand.ended(end.stage, end.task, rows);
+    }
+
+    /// Notes a task of whose calls these are the outputs.
+    fn end_task(&mut self, stage: usize, task: usize, calls: Vec<Vec<Rows>>) {
+        let mut sizes = vec![(0, 0); self.stages.stages[stage].output.count()];
+        let source = PieceSource::Stage(stage);
+        for outputs in calls {
+            for (output, rows) in outputs.into_iter().enumerate() {
+                sizes[output].0 += rows.rows();
+                sizes[output].1 += rows.bytes();
+                self.pieces.entry(Piece { source, task, output }).or_default().push(rows);
+            }
+        }
+        self.rows[stage][task] = Some(sizes.iter().map(|(rows, _)| rows).sum());
+        let skipped = self.demand.ended(stage, task, &sizes);
         self.stages.progress.skip(skipped.len());
         for (stage, task) in skipped {
             for piece in self.stages.needs(stage, task).pieces {
                 self.take(piece);
             }
         }
+    }
+}
+
+/// Rows one after the other.
+#[derive(Debug)]
+struct Chain(Vec<Rows>);
+
+impl KeptPart for Chain {
+    fn fetch(&self) -> Result<Vec<RecordBatch>> {
+        let batches = self.0.iter().map(Rows::fetch).collect::<Result<Vec<_>>>()?;
+        Ok(batches.into_iter().flatten().collect())
+    }
+
+    fn rows(&self) -> usize {
+        self.0.iter().map(Rows::rows).sum()
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.iter().map(Rows::bytes).sum()
     }
 }

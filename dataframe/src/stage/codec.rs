@@ -70,7 +70,7 @@ pub(crate) fn decode(bytes: &[u8], context: &TaskContext) -> Result<Stage> {
         }
     };
     let tasks = fragment.output_partitioning().partition_count();
-    Ok(Stage { fragment, output, tasks, enough: None })
+    Ok(Stage { fragment, output, tasks, enough: None, splittable: Vec::new() })
 }
 
 /// Encodes the operators of this crate.

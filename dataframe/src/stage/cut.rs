@@ -8,9 +8,10 @@ use super::applied::AppliedExec;
 use super::input::{InputExec, Pattern, Source};
 use super::part::Resident;
 use super::partitions::result_bytes;
-use super::piece::Piece;
+use super::piece::Needs;
 use super::ranges::{self, RangeExec};
 use super::row_number::{Numbering, RowNumberExec};
+use super::skew::Splittable;
 use super::task::Output;
 use crate::error::Result;
 use crate::progress::Progress;
@@ -57,17 +58,8 @@ pub(crate) struct Stage {
     pub(crate) tasks: usize,
     /// Number of rows, of the first tasks, that its reader wants, if not all.
     pub(crate) enough: Option<usize>,
-}
-
-/// The inputs that a task needs before it can run.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Needs {
-    /// Rows that other tasks made, and parts of resident tables.
-    pub pieces: Vec<Piece>,
-    /// Pieces that nobody has made, since the rows before them are enough: they stand for no rows.
-    pub skipped: Vec<Piece>,
-    /// Stages whose row counts are needed, and the number of their first tasks that are counted.
-    pub counts: Vec<(usize, usize)>,
+    /// Inputs whose rows may be parted among several calls for one task.
+    pub(crate) splittable: Vec<Splittable>,
 }
 
 impl Stages {
@@ -190,7 +182,8 @@ impl Cutter {
 
     fn stage(&mut self, fragment: Plan, output: Output) -> usize {
         let tasks = fragment.output_partitioning().partition_count();
-        self.stages.push(Stage { fragment, output, tasks, enough: None });
+        let splittable = Splittable::inputs_of(&fragment);
+        self.stages.push(Stage { fragment, output, tasks, enough: None, splittable });
         self.stages.len() - 1
     }
 

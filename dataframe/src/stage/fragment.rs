@@ -1,8 +1,9 @@
 //! The interface for other executors: stages as bytes, and the tasks of a stage that came as bytes.
 
 use super::codec;
-use super::cut::{Needs, Stage, Stages};
+use super::cut::{Stage, Stages};
 use super::part::Resident;
+use super::piece::Needs;
 use super::task::{TaskInputs, TaskRows, run};
 use crate::engine::{Environment, block_on, task_context};
 use crate::error::Result;

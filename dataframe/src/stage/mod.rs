@@ -13,15 +13,16 @@ mod ranged;
 mod ranges;
 mod resident_table;
 pub(crate) mod row_number;
+mod skew;
 mod task;
 pub(crate) mod unread_numbers;
 
-pub use cut::{Needs, Stages};
+pub use cut::Stages;
 pub use demand::Demand;
 pub use fragment::Fragment;
 pub use part::{KeptPart, LocalPart, Resident};
 pub(crate) use partitions::{PARTITIONS_MAX, partitions};
-pub use piece::{Piece, PieceSource};
+pub use piece::{Needs, Piece, PieceSource};
 pub(crate) use resident_table::ResidentTable;
 pub(crate) use task::run;
 pub use task::{TaskInputs, TaskRows};

@@ -1,4 +1,4 @@
-//! Names of rows that pass between tasks.
+//! Names of rows that pass between tasks, and the rows that a task needs.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,4 +20,17 @@ pub enum PieceSource {
     Given(usize),
     /// A stage of the job.
     Stage(usize),
+}
+
+/// The inputs that a task needs before it can run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// Rows that other tasks made, and parts of resident tables.
+    pub pieces: Vec<Piece>,
+    /// Pieces that nobody has made, since the rows before them are enough: they stand for no rows.
+    pub skipped: Vec<Piece>,
+    /// Of some of the pieces, the first row that is wanted, and the one after the last.
+    pub slices: Vec<(Piece, usize, usize)>,
+    /// Stages whose row counts are needed, and the number of their first tasks that are counted.
+    pub counts: Vec<(usize, usize)>,
 }

@@ -64,9 +64,22 @@ pub struct TaskInputs {
 }
 
 impl TaskInputs {
-    /// Adds the batches of a piece.
+    /// Adds batches of a piece, after those that it has.
     pub fn insert(&mut self, piece: Piece, batches: Vec<RecordBatch>) {
-        self.pieces.insert(piece, batches);
+        self.pieces.entry(piece).or_default().extend(batches);
+    }
+
+    /// Leaves of a piece the rows from `start` to `end` only.
+    pub fn slice(&mut self, piece: Piece, start: usize, end: usize) {
+        let Some(batches) = self.pieces.get_mut(&piece) else { return };
+        let mut from = 0;
+        for batch in batches.iter_mut() {
+            let to = from + batch.num_rows();
+            let (first, after) = (start.clamp(from, to), end.clamp(from, to));
+            *batch = batch.slice(first - from, after.max(first) - first);
+            from = to;
+        }
+        batches.retain(|batch| 0 < batch.num_rows());
     }
 
     /// Adds the numbers of rows of a stage's tasks.

@@ -28,17 +28,19 @@ pub(super) struct Drive {
     demand: Demand,
     /// Each stage as bytes, once one of its tasks was submitted.
     encoded: Vec<Option<ObjectRef<Blob>>>,
-    /// Rows that calls are yet to read.
-    rows: HashMap<Piece, ObjectRef<TaskOutput>>,
+    /// Rows that calls are yet to read: of a task that several calls do, one object after the other.
+    rows: HashMap<Piece, Vec<ObjectRef<TaskOutput>>>,
     /// Calls that are yet to be submitted and read a piece.
     readers: HashMap<Piece, usize>,
-    /// The report of each task of each stage that was submitted.
-    reports: Vec<Vec<Option<ObjectRef<TaskOutput>>>>,
-    /// Number of parts of the result that were taken, and of those that may be made before they are.
+    /// The reports of the calls that do each task of each stage, once these were submitted.
+    reports: Vec<Vec<Option<Vec<ObjectRef<TaskOutput>>>>>,
+    /// Number of tasks of the last stage whose parts were taken, and of those that may run before they are.
     taken: usize,
     ahead: usize,
-    /// Calls that make later parts of the result.
-    held: VecDeque<(usize, Needs)>,
+    /// Parts of the result that its last task has made, and that were not taken.
+    parts: VecDeque<Arc<dyn KeptPart>>,
+    /// Tasks of the last stage that are not to run yet, with the inputs of their calls.
+    held: VecDeque<(usize, Vec<Needs>)>,
     /// Whether everything has ended, so that nothing is to be cancelled.
     ended: bool,
 }
@@ -68,14 +70,15 @@ impl Drive {
             reports,
             taken: 0,
             ahead: usize::MAX,
+            parts: VecDeque::new(),
             held: VecDeque::new(),
             ended: false,
         }
     }
 
-    /// The same run, which makes so many parts before they are taken.
-    pub(super) fn ahead(mut self, parts: usize) -> Drive {
-        self.ahead = parts;
+    /// The same run, so many of whose last tasks run before their parts are taken.
+    pub(super) fn ahead(mut self, tasks: usize) -> Drive {
+        self.ahead = tasks;
         self
     }
 
@@ -85,7 +88,7 @@ impl Drive {
         let mut metrics = Metrics::default();
         for reports in &self.reports {
             let mut stage = StageMetrics::default();
-            for report in reports.iter().flatten() {
+            for report in reports.iter().flatten().flatten() {
                 let report = read(report)?;
                 self.stages.progress().add(report.metrics());
                 stage.add(report.metrics());
@@ -102,19 +105,24 @@ impl Drive {
 
     /// The next part of the result, whose rows stay in the store; `None` after the last one.
     pub(super) fn next_part(&mut self) -> Result<Option<Arc<dyn KeptPart>>> {
-        let (last, task) = (self.last(), self.taken);
-        if task == self.stages.tasks_of(last) {
-            self.ended = true;
-            return Ok(None);
+        while self.parts.is_empty() {
+            let (last, task) = (self.last(), self.taken);
+            if task == self.stages.tasks_of(last) {
+                self.ended = true;
+                return Ok(None);
+            }
+            self.submit_all()?;
+            let objects = self.rows.remove(&Piece { source: PieceSource::Stage(last), task, output: 0 });
+            let objects = objects.ok_or_else(|| Error::Internal("a result was let go".to_owned()))?;
+            for (report, object) in self.reports(last, task)?.into_iter().zip(objects) {
+                let part = InStore::new(object, &self.client, report.rows(), report.bytes());
+                self.parts.push_back(Arc::new(part));
+            }
+            self.taken += 1;
+            // While this one is used, others are made.
+            self.submit_all()?;
         }
-        self.submit_all()?;
-        let report = read(self.report(last, task)?)?;
-        let object = self.rows.remove(&Piece { source: PieceSource::Stage(last), task, output: 0 });
-        let object = object.ok_or_else(|| Error::Internal("a result was let go".to_owned()))?;
-        self.taken += 1;
-        // While this one is used, others are made.
-        self.submit_all()?;
-        Ok(Some(Arc::new(InStore::new(object, &self.client, report.rows(), report.bytes()))))
+        Ok(self.parts.pop_front())
     }
 
     fn last(&self) -> usize {
@@ -124,79 +132,138 @@ impl Drive {
     /// Submits all calls that are not held back, and waits for those that tell which others are needed.
     fn submit_all(&mut self) -> Result<()> {
         loop {
-            while let Some((stage, task, needs)) = self.demand.take() {
+            while let Some((stage, task, calls)) = self.demand.take() {
+                self.count_reads(stage, task, &calls);
                 match stage == self.last() {
-                    true => self.held.push_back((task, needs)),
-                    false => self.submit(stage, task, &needs)?,
+                    true => self.held.push_back((task, calls)),
+                    false => self.submit(stage, task, &calls)?,
                 }
             }
             let end = self.taken.saturating_add(self.ahead);
-            while let Some((task, needs)) = self.held.pop_front_if(|(task, _)| *task < end) {
-                self.submit(self.last(), task, &needs)?;
+            while let Some((task, calls)) = self.held.pop_front_if(|(task, _)| *task < end) {
+                self.submit(self.last(), task, &calls)?;
             }
             let Some((stage, task)) = self.demand.awaited() else { return Ok(()) };
-            let rows = read(self.report(stage, task)?)?.rows();
-            let skipped = self.demand.ended(stage, task, rows);
-            self.stages.progress().skip(skipped.len());
-            for (stage, task) in skipped {
-                self.stages.needs_of(stage, task).pieces.iter().for_each(|piece| self.release(piece));
+            let mut sizes = vec![(0, 0); self.stages.outputs_of(stage)];
+            for report in self.reports(stage, task)? {
+                for (sum, (rows, bytes)) in sizes.iter_mut().zip(report.outputs) {
+                    *sum = (sum.0 + rows, sum.1 + bytes);
+                }
             }
+            self.note_ended(stage, task, &sizes);
         }
     }
 
-    fn report(&self, stage: usize, task: usize) -> Result<&ObjectRef<TaskOutput>> {
-        let report = self.reports[stage][task].as_ref();
-        report.ok_or_else(|| Error::Internal(format!("task {task} of stage {stage} was not submitted")))
+    /// Notes the rows and bytes of each output of a task, which may tell of others that they need not run.
+    fn note_ended(&mut self, stage: usize, task: usize, sizes: &[(usize, usize)]) {
+        let skipped = self.demand.ended(stage, task, sizes);
+        self.stages.progress().skip(skipped.len());
+        for (stage, task) in skipped {
+            self.stages.needs_of(stage, task).pieces.iter().for_each(|piece| self.release(piece));
+        }
     }
 
-    fn submit(&mut self, stage: usize, task: usize, needs: &Needs) -> Result<()> {
+    /// The reports of the calls that do a task, once these have ended.
+    fn reports(&self, stage: usize, task: usize) -> Result<Vec<Report>> {
+        self.submitted(stage, task)?.iter().map(read).collect()
+    }
+
+    fn submitted(&self, stage: usize, task: usize) -> Result<&[ObjectRef<TaskOutput>]> {
+        let reports = self.reports[stage][task].as_deref();
+        reports.ok_or_else(|| Error::Internal(format!("task {task} of stage {stage} was not submitted")))
+    }
+
+    /// Counts the reads of calls that do a task, if these are not one call.
+    fn count_reads(&mut self, stage: usize, task: usize, calls: &[Needs]) {
+        match calls.len() {
+            0 => self.stages.progress().skip(1),
+            1 => return,
+            calls => self.stages.progress().more(calls - 1),
+        }
+        let pieces = calls.iter().flat_map(|needs| &needs.pieces);
+        pieces.for_each(|piece| *self.readers.entry(*piece).or_default() += 1);
+        self.stages.needs_of(stage, task).pieces.iter().for_each(|piece| self.release(piece));
+    }
+
+    fn submit(&mut self, stage: usize, task: usize, calls: &[Needs]) -> Result<()> {
+        self.reports[stage][task] = Some(Vec::new());
+        let source = PieceSource::Stage(stage);
+        for output in 0..self.stages.outputs_of(stage) {
+            self.rows.insert(Piece { source, task, output }, Vec::new());
+        }
+        if calls.is_empty() {
+            self.note_ended(stage, task, &vec![(0, 0); self.stages.outputs_of(stage)]);
+        }
+        calls.iter().try_for_each(|needs| self.submit_call(stage, task, needs))
+    }
+
+    fn submit_call(&mut self, stage: usize, task: usize, needs: &Needs) -> Result<()> {
         let bytes = match &self.encoded[stage] {
             Some(bytes) => bytes.clone(),
             None => put(&Blob::from(self.stages.encode(stage)?)).map_err(from_engine)?,
         };
-        let inputs = self.inputs(needs)?;
-        let work = Work {
-            whole: self.stages.in_one_batch() && stage + 1 == self.stages.count(),
+        let mut work = Work {
+            task,
+            pieces: Vec::new(),
+            skipped: needs.skipped.clone(),
+            slices: needs.slices.clone(),
+            counts: Vec::new(),
+            memory_bytes: self.memory_bytes,
+            whole: self.stages.in_one_batch() && stage == self.last(),
             #[cfg(feature = "tensor")]
-            formed: self.formed(needs),
-            ..task::work(task, needs, self.memory_bytes)
+            formed: Vec::new(),
         };
+        let inputs = self.inputs(needs, &mut work)?;
         let options = self.options.clone().num_returns(1 + self.stages.outputs_of(stage) as u32);
         let mut made = task::call(options, &bytes, &work, &inputs).into_iter();
         let report = made.next().ok_or_else(|| Error::Internal("a call gave no report".to_owned()))?;
-        self.reports[stage][task] = Some(report);
+        self.reports[stage][task].get_or_insert_default().push(report);
         self.encoded[stage] = Some(bytes);
         let source = PieceSource::Stage(stage);
         for (output, object) in made.enumerate() {
-            self.rows.insert(Piece { source, task, output }, object);
+            self.rows.entry(Piece { source, task, output }).or_default().push(object);
         }
         Ok(())
     }
 
-    /// The objects that a call reads: its pieces, then the reports that it counts rows by.
-    fn inputs(&mut self, needs: &Needs) -> Result<Vec<ObjectRef<TaskOutput>>> {
+    /// The objects that a call reads, and what its work says of them: those of its pieces, which come first,
+    /// then the reports that it counts rows by, as many as there are for each task.
+    fn inputs(&mut self, needs: &Needs, work: &mut Work) -> Result<Vec<ObjectRef<TaskOutput>>> {
         let mut inputs = Vec::with_capacity(needs.pieces.len());
         for piece in &needs.pieces {
-            inputs.push(self.object(*piece)?);
+            #[cfg(feature = "tensor")]
+            if let Some(form) = self.form(piece) {
+                work.formed.push((inputs.len(), form));
+            }
+            let objects = self.objects(*piece)?;
+            match objects.is_empty() {
+                true => work.skipped.push(*piece),
+                false => work.pieces.extend(objects.iter().map(|_| *piece)),
+            }
+            inputs.extend(objects);
         }
         for &(stage, tasks) in &needs.counts {
+            let mut calls = Vec::with_capacity(tasks);
             for task in 0..tasks {
-                inputs.push(self.report(stage, task)?.clone());
+                let reports = self.submitted(stage, task)?;
+                calls.push(reports.len());
+                inputs.extend(reports.iter().cloned());
             }
+            work.counts.push((stage, calls));
         }
         Ok(inputs)
     }
 
-    /// The object of a piece for one of its readers.
-    fn object(&mut self, piece: Piece) -> Result<ObjectRef<TaskOutput>> {
-        let object = match (self.rows.get(&piece), piece.source) {
-            (Some(object), _) => object.clone(),
-            (None, PieceSource::Given(table)) => self.given(table, piece.task)?,
+    /// The objects of a piece for one of its readers.
+    fn objects(&mut self, piece: Piece) -> Result<Vec<ObjectRef<TaskOutput>>> {
+        let objects = match (self.rows.get(&piece), piece.source) {
+            (Some(objects), _) => objects.clone(),
+            (None, PieceSource::Given(table)) => vec![self.given(table, piece.task)?],
             (None, PieceSource::Stage(_)) => return Err(Error::Internal(format!("{piece:?} was let go"))),
         };
-        self.rows.insert(piece, object.clone());
+        self.rows.insert(piece, objects.clone());
         self.release(&piece);
-        Ok(object)
+        Ok(objects)
     }
 
     /// Counts one read of a piece, and lets go of it after the last one.
@@ -231,15 +298,11 @@ impl Drive {
         chunk.filter(|chunk| is_same(&chunk.client, &self.client))
     }
 
-    /// Those pieces that are chunks of tensors.
+    /// The form of the rows of a piece that is a chunk of a tensor.
     #[cfg(feature = "tensor")]
-    fn formed(&self, needs: &Needs) -> Vec<(usize, Form)> {
-        let formed = needs.pieces.iter().enumerate().filter_map(|(at, piece)| {
-            let PieceSource::Given(table) = piece.source else { return None };
-            let chunk = self.chunk(&self.stages.tables()[table].parts[piece.task])?;
-            Some((at, chunk.form.clone()))
-        });
-        formed.collect()
+    fn form(&self, piece: &Piece) -> Option<Form> {
+        let PieceSource::Given(table) = piece.source else { return None };
+        self.chunk(&self.stages.tables()[table].parts[piece.task]).map(|chunk| chunk.form.clone())
     }
 }
 
@@ -253,7 +316,7 @@ impl Drop for Drive {
             return;
         }
         let _binding = current::bind(self.client.clone());
-        for report in self.reports.iter().flatten().flatten() {
+        for report in self.reports.iter().flatten().flatten().flatten() {
             // Calls are left after a failure, or if not all parts were taken. One that cannot be stopped ends
             // by itself, and its rows are freed.
             let _ignored = cancel(report, false, false);

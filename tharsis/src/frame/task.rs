@@ -11,7 +11,7 @@ use arrow_array::RecordBatch;
 use serde::{Deserialize, Serialize};
 use std::panic::Location;
 use std::time::Instant;
-use tharsis_dataframe::{Environment, Error, Fragment, Needs, Piece, TaskInputs, TaskRows};
+use tharsis_dataframe::{Environment, Error, Fragment, Piece, TaskInputs, TaskRows};
 use tharsis_remote::generated::{Call, Remote};
 use tharsis_remote::{Blob, ObjectRef, Options, Returns, Values, context};
 
@@ -24,8 +24,10 @@ pub(super) struct Work {
     pub(super) pieces: Vec<Piece>,
     /// Pieces that stand for no rows.
     pub(super) skipped: Vec<Piece>,
-    /// Stages of the reports in the objects after these, and their numbers.
-    pub(super) counts: Vec<(usize, usize)>,
+    /// Of some pieces, the first row that is wanted, and the one after the last.
+    pub(super) slices: Vec<(Piece, usize, usize)>,
+    /// Stages of the reports in the objects after these, and how many there are for each task.
+    pub(super) counts: Vec<(usize, Vec<usize>)>,
     /// Bytes that operators may take before they spill.
     pub(super) memory_bytes: u64,
     /// Whether the rows of each output are one batch.
@@ -103,8 +105,16 @@ fn task_inputs(work: Work, given: Values<TaskOutput>) -> Result<TaskInputs, Faul
         let _ = place;
         inputs.insert(piece, object.into_rows()?);
     }
+    work.slices.into_iter().for_each(|(piece, start, end)| inputs.slice(piece, start, end));
     for (stage, tasks) in work.counts {
-        let rows = (0..tasks).map(|_| Ok(next()?.into_report()?.rows())).collect::<Result<_, Fault>>()?;
+        let mut rows = Vec::with_capacity(tasks.len());
+        for calls in tasks {
+            let mut made = 0;
+            for _ in 0..calls {
+                made += next()?.into_report()?.rows();
+            }
+            rows.push(made);
+        }
         inputs.insert_rows(stage, rows);
     }
     Ok(inputs)
@@ -127,18 +137,4 @@ fn environment(memory_bytes: u64) -> Result<Environment, Fault> {
     let folders = std::env::var_os(WORKER_SCRATCH_VARIABLE).unwrap_or_default();
     let folders = std::env::split_paths(&folders).filter(|folder| folder.is_dir()).collect();
     Ok(Environment::new(memory_bytes, folders)?)
-}
-
-/// The inputs of a task, for its call.
-pub(super) fn work(task: usize, needs: &Needs, memory_bytes: u64) -> Work {
-    Work {
-        task,
-        pieces: needs.pieces.clone(),
-        skipped: needs.skipped.clone(),
-        counts: needs.counts.clone(),
-        memory_bytes,
-        whole: false,
-        #[cfg(feature = "tensor")]
-        formed: Vec::new(),
-    }
 }

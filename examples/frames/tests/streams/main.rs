@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use tharsis::frame::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
 use tharsis::frame::arrow::datatypes::Int64Type;
 use tharsis::frame::{
-    Aggregate, Computation, CsvOptions, DataFrame, Done, Error, FunctionFault, Merge, Table, function,
-    read_csv,
+    Aggregate, Computation, CsvOptions, DataFrame, Done, Error, FunctionFault, JoinKind, Merge, StageLine,
+    Table, function, read_csv,
 };
 
 #[tharsis::main]
@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         ("rows_come_once_when_a_worker_is_lost", rows_come_once_when_a_worker_is_lost),
         ("a_head_reads_what_it_must", a_head_reads_what_it_must),
         ("a_run_is_watched_and_explained", a_run_is_watched_and_explained),
+        ("several_calls_do_a_task_with_most_rows", several_calls_do_a_task_with_most_rows),
     ])
 }
 
@@ -188,4 +189,34 @@ fn a_run_is_watched_and_explained() {
     // Before a run it is the plan alone.
     let planned = sums.explain().unwrap();
     assert!(planned.run.is_none() && planned.to_string().ends_with(&format!("{} tasks", planned.tasks)));
+}
+
+/// A join of rows of which four of five have one key.
+fn several_calls_do_a_task_with_most_rows() {
+    const ROWS: i64 = 1_000_000;
+    const KEYS: i64 = 250_000;
+    let key = |n: i64| if n % 5 == 0 { n % KEYS } else { 0 };
+    let part = |part: i64| {
+        let n = || part * ROWS / 8..(part + 1) * ROWS / 8;
+        let columns = [("k", n().map(key).collect()), ("n", n().collect()), ("m", n().rev().collect())];
+        let column =
+            |(name, values): (_, Vec<i64>)| (name, Arc::new(Int64Array::from(values)) as ArrayRef, true);
+        RecordBatch::try_from_iter_with_nullable(columns.map(column)).unwrap()
+    };
+    let parts: Vec<RecordBatch> = (0..8).map(part).collect();
+    let many = DataFrame::from_batches(parts[0].schema(), parts);
+    let names = DataFrame::from_columns([
+        ("k", (0..KEYS).collect::<Vec<_>>().into()),
+        ("twice", (0..KEYS).map(|k| 2 * k).collect::<Vec<_>>().into()),
+    ]);
+    let joined = many.merge(&names, Merge::on(["k"]).how(JoinKind::Left));
+    let computed = Computation::of(&joined).run().unwrap();
+    let is_join = |stage: &&StageLine| stage.operators.iter().any(|line| line.contains("HashJoinExec"));
+    let join = computed.explanation.stages.iter().find(is_join).unwrap();
+    let run = join.run.as_ref().unwrap();
+    assert!(join.tasks < run.tasks, "{}", computed.explanation);
+    assert!(run.largest_bytes * 3 < run.bytes * 2, "{}", computed.explanation);
+    let table = computed.frame.collect().unwrap();
+    assert!(table.column::<i64>("n").unwrap().into_iter().flatten().eq(0..ROWS));
+    assert!(table.column::<i64>("twice").unwrap().into_iter().flatten().eq((0..ROWS).map(|n| 2 * key(n))));
 }
