@@ -82,33 +82,39 @@ impl Blocks {
         if self.ended {
             return Ok(false);
         }
-        let mut block = std::mem::take(&mut self.rest);
-        let before = block.len();
-        let begin = self.position - before as u64;
+        let before = text.len();
+        let begin = self.position - self.rest.len() as u64;
+        text.append(&mut self.rest);
+        let from = text.len();
         match &mut self.bytes {
             Bytes_::Read(bytes) => {
-                let read = bytes.take(BLOCK_BYTES as u64).read_to_end(&mut block);
+                text.reserve(BLOCK_BYTES);
+                let read = bytes.take(BLOCK_BYTES as u64).read_to_end(text);
                 read.map_err(|error| of_io(&self.path, &error))?;
             }
             Bytes_::Stream(stream) => {
-                while block.len() < BLOCK_BYTES {
+                while text.len() - before < BLOCK_BYTES {
                     match stream.try_next().await.map_err(|error| of_reader(&self.path, &error))? {
-                        Some(bytes) => block.extend_from_slice(&bytes),
+                        Some(bytes) => text.extend_from_slice(&bytes),
                         None => break,
                     }
                 }
             }
         }
-        self.ended = block.len() == before;
-        self.position += (block.len() - before) as u64;
-        self.decode(block, begin, text)?;
+        self.ended = text.len() == from;
+        self.position += (text.len() - from) as u64;
+        // Nearly all blocks are as readers want them.
+        if self.encoding == Encoding::Latin1 || std::str::from_utf8(&text[before..]).is_err() {
+            let block = text.split_off(before);
+            self.decode(&block, begin, text)?;
+        }
         Ok(!self.ended)
     }
 
     /// Appends a block as UTF-8; what is not whole yet waits for the next block.
-    fn decode(&mut self, block: Vec<u8>, begin: u64, text: &mut Vec<u8>) -> Result<()> {
+    fn decode(&mut self, block: &[u8], begin: u64, text: &mut Vec<u8>) -> Result<()> {
         if self.encoding == Encoding::Latin1 {
-            for byte in block {
+            for &byte in block {
                 let mut buffer = [0; 2];
                 text.extend_from_slice(char::from(byte).encode_utf8(&mut buffer).as_bytes());
             }

@@ -18,6 +18,8 @@ use std::sync::Arc;
 pub(super) struct Missing {
     texts: HashSet<String>,
     longest: usize,
+    /// The first bytes of the texts: most values begin otherwise, and are not hashed.
+    begins: Vec<u8>,
 }
 
 impl Missing {
@@ -25,11 +27,13 @@ impl Missing {
         Missing {
             texts: texts.iter().cloned().collect(),
             longest: texts.iter().map(String::len).max().unwrap_or(0),
+            begins: texts.iter().filter_map(|text| text.bytes().next()).collect(),
         }
     }
 
     pub(super) fn has(&self, text: &str) -> bool {
-        text.is_empty() || (text.len() <= self.longest && self.texts.contains(text))
+        let Some(first) = text.as_bytes().first() else { return true };
+        text.len() <= self.longest && self.begins.contains(first) && self.texts.contains(text)
     }
 
     /// Whether one of them is a number, so that numbers have to be read as texts first.

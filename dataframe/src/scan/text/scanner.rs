@@ -209,17 +209,7 @@ pub(super) fn breaks(text: &[u8]) -> u64 {
 
 /// The next quote or line break.
 fn find(block: &[u8], from: usize, quote: Option<u8>) -> Option<usize> {
-    let quote = quote.unwrap_or(b'\n');
-    let mut at = from;
-    // A comparison of many bytes at a time, without a jump.
-    for part in block[from..].chunks(64) {
-        let is_mark = |byte: u8| (byte == quote) | (byte == b'\n') | (byte == b'\r');
-        if part.iter().fold(false, |found, &byte| found | is_mark(byte)) {
-            return part.iter().position(|&byte| is_mark(byte)).map(|found| at + found);
-        }
-        at += part.len();
-    }
-    None
+    memchr::memchr3(quote.unwrap_or(b'\n'), b'\n', b'\r', &block[from..]).map(|at| from + at)
 }
 
 /// The first offset in a window, after its first byte, at which a record probably begins; `None` if there is
