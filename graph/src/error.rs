@@ -37,6 +37,9 @@ pub enum Error {
     /// An index beyond its axis.
     #[error("index {index} is out of bounds for axis {axis} with size {extent}")]
     Index { index: i64, axis: usize, extent: usize },
+    /// An index expression that does not fit the array.
+    #[error("{0}")]
+    Indices(String),
     /// A value for which NumPy raises `ValueError`.
     #[error("{0}")]
     Value(String),
@@ -140,7 +143,7 @@ impl Error {
             Error::TooManyTasks { .. } | Error::Declared { .. } => "ValueError",
             Error::Function { .. } => "RuntimeError",
             Error::UnknownSize { .. } => "ValueError",
-            Error::Index { .. } | Error::Mask { .. } => "IndexError",
+            Error::Index { .. } | Error::Indices(_) | Error::Mask { .. } => "IndexError",
             Error::Type(_) => "TypeError",
             Error::Overflow(_) => "OverflowError",
             Error::ZeroDivision(_) => "ZeroDivisionError",
@@ -158,6 +161,7 @@ impl Error {
             Error::Kernel(kernel) => match kernel {
                 KernelError::NoLoop { .. } | KernelError::WrongDType { .. } => "TypeError",
                 KernelError::Value(_) => "ValueError",
+                KernelError::Index { .. } => "IndexError",
                 KernelError::Singular(_) => "LinAlgError",
                 KernelError::NoMemory { .. } => "MemoryError",
                 KernelError::OutOfBounds { .. } | KernelError::Malformed(_) => "Internal",

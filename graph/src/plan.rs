@@ -9,6 +9,7 @@ use crate::foreign::ForeignName;
 use crate::tiling::{AxisTiling, Tiling};
 use serde::{Deserialize, Serialize};
 use tharsis_kernels::chunkwise::ChunkFunction;
+use tharsis_kernels::exchange::Exchange;
 use tharsis_kernels::{DType, Program};
 
 /// The index of a tensor in its plan.
@@ -75,8 +76,17 @@ pub struct Operand {
     pub program: Program,
     /// Inputs of the program, by number.
     pub inputs: Vec<Input>,
-    /// The axis along which the domain has one element per chunk of the grid instead of the chunk's elements.
-    pub per_chunk: Option<usize>,
+    /// Axes along which the domain is not the task's part of the grid.
+    pub along: Vec<(usize, Along)>,
+}
+
+/// The part of an axis that an operand covers, where it is not the task's part of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Along {
+    /// One element, whose place is the number of the task's chunk along the axis.
+    Chunk,
+    /// All of this number of elements.
+    Whole(usize),
 }
 
 /// A tensor that a stage fills, wholly or in part.
@@ -102,6 +112,16 @@ pub enum Kernel {
     Product(Product),
     /// A function of whole chunks, each yielded by an operand over the task's part of the domain.
     Whole(ChunkFunction),
+    /// A function whose tasks make pieces for tasks of a later stage, or read pieces.
+    Exchange {
+        /// The function.
+        function: Exchange,
+        /// Tables of pieces: task `j` of `n` reads pieces `j`, `j + n`, `j + 2 n`, .. of each.
+        reads: Vec<TensorId>,
+        /// Whether a task makes a row of pieces of each output: task `i` makes pieces `i n` to `i n + n - 1`
+        /// of those that the stage has `n` times as many of as tasks.
+        splits: bool,
+    },
     /// A function that the plan does not contain, of chunks that each operand yields over the task's part of
     /// the domain.
     Foreign {
@@ -161,7 +181,20 @@ impl TensorSpec {
 
     /// Bytes of the largest chunk, rounded up to whole cache lines as buffers are.
     pub fn chunk_bytes_max(&self) -> u64 {
-        (self.tiling.largest() * self.dtype.size_bytes() as u64).div_ceil(64) * 64
+        self.lines_bytes(self.tiling.largest())
+    }
+
+    /// Bytes of a chunk, rounded up as [`TensorSpec::chunk_bytes_max`]. Exact where pieces are of any length;
+    /// of equal ones all count as the largest.
+    pub fn chunk_bytes(&self, index: usize) -> u64 {
+        match self.tiling.axes.iter().all(|axis| matches!(axis, AxisTiling::Even { .. })) {
+            true => self.chunk_bytes_max(),
+            false => self.lines_bytes(self.tiling.chunk_elements(index)),
+        }
+    }
+
+    fn lines_bytes(&self, elements: u64) -> u64 {
+        (elements * self.dtype.size_bytes() as u64).div_ceil(64) * 64
     }
 }
 

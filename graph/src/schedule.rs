@@ -131,7 +131,7 @@ struct Walk {
 
 fn walk(runnable: &Runnable, order: &[TaskId], mut readers: ChunkTable<u32>) -> Walk {
     let plan = runnable.plan();
-    let bytes = |chunk: &ChunkId| plan.tensors[chunk.tensor as usize].chunk_bytes_max();
+    let bytes = |chunk: &ChunkId| runnable.chunk_bytes(*chunk);
     let is_resident = |chunk: &ChunkId| plan.resident.contains(&(chunk.tensor as usize));
     let scratch: Vec<u64> = (0..plan.stages.len()).map(|stage| runnable.scratch_bytes(stage)).collect();
     let (mut live, mut most) = (0u64, Walk::default());

@@ -171,6 +171,18 @@ impl Tiling {
         assert_eq!(index, 0, "a chunk outside of its grid");
     }
 
+    /// Elements of the chunk of this number.
+    pub fn chunk_elements(&self, mut index: usize) -> u64 {
+        let mut elements = 1;
+        for axis in self.axes.iter().rev() {
+            let count = axis.count();
+            elements *= axis.piece(index % count).1 as u64;
+            index /= count;
+        }
+        assert_eq!(index, 0, "a chunk outside of its grid");
+        elements
+    }
+
     /// Elements of the largest chunk.
     pub fn largest(&self) -> u64 {
         self.axes.iter().map(|axis| axis.longest() as u64).product()

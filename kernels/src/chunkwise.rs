@@ -1,9 +1,16 @@
-//! Functions of whole chunks: scans, selections, and the factorizations of [`crate::factor`].
+//! Functions of whole chunks: scans, selections, the functions of [`crate::lines`], and the factorizations of
+//! [`crate::factor`].
 
 use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
+use crate::element::Bool;
 use crate::error::KernelError;
+use crate::exchange::Measure;
 use crate::factor::Factor;
+use crate::fourier::Fourier;
+use crate::linear::Linear;
+use crate::lines::{self, Lines};
+use crate::order::Direction;
 use crate::select::Select;
 use crate::ufunc::Number;
 use num_complex::Complex;
@@ -26,6 +33,35 @@ pub enum ChunkFunction {
     CountSelected(Select),
     /// The selected rows: see [`Select::run`].
     Select(Select),
+    /// A function along one axis.
+    Lines(Lines),
+    /// Positions on axes of these extents in one: see [`lines::flat_positions`].
+    FlatPositions(Vec<usize>),
+    /// The first argument, if the second has no false element: (..) and (..) of bool.
+    Require {
+        /// The error if one is false, a `ValueError`.
+        message: String,
+    },
+    /// The first elements along an axis and their positions: see [`lines::top`].
+    Top {
+        /// The axis.
+        axis: usize,
+        /// Their number.
+        count: usize,
+        /// The order.
+        direction: Direction,
+    },
+    /// A measure of an exchange that is not planned yet.
+    Measure(Measure),
+    /// Fourier transforms along an axis: see [`Fourier::run`].
+    Fourier(Fourier),
+    /// One result of a function of stacks of matrices: see [`Linear::run`].
+    Linear {
+        /// The function.
+        function: Linear,
+        /// The number of the result.
+        part: usize,
+    },
     /// A factorization: (m, n) to the shape given by [`Factor::shape`].
     Factor(Factor),
 }
@@ -47,6 +83,23 @@ impl ChunkFunction {
         match self {
             ChunkFunction::CountSelected(select) => Ok(vec![select.count(&args[0])?]),
             ChunkFunction::Select(select) => Ok(vec![select.run(args)?]),
+            ChunkFunction::Lines(lines) => Ok(vec![lines.run(args)?]),
+            ChunkFunction::FlatPositions(extents) => Ok(vec![lines::flat_positions(args, extents)?]),
+            ChunkFunction::Require { message } => {
+                let is_met = args[1].to_vec::<Bool>()?.iter().all(|met| met.get());
+                let refused = || KernelError::Value(message.clone());
+                if is_met { Ok(vec![args[0].to_contiguous()?]) } else { Err(refused()) }
+            }
+            ChunkFunction::Top { axis, count, direction } => lines::top(args, *axis, *count, *direction),
+            ChunkFunction::Measure(measure) => Ok(vec![measure.run(args)?]),
+            ChunkFunction::Fourier(fourier) => Ok(vec![fourier.run(&args[0])?]),
+            ChunkFunction::Linear { function, part } => {
+                let mut made = function.run(args)?;
+                match *part < made.len() {
+                    true => Ok(vec![made.swap_remove(*part)]),
+                    false => Err(KernelError::Malformed(format!("result {part} of {function:?}"))),
+                }
+            }
             ChunkFunction::Factor(factor) => Ok(vec![factor.run(&args[0])?]),
             ChunkFunction::Scan { scan, axis, exclusive } => {
                 let carry = args.get(1);

@@ -21,6 +21,9 @@ pub enum KernelError {
     /// A value outside the function's domain where NumPy raises.
     #[error("{0}")]
     Value(String),
+    /// A position beyond its axis, found among the elements of positions.
+    #[error("index {index} is out of bounds for axis {axis} with size {extent}")]
+    Index { index: i64, axis: usize, extent: usize },
     /// The factorization or solution does not exist.
     #[error("{0}")]
     Singular(String),

@@ -15,7 +15,7 @@
 //!   part of any view of them can be computed anywhere, in any order.
 //! - A [`Fold`] reduces; partial results of chunks are folded again by [`Fold::merge`].
 //! - [`product`] multiplies matrices; [`chunkwise`] has the functions that need all elements of a chunk at
-//!   once.
+//!   once, [`lines`] those along one axis, [`exchange`] those of elements that lie in many chunks.
 //!
 //! Read [`program`], then [`evaluate`], then [`ufunc`] (the table of element-wise functions).
 //!
@@ -48,9 +48,14 @@ pub mod dtype;
 pub mod element;
 pub mod error;
 pub mod evaluate;
+pub mod exchange;
 pub mod factor;
 pub mod fold;
+pub mod fourier;
 pub mod layout;
+pub mod linear;
+pub mod lines;
+pub mod order;
 mod pages;
 pub mod poison;
 pub mod product;

@@ -26,6 +26,19 @@ impl Key {
         Key { first: mix(second.wrapping_add(GAMMA)) ^ first, second }
     }
 
+    /// The key of stream number `stream` under `seed` for one purpose: streams for different purposes have
+    /// nothing in common.
+    pub fn for_purpose(seed: u64, stream: u64, purpose: &str) -> Key {
+        // The purpose is hashed by FNV-1a, which suffices for a few words.
+        let hash = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3);
+        let purpose = purpose.bytes().fold(0xCBF2_9CE4_8422_2325, hash);
+        let Key { first, second } = Key::new(seed, stream);
+        Key {
+            first: mix(first ^ purpose),
+            second: mix(second.wrapping_add(mix(purpose.wrapping_add(GAMMA)))),
+        }
+    }
+
     /// 64 random bits for element `index`.
     #[inline(always)]
     pub fn bits(self, index: u64) -> u64 {
@@ -126,6 +139,16 @@ mod tests {
         let expected = n as f64 / 256.0;
         let chi2: f64 = counts.iter().map(|&c| (f64::from(c) - expected).powi(2) / expected).sum();
         assert!((150.0..380.0).contains(&chi2), "{chi2}");
+    }
+
+    #[test]
+    fn streams_for_different_purposes_are_unrelated() {
+        let (a, b) = (Key::for_purpose(7, 0, "uniform"), Key::for_purpose(7, 0, "normal"));
+        let n = 200_000;
+        let product = |i| (a.uniform(i) - 0.5) * (b.uniform(i) - 0.5);
+        let correlation = (0..n).map(product).sum::<f64>() / n as f64 * 12.0;
+        assert!(correlation.abs() < 0.01, "{correlation}");
+        assert_ne!(a, Key::new(7, 0));
     }
 
     #[test]

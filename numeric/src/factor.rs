@@ -7,12 +7,12 @@
 
 use crate::error::{Blame, Error, Result};
 use crate::operand::cast;
-use crate::tensor::{Tensor, carry};
-use tharsis_graph::Error as GraphError;
+use crate::tensor::Tensor;
 use tharsis_graph::ops::Factorize;
 use tharsis_graph::shape::{element_count, require_known};
 use tharsis_kernels::DType;
 use tharsis_kernels::factor::Factor;
+use tharsis_kernels::linear::{Linear, QrMode};
 
 /// A matrix with at least this many times more rows than columns is tall.
 const TALL_RATIO: usize = 4;
@@ -25,27 +25,16 @@ struct TallQr {
     upper: Tensor,
 }
 
-/// Kind of factorisation of a matrix.
-#[derive(Clone, Copy)]
-struct Way {
-    /// The dtype of the factors, which are computed in float64.
-    dtype: DType,
-    is_tall: bool,
-}
-
 impl Tensor {
-    #[track_caller]
-    fn way(&self) -> Result<Way> {
+    /// Whether this is a matrix that is factored by blocks of rows: a large real one with many more rows than
+    /// columns.
+    fn is_tall(&self) -> Result<bool> {
         let meta = self.meta()?;
-        let dtype = factor_dtype(meta.dtype).blame()?;
         require_known("factorization", &meta.shape).blame()?;
-        let [m, n] = meta.shape[..] else {
-            let (shapes, reason) = (vec![meta.shape.clone()], "a matrix of two axes is needed".to_owned());
-            return Err(Error::here(GraphError::Shape { function: "factorization", shapes, reason }));
-        };
+        let [m, n] = meta.shape[..] else { return Ok(false) };
         let is_large = TALL_ELEMENTS_MIN <= element_count(&meta.shape);
-        let is_tall = n * TALL_RATIO <= m && is_large && 0 < n && !meta.dtype.is_complex();
-        Ok(Way { dtype, is_tall })
+        let is_half = matches!(meta.dtype, DType::F16 | DType::BF16);
+        Ok(n * TALL_RATIO <= m && is_large && 0 < n && !meta.dtype.is_complex() && !is_half)
     }
 
     #[track_caller]
@@ -53,8 +42,9 @@ impl Tensor {
         Tensor::apply(Factorize(factor), &[self])
     }
 
-    /// NumPy's `linalg.cholesky`: the lower Cholesky factor of a symmetric positive definite matrix, (n, n)
-    /// to (n, n); float32 for float32, else float64.
+    /// NumPy's `linalg.cholesky`: the lower Cholesky factors of symmetric or Hermitian positive definite
+    /// matrices, of which the lower triangle is read; (.., n, n) to (.., n, n); float32 and complex stay,
+    /// other dtypes give float64.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -68,11 +58,10 @@ impl Tensor {
     /// `LinAlgError` if the matrix is not square, or (when run) not positive definite.
     #[track_caller]
     pub fn cholesky(&self) -> Tensor {
-        let dtype = carry!(factor_dtype(carry!(self.dtype())), self);
-        cast(&self.factor(Factor::Cholesky), dtype)
+        self.linear(Linear::Cholesky, 0, None)
     }
 
-    /// NumPy's `linalg.qr`, reduced: (m, n) to Q (m, k) and R (k, n), k = min(m, n); dtypes as
+    /// NumPy's `linalg.qr`, reduced: (.., m, n) to Q (.., m, k) and R (.., k, n), k = min(m, n); dtypes as
     /// [`Tensor::cholesky`].
     ///
     /// ```
@@ -90,22 +79,24 @@ impl Tensor {
     /// A tall matrix is read three times by blocks of rows; it is never in memory as a whole.
     #[track_caller]
     pub fn qr(&self) -> (Tensor, Tensor) {
-        let way = match self.way() {
-            Ok(way) => way,
-            Err(error) => return (Tensor::from(error.clone()), Tensor::from(error)),
-        };
-        let (q, r) = if way.is_tall {
-            let x = cast(self, DType::F64);
-            let TallQr { inverses, upper } = x.tall_qr();
-            (x.times(&inverses), upper)
-        } else {
-            (self.factor(Factor::QrQ), self.factor(Factor::QrR))
-        };
-        (cast(&q, way.dtype), cast(&r, way.dtype))
+        let refused = |error: Error| (Tensor::from(error.clone()), Tensor::from(error));
+        match self.is_tall() {
+            Err(error) => return refused(error),
+            Ok(false) => {
+                let function = Linear::Qr(QrMode::Reduced);
+                return (self.linear(function, 0, None), self.linear(function, 1, None));
+            }
+            Ok(true) => {}
+        }
+        let x = cast(self, DType::F64);
+        let TallQr { inverses, upper } = x.tall_qr();
+        let (q, r) = (x.times(&inverses), upper);
+        let dtype = self.dtype().map_or(DType::F64, factor_dtype);
+        (cast(&q, dtype), cast(&r, dtype))
     }
 
-    /// NumPy's `linalg.svd`, reduced: (m, n) to U (m, k), s (k,) descending, and Vt (k, n); dtypes as
-    /// [`Tensor::cholesky`].
+    /// NumPy's `linalg.svd`, reduced: (.., m, n) to U (.., m, k), s (.., k) descending, Vt (.., k, n); dtypes
+    /// as [`Tensor::cholesky`].
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -122,24 +113,26 @@ impl Tensor {
     /// As [`Tensor::qr`].
     #[track_caller]
     pub fn svd(&self) -> (Tensor, Tensor, Tensor) {
-        let way = match self.way() {
-            Ok(way) => way,
+        match self.is_tall() {
             Err(error) => {
                 return (Tensor::from(error.clone()), Tensor::from(error.clone()), Tensor::from(error));
             }
-        };
-        let (u, s, vt) = if way.is_tall {
-            let x = cast(self, DType::F64);
-            let TallQr { mut inverses, upper } = x.tall_qr();
-            // The last correction is nearly the identity, so the small rotation can be merged into it.
-            if let Some(last) = inverses.pop() {
-                inverses.push(last.matmul(&upper.factor(Factor::SvdU)));
+            Ok(false) => {
+                let function = Linear::Svd { full: false };
+                let (u, vt) = (self.linear(function, 0, None), self.linear(function, 2, None));
+                return (u, self.singular_values(), vt);
             }
-            (x.times(&inverses), upper.factor(Factor::SvdS), upper.factor(Factor::SvdVt))
-        } else {
-            (self.factor(Factor::SvdU), self.factor(Factor::SvdS), self.factor(Factor::SvdVt))
-        };
-        (cast(&u, way.dtype), cast(&s, way.dtype), cast(&vt, way.dtype))
+            Ok(true) => {}
+        }
+        let x = cast(self, DType::F64);
+        let TallQr { mut inverses, upper } = x.tall_qr();
+        // The last correction is nearly the identity, so the small rotation can be merged into it.
+        if let Some(last) = inverses.pop() {
+            inverses.push(last.matmul(&upper.factor(Factor::SvdU)));
+        }
+        let (u, s, vt) = (x.times(&inverses), upper.factor(Factor::SvdS), upper.factor(Factor::SvdVt));
+        let dtype = self.dtype().map_or(DType::F64, factor_dtype);
+        (cast(&u, dtype), cast(&s, dtype), cast(&vt, dtype))
     }
 
     #[track_caller]
@@ -172,13 +165,7 @@ impl Tensor {
     }
 }
 
-/// The dtype of the factors of a matrix.
-fn factor_dtype(dtype: DType) -> std::result::Result<DType, GraphError> {
-    match dtype {
-        DType::F16 | DType::BF16 => {
-            Err(GraphError::Type(format!("array type {dtype} is unsupported in linalg")))
-        }
-        DType::F32 => Ok(DType::F32),
-        _ => Ok(DType::F64),
-    }
+/// The dtype of the factors of a tall matrix.
+fn factor_dtype(dtype: DType) -> DType {
+    if dtype == DType::F32 { DType::F32 } else { DType::F64 }
 }

@@ -267,7 +267,7 @@ fn view_of(from: &[usize], indices: &[Index]) -> std::result::Result<View, Graph
 }
 
 /// First coordinate and number of coordinates of a Python slice.
-fn resolve(
+pub(crate) fn resolve(
     extent: usize,
     start: Option<i64>,
     stop: Option<i64>,

@@ -23,6 +23,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod advanced;
+pub mod assign;
 mod bar;
 mod comparison;
 mod composed;
@@ -34,22 +36,28 @@ pub mod elementwise;
 pub mod error;
 pub mod errstate;
 pub mod factor;
+pub mod fft;
 pub mod grid;
 pub mod index;
 pub mod integer;
+pub mod joined;
 mod late;
+pub mod linalg;
 pub mod linear;
 pub mod manipulate;
 pub mod map;
 pub mod native;
 pub mod npy;
 pub mod operand;
+pub mod order;
 pub mod protocol;
 pub mod random;
 pub mod reduction;
+pub mod repeated;
 mod repr;
 pub mod run;
 pub mod select;
+pub mod sets;
 pub mod tensor;
 mod ufuncs;
 

@@ -1,6 +1,7 @@
 //! Reductions over axes.
 
 use crate::elementwise::where_;
+use crate::error::Blame;
 use crate::operand::{Operand, cast};
 use crate::tensor::{Tensor, carry};
 use std::ops::RangeFull;
@@ -43,6 +44,11 @@ impl Axes {
     /// The selected axes of a tensor, counted from the front.
     fn of(&self, meta: &Meta) -> Result<Vec<usize>, GraphError> {
         normalize_axes(self.axes.as_deref(), meta.shape.len())
+    }
+
+    /// The axes of a fold of this tensor.
+    pub(crate) fn of_tensor(&self, x: &Tensor) -> crate::Result<Vec<usize>> {
+        self.folded(x.meta()?).blame()
     }
 
     /// The axes of a fold; none if a single axis is selected of a tensor without axes.

@@ -12,7 +12,6 @@ use crate::tensor::{Tensor, carry};
 use tharsis_graph::ops::{Select, Selection};
 pub use tharsis_graph::shape::UNKNOWN;
 use tharsis_graph::shape::{agree, element_count, is_known, normalize_axis};
-use tharsis_graph::tiling::Chunks;
 use tharsis_graph::{Error as GraphError, Meta};
 use tharsis_kernels::DType;
 
@@ -207,34 +206,9 @@ impl Tensor {
         crate::manipulate::stack(&coordinates.iter().collect::<Vec<_>>(), 1)
     }
 
-    /// NumPy's `unique`: the distinct elements in ascending order, with one NaN last if there are any;
-    /// (found,), the dtype stays.
-    ///
-    /// ```
-    /// use tharsis_numeric::array;
-    /// assert_eq!(array([2.0, 1.0, 2.0]).unique().to_vec::<f64>()?, [1.0, 2.0]);
-    /// # Ok::<(), tharsis_numeric::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `TypeError` for a dtype without an order.
-    ///
-    /// # Memory
-    /// The distinct elements of all chunks come together in one task.
-    #[track_caller]
-    pub fn unique(&self) -> Tensor {
-        let of_chunks = Tensor::apply(Select::new(Selection::DistinctOfChunks), &[&self.in_one_axis()]);
-        Tensor::apply(Select::new(Selection::Distinct), &[&of_chunks.rechunk(Chunks::Each(UNKNOWN))])
-    }
-
     /// The rows where a mask of one axis is true.
     #[track_caller]
     fn choose(&self, mask: &Tensor) -> Tensor {
         Tensor::apply(Select::new(Selection::Compress), &[self, mask])
-    }
-
-    #[track_caller]
-    fn in_one_axis(&self) -> Tensor {
-        if carry!(self.ndim()) == 1 { self.clone() } else { self.ravel() }
     }
 }

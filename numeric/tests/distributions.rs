@@ -37,6 +37,11 @@ fn distributions() -> Vec<Distribution> {
         of("gumbel", |g, n| g.gumbel(1.0, 2.0, n), 1.0 + 2.0 * GAMMA, 4.0 * PI * PI / 6.0),
         of("rayleigh", |g, n| g.rayleigh(2.0, n), 2.0 * (PI / 2.0).sqrt(), 2.0 * (4.0 - PI)),
         of("weibull", |g, n| g.weibull(1.0, n), 1.0, 1.0),
+        of("laplace", |g, n| g.laplace(1.0, 2.0, n), 1.0, 8.0),
+        of("pareto", |g, n| g.pareto(10.0, n), 1.0 / 9.0, 10.0 / (81.0 * 8.0)),
+        of("power", |g, n| g.power(2.0, n), 2.0 / 3.0, 1.0 / 18.0),
+        of("standard_exponential", |g, n| g.standard_exponential(n), 1.0, 1.0),
+        of("triangular", |g, n| g.triangular(-1.0, 0.0, 4.0, n), 1.0, 21.0 / 18.0),
         of("integers", |g, n| g.integers(-3, 4, n).astype(tharsis_numeric::DType::F64), 0.0, 4.0),
     ]
 }
@@ -71,6 +76,34 @@ fn numbers_do_not_depend_on_chunks_or_on_what_is_computed_with_them() {
             whole.iter().zip(&values(&cut)).all(|(a, b)| a.to_bits() == b.to_bits()),
             "{name} depends on chunks"
         );
+    }
+}
+
+#[test]
+fn what_two_generators_of_one_seed_draw_from_different_distributions_is_unrelated() {
+    const COUNT: usize = 50_000;
+    let drawn: Vec<(&str, Vec<f64>)> = distributions()
+        .into_iter()
+        .map(|Distribution { name, draw, mean, variance }| {
+            let drawn = values(&draw(&default_rng(8), &[COUNT]));
+            (name, drawn.iter().map(|x| (x - mean) / variance.sqrt()).collect())
+        })
+        .collect();
+    // These are made of others by definition: of the same draw, of normal, exponential and uniform numbers.
+    let same = |a: &str, b: &str| {
+        let family = |name: &str| match name {
+            "random" | "uniform" => 1,
+            "standard_normal" | "normal" | "lognormal" => 2,
+            "exponential" | "standard_exponential" => 3,
+            _ => 0,
+        };
+        family(a) != 0 && family(a) == family(b)
+    };
+    for (i, (a, x)) in drawn.iter().enumerate() {
+        for (b, y) in drawn[..i].iter().filter(|(b, _)| !same(a, b)) {
+            let product = x.iter().zip(y).map(|(x, y)| x * y).sum::<f64>() / COUNT as f64;
+            assert!(product.abs() < 0.03, "{a} and {b} are correlated: {product}");
+        }
     }
 }
 

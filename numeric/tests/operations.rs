@@ -72,6 +72,24 @@ fn is_same(a: &Value, b: &Value) -> bool {
     }
 }
 
+/// Whether the result of a program depends on a step.
+fn is_needed(request: &Value, step: usize) -> bool {
+    fn reads(args: &Value, name: &str) -> bool {
+        match args {
+            Value::Array(parts) => parts.iter().any(|part| reads(part, name)),
+            Value::Object(parts) => {
+                parts.get("$").is_some_and(|found| found == name)
+                    || parts.values().any(|part| reads(part, name))
+            }
+            _ => false,
+        }
+    }
+    let steps = request["prog"].as_array().unwrap();
+    let name = steps[step][0].as_str().unwrap();
+    let users = (step + 1..steps.len()).filter(|&user| reads(&steps[user], name));
+    step + 1 == steps.len() || users.into_iter().any(|user| is_needed(request, user))
+}
+
 fn check(seed: u64, operations: &[(String, Signature)]) -> bool {
     let mut dice = Dice::new(seed);
     let request = generate::program(&mut dice, operations);
@@ -84,7 +102,12 @@ fn check(seed: u64, operations: &[(String, Signature)]) -> bool {
             true => reply["out"].clone(),
             false => reply["err"]["class"].clone(),
         };
-        let same = is_same(&told(&found), &told(&alone));
+        // A position out of range is found when it is used: lazily, a step that nobody reads does not run.
+        let unread = alone["err"]["step"].as_u64().is_some_and(|step| !is_needed(&request, step as usize));
+        // And before it is found, a later step may have been refused by its shapes.
+        let later = found["err"]["step"].as_u64() > alone["err"]["step"].as_u64();
+        let later = later && alone["ok"] == false;
+        let same = (mode == "lazy" && (unread || later)) || is_same(&told(&found), &told(&alone));
         assert!(same, "seed {seed}, {mode}, chunks {chunks}\n{request}\nalone {alone}\nfound {found}");
         assert_ne!(found["err"]["class"], "Crash", "seed {seed}\n{request}");
     }

@@ -9,6 +9,7 @@ use crate::node::{NodeRef, distinct_nodes};
 use crate::plan::{Kernel, Stage};
 use serde::Serialize;
 pub use text::bytes_text;
+use tharsis_kernels::chunkwise::ChunkFunction;
 use tharsis_kernels::program::{Output, Program, StepOp};
 
 /// A plan in words and numbers; `Display` is the text tree, `serde` the data, [`Explanation::to_svg`] the
@@ -155,8 +156,19 @@ fn work_of(stage: &Stage) -> String {
             format!("product of [{}] with its transpose", operands.join("; "))
         }
         Kernel::Product(_) => format!("product of [{}]", operands.join("] and [")),
+        Kernel::Exchange { function, reads, .. } => {
+            let name = format!("{function:?}");
+            let name = name.split(['(', ' ']).next().unwrap_or("").to_lowercase();
+            let tables: Vec<String> = reads.iter().map(|table| format!("pieces of t{table}")).collect();
+            format!("{name} of [{}]", [operands, tables].concat().join("; "))
+        }
         Kernel::Foreign { what, .. } if operands.is_empty() => what.clone(),
         Kernel::Foreign { what, .. } => format!("{what} of [{}]", operands.join("; ")),
+        Kernel::Whole(ChunkFunction::Measure(measure)) => {
+            let name = format!("{measure:?}");
+            let name = name.split(['(', ' ']).next().unwrap_or("").to_lowercase();
+            format!("{name} of [{}]", operands.join("; "))
+        }
         Kernel::Whole(function) => format!("{function:?} of [{}]", operands.join("; ")),
     }
 }

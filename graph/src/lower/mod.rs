@@ -6,11 +6,13 @@
 //! ([`Lowering::store`], [`Lowering::fold`]): everything up to the last stored tensors is then one fused
 //! program. An expression that two stages use is computed in both, unless that costs more than storing it.
 
+mod exchange;
 mod expr;
 mod stage;
 mod tile;
 mod walk;
 
+pub use exchange::ExchangeStage;
 pub(crate) use expr::round_scalar;
 pub use expr::{Expr, ExprId, ExprKind, View};
 pub use tile::Limits;

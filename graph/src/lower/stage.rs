@@ -2,7 +2,7 @@
 
 use super::{ExprId, ExprKind, Lowering};
 use crate::error::Error;
-use crate::plan::{AxisMap, Input, Kernel, Operand, Stage, StageOutput, TensorId, TensorSpec};
+use crate::plan::{Along, AxisMap, Input, Kernel, Operand, Stage, StageOutput, TensorId, TensorSpec};
 use crate::tiling::{AxisTiling, Tiling};
 use std::collections::HashMap;
 use tharsis_kernels::program::{Output, Program, Step, StepOp};
@@ -136,7 +136,7 @@ impl Lowering<'_> {
     }
 
     fn add_fused(&mut self, fused: Fused, grid: Tiling, outputs: Vec<StageOutput>) {
-        let operand = Operand { program: fused.program, inputs: fused.inputs, per_chunk: None };
+        let operand = Operand { program: fused.program, inputs: fused.inputs, along: Vec::new() };
         self.add_kernel(Kernel::Fused, grid, vec![operand], outputs);
     }
 
@@ -159,7 +159,7 @@ impl Lowering<'_> {
     pub fn operand(&self, expr: ExprId) -> Result<Operand, Error> {
         let mut fused = self.fuse(&[expr])?;
         fused.program.outputs.push(Output::Store(fused.values[&expr]));
-        Ok(Operand { program: fused.program, inputs: fused.inputs, per_chunk: None })
+        Ok(Operand { program: fused.program, inputs: fused.inputs, along: Vec::new() })
     }
 
     /// A program that yields the values of `expr`, which has one element per chunk of the grid along `axis`.
@@ -167,7 +167,16 @@ impl Lowering<'_> {
     /// # Errors
     /// `Internal` for defects.
     pub fn operand_per_chunk(&self, expr: ExprId, axis: usize) -> Result<Operand, Error> {
-        Ok(Operand { per_chunk: Some(axis), ..self.operand(expr)? })
+        self.operand_along(expr, vec![(axis, Along::Chunk)])
+    }
+
+    /// A program that yields the values of `expr`, whose domain along some axes is not the task's part of the
+    /// grid.
+    ///
+    /// # Errors
+    /// `Internal` for defects.
+    pub fn operand_along(&self, expr: ExprId, along: Vec<(usize, Along)>) -> Result<Operand, Error> {
+        Ok(Operand { along, ..self.operand(expr)? })
     }
 
     /// A new tensor of this grid, filled by one stage.

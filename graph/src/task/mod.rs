@@ -1,11 +1,12 @@
 //! One task of a plan: its inputs and its run. Pure functions of the plan, the task and the chunks.
 
+mod exchange;
 mod region;
 mod reshape;
 
 use crate::error::Error;
 use crate::foreign::Foreign;
-use crate::plan::{ChunkId, Kernel, Operand, Plan, Product, Stage, StageOutput, TaskId, TensorSpec};
+use crate::plan::{Along, ChunkId, Kernel, Operand, Plan, Product, Stage, StageOutput, TaskId, TensorSpec};
 use crate::tiling::{AxisTiling, Tiling};
 use region::{Region, read};
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub struct Runnable {
     plan: Arc<Plan>,
     stages: Vec<Vec<Compiled>>,
     foreign: Vec<Arc<dyn Foreign>>,
+    /// Upper bound on the bytes that a task of each stage makes.
+    made_bytes: Vec<u64>,
 }
 
 /// The chunks that a task reads, as executors hand them over.
@@ -42,7 +45,8 @@ impl Runnable {
         let stages: Vec<Vec<Compiled>> = stages;
         let inside = |stage: &Stage| stage.outputs.iter().all(|output| output.tensor < plan.tensors.len());
         assert!(plan.stages.iter().all(inside), "a stage makes a tensor that the plan does not have");
-        Ok(Runnable { plan, stages, foreign })
+        let made_bytes = plan.stages.iter().map(|stage| exchange::made_bytes(&plan, stage)).collect();
+        Ok(Runnable { plan, stages, foreign, made_bytes })
     }
 
     /// The plan that the task belongs to.
@@ -64,9 +68,14 @@ impl Runnable {
                     .sum::<u64>()
             }
             Kernel::Reshape { .. } => {}
-            Kernel::Whole(_) => {
-                let of_operand = |operand: &Operand| 2 * largest(&grid.axes) * program_element_bytes(operand);
-                bytes += operands.iter().map(of_operand).sum::<u64>();
+            Kernel::Whole(function) => {
+                bytes += operands.iter().map(|operand| 2 * evaluated_bytes(grid, operand)).sum::<u64>();
+                bytes += worked_bytes(function, grid, operands);
+            }
+            Kernel::Exchange { function, reads, .. } => {
+                let given: u64 = operands.iter().map(|operand| evaluated_bytes(grid, operand)).sum();
+                let read = exchange::column_bytes_max(&self.plan, reads, grid.count());
+                bytes += 2 * given + function.scratch_share() * (given + read);
             }
             Kernel::Foreign { .. } => {
                 // A function gets copies of its inputs, and its result is copied once more.
@@ -90,8 +99,7 @@ impl Runnable {
 
     /// Upper bound on the bytes of the chunks that a task of this stage makes.
     pub fn output_bytes(&self, stage: usize) -> u64 {
-        let outputs = self.plan.stages[stage].outputs.iter();
-        outputs.map(|output| self.plan.tensors[output.tensor].chunk_bytes_max()).sum()
+        self.made_bytes[stage]
     }
 
     /// Whether tasks of this stage can write their results to memory that the executor offers.
@@ -103,21 +111,21 @@ impl Runnable {
         match kernel {
             Kernel::Fused => operands.iter().all(stores),
             Kernel::Product(_) => true,
-            Kernel::Foreign { .. } | Kernel::Reshape { .. } | Kernel::Whole(_) => false,
+            Kernel::Exchange { .. } | Kernel::Foreign { .. } | Kernel::Reshape { .. } | Kernel::Whole(_) => {
+                false
+            }
         }
     }
 
     /// Exact bytes of a chunk.
     pub fn exact_chunk_bytes(&self, chunk: ChunkId) -> usize {
         let TensorSpec { dtype, tiling } = &self.plan.tensors[chunk.tensor as usize];
-        let (mut origin, mut extents) = (Vec::new(), Vec::new());
-        tiling.chunk(chunk.index as usize, &mut origin, &mut extents);
-        extents.iter().product::<usize>() * dtype.size_bytes()
+        tiling.chunk_elements(chunk.index as usize) as usize * dtype.size_bytes()
     }
 
     /// Upper bound on the bytes of a chunk.
     pub fn chunk_bytes(&self, chunk: ChunkId) -> u64 {
-        self.plan.tensors[chunk.tensor as usize].chunk_bytes_max()
+        self.plan.tensors[chunk.tensor as usize].chunk_bytes(chunk.index as usize)
     }
 
     /// Cost of a task of this stage, estimated for the largest one, in units of about a fifth of a
@@ -133,7 +141,7 @@ impl Runnable {
                 let depth = if product.split { product.depth.longest() } else { product.depth.len() };
                 elements * depth as f64 * MULTIPLY_ADD_COST
             }
-            Kernel::Whole(_) => elements * (computed + WHOLE_COST),
+            Kernel::Whole(_) | Kernel::Exchange { .. } => elements * (computed + WHOLE_COST),
             Kernel::Foreign { .. } => FOREIGN_COST + elements * (computed + WHOLE_COST),
         }
     }
@@ -149,7 +157,7 @@ impl Runnable {
             }
         };
         match &stage.kernel {
-            Kernel::Fused | Kernel::Whole(_) | Kernel::Foreign { .. } => {
+            Kernel::Fused | Kernel::Whole(_) | Kernel::Foreign { .. } | Kernel::Exchange { .. } => {
                 for operand in &stage.operands {
                     region::touched(
                         &self.plan,
@@ -157,6 +165,13 @@ impl Runnable {
                         &region.of_operand(&stage.grid, operand),
                         &mut enter,
                     );
+                }
+                if let Kernel::Exchange { reads, .. } = &stage.kernel {
+                    let column = |&table: &usize| {
+                        exchange::column(&self.plan, table, stage.grid.count(), task.index as usize)
+                    };
+                    // A piece is in one table, once.
+                    chunks.extend(reads.iter().flat_map(column));
                 }
             }
             Kernel::Reshape { tensor } => reshape::touched(&self.plan, *tensor, stage, &region, &mut enter),
@@ -174,9 +189,16 @@ impl Runnable {
     /// The chunks that a task makes.
     pub fn outputs(&self, task: TaskId) -> impl Iterator<Item = ChunkId> + '_ {
         let stage = &self.plan.stages[task.stage as usize];
-        stage.outputs.iter().map(move |output| ChunkId {
-            tensor: output.tensor as u32,
-            index: output_index(&stage.grid, &self.plan.tensors[output.tensor], output, task.index as usize),
+        stage.outputs.iter().flat_map(move |output| {
+            let spec = &self.plan.tensors[output.tensor];
+            let made = match stage.kernel {
+                Kernel::Exchange { splits: true, .. } => exchange::row(spec, &stage.grid, task.index),
+                _ => {
+                    let index = output_index(&stage.grid, spec, output, task.index as usize);
+                    index..index + 1
+                }
+            };
+            made.map(|index| ChunkId { tensor: output.tensor as u32, index })
         })
     }
 
@@ -220,15 +242,25 @@ impl Runnable {
                     ChunkFunction::Scan { .. } => scratch.watch_scan(|| function.run(&args))?,
                     _ => function.run(&args)?,
                 };
-                made.iter().try_for_each(|made| self.check_declared(task, &stage.label, made))?;
+                self.check_declared(task, &stage.label, &made)?;
+                Ok(made)
+            }
+            Kernel::Exchange { function, reads, .. } => {
+                let args = self.operands(task, &region, chunks, scratch)?;
+                let (count, index) = (stage.grid.count(), task.index as usize);
+                let columns = reads.iter().map(|&table| {
+                    exchange::pieces(exchange::column(&self.plan, table, count, index), chunks)
+                });
+                let made = function.run(&args, &columns.collect::<Result<Vec<_>, Error>>()?)?;
+                self.check_declared(task, &stage.label, &made)?;
                 Ok(made)
             }
             Kernel::Foreign { function, what } => {
                 let args = self.operands(task, &region, chunks, scratch)?;
                 let place = Place { origin: &region.origin, extents: &region.extents };
-                let made = self.foreign[*function].run(place, &args)?;
+                let made = vec![self.foreign[*function].run(place, &args)?];
                 self.check_declared(task, what, &made)?;
-                Ok(vec![made])
+                Ok(made)
             }
         }
     }
@@ -250,10 +282,14 @@ impl Runnable {
         Ok(args)
     }
 
-    /// Refuses a chunk of another shape or dtype than the plan declares.
-    fn check_declared(&self, task: TaskId, what: &str, made: &Chunk) -> Result<(), Error> {
+    /// Refuses chunks of another shape or dtype than the plan declares.
+    fn check_declared(&self, task: TaskId, what: &str, made: &[Chunk]) -> Result<(), Error> {
+        let mut made = made.iter();
         for id in self.outputs(task) {
             let spec = &self.plan.tensors[id.tensor as usize];
+            let Some(made) = made.next() else {
+                return Err(Error::Internal(format!("{what} made fewer chunks than it was to make")));
+            };
             let (mut origin, mut declared) = (Vec::new(), Vec::new());
             spec.tiling.chunk(id.index as usize, &mut origin, &mut declared);
             if made.shape() != declared || made.dtype() != spec.dtype {
@@ -343,6 +379,33 @@ const FOREIGN_COST: f64 = 1e6;
 
 fn program_element_bytes(operand: &Operand) -> u64 {
     operand.program.steps.iter().map(|step| step.dtype.size_bytes() as u64).max().unwrap_or(0)
+}
+
+/// Upper bound on the bytes that a function of matrices or lines needs beside its arguments.
+fn worked_bytes(function: &ChunkFunction, grid: &Tiling, operands: &[Operand]) -> u64 {
+    if let ChunkFunction::Fourier(fourier) = function {
+        return fourier.scratch_bytes();
+    }
+    let (ChunkFunction::Linear { function, .. }, [.., rows, columns]) = (function, grid.axes.as_slice())
+    else {
+        return 0;
+    };
+    let matrix = [rows.len(), columns.len()];
+    let lead: u64 = grid.axes[..grid.axes.len() - 2].iter().map(|axis| axis.longest() as u64).product();
+    let right = operands.get(1).and_then(|operand| operand.along.first());
+    let right_columns = match right {
+        Some((_, Along::Whole(columns))) => *columns,
+        _ => 0,
+    };
+    let size = operands.first().map_or(0, program_element_bytes);
+    let made = function.results(matrix, right_columns, tharsis_kernels::DType::C128);
+    let made = made.iter().map(|(shape, _)| crate::shape::element_count(shape)).sum::<u64>() * size;
+    function.scratch_bytes(matrix, right_columns, size as usize) + lead * made
+}
+
+/// Upper bound on the bytes of the values that an operand's program goes through in a task.
+fn evaluated_bytes(grid: &Tiling, operand: &Operand) -> u64 {
+    region::elements_max(grid, operand) * program_element_bytes(operand)
 }
 
 /// The pieces of the depth that a task does: first element and length of each.

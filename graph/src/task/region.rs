@@ -2,7 +2,7 @@
 
 use super::Chunks;
 use crate::error::Error;
-use crate::plan::{AxisMap, ChunkId, Input, Operand, Plan};
+use crate::plan::{Along, AxisMap, ChunkId, Input, Operand, Plan};
 use crate::tiling::{AxisTiling, Tiling};
 use std::sync::Arc;
 use tharsis_kernels::layout::{Layout, Run, c_strides};
@@ -26,13 +26,28 @@ impl Region {
     /// The domain of an operand of a task that does this region.
     pub(super) fn of_operand(&self, grid: &Tiling, operand: &Operand) -> Region {
         let mut region = self.clone();
-        if let Some(axis) = operand.per_chunk {
-            assert!(axis < region.origin.len(), "an operand is for each chunk of axis {axis}");
-            region.origin[axis] = grid.axes[axis].find(self.origin[axis]);
-            region.extents[axis] = 1;
+        for &(axis, along) in &operand.along {
+            assert!(axis < region.origin.len(), "an operand has no axis {axis}");
+            (region.origin[axis], region.extents[axis]) = match along {
+                Along::Chunk => (grid.axes[axis].find(self.origin[axis]), 1),
+                Along::Whole(len) => (0, len),
+            };
         }
         region
     }
+}
+
+/// Upper bound on the elements of an operand's domain in a task.
+pub(super) fn elements_max(grid: &Tiling, operand: &Operand) -> u64 {
+    let longest = |(axis, tiling): (usize, &AxisTiling)| {
+        let other = operand.along.iter().find(|(other, _)| *other == axis);
+        match other {
+            None => tiling.longest() as u64,
+            Some((_, Along::Chunk)) => 1,
+            Some((_, Along::Whole(len))) => *len as u64,
+        }
+    };
+    grid.axes.iter().enumerate().map(longest).product()
 }
 
 /// Calls `enter` with each chunk that an operand reads over a region; a chunk may come more than once.
@@ -349,12 +364,14 @@ mod tests {
     #[test]
     fn an_operand_of_one_element_for_each_chunk_is_read_at_the_chunk() {
         let grid = Tiling { axes: vec![AxisTiling::Even { len: 10, chunk: 4 }] };
-        let operand = |per_chunk| Operand { program: Default::default(), inputs: Vec::new(), per_chunk };
+        let operand = |along| Operand { program: Default::default(), inputs: Vec::new(), along };
         let region = Region::of(&grid, 2);
         assert_eq!((region.origin[0], region.extents[0]), (8, 2));
-        let of_chunk = region.of_operand(&grid, &operand(Some(0)));
+        let of_chunk = region.of_operand(&grid, &operand(vec![(0, Along::Chunk)]));
         assert_eq!((of_chunk.origin[0], of_chunk.extents[0]), (2, 1));
-        assert_eq!(region.of_operand(&grid, &operand(None)).origin, region.origin);
+        let whole = region.of_operand(&grid, &operand(vec![(0, Along::Whole(7))]));
+        assert_eq!((whole.origin[0], whole.extents[0]), (0, 7));
+        assert_eq!(region.of_operand(&grid, &operand(vec![])).origin, region.origin);
     }
 
     #[test]

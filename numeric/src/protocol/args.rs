@@ -54,6 +54,14 @@ impl Args {
         self.take(position, name).ok_or_else(|| Failure::kind(format!("missing required argument: '{name}'")))
     }
 
+    /// As [`Args::need`], where two functions have different names for the argument.
+    pub(super) fn need_either(&mut self, position: usize, name: &str, other: &str) -> Result<Value, Failure> {
+        match self.take(position, name) {
+            Some(value) => Ok(value),
+            None => self.need(usize::MAX, other),
+        }
+    }
+
     pub(super) fn tensor(&mut self, position: usize, name: &str) -> Result<Tensor, Failure> {
         self.need(position, name)?.tensor()
     }
@@ -158,7 +166,8 @@ impl Args {
     }
 }
 
-fn extents_of(extents: &[i64]) -> Result<Vec<usize>, Failure> {
+/// Extents that are not negative.
+pub(super) fn extents_of(extents: &[i64]) -> Result<Vec<usize>, Failure> {
     let extents: Result<Vec<usize>, _> = extents.iter().map(|&extent| usize::try_from(extent)).collect();
     extents.map_err(|_| Failure::value("negative dimensions are not allowed"))
 }

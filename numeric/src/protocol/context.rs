@@ -98,6 +98,26 @@ impl Context {
         })
     }
 
+    /// A value whose sizes are known: what they depend on is run.
+    pub fn settled(&self, value: Value) -> Result<Value, Failure> {
+        let all = |parts: Vec<Value>| -> Result<Vec<Value>, Failure> {
+            parts.into_iter().map(|part| self.settled(part)).collect()
+        };
+        Ok(match value {
+            Value::Tensor(tensor) if !tensor.is_known()? => {
+                let (mut settled, metrics) = crate::run::settle(&[&tensor], &*self.executor)?;
+                if let Some(mut metrics) = metrics {
+                    self.raised.borrow_mut().append(&mut metrics.warnings);
+                }
+                Value::Tensor(settled.pop().ok_or_else(|| Failure::new("Internal", "no result"))?)
+            }
+            Value::List(parts) => Value::List(all(parts)?),
+            Value::Tuple(parts) => Value::Tuple(all(parts)?),
+            Value::Fields(names, parts) => Value::Fields(names, all(parts)?),
+            other => other,
+        })
+    }
+
     fn all_at_hand(&self, parts: Vec<Value>) -> Result<Vec<Value>, Failure> {
         parts.into_iter().map(|part| self.at_hand(part)).collect()
     }

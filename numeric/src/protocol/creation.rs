@@ -325,7 +325,9 @@ fn linspace(args: &mut Args) -> Result<Value, Failure> {
             (create::linspace_endpoint(start, stop, count, endpoint), Tensor::number(step))
         }
         _ => {
-            let (start, stop) = (start.tensor()?, stop.tensor()?);
+            let (start, stop) = crate::operand::pair(start.operand()?, stop.operand()?);
+            start.check()?;
+            stop.check()?;
             let step = stop.subtract(&start).divide(steps as f64);
             (create::linspace_between(&start, &stop, count, endpoint).moveaxis(0, axis), step)
         }

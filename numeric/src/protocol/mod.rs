@@ -5,20 +5,25 @@
 //! program never ends the evaluator.
 
 mod args;
+mod arranged;
 mod bounds;
 mod composed;
 mod context;
 mod creation;
 mod draws;
 mod dtypes;
+mod fourier;
+mod indexing;
 mod matrices;
 pub mod names;
 mod places;
 mod program;
+mod reductions;
 pub mod registry;
 mod reply;
 mod row;
 mod selections;
+mod sets;
 mod value;
 
 pub use places::{Here, PlaceRequest, Places};

@@ -90,9 +90,22 @@ fn run_step(
         .collect::<Result<HashMap<_, _>, Failure>>()?;
     let reads_nothing =
         !positional.iter().chain(keywords.values()).any(|arg| matches!(arg, Value::Tensor(_)));
-    let mut args = Args::new(positional, keywords, context.generator.clone());
-    let mut made = (found.run)(operation, &mut args)?;
-    args.finish()?;
+    let run = |positional: Vec<Value>, keywords: HashMap<String, Value>| -> Result<Value, Failure> {
+        let mut args = Args::new(positional, keywords, context.generator.clone());
+        let made = (found.run)(operation, &mut args)?;
+        args.finish()?;
+        Ok(made)
+    };
+    let awaits = positional.iter().chain(keywords.values()).any(Value::awaits_size);
+    let mut made = match run(positional.clone(), keywords.clone()) {
+        // An operation that cannot be built without a size gets it.
+        Err(_) if awaits => {
+            let positional = positional.into_iter().map(|arg| context.settled(arg));
+            let keywords = keywords.into_iter().map(|(name, arg)| Ok((name, context.settled(arg)?)));
+            run(positional.collect::<Result<_, _>>()?, keywords.collect::<Result<_, Failure>>()?)?
+        }
+        made => made?,
+    };
     if let Value::Tensor(tensor) = &made
         && reads_nothing
     {

@@ -28,9 +28,6 @@ pub(super) const SELECTIONS: &[Row] = &[
     ("np.nonzero", "(a)", "where it is not zero, an array for each axis", |_, args| {
         nonzero(&args.tensor(0, "a")?)
     }),
-    ("np.unique", "(ar)", "the distinct elements in ascending order", |_, args| {
-        tensor(args.tensor(0, "ar")?.unique())
-    }),
 ];
 
 /// The coordinates of nonzero elements.

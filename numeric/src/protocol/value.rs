@@ -52,6 +52,13 @@ impl Value {
         }
     }
 
+    /// Whether a tensor in this value has a size that is known only after a run.
+    pub(super) fn awaits_size(&self) -> bool {
+        let mut awaits = false;
+        self.tensors(&mut |tensor| awaits |= tensor.is_known().is_ok_and(|known| !known));
+        awaits
+    }
+
     /// This value as an operand: a tensor, a number, or nested lists of numbers.
     ///
     /// ```

@@ -5,9 +5,17 @@ use serde_json::{Value, json};
 
 /// Names, or beginnings of names, that are not generated, and the reason.
 pub const NOT_GENERATED: &[(&str, &str)] = &[
-    ("np.linalg.cholesky", "refuses nearly all matrices; `factor.rs` has those that it takes"),
-    ("np.linalg.qr", "signs of columns depend on the chunks; `factor.rs`"),
-    ("np.linalg.svd", "signs of vectors depend on the chunks; `factor.rs`"),
+    ("np.linalg.cholesky", "refuses nearly all matrices; `matrices.rs` has those that it takes"),
+    ("np.linalg.cond", "rounds differently where a matrix is nearly singular; `matrices.rs`"),
+    ("np.linalg.det", "rounds differently where a matrix is nearly singular; `matrices.rs`"),
+    ("np.linalg.eig", "signs of vectors depend on rounding; `matrices.rs`"),
+    ("np.linalg.inv", "rounds differently where a matrix is nearly singular; `matrices.rs`"),
+    ("np.linalg.matrix_rank", "depends on the rounding of small singular values; `matrices.rs`"),
+    ("np.linalg.pinv", "depends on the rounding of small singular values; `matrices.rs`"),
+    ("np.linalg.qr", "signs of columns depend on the chunks; `factor.rs` and `matrices.rs`"),
+    ("np.linalg.slogdet", "rounds differently where a matrix is nearly singular; `matrices.rs`"),
+    ("np.linalg.solve", "rounds differently where a matrix is nearly singular; `matrices.rs`"),
+    ("np.linalg.svd", "signs of vectors depend on the chunks; `factor.rs` and `matrices.rs`"),
     ("np.random.default_rng", "gives a generator, not an array"),
     ("rng.", "draws depend on the place of an element alone; `distributions.rs` and `properties.rs`"),
 ];
@@ -74,8 +82,8 @@ pub fn signature_of(name: &str, signature: &str) -> Option<Signature> {
         "np.tensordot" => Signature::Tensordot,
         "np.transpose" | "np.permute_dims" => Signature::Transpose,
         "np.where" => Signature::Where,
-        "np.angle" | "np.around" | "np.nan_to_num" | "np.ravel" | "np.round" | "np.unique"
-        | "np.argwhere" | "np.flatnonzero" | "np.nonzero" => Signature::Unary,
+        "np.angle" | "np.around" | "np.nan_to_num" | "np.ravel" | "np.round" | "np.argwhere"
+        | "np.flatnonzero" | "np.nonzero" => Signature::Unary,
         _ if signature.contains("keepdims") => Signature::Reduction,
         _ => match signature {
             "(x)" => Signature::Unary,
@@ -161,14 +169,20 @@ const EXACT: &[&str] = &[
     "np.nansum",
     "np.negative",
     "np.ravel",
+    "np.repeat",
     "np.reshape",
+    "np.roll",
     "np.sign",
+    "np.sort",
     "np.stack",
     "np.subtract",
     "np.sum",
     "np.swapaxes",
+    "np.take",
+    "np.tile",
     "np.transpose",
     "np.where",
+    "setitem",
 ];
 
 /// Small numbers, halves among floats, and NaN and infinities.
@@ -248,6 +262,9 @@ fn step(dice: &mut Dice, name: &str, operation: &str, signature: Signature, name
                 "-1",
                 "null",
                 "[0, 2, 0]",
+                r#"{"t": [{"e": 1}, [0, -1]]}"#,
+                r#"{"t": [[0, 1], null, [1, 0]]}"#,
+                "[[0, 1], [2, 0]]",
             ]);
             json!([x, serde_json::from_str::<Value>(index).unwrap()])
         }

@@ -209,7 +209,6 @@ pub const ARRAY_API: &[Group] = &[
             ("__array_namespace__", Way::Otherwise("the client's module with these names")),
             ("__bool__ __complex__ __float__ __index__ __int__", ITEM),
             ("__dlpack__ __dlpack_device__", DLPACK),
-            ("__setitem__", Way::Not("not written yet")),
             ("to_device", operation("nd.to_device")),
         ],
         rule: Rule::Operator(""),

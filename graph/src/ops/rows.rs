@@ -1,0 +1,282 @@
+//! Rows taken from a tensor of many chunks, or put into it, at positions that are elements of other tensors.
+//!
+//! The positions that each chunk of them has in each chunk of rows are counted first. Then the positions are
+//! dealt to the chunks that hold the rows, these give the rows, and each chunk of positions puts them in
+//! order: each row travels once. If there is one chunk of rows, each task takes from it.
+
+use crate::error::Error;
+use crate::lower::{ExchangeStage, ExprId, Lowering};
+use crate::node::{Meta, Operator};
+use crate::ops::{Resident, Take};
+use crate::plan::{Kernel, StageOutput, TensorId, TensorSpec};
+use crate::shape::{UNKNOWN, agree, element_count};
+use crate::tiling::{AxisTiling, Tiling};
+use std::sync::Arc;
+use tharsis_kernels::DType;
+use tharsis_kernels::chunkwise::ChunkFunction;
+use tharsis_kernels::exchange::{Exchange, Measure, RowMap};
+
+/// The rows of the first tensor (n, ..) at the positions in the second, (k,) of int64: (k, ..).
+#[derive(Clone, Debug)]
+pub struct Gather {
+    rows: Rows,
+}
+
+/// The first tensor (n, ..), with the rows of the third one (k, ..) put at the positions in the second, (k,)
+/// of int64: of equal positions the last one counts.
+#[derive(Clone, Debug)]
+pub struct Scatter {
+    rows: Rows,
+}
+
+/// Facts about positions.
+#[derive(Clone, Debug, Default)]
+struct Rows {
+    /// The axis that rows were on, for errors.
+    axis: usize,
+    known: Option<Arc<Requests>>,
+}
+
+/// The cut of the positions and of the rows, and the number of positions of each chunk in each chunk of rows.
+#[derive(Clone, Debug, Default)]
+struct Requests {
+    lengths: Vec<usize>,
+    ends: Vec<u64>,
+    counts: Vec<usize>,
+}
+
+impl Gather {
+    /// Rows at positions that are not counted yet; errors say that they are on `axis`.
+    pub fn new(axis: usize) -> Gather {
+        Gather { rows: Rows { axis, known: None } }
+    }
+}
+
+impl Scatter {
+    /// Rows at positions that are not counted yet; errors say that they are on `axis`.
+    pub fn new(axis: usize) -> Scatter {
+        Scatter { rows: Rows { axis, known: None } }
+    }
+}
+
+impl Rows {
+    fn measure(&self) -> Option<Arc<dyn Operator>> {
+        let measure = CountRequests { axis: self.axis };
+        self.known.is_none().then(|| Arc::new(measure) as Arc<dyn Operator>)
+    }
+
+    fn measured(&self, measures: &Resident) -> Result<Rows, Error> {
+        let mut known = Requests::default();
+        for chunk in measures.chunks.iter() {
+            let words = chunk.fetch()?.to_vec::<i64>()?;
+            let [length, chunks, rest @ ..] = words.as_slice() else {
+                return Err(Error::Internal("a count of positions without a head".to_owned()));
+            };
+            let (ends, counts) = rest.split_at(*chunks as usize);
+            known.lengths.push(*length as usize);
+            known.ends = ends.iter().map(|&end| end as u64).collect();
+            known.counts.extend(counts.iter().map(|&count| count as usize));
+        }
+        Ok(Rows { axis: self.axis, known: Some(Arc::new(known)) })
+    }
+
+    fn known(&self) -> Result<(Arc<Requests>, RowMap), Error> {
+        let known = self.known.clone();
+        let known = known.ok_or_else(|| Error::Internal("positions were not counted".to_owned()))?;
+        let map = RowMap { axis: self.axis, ends: known.ends.clone() };
+        Ok((known, map))
+    }
+}
+
+/// Refuses positions that are not of int64 and one axis.
+fn check(x: &Meta, positions: &Meta) -> Result<usize, Error> {
+    match positions.shape[..] {
+        [count] if positions.dtype == DType::I64 && !x.shape.is_empty() => Ok(count),
+        _ => Err(Error::Internal("positions of rows are int64 along one axis".to_owned())),
+    }
+}
+
+impl Operator for Gather {
+    fn name(&self) -> &'static str {
+        "take"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
+        let count = check(inputs[0], inputs[1])?;
+        Ok(Meta { shape: [&[count], &inputs[0].shape[1..]].concat(), dtype: inputs[0].dtype })
+    }
+
+    fn measure(&self) -> Option<Arc<dyn Operator>> {
+        self.rows.measure()
+    }
+
+    fn measured(&self, measures: &Resident) -> Result<Arc<dyn Operator>, Error> {
+        Ok(Arc::new(Gather { rows: self.rows.measured(measures)? }))
+    }
+
+    fn is_heavy(&self) -> bool {
+        true
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        let (known, map) = self.rows.known()?;
+        if known.ends.len() == 1 {
+            return Take { axis: 0 }.lower(lowering, out, inputs);
+        }
+        let (chunks, parts) = (known.ends.len(), known.lengths.len());
+        let requests = lowering.add_table(DType::I64, &known.counts, &[]);
+        deal(lowering, Exchange::Requests(map.clone()), &known, &inputs[1..], vec![requests])?;
+        let column = |chunk: usize| known.counts.iter().skip(chunk).step_by(chunks).copied();
+        let lengths: Vec<usize> = (0..chunks).flat_map(column).collect();
+        let rest = &out.shape[1..];
+        let answers = lowering.add_table(out.dtype, &lengths, rest);
+        let operand = lowering.operand(inputs[0])?;
+        lowering.add_exchange(ExchangeStage {
+            function: Exchange::Answers,
+            grid: row_grid(&known, rest),
+            operands: vec![operand],
+            reads: vec![requests],
+            outputs: vec![answers],
+            splits: true,
+        });
+        let grid = Tiling { axes: vec![AxisTiling::from_lengths(&known.lengths)] };
+        let mut tiling = grid.clone();
+        tiling.axes.extend(rest.iter().map(|&extent| AxisTiling::whole(extent)));
+        assert_eq!(tiling.count(), parts, "a task for each chunk of positions");
+        let made = lowering.add_tensor(TensorSpec { dtype: out.dtype, tiling });
+        let operand = lowering.operand(inputs[1])?;
+        lowering.add_exchange(ExchangeStage {
+            function: Exchange::Arrange(map),
+            grid,
+            operands: vec![operand],
+            reads: vec![answers],
+            outputs: vec![made],
+            splits: false,
+        });
+        Ok(lowering.load(made))
+    }
+}
+
+impl Operator for Scatter {
+    fn name(&self) -> &'static str {
+        "setitem"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
+        let [x, positions, values] = [inputs[0], inputs[1], inputs[2]];
+        let count = check(x, positions)?;
+        let fits = values.shape.len() == x.shape.len()
+            && agree(values.shape[0], count)
+            && values.shape[1..].iter().zip(&x.shape[1..]).all(|(&a, &b)| agree(a, b));
+        if !fits || values.dtype != x.dtype {
+            let shapes = vec![x.shape.clone(), values.shape.clone()];
+            let reason = "a row is needed for each position".to_owned();
+            return Err(Error::Shape { function: "setitem", shapes, reason });
+        }
+        Ok(x.clone())
+    }
+
+    fn measure(&self) -> Option<Arc<dyn Operator>> {
+        self.rows.measure()
+    }
+
+    fn measured(&self, measures: &Resident) -> Result<Arc<dyn Operator>, Error> {
+        Ok(Arc::new(Scatter { rows: self.rows.measured(measures)? }))
+    }
+
+    fn is_heavy(&self) -> bool {
+        true
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        let (known, map) = self.rows.known()?;
+        let rest = &out.shape[1..];
+        let positions = lowering.add_table(DType::I64, &known.counts, &[]);
+        let values = lowering.add_table(out.dtype, &known.counts, rest);
+        let tables = vec![positions, values];
+        deal(lowering, Exchange::Updates(map), &known, &inputs[1..], tables.clone())?;
+        let grid = row_grid(&known, rest);
+        let made = lowering.add_tensor(TensorSpec { dtype: out.dtype, tiling: grid.clone() });
+        let operand = lowering.operand(inputs[0])?;
+        lowering.add_exchange(ExchangeStage {
+            function: Exchange::Update,
+            grid,
+            operands: vec![operand],
+            reads: tables,
+            outputs: vec![made],
+            splits: false,
+        });
+        Ok(lowering.load(made))
+    }
+}
+
+/// The cut of the rows.
+fn row_grid(known: &Requests, rest: &[usize]) -> Tiling {
+    let bounds = std::iter::once(0).chain(known.ends.iter().map(|&end| end as usize)).collect();
+    let mut axes = vec![AxisTiling::Bounds(bounds)];
+    axes.extend(rest.iter().map(|&extent| AxisTiling::whole(extent)));
+    Tiling { axes }
+}
+
+/// A stage that deals positions, and perhaps rows, to the chunks of rows.
+fn deal(
+    lowering: &mut Lowering<'_>,
+    function: Exchange,
+    known: &Requests,
+    inputs: &[ExprId],
+    tables: Vec<TensorId>,
+) -> Result<(), Error> {
+    let widest = inputs.iter().copied().max_by_key(|&input| lowering.expr(input).shape.len());
+    let mut axes = vec![AxisTiling::from_lengths(&known.lengths)];
+    let rest = widest.map_or(Vec::new(), |widest| lowering.expr(widest).shape[1..].to_vec());
+    axes.extend(rest.into_iter().map(AxisTiling::whole));
+    let grid = Tiling { axes };
+    let mut operands = Vec::with_capacity(inputs.len());
+    for &input in inputs {
+        operands.push(match lowering.expr(input).shape.len() {
+            1 => lowering.operand_of_rows(input, &grid)?,
+            _ => lowering.operand(input)?,
+        });
+    }
+    let stage = ExchangeStage { function, grid, operands, reads: vec![], outputs: tables, splits: true };
+    lowering.add_exchange(stage);
+    Ok(())
+}
+
+/// The number of positions of each chunk in each chunk of rows.
+#[derive(Clone, Copy, Debug)]
+struct CountRequests {
+    axis: usize,
+}
+
+impl Operator for CountRequests {
+    fn name(&self) -> &'static str {
+        "count of take"
+    }
+
+    fn infer(&self, _: &[&Meta]) -> Result<Meta, Error> {
+        Ok(Meta { shape: vec![UNKNOWN, UNKNOWN], dtype: DType::I64 })
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, _: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        let x = lowering.expr(inputs[0]);
+        let row_bytes = element_count(&x.shape[1..]) * x.dtype.size_bytes() as u64;
+        let cut = lowering.exchange_rows(inputs[0], row_bytes);
+        let end = |piece: usize| {
+            let (start, len) = cut.piece(piece);
+            (start + len) as u64
+        };
+        let ends: Vec<u64> = (0..cut.count()).map(end).collect();
+        let width = 2 + 2 * ends.len();
+        let rows = lowering.exchange_rows(inputs[1], row_bytes);
+        let tiling =
+            Tiling { axes: vec![AxisTiling::Even { len: rows.count(), chunk: 1 }, AxisTiling::whole(width)] };
+        let operands = vec![lowering.operand(inputs[1])?];
+        let tensor = lowering.add_tensor(TensorSpec { dtype: DType::I64, tiling });
+        let map = RowMap { axis: self.axis, ends };
+        let kernel = Kernel::Whole(ChunkFunction::Measure(Measure::CountRequests(map)));
+        let grid = Tiling { axes: vec![rows] };
+        lowering.add_kernel(kernel, grid, operands, vec![StageOutput { tensor, offset: vec![0] }]);
+        Ok(lowering.load(tensor))
+    }
+}

@@ -1,0 +1,286 @@
+//! Sorting of a tensor of one axis that lies in many chunks, by samples.
+//!
+//! Some elements of each chunk are drawn, and of these as many places as there are chunks are chosen that cut
+//! all elements into buckets of about the same size. The elements of each bucket in each chunk are counted.
+//! Then each chunk is sorted and cut into runs, and a task for each bucket merges its runs. No task has more
+//! than a chunk of elements or a bucket, whatever the values: equal elements are cut by their positions.
+
+use crate::error::Error;
+use crate::lower::{ExchangeStage, ExprId, Lowering};
+use crate::node::{Meta, Operator};
+use crate::ops::Resident;
+use crate::plan::{Kernel, StageOutput, TensorId, TensorSpec};
+use crate::shape::UNKNOWN;
+use crate::tiling::{AxisTiling, Tiling};
+use std::sync::Arc;
+use tharsis_kernels::DType;
+use tharsis_kernels::chunkwise::ChunkFunction;
+use tharsis_kernels::exchange::{Exchange, Measure, SAMPLE_WORDS, SortMap, Splitter};
+use tharsis_kernels::lines::Lines;
+use tharsis_kernels::order::{Direction, Wide};
+
+/// Result of a sort.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sorted {
+    /// The elements.
+    Values,
+    /// The positions of the elements, int64.
+    Positions,
+}
+
+/// The elements of a tensor (n,) in order, or their positions; equal elements keep their order.
+#[derive(Clone, Debug)]
+pub struct Sort {
+    direction: Direction,
+    what: Sorted,
+    known: Known,
+}
+
+/// Facts that measures have told.
+#[derive(Clone, Debug)]
+enum Known {
+    Nothing,
+    Places(Arc<Places>),
+    Counts(Arc<Places>, Arc<Vec<usize>>),
+}
+
+/// The cut into chunks, and the places between buckets.
+#[derive(Clone, Debug)]
+struct Places {
+    lengths: Vec<usize>,
+    splitters: Vec<Splitter>,
+}
+
+impl Sort {
+    /// A sort whose buckets are not known yet.
+    pub fn new(direction: Direction, what: Sorted) -> Sort {
+        Sort { direction, what, known: Known::Nothing }
+    }
+
+    fn map(&self, places: &Places) -> SortMap {
+        let starts = places.lengths.iter().scan(0u64, |start, &length| {
+            let first = *start;
+            *start += length as u64;
+            Some(first)
+        });
+        SortMap {
+            direction: self.direction,
+            with_positions: self.what == Sorted::Positions,
+            starts: starts.collect(),
+            splitters: places.splitters.clone(),
+        }
+    }
+}
+
+impl Operator for Sort {
+    fn name(&self) -> &'static str {
+        match self.what {
+            Sorted::Values => "sort",
+            Sorted::Positions => "argsort",
+        }
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
+        let Meta { shape, dtype } = inputs[0];
+        if shape.len() != 1 {
+            return Err(Error::Internal("sorting by samples of other than one axis".to_owned()));
+        }
+        let dtype = if self.what == Sorted::Positions { DType::I64 } else { *dtype };
+        Ok(Meta { shape: shape.clone(), dtype })
+    }
+
+    fn measure(&self) -> Option<Arc<dyn Operator>> {
+        match &self.known {
+            Known::Nothing => Some(Arc::new(Samples)),
+            Known::Places(places) if places.splitters.is_empty() => None,
+            Known::Places(places) => {
+                Some(Arc::new(CountRuns { map: SortMap { with_positions: false, ..self.map(places) } }))
+            }
+            Known::Counts(..) => None,
+        }
+    }
+
+    fn measured(&self, measures: &Resident) -> Result<Arc<dyn Operator>, Error> {
+        let known = match &self.known {
+            Known::Places(places) => {
+                let mut counts = Vec::new();
+                for chunk in measures.chunks.iter() {
+                    let row = chunk.fetch()?.to_vec::<i64>()?;
+                    counts.extend(row.iter().skip(1).map(|&count| count as usize));
+                }
+                Known::Counts(places.clone(), Arc::new(counts))
+            }
+            _ => Known::Places(Arc::new(places(self.direction, measures)?)),
+        };
+        Ok(Arc::new(Sort { known, ..self.clone() }))
+    }
+
+    fn is_heavy(&self) -> bool {
+        true
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        let tensor = match &self.known {
+            Known::Nothing => return Err(Error::Internal("the buckets of a sort are not known".to_owned())),
+            Known::Places(_) => {
+                let grid = Tiling::whole(&lowering.expr(inputs[0]).shape);
+                let lines = match self.what {
+                    Sorted::Values => Lines::Sort { axis: 0, direction: self.direction },
+                    Sorted::Positions => Lines::Order { axis: 0, direction: self.direction },
+                };
+                let operands = vec![lowering.operand(inputs[0])?];
+                lowering.add_stage_tensor(
+                    Kernel::Whole(ChunkFunction::Lines(lines)),
+                    grid,
+                    operands,
+                    out.dtype,
+                )
+            }
+            Known::Counts(places, counts) => self.exchange(lowering, inputs[0], places, counts)?,
+        };
+        Ok(lowering.load(tensor))
+    }
+}
+
+impl Sort {
+    /// The runs of all chunks, and a merge for each bucket.
+    fn exchange(
+        &self,
+        lowering: &mut Lowering<'_>,
+        x: ExprId,
+        places: &Places,
+        counts: &[usize],
+    ) -> Result<TensorId, Error> {
+        let dtype = lowering.expr(x).dtype;
+        let with_positions = self.what == Sorted::Positions;
+        let grid = Tiling { axes: vec![AxisTiling::from_lengths(&places.lengths)] };
+        let map = self.map(places);
+        let operands = vec![lowering.operand(x)?, lowering.operand_chunk_number(&grid)?];
+        let mut tables = vec![lowering.add_table(dtype, counts, &[])];
+        if with_positions {
+            tables.push(lowering.add_table(DType::I64, counts, &[]));
+        }
+        lowering.add_exchange(ExchangeStage {
+            function: Exchange::Runs(map.clone()),
+            grid,
+            operands,
+            reads: Vec::new(),
+            outputs: tables.clone(),
+            splits: true,
+        });
+        let buckets = places.splitters.len() + 1;
+        let size = |bucket: usize| counts.iter().skip(bucket).step_by(buckets).sum();
+        let sizes: Vec<usize> = (0..buckets).map(size).collect();
+        let grid = Tiling { axes: vec![AxisTiling::from_lengths(&sizes)] };
+        let mut add = |dtype| lowering.add_tensor(TensorSpec { dtype, tiling: grid.clone() });
+        let mut outputs = vec![add(dtype)];
+        if with_positions {
+            outputs.push(add(DType::I64));
+        }
+        let wanted = outputs[outputs.len() - 1];
+        lowering.add_exchange(ExchangeStage {
+            function: Exchange::Merge(map),
+            grid,
+            operands: Vec::new(),
+            reads: tables,
+            outputs,
+            splits: false,
+        });
+        Ok(wanted)
+    }
+}
+
+/// The cut into chunks, and as many places less one, from samples of each chunk.
+fn places(direction: Direction, samples: &Resident) -> Result<Places, Error> {
+    let (mut lengths, mut found, mut start) = (Vec::new(), Vec::new(), 0u64);
+    for chunk in samples.chunks.iter() {
+        let words = chunk.fetch()?.to_vec::<u64>()?;
+        let mut rows = words.chunks_exact(SAMPLE_WORDS);
+        let length = rows.next().map_or(0, |row| row[0]);
+        found.extend(rows.map(|row| (Wide { high: row[0], low: row[1] }, start + row[2])));
+        lengths.push(length as usize);
+        start += length;
+    }
+    found.sort_unstable_by(|a, b| direction.compare(&a.0, &b.0).then(a.1.cmp(&b.1)));
+    let buckets = lengths.len().min(found.len()).max(1);
+    let place = |bucket: usize| {
+        let (key, position) = found[bucket * found.len() / buckets];
+        Splitter { key, position }
+    };
+    Ok(Places { lengths, splitters: (1..buckets).map(place).collect() })
+}
+
+/// Samples of each chunk.
+#[derive(Clone, Copy, Debug)]
+struct Samples;
+
+impl Operator for Samples {
+    fn name(&self) -> &'static str {
+        "samples of sort"
+    }
+
+    fn infer(&self, _: &[&Meta]) -> Result<Meta, Error> {
+        Ok(Meta { shape: vec![UNKNOWN, SAMPLE_WORDS], dtype: DType::U64 })
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, _: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        let row_bytes = lowering.expr(inputs[0]).dtype.size_bytes() as u64;
+        let rows = lowering.exchange_rows(inputs[0], row_bytes);
+        let lengths: Vec<usize> =
+            (0..rows.count()).map(|piece| 1 + rows.piece(piece).1.min(SAMPLES)).collect();
+        let tiling =
+            Tiling { axes: vec![AxisTiling::from_lengths(&lengths), AxisTiling::whole(SAMPLE_WORDS)] };
+        let function = ChunkFunction::Measure(Measure::Sample { count: SAMPLES });
+        measure(lowering, inputs[0], function, rows, TensorSpec { dtype: DType::U64, tiling })
+    }
+}
+
+/// Elements of each chunk, and of each of its runs.
+#[derive(Clone, Debug)]
+struct CountRuns {
+    map: SortMap,
+}
+
+impl Operator for CountRuns {
+    fn name(&self) -> &'static str {
+        "count of sort"
+    }
+
+    fn infer(&self, _: &[&Meta]) -> Result<Meta, Error> {
+        Ok(Meta { shape: vec![self.map.starts.len(), 2 + self.map.splitters.len()], dtype: DType::I64 })
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        let len = lowering.expr(inputs[0]).shape[0];
+        let ends = self.map.starts.iter().skip(1).map(|&start| start as usize).chain([len]);
+        let rows = AxisTiling::Bounds(std::iter::once(0).chain(ends).collect());
+        let tiling = Tiling {
+            axes: vec![AxisTiling::Even { len: out.shape[0], chunk: 1 }, AxisTiling::whole(out.shape[1])],
+        };
+        let function = ChunkFunction::Measure(Measure::CountRuns(self.map.clone()));
+        measure(lowering, inputs[0], function, rows, TensorSpec { dtype: DType::I64, tiling })
+    }
+}
+
+/// A stage that measures each chunk of a tensor (n,).
+fn measure(
+    lowering: &mut Lowering<'_>,
+    x: ExprId,
+    function: ChunkFunction,
+    rows: AxisTiling,
+    spec: TensorSpec,
+) -> Result<ExprId, Error> {
+    let grid = Tiling { axes: vec![rows] };
+    let operands = vec![lowering.operand(x)?, lowering.operand_chunk_number(&grid)?];
+    let tensor = lowering.add_tensor(spec);
+    lowering.add_kernel(
+        Kernel::Whole(function),
+        grid,
+        operands,
+        vec![StageOutput { tensor, offset: vec![0] }],
+    );
+    Ok(lowering.load(tensor))
+}
+
+/// Samples of each chunk: with as many buckets as chunks, their sizes vary by some tenths.
+const SAMPLES: usize = 128;

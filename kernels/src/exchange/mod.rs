@@ -1,0 +1,94 @@
+//! Kernels of exchanges, in which each task of one stage makes a piece for each task of a later one: sorting
+//! by value, and taking and putting rows by position, where the elements lie in many chunks.
+//!
+//! Sizes of pieces depend on values. So the elements are counted first, by kernels that go through the same
+//! chunks in the same way, and a plan has exact sizes.
+
+mod rows;
+mod sorting;
+
+pub use rows::RowMap;
+pub use sorting::{SAMPLE_WORDS, SortMap, Splitter};
+
+use crate::chunk::Chunk;
+use crate::error::KernelError;
+use serde::{Deserialize, Serialize};
+
+/// A kernel that makes pieces, or reads them. The pieces that it reads are a column of each table: one of
+/// each task that made them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Exchange {
+    /// (n) and the number of the chunk to one sorted run for each bucket; with positions, a second table of
+    /// int64 runs.
+    Runs(SortMap),
+    /// Runs, and perhaps their positions, to one sorted chunk (n), and its positions.
+    Merge(SortMap),
+    /// Positions (k) of rows to positions within each chunk of rows.
+    Requests(RowMap),
+    /// A chunk of rows (n, ..), and requests, to the rows asked for: a piece for each request.
+    Answers,
+    /// The positions again, and the answers, to rows in the order of the positions (k, ..).
+    Arrange(RowMap),
+    /// Positions (k) and rows (k, ..) to a table of positions and a table of rows, for each chunk of rows.
+    Updates(RowMap),
+    /// A chunk of rows (n, ..), positions, and rows to put there, in the order of the pieces.
+    Update,
+}
+
+/// A kernel that measures an exchange before it is planned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Measure {
+    /// (n) to (1 + samples, 3) of uint64: the number of elements, then the keys and places of some.
+    Sample {
+        /// Samples of each chunk; fewer if it has fewer elements.
+        count: usize,
+    },
+    /// The arguments of `Exchange::Runs` to (1, 1 + buckets) of int64: the number of elements, and of each
+    /// run.
+    CountRuns(SortMap),
+    /// Positions (k) of rows to (1, 2 + 2 s) of int64 for s chunks of rows: the number of
+    /// positions, s, where each chunk ends, and the number of requests to each.
+    CountRequests(RowMap),
+}
+
+impl Exchange {
+    /// Applies the kernel to chunks, and to the pieces of each table that it reads.
+    ///
+    /// # Errors
+    /// `Index` for a position beyond its axis.
+    pub fn run(&self, args: &[Chunk], tables: &[Vec<Chunk>]) -> Result<Vec<Chunk>, KernelError> {
+        match self {
+            Exchange::Runs(map) => map.runs(args),
+            Exchange::Merge(map) => map.merge(tables),
+            Exchange::Requests(map) => map.requests(args),
+            Exchange::Answers => rows::answers(&args[0], &tables[0]),
+            Exchange::Arrange(map) => Ok(vec![map.arrange(args, &tables[0])?]),
+            Exchange::Updates(map) => map.updates(args),
+            Exchange::Update => Ok(vec![rows::update(&args[0], &tables[0], &tables[1])?]),
+        }
+    }
+
+    /// Bytes that a task needs for each byte of its arguments and pieces, beside these.
+    pub fn scratch_share(&self) -> u64 {
+        match self {
+            // A key and a position for each element, and half of that again while they are sorted.
+            Exchange::Runs(map) | Exchange::Merge(map) if map.with_positions => 48,
+            Exchange::Runs(_) | Exchange::Merge(_) => 4,
+            _ => 3,
+        }
+    }
+}
+
+impl Measure {
+    /// Applies the kernel.
+    ///
+    /// # Errors
+    /// As [`Exchange::run`].
+    pub fn run(&self, args: &[Chunk]) -> Result<Chunk, KernelError> {
+        match self {
+            Measure::Sample { count } => sorting::sample(&args[0], *count),
+            Measure::CountRuns(map) => map.count(args),
+            Measure::CountRequests(map) => map.count(args),
+        }
+    }
+}

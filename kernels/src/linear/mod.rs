@@ -1,0 +1,189 @@
+//! Linear algebra on stacks of matrices, by faer, in the dtype of the matrices.
+//!
+//! [`Linear`] has what one task does with whole matrices, [`crate::factor`] the steps of the factorization of
+//! tall matrices.
+
+pub(crate) mod field;
+mod scale;
+mod whole;
+
+use crate::chunk::{Buffer, Chunk};
+use crate::dtype::{DType, to_complex};
+use crate::element::Element;
+use crate::error::KernelError;
+use field::{size_dtype, with_field};
+use serde::{Deserialize, Serialize};
+
+/// A function of matrices, each of which one task holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Linear {
+    /// The lower factor of a Hermitian positive definite matrix, of which the lower triangle is read.
+    Cholesky,
+    /// The determinant, its sign, and the logarithm of its absolute value.
+    Determinant,
+    /// Eigenvalues and right eigenvectors, complex.
+    Eigen,
+    /// Eigenvalues, ascending, and eigenvectors of a Hermitian matrix, of which one triangle is read.
+    Hermitian {
+        /// Whether it is the upper triangle.
+        upper: bool,
+    },
+    /// The inverse.
+    Inverse,
+    /// The order of rows, and the factors of the rows in this order: unit lower and upper triangle.
+    Lu,
+    /// The orthonormal factor Q and the upper triangle R.
+    Qr(QrMode),
+    /// The solution of a X = b.
+    Solve,
+    /// The solution of a X = b, where a triangle of the matrix is read.
+    SolveTriangular {
+        /// Whether it is the lower triangle.
+        lower: bool,
+        /// Whether its diagonal is taken to be of ones.
+        unit: bool,
+    },
+    /// Left singular vectors U, singular values, and right ones V^H.
+    Svd {
+        /// Whether U and V are square.
+        full: bool,
+    },
+    /// Singular values, descending.
+    SingularValues,
+}
+
+/// Extent of the factors of a matrix (m, n), with k = min(m, n).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum QrMode {
+    /// Q (m, k) and R (k, n).
+    Reduced,
+    /// Q (m, m) and R (m, n).
+    Complete,
+    /// R (k, n) alone.
+    R,
+    /// As LAPACK has it: the transpose (n, m) of R and the reflectors below it, and their factors (k,).
+    Raw,
+}
+
+impl Linear {
+    /// Shape and dtype of each result for a matrix (m, n), and `columns` of the right side.
+    pub fn results(self, [m, n]: [usize; 2], columns: usize, dtype: DType) -> Vec<(Vec<usize>, DType)> {
+        let k = m.min(n);
+        let size = size_dtype(dtype);
+        match self {
+            Linear::Cholesky | Linear::Inverse => vec![(vec![n, n], dtype)],
+            Linear::Determinant => vec![(vec![], dtype), (vec![], dtype), (vec![], size)],
+            Linear::Eigen => vec![(vec![n], to_complex(dtype)), (vec![n, n], to_complex(dtype))],
+            Linear::Hermitian { .. } => vec![(vec![n], size), (vec![n, n], dtype)],
+            Linear::Lu => vec![(vec![m], DType::I64), (vec![m, k], dtype), (vec![k, n], dtype)],
+            Linear::Qr(QrMode::Reduced) => vec![(vec![m, k], dtype), (vec![k, n], dtype)],
+            Linear::Qr(QrMode::Complete) => vec![(vec![m, m], dtype), (vec![m, n], dtype)],
+            Linear::Qr(QrMode::R) => vec![(vec![k, n], dtype)],
+            Linear::Qr(QrMode::Raw) => vec![(vec![n, m], dtype), (vec![k], dtype)],
+            Linear::Solve | Linear::SolveTriangular { .. } => vec![(vec![n, columns], dtype)],
+            Linear::Svd { full: false } => vec![(vec![m, k], dtype), (vec![k], size), (vec![k, n], dtype)],
+            Linear::Svd { full: true } => vec![(vec![m, m], dtype), (vec![k], size), (vec![n, n], dtype)],
+            Linear::SingularValues => vec![(vec![k], size)],
+        }
+    }
+
+    /// Whether there are results for square matrices only.
+    pub fn is_square(self) -> bool {
+        !matches!(self, Linear::Lu | Linear::Qr(_) | Linear::Svd { .. } | Linear::SingularValues)
+    }
+
+    /// Applies the function to each matrix of a stack (.., m, n), float32, float64 or complex of them, with
+    /// the right sides (.., n, columns) if it takes any.
+    ///
+    /// # Errors
+    /// `Singular` where NumPy raises `LinAlgError`; `NoLoop` for other dtypes.
+    pub fn run(self, args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
+        let &[ref lead @ .., m, n] = args[0].shape() else {
+            return Err(KernelError::Malformed(format!("matrices of shape {:?}", args[0].shape())));
+        };
+        let columns = args.get(1).and_then(|right| right.shape().last().copied()).unwrap_or(0);
+        let mut results = Results::new(lead, self.results([m, n], columns, args[0].dtype()));
+        let count: usize = lead.iter().product();
+        for index in 0..count {
+            with_field!(args[0].dtype(), "linalg", T => whole::run::<T>(self, args, index, &mut results))?;
+        }
+        results.finish()
+    }
+
+    /// Bytes that a task needs beside its arguments and results, for a matrix (m, n) of elements of `size`
+    /// bytes: copies in columns, and what faer works on.
+    pub fn scratch_bytes(self, [m, n]: [usize; 2], columns: usize, size: usize) -> u64 {
+        let (m, n, k) = (m as u64, n as u64, m.min(n) as u64);
+        let elements = match self {
+            Linear::Cholesky | Linear::Determinant => 2 * n * n,
+            Linear::Eigen => 10 * n * n,
+            Linear::Hermitian { .. } => 5 * n * n,
+            Linear::Inverse | Linear::Lu => 3 * m * n,
+            Linear::Qr(QrMode::Complete) => 3 * m * n + 2 * m * m,
+            Linear::Qr(_) => 5 * m * n,
+            Linear::Solve | Linear::SolveTriangular { .. } => 2 * n * n + 2 * n * columns as u64,
+            Linear::Svd { full: false } => 3 * m * n + 8 * k * k,
+            Linear::Svd { full: true } => 3 * m * n + m * m + n * n + 8 * k * k,
+            Linear::SingularValues => 3 * m * n + 4 * k * k,
+        };
+        elements * size as u64 + SCRATCH_BYTES
+    }
+
+    /// Estimated multiplications and additions for a matrix (m, n).
+    pub fn flops(self, [m, n]: [usize; 2], columns: usize) -> f64 {
+        let (large, small) = (m.max(n) as f64, m.min(n) as f64);
+        let base = large * small * small;
+        match self {
+            Linear::Cholesky => base / 3.0,
+            Linear::Determinant | Linear::Lu => base,
+            Linear::Inverse | Linear::Qr(_) => 2.0 * base,
+            Linear::Solve => base + small * small * columns as f64,
+            Linear::SolveTriangular { .. } => small * small * columns as f64,
+            Linear::Hermitian { .. } => 5.0 * base,
+            Linear::SingularValues => 4.0 * base,
+            Linear::Svd { .. } => 12.0 * base,
+            Linear::Eigen => 25.0 * base,
+        }
+    }
+}
+
+/// Memory of faer for small matrices.
+const SCRATCH_BYTES: u64 = 64 << 10;
+
+/// Results for each matrix of a stack, filled one by one.
+pub(crate) struct Results {
+    lead: Vec<usize>,
+    parts: Vec<(Vec<usize>, DType, Buffer)>,
+}
+
+impl Results {
+    fn new(lead: &[usize], parts: Vec<(Vec<usize>, DType)>) -> Results {
+        let count: usize = lead.iter().product();
+        let with_memory = |(shape, dtype): (Vec<usize>, DType)| {
+            let bytes = count * shape.iter().product::<usize>() * dtype.size_bytes();
+            (shape, dtype, Buffer::for_overwrite(bytes))
+        };
+        Results { lead: lead.to_vec(), parts: parts.into_iter().map(with_memory).collect() }
+    }
+
+    /// The elements of one part of the results for one matrix.
+    pub(crate) fn of<T: Element>(&mut self, part: usize, index: usize) -> &mut [T] {
+        let (shape, dtype, data) = &mut self.parts[part];
+        assert_eq!(*dtype, T::DTYPE, "a result of another dtype");
+        let len = shape.iter().product::<usize>();
+        &mut data.elements_mut::<T>()[index * len..(index + 1) * len]
+    }
+
+    fn finish(self) -> Result<Vec<Chunk>, KernelError> {
+        let Results { lead, parts } = self;
+        let chunk = |(shape, dtype, data): (Vec<usize>, DType, Buffer)| {
+            Chunk::contiguous(dtype, &[lead.as_slice(), &shape].concat(), data)
+        };
+        parts.into_iter().map(chunk).collect()
+    }
+}
+
+/// The error of a matrix for which there is no result.
+pub(super) fn singular(text: &str) -> KernelError {
+    KernelError::Singular(text.to_owned())
+}

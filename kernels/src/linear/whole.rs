@@ -1,0 +1,295 @@
+//! The work of a task on one matrix of a stack.
+
+use super::field::{Field, columns_of, is_finite, num_real::Number, real_diagonal, write_rows};
+use super::scale::{scale_of, scaled};
+use super::{Linear, QrMode, Results, singular};
+use crate::chunk::Chunk;
+use crate::error::KernelError;
+use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch};
+use faer::linalg::solvers::{PartialPivLu, Qr, SelfAdjointEigen, Solve, Svd};
+use faer::linalg::triangular_solve as triangular;
+use faer::{Mat, MatRef, Par, Side, Spec};
+
+/// Computes the results for matrix number `index`.
+pub(super) fn run<T: Field>(
+    function: Linear,
+    args: &[Chunk],
+    index: usize,
+    results: &mut Results,
+) -> Result<(), KernelError> {
+    let a = columns_of::<T>(&args[0], index)?;
+    let a = a.as_ref();
+    match function {
+        Linear::Cholesky => write_rows::<T, T>(results.of(0, index), cholesky(a)?.as_ref()),
+        Linear::Determinant => determinant(a, index, results),
+        Linear::Eigen => eigen(a, index, results)?,
+        Linear::Hermitian { upper } => hermitian(a, upper, index, results)?,
+        Linear::Inverse => {
+            let n = a.nrows();
+            let inverse = solved(a, Mat::identity(n, n))?;
+            write_rows::<T, T>(results.of(0, index), inverse.as_ref());
+        }
+        Linear::Lu => lu(a, index, results),
+        Linear::Qr(mode) => qr(a, mode, index, results),
+        Linear::Solve => {
+            let x = solved(a, columns_of::<T>(&args[1], index)?)?;
+            write_rows::<T, T>(results.of(0, index), x.as_ref());
+        }
+        Linear::SolveTriangular { lower, unit } => {
+            let mut x = columns_of::<T>(&args[1], index)?;
+            solve_triangular(a, x.as_mut(), lower, unit)?;
+            write_rows::<T, T>(results.of(0, index), x.as_ref());
+        }
+        Linear::Svd { full } => svd(a, full, index, results)?,
+        Linear::SingularValues => {
+            let values = singular_values(a)?;
+            results.of::<T::Size>(0, index).copy_from_slice(&values);
+        }
+    }
+    Ok(())
+}
+
+/// The lower factor.
+pub(super) fn cholesky<T: Field>(a: MatRef<'_, T>) -> Result<Mat<T>, KernelError> {
+    let refused = || singular("Matrix is not positive definite");
+    let mut a = a.to_owned();
+    take_real_diagonal(&mut a);
+    let lower = a.llt(Side::Lower).map_err(|_| refused())?.L().to_owned();
+    // NaN is no pivot at which a factorization would stop.
+    match (0..a.nrows()).all(|i| lower[(i, i)].is_finite_number()) {
+        true => Ok(lower),
+        false => Err(refused()),
+    }
+}
+
+fn determinant<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) {
+    let lu = PartialPivLu::new(a);
+    let is_odd = is_odd(lu.P().arrays().0);
+    let one = T::one_impl();
+    let mut sign = if is_odd { -one } else { one };
+    let (mut product, mut log) = (sign, 0.0f64);
+    for i in 0..a.nrows() {
+        let pivot = lu.U()[(i, i)];
+        let size = Field::size(pivot);
+        if size == 0.0 {
+            // Pivots behind one of zero are not defined.
+            (product, sign, log) = (T::zero_impl(), T::zero_impl(), f64::NEG_INFINITY);
+            break;
+        }
+        product *= pivot;
+        log += size.ln();
+        sign *= pivot.times_real(1.0 / size);
+    }
+    let is_lost = Field::size(product) == 0.0 || !product.is_finite_number();
+    if is_lost && log.is_finite() {
+        // The product has left the range on its way.
+        product = sign.times_real(log.exp());
+    }
+    results.of::<T>(0, index)[0] = product;
+    results.of::<T>(1, index)[0] = sign;
+    results.of::<T::Size>(2, index)[0] = Number::of_float(log);
+}
+
+/// Leaves out the imaginary parts of a diagonal: that of a Hermitian matrix has none.
+fn take_real_diagonal<T: Field>(a: &mut Mat<T>) {
+    if T::DTYPE.is_complex() {
+        (0..a.nrows().min(a.ncols())).for_each(|i| a[(i, i)] = T::from_real(a[(i, i)].real_part()));
+    }
+}
+
+/// Whether an order is made by an odd number of exchanges.
+pub(super) fn is_odd(order: &[usize]) -> bool {
+    let mut seen = vec![false; order.len()];
+    let mut is_odd = false;
+    for start in 0..order.len() {
+        let mut at = start;
+        while !std::mem::replace(&mut seen[at], true) {
+            at = order[at];
+            // A cycle of n takes n - 1 exchanges.
+            is_odd ^= at != start;
+        }
+    }
+    is_odd
+}
+
+fn eigen<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) -> Result<(), KernelError> {
+    if a.nrows() == 0 {
+        return Ok(());
+    }
+    if !is_finite(a) {
+        return Err(singular("Array must not contain infs or NaNs"));
+    }
+    let (values, vectors) = T::eigen(a).ok_or_else(|| singular("Eigenvalues did not converge"))?;
+    results.of::<T::Pair>(0, index).copy_from_slice(&values);
+    results.of::<T::Pair>(1, index).copy_from_slice(&vectors);
+    Ok(())
+}
+
+fn hermitian<T: Field>(
+    a: MatRef<'_, T>,
+    upper: bool,
+    index: usize,
+    results: &mut Results,
+) -> Result<(), KernelError> {
+    if a.nrows() == 0 {
+        return Ok(());
+    }
+    let failed = || singular("Eigenvalues did not converge");
+    if !is_finite(a) {
+        return Err(failed());
+    }
+    let scale = scale_of(a);
+    let mut scaled = scaled(a, scale);
+    take_real_diagonal(&mut scaled);
+    let side = if upper { Side::Upper } else { Side::Lower };
+    let eigen = SelfAdjointEigen::new(scaled.as_ref(), side).map_err(|_| failed())?;
+    let values = real_diagonal::<T>(eigen.S().column_vector().iter().copied());
+    for (to, value) in results.of::<T::Size>(0, index).iter_mut().zip(values) {
+        *to = Number::of_float(value.to_float() / scale);
+    }
+    write_rows::<T, T>(results.of(1, index), eigen.U());
+    Ok(())
+}
+
+fn lu<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) {
+    let (m, n) = (a.nrows(), a.ncols());
+    if m == 0 || n == 0 {
+        results.of::<i64>(0, index).iter_mut().zip(0..).for_each(|(to, i)| *to = i);
+        return;
+    }
+    let lu = PartialPivLu::new(a);
+    let order = lu.P().arrays().0;
+    results.of::<i64>(0, index).iter_mut().zip(order).for_each(|(to, &row)| *to = row as i64);
+    write_rows::<T, T>(results.of(1, index), lu.L().get(.., ..m.min(n)));
+    write_rows::<T, T>(results.of(2, index), lu.U().get(..m.min(n), ..));
+}
+
+/// The solution of a x = b.
+fn solved<T: Field>(a: MatRef<'_, T>, mut b: Mat<T>) -> Result<Mat<T>, KernelError> {
+    if a.nrows() == 0 {
+        return Ok(b);
+    }
+    let lu = PartialPivLu::new(a);
+    if (0..a.nrows()).any(|i| lu.U()[(i, i)] == T::zero_impl()) {
+        return Err(singular("Singular matrix"));
+    }
+    if b.ncols() != 0 {
+        lu.solve_in_place(b.as_mut());
+    }
+    Ok(b)
+}
+
+/// Replaces the right side by the solution.
+pub(super) fn solve_triangular<T: Field>(
+    a: MatRef<'_, T>,
+    x: faer::MatMut<'_, T>,
+    lower: bool,
+    unit: bool,
+) -> Result<(), KernelError> {
+    if a.nrows() == 0 || x.ncols() == 0 {
+        return Ok(());
+    }
+    if !unit && (0..a.nrows()).any(|i| a[(i, i)] == T::zero_impl()) {
+        return Err(singular("Singular matrix"));
+    }
+    match (lower, unit) {
+        (true, false) => triangular::solve_lower_triangular_in_place(a, x, Par::Seq),
+        (true, true) => triangular::solve_unit_lower_triangular_in_place(a, x, Par::Seq),
+        (false, false) => triangular::solve_upper_triangular_in_place(a, x, Par::Seq),
+        (false, true) => triangular::solve_unit_upper_triangular_in_place(a, x, Par::Seq),
+    }
+    Ok(())
+}
+
+fn qr<T: Field>(a: MatRef<'_, T>, mode: QrMode, index: usize, results: &mut Results) {
+    let (m, n) = (a.nrows(), a.ncols());
+    if m == 0 || n == 0 {
+        if mode == QrMode::Complete {
+            write_rows::<T, T>(results.of(0, index), Mat::identity(m, m).as_ref());
+        }
+        return;
+    }
+    match mode {
+        QrMode::Raw => raw_qr(a, index, results),
+        QrMode::R => write_rows::<T, T>(results.of(0, index), Qr::new(a).thin_R()),
+        QrMode::Reduced => {
+            let qr = Qr::new(a);
+            write_rows::<T, T>(results.of(0, index), qr.compute_thin_Q().as_ref());
+            write_rows::<T, T>(results.of(1, index), qr.thin_R());
+        }
+        QrMode::Complete => {
+            let qr = Qr::new(a);
+            write_rows::<T, T>(results.of(0, index), qr.compute_Q().as_ref());
+            // Rows below the triangle are zeros.
+            let upper = qr.R();
+            let to = results.of(1, index);
+            to.fill(T::zero_impl());
+            write_rows::<T, T>(to, upper.get(..upper.nrows().min(m), ..));
+        }
+    }
+}
+
+/// Reflectors one by one: their factors are the inverses of faer's.
+fn raw_qr<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) {
+    let (m, n) = (a.nrows(), a.ncols());
+    let mut packed = a.to_owned();
+    let mut factors = Mat::<T>::zeros(1, m.min(n));
+    let scratch = qr_in_place_scratch::<T>(m, n, 1, Par::Seq, Spec::default());
+    let mut memory = MemBuffer::new(scratch);
+    let stack = MemStack::new(&mut memory);
+    qr_in_place(packed.as_mut(), factors.as_mut(), Par::Seq, stack, Spec::default());
+    write_rows::<T, T>(results.of(0, index), packed.as_ref().transpose());
+    for (j, to) in results.of::<T>(1, index).iter_mut().enumerate() {
+        *to = T::from_real(1.0 / factors[(0, j)].real_part());
+    }
+}
+
+fn svd<T: Field>(
+    a: MatRef<'_, T>,
+    full: bool,
+    index: usize,
+    results: &mut Results,
+) -> Result<(), KernelError> {
+    let (m, n) = (a.nrows(), a.ncols());
+    if m == 0 || n == 0 {
+        if full {
+            write_rows::<T, T>(results.of(0, index), Mat::identity(m, m).as_ref());
+            write_rows::<T, T>(results.of(2, index), Mat::identity(n, n).as_ref());
+        }
+        return Ok(());
+    }
+    let (scale, scaled) = ready(a)?;
+    let svd = match full {
+        true => Svd::new(scaled.as_ref()),
+        false => Svd::new_thin(scaled.as_ref()),
+    };
+    let svd = svd.map_err(|_| singular(NO_SVD))?;
+    write_rows::<T, T>(results.of(0, index), svd.U());
+    let values = real_diagonal::<T>(svd.S().column_vector().iter().copied());
+    for (to, value) in results.of::<T::Size>(1, index).iter_mut().zip(values) {
+        *to = Number::of_float(value.to_float() / scale);
+    }
+    write_rows(results.of::<T>(2, index), svd.V().adjoint());
+    Ok(())
+}
+
+fn singular_values<T: Field>(a: MatRef<'_, T>) -> Result<Vec<T::Size>, KernelError> {
+    if a.nrows() == 0 || a.ncols() == 0 {
+        return Ok(Vec::new());
+    }
+    let (scale, scaled) = ready(a)?;
+    let values = scaled.singular_values().map_err(|_| singular(NO_SVD))?;
+    Ok(values.into_iter().map(|value: T::Size| Number::of_float(value.to_float() / scale)).collect())
+}
+
+/// A finite matrix, scaled so that its products neither overflow nor underflow.
+fn ready<T: Field>(a: MatRef<'_, T>) -> Result<(f64, Mat<T>), KernelError> {
+    if !is_finite(a) {
+        return Err(singular(NO_SVD));
+    }
+    let scale = scale_of(a);
+    Ok((scale, scaled(a, scale)))
+}
+
+const NO_SVD: &str = "SVD did not converge";

@@ -1,0 +1,116 @@
+//! Fourier transforms of programs.
+
+use super::Failure;
+use super::args::Args;
+use super::row::{Row, tensor};
+use super::value::Value;
+use crate::fft::{Norm, fftfreq, rfftfreq};
+use crate::tensor::Tensor;
+
+/// All operations of `np.fft`.
+pub(super) const FOURIER: &[Row] = &[
+    ("np.fft.fft", "(a, n=None, axis=-1, norm=None)", "transform along an axis", |_, args| {
+        along(args, Tensor::fft)
+    }),
+    ("np.fft.fft2", "(a, s=None, axes=(-2, -1), norm=None)", "transform along two axes", |_, args| {
+        several(args, true, Tensor::fftn)
+    }),
+    ("np.fft.fftfreq", "(n, d=1.0, device=None)", "frequencies of a transform", |_, args| {
+        frequencies(args, fftfreq)
+    }),
+    ("np.fft.fftn", "(a, s=None, axes=None, norm=None)", "transform along several axes", |_, args| {
+        several(args, false, Tensor::fftn)
+    }),
+    ("np.fft.fftshift", "(x, axes=None)", "frequency zero in the middle", |_, args| {
+        let x = args.tensor(0, "x")?;
+        tensor(x.fftshift(args.integers(1, "axes")?.as_deref()))
+    }),
+    ("np.fft.hfft", "(a, n=None, axis=-1, norm=None)", "real transform of a Hermitian line", |_, args| {
+        along(args, Tensor::hfft)
+    }),
+    ("np.fft.ifft", "(a, n=None, axis=-1, norm=None)", "inverse transform along an axis", |_, args| {
+        along(args, Tensor::ifft)
+    }),
+    ("np.fft.ifft2", "(a, s=None, axes=(-2, -1), norm=None)", "inverse along two axes", |_, args| {
+        several(args, true, Tensor::ifftn)
+    }),
+    ("np.fft.ifftn", "(a, s=None, axes=None, norm=None)", "inverse along several axes", |_, args| {
+        several(args, false, Tensor::ifftn)
+    }),
+    ("np.fft.ifftshift", "(x, axes=None)", "the inverse of fftshift", |_, args| {
+        let x = args.tensor(0, "x")?;
+        tensor(x.ifftshift(args.integers(1, "axes")?.as_deref()))
+    }),
+    ("np.fft.ihfft", "(a, n=None, axis=-1, norm=None)", "the inverse of hfft", |_, args| {
+        along(args, Tensor::ihfft)
+    }),
+    ("np.fft.irfft", "(a, n=None, axis=-1, norm=None)", "the inverse of rfft", |_, args| {
+        along(args, Tensor::irfft)
+    }),
+    ("np.fft.irfft2", "(a, s=None, axes=(-2, -1), norm=None)", "the inverse of rfft2", |_, args| {
+        several(args, true, Tensor::irfftn)
+    }),
+    ("np.fft.irfftn", "(a, s=None, axes=None, norm=None)", "the inverse of rfftn", |_, args| {
+        several(args, false, Tensor::irfftn)
+    }),
+    ("np.fft.rfft", "(a, n=None, axis=-1, norm=None)", "half the transform of real numbers", |_, args| {
+        along(args, Tensor::rfft)
+    }),
+    (
+        "np.fft.rfft2",
+        "(a, s=None, axes=(-2, -1), norm=None)",
+        "half the transform along two axes",
+        |_, args| several(args, true, Tensor::rfftn),
+    ),
+    ("np.fft.rfftfreq", "(n, d=1.0, device=None)", "frequencies of half a transform", |_, args| {
+        frequencies(args, rfftfreq)
+    }),
+    (
+        "np.fft.rfftn",
+        "(a, s=None, axes=None, norm=None)",
+        "half the transform along several axes",
+        |_, args| several(args, false, Tensor::rfftn),
+    ),
+];
+
+fn norm(args: &mut Args) -> Result<Norm, Failure> {
+    match args.take(3, "norm") {
+        None | Some(Value::None) => Ok(Norm::Backward),
+        Some(Value::Text(name)) => Ok(Norm::named(&name)?),
+        Some(other) => Err(Failure::value(format!("Invalid norm value {other:?}"))),
+    }
+}
+
+type Along = fn(&Tensor, Option<usize>, i64, Norm) -> Tensor;
+type Several = fn(&Tensor, Option<&[i64]>, Option<&[i64]>, Norm) -> Tensor;
+
+fn along(args: &mut Args, transform: Along) -> Result<Value, Failure> {
+    let x = args.tensor(0, "a")?;
+    let len = match args.take(1, "n") {
+        None | Some(Value::None) => None,
+        Some(len) => {
+            let len = len.integer()?;
+            let refused = || Failure::value(format!("Invalid number of FFT data points ({len}) specified."));
+            Some(usize::try_from(len).map_err(|_| refused())?)
+        }
+    };
+    let axis = args.integer_or(2, "axis", -1)?;
+    tensor(transform(&x, len, axis, norm(args)?))
+}
+
+fn several(args: &mut Args, two: bool, transform: Several) -> Result<Value, Failure> {
+    let x = args.tensor(0, "a")?;
+    let (lens, axes) = (args.integers(1, "s")?, args.integers(2, "axes")?);
+    let axes = axes.or_else(|| two.then(|| vec![-2, -1]));
+    let norm = norm(args)?;
+    tensor(transform(&x, lens.as_deref(), axes.as_deref(), norm))
+}
+
+fn frequencies(args: &mut Args, of: fn(usize, f64) -> Tensor) -> Result<Value, Failure> {
+    args.placement()?;
+    let count = args.need(0, "n")?;
+    let count = count.integer().map_err(|_| Failure::value("n should be an integer"))?;
+    let distance = args.number_or(1, "d", 1.0)?;
+    let count = usize::try_from(count).map_err(|_| Failure::value("negative dimensions are not allowed"))?;
+    tensor(of(count, distance))
+}

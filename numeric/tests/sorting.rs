@@ -1,0 +1,86 @@
+//! Sorting, distinct elements and positions where a line is longer than one task has, and so goes by samples
+//! and exchanges: against the standard library's sort.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+use tharsis_numeric::random::default_rng;
+use tharsis_numeric::{Chunks, LocalExecutor, Tensor, array, selectors};
+
+/// More than the 2^20 elements that one task sorts.
+const COUNT: usize = (1 << 20) + 12_345;
+
+fn executor() -> LocalExecutor {
+    LocalExecutor::new(2, 1 << 30).unwrap()
+}
+
+fn numbers<T: tharsis_kernels::Element>(x: &Tensor) -> Vec<T> {
+    let (made, _) = tharsis_numeric::execute(&[x], &executor()).unwrap();
+    made[0].to_chunk(&executor()).unwrap().to_vec::<T>().unwrap()
+}
+
+/// Numbers with many equal ones, in uneven chunks.
+fn few(distinct: i64) -> Tensor {
+    default_rng(3).integers(-distinct, distinct, &[COUNT]).rechunk(Chunks::Each(99_991))
+}
+
+#[test]
+fn a_line_in_many_chunks_is_sorted_and_equal_elements_keep_their_order() {
+    for x in [few(3), few(1 << 40), few(1).multiply(0)] {
+        let elements = numbers::<i64>(&x);
+        let mut order: Vec<i64> = (0..COUNT as i64).collect();
+        order.sort_by_key(|&at| elements[at as usize]);
+        let sorted: Vec<i64> = order.iter().map(|&at| elements[at as usize]).collect();
+        assert!(numbers::<i64>(&x.sort(0)) == sorted, "sorted otherwise");
+        assert!(numbers::<i64>(&x.argsort(0)) == order, "positions in another order");
+        let mut down: Vec<i64> = (0..COUNT as i64).collect();
+        down.sort_by_key(|&at| std::cmp::Reverse(elements[at as usize]));
+        assert!(numbers::<i64>(&x.argsort_descending(0)) == down, "descending positions in another order");
+    }
+}
+
+#[test]
+fn distinct_elements_of_many_chunks_come_with_places_and_counts() {
+    let x = few(50);
+    let elements = numbers::<i64>(&x);
+    let found = x.unique_all(false);
+    let values = numbers::<i64>(&found.values);
+    assert_eq!(values, (-50..50).collect::<Vec<_>>());
+    assert_eq!(numbers::<i64>(&x.unique()), values);
+    let (first, counts) = (numbers::<i64>(&found.indices), numbers::<i64>(&found.counts));
+    for (at, value) in values.iter().enumerate() {
+        assert_eq!(elements.iter().position(|x| x == value), Some(first[at] as usize));
+        assert_eq!(elements.iter().filter(|x| *x == value).count(), counts[at] as usize);
+    }
+    let inverse = numbers::<i64>(&found.inverse_indices);
+    assert!(inverse.iter().zip(&elements).all(|(&at, x)| values[at as usize] == *x));
+}
+
+#[test]
+fn rows_of_many_chunks_are_taken_and_put_by_position() {
+    let x = few(1 << 40);
+    let elements = numbers::<i64>(&x);
+    let positions =
+        default_rng(4).integers(-(COUNT as i64), COUNT as i64, &[30_011]).rechunk(Chunks::Each(7_001));
+    let places: Vec<usize> =
+        numbers::<i64>(&positions).iter().map(|at| at.rem_euclid(COUNT as i64) as usize).collect();
+    let taken = numbers::<i64>(&x.take_at(&positions, 0));
+    assert!(taken.iter().zip(&places).all(|(x, &at)| *x == elements[at]));
+    let values = default_rng(5).integers(0, 1000, &[30_011]);
+    let mut expected = elements.clone();
+    for (&at, value) in places.iter().zip(numbers::<i64>(&values)) {
+        expected[at] = value;
+    }
+    assert!(numbers::<i64>(&x.set(&selectors![&positions], &values)) == expected, "others were put");
+    let rows = x.reshape(&[-1, 1]).broadcast_to(&[COUNT, 2]);
+    let pairs = numbers::<i64>(&rows.take_at(&positions, 0));
+    assert!(pairs.chunks(2).zip(&places).all(|(pair, &at)| pair == [elements[at], elements[at]]));
+}
+
+#[test]
+fn positions_out_of_range_are_refused_when_they_are_found() {
+    let x = few(10);
+    let class = |x: Tensor| x.to_chunk(&executor()).unwrap_err().class();
+    assert_eq!(class(x.take_at(&array([COUNT as i64]), 0)), "IndexError");
+    assert_eq!(class(tharsis_numeric::arange(5).take_at(&array([-6i64]), 0)), "IndexError");
+    assert_eq!(class(tharsis_numeric::arange(5).set(&selectors![array([5i64])], 1)), "IndexError");
+}
