@@ -22,6 +22,9 @@ pub enum Error {
         /// The labels that exist.
         known: Vec<String>,
     },
+    /// A label that no row has, or no level of an index.
+    #[error("{0}")]
+    Row(String),
     /// An argument with a value that makes no sense.
     #[error("{0}")]
     Value(String),
@@ -59,6 +62,17 @@ pub enum Error {
         /// The reason to begin anew.
         cause: Arc<Error>,
     },
+    /// A text that is no expression: the place in it, in characters from 0, and the reason.
+    #[error("invalid syntax at character {at}: {reason}")]
+    Syntax {
+        /// The place in the text.
+        at: usize,
+        /// The reason, with what was expected.
+        reason: String,
+    },
+    /// A name in an expression that is no column, level or value.
+    #[error("name {0:?} is not defined")]
+    Name(String),
     /// A plan that needs more memory than its limit.
     #[error("{0}")]
     Memory(String),
@@ -200,11 +214,13 @@ impl Error {
     #[must_use]
     pub fn class(&self) -> &'static str {
         match self {
-            Error::Key { .. } => "KeyError",
+            Error::Key { .. } | Error::Row(_) => "KeyError",
             Error::Value(_) | Error::Sql(_) => "ValueError",
             Error::Type(_) => "TypeError",
             Error::Index(_) => "IndexError",
             Error::File { fault, .. } => fault.class(),
+            Error::Syntax { .. } => "SyntaxError",
+            Error::Name(_) => "UndefinedVariableError",
             Error::Memory(_) => "MemoryError",
             Error::NotImplemented(_) => "NotImplemented",
             Error::Task { class, .. } => class,

@@ -49,12 +49,14 @@ pub use error::{Error, FileFault, FunctionFault, Result};
 pub use execute::{Executor, Limits, LocalExecutor, Offer, Outcome, Parts, default_executor, offer_executor};
 pub use explain::{Explanation, RunLine, StageLine, StageRunLine};
 pub use frame::series::{
-    Categories, Mapping, Operand, Series, Texts, Times, cut, date_range, date_range_until, qcut, to_datetime,
-    to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
+    Categories, Mapping, Operand, Operator, Series, Texts, Times, cut, date_range, date_range_until, qcut,
+    timedelta_range, to_datetime, to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
+    to_timedelta, to_timedelta_or_missing,
 };
 pub use frame::{
-    Aggregate, AsOf, Batches, Computation, Computed, DataFrame, Ewm, GroupBy, GroupKey, JoinKind, Merge,
-    Nearest, Rank, RankMethod, Reduction, Resample, Rolling, Sort, Transform, crosstab, dtype_named,
+    Aggregate, AsOf, Batches, Computation, Computed, Correlation, DataFrame, Ends, Ewm, FrameOperand,
+    GroupBy, GroupKey, Index, Join, JoinKind, Merge, Nearest, Rank, RankMethod, Reduction, Resample, Rolling,
+    Sort, SpanRolling, Term, Transform, crosstab, dtype_named, eval,
 };
 pub use library::Library;
 pub use metrics::{Metrics, StageMetrics, TaskMetrics};
@@ -71,7 +73,7 @@ pub use sqlite::{IfExists, read_sql};
 pub use stage::{
     Demand, Fragment, KeptPart, LocalPart, Needs, Piece, PieceSource, Resident, Stages, TaskInputs, TaskRows,
 };
-pub use table::Table;
+pub use table::{Table, TableRow};
 pub use value::{Column, Native, Value, lit, without_nan};
 pub use write::{Compression, WriteOptions};
 

@@ -141,6 +141,56 @@ impl Table {
         }
         Value::from_array(array, row)
     }
+
+    /// The rows, one after the other; pandas' `iterrows` and `itertuples`.
+    ///
+    /// ```
+    /// use tharsis_dataframe::DataFrame;
+    /// let table = DataFrame::from_columns([("n", vec![1, 2].into())]).collect()?;
+    /// let sum: i64 = table.rows().filter_map(|row| row.get("n").ok()?.as_i64()).sum();
+    /// assert_eq!(sum, 3);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    pub fn rows(&self) -> impl Iterator<Item = TableRow<'_>> {
+        (0..self.len()).map(|at| TableRow { table: self, at })
+    }
+}
+
+/// One row of a table.
+#[derive(Clone, Copy, Debug)]
+pub struct TableRow<'a> {
+    table: &'a Table,
+    at: usize,
+}
+
+impl TableRow<'_> {
+    /// The labels of the row, one for each level of the index; its position if there is no other.
+    ///
+    /// # Errors
+    /// A value of a type that this crate does not know.
+    pub fn labels(&self) -> Result<Vec<Value>> {
+        match self.table.index_arrays() {
+            [] => Ok(vec![Value::from(self.at as i64)]),
+            levels => levels.iter().map(|level| Value::from_array(level, self.at)).collect(),
+        }
+    }
+
+    /// The value of a column.
+    ///
+    /// # Errors
+    /// `KeyError` for a label that does not exist.
+    pub fn get(&self, label: &str) -> Result<Value> {
+        self.table.value(self.at, label)
+    }
+
+    /// All values, in the order of the columns.
+    ///
+    /// # Errors
+    /// A value of a type that this crate does not know.
+    pub fn values(&self) -> Result<Vec<Value>> {
+        let columns = &self.table.batch.columns()[self.table.index.len()..];
+        columns.iter().map(|column| Value::from_array(column, self.at)).collect()
+    }
 }
 
 /// The position of a label among others.

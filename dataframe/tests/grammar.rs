@@ -82,7 +82,7 @@ fn step(dice: &mut Dice, plain: &Plain, frame: &DataFrame) -> (String, Plain, Da
     let (label, other) = (dice.pick(&numbers), dice.pick(&numbers));
     let any = dice.pick(&plain.columns);
     let (label, other, any) = (label.as_str(), other.as_str(), any.as_str());
-    match dice.below(12) {
+    match dice.below(14) {
         0 | 1 => {
             let bound = dice.below(5) as i64 - 3;
             let kept = frame.filter(&frame.col(label).gt(bound));
@@ -113,8 +113,27 @@ fn step(dice: &mut Dice, plain: &Plain, frame: &DataFrame) -> (String, Plain, Da
             (format!("fill {label}"), plain.fill(label, 7), filled)
         }
         10 => ("twice".to_owned(), plain.below(plain), DataFrame::concat([frame, frame], false)),
+        11 => {
+            let (text, holds) = condition(dice, label, other);
+            (format!("query {text}"), plain.filter_pairs([label, other], holds), frame.query(&text))
+        }
+        12 => {
+            let (from, to) = (dice.below(12) as i64 - 6, dice.below(12) as i64 - 6);
+            let step = dice.pick(&[1, 2, 3, -1, -2]);
+            let steps = frame.iloc_step(Some(from), Some(to), step);
+            (format!("rows {from}:{to}:{step}"), plain.steps(from, to, step), steps)
+        }
         _ => joined_or_grouped(dice, plain, frame, label),
     }
+}
+
+/// A condition as a text, and what it says of two values.
+fn condition(dice: &mut Dice, label: &str, other: &str) -> (String, impl Fn(&Cell, &Cell) -> bool + use<>) {
+    let bound = dice.below(5) as i64 - 3;
+    let holds = move |first: &Cell, second: &Cell| {
+        matches!(first, Cell::Number(number) if bound < *number) || *second == Cell::Number(bound)
+    };
+    (format!("{label} > {bound} or {other} == {bound}"), holds)
 }
 
 fn joined_or_grouped(

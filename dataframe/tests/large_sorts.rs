@@ -50,7 +50,7 @@ fn equal_rows_keep_their_order_and_missing_keys_are_last() {
 #[test]
 fn positions_after_a_sort_count_the_ranges_before() {
     let sorted = table().sort_values(["text"], Sort::ascending()).reset_index(true);
-    let late = sorted.filter(&sorted.index().between(500_000, 500_002));
+    let late = sorted.loc_between(Some(500_000.into()), Some(500_002.into()));
     let mut expected: Vec<i64> = (0..ROWS).collect();
     expected.sort_by_key(|&row| text(row));
     for rows in each_executor(|executor| late.collect_on(executor)?.column::<i64>("row")) {

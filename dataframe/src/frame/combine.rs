@@ -36,6 +36,8 @@ pub struct Merge {
     right: Vec<String>,
     kind: JoinKind,
     suffixes: (String, String),
+    /// Whether rows keep the labels of the left frame.
+    keeps_index: bool,
 }
 
 impl Merge {
@@ -43,7 +45,13 @@ impl Merge {
     #[must_use]
     pub fn on<'a>(labels: impl IntoIterator<Item = &'a str>) -> Merge {
         let labels: Vec<String> = labels.into_iter().map(str::to_owned).collect();
-        Merge { right: labels.clone(), left: labels, kind: JoinKind::Inner, suffixes: default_suffixes() }
+        Merge {
+            right: labels.clone(),
+            left: labels,
+            kind: JoinKind::Inner,
+            suffixes: default_suffixes(),
+            keeps_index: false,
+        }
     }
 
     /// On columns of the left frame and as many of the right one.
@@ -54,19 +62,30 @@ impl Merge {
     ) -> Merge {
         let owned = |label: &str| label.to_owned();
         let (left, right) = (left.into_iter().map(owned).collect(), right.into_iter().map(owned).collect());
-        Merge { left, right, kind: JoinKind::Inner, suffixes: default_suffixes() }
+        Merge { left, right, kind: JoinKind::Inner, suffixes: default_suffixes(), keeps_index: false }
     }
 
     /// Each row with each row.
     #[must_use]
     pub fn cross() -> Merge {
-        Merge { left: Vec::new(), right: Vec::new(), kind: JoinKind::Cross, suffixes: default_suffixes() }
+        Merge {
+            left: Vec::new(),
+            right: Vec::new(),
+            kind: JoinKind::Cross,
+            suffixes: default_suffixes(),
+            keeps_index: false,
+        }
     }
 
     /// The rows to keep; those with a partner by default.
     #[must_use]
     pub fn how(self, kind: JoinKind) -> Merge {
         Merge { kind, ..self }
+    }
+
+    /// The labels of the left frame's rows stay, as the index of the result.
+    pub(super) fn keeping_index(self) -> Merge {
+        Merge { keeps_index: true, ..self }
     }
 
     /// Endings of labels that both frames have beside the keys; `_x` and `_y` by default.
@@ -159,7 +178,7 @@ pub(super) struct Side {
     /// Labels and names in the plan.
     pub(super) columns: Vec<(String, String)>,
     pub(super) order: Vec<OrderKey>,
-    index: Vec<Level>,
+    pub(super) index: Vec<Level>,
 }
 
 impl Side {
@@ -192,7 +211,12 @@ impl Side {
 
 impl<'a> Joined<'a> {
     fn new(left: &Frame, right: &Frame, merge: &'a Merge) -> Result<Joined<'a>> {
-        Ok(Joined { merge, left: Side::new(left, "__tharsis_l_")?, right: Side::new(right, "__tharsis_r_")? })
+        let left = if merge.keeps_index { left.with_index()? } else { left.clone() };
+        Ok(Joined {
+            merge,
+            left: Side::new(&left, "__tharsis_l_")?,
+            right: Side::new(right, "__tharsis_r_")?,
+        })
     }
 
     fn join_type(&self) -> JoinType {
@@ -271,7 +295,8 @@ impl<'a> Joined<'a> {
 
     fn frame(&self) -> Result<Frame> {
         let plan = self.plan()?.build()?;
-        let index = if self.is_filter() { self.left.index.clone() } else { Vec::new() };
+        let keeps = self.is_filter() || self.merge.keeps_index;
+        let index = if keeps { self.left.index.clone() } else { Vec::new() };
         let frame = Frame { plan, columns: Vec::new(), index, order: self.order() };
         if self.merge.kind != JoinKind::Outer {
             return frame.project(self.columns());
@@ -353,62 +378,4 @@ fn concat(frames: &[&Frame], ignore_index: bool) -> Result<Frame> {
     let index = if ignore_index { Vec::new() } else { (0..levels).map(level).collect() };
     let order = vec![OrderKey::growing("__tharsis_row_0")];
     Ok(Frame { plan, columns: labels, index, order })
-}
-
-impl Frame {
-    /// Both frames' rows by equal labels of the index; the labels of either that the other lacks are kept,
-    /// with missing values. If both have an index of positions, rows are matched by position.
-    pub(crate) fn align(&self, left: &Expr, other: &Frame, right: &Expr) -> Result<(Frame, Expr, Expr)> {
-        let kind = JoinType::Full;
-        let own = self.project(vec![("left".to_owned(), left.clone())])?;
-        self.aligned(&own, other, right, kind).map(|frame| (frame, named("left"), named("right")))
-    }
-
-    /// The rows of this frame with the values of another one that have the same label; missing where it has
-    /// none.
-    pub(crate) fn align_rows(&self, other: &Frame, right: &Expr) -> Result<(Frame, Expr)> {
-        let label = self.fresh("right");
-        let aligned = self.aligned(self, other, right, JoinType::Left)?;
-        let mut columns: Vec<(String, Expr)> =
-            self.columns.iter().map(|column| (column.clone(), named(column))).collect();
-        columns.push((label.clone(), named("right")));
-        let frame = aligned.project(columns)?;
-        Ok((Frame { columns: self.columns.clone(), ..frame }, named(&label)))
-    }
-
-    fn aligned(&self, own: &Frame, other: &Frame, right: &Expr, kind: JoinType) -> Result<Frame> {
-        if self.index.len().max(1) != other.index.len().max(1) {
-            return Err(Error::Value("cannot align indices of different depth".to_owned()));
-        }
-        let positions = self.index.is_empty();
-        let own = Side::new(&own.with_index()?, "__tharsis_l_")?;
-        let other = other.with_index()?.project(vec![("right".to_owned(), right.clone())])?;
-        let other = Side::new(&other, "__tharsis_r_")?;
-        let names =
-            |side: &Side| -> Vec<_> { side.index.iter().map(|level| named_column(&level.column)).collect() };
-        let on = (names(&own), names(&other));
-        let plan = LogicalPlanBuilder::from(own.plan.clone());
-        let plan = plan.join_detailed(other.plan.clone(), kind, on, None, NullEquality::NullEqualsNull)?;
-        let mut exprs: Vec<Expr> = own.columns.iter().map(|(label, name)| named(name).alias(label)).collect();
-        exprs.push(named(&other.name("right")).alias("right"));
-        let mut index = Vec::new();
-        for (at, (mine, others)) in own.index.iter().zip(&other.index).enumerate() {
-            let plain = format!("__tharsis_level_{at}");
-            let column = if own.has(&plain) { format!("__tharsis_aligned_{at}") } else { plain };
-            exprs.push(coalesce(vec![named(&mine.column), named(&others.column)]).alias(&column));
-            index.push(Level { column, name: mine.name.clone() });
-        }
-        let mut order = own.order.clone();
-        order.iter().for_each(|key| exprs.push(named(&key.column)));
-        if kind == JoinType::Full {
-            let outer = index.iter().map(|level| OrderKey::growing(&level.column));
-            order = outer.chain(order).collect();
-        }
-        let columns =
-            own.columns.iter().map(|(label, _)| label.clone()).chain(["right".to_owned()]).collect();
-        let plan = plan.project(exprs)?.build()?;
-        // Positions stay positions if none came from the other side only.
-        let index = if positions && kind == JoinType::Left { Vec::new() } else { index };
-        Ok(Frame { plan, columns, index, order })
-    }
 }

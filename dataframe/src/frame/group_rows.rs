@@ -1,11 +1,13 @@
 //! Groups of rows: what is computed of a group for each of its rows, and the rows that are kept.
 
 use super::group::{Aggregate, GroupBy, Key, first_where};
-use super::window::{Over, Step, from_end, in_order, rows, window};
+use super::window::{Over, Step, from_end, in_order, over_window, rows, window};
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::frame::series::Series;
+use crate::stage::row_number::Numbering;
 use arrow::datatypes::DataType;
+use datafusion::functions_aggregate::expr_fn::min;
 use datafusion::functions_aggregate::min_max::min_udaf;
 use datafusion::functions_window::rank::dense_rank_udwf;
 use datafusion::functions_window::row_number::row_number_udwf;
@@ -69,20 +71,60 @@ impl GroupBy {
     /// A step over the rows of each group. Rows come by group, with the keys as first levels of the index.
     #[track_caller]
     pub(crate) fn window_step_by_group(&self, step: &Step) -> DataFrame {
-        let made = self.steps(step).and_then(|(frame, columns)| {
-            let (_, keys) = self.parts()?;
-            let indexed = frame.with_order()?.with_index()?;
-            let level = |key: &Key| Level { column: key.column.clone(), name: Some(key.label.clone()) };
-            let index = keys.iter().map(level).chain(indexed.index.clone()).collect();
-            let order = keys.iter().map(|key| OrderKey::growing(&key.column));
-            let order = order.chain(indexed.order.clone()).collect();
-            let mut by_group = Frame { index, order, ..indexed };
-            if let Some(present) = self.in_group(keys) {
-                by_group.plan = by_group.builder().filter(present)?.build()?;
+        let made = self.steps(step).and_then(|(frame, columns)| self.ordered_by_group(frame, columns));
+        DataFrame::new(made)
+    }
+
+    /// An expression over the rows of each group for each column that it is made for; rows come by group.
+    #[track_caller]
+    pub(super) fn step_by_group(
+        &self,
+        step: impl Fn(&Frame, &[Expr], &str, &DataType) -> Result<Option<Expr>>,
+    ) -> DataFrame {
+        let made = self.columns_but_keys().and_then(|columns| {
+            let (frame, keys) = self.parts()?;
+            let over: Vec<Expr> = keys.iter().map(|key| named(&key.column)).collect();
+            let mut made = Vec::new();
+            for column in columns {
+                frame.check(&column)?;
+                if let Some(expr) = step(frame, &over, &column, &frame.dtype(&column)?)? {
+                    made.push((column, expr));
+                }
             }
-            by_group.project(columns)
+            self.ordered_by_group(frame, made)
         });
         DataFrame::new(made)
+    }
+
+    fn ordered_by_group(&self, frame: &Frame, columns: Labelled) -> Result<Frame> {
+        let (_, keys) = self.parts()?;
+        let indexed = frame.with_order()?.with_index()?;
+        let level = |key: &Key| Level { column: key.column.clone(), name: Some(key.label.clone()) };
+        let index = keys.iter().map(level).chain(indexed.index.clone()).collect();
+        let (mut by_group, order) = self.group_order(&Frame { index, ..indexed }, keys)?;
+        by_group.order = order.into_iter().chain(by_group.order).collect();
+        if let Some(present) = self.in_group(keys) {
+            by_group.plan = by_group.builder().filter(present)?.build()?;
+        }
+        by_group.project(columns)
+    }
+
+    /// The columns that give groups their order: the keys, or the place of the first row of each group, which
+    /// the frame has then.
+    pub(super) fn group_order(&self, frame: &Frame, keys: &[Key]) -> Result<(Frame, Vec<OrderKey>)> {
+        if self.sort {
+            return Ok((frame.clone(), keys.iter().map(|key| OrderKey::growing(&key.column)).collect()));
+        }
+        let (numbered, row) = frame.numbered("first", Numbering::Exact)?;
+        let over: Vec<Expr> = keys.iter().map(|key| named(&key.column)).collect();
+        let first = over_window(min(named(&row)), &over, Vec::new(), rows(None, None))?;
+        let (placed, exprs) = numbered.lifted(vec![first])?;
+        let names = exprs.iter().filter_map(|expr| match expr {
+            Expr::Column(column) => Some(OrderKey::growing(&column.name)),
+            _ => None,
+        });
+        let order = names.collect();
+        Ok((placed, order))
     }
 
     /// A series over the rows of the frame, with no name.
@@ -144,7 +186,7 @@ impl GroupBy {
     }
 
     /// A frame with the chosen columns only, if some were chosen.
-    fn shown(&self, frame: Frame) -> Result<Frame> {
+    pub(super) fn shown(&self, frame: Frame) -> Result<Frame> {
         let Some(chosen) = &self.chosen else { return Ok(frame) };
         chosen.iter().try_for_each(|label| frame.check(label))?;
         frame.project(chosen.iter().map(|label| (label.clone(), named(label))).collect())

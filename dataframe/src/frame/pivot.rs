@@ -166,7 +166,7 @@ impl DataFrame {
 }
 
 /// A value as the label of a column.
-fn label_text(value: &Value) -> Result<String> {
+pub(super) fn label_text(value: &Value) -> Result<String> {
     match (value.dtype(), value.as_bool(), value.as_f64()) {
         (dtype, ..) if dtype.is_temporal() => crate::repr::time_text(value),
         (_, Some(truth), _) => Ok(if truth { "True" } else { "False" }.to_owned()),

@@ -3,7 +3,6 @@
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::frame::series::{Operand, Series};
-use crate::value::Value;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
 use std::sync::Arc;
@@ -182,32 +181,6 @@ impl DataFrame {
         })
     }
 
-    /// The index as a series.
-    #[track_caller]
-    #[must_use]
-    pub fn index(&self) -> Series {
-        let made = self.frame().and_then(|frame| {
-            let frame = frame.with_index()?;
-            let level = frame.index[0].clone();
-            Ok((Arc::new(frame), level))
-        });
-        let name = made.as_ref().ok().and_then(|(_, level)| level.name.clone());
-        Series::new(made.map(|(frame, level)| (frame, named(&level.column))), name)
-    }
-
-    /// The rows whose label in the index is this one, as pandas' `loc[label]` gives them for a list.
-    #[track_caller]
-    #[must_use]
-    pub fn loc(&self, label: impl Into<Value>) -> DataFrame {
-        let label = label.into();
-        self.then(|frame| {
-            let frame = frame.with_index()?;
-            let level = named(&frame.index[0].column);
-            let plan = frame.builder().filter(level.eq(lit(label.0)))?.build()?;
-            Ok(Frame { plan, ..frame })
-        })
-    }
-
     /// Number of rows and of columns.
     ///
     /// # Errors
@@ -247,7 +220,7 @@ impl Frame {
     }
 
     /// Whether another frame has the same plan, rows and order.
-    fn is_same(&self, other: &Frame) -> bool {
+    pub(super) fn is_same(&self, other: &Frame) -> bool {
         let equal = self.index == other.index && self.order == other.order && self.plan == other.plan;
         equal && sources(&self.plan) == sources(&other.plan)
     }

@@ -3,6 +3,7 @@
 //! All aggregates are computed in one pass over the rows; its single row of results is then unfolded.
 
 use super::clean::named_column;
+use super::group::first_where;
 use super::{Aggregate, DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
 use arrow::datatypes::DataType;
@@ -11,7 +12,7 @@ use datafusion::logical_expr::expr_fn::cast;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
 /// The type that holds values of all these types.
-pub(super) fn common_type(types: &[DataType]) -> Result<DataType> {
+pub(crate) fn common_type(types: &[DataType]) -> Result<DataType> {
     let Some(first) = types.first() else {
         return Err(Error::Value("there is no column for this".to_owned()));
     };
@@ -37,7 +38,7 @@ pub(super) fn common_type(types: &[DataType]) -> Result<DataType> {
 type Cells = Vec<(String, Vec<Expr>)>;
 
 /// One row as several ones: `labels` are their index.
-fn unfolded(row: LogicalPlan, labels: Vec<String>, columns: Cells) -> Result<Frame> {
+pub(super) fn unfolded(row: LogicalPlan, labels: Vec<String>, columns: Cells) -> Result<Frame> {
     const LEVEL: &str = "__tharsis_level_0";
     const ORDER: &str = "__tharsis_order_0";
     let mut exprs = vec![
@@ -90,6 +91,23 @@ impl Frame {
         Ok(names.iter().map(|name| cast(named(name), to.clone())).collect())
     }
 
+    /// The label of the first row with the smallest or the largest value of each column.
+    fn label_of_each(&self, smallest: bool) -> Result<Frame> {
+        let frame = self.with_index()?.with_order()?;
+        let [level] = &frame.index[..] else {
+            return Err(Error::NotImplemented("labels of an index with several levels".to_owned()));
+        };
+        let (mut exprs, mut cells) = (Vec::new(), Vec::new());
+        for (number, column) in self.columns.iter().enumerate() {
+            let order = [vec![named(column).sort(smallest, false)], frame.sort_exprs()].concat();
+            let name = format!("__tharsis_cell_{number}");
+            exprs.push(first_where(named(&level.column), named(column), order)?.alias(&name));
+            cells.push(named(&name));
+        }
+        let row = frame.builder().aggregate(Vec::<Expr>::new(), exprs)?.build()?;
+        unfolded(row, self.columns.clone(), vec![("0".to_owned(), cells)])
+    }
+
     /// A row for each aggregate.
     fn rows_of(&self, columns: &[String], rows: Vec<(String, Aggregate)>) -> Result<Frame> {
         if columns.is_empty() || rows.is_empty() {
@@ -138,6 +156,27 @@ impl DataFrame {
             let rows = aggregates.iter().map(|aggregate| (aggregate.name().to_owned(), *aggregate));
             frame.rows_of(&columns, rows.collect())
         })
+    }
+
+    /// A quantile of each column of numbers, as [`DataFrame::agg`].
+    #[track_caller]
+    #[must_use]
+    pub fn quantile(&self, part: f64) -> DataFrame {
+        self.agg(Aggregate::Quantile(part))
+    }
+
+    /// The label of the row with the smallest value of each column, as [`DataFrame::agg`].
+    #[track_caller]
+    #[must_use]
+    pub fn idxmin(&self) -> DataFrame {
+        self.then(|frame| frame.label_of_each(true))
+    }
+
+    /// The label of the row with the largest value of each column, as [`DataFrame::agg`].
+    #[track_caller]
+    #[must_use]
+    pub fn idxmax(&self) -> DataFrame {
+        self.then(|frame| frame.label_of_each(false))
     }
 
     /// Count, mean, standard deviation, smallest and largest value and quartiles of each column of numbers.
@@ -201,6 +240,14 @@ reductions!(
     std Std,
     /// The variance of each column of numbers, as [`DataFrame::agg`].
     var Var,
+    /// The standard error of the mean of each column of numbers, as [`DataFrame::agg`].
+    sem Sem,
+    /// The product of each column of numbers, as [`DataFrame::agg`].
+    prod Prod,
+    /// The skewness of each column of numbers, as [`DataFrame::agg`].
+    skew Skew,
+    /// The excess kurtosis of each column of numbers, as [`DataFrame::agg`].
+    kurt Kurt,
     /// The middle value of each column of numbers, as [`DataFrame::agg`].
     median Median,
     /// Whether any value of each column is true, as [`DataFrame::agg`].

@@ -1,9 +1,10 @@
 //! Values of all columns changed alike, and columns moved.
 
+use super::align::Paired;
 use super::clean::{named_column, takes};
 use super::{DataFrame, Frame, named};
 use crate::error::{Error, Result};
-use crate::frame::series::{Operand, Series, check_numbers, clipped, mapped, rounded, truth};
+use crate::frame::series::{Operand, Operator, Series, check_numbers, clipped, mapped, rounded, truth};
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::common::{JoinType, ScalarValue};
@@ -119,18 +120,78 @@ impl DataFrame {
     #[must_use]
     pub fn keep_where_each(&self, conditions: &DataFrame, other: impl Into<Value>) -> DataFrame {
         let other = other.into();
-        let given = self.columns().unwrap_or_default();
-        given.iter().fold(self.clone(), |kept, column| {
-            let condition = Operand::Series(conditions.col(column));
-            kept.then(|frame| {
-                let (frame, condition) = frame.with_operand(&condition)?;
-                truth(&condition.get_type(frame.plan.schema())?)?;
-                let columns = frame.columns.iter().map(|each| match each == column {
-                    true => frame.chosen(each, condition.clone(), &other),
-                    false => Ok((each.clone(), named(each))),
-                });
-                frame.project(columns.collect::<Result<_>>()?)
-            })
+        self.then(|frame| {
+            let conditions = conditions.frame()?;
+            let paired = frame.paired(conditions, JoinType::Left)?;
+            let columns = frame.columns.iter().map(|label| {
+                let (own, holds) = paired.both(label, conditions)?;
+                paired.frame.chosen_of(label, own, holds, &other)
+            });
+            paired.frame.project(columns.collect::<Result<_>>()?)
+        })
+    }
+
+    /// As [`DataFrame::keep_where_each`], with the values of another frame that have the same labels
+    /// elsewhere.
+    #[track_caller]
+    #[must_use]
+    pub fn keep_where_from(&self, conditions: &DataFrame, other: &DataFrame) -> DataFrame {
+        const HOLDS: &str = "__tharsis_holds_";
+        let conditions = conditions.add_prefix(HOLDS);
+        let labels = self.columns().unwrap_or_default();
+        let held = self.then(|frame| {
+            let conditions = conditions.frame()?;
+            let paired = frame.paired(conditions, JoinType::Left)?;
+            let own = frame.columns.iter().map(|label| Ok((label.clone(), paired.left_of(label)?)));
+            let holds = conditions.columns.iter();
+            let holds = holds.map(|label| Ok((label.clone(), paired.right_of(label)?)));
+            paired.frame.project(own.chain(holds).collect::<Result<_>>()?)
+        });
+        held.then(|frame| {
+            let paired = frame.paired(other.frame()?, JoinType::Left)?;
+            let columns = labels.iter().map(|label| {
+                let own = paired.left_of(label)?;
+                let holds = paired.left(&format!("{HOLDS}{label}")).unwrap_or_else(|| lit(false));
+                let other = match paired.right(label) {
+                    Some(other) => other,
+                    None => lit(ScalarValue::Null),
+                };
+                Ok((label.clone(), when(holds, own).otherwise(other)?))
+            });
+            paired.frame.project(columns.collect::<Result<_>>()?)
+        })
+    }
+
+    /// Whether each value equals that of another frame with the same labels of row and column.
+    #[track_caller]
+    #[must_use]
+    pub fn isin_frame(&self, other: &DataFrame) -> DataFrame {
+        self.then(|frame| {
+            let paired = frame.paired(other.frame()?, JoinType::Left)?;
+            let columns = frame.columns.iter().map(|label| {
+                let own = paired.left_of(label)?;
+                let same = match paired.right(label) {
+                    Some(other) => Operator::Eq.expr(paired.frame.plan.schema(), own, other)?,
+                    None => lit(false),
+                };
+                Ok((label.clone(), same))
+            });
+            paired.frame.project(columns.collect::<Result<_>>()?)
+        })
+    }
+
+    /// Whether each value equals that of a series with the same label of its row.
+    #[track_caller]
+    #[must_use]
+    pub fn isin_series(&self, other: &Series) -> DataFrame {
+        self.then(|frame| {
+            let other = other.rename("right").to_frame();
+            let paired = frame.paired(other.frame()?, JoinType::Left)?;
+            let columns = frame.columns.iter().map(|label| {
+                let (own, other) = (paired.left_of(label)?, paired.right_of("right")?);
+                Ok((label.clone(), Operator::Eq.expr(paired.frame.plan.schema(), own, other)?))
+            });
+            paired.frame.project(columns.collect::<Result<_>>()?)
         })
     }
 
@@ -210,12 +271,26 @@ impl DataFrame {
 impl Frame {
     /// A column where a condition holds, another value elsewhere.
     fn chosen(&self, column: &str, condition: Expr, other: &Value) -> Result<(String, Expr)> {
-        let dtype = self.dtype(column)?;
+        self.chosen_of(column, named(column), condition, other)
+    }
+
+    /// Values of a column where a condition holds, another value elsewhere.
+    fn chosen_of(&self, label: &str, values: Expr, condition: Expr, other: &Value) -> Result<(String, Expr)> {
+        let dtype = values.get_type(self.plan.schema())?;
         if !other.is_missing() && !takes(&dtype, &other.dtype()) {
             let other = other.dtype();
-            return Err(Error::Type(format!("column {column:?} of {dtype} does not take a {other}")));
+            return Err(Error::Type(format!("column {label:?} of {dtype} does not take a {other}")));
         }
-        let chosen = when(condition, named(column)).otherwise(lit(other.0.clone()))?;
-        Ok((column.to_owned(), chosen))
+        Ok((label.to_owned(), when(condition, values).otherwise(lit(other.0.clone()))?))
+    }
+}
+
+impl Paired {
+    /// The values of a column, and whether the condition of its label holds; one that is missing does not.
+    fn both(&self, label: &str, conditions: &Frame) -> Result<(Expr, Expr)> {
+        let own = self.left_of(label)?;
+        let Some(holds) = self.right(label) else { return Ok((own, lit(false))) };
+        truth(&conditions.dtype(label)?)?;
+        Ok((own, coalesce(vec![holds, lit(false)])))
     }
 }

@@ -4,11 +4,14 @@
 mod moments;
 mod product;
 mod sliding;
+pub(crate) mod whole;
 mod windows;
 
 pub(crate) use moments::{kurtosis, skewness};
+use moments::{kurtosis_of, skewness_of};
 pub(crate) use product::product;
-pub(crate) use sliding::{sliding_sum, sliding_var};
+pub(crate) use sliding::{sliding_kurt, sliding_skew, sliding_sum, sliding_var};
+pub(crate) use whole::{ewm_cov, ewm_sum, over_span};
 pub(crate) use windows::{ewm_mean, last_present, next_present};
 
 use crate::frame::series::row_functions;
@@ -18,10 +21,11 @@ use std::sync::Arc;
 
 /// Adds all functions to a registry.
 pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
-    for aggregate in [product(), skewness(), kurtosis(), sliding_sum(), sliding_var()] {
+    let sliding = [sliding_sum(), sliding_var(), sliding_skew(), sliding_kurt()];
+    for aggregate in [product(), skewness(), kurtosis()].into_iter().chain(sliding) {
         registry.register_udaf(aggregate)?;
     }
-    for window in [last_present(), next_present(), ewm_mean()] {
+    for window in [last_present(), next_present(), ewm_mean(), ewm_cov(), ewm_sum(), over_span()] {
         registry.register_udwf(window)?;
     }
     for function in row_functions() {

@@ -107,7 +107,7 @@ impl Sums {
         let n = self.count;
         let spread = self.m2.powf(1.5);
         let skewness = n * (n - 1.0).sqrt() / (n - 2.0) * self.m3 / spread;
-        (n >= 3.0).then_some(if self.m2 == 0.0 { 0.0 } else { skewness })
+        (n >= 3.0 && self.m2 != 0.0).then_some(skewness)
     }
 
     fn kurtosis(self) -> Option<f64> {
@@ -115,8 +115,18 @@ impl Sums {
         let pairs = (n - 2.0) * (n - 3.0);
         let kurtosis = n * (n + 1.0) * (n - 1.0) * self.m4 / (pairs * self.m2 * self.m2)
             - 3.0 * (n - 1.0) * (n - 1.0) / pairs;
-        (n >= 4.0).then_some(if self.m2 == 0.0 { 0.0 } else { kurtosis })
+        (n >= 4.0 && self.m2 != 0.0).then_some(kurtosis)
     }
+}
+
+/// The skewness of values: missing with less than three.
+pub(super) fn skewness_of(values: impl Iterator<Item = f64>) -> Option<f64> {
+    values.fold(Sums::default(), |sums, value| sums.with(Sums::of(value))).skewness()
+}
+
+/// The excess kurtosis of values: missing with less than four.
+pub(super) fn kurtosis_of(values: impl Iterator<Item = f64>) -> Option<f64> {
+    values.fold(Sums::default(), |sums, value| sums.with(Sums::of(value))).kurtosis()
 }
 
 #[derive(Debug)]

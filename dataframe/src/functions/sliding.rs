@@ -22,6 +22,19 @@ pub(crate) fn sliding_var() -> Arc<AggregateUDF> {
     Arc::clone(VAR.get_or_init(|| function(Kind::Var)))
 }
 
+/// The aggregate `tharsis_sliding_skew` of floats: null with less than three values. It reads all values of
+/// the window for each row, as `sliding_var` does.
+pub(crate) fn sliding_skew() -> Arc<AggregateUDF> {
+    static SKEW: OnceLock<Arc<AggregateUDF>> = OnceLock::new();
+    Arc::clone(SKEW.get_or_init(|| function(Kind::Skew)))
+}
+
+/// The aggregate `tharsis_sliding_kurt` of floats: null with less than four values.
+pub(crate) fn sliding_kurt() -> Arc<AggregateUDF> {
+    static KURT: OnceLock<Arc<AggregateUDF>> = OnceLock::new();
+    Arc::clone(KURT.get_or_init(|| function(Kind::Kurt)))
+}
+
 fn function(kind: Kind) -> Arc<AggregateUDF> {
     let signature = Signature::exact(vec![DataType::Float64], Volatility::Immutable);
     Arc::new(AggregateUDF::from(Sliding { kind, signature }))
@@ -31,6 +44,8 @@ fn function(kind: Kind) -> Arc<AggregateUDF> {
 enum Kind {
     Sum,
     Var,
+    Skew,
+    Kurt,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -44,6 +59,8 @@ impl AggregateUDFImpl for Sliding {
         match self.kind {
             Kind::Sum => "tharsis_sliding_sum",
             Kind::Var => "tharsis_sliding_var",
+            Kind::Skew => "tharsis_sliding_skew",
+            Kind::Kurt => "tharsis_sliding_kurt",
         }
     }
 
@@ -58,7 +75,7 @@ impl AggregateUDFImpl for Sliding {
     fn accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         Ok(match self.kind {
             Kind::Sum => Box::new(Sum::default()),
-            Kind::Var => Box::new(Values::default()),
+            kind => Box::new(Values { kind, values: VecDeque::new() }),
         })
     }
 
@@ -136,18 +153,35 @@ impl Accumulator for Sum {
 }
 
 /// The values of a window.
-#[derive(Debug, Default)]
-struct Values(VecDeque<f64>);
+#[derive(Debug)]
+struct Values {
+    kind: Kind,
+    values: VecDeque<f64>,
+}
+
+impl Values {
+    fn variance(&self) -> Option<f64> {
+        let count = self.values.len() as f64;
+        let mean = self.values.iter().sum::<f64>() / count;
+        let squares: f64 = self.values.iter().map(|value| (value - mean) * (value - mean)).sum();
+        (count > 1.0).then_some(squares / (count - 1.0))
+    }
+
+    /// Whether all values are the same.
+    fn is_constant(&self) -> bool {
+        self.values.iter().all(|value| Some(value) == self.values.front())
+    }
+}
 
 impl Accumulator for Values {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.0.extend(values[0].as_primitive::<Float64Type>().iter().flatten());
+        self.values.extend(values[0].as_primitive::<Float64Type>().iter().flatten());
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let left = values[0].as_primitive::<Float64Type>().iter().flatten().count();
-        self.0.drain(..left.min(self.0.len()));
+        self.values.drain(..left.min(self.values.len()));
         Ok(())
     }
 
@@ -160,10 +194,14 @@ impl Accumulator for Values {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let count = self.0.len() as f64;
-        let mean = self.0.iter().sum::<f64>() / count;
-        let squares: f64 = self.0.iter().map(|value| (value - mean) * (value - mean)).sum();
-        Ok(ScalarValue::Float64((count > 1.0).then_some(squares / (count - 1.0))))
+        let values = self.values.iter().copied();
+        Ok(ScalarValue::Float64(match self.kind {
+            Kind::Skew => super::skewness_of(values),
+            // As pandas has it for windows.
+            Kind::Kurt if self.values.len() >= 4 && self.is_constant() => Some(-3.0),
+            Kind::Kurt => super::kurtosis_of(values),
+            _ => self.variance(),
+        }))
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -171,6 +209,6 @@ impl Accumulator for Values {
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.0.capacity() * size_of::<f64>()
+        size_of_val(self) + self.values.capacity() * size_of::<f64>()
     }
 }

@@ -25,6 +25,11 @@ impl<'a> Args<'a> {
 
     /// Takes the argument at a position, or else by name.
     pub(super) fn take(&mut self, position: usize, name: &str) -> Option<Value> {
+        self.take_tuple(position, name).map(Value::untupled)
+    }
+
+    /// As [`Args::take`], with tuples apart from lists.
+    pub(super) fn take_tuple(&mut self, position: usize, name: &str) -> Option<Value> {
         let positional = self.positional.get_mut(position).and_then(Option::take);
         positional.or_else(|| {
             let at = self.keywords.iter().position(|(keyword, _)| keyword == name)?;
@@ -52,6 +57,29 @@ impl<'a> Args<'a> {
 
     pub(super) fn series(&mut self) -> Result<Series, Failure> {
         self.need(0, "self")?.series()
+    }
+
+    pub(super) fn index(&mut self) -> Result<crate::frame::Index, Failure> {
+        self.need(0, "self")?.index()
+    }
+
+    /// A number as a float.
+    pub(super) fn float(&mut self, position: usize, name: &str) -> Result<Option<f64>, Failure> {
+        let given = self.given(position, name).map(Value::scalar).transpose()?;
+        let float = |value: crate::value::Value| {
+            value.as_f64().ok_or_else(|| Failure::kind(format!("{name}: expected a number, found {value}")))
+        };
+        given.map(float).transpose()
+    }
+
+    /// A number that is not negative.
+    pub(super) fn count(&mut self, position: usize, name: &str, default: usize) -> Result<usize, Failure> {
+        match self.given(position, name) {
+            None => Ok(default),
+            Some(value) => {
+                usize::try_from(value.integer()?).map_err(|_| Failure::value(format!("{name} must be >= 0")))
+            }
+        }
     }
 
     pub(super) fn groups(&mut self) -> Result<Box<Groups>, Failure> {
@@ -98,7 +126,8 @@ impl<'a> Args<'a> {
 
     /// All keywords that are left, in their order.
     pub(super) fn rest(&mut self) -> Vec<(String, Value)> {
-        std::mem::take(&mut self.keywords)
+        let rest = std::mem::take(&mut self.keywords).into_iter();
+        rest.map(|(name, value)| (name, value.untupled())).collect()
     }
 
     /// Refuses an axis other than that of rows, which is the default, or of columns.
@@ -110,6 +139,18 @@ impl<'a> Args<'a> {
                 (Ok(1), _) | (_, Ok("columns")) => Ok(true),
                 _ => Err(Failure::value("No axis of this name; there are 0 and 1")),
             },
+        }
+    }
+
+    /// As [`Args::axis`], with another default.
+    pub(super) fn axis_or(&mut self, position: usize, default: bool) -> Result<bool, Failure> {
+        let axis = self.given(position, "axis");
+        match axis {
+            None => Ok(default),
+            Some(axis) => {
+                self.keywords.push(("axis".to_owned(), axis));
+                self.axis(usize::MAX)
+            }
         }
     }
 

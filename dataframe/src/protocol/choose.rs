@@ -3,6 +3,7 @@
 use super::Failure;
 use super::args::{Args, operand, strs};
 use super::input::{column, frame_of};
+use super::places::chosen;
 use super::row::Row;
 use super::value::{Groups, Value};
 use crate::frame::DataFrame;
@@ -20,6 +21,11 @@ pub(super) const CHOOSE: &[Row] = &[
 
 fn getitem(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let object = args.need(0, "obj")?;
+    if let Value::Indexer(of, by) = object {
+        let key =
+            args.take_tuple(1, "key").ok_or_else(|| Failure::kind("missing required argument: 'key'"))?;
+        return chosen(*of, by, key, args);
+    }
     let key = args.need(1, "key")?;
     match object {
         Value::Frame(frame) => of_frame(&frame, key, args),

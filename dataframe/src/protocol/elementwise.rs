@@ -5,29 +5,20 @@ use super::args::{Args, operand};
 use super::input::{column, frame_of};
 use super::row::Row;
 use super::value::Value;
-use crate::frame::series::{Operand, Series};
-use crate::frame::{Aggregate, DataFrame};
+use crate::frame::series::{Operator, Series};
+use crate::frame::{Aggregate, DataFrame, FrameOperand};
 use crate::value::Value as Scalar;
 
 /// Rows of an operator: of a series, of a frame, and NumPy's.
 macro_rules! operators {
     ($($name:literal $numpy:literal $doc:literal),*) => {
-        &[$((concat!("pd.Series.", $name), "(other)", $doc, binary),
-            (concat!("pd.DataFrame.", $name), "(other)", $doc, binary),
+        &[$((concat!("pd.Series.", $name), "(other, fill_value=None)", $doc, binary),
+            (concat!("pd.DataFrame.", $name), "(other, axis=1, fill_value=None)", $doc, binary),
             (concat!("np.", $numpy), "(x1, x2)", $doc, binary)),*,
             ("np.logical_not", "(x)", "the opposite truth value", unary),
             ("np.invert", "(x)", "the opposite truth value", unary),
             ("np.negative", "(x)", "the value with the other sign", unary),
             ("np.absolute", "(x)", "the absolute value", unary),
-            ("pd.Series.radd", "(other)", "the sum, the other first", reversed),
-            ("pd.Series.rsub", "(other)", "the difference, the other first", reversed),
-            ("pd.Series.rmul", "(other)", "the product, the other first", reversed),
-            ("pd.Series.rdiv", "(other)", "the quotient, the other first", reversed),
-            ("pd.Series.and", "(other)", "whether both hold", binary),
-            ("pd.Series.or", "(other)", "whether one holds", binary),
-            ("pd.Series.xor", "(other)", "whether exactly one holds", binary),
-            ("pd.Series.neg", "()", "the value with the other sign", unary),
-            ("pd.Series.invert", "()", "the opposite truth value", unary),
             ("np.logical_and", "(x1, x2)", "whether both hold", binary),
             ("np.logical_or", "(x1, x2)", "whether one holds", binary),
             ("np.logical_xor", "(x1, x2)", "whether exactly one holds", binary),
@@ -36,6 +27,29 @@ macro_rules! operators {
             ("np.bitwise_xor", "(x1, x2)", "whether exactly one holds", binary)]
     };
 }
+
+/// Rows of operators of series and frames beside those that NumPy has too.
+macro_rules! both {
+    ($($name:literal $signature:literal $doc:literal $run:ident),*) => {
+        &[$((concat!("pd.Series.", $name), $signature, $doc, $run),
+            (concat!("pd.DataFrame.", $name), $signature, $doc, $run)),*]
+    };
+}
+
+pub(super) const OPERATORS: &[Row] = both!(
+    "radd" "(other)" "the sum, the other first" reversed,
+    "rsub" "(other)" "the difference, the other first" reversed,
+    "rmul" "(other)" "the product, the other first" reversed,
+    "rdiv" "(other)" "the quotient, the other first" reversed,
+    "rfloordiv" "(other)" "the quotient rounded down, the other first" reversed,
+    "rmod" "(other)" "the remainder, the other first" reversed,
+    "rpow" "(other)" "the power, the other first" reversed,
+    "and" "(other)" "whether both hold" binary,
+    "or" "(other)" "whether one holds" binary,
+    "xor" "(other)" "whether exactly one holds" binary,
+    "neg" "()" "the value with the other sign" unary,
+    "invert" "()" "the opposite truth value" unary
+);
 
 pub(super) const ELEMENTWISE: &[Row] = operators!(
     "add" "add" "the sum",
@@ -55,68 +69,100 @@ pub(super) const ELEMENTWISE: &[Row] = operators!(
 
 fn binary(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let (left, right) = (args.need(0, "x1")?, args.need(1, if name.len() <= 8 { "other" } else { "x2" })?);
-    match (left, right) {
-        (Value::Frame(frame), Value::Frame(_) | Value::Series(_)) => {
-            frame.check()?;
-            Err(Failure::missing("an operator of a frame and a frame or series is not implemented"))
+    let fill = args.given(usize::MAX, "fill_value").map(Value::scalar).transpose()?;
+    let of_rows = match (&left, &right) {
+        (Value::Frame(_), Value::Series(_)) => !args.axis_or(2, true)?,
+        _ => {
+            args.given(2, "level");
+            args.given(usize::MAX, "axis");
+            false
+        }
+    };
+    let operator = operator(name)?;
+    Ok(match (left, right) {
+        (Value::Frame(frame), Value::Series(series)) if of_rows => {
+            Value::Frame(frame.operate_rows(operator, &series))
         }
         (Value::Frame(frame), right) => {
-            let right = operand(right)?;
-            let columns = frame.columns()?.into_iter();
-            let columns =
-                columns.map(|label| Ok((label.clone(), apply(name, frame.col(&label), right.clone())?)));
-            let columns: Vec<(String, Series)> = columns.collect::<Result<_, Failure>>()?;
-            Ok(Value::Frame(frame.of_same_rows(columns)))
+            let right = frame_operand(right)?;
+            Value::Frame(match fill {
+                Some(fill) => frame.operate_filled(operator, right, fill),
+                None => frame.operate(operator, right),
+            })
         }
-        (Value::Series(left), right) => Ok(Value::Series(apply(name, left, operand(right)?)?)),
-        (left, Value::Series(right)) => Ok(Value::Series(mirrored(name, left.scalar()?, &right)?)),
+        (left, Value::Frame(right)) => Value::Frame(right.operate_reversed(operator, frame_operand(left)?)),
+        (Value::Series(left), right) => {
+            let right = operand(right)?;
+            Value::Series(match fill {
+                Some(fill) => {
+                    let (left, right) = left.align_filled(right, fill);
+                    left.operate(operator, &right)
+                }
+                None => left.operate(operator, right),
+            })
+        }
+        (left, Value::Series(right)) => Value::Series(mirrored(operator, left.scalar()?, &right)),
         (left, right) => {
             let kinds = (left.kind(), right.kind());
-            Err(Failure::missing(format!("{name} of {} and {} without frames", kinds.0, kinds.1)))
+            return Err(Failure::missing(format!("{name} of {} and {} without frames", kinds.0, kinds.1)));
         }
-    }
+    })
+}
+
+fn frame_operand(value: Value) -> Result<FrameOperand, Failure> {
+    Ok(match value {
+        Value::Frame(frame) => FrameOperand::Frame(frame),
+        Value::Series(series) => FrameOperand::Series(series),
+        Value::List(_) => return Err(Failure::missing("a list as an operand is not implemented")),
+        one => FrameOperand::Value(one.scalar()?),
+    })
+}
+
+/// The operator for a name of pandas or NumPy.
+fn operator(name: &str) -> Result<Operator, Failure> {
+    Ok(match name {
+        "true_divide" => Operator::Div,
+        "floor_divide" => Operator::FloorDiv,
+        "remainder" => Operator::Rem,
+        "power" => Operator::Pow,
+        "equal" => Operator::Eq,
+        "not_equal" => Operator::Ne,
+        "less" => Operator::Lt,
+        "less_equal" => Operator::Le,
+        "greater" => Operator::Gt,
+        "greater_equal" => Operator::Ge,
+        "logical_and" | "bitwise_and" => Operator::And,
+        "logical_or" | "bitwise_or" => Operator::Or,
+        "logical_xor" | "bitwise_xor" => Operator::Xor,
+        other => Operator::named(other)?,
+    })
 }
 
 /// An operator whose left side is one value.
-fn mirrored(name: &str, left: Scalar, right: &Series) -> Result<Series, Failure> {
-    apply(name, right.filled_with(left), Operand::Series(right.clone()))
+fn mirrored(operator: Operator, left: Scalar, right: &Series) -> Series {
+    right.filled_with(left).operate(operator, right)
 }
 
 fn reversed(name: &str, args: &mut Args) -> Result<Value, Failure> {
-    let series = args.series()?;
-    let other = args.need(1, "other")?.scalar()?;
-    Ok(Value::Series(mirrored(name.strip_prefix('r').unwrap_or(name), other, &series)?))
-}
-
-fn apply(name: &str, left: Series, right: Operand) -> Result<Series, Failure> {
-    Ok(match name {
-        "add" => left + right,
-        "sub" | "subtract" => left - right,
-        "mul" | "multiply" => left * right,
-        "div" | "true_divide" => left / right,
-        "floordiv" | "floor_divide" => left.floordiv(right),
-        "mod" | "remainder" => left % right,
-        "pow" | "power" => left.pow(right),
-        "eq" | "equal" => left.eq(right),
-        "ne" | "not_equal" => left.ne(right),
-        "lt" | "less" => left.lt(right),
-        "le" | "less_equal" => left.le(right),
-        "gt" | "greater" => left.gt(right),
-        "ge" | "greater_equal" => left.ge(right),
-        "and" | "logical_and" | "bitwise_and" => left & right,
-        "or" | "logical_or" | "bitwise_or" => left | right,
-        "xor" | "logical_xor" | "bitwise_xor" => left ^ right,
-        other => return Err(Failure::missing(format!("{other} is not implemented"))),
+    let operator = operator(name.strip_prefix('r').unwrap_or(name))?;
+    let own = args.need(0, "self")?;
+    let other = args.need(1, "other")?;
+    Ok(match (own, other) {
+        (Value::Frame(frame), other) => Value::Frame(frame.operate_reversed(operator, frame_operand(other)?)),
+        (own, Value::Series(other)) => Value::Series(other.operate(operator, &own.series()?)),
+        (own, other) => Value::Series(mirrored(operator, other.scalar()?, &own.series()?)),
     })
 }
 
 fn unary(name: &str, args: &mut Args) -> Result<Value, Failure> {
-    let series = args.series()?;
-    Ok(Value::Series(match name {
-        "absolute" => series.abs(),
-        "neg" | "negative" => -&series,
-        _ => !&series,
-    }))
+    Ok(match (args.need(0, "self")?, name) {
+        (Value::Frame(frame), "absolute") => Value::Frame(frame.abs()),
+        (Value::Frame(frame), "neg" | "negative") => Value::Frame(-&frame),
+        (Value::Frame(frame), _) => Value::Frame(!&frame),
+        (other, "absolute") => Value::Series(other.series()?.abs()),
+        (other, "neg" | "negative") => Value::Series(-&other.series()?),
+        (other, _) => Value::Series(!&other.series()?),
+    })
 }
 
 /// One aggregate of each column of a frame, as a series with the labels as index.

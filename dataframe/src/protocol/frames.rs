@@ -3,6 +3,8 @@
 use super::Failure;
 use super::args::{Args, operand, pairs, strs, text_pairs};
 use super::elementwise::reduced;
+use super::more::group_keys;
+use super::places::level_at;
 use super::row::Row;
 use super::value::{Groups, Value};
 use crate::frame::{Aggregate, DataFrame, GroupKey, JoinKind, Merge, Sort};
@@ -10,9 +12,19 @@ use crate::value::lit;
 
 pub(super) const FRAMES: &[Row] = &[
     ("pd.DataFrame.assign", "(**columns)", "the frame with columns set to series or values", assign),
-    ("pd.DataFrame.drop", "(labels=None, axis=0, columns=None)", "all columns but these", drop),
-    ("pd.DataFrame.rename", "(columns)", "the columns under other labels", rename),
-    ("pd.DataFrame.filter", "(items)", "these columns, if there are such", filter),
+    (
+        "pd.DataFrame.drop",
+        "(labels=None, axis=0, index=None, columns=None)",
+        "all rows or columns but these",
+        drop,
+    ),
+    ("pd.DataFrame.rename", "(index=None, columns=None)", "the rows or columns under other labels", rename),
+    (
+        "pd.DataFrame.filter",
+        "(items=None, like=None)",
+        "these columns, if there are such, or those whose label has a text",
+        filter,
+    ),
     ("pd.DataFrame.head", "(n=5)", "the first rows", ends),
     ("pd.DataFrame.tail", "(n=5)", "the last rows", ends),
     (
@@ -106,25 +118,55 @@ fn assign(_: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn drop(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let frame = args.frame()?;
-    let labels = args.texts(1, "labels")?;
+    let labels = args.given(1, "labels");
     let of_columns = args.axis(2)?;
-    let named = args.texts(usize::MAX, "columns")?;
-    match (labels, named) {
-        (None, Some(columns)) => made(frame.drop(strs(&columns))),
-        (Some(labels), None) if of_columns => made(frame.drop(strs(&labels))),
-        (Some(_), None) => Err(Failure::missing("drop of rows is not implemented; columns= drops columns")),
-        _ => Err(Failure::value("Need to specify either labels or columns")),
-    }
+    let rows = args.given(usize::MAX, "index");
+    let columns = args.texts(usize::MAX, "columns")?;
+    let (rows, columns) = match (labels, rows, columns) {
+        (Some(labels), None, None) if of_columns => (None, Some(labels.texts()?)),
+        (Some(labels), None, None) => (Some(labels), None),
+        (None, None, None) | (Some(_), ..) => {
+            return Err(Failure::value("Need to specify at least one of 'labels', 'index' or 'columns'"));
+        }
+        (None, rows, columns) => (rows, columns),
+    };
+    let frame = match rows {
+        Some(labels) => frame.drop_rows(labels.scalars()?),
+        None => frame,
+    };
+    made(match columns {
+        Some(columns) => frame.drop(strs(&columns)),
+        None => frame,
+    })
 }
 
 fn rename(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let frame = args.frame()?;
-    let labels = text_pairs(&args.need(usize::MAX, "columns")?)?;
-    made(frame.rename(labels.iter().map(|(old, new)| (old.as_str(), new.as_str()))))
+    let columns = args.given(usize::MAX, "columns").map(|pairs| text_pairs(&pairs)).transpose()?;
+    let rows = args.given(usize::MAX, "index");
+    if columns.is_none() && rows.is_none() {
+        return Err(Failure::kind("must pass an index to rename"));
+    }
+    let columns = columns.unwrap_or_default();
+    let renamed = frame.rename(columns.iter().map(|(old, new)| (old.as_str(), new.as_str())));
+    made(match rows {
+        None => renamed,
+        Some(Value::Dict(entries)) => {
+            let entries = entries.into_iter().map(|(old, new)| Ok((old.scalar()?, new.scalar()?)));
+            renamed.rename_rows(entries.collect::<Result<Vec<_>, Failure>>()?)
+        }
+        Some(other) => {
+            return Err(Failure::missing(format!("rename by {} is not implemented", other.kind())));
+        }
+    })
 }
 
 fn filter(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let frame = args.frame()?;
+    if let Some(part) = args.given(2, "like") {
+        let part = part.text()?;
+        return made(frame.select_labels(|label| label.contains(&part)));
+    }
     let items = args.need(1, "items")?.texts()?;
     let known = frame.columns()?;
     made(frame.select(strs(&items).filter(|item| known.iter().any(|label| label == item))))
@@ -180,8 +222,10 @@ fn set_index(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let frame = args.frame()?;
     let labels = args.need(1, "keys")?.texts()?;
     args.only(usize::MAX, "drop", true)?;
-    args.only(usize::MAX, "append", false)?;
-    made(frame.set_index(strs(&labels)))
+    made(match args.flag(usize::MAX, "append", false)? {
+        true => frame.append_index(strs(&labels)),
+        false => frame.set_index(strs(&labels)),
+    })
 }
 
 fn reset_index(_: &str, args: &mut Args) -> Result<Value, Failure> {
@@ -191,15 +235,11 @@ fn reset_index(_: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn groupby(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let frame = args.frame()?;
-    let keys = match args.need(1, "by")? {
-        Value::List(parts) => parts,
-        one => vec![one],
+    let keys = match (args.given(1, "by"), args.given(usize::MAX, "level")) {
+        (Some(by), None) => group_keys(by)?,
+        (None, Some(level)) => level_keys(&frame, level)?,
+        _ => return Err(Failure::kind("You have to supply one of 'by' and 'level'")),
     };
-    let key = |key| match key {
-        Value::Series(series) => Ok(GroupKey::Values(series)),
-        other => Ok(GroupKey::Label(other.text()?)),
-    };
-    let keys = keys.into_iter().map(key).collect::<Result<Vec<_>, Failure>>()?;
     let as_index = args.flag(usize::MAX, "as_index", true)?;
     let by = frame.groupby(keys).as_index(as_index);
     let by = by.sort(args.flag(usize::MAX, "sort", true)?).dropna(args.flag(usize::MAX, "dropna", true)?);
@@ -207,6 +247,20 @@ fn groupby(_: &str, args: &mut Args) -> Result<Value, Failure> {
     args.named("observed");
     by.check()?;
     Ok(Value::Groups(Box::new(Groups { by, single: None, as_index })))
+}
+
+/// Keys that are levels of the index, by name or by place.
+pub(super) fn level_keys(frame: &DataFrame, level: Value) -> Result<Vec<GroupKey>, Failure> {
+    let levels = match level {
+        Value::List(parts) => parts,
+        one => vec![one],
+    };
+    let key = |level: &Value| {
+        let at = level_at(frame, level)?;
+        let name = frame.index_names()?[at].clone();
+        name.map(GroupKey::Label).ok_or_else(|| Failure::missing("groups by a level without a name"))
+    };
+    levels.iter().map(key).collect()
 }
 
 /// A join of two frames, as a function or as a method of the left one.
@@ -361,7 +415,7 @@ fn shape(_: &str, args: &mut Args) -> Result<Value, Failure> {
 }
 
 fn index(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    Ok(Value::Series(args.frame()?.index()))
+    Ok(Value::Index(args.frame()?.index()))
 }
 
 fn reduce(name: &str, args: &mut Args) -> Result<Value, Failure> {

@@ -33,7 +33,7 @@ pub(super) const GROUPS: &[Row] = &[
 ];
 
 /// The result: a series if one column was chosen.
-fn made(groups: &Groups, frame: DataFrame) -> Result<Value, Failure> {
+pub(super) fn made(groups: &Groups, frame: DataFrame) -> Result<Value, Failure> {
     frame.check()?;
     Ok(match &groups.single {
         Some(label) if groups.as_index => Value::Series(frame.col(label)),
@@ -48,7 +48,11 @@ fn all(name: &str, args: &mut Args) -> Result<Value, Failure> {
     made(&groups, of_all(&groups, aggregate, numbers_only)?)
 }
 
-fn of_all(groups: &Groups, aggregate: Aggregate, numbers_only: bool) -> Result<DataFrame, Failure> {
+pub(super) fn of_all(
+    groups: &Groups,
+    aggregate: Aggregate,
+    numbers_only: bool,
+) -> Result<DataFrame, Failure> {
     // Columns that an aggregate is not made for are an error in pandas, unless numbers are asked for.
     Ok(if numbers_only { groups.by.numbers(aggregate) } else { groups.by.every_column(aggregate) })
 }

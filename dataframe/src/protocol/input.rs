@@ -213,3 +213,21 @@ fn natural(values: &[Scalar]) -> Result<DataType, Failure> {
     }
     Ok(if missing && found.is_integer() { DataType::Float64 } else { found })
 }
+
+/// The name of a type of numbers in NumPy.
+pub(super) fn numpy_name(dtype: &DataType) -> Option<&'static str> {
+    Some(match dtype {
+        DataType::Boolean => "|b1",
+        DataType::Int8 => "|i1",
+        DataType::Int16 => "<i2",
+        DataType::Int32 => "<i4",
+        DataType::Int64 => "<i8",
+        DataType::UInt8 => "|u1",
+        DataType::UInt16 => "<u2",
+        DataType::UInt32 => "<u4",
+        DataType::UInt64 => "<u8",
+        DataType::Float32 => "<f4",
+        DataType::Float64 => "<f8",
+        _ => return None,
+    })
+}

@@ -5,13 +5,20 @@
 //! others is `NotImplemented`, with the name most like it. A failing program never ends its reader.
 
 mod args;
+mod axes;
 mod choose;
 mod context;
 mod elementwise;
 mod files;
 mod frames;
+mod group_more;
 mod groups;
+mod indices;
 mod input;
+mod joins;
+mod matrices;
+mod more;
+mod places;
 mod program;
 pub mod registry;
 mod reply;
@@ -22,6 +29,7 @@ mod steps;
 mod texts;
 mod times;
 mod value;
+mod windows;
 
 pub use context::{Here, PlaceRequest, Places};
 pub use reply::INLINE_ROWS_MAX;

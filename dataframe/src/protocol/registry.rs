@@ -1,7 +1,10 @@
 //! The operations of programs, by pandas name: tables of rows, one row per operation.
 
 use super::row::{Row, Run};
-use super::{Failure, choose, elementwise, files, frames, groups, series, sources, steps, texts, times};
+use super::{
+    Failure, axes, choose, elementwise, files, frames, group_more, groups, indices, joins, matrices, more,
+    places, series, sources, steps, texts, times, windows,
+};
 
 /// One operation of programs.
 #[derive(Clone, Copy)]
@@ -21,11 +24,22 @@ const TABLES: &[&[Row]] = &[
     frames::FRAMES,
     series::SERIES,
     elementwise::ELEMENTWISE,
+    elementwise::OPERATORS,
     groups::GROUPS,
+    group_more::GROUPS,
+    indices::INDICES,
+    joins::JOINS,
+    matrices::MATRICES,
+    more::MORE,
+    places::PLACES,
+    axes::AXES,
     choose::CHOOSE,
     steps::STEPS,
     texts::TEXTS,
     times::TIMES,
+    windows::KINDS,
+    windows::WINDOWS,
+    windows::SPANS,
 ];
 
 /// All operations that programs may name.
@@ -49,6 +63,33 @@ const ALIASES: &[(&str, &str)] = &[
     ("DataFrame.multiply", "DataFrame.mul"),
     ("DataFrame.subtract", "DataFrame.sub"),
     ("GroupBy.aggregate", "GroupBy.agg"),
+    ("Series.rtruediv", "Series.rdiv"),
+    ("DataFrame.rtruediv", "DataFrame.rdiv"),
+    ("Series.aggregate", "Series.agg"),
+    ("DataFrame.aggregate", "DataFrame.agg"),
+    ("Index.aggregate", "Index.agg"),
+    ("Rolling.aggregate", "Rolling.agg"),
+    ("Expanding.aggregate", "Expanding.agg"),
+    ("EWM.aggregate", "EWM.agg"),
+    ("Resampler.aggregate", "Resampler.agg"),
+    ("Series.product", "Series.prod"),
+    ("DataFrame.product", "DataFrame.prod"),
+    ("Series.kurtosis", "Series.kurt"),
+    ("DataFrame.kurtosis", "DataFrame.kurt"),
+    ("GroupBy.kurtosis", "GroupBy.kurt"),
+    ("Series.pad", "Series.ffill"),
+    ("DataFrame.pad", "DataFrame.ffill"),
+    ("Series.backfill", "Series.bfill"),
+    ("DataFrame.backfill", "DataFrame.bfill"),
+    ("GroupBy.backfill", "GroupBy.bfill"),
+    ("Series.tolist", "Series.to_list"),
+    ("Index.tolist", "Index.to_list"),
+    ("isnull", "isna"),
+    ("Series.dt.day_of_week", "Series.dt.dayofweek"),
+    ("Series.dt.day_of_year", "Series.dt.dayofyear"),
+    ("Series.dt.daysinmonth", "Series.dt.days_in_month"),
+    ("notnull", "notna"),
+    ("ExponentialMovingWindow.mean", "EWM.mean"),
     ("Series.isnull", "Series.isna"),
     ("Series.notnull", "Series.notna"),
     ("DataFrame.isnull", "DataFrame.isna"),

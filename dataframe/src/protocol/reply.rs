@@ -39,7 +39,13 @@ impl<'a> Encoder<'a> {
             Value::Scalar(value) => scalar(value),
             Value::DType(dtype) => json!({"dt": dtype_name(dtype)}),
             Value::Slice(start, stop, step) => json!({"s": [start, stop, step]}),
-            Value::List(parts) => {
+            Value::Labels(from, to) => {
+                json!({"s": [from.as_ref().map(scalar), to.as_ref().map(scalar), Json::Null]})
+            }
+            Value::Array(dtype, shape, values) => {
+                json!({"arr": {"dtype": dtype, "shape": shape, "lit": shaped(shape, values)}})
+            }
+            Value::List(parts) | Value::Tuple(parts) => {
                 json!({"t": parts.iter().map(|part| self.encode(name, part)).collect::<Result<Vec<_>, _>>()?})
             }
             Value::Dict(entries) => {
@@ -54,7 +60,17 @@ impl<'a> Encoder<'a> {
                 table["name"] = json!(series.name());
                 json!({"tbl": table})
             }
-            Value::Groups(_) => return Err(Failure::missing("groups as a result")),
+            Value::Index(index) => {
+                // As series, or as frames of several levels.
+                let mut table = self.table(name, &index.to_frame())?;
+                if let [level] = index.names() {
+                    table["name"] = json!(level);
+                }
+                json!({"tbl": table})
+            }
+            Value::Groups(_) | Value::Windows(_) | Value::Spans(_) | Value::Indexer(..) => {
+                return Err(Failure::missing(format!("{} as a result", value.kind())));
+            }
         })
     }
 
@@ -133,6 +149,17 @@ fn write(folder: &Path, file: &str, batch: &RecordBatch, labels: &[String]) -> R
     let target = std::fs::File::create(&path).map_err(|error| failed(&error))?;
     let mut writer = FileWriter::try_new(target, &schema).map_err(|error| failed(&error))?;
     writer.write(&batch).and_then(|()| writer.finish()).map_err(|error| failed(&error))
+}
+
+/// Values as nested lists of a shape.
+fn shaped(shape: &[usize], values: &[Scalar]) -> Json {
+    match shape {
+        [_, rest @ ..] if !rest.is_empty() => {
+            let rows = values.chunks(rest.iter().product::<usize>().max(1));
+            rows.map(|row| shaped(rest, row)).collect()
+        }
+        _ => values.iter().map(scalar).collect(),
+    }
 }
 
 fn values(array: &ArrayRef) -> Result<Json, Failure> {

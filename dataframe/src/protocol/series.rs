@@ -2,11 +2,12 @@
 
 use super::Failure;
 use super::args::{Args, operand};
-use super::frames::{end_rows, sort};
+use super::frames::{end_rows, level_keys, sort};
+use super::more::group_keys;
 use super::row::Row;
 use super::value::Value;
 use crate::frame::series::Series;
-use crate::frame::{Aggregate, DataFrame, GroupKey};
+use crate::frame::{Aggregate, DataFrame};
 use crate::value::{Value as Scalar, lit};
 
 pub(super) const SERIES: &[Row] = &[
@@ -214,8 +215,12 @@ fn rename(_: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn groupby(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let series = args.series()?;
-    let key = args.need(1, "by")?.series()?;
-    let by = series.to_frame().groupby([GroupKey::Values(key)]);
+    let keys = match (args.given(1, "by"), args.given(usize::MAX, "level")) {
+        (Some(by), None) => group_keys(by)?,
+        (None, Some(level)) => level_keys(&series.to_frame(), level)?,
+        _ => return Err(Failure::kind("You have to supply one of 'by' and 'level'")),
+    };
+    let by = series.groupby(keys);
     let by = by.sort(args.flag(usize::MAX, "sort", true)?).dropna(args.flag(usize::MAX, "dropna", true)?);
     by.check()?;
     let label = series.label();

@@ -4,7 +4,7 @@ use super::args::{Args, pairs, strs};
 use super::input::{column, frame_of};
 use super::row::Row;
 use super::value::Value;
-use super::{Failure, frames};
+use super::{Failure, frames, joins};
 use crate::frame::DataFrame;
 use crate::frame::series::Series;
 
@@ -111,7 +111,7 @@ fn series(_: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn concat(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let objects = args.need(0, "objs")?;
-    args.rows_only(1)?;
+    let of_columns = args.axis(1)?;
     let join = args.choice(2, "join", &["outer", "inner"])?;
     let ignore_index = args.flag(3, "ignore_index", false)?;
     args.only(usize::MAX, "sort", false)?;
@@ -119,6 +119,9 @@ fn concat(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let Value::List(parts) = objects else {
         return Err(Failure::kind(format!("expected a list of frames, found {}", objects.kind())));
     };
+    if of_columns {
+        return joins::side_by_side(parts, join, ignore_index, args.texts(4, "keys")?);
+    }
     if let [Value::Series(_), ..] = &parts[..] {
         return concat_series(parts, ignore_index);
     }

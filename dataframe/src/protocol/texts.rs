@@ -48,6 +48,26 @@ pub(super) const TEXTS: &[Row] = &[
     ("pd.Series.str.ljust", "(width, fillchar=' ')", "the text filled up at the right", pad),
     ("pd.Series.str.center", "(width, fillchar=' ')", "the text filled up at both ends", pad),
     ("pd.Series.str.zfill", "(width)", "the text filled up with zeros", zfill),
+    ("pd.Series.str.casefold", "()", "without differences of case", plain),
+    ("pd.Series.str.isascii", "()", "whether all characters are of ASCII", plain),
+    ("pd.Series.str.index", "(sub)", "the place of a part that is there", with_text),
+    ("pd.Series.str.rindex", "(sub)", "the last place of a part that is there", with_text),
+    ("pd.Series.str.wrap", "(width)", "the text in lines of a width", repeat),
+    (
+        "pd.Series.str.slice_replace",
+        "(start=None, stop=None, repl='')",
+        "the text with another in a place",
+        splice,
+    ),
+    ("pd.Series.str.pad", "(width, side='left', fillchar=' ')", "the text filled up", pad),
+    ("pd.Series.str.cat", "(others=None, sep='', na_rep=None)", "texts joined, by rows or all", cat),
+    ("pd.Series.str.partition", "(sep=' ')", "before, at and behind the first place of a text", frame),
+    ("pd.Series.str.rpartition", "(sep=' ')", "before, at and behind the last place of a text", frame),
+    ("pd.Series.str.get_dummies", "(sep='|')", "a column for each part of the texts", frame),
+    ("pd.Series.str.extractall", "(pat)", "a row for each match of the pattern", frame),
+    ("pd.Series.str.translate", "(table)", "the text with other characters", translate),
+    ("pd.Series.cat.codes", "()", "the place of each value's category", category),
+    ("pd.Series.cat.categories", "()", "the categories", category),
     ("pd.Series.str.extract", "(pat)", "a column for each group of the pattern", extract),
 ];
 
@@ -72,6 +92,8 @@ fn plain(name: &str, args: &mut Args) -> Result<Value, Failure> {
         "isspace" => Texts::isspace,
         "isupper" => Texts::isupper,
         "islower" => Texts::islower,
+        "casefold" => Texts::casefold,
+        "isascii" => Texts::isascii,
         _ => Texts::istitle,
     };
     made(step(&texts))
@@ -98,6 +120,8 @@ fn with_text(name: &str, args: &mut Args) -> Result<Value, Failure> {
         "fullmatch" => ("pat", Texts::fullmatch),
         "find" => ("sub", Texts::find),
         "rfind" => ("sub", Texts::rfind),
+        "index" => ("sub", Texts::index),
+        "rindex" => ("sub", Texts::rindex),
         _ => ("pat", Texts::count),
     };
     made(step(&texts, &args.need(1, argument)?.text()?))
@@ -133,15 +157,27 @@ fn count(args: &mut Args, name: &str) -> Result<usize, Failure> {
     Ok(args.need(1, name)?.integer()?.max(0) as usize)
 }
 
-fn repeat(_: &str, args: &mut Args) -> Result<Value, Failure> {
+fn repeat(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let texts = args.series()?.str();
-    made(texts.repeat(count(args, "repeats")?))
+    made(match name {
+        "wrap" => texts.wrap(count(args, "width")?),
+        _ => texts.repeat(count(args, "repeats")?),
+    })
 }
 
 fn pad(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let texts = args.series()?.str();
     let width = count(args, "width")?;
-    let fill = args.given(2, "fillchar").map(|fill| fill.text()).transpose()?;
+    let name = match name {
+        "pad" => match args.choice(2, "side", &["left", "right", "both"])? {
+            "left" => "rjust",
+            "right" => "ljust",
+            _ => "center",
+        },
+        other => other,
+    };
+    let fill = args.given(3, "fillchar").or_else(|| args.given(2, "fillchar"));
+    let fill = fill.map(|fill| fill.text()).transpose()?;
     let mut fill = fill.as_deref().unwrap_or(" ").chars();
     let (Some(fill), None) = (fill.next(), fill.next()) else {
         return Err(Failure::kind("fillchar must be a character, not str"));
@@ -156,6 +192,77 @@ fn pad(name: &str, args: &mut Args) -> Result<Value, Failure> {
 fn zfill(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let texts = args.series()?.str();
     made(texts.zfill(count(args, "width")?))
+}
+
+fn splice(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let texts = args.series()?.str();
+    let from = args.given(1, "start").map(|at| at.integer()).transpose()?;
+    let to = args.given(2, "stop").map(|at| at.integer()).transpose()?;
+    let text = args.given(3, "repl").map(|text| text.text()).transpose()?.unwrap_or_default();
+    made(texts.slice_replace(from, to, &text))
+}
+
+fn cat(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    let others = args.given(1, "others");
+    let separator = args.given(2, "sep").map(|text| text.text()).transpose()?.unwrap_or_default();
+    let fill = args.given(3, "na_rep").map(Value::scalar).transpose()?;
+    let filled = |series: Series| match &fill {
+        Some(fill) => series.fillna(fill.clone()),
+        None => series,
+    };
+    let series = filled(series);
+    match others {
+        None => Ok(Value::Scalar(series.str().cat_all(&separator)?.into())),
+        Some(other) => made(series.str().cat(&filled(other.series()?), &separator)),
+    }
+}
+
+fn frame(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let texts = args.series()?.str();
+    if name == "extractall" {
+        return Ok(Value::Frame(texts.extractall(&args.need(1, "pat")?.text()?)));
+    }
+    let default = if name == "get_dummies" { "|" } else { " " };
+    let separator = args.given(1, "sep").map(|text| text.text()).transpose()?;
+    let separator = separator.as_deref().unwrap_or(default);
+    Ok(Value::Frame(match name {
+        "get_dummies" => texts.get_dummies(separator),
+        "partition" => {
+            args.only(2, "expand", true)?;
+            texts.partition(separator)
+        }
+        _ => {
+            args.only(2, "expand", true)?;
+            texts.rpartition(separator)
+        }
+    }))
+}
+
+/// A dictionary from characters, or their numbers, to texts.
+fn translate(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let texts = args.series()?.str();
+    let Value::Dict(entries) = args.need(1, "table")? else {
+        return Err(Failure::kind("table: expected a dictionary"));
+    };
+    let mut pairs = Vec::new();
+    for (from, to) in &entries {
+        let from = match from.integer() {
+            Ok(number) => u32::try_from(number).ok().and_then(char::from_u32),
+            Err(_) => from.text()?.chars().next(),
+        };
+        let from = from.ok_or_else(|| Failure::value("table: keys are characters or their numbers"))?;
+        pairs.push((from, if matches!(to, Value::None) { String::new() } else { to.text()? }));
+    }
+    made(texts.translate(pairs.iter().map(|(from, to)| (*from, to.as_str()))))
+}
+
+fn category(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let categories = args.series()?.cat();
+    match name {
+        "codes" => made(categories.codes().named(None)),
+        _ => Ok(super::axes::texts(categories.categories()?)),
+    }
 }
 
 fn extract(_: &str, args: &mut Args) -> Result<Value, Failure> {

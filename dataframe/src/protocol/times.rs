@@ -5,8 +5,8 @@ use super::args::Args;
 use super::row::Row;
 use super::value::Value;
 use crate::frame::series::{
-    Series, Times, date_range, date_range_until, to_datetime, to_datetime_as, to_datetime_or_missing,
-    to_numeric, to_numeric_or_missing,
+    Series, Times, date_range, date_range_until, timedelta_range, to_datetime, to_datetime_as,
+    to_datetime_or_missing, to_numeric, to_numeric_or_missing, to_timedelta, to_timedelta_or_missing,
 };
 
 pub(super) const TIMES: &[Row] = &[
@@ -35,6 +35,19 @@ pub(super) const TIMES: &[Row] = &[
     ("pd.Series.dt.month_name", "()", "the English name of the month", part),
     ("pd.Series.dt.day_name", "()", "the English name of the day", part),
     ("pd.Series.dt.total_seconds", "()", "the length of a duration in seconds", part),
+    ("pd.Series.dt.days", "()", "the whole days of a duration", part),
+    ("pd.Series.dt.seconds", "()", "the seconds of a duration beside its days", part),
+    ("pd.Series.dt.microseconds", "()", "the microseconds of a duration beside its seconds", part),
+    ("pd.Series.dt.nanoseconds", "()", "the nanoseconds of a duration beside its microseconds", part),
+    ("pd.Series.dt.components", "()", "the parts of a duration as columns", parts),
+    ("pd.Series.dt.isocalendar", "()", "year, week and day by ISO 8601 as columns", parts),
+    ("pd.Series.dt.tz", "()", "the name of the zone", property),
+    ("pd.Series.dt.unit", "()", "the unit of the times", property),
+    ("pd.Series.dt.as_unit", "(unit)", "the times in another unit", with_text),
+    ("pd.Series.dt.tz_localize", "(tz)", "local times as times of a zone", localized),
+    ("pd.Series.dt.tz_convert", "(tz)", "the same moments in another zone", with_text),
+    ("pd.to_timedelta", "(arg, errors='raise')", "texts as durations", timedelta),
+    ("pd.timedelta_range", "(start, periods, freq='D')", "durations in equal steps", spans),
     ("pd.Series.dt.strftime", "(date_format)", "the time as a text", with_text),
     ("pd.Series.dt.floor", "(freq)", "the time rounded down", with_text),
     ("pd.Series.dt.ceil", "(freq)", "the time rounded up", with_text),
@@ -74,6 +87,10 @@ fn part(name: &str, args: &mut Args) -> Result<Value, Failure> {
         "is_leap_year" => Times::is_leap_year,
         "month_name" => Times::month_name,
         "day_name" => Times::day_name,
+        "days" => Times::days,
+        "seconds" => Times::seconds,
+        "microseconds" => Times::microseconds,
+        "nanoseconds" => Times::nanoseconds,
         _ => Times::total_seconds,
     };
     made(step(&times))
@@ -85,9 +102,45 @@ fn with_text(name: &str, args: &mut Args) -> Result<Value, Failure> {
         "strftime" => ("date_format", Times::strftime),
         "floor" => ("freq", Times::floor),
         "ceil" => ("freq", Times::ceil),
+        "as_unit" => ("unit", Times::as_unit),
+        "tz_convert" => ("tz", Times::tz_convert),
         _ => ("freq", Times::round),
     };
     made(step(&times, &args.need(1, argument)?.text()?))
+}
+
+fn parts(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let times = args.series()?.dt();
+    Ok(Value::Frame(if name == "components" { times.components() } else { times.isocalendar() }))
+}
+
+fn property(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let times = args.series()?.dt();
+    Ok(match name {
+        "tz" => times.tz()?.map_or(Value::None, |zone| Value::Scalar(zone.into())),
+        _ => Value::Scalar(times.unit()?.into()),
+    })
+}
+
+fn localized(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let times = args.series()?.dt();
+    made(match args.need(1, "tz")? {
+        Value::None => times.tz_remove(),
+        zone => times.tz_localize(&zone.text()?),
+    })
+}
+
+fn timedelta(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let texts = args.need(0, "arg")?.series()?;
+    let coerce = args.choice(1, "errors", &["raise", "coerce"])? == "coerce";
+    made(if coerce { to_timedelta_or_missing(&texts) } else { to_timedelta(&texts) })
+}
+
+fn spans(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let start = args.need(0, "start")?.text()?;
+    let periods = args.count(2, "periods", 1)?;
+    let frequency = args.given(3, "freq").map(|frequency| frequency.text()).transpose()?;
+    made(timedelta_range(&start, periods, frequency.as_deref().unwrap_or("D")))
 }
 
 fn datetime(_: &str, args: &mut Args) -> Result<Value, Failure> {

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use crate::frame::series::Series;
-use crate::frame::{DataFrame, GroupBy, dtype_named};
+use crate::frame::{DataFrame, Ends, GroupBy, Index, Resample, dtype_named};
 use crate::value::Value as Scalar;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -20,14 +20,60 @@ pub(super) enum Value {
     DType(DataType),
     /// Start, stop and step.
     Slice(Option<i64>, Option<i64>, Option<i64>),
-    /// A list or a tuple.
+    /// A slice between labels, both included.
+    Labels(Option<Scalar>, Option<Scalar>),
+    /// A list, or a tuple where the difference does not matter.
     List(Vec<Value>),
+    /// A tuple, for choices of rows and columns.
+    Tuple(Vec<Value>),
     /// A dictionary, in its order.
     Dict(Vec<(Value, Value)>),
     Frame(DataFrame),
     Series(Series),
+    /// Labels of rows.
+    Index(Index),
     /// Groups of a frame, or of one column of it.
     Groups(Box<Groups>),
+    /// Windows over rows.
+    Windows(Box<Windows>),
+    /// Spans of time of a frame, or of one column of it.
+    Spans(Box<Spans>),
+    /// A frame or series before a choice of rows by `loc`, `iloc`, `at` or `iat`.
+    Indexer(Box<Value>, &'static str),
+    /// Numbers of a shape: the name of their type in NumPy, and the values in rows.
+    Array(&'static str, Vec<usize>, Vec<Scalar>),
+}
+
+/// Windows over the rows of something.
+#[derive(Clone, Debug)]
+pub(super) struct Windows {
+    /// A frame, a series or groups.
+    pub(super) of: Value,
+    pub(super) kind: WindowKind,
+}
+
+/// The rows of windows, or their weights.
+#[derive(Clone, Debug)]
+pub(super) enum WindowKind {
+    /// This many rows, the least number of values, and whether the row is in the middle.
+    Rows(usize, Option<usize>, bool),
+    /// All rows so far.
+    Growing(usize),
+    /// A span of time: its length, the least number of values, its ends, and the column of times.
+    Span(String, usize, Ends, Option<String>),
+    /// Weights that fade: the name of the measure and its value, the least number of values, whether weights
+    /// are adjusted.
+    Fading(&'static str, f64, usize, bool),
+}
+
+/// Rows by spans of time.
+#[derive(Clone, Debug)]
+pub(super) struct Spans {
+    pub(super) by: Resample,
+    /// The column, if the result is a series, and its name.
+    pub(super) single: Option<(String, Option<String>)>,
+    /// Whether the level of the index has no name.
+    pub(super) nameless: bool,
 }
 
 /// Groups of rows.
@@ -47,11 +93,51 @@ impl Value {
             Value::Scalar(_) => "a value",
             Value::DType(_) => "a dtype",
             Value::Slice(..) => "a slice",
+            Value::Labels(..) => "a slice of labels",
             Value::List(_) => "a list",
+            Value::Tuple(_) => "a tuple",
             Value::Dict(_) => "a dictionary",
             Value::Frame(_) => "a frame",
             Value::Series(_) => "a series",
+            Value::Index(_) => "an index",
             Value::Groups(_) => "groups",
+            Value::Windows(_) => "windows",
+            Value::Spans(_) => "spans of time",
+            Value::Indexer(..) => "an indexer",
+            Value::Array(..) => "an array",
+        }
+    }
+
+    /// The value with lists in place of tuples.
+    pub(super) fn untupled(self) -> Value {
+        match self {
+            Value::Tuple(parts) | Value::List(parts) => {
+                Value::List(parts.into_iter().map(Value::untupled).collect())
+            }
+            Value::Dict(entries) => {
+                let entries = entries.into_iter();
+                Value::Dict(entries.map(|(key, value)| (key.untupled(), value.untupled())).collect())
+            }
+            other => other,
+        }
+    }
+
+    /// The values of a list, a series or an index, or one value.
+    pub(super) fn scalars(self) -> Result<Vec<Scalar>, Failure> {
+        match self {
+            Value::List(parts) | Value::Tuple(parts) => parts.into_iter().map(Value::scalar).collect(),
+            Value::Series(series) => Ok(Index::of_series(&series).values()?),
+            Value::Index(index) => Ok(index.values()?),
+            Value::Array(_, _, values) => Ok(values),
+            one => Ok(vec![one.scalar()?]),
+        }
+    }
+
+    pub(super) fn index(self) -> Result<Index, Failure> {
+        match self {
+            Value::Index(index) => Ok(index),
+            Value::Series(series) => Ok(Index::of_series(&series)),
+            other => Err(Failure::kind(format!("expected an index, found {}", other.kind()))),
         }
     }
 
@@ -91,7 +177,10 @@ impl Value {
     /// A text, or a list of texts.
     pub(super) fn texts(&self) -> Result<Vec<String>, Failure> {
         match self {
-            Value::List(parts) => parts.iter().map(Value::text).collect(),
+            Value::List(parts) | Value::Tuple(parts) => parts.iter().map(Value::text).collect(),
+            Value::Index(index) => {
+                Ok(index.to_list::<String>()?.into_iter().map(Option::unwrap_or_default).collect())
+            }
             other => Ok(vec![other.text()?]),
         }
     }
@@ -159,7 +248,7 @@ fn tagged(tag: &str, body: &Json, whole: &Json, names: &Names) -> Result<Value, 
         }
         "dt" => Ok(Value::DType(dtype_named(text()?)?)),
         "t" => match decode(body, names)? {
-            list @ Value::List(_) => Ok(list),
+            Value::List(parts) => Ok(Value::Tuple(parts)),
             _ => Err(Failure::value(format!("t: expected a list, found {body}"))),
         },
         "s" => slice(body),
@@ -173,6 +262,11 @@ fn slice(body: &Json) -> Result<Value, Failure> {
     let [start, stop, step] = body.as_array().map(Vec::as_slice).unwrap_or_default() else {
         return Err(Failure::value(format!("a slice is [start, stop, step], found {body}")));
     };
+    let is_label = |json: &Json| !json.is_null() && !json.is_i64();
+    if (is_label(start) || is_label(stop)) && step.is_null() {
+        let bound = |json: &Json| if json.is_null() { Ok(None) } else { scalar(json).map(Some) };
+        return Ok(Value::Labels(bound(start)?, bound(stop)?));
+    }
     let part = |json: &Json| match json {
         Json::Null => Ok(None),
         bound => bound

@@ -83,6 +83,27 @@ impl Plain {
         Plain { rows: self.rows.iter().skip(skipped).cloned().collect(), ..self.clone() }
     }
 
+    /// The rows for whose values of two columns a condition holds.
+    pub fn filter_pairs(&self, labels: [&str; 2], holds: impl Fn(&Cell, &Cell) -> bool) -> Plain {
+        let [first, second] = labels.map(|label| self.at(label));
+        let kept = self.rows.iter().filter(|(_, row)| holds(&row[first], &row[second]));
+        Plain { rows: kept.cloned().collect(), ..self.clone() }
+    }
+
+    /// A slice with a step, by Python's rules.
+    pub fn steps(&self, from: i64, to: i64, step: i64) -> Plain {
+        let rows = self.rows.len() as i64;
+        let (low, high) = if 0 < step { (0, rows) } else { (-1, rows - 1) };
+        let bound = |bound: i64| (if bound < 0 { bound + rows } else { bound }).clamp(low, high);
+        let (mut at, to) = (bound(from), bound(to));
+        let mut kept = Vec::new();
+        while (0 < step && at < to) || (step < 0 && to < at) {
+            kept.push(self.rows[at as usize].clone());
+            at += step;
+        }
+        Plain { rows: kept, ..self.clone() }
+    }
+
     pub fn drop_missing(&self, label: &str) -> Plain {
         let at = self.at(label);
         let kept = self.rows.iter().filter(|(_, row)| row[at] != Cell::Missing);

@@ -76,7 +76,7 @@ impl Series {
 
     #[track_caller]
     fn arithmetic(&self, other: impl Into<Operand>, sign: &'static str) -> Series {
-        self.combine(other, |frame, left, right| arithmetic(frame, left, right, sign))
+        self.combine(other, |frame, left, right| arithmetic(frame.plan.schema(), left, right, sign))
     }
 
     /// The quotient rounded down, as Python's `//`.
@@ -117,8 +117,13 @@ pub(crate) fn present(expr: Expr) -> Result<Expr> {
         .otherwise(one_zero)?)
 }
 
-fn arithmetic(frame: &Frame, left: Expr, right: Expr, sign: &'static str) -> Result<Expr> {
-    let schema = frame.plan.schema();
+/// Arithmetic by its sign.
+pub(super) fn arithmetic(
+    schema: &datafusion::common::DFSchema,
+    left: Expr,
+    right: Expr,
+    sign: &'static str,
+) -> Result<Expr> {
     let types = (left.get_type(schema)?, right.get_type(schema)?);
     if is_text(&types.0) && is_text(&types.1) && sign == "+" {
         return Ok(datafusion::logical_expr::binary_expr(
@@ -126,6 +131,9 @@ fn arithmetic(frame: &Frame, left: Expr, right: Expr, sign: &'static str) -> Res
             datafusion::logical_expr::Operator::StringConcat,
             right,
         ));
+    }
+    if matches!(types.0, DataType::Duration(_)) && sign == "/" && !matches!(types.1, DataType::Duration(_)) {
+        return Err(Error::NotImplemented("a duration divided by a number".to_owned()));
     }
     let fits = |dtype: &DataType| {
         dtype.is_numeric() || dtype.is_temporal() || matches!(dtype, DataType::Boolean | DataType::Null)
@@ -173,7 +181,7 @@ fn present_of(expr: Expr, types: &(DataType, DataType)) -> Result<Expr> {
 }
 
 /// Truth values as numbers.
-fn number(expr: Expr, dtype: &DataType) -> Expr {
+pub(super) fn number(expr: Expr, dtype: &DataType) -> Expr {
     match dtype {
         DataType::Boolean => cast(expr, DataType::Int64),
         _ => expr,

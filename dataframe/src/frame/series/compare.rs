@@ -2,7 +2,7 @@
 //!
 //! A comparison with a missing value is false, and "not equal" is true, as in pandas.
 
-use super::{Operand, Series};
+use super::{Operand, Operator, Series};
 use crate::error::{Error, Result};
 use crate::value::Value;
 use arrow::datatypes::DataType;
@@ -11,17 +11,17 @@ use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use std::ops;
 
 /// A truth value that is never missing.
-fn known(expr: Expr, otherwise: bool) -> Expr {
+pub(super) fn known(expr: Expr, otherwise: bool) -> Expr {
     coalesce(vec![expr, lit(otherwise)])
 }
 
 macro_rules! comparisons {
-    ($($(#[$doc:meta])* $name:ident $method:ident $otherwise:literal),*) => {
+    ($($(#[$doc:meta])* $name:ident $operator:ident),*) => {
         $($(#[$doc])*
         #[track_caller]
         #[must_use]
         pub fn $name(&self, other: impl Into<Operand>) -> Series {
-            self.combine(other, |_, left, right| Ok(known(left.$method(right), $otherwise)))
+            self.operate(Operator::$operator, other)
         }
         )*
     };
@@ -30,17 +30,17 @@ macro_rules! comparisons {
 impl Series {
     comparisons!(
         /// Whether each value is greater.
-        gt gt false,
+        gt Gt,
         /// Whether each value is greater or equal.
-        ge gt_eq false,
+        ge Ge,
         /// Whether each value is less.
-        lt lt false,
+        lt Lt,
         /// Whether each value is less or equal.
-        le lt_eq false,
+        le Le,
         /// Whether each value is equal; a missing value equals nothing.
-        eq eq false,
+        eq Eq,
         /// Whether each value differs; a missing value differs from all.
-        ne not_eq true
+        ne Ne
     );
 
     /// Whether each value lies between two others, both included.
@@ -115,15 +115,6 @@ impl Series {
     pub fn mask(&self, condition: &Series, other: impl Into<Operand>) -> Series {
         self.keep_where(&!condition, other)
     }
-
-    #[track_caller]
-    fn logical(&self, other: impl Into<Operand>, step: fn(Expr, Expr) -> Expr) -> Series {
-        self.combine(other, |frame, left, right| {
-            truth(&left.get_type(frame.plan.schema())?)?;
-            truth(&right.get_type(frame.plan.schema())?)?;
-            Ok(step(left, right))
-        })
-    }
 }
 
 /// Refuses what is no truth value.
@@ -135,13 +126,13 @@ pub(crate) fn truth(dtype: &DataType) -> Result<()> {
 }
 
 macro_rules! logic {
-    ($($trait:ident $method:ident $step:expr),*) => {
+    ($($trait:ident $method:ident $operator:ident),*) => {
         $(impl<T: Into<Operand>> ops::$trait<T> for &Series {
             type Output = Series;
 
             #[track_caller]
             fn $method(self, other: T) -> Series {
-                self.logical(other, $step)
+                self.operate(Operator::$operator, other)
             }
         }
 
@@ -150,7 +141,7 @@ macro_rules! logic {
 
             #[track_caller]
             fn $method(self, other: T) -> Series {
-                self.logical(other, $step)
+                self.operate(Operator::$operator, other)
             }
         }
         )*
@@ -158,9 +149,9 @@ macro_rules! logic {
 }
 
 logic!(
-    BitAnd bitand |left: Expr, right| left.and(right),
-    BitOr bitor |left: Expr, right| left.or(right),
-    BitXor bitxor |left: Expr, right| left.not_eq(right)
+    BitAnd bitand And,
+    BitOr bitor Or,
+    BitXor bitxor Xor
 );
 
 impl ops::Not for &Series {

@@ -1,6 +1,7 @@
 //! Functions of rows that the library does not have. A plan names them, and every process knows them by name.
 
 use super::kernel::{Constants, Kernel};
+use super::text_cuts;
 use super::text_kernels::KERNELS;
 use arrow::array::{
     ArrayRef, AsArray, BooleanArray, Int64Array, ListBuilder, StringArray, StringBuilder, UInt64Array,
@@ -54,7 +55,7 @@ impl ScalarUDFImpl for RowFunction {
         Ok(match self.kernel {
             Kernel::Text(_) => DataType::Utf8,
             Kernel::Truth(_) => DataType::Boolean,
-            Kernel::Whole(_) => DataType::Int64,
+            Kernel::Whole(_) | Kernel::Optional(_) | Kernel::Checked(_) => DataType::Int64,
             Kernel::Texts(_) => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))),
             Kernel::Random => DataType::UInt64,
             Kernel::Round => DataType::Float64,
@@ -106,6 +107,15 @@ impl Kernel {
             Kernel::Whole(step) => {
                 Arc::new(texts.map(|text| text.map(|text| step(text, constants))).collect::<Int64Array>())
             }
+            Kernel::Optional(step) => {
+                Arc::new(texts.map(|text| step(text?, constants)).collect::<Int64Array>())
+            }
+            Kernel::Checked(step) => {
+                let checked =
+                    |text: &str| step(text, constants).map_err(|text| exec_datafusion_err!("{text}"));
+                let numbers = texts.map(|text| text.map(checked).transpose());
+                Arc::new(numbers.collect::<Result<Int64Array>>()?)
+            }
             Kernel::Texts(step) => {
                 let mut lists = ListBuilder::new(StringBuilder::new());
                 for text in texts {
@@ -144,7 +154,8 @@ fn mixed(number: u64, seed: u64) -> u64 {
 pub(crate) fn row_functions() -> &'static [Arc<ScalarUDF>] {
     static FUNCTIONS: OnceLock<Vec<Arc<ScalarUDF>>> = OnceLock::new();
     FUNCTIONS.get_or_init(|| {
-        let all = KERNELS.iter().copied().chain([(RANDOM, Kernel::Random), (ROUND, Kernel::Round)]);
+        let texts = KERNELS.iter().chain(text_cuts::KERNELS).copied();
+        let all = texts.chain([(RANDOM, Kernel::Random), (ROUND, Kernel::Round)]);
         let function = |(name, kernel)| {
             let signature = Signature::variadic_any(Volatility::Immutable);
             Arc::new(ScalarUDF::from(RowFunction { name, kernel, signature }))

@@ -10,6 +10,10 @@ pub(super) enum Kernel {
     Truth(fn(&str) -> bool),
     Whole(fn(&str, &Constants) -> i64),
     Texts(fn(&str, &Constants) -> Vec<String>),
+    /// A whole number, or none.
+    Optional(fn(&str, &Constants) -> Option<i64>),
+    /// A whole number, or the reason why the run fails.
+    Checked(fn(&str, &Constants) -> Result<i64, String>),
     /// A number that looks random, of an integer and a seed.
     Random,
     /// A float rounded to decimals.

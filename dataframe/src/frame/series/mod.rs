@@ -5,12 +5,18 @@ mod category;
 mod compare;
 mod cut;
 mod date_range;
+mod durations;
 mod elementwise;
 mod function;
 mod kernel;
+mod operator;
+mod rows;
 mod text;
+mod text_cuts;
 mod text_kernels;
+mod text_parts;
 mod time;
+mod time_parts;
 
 pub use arithmetic::Operand;
 pub(crate) use arithmetic::present;
@@ -21,10 +27,13 @@ pub use date_range::{date_range, date_range_until};
 pub use elementwise::Mapping;
 pub(crate) use elementwise::{check_numbers, clipped, mapped, rounded};
 pub(crate) use function::{RANDOM, call, row_functions};
+pub use operator::Operator;
 pub use text::Texts;
 pub use time::{
     Times, to_datetime, to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
 };
+
+pub use time_parts::{timedelta_range, to_timedelta, to_timedelta_or_missing};
 
 use crate::error::{Error, Result};
 use crate::frame::{DataFrame, Frame};

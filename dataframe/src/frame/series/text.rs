@@ -31,7 +31,7 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Operator, binary_expr, lit};
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Texts(Series);
+pub struct Texts(pub(super) Series);
 
 impl Series {
     /// Functions of the texts; a series of other values carries a `TypeError` from here on.
@@ -53,20 +53,20 @@ impl Series {
 }
 
 /// A constant of a call.
-fn text(value: &str) -> Expr {
+pub(super) fn text(value: &str) -> Expr {
     lit(value)
 }
 
-fn optional(value: Option<&str>) -> Expr {
+pub(super) fn optional(value: Option<&str>) -> Expr {
     lit(datafusion::common::ScalarValue::Utf8(value.map(str::to_owned)))
 }
 
-fn whole(value: Option<i64>) -> Expr {
+pub(super) fn whole(value: Option<i64>) -> Expr {
     lit(datafusion::common::ScalarValue::Int64(value))
 }
 
 /// A width or count as a constant.
-fn size(value: usize) -> Expr {
+pub(super) fn size(value: usize) -> Expr {
     whole(Some(i64::try_from(value).unwrap_or(i64::MAX)))
 }
 
@@ -76,7 +76,7 @@ fn answered(expr: Expr) -> Expr {
 }
 
 /// Refuses what is no regular expression.
-fn check_pattern(pattern: &str) -> Result<()> {
+pub(super) fn check_pattern(pattern: &str) -> Result<()> {
     let checked = regexp_is_match_scalar(&StringArray::from(vec![""]), pattern, None);
     checked.map(|_| ()).map_err(|error| Error::Value(format!("{pattern:?}: {error}")))
 }
@@ -124,13 +124,13 @@ questions!(
 
 impl Texts {
     #[track_caller]
-    fn map(&self, step: impl FnOnce(Expr) -> Result<Expr>) -> Series {
+    pub(super) fn map(&self, step: impl FnOnce(Expr) -> Result<Expr>) -> Series {
         self.of_kind(false, step)
     }
 
     /// A step for texts only, or for lists only.
     #[track_caller]
-    fn of_kind(&self, lists: bool, step: impl FnOnce(Expr) -> Result<Expr>) -> Series {
+    pub(super) fn of_kind(&self, lists: bool, step: impl FnOnce(Expr) -> Result<Expr>) -> Series {
         let made = self.is_list().and_then(|is_list| match is_list == lists {
             true => Ok(()),
             false if lists => Err(Error::Type("this is made for lists, not for texts".to_owned())),
@@ -142,12 +142,12 @@ impl Texts {
         }
     }
 
-    fn is_list(&self) -> Result<bool> {
+    pub(super) fn is_list(&self) -> Result<bool> {
         Ok(matches!(self.0.dtype()?, DataType::List(_) | DataType::LargeList(_)))
     }
 
     #[track_caller]
-    fn function(&self, name: &str, constants: Vec<Expr>) -> Series {
+    pub(super) fn function(&self, name: &str, constants: Vec<Expr>) -> Series {
         self.map(|expr| call(name, [vec![expr], constants].concat()))
     }
 
@@ -478,7 +478,7 @@ impl Texts {
 impl Series {
     /// The first elements of lists as columns.
     #[track_caller]
-    fn expand(&self, columns: usize) -> DataFrame {
+    pub(super) fn expand(&self, columns: usize) -> DataFrame {
         let made = self.parts().and_then(|(frame, expr)| {
             let column = |at: usize| (at.to_string(), lists::array_element(expr.clone(), size(at + 1)));
             frame.project((0..columns).map(column).collect())
@@ -526,14 +526,14 @@ fn replacement(to: &str) -> String {
 }
 
 /// A group of a regular expression that keeps what it matches.
-struct Group {
+pub(super) struct Group {
     /// Place and length of its opening, in bytes.
     opening: std::ops::Range<usize>,
-    name: Option<String>,
+    pub(super) name: Option<String>,
 }
 
 /// The groups of a valid pattern, in their order.
-fn groups(pattern: &str) -> Vec<Group> {
+pub(super) fn groups(pattern: &str) -> Vec<Group> {
     let mut found = Vec::new();
     let mut in_class = 0_usize;
     let mut chars = pattern.char_indices();

@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Times(Series);
+pub struct Times(pub(super) Series);
 
 /// The type of times made of texts, as in pandas 3.
 pub(super) const TIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
@@ -74,7 +74,7 @@ impl From<std::time::Duration> for Value {
 }
 
 /// Ticks of a unit in a second.
-fn per_second(unit: TimeUnit) -> i64 {
+pub(super) fn per_second(unit: TimeUnit) -> i64 {
     match unit {
         TimeUnit::Second => 1,
         TimeUnit::Millisecond => 1_000,
@@ -83,14 +83,14 @@ fn per_second(unit: TimeUnit) -> i64 {
     }
 }
 
-const NANOSECONDS: i64 = 1_000_000_000;
+pub(super) const NANOSECONDS: i64 = 1_000_000_000;
 
 /// The rest of a division that is never negative.
-fn remainder(value: Expr, divisor: i64) -> Expr {
+pub(super) fn remainder(value: Expr, divisor: i64) -> Expr {
     (value % lit(divisor) + lit(divisor)) % lit(divisor)
 }
 
-fn part(name: &str, expr: Expr) -> Expr {
+pub(super) fn part(name: &str, expr: Expr) -> Expr {
     functions::date_part(lit(name), expr)
 }
 
@@ -196,7 +196,7 @@ impl Times {
     }
 
     #[track_caller]
-    fn times(&self, step: impl FnOnce(Expr, TimeUnit) -> Result<Expr>) -> Series {
+    pub(super) fn times(&self, step: impl FnOnce(Expr, TimeUnit) -> Result<Expr>) -> Series {
         match self.0.dtype() {
             Ok(DataType::Timestamp(unit, _)) => self.0.map_expr(|expr| step(expr, unit)),
             Ok(_) => {
@@ -208,7 +208,7 @@ impl Times {
     }
 
     #[track_caller]
-    fn durations(&self, step: impl FnOnce(Expr, TimeUnit) -> Result<Expr>) -> Series {
+    pub(super) fn durations(&self, step: impl FnOnce(Expr, TimeUnit) -> Result<Expr>) -> Series {
         match self.0.dtype() {
             Ok(DataType::Duration(unit)) => self.0.map_expr(|expr| step(cast(expr, DataType::Int64), unit)),
             Ok(_) => {

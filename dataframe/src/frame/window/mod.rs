@@ -7,10 +7,13 @@
 //! values and shifts could be computed in blocks instead: each task handles the rows of its partition, a
 //! second stage adds what the partitions before carry over (a sum, the last values, the last `n` rows).
 
+mod pairs;
 mod rolling;
+mod spans;
 mod step;
 
 pub use rolling::{Ewm, Rolling};
+pub use spans::{Ends, SpanRolling};
 pub(crate) use step::{Over, Step};
 pub use step::{Rank, RankMethod};
 

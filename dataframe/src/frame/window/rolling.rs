@@ -27,6 +27,11 @@ impl Span {
         rows(Some((window.max(1) - 1 - after) as u64), Some(after as u64))
     }
 
+    /// Whether rows leave it again.
+    pub(crate) fn moves(self) -> bool {
+        self.window.is_some()
+    }
+
     /// Whether its variance may be computed from all its values in each row.
     pub(crate) fn is_short(self) -> bool {
         self.window.is_some_and(|window| window <= SHORT)
@@ -64,8 +69,8 @@ impl Span {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Rolling<T> {
-    of: T,
-    span: Span,
+    pub(super) of: T,
+    pub(super) span: Span,
 }
 
 impl<T> Rolling<T> {
@@ -91,16 +96,17 @@ impl<T> Rolling<T> {
 /// Means with weights that fade by the age of values: what [`Series::ewm`] gives.
 #[derive(Clone, Debug)]
 pub struct Ewm<T> {
-    of: T,
-    alpha: Result<f64>,
-    adjust: bool,
-    min_periods: usize,
+    pub(super) of: T,
+    pub(super) alpha: Result<f64>,
+    pub(super) adjust: bool,
+    pub(super) min_periods: usize,
+    pub(super) bias: bool,
 }
 
 impl<T> Ewm<T> {
     fn new(of: T) -> Ewm<T> {
         let alpha = Err(Error::Value("pass alpha, span, halflife or com of the weights".to_owned()));
-        Ewm { of, alpha, adjust: true, min_periods: 0 }
+        Ewm { of, alpha, adjust: true, min_periods: 0, bias: false }
     }
 
     fn with(self, alpha: f64, fits: bool, name: &str) -> Ewm<T> {
@@ -142,6 +148,24 @@ impl<T> Ewm<T> {
     #[must_use]
     pub fn min_periods(self, values: usize) -> Ewm<T> {
         Ewm { min_periods: values, ..self }
+    }
+
+    /// Whether variances are those of the values alone, not estimates for what they were drawn from.
+    #[must_use]
+    pub fn bias(self, bias: bool) -> Ewm<T> {
+        Ewm { bias, ..self }
+    }
+
+    fn spread(&self, root: bool) -> Result<Step> {
+        let (alpha, adjust, bias) = (self.alpha.clone()?, self.adjust, self.bias);
+        Ok(Step::EwmVar { alpha, adjust, min_periods: self.min_periods, bias, root })
+    }
+
+    fn total(&self) -> Result<Step> {
+        if !self.adjust {
+            return Err(Error::NotImplemented("sum is not implemented with adjust=False".to_owned()));
+        }
+        Ok(Step::EwmSum { alpha: self.alpha.clone()?, min_periods: self.min_periods })
     }
 
     fn step(&self) -> Result<Step> {
@@ -189,6 +213,12 @@ macro_rules! windows {
             std Std,
             /// The variance of each window.
             var Var,
+            /// The standard error of each window's mean.
+            sem Sem,
+            /// The skewness of each window.
+            skew Skew,
+            /// The excess kurtosis of each window.
+            kurt Kurt,
             /// The middle value of each window.
             median Median
         );
@@ -198,7 +228,33 @@ macro_rules! windows {
             #[track_caller]
             #[must_use]
             pub fn mean(&self) -> $to {
-                match self.step() {
+                self.made(self.step())
+            }
+
+            /// The weighted variance of the values so far.
+            #[track_caller]
+            #[must_use]
+            pub fn var(&self) -> $to {
+                self.made(self.spread(false))
+            }
+
+            /// The weighted standard deviation of the values so far.
+            #[track_caller]
+            #[must_use]
+            pub fn std(&self) -> $to {
+                self.made(self.spread(true))
+            }
+
+            /// The weighted sum of the values so far.
+            #[track_caller]
+            #[must_use]
+            pub fn sum(&self) -> $to {
+                self.made(self.total())
+            }
+
+            #[track_caller]
+            fn made(&self, step: Result<Step>) -> $to {
+                match step {
                     Ok(step) => self.of.$step(&step),
                     Err(error) => $to::failed(error),
                 }
@@ -213,6 +269,13 @@ macro_rules! windows {
             pub fn $name(&self) -> $to {
                 self.of.$step(&self.step(Aggregate::$aggregate))
             })*
+
+            /// One aggregate of each window.
+            #[track_caller]
+            #[must_use]
+            pub fn agg(&self, aggregate: Aggregate) -> $to {
+                self.of.$step(&self.step(aggregate))
+            }
 
             /// A quantile of each window, between neighbours if need be.
             #[track_caller]
@@ -231,7 +294,7 @@ windows!(GroupBy, DataFrame, window_step_by_group);
 impl Series {
     /// A series that carries an error.
     #[track_caller]
-    fn failed(error: Error) -> Series {
+    pub(super) fn failed(error: Error) -> Series {
         Series::new(Err(error), None)
     }
 }
@@ -239,7 +302,7 @@ impl Series {
 impl DataFrame {
     /// A frame that carries an error.
     #[track_caller]
-    fn failed(error: Error) -> DataFrame {
+    pub(super) fn failed(error: Error) -> DataFrame {
         DataFrame::new(Err(error))
     }
 }

@@ -6,7 +6,10 @@ use crate::error::{Error, Result};
 use crate::frame::DataFrame;
 use crate::frame::group::{Aggregate, GroupBy};
 use crate::frame::series::{Series, present};
-use crate::functions::{ewm_mean, last_present, next_present, product, sliding_sum, sliding_var};
+use crate::functions::{
+    ewm_cov, ewm_mean, ewm_sum, last_present, next_present, product, sliding_kurt, sliding_skew, sliding_sum,
+    sliding_var,
+};
 use arrow::datatypes::DataType;
 use datafusion::functions::expr_fn::{coalesce, sqrt};
 use datafusion::functions_aggregate::count::count_udaf;
@@ -96,6 +99,19 @@ pub(crate) enum Step {
         adjust: bool,
         min_periods: usize,
     },
+    /// The variance with weights that fade, or its root.
+    EwmVar {
+        alpha: f64,
+        adjust: bool,
+        min_periods: usize,
+        bias: bool,
+        root: bool,
+    },
+    /// The sum with weights that fade.
+    EwmSum {
+        alpha: f64,
+        min_periods: usize,
+    },
     /// An aggregate of all rows, in each row.
     Whole(Aggregate),
 }
@@ -154,12 +170,35 @@ impl Over {
                 let args = vec![value, lit(alpha), lit(adjust), lit(min_periods as f64)];
                 self.running_call(ewm_mean(), args)
             }
+            Step::EwmVar { alpha, adjust, min_periods, bias, root } => {
+                let value = cast(value, DataType::Float64);
+                let var = self.ewm_cov(value.clone(), value, alpha, adjust, min_periods, bias);
+                if root { sqrt(var) } else { var }
+            }
+            Step::EwmSum { alpha, min_periods } => {
+                let value = cast(value, DataType::Float64);
+                self.running_call(ewm_sum(), vec![value, lit(alpha), lit(min_periods as i64)])
+            }
             Step::Whole(aggregate) => self.whole(aggregate, value, dtype)?,
         })
     }
 
+    /// A covariance with weights that fade.
+    pub(super) fn ewm_cov(
+        &self,
+        left: Expr,
+        right: Expr,
+        alpha: f64,
+        adjust: bool,
+        least: usize,
+        bias: bool,
+    ) -> Expr {
+        let args = vec![left, right, lit(alpha), lit(adjust), lit(least as i64), lit(bias)];
+        self.running_call(ewm_cov(), args)
+    }
+
     /// A call over the rows up to each row.
-    fn running_call(&self, fun: impl Into<WindowFunctionDefinition>, args: Vec<Expr>) -> Expr {
+    pub(super) fn running_call(&self, fun: impl Into<WindowFunctionDefinition>, args: Vec<Expr>) -> Expr {
         window(fun, args, &self.keys, vec![in_order()], rows(None, Some(0)))
     }
 
@@ -235,7 +274,7 @@ impl Over {
         Ok(ranks / highest)
     }
 
-    fn rolling(&self, span: Span, aggregate: Aggregate, value: Expr) -> Result<Expr> {
+    pub(super) fn rolling(&self, span: Span, aggregate: Aggregate, value: Expr) -> Result<Expr> {
         span.check()?;
         let value = cast(value, DataType::Float64);
         let over = |aggregate: Aggregate| {
@@ -251,6 +290,15 @@ impl Over {
             Aggregate::Mean => own(sliding_sum().into()) / cast(count.clone(), DataType::Float64),
             Aggregate::Var if span.is_short() => own(sliding_var().into()),
             Aggregate::Std if span.is_short() => sqrt(own(sliding_var().into())),
+            Aggregate::Sem => {
+                let deviation = match span.is_short() {
+                    true => sqrt(own(sliding_var().into())),
+                    false => present(over(Aggregate::Std)?)?,
+                };
+                deviation / sqrt(cast(count.clone(), DataType::Float64))
+            }
+            Aggregate::Skew if span.moves() => own(sliding_skew().into()),
+            Aggregate::Kurt if span.moves() => own(sliding_kurt().into()),
             Aggregate::Std | Aggregate::Var => present(over(aggregate)?)?,
             _ => cast(over(aggregate)?, DataType::Float64),
         };

@@ -1,0 +1,137 @@
+//! Indices put together as sets, and aggregates of labels.
+
+use super::{Aggregate, DataFrame, Index, JoinKind, Merge, Sort};
+use crate::error::{Error, Result};
+use crate::value::Value;
+
+impl Index {
+    /// The labels of this index, then those of another one.
+    #[track_caller]
+    #[must_use]
+    pub fn append(&self, other: &Index) -> Index {
+        self.both(other, |own, others| DataFrame::concat([own, others], true))
+    }
+
+    /// The labels that either index has, each once, sorted; this index itself if both are equal, which is
+    /// looked at at once. `NotImplemented` for labels that stand several times.
+    #[track_caller]
+    #[must_use]
+    pub fn union(&self, other: &Index) -> Index {
+        let once = self.equals(other).and_then(|equal| Ok((equal, self.is_unique()? && other.is_unique()?)));
+        match once {
+            Ok((true, _)) => return self.both(other, |own, _| own.clone()),
+            Ok((false, true)) => {}
+            Ok((false, false)) => {
+                let text = "a union of labels that stand several times is not implemented".to_owned();
+                return self.over(DataFrame::new(Err(Error::NotImplemented(text))));
+            }
+            Err(error) => return self.over(DataFrame::new(Err(error))),
+        }
+        self.append(other).unique().sort_values(Sort::ascending())
+    }
+
+    /// The labels that both have, each once, in the order of this one.
+    #[track_caller]
+    #[must_use]
+    pub fn intersection(&self, other: &Index) -> Index {
+        self.both(other, |own, others| own.merge(others, self.on_all().how(JoinKind::Semi))).unique()
+    }
+
+    /// The labels that the other one lacks, each once, sorted.
+    #[track_caller]
+    #[must_use]
+    pub fn difference(&self, other: &Index) -> Index {
+        let left = self.both(other, |own, others| own.merge(others, self.on_all().how(JoinKind::Anti)));
+        Index { names: self.names.clone(), ..left.unique().sort_values(Sort::ascending()) }
+    }
+
+    /// The labels that exactly one of both has, each once, sorted.
+    #[track_caller]
+    #[must_use]
+    pub fn symmetric_difference(&self, other: &Index) -> Index {
+        self.difference(other).union(&other.difference(self))
+    }
+
+    fn on_all(&self) -> Merge {
+        let columns = self.columns();
+        Merge::on(columns.iter().map(String::as_str))
+    }
+
+    /// An index made of this one and another one; a level keeps a name that it has in both.
+    #[track_caller]
+    fn both(&self, other: &Index, step: impl FnOnce(&DataFrame, &DataFrame) -> DataFrame) -> Index {
+        let levels = match self.names.len() == other.names.len() {
+            true => step(&self.levels, &other.levels),
+            false => {
+                let text = "indices with different numbers of levels";
+                DataFrame::new(Err(Error::Value(text.to_owned())))
+            }
+        };
+        let names = self.names.iter().zip(&other.names);
+        let names = names.map(|(own, other)| own.clone().filter(|_| own == other)).collect();
+        Index { levels: levels.reset_index(true), names }
+    }
+
+    /// The number of rows with each label, the most frequent first, with the labels as index.
+    #[track_caller]
+    #[must_use]
+    pub fn value_counts(&self) -> DataFrame {
+        self.single().value_counts()
+    }
+
+    /// One aggregate of the labels.
+    ///
+    /// # Errors
+    /// As [`Series::agg`].
+    pub fn agg(&self, aggregate: Aggregate) -> Result<Value> {
+        self.single().agg(aggregate)
+    }
+
+    /// The smallest label that is there.
+    ///
+    /// # Errors
+    /// As [`Series::agg`].
+    pub fn min(&self) -> Result<Value> {
+        self.agg(Aggregate::Min)
+    }
+
+    /// The largest label that is there.
+    ///
+    /// # Errors
+    /// As [`Series::agg`].
+    pub fn max(&self) -> Result<Value> {
+        self.agg(Aggregate::Max)
+    }
+
+    /// The number of distinct labels that are there.
+    ///
+    /// # Errors
+    /// As [`Series::agg`].
+    pub fn nunique(&self) -> Result<usize> {
+        Ok(self.agg(Aggregate::Nunique)?.as_i64().unwrap_or(0) as usize)
+    }
+
+    /// Whether any label is true, or not zero.
+    ///
+    /// # Errors
+    /// As [`Series::agg`].
+    pub fn any(&self) -> Result<bool> {
+        Ok(self.agg(Aggregate::Any)?.as_bool() == Some(true))
+    }
+
+    /// Whether all labels are true, or not zero.
+    ///
+    /// # Errors
+    /// As [`Series::agg`].
+    pub fn all(&self) -> Result<bool> {
+        Ok(self.agg(Aggregate::All)?.as_bool() == Some(true))
+    }
+
+    /// The bytes of the labels in memory. It runs the plan.
+    ///
+    /// # Errors
+    /// The error that the index carries, or one of its run.
+    pub fn memory_usage(&self) -> Result<usize> {
+        Ok(self.collect()?.batch().columns().iter().map(|array| array.get_array_memory_size()).sum())
+    }
+}

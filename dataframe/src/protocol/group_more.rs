@@ -1,0 +1,240 @@
+//! The rest of the methods of groups: steps within groups, rows of groups, single groups.
+
+use super::Failure;
+use super::args::Args;
+use super::groups::made;
+use super::row::Row;
+use super::value::{Groups, Value};
+use super::windows::one_or_all;
+use crate::frame::{Aggregate, DataFrame, Rank, RankMethod};
+use crate::value::lit;
+
+pub(super) const GROUPS: &[Row] = &[
+    ("pd.GroupBy.prod", "(numeric_only=False)", "the product of each column", aggregate),
+    ("pd.GroupBy.skew", "(numeric_only=False)", "the skewness of each column", aggregate),
+    ("pd.GroupBy.kurt", "(numeric_only=False)", "the excess kurtosis of each column", aggregate),
+    (
+        "pd.GroupBy.transform",
+        "(func)",
+        "an aggregate of each group in each of its rows, or a step",
+        transform,
+    ),
+    ("pd.GroupBy.cumsum", "()", "the sum so far in each group", step),
+    ("pd.GroupBy.cumprod", "()", "the product so far in each group", step),
+    ("pd.GroupBy.cummin", "()", "the smallest value so far in each group", step),
+    ("pd.GroupBy.cummax", "()", "the largest value so far in each group", step),
+    ("pd.GroupBy.ffill", "()", "missing values as the last one before in the group", step),
+    ("pd.GroupBy.bfill", "()", "missing values as the next one in the group", step),
+    ("pd.GroupBy.shift", "(periods=1)", "the values of some rows before in the group", by_rows),
+    ("pd.GroupBy.diff", "(periods=1)", "the difference to some rows before in the group", by_rows),
+    ("pd.GroupBy.pct_change", "(periods=1)", "the change from some rows before in the group", by_rows),
+    (
+        "pd.GroupBy.rank",
+        "(method='average', ascending=True, pct=False)",
+        "the place of each value in its group",
+        rank,
+    ),
+    ("pd.GroupBy.cumcount", "(ascending=True)", "the position of each row in its group", number),
+    ("pd.GroupBy.ngroup", "()", "the number of each row's group", number),
+    ("pd.GroupBy.head", "(n=5)", "the first rows of each group", ends),
+    ("pd.GroupBy.tail", "(n=5)", "the last rows of each group", ends),
+    ("pd.GroupBy.nth", "(n)", "the row of each group at a position", nth),
+    ("pd.GroupBy.idxmin", "()", "the label of the smallest value in each group", label_of),
+    ("pd.GroupBy.idxmax", "()", "the label of the largest value in each group", label_of),
+    ("pd.GroupBy.value_counts", "()", "how often each value occurs in each group", value_counts),
+    ("pd.GroupBy.get_group", "(name)", "the rows of one group", get_group),
+    ("pd.GroupBy.ngroups", "()", "the number of groups", ngroups),
+    ("pd.GroupBy.fillna", "(value)", "a value in place of missing ones", fillna),
+    ("pd.GroupBy.sample", "(n=1, random_state=0)", "some rows of each group", sample),
+    ("pd.GroupBy.nlargest", "(n=5)", "the largest values of each group", extreme),
+    ("pd.GroupBy.nsmallest", "(n=5)", "the smallest values of each group", extreme),
+    ("pd.GroupBy.ohlc", "()", "first, largest, smallest and last value of each group", of_column),
+    ("pd.GroupBy.describe", "()", "count, mean, deviation and quantiles of each group", of_column),
+    ("pd.GroupBy.is_monotonic_increasing", "()", "whether no value falls in each group", monotonic),
+    ("pd.GroupBy.is_monotonic_decreasing", "()", "whether no value rises in each group", monotonic),
+];
+
+fn aggregate(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let numbers_only = args.flag(1, "numeric_only", false)?;
+    let aggregate = Aggregate::named(name)?;
+    made(&groups, super::groups::of_all(&groups, aggregate, numbers_only)?)
+}
+
+/// A step of every column but the keys; of the chosen ones only if some are.
+fn stepped(
+    groups: &Groups,
+    step: impl FnOnce(&crate::frame::GroupBy) -> DataFrame,
+) -> Result<Value, Failure> {
+    one_or_all(groups, step(&groups.by))
+}
+
+fn by_name(groups: &Groups, name: &str) -> Result<Value, Failure> {
+    stepped(groups, |by| match name {
+        "cumsum" => by.cumsum(),
+        "cumprod" => by.cumprod(),
+        "cummin" => by.cummin(),
+        "cummax" => by.cummax(),
+        "ffill" => by.ffill(),
+        _ => by.bfill(),
+    })
+}
+
+fn step(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    by_name(&*args.groups()?, name)
+}
+
+fn transform(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let func = args.need(1, "func")?.text()?;
+    match func.as_str() {
+        "cumsum" | "cumprod" | "cummin" | "cummax" | "ffill" | "bfill" => by_name(&groups, &func),
+        "shift" => stepped(&groups, |by| by.shift(1)),
+        "diff" => stepped(&groups, |by| by.diff(1)),
+        "rank" => stepped(&groups, |by| by.rank(Rank::default())),
+        "size" if groups.single.is_none() => {
+            let sizes = groups.by.transform(Aggregate::Size);
+            let label = sizes.columns()?.into_iter().next();
+            let label = label.ok_or_else(|| Failure::value("there is no column for this"))?;
+            Ok(Value::Series(sizes.col(&label).named(None)))
+        }
+        name => {
+            let aggregate = Aggregate::named(name)?;
+            stepped(&groups, |by| by.transform(aggregate))
+        }
+    }
+}
+
+fn by_rows(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let rows = args.integer(1, "periods", 1)?;
+    stepped(&groups, |by| match name {
+        "shift" => by.shift(rows),
+        "diff" => by.diff(rows),
+        _ => by.pct_change(rows),
+    })
+}
+
+fn rank(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let mut options =
+        Rank::by(match args.choice(1, "method", &["average", "min", "max", "first", "dense"])? {
+            "min" => RankMethod::Min,
+            "max" => RankMethod::Max,
+            "first" => RankMethod::First,
+            "dense" => RankMethod::Dense,
+            _ => RankMethod::Average,
+        });
+    if !args.flag(2, "ascending", true)? {
+        options = options.descending();
+    }
+    if args.flag(4, "pct", false)? {
+        options = options.pct();
+    }
+    stepped(&groups, |by| by.rank(options))
+}
+
+fn number(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    args.only(1, "ascending", true)?;
+    Ok(Value::Series(if name == "cumcount" { groups.by.cumcount() } else { groups.by.ngroup() }))
+}
+
+fn ends(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let rows = args.count(1, "n", 5)?;
+    stepped(&groups, |by| if name == "head" { by.head(rows) } else { by.tail(rows) })
+}
+
+fn nth(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    match args.need(1, "n")? {
+        Value::List(parts) => {
+            let places = parts.iter().map(Value::integer).collect::<Result<Vec<_>, _>>()?;
+            stepped(&groups, |by| by.take(places))
+        }
+        one => {
+            let place = one.integer()?;
+            stepped(&groups, |by| by.nth(place))
+        }
+    }
+}
+
+fn label_of(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let labels = if name == "idxmin" { groups.by.idxmin() } else { groups.by.idxmax() };
+    made(&groups, labels)
+}
+
+fn value_counts(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    if !groups.as_index {
+        return Err(Failure::missing("value_counts of groups with as_index=False is not implemented"));
+    }
+    let counts = groups.by.value_counts();
+    counts.check()?;
+    Ok(Value::Series(counts.col("count")))
+}
+
+fn get_group(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let labels = args.need(1, "name")?.scalars()?;
+    stepped(&groups, |by| by.get_group(labels))
+}
+
+fn ngroups(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    Ok(Value::Scalar(lit(args.groups()?.by.ngroups()? as i64)))
+}
+
+fn fillna(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let value = args.need(1, "value")?.scalar()?;
+    stepped(&groups, |by| by.fillna(value))
+}
+
+fn sample(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let rows = args.count(1, "n", 1)?;
+    let seed = args.integer(5, "random_state", 0)? as u64;
+    stepped(&groups, |by| by.sample(rows, seed))
+}
+
+/// The chosen column, which such an operation needs.
+fn chosen(groups: &Groups, name: &str) -> Result<String, Failure> {
+    groups.single.clone().ok_or_else(|| Failure::missing(format!("{name} of groups needs one chosen column")))
+}
+
+/// As [`chosen`], for results that have the keys as index.
+fn indexed(groups: &Groups, name: &str) -> Result<String, Failure> {
+    match groups.as_index {
+        true => chosen(groups, name),
+        false => Err(Failure::missing(format!("{name} of groups with as_index=False is not implemented"))),
+    }
+}
+
+fn extreme(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let label = indexed(&groups, name)?;
+    let rows = args.count(1, "n", 5)?;
+    stepped(&groups, |by| match name {
+        "nlargest" => by.nlargest(rows, &label),
+        _ => by.nsmallest(rows, &label),
+    })
+}
+
+fn of_column(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let label = chosen(&groups, name)?;
+    let frame = if name == "ohlc" { groups.by.ohlc(&label) } else { groups.by.describe(&label) };
+    frame.check()?;
+    Ok(Value::Frame(frame))
+}
+
+fn monotonic(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let label = indexed(&groups, name)?;
+    stepped(&groups, |by| match name {
+        "is_monotonic_increasing" => by.is_monotonic_increasing(&label),
+        _ => by.is_monotonic_decreasing(&label),
+    })
+}

@@ -1,0 +1,532 @@
+//! The rest of the methods of frames and series: inspection, choice of columns, order, distinct values.
+
+use super::Failure;
+use super::args::{Args, operand, pairs, strs};
+use super::axes::{array, texts};
+use super::reply::dtype_name;
+use super::row::Row;
+use super::value::Value;
+use crate::frame::{Aggregate, GroupKey};
+use crate::value::{Value as Scalar, lit};
+
+pub(super) const MORE: &[Row] = &[
+    (
+        "pd.DataFrame.select_dtypes",
+        "(include=None, exclude=None)",
+        "the columns of some types",
+        select_dtypes,
+    ),
+    ("pd.DataFrame.info", "()", "labels, types and memory as a text", info),
+    ("pd.DataFrame.size", "()", "the number of values", size),
+    ("pd.DataFrame.get", "(key, default=None)", "a column, if there is one with this label", get),
+    ("pd.DataFrame.pop", "(item)", "a column", get),
+    ("pd.DataFrame.insert", "(loc, column, value)", "the frame with a new column at a position", insert),
+    ("pd.DataFrame.itertuples", "()", "the rows as tuples", itertuples),
+    ("pd.DataFrame.to_dict", "(orient='dict')", "the values as dictionaries", to_dict),
+    ("pd.DataFrame.mode", "()", "the most frequent values of each column", mode),
+    ("pd.Series.mode", "()", "the most frequent values", mode),
+    ("pd.DataFrame.value_counts", "(subset=None)", "how often each row occurs", value_counts),
+    ("pd.DataFrame.idxmin", "()", "the label of the smallest value of each column", label_of),
+    ("pd.DataFrame.idxmax", "()", "the label of the largest value of each column", label_of),
+    ("pd.DataFrame.prod", "(numeric_only=False)", "the product of each column", reduce),
+    ("pd.DataFrame.skew", "(numeric_only=False)", "the skewness of each column", reduce),
+    ("pd.DataFrame.kurt", "(numeric_only=False)", "the excess kurtosis of each column", reduce),
+    ("pd.DataFrame.any", "()", "whether any value of each column is true", reduce),
+    ("pd.DataFrame.all", "()", "whether all values of each column are true", reduce),
+    ("pd.DataFrame.quantile", "(q=0.5, numeric_only=False)", "a quantile of each column", quantile),
+    ("pd.DataFrame.isin", "(values)", "whether each value is one of these", isin),
+    (
+        "pd.DataFrame.where",
+        "(cond, other=NaN)",
+        "these values where a condition holds, others elsewhere",
+        choose,
+    ),
+    (
+        "pd.DataFrame.mask",
+        "(cond, other=NaN)",
+        "others where a condition holds, these values elsewhere",
+        choose,
+    ),
+    ("pd.DataFrame.clip", "(lower=None, upper=None)", "the values moved into bounds", clip),
+    ("pd.Series.clip", "(lower=None, upper=None)", "the values moved into bounds", clip),
+    ("pd.DataFrame.replace", "(to_replace, value=None)", "values in place of others", replace),
+    ("pd.Series.replace", "(to_replace, value=None)", "values in place of others", replace),
+    ("pd.Series.map", "(arg)", "the values that a dictionary or a series gives for these", map),
+    ("pd.DataFrame.round", "(decimals=0)", "the values rounded, halves to even", round),
+    ("pd.DataFrame.abs", "()", "the absolute values", absolute),
+    ("pd.Series.idxmin", "()", "the label of the smallest value", label_of_series),
+    ("pd.Series.idxmax", "()", "the label of the largest value", label_of_series),
+    ("pd.Series.argmin", "()", "the position of the smallest value", position),
+    ("pd.Series.argmax", "()", "the position of the largest value", position),
+    ("pd.Series.argsort", "()", "the positions that sort the values", argsort),
+    ("pd.Series.prod", "()", "the product", reduce_series),
+    ("pd.Series.skew", "()", "the skewness of a sample", reduce_series),
+    ("pd.Series.kurt", "()", "the excess kurtosis of a sample", reduce_series),
+    ("pd.Series.describe", "()", "count, mean, deviation and quantiles", describe),
+    ("pd.Series.drop", "(labels)", "the values without those with these labels", drop),
+    ("pd.Series.duplicated", "()", "whether a value is equal to one before", duplicated),
+    ("pd.Series.explode", "()", "a value for each element of lists", explode),
+    ("pd.Series.repeat", "(repeats)", "each value several times", repeat),
+    ("pd.Series.factorize", "()", "the number of each value among the distinct ones, and these", factorize),
+    ("pd.factorize", "(values)", "the number of each value among the distinct ones, and these", factorize),
+    ("pd.unique", "(values)", "the distinct values", unique),
+    (
+        "pd.Series.searchsorted",
+        "(value, side='left')",
+        "the position that keeps sorted values sorted",
+        searchsorted,
+    ),
+    ("pd.Series.asof", "(where)", "the last value at a label or before it", asof),
+    ("pd.Series.item", "()", "the only value", item),
+    ("pd.Series.to_list", "()", "the values as a list", to_list),
+    ("pd.Series.to_dict", "()", "the values by their labels", series_to_dict),
+    ("pd.Series.is_unique", "()", "whether each value stands once", question),
+    ("pd.Series.hasnans", "()", "whether a value is missing", question),
+    ("pd.Series.is_monotonic_increasing", "()", "whether no value is less than the one before", question),
+    ("pd.Series.is_monotonic_decreasing", "()", "whether no value is greater than the one before", question),
+    ("pd.Series.shape", "()", "the number of values, as a tuple", shape),
+    ("pd.Series.dtype", "()", "the type of the values", dtype),
+    ("pd.Series.name", "()", "the name", name),
+    ("pd.Series.copy", "()", "the same series", copy),
+    ("pd.Series.T", "()", "the same series", copy),
+    ("pd.Series.divmod", "(other)", "the quotient rounded down and the remainder", divmod),
+];
+
+fn select_dtypes(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let names = |value: Option<Value>| -> Result<Vec<String>, Failure> {
+        let name = |value: &Value| match value {
+            Value::DType(dtype) => Ok(dtype_name(dtype)),
+            other => other.text(),
+        };
+        match value {
+            None => Ok(Vec::new()),
+            Some(Value::List(parts)) => parts.iter().map(name).collect(),
+            Some(one) => Ok(vec![name(&one)?]),
+        }
+    };
+    let (include, exclude) = (names(args.given(1, "include"))?, names(args.given(2, "exclude"))?);
+    Ok(Value::Frame(frame.select_dtypes(strs(&include), strs(&exclude))))
+}
+
+fn info(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    Ok(Value::Scalar(lit(args.frame()?.info()?)))
+}
+
+fn size(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let rows = frame.len_on(&*args.context.executor)?;
+    Ok(Value::Scalar(lit((rows * frame.columns()?.len()) as i64)))
+}
+
+fn get(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let label = args.need(1, if name == "get" { "key" } else { "item" })?.text()?;
+    let default = args.given(2, "default");
+    match frame.get(&label)? {
+        Some(series) => Ok(Value::Series(series)),
+        None if name == "get" => Ok(default.unwrap_or(Value::None)),
+        None => Err(Failure::new("KeyError", label)),
+    }
+}
+
+fn insert(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let at = args.count(1, "loc", 0)?;
+    let label = args.need(2, "column")?.text()?;
+    Ok(Value::Frame(frame.insert(at, &label, operand(args.need(3, "value")?)?)))
+}
+
+fn itertuples(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let with_index = args.flag(1, "index", true)?;
+    args.named("name");
+    let table = frame.collect_on(&*args.context.executor)?;
+    let rows = table.rows().map(|row| {
+        let labels = if with_index { row.labels()? } else { Vec::new() };
+        let values = labels.into_iter().chain(row.values()?).map(Value::Scalar);
+        Ok(Value::Tuple(values.collect()))
+    });
+    Ok(Value::List(rows.collect::<Result<_, Failure>>()?))
+}
+
+fn to_dict(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let orient = args.choice(1, "orient", &["dict", "list", "records", "index", "split"])?;
+    let table = frame.collect_on(&*args.context.executor)?;
+    let labels = table.columns();
+    let text = |label: &String| Value::Scalar(lit(label.clone()));
+    let mut rows = Vec::new();
+    for row in table.rows() {
+        let mut levels = row.labels()?;
+        let label = match (levels.pop(), levels.is_empty()) {
+            (Some(label), true) => Value::Scalar(label),
+            _ => return Err(Failure::missing("to_dict with several levels of the index is not implemented")),
+        };
+        rows.push((label, row.values()?));
+    }
+    let of_column = |at: usize| {
+        rows.iter().map(move |(label, values)| (label.clone(), Value::Scalar(values[at].clone())))
+    };
+    let of_row = |values: &[Scalar]| -> Vec<(Value, Value)> {
+        labels.iter().map(text).zip(values.iter().cloned().map(Value::Scalar)).collect()
+    };
+    Ok(match orient {
+        "list" => Value::Dict(
+            labels
+                .iter()
+                .enumerate()
+                .map(|(at, label)| {
+                    (text(label), Value::List(of_column(at).map(|(_, value)| value).collect()))
+                })
+                .collect(),
+        ),
+        "records" => Value::List(rows.iter().map(|(_, values)| Value::Dict(of_row(values))).collect()),
+        "index" => Value::Dict(
+            rows.iter().map(|(label, values)| (label.clone(), Value::Dict(of_row(values)))).collect(),
+        ),
+        "split" => {
+            let data = rows
+                .iter()
+                .map(|(_, values)| Value::List(values.iter().cloned().map(Value::Scalar).collect()));
+            Value::Dict(vec![
+                (
+                    Value::Scalar(lit("index")),
+                    Value::List(rows.iter().map(|(label, _)| label.clone()).collect()),
+                ),
+                (Value::Scalar(lit("columns")), texts(labels.clone())),
+                (Value::Scalar(lit("data")), Value::List(data.collect())),
+            ])
+        }
+        _ => Value::Dict(
+            labels
+                .iter()
+                .enumerate()
+                .map(|(at, label)| (text(label), Value::Dict(of_column(at).collect())))
+                .collect(),
+        ),
+    })
+}
+
+fn mode(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    Ok(match args.need(0, "self")? {
+        Value::Series(series) => Value::Series(series.mode().named(series.name().map(str::to_owned))),
+        other => Value::Frame(other.frame()?.mode()),
+    })
+}
+
+fn value_counts(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let labels = args.texts(1, "subset")?.map_or_else(|| frame.columns(), Ok)?;
+    Ok(Value::Series(frame.value_counts(strs(&labels)).col("count")))
+}
+
+fn label_of(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    args.rows_only(1)?;
+    let labels = if name == "idxmin" { frame.idxmin() } else { frame.idxmax() };
+    Ok(Value::Series(labels.col("0").named(None)))
+}
+
+fn reduce(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    args.rows_only(1)?;
+    let numbers_only = args.flag(usize::MAX, "numeric_only", false)?;
+    super::elementwise::reduced(&frame, Aggregate::named(name)?, numbers_only, args)
+}
+
+fn quantile(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let part = args.float(1, "q")?.unwrap_or(0.5);
+    args.rows_only(2)?;
+    let numbers_only = args.flag(3, "numeric_only", false)?;
+    match super::elementwise::reduced(&frame, Aggregate::Quantile(part), numbers_only, args)? {
+        Value::Series(series) => Ok(Value::Series(series.named(Some(format!("{part:?}"))))),
+        other => Ok(other),
+    }
+}
+
+fn isin(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    Ok(Value::Frame(match args.need(1, "values")? {
+        Value::Dict(entries) => {
+            let labels = frame.columns()?;
+            let mut made = frame.isin(Vec::<Scalar>::new());
+            for (label, values) in entries {
+                let label = label.text()?;
+                if labels.contains(&label) {
+                    made = made.assign(&label, frame.col(&label).isin(values.scalars()?));
+                }
+            }
+            made
+        }
+        Value::Frame(other) => frame.isin_frame(&other),
+        Value::Series(other) => frame.isin_series(&other),
+        other => frame.isin(other.scalars()?),
+    }))
+}
+
+fn choose(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let condition = args.need(1, "cond")?;
+    let other = args.take(2, "other").unwrap_or(Value::None);
+    let opposite = name == "mask";
+    Ok(Value::Frame(match condition {
+        Value::Series(condition) => {
+            let condition = if opposite { !&condition } else { condition };
+            frame.keep_where(&condition, other.scalar()?)
+        }
+        other_kind => {
+            let conditions = other_kind.frame()?;
+            let conditions = if opposite { !&conditions } else { conditions };
+            match other {
+                Value::Frame(other) => frame.keep_where_from(&conditions, &other),
+                one => frame.keep_where_each(&conditions, one.scalar()?),
+            }
+        }
+    }))
+}
+
+fn clip(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let of = args.need(0, "self")?;
+    let bound = |value: Option<Value>| value.map_or(Ok(Scalar::missing()), Value::scalar);
+    let (lower, upper) = (bound(args.given(1, "lower"))?, bound(args.given(2, "upper"))?);
+    Ok(match of {
+        Value::Series(series) => Value::Series(series.clip(lower, upper)),
+        other => Value::Frame(other.frame()?.clip(lower, upper)),
+    })
+}
+
+/// Values with those that stand in their place.
+fn replacements(args: &mut Args) -> Result<Vec<(Value, Value)>, Failure> {
+    let from = args.need(1, "to_replace")?;
+    let to = args.take(2, "value");
+    args.only(usize::MAX, "regex", false)?;
+    Ok(match (from, to) {
+        (Value::Dict(entries), None) => entries,
+        (Value::List(from), Some(Value::List(to))) if from.len() == to.len() => {
+            from.into_iter().zip(to).collect()
+        }
+        (Value::List(_), Some(Value::List(_))) => {
+            return Err(Failure::value("Replacement lists must match in length."));
+        }
+        (Value::List(from), Some(to)) => from.into_iter().map(|from| (from, to.clone())).collect(),
+        (Value::Dict(_), Some(_)) => {
+            return Err(Failure::missing("replace by a dictionary of columns and a value"));
+        }
+        (from, Some(to)) => vec![(from, to)],
+        (_, None) => return Err(Failure::value("replace: a value is needed")),
+    })
+}
+
+fn replace(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let of = args.need(0, "self")?;
+    let entries = replacements(args)?;
+    let scalar = |(from, to): (Value, Value)| Ok((from.scalar()?, to.scalar()?));
+    match of {
+        Value::Series(series) => {
+            let entries = entries.into_iter().map(scalar).collect::<Result<Vec<_>, Failure>>()?;
+            Ok(Value::Series(series.replace(entries)))
+        }
+        other => {
+            let frame = other.frame()?;
+            if entries.iter().all(|(_, to)| matches!(to, Value::Dict(_))) && !entries.is_empty() {
+                let mut made = frame;
+                for (label, entries) in entries {
+                    let label = label.text()?;
+                    let Value::Dict(entries) = entries else { continue };
+                    let entries = entries.into_iter().map(scalar).collect::<Result<Vec<_>, Failure>>()?;
+                    made = made.assign(&label, made.col(&label).replace(entries));
+                }
+                return Ok(Value::Frame(made));
+            }
+            let entries = entries.into_iter().map(scalar).collect::<Result<Vec<_>, Failure>>()?;
+            Ok(Value::Frame(frame.replace(entries)))
+        }
+    }
+}
+
+fn map(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    let entries = match args.need(1, "arg")? {
+        Value::Dict(entries) => {
+            let entries = entries.into_iter().map(|(from, to)| Ok((from.scalar()?, to.scalar()?)));
+            entries.collect::<Result<Vec<_>, Failure>>()?
+        }
+        Value::Series(other) => other.items()?,
+        other => return Err(Failure::missing(format!("map by {} is not implemented", other.kind()))),
+    };
+    Ok(Value::Series(series.map(entries)))
+}
+
+fn round(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let frame = args.frame()?;
+    let decimals = |value: i64| i32::try_from(value).map_err(|_| Failure::value("decimals is out of bounds"));
+    Ok(Value::Frame(match args.given(1, "decimals") {
+        None => frame.round(0),
+        Some(entries @ Value::Dict(_)) => {
+            let labels = frame.columns()?;
+            let mut made = frame;
+            for (label, count) in pairs(&entries, Value::integer)? {
+                if labels.contains(&label) {
+                    made = made.assign(&label, made.col(&label).round(decimals(count)?));
+                }
+            }
+            made
+        }
+        Some(one) => frame.round(decimals(one.integer()?)?),
+    }))
+}
+
+fn absolute(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    Ok(Value::Frame(args.frame()?.abs()))
+}
+
+fn label_of_series(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    let label = if name == "idxmin" { series.idxmin()? } else { series.idxmax()? };
+    match label.is_missing() {
+        true => Err(Failure::value(format!("Encountered all NA values or an empty sequence: {name}"))),
+        false => Ok(Value::Scalar(label)),
+    }
+}
+
+fn position(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    let place = if name == "argmin" { series.argmin()? } else { series.argmax()? };
+    Ok(Value::Scalar(lit(place as i64)))
+}
+
+fn argsort(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    args.named("kind");
+    Ok(Value::Series(series.argsort()))
+}
+
+fn reduce_series(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    args.only(usize::MAX, "skipna", true)?;
+    let found = series.agg_on(Aggregate::named(name)?, &*args.context.executor)?;
+    Ok(Value::Scalar(if found.is_missing() { Scalar::not_a_number() } else { found }))
+}
+
+fn describe(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    let label = series.label();
+    Ok(Value::Series(series.describe().col(&label).named(series.name().map(str::to_owned))))
+}
+
+fn drop(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    Ok(Value::Series(series.drop_rows(args.need(1, "labels")?.scalars()?)))
+}
+
+fn duplicated(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    Ok(Value::Series(args.series()?.duplicated()))
+}
+
+fn explode(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    Ok(Value::Series(args.series()?.explode()))
+}
+
+fn repeat(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    Ok(Value::Series(series.repeat(args.count(1, "repeats", 1)?)))
+}
+
+fn factorize(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.need(0, "values")?.series()?;
+    let (codes, distinct) = series.factorize()?;
+    let distinct = distinct.into_iter().map(Value::Scalar).collect();
+    Ok(Value::Tuple(vec![array(&codes, args)?, Value::List(distinct)]))
+}
+
+fn unique(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.need(0, "values")?.series()?;
+    array(&series.unique(), args)
+}
+
+fn searchsorted(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    let value = args.need(1, "value")?.scalar()?;
+    let behind = args.choice(2, "side", &["left", "right"])? == "right";
+    Ok(Value::Scalar(lit(series.searchsorted(value, behind)? as i64)))
+}
+
+fn asof(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    let found = series.asof(args.need(1, "where")?.scalar()?)?;
+    Ok(Value::Scalar(if found.is_missing() { Scalar::not_a_number() } else { found }))
+}
+
+fn item(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    Ok(Value::Scalar(args.series()?.item()?))
+}
+
+fn to_list(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?.rename("0");
+    let table = series.to_frame().collect_on(&*args.context.executor)?;
+    let values = (0..table.len()).map(|row| Ok(Value::Scalar(table.value(row, "0")?)));
+    Ok(Value::List(values.collect::<Result<_, Failure>>()?))
+}
+
+fn series_to_dict(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let mut entries: Vec<(Scalar, Scalar)> = Vec::new();
+    for (label, value) in args.series()?.items()? {
+        // As in a dictionary of Python, the last value of a label stays.
+        match entries.iter_mut().find(|(known, _)| *known == label) {
+            Some((_, old)) => *old = value,
+            None => entries.push((label, value)),
+        }
+    }
+    let entries = entries.into_iter();
+    Ok(Value::Dict(entries.map(|(label, value)| (Value::Scalar(label), Value::Scalar(value))).collect()))
+}
+
+fn question(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    Ok(Value::Scalar(lit(match name {
+        "is_unique" => series.is_unique()?,
+        "hasnans" => series.hasnans()?,
+        "is_monotonic_increasing" => series.is_monotonic_increasing()?,
+        _ => series.is_monotonic_decreasing()?,
+    })))
+}
+
+fn shape(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let rows = args.series()?.to_frame().len_on(&*args.context.executor)?;
+    Ok(Value::Tuple(vec![Value::Scalar(lit(rows as i64))]))
+}
+
+fn dtype(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    Ok(Value::DType(args.series()?.dtype()?))
+}
+
+fn name(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    Ok(args.series()?.name().map_or(Value::None, |name| Value::Scalar(lit(name))))
+}
+
+fn copy(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    args.flag(1, "deep", true)?;
+    Ok(Value::Series(series))
+}
+
+fn divmod(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    let (quotient, rest) = series.divmod(operand(args.need(1, "other")?)?);
+    Ok(Value::Tuple(vec![Value::Series(quotient), Value::Series(rest)]))
+}
+
+/// Keys of groups: labels of columns, names of levels, or series.
+pub(super) fn group_keys(value: Value) -> Result<Vec<GroupKey>, Failure> {
+    let parts = match value {
+        Value::List(parts) => parts,
+        one => vec![one],
+    };
+    let key = |key| match key {
+        Value::Series(series) => Ok(GroupKey::Values(series)),
+        other => Ok(GroupKey::Label(other.text()?)),
+    };
+    parts.into_iter().map(key).collect()
+}

@@ -1,0 +1,421 @@
+//! Windows over rows: `rolling`, `expanding`, `ewm`, and spans of time.
+
+use super::Failure;
+use super::args::Args;
+use super::row::Row;
+use super::value::{Groups, Spans, Value, WindowKind, Windows};
+use crate::frame::series::Series;
+use crate::frame::{Aggregate, DataFrame, Ends, Ewm, GroupBy};
+
+/// Rows of a kind of windows: of series, of frames, of groups.
+macro_rules! kinds {
+    ($($name:literal $signature:literal $doc:literal),*) => {
+        &[$((concat!("pd.Series.", $name), $signature, $doc, make),
+            (concat!("pd.DataFrame.", $name), $signature, $doc, make),
+            (concat!("pd.GroupBy.", $name), $signature, $doc, make)),*]
+    };
+}
+
+pub(super) const KINDS: &[Row] = kinds!(
+    "rolling" "(window, min_periods=None, center=False, on=None, closed=None)" "windows of rows or of a span of time",
+    "expanding" "(min_periods=1)" "windows of all rows so far",
+    "ewm" "(com=None, span=None, halflife=None, alpha=None, min_periods=0, adjust=True)" "windows whose weights fade"
+);
+
+/// Rows of an aggregate of windows: of fixed ones, and of growing ones.
+macro_rules! aggregates {
+    ($($name:literal $doc:literal),*) => {
+        &[$((concat!("pd.Rolling.", $name), "()", $doc, aggregate),
+            (concat!("pd.Expanding.", $name), "()", $doc, aggregate)),*,
+            ("pd.Rolling.agg", "(func)", "one aggregate of each window", by_name),
+            ("pd.Expanding.agg", "(func)", "one aggregate of each window", by_name),
+            ("pd.Rolling.quantile", "(q)", "a quantile of each window", quantile),
+            ("pd.Expanding.quantile", "(q)", "a quantile of each window", quantile),
+            ("pd.Rolling.cov", "(other)", "the covariance with another series", pairs),
+            ("pd.Rolling.corr", "(other)", "the correlation with another series", pairs),
+            ("pd.Expanding.cov", "(other)", "the covariance with another series", pairs),
+            ("pd.Expanding.corr", "(other)", "the correlation with another series", pairs),
+            ("pd.EWM.agg", "(func)", "one aggregate of each window", by_name),
+            ("pd.EWM.mean", "()", "the weighted mean", aggregate),
+            ("pd.EWM.sum", "()", "the weighted sum", aggregate),
+            ("pd.EWM.std", "(bias=False)", "the weighted standard deviation", aggregate),
+            ("pd.EWM.var", "(bias=False)", "the weighted variance", aggregate),
+            ("pd.EWM.cov", "(other, bias=False)", "the weighted covariance", pairs),
+            ("pd.EWM.corr", "(other)", "the weighted correlation", pairs)]
+    };
+}
+
+pub(super) const WINDOWS: &[Row] = aggregates!(
+    "sum" "the sum of each window",
+    "mean" "the mean of each window",
+    "min" "the smallest value of each window",
+    "max" "the largest value of each window",
+    "count" "the number of values of each window",
+    "std" "the standard deviation of each window",
+    "var" "the variance of each window",
+    "sem" "the standard error of each window's mean",
+    "median" "the middle value of each window",
+    "skew" "the skewness of each window",
+    "kurt" "the excess kurtosis of each window"
+);
+
+pub(super) const SPANS: &[Row] = &[
+    ("pd.DataFrame.resample", "(rule, on=None)", "the rows by spans of time", resample),
+    ("pd.Series.resample", "(rule)", "the values by spans of time", resample),
+    ("pd.Resampler.agg", "(func)", "one aggregate of each span", span_by_name),
+    ("pd.Resampler.size", "()", "the number of rows of each span", span_size),
+    ("pd.Resampler.sum", "()", "the sum of each span", span),
+    ("pd.Resampler.mean", "()", "the mean of each span", span),
+    ("pd.Resampler.min", "()", "the smallest value of each span", span),
+    ("pd.Resampler.max", "()", "the largest value of each span", span),
+    ("pd.Resampler.count", "()", "the number of values of each span", span),
+    ("pd.Resampler.nunique", "()", "the number of distinct values of each span", span),
+    ("pd.Resampler.first", "()", "the first value of each span", span),
+    ("pd.Resampler.last", "()", "the last value of each span", span),
+    ("pd.Resampler.std", "()", "the standard deviation of each span", span),
+    ("pd.Resampler.var", "()", "the variance of each span", span),
+    ("pd.Resampler.sem", "()", "the standard error of each span's mean", span),
+    ("pd.Resampler.median", "()", "the middle value of each span", span),
+    ("pd.Resampler.prod", "()", "the product of each span", span),
+    ("pd.Resampler.quantile", "(q=0.5)", "a quantile of each span", span_quantile),
+    ("pd.Resampler.ohlc", "()", "first, largest, smallest and last value of each span", span_ohlc),
+];
+
+fn make(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let of = match args.need(0, "self")? {
+        Value::Groups(groups) if !groups.as_index => {
+            return Err(Failure::missing("windows over groups with as_index=False are not implemented"));
+        }
+        of @ (Value::Series(_) | Value::Frame(_) | Value::Groups(_)) => of,
+        other => return Err(Failure::kind(format!("windows over {}", other.kind()))),
+    };
+    let kind = match name {
+        "expanding" => WindowKind::Growing(args.count(1, "min_periods", 1)?),
+        "ewm" => fading(args)?,
+        _ => rows(args)?,
+    };
+    Ok(Value::Windows(Box::new(Windows { of, kind })))
+}
+
+fn rows(args: &mut Args) -> Result<WindowKind, Failure> {
+    let window = args.need(1, "window")?;
+    let least = args.given(2, "min_periods").map(|least| least.integer()).transpose()?;
+    let least = least
+        .map(|least| usize::try_from(least).map_err(|_| Failure::value("min_periods must be >= 0")))
+        .transpose()?;
+    let center = args.flag(3, "center", false)?;
+    let on = args.given(5, "on").map(|on| on.text()).transpose()?;
+    let closed = args.given(6, "closed").map(|closed| closed.text()).transpose()?;
+    if let Ok(rows) = window.integer() {
+        if closed.is_some() || on.is_some() {
+            return Err(Failure::missing("closed and on of a window of rows are not implemented"));
+        }
+        let rows =
+            usize::try_from(rows).map_err(|_| Failure::value("window must be an integer 0 or greater"))?;
+        return Ok(WindowKind::Rows(rows, least, center));
+    }
+    if center {
+        return Err(Failure::missing("center of a span of time is not implemented"));
+    }
+    let ends = match closed.as_deref() {
+        None | Some("right") => Ends::Right,
+        Some("left") => Ends::Left,
+        Some("both") => Ends::Both,
+        Some("neither") => Ends::Neither,
+        Some(_) => return Err(Failure::value("closed must be 'right', 'left', 'both' or 'neither'")),
+    };
+    Ok(WindowKind::Span(window.text()?, least.unwrap_or(1), ends, on))
+}
+
+fn fading(args: &mut Args) -> Result<WindowKind, Failure> {
+    let mut given = Vec::new();
+    for (position, name) in [(1, "com"), (2, "span"), (3, "halflife"), (4, "alpha")] {
+        given.extend(args.float(position, name)?.map(|value| (name, value)));
+    }
+    let [(name, value)] = given[..] else {
+        return Err(Failure::value(match given.is_empty() {
+            true => "Must pass one of comass, span, halflife, or alpha",
+            false => "comass, span, halflife, and alpha are mutually exclusive",
+        }));
+    };
+    let least = args.count(5, "min_periods", 0)?;
+    let adjust = args.flag(6, "adjust", true)?;
+    args.only(7, "ignore_na", false)?;
+    Ok(WindowKind::Fading(name, value, least, adjust))
+}
+
+fn windows(args: &mut Args) -> Result<Box<Windows>, Failure> {
+    match args.need(0, "self")? {
+        Value::Windows(windows) => Ok(windows),
+        other => Err(Failure::kind(format!("expected windows, found {}", other.kind()))),
+    }
+}
+
+fn faded<T>(ewm: Ewm<T>, kind: &WindowKind) -> Ewm<T> {
+    let WindowKind::Fading(name, value, least, adjust) = *kind else { return ewm };
+    let ewm = ewm.min_periods(least).adjust(adjust);
+    match name {
+        "com" => ewm.com(value),
+        "span" => ewm.span(value),
+        "halflife" => ewm.halflife(value),
+        _ => ewm.alpha(value),
+    }
+}
+
+/// Aggregates of windows of one kind of object.
+macro_rules! computed {
+    ($name:ident $of:ident $to:ident $on:ident) => {
+        fn $name(of: &$of, kind: &WindowKind, how: How) -> Result<$to, Failure> {
+            Ok(match (kind, how) {
+                (WindowKind::Rows(rows, least, center), How::Aggregate(aggregate)) => {
+                    let rolling = of.rolling(*rows).center(*center);
+                    match least {
+                        Some(least) => rolling.min_periods(*least).agg(aggregate),
+                        None => rolling.agg(aggregate),
+                    }
+                }
+                (WindowKind::Growing(least), How::Aggregate(aggregate)) => {
+                    of.expanding().min_periods(*least).agg(aggregate)
+                }
+                (WindowKind::Span(length, least, ends, on), How::Aggregate(aggregate)) => {
+                    let spans = $on(of, length, on.as_deref())?;
+                    spans.min_periods(*least).closed(*ends).agg(aggregate)
+                }
+                (WindowKind::Fading(..), How::Faded(name, bias)) => {
+                    let ewm = faded(of.ewm(), kind).bias(bias);
+                    match name {
+                        "mean" => ewm.mean(),
+                        "sum" => ewm.sum(),
+                        "std" => ewm.std(),
+                        _ => ewm.var(),
+                    }
+                }
+                _ => return Err(Failure::kind("these windows have no such aggregate")),
+            })
+        }
+    };
+}
+
+/// An aggregate of windows.
+#[derive(Clone, Copy)]
+enum How {
+    Aggregate(Aggregate),
+    Faded(&'static str, bool),
+}
+
+type SpansOf<T> = Result<crate::frame::SpanRolling<T>, Failure>;
+
+fn series_span(of: &Series, length: &str, on: Option<&str>) -> SpansOf<Series> {
+    match on {
+        None => Ok(of.rolling_span(length)),
+        Some(on) => Err(Failure::value(format!("invalid on specified as {on}"))),
+    }
+}
+
+fn frame_span(of: &DataFrame, length: &str, on: Option<&str>) -> SpansOf<DataFrame> {
+    Ok(match on {
+        None => of.rolling_span(length),
+        Some(on) => of.rolling_span_on(on, length),
+    })
+}
+
+fn groups_span(of: &GroupBy, length: &str, on: Option<&str>) -> SpansOf<GroupBy> {
+    match on {
+        Some(on) => Ok(of.rolling_span_on(on, length)),
+        None => Err(Failure::missing("spans of time of groups by the index are not implemented; use on=")),
+    }
+}
+
+computed!(of_series Series Series series_span);
+computed!(of_frame DataFrame DataFrame frame_span);
+computed!(of_groups GroupBy DataFrame groups_span);
+
+fn computed(windows: &Windows, how: How) -> Result<Value, Failure> {
+    Ok(match &windows.of {
+        Value::Series(series) => Value::Series(of_series(series, &windows.kind, how)?),
+        Value::Frame(frame) => {
+            let on = if let WindowKind::Span(.., on) = &windows.kind { on.clone() } else { None };
+            let numeric = |dtype: &arrow::datatypes::DataType| {
+                dtype.is_numeric() || *dtype == arrow::datatypes::DataType::Boolean
+            };
+            for (label, dtype) in frame.dtypes()? {
+                if !numeric(&dtype) && Some(&label) != on.as_ref() {
+                    return Err(Failure::new("DataError", "Cannot aggregate non-numeric type: object"));
+                }
+            }
+            Value::Frame(of_frame(frame, &windows.kind, how)?)
+        }
+        Value::Groups(groups) => {
+            let made = of_groups(&groups.by, &windows.kind, how)?;
+            one_or_all(groups, made)?
+        }
+        other => return Err(Failure::kind(format!("windows over {}", other.kind()))),
+    })
+}
+
+/// A series if one column of the groups was chosen, else the frame.
+pub(super) fn one_or_all(groups: &Groups, made: DataFrame) -> Result<Value, Failure> {
+    made.check()?;
+    Ok(match &groups.single {
+        Some(label) => Value::Series(made.col(label)),
+        None => Value::Frame(made),
+    })
+}
+
+fn how(kind: &WindowKind, name: &str, bias: bool) -> Result<How, Failure> {
+    Ok(match (kind, name) {
+        (WindowKind::Fading(..), "mean") => How::Faded("mean", bias),
+        (WindowKind::Fading(..), "sum") => How::Faded("sum", bias),
+        (WindowKind::Fading(..), "std") => How::Faded("std", bias),
+        (WindowKind::Fading(..), "var") => How::Faded("var", bias),
+        (WindowKind::Fading(..), other) => {
+            return Err(Failure::new("AttributeError", format!("no aggregate {other:?} of these windows")));
+        }
+        (_, name) => How::Aggregate(Aggregate::named(name)?),
+    })
+}
+
+fn aggregate(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let windows = windows(args)?;
+    args.only(usize::MAX, "numeric_only", false)?;
+    let bias = args.flag(1, "bias", false)?;
+    computed(&windows, how(&windows.kind, name, bias)?)
+}
+
+fn by_name(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let windows = windows(args)?;
+    match args.need(1, "func")? {
+        Value::List(names) => {
+            let Value::Series(series) = &windows.of else {
+                return Err(Failure::missing(
+                    "several aggregates of windows of frames make levels of labels",
+                ));
+            };
+            let mut columns = Vec::new();
+            for name in names {
+                let name = name.text()?;
+                columns.push((
+                    name.clone(),
+                    of_series(series, &windows.kind, how(&windows.kind, &name, false)?)?,
+                ));
+            }
+            let frame = columns.iter().skip(1).fold(
+                columns.first().map(|(label, series)| series.rename(label).to_frame()),
+                |frame, (label, series)| frame.map(|frame| frame.assign(label, series)),
+            );
+            frame.map(Value::Frame).ok_or_else(|| Failure::value("No objects to concatenate"))
+        }
+        one => computed(&windows, how(&windows.kind, &one.text()?, false)?),
+    }
+}
+
+fn quantile(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let windows = windows(args)?;
+    let part = args.float(1, "q")?.or(args.float(usize::MAX, "quantile")?);
+    let part = part.ok_or_else(|| Failure::kind("missing required argument: 'q'"))?;
+    args.choice(2, "interpolation", &["linear"])?;
+    computed(&windows, How::Aggregate(Aggregate::Quantile(part)))
+}
+
+fn pairs(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let windows = windows(args)?;
+    let Value::Series(series) = &windows.of else {
+        return Err(Failure::missing("pairs of columns of windows are not implemented"));
+    };
+    let other = args.need(1, "other")?.series()?;
+    let bias = args.flag(usize::MAX, "bias", false)?;
+    Ok(Value::Series(match &windows.kind {
+        WindowKind::Fading(..) => {
+            let ewm = faded(series.ewm(), &windows.kind).bias(bias);
+            if name == "cov" { ewm.cov(&other) } else { ewm.corr(&other) }
+        }
+        WindowKind::Rows(rows, least, center) => {
+            let rolling = series.rolling(*rows).center(*center);
+            let rolling = if let Some(least) = least { rolling.min_periods(*least) } else { rolling };
+            if name == "cov" { rolling.cov(&other) } else { rolling.corr(&other) }
+        }
+        WindowKind::Growing(least) => {
+            let growing = series.expanding().min_periods(*least);
+            if name == "cov" { growing.cov(&other) } else { growing.corr(&other) }
+        }
+        WindowKind::Span(..) => return Err(Failure::missing("pairs over spans of time are not implemented")),
+    }))
+}
+
+/// The name that an index without one has while it is cut into spans.
+const NAMELESS: &str = "__tharsis_time";
+
+fn resample(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let (frame, single) = match args.need(0, "self")? {
+        Value::Series(series) => {
+            (series.to_frame(), Some((series.label(), series.name().map(str::to_owned))))
+        }
+        other => (other.frame()?, None),
+    };
+    let rule = args.need(1, "rule")?.text()?;
+    let on = args.given(usize::MAX, "on").map(|on| on.text()).transpose()?;
+    let (frame, on, nameless) = match (on, frame.index_names()?.first().cloned().flatten()) {
+        (Some(on), _) => (frame, on, false),
+        (None, Some(name)) => (frame, name, false),
+        (None, None) => (frame.rename_axis([Some(NAMELESS.to_owned())]), NAMELESS.to_owned(), true),
+    };
+    let by = frame.resample(&on, &rule);
+    Ok(Value::Spans(Box::new(Spans { by, single, nameless })))
+}
+
+fn spans(args: &mut Args) -> Result<Box<Spans>, Failure> {
+    match args.need(0, "self")? {
+        Value::Spans(spans) => Ok(spans),
+        other => Err(Failure::kind(format!("expected spans of time, found {}", other.kind()))),
+    }
+}
+
+fn of_spans(spans: &Spans, made: DataFrame) -> Result<Value, Failure> {
+    made.check()?;
+    let made = if spans.nameless { made.rename_axis([None]) } else { made };
+    Ok(match &spans.single {
+        Some((label, name)) => Value::Series(made.col(label).named(name.clone())),
+        None => Value::Frame(made),
+    })
+}
+
+fn span(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let spans = spans(args)?;
+    args.flag(usize::MAX, "numeric_only", false)?;
+    of_spans(&spans, spans.by.all_columns(Aggregate::named(name)?))
+}
+
+fn span_by_name(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let spans = spans(args)?;
+    let name = args.need(1, "func")?.text()?;
+    of_spans(&spans, spans.by.all_columns(Aggregate::named(&name)?))
+}
+
+fn span_quantile(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let spans = spans(args)?;
+    let part = args.float(1, "q")?.unwrap_or(0.5);
+    of_spans(&spans, spans.by.all_columns(Aggregate::Quantile(part)))
+}
+
+fn span_size(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let spans = spans(args)?;
+    let sizes = spans.by.size();
+    sizes.check()?;
+    let sizes = if spans.nameless { sizes.rename_axis([None]) } else { sizes };
+    let name = spans.single.as_ref().and_then(|(_, name)| name.clone());
+    Ok(Value::Series(sizes.col("size").named(name)))
+}
+
+fn span_ohlc(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let spans = spans(args)?;
+    let Some((label, _)) = &spans.single else {
+        return Err(Failure::missing("ohlc of frames makes levels of labels"));
+    };
+    let made = spans.by.agg_as([
+        ("open", label.as_str(), Aggregate::First),
+        ("high", label, Aggregate::Max),
+        ("low", label, Aggregate::Min),
+        ("close", label, Aggregate::Last),
+    ]);
+    of_spans(&Spans { single: None, ..(*spans).clone() }, made)
+}
