@@ -356,11 +356,11 @@ fn filter(text: &str) -> Result<Filter, String> {
 pub struct SqlArgs {
     /// The query. Names without quotes are read as lower case.
     pub query: String,
-    /// A table and its file, folder or pattern: Parquet, or what the ending says (.csv, .json, .jsonl,
-    /// .ndjson, .arrow). May be given several times.
+    /// A table and its file, folder, pattern or URL: Parquet, or what the ending says (.csv, .tsv, .json,
+    /// .jsonl, .ndjson, .arrow, .feather, .avro, also with .gz, .bz2, .xz, .zst). May be given several times.
     #[arg(long = "table", value_name = "NAME=PATH", value_parser = named_path)]
     pub tables: Vec<(String, String)>,
-    /// Write the rows to this Parquet or CSV file instead of printing them.
+    /// Write the rows to this file (.parquet, .csv, .json, .arrow) instead of printing them.
     #[arg(short, long, value_name = "PATH")]
     pub output: Option<String>,
     /// Print the stages of the plan instead of running it.

@@ -42,6 +42,23 @@ fn rows_go_to_a_file_that_is_read_again() {
 }
 
 #[test]
+fn the_ending_of_a_path_says_the_format() {
+    let (home, sales, cities) = with_tables();
+    for ending in ["parquet", "csv", "csv.gz", "jsonl", "json.zst", "arrow", "feather"] {
+        let file = home.text(&format!("by_land.{ending}"));
+        let ended = home.run(["sql", BY_LAND, "--table", &sales, "--table", &cities, "--output", &file]);
+        assert_eq!((ended.status, ended.out.as_str()), (0, ""), "{ending}: {}", ended.err);
+        let read = home.run(["sql", "select max(sold) as most from t", "--table", &format!("t={file}")]);
+        let words: Vec<&str> = read.out.split_whitespace().collect();
+        assert_eq!(words, ["most", "0", "7"], "{ending}: {}", read.err);
+    }
+    let tabs = home.text("tabs.tsv");
+    fs::write(&tabs, "city\tsold\nOslo\t3\nRome\t5\n").unwrap();
+    let read = home.run(["sql", "select sum(sold) as sold from t", "--table", &format!("t={tabs}")]);
+    assert_eq!(read.out.split_whitespace().collect::<Vec<_>>(), ["sold", "0", "8"], "{}", read.err);
+}
+
+#[test]
 fn mistakes_are_refused_with_status_2() {
     let (home, sales, _) = with_tables();
     let missing = home.run(["sql", "select nothing from sales", "--table", &sales]);

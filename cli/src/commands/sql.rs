@@ -5,7 +5,7 @@ use crate::output;
 use crate::refusal::Refusal;
 use anyhow::Result;
 use std::path::Path;
-use tharsis::frame::{CsvOptions, DataFrame, read_arrow, read_csv, read_json, read_parquet, sql};
+use tharsis::frame::{CsvOptions, DataFrame, read_arrow, read_avro, read_csv, read_json, read_parquet, sql};
 
 /// Answers a query, or prints its plan.
 ///
@@ -20,21 +20,33 @@ pub fn run(asked: &SqlArgs) -> Result<()> {
     match &asked.output {
         _ if asked.explain => output::line(&rows.explain()?.to_string()),
         None => output::line(&rows.collect()?.to_string()),
-        Some(path) if ending(path) == "csv" => Ok(rows.to_csv(path)?),
-        Some(path) => Ok(rows.to_parquet(path)?),
+        Some(path) => {
+            match ending(path) {
+                "csv" => rows.to_csv(path),
+                "json" | "jsonl" | "ndjson" => rows.to_json(path),
+                "arrow" | "feather" => rows.to_arrow(path),
+                _ => rows.to_parquet(path),
+            }?;
+            Ok(())
+        }
     }
 }
 
 /// The frame of a file, a folder or a pattern.
 fn table(path: &str) -> DataFrame {
     match ending(path) {
-        "csv" => read_csv(path, CsvOptions::default()),
+        "csv" => read_csv(path, CsvOptions::new()),
+        "tsv" => read_csv(path, CsvOptions::new().sep(b'\t')),
         "json" | "jsonl" | "ndjson" => read_json(path),
-        "arrow" => read_arrow(path),
+        "arrow" | "feather" => read_arrow(path),
+        "avro" => read_avro(path),
         _ => read_parquet(path),
     }
 }
 
+/// The end of a file's name that says its format, before that of a compression.
 fn ending(path: &str) -> &str {
+    let packed = [".gz", ".bz2", ".xz", ".zst"];
+    let path = packed.iter().find_map(|end| path.strip_suffix(end)).unwrap_or(path);
     Path::new(path).extension().and_then(|ending| ending.to_str()).unwrap_or("")
 }
