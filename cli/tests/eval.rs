@@ -8,7 +8,7 @@ mod home;
 
 use home::{Ended, Home};
 use serde_json::{Value, json};
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -244,6 +244,33 @@ fn malformed_requests_are_answered_and_the_next_is_read() {
     assert_eq!(ids, [&Value::Null, &Value::Null, &json!(2), &json!(3), &json!(4), &json!(5)]);
     assert!(found[..5].iter().all(|reply| class(reply) == "ValueError"), "{found:?}");
     assert_eq!(elements(&found[5]), &json!([7]));
+}
+
+#[test]
+fn statements_of_sql_are_answered_as_their_runner_sends_them() {
+    let home = Home::new();
+    let mut command = home.command(["eval", "--sql"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut sent = child.stdin.take().unwrap();
+    let mut replies = BufReader::new(child.stdout.take().unwrap()).lines();
+    let mut ask = |text: &str| -> Value {
+        // No line end follows: the runner waits for the reply.
+        sent.write_all(text.as_bytes()).unwrap();
+        serde_json::from_str(&replies.next().unwrap().unwrap()).unwrap()
+    };
+    let done = json!({"result": []});
+    assert_eq!(ask("{\"sql\":\"create table t as values (1, 'a'), (2, '')\"}"), done);
+    assert_eq!(ask("{\"sql\":\"insert into t values (3, null)\"}"), done);
+    assert!(ask("{\"sql\":\"selec 1\"}")["err"].as_str().unwrap().contains("selec"));
+    assert!(ask("{\"sql\":\"select 1 / column1 from t where column1 / 0 = 1\"}")["err"].is_string());
+    assert!(ask("{\"statement\":1}")["err"].is_string());
+    assert!(ask("no statement\n")["err"].is_string());
+    assert_eq!(ask("{\"sql\":\"create view v as select * from t where column1 > 1\"}\n"), done);
+    let rows = json!({"result": [["2", "(empty)"], ["3", "NULL"]]});
+    assert_eq!(ask("{\"sql\":\"select * from v order by 1\"}"), rows);
+    drop(sent);
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

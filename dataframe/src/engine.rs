@@ -2,10 +2,12 @@
 
 use crate::error::{Error, Result};
 use crate::stage::applied::{Applied, AppliedExec};
+use crate::stage::read_here;
 use crate::stage::row_number::{RowNumber, RowNumberExec};
 use arrow::compute::SortOptions;
 use datafusion::catalog::Session;
 use datafusion::common::Result as EngineResult;
+use datafusion::config::ConfigOptions;
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
@@ -18,6 +20,7 @@ use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use datafusion::prelude::SessionConfig;
+use std::collections::HashMap;
 use std::future::Future;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -88,11 +91,26 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// Sets what the plan is made under, for a user who may have chosen the safer ones already.
+    fn choose(self, options: &mut ConfigOptions) {
+        options.execution.target_partitions = self.partitions.max(1);
+        options.optimizer.prefer_hash_join &= !self.joins_spill;
+        options.optimizer.repartition_file_scans &= !self.whole_files;
+    }
+}
+
+/// The settings of frames.
 fn config(settings: Settings) -> SessionConfig {
-    let mut config = SessionConfig::new().with_target_partitions(settings.partitions.max(1));
+    let mut config = SessionConfig::new();
     let options = config.options_mut();
-    options.optimizer.prefer_hash_join = !settings.joins_spill;
-    options.optimizer.repartition_file_scans = !settings.whole_files;
+    pin(options);
+    settings.choose(options);
+    config
+}
+
+/// Settings without which a plan cannot be cut into tasks, whatever users say.
+fn pin(options: &mut ConfigOptions) {
     // An exchange costs a copy of the rows; the engine spreads tasks over threads.
     options.optimizer.enable_round_robin_repartition = false;
     // Its children would have to be partitioned by the same hash when they are read from other stages too.
@@ -102,21 +120,49 @@ fn config(settings: Settings) -> SessionConfig {
     options.optimizer.enable_topk_dynamic_filter_pushdown = false;
     options.optimizer.enable_join_dynamic_filter_pushdown = false;
     options.optimizer.enable_aggregate_dynamic_filter_pushdown = false;
-    // Likewise a subquery's value: as a join it crosses processes.
-    options.optimizer.enable_physical_uncorrelated_scalar_subquery = false;
+    // A join in its place takes a subquery that gives several rows, and cannot stand for all expressions.
+    options.optimizer.enable_physical_uncorrelated_scalar_subquery = true;
+    // Operators that have no form as bytes.
+    options.optimizer.enable_piecewise_merge_join = false;
+    options.optimizer.enable_window_topn = false;
     // The first value of values that are all there may be missing for the physical plan only.
     options.execution.skip_physical_aggregate_schema_check = true;
     // An idle partition would read files of its siblings, each of which runs as a task of its own: a task
     // would read them all, and rows would lose their order.
     options.execution.enable_file_stream_work_stealing = false;
-    config
+}
+
+/// Names and values of options that tasks run with, where they differ from those of frames.
+pub(crate) type TaskOptions = Vec<(String, String)>;
+
+/// The options for tasks of a user's session.
+pub(crate) fn task_options(session: &SessionState) -> TaskOptions {
+    let usual = config(Settings::default());
+    let usual: HashMap<String, Option<String>> =
+        usual.options().entries().into_iter().map(|entry| (entry.key, entry.value)).collect();
+    let of_tasks = |key: &str| key.starts_with("datafusion.execution.") && !key.ends_with("partitions");
+    let mut config = session.config().clone();
+    pin(config.options_mut());
+    let entries = config.options().entries().into_iter().filter(|entry| of_tasks(&entry.key));
+    let differ = entries.filter(|entry| usual.get(&entry.key) != Some(&entry.value));
+    differ.map(|entry| (entry.key, entry.value.unwrap_or_default())).collect()
 }
 
 /// A session to plan with.
 pub(crate) fn session(settings: Settings) -> SessionState {
+    session_of(config(settings))
+}
+
+/// A session of a user, who sees and changes its options.
+pub(crate) fn session_of_user(partitions: usize) -> SessionState {
+    let config = SessionConfig::new().with_target_partitions(partitions.max(1));
+    session_of(config.with_information_schema(true))
+}
+
+fn session_of(config: SessionConfig) -> SessionState {
     let mut session = SessionStateBuilder::new()
         .with_default_features()
-        .with_config(config(settings))
+        .with_config(config)
         .with_runtime_env(Environment::unlimited().0)
         .with_query_planner(Arc::new(Planner))
         .with_optimizer_rule(crate::stage::unread_numbers::rule())
@@ -126,14 +172,27 @@ pub(crate) fn session(settings: Settings) -> SessionState {
     session
 }
 
-/// The context of one task, with its inputs as an extension.
+/// The context of one task, with its inputs as an extension, and the options that differ from the usual ones.
 pub(crate) fn task_context<T: Send + Sync + 'static>(
     environment: Option<&Environment>,
     inputs: Arc<T>,
-) -> Arc<TaskContext> {
+    options: &TaskOptions,
+) -> Result<Arc<TaskContext>> {
     static FUNCTIONS: OnceLock<Arc<TaskContext>> = OnceLock::new();
     let functions = FUNCTIONS.get_or_init(|| session(Settings::default()).task_ctx());
     let mut config = functions.session_config().clone().with_extension(inputs);
+    let mut scalar = functions.scalar_functions().clone();
+    for (key, value) in options {
+        config.options_mut().set(key, value)?;
+    }
+    if !options.is_empty() {
+        // Some functions keep options that they were made with.
+        for function in scalar.values_mut() {
+            if let Some(updated) = function.inner().with_updated_config(config.options()) {
+                *function = Arc::new(updated);
+            }
+        }
+    }
     let environment = environment.cloned().unwrap_or_else(Environment::unlimited);
     let execution = &mut config.options_mut().execution;
     execution.sort_spill_reservation_bytes =
@@ -142,18 +201,33 @@ pub(crate) fn task_context<T: Send + Sync + 'static>(
         None,
         String::new(),
         config,
-        functions.scalar_functions().clone(),
+        scalar,
         functions.higher_order_functions().clone(),
         functions.aggregate_functions().clone(),
         functions.window_functions().clone(),
         environment.0,
     );
-    Arc::new(context)
+    Ok(Arc::new(context))
 }
 
 /// Optimises a plan and makes it physical.
 pub(crate) async fn physical(plan: &LogicalPlan, settings: Settings) -> Result<Arc<dyn ExecutionPlan>> {
-    Ok(session(settings).create_physical_plan(plan).await?)
+    let session = session(settings);
+    read_here(session.create_physical_plan(plan).await?, &session.task_ctx()).await
+}
+
+/// Optimises a plan in the session of a user and makes it physical.
+pub(crate) async fn physical_in(
+    session: &SessionState,
+    plan: &LogicalPlan,
+    settings: Settings,
+) -> Result<Arc<dyn ExecutionPlan>> {
+    // Building a state makes its catalog anew otherwise, in place of that which the session shares.
+    let mut config = session.config().clone().with_create_default_catalog_and_schema(false);
+    pin(config.options_mut());
+    settings.choose(config.options_mut());
+    let planning = SessionStateBuilder::new_from_existing(session.clone()).with_config(config).build();
+    read_here(planning.create_physical_plan(plan).await?, &session.task_ctx()).await
 }
 
 /// Plans nodes of this crate beside those of the library.

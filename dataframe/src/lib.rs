@@ -67,7 +67,7 @@ pub use registered::{
     OverValue, Row, ValueParameter, ValueResult,
 };
 pub use scan::STORAGE_VARIABLES;
-pub use sql::{SqlSession, sql, sql_line};
+pub use sql::{SqlAnswer, SqlSession, sql, sql_line, sql_stream};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{IfExists, read_sql};
 pub use stage::{

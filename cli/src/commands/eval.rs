@@ -11,7 +11,7 @@ use serde_json::Value as Json;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use tharsis_dataframe::protocol as frames;
-use tharsis_dataframe::{SqlSession, sql_line};
+use tharsis_dataframe::{SqlSession, sql_stream};
 use tharsis_numeric::protocol as tensors;
 
 /// Answers the requests of standard input, or those in the files of a folder.
@@ -38,9 +38,7 @@ pub fn run(folder: Option<&Path>) -> Result<()> {
 pub fn sql() -> Result<()> {
     let mut session = SqlSession::default();
     let replies = std::io::stdout().lock();
-    until_nobody_reads(tensors::eval_by(std::io::stdin().lock(), replies, |line| {
-        sql_line(&mut session, line)
-    }))
+    until_nobody_reads(sql_stream(&mut session, std::io::stdin().lock(), replies))
 }
 
 /// The reply to a program by the evaluator that it is for.

@@ -5,7 +5,7 @@ use super::{Executor, Limits, Outcome, Parts};
 use crate::engine::{Environment, task_context};
 use crate::error::{Error, Result};
 use crate::metrics::{Metrics, StageMetrics, TaskMetrics};
-use crate::stage::{Demand, KeptPart, Needs, Piece, PieceSource, Stages, TaskInputs, run};
+use crate::stage::{Demand, KeptPart, Needs, Piece, PieceSource, Stages, TaskInputs, fragment_of_task, run};
 use arrow::array::RecordBatch;
 use futures::TryFutureExt;
 use std::collections::{HashMap, VecDeque};
@@ -302,16 +302,17 @@ impl LocalRun {
         }
         let environment = self.environment.clone();
         let budget = Arc::clone(&self.budget);
-        let fragment = Arc::clone(&self.stages.stages[stage].fragment);
+        let fragment = fragment_of_task(&self.stages.stages[stage]);
         let output = self.stages.stages[stage].output.clone();
+        let options = self.stages.stages[stage].options.clone();
         let ran = async move {
             let started = Instant::now();
             for (piece, part) in parts {
                 inputs.insert(piece, part.fetch()?);
             }
             needs.slices.into_iter().for_each(|(piece, start, end)| inputs.slice(piece, start, end));
-            let context = task_context(Some(&environment), Arc::new(inputs));
-            let made = run(&fragment, task, &output, context).await?;
+            let context = task_context(Some(&environment), Arc::new(inputs), &options)?;
+            let made = run(&fragment?, task, &output, context).await?;
             let keep = |batches| Rows::keep(batches, &budget, &environment);
             let outputs = made.outputs.into_iter().map(keep).collect::<Result<Vec<_>>>()?;
             let (spilled_bytes, busy) = (made.spilled_bytes, started.elapsed());

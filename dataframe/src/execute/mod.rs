@@ -7,12 +7,13 @@ mod stream;
 pub use local::LocalExecutor;
 pub(crate) use stream::Streamed;
 
-use crate::engine::{Settings, block_on, physical};
+use crate::engine::{Settings, block_on, physical, physical_in, task_options};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
 use crate::progress::Progress;
 use crate::stage::{KeptPart, PARTITIONS_MAX, Resident, Stages, partitions};
 use arrow::datatypes::SchemaRef;
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
 use std::sync::{Arc, OnceLock};
@@ -107,7 +108,18 @@ const MORE_PARTITIONS: usize = 4;
 /// memory; then the plan is made anew for more partitions, and at last with joins that can spill. Likewise
 /// if a file cannot be read by several tasks.
 pub(crate) fn execute(plan: &LogicalPlan, executor: &dyn Executor) -> Result<(Resident, Metrics)> {
-    let (rows, metrics, _) = execute_as(plan, executor, |plan| plan, |_| ())?;
+    let (rows, metrics, _) = run(&Query::new(plan, executor, &|plan| plan), executor, |_| ())?;
+    Ok((rows, metrics))
+}
+
+/// As [`execute`], in the session of a user.
+pub(crate) fn execute_in(
+    session: &SessionState,
+    plan: &LogicalPlan,
+    executor: &dyn Executor,
+) -> Result<(Resident, Metrics)> {
+    let query = Query::new(plan, executor, &|plan| plan).in_session(session);
+    let (rows, metrics, _) = run(&query, executor, |_| ())?;
     Ok((rows, metrics))
 }
 
@@ -117,13 +129,14 @@ pub(crate) fn execute_under(
     executor: &dyn Executor,
     above: impl Fn(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
 ) -> Result<(Resident, Metrics)> {
-    let (rows, metrics, _) = execute_as(plan, executor, above, |_| ())?;
+    let (rows, metrics, _) = run(&Query::new(plan, executor, &above), executor, |_| ())?;
     Ok((rows, metrics))
 }
 
 /// As [`execute`], with as few batches in each part as the executor can make.
 pub(crate) fn execute_in_one_batch(plan: &LogicalPlan, executor: &dyn Executor) -> Result<Resident> {
-    Ok(execute_as(plan, executor, |plan| plan, |stages| stages.in_one_batch = true)?.0)
+    let query = Query::new(plan, executor, &|plan| plan);
+    Ok(run(&query, executor, |stages| stages.in_one_batch = true)?.0)
 }
 
 /// As [`execute`], with its progress, and the plan that ran.
@@ -132,25 +145,18 @@ pub(crate) fn execute_watched(
     executor: &dyn Executor,
     progress: &Progress,
 ) -> Result<(Resident, Metrics, Stages)> {
-    execute_as(
-        plan,
-        executor,
-        |plan| plan,
-        |stages| {
-            progress.begin(stages.tasks());
-            stages.progress = progress.clone();
-        },
-    )
+    run(&Query::new(plan, executor, &|plan| plan), executor, |stages| {
+        progress.begin(stages.tasks());
+        stages.progress = progress.clone();
+    })
 }
 
 /// Runs a plan whose stages are prepared by a step.
-fn execute_as(
-    plan: &LogicalPlan,
+fn run(
+    query: &Query<'_>,
     executor: &dyn Executor,
-    above: impl Fn(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
     prepare: impl Fn(&mut Stages),
 ) -> Result<(Resident, Metrics, Stages)> {
-    let query = Query { plan, above: &above, limits: executor.limits() };
     let mut planned = query.planned()?;
     let outcome = loop {
         prepare(&mut planned.stages);
@@ -165,7 +171,16 @@ fn execute_as(
 
 /// The stages of a plan for an executor.
 pub(crate) fn plan_stages(plan: &LogicalPlan, executor: &dyn Executor) -> Result<Stages> {
-    Ok(Query { plan, above: &|plan| plan, limits: executor.limits() }.planned()?.stages)
+    Ok(Query::new(plan, executor, &|plan| plan).planned()?.stages)
+}
+
+/// As [`plan_stages`], in the session of a user.
+pub(crate) fn plan_stages_in(
+    session: &SessionState,
+    plan: &LogicalPlan,
+    executor: &dyn Executor,
+) -> Result<Stages> {
+    Ok(Query::new(plan, executor, &|plan| plan).in_session(session).planned()?.stages)
 }
 
 /// A plan that is to run, and the memory for it.
@@ -174,6 +189,8 @@ struct Query<'a> {
     /// Adds operators above the physical plan.
     above: &'a dyn Fn(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
     limits: Limits,
+    /// The session of a user, whose options hold.
+    session: Option<&'a SessionState>,
 }
 
 /// Stages, and the settings that they were made under.
@@ -189,11 +206,35 @@ impl Planned {
     }
 }
 
-impl Query<'_> {
+impl<'a> Query<'a> {
+    fn new(
+        plan: &'a LogicalPlan,
+        executor: &dyn Executor,
+        above: &'a dyn Fn(Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan>,
+    ) -> Query<'a> {
+        Query { plan, above, limits: executor.limits(), session: None }
+    }
+
+    /// The same query with the options of a session, of which the partitions count as threads.
+    fn in_session(self, session: &'a SessionState) -> Query<'a> {
+        let threads = session.config().target_partitions().max(1);
+        Query { limits: Limits { threads, ..self.limits }, session: Some(session), ..self }
+    }
+
+    fn physical(&self, settings: Settings) -> Result<Arc<dyn ExecutionPlan>> {
+        let (session, plan) = (self.session, self.plan);
+        block_on(async move {
+            match session {
+                Some(session) => physical_in(session, plan, settings).await,
+                None => physical(plan, settings).await,
+            }
+        })
+    }
+
     /// The stages for as many partitions as the inputs ask for.
     fn planned(&self) -> Result<Planned> {
         let first = Settings { partitions: self.limits.threads, ..Settings::default() };
-        let physical = block_on(physical(self.plan, first))?;
+        let physical = self.physical(first)?;
         let settings = Settings {
             partitions: partitions(&physical, self.limits.threads, self.limits.memory_bytes)?,
             ..first
@@ -205,11 +246,14 @@ impl Query<'_> {
     }
 
     fn planned_under(&self, settings: Settings) -> Result<Planned> {
-        self.cut(block_on(physical(self.plan, settings))?, settings)
+        self.cut(self.physical(settings)?, settings)
     }
 
     fn cut(&self, physical: Arc<dyn ExecutionPlan>, settings: Settings) -> Result<Planned> {
-        let stages = Stages::of((self.above)(physical), settings.partitions)?;
+        let mut stages = Stages::of((self.above)(physical), settings.partitions)?;
+        if let Some(session) = self.session {
+            stages = stages.with_options(&task_options(session));
+        }
         Ok(Planned { stages, settings })
     }
 

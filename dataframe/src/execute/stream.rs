@@ -101,7 +101,7 @@ impl Streamed {
 }
 
 fn query<'a>(plan: &'a LogicalPlan, executor: &dyn Executor) -> Query<'a> {
-    Query { plan, above: &|plan| plan, limits: executor.limits() }
+    Query::new(plan, executor, &|plan| plan)
 }
 
 /// Number and hash of rows in their order; the borders of batches do not matter.

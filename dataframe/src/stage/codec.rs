@@ -3,11 +3,14 @@
 //! A stage travels as one physical plan: with outputs by hash, its root is the repartition that makes them.
 
 use super::applied::{AppliedExec, Apply};
+use super::converter::Converter;
 use super::cut::Stage;
 use super::input::{InputExec, Pattern, Source};
 use super::ranges::RangeExec;
+use super::recursive::{RecursiveNode, WorkTableNode};
 use super::row_number::{Numbering, RowNumberExec};
-use super::task::Output;
+use super::task::{Output, TaskInputs};
+use crate::engine::{TaskOptions, task_context};
 use crate::error::{Error, Result};
 use crate::registered::{CalledFunction, SentFunction};
 use crate::scan::{IpcSource, TextSource};
@@ -21,10 +24,13 @@ use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_expr::{LexOrdering, Partitioning};
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
+use datafusion::physical_plan::work_table::WorkTableExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties};
 use datafusion_proto::bytes::{
-    physical_plan_from_bytes_with_extension_codec, physical_plan_to_bytes_with_extension_codec,
+    physical_plan_from_bytes_with_proto_converter, physical_plan_to_bytes_with_proto_converter,
 };
 use datafusion_proto::physical_plan::from_proto::{
     parse_physical_sort_exprs, parse_protobuf_file_scan_config,
@@ -36,6 +42,7 @@ use datafusion_proto::physical_plan::{
 use datafusion_proto::protobuf;
 use prost::Message;
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Encodes a stage.
@@ -52,12 +59,23 @@ pub(crate) fn encode(stage: &Stage) -> Result<Vec<u8>> {
             Arc::new(RepartitionExec::try_new(Arc::clone(&stage.fragment), partitioning)?)
         }
     };
-    Ok(physical_plan_to_bytes_with_extension_codec(plan, &Codec)?.to_vec())
+    let plan = physical_plan_to_bytes_with_proto_converter(plan, &Codec, &Converter::default())?.to_vec();
+    let options = stage.options.iter().cloned().collect();
+    Ok(StageNode { plan, options }.encode_to_vec())
 }
 
-/// Decodes a stage, with the functions that the context knows.
-pub(crate) fn decode(bytes: &[u8], context: &TaskContext) -> Result<Stage> {
-    let plan = physical_plan_from_bytes_with_extension_codec(bytes, context, &Codec)?;
+/// Whether a plan can be sent to a task.
+pub(super) fn can_travel(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &Codec, &Converter::default()).is_ok()
+}
+
+/// Decodes a stage.
+pub(crate) fn decode(bytes: &[u8]) -> Result<Stage> {
+    let node = StageNode::decode(bytes).map_err(|error| internal_datafusion_err!("{error}"))?;
+    let options: TaskOptions = node.options.into_iter().collect();
+    let context = task_context(None, Arc::new(TaskInputs::default()), &options)?;
+    let plan =
+        physical_plan_from_bytes_with_proto_converter(&node.plan, &context, &Codec, &Converter::default())?;
     let (fragment, output) = match plan.downcast_ref::<RepartitionExec>() {
         None => (plan, Output::Whole),
         Some(exchange) => {
@@ -70,7 +88,15 @@ pub(crate) fn decode(bytes: &[u8], context: &TaskContext) -> Result<Stage> {
         }
     };
     let tasks = fragment.output_partitioning().partition_count();
-    Ok(Stage { fragment, output, tasks, enough: None, splittable: Vec::new() })
+    Ok(Stage { fragment, output, tasks, enough: None, splittable: Vec::new(), options })
+}
+
+/// The fragment of a stage for one task of this process: values of subqueries must not be set by several.
+pub(crate) fn fragment_of_task(stage: &Stage) -> Result<Arc<dyn ExecutionPlan>> {
+    match stage.fragment.is::<ScalarSubqueryExec>() {
+        false => Ok(Arc::clone(&stage.fragment)),
+        true => Ok(decode(&encode(stage)?)?.fragment),
+    }
 }
 
 /// Encodes the operators of this crate.
@@ -78,8 +104,16 @@ pub(crate) fn decode(bytes: &[u8], context: &TaskContext) -> Result<Stage> {
 struct Codec;
 
 #[derive(Clone, PartialEq, Message)]
+struct StageNode {
+    #[prost(bytes = "vec", tag = "1")]
+    plan: Vec<u8>,
+    #[prost(btree_map = "string, string", tag = "2")]
+    options: BTreeMap<String, String>,
+}
+
+#[derive(Clone, PartialEq, Message)]
 struct Node {
-    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 8, 9")]
+    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 8, 9, 10, 11")]
     kind: Option<Kind>,
 }
 
@@ -100,6 +134,10 @@ enum Kind {
     Called(CalledNode),
     #[prost(message, tag = "9")]
     Ipc(Box<protobuf::FileScanExecConf>),
+    #[prost(message, tag = "10")]
+    Recursive(RecursiveNode),
+    #[prost(message, tag = "11")]
+    WorkTable(WorkTableNode),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -200,6 +238,8 @@ impl PhysicalExtensionCodec for Codec {
                 let source = IpcSource::new(FileScanConfig::parse_table_schema_from_proto(&scan)?);
                 self.scan(&scan, Arc::new(source), context, converter)
             }
+            (Some(Kind::Recursive(node)), [start, step]) => node.decoded(start, step),
+            (Some(Kind::WorkTable(node)), []) => node.decoded(),
             (_, inputs) => internal_err!("an operator of frames with {} inputs", inputs.len()),
         }
     }
@@ -235,6 +275,10 @@ impl PhysicalExtensionCodec for Codec {
         } else if let Some(applied) = node.downcast_ref::<AppliedExec>() {
             let spec = applied.apply().sent().map_err(external)?;
             Kind::Called(CalledNode::new(spec, &applied.schema())?)
+        } else if let Some(query) = node.downcast_ref::<RecursiveQueryExec>() {
+            Kind::Recursive(RecursiveNode::of(query)?)
+        } else if let Some(table) = node.downcast_ref::<WorkTableExec>() {
+            Kind::WorkTable(WorkTableNode::of(table)?)
         } else {
             return not_impl_err!("{} cannot run as a remote task", node.name());
         };

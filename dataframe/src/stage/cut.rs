@@ -12,13 +12,15 @@ use super::piece::Needs;
 use super::ranges::{self, RangeExec};
 use super::row_number::{Numbering, RowNumberExec};
 use super::skew::Splittable;
+use super::subqueries::Subqueries;
 use super::task::Output;
+use crate::engine::TaskOptions;
 use crate::error::Result;
 use crate::progress::Progress;
 use crate::write::WriteExec;
 use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalExpr};
+use datafusion::physical_expr::{LexOrdering, OrderingRequirements, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
 use datafusion::physical_plan::filter::FilterExec;
@@ -27,9 +29,12 @@ use datafusion::physical_plan::limit::{GlobalLimitExec, LocalLimitExec};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::scalar_subquery::{ScalarSubqueryExec, ScalarSubqueryLink};
+use datafusion::physical_plan::sorts::partial_sort::PartialSortExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::union::UnionExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, displayable};
 use std::sync::Arc;
 
@@ -60,21 +65,30 @@ pub(crate) struct Stage {
     pub(crate) enough: Option<usize>,
     /// Inputs whose rows may be parted among several calls for one task.
     pub(crate) splittable: Vec<Splittable>,
+    /// Options of tasks that differ from the usual ones.
+    pub(crate) options: TaskOptions,
 }
 
 impl Stages {
     /// Cuts a plan that was made for a number of partitions.
     pub(crate) fn of(plan: Plan, partitions: usize) -> Result<Stages> {
-        let mut cutter = Cutter { partitions, stages: Vec::new(), tables: Vec::new() };
-        let plan = part_joins(plan)?;
+        let mut cutter =
+            Cutter { partitions, stages: Vec::new(), tables: Vec::new(), subqueries: Vec::new() };
+        let plan = part_joins(sort_whole(plan)?)?;
         let fragment = cutter.cut_result(plan)?;
-        cutter.stage(fragment, Output::Whole);
+        cutter.stage(fragment, Output::Whole)?;
         Ok(Stages {
             stages: cutter.stages,
             tables: cutter.tables,
             in_one_batch: false,
             progress: Progress::default(),
         })
+    }
+
+    /// The same stages, whose tasks run with these options.
+    pub(crate) fn with_options(mut self, options: &TaskOptions) -> Stages {
+        self.stages.iter_mut().for_each(|stage| stage.options.clone_from(options));
+        self
     }
 
     /// The inputs of a task of a stage.
@@ -108,6 +122,8 @@ struct Cutter {
     partitions: usize,
     stages: Vec<Stage>,
     tables: Vec<Arc<Resident>>,
+    /// Those of the plan, and of plans that it reads values of.
+    subqueries: Vec<Subqueries>,
 }
 
 impl Cutter {
@@ -115,6 +131,10 @@ impl Cutter {
     fn cut_result(&mut self, plan: Plan) -> Result<Plan> {
         if let Some(merge) = plan.downcast_ref::<SortPreservingMergeExec>() {
             return self.cut_sort(merge);
+        }
+        if let Some(query) = plan.downcast_ref::<ScalarSubqueryExec>() {
+            self.cut_subqueries(query)?;
+            return self.cut_result(Arc::clone(query.input()));
         }
         // A chunk is made of rows that follow each other, wherever the partitions begin.
         let chunks = plan.downcast_ref::<AppliedExec>().is_some_and(AppliedExec::takes_chunks);
@@ -138,6 +158,10 @@ impl Cutter {
         if plan.is::<RecursiveQueryExec>() {
             return self.number_tables(plan);
         }
+        if let Some(query) = plan.downcast_ref::<ScalarSubqueryExec>() {
+            self.cut_subqueries(query)?;
+            return self.cut(Arc::clone(query.input()));
+        }
         if let Some(exchange) = plan.downcast_ref::<RepartitionExec>() {
             return self.cut_repartition(exchange);
         }
@@ -156,7 +180,8 @@ impl Cutter {
             let child = self.cut(child)?;
             // Otherwise each task would make it anew.
             let again = shared == Some(at) && !child.is::<InputExec>();
-            children.push(if again { self.gather(child)? } else { child });
+            let child = if again { self.gather(child)? } else { child };
+            children.push(ordered_for_window(&plan, child)?);
         }
         Ok(replace_children_if_necessary(plan, children)?)
     }
@@ -180,11 +205,26 @@ impl Cutter {
         Ok(numbered.data)
     }
 
-    fn stage(&mut self, fragment: Plan, output: Output) -> usize {
+    /// Makes a stage of each subquery.
+    fn cut_subqueries(&mut self, query: &ScalarSubqueryExec) -> Result<()> {
+        let mut readers = Vec::new();
+        for subquery in query.subqueries() {
+            let rows = self.cut(Arc::clone(&subquery.plan))?;
+            readers.push(ScalarSubqueryLink { plan: self.gather(rows)?, index: subquery.index });
+        }
+        self.subqueries.push(Subqueries { readers, values: query.results().clone() });
+        Ok(())
+    }
+
+    fn stage(&mut self, mut fragment: Plan, output: Output) -> Result<usize> {
+        for subqueries in &self.subqueries {
+            fragment = subqueries.set_for(fragment)?;
+        }
         let tasks = fragment.output_partitioning().partition_count();
         let splittable = Splittable::inputs_of(&fragment);
-        self.stages.push(Stage { fragment, output, tasks, enough: None, splittable });
-        self.stages.len() - 1
+        let options = TaskOptions::new();
+        self.stages.push(Stage { fragment, output, tasks, enough: None, splittable, options });
+        Ok(self.stages.len() - 1)
     }
 
     /// Makes a stage of a fragment; gives its reader.
@@ -192,7 +232,7 @@ impl Cutter {
         let (schema, ordering) = (fragment.schema(), fragment.output_ordering().cloned());
         // A reader of several tasks in one partition reads one sorted run after the other.
         let ordering = ordering.filter(|_| pattern == Pattern::Each);
-        let stage = self.stage(fragment, output);
+        let stage = self.stage(fragment, output)?;
         let tasks = self.stages[stage].tasks;
         let reader = InputExec::new(Source::Stage(stage), pattern, tasks, schema, None, ordering)?;
         Ok(Arc::new(reader))
@@ -277,7 +317,7 @@ impl Cutter {
         let sample = ranges::sample(Arc::clone(&rows), ordering)?;
         let samples = self.exchange(sample, Output::Whole, Pattern::Gather)?;
         let ranged: Plan = Arc::new(RangeExec::new(rows, samples, ordering.clone(), count));
-        let stage = self.stage(ranged, Output::Ranges(count));
+        let stage = self.stage(ranged, Output::Ranges(count))?;
         let tasks = self.stages[stage].tasks;
         let pattern = Pattern::Shuffle(count);
         let reader = InputExec::new(Source::Stage(stage), pattern, tasks, schema, None, None)?;
@@ -326,6 +366,30 @@ fn unsorted(plan: &Plan) -> Result<Option<Plan>> {
 
 fn sorted(ordering: LexOrdering, input: Plan) -> Plan {
     Arc::new(SortExec::new(ordering, input).with_preserve_partitioning(true))
+}
+
+/// The input of an operator. A window demands to know that its rows are sorted. Readers know less of their
+/// rows than the operators that they stand for, such as that all values of a column are equal.
+fn ordered_for_window(plan: &Plan, child: Plan) -> Result<Plan> {
+    if !plan.is::<BoundedWindowAggExec>() && !plan.is::<WindowAggExec>() {
+        return Ok(child);
+    }
+    let required = plan.required_input_ordering().into_iter().next().flatten();
+    let Some(required) = required.map(OrderingRequirements::into_single) else { return Ok(child) };
+    let known = child.equivalence_properties().ordering_satisfy_requirement(required.iter().cloned())?;
+    Ok(if known { child } else { sorted(LexOrdering::from(required), child) })
+}
+
+/// Sorts that know of rows that are sorted in part, as sorts of all rows. They have no form as bytes.
+fn sort_whole(plan: Plan) -> Result<Plan> {
+    let changed = plan.transform_up(|node| {
+        let Some(sort) = node.downcast_ref::<PartialSortExec>() else { return Ok(Transformed::no(node)) };
+        let whole = SortExec::new(sort.expr().clone(), Arc::clone(sort.input()))
+            .with_fetch(sort.fetch())
+            .with_preserve_partitioning(sort.preserve_partitioning());
+        Ok(Transformed::yes(Arc::new(whole) as Plan))
+    })?;
+    Ok(changed.data)
 }
 
 /// The input that each partition of an operator reads as a whole.

@@ -79,8 +79,7 @@ impl Fragment {
     /// # Errors
     /// `Internal` for bytes that are no stage of this version.
     pub fn decode(bytes: &[u8]) -> Result<Fragment> {
-        let context = task_context(None, Arc::new(TaskInputs::default()));
-        Ok(Fragment(codec::decode(bytes, &context)?))
+        Ok(Fragment(codec::decode(bytes)?))
     }
 
     /// Runs one task. A fragment can run once, since operators of some kinds share state between tasks.
@@ -88,7 +87,7 @@ impl Fragment {
     /// # Errors
     /// The error of the task: values that cannot be computed, files that cannot be read, memory.
     pub fn run(self, task: usize, inputs: TaskInputs, environment: Option<&Environment>) -> Result<TaskRows> {
-        let context = task_context(environment, Arc::new(inputs));
+        let context = task_context(environment, Arc::new(inputs), &self.0.options)?;
         block_on(run(&self.0.fragment, task, &self.0.output, context))
     }
 }

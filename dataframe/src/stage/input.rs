@@ -3,6 +3,7 @@
 use super::part::Resident;
 use super::piece::{Piece, PieceSource};
 use super::task::TaskInputs;
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result, Statistics, exec_datafusion_err, stats::Precision};
@@ -182,6 +183,16 @@ impl ExecutionPlan for InputExec {
                 inputs.batches(&self.pieces(partition))?
             }
         };
+        // Tasks may promise more of their columns than a table's declaration, or less.
+        let declared = |batch: RecordBatch| match batch.schema_ref() == &self.source_schema {
+            true => Ok(batch),
+            false => {
+                let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+                let columns = batch.columns().to_vec();
+                RecordBatch::try_new_with_options(Arc::clone(&self.source_schema), columns, &rows)
+            }
+        };
+        let batches = batches.into_iter().map(declared).collect::<std::result::Result<Vec<_>, _>>()?;
         let stream = MemoryStream::try_new(batches, self.schema(), self.projection.clone())?;
         Ok(Box::pin(stream))
     }

@@ -1,0 +1,189 @@
+//! Statements that change the rows of a table, as plans of the rows that it has afterwards.
+
+use crate::error::{Error, Result};
+use crate::stage::{KeptPart, LocalPart, Resident};
+use crate::table::Table;
+use arrow::array::RecordBatch;
+use arrow::compute::concat_batches;
+use arrow::datatypes::{Schema, SchemaRef};
+use datafusion::common::Column;
+use datafusion::functions_aggregate::expr_fn::count as count_of;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::expr_fn::when;
+use datafusion::logical_expr::{
+    DmlStatement, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, WriteOp, lit,
+};
+use std::collections::HashSet;
+use std::sync::Arc;
+
+/// The effect of a statement on the rows of a table.
+pub(super) enum Change {
+    /// The rows of this plan are added.
+    Add(LogicalPlan),
+    /// The rows of this plan replace those of the table.
+    Replace(LogicalPlan),
+    /// The rows of a plan replace those of the table, and another plan counts those that were concerned.
+    Keep { rows: LogicalPlan, changed: LogicalPlan },
+    /// No rows are left.
+    Empty,
+}
+
+impl Change {
+    /// The effect of a statement.
+    pub(super) fn of(statement: DmlStatement) -> Result<Change> {
+        let input = Arc::unwrap_or_clone(statement.input);
+        match statement.op {
+            WriteOp::Insert(InsertOp::Append) => Ok(Change::Add(input)),
+            WriteOp::Insert(InsertOp::Overwrite) => Ok(Change::Replace(input)),
+            WriteOp::Delete => delete(input),
+            WriteOp::Update => update(input),
+            WriteOp::Truncate => Ok(Change::Empty),
+            other => Err(unsupported(other.name())),
+        }
+    }
+}
+
+fn unsupported(what: &str) -> Error {
+    Error::NotImplemented(format!("{what} is not supported for this table"))
+}
+
+/// The plan of a delete gives the rows that go: all of a scan, or those that a condition holds for.
+fn delete(input: LogicalPlan) -> Result<Change> {
+    match input {
+        LogicalPlan::TableScan(_) => Ok(Change::Empty),
+        LogicalPlan::Filter(Filter { predicate, input, .. }) => {
+            let rows = LogicalPlanBuilder::from(Arc::clone(&input));
+            let rows = rows.filter(predicate.clone().is_not_true())?.build()?;
+            Ok(Change::Keep { rows, changed: counted(LogicalPlanBuilder::from(input).filter(predicate)?)? })
+        }
+        _ => Err(unsupported("a DELETE with a limit")),
+    }
+}
+
+/// The plan of an update gives the new values of the rows that a condition holds for.
+fn update(input: LogicalPlan) -> Result<Change> {
+    let LogicalPlan::Projection(Projection { expr, input, .. }) = input else {
+        return Err(unsupported("this UPDATE"));
+    };
+    let (condition, table) = match Arc::unwrap_or_clone(input) {
+        LogicalPlan::Filter(Filter { predicate, input, .. }) => (predicate, Arc::unwrap_or_clone(input)),
+        other => (lit(true), other),
+    };
+    if !is_one_table(&table) {
+        return Err(unsupported("an UPDATE with a join"));
+    }
+    let old = table.schema().iter().map(|(table, field)| Expr::Column(Column::from((table, field))));
+    let values = expr.into_iter().zip(old.collect::<Vec<_>>()).map(|(new, old)| {
+        let name = new.schema_name().to_string();
+        let new = new.unalias();
+        let value = match new == old {
+            true => old,
+            false => when(condition.clone(), new).otherwise(old)?,
+        };
+        Ok(value.alias(name))
+    });
+    let values = values.collect::<Result<Vec<Expr>>>()?;
+    let changed = counted(LogicalPlanBuilder::from(table.clone()).filter(condition.clone())?)?;
+    let rows = LogicalPlanBuilder::from(table).project(values)?.build()?;
+    Ok(Change::Keep { rows, changed })
+}
+
+fn is_one_table(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::TableScan(_) => true,
+        LogicalPlan::SubqueryAlias(alias) => is_one_table(&alias.input),
+        _ => false,
+    }
+}
+
+fn counted(rows: LogicalPlanBuilder) -> Result<LogicalPlan> {
+    let all = count_of(lit(1_i64)).alias("count");
+    Ok(rows.aggregate(Vec::<Expr>::new(), vec![all])?.build()?)
+}
+
+/// The number in the only row of a plan that counts.
+pub(super) fn count(rows: &Resident) -> Result<usize> {
+    changed_rows(&Table::new(&rows.schema, &rows.fetch()?, Vec::new())?)
+}
+
+/// The number of rows that the library says it has written.
+pub(super) fn changed_rows(table: &Table) -> Result<usize> {
+    let counts = table.batch().columns().first();
+    let count = counts.filter(|counts| !counts.is_empty());
+    let Some(count) = count else { return Ok(0) };
+    let count = crate::value::Value::from_array(count, 0)?;
+    Ok(count.as_i64().unwrap_or(0).unsigned_abs() as usize)
+}
+
+/// Whether a statement adds rows that its plan gives.
+pub(super) fn adds(statement: &DmlStatement) -> bool {
+    matches!(statement.op, WriteOp::Insert(_))
+}
+
+/// Refuses columns with equal names.
+pub(super) fn check_names(schema: &Schema) -> Result<()> {
+    let mut names = HashSet::new();
+    match schema.fields().iter().find(|field| !names.insert(field.name())) {
+        Some(field) => Err(Error::Sql(format!("duplicate column name {:?}", field.name()))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses missing values in columns that must not have any.
+pub(super) fn check_missing(schema: &SchemaRef, part: &Arc<dyn KeptPart>) -> Result<()> {
+    if schema.fields().iter().all(|field| field.is_nullable()) {
+        return Ok(());
+    }
+    for batch in part.fetch()? {
+        for (field, column) in schema.fields().iter().zip(batch.columns()) {
+            if !field.is_nullable() && 0 < column.logical_null_count() {
+                let name = field.name();
+                return Err(Error::Value(format!(
+                    "Invalid batch column {name:?} has null but schema specifies non-nullable"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Bytes of a table that is cut anew; a larger one would take long to fetch.
+const SMALL_BYTES: usize = 64 << 20;
+
+/// Parts with these rows: up to one for each partition, of at least this many rows.
+pub(super) fn cut(
+    parts: Vec<Arc<dyn KeptPart>>,
+    partitions: usize,
+    rows_min: usize,
+) -> Result<Vec<Arc<dyn KeptPart>>> {
+    let parts: Vec<_> = parts.into_iter().filter(|part| 0 < part.rows()).collect();
+    let rows: usize = parts.iter().map(|part| part.rows()).sum();
+    let wanted = partitions.min(rows.div_ceil(rows_min)).max(1);
+    let bytes: usize = parts.iter().map(|part| part.bytes()).sum();
+    let fits = (wanted..=2 * wanted).contains(&parts.len());
+    if rows == 0 || fits || SMALL_BYTES < bytes {
+        return Ok(parts);
+    }
+    let mut batches = Vec::new();
+    for part in &parts {
+        batches.extend(part.fetch()?);
+    }
+    let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(parts) };
+    let all = concat_batches(&schema, &with_schema(&schema, batches)?)?;
+    let cut = (0..wanted).map(|part| {
+        let (from, to) = (part * rows / wanted, (part + 1) * rows / wanted);
+        Arc::new(LocalPart(vec![all.slice(from, to - from)])) as Arc<dyn KeptPart>
+    });
+    Ok(cut.collect())
+}
+
+/// Tasks of different statements may promise different things of their columns.
+fn with_schema(schema: &SchemaRef, batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
+    let nullable = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    let schema = Arc::new(Schema::new(nullable.collect::<Vec<_>>()));
+    let batches = batches.into_iter().map(|batch| {
+        let rows = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&schema), batch.columns().to_vec(), &rows)?)
+    });
+    batches.collect()
+}

@@ -1,0 +1,60 @@
+//! SQL over frames.
+//!
+//! | concern | module |
+//! |---|---|
+//! | statements of a session | `session` |
+//! | tables that statements make and change | `session_table`, `change` |
+//! | plans as texts | `explain` |
+//! | rows as texts, the dialect of runners of tests | `text` |
+
+mod change;
+mod explain;
+mod session;
+mod session_table;
+mod text;
+
+pub use self::session::{SqlAnswer, SqlSession};
+pub use text::{sql_line, sql_stream};
+
+use crate::engine::{Settings, block_on, session};
+use crate::error::Result;
+use crate::frame::{DataFrame, Frame};
+use datafusion::catalog::view::ViewTable;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::prelude::SessionContext;
+use std::sync::Arc;
+
+/// The result of an SQL query over named frames.
+///
+/// Names without quotes are read as lower case, as in PostgreSQL.
+///
+/// ```
+/// use tharsis_dataframe::{DataFrame, sql};
+/// let sales = DataFrame::from_columns([("city", vec!["Oslo", "Rome"].into()), ("sold", vec![3, 5].into())]);
+/// let best = sql("select city from sales where sold = (select max(sold) from sales)", &[("sales", &sales)]);
+/// assert_eq!(best.col("city").values::<String>()?, [Some("Rome".to_owned())]);
+/// # Ok::<(), tharsis_dataframe::Error>(())
+/// ```
+#[track_caller]
+#[must_use]
+pub fn sql(query: &str, tables: &[(&str, &DataFrame)]) -> DataFrame {
+    DataFrame::new(plan(query, tables).and_then(Frame::of_plan))
+}
+
+fn plan(query: &str, tables: &[(&str, &DataFrame)]) -> Result<LogicalPlan> {
+    let session = SessionContext::new_with_state(session(Settings::default()));
+    for (name, table) in tables {
+        let view = ViewTable::new(table.frame()?.visible()?, None);
+        session.register_table(*name, Arc::new(view))?;
+    }
+    block_on(async { Ok(session.state().create_logical_plan(query).await?) })
+}
+
+impl Frame {
+    /// A plan of the columns alone. SQL knows no order of rows.
+    fn visible(&self) -> Result<LogicalPlan> {
+        let columns = self.columns.iter().map(|column| (column.clone(), crate::frame::named(column)));
+        let frame = Frame { index: Vec::new(), order: Vec::new(), ..self.clone() };
+        Ok(frame.project(columns.collect())?.plan)
+    }
+}

@@ -1,0 +1,307 @@
+//! A session: tables, views and settings that live from one statement to the next.
+
+use super::change::{self, Change};
+use super::session_table::SessionTable;
+use super::{explain, text};
+use crate::engine::{block_on, session_of_user};
+use crate::error::{Error, Result};
+use crate::execute::{Executor, default_executor, execute_in, plan_stages_in};
+use crate::frame::DataFrame;
+use crate::metrics::Metrics;
+use crate::stage::{Resident, ResidentTable, Stages};
+use crate::table::Table;
+use datafusion::catalog::view::ViewTable;
+use datafusion::common::TableReference;
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::dml::CopyTo;
+use datafusion::logical_expr::{
+    CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, LogicalPlanBuilder, Statement,
+};
+use datafusion::prelude::SessionContext;
+use std::sync::Arc;
+
+/// Rows of a part of a table at least, unless there are fewer.
+const PART_ROWS_MIN: usize = 1 << 16;
+
+/// Tables, views and settings that statements of SQL make, read and drop, from one line to the next.
+///
+/// Queries are cut into tasks as those of [`sql`](crate::sql), and tables are kept where the tasks left them.
+///
+/// | statement | meaning |
+/// |---|---|
+/// | `CREATE TABLE t (..)`, `CREATE TABLE t AS ..` | a table in memory, or in the store of a cluster |
+/// | `CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '..'` | files; also `PARQUET`, `JSON`, `AVRO`, `ARROW` |
+/// | `CREATE VIEW v AS ..`, `DROP TABLE`, `DROP VIEW` | as in PostgreSQL |
+/// | `INSERT INTO`, `UPDATE`, `DELETE`, `TRUNCATE` | rows of a table in memory; `INSERT` also adds files |
+/// | `COPY .. TO '..'` | files of the rows of a table or a query |
+/// | `SET`, `RESET`, `SHOW` | settings of the library; those about exchanges within one process are kept and have no effect |
+/// | `EXPLAIN`, `EXPLAIN ANALYZE` | the stages of a plan, with times if it was run |
+/// | `DESCRIBE`, `SHOW TABLES`, `PREPARE`, `EXECUTE`, `DEALLOCATE` | as in the library |
+///
+/// ```
+/// use tharsis_dataframe::SqlSession;
+/// let mut session = SqlSession::default();
+/// session.run("create table t as values (1, 'one'), (2, 'two')")?;
+/// session.run("insert into t values (3, 'three')")?;
+/// session.run("delete from t where column1 = 1")?;
+/// assert_eq!(session.run("select count(*) from t")?, [["2"]]);
+/// # Ok::<(), tharsis_dataframe::Error>(())
+/// ```
+pub struct SqlSession {
+    context: SessionContext,
+    executor: Option<Arc<dyn Executor>>,
+    part_rows_min: usize,
+}
+
+/// The outcome of a statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SqlAnswer {
+    /// The rows of a query.
+    Rows(Table),
+    /// Number of rows that a statement has added, changed, removed or written.
+    Changed(usize),
+    /// A statement without rows has ended.
+    Done,
+}
+
+impl Default for SqlSession {
+    /// A session whose statements run on the default executor.
+    fn default() -> SqlSession {
+        SqlSession::new(default_executor().limits().threads, None)
+    }
+}
+
+impl SqlSession {
+    /// A session whose statements run on this executor.
+    #[must_use]
+    pub fn on(executor: Arc<dyn Executor>) -> SqlSession {
+        SqlSession::new(executor.limits().threads, Some(executor))
+    }
+
+    fn new(partitions: usize, executor: Option<Arc<dyn Executor>>) -> SqlSession {
+        let context = SessionContext::new_with_state(session_of_user(partitions));
+        SqlSession { context, executor, part_rows_min: PART_ROWS_MIN }
+    }
+
+    /// Cuts new tables into parts of at least this many rows, up to a part for each partition, so that tasks
+    /// can share the work on them.
+    #[must_use]
+    pub fn part_rows_min(self, rows: usize) -> SqlSession {
+        SqlSession { part_rows_min: rows.max(1), ..self }
+    }
+
+    /// Gives a frame a name that statements can use.
+    ///
+    /// # Errors
+    /// The error that the frame carries, or one of the catalog.
+    pub fn register(&mut self, name: &str, frame: &DataFrame) -> Result<()> {
+        let view = ViewTable::new(frame.frame()?.visible()?, None);
+        self.context.register_table(TableReference::bare(name), Arc::new(view))?;
+        Ok(())
+    }
+
+    /// Runs one statement; gives the rows of a query as texts, and no rows for other statements.
+    ///
+    /// # Errors
+    /// As [`SqlSession::execute`].
+    pub fn run(&mut self, statement: &str) -> Result<Vec<Vec<String>>> {
+        match self.execute(statement)? {
+            SqlAnswer::Rows(table) => text::texts(&table),
+            SqlAnswer::Changed(_) | SqlAnswer::Done => Ok(Vec::new()),
+        }
+    }
+
+    /// Runs one statement.
+    ///
+    /// # Errors
+    /// `ValueError` for what is no SQL and for unknown names, `NotImplemented` for statements that are not
+    /// supported, and errors of the run.
+    pub fn execute(&mut self, statement: &str) -> Result<SqlAnswer> {
+        let state = self.context.state();
+        let plan = block_on(async { Ok(state.create_logical_plan(statement).await?) })?;
+        self.answer(plan)
+    }
+
+    fn answer(&self, plan: LogicalPlan) -> Result<SqlAnswer> {
+        match plan {
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => self.create_table(table),
+            LogicalPlan::Ddl(
+                statement @ (DdlStatement::CreateIndex(_) | DdlStatement::CreateFunction(_)),
+            ) => Err(Error::NotImplemented(format!("the statement {} is not supported", statement.name()))),
+            LogicalPlan::Ddl(_) => self.by_library(plan).map(|_| SqlAnswer::Done),
+            LogicalPlan::Dml(statement) => self.change(statement),
+            LogicalPlan::Copy(copy) => self.copy(copy),
+            LogicalPlan::Statement(statement) => self.state(statement),
+            LogicalPlan::Explain(asked) => {
+                let stages = self.stages(&asked.plan)?;
+                explain::plans(&asked.plan, &stages, None, &self.context.state()).map(SqlAnswer::Rows)
+            }
+            LogicalPlan::Analyze(asked) => {
+                let stages = self.stages(&asked.input)?;
+                let (_, metrics) = self.measured(&asked.input)?;
+                let shown = explain::plans(&asked.input, &stages, Some(&metrics), &self.context.state());
+                shown.map(SqlAnswer::Rows)
+            }
+            query => {
+                let rows = self.query(&query)?;
+                Ok(SqlAnswer::Rows(Table::new(&rows.schema, &rows.fetch()?, Vec::new())?))
+            }
+        }
+    }
+
+    fn executor(&self) -> Arc<dyn Executor> {
+        self.executor.clone().unwrap_or_else(default_executor)
+    }
+
+    fn stages(&self, plan: &LogicalPlan) -> Result<Stages> {
+        plan_stages_in(&self.context.state(), plan, &*self.executor())
+    }
+
+    /// The rows of a query, where its tasks left them.
+    pub(super) fn query(&self, plan: &LogicalPlan) -> Result<Resident> {
+        Ok(self.measured(plan)?.0)
+    }
+
+    fn measured(&self, plan: &LogicalPlan) -> Result<(Resident, Metrics)> {
+        execute_in(&self.context.state(), plan, &*self.executor())
+    }
+
+    /// Runs a statement that needs no tasks, or none but those that have run; gives its rows.
+    fn by_library(&self, plan: LogicalPlan) -> Result<Table> {
+        block_on(async {
+            let frame = self.context.execute_logical_plan(plan).await?;
+            let schema = Arc::new(frame.schema().as_arrow().clone());
+            Table::new(&schema, &frame.collect().await?, Vec::new())
+        })
+    }
+
+    fn state(&self, statement: Statement) -> Result<SqlAnswer> {
+        match statement {
+            Statement::Execute(_) => {
+                let plan = LogicalPlan::Statement(statement);
+                let frame = block_on(async { Ok(self.context.execute_logical_plan(plan).await?) })?;
+                self.answer(frame.into_unoptimized_plan())
+            }
+            Statement::SetVariable(ref set) if set.variable.starts_with(RUNTIME) => {
+                Err(of_runtime(&set.variable))
+            }
+            Statement::ResetVariable(ref reset) if reset.variable.starts_with(RUNTIME) => {
+                Err(of_runtime(&reset.variable))
+            }
+            Statement::SetVariable(_)
+            | Statement::ResetVariable(_)
+            | Statement::Prepare(_)
+            | Statement::Deallocate(_) => {
+                self.by_library(LogicalPlan::Statement(statement)).map(|_| SqlAnswer::Done)
+            }
+            other => Err(Error::NotImplemented(format!("the statement {} is not supported", other.name()))),
+        }
+    }
+
+    fn create_table(&self, asked: CreateMemoryTable) -> Result<SqlAnswer> {
+        if asked.temporary {
+            return Err(Error::NotImplemented("temporary tables are not supported".to_owned()));
+        }
+        let exists = self.context.table_exist(asked.name.clone())?;
+        match (exists, asked.if_not_exists, asked.or_replace) {
+            (true, true, true) => {
+                return Err(Error::Sql("'IF NOT EXISTS' cannot coexist with 'REPLACE'".to_owned()));
+            }
+            (true, true, false) => return Ok(SqlAnswer::Done),
+            (true, false, false) => {
+                return Err(Error::Sql(format!("Table '{}' already exists", asked.name)));
+            }
+            _ => {}
+        }
+        let schema = Arc::clone(asked.input.schema().inner());
+        change::check_names(&schema)?;
+        let rows = self.query(&asked.input)?;
+        let rows = Resident { schema, parts: self.cut(rows.parts)? };
+        let table = SessionTable::new(rows, asked.constraints, asked.column_defaults);
+        if exists {
+            self.context.deregister_table(asked.name.clone())?;
+        }
+        self.context.register_table(asked.name, Arc::new(table))?;
+        Ok(SqlAnswer::Done)
+    }
+
+    fn change(&self, statement: DmlStatement) -> Result<SqlAnswer> {
+        let provider =
+            block_on(async { Ok(self.context.table_provider(statement.table_name.clone()).await?) })?;
+        let Some(table) = provider.downcast_ref::<SessionTable>() else {
+            return self.change_elsewhere(statement);
+        };
+        let changed = match Change::of(statement)? {
+            Change::Add(plan) => {
+                let added = self.query(&plan)?.parts;
+                let count = added.iter().map(|part| part.rows()).sum();
+                let parts = table.rows().parts.iter().cloned().chain(added).collect();
+                table.put(self.cut(parts)?)?;
+                count
+            }
+            Change::Replace(plan) => {
+                let parts = self.query(&plan)?.parts;
+                let count = parts.iter().map(|part| part.rows()).sum();
+                table.put(self.cut(parts)?)?;
+                count
+            }
+            Change::Keep { rows, changed } => {
+                let count = change::count(&self.query(&changed)?)?;
+                table.put(self.cut(self.query(&rows)?.parts)?)?;
+                count
+            }
+            Change::Empty => {
+                let count = table.rows().rows();
+                table.put(Vec::new())?;
+                count
+            }
+        };
+        Ok(SqlAnswer::Changed(changed))
+    }
+
+    /// Adds rows to a table that is not of this session, such as a folder of files: tasks make them, and the
+    /// library writes them.
+    fn change_elsewhere(&self, mut statement: DmlStatement) -> Result<SqlAnswer> {
+        if change::adds(&statement) {
+            statement.input = Arc::new(self.resident_plan(&statement.input)?);
+        }
+        change::changed_rows(&self.by_library(LogicalPlan::Dml(statement))?).map(SqlAnswer::Changed)
+    }
+
+    fn copy(&self, copy: CopyTo) -> Result<SqlAnswer> {
+        let input = Arc::new(self.resident_plan(&copy.input)?);
+        let written = self.by_library(LogicalPlan::Copy(CopyTo { input, ..copy }))?;
+        change::changed_rows(&written).map(SqlAnswer::Changed)
+    }
+
+    /// A plan of the rows of a query that has run.
+    fn resident_plan(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
+        let rows = self.query(plan)?;
+        let source = provider_as_source(Arc::new(ResidentTable::new(rows)));
+        Ok(LogicalPlanBuilder::scan("rows", source, None)?.build()?)
+    }
+
+    /// Parts of a table, so many that each partition has some, and no more than needed.
+    fn cut(
+        &self,
+        parts: Vec<Arc<dyn crate::stage::KeptPart>>,
+    ) -> Result<Vec<Arc<dyn crate::stage::KeptPart>>> {
+        let partitions = self.context.state().config().target_partitions();
+        change::cut(parts, partitions, self.part_rows_min)
+    }
+}
+
+impl std::fmt::Debug for SqlSession {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SqlSession({})", self.context.session_id())
+    }
+}
+
+/// Beginning of the names of settings that executors have in place of sessions.
+const RUNTIME: &str = "datafusion.runtime.";
+
+fn of_runtime(variable: &str) -> Error {
+    Error::NotImplemented(format!(
+        "{variable} is not a setting of a session: memory and disk are those of its executor"
+    ))
+}

@@ -1,0 +1,78 @@
+//! Tables that statements make and change.
+
+use crate::error::Result;
+use crate::stage::{InputExec, KeptPart, Resident};
+use arrow::datatypes::SchemaRef;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{Constraints, Result as EngineResult};
+use datafusion::logical_expr::{Expr, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// A table whose rows are replaced as a whole: a query reads those of the moment when it was planned.
+#[derive(Debug)]
+pub(super) struct SessionTable {
+    rows: RwLock<Arc<Resident>>,
+    constraints: Constraints,
+    defaults: HashMap<String, Expr>,
+}
+
+impl SessionTable {
+    /// A table of these rows.
+    pub(super) fn new(
+        rows: Resident,
+        constraints: Constraints,
+        defaults: impl IntoIterator<Item = (String, Expr)>,
+    ) -> SessionTable {
+        SessionTable {
+            rows: RwLock::new(Arc::new(rows)),
+            constraints,
+            defaults: defaults.into_iter().collect(),
+        }
+    }
+
+    /// The rows at this moment.
+    pub(super) fn rows(&self) -> Arc<Resident> {
+        Arc::clone(&self.rows.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Sets the rows. Parts in memory must fit the declaration; others are checked when they are read.
+    pub(super) fn put(&self, parts: Vec<Arc<dyn KeptPart>>) -> Result<()> {
+        let schema = Arc::clone(&self.rows().schema);
+        for part in &parts {
+            super::change::check_missing(&schema, part)?;
+        }
+        *self.rows.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(Resident { schema, parts });
+        Ok(())
+    }
+}
+
+#[async_trait::async_trait]
+impl TableProvider for SessionTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.rows().schema)
+    }
+
+    fn constraints(&self) -> Option<&Constraints> {
+        Some(&self.constraints)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn get_column_default(&self, column: &str) -> Option<&Expr> {
+        self.defaults.get(column)
+    }
+
+    async fn scan(
+        &self,
+        _: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        _: &[Expr],
+        _: Option<usize>,
+    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(InputExec::of_table(&self.rows(), projection.cloned())?))
+    }
+}

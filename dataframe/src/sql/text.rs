@@ -1,0 +1,101 @@
+//! Rows as texts, as runners of SQL logic tests want them.
+
+use super::SqlSession;
+use crate::error::Result;
+use crate::table::Table;
+use crate::value::Value;
+use arrow::array::{Array, ArrayRef};
+use arrow::util::display::array_value_to_string;
+use serde::Deserialize;
+use serde_json::{Deserializer, Value as Json, json};
+use std::io::{self, BufRead, Write};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The rows of a table as texts.
+pub(super) fn texts(table: &Table) -> Result<Vec<Vec<String>>> {
+    let columns = table.batch().columns();
+    let row = |row: usize| columns.iter().map(|column| text(column, row)).collect::<Result<Vec<_>>>();
+    (0..table.len()).map(row).collect()
+}
+
+fn text(column: &ArrayRef, row: usize) -> Result<String> {
+    if column.is_null(row) {
+        return Ok("NULL".to_owned());
+    }
+    let value = Value::from_array(column, row)?;
+    let dtype = column.data_type();
+    Ok(match value.as_f64() {
+        Some(float) if dtype.is_floating() => float.to_string(),
+        _ => {
+            let text = array_value_to_string(column, row)?;
+            match dtype.is_temporal() {
+                true => text.replacen('T', " ", 1),
+                false if text.is_empty() => "(empty)".to_owned(),
+                false => text,
+            }
+        }
+    })
+}
+
+/// Answers one line of the dialect that runners of SQL logic tests speak with external engines:
+/// `{"sql": ".."}` gives `{"result": [["1", "2"]]}` or `{"err": ".."}`.
+///
+/// ```
+/// use serde_json::json;
+/// use tharsis_dataframe::{SqlSession, sql_line};
+/// let reply = sql_line(&mut SqlSession::default(), &json!({"sql": "select 1, 'a'"}));
+/// assert_eq!(reply, json!({"result": [["1", "a"]]}));
+/// ```
+pub fn sql_line(session: &mut SqlSession, line: &Json) -> Json {
+    let Some(statement) = line.get("sql").and_then(Json::as_str) else {
+        return json!({"err": "expected {\"sql\": \"..\"}"});
+    };
+    // A defect in one statement must not take its reader down with it.
+    let outcome = catch_unwind(AssertUnwindSafe(|| session.run(statement)));
+    match outcome {
+        Ok(Ok(rows)) => json!({"result": rows}),
+        Ok(Err(error)) => json!({"err": error.root().to_string()}),
+        Err(_) => json!({"err": "the evaluator panicked; this is a defect"}),
+    }
+}
+
+/// Bytes of a statement with what is around it; more are refused.
+const STATEMENT_BYTES_MAX: u64 = 256 << 20;
+
+/// Answers statements until there are no more, as [`sql_line`] does, each as soon as its last brace is read:
+/// runners do not end what they send with the line. After what is no JSON, the rest of its line is skipped.
+///
+/// ```
+/// use tharsis_dataframe::{SqlSession, sql_stream};
+/// let sent = r#"{"sql": "create table t as values (1)"}{"sql": "select * from t"}"#;
+/// let mut replies = Vec::new();
+/// sql_stream(&mut SqlSession::default(), sent.as_bytes(), &mut replies)?;
+/// assert_eq!(replies, b"{\"result\":[]}\n{\"result\":[[\"1\"]]}\n");
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+/// If statements cannot be read or replies cannot be written.
+pub fn sql_stream(
+    session: &mut SqlSession,
+    mut statements: impl BufRead,
+    mut replies: impl Write,
+) -> io::Result<()> {
+    while let Some(first) = statements.fill_buf()?.first().copied() {
+        if first.is_ascii_whitespace() {
+            statements.consume(1);
+            continue;
+        }
+        let mut limited = io::Read::take(&mut statements, STATEMENT_BYTES_MAX);
+        let reply = match Json::deserialize(&mut Deserializer::from_reader(&mut limited)) {
+            Ok(line) => sql_line(session, &line),
+            Err(error) => {
+                statements.skip_until(b'\n')?;
+                json!({"err": format!("no JSON: {error}")})
+            }
+        };
+        writeln!(replies, "{reply}")?;
+        replies.flush()?;
+    }
+    Ok(())
+}
