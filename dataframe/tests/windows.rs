@@ -7,7 +7,7 @@
 mod executors;
 
 use executors::{each_executor, three_parts};
-use tharsis_dataframe::{DataFrame, Rank, RankMethod, Series, Sort};
+use tharsis_dataframe::{Aggregate, DataFrame, Rank, RankMethod, Series, Sort};
 
 #[test]
 fn rows_are_not_numbered_for_a_step_that_reads_no_numbers() {
@@ -304,4 +304,21 @@ fn programs_of_several_windows() {
         frame.assign("r", frame.groupby(["k"]).select(["n"]).rank(Rank::default().descending()).col("n"));
     let top = ranked.filter(&ranked.col("r").le(2)).sort_values(["k", "r"], Sort::ascending());
     assert_ints(&top, "n", &[9, 6, 7, 4, 8, 5]);
+}
+
+#[test]
+fn a_limit_does_not_change_a_value_of_all_rows() {
+    let frame = three_parts();
+    let totals = frame.groupby(["k"]).transform(Aggregate::Sum);
+    let all = frame.eval_series("n.sum()", &[]).rename("n").to_frame();
+    let shifted = frame.col("n").cumsum().shift(-1).rename("n").to_frame();
+    for whole in [totals, all, shifted] {
+        let expected = whole.collect().expect("all rows").column::<f64>("n").expect("sums");
+        for rows in [1, 2, 5] {
+            let first = whole.head(rows);
+            for found in each_executor(|executor| first.collect_on(executor)?.column::<f64>("n")) {
+                assert_eq!(found, expected[..rows], "{}", first.explain().expect("a plan"));
+            }
+        }
+    }
 }

@@ -8,6 +8,7 @@ mod demand;
 mod fragment;
 mod input;
 mod leaves;
+pub(crate) mod limited_windows;
 mod part;
 mod partitions;
 mod piece;

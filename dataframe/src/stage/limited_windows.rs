@@ -1,0 +1,55 @@
+//! Keeps limits above windows.
+//!
+//! The library moves the limit of a sort to a sort below where the upper one is not needed, also past a
+//! window, whose values would then depend on fewer rows. A limit that is a node of its own stays above it.
+
+use datafusion::common::Result;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
+use std::sync::Arc;
+
+/// The rules of the library, and before those that move sorts the one that parts limits from them.
+pub(crate) fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
+    let mut rules = PhysicalOptimizer::new().rules;
+    // The first rule notes the order that the query asks for.
+    rules.insert(rules.len().min(1), Arc::new(LimitedWindows));
+    rules
+}
+
+/// The rule for the optimizer.
+#[derive(Debug)]
+struct LimitedWindows;
+
+impl PhysicalOptimizerRule for LimitedWindows {
+    fn optimize(&self, plan: Arc<dyn ExecutionPlan>, _: &ConfigOptions) -> Result<Arc<dyn ExecutionPlan>> {
+        let parted = plan.transform_up(|node| {
+            let Some(sort) = node.downcast_ref::<SortExec>() else { return Ok(Transformed::no(node)) };
+            match sort.fetch() {
+                Some(fetch) if has_window(sort.input())? => {
+                    let sorted: Arc<dyn ExecutionPlan> = Arc::new(sort.with_fetch(None));
+                    Ok(Transformed::yes(Arc::new(GlobalLimitExec::new(sorted, 0, Some(fetch))) as _))
+                }
+                _ => Ok(Transformed::no(node)),
+            }
+        })?;
+        Ok(parted.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "limited_windows"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn has_window(plan: &Arc<dyn ExecutionPlan>) -> Result<bool> {
+    plan.exists(|node| Ok(node.is::<WindowAggExec>() || node.is::<BoundedWindowAggExec>()))
+}
