@@ -168,7 +168,7 @@ pub(super) fn cut(
     for part in &parts {
         batches.extend(part.fetch()?);
     }
-    let Some(schema) = batches.first().map(RecordBatch::schema) else { return Ok(parts) };
+    let Some(schema) = batches.first().map(|batch| nullable(&batch.schema())) else { return Ok(parts) };
     let all = concat_batches(&schema, &with_schema(&schema, batches)?)?;
     let cut = (0..wanted).map(|part| {
         let (from, to) = (part * rows / wanted, (part + 1) * rows / wanted);
@@ -177,13 +177,17 @@ pub(super) fn cut(
     Ok(cut.collect())
 }
 
-/// Tasks of different statements may promise different things of their columns.
+/// The same columns, any of which may have missing values: tasks of different statements promise different
+/// things.
+fn nullable(schema: &Schema) -> SchemaRef {
+    let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
+    Arc::new(Schema::new(fields.collect::<Vec<_>>()))
+}
+
 fn with_schema(schema: &SchemaRef, batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>> {
-    let nullable = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
-    let schema = Arc::new(Schema::new(nullable.collect::<Vec<_>>()));
     let batches = batches.into_iter().map(|batch| {
         let rows = arrow::array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        Ok(RecordBatch::try_new_with_options(Arc::clone(&schema), batch.columns().to_vec(), &rows)?)
+        Ok(RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &rows)?)
     });
     batches.collect()
 }
