@@ -13,8 +13,8 @@ use std::sync::Arc;
 ///
 /// ```
 /// use tharsis_dataframe::{DataFrame, Index};
-/// let frame = DataFrame::from_columns([("k", vec!["b", "a", "b"].into())]).set_index(["k"]);
-/// assert!(!frame.index().is_unique()?);
+/// let frame = DataFrame::from_columns([("k", vec!["b", "a"].into())]).set_index(["k"]);
+/// assert!(frame.index().is_unique()?);
 /// let both = frame.index().union(&Index::from_values("k", vec!["c"]));
 /// assert_eq!(both.to_list::<String>()?, ["a", "b", "c"].map(|label| Some(label.to_owned())));
 /// # Ok::<(), tharsis_dataframe::Error>(())
