@@ -3,7 +3,7 @@
 use super::align::{filled_pair, missing_like, united};
 use super::{DataFrame, Frame, named};
 use crate::error::{Error, Result};
-use crate::frame::series::{Operator, Series};
+use crate::frame::series::{Operator, Series, operator_traits};
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::common::{JoinType, ScalarValue};
@@ -156,29 +156,8 @@ comparisons!(
     ne Ne
 );
 
-macro_rules! operators {
-    ($($trait:ident $method:ident $operator:ident),*) => {
-        $(impl<T: Into<FrameOperand>> ops::$trait<T> for &DataFrame {
-            type Output = DataFrame;
-
-            #[track_caller]
-            fn $method(self, other: T) -> DataFrame {
-                self.operate(Operator::$operator, other)
-            }
-        }
-
-        impl<T: Into<FrameOperand>> ops::$trait<T> for DataFrame {
-            type Output = DataFrame;
-
-            #[track_caller]
-            fn $method(self, other: T) -> DataFrame {
-                self.operate(Operator::$operator, other)
-            }
-        })*
-    };
-}
-
-operators!(
+operator_traits!(
+    DataFrame, FrameOperand:
     Add add Add, Sub sub Sub, Mul mul Mul, Div div Div, Rem rem Rem,
     BitAnd bitand And, BitOr bitor Or, BitXor bitxor Xor
 );

@@ -5,10 +5,7 @@ use arrow::array::{Array, ArrayRef, AsArray, Float64Array, PrimitiveArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
 use datafusion::common::{Result, exec_datafusion_err};
 use datafusion::logical_expr::function::{PartitionEvaluatorArgs, WindowUDFFieldArgs};
-use datafusion::logical_expr::{
-    LimitEffect, PartitionEvaluator, Signature, Volatility, WindowUDF, WindowUDFImpl,
-};
-use datafusion::physical_expr::PhysicalExpr;
+use datafusion::logical_expr::{PartitionEvaluator, Signature, Volatility, WindowUDF, WindowUDFImpl};
 use std::collections::BTreeSet;
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
@@ -78,10 +75,6 @@ impl WindowUDFImpl for Whole {
 
     fn field(&self, args: WindowUDFFieldArgs) -> Result<FieldRef> {
         Ok(Arc::new(Field::new(args.name(), DataType::Float64, true)))
-    }
-
-    fn limit_effect(&self, _: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
-        LimitEffect::None
     }
 }
 

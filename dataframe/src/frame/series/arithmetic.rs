@@ -1,6 +1,7 @@
 //! Arithmetic of series, row by row, with a number or another series.
 
-use super::Series;
+use super::operator_traits::operator_traits;
+use super::{Operator, Series};
 use crate::error::{Error, Result};
 use crate::frame::Frame;
 use crate::value::{Value, is_text};
@@ -74,23 +75,18 @@ impl Series {
         }
     }
 
-    #[track_caller]
-    fn arithmetic(&self, other: impl Into<Operand>, sign: &'static str) -> Series {
-        self.combine(other, |frame, left, right| arithmetic(frame.plan.schema(), left, right, sign))
-    }
-
     /// The quotient rounded down, as Python's `//`.
     #[track_caller]
     #[must_use]
     pub fn floordiv(&self, other: impl Into<Operand>) -> Series {
-        self.arithmetic(other, "//")
+        self.operate(Operator::FloorDiv, other)
     }
 
     /// The power, as Python's `**`.
     #[track_caller]
     #[must_use]
     pub fn pow(&self, other: impl Into<Operand>) -> Series {
-        self.arithmetic(other, "**")
+        self.operate(Operator::Pow, other)
     }
 
     /// The absolute value of each number.
@@ -213,29 +209,7 @@ fn floored_quotient(left: Expr, right: Expr) -> Result<Expr> {
     Ok(when(inexact.and(below), quotient.clone() - lit(1_i64)).otherwise(quotient)?)
 }
 
-macro_rules! operators {
-    ($($trait:ident $method:ident $sign:literal),*) => {
-        $(impl<T: Into<Operand>> ops::$trait<T> for &Series {
-            type Output = Series;
-
-            #[track_caller]
-            fn $method(self, other: T) -> Series {
-                self.arithmetic(other, $sign)
-            }
-        }
-
-        impl<T: Into<Operand>> ops::$trait<T> for Series {
-            type Output = Series;
-
-            #[track_caller]
-            fn $method(self, other: T) -> Series {
-                self.arithmetic(other, $sign)
-            }
-        })*
-    };
-}
-
-operators!(Add add "+", Sub sub "-", Mul mul "*", Div div "/", Rem rem "%");
+operator_traits!(Series, Operand: Add add Add, Sub sub Sub, Mul mul Mul, Div div Div, Rem rem Rem);
 
 impl ops::Neg for &Series {
     type Output = Series;

@@ -2,6 +2,7 @@
 //!
 //! A comparison with a missing value is false, and "not equal" is true, as in pandas.
 
+use super::operator_traits::operator_traits;
 use super::{Operand, Operator, Series};
 use crate::error::{Error, Result};
 use crate::value::Value;
@@ -125,34 +126,7 @@ pub(crate) fn truth(dtype: &DataType) -> Result<()> {
     }
 }
 
-macro_rules! logic {
-    ($($trait:ident $method:ident $operator:ident),*) => {
-        $(impl<T: Into<Operand>> ops::$trait<T> for &Series {
-            type Output = Series;
-
-            #[track_caller]
-            fn $method(self, other: T) -> Series {
-                self.operate(Operator::$operator, other)
-            }
-        }
-
-        impl<T: Into<Operand>> ops::$trait<T> for Series {
-            type Output = Series;
-
-            #[track_caller]
-            fn $method(self, other: T) -> Series {
-                self.operate(Operator::$operator, other)
-            }
-        }
-        )*
-    };
-}
-
-logic!(
-    BitAnd bitand And,
-    BitOr bitor Or,
-    BitXor bitxor Xor
-);
+operator_traits!(Series, Operand: BitAnd bitand And, BitOr bitor Or, BitXor bitxor Xor);
 
 impl ops::Not for &Series {
     type Output = Series;

@@ -10,6 +10,7 @@ mod elementwise;
 mod function;
 mod kernel;
 mod operator;
+mod operator_traits;
 mod rows;
 mod text;
 mod text_cuts;
@@ -28,6 +29,7 @@ pub use elementwise::Mapping;
 pub(crate) use elementwise::{check_numbers, clipped, mapped, rounded};
 pub(crate) use function::{RANDOM, call, row_functions};
 pub use operator::Operator;
+pub(crate) use operator_traits::operator_traits;
 pub use text::Texts;
 pub use time::{
     Times, to_datetime, to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
