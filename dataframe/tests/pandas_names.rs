@@ -195,9 +195,13 @@ fn items_are_read_from_sources() {
             Mean(u8, u8), #[default] Sum }
     "#;
     let library = "mod a; pub use a::{Frame, Window}; pub use b::Way; use a::Inner;".to_owned();
-    let surface = Surface::of(&[text.to_owned()], &library);
+    let shared = "macro_rules! with { ($type:ident; $($of:ident),*) => { $(impl ops::$of for $type {})* } }
+        pub(crate) use with;";
+    let texts = [text, shared, "with!(Frame; Mul, Div);"].map(str::to_owned);
+    let surface = Surface::of(&texts, &library);
     let items = ["Frame", "Frame::sum", "Frame::mean", "Frame::fixed", "Frame::plain", "Frame::window"];
-    for item in items.iter().chain(&["Window::of", "Add for Frame", "Way::Mean", "Way::Sum"]) {
+    for item in items.iter().chain(&["Window::of", "Add for Frame", "Div for Frame", "Way::Mean", "Way::Sum"])
+    {
         assert!(surface.has(item), "{item}");
     }
     let others = ["Inner", "Inner::inside", "Frame::private", "Frame::of", "Window::window", "Frame::text"];

@@ -157,7 +157,7 @@ comparisons!(
 );
 
 operator_traits!(
-    DataFrame, FrameOperand:
+    DataFrame, FrameOperand;
     Add add Add, Sub sub Sub, Mul mul Mul, Div div Div, Rem rem Rem,
     BitAnd bitand And, BitOr bitor Or, BitXor bitxor Xor
 );

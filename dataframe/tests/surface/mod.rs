@@ -21,11 +21,21 @@ impl Surface {
 
     pub fn of(texts: &[String], library: &str) -> Surface {
         let exported = exported(&tokens(library));
-        let mut names = exported.clone();
+        let mut files = Vec::new();
+        let mut shared = BTreeMap::new();
         for text in texts {
-            // Macros of two files may have one name.
+            let tokens = tokens(text);
             let mut found = Found::default();
-            found.read(&tokens(text), None);
+            found.read(&tokens, None);
+            shared.extend(found.shared_macros(&tokens));
+            files.push(found);
+        }
+        let mut names = exported.clone();
+        for mut found in files {
+            // Macros of two files may have one name, and a file's own come first.
+            for (name, body) in &shared {
+                found.macros.entry(name.clone()).or_insert_with(|| body.clone());
+            }
             names.extend(found.names(&exported));
         }
         Surface(names)
@@ -206,6 +216,15 @@ impl Found {
             _ => {}
         }
         end
+    }
+
+    /// The macros that this file gives to others, as `pub(crate) use name;` does.
+    fn shared_macros(&self, tokens: &[String]) -> Vec<(String, Vec<String>)> {
+        let gives = |name: &String| {
+            tokens.windows(4).any(|w| w[0] == ")" && w[1] == "use" && w[2] == *name && w[3] == ";")
+        };
+        let shared = self.macros.iter().filter(|(name, _)| gives(name));
+        shared.map(|(name, body)| (name.clone(), body.clone())).collect()
     }
 
     /// Calls that a macro makes of itself.

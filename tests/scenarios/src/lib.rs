@@ -162,9 +162,9 @@ impl Mode {
         };
         let runtime =
             change(init, spill_to(&folder.join("spill"))).start_local().expect("the session starts");
-        let session = Session { runtime: Some(runtime), folder };
+        let mut session = Session { runtime: Some(runtime), folder, node: None };
         if self == Self::Processes {
-            node_pids().push(session.report().pid);
+            session.node = Some(session.report().pid);
         }
         session
     }
@@ -181,6 +181,8 @@ pub fn spill_to(folder: &Path) -> SpillChoice {
 pub struct Session {
     runtime: Option<Runtime>,
     folder: PathBuf,
+    /// The node's process if it is not this one.
+    node: Option<u32>,
 }
 
 impl Session {
@@ -278,6 +280,8 @@ impl Drop for Session {
     fn drop(&mut self) {
         drop(self.runtime.take());
         let _removed = fs::remove_dir_all(&self.folder);
+        // Now, as the process id may soon be another node's.
+        segments_of_ended().extend(self.node.iter().flat_map(|pid| processes::segments(*pid)));
     }
 }
 
@@ -351,19 +355,20 @@ pub fn scratch() -> PathBuf {
     std::env::temp_dir().join(format!("tharsis-scenarios-{}", std::process::id()))
 }
 
-/// Processes of nodes that sessions started.
-fn node_pids() -> std::sync::MutexGuard<'static, Vec<u32>> {
-    static PIDS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
-    PIDS.lock().unwrap_or_else(PoisonError::into_inner)
+/// Segments that nodes of sessions had left when these ended.
+fn segments_of_ended() -> std::sync::MutexGuard<'static, Vec<String>> {
+    static SEGMENTS: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    SEGMENTS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Processes, segments and files of this run that are still there.
 fn left_behind() -> Vec<String> {
     let mut left: Vec<_> =
         processes::children(std::process::id()).iter().map(|p| format!("process {p}")).collect();
-    let mut pids = node_pids().clone();
-    pids.push(std::process::id());
-    left.extend(pids.iter().flat_map(|pid| processes::segments(*pid)).map(|name| format!("segment {name}")));
+    let mut segments = processes::segments(std::process::id());
+    // Those of killed nodes go when another node starts.
+    segments.extend(segments_of_ended().iter().filter(|name| processes::has_segment(name)).cloned());
+    left.extend(segments.into_iter().map(|name| format!("segment {name}")));
     let folders = fs::read_dir(scratch()).into_iter().flatten().flatten();
     left.extend(folders.map(|entry| format!("folder {}", entry.path().display())));
     left

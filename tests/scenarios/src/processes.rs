@@ -2,6 +2,7 @@
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use std::fs;
+use std::path::Path;
 
 /// Sends a signal.
 ///
@@ -47,6 +48,12 @@ pub fn segments(pid: u32) -> Vec<String> {
         .filter_map(|entry| entry.file_name().into_string().ok())
         .filter(|name| name.starts_with(&head))
         .collect()
+}
+
+/// Whether a segment of this name is there.
+#[must_use]
+pub fn has_segment(name: &str) -> bool {
+    Path::new("/dev/shm").join(name).exists()
 }
 
 /// Name of a process; empty if there is none.

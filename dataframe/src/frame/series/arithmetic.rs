@@ -209,7 +209,7 @@ fn floored_quotient(left: Expr, right: Expr) -> Result<Expr> {
     Ok(when(inexact.and(below), quotient.clone() - lit(1_i64)).otherwise(quotient)?)
 }
 
-operator_traits!(Series, Operand: Add add Add, Sub sub Sub, Mul mul Mul, Div div Div, Rem rem Rem);
+operator_traits!(Series, Operand; Add add Add, Sub sub Sub, Mul mul Mul, Div div Div, Rem rem Rem);
 
 impl ops::Neg for &Series {
     type Output = Series;

@@ -126,7 +126,7 @@ pub(crate) fn truth(dtype: &DataType) -> Result<()> {
     }
 }
 
-operator_traits!(Series, Operand: BitAnd bitand And, BitOr bitor Or, BitXor bitxor Xor);
+operator_traits!(Series, Operand; BitAnd bitand And, BitOr bitor Or, BitXor bitxor Xor);
 
 impl ops::Not for &Series {
     type Output = Series;

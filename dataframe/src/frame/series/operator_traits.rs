@@ -2,7 +2,7 @@
 
 /// Gives a type Rust's operators, by value and by reference.
 macro_rules! operator_traits {
-    ($type:ident, $operand:ident: $($trait:ident $method:ident $operator:ident),*) => {
+    ($type:ident, $operand:ident; $($trait:ident $method:ident $operator:ident),*) => {
         $(impl<T: Into<$operand>> std::ops::$trait<T> for &$type {
             type Output = $type;
 
