@@ -27,6 +27,8 @@ use std::sync::{Arc, OnceLock};
 
 /// Part of the memory that each sort sets aside, as a divisor.
 const SORT_RESERVE_SHARE: usize = 32;
+/// Bytes of rows, and of as much again for their sorted copy, that are cheaper to sort at once than to merge.
+const SORT_AT_ONCE_BYTES: usize = 64 << 20;
 
 /// Memory and disk that operators of one process may use.
 #[derive(Clone, Debug)]
@@ -56,6 +58,14 @@ impl Environment {
         match self.0.memory_pool.memory_limit() {
             MemoryLimit::Finite(bytes) => bytes / SORT_RESERVE_SHARE,
             _ => usize::MAX,
+        }
+    }
+
+    /// Bytes that a sort may use to sort its rows at once, without a merge of sorted batches.
+    fn sort_at_once(&self) -> usize {
+        match self.0.memory_pool.memory_limit() {
+            MemoryLimit::Finite(bytes) => SORT_AT_ONCE_BYTES.min(bytes / SORT_RESERVE_SHARE),
+            _ => SORT_AT_ONCE_BYTES,
         }
     }
 
@@ -198,6 +208,8 @@ pub(crate) fn task_context<T: Send + Sync + 'static>(
     let execution = &mut config.options_mut().execution;
     execution.sort_spill_reservation_bytes =
         environment.sort_reserve().min(execution.sort_spill_reservation_bytes);
+    execution.sort_in_place_threshold_bytes =
+        environment.sort_at_once().max(execution.sort_in_place_threshold_bytes);
     let context = TaskContext::new(
         None,
         String::new(),

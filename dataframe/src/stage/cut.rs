@@ -7,7 +7,7 @@
 use super::applied::AppliedExec;
 use super::input::{InputExec, Pattern, Source};
 use super::part::Resident;
-use super::partitions::result_bytes;
+use super::partitions::{PARTITIONS_MAX, result_bytes};
 use super::piece::Needs;
 use super::ranges::{self, RangeExec};
 use super::row_number::{Numbering, RowNumberExec};
@@ -42,6 +42,8 @@ type Plan = Arc<dyn ExecutionPlan>;
 
 /// Fewer bytes are sorted by a merge of the sorted partitions.
 const RANGED_BYTES_MIN: u64 = 16 << 20;
+/// Bytes of the rows of a range, about: few enough to be sorted at once, without a merge of sorted runs.
+const RANGE_BYTES: u64 = 24 << 20;
 
 /// A plan as stages: each reads what earlier ones made, the last one makes the result.
 #[derive(Clone, Debug)]
@@ -301,14 +303,17 @@ impl Cutter {
     /// A sort of many rows: parts them by ranges of the keys, each of which a task sorts. A merge would pass
     /// all of them through one task.
     fn cut_sort(&mut self, merge: &SortPreservingMergeExec) -> Result<Plan> {
-        let (ordering, schema, count) = (merge.expr(), merge.schema(), self.partitions);
+        let (ordering, schema) = (merge.expr(), merge.schema());
         let unsorted = match unsorted(merge.input())? {
-            Some(unsorted) if merge.fetch().is_none() && is_large(&unsorted) => unsorted,
+            Some(unsorted) if merge.fetch().is_none() => unsorted,
             _ => return self.cut_merge(merge),
         };
-        if count < 2 || !ranges::supports(ordering, &schema) {
+        let bytes = result_bytes(&unsorted).unwrap_or(0);
+        if bytes < RANGED_BYTES_MIN || self.partitions < 2 || !ranges::supports(ordering, &schema) {
             return self.cut_merge(merge);
         }
+        let wanted = usize::try_from(bytes / RANGE_BYTES).unwrap_or(usize::MAX).min(PARTITIONS_MAX);
+        let count = wanted.max(self.partitions).next_multiple_of(self.partitions);
         let rows = self.cut(unsorted)?;
         let rows = match rows.downcast_ref::<InputExec>() {
             Some(input) if input.pattern == Pattern::Each => rows,
@@ -340,11 +345,6 @@ impl Cutter {
         };
         Ok(Arc::new(RowNumberExec::new(child, numbers.column.clone(), numbers.numbering, counted, None)))
     }
-}
-
-/// Whether a sort of these rows is worth the stages that part them.
-fn is_large(input: &Plan) -> bool {
-    result_bytes(input).is_ok_and(|bytes| bytes >= RANGED_BYTES_MIN)
 }
 
 /// The rows of a sort before it; none where nothing is sorted. Parts of a union are sorted one by one.

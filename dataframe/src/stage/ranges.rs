@@ -4,7 +4,10 @@
 //! be larger than its share if many rows have equal keys, since these stay together.
 
 use super::row_number::{Numbering, RowNumberExec};
-use arrow::array::{ArrayRef, Int32Array, RecordBatch};
+use arrow::array::{
+    Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, Int32Array, PrimitiveArray, RecordBatch,
+    downcast_primitive_array,
+};
 use arrow::datatypes::{DataType, Field, Schema};
 use arrow::row::{OwnedRow, RowConverter, SortField};
 use datafusion::common::tree_node::TreeNodeRecursion;
@@ -163,31 +166,114 @@ impl Keys {
         Ok(Keys { ordering, converter })
     }
 
-    /// The first keys of all ranges but the first.
-    fn bounds(&self, samples: &[RecordBatch], count: usize) -> Result<Vec<OwnedRow>> {
+    /// The bounds of so many ranges.
+    fn bounds(&self, samples: &[RecordBatch], count: usize) -> Result<Bounds> {
         let mut rows = Vec::new();
         for batch in samples {
             rows.extend(self.converter.convert_columns(batch.columns())?.iter().map(|row| row.owned()));
         }
         rows.sort_unstable();
         let bound = |range: usize| rows.get(range * rows.len() / count).cloned();
-        Ok((1..count).filter_map(bound).collect())
+        let rows: Vec<OwnedRow> = (1..count).filter_map(bound).collect();
+        let columns = self.converter.convert_rows(rows.iter().map(OwnedRow::row))?;
+        let only = <[ArrayRef; 1]>::try_from(columns).ok().map(|[column]| column);
+        Ok(Bounds { rows, only: only.filter(|column| column.null_count() == 0) })
     }
 
-    fn number(&self, batch: RecordBatch, bounds: &[OwnedRow], schema: &Arc<Schema>) -> Result<RecordBatch> {
+    fn number(&self, batch: RecordBatch, bounds: &Bounds, schema: &Arc<Schema>) -> Result<RecordBatch> {
         let rows = batch.num_rows();
         let keys = self.ordering.iter().map(|key| key.expr.evaluate(&batch)?.into_array(rows));
-        let keys = self.converter.convert_columns(&keys.collect::<Result<Vec<_>>>()?)?;
-        let range = |key| bounds.partition_point(|bound| bound.row() <= key) as i32;
-        let ranges: ArrayRef = Arc::new(Int32Array::from_iter_values(keys.iter().map(range)));
+        let keys = keys.collect::<Result<Vec<_>>>()?;
+        let ranges = match self.ranges_of_values(&keys[0], bounds) {
+            Some(ranges) => ranges,
+            None => {
+                let keys = self.converter.convert_columns(&keys)?;
+                let range = |key| bounds.rows.partition_point(|bound| bound.row() <= key) as i32;
+                Int32Array::from_iter_values(keys.iter().map(range))
+            }
+        };
         let mut columns = batch.columns().to_vec();
-        columns.push(ranges);
+        columns.push(Arc::new(ranges));
         Ok(RecordBatch::try_new(Arc::clone(schema), columns)?)
     }
+
+    /// The ranges of the values of an only key, if they can be compared without making bytes of them.
+    fn ranges_of_values(&self, values: &ArrayRef, bounds: &Bounds) -> Option<Int32Array> {
+        let bounds = bounds.only.as_ref()?;
+        let descending = self.ordering.first().options.descending;
+        if values.null_count() != 0 {
+            return None;
+        }
+        downcast_primitive_array!(
+            values => Some(ranges_of(values, bounds.as_primitive_opt()?, descending)),
+            _ => None
+        )
+    }
+}
+
+/// The first keys of all ranges but the first.
+struct Bounds {
+    rows: Vec<OwnedRow>,
+    /// The values of an only key, none of which is missing.
+    only: Option<ArrayRef>,
+}
+
+/// The range of each value: the number of bounds that it does not come before.
+fn ranges_of<T: ArrowPrimitiveType>(
+    values: &PrimitiveArray<T>,
+    bounds: &PrimitiveArray<T>,
+    descending: bool,
+) -> Int32Array {
+    let bounds = bounds.values();
+    let range = |value: &T::Native| match descending {
+        false => bounds.partition_point(|bound| bound.is_le(*value)),
+        true => bounds.partition_point(|bound| bound.is_ge(*value)),
+    };
+    Int32Array::from_iter_values(values.values().iter().map(|value| range(value) as i32))
 }
 
 fn sort_fields(ordering: &LexOrdering, schema: &Schema) -> Result<Vec<SortField>> {
     let field =
         |key: &PhysicalSortExpr| Ok(SortField::new_with_options(key.expr.data_type(schema)?, key.options));
     ordering.iter().map(field).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::Float64Array;
+    use arrow::compute::SortOptions;
+
+    /// The ranges of a column by bounds of the same column.
+    fn ranges(values: &ArrayRef, bounds: &ArrayRef, options: SortOptions) -> Vec<i32> {
+        let schema = Schema::new(vec![Field::new("k", values.data_type().clone(), true)]);
+        let key = PhysicalSortExpr::new(Arc::new(Column::new("k", 0)), options);
+        let ordering = LexOrdering::new([key]).expect("a key");
+        let keys = Keys::new(ordering, &schema).expect("keys");
+        let batch = |column: &ArrayRef| {
+            RecordBatch::try_new(Arc::new(schema.clone()), vec![Arc::clone(column)]).expect("a batch")
+        };
+        let bounds = keys.bounds(&[batch(bounds)], bounds.len()).expect("bounds");
+        let numbered = Schema::new(vec![schema.field(0).clone(), Field::new(RANGE, DataType::Int32, false)]);
+        let made = keys.number(batch(values), &bounds, &Arc::new(numbered)).expect("ranges");
+        made.column(1).as_primitive::<arrow::datatypes::Int32Type>().values().to_vec()
+    }
+
+    #[test]
+    fn values_get_the_ranges_that_their_bytes_get() {
+        let specials = [f64::NEG_INFINITY, -1.5, -0.0, 0.0, 2.0, 2.0, f64::INFINITY, f64::NAN, -f64::NAN];
+        let values: ArrayRef = Arc::new(Float64Array::from(specials.to_vec()));
+        let with_null: Vec<Option<f64>> = specials.iter().copied().map(Some).chain([None]).collect();
+        let with_null: ArrayRef = Arc::new(Float64Array::from(with_null));
+        for descending in [false, true] {
+            for nulls_first in [false, true] {
+                let options = SortOptions { descending, nulls_first };
+                // A missing value takes the way by bytes for all.
+                let mut by_bytes = ranges(&with_null, &values, options);
+                by_bytes.pop();
+                assert_eq!(ranges(&values, &values, options), by_bytes, "{options:?}");
+                assert!(by_bytes.contains(&0) && by_bytes.contains(&8), "{by_bytes:?}");
+            }
+        }
+    }
 }

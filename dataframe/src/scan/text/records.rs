@@ -230,7 +230,12 @@ impl Records {
     fn scan(&mut self, from: usize) -> Scanned {
         let end = self.text.range.as_ref().map_or(u64::MAX, |range| range.end);
         let at = self.position + from as u64;
-        self.scanner.scan(&self.pending[from..], |begin| at + (begin as u64) < end)
+        let block = &self.pending[from..];
+        let is_inside = at + block.len() as u64 <= end;
+        if is_inside && self.scanner.scan_plain(block, self.text.form.max_line as u64) {
+            return Scanned::Block;
+        }
+        self.scanner.scan(block, |begin| at + (begin as u64) < end)
     }
 
     /// Refuses a record that is too long.
