@@ -51,6 +51,7 @@ pub mod npy;
 pub mod operand;
 pub mod order;
 pub mod protocol;
+pub mod quantile;
 pub mod random;
 pub mod reduction;
 pub mod repeated;
@@ -58,6 +59,7 @@ mod repr;
 pub mod run;
 pub mod select;
 pub mod sets;
+pub mod statistics;
 pub mod tensor;
 mod ufuncs;
 

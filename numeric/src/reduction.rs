@@ -41,6 +41,16 @@ impl Axes {
         Axes { keepdims: true, ..self }
     }
 
+    /// Whether the axes are kept with extent 1.
+    pub(crate) fn keeps(&self) -> bool {
+        self.keepdims
+    }
+
+    /// The selected axes; those of a tensor without axes cannot be named.
+    pub(crate) fn named(&self, x: &Tensor) -> crate::Result<Vec<usize>> {
+        self.of(x.meta()?).blame()
+    }
+
     /// The selected axes of a tensor, counted from the front.
     fn of(&self, meta: &Meta) -> Result<Vec<usize>, GraphError> {
         normalize_axes(self.axes.as_deref(), meta.shape.len())

@@ -1,5 +1,5 @@
-//! Every operation against NumPy: programs and answers in `golden/cases.jsonl` and `ufuncs.jsonl`, made by
-//! `make.py` and `make_ufuncs.py` beside them.
+//! Every operation against NumPy: programs and answers in `golden/cases.jsonl`, `ufuncs.jsonl` and
+//! `statistics.jsonl`, made by `make.py`, `make_ufuncs.py` and `make_statistics.py` beside them.
 //!
 //! Each case runs under several chunkings; all must agree with NumPy.
 
@@ -113,9 +113,22 @@ fn mismatch(reply: &Value, expect: &Value, [tolerance, size]: [f64; 2], signs: b
         return (!same || text.is_some())
             .then(|| format!("expected {class} {text:?}, found {found}: {reply}"));
     }
-    let array = &reply["out"]["r"]["arr"];
+    let found = &reply["out"]["r"];
+    let pairs = match expect["parts"].as_array() {
+        None => vec![(&found["arr"], expect)],
+        Some(parts) => {
+            let told = found["t"].as_array().filter(|told| told.len() == parts.len());
+            let Some(told) = told else { return Some(format!("expected {} arrays: {reply}", parts.len())) };
+            told.iter().map(|found| &found["arr"]).zip(parts).collect()
+        }
+    };
+    pairs.into_iter().find_map(|(found, wanted)| differs(found, wanted, [tolerance, size], signs))
+}
+
+/// Why an array is not the one that was expected.
+fn differs(array: &Value, expect: &Value, [tolerance, size]: [f64; 2], signs: bool) -> Option<String> {
     if array["dtype"] != expect["dtype"] || array["shape"] != expect["shape"] {
-        return Some(format!("expected {} {}, found {reply}", expect["dtype"], expect["shape"]));
+        return Some(format!("expected {} {}, found {array}", expect["dtype"], expect["shape"]));
     }
     let ((dtype, found), (_, wanted)) = (elements(array), elements(expect));
     let wrong = |a, b| tolerance < distance(a, b, dtype, size) || signs && signs_differ(a, b);
@@ -127,7 +140,7 @@ fn mismatch(reply: &Value, expect: &Value, [tolerance, size]: [f64; 2], signs: b
 fn programs_agree_with_numpy_under_every_chunking() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |file: &str| std::fs::read_to_string(folder.join("tests/golden").join(file)).unwrap();
-    let cases = read("cases.jsonl") + &read("ufuncs.jsonl");
+    let cases = ["cases.jsonl", "ufuncs.jsonl", "statistics.jsonl"].map(read).concat();
     let mut failures = Vec::new();
     let mut count = 0;
     for (index, line) in cases.lines().enumerate() {

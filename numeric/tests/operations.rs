@@ -86,7 +86,9 @@ fn is_needed(request: &Value, step: usize) -> bool {
     }
     let steps = request["prog"].as_array().unwrap();
     let name = steps[step][0].as_str().unwrap();
-    let users = (step + 1..steps.len()).filter(|&user| reads(&steps[user], name));
+    // These ask for shape and dtype alone.
+    let looks_at_values = |user: &usize| !steps[*user][1].as_str().unwrap().ends_with("_like");
+    let users = (step + 1..steps.len()).filter(|&user| reads(&steps[user], name)).filter(looks_at_values);
     step + 1 == steps.len() || users.into_iter().any(|user| is_needed(request, user))
 }
 

@@ -24,6 +24,7 @@ mod reply;
 mod row;
 mod selections;
 mod sets;
+mod statistics;
 mod value;
 
 pub use places::{Here, PlaceRequest, Places};

@@ -18,6 +18,7 @@ use super::reductions::REDUCTIONS;
 use super::row::{Row, Run, tensor};
 use super::selections::{SELECTIONS, nonzero};
 use super::sets::SETS;
+use super::statistics::STATISTICS;
 use super::value::Value;
 use crate::elementwise::{binary, unary, where_};
 use crate::manipulate::{concatenate, stack};
@@ -46,7 +47,7 @@ const BINARY_PARTS: [BinaryOp; 2] = [BinaryOp::FromParts, BinaryOp::NextafterHal
 /// The tables of operations that are not element-wise.
 const TABLES: &[&[Row]] = &[
     NAMED, ARRANGED, COMPOSED, CREATION, DRAWS, DTYPES, FOURIER, INDEXING, MATRICES, REDUCTIONS, SELECTIONS,
-    SETS,
+    SETS, STATISTICS,
 ];
 
 /// All operations that programs may name.

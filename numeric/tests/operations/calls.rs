@@ -176,6 +176,27 @@ pub const CALLS: &[(&str, &[&str])] = &[
     ("np.nancumsum", &[r#"[["@"], {}]"#]),
     ("np.cumulative_sum", &[r#"[["@"], {"axis": -1, "include_initial": true}]"#, r#"[["@"], {"axis": 0}]"#]),
     ("np.cumulative_prod", &[r#"[["@"], {"axis": 0, "dtype": {"dt": "float64"}}]"#]),
+    // Statistics.
+    (
+        "np.average",
+        &[
+            r#"[["@"], {"axis": 0, "returned": true}]"#,
+            r#"[["@"], {"weights": "@"}]"#,
+            r#"[["@"], {"axis": -1, "weights": [1, 2, 3, 4]}]"#,
+        ],
+    ),
+    ("np.corrcoef", &[r#"[["@"], {}]"#, r#"[["@", "@"], {"rowvar": false}]"#]),
+    ("np.cov", &[r#"[["@"], {"ddof": 0}]"#, r#"[["@", "@"], {}]"#, r#"[["@"], {"aweights": [1, 2, 3, 4]}]"#]),
+    ("np.digitize", &[r#"[["@", [-1, 0, 0.5]], {}]"#, r#"[["@", [2, 1, -1]], {"right": true}]"#]),
+    ("np.gradient", &[r#"[["@"], {"axis": 0}]"#, r#"[["@"], {"edge_order": 2, "axis": -1}]"#]),
+    ("np.interp", &[r#"[["@", [-2, 0, 1], [5, 1, 2]], {}]"#, r#"[["@", [0, 1], [3, 5]], {"period": 3}]"#]),
+    ("np.median", &[r#"[["@"], {}]"#, r#"[["@"], {"axis": 0, "keepdims": true}]"#]),
+    ("np.nanmedian", &[r#"[["@"], {}]"#, r#"[["@"], {"axis": -1}]"#]),
+    ("np.nanpercentile", &[r#"[["@", 30], {"axis": 0}]"#]),
+    ("np.nanquantile", &[r#"[["@", [0.2, 0.9]], {"axis": -1}]"#, r#"[["@", 0.5], {"method": "hazen"}]"#]),
+    ("np.percentile", &[r#"[["@", [10, 50]], {"axis": 0}]"#]),
+    ("np.quantile", &[r#"[["@", 0.3], {}]"#, r#"[["@", [0.5, 0.75]], {"axis": -1, "method": "lower"}]"#]),
+    ("np.trapezoid", &[r#"[["@"], {}]"#, r#"[["@"], {"x": "@", "axis": 0}]"#]),
     // Products, norms, factors.
     ("np.cross", &[r#"[["@", "@"], {}]"#]),
     ("np.diagonal", &[r#"[["@"], {}]"#, r#"[["@", 1], {"axis1": -1, "axis2": 0}]"#]),

@@ -1,0 +1,158 @@
+"""Makes statistics.jsonl: programs of statistics, parts and random shapes, and what NumPy answers. Run with NumPy 2.4: python make_statistics.py > statistics.jsonl"""
+import base64
+import json
+import warnings
+
+import numpy as np
+
+warnings.simplefilter("ignore")
+INF, NAN = np.inf, np.nan
+rng = np.random.default_rng(7)
+
+
+def raw(a):
+    a = np.asarray(a)
+    return {"dtype": a.dtype.str, "shape": list(a.shape), "raw": base64.b64encode(a.tobytes()).decode()}
+
+
+def encode(v, inputs):
+    """A Python value as an argument of a program; arrays become inputs."""
+    if isinstance(v, np.ndarray):
+        inputs[f"x{len(inputs)}"] = raw(v)
+        return {"$": f"x{len(inputs) - 1}"}
+    if isinstance(v, np.dtype):
+        return {"dt": v.name}
+    if isinstance(v, slice):
+        return {"s": [v.start, v.stop, v.step]}
+    if isinstance(v, tuple):
+        return {"t": [encode(x, inputs) for x in v]}
+    if isinstance(v, list):
+        return [encode(x, inputs) for x in v]
+    if isinstance(v, float):
+        return {"f": v.hex() if np.isfinite(v) else str(v)}
+    if isinstance(v, complex):
+        return {"c": [encode(v.real, inputs), encode(v.imag, inputs)]}
+    return v
+
+
+def row(op, *args, ulps=0, scale=0.0, **kw):
+    inputs = {}
+    encoded = [encode(a, inputs) for a in args]
+    keywords = {k: encode(v, inputs) for k, v in kw.items()}
+    function = np
+    for part in op.split(".")[1:]:
+        function = getattr(function, part)
+    try:
+        found = function(*args, **kw)
+        if isinstance(found, (tuple, list)):
+            flat = [part for some in found for part in (some if isinstance(some, list) else [some])]
+            expect = {"parts": [raw(part) for part in flat]}
+        else:
+            expect = raw(found)
+    except Exception as e:
+        expect = {"error": type(e).__name__}
+    request = {"in": inputs, "prog": [["r", op, encoded, keywords]], "out": ["r"], "ctx": {"inline": "raw"}}
+    print(json.dumps({"request": request, "expect": expect, "ulps": ulps, "scale": scale}))
+
+
+def a(values, dtype="float64"):
+    return np.array(values, dtype=dtype)
+
+
+def some(shape, dtype="float64"):
+    """Numbers with equals among them."""
+    return (rng.integers(-8, 9, size=shape) / (1 if np.dtype(dtype).kind in "iu" else 2)).astype(dtype)
+
+
+METHODS = ["inverted_cdf", "averaged_inverted_cdf", "closest_observation", "interpolated_inverted_cdf", "hazen", "weibull", "linear", "median_unbiased", "normal_unbiased", "lower", "higher", "midpoint", "nearest"]
+HOLED = a([[3, NAN, 1, 7, 2], [NAN, NAN, NAN, NAN, NAN], [5, 4, NAN, NAN, -1]])
+
+# Quantiles.
+for method in METHODS:
+    for q in [0.0, 0.1, 0.3, 0.5, 0.62, 1.0, [0.25, 0.5, 0.9]]:
+        row("np.quantile", some(7), q, method=method, ulps=8, scale=8.0)
+        row("np.quantile", some((4, 3)), q, axis=0, method=method, ulps=8, scale=8.0)
+        row("np.nanquantile", HOLED, q, axis=1, method=method, ulps=8, scale=8.0)
+    row("np.quantile", some((3, 4, 2), "int32"), 0.4, axis=(0, 2), keepdims=True, method=method, ulps=8, scale=8.0)
+    row("np.quantile", some(9, "float32"), 0.3, method=method, ulps=8, scale=8.0)
+    row("np.quantile", HOLED, [[0.5], [0.2]], axis=0, method=method, ulps=8, scale=8.0)
+    row("np.quantile", a([True, False, True], "bool"), 0.4, method=method)
+    row("np.percentile", some(6), [10, 50.0], method=method, ulps=8, scale=8.0)
+for op in ["np.quantile", "np.nanquantile", "np.percentile"]:
+    row(op, a([]), 0.5)
+    row(op, a([[], []]), 0.5, axis=0)
+    row(op, some(4), -0.1)
+    row(op, some(4), 101)
+    row(op, some(4), 0.5, axis=1)
+    row(op, some(4), 0.5, method="cubic")
+    row(op, a([1j, 2], "complex128"), 0.5)
+    row(op, a(4.0), 0.5)
+for op in ["np.median", "np.nanmedian"]:
+    for x in [some(5), some(6), some(6, "float32"), some(6, "int16"), a([True, False], "bool"), HOLED, a(3.0), a([]), a([[], []])]:
+        row(op, x, ulps=1)
+        row(op, x, axis=-1, ulps=1)
+        row(op, x, axis=0, keepdims=True, ulps=1)
+    row(op, some((3, 4, 2)), axis=(0, 2))
+    row(op, some(4), axis=2)
+row("np.median", a([1j, 2, 3 + 1j, 2j], "complex128"))
+
+# Averages and covariances.
+x, w = some((3, 4)), a([1, 2, 0.5, 3])
+for dtype in ["float32", "float64", "int64", "complex128"]:
+    row("np.average", x.astype(dtype), ulps=4, scale=8.0)
+    row("np.average", x.astype(dtype), axis=1, weights=w, ulps=4, scale=8.0)
+    row("np.average", x.astype(dtype), axis=0, weights=np.abs(some((3, 4))) + 1, returned=True, ulps=4, scale=8.0)
+    row("np.average", x.astype(dtype), axis=1, weights=a([1, 2, 1, 2], "int64"), keepdims=True, returned=True, ulps=4, scale=8.0)
+    row("np.cov", x.astype(dtype), ulps=32, scale=32.0)
+    row("np.corrcoef", x.astype(dtype), ulps=32, scale=1.0)
+row("np.average", some((2, 3, 4)), axis=(0, 2), weights=np.abs(some((2, 4))) + 1, ulps=4, scale=8.0)
+row("np.average", x, weights=w)
+row("np.average", x, axis=0, weights=w)
+row("np.average", x, axis=3)
+row("np.average", x, axis=1, returned=True, ulps=4, scale=8.0)
+for keywords in [{}, {"rowvar": False}, {"bias": True}, {"ddof": 0}, {"ddof": 2}, {"fweights": a([1, 2, 3, 1], "int64")}, {"aweights": w}, {"fweights": a([1, 2, 3, 1], "int64"), "aweights": w}, {"aweights": w, "ddof": 0}, {"fweights": a([1, -2, 3, 1], "int64")}, {"fweights": w}, {"ddof": 1.5}, {"y": some(4)}, {"y": some((2, 4))}, {"y": some(3)}]:
+    row("np.cov", x, ulps=64, scale=32.0, **keywords)
+row("np.cov", some(5), ulps=16, scale=32.0)
+row("np.cov", some(5), some(5), ulps=16, scale=32.0)
+row("np.cov", some((2, 2, 2)))
+row("np.corrcoef", some(5), some(5), ulps=16, scale=1.0)
+row("np.corrcoef", some((5, 2)), rowvar=False, ulps=16, scale=1.0)
+row("np.corrcoef", some(5), ulps=1)
+
+# Slopes and integrals.
+for dtype in ["float32", "float64", "int32", "uint8", "complex64"]:
+    x = np.abs(some((4, 5), "float64")).astype(dtype)
+    for keywords in [{}, {"axis": 0}, {"axis": (1, 0)}, {"edge_order": 2}, {"axis": -1, "edge_order": 2}]:
+        row("np.gradient", x, ulps=8, scale=8.0, **keywords)
+    row("np.gradient", x, 2.0, ulps=8, scale=8.0)
+    row("np.gradient", x, 2.0, 0.5, ulps=8, scale=8.0)
+row("np.gradient", some((4, 5)), a([0, 1, 3, 4]), a([0, 0.5, 2, 3, 5]), ulps=64, scale=8.0)
+row("np.gradient", some((4, 5)), a([0, 1, 3, 4]), axis=0, edge_order=2, ulps=64, scale=8.0)
+row("np.gradient", some((4, 5)), a([0, 1, 3]), axis=0)
+row("np.gradient", some((4, 5)), 1.0, 2.0, 3.0)
+row("np.gradient", some(1))
+row("np.gradient", some(2), edge_order=2)
+row("np.gradient", some(5), edge_order=3)
+row("np.gradient", a([True, False, True], "bool"))
+for keywords in [{}, {"dx": 0.5}, {"axis": 0}, {"x": a([0, 1, 3, 4, 7])}, {"x": some((4, 5))}, {"x": a([0, 1])}]:
+    row("np.trapezoid", some((4, 5)), ulps=16, scale=32.0, **keywords)
+row("np.trapezoid", some(6, "int32"), ulps=4)
+
+# Intervals, and values between points.
+for x in [some(9), some((2, 3), "int32"), a([NAN, 1, INF, -INF]), a(1.0)]:
+    for bins in [a([-2, 0, 0, 1.5]), a([3, 1, 1, -2]), a([]), a([1]), a([2, 1, 3]), a([1, 2], "int32")]:
+        row("np.digitize", x, bins)
+        row("np.digitize", x, bins, right=True)
+row("np.digitize", a([1j], "complex128"), a([1.0]))
+xp, fp = a([-3, -1, 0, 2.5]), a([1, 5, -2, 0.5])
+for x in [some(12), some((3, 3), "int32"), a([NAN, INF, -INF, 2.5, -3]), a(0.5), a([])]:
+    row("np.interp", x, xp, fp, ulps=4, scale=8.0)
+    row("np.interp", x, xp, fp, left=-9.0, right=NAN, ulps=4, scale=8.0)
+    row("np.interp", x, xp, fp, period=4.0, ulps=16, scale=8.0)
+    row("np.interp", x, xp, fp * (1 + 2j), ulps=16, scale=16.0)
+    row("np.interp", x, xp, a([1, INF, -2, 0.5]))
+    row("np.interp", x, a([1.0]), a([7.0]))
+row("np.interp", some(3), xp, fp[:3])
+row("np.interp", some(3), xp, fp, period=0.0)
+row("np.interp", some(3), a([]), a([]))
+row("np.interp", some(3), xp.reshape(2, 2), fp)
