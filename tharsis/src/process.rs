@@ -17,6 +17,7 @@ use std::process::{Child, Command, ExitCode, ExitStatus, Stdio, Termination};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
+use tharsis_object_store::segment;
 use tharsis_protos::handshake::Role;
 use tharsis_raylet::cluster::ClusterOptions;
 use tharsis_raylet::{NodeHandle, Program};
@@ -295,8 +296,13 @@ impl Drop for NodeProcess {
         while matches!(self.child.try_wait(), Ok(None)) && Instant::now() < until {
             std::thread::sleep(Duration::from_micros(500));
         }
+        let has_ended = !matches!(self.child.try_wait(), Ok(None));
         let _gone = self.child.kill();
         let _reaped = self.child.wait();
+        if !has_ended {
+            // A node that is killed leaves its shared memory; no other node may start to remove it.
+            let _swept = segment::sweep(segment::process_is_alive);
+        }
         if let Some(folder) = self.socket.parent() {
             let _removed = std::fs::remove_dir_all(folder);
         }

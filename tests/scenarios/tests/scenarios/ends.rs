@@ -19,6 +19,7 @@ pub const ALL: &[Scenario] = scenarios![
         driver_exits_without_shutdown,
         shutdown_leaves_nothing;
     Processes:
+        a_node_that_must_be_killed_leaves_nothing,
         task_output_is_escaped;
 ];
 
@@ -219,6 +220,17 @@ fn shutdown_leaves_nothing(mode: Mode) {
     assert!(pids.iter().all(|pid| !processes::runs(*pid)), "{pids:?}");
     assert!(pids.iter().all(|pid| processes::segments(*pid).is_empty()));
     assert!(!Path::new(&gate).parent().unwrap().exists());
+}
+
+/// A node that cannot end in time, here because it is stopped, is killed, and its shared memory is removed.
+fn a_node_that_must_be_killed_leaves_nothing(mode: Mode) {
+    let session = mode.start(1);
+    let node = session.report().pid;
+    assert!(!processes::segments(node).is_empty());
+    processes::signal(node, Signal::STOP);
+    drop(session);
+    assert!(!processes::runs(node));
+    assert_eq!(processes::segments(node), Vec::<String>::new());
 }
 
 #[remote]
