@@ -168,3 +168,13 @@ fn programs_of_several_steps_of_groups() {
     assert_ints(&best, "n", &[6, 5, 1]);
     assert_ints(&best.reset_index(false), "index", &[6, 5, 1]);
 }
+
+#[test]
+fn quantiles_of_groups_are_exact() {
+    let frame = DataFrame::from_columns([
+        ("k", vec!["a", "a", "b", "b", "b"].into()),
+        ("v", vec![0.0, 3e9, 1.0, 2.0, 10.0].into()),
+    ]);
+    assert_floats(&frame.groupby(["k"]).quantile(1.0 / 3.0), "v", &[1e9, 5.0 / 3.0]);
+    assert_floats(&frame.groupby(["k"]).quantile(1.0), "v", &[3e9, 10.0]);
+}

@@ -188,7 +188,7 @@ fn in_order(call: Expr, order: &[SortExpr]) -> Result<Expr> {
 
 fn quantile(value: Expr, part: f64) -> Result<Expr> {
     match (0.0..=1.0).contains(&part) {
-        true => Ok(functions::percentile_cont(value.sort(true, false), lit(part))),
+        true => Ok(crate::functions::quantile().call(vec![value, lit(part)])),
         false => Err(Error::Value(format!("a quantile lies between 0 and 1, not at {part}"))),
     }
 }

@@ -3,6 +3,7 @@
 
 mod moments;
 mod product;
+mod quantile;
 mod sliding;
 pub(crate) mod whole;
 mod windows;
@@ -10,6 +11,7 @@ mod windows;
 pub(crate) use moments::{kurtosis, skewness};
 use moments::{kurtosis_of, skewness_of};
 pub(crate) use product::product;
+pub(crate) use quantile::quantile;
 pub(crate) use sliding::{sliding_kurt, sliding_skew, sliding_sum, sliding_var};
 pub(crate) use whole::{ewm_cov, ewm_sum, over_span};
 pub(crate) use windows::{ewm_mean, last_present, next_present};
@@ -22,7 +24,7 @@ use std::sync::Arc;
 /// Adds all functions to a registry.
 pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     let sliding = [sliding_sum(), sliding_var(), sliding_skew(), sliding_kurt()];
-    for aggregate in [product(), skewness(), kurtosis()].into_iter().chain(sliding) {
+    for aggregate in [product(), quantile(), skewness(), kurtosis()].into_iter().chain(sliding) {
         registry.register_udaf(aggregate)?;
     }
     for window in [last_present(), next_present(), ewm_mean(), ewm_cov(), ewm_sum(), over_span()] {

@@ -279,12 +279,7 @@ fn of_values(aggregate: i64, part: f64, mut values: Vec<f64>) -> Option<f64> {
         SEM => variance().map(|variance| (variance / count).sqrt()),
         SKEW => super::skewness_of(values.into_iter()),
         KURT => super::kurtosis_of(values.into_iter()),
-        QUANTILE => {
-            values.sort_unstable_by(f64::total_cmp);
-            let place = part * (count - 1.0);
-            let (low, high) = (values.get(place.floor() as usize)?, values.get(place.ceil() as usize)?);
-            Some(low + (high - low) * place.fract())
-        }
+        QUANTILE => super::quantile::quantile_of(&mut values, part),
         NUNIQUE => Some(values.iter().map(|value| value.to_bits()).collect::<BTreeSet<_>>().len() as f64),
         FIRST => values.first().copied(),
         _ => values.last().copied(),
