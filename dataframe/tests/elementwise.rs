@@ -100,3 +100,34 @@ fn a_program_changes_values_step_by_step() {
     let kept = frame.filter(&frame.col("weighted").notna());
     assert_eq!(kept.col("weighted").mean().unwrap().as_f64(), Some(16.0 / 3.0));
 }
+
+#[test]
+fn powers_with_one_and_zero_need_no_other_side() {
+    let x = Series::from_values("x", vec![Some(1.0), Some(2.0), None]);
+    assert_values(&x.pow(None::<f64>), &[Some(1.0), None, None]);
+    assert_values(&x.pow(0), &[Some(1.0); 3]);
+    let n = Series::from_values("n", vec![Some(1), Some(3), None]);
+    assert_values(&n.pow(&Series::from_values("n", vec![None, Some(2), Some(0)])), &[1, 9, 1].map(Some));
+    assert_eq!(n.pow(2).dtype().unwrap(), DataType::Int64);
+}
+
+#[test]
+fn integers_over_the_number_zero_are_infinite() {
+    let n = Series::from_values("n", vec![Some(3), Some(-3), Some(0), None]);
+    let by_zero = n.floordiv(0);
+    assert_values(&by_zero, &[Some(f64::INFINITY), Some(f64::NEG_INFINITY), None, None]);
+    let zeros = Series::from_values("z", vec![2, 2, 2, 2]);
+    assert_values(&n.floordiv(&(&zeros - &zeros)), &[None::<i64>; 4]);
+    assert_values(&n.floordiv(2), &[Some(1), Some(-2), Some(0), None]);
+}
+
+#[test]
+fn numbers_are_never_texts_among_values() {
+    let n = Series::from_values("n", vec![Some(1), None]);
+    let values = || [Value::missing(), Value::from("1"), Value::from("a")];
+    assert_values(&n.isin(values()), &[Some(false), Some(true)]);
+    assert_values(&n.isin([Value::from("a"), Value::from(1)]), &[Some(true), Some(false)]);
+    let t = Series::from_values("t", vec![Some("1"), None, Some("a")]);
+    assert_values(&t.isin([1, 2]), &[Some(false); 3]);
+    assert_values(&t.isin(values()), &[Some(true); 3]);
+}

@@ -4,6 +4,9 @@ use super::{Aggregate, DataFrame, Index, JoinKind, Merge, Sort};
 use crate::error::{Error, Result};
 use crate::value::Value;
 
+/// The column that counts the rows of each label.
+const NTH: &str = "__tharsis_nth";
+
 impl Index {
     /// The labels of this index, then those of another one.
     #[track_caller]
@@ -12,22 +15,35 @@ impl Index {
         self.both(other, |own, others| DataFrame::concat([own, others], true))
     }
 
-    /// The labels that either index has, each once, sorted; this index itself if both are equal, which is
-    /// looked at at once. `NotImplemented` for labels that stand several times.
+    /// The labels that either index has, sorted: each as often as in the index that has it most often. One of
+    /// both as it is if they are equal or the other one is empty, which is looked at at once.
+    ///
+    /// ```
+    /// use tharsis_dataframe::Index;
+    /// let (own, other) = (Index::from_values("k", vec![3, 3, 1]), Index::from_values("k", vec![3, 5]));
+    /// assert_eq!(own.union(&other).to_list::<i64>()?, [1, 3, 3, 5].map(Some));
+    /// let none = Index::from_values("k", Vec::<i64>::new());
+    /// assert_eq!(own.union(&none).to_list::<i64>()?, [3, 3, 1].map(Some));
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
     #[track_caller]
     #[must_use]
     pub fn union(&self, other: &Index) -> Index {
-        let once = self.equals(other).and_then(|equal| Ok((equal, self.is_unique()? && other.is_unique()?)));
-        match once {
-            Ok((true, _)) => return self.both(other, |own, _| own.clone()),
-            Ok((false, true)) => {}
-            Ok((false, false)) => {
-                let text = "a union of labels that stand several times is not implemented".to_owned();
-                return self.over(DataFrame::new(Err(Error::NotImplemented(text))));
+        let columns = self.columns();
+        // The second row of a label meets the second one of the other index.
+        let counted =
+            |levels: &DataFrame| levels.assign(NTH, levels.groupby(&columns).dropna(false).cumcount());
+        self.both(other, |own, others| {
+            match self.equals(other).and_then(|equal| Ok((equal || other.is_empty()?, self.is_empty()?))) {
+                Ok((true, _)) => return own.clone(),
+                Ok((false, true)) => return others.clone(),
+                Ok((false, false)) => {}
+                Err(error) => return DataFrame::new(Err(error)),
             }
-            Err(error) => return self.over(DataFrame::new(Err(error))),
-        }
-        self.append(other).unique().sort_values(Sort::ascending())
+            let all = DataFrame::concat([&counted(own), &counted(others)], true).drop_duplicates();
+            let columns = columns.iter().map(String::as_str);
+            all.sort_values(columns.clone(), Sort::ascending()).select(columns)
+        })
     }
 
     /// The labels that both have, each once, in the order of this one.

@@ -148,14 +148,40 @@ pub(super) fn arithmetic(
         }
         "+" | "-" | "*" => simple(left, right, sign),
         "/" => present(float(left) / float(right))?,
+        // Infinite or missing, as pandas has it for a number. Zeros of a column are seen when it is too late
+        // for another type.
+        "//" if whole && is_zero(&right) => present(float(left) / lit(0_f64))?,
         "//" if whole => floored_quotient(left, right)?,
         "//" => present(floored_float(float(left), float(right))?)?,
         // The sign of the result is that of the divisor.
         "%" if whole => left.clone() - floored_quotient(left, right.clone())? * right,
         "%" => present(remainder(float(left), float(right))?)?,
-        _ if whole => cast(power(left, right), DataType::Int64),
-        _ => present(power(float(left), float(right)))?,
+        _ if whole => {
+            let raised = cast(power(left.clone(), right.clone()), DataType::Int64);
+            or_one(left, right, raised, lit(1_i64))?
+        }
+        _ => {
+            let (left, right) = (float(left), float(right));
+            or_one(left.clone(), right.clone(), present(power(left, right))?, lit(1_f64))?
+        }
     })
+}
+
+/// Whether an expression is the number zero.
+fn is_zero(expr: &Expr) -> bool {
+    match expr {
+        Expr::Literal(value, _) => {
+            let zero = datafusion::common::ScalarValue::Int64(Some(0));
+            value.cast_to(&DataType::Int64).is_ok_and(|value| value == zero)
+        }
+        _ => false,
+    }
+}
+
+/// A power, which is 1 for a base of 1 and for an exponent of 0, also if the other one is missing.
+fn or_one(base: Expr, exponent: Expr, power: Expr, one: Expr) -> Result<Expr> {
+    let is_one = base.eq(one.clone()).or(exponent.eq(lit(0_i64)));
+    Ok(when(is_one, one).otherwise(power)?)
 }
 
 /// A sum, a difference or a product.

@@ -5,7 +5,7 @@
 use super::operator_traits::operator_traits;
 use super::{Operand, Operator, Series};
 use crate::error::{Error, Result};
-use crate::value::Value;
+use crate::value::{Value, is_text};
 use arrow::datatypes::DataType;
 use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
@@ -57,9 +57,11 @@ impl Series {
     pub fn isin<T: Into<Value>>(&self, values: impl IntoIterator<Item = T>) -> Series {
         let values: Vec<Value> = values.into_iter().map(Into::into).collect();
         let missing = values.iter().any(Value::is_missing);
-        let list: Vec<Expr> =
-            values.into_iter().filter(|value| !value.is_missing()).map(|value| lit(value.0)).collect();
+        let dtype = self.dtype();
         self.map_expr(|expr| {
+            let dtype = dtype?;
+            let fitting = values.into_iter().filter(|value| !value.is_missing() && may_equal(value, &dtype));
+            let list: Vec<Expr> = fitting.map(|value| lit(value.0)).collect();
             let found = match list.is_empty() {
                 true => lit(false),
                 false => known(expr.clone().in_list(list, false), false),
@@ -115,6 +117,16 @@ impl Series {
     #[must_use]
     pub fn mask(&self, condition: &Series, other: impl Into<Operand>) -> Series {
         self.keep_where(&!condition, other)
+    }
+}
+
+/// Whether a value of a type can equal this one: a number is never equal to a text.
+fn may_equal(value: &Value, dtype: &DataType) -> bool {
+    let values = if let DataType::Dictionary(_, values) = dtype { values } else { dtype };
+    match (is_text(&value.dtype()), is_text(values)) {
+        (true, false) => values.is_temporal() && value.0.cast_to(values).is_ok(),
+        (false, true) => false,
+        _ => true,
     }
 }
 
