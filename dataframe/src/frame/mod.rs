@@ -15,6 +15,7 @@ mod group_rows;
 mod index;
 mod index_sets;
 mod inspect;
+mod label_source;
 mod labels;
 mod matrix;
 mod names;
