@@ -44,6 +44,9 @@ pub struct Plan {
     pub resident: Vec<TensorId>,
     /// The functions that stages call; `None` for those that other processes cannot find.
     pub foreign: Vec<Option<ForeignName>>,
+    /// Ranges of stages whose tasks start in the order of the stages, where one depth-first would have them
+    /// wait for each other.
+    pub in_order: Vec<(usize, usize)>,
 }
 
 /// A tensor that exists as chunks.

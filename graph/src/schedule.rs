@@ -1,7 +1,9 @@
 //! The order in which tasks start, and a bound on the memory that it takes.
 //!
 //! The order is depth-first from the results: all inputs of one chunk of a result are made before the next
-//! chunk is begun, so intermediate chunks die soon. Executors start tasks in this order (looking ahead a
+//! chunk is begun, so intermediate chunks die soon. Stages of `Plan::in_order` are an exception: where a chunk
+//! of a result stands at the end of a long chain, its tasks would wait for each other. With the first task of
+//! such stages, all of their tasks that are needed follow in the order of the stages. Executors start tasks in this order (looking ahead a
 //! little, see [`Schedule::window`]). The bound follows from this:
 //!
 //! Take the first task not started. At most `threads` tasks are running, and at most `window` tasks have
@@ -67,41 +69,106 @@ fn producers(runnable: &Runnable) -> Producers {
     Producers { tasks }
 }
 
+/// The tasks that results need.
 fn depth_first(runnable: &Runnable) -> Result<Vec<TaskId>, Error> {
     let plan = runnable.plan();
-    let producers = producers(runnable);
-    let mut seen: Vec<Vec<bool>> = plan.stages.iter().map(|stage| vec![false; stage.grid.count()]).collect();
-    let mut order = Vec::with_capacity(plan.task_count() as usize);
-    let mut inputs = Vec::new();
-    let mut stack: Vec<(TaskId, bool)> = Vec::new();
+    let mut walker = Walker::new(runnable);
     for &result in &plan.results {
-        for producer in producers.tasks.of_tensor(result).iter().flatten() {
-            stack.push((*producer, false));
-            while let Some((task, ready)) = stack.pop() {
-                let seen = &mut seen[task.stage as usize][task.index as usize];
-                if ready {
-                    order.push(task);
-                    continue;
-                }
-                if std::mem::replace(seen, true) {
-                    continue;
-                }
-                inputs.clear();
-                runnable.inputs(task, &mut inputs);
-                stack.push((task, true));
-                // The stack reverses the order, so pushing backwards makes the first input first.
-                for chunk in inputs.iter().rev() {
-                    match producers.tasks[*chunk] {
-                        Some(producer) => stack.push((producer, false)),
-                        None if plan.resident.contains(&(chunk.tensor as usize)) => {}
-                        None => return Err(Error::Internal(format!("nothing makes {chunk:?}"))),
-                    }
+        walker.enter_makers(result)?;
+    }
+    assert!(walker.order.len() as u64 <= plan.task_count(), "a task is run twice");
+    if plan.in_order.is_empty() {
+        return Ok(walker.order);
+    }
+    // The same again, now that it is known which tasks are needed.
+    let needed = walker.seen;
+    let mut walker = Walker { needed: Some(&needed), ..Walker::new(runnable) };
+    for &result in &plan.results {
+        walker.enter_makers(result)?;
+    }
+    Ok(walker.order)
+}
+
+/// A walk from results to what they need.
+struct Walker<'a> {
+    runnable: &'a Runnable,
+    producers: Producers,
+    seen: Vec<Vec<bool>>,
+    /// Needed tasks, if stages are walked in order.
+    needed: Option<&'a [Vec<bool>]>,
+    /// Ranges of stages that were begun.
+    begun: Vec<bool>,
+    order: Vec<TaskId>,
+}
+
+impl<'a> Walker<'a> {
+    fn new(runnable: &'a Runnable) -> Walker<'a> {
+        let plan = runnable.plan();
+        Walker {
+            runnable,
+            producers: producers(runnable),
+            seen: plan.stages.iter().map(|stage| vec![false; stage.grid.count()]).collect(),
+            needed: None,
+            begun: vec![false; plan.in_order.len()],
+            order: Vec::with_capacity(plan.task_count() as usize),
+        }
+    }
+
+    fn enter_makers(&mut self, result: usize) -> Result<(), Error> {
+        let makers: Vec<TaskId> = self.producers.tasks.of_tensor(result).iter().flatten().copied().collect();
+        makers.into_iter().try_for_each(|maker| self.enter(maker))
+    }
+
+    /// A task, after all that it needs.
+    fn enter(&mut self, first: TaskId) -> Result<(), Error> {
+        let plan = self.runnable.plan().clone();
+        let mut inputs = Vec::new();
+        let mut stack: Vec<(TaskId, bool)> = vec![(first, false)];
+        while let Some((task, ready)) = stack.pop() {
+            if ready {
+                self.order.push(task);
+                continue;
+            }
+            if self.seen[task.stage as usize][task.index as usize] {
+                continue;
+            }
+            if let Some(tasks) = self.begin_in_order(task) {
+                // Behind these, the task itself has been entered.
+                stack.extend(tasks.into_iter().rev().map(|task| (task, false)));
+                continue;
+            }
+            self.seen[task.stage as usize][task.index as usize] = true;
+            inputs.clear();
+            self.runnable.inputs(task, &mut inputs);
+            stack.push((task, true));
+            // The stack reverses the order, so pushing backwards makes the first input first.
+            for chunk in inputs.iter().rev() {
+                match self.producers.tasks[*chunk] {
+                    Some(producer) => stack.push((producer, false)),
+                    None if plan.resident.contains(&(chunk.tensor as usize)) => {}
+                    None => return Err(Error::Internal(format!("nothing makes {chunk:?}"))),
                 }
             }
         }
+        Ok(())
     }
-    assert!(order.len() as u64 <= plan.task_count(), "a task is run twice");
-    Ok(order)
+
+    /// All needed tasks of the stages in order that `task` belongs to, if it is the first of them.
+    fn begin_in_order(&mut self, task: TaskId) -> Option<Vec<TaskId>> {
+        let needed = self.needed?;
+        let ranges = &self.runnable.plan().in_order;
+        let stage = task.stage as usize;
+        let range = ranges.iter().position(|&(first, end)| (first..end).contains(&stage))?;
+        if std::mem::replace(&mut self.begun[range], true) {
+            return None;
+        }
+        let (first, end) = ranges[range];
+        let tasks = (first..end).flat_map(|stage| {
+            let indices = needed[stage].iter().enumerate().filter(|(_, needed)| **needed);
+            indices.map(move |(index, _)| TaskId { stage: stage as u32, index: index as u32 })
+        });
+        Some(tasks.collect())
+    }
 }
 
 fn count_readers(runnable: &Runnable, order: &[TaskId]) -> ChunkTable<u32> {
@@ -169,11 +236,12 @@ mod tests {
     use crate::execute::Executor;
     use crate::lower::{Limits, Lowered, lower};
     use crate::node::{Node, NodeRef};
-    use crate::ops::{Indexed, Rechunk, Reduce};
+    use crate::ops::{Indexed, LinearPart, Rechunk, Reduce};
     use crate::plan::Plan;
     use crate::tiling::Chunks;
     use std::sync::Arc;
     use tharsis_kernels::Fold;
+    use tharsis_kernels::linear::Linear;
     use tharsis_kernels::program::IndexMap;
 
     fn limits() -> Limits {
@@ -236,6 +304,19 @@ mod tests {
         assert_eq!((made.order.len(), first.plan().task_count()), (4, all.order.len() as u64));
         let numbers = first.plan().results[0];
         assert!(made.order.iter().all(|&task| first.outputs(task).all(|c| c.tensor as usize == numbers)));
+    }
+
+    #[test]
+    fn needed_tasks_of_stages_in_order_start_in_the_order_of_the_stages() {
+        let ramp = Indexed { shape: vec![12, 12], map: IndexMap::Ramp { start: 0.0, step: 1.0 } };
+        let source = Node::new(ramp, vec![]).unwrap();
+        let cut = Node::new(Rechunk(Chunks::Each(4)), vec![source]).unwrap();
+        let upper = LinearPart { function: Linear::Lu, part: 2 };
+        let runnable = lowered(&[Node::new(upper, vec![cut]).unwrap()], |_| {});
+        let order = schedule(&runnable, 2).unwrap().order;
+        assert!(order.is_sorted(), "{order:?}");
+        // The lower factor and the order of rows are not needed.
+        assert!((order.len() as u64) < runnable.plan().task_count());
     }
 
     #[test]

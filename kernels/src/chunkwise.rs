@@ -9,6 +9,7 @@ use crate::exchange::Measure;
 use crate::factor::Factor;
 use crate::fourier::Fourier;
 use crate::linear::Linear;
+use crate::linear::tile::Tile;
 use crate::lines::{self, Lines};
 use crate::order::Direction;
 use crate::select::Select;
@@ -55,13 +56,15 @@ pub enum ChunkFunction {
     Measure(Measure),
     /// Fourier transforms along an axis: see [`Fourier::run`].
     Fourier(Fourier),
-    /// One result of a function of stacks of matrices: see [`Linear::run`].
+    /// Results of a function of stacks of matrices: see [`Linear::run`].
     Linear {
         /// The function.
         function: Linear,
-        /// The number of the result.
-        part: usize,
+        /// The numbers of the results.
+        parts: Vec<usize>,
     },
+    /// A step of a factorization by tiles.
+    Tile(Tile),
     /// A factorization: (m, n) to the shape given by [`Factor::shape`].
     Factor(Factor),
 }
@@ -93,13 +96,8 @@ impl ChunkFunction {
             ChunkFunction::Top { axis, count, direction } => lines::top(args, *axis, *count, *direction),
             ChunkFunction::Measure(measure) => Ok(vec![measure.run(args)?]),
             ChunkFunction::Fourier(fourier) => Ok(vec![fourier.run(&args[0])?]),
-            ChunkFunction::Linear { function, part } => {
-                let mut made = function.run(args)?;
-                match *part < made.len() {
-                    true => Ok(vec![made.swap_remove(*part)]),
-                    false => Err(KernelError::Malformed(format!("result {part} of {function:?}"))),
-                }
-            }
+            ChunkFunction::Linear { function, parts } => function.run_parts(parts, args),
+            ChunkFunction::Tile(tile) => tile.run(args),
             ChunkFunction::Factor(factor) => Ok(vec![factor.run(&args[0])?]),
             ChunkFunction::Scan { scan, axis, exclusive } => {
                 let carry = args.get(1);

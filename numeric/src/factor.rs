@@ -7,7 +7,7 @@
 
 use crate::error::{Blame, Error, Result};
 use crate::operand::cast;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, carry};
 use tharsis_graph::ops::Factorize;
 use tharsis_graph::shape::{element_count, require_known};
 use tharsis_kernels::DType;
@@ -28,7 +28,7 @@ struct TallQr {
 impl Tensor {
     /// Whether this is a matrix that is factored by blocks of rows: a large real one with many more rows than
     /// columns.
-    fn is_tall(&self) -> Result<bool> {
+    pub(crate) fn is_tall(&self) -> Result<bool> {
         let meta = self.meta()?;
         require_known("factorization", &meta.shape).blame()?;
         let [m, n] = meta.shape[..] else { return Ok(false) };
@@ -56,9 +56,31 @@ impl Tensor {
     /// # Errors
     /// `TypeError` for float16;
     /// `LinAlgError` if the matrix is not square, or (when run) not positive definite.
+    ///
+    /// # Distributed
+    /// A matrix of 1024 rows or more, or in smaller chunks, is factored tile by tile, each from those to its
+    /// left. A task holds three tiles.
     #[track_caller]
     pub fn cholesky(&self) -> Tensor {
         self.linear(Linear::Cholesky, 0, None)
+    }
+
+    /// NumPy's `linalg.cholesky(upper=True)`: as [`Tensor::cholesky`], the upper factor, from the upper
+    /// triangle.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([4.0, 2.0, 2.0, 5.0]).reshape(&[2, 2]);
+    /// assert_eq!(x.cholesky_upper().to_vec::<f64>()?, [2.0, 1.0, 0.0, 2.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::cholesky`].
+    #[track_caller]
+    pub fn cholesky_upper(&self) -> Tensor {
+        carry!(self.matrix_extents(true), self);
+        self.matrix_transpose().conj().cholesky().matrix_transpose().conj()
     }
 
     /// NumPy's `linalg.qr`, reduced: (.., m, n) to Q (.., m, k) and R (.., k, n), k = min(m, n); dtypes as
@@ -76,7 +98,8 @@ impl Tensor {
     /// `ValueError` without two axes; `LinAlgError` (when run) for NaN or infinity.
     ///
     /// # Memory
-    /// A tall matrix is read three times by blocks of rows; it is never in memory as a whole.
+    /// A tall matrix is read three times by blocks of rows; it is never in memory as a whole. Others are
+    /// held by one task, which makes both factors.
     #[track_caller]
     pub fn qr(&self) -> (Tensor, Tensor) {
         let refused = |error: Error| (Tensor::from(error.clone()), Tensor::from(error));
@@ -119,8 +142,8 @@ impl Tensor {
             }
             Ok(false) => {
                 let function = Linear::Svd { full: false };
-                let (u, vt) = (self.linear(function, 0, None), self.linear(function, 2, None));
-                return (u, self.singular_values(), vt);
+                let part = |part| self.linear(function, part, None);
+                return (part(0), part(1), part(2));
             }
             Ok(true) => {}
         }
@@ -133,6 +156,14 @@ impl Tensor {
         let (u, s, vt) = (x.times(&inverses), upper.factor(Factor::SvdS), upper.factor(Factor::SvdVt));
         let dtype = self.dtype().map_or(DType::F64, factor_dtype);
         (cast(&u, dtype), cast(&s, dtype), cast(&vt, dtype))
+    }
+
+    /// The singular values of a tall matrix.
+    #[track_caller]
+    pub(crate) fn tall_singular_values(&self) -> Tensor {
+        let TallQr { upper, .. } = cast(self, DType::F64).tall_qr();
+        let dtype = self.dtype().map_or(DType::F64, factor_dtype);
+        cast(&upper.factor(Factor::SvdS), dtype)
     }
 
     #[track_caller]

@@ -59,6 +59,7 @@ mod repr;
 pub mod run;
 pub mod select;
 pub mod sets;
+pub mod solve;
 pub mod statistics;
 pub mod tensor;
 mod ufuncs;

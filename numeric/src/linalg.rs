@@ -1,9 +1,11 @@
 //! NumPy's `linalg` on matrices and on stacks of them, real and complex; float32 stays float32.
 //!
-//! A stack is cut into chunks; a matrix is held by one task. The memory bound of a plan, which is known
-//! before anything runs, has the bytes that this takes: a matrix that does not fit is refused with a
-//! `MemoryError` that names them. Only `qr` and `svd` of tall matrices go by blocks of rows, see
-//! [`crate::factor`].
+//! A stack is cut into chunks; each of its matrices is held by one task. A matrix alone with 1024 rows or
+//! columns or more, or in smaller chunks, goes by tiles in `cholesky`, `lu`, `solve`, `solve_triangular`, `inv`,
+//! `det` and `slogdet` ([`crate::solve`]), and `qr` and `svd` of tall matrices go by blocks of rows
+//! ([`crate::factor`]). All others are held by one task. The memory bound of a plan, which is known before
+//! anything runs, has the bytes that this takes: a matrix that does not fit is refused with a `MemoryError`
+//! that names them.
 
 use crate::error::{Blame, Error, Result};
 use crate::operand::cast;
@@ -11,7 +13,7 @@ use crate::reduction::Axes;
 use crate::tensor::{Tensor, carry};
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::LinearPart;
-use tharsis_graph::shape::{agree, broadcast, normalize_axis};
+use tharsis_graph::shape::{agree, normalize_axis};
 use tharsis_kernels::linear::{Linear, QrMode};
 use tharsis_kernels::{DType, KernelError, Kind, promote};
 
@@ -50,7 +52,7 @@ pub enum MatrixNorm {
 }
 
 /// The dtype in which a matrix is factored.
-fn linear_dtype(dtype: DType) -> std::result::Result<DType, GraphError> {
+pub(crate) fn linear_dtype(dtype: DType) -> std::result::Result<DType, GraphError> {
     match dtype {
         DType::F16 | DType::BF16 => {
             Err(GraphError::Type(format!("array type {dtype} is unsupported in linalg")))
@@ -75,7 +77,7 @@ impl Tensor {
 
     /// The extents of the matrices, and an error as NumPy has it if there are none.
     #[track_caller]
-    fn matrix_extents(&self, square: bool) -> Result<[usize; 2]> {
+    pub(crate) fn matrix_extents(&self, square: bool) -> Result<[usize; 2]> {
         let shape = self.shape()?;
         let &[.., m, n] = shape else {
             let rank = shape.len();
@@ -100,6 +102,9 @@ impl Tensor {
     ///
     /// # Errors
     /// `LinAlgError` if they are not square, or (when run) singular.
+    ///
+    /// # Distributed
+    /// As [`Tensor::lu`].
     #[track_caller]
     pub fn inv(&self) -> Tensor {
         self.linear(Linear::Inverse, 0, None)
@@ -135,36 +140,6 @@ impl Tensor {
     #[track_caller]
     pub fn slogdet(&self) -> (Tensor, Tensor) {
         (self.linear(Linear::Determinant, 1, None), self.linear(Linear::Determinant, 2, None))
-    }
-
-    /// NumPy's `linalg.solve`: x with a x = b; (.., n, n) and (.., n, k), or (n,), to the shape of b with the
-    /// stack broadcast.
-    ///
-    /// ```
-    /// use tharsis_numeric::array;
-    /// let a = array([2.0, 0.0, 0.0, 4.0]).reshape(&[2, 2]);
-    /// assert_eq!(a.solve(&array([2.0, 2.0])).to_vec::<f64>()?, [1.0, 0.5]);
-    /// # Ok::<(), tharsis_numeric::Error>(())
-    /// ```
-    ///
-    /// # Errors
-    /// `LinAlgError` if matrices are not square, or (when run) singular; `ValueError` if shapes do not fit.
-    #[track_caller]
-    pub fn solve(&self, right: &Tensor) -> Tensor {
-        let [_, n] = carry!(self.matrix_extents(true), self);
-        if carry!(right.ndim()) == 1 {
-            return self.solve(&right.expand_dims(1)).squeeze(Some(&[-1]));
-        }
-        let (own, other) = (carry!(self.shape()), carry!(right.shape()));
-        let fits = 2 <= other.len() && other[other.len() - 2] == n;
-        if !fits {
-            let (shapes, reason) = (vec![own.to_vec(), other.to_vec()], "rows differ".to_owned());
-            return Tensor::refused(GraphError::Shape { function: "solve", shapes, reason }, &[self, right]);
-        }
-        let lead = broadcast("solve", &[&own[..own.len() - 2], &other[..other.len() - 2]]);
-        let lead = carry!(lead, self, right);
-        let wide = |x: &Tensor, shape: &[usize]| x.broadcast_to(&[&lead, &shape[shape.len() - 2..]].concat());
-        wide(self, own).linear(Linear::Solve, 0, Some(&wide(right, other)))
     }
 
     /// NumPy's `linalg.eigh`: eigenvalues in ascending order and eigenvectors, one a column, of symmetric or
@@ -231,7 +206,7 @@ impl Tensor {
     #[track_caller]
     pub fn svd_full(&self) -> (Tensor, Tensor, Tensor) {
         let function = Linear::Svd { full: true };
-        (self.linear(function, 0, None), self.singular_values(), self.linear(function, 2, None))
+        (self.linear(function, 0, None), self.linear(function, 1, None), self.linear(function, 2, None))
     }
 
     /// NumPy's `linalg.svdvals`: singular values in descending order; (.., m, n) to (.., min(m, n)).
@@ -246,7 +221,10 @@ impl Tensor {
     /// As [`Tensor::svd`].
     #[track_caller]
     pub fn singular_values(&self) -> Tensor {
-        self.linear(Linear::SingularValues, 0, None)
+        match carry!(self.is_tall()) {
+            true => self.tall_singular_values(),
+            false => self.linear(Linear::SingularValues, 0, None),
+        }
     }
 
     /// NumPy's `linalg.qr(mode='complete')`: Q (.., m, m) and R (.., m, n).
@@ -287,9 +265,7 @@ impl Tensor {
         }
         let dtype = carry!(linear_dtype(carry!(self.dtype())), self);
         let rtol = rtol.unwrap_or_else(|| m.max(n) as f64 * epsilon(dtype));
-        let function = Linear::Svd { full: false };
-        let (u, vt) = (self.linear(function, 0, None), self.linear(function, 2, None));
-        let s = self.singular_values();
+        let (u, s, vt) = self.svd();
         let largest = s.max(Axes::from(-1).keepdims());
         let inverse = crate::elementwise::where_(&s.greater(largest.multiply(rtol)), s.reciprocal(), 0.0);
         let right = cast(&inverse.expand_dims(-1), dtype).multiply(u.matrix_transpose().conj());
@@ -536,7 +512,7 @@ impl Tensor {
 }
 
 /// The distance from 1 to the next number of a float dtype, or of the parts of a complex one.
-fn epsilon(dtype: DType) -> f64 {
+pub(crate) fn epsilon(dtype: DType) -> f64 {
     match dtype.real_part() {
         DType::F32 => f64::from(f32::EPSILON),
         _ => f64::EPSILON,

@@ -20,8 +20,8 @@ pub use walk::lower;
 
 use crate::error::Error;
 use crate::foreign::Foreign;
-use crate::ops::{Resident, ResidentChunk};
-use crate::plan::{Plan, TensorId, TensorSpec};
+use crate::ops::{Resident, ResidentChunk, Shared};
+use crate::plan::{Kernel, Plan, StageOutput, TensorId, TensorSpec};
 use crate::shape::element_count;
 use crate::tiling::TASKS_MAX;
 use std::collections::HashMap;
@@ -37,6 +37,8 @@ pub struct Lowering<'a> {
     known: HashMap<String, ExprId>,
     stored: HashMap<ExprId, TensorId>,
     folded: HashMap<String, Vec<TensorId>>,
+    /// What several results of one factorization share, by the function and its arguments.
+    shared: HashMap<String, Shared>,
     resident: Vec<Resident>,
     foreign: Vec<Arc<dyn Foreign>>,
     label: &'static str,
@@ -62,6 +64,7 @@ impl<'a> Lowering<'a> {
             known: HashMap::new(),
             stored: HashMap::new(),
             folded: HashMap::new(),
+            shared: HashMap::new(),
             resident: Vec::new(),
             foreign: Vec::new(),
             label: "",
@@ -116,6 +119,35 @@ impl<'a> Lowering<'a> {
         let mut inputs = stage.operands.iter().flat_map(|operand| &operand.inputs);
         assert!(inputs.all(|input| exists(input.tensor)), "{} reads what does not exist", stage.label);
         self.plan.stages.push(stage);
+    }
+
+    /// Number of stages so far.
+    pub(crate) fn stage_count(&self) -> usize {
+        self.plan.stages.len()
+    }
+
+    /// Has the tasks of all stages from `first` on start in the order of these stages.
+    pub(crate) fn run_in_order(&mut self, first: usize) {
+        assert!(first <= self.plan.stages.len(), "stages in order that do not exist");
+        self.plan.in_order.push((first, self.plan.stages.len()));
+    }
+
+    /// Has the tasks of a stage make one more tensor, by another kernel.
+    pub(crate) fn add_output(&mut self, stage: usize, kernel: Kernel, output: StageOutput) {
+        assert!(output.tensor < self.plan.tensors.len(), "an output that does not exist");
+        let stage = &mut self.plan.stages[stage];
+        stage.kernel = kernel;
+        stage.outputs.push(output);
+    }
+
+    /// What was shared under this key, for the one who shares it again.
+    pub(crate) fn take_shared(&mut self, key: &str) -> Option<Shared> {
+        self.shared.remove(key)
+    }
+
+    /// Keeps what other results of a factorization need.
+    pub(crate) fn share(&mut self, key: String, shared: Shared) {
+        self.shared.insert(key, shared);
     }
 
     /// Facts about a tensor of the plan.

@@ -36,6 +36,11 @@ impl Lowering<'_> {
         self.fill(axes, &shape, self.elements_per_task(roots, stores))
     }
 
+    /// The cut of each axis that a user asked for.
+    pub(crate) fn preferred(&self, expr: ExprId) -> Vec<Option<AxisTiling>> {
+        self.preferences(&[expr], self.exprs[expr].shape.len())
+    }
+
     /// Cuts the axes without a preference so that chunks have at most `elements` elements, the first axes
     /// first.
     fn fill(&self, preferences: Vec<Option<AxisTiling>>, shape: &[usize], elements: u64) -> Tiling {

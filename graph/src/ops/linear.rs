@@ -1,9 +1,10 @@
-//! Linear algebra on stacks of matrices, each of which one task holds.
+//! Linear algebra on stacks of matrices, each of which one task holds, and on large matrices by tiles.
 
+use super::tiles::lower_by_tiles;
 use crate::error::Error;
 use crate::lower::{ExprId, ExprKind, Lowering};
 use crate::node::{Meta, Operator};
-use crate::plan::{Along, Kernel, StageOutput, TensorSpec};
+use crate::plan::{Along, Kernel, Operand, StageOutput, TensorId, TensorSpec};
 use crate::shape::require_known;
 use crate::tiling::{AxisTiling, Tiling};
 use tharsis_kernels::KernelError;
@@ -26,6 +27,62 @@ impl LinearPart {
     fn columns(inputs: &[&Meta]) -> usize {
         inputs.get(1).and_then(|right| right.shape.last().copied()).unwrap_or(0)
     }
+
+    /// A stage that does a part of the stack in each task, and makes no result yet.
+    fn whole_matrices(&self, lowering: &mut Lowering<'_>, inputs: &[ExprId]) -> Result<Shared, Error> {
+        let shape = lowering.expr(inputs[0]).shape.clone();
+        let lead = shape.len() - 2;
+        let (x, dtype) = (inputs[0], lowering.expr(inputs[0]).dtype);
+        let mut preferences = vec![None; shape.len()];
+        preferences[lead] = Some(AxisTiling::whole(shape[lead]));
+        preferences[lead + 1] = Some(AxisTiling::whole(shape[lead + 1]));
+        let x = lowering.add(&shape, dtype, ExprKind::Tiled(x, preferences));
+        let is_empty =
+            shape.contains(&0) || inputs.iter().any(|&input| lowering.expr(input).shape.contains(&0));
+        let grid = if is_empty { Tiling::whole(&shape) } else { lowering.tile(&[x], true) };
+        let mut operands = vec![lowering.operand(x)?];
+        if let Some(&right) = inputs.get(1) {
+            let columns = lowering.expr(right).shape[lead + 1];
+            operands.push(lowering.operand_along(right, vec![(lead + 1, Along::Whole(columns))])?);
+        }
+        Ok(Shared::Stage { grid, operands, stage: None, parts: Vec::new() })
+    }
+
+    /// The tensor of this result.
+    fn of_shared(&self, lowering: &mut Lowering<'_>, shared: &mut Shared, out: &Meta) -> Option<TensorId> {
+        let (grid, operands, stage, parts) = match shared {
+            Shared::Tensors(tensors) => return tensors.get(self.part).copied(),
+            Shared::Stage { grid, operands, stage, parts } => (grid, operands, stage, parts),
+        };
+        if let Some(&(_, known)) = parts.iter().find(|(part, _)| *part == self.part) {
+            return Some(known);
+        }
+        let lead = grid.axes.len() - 2;
+        let mut axes = grid.axes[..lead].to_vec();
+        axes.extend(out.shape[lead..].iter().map(|&extent| AxisTiling::whole(extent)));
+        let tensor = lowering.add_tensor(TensorSpec { dtype: out.dtype, tiling: Tiling { axes } });
+        let output = StageOutput { tensor, offset: vec![0; grid.axes.len()] };
+        parts.push((self.part, tensor));
+        let numbers = parts.iter().map(|(part, _)| *part).collect();
+        let kernel = Kernel::Whole(ChunkFunction::Linear { function: self.function, parts: numbers });
+        match stage {
+            None => {
+                *stage = Some(lowering.stage_count());
+                lowering.add_kernel(kernel, grid.clone(), std::mem::take(operands), vec![output]);
+            }
+            Some(stage) => lowering.add_output(*stage, kernel, output),
+        }
+        Some(tensor)
+    }
+}
+
+/// What the results of one function of one matrix have in common.
+#[derive(Debug)]
+pub(crate) enum Shared {
+    /// A tensor for each result.
+    Tensors(Vec<TensorId>),
+    /// A stage with the results that were asked for, and their numbers. It is added with the first of them.
+    Stage { grid: Tiling, operands: Vec<Operand>, stage: Option<usize>, parts: Vec<(usize, TensorId)> },
 }
 
 impl Operator for LinearPart {
@@ -34,7 +91,7 @@ impl Operator for LinearPart {
             Linear::Cholesky => "cholesky",
             Linear::Determinant => "det",
             Linear::Eigen => "eig",
-            Linear::Hermitian { .. } => "eigh",
+            Linear::Hermitian { .. } | Linear::HermitianValues { .. } => "eigh",
             Linear::Inverse => "inv",
             Linear::Lu => "lu",
             Linear::Qr(_) => "qr",
@@ -80,29 +137,19 @@ impl Operator for LinearPart {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
-        let shape = lowering.expr(inputs[0]).shape.clone();
-        let lead = shape.len() - 2;
-        let (x, dtype) = (inputs[0], lowering.expr(inputs[0]).dtype);
-        let mut preferences = vec![None; shape.len()];
-        preferences[lead] = Some(AxisTiling::whole(shape[lead]));
-        preferences[lead + 1] = Some(AxisTiling::whole(shape[lead + 1]));
-        let x = lowering.add(&shape, dtype, ExprKind::Tiled(x, preferences));
-        let mut grid = lowering.tile(&[x], true);
-        if shape.contains(&0) || out.shape.contains(&0) {
-            grid = Tiling::whole(&shape);
+        let key = format!("{:?} {inputs:?}", self.function);
+        let mut shared = match lowering.take_shared(&key) {
+            Some(shared) => shared,
+            None => match lower_by_tiles(lowering, self.function, inputs)? {
+                Some(tensors) => Shared::Tensors(tensors),
+                None => self.whole_matrices(lowering, inputs)?,
+            },
+        };
+        let tensor = self.of_shared(lowering, &mut shared, out);
+        lowering.share(key, shared);
+        match tensor {
+            Some(tensor) => Ok(lowering.load(tensor)),
+            None => Err(Error::Internal(format!("{:?} has no result {}", self.function, self.part))),
         }
-        let mut operands = vec![lowering.operand(x)?];
-        if let Some(&right) = inputs.get(1) {
-            let columns = lowering.expr(right).shape[lead + 1];
-            operands.push(lowering.operand_along(right, vec![(lead + 1, Along::Whole(columns))])?);
-        }
-        let mut axes = grid.axes[..lead].to_vec();
-        axes.extend(out.shape[lead..].iter().map(|&extent| AxisTiling::whole(extent)));
-        let offset = vec![0; grid.axes.len()];
-        let tensor = lowering.add_tensor(TensorSpec { dtype: out.dtype, tiling: Tiling { axes } });
-        let function = ChunkFunction::Linear { function: self.function, part: self.part };
-        let output = StageOutput { tensor, offset };
-        lowering.add_kernel(Kernel::Whole(function), grid, operands, vec![output]);
-        Ok(lowering.load(tensor))
     }
 }

@@ -21,6 +21,7 @@ mod search;
 mod select;
 mod sort;
 mod source;
+mod tiles;
 mod view;
 
 pub use arrange::{Concatenate, Reshape};
@@ -29,6 +30,7 @@ pub use factor::Factorize;
 pub use foreign::{MapChunk, Sink, Source};
 pub use fourier::FourierAlong;
 pub use linear::LinearPart;
+pub(crate) use linear::Shared;
 pub use lines::{AlongLine, LINE_ELEMENTS_MAX, SortLines, Take, TakeAlong};
 pub use matmul::MatMul;
 pub use positions::{Count, FlatPositions, Require, Top};

@@ -386,6 +386,9 @@ fn worked_bytes(function: &ChunkFunction, grid: &Tiling, operands: &[Operand]) -
     if let ChunkFunction::Fourier(fourier) = function {
         return fourier.scratch_bytes();
     }
+    if let ChunkFunction::Tile(tile) = function {
+        return tile.scratch_bytes(operands.iter().map(|operand| evaluated_bytes(grid, operand)).sum());
+    }
     let (ChunkFunction::Linear { function, .. }, [.., rows, columns]) = (function, grid.axes.as_slice())
     else {
         return 0;

@@ -5,6 +5,7 @@
 
 pub(crate) mod field;
 mod scale;
+pub mod tile;
 mod whole;
 
 use crate::chunk::{Buffer, Chunk};
@@ -26,6 +27,11 @@ pub enum Linear {
     /// Eigenvalues, ascending, and eigenvectors of a Hermitian matrix, of which one triangle is read.
     Hermitian {
         /// Whether it is the upper triangle.
+        upper: bool,
+    },
+    /// The eigenvalues alone.
+    HermitianValues {
+        /// Whether the upper triangle is read.
         upper: bool,
     },
     /// The inverse.
@@ -75,6 +81,7 @@ impl Linear {
             Linear::Determinant => vec![(vec![], dtype), (vec![], dtype), (vec![], size)],
             Linear::Eigen => vec![(vec![n], to_complex(dtype)), (vec![n, n], to_complex(dtype))],
             Linear::Hermitian { .. } => vec![(vec![n], size), (vec![n, n], dtype)],
+            Linear::HermitianValues { .. } => vec![(vec![n], size)],
             Linear::Lu => vec![(vec![m], DType::I64), (vec![m, k], dtype), (vec![k, n], dtype)],
             Linear::Qr(QrMode::Reduced) => vec![(vec![m, k], dtype), (vec![k, n], dtype)],
             Linear::Qr(QrMode::Complete) => vec![(vec![m, m], dtype), (vec![m, n], dtype)],
@@ -110,6 +117,28 @@ impl Linear {
         results.finish()
     }
 
+    /// The numbered results for each matrix of a stack, as [`Linear::run`]. Values alone are found without the
+    /// vectors.
+    ///
+    /// # Errors
+    /// As [`Linear::run`]; `Malformed` if there is no such result.
+    pub fn run_parts(self, parts: &[usize], args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
+        let values = match (self, parts) {
+            (Linear::Hermitian { upper }, [0]) => Some(Linear::HermitianValues { upper }),
+            (Linear::Svd { .. }, [1]) => Some(Linear::SingularValues),
+            _ => None,
+        };
+        if let Some(values) = values {
+            return values.run(args);
+        }
+        let made = self.run(args)?;
+        let part = |&part: &usize| {
+            let found = made.get(part).cloned();
+            found.ok_or_else(|| KernelError::Malformed(format!("result {part} of {self:?}")))
+        };
+        parts.iter().map(part).collect()
+    }
+
     /// Bytes that a task needs beside its arguments and results, for a matrix (m, n) of elements of `size`
     /// bytes: copies in columns, and what faer works on.
     pub fn scratch_bytes(self, [m, n]: [usize; 2], columns: usize, size: usize) -> u64 {
@@ -118,6 +147,7 @@ impl Linear {
             Linear::Cholesky | Linear::Determinant => 2 * n * n,
             Linear::Eigen => 10 * n * n,
             Linear::Hermitian { .. } => 5 * n * n,
+            Linear::HermitianValues { .. } => 3 * n * n,
             Linear::Inverse | Linear::Lu => 3 * m * n,
             Linear::Qr(QrMode::Complete) => 3 * m * n + 2 * m * m,
             Linear::Qr(_) => 5 * m * n,
@@ -140,6 +170,7 @@ impl Linear {
             Linear::Solve => base + small * small * columns as f64,
             Linear::SolveTriangular { .. } => small * small * columns as f64,
             Linear::Hermitian { .. } => 5.0 * base,
+            Linear::HermitianValues { .. } => 4.0 / 3.0 * base,
             Linear::SingularValues => 4.0 * base,
             Linear::Svd { .. } => 12.0 * base,
             Linear::Eigen => 25.0 * base,

@@ -24,7 +24,8 @@ pub(super) fn run<T: Field>(
         Linear::Cholesky => write_rows::<T, T>(results.of(0, index), cholesky(a)?.as_ref()),
         Linear::Determinant => determinant(a, index, results),
         Linear::Eigen => eigen(a, index, results)?,
-        Linear::Hermitian { upper } => hermitian(a, upper, index, results)?,
+        Linear::Hermitian { upper } => hermitian(a, upper, true, index, results)?,
+        Linear::HermitianValues { upper } => hermitian(a, upper, false, index, results)?,
         Linear::Inverse => {
             let n = a.nrows();
             let inverse = solved(a, Mat::identity(n, n))?;
@@ -65,17 +66,24 @@ pub(super) fn cholesky<T: Field>(a: MatRef<'_, T>) -> Result<Mat<T>, KernelError
 
 fn determinant<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) {
     let lu = PartialPivLu::new(a);
-    let is_odd = is_odd(lu.P().arrays().0);
+    let pivots: Vec<T> = (0..a.nrows()).map(|i| lu.U()[(i, i)]).collect();
+    let (product, sign, log) = determinant_of(&pivots, is_odd(lu.P().arrays().0));
+    results.of::<T>(0, index)[0] = product;
+    results.of::<T>(1, index)[0] = sign;
+    results.of::<T::Size>(2, index)[0] = Number::of_float(log);
+}
+
+/// The determinant, its sign and the logarithm of its absolute value, from pivots and whether rows were
+/// exchanged an odd number of times.
+pub(super) fn determinant_of<T: Field>(pivots: &[T], is_odd: bool) -> (T, T, f64) {
     let one = T::one_impl();
     let mut sign = if is_odd { -one } else { one };
     let (mut product, mut log) = (sign, 0.0f64);
-    for i in 0..a.nrows() {
-        let pivot = lu.U()[(i, i)];
+    for &pivot in pivots {
         let size = Field::size(pivot);
         if size == 0.0 {
             // Pivots behind one of zero are not defined.
-            (product, sign, log) = (T::zero_impl(), T::zero_impl(), f64::NEG_INFINITY);
-            break;
+            return (T::zero_impl(), T::zero_impl(), f64::NEG_INFINITY);
         }
         product *= pivot;
         log += size.ln();
@@ -86,9 +94,7 @@ fn determinant<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) 
         // The product has left the range on its way.
         product = sign.times_real(log.exp());
     }
-    results.of::<T>(0, index)[0] = product;
-    results.of::<T>(1, index)[0] = sign;
-    results.of::<T::Size>(2, index)[0] = Number::of_float(log);
+    (product, sign, log)
 }
 
 /// Leaves out the imaginary parts of a diagonal: that of a Hermitian matrix has none.
@@ -129,6 +135,7 @@ fn eigen<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) -> Res
 fn hermitian<T: Field>(
     a: MatRef<'_, T>,
     upper: bool,
+    with_vectors: bool,
     index: usize,
     results: &mut Results,
 ) -> Result<(), KernelError> {
@@ -143,11 +150,17 @@ fn hermitian<T: Field>(
     let mut scaled = scaled(a, scale);
     take_real_diagonal(&mut scaled);
     let side = if upper { Side::Upper } else { Side::Lower };
-    let eigen = SelfAdjointEigen::new(scaled.as_ref(), side).map_err(|_| failed())?;
-    let values = real_diagonal::<T>(eigen.S().column_vector().iter().copied());
-    for (to, value) in results.of::<T::Size>(0, index).iter_mut().zip(values) {
-        *to = Number::of_float(value.to_float() / scale);
+    let mut write = |values: &[T::Size]| {
+        for (to, value) in results.of::<T::Size>(0, index).iter_mut().zip(values) {
+            *to = Number::of_float(value.to_float() / scale);
+        }
+    };
+    if !with_vectors {
+        write(&scaled.self_adjoint_eigenvalues(side).map_err(|_| failed())?);
+        return Ok(());
     }
+    let eigen = SelfAdjointEigen::new(scaled.as_ref(), side).map_err(|_| failed())?;
+    write(&real_diagonal::<T>(eigen.S().column_vector().iter().copied()));
     write_rows::<T, T>(results.of(1, index), eigen.U());
     Ok(())
 }

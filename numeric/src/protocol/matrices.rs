@@ -40,7 +40,7 @@ pub(super) const MATRICES: &[Row] = &[
         let x = args.tensor(0, "a")?;
         tensor(match args.flag(usize::MAX, "upper", false)? {
             false => x.cholesky(),
-            true => adjoint(&adjoint(&x)?.cholesky())?,
+            true => x.cholesky_upper(),
         })
     }),
     ("np.linalg.cond", "(x)", "the largest singular value by the smallest", |_, args| {
@@ -233,15 +233,6 @@ fn tensordot(args: &mut Args, place: usize) -> Result<Value, Failure> {
 fn vecdot(args: &mut Args) -> Result<Value, Failure> {
     let (a, b) = (args.tensor(0, "x1")?, args.tensor(1, "x2")?);
     tensor(a.vecdot(&b, args.integer_or(usize::MAX, "axis", -1)?))
-}
-
-/// The conjugate of the transpose.
-fn adjoint(x: &Tensor) -> Result<Tensor, Failure> {
-    let turned = match x.ndim()? {
-        0 | 1 => x.clone(),
-        _ => x.matrix_transpose(),
-    };
-    Ok(if x.dtype()?.is_complex() { turned.conj() } else { turned })
 }
 
 fn upper(args: &mut Args) -> Result<bool, Failure> {
