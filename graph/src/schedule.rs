@@ -1,10 +1,10 @@
 //! The order in which tasks start, and a bound on the memory that it takes.
 //!
 //! The order is depth-first from the results: all inputs of one chunk of a result are made before the next
-//! chunk is begun, so intermediate chunks die soon. Stages of `Plan::in_order` are an exception: where a chunk
-//! of a result stands at the end of a long chain, its tasks would wait for each other. With the first task of
-//! such stages, all of their tasks that are needed follow in the order of the stages. Executors start tasks in this order (looking ahead a
-//! little, see [`Schedule::window`]). The bound follows from this:
+//! chunk is begun, so intermediate chunks die soon. Stages of `Plan::in_order` are an exception: where a
+//! chunk of a result stands at the end of a long chain, its tasks would wait for each other. With the first
+//! task of such stages, all of their tasks that are needed follow in the order of the stages. Executors start
+//! tasks in this order (looking ahead a little, see [`Schedule::window`]). The bound follows from this:
 //!
 //! Take the first task not started. At most `threads` tasks are running, and at most `window` tasks have
 //! started ahead of it. A chunk in memory either was made by an earlier task and is still to be read by it or

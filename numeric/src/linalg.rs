@@ -1,8 +1,8 @@
 //! NumPy's `linalg` on matrices and on stacks of them, real and complex; float32 stays float32.
 //!
 //! A stack is cut into chunks; each of its matrices is held by one task. A matrix alone with 1024 rows or
-//! columns or more, or in smaller chunks, goes by tiles in `cholesky`, `lu`, `solve`, `solve_triangular`, `inv`,
-//! `det` and `slogdet` ([`crate::solve`]), and `qr` and `svd` of tall matrices go by blocks of rows
+//! columns or more, or in smaller chunks, goes by tiles in `cholesky`, `lu`, `solve`, `solve_triangular`,
+//! `inv`, `det` and `slogdet` ([`crate::solve`]), and `qr` and `svd` of tall matrices go by blocks of rows
 //! ([`crate::factor`]). All others are held by one task. The memory bound of a plan, which is known before
 //! anything runs, has the bytes that this takes: a matrix that does not fit is refused with a `MemoryError`
 //! that names them.

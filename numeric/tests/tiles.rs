@@ -183,7 +183,7 @@ fn least_squares_have_the_residuals_rank_and_length_of_numpy() {
             let (a, b) = (random(&shape, dtype, 2), random(&[m, 2], dtype, 5));
             let found = a.lstsq(&b, None);
             assert_eq!(found.rank.item().unwrap().to_f64(), m.min(n) as f64);
-            // What is left is orthogonal to the columns.
+            // The residual is orthogonal to the columns.
             let left = b.subtract(a.matmul(&found.solution));
             let none = adjoint(&a).matmul(&left);
             check_close(&none, &none.zeros_like(), m, 40.0);

@@ -1,4 +1,4 @@
-//! Where the labels of a frame come from: steps that keep all rows need no look at the labels.
+//! The source of the labels of a frame: steps that keep all rows need no look at the labels.
 
 use super::{Frame, OrderKey};
 use crate::error::Result;

@@ -37,7 +37,7 @@ pub struct Lowering<'a> {
     known: HashMap<String, ExprId>,
     stored: HashMap<ExprId, TensorId>,
     folded: HashMap<String, Vec<TensorId>>,
-    /// What several results of one factorization share, by the function and its arguments.
+    /// Parts that several results of one factorization share, by the function and its arguments.
     shared: HashMap<String, Shared>,
     resident: Vec<Resident>,
     foreign: Vec<Arc<dyn Foreign>>,
@@ -140,7 +140,7 @@ impl<'a> Lowering<'a> {
         stage.outputs.push(output);
     }
 
-    /// What was shared under this key, for the one who shares it again.
+    /// The parts that were shared under this key, for the one who shares them again.
     pub(crate) fn take_shared(&mut self, key: &str) -> Option<Shared> {
         self.shared.remove(key)
     }

@@ -76,7 +76,7 @@ impl LinearPart {
     }
 }
 
-/// What the results of one function of one matrix have in common.
+/// The key of the parts that the results of one function of one matrix share.
 #[derive(Debug)]
 pub(crate) enum Shared {
     /// A tensor for each result.

@@ -6,8 +6,8 @@
 //!   pivots are chosen among all rows, as LAPACK does. Right sides are blocks of columns too.
 //! - Triangles are solved block row by block row, each from all that are solved.
 //!
-//! The tasks of each of these start in the order of the stages: block columns one after the other, so that the
-//! tasks of a block column, which do not wait for each other, run beside each other.
+//! The tasks of each of these start in the order of the stages: block columns one after the other, so that
+//! the tasks of a block column, which do not wait for each other, run beside each other.
 
 use crate::error::Error;
 use crate::lower::{ExprId, ExprKind, Lowering, View};
@@ -29,7 +29,7 @@ struct Factored {
     upper: TensorId,
     /// The diagonal of the upper factor (k, 1).
     pivots: TensorId,
-    /// What the right sides (k, w) have become.
+    /// The right sides (k, w) after their changes so far.
     right: Option<TensorId>,
 }
 
@@ -160,7 +160,7 @@ fn less_product(
     over: &Tiling,
     depth: AxisTiling,
 ) -> Result<ExprId, Error> {
-    let Some(dtype) = (0 < depth.len()).then(|| lowering.expr(x).dtype) else { return Ok(x) };
+    let Some(dtype) = (!depth.is_empty()).then(|| lowering.expr(x).dtype) else { return Ok(x) };
     let operands = vec![lowering.operand(left)?, lowering.operand(right)?];
     let product = Product { depth, split: false, gram: false, dtype };
     let tensor = lowering.add_stage_tensor(Kernel::Product(product), over.clone(), operands, dtype);

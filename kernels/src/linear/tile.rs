@@ -1,7 +1,7 @@
 //! The work of a task on tiles of a matrix that lies in many.
 //!
-//! A Cholesky factor is made tile by tile, each from those to its left. For an LU factorization a task holds a
-//! block of columns as a whole, so that pivots are chosen among all rows, as LAPACK does.
+//! A Cholesky factor is made tile by tile, each from those to its left. For an LU factorization a task holds
+//! a block of columns as a whole, so that pivots are chosen among all rows, as LAPACK does.
 
 use super::field::{Field, columns_of, num_real::Number, size_dtype, with_field, write_rows};
 use super::whole::{determinant_of, solve_triangular};
