@@ -107,7 +107,7 @@ fn powers_with_one_and_zero_need_no_other_side() {
     assert_values(&x.pow(None::<f64>), &[Some(1.0), None, None]);
     assert_values(&x.pow(0), &[Some(1.0); 3]);
     let n = Series::from_values("n", vec![Some(1), Some(3), None]);
-    assert_values(&n.pow(&Series::from_values("n", vec![None, Some(2), Some(0)])), &[1, 9, 1].map(Some));
+    assert_values(&n.pow(Series::from_values("n", vec![None, Some(2), Some(0)])), &[1, 9, 1].map(Some));
     assert_eq!(n.pow(2).dtype().unwrap(), DataType::Int64);
 }
 

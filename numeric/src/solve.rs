@@ -45,8 +45,8 @@ impl Tensor {
         self.solved(right, "solve", Linear::Solve)
     }
 
-    /// SciPy's `linalg.solve_triangular`: x with a x = b, where one triangle of a is read, and its diagonal is
-    /// taken to be of ones if `unit`; shapes as [`Tensor::solve`].
+    /// SciPy's `linalg.solve_triangular`: x with a x = b, where one triangle of a is read, and its diagonal
+    /// is taken to be of ones if `unit`; shapes as [`Tensor::solve`].
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -85,9 +85,9 @@ impl Tensor {
         wide(self, own).linear(function, 0, Some(&wide(right, other)))
     }
 
-    /// SciPy's `linalg.lu(p_indices=True)`, but with the rows of the matrix in order: (.., m, n) to the order of
-    /// rows (.., m), int64, the unit lower triangle (.., m, k) and the upper one (.., k, n), k = min(m, n),
-    /// with `x.take_at(&order, 0) == l.matmul(&u)`.
+    /// SciPy's `linalg.lu(p_indices=True)`, but with the rows of the matrix in order: (.., m, n) to the
+    /// order of rows (.., m), int64, the unit lower triangle (.., m, k) and the upper one (.., k, n), k =
+    /// min(m, n), with `x.take_at(&order, 0) == l.matmul(&u)`.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -112,8 +112,8 @@ impl Tensor {
     }
 
     /// NumPy's `linalg.lstsq`: the x of least length that makes the length of a x - b least; (m, n) and (m,)
-    /// or (m, k). Singular values up to `rcond` times the largest count as zero; `None` is max(m, n) times the
-    /// distance from 1 to the next float.
+    /// or (m, k). Singular values up to `rcond` times the largest count as zero; `None` is max(m, n) times
+    /// the distance from 1 to the next float.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -126,8 +126,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `LinAlgError` unless the matrix has two axes, the right side one or two, and as many rows; or (when run)
-    /// for NaN or infinity.
+    /// `LinAlgError` unless the matrix has two axes, the right side one or two, and as many rows; or (when
+    /// run) for NaN or infinity.
     ///
     /// # Memory
     /// As [`Tensor::svd`]: a tall matrix is never in memory as a whole.

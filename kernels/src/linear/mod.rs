@@ -117,8 +117,8 @@ impl Linear {
         results.finish()
     }
 
-    /// The numbered results for each matrix of a stack, as [`Linear::run`]. Values alone are found without the
-    /// vectors.
+    /// The numbered results for each matrix of a stack, as [`Linear::run`]. Values alone are found without
+    /// the vectors.
     ///
     /// # Errors
     /// As [`Linear::run`]; `Malformed` if there is no such result.

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 pub enum Tile {
     /// x with x l^H = a, for a (m, b) and a lower triangle l (b, b); (m, b).
     SolveRight,
-    /// Factors a block of columns (m, b) that begins at row `start` of the matrix: both factors packed (m, b),
-    /// exchanges (b, 1), the upper triangle (b, b), and its diagonal (b, 1).
+    /// Factors a block of columns (m, b) that begins at row `start` of the matrix: both factors packed (m,
+    /// b), exchanges (b, 1), the upper triangle (b, b), and its diagonal (b, 1).
     Panel {
         /// The first row.
         start: usize,
