@@ -2,8 +2,8 @@
 //!
 //! - A Cholesky factor is made block column by block column, each from all those to its left (left-looking):
 //!   a tile is written once, however many there are.
-//! - An LU factorization goes by blocks of columns, each of which one task holds as a whole (right-looking): so
-//!   pivots are chosen among all rows, as LAPACK does. Right sides are blocks of columns too.
+//! - An LU factorization goes by blocks of columns, each of which one task holds as a whole (right-looking):
+//!   so pivots are chosen among all rows, as LAPACK does. Right sides are blocks of columns too.
 //! - Triangles are solved block row by block row, each from all that are solved.
 //!
 //! The tasks of each of these start in the order of the stages: block columns one after the other, so that
