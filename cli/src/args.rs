@@ -1,5 +1,9 @@
 //! The command line. Its flags for settings are made from their table, `settings/key.rs`.
 
+mod job;
+
+pub use job::{ClusterArgs, JobCommand, SubmitArgs};
+
 use crate::bench::Place;
 use crate::settings::flags::{FlagsOf, TextParser};
 use crate::settings::{key, parse};
@@ -91,6 +95,9 @@ pub enum Command {
         #[command(flatten)]
         settings: FlagsOf<{ key::AUTHORITY }>,
     },
+    /// Run programs on the cluster, under supervision of a node.
+    #[command(subcommand)]
+    Job(JobCommand),
     /// List the jobs that a node knows.
     Jobs(ListArgs),
     /// Show what workers wrote, on all nodes of the cluster or on one.

@@ -24,3 +24,15 @@ pub fn warn(text: &str) {
 pub fn complain(text: &str) {
     let _nobody_reads = writeln!(std::io::stderr().lock(), "{text}");
 }
+
+/// Writes bytes to standard output as they are.
+///
+/// # Errors
+/// If they cannot be written, unless the reader is gone.
+pub fn bytes(bytes: &[u8]) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(bytes).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => std::process::exit(0),
+        outcome => Ok(outcome?),
+    }
+}

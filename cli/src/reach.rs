@@ -26,8 +26,8 @@ use tokio::time::{Instant, sleep, timeout};
 const LISTEN_WAIT: Duration = Duration::from_secs(2);
 /// Pause between attempts to reach it.
 const LISTEN_PAUSE: Duration = Duration::from_millis(100);
-/// Lifetime of the certificate with which the head's machine makes calls of an operator.
-const OPERATOR_LIFETIME: Duration = Duration::from_secs(3600);
+/// Lifetime of the certificate with which the head's machine makes calls of an operator or a driver.
+const OWN_LIFETIME: Duration = Duration::from_secs(3600);
 /// Time that a listening server may take to answer.
 const ANSWER_WAIT: Duration = Duration::from_millis(2500);
 
@@ -139,13 +139,25 @@ async fn ask(address: &str, own: &Credentials) -> Result<(), Refusal> {
 /// # Errors
 /// `NoIdentity`: this machine never joined there.
 pub fn operator(addresses: &str, settings: &Settings) -> Result<Credentials> {
+    with_role(Role::Operator, addresses, settings)
+}
+
+/// Credentials as those of [`operator`], for calls that begin work.
+///
+/// # Errors
+/// `NoIdentity`: this machine never joined there.
+pub fn driver(addresses: &str, settings: &Settings) -> Result<Credentials> {
+    with_role(Role::Driver, addresses, settings)
+}
+
+fn with_role(role: Role, addresses: &str, settings: &Settings) -> Result<Credentials> {
     let heads = join::heads(addresses);
     renew(&settings.identity_dir(), &heads);
     match join::security_towards(&heads, &settings.identity_dir(), settings.secret_file()) {
         Ok(security) => Ok(security.credentials(&heads).map_err(tharsis::Error::from)?),
         Err(unknown) => {
             let authority = Authority::load(&process::authority_folder(&settings.identity_dir()));
-            let own = authority.map_err(|_| unknown)?.own(Role::Operator, None, false, OPERATOR_LIFETIME)?;
+            let own = authority.map_err(|_| unknown)?.own(role, None, false, OWN_LIFETIME)?;
             Ok(Credentials { trust: Trust::Identity(Tls::new(&own)?), node: None })
         }
     }

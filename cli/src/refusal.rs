@@ -14,10 +14,10 @@ const MALFORMED_TOKEN: u8 = 3;
 /// The status if no server answers, or a server of another kind does.
 pub const NO_ANSWER: u8 = 4;
 /// The status if another process has the socket, port or file.
-const TAKEN: u8 = 5;
+pub const TAKEN: u8 = 5;
 
 /// The status if the machine has too little of a resource.
-const EXHAUSTED: u8 = 6;
+pub const EXHAUSTED: u8 = 6;
 
 /// Errors that end the command with a specific status.
 #[derive(Debug, thiserror::Error)]
@@ -115,6 +115,46 @@ pub enum Refusal {
         column: String,
         /// The columns of the list.
         columns: String,
+    },
+    /// A submitted program did not succeed.
+    #[error("{name:?} {how}")]
+    ProgramFailed {
+        /// Its name.
+        name: String,
+        /// Its end, in words.
+        how: String,
+        /// The status to end with: its own, or 128 and its signal.
+        status: u8,
+    },
+    /// A node does not run a program that was submitted to it.
+    #[error("{cause}")]
+    NotSubmitted {
+        /// Its reason.
+        cause: String,
+        /// The status to end with.
+        status: u8,
+    },
+    /// The cluster knows no such program.
+    #[error("UnknownProgram: no program {name:?} was submitted; `tharsis job list` shows those there are")]
+    UnknownProgram {
+        /// The name.
+        name: String,
+    },
+    /// A program ran on a node that is gone.
+    #[error("NodeGone: node {node}, which ran {name:?}, is gone; its output is on that machine")]
+    NodeGone {
+        /// The program.
+        name: String,
+        /// The node.
+        node: String,
+    },
+    /// The node has no control store.
+    #[error(
+        "NoCluster: the node at {socket} is alone; jobs need one that `tharsis start --head` begins a cluster with"
+    )]
+    NoCluster {
+        /// Its socket.
+        socket: String,
     },
     /// The cluster has no such node.
     #[error("UnknownNode: the cluster has no node {node:016x}; `tharsis nodes` shows those there are")]
@@ -218,14 +258,19 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             | Refusal::NotIssued { .. }
             | Refusal::Query { .. }
             | Refusal::DrainWhom
+            | Refusal::NoCluster { .. }
+            | Refusal::UnknownProgram { .. }
             | Refusal::UnknownNode { .. }
             | Refusal::TokenAlone => WRONG_INPUT,
             Refusal::NoNode { .. }
+            | Refusal::NodeGone { .. }
             | Refusal::NotAdmitted { .. }
             | Refusal::NotJoined { .. }
             | Refusal::NothingAnswers { .. }
             | Refusal::ProtocolMismatch { .. } => NO_ANSWER,
-            Refusal::NodeEnded { status, .. } => *status,
+            Refusal::NodeEnded { status, .. }
+            | Refusal::NotSubmitted { status, .. }
+            | Refusal::ProgramFailed { status, .. } => *status,
             Refusal::ResourceExhausted { .. } => EXHAUSTED,
             Refusal::NotDrained { .. } | Refusal::Unknown { .. } => process::FAILED,
         };

@@ -32,6 +32,7 @@ pub mod records;
 pub mod report;
 pub mod rights;
 pub mod scrape;
+pub mod submission;
 
 mod generated;
 mod mount;

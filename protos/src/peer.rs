@@ -7,10 +7,12 @@
 pub mod convert;
 mod drain;
 mod drain_messages;
+mod jobs;
 mod logs;
 mod names;
 
 pub use drain::{DrainStream, drain};
+pub use jobs::{OutputStream, job_output, stop_job, submit_job};
 pub use logs::{LogStream, logs};
 
 use crate::call::{CallError, Refusal, chain};
@@ -22,9 +24,11 @@ use crate::message::{BadMessage, node_id};
 use crate::mount::mount;
 use crate::report::DrainRow;
 use crate::rights;
+use crate::submission::{NewSubmission, OutputQuery};
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 use futures::{Stream, StreamExt};
+use prost::bytes::Bytes;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -81,6 +85,28 @@ pub trait Service: Send + Sync + 'static {
         node: NodeId,
         query: LogQuery,
     ) -> impl Future<Output = Result<BoxStream<'static, Vec<LogLine>>, Refusal>> + Send;
+
+    /// Runs a program under supervision of the node, which must be `node`: the id of its process.
+    fn submit_job(
+        &self,
+        node: NodeId,
+        new: NewSubmission,
+    ) -> impl Future<Output = Result<u32, Refusal>> + Send;
+
+    /// Tells a submitted program to end, and kills it after `grace`; whether it still ran.
+    fn stop_job(
+        &self,
+        node: NodeId,
+        name: String,
+        grace: Duration,
+    ) -> impl Future<Output = Result<bool, Refusal>> + Send;
+
+    /// Output of a submitted program.
+    fn job_output(
+        &self,
+        node: NodeId,
+        query: OutputQuery,
+    ) -> impl Future<Output = Result<BoxStream<'static, Bytes>, Refusal>> + Send;
 }
 
 /// Adds a node to the services of one port.
@@ -148,7 +174,37 @@ struct Door<S>(Arc<S>);
 #[tonic::async_trait]
 impl<S: Service> Peer for Door<S> {
     type DrainStream = BoxStream<'static, Result<wire::DrainProgress, Status>>;
+    type JobOutputStream = BoxStream<'static, Result<wire::JobOutputPart, Status>>;
     type LogsStream = BoxStream<'static, Result<wire::LogLines, Status>>;
+
+    async fn submit_job(
+        &self,
+        request: Request<wire::SubmitJobRequest>,
+    ) -> Result<Response<wire::SubmitJobReply>, Status> {
+        let (node, new) = jobs::submission(request.into_inner()).map_err(Refusal::from)?;
+        let pid = self.0.submit_job(node, new).await?;
+        Ok(Response::new(wire::SubmitJobReply { pid }))
+    }
+
+    async fn stop_job(
+        &self,
+        request: Request<wire::StopJobRequest>,
+    ) -> Result<Response<wire::StopJobReply>, Status> {
+        let wire::StopJobRequest { node, name, grace_ms } = request.into_inner();
+        let node = node_id("node", node).map_err(Refusal::from)?;
+        let was_running = self.0.stop_job(node, name, Duration::from_millis(grace_ms)).await?;
+        Ok(Response::new(wire::StopJobReply { was_running }))
+    }
+
+    async fn job_output(
+        &self,
+        request: Request<wire::JobOutputRequest>,
+    ) -> Result<Response<Self::JobOutputStream>, Status> {
+        let wire::JobOutputRequest { node, name, tail, follow } = request.into_inner();
+        let node = node_id("node", node).map_err(Refusal::from)?;
+        let parts = self.0.job_output(node, OutputQuery { name, tail, follow }).await?;
+        Ok(Response::new(parts.map(|bytes| Ok(wire::JobOutputPart { bytes })).boxed()))
+    }
 
     async fn logs(&self, request: Request<wire::LogsRequest>) -> Result<Response<Self::LogsStream>, Status> {
         let request = request.into_inner();

@@ -9,7 +9,9 @@
 //! | `FinishJob` | x | x | x | |
 //! | `UnregisterNode` | itself | itself | x | |
 //! | `Drain` | | | x | |
-//! | `Logs` | | | x | x |
+//! | `Logs`, `JobOutput` | | | x | x |
+//! | `SubmitJob` | x | x | | |
+//! | `StopJob` | x | x | x | |
 //! | `GET /metrics` | x | x | x | x |
 //!
 //! The table in code is [`RIGHTS`]; a call that is not in it is nobody's. What a node says of a node, it says
@@ -51,13 +53,14 @@ const EVERYBODY: &[Role] = &[Role::Driver, Role::Node, Role::Observer, Role::Ope
 const NODES: &[Role] = &[Role::Driver, Role::Node];
 
 /// The roles that may make each call, by the last part of its path.
-pub const RIGHTS: [(&str, &[Role]); 22] = [
+pub const RIGHTS: [(&str, &[Role]); 25] = [
     ("ClusterInfo", EVERYBODY),
     ("Drain", &[Role::Operator]),
     ("FinishJob", &[Role::Driver, Role::Node, Role::Operator]),
     ("GET /metrics", EVERYBODY),
     ("GetCodeUnit", EVERYBODY),
     ("GetProgram", EVERYBODY),
+    ("JobOutput", &[Role::Observer, Role::Operator]),
     ("KeepAlive", NODES),
     ("KvDelete", NODES),
     ("KvGet", EVERYBODY),
@@ -71,6 +74,8 @@ pub const RIGHTS: [(&str, &[Role]); 22] = [
     ("PutProgram", NODES),
     ("RegisterJob", NODES),
     ("RegisterNode", NODES),
+    ("StopJob", &[Role::Driver, Role::Node, Role::Operator]),
+    ("SubmitJob", NODES),
     ("SuspectNode", NODES),
     ("UnregisterNode", &[Role::Driver, Role::Node, Role::Operator]),
     ("WatchNodes", EVERYBODY),

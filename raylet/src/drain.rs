@@ -4,6 +4,7 @@
 //! its progress here; whoever asked for it waits for the changes.
 
 use crate::inbox::{Inbox, Input};
+use futures::Stream;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tharsis_core::MS;
@@ -76,6 +77,18 @@ impl Drain {
         let row = row(state);
         self.progress.send_if_modified(|progress| progress.replace(row) != Some(row));
     }
+}
+
+/// Changes of a drain, the last one included.
+pub fn rows(progress: watch::Receiver<Option<DrainRow>>) -> impl Stream<Item = DrainRow> {
+    futures::stream::unfold((progress, false), |(mut progress, is_over)| async move {
+        if is_over {
+            return None;
+        }
+        progress.changed().await.ok()?;
+        let row = progress.borrow_and_update().unwrap_or_default();
+        Some((row, (progress, row.is_over)))
+    })
 }
 
 fn row(state: &DrainState) -> DrainRow {

@@ -18,6 +18,7 @@
 //! | [`observe`] | traces of tasks |
 //! | [`metrics`] | counts for monitors |
 //! | [`logs`], [`logbook`], [`windows`] | output of workers |
+//! | [`submissions`] | programs that the node was given to run |
 //! | [`cluster`] | other nodes: membership, links, transfers |
 
 #![forbid(unsafe_code)]
@@ -42,6 +43,7 @@ pub mod pressure;
 pub mod record_codec;
 pub mod registry;
 pub mod spill;
+pub mod submissions;
 pub mod windows;
 pub mod workers;
 

@@ -48,7 +48,8 @@ pub fn init() -> Init {
 
 impl Init {
     /// Uses the node or cluster at this address instead of running embedded: `auto` for the node on this
-    /// machine, the path of a node's socket, or `HOST:PORT` of a cluster's head.
+    /// machine, the path of a node's socket, or `HOST:PORT` of a cluster's head. `auto` is the socket in the
+    /// variable `THARSIS_SOCKET` if it is set, as it is for programs that `tharsis job submit` runs.
     ///
     /// With `HOST:PORT` the program joins the cluster from any machine: a node without resources starts
     /// beside it, and ends with it. Other nodes must be able to connect to this machine. The first time it
@@ -192,7 +193,7 @@ impl Init {
         self
     }
 
-    /// A name of the job, for people.
+    /// A name of the job, for people; by default that of the program in `tharsis job submit`.
     pub fn job_name(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
         self.check_length("job_name", &name);

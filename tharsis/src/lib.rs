@@ -131,6 +131,7 @@ pub mod prelude {
 mod book {
     #[doc = include_str!("../../docs/first-steps.md")]
     #[doc = include_str!("../../docs/tasks-and-objects.md")]
+    #[doc = include_str!("../../docs/jobs.md")]
     #[doc = include_str!("../../docs/clusters.md")]
     #[doc = include_str!("../../docs/errors.md")]
     struct Pages;

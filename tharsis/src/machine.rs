@@ -3,6 +3,7 @@
 use rustix::process::{Resource, getrlimit};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use tharsis_protos::submission::SOCKET_VARIABLE;
 use tharsis_remote::{Error, FailureKind, Result};
 
 /// Smallest object store.
@@ -152,14 +153,15 @@ pub fn is_remote(address: &str) -> bool {
     address != "auto" && !address.contains('/')
 }
 
-/// The socket that an address stands for: the path itself, or that of this user's node on this machine.
+/// The socket that an address stands for: the path itself, that in `THARSIS_SOCKET`, or that of this user's
+/// node on this machine.
 ///
 /// # Errors
 /// `Disconnected` if no node is there.
 pub fn find_socket(address: &str) -> Result<PathBuf> {
     let socket = match address {
         path if path.contains('/') => PathBuf::from(path),
-        _ => default_socket(),
+        _ => std::env::var_os(SOCKET_VARIABLE).map_or_else(default_socket, PathBuf::from),
     };
     if Path::exists(&socket) {
         Ok(socket)

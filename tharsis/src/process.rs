@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use tharsis_object_store::segment;
 use tharsis_protos::handshake::Role;
 use tharsis_raylet::cluster::ClusterOptions;
+use tharsis_raylet::submissions::{self, PROGRAM_VARIABLE};
 use tharsis_raylet::{NodeHandle, Program};
 use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
 use tokio::signal::unix::{SignalKind, signal};
@@ -35,6 +36,8 @@ pub use tharsis_raylet::cluster::{BackendChoice, Role as ClusterRole, Security};
 pub const WORKER_START_VARIABLE: &str = "THARSIS_WORKER_START";
 /// The status of a process that failed for no reason with a status of its own.
 pub const FAILED: u8 = 1;
+/// The status of a program that cannot be started, as a shell reports it.
+const NO_PROGRAM: u8 = 126;
 /// The longest time that a node process may take until its socket answers.
 const NODE_START_WAIT: Duration = Duration::from_secs(10);
 /// The status of a node that was told to stop twice, as a shell reports Ctrl-C.
@@ -82,6 +85,9 @@ pub fn enter<T: Termination>(user_main: fn() -> T) -> ExitCode {
 
 /// As [`enter`], with what the program brings along for the case that this process is a node.
 pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> ExitCode {
+    if let Some((node, path)) = submissions::told_program() {
+        return become_program(node, &path);
+    }
     if let Some((socket, start)) = worker_arguments() {
         part::enter(Part::Worker);
         return exit_code(work(Path::new(&socket), start));
@@ -314,6 +320,24 @@ pub(crate) fn fresh_folder(scratch: Option<&Path>) -> PathBuf {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     scratch.map_or_else(machine::scratch, Path::to_owned).join(format!("{}-{count}", std::process::id()))
+}
+
+/// Becomes a submitted program, which the kernel kills when the node ends that started this process.
+fn become_program(node: u32, path: &Path) -> ExitCode {
+    let mut words = std::env::args_os();
+    let name = words.next().unwrap_or_default();
+    if let Err(cause) = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+    {
+        report(&format!("{} would outlive its node: {cause}", path.display()));
+        return ExitCode::from(FAILED);
+    }
+    // The kernel says nothing of a node that has ended before.
+    if node != std::os::unix::process::parent_id() {
+        return ExitCode::from(FAILED);
+    }
+    let cause = Command::new(path).arg0(name).args(words).env_remove(PROGRAM_VARIABLE).exec();
+    report(&format!("{} does not start: {cause}", path.display()));
+    ExitCode::from(NO_PROGRAM)
 }
 
 fn run_node_from(spec: &str, program: Program) -> Result<()> {

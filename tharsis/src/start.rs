@@ -8,6 +8,7 @@ use crate::{embedded, join, machine, observe, spill_dirs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tharsis_protos::handshake::{Question, Role};
+use tharsis_protos::submission::NAME_VARIABLE;
 use tharsis_raylet::{NodeOptions, SpillChoice};
 use tharsis_remote::{Client, Error, FailureKind, Result, connect};
 use tharsis_types::limits::{JOB_WEIGHT_DEFAULT, QUEUED_TASKS_MAX, SMALL_CLUSTER_MAX};
@@ -96,8 +97,9 @@ fn connect_driver(init: &Init, socket: &Path, _: Restartable) -> Result<Client> 
     let executable: PathBuf = executable.map_err(|cause| {
         Error::new(FailureKind::Internal, format!("cannot tell this program's own path: {cause}"))
     })?;
+    let submitted_as = || std::env::var(NAME_VARIABLE).ok();
     let role = Role::Driver {
-        job_name: init.job_name.clone().unwrap_or_default(),
+        job_name: init.job_name.clone().or_else(submitted_as).unwrap_or_default(),
         weight: init.job_weight.unwrap_or(JOB_WEIGHT_DEFAULT),
         namespace: init.namespace.clone().unwrap_or_default(),
         executable: executable.display().to_string(),

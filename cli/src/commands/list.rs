@@ -164,7 +164,8 @@ fn order(a: &Cell, b: &Cell, is_descending: bool) -> Ordering {
     }
 }
 
-fn as_json(table: &Table) -> Value {
+/// One JSON object, with rows by name of column.
+pub(super) fn as_json(table: &Table) -> Value {
     let cell = |cell: &Cell| match cell {
         Cell::Nothing => Value::Null,
         Cell::Number(number) => json!(number),
@@ -178,7 +179,7 @@ fn as_json(table: &Table) -> Value {
 }
 
 /// Text with columns as wide as their widest cell, numbers to the right.
-fn as_text(table: &Table) -> Vec<String> {
+pub(super) fn as_text(table: &Table) -> Vec<String> {
     let widths: Vec<usize> = (0..table.columns.len()).map(|column| width(table, column)).collect();
     let mut lines = Vec::with_capacity(table.rows.len() + 2);
     let heads = table.columns.iter().zip(&widths).map(|(name, width)| format!("{name:<width$}"));

@@ -6,6 +6,7 @@ mod drain;
 mod eval;
 mod eval_places;
 mod gcs;
+mod job;
 mod join;
 mod list;
 mod logs;
@@ -56,6 +57,7 @@ pub fn run(args: Args) -> Result<()> {
         Command::Join { address, token, settings } => {
             join::run(&address, &token, &Settings::read(&settings)?)
         }
+        Command::Job(asked) => job::run(asked),
         Command::Jobs(asked) => list::run(Kind::Jobs, &asked),
         Command::Logs(asked) => logs::run(&asked),
         Command::Memory { json, settings } => memory::run(&Settings::read(&settings)?.socket(), json),

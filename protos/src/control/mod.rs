@@ -47,7 +47,8 @@ pub const KEY_BYTES_MAX: usize = KIB;
 /// Bytes of a value in the key-value table: what etcd takes in one request, with room for the rest of it.
 pub const VALUE_BYTES_MAX: usize = MIB;
 
-/// Namespaces of the key-value table that begin so are not for users.
+/// Namespaces of the key-value table that begin so are not for users, except for
+/// [`submission::NAMESPACE`](crate::submission::NAMESPACE), which nodes write.
 pub const RESERVED_NAMESPACES: &str = "tharsis.";
 
 /// A version of the protocol: another major is refused, another minor is served.

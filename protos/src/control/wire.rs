@@ -3,6 +3,7 @@
 use super::*;
 use crate::generated::control as wire;
 use crate::message::{self, BadMessage};
+use crate::submission;
 
 impl From<ProtocolVersion> for wire::ProtocolVersion {
     fn from(version: ProtocolVersion) -> Self {
@@ -197,7 +198,7 @@ pub(super) fn namespace(namespace: String) -> Result<String, BadMessage> {
     if namespace.contains('/') {
         return Err(BadMessage::invalid("namespace", "has a slash"));
     }
-    if namespace.starts_with(RESERVED_NAMESPACES) {
+    if namespace.starts_with(RESERVED_NAMESPACES) && namespace != submission::NAMESPACE {
         return Err(BadMessage::invalid(
             "namespace",
             format!("begins with {RESERVED_NAMESPACES}, which is reserved"),

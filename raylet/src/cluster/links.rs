@@ -15,12 +15,14 @@
 //! Every packet says who sent it to whom, and both must be what the stream's first packet said. A caller that
 //! is not a member (yet) is refused and calls again.
 
-use crate::drain::Drain;
+use crate::drain::{Drain, rows};
 use crate::inbox::{Inbox, Input};
 use crate::logs::Logs;
 use crate::registry::lock;
+use crate::submissions::Submissions;
+use futures::StreamExt;
 use futures::stream::BoxStream;
-use futures::{Stream, StreamExt};
+use prost::bytes::Bytes;
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Arc, Mutex};
@@ -33,10 +35,11 @@ use tharsis_protos::peer::convert;
 use tharsis_protos::peer::wire::Packet as WirePacket;
 use tharsis_protos::peer::{self, Incoming, Outgoing};
 use tharsis_protos::report::DrainRow;
+use tharsis_protos::submission::{NewSubmission, OutputQuery};
 use tharsis_protos::{Refusal, RefusalCode};
 use tharsis_types::NodeId;
 use tharsis_types::peer::Packet;
-use tokio::sync::{Notify, watch};
+use tokio::sync::Notify;
 use tokio::time::{sleep, timeout};
 
 /// A stream that is to stay is opened by the node with the higher id if the other one has not done so by now:
@@ -378,13 +381,22 @@ pub struct Links {
     pub is_head: bool,
     /// Output of the workers.
     pub logs: Logs,
+    /// Submitted programs.
+    pub submissions: Arc<Submissions>,
 }
 
 impl Links {
     /// The services of a node beside its transfers; `is_head` if it serves a control store.
     #[must_use]
-    pub fn new(peers: Arc<Peers>, inbox: Arc<Inbox>, drain: Arc<Drain>, logs: Logs, is_head: bool) -> Self {
-        Self { peers, inbox, drain, is_head, logs }
+    pub fn new(
+        peers: Arc<Peers>,
+        inbox: Arc<Inbox>,
+        drain: Arc<Drain>,
+        logs: Logs,
+        submissions: Arc<Submissions>,
+        is_head: bool,
+    ) -> Self {
+        Self { peers, inbox, drain, is_head, logs, submissions }
     }
 
     /// Refuses a call that is meant for another node.
@@ -417,6 +429,29 @@ impl peer::Service for Links {
     async fn logs(&self, node: NodeId, query: LogQuery) -> Result<BoxStream<'static, Vec<LogLine>>, Refusal> {
         self.check_node(node)?;
         Ok(self.logs.lines(query))
+    }
+
+    async fn submit_job(&self, node: NodeId, new: NewSubmission) -> Result<u32, Refusal> {
+        self.check_node(node)?;
+        if self.drain.has_begun() {
+            let reason = format!("node {node} drains, it takes no new work");
+            return Err(Refusal::new(RefusalCode::FailedPrecondition, reason));
+        }
+        self.submissions.submit(new).await
+    }
+
+    async fn stop_job(&self, node: NodeId, name: String, grace: Duration) -> Result<bool, Refusal> {
+        self.check_node(node)?;
+        self.submissions.stop(&name, grace)
+    }
+
+    async fn job_output(
+        &self,
+        node: NodeId,
+        query: OutputQuery,
+    ) -> Result<BoxStream<'static, Bytes>, Refusal> {
+        self.check_node(node)?;
+        self.submissions.output(&query)
     }
 
     async fn link(&self, certified: Option<NodeId>, mut incoming: Incoming) -> Result<Outgoing, Refusal> {
@@ -456,18 +491,6 @@ impl peer::Service for Links {
         });
         Ok(outgoing)
     }
-}
-
-/// Changes of a drain, the last one included.
-fn rows(progress: watch::Receiver<Option<DrainRow>>) -> impl Stream<Item = DrainRow> {
-    futures::stream::unfold((progress, false), |(mut progress, is_over)| async move {
-        if is_over {
-            return None;
-        }
-        progress.changed().await.ok()?;
-        let row = progress.borrow_and_update().unwrap_or_default();
-        Some((row, (progress, row.is_over)))
-    })
 }
 
 /// Opens streams to a member when they are needed, for as long as it is one.

@@ -26,6 +26,7 @@
 //! 4. Nothing is read from a connection, and nothing sent on one, before both ends have proved that they are
 //!    of the cluster (`tharsis_protos::connection`). Beyond loopback that takes certificates ([`identity`]).
 
+mod addresses;
 pub mod code;
 pub mod identity;
 pub mod isolation;
@@ -46,6 +47,8 @@ use crate::logs::{Logs, unix_ms};
 use crate::metrics::Scraped;
 use crate::registry::{Registry, lock};
 use crate::spill::Spill;
+use crate::submissions::{Place, Submissions};
+use addresses::{listen_on, own_address};
 use code::Code;
 use identity::Entry;
 use isolation::Isolation;
@@ -55,8 +58,7 @@ use members::Membership;
 use pulls::Pulls;
 use runtime::Tasks;
 use serde::{Deserialize, Serialize};
-use std::io::ErrorKind;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -77,6 +79,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep};
 use tonic::service::Routes;
 
+pub use addresses::advertised_address;
 pub use identity::Security;
 pub use tharsis_gcs::BackendChoice;
 
@@ -146,6 +149,7 @@ pub struct Cluster {
     senders: Arc<Senders>,
     code: Arc<Code>,
     control: ControlClient,
+    submissions: Arc<Submissions>,
     stop: oneshot::Sender<()>,
     thread: JoinHandle<()>,
 }
@@ -179,6 +183,7 @@ struct Started {
     peers: Arc<Peers>,
     pulls: Arc<Pulls>,
     senders: Arc<Senders>,
+    submissions: Arc<Submissions>,
     cluster_handle: ClusterHandle,
 }
 
@@ -206,11 +211,22 @@ impl Cluster {
         let thread = thread.map_err(|e| internal(&e.to_string()))?;
         let ended = || internal("the thread of the cluster has ended");
         match answer.recv().map_err(|_| ended()).and_then(|started| started) {
-            Ok(Started { peers, pulls, senders, cluster_handle }) => {
+            Ok(Started { peers, pulls, senders, submissions, cluster_handle }) => {
                 let code = Arc::clone(&cluster_handle.code);
                 let control = cluster_handle.control.clone();
-                let cluster =
-                    Self { me, address, is_head, peers, pulls, senders, code, control, stop, thread };
+                let cluster = Self {
+                    me,
+                    address,
+                    is_head,
+                    peers,
+                    pulls,
+                    senders,
+                    code,
+                    control,
+                    submissions,
+                    stop,
+                    thread,
+                };
                 Ok((cluster, cluster_handle))
             }
             Err(failure) => {
@@ -265,9 +281,10 @@ impl Cluster {
         self.code.job_ended(job);
     }
 
-    /// Takes leave and ends all connections.
+    /// Ends the submitted programs, takes leave and ends all connections.
     pub fn stop(self) {
         tracing::debug!(node = %self.me, "leaving the cluster");
+        self.submissions.stop_all();
         // The thread has ended already if nobody takes this.
         let _ended = self.stop.send(());
         self.pulls.stop();
@@ -333,44 +350,6 @@ impl ClusterHandle {
     pub fn fenced(&self) -> Option<String> {
         lock(&self.fenced).clone()
     }
-}
-
-fn listen_on(address: SocketAddr, security: &Security) -> Result<std::net::TcpListener, Failure> {
-    let refuse = |kind, cause: String| Failure::new(kind, format!("listen: {address}: {cause}"));
-    if matches!(security, Security::Secret(_)) && !address.ip().is_loopback() {
-        let cause = "without certificates nodes listen on loopback addresses only; use --host".to_owned();
-        return Err(refuse(FailureKind::InvalidArgument, cause));
-    }
-    let failed = |error: std::io::Error| match error.kind() {
-        ErrorKind::AddrInUse => refuse(FailureKind::InUse, error.to_string()),
-        _ => refuse(FailureKind::InvalidArgument, error.to_string()),
-    };
-    let listener = std::net::TcpListener::bind(address).map_err(failed)?;
-    listener.set_nonblocking(true).map_err(failed)?;
-    Ok(listener)
-}
-
-/// The address at which others reach a node that listens on `local`.
-#[must_use]
-pub fn advertised_address(host: Option<&str>, local: SocketAddr) -> String {
-    match host {
-        None => local.to_string(),
-        Some(host) => match host.parse::<IpAddr>() {
-            Ok(address) => SocketAddr::new(address, local.port()).to_string(),
-            Err(_) => format!("{host}:{}", local.port()),
-        },
-    }
-}
-
-/// The address at which a process reaches its own port. The advertised name may lead elsewhere on its own
-/// machine, or nowhere until the node is known to run.
-fn own_address(listener: &std::net::TcpListener) -> Result<SocketAddr, Failure> {
-    let local = listener.local_addr().map_err(|e| internal(&e.to_string()))?;
-    let loopback: IpAddr = match local.ip() {
-        IpAddr::V4(_) => Ipv4Addr::LOCALHOST.into(),
-        IpAddr::V6(_) => Ipv6Addr::LOCALHOST.into(),
-    };
-    Ok(if local.ip().is_unspecified() { SocketAddr::new(loopback, local.port()) } else { local })
 }
 
 /// A runtime for connections. One thread is that of the caller.
@@ -456,8 +435,15 @@ async fn join(
     let senders = Senders::new(&arena, Arc::clone(&inbox), Arc::clone(&code), spill)
         .map_err(|e| internal(&e.to_string()))?;
     let senders = Arc::new(senders);
-    let links =
-        Links::new(Arc::clone(&peers), Arc::clone(&inbox), Arc::clone(&drain), logs, control.is_some());
+    let submissions = Arc::new(submissions(me, options, &client, &tasks));
+    let links = Links::new(
+        Arc::clone(&peers),
+        Arc::clone(&inbox),
+        Arc::clone(&drain),
+        logs,
+        Arc::clone(&submissions),
+        control.is_some(),
+    );
     let routes = peer::routes(Routes::default(), Arc::new(links));
     let routes = control.as_ref().map_or(routes.clone(), |control| control.mount(routes));
     let scraped = Scraped::new(me, Arc::clone(&inbox), Arc::clone(gate.counts()));
@@ -467,14 +453,7 @@ async fn join(
     if let Some(renewal) = renewal {
         tokio::spawn(renewal.run());
     }
-    let info = NodeInfo {
-        id: me,
-        listen: address,
-        host: host(),
-        local_socket: options.socket.display().to_string(),
-        resources: member.resources,
-        labels: member.labels.into_iter().collect(),
-    };
+    let info = info(member, address, &options.socket);
     let registered = register(&client, &info).await?;
     let fenced = Arc::new(Mutex::new(None));
     let membership = Membership {
@@ -491,7 +470,24 @@ async fn join(
         fenced: Arc::clone(&fenced),
     };
     let cluster_handle = ClusterHandle { me, control: client, tasks, code, fenced };
-    Ok((Started { peers, pulls, senders, cluster_handle }, membership, control))
+    Ok((Started { peers, pulls, senders, submissions, cluster_handle }, membership, control))
+}
+
+/// The node as the other members see it.
+fn info(member: Member, address: String, socket: &Path) -> NodeInfo {
+    NodeInfo {
+        id: member.node,
+        listen: address,
+        host: host(),
+        local_socket: socket.display().to_string(),
+        resources: member.resources,
+        labels: member.labels.into_iter().collect(),
+    }
+}
+
+fn submissions(me: NodeId, options: &ClusterOptions, client: &ControlClient, tasks: &Tasks) -> Submissions {
+    let place = Place { node: me, host: host(), socket: options.socket.clone() };
+    Submissions::new(place, options.folder.clone(), client.clone(), tasks.clone())
 }
 
 /// Makes the node a member.

@@ -3,6 +3,7 @@
 // Helpers of tests fail by panicking, as tests do.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use bytes::Bytes;
 use futures::stream::BoxStream;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use tharsis_protos::peer;
 use tharsis_protos::proof::{ProofError, Purpose, Reason, Secret};
 use tharsis_protos::report::DrainRow;
 use tharsis_protos::rights::RIGHTS;
+use tharsis_protos::submission::{NewSubmission, OutputQuery};
 use tharsis_protos::{CallError, Refusal, RefusalCode};
 use tharsis_types::{NodeId, Resources};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -114,6 +116,18 @@ impl peer::Service for SilentNode {
         Err(Refusal::new(RefusalCode::Unavailable, "silent"))
     }
 
+    async fn submit_job(&self, _: NodeId, _: NewSubmission) -> Result<u32, Refusal> {
+        Err(Refusal::new(RefusalCode::Unavailable, "silent"))
+    }
+
+    async fn stop_job(&self, _: NodeId, _: String, _: Duration) -> Result<bool, Refusal> {
+        Err(Refusal::new(RefusalCode::Unavailable, "silent"))
+    }
+
+    async fn job_output(&self, _: NodeId, _: OutputQuery) -> Result<BoxStream<'static, Bytes>, Refusal> {
+        Err(Refusal::new(RefusalCode::Unavailable, "silent"))
+    }
+
     async fn logs(&self, _: NodeId, _: LogQuery) -> Result<BoxStream<'static, Vec<LogLine>>, Refusal> {
         Err(Refusal::new(RefusalCode::Unavailable, "silent"))
     }
@@ -150,7 +164,7 @@ async fn each_role_makes_its_own_calls_and_no_others() {
         for (call, roles) in RIGHTS {
             let is_denied = match call {
                 "GET /metrics" => scrape(&address, &own).await.starts_with("HTTP/1.1 403 "),
-                "Drain" | "Link" | "Logs" => {
+                "Drain" | "JobOutput" | "Link" | "Logs" | "StopJob" | "SubmitJob" => {
                     is_denied(&address, &own, &format!("tharsis.peer.v1.Peer/{call}")).await
                 }
                 _ => is_denied(&address, &own, &format!("tharsis.control.v1.Control/{call}")).await,
