@@ -103,9 +103,10 @@ pub use tharsis_remote::__option_setters;
 #[cfg(feature = "arrow")]
 pub use tharsis_remote::Batch;
 pub use tharsis_remote::{
-    Array, Blob, Context, Element, Error, Failure, FailureKind, IntoArg, JobId, LabelSelector, LabelTerm,
-    NodeId, ObjectId, ObjectRef, Options, RefFuture, RefId, Resources, Result, Returns, TaskId, Timeout,
-    Values, Wait, cancel, context, get_all, locations, put, wait,
+    Array, AsCompleted, Blob, Context, Element, Error, Failure, FailureKind, IntoArg, JobId, LabelSelector,
+    LabelTerm, Map, MapAsCompleted, NodeId, ObjectId, ObjectRef, Options, RefFuture, RefId, Resources,
+    Result, Returns, TaskId, Timeout, Values, Wait, as_completed, cancel, context, get_all, get_any,
+    locations, map, map_as_completed, put, wait,
 };
 
 /// Waits for a value and reads it; the same as [`ObjectRef::get`].

@@ -11,6 +11,7 @@ mod again;
 mod bad_input;
 mod ends;
 mod losses;
+mod many;
 mod memory;
 mod pressure;
 mod references;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     let all = [
         values::ALL,
         again::ALL,
+        many::ALL,
         references::ALL,
         memory::ALL,
         safety::ALL,

@@ -1,0 +1,197 @@
+//! Many calls at a time: a parallel `map` over an iterator, and references in the order in which they are
+//! ready.
+//!
+//! At most so many calls are unfinished as the caller says: items are taken from the iterator, and calls
+//! made, as results are taken. So the iterator may be without end, and results may be larger than the memory.
+
+use crate::error::{Error, Result};
+use crate::handles::State;
+use crate::reference::ObjectRef;
+use crate::settle::wait_for_count;
+use serde::de::DeserializeOwned;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+/// Values in the order of their items; made by [`map`].
+pub struct Map<I, F, T> {
+    items: I,
+    call: F,
+    outstanding_max: usize,
+    outstanding: VecDeque<ObjectRef<T>>,
+}
+
+/// Values as they come, each with the place of its item; made by [`map_as_completed`].
+pub struct MapAsCompleted<I, F, T> {
+    items: I,
+    call: F,
+    outstanding_max: usize,
+    count: usize,
+    outstanding: AsCompleted<T>,
+}
+
+/// References in the order in which they are ready; made by [`as_completed`].
+pub struct AsCompleted<T> {
+    waiting: Vec<(usize, ObjectRef<T>)>,
+    ready: VecDeque<(usize, ObjectRef<T>)>,
+}
+
+/// Calls a function for each item, at most `outstanding_max` (at least one) at a time: the values, in the
+/// order of the items.
+///
+/// Calls are made as values are taken; nothing is called before the first is. A failure is the value of its
+/// item, and the items behind it go on. The iterator ends with the items. Dropping it drops the references to
+/// values that were not taken.
+pub fn map<I, F, T>(items: I, outstanding_max: usize, call: F) -> Map<I::IntoIter, F, T>
+where
+    I: IntoIterator,
+    F: FnMut(I::Item) -> ObjectRef<T>,
+{
+    let outstanding_max = outstanding_max.max(1);
+    Map { items: items.into_iter(), call, outstanding_max, outstanding: VecDeque::new() }
+}
+
+/// As [`map`], but with the values in the order in which they are ready: pairs of the item's place, counted
+/// from 0, and its value.
+pub fn map_as_completed<I, F, T>(
+    items: I,
+    outstanding_max: usize,
+    call: F,
+) -> MapAsCompleted<I::IntoIter, F, T>
+where
+    I: IntoIterator,
+    F: FnMut(I::Item) -> ObjectRef<T>,
+{
+    let (items, outstanding_max) = (items.into_iter(), outstanding_max.max(1));
+    MapAsCompleted { items, call, outstanding_max, count: 0, outstanding: as_completed([]) }
+}
+
+/// The references, each with its place in the given order, in the order in which they are ready: when their
+/// tasks have ended, with a value or without.
+///
+/// Those that are ready at the same time come in the given order. An item is an error only if the connection
+/// is lost; then there are no more.
+pub fn as_completed<T>(references: impl IntoIterator<Item = ObjectRef<T>>) -> AsCompleted<T> {
+    AsCompleted { waiting: references.into_iter().enumerate().collect(), ready: VecDeque::new() }
+}
+
+/// The value of the reference that has one first, with its place in the given order. Failures count only if
+/// there is nothing else; the other tasks go on.
+///
+/// # Errors
+/// The failure that came last, if all references failed; `InvalidArgument` without references.
+pub fn get_any<T: DeserializeOwned>(references: &[ObjectRef<T>]) -> Result<(usize, T)> {
+    let mut last = Error::argument("there are no references, so none has a value".to_owned());
+    for ready in as_completed(references.iter().cloned()) {
+        let (place, reference) = ready?;
+        match reference.get() {
+            Ok(value) => return Ok((place, value)),
+            Err(error) => last = error,
+        }
+    }
+    Err(last)
+}
+
+impl<T> AsCompleted<T> {
+    fn len(&self) -> usize {
+        self.waiting.len() + self.ready.len()
+    }
+
+    /// Moves those that are ready, at least one.
+    fn await_some(&mut self) -> Result<()> {
+        let handles: Vec<_> =
+            self.waiting.iter().map(|(_, reference)| Arc::clone(reference.handle())).collect();
+        wait_for_count(&handles, 1, None)?;
+        let (ready, waiting): (Vec<_>, Vec<_>) =
+            self.waiting.drain(..).partition(|(_, reference)| reference.handle().look(State::is_ready));
+        for (_, reference) in &ready {
+            reference.handle().fetch_if_ready();
+        }
+        (self.ready, self.waiting) = (ready.into(), waiting);
+        Ok(())
+    }
+}
+
+impl<T> Iterator for AsCompleted<T> {
+    type Item = Result<(usize, ObjectRef<T>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.ready.is_empty() && !self.waiting.is_empty() {
+            if let Err(lost) = self.await_some() {
+                self.waiting.clear();
+                return Some(Err(lost));
+            }
+        }
+        self.ready.pop_front().map(Ok)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.len(), Some(self.len()))
+    }
+}
+
+impl<I, F, T> Iterator for Map<I, F, T>
+where
+    I: Iterator,
+    F: FnMut(I::Item) -> ObjectRef<T>,
+    T: DeserializeOwned,
+{
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Result<T>> {
+        while self.outstanding.len() < self.outstanding_max
+            && let Some(item) = self.items.next()
+        {
+            self.outstanding.push_back((self.call)(item));
+        }
+        let first = self.outstanding.pop_front()?;
+        Some(first.get())
+    }
+}
+
+impl<I, F, T> Iterator for MapAsCompleted<I, F, T>
+where
+    I: Iterator,
+    F: FnMut(I::Item) -> ObjectRef<T>,
+    T: DeserializeOwned,
+{
+    type Item = (usize, Result<T>);
+
+    fn next(&mut self) -> Option<(usize, Result<T>)> {
+        while self.outstanding.len() < self.outstanding_max
+            && let Some(item) = self.items.next()
+        {
+            self.outstanding.waiting.push((self.count, (self.call)(item)));
+            self.count += 1;
+        }
+        let outstanding = &mut self.outstanding;
+        if outstanding.ready.is_empty()
+            && !outstanding.waiting.is_empty()
+            && outstanding.await_some().is_err()
+        {
+            // The connection is lost: each reference says so, with its place.
+            outstanding.ready = std::mem::take(&mut outstanding.waiting).into();
+        }
+        let (place, reference) = outstanding.ready.pop_front()?;
+        Some((place, reference.get()))
+    }
+}
+
+impl<I, F, T> fmt::Debug for Map<I, F, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Map({} of at most {} calls outstanding)", self.outstanding.len(), self.outstanding_max)
+    }
+}
+
+impl<I, F, T> fmt::Debug for MapAsCompleted<I, F, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (count, max) = (self.outstanding.len(), self.outstanding_max);
+        write!(f, "MapAsCompleted({count} of at most {max} calls outstanding)")
+    }
+}
+
+impl<T> fmt::Debug for AsCompleted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "AsCompleted({} references waiting, {} ready)", self.waiting.len(), self.ready.len())
+    }
+}
