@@ -50,6 +50,8 @@ pub mod native;
 pub mod npy;
 pub mod operand;
 pub mod order;
+pub mod pad;
+pub mod parts;
 pub mod protocol;
 pub mod quantile;
 pub mod random;

@@ -72,7 +72,27 @@ fn is_same(a: &Value, b: &Value) -> bool {
     }
 }
 
-/// Whether the result of a program depends on a step.
+/// Operations that ask for the shape or the dtype of an array alone.
+const ABOUT_ARRAYS: &[&str] = &[
+    "nd.device",
+    "nd.dtype",
+    "nd.itemsize",
+    "nd.nbytes",
+    "np.can_cast",
+    "np.finfo",
+    "np.iinfo",
+    "np.iscomplexobj",
+    "np.isrealobj",
+    "np.issubdtype",
+    "np.min_scalar_type",
+    "np.ndim",
+    "np.promote_types",
+    "np.result_type",
+    "np.shape",
+    "np.size",
+];
+
+/// Whether the result of a program depends on the values of a step.
 fn is_needed(request: &Value, step: usize) -> bool {
     fn reads(args: &Value, name: &str) -> bool {
         match args {
@@ -86,8 +106,10 @@ fn is_needed(request: &Value, step: usize) -> bool {
     }
     let steps = request["prog"].as_array().unwrap();
     let name = steps[step][0].as_str().unwrap();
-    // These ask for shape and dtype alone.
-    let looks_at_values = |user: &usize| !steps[*user][1].as_str().unwrap().ends_with("_like");
+    let looks_at_values = |user: &usize| {
+        let operation = steps[*user][1].as_str().unwrap();
+        !operation.ends_with("_like") && !ABOUT_ARRAYS.contains(&operation)
+    };
     let users = (step + 1..steps.len()).filter(|&user| reads(&steps[user], name)).filter(looks_at_values);
     step + 1 == steps.len() || users.into_iter().any(|user| is_needed(request, user))
 }

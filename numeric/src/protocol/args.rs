@@ -67,7 +67,12 @@ impl Args {
     }
 
     pub(super) fn tensors(&mut self, position: usize, name: &str) -> Result<Vec<Tensor>, Failure> {
-        match self.need(position, name)? {
+        Args::parts(self.need(position, name)?)
+    }
+
+    /// The arrays of a sequence.
+    pub(super) fn parts(sequence: Value) -> Result<Vec<Tensor>, Failure> {
+        match sequence {
             Value::Tuple(parts) | Value::List(parts) => parts.into_iter().map(Value::tensor).collect(),
             other => Err(Failure::kind(format!("expected a sequence of arrays, found {other:?}"))),
         }

@@ -6,6 +6,7 @@
 
 mod args;
 mod arranged;
+mod borders;
 mod bounds;
 mod composed;
 mod context;

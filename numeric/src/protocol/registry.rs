@@ -7,6 +7,7 @@
 use super::Failure;
 use super::args::Args;
 use super::arranged::ARRANGED;
+use super::borders::BORDERS;
 use super::composed::COMPOSED;
 use super::creation::CREATION;
 use super::draws::DRAWS;
@@ -46,8 +47,8 @@ const BINARY_PARTS: [BinaryOp; 2] = [BinaryOp::FromParts, BinaryOp::NextafterHal
 
 /// The tables of operations that are not element-wise.
 const TABLES: &[&[Row]] = &[
-    NAMED, ARRANGED, COMPOSED, CREATION, DRAWS, DTYPES, FOURIER, INDEXING, MATRICES, REDUCTIONS, SELECTIONS,
-    SETS, STATISTICS,
+    NAMED, ARRANGED, BORDERS, COMPOSED, CREATION, DRAWS, DTYPES, FOURIER, INDEXING, MATRICES, REDUCTIONS,
+    SELECTIONS, SETS, STATISTICS,
 ];
 
 /// All operations that programs may name.

@@ -156,3 +156,39 @@ row("np.interp", some(3), xp, fp[:3])
 row("np.interp", some(3), xp, fp, period=0.0)
 row("np.interp", some(3), a([]), a([]))
 row("np.interp", some(3), xp.reshape(2, 2), fp)
+
+# Borders, insertions, blocks, orders.
+for x in [some(4), some((3, 2), "int32"), some(1), some((2, 3, 2), "float32")]:
+    for width in [0, 2, 7, (1, 3)]:
+        for mode in ["constant", "edge", "wrap", "reflect", "symmetric", "maximum", "mean", "median", "minimum", "linear_ramp"]:
+            row("np.pad", x, width, mode, ulps=4, scale=8.0)
+        for mode in ["reflect", "symmetric"]:
+            row("np.pad", x, width, mode, reflect_type="odd")
+x = some((3, 4))
+for keywords in [{"constant_values": 7}, {"constant_values": ((1, 2), (3, 4))}, {"mode": "mean", "stat_length": 2}, {"mode": "linear_ramp", "end_values": (9, -9)}, {"mode": "shrink"}]:
+    row("np.pad", x, ((1, 2), (0, 3)), ulps=4, scale=8.0, **keywords)
+row("np.pad", x, -1)
+row("np.pad", x, 1.5)
+row("np.pad", a([]), 2, "edge")
+row("np.pad", a([]), 2)
+for x in [some(5), some((3, 4), "int32")]:
+    row("np.insert", x, 1, 7)
+    row("np.insert", x, -1, a([7, 8, 9]))
+    row("np.insert", x, [0, 2, 2], [5, 6, 7])
+    row("np.insert", x, [5, 0, -1], 9)
+    row("np.insert", x, 1, 7, axis=0)
+    row("np.insert", x, [1], 7, axis=-1)
+    row("np.insert", x, 99, 7)
+    row("np.insert", x, 0, 7, axis=2)
+row("np.insert", some((3, 4)), 1, some(3), axis=1)
+row("np.insert", some((3, 4)), [1, 3], some((3, 2)), axis=1)
+row("np.insert", some((3, 4)), [1, 3], some(3), axis=1)
+row("np.block", [some(2), some(3)])
+row("np.block", [[some((2, 2)), some((2, 1))], [some((1, 2)), some((1, 1))]])
+row("np.block", [some((2, 2)), [some(2)]])
+row("np.lexsort", a([[3, 1, 1, 2], [1, 2, 1, 2]]))
+row("np.lexsort", (some(9), some(9, "int32"), some(9)))
+row("np.lexsort", (some(3), some(2)))
+row("np.partition", some(4), 9)
+row("np.argpartition", some(4), -5)
+row("np.partition", some(4), 1, axis=1)

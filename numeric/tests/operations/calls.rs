@@ -176,6 +176,22 @@ pub const CALLS: &[(&str, &[&str])] = &[
     ("np.nancumsum", &[r#"[["@"], {}]"#]),
     ("np.cumulative_sum", &[r#"[["@"], {"axis": -1, "include_initial": true}]"#, r#"[["@"], {"axis": 0}]"#]),
     ("np.cumulative_prod", &[r#"[["@"], {"axis": 0, "dtype": {"dt": "float64"}}]"#]),
+    // Borders and blocks.
+    ("np.argpartition", &[r#"[["@", 0], {}]"#]),
+    ("np.block", &[r#"[[["@", "@"]], {}]"#]),
+    ("np.insert", &[r#"[["@", 1, 7], {"axis": 0}]"#, r#"[["@", [0, 2, 0], [5, 6, 7]], {}]"#]),
+    ("np.lexsort", &[r#"[["@"], {}]"#]),
+    (
+        "np.pad",
+        &[
+            r#"[["@", 2], {}]"#,
+            r#"[["@", 5, "reflect"], {}]"#,
+            r#"[["@", [1, 3], "symmetric"], {}]"#,
+            r#"[["@", 4, "wrap"], {}]"#,
+            r#"[["@", 1, "maximum"], {}]"#,
+        ],
+    ),
+    ("np.partition", &[r#"[["@", 0], {"axis": 0}]"#]),
     // Statistics.
     (
         "np.average",
