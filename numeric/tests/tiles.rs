@@ -201,7 +201,7 @@ fn least_squares_have_the_residuals_rank_and_length_of_numpy() {
     assert_eq!(flat.residuals.execute().unwrap().shape().unwrap(), [0]);
     assert!(
         flat.solution
-            .isclose(&Tensor::from_elements(&[2], &[1.25; 2]), 0.0, 1e-12)
+            .isclose(Tensor::from_elements(&[2], &[1.25; 2]), 0.0, 1e-12)
             .all(..)
             .item()
             .unwrap()
