@@ -76,7 +76,7 @@ impl LinearPart {
     }
 }
 
-/// The key of the parts that the results of one function of one matrix share.
+/// The tensors of the results of one function of one matrix, made once for all of them.
 #[derive(Debug)]
 pub(crate) enum Shared {
     /// A tensor for each result.

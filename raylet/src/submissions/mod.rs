@@ -106,60 +106,13 @@ impl Submissions {
     /// `ResourceExhausted` if as many run as may, `Unavailable` if the control store or the node stops.
     pub async fn submit(&self, new: NewSubmission) -> Result<u32, Refusal> {
         new.check()?;
-        let path = program::find(&new)?;
-        let shared = Arc::clone(&self.shared);
-        let entry = shared.enter(&new.name)?;
-        let record = shared.record(&new);
-        let stored = json(&record)?;
-        let key = Bytes::from(new.name.clone().into_bytes());
-        let is_new = shared.control.kv_put_if_absent(NAMESPACE, key.clone(), stored).await;
-        match is_new {
-            Ok(true) => {}
-            Ok(false) => {
-                shared.leave(&new.name);
-                return Err(taken(&new.name));
-            }
-            Err(error) => {
-                shared.leave(&new.name);
-                return Err(Refusal::new(RefusalCode::Unavailable, format!("the control store: {error}")));
-            }
-        }
         let (reply, answer) = oneshot::channel();
-        let name = new.name.clone();
-        let supervisor = Arc::clone(&shared);
-        let spawned = std::thread::Builder::new().name("submission".into()).spawn(move || {
-            let started = start(&supervisor, &entry, &new, &path);
-            // Whoever submitted it may be gone, in both cases.
-            match started {
-                Ok(pid) => {
-                    let record = Submission { pid: Some(pid), state: State::Running, ..record };
-                    supervisor.store(&record);
-                    let _told = reply.send(Ok(pid));
-                    await_end(&supervisor, &entry, record);
-                    supervisor.leave(&new.name);
-                }
-                Err(refusal) => {
-                    supervisor.leave(&new.name);
-                    let _told = reply.send(Err(refusal));
-                }
-            }
+        let shared = Arc::clone(&self.shared);
+        // A task of its own: a call that its caller gives up would leave the name taken half-way.
+        self.shared.tasks.start(async move {
+            let _told = reply.send(submit(shared, new).await);
         });
-        let failed = match spawned {
-            Ok(_detached) => match answer.await {
-                Ok(Ok(pid)) => return Ok(pid),
-                Ok(Err(refusal)) => refusal,
-                Err(_) => stops(),
-            },
-            Err(cause) => {
-                shared.leave(&name);
-                Refusal::new(RefusalCode::ResourceExhausted, format!("no thread: {cause}"))
-            }
-        };
-        // The program never ran: its name is free again.
-        if let Err(error) = shared.control.kv_delete(NAMESPACE, key).await {
-            tracing::info!(%error, name, "the record of a program that did not start stays");
-        }
-        Err(failed)
+        answer.await.map_err(|_| stops())?
     }
 
     /// Tells a program to end (SIGTERM to its group), and kills it after `grace`. False if it has ended.
@@ -319,6 +272,63 @@ impl Shared {
             });
         }
     }
+}
+
+/// Starts a program and waits until it runs: the id of its process.
+async fn submit(shared: Arc<Shared>, new: NewSubmission) -> Result<u32, Refusal> {
+    let path = program::find(&new)?;
+    let record = shared.record(&new);
+    let stored = json(&record)?;
+    let entry = shared.enter(&new.name)?;
+    let key = Bytes::from(new.name.clone().into_bytes());
+    let is_new = shared.control.kv_put_if_absent(NAMESPACE, key.clone(), stored).await;
+    match is_new {
+        Ok(true) => {}
+        Ok(false) => {
+            shared.leave(&new.name);
+            return Err(taken(&new.name));
+        }
+        Err(error) => {
+            shared.leave(&new.name);
+            return Err(Refusal::new(RefusalCode::Unavailable, format!("the control store: {error}")));
+        }
+    }
+    let (reply, answer) = oneshot::channel();
+    let name = new.name.clone();
+    let supervisor = Arc::clone(&shared);
+    let spawned = std::thread::Builder::new().name("submission".into()).spawn(move || {
+        let started = start(&supervisor, &entry, &new, &path);
+        // Whoever submitted it may be gone, in both cases.
+        match started {
+            Ok(pid) => {
+                let record = Submission { pid: Some(pid), state: State::Running, ..record };
+                supervisor.store(&record);
+                let _told = reply.send(Ok(pid));
+                await_end(&supervisor, &entry, record);
+                supervisor.leave(&new.name);
+            }
+            Err(refusal) => {
+                supervisor.leave(&new.name);
+                let _told = reply.send(Err(refusal));
+            }
+        }
+    });
+    let failed = match spawned {
+        Ok(_detached) => match answer.await {
+            Ok(Ok(pid)) => return Ok(pid),
+            Ok(Err(refusal)) => refusal,
+            Err(_) => stops(),
+        },
+        Err(cause) => {
+            shared.leave(&name);
+            Refusal::new(RefusalCode::ResourceExhausted, format!("no thread: {cause}"))
+        }
+    };
+    // The program never ran: its name is free again.
+    if let Err(error) = shared.control.kv_delete(NAMESPACE, key).await {
+        tracing::info!(%error, name, "the record of a program that did not start stays");
+    }
+    Err(failed)
 }
 
 /// Starts a program, and a thread that keeps its output: the id of its process.
