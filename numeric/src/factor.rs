@@ -142,8 +142,8 @@ impl Tensor {
             }
             Ok(false) => {
                 let function = Linear::Svd { full: false };
-                let part = |part| self.linear(function, part, None);
-                return (part(0), part(1), part(2));
+                let (u, s) = (self.linear(function, 0, None), self.linear(function, 1, None));
+                return (u, s, self.linear(function, 2, None));
             }
             Ok(true) => {}
         }

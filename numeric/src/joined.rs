@@ -180,12 +180,14 @@ impl Tensor {
     pub fn rot90(&self, times: i64, axes: [i64; 2]) -> Tensor {
         let rank = carry!(self.ndim()) as i64;
         let [a, b] = axes;
-        let refused = |text: &str| Tensor::refused(GraphError::Value(text.to_owned()), &[self]);
         if a == b || (a - b).abs() == rank {
-            return refused("Axes must be different.");
+            return Tensor::bad_value("Axes must be different.", &[self]);
         }
         if [a, b].iter().any(|&axis| axis < -rank || rank <= axis) {
-            return refused(&format!("Axes=({a}, {b}) out of range for array of ndim={rank}."));
+            return Tensor::bad_value(
+                format!("Axes=({a}, {b}) out of range for array of ndim={rank}."),
+                &[self],
+            );
         }
         match times.rem_euclid(4) {
             0 => self.clone(),

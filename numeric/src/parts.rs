@@ -47,9 +47,8 @@ impl<const N: usize> From<[Block; N]> for Block {
 /// `ValueError` for empty lists, lists of different depths, and blocks whose extents do not fit.
 #[track_caller]
 pub fn block(blocks: &Block) -> Tensor {
-    let refused = |text: &str| Tensor::refused(GraphError::Value(text.to_owned()), &[]);
     let Some(depth) = depth(blocks) else {
-        return refused("List depths are mismatched, or a list is empty");
+        return Tensor::bad_value("List depths are mismatched, or a list is empty", &[]);
     };
     let rank = carry!(rank_of(blocks)).max(depth);
     joined(blocks, depth, rank)
@@ -113,17 +112,16 @@ impl Tensor {
         let axis = carry!(normalize_axis(axis, meta.shape.len()), self);
         let values = values.into().beside(meta.dtype);
         let values = cast(&values, meta.dtype);
-        let refused = |error| Tensor::refused(error, &[self, positions, &values]);
         if Kind::Float <= places.dtype.kind() && places.shape != [0] {
             let text = "arrays used as indices must be of integer (or boolean) type".to_owned();
-            return refused(GraphError::Indices(text));
+            return Tensor::refused(GraphError::Indices(text), &[self, positions, &values]);
         }
         if places.dtype == DType::Bool {
             return self.insert(&positions.flatnonzero(), &values, axis as i64);
         }
         if 1 < places.shape.len() {
             let text = "index array argument obj to insert must be one dimensional or scalar".to_owned();
-            return refused(GraphError::Value(text));
+            return Tensor::bad_value(text, &[self, positions, &values]);
         }
         if !all_known(&[self, positions, &values]) {
             let mut shape = meta.shape.clone();
@@ -153,7 +151,7 @@ impl Tensor {
         if new.check().is_err() {
             let given = carry!(values.shape());
             let text = format!("could not broadcast input array from shape {given:?} into shape {shape:?}");
-            return refused(GraphError::Value(text));
+            return Tensor::bad_value(text, &[self, positions, &values]);
         }
         let limit = extent as i64;
         let from_front = crate::elementwise::where_(&places.less(0), places.add(limit), &places);

@@ -217,16 +217,18 @@ impl Tensor {
     fn quantiles(&self, q: &Quantiles, axes: &Axes, method: Method, skips_nan: bool) -> Tensor {
         let meta = carry!(self.meta());
         let out = carry!(out_shape(self, axes));
-        let refused = |error: GraphError| Tensor::refused(error, &[self]);
         if meta.dtype.is_complex() {
-            return refused(GraphError::Type("a must be an array of real numbers".to_owned()));
+            return Tensor::refused(
+                GraphError::Type("a must be an array of real numbers".to_owned()),
+                &[self],
+            );
         }
         if q.values.iter().any(|q| !(0.0..=1.0).contains(q)) {
-            return refused(GraphError::Value("Quantiles must be in the range [0, 1]".to_owned()));
+            return Tensor::bad_value("Quantiles must be in the range [0, 1]", &[self]);
         }
         if meta.dtype == DType::Bool && !method.chooses() {
             let text = "numpy boolean subtract, the `-` operator, is not supported";
-            return refused(GraphError::Type(text.to_owned()));
+            return Tensor::refused(GraphError::Type(text.to_owned()), &[self]);
         }
         let shape = [&q.shape[..], &out].concat();
         if !all_known(&[self]) {
@@ -246,9 +248,10 @@ impl Tensor {
             return crate::create::full(&shape, Scalar::Float(f64::NAN), dtype);
         }
         if count == 0 {
-            return refused(GraphError::Indices(
-                "index -1 is out of bounds for axis 0 with size 0".to_owned(),
-            ));
+            return Tensor::refused(
+                GraphError::Indices("index -1 is out of bounds for axis 0 with size 0".to_owned()),
+                &[self],
+            );
         }
         // A single number counts as one of the dtype of floats, as in NumPy.
         let narrow = if q.shape.is_empty() && meta.dtype.is_float() { meta.dtype } else { DType::F64 };
@@ -320,6 +323,7 @@ impl Tensor {
 }
 
 /// The shape of a reduction over axes.
+#[track_caller]
 fn out_shape(x: &Tensor, axes: &Axes) -> crate::Result<Vec<usize>> {
     let reduced = axes.named(x)?;
     let shape = x.shape()?.iter().enumerate();

@@ -250,15 +250,14 @@ impl Generator {
     /// `ValueError` unless `left` <= `mode` <= `right` and `left` < `right`.
     #[track_caller]
     pub fn triangular(&self, left: f64, mode: f64, right: f64, shape: &[usize]) -> Tensor {
-        let refused = |text: &str| Tensor::refused(GraphError::Value(text.to_owned()), &[]);
         if left > mode || mode.is_nan() {
-            return refused("left > mode");
+            return Tensor::bad_value("left > mode", &[]);
         }
         if mode > right || right.is_nan() {
-            return refused("mode > right");
+            return Tensor::bad_value("mode > right", &[]);
         }
         if left == right {
-            return refused("left == right");
+            return Tensor::bad_value("left == right", &[]);
         }
         let u = self.open_unit("triangular", shape);
         let (base, low) = (right - left, mode - left);
@@ -301,15 +300,17 @@ impl Generator {
     #[track_caller]
     pub fn choice(&self, count: usize, shape: &[usize], replace: bool) -> Tensor {
         let wanted = tharsis_graph::shape::element_count(shape);
-        let refused = |text: &str| Tensor::refused(GraphError::Value(text.to_owned()), &[]);
         if count == 0 && wanted != 0 {
-            return refused("a cannot be empty unless no samples are taken");
+            return Tensor::bad_value("a cannot be empty unless no samples are taken", &[]);
         }
         if replace {
             return self.integers(0, count.max(1) as i64, shape);
         }
         if (count as u64) < wanted {
-            return refused("Cannot take a larger sample than population when replace is False");
+            return Tensor::bad_value(
+                "Cannot take a larger sample than population when replace is False",
+                &[],
+            );
         }
         let chosen = self.permutation(count).get(&[(..wanted as i64).into()]);
         chosen.reshape(&shape.iter().map(|&extent| extent as i64).collect::<Vec<_>>())

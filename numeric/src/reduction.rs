@@ -47,6 +47,7 @@ impl Axes {
     }
 
     /// The selected axes; those of a tensor without axes cannot be named.
+    #[track_caller]
     pub(crate) fn named(&self, x: &Tensor) -> crate::Result<Vec<usize>> {
         self.of(x.meta()?).blame()
     }
@@ -57,6 +58,7 @@ impl Axes {
     }
 
     /// The axes of a fold of this tensor.
+    #[track_caller]
     pub(crate) fn of_tensor(&self, x: &Tensor) -> crate::Result<Vec<usize>> {
         self.folded(x.meta()?).blame()
     }

@@ -107,8 +107,8 @@ impl Tensor {
     /// LAPACK has it.
     #[track_caller]
     pub fn lu(&self) -> (Tensor, Tensor, Tensor) {
-        let part = |part| self.linear(Linear::Lu, part, None);
-        (part(0), part(1), part(2))
+        let (order, lower) = (self.linear(Linear::Lu, 0, None), self.linear(Linear::Lu, 1, None));
+        (order, lower, self.linear(Linear::Lu, 2, None))
     }
 
     /// NumPy's `linalg.lstsq`: the x of least length that makes the length of a x - b least; (m, n) and (m,)

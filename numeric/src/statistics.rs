@@ -74,32 +74,9 @@ impl Tensor {
     #[track_caller]
     pub fn average(&self, weights: &Tensor, axes: impl Into<Axes>) -> (Tensor, Tensor) {
         let axes = axes.into();
-        let both = |error: Tensor| (error.clone(), error);
-        let parts = (|| -> crate::Result<(Tensor, DType)> {
-            let (own, given) = (self.meta()?, weights.meta()?);
-            let mut dtype = promote(own.dtype, given.dtype);
-            if own.dtype.kind() < Kind::Float {
-                dtype = promote(dtype, DType::F64);
-            }
-            let reduced = axes.of_tensor(self)?;
-            let alike = own.shape.len() == given.shape.len()
-                && own.shape.iter().zip(&given.shape).all(|(&a, &b)| agree(a, b));
-            if alike {
-                return Ok((weights.clone(), dtype));
-            }
-            let fits = reduced.len() == given.shape.len()
-                && reduced.iter().zip(&given.shape).all(|(&axis, &extent)| agree(own.shape[axis], extent));
-            if !fits {
-                let text = "Shape of weights must be consistent with shape of a along specified axis.";
-                return Err(GraphError::Value(text.to_owned())).blame();
-            }
-            let new: Vec<i64> =
-                (0..own.shape.len()).filter(|axis| !reduced.contains(axis)).map(|axis| axis as i64).collect();
-            Ok((weights.expand_all_dims(&new), dtype))
-        })();
-        let (weights, dtype) = match parts {
+        let (weights, dtype) = match self.weights_over(weights, &axes) {
             Ok(parts) => parts,
-            Err(error) => return both(Tensor::from(error)),
+            Err(error) => return (Tensor::from(error.clone()), Tensor::from(error)),
         };
         let wide = cast(&weights, dtype);
         let everywhere = match (self.shape(), wide.shape()) {
@@ -137,7 +114,7 @@ impl Tensor {
             let meta = carry!(input.meta());
             if 2 < meta.shape.len() {
                 let text = "m has more than 2 dimensions".to_owned();
-                return Tensor::refused(GraphError::Value(text), &inputs);
+                return Tensor::bad_value(text, &inputs);
             }
             dtype = promote(dtype, meta.dtype);
         }
@@ -231,13 +208,12 @@ impl Tensor {
     pub fn gradient(&self, axis: i64, spacing: &Spacing, edge_order: usize) -> Tensor {
         let meta = carry!(self.meta());
         let at = carry!(normalize_axis(axis, meta.shape.len()), self);
-        let refused = |error: GraphError| Tensor::refused(error, &[self]);
         if edge_order == 0 || 2 < edge_order {
-            return refused(GraphError::Value("'edge_order' greater than 2 not supported".to_owned()));
+            return Tensor::bad_value("'edge_order' greater than 2 not supported", &[self]);
         }
         if meta.dtype == DType::Bool {
             let text = "numpy boolean subtract, the `-` operator, is not supported";
-            return refused(GraphError::Type(text.to_owned()));
+            return Tensor::refused(GraphError::Type(text.to_owned()), &[self]);
         }
         let dtype = if meta.dtype.kind() < Kind::Float { DType::F64 } else { meta.dtype };
         let (even, points) = match spacing {
@@ -256,7 +232,7 @@ impl Tensor {
         if extent < edge_order + 1 {
             let text = "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) \
                         elements are required.";
-            return refused(GraphError::Value(text.to_owned()));
+            return Tensor::bad_value(text, &[self]);
         }
         let x = cast(self, dtype);
         match points {
@@ -326,7 +302,7 @@ impl Tensor {
         }
         if carry!(bins.ndim()) != 1 {
             let text = "object of too small depth for desired array".to_owned();
-            return Tensor::refused(GraphError::Value(text), &[self, bins]);
+            return Tensor::bad_value(text, &[self, bins]);
         }
         let (before, behind) = (part(bins, 0, slice(None, -1, 1)), part(bins, 0, slice(1, None, 1)));
         let ascends = before.less_equal(&behind).all(..);
@@ -358,14 +334,13 @@ impl Tensor {
     #[track_caller]
     pub fn interp(&self, points: &Tensor, values: &Tensor, beyond: Beyond) -> Tensor {
         let inputs = [self, points, values];
-        let refused = |error: GraphError| Tensor::refused(error, &inputs);
         let (own, from, to) = (carry!(self.meta()), carry!(points.meta()), carry!(values.meta()));
         if own.dtype.is_complex() || from.dtype.is_complex() {
             let text = "Cannot cast array data from complex128 to float64 according to the rule 'safe'";
-            return refused(GraphError::Type(text.to_owned()));
+            return Tensor::refused(GraphError::Type(text.to_owned()), &inputs);
         }
         if from.shape.len() != 1 || to.shape.len() != 1 {
-            return refused(GraphError::Value("Data points must be 1-D sequences".to_owned()));
+            return Tensor::bad_value("Data points must be 1-D sequences", &inputs);
         }
         if to.dtype.is_complex() {
             let of = |part: Tensor| self.interp(points, &part, beyond);
@@ -376,15 +351,15 @@ impl Tensor {
             return late("interp", beyond, meta, &inputs, move |x| x[0].interp(&x[1], &x[2], beyond));
         }
         if from.shape != to.shape {
-            return refused(GraphError::Value("fp and xp are not of the same length.".to_owned()));
+            return Tensor::bad_value("fp and xp are not of the same length.", &inputs);
         }
         if from.shape[0] == 0 {
-            return refused(GraphError::Value("array of sample points is empty".to_owned()));
+            return Tensor::bad_value("array of sample points is empty", &inputs);
         }
         let [x, points, values] = inputs.map(|input| cast(input, DType::F64));
         let Some(period) = beyond.period else { return between_points(&x, &points, &values, beyond) };
         if period == 0.0 {
-            return refused(GraphError::Value("period must be a non-zero value".to_owned()));
+            return Tensor::bad_value("period must be a non-zero value", &inputs);
         }
         let period = period.abs();
         let places = points.remainder(period);
@@ -406,6 +381,34 @@ fn part(x: &Tensor, axis: usize, range: Index) -> Tensor {
     x.get(&index)
 }
 
+impl Tensor {
+    /// Weights of the elements, or along the axes of an average, with axes as this tensor has, and the dtype
+    /// of the average.
+    #[track_caller]
+    fn weights_over(&self, weights: &Tensor, axes: &Axes) -> crate::Result<(Tensor, DType)> {
+        let (own, given) = (self.meta()?, weights.meta()?);
+        let mut dtype = promote(own.dtype, given.dtype);
+        if own.dtype.kind() < Kind::Float {
+            dtype = promote(dtype, DType::F64);
+        }
+        let reduced = axes.of_tensor(self)?;
+        let alike = own.shape.len() == given.shape.len()
+            && own.shape.iter().zip(&given.shape).all(|(&a, &b)| agree(a, b));
+        if alike {
+            return Ok((weights.clone(), dtype));
+        }
+        let fits = reduced.len() == given.shape.len()
+            && reduced.iter().zip(&given.shape).all(|(&axis, &extent)| agree(own.shape[axis], extent));
+        if !fits {
+            let text = "Shape of weights must be consistent with shape of a along specified axis.";
+            return Err(GraphError::Value(text.to_owned())).blame();
+        }
+        let new: Vec<i64> =
+            (0..own.shape.len()).filter(|axis| !reduced.contains(axis)).map(|axis| axis as i64).collect();
+        Ok((weights.expand_all_dims(&new), dtype))
+    }
+}
+
 /// The weights of observations, in float64.
 #[track_caller]
 fn weights_of(options: &Covariance, count: usize) -> crate::Result<Option<Tensor>> {
@@ -415,12 +418,12 @@ fn weights_of(options: &Covariance, count: usize) -> crate::Result<Option<Tensor
     {
         let Some(weights) = weights else { continue };
         let meta = weights.meta()?;
-        let refused = |text: String| Err(GraphError::Value(text)).blame();
         if meta.shape.len() != 1 {
             return Err(GraphError::Value(format!("cannot handle multidimensional {name}"))).blame();
         }
         if !agree(meta.shape[0], count) {
-            return refused(format!("incompatible numbers of samples and {name}"));
+            let text = format!("incompatible numbers of samples and {name}");
+            return Err(GraphError::Value(text)).blame();
         }
         if whole && Kind::Float <= meta.dtype.kind() {
             return Err(GraphError::Type("fweights must be integer".to_owned())).blame();

@@ -71,6 +71,12 @@ impl Tensor {
         Tensor::from(refusal.blamed(Location::caller(), known(operands)))
     }
 
+    /// A tensor that carries the `ValueError` of an operation on `operands`.
+    #[track_caller]
+    pub(crate) fn bad_value(text: impl Into<String>, operands: &[&Tensor]) -> Tensor {
+        Tensor::refused(tharsis_graph::Error::Value(text.into()), operands)
+    }
+
     /// A tensor for an existing node of the graph.
     pub(crate) fn from_node(node: NodeRef) -> Tensor {
         Tensor { node: Ok(node) }
