@@ -256,29 +256,8 @@ impl Tensor {
         // A single number counts as one of the dtype of floats, as in NumPy.
         let narrow = if q.shape.is_empty() && meta.dtype.is_float() { meta.dtype } else { DType::F64 };
         let found = match skips_nan {
-            false => {
-                let places = known_places(&q.values, count, method, narrow);
-                let [below, above] = [0, 1].map(|side| {
-                    let positions: Vec<i64> = places.iter().map(|place| place.0[side]).collect();
-                    pick(&sorted, &positions)
-                });
-                let shares: Vec<f64> = places.iter().map(|place| place.1).collect();
-                let share = Tensor::from_elements(&[shares.len()], &shares);
-                interpolated(&Place { below, above, share }, dtype, method)
-            }
-            true => {
-                let numbers = sorted.isnan().logical_not().count_nonzero(-1);
-                let parts: Vec<Tensor> = q
-                    .values
-                    .iter()
-                    .map(|&q| {
-                        let [below, above, share] = awaited_place(&numbers, q, method, narrow);
-                        let [below, above] = [below, above].map(|at| sorted.take_along_axis(&at, -1));
-                        interpolated(&Place { below, above, share }, dtype, method)
-                    })
-                    .collect();
-                crate::manipulate::concatenate(&parts.iter().collect::<Vec<_>>(), -1)
-            }
+            false => at_known_places(&sorted, &known_places(&q.values, count, method, narrow), dtype, method),
+            true => at_awaited_places(&sorted, &q.values, narrow, dtype, method),
         };
         let found = match skips_nan || !meta.dtype.is_float() {
             true => found,
@@ -383,6 +362,31 @@ fn rounded(number: f64, dtype: DType) -> f64 {
         DType::F32 => f64::from(number as f32),
         _ => number,
     }
+}
+
+/// Quantiles of sorted lines of one length, with the axis of quantiles at the end.
+#[track_caller]
+fn at_known_places(sorted: &Tensor, places: &[([i64; 2], f64)], dtype: DType, method: Method) -> Tensor {
+    let [below, above] = [0, 1].map(|side| {
+        let positions: Vec<i64> = places.iter().map(|place| place.0[side]).collect();
+        pick(sorted, &positions)
+    });
+    let shares: Vec<f64> = places.iter().map(|place| place.1).collect();
+    let share = Tensor::from_elements(&[shares.len()], &shares);
+    interpolated(&Place { below, above, share }, dtype, method)
+}
+
+/// As [`at_known_places`] for lines whose last elements are NaN and do not count.
+#[track_caller]
+fn at_awaited_places(sorted: &Tensor, values: &[f64], narrow: DType, dtype: DType, method: Method) -> Tensor {
+    let numbers = sorted.isnan().logical_not().count_nonzero(-1);
+    let mut parts = Vec::with_capacity(values.len());
+    for &q in values {
+        let [below, above, share] = awaited_place(&numbers, q, method, narrow);
+        let [below, above] = [below, above].map(|at| sorted.take_along_axis(&at, -1));
+        parts.push(interpolated(&Place { below, above, share }, dtype, method));
+    }
+    crate::manipulate::concatenate(&parts.iter().collect::<Vec<_>>(), -1)
 }
 
 /// For lines of one length: the positions below and above each quantile, and the share of the one above.
