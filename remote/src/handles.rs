@@ -26,11 +26,11 @@
 use crate::answers::Answers;
 use crate::error::{Error, Result, decode_failure};
 use crate::link::Link;
+use crate::news::News;
 use crate::pump::Reader;
 use crate::regions::Regions;
 use crate::uses::Use;
 use parking_lot::{Mutex, MutexGuard};
-use std::sync::atomic::{AtomicIsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Waker;
 use std::thread::Thread;
@@ -136,7 +136,7 @@ impl State {
 
 /// A waiter for a change of the state.
 pub(crate) enum Waiter {
-    Counter(Arc<Counter>),
+    News(Arc<News>, usize),
     Task(Waker),
     Thread(Thread),
 }
@@ -152,7 +152,7 @@ impl Waiter {
 
     pub(crate) fn wake(self) {
         match self {
-            Self::Counter(counter) => counter.count_down(),
+            Self::News(news, place) => news.tell(place),
             Self::Task(waker) => waker.wake(),
             Self::Thread(thread) => thread.unpark(),
         }
@@ -180,18 +180,18 @@ impl Handle {
     }
 
     pub(crate) fn state(&self) -> State {
-        self.inner.lock().state.clone()
+        self.lock().state.clone()
     }
 
     /// Applies a function to the state without cloning it.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&State) -> R) -> R {
-        look(&self.inner.lock().state)
+        look(&self.lock().state)
     }
 
     /// The bytes in the arena and the pin on them, if the value is there and its memory was not returned to
     /// the node.
     pub(crate) fn view(self: &Arc<Self>) -> Option<(Extent, View)> {
-        match &mut self.inner.lock().state {
+        match &mut self.lock().state {
             State::Local { extent, views, .. } => {
                 let in_use = self.connection.as_ref()?.link.uses.begin()?;
                 *views += 1;
@@ -202,7 +202,7 @@ impl Handle {
     }
 
     fn end_view(&self) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if let State::Local { views, .. } = &mut inner.state {
             *views -= 1;
         }
@@ -211,7 +211,7 @@ impl Handle {
 
     /// Notes that the node wants the bytes back.
     pub(crate) fn want_unmapped(&self) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if let State::Local { is_wanted, .. } = &mut inner.state {
             *is_wanted = true;
         }
@@ -220,7 +220,7 @@ impl Handle {
 
     /// Ends the handle with the connection: bytes without readers are returned.
     pub(crate) fn leave(&self, failure: &Arc<Failure>) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if matches!(inner.state, State::Local { views: 0, .. }) {
             inner.state = State::Failed(Arc::clone(failure));
             drop(inner);
@@ -260,7 +260,7 @@ impl Handle {
     }
 
     fn advance_if(&self, to: State, may_advance: impl FnOnce(&State) -> bool) {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if !may_advance(&inner.state) {
             return;
         }
@@ -283,7 +283,7 @@ impl Handle {
     }
 
     fn fetch_from(&self, also_ready: bool) -> bool {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         inner.state = match inner.state {
             State::Held => State::Pending,
             State::Ready if also_ready => State::Fetching,
@@ -298,7 +298,7 @@ impl Handle {
 
     /// Registers `waiter` for the next change, unless `done` holds already; returns whether it does.
     pub(crate) fn watch(&self, done: impl FnOnce(&State) -> bool, waiter: impl FnOnce() -> Waiter) -> bool {
-        let mut inner = self.inner.lock();
+        let mut inner = self.lock();
         if done(&inner.state) {
             return true;
         }
@@ -310,12 +310,17 @@ impl Handle {
         false
     }
 
-    /// Removes a counter from the waiters.
-    pub(crate) fn unwatch(&self, counter: &Arc<Counter>) {
-        let mut inner = self.inner.lock();
-        if let Some(waiters) = &mut inner.waiters {
-            waiters.retain(|known| !matches!(known, Waiter::Counter(c) if Arc::ptr_eq(c, counter)));
+    /// Removes a watchlist from the waiters.
+    pub(crate) fn unwatch(&self, list: &Arc<News>) {
+        if let Some(waiters) = &mut self.lock().waiters {
+            waiters.retain(|known| !matches!(known, Waiter::News(news, _) if Arc::ptr_eq(news, list)));
         }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        #[cfg(test)]
+        testing::count_look();
+        self.inner.lock()
     }
 }
 
@@ -431,20 +436,6 @@ impl Table {
     }
 }
 
-/// Counts handles that become ready, and wakes its thread when there are enough.
-pub(crate) struct Counter {
-    pub(crate) left: AtomicIsize,
-    pub(crate) thread: Thread,
-}
-
-impl Counter {
-    fn count_down(&self) {
-        if self.left.fetch_sub(1, Ordering::SeqCst) <= 1 {
-            self.thread.unpark();
-        }
-    }
-}
-
 fn nowhere() -> tharsis_types::ObjectId {
     tharsis_types::ObjectId::output(tharsis_types::TaskId::from_bytes([0; 16]), 0)
 }
@@ -511,6 +502,40 @@ impl Slab {
             self.slots.shrink_to_fit();
             self.free = (0..KEPT_SLOTS as u32).rev().collect();
         }
+    }
+}
+
+/// Handles without a node, and the number of looks at handles, for tests of other files.
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use std::cell::Cell;
+    use tharsis_types::{ObjectId, TaskId};
+
+    thread_local! {
+        static LOOKS: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn count_look() {
+        LOOKS.set(LOOKS.get() + 1);
+    }
+
+    /// Number of looks of this thread at handles.
+    pub(crate) fn looks() -> usize {
+        LOOKS.get()
+    }
+
+    /// A handle that waits for a value; the number tells it from others.
+    pub(crate) fn pending(number: usize) -> Arc<Handle> {
+        let task = TaskId::from_bytes([0; 16]).child(number as u64);
+        let reference = RefId { object: ObjectId::output(task, 0), owner: NodeId(0) };
+        let inner = Inner { state: State::Pending, waiters: None };
+        Arc::new(Handle { connection: None, reference, token: 0, inner: Mutex::new(inner) })
+    }
+
+    /// Number of waiters for the next change of a handle.
+    pub(crate) fn waiters(handle: &Handle) -> usize {
+        handle.inner.lock().waiters.as_ref().map_or(0, |waiters| waiters.len())
     }
 }
 

@@ -11,11 +11,11 @@
 //! | reading of the inbound ring, and waking of threads that wait for values | `pump` |
 //! | sending of records, and the loss of the node | `link` |
 //! | memory in which large values are written | `regions`, `uses` |
-//! | state of each reference | `handles` |
+//! | state of each reference | `news`, `handles` |
 //! | encoding and decoding of values | `memory`, `codec`, `values` |
 //! | the task of a thread, the queue of a worker | `task`, `work` |
 //! | dispatch of records from the node | `dispatch` |
-//! | waiting for values and reading them | `settle`, `awaiting`, `reference`, `get` |
+//! | waiting for values and reading them | `settle`, `awaiting`, `reference`, `get`, `watchlist`, `awaited`, `many` |
 //! | clients, and the client of a thread | `classes`, [`client`], [`current`] |
 //! | from a call to a task | `options`, `call`, `registry`, `submit`, `connect` |
 //! | execution of a task | `context`, `worker` |
@@ -34,6 +34,7 @@
 #![warn(missing_docs)]
 
 mod answers;
+mod awaited;
 mod awaiting;
 mod call;
 mod classes;
@@ -49,6 +50,7 @@ mod handles;
 mod link;
 mod many;
 mod memory;
+mod news;
 mod options;
 mod pump;
 mod reason;
@@ -60,16 +62,18 @@ mod submit;
 mod task;
 mod uses;
 mod values;
+mod watchlist;
 mod work;
 mod worker;
 
+pub use awaited::{Awaited, Parted, Wait, wait};
 pub use call::{IntoArg, Parameter, Returns, Values};
 pub use client::{Client, ClientParts};
 pub use connect::connect;
 pub use context::{Context, context};
 pub use dispatch::LogSink;
 pub use error::{Error, Result};
-pub use get::{Parted, Wait, cancel, get_all, locations, wait};
+pub use get::{cancel, get_all, locations};
 pub use many::{AsCompleted, Map, MapAsCompleted, as_completed, get_any, map, map_as_completed};
 pub use options::{MAX_RETRIES_DEFAULT, Options};
 pub use reference::{ObjectRef, RefFuture};

@@ -5,11 +5,11 @@
 //! made, as results are taken. So the iterator may be without end, and results may be larger than the memory.
 
 use crate::error::{Error, Result};
-use crate::handles::State;
+use crate::handles::Connection;
 use crate::reference::ObjectRef;
-use crate::settle::wait_for_count;
+use crate::watchlist::Watchlist;
 use serde::de::DeserializeOwned;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -32,8 +32,11 @@ pub struct MapAsCompleted<I, F, T> {
 
 /// References in the order in which they are ready; made by [`as_completed`].
 pub struct AsCompleted<T> {
-    waiting: Vec<(usize, ObjectRef<T>)>,
+    watched: Watchlist,
+    waiting: HashMap<usize, ObjectRef<T>>,
     ready: VecDeque<(usize, ObjectRef<T>)>,
+    /// That of the references, if any has one.
+    connection: Option<Arc<Connection>>,
 }
 
 /// Calls a function for each item, at most `outstanding_max` (at least one) at a time: the values, in the
@@ -72,7 +75,16 @@ where
 /// Those that are ready at the same time come in the given order. An item is an error only if the connection
 /// is lost; then there are no more.
 pub fn as_completed<T>(references: impl IntoIterator<Item = ObjectRef<T>>) -> AsCompleted<T> {
-    AsCompleted { waiting: references.into_iter().enumerate().collect(), ready: VecDeque::new() }
+    let mut all = AsCompleted {
+        watched: Watchlist::default(),
+        waiting: HashMap::new(),
+        ready: VecDeque::new(),
+        connection: None,
+    };
+    for (place, reference) in references.into_iter().enumerate() {
+        all.push(place, reference);
+    }
+    all
 }
 
 /// The value of the reference that has one first, with its place in the given order. Failures count only if
@@ -97,18 +109,41 @@ impl<T> AsCompleted<T> {
         self.waiting.len() + self.ready.len()
     }
 
+    fn push(&mut self, place: usize, reference: ObjectRef<T>) {
+        if self.connection.is_none() {
+            self.connection = reference.handle().connection().cloned();
+        }
+        self.watched.add(place, reference.handle());
+        self.waiting.insert(place, reference);
+    }
+
     /// Moves those that are ready, at least one.
     fn await_some(&mut self) -> Result<()> {
-        let handles: Vec<_> =
-            self.waiting.iter().map(|(_, reference)| Arc::clone(reference.handle())).collect();
-        wait_for_count(&handles, 1, None)?;
-        let (ready, waiting): (Vec<_>, Vec<_>) =
-            self.waiting.drain(..).partition(|(_, reference)| reference.handle().look(State::is_ready));
-        for (_, reference) in &ready {
-            reference.handle().fetch_if_ready();
+        if let Some(connection) = &self.connection {
+            self.watched.wait(&connection.link, 1, None)?;
         }
-        (self.ready, self.waiting) = (ready.into(), waiting);
+        while self.watched.ready_count() > 0
+            && let Some(place) = self.watched.take_first()
+        {
+            let Some(reference) = self.waiting.remove(&place) else { continue };
+            reference.handle().fetch_if_ready();
+            self.ready.push_back((place, reference));
+        }
         Ok(())
+    }
+
+    /// Gives up waiting: all references are taken for ready, in their order.
+    fn give_up(&mut self) {
+        let mut rest: Vec<_> = self.waiting.drain().collect();
+        rest.sort_unstable_by_key(|(place, _)| *place);
+        rest.iter().for_each(|(_, reference)| self.watched.remove(reference.handle()));
+        self.ready.extend(rest);
+    }
+}
+
+impl<T> Drop for AsCompleted<T> {
+    fn drop(&mut self) {
+        self.waiting.values().for_each(|reference| self.watched.remove(reference.handle()));
     }
 }
 
@@ -161,7 +196,7 @@ where
         while self.outstanding.len() < self.outstanding_max
             && let Some(item) = self.items.next()
         {
-            self.outstanding.waiting.push((self.count, (self.call)(item)));
+            self.outstanding.push(self.count, (self.call)(item));
             self.count += 1;
         }
         let outstanding = &mut self.outstanding;
@@ -170,7 +205,7 @@ where
             && outstanding.await_some().is_err()
         {
             // The connection is lost: each reference says so, with its place.
-            outstanding.ready = std::mem::take(&mut outstanding.waiting).into();
+            outstanding.give_up();
         }
         let (place, reference) = outstanding.ready.pop_front()?;
         Some((place, reference.get()))

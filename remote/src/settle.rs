@@ -1,4 +1,4 @@
-//! Waits until handles are final, or ready, and reads their values.
+//! Waits until handles are final, and reads their values.
 //!
 //! A blocking call first checks for local values, then requests bytes that exist elsewhere, then waits. A
 //! task that waits lends its slot: after a short spin (its child may be done in a moment) it reports itself
@@ -6,13 +6,12 @@
 
 use crate::codec::{self, Payload};
 use crate::error::{Error, Result};
-use crate::handles::{Counter, Handle, State, Waiter};
+use crate::handles::{Handle, State, Waiter};
 use crate::link::{LentSlot, Link};
 use crate::memory::Mapped;
 use crate::pump::{Condition, Reader};
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicIsize, Ordering};
 use std::task::Context;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -51,7 +50,7 @@ impl From<f64> for Timeout {
 
 impl Timeout {
     /// The end of the timeout; `None` if a clock cannot represent it.
-    fn deadline(self) -> Result<Option<Instant>> {
+    pub(crate) fn deadline(self) -> Result<Option<Instant>> {
         match self.0 {
             Limit::For(duration) => Ok(Instant::now().checked_add(duration)),
             Limit::Bad(seconds) => {
@@ -60,7 +59,7 @@ impl Timeout {
         }
     }
 
-    fn is_zero(self) -> bool {
+    pub(crate) fn is_zero(self) -> bool {
         self.0 == Limit::For(Duration::ZERO)
     }
 }
@@ -156,59 +155,19 @@ fn timed_out(link: &Link, handles: &[Arc<Handle>]) -> Error {
     Error::new(FailureKind::GetTimeout, text)
 }
 
-/// Waits until `num_returns` handles are ready or the timeout is over.
-pub(crate) fn wait_for_count(
-    handles: &[Arc<Handle>],
-    num_returns: usize,
-    timeout: Option<Timeout>,
-) -> Result<()> {
-    let deadline = timeout.map(Timeout::deadline).transpose()?.flatten();
-    let Some(link) =
-        handles.iter().find_map(|handle| handle.connection().map(|connection| Arc::clone(&connection.link)))
-    else {
-        return Ok(());
-    };
-    handles.iter().for_each(|handle| handle.ask_if_held());
-    link.drain();
-    let is_ready = |handle: &&Arc<Handle>| handle.look(State::is_ready);
-    let missing = num_returns.saturating_sub(handles.iter().filter(is_ready).count());
-    if missing == 0 || timeout.is_some_and(Timeout::is_zero) {
-        return Ok(());
-    }
-    let counter = Arc::new(Counter { left: AtomicIsize::new(0), thread: thread::current() });
-    let mut ready = 0;
-    for handle in handles {
-        if handle.watch(State::is_ready, || Waiter::Counter(Arc::clone(&counter))) {
-            ready += 1;
-        }
-    }
-    // A reference that changed meanwhile has counted down already; the sum is right in any order.
-    counter.left.fetch_add(num_returns.saturating_sub(ready) as isize, Ordering::SeqCst);
-    let is_enough = || counter.left.load(Ordering::SeqCst) <= 0;
-    let mut waiting = Waiting::new(&link);
-    let mut condition = Condition { is_met: &mut || is_enough(), subscribe: &mut || is_enough() };
-    let outcome = waiting.wait(&link, &mut condition, deadline);
-    handles.iter().for_each(|handle| handle.unwatch(&counter));
-    waiting.end()?;
-    match outcome {
-        Ok(false) if link.is_lost() => Err(link.loss()),
-        other => other.map(|_| ()),
-    }
-}
-
 /// A wait, and the slot that a task lends meanwhile. A thread that a task has started waits like the task.
-struct Waiting<'a> {
+pub(crate) struct Waiting<'a> {
     link: &'a Link,
     is_task: bool,
     lent: Option<LentSlot>,
 }
 
 impl<'a> Waiting<'a> {
-    fn new(link: &'a Link) -> Self {
+    pub(crate) fn new(link: &'a Link) -> Self {
         Self { link, is_task: link.runs_task(), lent: None }
     }
 
-    fn wait(
+    pub(crate) fn wait(
         &mut self,
         link: &Link,
         condition: &mut Condition<'_>,
@@ -226,7 +185,7 @@ impl<'a> Waiting<'a> {
     }
 
     /// Waits until the task has its slot again.
-    fn end(self) -> Result<()> {
+    pub(crate) fn end(self) -> Result<()> {
         self.lent.map_or(Ok(()), |lent| self.link.reclaim_slot(lent))
     }
 }

@@ -103,10 +103,10 @@ pub use tharsis_remote::__option_setters;
 #[cfg(feature = "arrow")]
 pub use tharsis_remote::Batch;
 pub use tharsis_remote::{
-    Array, AsCompleted, Blob, Context, Element, Error, Failure, FailureKind, IntoArg, JobId, LabelSelector,
-    LabelTerm, Map, MapAsCompleted, NodeId, ObjectId, ObjectRef, Options, RefFuture, RefId, Resources,
-    Result, Returns, TaskId, Timeout, Values, Wait, as_completed, cancel, context, get_all, get_any,
-    locations, map, map_as_completed, put, wait,
+    Array, AsCompleted, Awaited, Blob, Context, Element, Error, Failure, FailureKind, IntoArg, JobId,
+    LabelSelector, LabelTerm, Map, MapAsCompleted, NodeId, ObjectId, ObjectRef, Options, RefFuture, RefId,
+    Resources, Result, Returns, TaskId, Timeout, Values, Wait, as_completed, cancel, context, get_all,
+    get_any, locations, map, map_as_completed, put, wait,
 };
 
 /// Waits for a value and reads it; the same as [`ObjectRef::get`].
@@ -122,8 +122,8 @@ pub mod prelude {
     #[cfg(feature = "arrow")]
     pub use crate::Batch;
     pub use crate::{
-        Array, Blob, Error, FailureKind, ObjectRef, Returns, Values, Wait, cancel, context, get, get_all,
-        init, put, remote, wait,
+        Array, Awaited, Blob, Error, FailureKind, ObjectRef, Returns, Values, Wait, cancel, context, get,
+        get_all, init, put, remote, wait,
     };
 }
 
