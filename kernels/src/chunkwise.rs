@@ -13,6 +13,7 @@ use crate::linear::tile::Tile;
 use crate::lines::{self, Lines};
 use crate::order::Direction;
 use crate::select::Select;
+use crate::tally::Tally;
 use crate::ufunc::Number;
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
@@ -63,6 +64,8 @@ pub enum ChunkFunction {
         /// The numbers of the results.
         parts: Vec<usize>,
     },
+    /// A histogram: see [`Tally::run`].
+    Tally(Tally),
     /// A step of a factorization by tiles.
     Tile(Tile),
     /// A factorization: (m, n) to the shape given by [`Factor::shape`].
@@ -97,6 +100,7 @@ impl ChunkFunction {
             ChunkFunction::Measure(measure) => Ok(vec![measure.run(args)?]),
             ChunkFunction::Fourier(fourier) => Ok(vec![fourier.run(&args[0])?]),
             ChunkFunction::Linear { function, parts } => function.run_parts(parts, args),
+            ChunkFunction::Tally(tally) => Ok(vec![tally.run(args)?]),
             ChunkFunction::Tile(tile) => tile.run(args),
             ChunkFunction::Factor(factor) => Ok(vec![factor.run(&args[0])?]),
             ChunkFunction::Scan { scan, axis, exclusive } => {

@@ -65,6 +65,7 @@ pub mod random;
 pub mod scalar;
 pub mod select;
 pub mod stream;
+pub mod tally;
 pub mod ufunc;
 
 pub use chunk::{Buffer, Chunk, LentBytes, SharedBytes};

@@ -38,6 +38,7 @@ pub mod errstate;
 pub mod factor;
 pub mod fft;
 pub mod grid;
+pub mod histogram;
 pub mod index;
 pub mod integer;
 pub mod joined;

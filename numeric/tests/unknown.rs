@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use std::sync::Mutex;
 use tharsis_graph::phases::Phase;
 use tharsis_graph::{Error as GraphError, Executor, Job, Limits, Outcome};
+use tharsis_numeric::histogram::Histogram;
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::select::UNKNOWN;
 use tharsis_numeric::{Chunks, LocalExecutor, Tensor, arange, concatenate, execute, explain, index};
@@ -156,6 +157,38 @@ fn explain_tells_what_waits() {
     assert!(text.contains("count of compress"), "{text}");
     assert!(text.contains("then, with the sizes that this tells: compress, sum"), "{text}");
     assert!(Phase::next(&[x.node().unwrap().clone()], on(2).limits()).is_none());
+}
+
+#[test]
+fn histograms_of_what_a_mask_selects_are_those_of_a_loop() {
+    let x = default_rng(4).random(&[1_000]).rechunk(Chunks::Each(90));
+    let some = x.filter(&x.less(0.5));
+    let kept: Vec<f64> = x.to_vec::<f64>().unwrap().into_iter().filter(|&x| x < 0.5).collect();
+    let options = Histogram { weights: Some(some.clone()), ..Histogram::default() };
+    let (sums, edges) = some.histogram(7, &options);
+    assert_eq!((sums.shape().unwrap(), edges.shape().unwrap()), (&[7][..], &[8][..]));
+    let edges = edges.to_vec::<f64>().unwrap();
+    let mut expected = [0.0; 7];
+    for x in &kept {
+        expected[edges.partition_point(|edge| edge <= x).min(7) - 1] += x;
+    }
+    let found = sums.to_vec::<f64>().unwrap();
+    assert!(found.iter().zip(expected).all(|(a, b)| (a - b).abs() < 1e-9), "{found:?} {expected:?}");
+    let numbers = some.multiply(20).floor().astype(tharsis_numeric::DType::I64);
+    let mut expected = [0; 10];
+    kept.iter().for_each(|x| expected[(x * 20.0) as usize] += 1);
+    let counts = numbers.bincount(None, 0);
+    assert_eq!(counts.shape().unwrap(), [UNKNOWN]);
+    assert_eq!(counts.to_vec::<i64>().unwrap(), expected);
+}
+
+#[test]
+fn numbers_beyond_a_task_are_counted_in_pieces() {
+    let x = arange(1 << 12).multiply(1 << 10).rechunk(Chunks::Each(1000));
+    let counts = x.bincount(None, 0);
+    assert_eq!(counts.sum(..).item().unwrap().to_f64(), 4096.0);
+    let places = counts.flatnonzero().to_vec::<i64>().unwrap();
+    assert_eq!(places, (0..1 << 12).map(|i| i << 10).collect::<Vec<i64>>());
 }
 
 #[test]

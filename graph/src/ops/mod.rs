@@ -21,6 +21,7 @@ mod search;
 mod select;
 mod sort;
 mod source;
+mod tally;
 mod tiles;
 mod view;
 
@@ -42,4 +43,5 @@ pub use search::SearchSorted;
 pub use select::{Select, Selection};
 pub use sort::{Sort, Sorted};
 pub use source::{Full, Indexed};
+pub use tally::Histogram;
 pub use view::{Rechunk, Viewed};

@@ -14,6 +14,7 @@ mod creation;
 mod draws;
 mod dtypes;
 mod fourier;
+mod histograms;
 mod indexing;
 mod matrices;
 pub mod names;

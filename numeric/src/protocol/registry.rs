@@ -13,6 +13,7 @@ use super::creation::CREATION;
 use super::draws::DRAWS;
 use super::dtypes::DTYPES;
 use super::fourier::FOURIER;
+use super::histograms::HISTOGRAMS;
 use super::indexing::INDEXING;
 use super::matrices::MATRICES;
 use super::reductions::REDUCTIONS;
@@ -47,8 +48,8 @@ const BINARY_PARTS: [BinaryOp; 2] = [BinaryOp::FromParts, BinaryOp::NextafterHal
 
 /// The tables of operations that are not element-wise.
 const TABLES: &[&[Row]] = &[
-    NAMED, ARRANGED, BORDERS, COMPOSED, CREATION, DRAWS, DTYPES, FOURIER, INDEXING, MATRICES, REDUCTIONS,
-    SELECTIONS, SETS, STATISTICS,
+    NAMED, ARRANGED, BORDERS, COMPOSED, CREATION, DRAWS, DTYPES, FOURIER, HISTOGRAMS, INDEXING, MATRICES,
+    REDUCTIONS, SELECTIONS, SETS, STATISTICS,
 ];
 
 /// All operations that programs may name.
