@@ -683,6 +683,7 @@ impl World {
     fn tell_message(&self, message: &Message) -> Option<String> {
         Some(match message {
             Message::LoadReport { .. } => return None,
+            Message::ActorAttach { lease, actor } => format!("attach lease {} to {actor}", lease.0),
             Message::BorrowAdded { reference } => format!("borrow {}", self.name(reference.object)),
             Message::BorrowReleased { object, count } => {
                 format!("give back {count} of {}", self.name(*object))

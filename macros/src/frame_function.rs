@@ -34,7 +34,7 @@ pub(crate) fn expand(attribute: &TokenStream, item: TokenStream) -> Result<Token
 
 /// Refuses what frames cannot call.
 fn check_frame_function(function: &ItemFn) -> Result<()> {
-    check(function, "a function of frames")?;
+    check(&function.sig, "a function of frames")?;
     match &function.sig.asyncness {
         Some(asyncness) => {
             Err(Error::new_spanned(asyncness, "a function of frames cannot be async: it computes"))

@@ -1,10 +1,11 @@
-//! The attributes `remote`, `main` and `function`; users reach them through the crate `tharsis`.
+//! The attributes `remote`, `actor`, `main` and `function`; users reach them through the crate `tharsis`.
 //!
 //! They expand to a thin layer: everything that can be an ordinary function is one, in `tharsis::generated`.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod actor_block;
 mod callable;
 mod frame_function;
 mod main_function;
@@ -33,6 +34,27 @@ pub fn remote(attribute: TokenStream, item: TokenStream) -> TokenStream {
     remote_function::expand(attribute.into(), item.into())
         .unwrap_or_else(syn::Error::into_compile_error)
         .into()
+}
+
+/// Makes a type an actor: a value that lives in a worker, and whose methods are called from anywhere.
+///
+/// It stands before an `impl` block with a constructor `fn new(..) -> Self` (or a `Result` of it) and methods
+/// that take `&self` or `&mut self`. The block stays what it is. For a type `Counter`, `Counter::remote(..)`
+/// constructs an actor somewhere and returns a `CounterHandle` at once, which has the same methods: each
+/// returns an `ObjectRef` of what the method returns. The calls of one caller run in the order in which it
+/// made them, one at a time. A handle can be cloned, given to tasks and stored in values. The actor ends when
+/// the last handle is dropped and its calls are done.
+///
+/// Parameters are those of `#[remote]`: each takes a value of its type or a reference to one. A method that
+/// is `async` runs to its end before the next one starts. Functions that are not to be called from elsewhere
+/// stand in another `impl` block.
+///
+/// Options in the attribute are defaults for all actors of the type: `num_cpus` (0 by default), `num_gpus`,
+/// `memory_bytes`, `resources(name = amount)`, `name`, `max_restarts`, `max_task_retries`;
+/// `Counter::options()` takes them for one actor, and its place.
+#[proc_macro_attribute]
+pub fn actor(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    actor_block::expand(attribute.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// Lets plans of frames call a function, in every process of the program.

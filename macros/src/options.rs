@@ -2,12 +2,27 @@
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, quote};
-use syn::parse::{Parse, ParseStream};
+use syn::parse::{Parse, ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::{Error, Expr, Ident, LitInt, Path, Result, Token, Type, parenthesized};
 
-const KNOWN: &str = "num_cpus, num_gpus, memory_bytes, resources, priority, timeout, max_retries, retry_on, \
-                     retry_exceptions, name, num_returns, max_calls, pure";
+const OF_FUNCTIONS: &[&str] = &[
+    "num_cpus",
+    "num_gpus",
+    "memory_bytes",
+    "resources",
+    "priority",
+    "timeout",
+    "max_retries",
+    "retry_on",
+    "retry_exceptions",
+    "name",
+    "num_returns",
+    "max_calls",
+    "pure",
+];
+const OF_ACTORS: &[&str] =
+    &["num_cpus", "num_gpus", "memory_bytes", "resources", "name", "max_restarts", "max_task_retries"];
 
 /// Options in the order given, as calls on `Options`.
 #[derive(Default)]
@@ -25,14 +40,28 @@ impl Attribute {
     }
 }
 
-impl Parse for Attribute {
-    fn parse(input: ParseStream<'_>) -> Result<Self> {
+impl Attribute {
+    /// The options of a remote function.
+    pub(crate) fn of_function(tokens: TokenStream) -> Result<Self> {
+        (|input: ParseStream<'_>| Self::parse(input, OF_FUNCTIONS)).parse2(tokens)
+    }
+
+    /// The options of an actor.
+    pub(crate) fn of_actor(tokens: TokenStream) -> Result<Self> {
+        (|input: ParseStream<'_>| Self::parse(input, OF_ACTORS)).parse2(tokens)
+    }
+
+    fn parse(input: ParseStream<'_>, known: &[&str]) -> Result<Self> {
         let mut attribute = Self::default();
         let mut seen: Vec<Ident> = Vec::new();
         while !input.is_empty() {
             let name: Ident = input.parse()?;
             if seen.contains(&name) {
                 return Err(Error::new(name.span(), format!("`{name}` is given twice")));
+            }
+            if !known.iter().any(|known| name == known) {
+                let text = format!("unknown option `{name}`; known are: {}", known.join(", "));
+                return Err(Error::new(name.span(), text));
             }
             attribute.parse_one(&name, input)?;
             seen.push(name);
@@ -43,16 +72,15 @@ impl Parse for Attribute {
         }
         Ok(attribute)
     }
-}
 
-impl Attribute {
     fn parse_one(&mut self, name: &Ident, input: ParseStream<'_>) -> Result<()> {
         match name.to_string().as_str() {
             "num_cpus" | "num_gpus" => {
                 let amount = value(input)?;
                 self.setters.push(quote!(.#name((#amount) as f64)));
             }
-            "memory_bytes" | "priority" | "max_retries" | "max_calls" | "name" | "pure" => {
+            "memory_bytes" | "priority" | "max_retries" | "max_calls" | "name" | "pure" | "max_restarts"
+            | "max_task_retries" => {
                 let value = value(input)?;
                 self.setters.push(quote!(.#name(#value)));
             }
@@ -71,7 +99,7 @@ impl Attribute {
             }
             "resources" => self.parse_resources(input)?,
             "retry_on" | "retry_exceptions" => self.parse_retry_on(input)?,
-            _ => return Err(Error::new(name.span(), format!("unknown option `{name}`; known are: {KNOWN}"))),
+            _ => return Err(Error::new(name.span(), format!("option `{name}` has no meaning here"))),
         }
         Ok(())
     }

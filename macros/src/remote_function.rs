@@ -3,21 +3,21 @@
 //! A braced struct lives in the type namespace alone, so `struct f {}` and `fn f()` stand side by side, also
 //! inside a function body, and `use module::f` brings both.
 
-use crate::callable::check;
+use crate::callable::{check, owned_type};
 use crate::options::Attribute;
 use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::{
-    Error, FnArg, GenericArgument, Ident, ItemFn, PathArguments, Result, ReturnType, Type, Visibility,
+    Error, FnArg, GenericArgument, Ident, ItemFn, LitInt, PathArguments, Result, ReturnType, Type, Visibility,
 };
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    let attribute: Attribute = syn::parse2(attribute)?;
+    let attribute = Attribute::of_function(attribute)?;
     let function: ItemFn = syn::parse2(item)?;
-    check(&function, "a remote function")?;
+    check(&function.sig, "a remote function")?;
     let parameters = parameters(&function)?;
-    let results = Results::of(&function.sig.output, &attribute)?;
+    let results = Results::of(&function.sig.output, attribute.num_returns.as_ref())?;
     let definition = definition(&function, &attribute, &parameters, &results);
     let face = face(&function, &parameters, &results);
     Ok(quote! {
@@ -33,30 +33,16 @@ fn parameters(function: &ItemFn) -> Result<Vec<Type>> {
         FnArg::Receiver(receiver) => {
             Err(Error::new_spanned(receiver, "a remote function cannot be a method: make it a free function"))
         }
-        FnArg::Typed(typed) => match typed.ty.as_ref() {
-            Type::Reference(reference) => Err(Error::new_spanned(
-                reference,
-                "a remote function takes its parameters by value: the caller's memory is not there. \
-                 Use an owned type, or `ObjectRef<T>` for a reference to a value in the store",
-            )),
-            Type::ImplTrait(generic) => {
-                Err(Error::new_spanned(generic, "a remote function cannot be generic: name the type"))
-            }
-            owned => Ok(owned.clone()),
-        },
+        FnArg::Typed(typed) => owned_type(&typed.ty, "a remote function"),
     });
-    let types = types.collect::<Result<Vec<_>>>()?;
-    if types.len() >= usize::from(u16::MAX) {
-        return Err(Error::new_spanned(&function.sig.inputs, "too many parameters"));
-    }
-    Ok(types)
+    types.collect()
 }
 
 /// The results of a call.
-struct Results {
+pub(crate) struct Results {
     shape: Shape,
     /// Whether the function returns `Result`.
-    is_fallible: bool,
+    pub(crate) is_fallible: bool,
 }
 
 enum Shape {
@@ -69,7 +55,7 @@ enum Shape {
 }
 
 impl Results {
-    fn of(output: &ReturnType, attribute: &Attribute) -> Result<Self> {
+    pub(crate) fn of(output: &ReturnType, num_returns: Option<&LitInt>) -> Result<Self> {
         let whole = match output {
             ReturnType::Default => syn::parse_quote!(()),
             ReturnType::Type(_, ty) => ty.as_ref().clone(),
@@ -87,7 +73,7 @@ impl Results {
         if let Type::Reference(reference) = &value {
             return Err(Error::new_spanned(reference, "a remote function returns an owned value"));
         }
-        let shape = match (generic_of(&value, "Returns"), &attribute.num_returns) {
+        let shape = match (generic_of(&value, "Returns"), num_returns) {
             (Some(each), _) => Shape::Many(each),
             (None, None) => Shape::One(value),
             (None, Some(count)) => match (&value, count.base10_parse::<usize>()?) {
@@ -105,7 +91,7 @@ impl Results {
     }
 
     /// Number of objects that a call returns by default.
-    fn count(&self) -> u32 {
+    pub(crate) fn count(&self) -> u32 {
         match &self.shape {
             Shape::Many(_) | Shape::One(_) => 1,
             Shape::Several(types) => types.len() as u32,
@@ -113,7 +99,7 @@ impl Results {
     }
 
     /// The type that `remote` returns.
-    fn reference_type(&self) -> TokenStream {
+    pub(crate) fn reference_type(&self) -> TokenStream {
         match &self.shape {
             Shape::Many(each) => quote!(::std::vec::Vec<::tharsis::ObjectRef<#each>>),
             Shape::One(value) => quote!(::tharsis::ObjectRef<#value>),
@@ -122,7 +108,7 @@ impl Results {
     }
 
     /// Turns a `Call` named `call` into what `remote` returns.
-    fn make_references(&self) -> TokenStream {
+    pub(crate) fn make_references(&self) -> TokenStream {
         match &self.shape {
             Shape::Many(_) => quote!(call.many()),
             Shape::One(_) => quote!(call.one()),
@@ -137,7 +123,7 @@ impl Results {
     }
 
     /// Gives the value named `value` to the task named `call`.
-    fn give(&self) -> TokenStream {
+    pub(crate) fn give(&self) -> TokenStream {
         match &self.shape {
             Shape::Many(_) => quote!(call.give_all(value)),
             Shape::One(_) => quote!(call.give(&value)),
@@ -150,7 +136,7 @@ impl Results {
 }
 
 /// The first type argument of a path that ends in `name`.
-fn generic_of(ty: &Type, name: &str) -> Option<Type> {
+pub(crate) fn generic_of(ty: &Type, name: &str) -> Option<Type> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last().filter(|segment| segment.ident == name)?;
     let PathArguments::AngleBracketed(arguments) = &last.arguments else { return None };
@@ -183,17 +169,7 @@ fn definition(
     } else {
         quote!(#name(#(#names),*))
     };
-    let checked = results.is_fallible.then(|| {
-        quote! {
-            let value = match value {
-                ::std::result::Result::Ok(value) => value,
-                ::std::result::Result::Err(error) => {
-                    use ::tharsis::generated::{PlainError as _, TypedError as _};
-                    return ::std::result::Result::Err((&::tharsis::generated::Probe(&error)).to_failure());
-                }
-            };
-        }
-    });
+    let checked = results.is_fallible.then(unwrapped);
     let give = results.give();
     let (plain, plain_static) = plain(function, parameters, results, checked.as_ref());
     quote! {
@@ -222,12 +198,26 @@ fn definition(
             returns: #count,
             options,
             run,
+            role: ::tharsis::generated::Role::Task,
             plain: #plain_static,
         };
         ::tharsis::generated::inventory::submit! { ::tharsis::generated::Registered(&DEFINITION) }
         impl ::tharsis::generated::Remote for #name {
             const DEFINITION: &'static ::tharsis::generated::Definition = &DEFINITION;
         }
+    }
+}
+
+/// Takes the value out of the `Result` named `value`, or returns its error as a failure.
+pub(crate) fn unwrapped() -> TokenStream {
+    quote! {
+        let value = match value {
+            ::std::result::Result::Ok(value) => value,
+            ::std::result::Result::Err(error) => {
+                use ::tharsis::generated::{PlainError as _, TypedError as _};
+                return ::std::result::Result::Err((&::tharsis::generated::Probe(&error)).to_failure());
+            }
+        };
     }
 }
 
@@ -339,7 +329,7 @@ fn face(function: &ItemFn, parameters: &[Type], results: &Results) -> TokenStrea
 
 /// Methods are as visible as the function; a private one is written out, because an empty visibility cannot
 /// be passed on.
-fn vis_of_method(vis: &Visibility) -> TokenStream {
+pub(crate) fn vis_of_method(vis: &Visibility) -> TokenStream {
     match vis {
         Visibility::Inherited => quote!(pub(self)),
         other => quote!(#other),

@@ -4,6 +4,7 @@
 //! types as they are ([`wire`]); [`convert`] makes them of the messages of [`tharsis_types::peer`], and
 //! checks what arrives.
 
+mod classes;
 pub mod convert;
 mod drain;
 mod drain_messages;

@@ -13,6 +13,7 @@ use tharsis_protos::records::{
 use tharsis_types::limits::{
     INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, NAME_BYTES_MAX, RESOURCE_NAMES_MAX, RETURNS_MAX,
 };
+use tharsis_types::task::Role;
 use tharsis_types::task::{Output, Outputs};
 use tharsis_types::{ClientId, Extent, Failure, FailureKind, ObjectId, RefId, TaskArgs, TaskClass};
 
@@ -176,6 +177,9 @@ fn task_class(facts: &Facts, definition: &[u8]) -> Result<TaskClass, Failure> {
     }
     if class.returns == 0 || class.returns > RETURNS_MAX {
         return Err(invalid(format!("num_returns: {} is not from 1 to {RETURNS_MAX}", class.returns)));
+    }
+    if class.role == Role::Constructor && class.returns != 1 {
+        return Err(invalid(format!("num_returns: {} for the constructor of an actor", class.returns)));
     }
     if class.name.len() > NAME_BYTES_MAX {
         return Err(invalid(format!("name: {} bytes, the limit is {NAME_BYTES_MAX}", class.name.len())));

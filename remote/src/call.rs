@@ -4,6 +4,7 @@ use crate::awaiting;
 use crate::codec::{Decoder, Encoded, Payload};
 use crate::error::{Error, Result};
 use crate::handles::{self, Connection, Handle, check_session};
+use crate::hosted::Hosted;
 use crate::reference::ObjectRef;
 use crate::regions::Written;
 use crate::settle;
@@ -41,6 +42,12 @@ impl Arguments {
     /// submitted.
     pub fn push<T, A: IntoArg<T>>(&mut self, parameter: u16, argument: A) -> Result<()> {
         argument.into_arg(parameter, self)
+    }
+
+    /// Adds the actor whose method is called.
+    pub(crate) fn push_actor(&mut self, handle: &Arc<Handle>) {
+        self.dependencies.push(Dependency { reference: handle.reference(), parameter: Dependency::ACTOR });
+        self.keep.push(Arc::clone(handle));
     }
 
     fn push_reference(&mut self, parameter: u16, handle: Arc<Handle>) -> Result<()> {
@@ -184,6 +191,7 @@ pub struct TaskCall<'a> {
     class: &'a TaskClass,
     by_value: Decoder<'a>,
     arguments: &'a [Argument],
+    hosted: &'a Hosted,
     pub(crate) outputs: Outputs,
 }
 
@@ -210,11 +218,12 @@ impl<'a> TaskCall<'a> {
         class: &'a TaskClass,
         payload: &'a Payload,
         arguments: &'a [Argument],
+        hosted: &'a Hosted,
     ) -> Result<Self, Failure> {
         let by_value = Decoder::new(Some(Arc::clone(connection)), payload).map_err(into_failure)?;
         let mut outputs = OUTPUTS.take();
         outputs.clear();
-        Ok(Self { connection, class, by_value, arguments, outputs })
+        Ok(Self { connection, class, by_value, arguments, hosted, outputs })
     }
 
     /// Takes the argument of one parameter; to be called in the order of the parameters.
@@ -238,6 +247,21 @@ impl<'a> TaskCall<'a> {
             FailureKind::InvalidArgument,
             format!("{name} was called with more arguments than it has"),
         ))
+    }
+
+    /// Keeps the actor that a constructor made in this worker.
+    ///
+    /// # Errors
+    /// `Internal` if the worker has an actor.
+    pub fn construct<A: Any>(&mut self, actor: A) -> Result<(), Failure> {
+        self.hosted.keep(actor)?;
+        self.give(&())
+    }
+
+    /// The actor of this worker.
+    #[must_use]
+    pub fn hosted(&self) -> Hosted {
+        self.hosted.clone()
     }
 
     /// Adds a result.

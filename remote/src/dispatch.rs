@@ -71,6 +71,10 @@ impl Receiver for Dispatcher {
         self.regions.leave_current();
     }
 
+    fn ends_loss(&self) -> bool {
+        self.work.has_idle_actor()
+    }
+
     fn runs_task(&self, link: &Link) -> bool {
         self.work.task_of_thread(link).is_some()
     }

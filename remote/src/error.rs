@@ -4,7 +4,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
-use tharsis_types::{Failure, FailureKind};
+use tharsis_types::{Executed, Failure, FailureKind};
 
 /// Reason of a missing value or a failed operation.
 ///
@@ -33,6 +33,12 @@ impl Error {
     #[must_use]
     pub fn failure(&self) -> &Failure {
         &self.0
+    }
+
+    /// Whether the method ran, for the failure of a call of an actor.
+    #[must_use]
+    pub fn executed(&self) -> Option<Executed> {
+        self.0.executed
     }
 
     /// The error value of the user's function that caused this, if it is of type `E`.

@@ -17,8 +17,8 @@
 //! | dispatch of records from the node | `dispatch` |
 //! | waiting for values and reading them | `settle`, `awaiting`, `reference`, `get`, `watchlist`, `awaited`, `many` |
 //! | clients, and the client of a thread | `classes`, [`client`], [`current`] |
-//! | from a call to a task | `options`, `call`, `registry`, `submit`, `connect` |
-//! | execution of a task | `context`, `worker` |
+//! | from a call to a task | `options`, `call`, `actor`, `registry`, `submit`, `connect` |
+//! | execution of a task | `context`, `hosted`, `worker` |
 //!
 //! Files further down may use those above, and never the other way round: records from the node go from the
 //! link to the handles and the work through the trait `link::Receiver`.
@@ -33,6 +33,7 @@
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
+mod actor;
 mod answers;
 mod awaited;
 mod awaiting;
@@ -47,6 +48,7 @@ mod dispatch;
 mod error;
 mod get;
 mod handles;
+mod hosted;
 mod link;
 mod many;
 mod memory;
@@ -66,6 +68,7 @@ mod watchlist;
 mod work;
 mod worker;
 
+pub use actor::{Actor, kill};
 pub use awaited::{Awaited, Parted, Wait, wait};
 pub use call::{IntoArg, Parameter, Returns, Values};
 pub use client::{Client, ClientParts};
@@ -82,7 +85,7 @@ pub use registry::function_table;
 pub use settle::Timeout;
 pub use submit::put;
 pub use tharsis_types::task::{LabelSelector, LabelTerm};
-pub use tharsis_types::{Failure, FailureKind, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
+pub use tharsis_types::{Executed, Failure, FailureKind, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
 pub use uses::Use;
 #[cfg(feature = "arrow")]
 pub use values::Batch;
@@ -92,8 +95,11 @@ pub use worker::run_worker;
 /// Items for generated code, not for users.
 #[doc(hidden)]
 pub mod generated {
+    pub use crate::actor::{Actor, ActorHandle};
     pub use crate::call::{Arguments, PlainError, Probe, TaskCall, TypedError};
-    pub use crate::registry::{Definition, Registered, Remote};
+    pub use crate::registry::{Definition, Method, Registered, Remote};
     pub use crate::submit::{Call, Output};
     pub use inventory;
+    pub use serde;
+    pub use tharsis_types::task::Role;
 }

@@ -75,6 +75,10 @@ pub(crate) trait Receiver: Send + Sync {
     /// Notes that the connection has ended, and its reason.
     fn lost(&self, failure: &Arc<Failure>);
 
+    /// Whether the worker loop ends the loss with [`Link::end_loss`], when it has dropped the actor that
+    /// lives in this process.
+    fn ends_loss(&self) -> bool;
+
     /// Whether this thread belongs to a task, which lends its slot while it waits.
     fn runs_task(&self, link: &Link) -> bool;
 
@@ -157,6 +161,12 @@ impl Link {
         self.lose(failure);
     }
 
+    /// Runs the actions that follow the end of the connection, and returns the memory of this client.
+    pub(crate) fn end_loss(&self) {
+        self.run_loss_actions();
+        drop(self.own_use.lock().take());
+    }
+
     fn run_loss_actions(&self) {
         let actions = std::mem::take(&mut *self.on_loss.lock());
         actions.into_iter().for_each(|action| action());
@@ -212,8 +222,9 @@ impl Reader for Link {
         self.is_lost.store(true, Ordering::SeqCst);
         self.receiver.lost(&failure);
         self.inbound.wake_all();
-        self.run_loss_actions();
-        drop(self.own_use.lock().take());
+        if !self.receiver.ends_loss() {
+            self.end_loss();
+        }
     }
 
     fn is_lost(&self) -> bool {

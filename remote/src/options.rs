@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tharsis_types::limits::{NAME_BYTES_MAX, RETURNS_MAX};
 use tharsis_types::resources::{check_name, units};
-use tharsis_types::task::{LabelSelector, Placement, RetryOn};
+use tharsis_types::task::{LabelSelector, Placement, RetryOn, Role};
 use tharsis_types::{NodeId, Resources};
 
 /// Retries after a crash, unless the options say otherwise.
@@ -24,6 +24,7 @@ pub struct Options {
     pub(crate) priority: i32,
     pub(crate) timeout_ms: u64,
     pub(crate) max_retries: Option<i32>,
+    pub(crate) max_task_retries: i32,
     pub(crate) retry_on: RetryOn,
     pub(crate) num_returns: Option<u32>,
     pub(crate) max_calls: u32,
@@ -90,6 +91,21 @@ impl Options {
     #[must_use]
     pub fn max_retries(mut self, count: i32) -> Self {
         self.max_retries = Some(count.max(-1));
+        self
+    }
+
+    /// For an actor: how often it is started again after its worker was lost; a negative number means no
+    /// limit. 0 by default.
+    #[must_use]
+    pub fn max_restarts(self, count: i32) -> Self {
+        self.max_retries(count)
+    }
+
+    /// For an actor: how often a call is repeated that may have run when the worker was lost, if the actor is
+    /// started again; a negative number means no limit. 0 by default: each call runs at most once.
+    #[must_use]
+    pub fn max_task_retries(mut self, count: i32) -> Self {
+        self.max_task_retries = count.max(-1);
         self
     }
 
@@ -178,8 +194,13 @@ impl Options {
         self.placement != Placement::Default
     }
 
-    pub(crate) fn resources(&self) -> Resources {
-        let cpu = self.cpu.unwrap_or(Resources::UNIT);
+    pub(crate) fn resources(&self, role: Role) -> Resources {
+        let cpu = match role {
+            Role::Task => self.cpu.unwrap_or(Resources::UNIT),
+            // An actor lives longer than it computes.
+            Role::Constructor => self.cpu.unwrap_or(0),
+            Role::Method => return Resources::default(),
+        };
         Resources { cpu, gpu: self.gpu, memory: self.memory_bytes, custom: self.custom.clone() }
     }
 
@@ -253,6 +274,46 @@ macro_rules! __option_setters {
     };
 }
 
+/// Defines the setters of a builder of actors, for its `Options` in field 0.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __actor_option_setters {
+    ($vis:vis) => {
+        /// CPUs that the actor takes while it lives, 0 by default.
+        #[must_use]
+        $vis fn num_cpus(self, cpus: f64) -> Self { Self(self.0.num_cpus(cpus)) }
+        /// GPUs that the actor takes while it lives, 0 by default.
+        #[must_use]
+        $vis fn num_gpus(self, gpus: f64) -> Self { Self(self.0.num_gpus(gpus)) }
+        /// Memory in bytes that the actor is expected to need.
+        #[must_use]
+        $vis fn memory_bytes(self, bytes: u64) -> Self { Self(self.0.memory_bytes(bytes)) }
+        /// An amount of a custom resource. Call it once for each.
+        #[must_use]
+        $vis fn resource(self, name: &str, amount: f64) -> Self { Self(self.0.resource(name, amount)) }
+        /// Number of starts after its worker was lost; a negative number means no limit.
+        #[must_use]
+        $vis fn max_restarts(self, count: i32) -> Self { Self(self.0.max_restarts(count)) }
+        /// Number of repetitions of a call that may have run when the worker was lost.
+        #[must_use]
+        $vis fn max_task_retries(self, count: i32) -> Self { Self(self.0.max_task_retries(count)) }
+        /// A name for people; the constructor's path by default.
+        #[must_use]
+        $vis fn name(self, name: impl ::std::convert::Into<::std::string::String>) -> Self { Self(self.0.name(name)) }
+        /// Places it on the least loaded node.
+        #[must_use]
+        $vis fn spread(self) -> Self { Self(self.0.spread()) }
+        /// Places it on this node; with `soft`, on another one if this one is gone.
+        #[must_use]
+        $vis fn node(self, node: $crate::NodeId, soft: bool) -> Self { Self(self.0.node(node, soft)) }
+        /// Places it on a node whose labels match; several selectors are tried in order.
+        #[must_use]
+        $vis fn labels(self, selectors: impl ::std::iter::IntoIterator<Item = $crate::LabelSelector>) -> Self {
+            Self(self.0.labels(selectors))
+        }
+    };
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -274,10 +335,12 @@ mod tests {
     #[test]
     fn amounts_become_resources() {
         let options = Options::default().num_cpus(0.25).num_gpus(1.0).memory_bytes(5).resource("tpu", 2.0);
-        let resources = options.resources();
+        let resources = options.resources(Role::Task);
         assert_eq!((resources.cpu, resources.gpu, resources.memory), (2_500, 10_000, 5));
         assert_eq!(resources.custom["tpu"], 20_000);
-        assert_eq!(Options::default().resources().cpu, Resources::UNIT);
+        assert_eq!(Options::default().resources(Role::Task).cpu, Resources::UNIT);
+        assert_eq!(Options::default().resources(Role::Constructor).cpu, 0);
+        assert_eq!(options.resources(Role::Method), Resources::default());
         assert_eq!(Options::default().timeout(Duration::from_micros(1)).timeout_ms, 1);
     }
 }

@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::OnceLock;
 use tharsis_protos::handshake::FunctionEntry;
 use tharsis_types::hash::IdMap;
+use tharsis_types::task::Role;
 use tharsis_types::{Failure, FailureKind, FunctionId};
 use twox_hash::XxHash3_64;
 
@@ -35,6 +36,8 @@ pub struct Definition {
     pub options: fn() -> Options,
     /// Decodes the arguments, runs the function, encodes the result.
     pub run: fn(&mut TaskCall<'_>) -> Result<(), Failure>,
+    /// Whether it is a function, or belongs to an actor.
+    pub role: Role,
     /// The function itself, a `fn(A, B, ..) -> Result<T, Failure>`, for callers that know its types; a unit
     /// if there is none.
     pub plain: &'static (dyn Any + Send + Sync),
@@ -42,6 +45,12 @@ pub struct Definition {
 
 /// Maps the type that `#[remote]` makes to its definition.
 pub trait Remote {
+    /// The definition.
+    const DEFINITION: &'static Definition;
+}
+
+/// Maps the functions of an actor, by their order in the source, to their definitions.
+pub trait Method<const NUMBER: usize> {
     /// The definition.
     const DEFINITION: &'static Definition;
 }
@@ -176,6 +185,7 @@ mod tests {
             returns: 1,
             options: Options::default,
             run: |_| Ok(()),
+            role: Role::Task,
             plain: &(),
         }
     }

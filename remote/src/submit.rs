@@ -6,6 +6,7 @@
 //!
 //! A call itself never fails: its references return the errors of options, arguments and the connection.
 
+use crate::actor::ActorHandle;
 use crate::call::Arguments;
 use crate::classes::ClassKey;
 use crate::client::Client;
@@ -24,6 +25,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use tharsis_protos::records::{DependenciesView, FromClient, RefsView, TokensView, ValueView, pack};
 use tharsis_types::limits::{DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX};
+use tharsis_types::task::Role;
 use tharsis_types::{Dependency, ObjectId, RefId, TaskClass};
 use twox_hash::XxHash3_128;
 
@@ -74,6 +76,14 @@ impl Call<'_> {
             }
             Err(error) => ObjectRef::failed(error),
         }
+    }
+
+    /// Calls the constructor of an actor.
+    #[must_use]
+    pub fn actor(self) -> ActorHandle {
+        let own = self.options.as_ref().map(|options| options.max_task_retries);
+        let max_task_retries = own.unwrap_or_else(|| (self.definition.options)().max_task_retries);
+        ActorHandle::new(self.one(), max_task_retries)
     }
 
     /// Calls a function that returns `N` values of any types.
@@ -323,6 +333,11 @@ fn define(client: &Client, key: &ClassKey, number: u32, call: &Call<'_>, returns
 fn task_class(client: &Client, options: &Options, call: &Call<'_>, returns: u32) -> TaskClass {
     let function = registry::of(call.definition);
     let path = call.definition.path();
+    let role = call.definition.role;
+    let max_retries = match role {
+        Role::Task => MAX_RETRIES_DEFAULT,
+        Role::Constructor | Role::Method => 0,
+    };
     TaskClass {
         job: client.job(),
         function: function.id,
@@ -330,15 +345,16 @@ fn task_class(client: &Client, options: &Options, call: &Call<'_>, returns: u32)
         name: options.name.clone().unwrap_or_else(|| path.clone()),
         function_name: path,
         call_site: format!("{}:{}", call.site.file(), call.site.line()),
-        resources: options.resources(),
+        resources: options.resources(role),
         priority: options.priority,
         returns,
-        max_retries: options.max_retries.unwrap_or(MAX_RETRIES_DEFAULT),
+        max_retries: options.max_retries.unwrap_or(max_retries),
         retry_on: options.retry_on.clone(),
         timeout_ms: options.timeout_ms,
         max_calls: options.max_calls,
         pure: options.pure,
         placement: options.placement.clone(),
+        role,
     }
 }
 

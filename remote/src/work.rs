@@ -58,6 +58,8 @@ pub(crate) struct Work {
     /// Whether the slot is lent: from the report that the running task is blocked until the node resumes it.
     is_lent: AtomicBool,
     lending: Mutex<Lending>,
+    /// Whether this worker belongs to an actor: its tasks are calls, which only it can run, in their order.
+    hosts: AtomicBool,
 }
 
 /// Counts of waiting threads and of ended tasks.
@@ -137,8 +139,21 @@ impl Work {
         self.is_lent.load(Ordering::SeqCst)
     }
 
+    /// From now on all tasks are calls of the actor that lives here: none is handed back.
+    pub(crate) fn belongs_to_actor(&self) {
+        self.hosts.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether an actor lives here that runs no call.
+    pub(crate) fn has_idle_actor(&self) -> bool {
+        self.hosts.load(Ordering::SeqCst) && self.running().is_none()
+    }
+
     /// Removes up to `count` tasks that were not started, the last ones first; returns their packed slots.
     fn take_back(&self, count: usize) -> Vec<u8> {
+        if self.hosts.load(Ordering::SeqCst) {
+            return Vec::new();
+        }
         let mut queue = self.queue.lock();
         let kept = queue.len().saturating_sub(count);
         let taken = queue.split_off(kept);

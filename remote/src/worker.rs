@@ -11,6 +11,7 @@ use crate::client::Client;
 use crate::codec::Payload;
 use crate::current;
 use crate::error::Result;
+use crate::hosted::Hosted;
 use crate::pump::{Condition, Reader};
 use crate::registry;
 use crate::task::{self, TaskState};
@@ -18,9 +19,13 @@ use crate::work::{Argument, Run, origin, report_failure};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 use tharsis_protos::records::{FromClient, OutcomeView, OutputsView};
+use tharsis_types::task::Role;
 use tharsis_types::{Dependency, Failure, FailureKind, TaskClass};
+
+/// The time in which an actor whose worker ends may be dropped.
+const ACTOR_END_WAIT: Duration = Duration::from_secs(5);
 
 /// Runs tasks until the node ends the connection.
 ///
@@ -29,12 +34,37 @@ use tharsis_types::{Dependency, Failure, FailureKind, TaskClass};
 pub fn run_worker(client: &Client) -> Result<()> {
     hook_panics();
     let _binding = current::bind(client.clone());
+    let hosted = Hosted::default();
+    let outcome = run_tasks(client, &hosted);
+    if client.work().has_idle_actor() {
+        end_actor(client, &hosted);
+    }
+    outcome
+}
+
+/// Drops the actor of a worker that ends. The process may be killed as soon as the loss of the connection has
+/// its consequences, so they wait for this, but not for long.
+fn end_actor(client: &Client, hosted: &Hosted) {
+    let link = Arc::clone(client.link());
+    let watch = std::thread::Builder::new().name("tharsis-end".to_owned());
+    let watching = watch.spawn(move || {
+        std::thread::park_timeout(ACTOR_END_WAIT);
+        link.end_loss();
+    });
+    hosted.end();
+    match watching {
+        Ok(watching) => watching.thread().unpark(),
+        Err(_) => client.link().end_loss(),
+    }
+}
+
+fn run_tasks(client: &Client, hosted: &Hosted) -> Result<()> {
     let (link, work) = (client.link(), client.work());
     // A queued task begins when the one before it ends, so the clock is read once for both.
     let mut now = None;
     loop {
         match work.next() {
-            Some(run) => now = Some(execute(client, run, now.unwrap_or_else(Instant::now))),
+            Some(run) => now = Some(execute(client, hosted, run, now.unwrap_or_else(Instant::now))),
             None => {
                 now = None;
                 let mut condition = Condition {
@@ -58,13 +88,21 @@ pub fn run_worker(client: &Client) -> Result<()> {
 }
 
 /// Runs a task that starts now, reports its end and returns the time of the end.
-fn execute(client: &Client, run: Run, started: Instant) -> Instant {
+fn execute(client: &Client, hosted: &Hosted, run: Run, started: Instant) -> Instant {
     let (link, work) = (client.link(), client.work());
     let Run { slot, attempt, task: id, class, payload, arguments } = run;
     let state = Arc::new(TaskState::new(id, attempt, Some(slot), Some(Arc::clone(&class))));
     work.set_running(Some(Arc::clone(&state)));
+    if link.is_lost() {
+        // Whoever noticed the loss may have found nothing running.
+        work.set_running(None);
+        return started;
+    }
     let outer = task::replace_task(Some((link.serial, state)));
-    let outcome = call(client, &class, payload, &arguments);
+    let outcome = call(client, hosted, &class, payload, &arguments);
+    if class.role == Role::Constructor && outcome.is_ok() {
+        work.belongs_to_actor();
+    }
     work.task_ended(link);
     let ended = Instant::now();
     let run_ns = u64::try_from(ended.duration_since(started).as_nanos()).unwrap_or(u64::MAX);
@@ -90,6 +128,7 @@ fn execute(client: &Client, run: Run, started: Instant) -> Instant {
 
 fn call(
     client: &Client,
+    hosted: &Hosted,
     class: &TaskClass,
     payload: Box<[u8]>,
     arguments: &[Argument],
@@ -103,7 +142,7 @@ fn call(
             &inline
         }
     };
-    let mut call = TaskCall::new(client.connection(), class, payload, arguments)?;
+    let mut call = TaskCall::new(client.connection(), class, payload, arguments, hosted)?;
     let run = AssertUnwindSafe(|| (function.definition.run)(&mut call));
     match catch_unwind(run) {
         Ok(Ok(())) => Ok(call.outputs),

@@ -13,6 +13,10 @@ use std::fmt;
 /// The cause of a failure. Each kind has a stable code and one line of advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum FailureKind {
+    /// The actor has ended, or was never there: no call of it will run any more.
+    ActorDied,
+    /// The worker of the actor is gone, and the actor is started again.
+    ActorUnavailable,
     /// The task was cancelled before it ended.
     Cancelled,
     /// Bytes do not decode or do not match their checksum.
@@ -77,7 +81,9 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind, in the order of the documentation.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 32] = [
+        Self::ActorDied,
+        Self::ActorUnavailable,
         Self::Cancelled,
         Self::DataCorrupt,
         Self::DependencyFailed,
@@ -114,6 +120,10 @@ impl FailureKind {
     #[must_use]
     pub fn advice(self) -> &'static str {
         match self {
+            Self::ActorDied => "create the actor again; the cause below says how it ended",
+            Self::ActorUnavailable => {
+                "call again if the method may run twice; the actor is being started again"
+            }
             Self::Cancelled => "submit the task again if its result is still needed",
             Self::DataCorrupt => {
                 "check the versions of both programs, then the memory and disks of the node named"
@@ -218,15 +228,39 @@ pub struct Failure {
     pub log_tail: String,
     /// The user's error value, for [`FailureKind::UserError`].
     pub user: Option<UserError>,
+    /// Whether the method ran, for a call of an actor.
+    pub executed: Option<Executed>,
     /// The failure behind this one.
     pub cause: Option<Box<Failure>>,
+}
+
+/// Whether the method of a failed call of an actor ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Executed {
+    /// It was never started.
+    No,
+    /// It may have been started, and may have had effects.
+    Unknown,
+    /// It ran, and failed itself.
+    Yes,
+}
+
+impl fmt::Display for Executed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::No => "no",
+            Self::Unknown => "unknown",
+            Self::Yes => "yes",
+        })
+    }
 }
 
 impl Failure {
     /// A failure of a kind, with the facts.
     #[must_use]
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), origin: None, log_tail: String::new(), user: None, cause: None }
+        let (message, log_tail) = (message.into(), String::new());
+        Self { kind, message, origin: None, log_tail, user: None, executed: None, cause: None }
     }
 
     /// Adds where it happened, unless that is known already.
@@ -240,6 +274,13 @@ impl Failure {
     #[must_use]
     pub fn with_log_tail(mut self, tail: impl Into<String>) -> Self {
         self.log_tail = tail.into();
+        self
+    }
+
+    /// Adds whether the method of the actor ran.
+    #[must_use]
+    pub fn with_executed(mut self, executed: Executed) -> Self {
+        self.executed = Some(executed);
         self
     }
 
@@ -284,6 +325,9 @@ impl fmt::Display for Failure {
             if let Some(pid) = origin.pid {
                 write!(f, ", in process {pid}")?;
             }
+        }
+        if let Some(executed) = self.executed {
+            write!(f, "\n  executed: {executed}")?;
         }
         if !self.log_tail.is_empty() {
             write!(f, "\n  last output of the worker:")?;

@@ -22,7 +22,7 @@ pub mod text;
 
 pub use bytes::SmallBytes;
 pub use extent::Extent;
-pub use failure::{Failure, FailureKind};
+pub use failure::{Executed, Failure, FailureKind};
 pub use ids::{ClientId, CodeUnitId, FunctionId, JobId, LeaseId, NodeId, NotAnId, ObjectId, TaskId};
 pub use resources::{BadResource, Resources};
 pub use task::{Attempt, Dependency, Placement, RefId, RetryOn, TaskArgs, TaskClass};

@@ -71,6 +71,14 @@ pub struct PushedTask {
 /// A message from one node to another.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
+    /// The sender calls an actor that lives on the receiver: its calls come under this lease. The answer is
+    /// `LeaseGranted`, or `LeaseRevoked` if the actor does not live there.
+    ActorAttach {
+        /// Named by the sender.
+        lease: LeaseId,
+        /// The task that constructed the actor.
+        actor: TaskId,
+    },
     /// The sender uses an object of the receiver that nobody lent to it (its lender died).
     BorrowAdded {
         /// The object.
@@ -310,7 +318,8 @@ impl Message {
             | Self::LeaseRevoked { lease }
             | Self::TaskDone { lease, .. }
             | Self::TaskGiveBack { lease, .. } => Some(*lease),
-            Self::BorrowAdded { .. }
+            Self::ActorAttach { .. }
+            | Self::BorrowAdded { .. }
             | Self::BorrowReleased { .. }
             | Self::CopiesUnreadable { .. }
             | Self::Drain(_)

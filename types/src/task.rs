@@ -47,6 +47,21 @@ pub struct TaskClass {
     pub pure: bool,
     /// The nodes on which it should run.
     pub placement: Placement,
+    /// Whether its calls are tasks of their own, or concern an actor.
+    pub role: Role,
+}
+
+/// The part that the calls of a class play.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Role {
+    /// A task: any worker of the job runs it.
+    #[default]
+    Task,
+    /// The constructor of an actor. The worker that runs it belongs to the actor until the actor ends;
+    /// `max_retries` is the number of restarts.
+    Constructor,
+    /// A method of an actor. The first dependency, with the parameter [`Dependency::ACTOR`], is the actor.
+    Method,
 }
 
 impl TaskClass {
@@ -69,6 +84,7 @@ impl TaskClass {
             max_calls: 0,
             pure: false,
             placement: Placement::Default,
+            role: Role::Task,
         }
     }
 }
@@ -205,6 +221,8 @@ pub struct Dependency {
 impl Dependency {
     /// The dependency holds the encoded arguments themselves.
     pub const WHOLE: u16 = u16::MAX;
+    /// The dependency is the actor whose method is called.
+    pub const ACTOR: u16 = u16::MAX - 1;
 }
 
 /// The arguments of one call.

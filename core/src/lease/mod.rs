@@ -10,6 +10,7 @@
 //! | file | concern |
 //! |---|---|
 //! | `mod.rs` | leases and workers as they come and go |
+//! | `actors.rs` | workers that belong to actors, and who calls them |
 //! | `draining.rs` | the end of all leases when the node drains |
 //! | `idle.rs` | idle workers, and when they are stopped |
 //! | `isolation.rs` | what is served while the node reaches nobody |
@@ -17,6 +18,7 @@
 //! | `recall.rs` | choice of the leases that are asked back |
 //! | `share.rs` | use of the node by each job so far |
 
+mod actors;
 mod draining;
 mod idle;
 mod isolation;
@@ -26,9 +28,12 @@ mod share;
 #[cfg(test)]
 mod tests;
 
+pub use actors::Host;
+
 use crate::Now;
 use crate::jobs::JobSet;
 use crate::journal::{About, Entry, Fact, Journal};
+use actors::Hosts;
 use idle::Idle;
 use share::Shares;
 use std::cmp::Reverse;
@@ -71,6 +76,7 @@ pub struct Leases {
     free: Resources,
     workers: BTreeMap<ClientId, Worker>,
     idle: Idle,
+    hosts: Hosts,
     /// Workers that were cut off and still compute.
     cut_off: BTreeMap<ClientId, CutOff>,
     starts: BTreeMap<u64, JobId>,
@@ -142,6 +148,7 @@ impl Leases {
             total,
             workers: BTreeMap::new(),
             idle: Idle::default(),
+            hosts: Hosts::default(),
             cut_off: BTreeMap::new(),
             starts: BTreeMap::new(),
             leases: IdMap::default(),
@@ -195,15 +202,6 @@ impl Leases {
     /// Workers of a job.
     pub fn workers_of(&self, job: JobId) -> impl Iterator<Item = ClientId> {
         self.workers.iter().filter(move |(_, w)| w.job == job).map(|(c, _)| *c)
-    }
-
-    /// The worker of an active lease.
-    #[must_use]
-    pub fn worker(&self, lease: LeaseKey) -> Option<ClientId> {
-        match self.leases.get(&lease)?.state {
-            State::Active(client) => Some(client),
-            State::Waiting(_) | State::Placed => None,
-        }
     }
 
     /// Whether a worker's task is blocked, or waits for its CPUs.
@@ -292,6 +290,9 @@ impl Leases {
 
     /// An owner does not need a lease any more.
     pub fn end(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
+        if self.detach(key) {
+            return;
+        }
         let Some(lease) = self.leases.remove(&key) else { return };
         self.note(key, Fact::LeaseEnded);
         match lease.state {
@@ -357,6 +358,7 @@ impl Leases {
             self.cut_off.insert(client, CutOff { job: worker.job, taken, lent: worker.lent });
             out.push(Effect::Revoked(key));
         }
+        self.host_gone(client, out);
         self.resuming.retain(|c| *c != client);
         self.place_waiting(out);
     }
@@ -374,6 +376,7 @@ impl Leases {
             self.give_back(client, &lease.class);
             out.push(Effect::Revoked(key));
         }
+        self.host_gone(client, out);
         self.resuming.retain(|c| *c != client);
         self.forget_worker(client);
         self.place_waiting(out);
@@ -456,6 +459,7 @@ impl Leases {
             *entry -= self.shares.part(lent);
         }
         self.shares.check(&held, &waiting);
+        self.check_hosts();
         let mut all = self.free.clone();
         all.give(&used);
         all.custom.retain(|_, n| *n > 0);
@@ -566,8 +570,9 @@ impl Leases {
         assert!(worker.lease.is_some(), "{client:?} ends a lease that it does not have");
         worker.lease = None;
         let is_worn_out = class.max_calls > 0 && worker.calls >= class.max_calls;
+        let had_actor = self.host_gone(client, out);
         self.begin_idle(client);
-        if is_worn_out {
+        if is_worn_out || had_actor {
             self.forget_worker(client);
             out.push(Effect::StopWorker(client));
             return;

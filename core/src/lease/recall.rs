@@ -101,9 +101,12 @@ impl Leases {
     }
 
     /// Whether an active lease is idle, and the resources that it would return; `None` if its worker is
-    /// blocked.
+    /// blocked or belongs to an actor.
     fn gives(&self, lease: &Lease, is_idle: impl Fn(ClientId) -> bool) -> Option<(bool, Resources)> {
         let State::Active(client) = lease.state else { return None };
+        if self.is_host(client) {
+            return None;
+        }
         let is_lent = self.workers.get(&client).is_some_and(|w| w.lent.is_some());
         (!is_lent).then(|| (is_idle(client), lease.class.resources.clone()))
     }
@@ -117,6 +120,7 @@ impl Leases {
         doomed: &mut Vec<ClientId>,
         out: &mut Vec<Effect>,
     ) {
+        self.detach_node(owner);
         let keys: Vec<_> = self.leases.keys().filter(|(node, _)| *node == owner).copied().collect();
         for key in keys {
             match self.worker(key).filter(|client| is_busy(*client)) {

@@ -14,7 +14,9 @@ impl Node {
     /// All arguments of a run are here, as far as the ledger knew when they were wanted.
     pub(super) fn arguments_ready(&mut self, slot: Slot<Run>, out: &mut Vec<Action>) {
         // An earlier effect of the same step may have ended it.
-        let Some(client) = self.runs.get(slot).map(|run| run.client) else { return };
+        // Or it was sent with the one before it, whose arguments came in the same step.
+        let Some(run) = self.runs.get(slot).filter(|run| run.is_staging()) else { return };
+        let client = run.client;
         match self.failed_argument(slot) {
             None => {}
             Some(Some(failure)) => return self.arguments_refused(slot, failure, out),
@@ -25,9 +27,28 @@ impl Node {
             missing.iter_mut().for_each(|m| m.holders = self.holders(m.object));
             return self.want(Purpose::Arguments(slot), missing, out);
         }
+        if self.leases.is_host(client) && self.runs.waits_behind_another(slot) {
+            return;
+        }
         self.runs.sent(slot);
         self.mark_first(client);
         out.push(Record::Run { run: slot.number() }.to(client));
+        self.next_in_order(client, out);
+    }
+
+    /// The calls of each caller of an actor are sent in order: sends those that have their arguments and
+    /// waited for one before them.
+    pub(super) fn next_in_order(&mut self, client: ClientId, out: &mut Vec<Action>) {
+        if !self.leases.is_host(client) {
+            return;
+        }
+        let (pulls, leases, runs) = (&self.pulls, &self.leases, &self.runs);
+        let is_ready = |slot: Slot<Run>| {
+            !pulls.has_bundle(Purpose::Arguments(slot)) && !leases.is_closed(runs[slot].lease)
+        };
+        if let Some(next) = self.runs.first_staging(client, is_ready) {
+            self.arguments_ready(next, out);
+        }
     }
 
     /// Notes the time from which the first run of a worker may have started. If the memory of the run is

@@ -72,6 +72,7 @@ impl Node {
     fn apply_one(&mut self, effect: owner::Effect, out: &mut Vec<Action>) {
         use owner::Effect;
         match effect {
+            Effect::Attach { to, lease, actor } => self.route(to, Message::ActorAttach { lease, actor }, out),
             Effect::Cancel { to, task, force, recursive } => {
                 self.route(to, Message::TaskCancel { task, force, recursive }, out)
             }

@@ -25,9 +25,12 @@ impl Node {
         let Some(run) = self.runs.get(slot).filter(|run| run.client == client && !run.is_staging()) else {
             return;
         };
-        let (task, max_calls, owner) = (run.task, run.max_calls, run.lease.0);
+        let (task, attempt, max_calls, owner) = (run.task, run.attempt, run.max_calls, run.lease.0);
         let is_dying = run.is_doomed() || self.pressure.is_doomed(client);
         let outcome = self.seal_outputs(task, owner, client, outcome);
+        if matches!(outcome, TaskOutcome::Returned(_)) && self.runs[slot].constructs {
+            self.leases.constructed(client, task, attempt);
+        }
         self.end_run(slot, run_ns, outcome, out);
         if is_dying && !self.runs.has_sent(client) {
             return self.dismiss_idle(client, out);
@@ -139,6 +142,8 @@ impl Node {
 
     /// As [`Node::return_run`]; a run that was `started` runs again as another attempt.
     pub(super) fn send_back(&mut self, slot: Slot<Run>, started: bool, out: &mut Vec<Action>) {
+        let Some((client, key)) = self.runs.get(slot).map(|run| (run.client, run.lease)) else { return };
+        let is_first_of_more = self.leases.close(key);
         let Some(run) = self.take_run(slot, out) else { return };
         let (to, lease) = run.lease;
         match run.origin {
@@ -149,6 +154,12 @@ impl Node {
                 lent.references.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
                 let tasks = vec![(run.task, run.attempt)];
                 self.send(to, Message::TaskGiveBack { lease, tasks, started });
+            }
+        }
+        if is_first_of_more {
+            // The calls behind it must not overtake it.
+            for behind in self.runs.staging_under(client, key) {
+                self.send_back(behind, false, out);
             }
         }
     }
@@ -164,6 +175,7 @@ impl Node {
         if run.is_staging() {
             let purpose = Purpose::Arguments(slot);
             self.pull_change(out, |pulls, room, effects| pulls.forget(purpose, room, effects));
+            self.next_in_order(run.client, out);
         }
         self.mark_first(run.client);
         Some(run)

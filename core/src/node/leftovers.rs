@@ -17,6 +17,7 @@ impl Node {
             ("bytes in the annex", usage.annex_used_bytes as usize),
         ];
         let mut tables: Vec<_> = others.into_iter().chain(self.owner.leftovers()).collect();
+        tables.extend(self.leases.host_leftovers());
         tables.extend(self.store.leftovers());
         tables.extend(self.peers.leftovers());
         tables.extend(self.transfers.leftovers());

@@ -110,6 +110,9 @@ impl Node {
             return;
         }
         match message {
+            Message::ActorAttach { lease, actor } => {
+                self.lease_change(out, |leases, effects| leases.attach((from, lease), actor, effects));
+            }
             Message::BorrowAdded { reference } => self.owner.borrowed(from, reference),
             Message::BorrowReleased { object, count } => {
                 self.owner.borrows_returned(from, object, count, &mut self.effects)

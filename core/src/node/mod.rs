@@ -266,8 +266,9 @@ impl Node {
         self.tell_time(now);
         match event {
             Event::Submitted { client, class, task, tokens, args } => {
-                let depth = self.note_parent(client, task);
-                let submission = owner::Submission { client, depth, class, task, tokens, args };
+                let (parent, depth) = self.note_parent(client, task);
+                let parent = parent.filter(|_| !self.leases.is_host(client));
+                let submission = owner::Submission { client, parent, depth, class, task, tokens, args };
                 self.owner.submit(submission, &mut self.effects);
             }
             Event::Finished { client, run, run_ns, outcome } => {

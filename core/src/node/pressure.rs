@@ -254,10 +254,11 @@ impl Node {
     /// Kills the worker that can be spared best.
     fn relieve(&mut self, gauge: MemoryGauge, whose: &str, reading: &MemoryReading, out: &mut Vec<Action>) {
         let worth = |w: &&WorkerMemory| WORTH_BYTES <= w.bytes && !self.pressure.is_doomed(w.client);
-        let (mut busy, mut idle) = (Vec::new(), Vec::new());
+        let (mut busy, mut idle, mut actors) = (Vec::new(), Vec::new(), Vec::new());
         for worker in reading.workers.iter().filter(worth).copied() {
             match self.running(worker.client) {
                 Some(running) => busy.push(Candidate { worker, running }),
+                None if self.leases.is_host(worker.client) => actors.push(worker),
                 None => idle.push(worker),
             }
         }
@@ -274,7 +275,11 @@ impl Node {
                     victim.running.has_retries && self.pressure.take_free_run(victim.running.task, max);
                 (victim.worker, again)
             }
-            (None, None) => return,
+            // An actor that does nothing has a state to lose.
+            (None, None) => match actors.into_iter().max_by_key(|w| w.bytes) {
+                Some(worker) => (worker, false),
+                None => return,
+            },
         };
         let text = format!(
             "worker process {} was killed to keep {whose}: {} of {} used; {}; peak of process {}: {}",

@@ -35,6 +35,9 @@ impl Node {
 
     /// The ledger starts one of its tasks.
     pub(super) fn start(&mut self, to: NodeId, lease: LeaseId, task: Slot<Task>, out: &mut Vec<Action>) {
+        if self.owner.is_closed(lease) {
+            return self.owner.not_sent(lease, task, &mut self.effects);
+        }
         if self.owner.refuse_oversized(self.now, to, lease, task, &mut self.effects) {
             return;
         }
@@ -83,7 +86,7 @@ impl Node {
         for reference in &pushed.nested {
             references.extend(self.owner.adopt(*reference, Some(from), &mut self.effects));
         }
-        let Some(client) = self.leases.worker(key) else {
+        let Some(client) = self.leases.worker(key).filter(|_| !self.leases.is_closed(key)) else {
             references.into_iter().for_each(|slot| self.owner.unuse(slot, &mut self.effects));
             let tasks = vec![(pushed.task, pushed.attempt)];
             self.send(from, Message::TaskGiveBack { lease, tasks, started: false });
@@ -105,9 +108,10 @@ impl Node {
 
     fn stage(&mut self, run: Run, out: &mut Vec<Action>) {
         let client = run.client;
-        assert_eq!(self.leases.lease_of(client), Some(run.lease), "a run is not under its worker's lease");
+        assert_eq!(self.leases.worker(run.lease), Some(client), "a run is not under its worker's lease");
         let slot = self.runs.insert(run);
-        if self.leases.is_blocked(client) {
+        // The calls of an actor keep their order: they wait behind the blocked one.
+        if self.leases.is_blocked(client) && !self.leases.is_host(client) {
             self.return_run(slot, out);
         } else {
             self.arguments_ready(slot, out);
@@ -115,13 +119,13 @@ impl Node {
     }
 
     /// Notes the parent of a submitted task: the first run of the worker, which is the one that has started.
-    /// Returns the depth at which the new task is nested, as far as this node knows.
-    pub(super) fn note_parent(&mut self, client: ClientId, child: TaskId) -> u16 {
-        let Some(parent) = self.runs.note_child(client, child) else { return 0 };
+    /// Returns the parent, and the depth at which the new task is nested, as far as this node knows.
+    pub(super) fn note_parent(&mut self, client: ClientId, child: TaskId) -> (Option<TaskId>, u16) {
+        let Some(parent) = self.runs.note_child(client, child) else { return (None, 0) };
         let depth = match parent.origin {
             Origin::Own(place) => self.owner.depth(place),
             Origin::Lent(_) => 0,
         };
-        depth.saturating_add(1)
+        (Some(parent.task), depth.saturating_add(1))
     }
 }

@@ -6,10 +6,11 @@ use super::pressure::Running;
 use super::runs::Run;
 use crate::Now;
 use crate::event::{Action, Operation, Record, TaskOutcome};
-use crate::lease::{self, LeaseKey};
+use crate::lease::{self, Host, LeaseKey};
+use crate::owner::Ended;
 use crate::slab::Slot;
 use std::sync::Arc;
-use tharsis_types::peer::Message;
+use tharsis_types::peer::{DoneOutcome, Message};
 use tharsis_types::{ClientId, Failure, FailureKind, ObjectId, TaskId};
 
 /// Workers that come.
@@ -47,6 +48,10 @@ impl Node {
 
     /// Gives back the runs of a worker that have not started, whether they are sent or not.
     pub(super) fn unstarted_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
+        if self.leases.is_host(client) {
+            // No other worker can run them, and they keep their order.
+            return;
+        }
         self.staging_given_back(client, out);
         if self.runs.has_sent(client) {
             out.push(Record::StealBack { count: u32::MAX }.to(client));
@@ -75,6 +80,9 @@ impl Node {
 
     /// The task of a worker waits for values.
     pub(super) fn blocked(&mut self, client: ClientId, returned: &[u32], out: &mut Vec<Action>) {
+        if self.leases.is_host(client) {
+            return self.lease_change(out, |leases, effects| leases.blocked(client, effects));
+        }
         if let Some((owner, lease)) = self.leases.lease_of(client)
             && owner == self.id
         {
@@ -122,10 +130,16 @@ impl Node {
                 self.owner.cancel(ObjectId::output(child, 0), force, recursive, &mut self.effects);
             }
         }
-        // The run may have ended before the cancellation arrived.
-        let Some((slot, run)) = self.runs.find(task) else { return };
-        let client = run.client;
         let failure = Arc::new(Failure::new(FailureKind::Cancelled, "cancelled"));
+        // The run may have ended before the cancellation arrived; its actor may live.
+        let Some((slot, run)) = self.runs.find(task) else {
+            if let Some(client) = self.leases.host_of(task).filter(|_| force) {
+                let reason = Arc::new(Failure::new(FailureKind::Cancelled, "the actor was killed"));
+                out.push(Action::Do(Operation::KillWorker { client, reason }));
+            }
+            return;
+        };
+        let client = run.client;
         if run.is_staging() {
             self.end_run(slot, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
         } else if force && run.is_first() {
@@ -153,8 +167,32 @@ impl Node {
         self.runs.forget_pins(client);
     }
 
-    /// A worker is gone: the first run it was sent had started, the others had not.
+    /// A worker is gone: the first run it was sent had started, the others had not. If it belonged to an
+    /// actor, the actor is gone.
     pub(super) fn runs_lost(&mut self, client: ClientId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
+        let host = self.leases.host(client);
+        self.line_lost(client, failure, out);
+        let Some(Host { lease: (owner, lease), actor: task, attempt }) = host else { return };
+        let failure = match failure.kind {
+            FailureKind::Cancelled | FailureKind::Shutdown => failure.clone(),
+            kind if kind.is_crash() => failure.clone(),
+            _ => {
+                let text = "its worker was killed because of one of its calls";
+                Arc::new(Failure::new(FailureKind::WorkerCrashed, text).because((**failure).clone()))
+            }
+        };
+        let outcome = DoneOutcome::Failed { error_type: String::new(), failure };
+        if owner == self.id {
+            let ended = Ended { lease, task, attempt, run_ns: 0, node: self.id };
+            self.owner.ended(self.now, &ended, outcome, &mut self.effects);
+        } else {
+            let outcome = Box::new(outcome);
+            self.send(owner, Message::TaskDone { lease, task, attempt, run_ns: 0, outcome });
+        }
+        self.apply(out);
+    }
+
+    fn line_lost(&mut self, client: ClientId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
         let line = self.runs.take_line(client);
         let first = line.front().copied().filter(|slot| !self.runs[*slot].is_staging());
         for slot in line.into_iter().filter(|slot| Some(*slot) != first) {

@@ -180,7 +180,10 @@ mod tests {
         let id = TaskId::root(JobId(1));
         let args = TaskArgs { payload: [1].into(), dependencies: [].into(), nested: [].into() };
         let tokens = [0].into_iter().collect();
-        owner.submit(Submission { client: old, depth: 0, class: 0, task: id, tokens, args }, &mut out);
+        owner.submit(
+            Submission { client: old, parent: None, depth: 0, class: 0, task: id, tokens, args },
+            &mut out,
+        );
         owner.check(std::iter::empty());
         assert_eq!(owner.counts(), (1, 0), "nothing was queued");
         let failed = owner.value_ref(ObjectId::output(id, 0));

@@ -1,5 +1,6 @@
 //! Ends of tasks: returned, failed, tried again, cancelled.
 
+use super::calls::call_refused;
 use super::references::Unkept;
 use super::tasks::{OutputSlots, TaskState};
 use super::{Effect, Object, Owner, Task};
@@ -10,7 +11,9 @@ use std::sync::Arc;
 use tharsis_types::failure::Origin;
 use tharsis_types::peer::{DoneOutcome, DoneValue, Message};
 use tharsis_types::task::{Output, Outputs};
-use tharsis_types::{Attempt, Failure, FailureKind, JobId, LeaseId, NodeId, ObjectId, TaskClass, TaskId};
+use tharsis_types::{
+    Attempt, Dependency, Failure, FailureKind, JobId, LeaseId, NodeId, ObjectId, TaskClass, TaskId,
+};
 
 /// An attempt that ended, wherever it ran.
 #[derive(Debug)]
@@ -64,7 +67,17 @@ impl Owner {
         outcome: DoneOutcome,
         out: &mut Vec<Effect>,
     ) {
-        self.schedule.sent_ended(now, ended.lease, slot, ended.run_ns);
+        match &outcome {
+            DoneOutcome::Returned(outputs) if self.is_constructor(slot) => {
+                return self.actor_lives(slot, ended, outputs, out);
+            }
+            DoneOutcome::Failed { .. } if self.is_constructor(slot) => drop(self.actor_stops(slot)),
+            _ => {}
+        }
+        match self.tasks[slot].is_call() {
+            true => self.actors.came_back(ended.lease, slot),
+            false => self.schedule.sent_ended(now, ended.lease, slot, ended.run_ns),
+        }
         self.tasks.set_run_ns(slot, ended.run_ns);
         match outcome {
             DoneOutcome::Returned(outputs) => self.succeed(slot, ended.node, outputs, out),
@@ -81,13 +94,15 @@ impl Owner {
                 self.fail(slot, &failure, out);
             }
             DoneOutcome::Failed { error_type, failure } => {
+                let is_call = self.tasks[slot].is_call();
                 let may_retry = match failure.kind {
                     FailureKind::UserError => self.class_of(slot).retry_on.includes(&error_type),
-                    kind => kind.is_crash(),
+                    kind => kind.is_crash() && (!is_call || self.may_call_again(slot, &failure)),
                 };
                 if may_retry && self.take_retry(slot) {
                     self.requeue(slot);
                 } else {
+                    let failure = if is_call { self.call_failure(slot, &failure) } else { failure };
                     let failure = self.located_failure(slot, &failure, ended.node);
                     self.fail(slot, &failure, out);
                 }
@@ -108,7 +123,9 @@ impl Owner {
         match self.references[object].value() {
             Some(Value::Failed(cause)) => {
                 let cause = cause.clone();
-                self.fail_dependent(slot, &cause, out);
+                let taken = self.tasks[slot].dependencies().iter().find(|(_, taken)| *taken == object);
+                let parameter = taken.map_or(0, |(dependency, _)| dependency.parameter);
+                self.fail_dependent(slot, parameter, &cause, out);
             }
             // `takes_stored` walks all arguments: it runs once, not for each argument that becomes ready.
             _ if is_ready && self.takes_stored(slot) => self.enqueue_soon(slot),
@@ -130,8 +147,9 @@ impl Owner {
     /// runs it.
     pub fn cancel(&mut self, object: ObjectId, force: bool, recursive: bool, out: &mut Vec<Effect>) {
         // The object may have been freed, or may have been put.
-        let Some(entry) = self.references.by_id(&object) else { return };
-        let Some(slot) = entry.producer() else {
+        let Some(output) = self.references.find(&object) else { return };
+        let entry = &self.references[output];
+        let Some(slot) = entry.producer().or_else(|| self.actors.constructor(output)) else {
             if let Some(kept) = entry.origin().lineage_task() {
                 self.cancel_kept(kept, out);
             }
@@ -139,6 +157,8 @@ impl Owner {
         };
         if let Some(to) = self.node_of(slot) {
             self.tasks.set_cancelled(slot);
+            // The worker is not killed for the sake of one call: others are sent to it.
+            let force = force && !self.tasks[slot].is_call();
             out.push(Effect::Cancel { to, task: self.tasks[slot].id(), force, recursive });
             return;
         }
@@ -179,13 +199,20 @@ impl Owner {
     /// Ends a task with a failure under all its outputs.
     pub(super) fn fail(&mut self, slot: Slot<Task>, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
         self.totals.failed += 1;
+        let failure = &self.failure_of_outputs(slot, failure);
         for output in self.finish(slot, out) {
             self.fill(output, Value::Failed(failure.clone()), None, Vec::new(), out);
         }
     }
 
-    pub(super) fn fail_dependent(&mut self, slot: Slot<Task>, cause: &Arc<Failure>, out: &mut Vec<Effect>) {
-        let failure = dependency_failure(0, cause);
+    pub(super) fn fail_dependent(
+        &mut self,
+        slot: Slot<Task>,
+        parameter: u16,
+        cause: &Arc<Failure>,
+        out: &mut Vec<Effect>,
+    ) {
+        let failure = dependency_failure(parameter, cause);
         let failure = self.located_failure(slot, &failure, self.me);
         self.fail(slot, &failure, out);
     }
@@ -210,7 +237,7 @@ impl Owner {
         let inside: smallvec::SmallVec<[_; 1]> =
             returned.iter().map(|o| self.references.adopt_nested(&o.nested, lender, out)).collect();
         let stored = returned.iter().any(|o| matches!(o.value, DoneValue::Stored { .. }));
-        let outputs = match stored && self.is_worth_keeping(slot) {
+        let outputs = match stored && self.is_worth_keeping(slot) && !self.tasks[slot].is_call() {
             true => self.finish_kept(slot, out),
             false => self.finish(slot, out),
         };
@@ -261,6 +288,12 @@ impl Owner {
 
     /// Removes a task from the ledger, drops its references and returns its outputs.
     fn finish(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> OutputSlots {
+        if self.tasks[slot].is_call() {
+            self.actors.leave(slot);
+            if self.tasks[slot].state() == TaskState::Queued {
+                self.tasks.queued_to_waiting(slot);
+            }
+        }
         let task = &self.tasks[slot];
         let (is_queued, class) = (task.state() == TaskState::Queued, task.class());
         let (outputs, inputs) = self.tasks.end(slot);
@@ -300,7 +333,7 @@ impl Owner {
     }
 
     /// Drops outputs that do not count: frees them on the node that made them, and gives their borrows back.
-    fn drop_returned(
+    pub(super) fn drop_returned(
         &mut self,
         task: TaskId,
         node: NodeId,
@@ -345,8 +378,11 @@ impl Owner {
 
 /// Error of a task whose argument failed: the same root, so that the first error keeps its type.
 pub(crate) fn dependency_failure(parameter: u16, cause: &Failure) -> Failure {
+    if parameter == Dependency::ACTOR {
+        return call_refused(cause);
+    }
     if cause.kind == FailureKind::DependencyFailed {
-        return cause.clone();
+        return Failure { executed: None, ..cause.clone() };
     }
     let text = format!("argument {parameter} failed, so the task never ran");
     Failure::new(FailureKind::DependencyFailed, text).because(cause.clone())

@@ -12,10 +12,11 @@
 //! | `References` | objects, references of clients, borrows, copies | `references/` |
 //! | `Tasks` | tasks and their states, kept tasks | `tasks/` |
 //! | `Schedule` | shapes, queues, leases | `schedule/` |
+//! | `Actors` | lines of calls, attachments to actors | `actors/` |
 //! | `Classes` | task classes by number | `classes.rs` |
 //! | `EndedJobs` | ended jobs, whose tasks do not start again | `jobs.rs` |
 //!
-//! Actors, placement groups and streams become further machines beside these.
+//! Placement groups and streams become further machines beside these.
 //!
 //! | file between them | concern |
 //! |---|---|
@@ -24,6 +25,7 @@
 //! | `starts.rs` | data for the start of a task; tasks that come back unstarted |
 //! | `ends.rs` | ends: returned, failed, tried again, cancelled |
 //! | `objects.rs` | values that come and are lost, references that come and go, freeing |
+//! | `calls.rs` | actors: constructed, called, lost, started again, ended |
 //! | `lists.rs` | unfinished tasks, for lists |
 //! | `story.rs` | state of a task or an object, in words |
 //! | `recompute.rs` | lineage: kept tasks, and lost objects that are computed again |
@@ -40,6 +42,10 @@
 //! | sent | `in_flight` of its lease | `Schedule::round` | `ended_slot`, `given_back`, `take_back` |
 //! | kept | kept tasks by age | `finish_kept` | `run_again`, `forget_task`, `output_gone` |
 //! | tombstone | the queue in which it ended | `finish` | `Schedule::round`, `lease_failed`, `fail_queue` |
+//!
+//! A call of an actor stands in the line of its caller while it waits or is queued, and in `in_flight` of an
+//! attachment while it is sent (`actors/`); it is never kept, and no tombstone. The constructor of an actor
+//! stays sent while the actor lives.
 //!
 //! # References of an object
 //!
@@ -66,6 +72,8 @@
 //! be gone, and so may entries that an earlier effect of the same call has ended. These are looked up and
 //! ignored if they are gone; comments say where this can happen.
 
+mod actors;
+mod calls;
 mod classes;
 mod ends;
 mod jobs;
@@ -94,6 +102,7 @@ pub use tasks::{LineageUsage, Task};
 
 use crate::slab::Slot;
 use crate::{MS, Now};
+use actors::Actors;
 use classes::Classes;
 use jobs::EndedJobs;
 use objects::Wakes;
@@ -107,6 +116,15 @@ use tharsis_types::{ClientId, JobId, LeaseId, NodeId, ObjectId, TaskClass, TaskI
 /// The effects that the ledger asks for.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
+    /// Ask the node of an actor to take calls under a lease.
+    Attach {
+        /// The node.
+        to: NodeId,
+        /// The id of the lease.
+        lease: LeaseId,
+        /// The task that constructed the actor.
+        actor: TaskId,
+    },
     /// Stop a task that was sent.
     Cancel {
         /// Node it was sent to.
@@ -208,6 +226,7 @@ pub struct Owner {
     tasks: Tasks,
     classes: Classes,
     schedule: Schedule,
+    actors: Actors,
     wakes: Wakes,
     jobs: EndedJobs,
     /// When to give back memory of entries that are gone.
@@ -236,6 +255,7 @@ impl Owner {
             tasks: Tasks::new(lineage_bytes_max),
             classes: Classes::default(),
             schedule: Schedule::new(me),
+            actors: Actors::default(),
             wakes: Wakes::default(),
             jobs: EndedJobs::default(),
             trim_at: None,
@@ -254,6 +274,7 @@ impl Owner {
         self.references.tell_time(now);
         self.tasks.tell_time(now);
         self.schedule.tell_time(now);
+        self.actors.tell_time(now);
     }
 
     /// Gives back some memory of entries that are gone, if it is time.
@@ -300,20 +321,23 @@ impl Owner {
             .into_iter()
             .chain(self.tasks.leftovers())
             .chain(self.schedule.leftovers())
+            .chain(self.actors.leftovers())
             .chain(others)
     }
 
     /// When [`Owner::expire`] has something to do.
     #[must_use]
     pub fn next_timeout(&self, now: Now) -> Option<Now> {
-        let times = [self.schedule.next_timeout(now), self.references.next_timeout(), self.trim_at];
+        let (schedule, actors) = (self.schedule.next_timeout(now), self.actors.next_timeout());
+        let times = [schedule, actors, self.references.next_timeout(), self.trim_at];
         times.into_iter().flatten().min()
     }
 
     /// Does the work that is due: ends grace periods, gives back memory and idle leases, takes back tasks
-    /// that wait behind a long one.
+    /// that wait behind a long one, looks for actors again.
     pub fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
         self.end_grace(now, out);
+        self.look_again(now, out);
         self.trim(now, out);
         self.schedule.expire(now, out);
     }
@@ -329,6 +353,7 @@ impl Owner {
         self.wakes.check();
         self.check_producers();
         self.schedule.check(&self.tasks);
+        self.actors.check(&self.tasks);
     }
 
     /// Asserts that objects and tasks agree about producers and dependents.

@@ -348,6 +348,7 @@ impl Owner {
                 Release::Stays => {}
                 Release::OnlyLineage => unused.extend(self.references.release_bytes(slot, out)),
                 Release::Freed(object) => {
+                    self.actor_freed(slot, &mut unused, out);
                     if let Some(task) = object.origin().lineage_task() {
                         unused.extend(self.output_gone(slot, task));
                     }
@@ -360,6 +361,7 @@ impl Owner {
     /// Tells everyone who waits for a value that it has come.
     fn tell(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let dependents = self.references.tell(slot, out);
+        self.actor_told(slot, out);
         if dependents.is_empty() {
             return;
         }

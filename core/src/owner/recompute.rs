@@ -208,7 +208,7 @@ impl Owner {
         }
         self.tasks.kept_to_waiting(slot, &outputs, missing);
         match self.failed_input(slot) {
-            Some(cause) => self.fail_dependent(slot, &cause, out),
+            Some(cause) => self.fail_dependent(slot, 0, &cause, out),
             None if missing == 0 => self.enqueue_first(slot),
             None => {}
         }

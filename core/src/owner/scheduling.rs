@@ -21,7 +21,9 @@ const NEAR_BYTES_MIN: u64 = 64 << 10;
 impl Owner {
     /// A lease was granted.
     pub fn lease_granted(&mut self, now: Now, lease: LeaseId, from: NodeId, out: &mut Vec<Effect>) {
-        if !self.schedule.granted(now, lease, from) {
+        if self.actors.has_lease(lease) {
+            self.actors.granted(lease);
+        } else if !self.schedule.granted(now, lease, from) {
             out.push(Effect::ReturnLease { to: from, lease });
         }
     }
@@ -38,7 +40,10 @@ impl Owner {
 
     /// A lease is gone: its tasks whose end was not reported were never started.
     pub fn lease_revoked(&mut self, lease: LeaseId, out: &mut Vec<Effect>) {
-        self.take_back(lease, false, out);
+        match self.actors.has_lease(lease) {
+            true => self.detached(lease, false, out),
+            false => self.take_back(lease, false, out),
+        }
     }
 
     fn take_back(&mut self, lease: LeaseId, may_have_started: bool, out: &mut Vec<Effect>) {
@@ -67,12 +72,15 @@ impl Owner {
 
     /// A node is gone: the first task of each of its leases may have run, the others have not.
     pub fn node_gone(&mut self, now: Now, node: NodeId, out: &mut Vec<Effect>) {
+        let failure = Arc::new(Failure::new(FailureKind::NodeDied, format!("node {node} is gone")));
+        for lease in self.actors.leases_on(node) {
+            self.home_gone(now, lease, &failure, out);
+        }
         for lease in self.schedule.leases_on(node) {
             if let Some(slot) = self.schedule.first_sent(lease) {
                 let (task, attempt) = (self.tasks[slot].id(), self.tasks[slot].attempt());
                 let ended = Ended { lease, task, attempt, run_ns: 0, node };
-                let failure = Arc::new(Failure::new(FailureKind::NodeDied, format!("node {node} is gone")));
-                let outcome = DoneOutcome::Failed { error_type: String::new(), failure };
+                let outcome = DoneOutcome::Failed { error_type: String::new(), failure: failure.clone() };
                 self.ended_slot(now, slot, &ended, outcome, out);
             }
             // Reports of the other tasks may be lost.
@@ -85,7 +93,7 @@ impl Owner {
 
     /// Whether a lease was asked of another node than `node`.
     pub fn is_leased_elsewhere(&self, lease: LeaseId, node: NodeId) -> bool {
-        self.schedule.is_leased_elsewhere(lease, node)
+        self.schedule.is_leased_elsewhere(lease, node) || self.actors.is_leased_elsewhere(lease, node)
     }
 
     /// Leases that were asked for or granted.
@@ -100,6 +108,7 @@ impl Owner {
     /// Marks every shape that has tasks or leases as dirty, because the cluster has changed.
     pub fn dirty_all(&mut self) {
         self.schedule.dirty_all();
+        self.actors.dirty_all();
     }
 
     /// Sends tasks to leases and asks for more leases where queues are left.
@@ -108,6 +117,10 @@ impl Owner {
             if let Err(failure) = self.schedule.round(now, shape, &mut self.tasks, view, out) {
                 self.fail_queue(shape, &failure, out);
             }
+        }
+        while let Some(actor) = self.actors.next_dirty() {
+            let schedule = &mut self.schedule;
+            self.actors.round(actor, &mut self.tasks, || schedule.name_lease(), out);
         }
         self.plan_trim(now);
     }
@@ -124,7 +137,7 @@ impl Owner {
     /// Whether there are changed shapes for [`Owner::schedule`].
     #[must_use]
     pub fn has_changed_shapes(&self) -> bool {
-        self.schedule.is_dirty()
+        self.schedule.is_dirty() || self.actors.is_dirty()
     }
 
     /// Work that waits for leases, and the reasons.
@@ -175,6 +188,9 @@ impl Owner {
 
     fn push_near(&mut self, slot: Slot<Task>, end: End) {
         let task = &self.tasks[slot];
+        if task.is_call() {
+            return self.actors.ready(slot);
+        }
         let near = if task.dependencies().is_empty() { None } else { self.near(task) };
         let shape = self.classes[task.class()].shape;
         self.schedule.push(shape, near, task.depth(), slot, end);
@@ -182,6 +198,9 @@ impl Owner {
 
     fn push(&mut self, slot: Slot<Task>, near: Option<NodeId>, end: End) {
         let task = &self.tasks[slot];
+        if task.is_call() {
+            return self.actors.ready(slot);
+        }
         self.schedule.push(self.classes[task.class()].shape, near, task.depth(), slot, end);
     }
 

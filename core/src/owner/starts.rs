@@ -96,7 +96,8 @@ impl Owner {
     pub fn not_sent(&mut self, lease: LeaseId, slot: Slot<Task>, out: &mut Vec<Effect>) {
         // It may have been failed since.
         if self.tasks.get(slot).is_some_and(|t| t.is_sent_under(lease)) {
-            self.schedule.sent_left(lease, slot);
+            self.actors.close(lease);
+            self.left_lease(lease, slot);
             self.restore(slot, false, out);
         }
     }
@@ -153,16 +154,24 @@ impl Owner {
     ) {
         for (task, attempt) in tasks.iter().rev() {
             if let Some(slot) = self.sent_task(*task, lease, *attempt) {
-                self.schedule.sent_left(lease, slot);
+                self.left_lease(lease, slot);
                 self.restore(slot, started, out);
             }
         }
         self.lease_paused(lease);
+        self.actors.close(lease);
+    }
+
+    /// Whether nothing more may be started under a lease: it is an attachment, and a call of it came back.
+    pub fn is_closed(&self, lease: LeaseId) -> bool {
+        self.actors.is_closed(lease)
     }
 
     /// The task that another node or a worker names, if this attempt is still sent under this lease.
     pub(super) fn sent_task(&self, id: TaskId, lease: LeaseId, attempt: Attempt) -> Option<Slot<Task>> {
-        let slot = self.references.by_id(&ObjectId::output(id, 0))?.producer()?;
+        let output = self.references.find(&ObjectId::output(id, 0))?;
+        let producer = self.references[output].producer();
+        let slot = producer.or_else(|| self.actors.constructor(output))?;
         self.tasks.is_sent(slot, id, lease, attempt).then_some(slot)
     }
 
@@ -170,6 +179,9 @@ impl Owner {
     /// or may have been. If an argument is being computed again, it waits instead; if it was cancelled or its
     /// job has ended, it fails.
     pub(super) fn restore(&mut self, slot: Slot<Task>, started: bool, out: &mut Vec<Effect>) {
+        if self.is_constructor(slot) && self.actor_stops(slot) {
+            return self.try_again(slot, out);
+        }
         if started {
             self.tasks.next_attempt(slot);
         }
@@ -180,6 +192,16 @@ impl Owner {
             (false, false) if self.waits_again(slot) => return,
             (false, false) => return self.requeue_first(slot),
         };
+        let failure = self.located_failure(slot, &failure, self.me);
+        self.fail(slot, &failure, out);
+    }
+
+    /// Constructs an actor again whose worker was taken away, if it has a restart left.
+    fn try_again(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) {
+        if self.take_retry(slot) {
+            return self.requeue(slot);
+        }
+        let failure = Failure::new(FailureKind::WorkerCrashed, "the worker of the actor is gone");
         let failure = self.located_failure(slot, &failure, self.me);
         self.fail(slot, &failure, out);
     }
@@ -202,7 +224,7 @@ impl Owner {
     /// The node to which a task was sent, if it is sent.
     pub(super) fn node_of(&self, slot: Slot<Task>) -> Option<NodeId> {
         let TaskState::Sent { lease } = self.tasks[slot].state() else { return None };
-        Some(self.schedule.node_of(lease))
+        Some(self.actors.node_of(lease).unwrap_or_else(|| self.schedule.node_of(lease)))
     }
 }
 
@@ -228,7 +250,10 @@ mod tests {
         for task in tasks {
             let args = TaskArgs { payload: [1].into(), dependencies: [].into(), nested: [].into() };
             let tokens = [0].into_iter().collect();
-            owner.submit(Submission { client: driver, depth: 0, class: 0, task, tokens, args }, &mut out);
+            owner.submit(
+                Submission { client: driver, parent: None, depth: 0, class: 0, task, tokens, args },
+                &mut out,
+            );
             out.clear();
             owner.schedule(1, &mut view, &mut out);
             if let [Effect::RequestLease { lease, .. }] = out[..] {

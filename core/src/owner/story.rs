@@ -48,14 +48,18 @@ impl Owner {
         let ms = now.saturating_sub(task.since()) / MS;
         lines.push(format!("{} ({ms} ms)", self.state_of(task)));
         let (mut sent, mut demand) = (None, None);
-        let needs_lease = matches!(task.state(), TaskState::Queued | TaskState::Sent { .. });
+        let needs_lease =
+            !task.is_call() && matches!(task.state(), TaskState::Queued | TaskState::Sent { .. });
         match task.state() {
             TaskState::Waiting { .. } => lines.extend(self.missing_arguments(task)),
+            TaskState::Queued if task.is_call() => {
+                lines.push("it stands in the line of its caller, or its actor is not reached".to_owned());
+            }
             TaskState::Queued => {
                 lines.extend(self.schedule.describe(shape));
                 demand = Some(self.schedule.resources(shape).clone());
             }
-            TaskState::Sent { lease } => sent = Some((self.schedule.node_of(lease), lease)),
+            TaskState::Sent { lease } => sent = self.node_of(slot).map(|node| (node, lease)),
             TaskState::Kept { .. } | TaskState::Tombstone => {}
         }
         if task.is_cancelled() {
@@ -90,7 +94,8 @@ impl Owner {
             }
             TaskState::Queued => "queued, all its arguments are there".to_owned(),
             TaskState::Sent { lease } => {
-                format!("sent to node {} under lease {}", self.schedule.node_of(lease), lease.0)
+                let node = self.actors.node_of(lease).unwrap_or_else(|| self.schedule.node_of(lease));
+                format!("sent to node {node} under lease {}", lease.0)
             }
             TaskState::Kept { .. } => {
                 "ended, and kept to compute its outputs again if they are lost".to_owned()

@@ -1,10 +1,12 @@
 //! Calls of clients: a task and its outputs are entered, and it waits for its arguments.
 
+use super::calls::call_refused;
 use super::tasks::{Inputs, NewTask, OutputSlots};
 use super::{Effect, Object, Owner, Task, dependency_failure};
 use crate::event::{Tokens, Value};
 use crate::slab::Slot;
 use std::sync::Arc;
+use tharsis_types::task::Role;
 use tharsis_types::{ClientId, Dependency, Failure, FailureKind, ObjectId, RefId, TaskId};
 
 /// A submission as the ledger needs it.
@@ -12,6 +14,9 @@ use tharsis_types::{ClientId, Dependency, Failure, FailureKind, ObjectId, RefId,
 pub struct Submission {
     /// The submitter.
     pub client: ClientId,
+    /// The task that calls, if the submitter runs tasks that have nothing to do with each other. The calls of
+    /// an actor by one submitter and task keep their order.
+    pub parent: Option<TaskId>,
     /// Depth: the number of tasks of this node in which it is nested, as far as the node knows.
     pub depth: u16,
     /// The client's number of the class.
@@ -27,7 +32,7 @@ pub struct Submission {
 impl Owner {
     /// A client calls a function.
     pub fn submit(&mut self, submission: Submission, out: &mut Vec<Effect>) {
-        let Submission { client, depth, class: number, task: id, tokens, args } = submission;
+        let Submission { client, parent, depth, class: number, task: id, tokens, args } = submission;
         let count = tokens.len() as u32;
         let is_fresh = (0..count).all(|index| self.references.find(&ObjectId::output(id, index)).is_none());
         if !is_fresh && (self.is_known(id, count) || self.is_under_way(id, count)) {
@@ -50,17 +55,25 @@ impl Owner {
         if outputs.is_empty() {
             return;
         }
-        let retries = self.classes[class].definition.max_retries;
+        let (retries, role) =
+            (self.classes[class].definition.max_retries, self.classes[class].definition.role);
         let payload = args.payload;
         let slot = self.tasks.insert(NewTask { id, class, retries, depth, payload, outputs: &outputs });
         outputs.iter().for_each(|output| self.references.set_producer(*output, slot));
-        if args.dependencies.is_empty() && args.nested.is_empty() {
+        if args.dependencies.is_empty() && args.nested.is_empty() && role != Role::Method {
             return self.enqueue(slot);
         }
         // Asking for an argument may fail it at once. The task is woken only when all its arguments are
         // entered.
         let held = self.wakes.hold();
-        match self.add_inputs(slot, &args.dependencies, &args.nested, out) {
+        let missing = self.add_inputs(slot, &args.dependencies, &args.nested, out);
+        let missing = match role {
+            Role::Method => {
+                missing.and_then(|missing| self.enter_line(slot, (client, parent)).map(|()| missing))
+            }
+            Role::Task | Role::Constructor => missing,
+        };
+        match missing {
             Err(failure) => self.fail(slot, &Arc::new(failure), out),
             Ok(0) => self.enqueue(slot),
             Ok(_) => {}
@@ -139,7 +152,11 @@ impl Owner {
         let (mut missing, mut failed) = (0, None);
         for dependency in dependencies {
             let Some(object) = self.references.adopt(dependency.reference, None, out) else {
-                failed = Some(self.unknown_reference(slot, dependency.reference));
+                let unknown = self.unknown_reference(slot, dependency.reference);
+                failed = Some(match dependency.parameter {
+                    Dependency::ACTOR => call_refused(&unknown),
+                    _ => unknown,
+                });
                 continue;
             };
             inputs.dependencies.push((*dependency, object));

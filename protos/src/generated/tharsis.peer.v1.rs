@@ -165,7 +165,7 @@ pub struct Packet {
 pub struct Message {
     #[prost(
         oneof = "message::Kind",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27"
     )]
     pub kind: ::core::option::Option<message::Kind>,
 }
@@ -225,6 +225,8 @@ pub mod message {
         LeaseFailed(super::LeaseFailed),
         #[prost(message, tag = "26")]
         Drain(super::Drain),
+        #[prost(message, tag = "27")]
+        ActorAttach(super::ActorAttach),
     }
 }
 /// An object (twenty bytes) and the node that answers for it.
@@ -376,6 +378,15 @@ pub struct LeaseReturned {
 pub struct LeaseRevoked {
     #[prost(fixed64, tag = "1")]
     pub lease: u64,
+}
+/// The sender calls an actor that lives on the receiver.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ActorAttach {
+    #[prost(fixed64, tag = "1")]
+    pub lease: u64,
+    /// The task that constructed the actor: sixteen bytes.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub actor: ::prost::bytes::Bytes,
 }
 /// Load of the sender.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -627,6 +638,9 @@ pub struct FailureLink {
     pub log_tail: ::prost::alloc::string::String,
     #[prost(message, optional, tag = "5")]
     pub user: ::core::option::Option<UserError>,
+    /// Whether the method of an actor ran.
+    #[prost(enumeration = "Executed", tag = "6")]
+    pub executed: i32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Origin {
@@ -686,6 +700,8 @@ pub struct TaskClass {
     /// A run more has no effect but the same values.
     #[prost(bool, tag = "15")]
     pub pure: bool,
+    #[prost(enumeration = "Role", tag = "16")]
+    pub role: i32,
 }
 /// Error values that make a task run again.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -772,6 +788,71 @@ pub struct Resources {
         ::prost::alloc::string::String,
         u64,
     >,
+}
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Executed {
+    /// The failure is not one of a call of an actor.
+    Unspecified = 0,
+    No = 1,
+    Unknown = 2,
+    Yes = 3,
+}
+impl Executed {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "EXECUTED_UNSPECIFIED",
+            Self::No => "EXECUTED_NO",
+            Self::Unknown => "EXECUTED_UNKNOWN",
+            Self::Yes => "EXECUTED_YES",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "EXECUTED_UNSPECIFIED" => Some(Self::Unspecified),
+            "EXECUTED_NO" => Some(Self::No),
+            "EXECUTED_UNKNOWN" => Some(Self::Unknown),
+            "EXECUTED_YES" => Some(Self::Yes),
+            _ => None,
+        }
+    }
+}
+/// The part that calls play.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Role {
+    Unspecified = 0,
+    /// The constructor of an actor.
+    Constructor = 1,
+    /// A method of an actor.
+    Method = 2,
+}
+impl Role {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "ROLE_UNSPECIFIED",
+            Self::Constructor => "ROLE_CONSTRUCTOR",
+            Self::Method => "ROLE_METHOD",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "ROLE_UNSPECIFIED" => Some(Self::Unspecified),
+            "ROLE_CONSTRUCTOR" => Some(Self::Constructor),
+            "ROLE_METHOD" => Some(Self::Method),
+            _ => None,
+        }
+    }
 }
 /// Generated client implementations.
 pub mod peer_client {

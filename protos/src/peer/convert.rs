@@ -3,31 +3,29 @@
 //! Everything from another node is checked here, field by field; a packet with one bad message is refused
 //! whole, with the field named. Nothing here panics, whatever arrives.
 
+use super::classes::{PATH_BYTES_MAX, cut, resources, task_class, wire_class, wire_resources};
 use super::names::{bytes_of, object, reference, wire_ref};
-use super::wire::{self, label_term, message::Kind, output, placement, read_reply, state, task_done};
+use super::wire::{self, message::Kind, output, read_reply, state, task_done};
 use super::{PACKET_MESSAGES_MAX, drain_messages};
-use crate::message::{BadMessage, amounts, fixed, job_id, name, node_id, required, text};
+use crate::message::{BadMessage, fixed, job_id, node_id, required, text};
 use prost::Message as _;
 use prost::bytes::Bytes;
 use std::sync::Arc;
-use tharsis_types::failure::{Origin, UserError};
+use tharsis_types::failure::{Executed, Origin, UserError};
 use tharsis_types::limits::{
-    DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, JOB_WEIGHT_DEFAULT, JOB_WEIGHT_MAX, KIB, MIB,
+    DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, JOB_WEIGHT_DEFAULT, JOB_WEIGHT_MAX, MIB,
     RETURNS_MAX,
 };
 use tharsis_types::peer::{
     DoneOutcome, DoneValue, Message, Packet, PushedDependency, PushedTask, RemoteState, Turn,
 };
-use tharsis_types::task::{LabelSelector, LabelTerm, Output};
+use tharsis_types::task::Output;
 use tharsis_types::{
-    Dependency, Failure, FailureKind, FunctionId, LeaseId, NodeId, Placement, RefId, Resources, RetryOn,
-    SmallBytes, TaskClass, TaskId,
+    Dependency, Failure, FailureKind, LeaseId, NodeId, RefId, SmallBytes, TaskClass, TaskId,
 };
 
 /// A packet is split when its messages are longer than this together.
 const SPLIT_BYTES: usize = 4 * MIB;
-/// Bytes of a path of a function, a call site or the name of a type.
-const PATH_BYTES_MAX: usize = 4 * KIB;
 /// Failures behind a failure that travel with it; of a longer chain the middle is left out.
 const CAUSES_MAX: usize = 64;
 
@@ -131,6 +129,9 @@ impl Part {
 
     fn kind(&mut self, message: &Message) -> Kind {
         match message {
+            Message::ActorAttach { lease, actor } => {
+                Kind::ActorAttach(wire::ActorAttach { lease: lease.0, actor: task_bytes(actor) })
+            }
             Message::BorrowAdded { reference } => {
                 Kind::BorrowAdded(wire::BorrowAdded { reference: Some(wire_ref(reference)) })
             }
@@ -219,6 +220,9 @@ impl Part {
 
 fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message, BadMessage> {
     Ok(match required("kind", message.kind)? {
+        Kind::ActorAttach(m) => {
+            Message::ActorAttach { lease: LeaseId(m.lease), actor: task("actor_attach.actor", &m.actor)? }
+        }
         Kind::BorrowAdded(m) => {
             Message::BorrowAdded { reference: reference("borrow_added.reference", m.reference)? }
         }
@@ -410,67 +414,14 @@ fn failure_link(m: wire::FailureLink) -> Result<Failure, BadMessage> {
         origin: origin.transpose()?,
         log_tail: m.log_tail,
         user,
+        executed: match wire::Executed::try_from(m.executed) {
+            Ok(wire::Executed::Unspecified) => None,
+            Ok(wire::Executed::No) => Some(Executed::No),
+            Ok(wire::Executed::Yes) => Some(Executed::Yes),
+            // A newer node may say something else; the failure still counts.
+            Ok(wire::Executed::Unknown) | Err(_) => Some(Executed::Unknown),
+        },
         cause: None,
-    })
-}
-
-fn task_class(m: wire::TaskClass) -> Result<TaskClass, BadMessage> {
-    if m.num_returns == 0 || RETURNS_MAX < m.num_returns {
-        return Err(BadMessage::invalid(
-            "num_returns",
-            format!("{} is not from 1 to {RETURNS_MAX}", m.num_returns),
-        ));
-    }
-    if m.max_retries < -1 {
-        return Err(BadMessage::invalid(
-            "max_retries",
-            format!("{} is less than -1, without end", m.max_retries),
-        ));
-    }
-    let retry_on = match m.retry_on {
-        None => RetryOn::Nothing,
-        Some(wire::RetryOn { everything: true, .. }) => RetryOn::Everything,
-        Some(wire::RetryOn { types, .. }) => RetryOn::Types(types),
-    };
-    Ok(TaskClass {
-        job: job_id("job", m.job)?,
-        function: FunctionId(m.function),
-        signature: m.signature,
-        function_name: text("function_name", m.function_name, PATH_BYTES_MAX)?,
-        name: name("name", m.name)?,
-        call_site: text("call_site", m.call_site, PATH_BYTES_MAX)?,
-        resources: resources("resources", m.resources)?,
-        priority: m.priority,
-        returns: m.num_returns,
-        max_retries: m.max_retries,
-        retry_on,
-        timeout_ms: m.timeout_ms,
-        max_calls: m.max_calls,
-        pure: m.pure,
-        placement: m.placement.map_or(Ok(Placement::Default), task_placement)?,
-    })
-}
-
-fn task_placement(m: wire::Placement) -> Result<Placement, BadMessage> {
-    Ok(match required("placement.choice", m.choice)? {
-        placement::Choice::Spread(wire::Spread {}) => Placement::Spread,
-        placement::Choice::Node(choice) => {
-            Placement::Node { node: node_id("placement.node", choice.node)?, soft: choice.soft }
-        }
-        placement::Choice::Labels(choice) => {
-            let selectors = choice.selectors.into_iter().map(|s| s.terms.into_iter().map(label).collect());
-            Placement::Labels(selectors.collect::<Result<Vec<LabelSelector>, _>>()?)
-        }
-    })
-}
-
-fn label(term: wire::LabelTerm) -> Result<LabelTerm, BadMessage> {
-    let key = term.key;
-    Ok(match required("placement.labels.condition", term.condition)? {
-        label_term::Condition::In(wire::Values { values }) => LabelTerm::In(key, values),
-        label_term::Condition::NotIn(wire::Values { values }) => LabelTerm::NotIn(key, values),
-        label_term::Condition::Exists(true) => LabelTerm::Exists(key),
-        label_term::Condition::Exists(false) => LabelTerm::DoesNotExist(key),
     })
 }
 
@@ -479,11 +430,6 @@ fn class_at(field: &str, index: u32, classes: &[Arc<TaskClass>]) -> Result<Arc<T
     class.ok_or_else(|| {
         BadMessage::invalid(field, format!("class {index} of {} in the packet", classes.len()))
     })
-}
-
-fn resources(field: &str, set: Option<wire::Resources>) -> Result<Resources, BadMessage> {
-    let set = required(field, set)?;
-    amounts(field, set.cpu_units, set.gpu_units, set.memory_bytes, set.custom_units)
 }
 
 fn task(field: &str, bytes: &[u8]) -> Result<TaskId, BadMessage> {
@@ -566,69 +512,13 @@ fn wire_failure_link(failure: &Failure) -> wire::FailureLink {
     });
     let (kind, message, log_tail) =
         (failure.kind.to_string(), failure.message.clone(), failure.log_tail.clone());
-    wire::FailureLink { kind, message, origin, log_tail, user }
-}
-
-fn wire_class(class: &TaskClass) -> wire::TaskClass {
-    let retry_on = match &class.retry_on {
-        RetryOn::Nothing => None,
-        RetryOn::Everything => Some(wire::RetryOn { everything: true, types: Vec::new() }),
-        RetryOn::Types(types) => Some(wire::RetryOn { everything: false, types: types.clone() }),
+    let executed = match failure.executed {
+        None => wire::Executed::Unspecified,
+        Some(Executed::No) => wire::Executed::No,
+        Some(Executed::Unknown) => wire::Executed::Unknown,
+        Some(Executed::Yes) => wire::Executed::Yes,
     };
-    wire::TaskClass {
-        job: class.job.0,
-        function: class.function.0,
-        signature: class.signature,
-        function_name: cut(&class.function_name),
-        name: class.name.clone(),
-        call_site: cut(&class.call_site),
-        resources: Some(wire_resources(&class.resources)),
-        priority: class.priority,
-        num_returns: class.returns,
-        max_retries: class.max_retries,
-        retry_on,
-        timeout_ms: class.timeout_ms,
-        max_calls: class.max_calls,
-        pure: class.pure,
-        placement: wire_placement(&class.placement),
-    }
-}
-
-fn wire_placement(choice: &Placement) -> Option<wire::Placement> {
-    let choice = match choice {
-        Placement::Default => return None,
-        Placement::Spread => placement::Choice::Spread(wire::Spread {}),
-        Placement::Node { node, soft } => {
-            placement::Choice::Node(wire::NodeChoice { node: node.0, soft: *soft })
-        }
-        Placement::Labels(selectors) => {
-            let selectors = selectors.iter().map(|terms| terms.iter().map(wire_label).collect());
-            let selectors = selectors.map(|terms| wire::LabelSelector { terms }).collect();
-            placement::Choice::Labels(wire::LabelChoice { selectors })
-        }
-    };
-    Some(wire::Placement { choice: Some(choice) })
-}
-
-fn wire_label(term: &LabelTerm) -> wire::LabelTerm {
-    use label_term::Condition;
-    let values = |values: &Vec<String>| wire::Values { values: values.clone() };
-    let (key, condition) = match term {
-        LabelTerm::In(key, list) => (key, Condition::In(values(list))),
-        LabelTerm::NotIn(key, list) => (key, Condition::NotIn(values(list))),
-        LabelTerm::Exists(key) => (key, Condition::Exists(true)),
-        LabelTerm::DoesNotExist(key) => (key, Condition::Exists(false)),
-    };
-    wire::LabelTerm { key: key.clone(), condition: Some(condition) }
-}
-
-fn wire_resources(set: &Resources) -> wire::Resources {
-    wire::Resources {
-        cpu_units: set.cpu,
-        gpu_units: set.gpu,
-        memory_bytes: set.memory,
-        custom_units: set.custom.clone(),
-    }
+    wire::FailureLink { kind, message, origin, log_tail, user, executed: executed.into() }
 }
 
 fn wire_refs(references: &[RefId]) -> Vec<wire::Ref> {
@@ -637,11 +527,6 @@ fn wire_refs(references: &[RefId]) -> Vec<wire::Ref> {
 
 fn task_bytes(task: &TaskId) -> Bytes {
     Bytes::copy_from_slice(&task.to_bytes())
-}
-
-/// Text for people, cut to what the other side takes.
-fn cut(text: &str) -> String {
-    text[..text.floor_char_boundary(PATH_BYTES_MAX)].to_owned()
 }
 
 #[cfg(test)]

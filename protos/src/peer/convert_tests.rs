@@ -2,10 +2,10 @@
 
 use super::*;
 use proptest::prelude::*;
-use tharsis_types::JobId;
-use tharsis_types::ObjectId;
 use tharsis_types::peer::DrainMessage;
 use tharsis_types::peer::Turn;
+use tharsis_types::task::{LabelTerm, Role};
+use tharsis_types::{FunctionId, JobId, ObjectId, Placement, Resources, RetryOn};
 
 fn task_id(n: u64) -> TaskId {
     TaskId::root(JobId(7)).child(n)
@@ -34,6 +34,7 @@ fn class(name: &str, placement: Placement, retry_on: RetryOn) -> Arc<TaskClass> 
         max_calls: 2,
         pure: true,
         placement,
+        role: Role::Method,
     })
 }
 
@@ -49,8 +50,8 @@ fn deep_failure(depth: usize) -> Failure {
             attempt: 6,
         })
     };
-    (0..depth)
-        .fold(root, |cause, n| Failure::new(FailureKind::DependencyFailed, n.to_string()).because(cause))
+    let link = |n: usize| Failure::new(FailureKind::DependencyFailed, n.to_string());
+    (0..depth).fold(root, |cause, n| link(n).with_executed(Executed::Unknown).because(cause))
 }
 
 /// One message of each kind, and several of those that have choices inside.
@@ -98,6 +99,7 @@ fn all_messages() -> Vec<Message> {
     );
     let failed = DoneOutcome::Failed { error_type: "E".into(), failure: Arc::new(deep_failure(1)) };
     let mut all = vec![
+        Message::ActorAttach { lease, actor: task },
         Message::BorrowAdded { reference: reference_to(1) },
         Message::BorrowReleased { object, count: 3 },
         Message::CopiesUnreadable { object },

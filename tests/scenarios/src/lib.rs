@@ -13,6 +13,7 @@
 
 pub mod mounted;
 pub mod processes;
+pub mod restarts;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use std::fs::{self, OpenOptions};

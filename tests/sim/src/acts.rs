@@ -74,13 +74,17 @@ impl Cluster {
                 self.start_next(host, id);
             }
             ClientRecord::StealBack(count) => {
-                let keep = client.queue.len().saturating_sub(count as usize);
+                // Calls that were sent to an actor stay with it.
+                let count = if client.actor.is_some() { 0 } else { count as usize };
+                let keep = client.queue.len().saturating_sub(count);
                 let returned = client.queue.split_off(keep).iter().map(|r| r.run).collect();
                 self.send(host, id, Event::GivenBack { client: id, returned });
             }
             ClientRecord::Stop => {
                 let busy = client.current.is_some() || !client.queue.is_empty();
-                if busy {
+                // Calls of nodes that are dead do not keep an actor.
+                let is_excused = client.actor.is_some() && 0 < self.oracle.node_deaths;
+                if busy && !is_excused {
                     self.fail("only idle workers are stopped", format!("client {}", id.0));
                 }
                 let failure = Arc::new(Failure::new(FailureKind::Shutdown, "stopped"));
@@ -265,6 +269,7 @@ impl Cluster {
             return;
         };
         if let Some(facts) = self.oracle.tasks.get_mut(&reference.object.task) {
+            self.oracle.kills += u32::from(facts.kind == program::CONSTRUCTOR);
             facts.cancelled = true;
             facts.cancelled_with_children |= force;
             self.send(host, id, Event::CancelRequested { reference, force, recursive: force });
@@ -274,20 +279,31 @@ impl Cluster {
     fn submit(&mut self, host: usize, id: ClientId, step: &Step) {
         let Step::Submit { class: kind, dependencies, nested } = step else { return };
         let Some(job) = self.client(host, id).map(|c| c.job) else { return };
+        let (kind, actor) = self.kind_of_call(host, id, *kind, dependencies);
+        let kind = &kind;
         let definition = class_of(self, job, *kind);
         let owner = self.hosts[host].id;
         let Some(client) = self.client(host, id) else { return };
         let named = !client.classes.insert(*kind);
         let parent = client.context.task;
         let depth = client.context.depth + 1;
-        let dependencies = client.chosen(dependencies);
-        let nested = client.chosen(nested);
+        let mut dependencies = client.chosen(dependencies);
+        let mut nested = client.chosen(nested);
+        dependencies.retain(|reference| !self.oracle.is_actor(reference.object));
+        if actor.is_some() {
+            // A method waits for no reference: what it is might wait for the actor.
+            nested.clear();
+        }
+        let Some(client) = self.client(host, id) else { return };
         let payload = Payload { depth, nested: nested.clone() }.encode();
         let number = client.context.children;
         client.context.children += 1;
         let task = match client.driver {
             Some(_) => parent.child(number),
-            None => parent.call(number, program::call_content(*kind, &payload, &dependencies)),
+            None => {
+                let taken: Vec<_> = actor.iter().chain(&dependencies).copied().collect();
+                parent.call(number, program::call_content(*kind, &payload, &taken))
+            }
         };
         let objects: Vec<_> = dependencies.iter().map(|r| r.object).collect();
         let outputs =
@@ -304,9 +320,13 @@ impl Cluster {
             reference: *reference,
             parameter: parameter as u16,
         };
+        let first = actor.map(|reference| Dependency { reference, parameter: Dependency::ACTOR });
+        if first.is_some() {
+            self.note_call(host, id, parent, task);
+        }
         let args = TaskArgs {
             payload: SmallBytes::from(&*payload),
-            dependencies: dependencies.iter().enumerate().map(number).collect(),
+            dependencies: first.into_iter().chain(dependencies.iter().enumerate().map(number)).collect(),
             nested: nested.into(),
         };
         self.send(host, id, Event::Submitted { client: id, class: *kind, task, tokens: tokens.into(), args });
@@ -347,6 +367,14 @@ impl Cluster {
 
     /// A client asks for a value, unless it has it.
     fn want(&mut self, host: usize, id: ClientId, token: u64) {
+        let Some(object) = self.client(host, id).and_then(|c| c.refs.get(&token)).map(|h| h.reference.object)
+        else {
+            return;
+        };
+        if self.oracle.is_actor(object) {
+            // The place of an actor is no value for clients.
+            return;
+        }
         let Some(held) = self.client(host, id).and_then(|c| c.refs.get_mut(&token)) else { return };
         if held.ended || held.pending || held.mapped.is_some() {
             return;
@@ -453,6 +481,7 @@ impl Cluster {
         }
         let Some(record) = client.queue.pop_front() else { return };
         self.note_start(&record);
+        self.check_call(host, id, &record);
         self.check_isolated(host, record.task.job());
         let payload = Payload::decode(&record.payload);
         let Some(payload) = payload else {
@@ -530,7 +559,8 @@ impl Cluster {
 
     fn read_arguments(&mut self, host: usize, record: &RunRecord) -> (Vec<u64>, Vec<(Extent, Content)>) {
         let (mut values, mut mapped) = (Vec::new(), Vec::new());
-        for (at, (parameter, reference, argument)) in record.arguments.iter().enumerate() {
+        let arguments = record.arguments.iter().filter(|(parameter, ..)| *parameter != Dependency::ACTOR);
+        for (at, (parameter, reference, argument)) in arguments.enumerate() {
             let content = match argument {
                 Argument::Inline(bytes) => Content::decode(bytes),
                 Argument::Local(extent) => self.read(host, *extent).cloned(),
@@ -637,7 +667,9 @@ impl Cluster {
             return;
         }
         client.phase = Phase::Blocked;
-        let returned = client.queue.drain(..).map(|r| r.run).collect();
+        // Calls that were sent to an actor stay with it.
+        let count = if client.actor.is_some() { 0 } else { client.queue.len() };
+        let returned = client.queue.drain(..count).map(|r| r.run).collect();
         let cpu = client.current.as_ref().map_or(0, |c| c.cpu);
         self.summary.block_count += 1;
         self.stop_using(host, cpu, 0);
@@ -702,6 +734,9 @@ impl Cluster {
         }
         self.stop_using(host, current.cpu, current.disk);
         let run_ns = 1000;
+        if current.record.kind == program::CONSTRUCTOR && matches!(outcome, TaskOutcome::Returned(_)) {
+            self.constructed(host, id, current.record.task);
+        }
         self.send(host, id, Event::Finished { client: id, run: current.record.run, run_ns, outcome });
         for token in held.locals.into_iter().chain(held.found) {
             if self.rng.chance(800) {

@@ -145,7 +145,8 @@ impl Cluster {
             let lent =
                 at.clients.values().filter(|c| matches!(c.phase, Phase::Blocked | Phase::Resuming)).count();
             let cpus = (at.member.resources.cpu / 2_500) as usize;
-            if cpus + lent + SPARE_WORKERS_MAX < at.clients.len() {
+            let actors = at.clients.values().filter(|c| c.actor.is_some()).count();
+            if cpus + lent + actors + SPARE_WORKERS_MAX < at.clients.len() {
                 let text = format!("{} clients on node {host}, {lent} blocked", at.clients.len());
                 self.fail("workers are bounded", text);
             }

@@ -43,11 +43,18 @@ pub struct Client {
     pub queue: VecDeque<RunRecord>,
     /// The run that has started.
     pub current: Option<Current>,
+    /// The task that constructed the actor that lives here.
+    pub actor: Option<TaskId>,
+    /// The last call of each caller that has started here.
+    pub last_calls: BTreeMap<Caller, u64>,
     /// Times of the last records in either direction: rings keep order.
     pub to_node_at: Now,
     /// As `to_node_at`.
     pub to_client_at: Now,
 }
+
+/// A caller, whose calls of an actor keep their order: the host, the client and its task.
+pub type Caller = (usize, ClientId, TaskId);
 
 /// Working state of a task.
 #[derive(Debug)]
@@ -183,6 +190,8 @@ impl Client {
             announced: VecDeque::new(),
             queue: VecDeque::new(),
             current: None,
+            actor: None,
+            last_calls: BTreeMap::new(),
             to_node_at: 0,
             to_client_at: 0,
         }

@@ -6,7 +6,7 @@
 
 use crate::client::{Argument, Client, Driver, Phase, RunRecord};
 use crate::oracle::Oracle;
-use crate::program::{self, CLASS_COUNT, Content};
+use crate::program::{self, CLASS_COUNT, CONSTRUCTOR, Content, METHOD};
 use crate::rng::{Rng, mix};
 use crate::{Options, Sabotage, Summary, Violation};
 use std::collections::BTreeMap;
@@ -157,6 +157,8 @@ pub(crate) struct Cluster {
     pub(crate) nodes_at_start: Vec<NodeId>,
     /// Later attempts do things in another order, as programs do whose hash maps or threads have another one.
     pub(crate) attempts_diverge: bool,
+    /// Some calls construct actors, and others are calls of them.
+    pub(crate) has_actors: bool,
     pub(crate) sabotage: Sabotage,
     pub(crate) summary: Summary,
     verbose: bool,
@@ -203,6 +205,7 @@ impl Cluster {
             oracle: Oracle { small_store: small, ..Oracle::default() },
             nodes_at_start: Vec::new(),
             attempts_diverge: mix(options.seed, 0).is_multiple_of(3),
+            has_actors: mix(options.seed, 2).is_multiple_of(3),
             sabotage: options.sabotage,
             summary: Summary { seed: options.seed, ..Summary::default() },
             verbose: options.verbose,
@@ -315,6 +318,7 @@ impl Cluster {
         if gone.driver.is_some() {
             self.oracle.ended_jobs.insert(gone.job);
         }
+        self.oracle.actor_losses += u32::from(gone.actor.is_some());
         // Its node cannot know whether the first run that it sent has started, and takes it that it has.
         let next = gone.queue.front().map(|record| record.task).or(gone.announced.front().copied());
         if let Some(task) = next.filter(|_| gone.current.is_none()) {
@@ -991,6 +995,6 @@ fn record_number(record: &Record) -> u64 {
 
 /// The class of a kind as clients of this cluster name it.
 pub(crate) fn class_of(cluster: &Cluster, job: JobId, kind: u32) -> Arc<tharsis_types::TaskClass> {
-    debug_assert!(kind < CLASS_COUNT, "kinds are counted");
+    debug_assert!(kind < CLASS_COUNT || matches!(kind, CONSTRUCTOR | METHOD), "kinds are counted");
     program::class(job, kind, &cluster.nodes_at_start)
 }

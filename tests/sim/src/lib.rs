@@ -27,12 +27,14 @@
 //! | 17 | only idle workers are stopped | `Cluster::told` |
 //! | 18 | one id is one call, with its arguments, or one value put | `Oracle::submitted` |
 //! | 19 | an isolated node starts no work of others | `Cluster::check_isolated` |
-//! | 20 | everything ends: virtual time, events in all and at one moment are bounded | `Cluster::run_dry` |
+//! | 20 | calls of an actor run where it lives, and those of a caller in order | `Cluster::check_call` |
+//! | 21 | everything ends: virtual time, events in all and at one moment are bounded | `Cluster::run_dry` |
 //!
 //! | file | is |
 //! |---|---|
 //! | `program.rs` | what tasks do and what values must come out |
 //! | `client.rs`, `acts.rs` | drivers and workers: what they keep, what they do |
+//! | `actors.rs` | calls of actors: who makes them, where and in which order they start |
 //! | `cluster.rs` | hosts, network, agenda, faults |
 //! | `drains.rs` | nodes that drain |
 //! | `isolation.rs` | hosts that reach nobody |
@@ -42,6 +44,7 @@
 
 #![forbid(unsafe_code)]
 
+mod actors;
 mod acts;
 mod check;
 mod client;
@@ -115,6 +118,8 @@ pub struct Summary {
     pub crash_count: u32,
     /// Waits of tasks with their slot lent.
     pub block_count: u64,
+    /// Calls of actors.
+    pub call_count: u64,
     /// Copies written to disk.
     pub spill_count: u64,
     /// Copies read back.

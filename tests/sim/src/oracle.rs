@@ -1,6 +1,7 @@
 //! Rules that hold after any faults: the expected values, and the failures that the faults so far excuse.
 
-use crate::program;
+use crate::client::Caller;
+use crate::program::{self, CONSTRUCTOR, METHOD};
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::{Failure, FailureKind, JobId, ObjectId, TaskId};
 
@@ -17,6 +18,12 @@ pub struct Oracle {
     pub node_deaths: u32,
     /// Nodes that drained and left nothing behind.
     pub departures: u32,
+    /// Workers of actors that are gone.
+    pub actor_losses: u32,
+    /// Someone asked to cancel an actor, which kills it.
+    pub kills: u32,
+    /// The caller and the number of each call of an actor.
+    pub calls: BTreeMap<TaskId, (Caller, u64)>,
     /// Worker starts that failed.
     pub start_failures: u32,
     /// Objects of which a disk has lost copies, and how many.
@@ -103,7 +110,9 @@ impl Oracle {
     /// The reason.
     pub fn excuse(&self, object: ObjectId, failure: &Failure) -> Result<(), String> {
         let root = decisive(failure);
-        let task = root.origin.as_ref().and_then(|o| o.task).unwrap_or(object.task);
+        let origin = |link: &Failure| link.origin.as_ref().and_then(|o| o.task);
+        let links = std::iter::successors(Some(failure), |link| link.cause.as_deref());
+        let task = origin(root).or_else(|| links.filter_map(origin).last()).unwrap_or(object.task);
         let facts = self.tasks.get(&task);
         let kind = facts.map_or(u32::MAX, |f| f.kind);
         let faulty = self.node_deaths > 0;
@@ -114,7 +123,15 @@ impl Oracle {
             let taken = f.crashes + f.raises + self.start_failures + self.node_deaths + losses;
             u32::try_from(retries).is_ok_and(|retries| retries < taken)
         });
+        // The end of an actor ends its calls, whatever retries they have.
+        let of_actor = matches!(kind, CONSTRUCTOR | METHOD);
         let excused = match root.kind {
+            FailureKind::WorkerCrashed | FailureKind::NodeDied | FailureKind::OutOfMemory
+                if of_actor && (faulty || 0 < self.actor_losses) =>
+            {
+                true
+            }
+            FailureKind::Cancelled if of_actor && 0 < self.kills => true,
             FailureKind::UserError => facts.is_some_and(|f| raises(task, f) && f.raises > 0),
             FailureKind::Cancelled => self.is_cancelled(task),
             FailureKind::WorkerCrashed | FailureKind::NodeDied => spent,

@@ -7,12 +7,17 @@
 
 use crate::rng::{Rng, mix};
 use std::sync::Arc;
+use tharsis_types::task::Role;
 use tharsis_types::{
     FunctionId, JobId, NodeId, ObjectId, Placement, RefId, Resources, RetryOn, SmallBytes, TaskClass, TaskId,
 };
 
 /// Kinds of task classes; see [`class`].
 pub const CLASS_COUNT: u32 = 14;
+/// The kind of constructors of actors.
+pub const CONSTRUCTOR: u32 = 14;
+/// The kind of methods of actors.
+pub const METHOD: u32 = 15;
 /// Children of children are submitted down to here.
 const DEPTH_MAX: u8 = 3;
 /// Type name of the error that some tasks raise a few times.
@@ -120,6 +125,15 @@ pub fn class(job: JobId, kind: u32, nodes: &[NodeId]) -> Arc<TaskClass> {
             class.returns = 2;
         }
         12 => class.timeout_ms = 40,
+        CONSTRUCTOR => {
+            // An actor keeps its resources for long: others would wait for them.
+            (class.resources, class.max_retries) = (cpu(0), 2);
+            class.role = Role::Constructor;
+        }
+        METHOD => {
+            (class.resources, class.max_retries) = (cpu(0), 1);
+            class.role = Role::Method;
+        }
         // Leaves only: what is not CPU is not lent, so a nest of these would wait for itself.
         _ => {
             class.resources = cpu(1);
@@ -143,6 +157,9 @@ pub fn returns(kind: u32) -> u32 {
 #[must_use]
 pub fn script(task: TaskId, kind: u32, depth: u8) -> Script {
     let mut rng = Rng::new(mix(task.mixed(), u64::from(kind)));
+    if matches!(kind, CONSTRUCTOR | METHOD) {
+        return actor_script(&mut rng, kind);
+    }
     let mut steps = vec![Step::Work { us: work_us(&mut rng, kind) }];
     if depth < DEPTH_MAX && kind != 13 {
         let count = if rng.chance(500) { 0 } else { rng.range(1, 5) };
@@ -158,6 +175,19 @@ pub fn script(task: TaskId, kind: u32, depth: u8) -> Script {
         fatal: rng.chance(15),
         steps,
     }
+}
+
+/// A method waits for nothing but tasks of its own, which take nothing: what it waited for otherwise might
+/// wait for the actor.
+fn actor_script(rng: &mut Rng, kind: u32) -> Script {
+    let mut steps = vec![Step::Work { us: work_us(rng, kind) }];
+    if kind == METHOD && rng.chance(300) {
+        let (dependencies, nested) = (Vec::new(), Vec::new());
+        steps.extend([Step::Submit { class: 2, dependencies, nested }, Step::Wait]);
+    }
+    let stored = if kind == METHOD { stored(rng) } else { None };
+    let outputs = vec![OutputPlan { stored, nested: Vec::new() }];
+    Script { steps, outputs, flaky_raises: 0, fatal: rng.chance(15) }
 }
 
 impl Script {

@@ -68,6 +68,13 @@ fn nodes_drain_in_time_and_not_in_time() {
 }
 
 #[test]
+fn actors_are_called_in_some_clusters() {
+    let all: Vec<_> = (0..60).map(|n| seed(n).unwrap()).collect();
+    let many = all.iter().filter(|summary| 20 <= summary.call_count).count();
+    assert!(5 <= many, "{many} clusters call actors often");
+}
+
+#[test]
 fn attempts_diverge_in_some_clusters() {
     let clusters = (0..40).filter(|n| seed(*n).unwrap().divergence_count > 0).count();
     assert!((2..30).contains(&clusters), "{clusters} of 40");

@@ -23,6 +23,7 @@ pub(super) use run::{Lent, Origin, Run};
 
 use crate::Now;
 use crate::journal::{About, Entry, Fact, Journal};
+use crate::lease::LeaseKey;
 use crate::owner::{Object, Owner};
 use crate::pull::Missing;
 use crate::slab::{Slab, Slot};
@@ -226,6 +227,33 @@ impl Runs {
         self.of_worker.get(&client).cloned().unwrap_or_default()
     }
 
+    /// Whether a run waits for arguments before this one that came under the same lease.
+    pub(super) fn waits_behind_another(&self, slot: Slot<Run>) -> bool {
+        let run = &self.runs[slot];
+        let Some(line) = self.of_worker.get(&run.client) else { return false };
+        let before = line.iter().rev().skip_while(|known| **known != slot).skip(1);
+        let mut staging = before.map(|known| &self.runs[*known]).take_while(|run| run.is_staging());
+        staging.any(|before| before.lease == run.lease)
+    }
+
+    /// Runs of a worker that came under a lease and are not sent.
+    pub(super) fn staging_under(&self, client: ClientId, lease: LeaseKey) -> Vec<Slot<Run>> {
+        let line = self.of_worker.get(&client).into_iter().flatten().copied();
+        line.filter(|slot| self.runs[*slot].is_staging() && self.runs[*slot].lease == lease).collect()
+    }
+
+    /// The first run of a worker that is not sent, is ready, and stands behind no other under the same lease.
+    pub(super) fn first_staging(
+        &self,
+        client: ClientId,
+        is_ready: impl Fn(Slot<Run>) -> bool,
+    ) -> Option<Slot<Run>> {
+        let line = self.of_worker.get(&client)?;
+        let staging = line.iter().rev().take_while(|slot| self.runs[**slot].is_staging()).count();
+        let mut waiting = line.iter().skip(line.len() - staging).copied();
+        waiting.find(|slot| is_ready(*slot) && !self.waits_behind_another(*slot))
+    }
+
     /// Whether anything is in line for a worker.
     pub(super) fn is_busy(&self, client: ClientId) -> bool {
         self.of_worker.contains_key(&client)
@@ -300,7 +328,6 @@ impl Runs {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lease::LeaseKey;
     use crate::testing::class;
     use tharsis_types::{JobId, LeaseId, NodeId, SmallBytes};
 

@@ -9,6 +9,7 @@ use crate::store::Store;
 use crate::{MS, Now};
 use std::sync::Arc;
 use tharsis_types::hash::IdSet;
+use tharsis_types::task::Role;
 use tharsis_types::{
     Attempt, ClientId, Dependency, Extent, LeaseId, ObjectId, RefId, SmallBytes, TaskClass, TaskId,
 };
@@ -24,6 +25,8 @@ pub(in crate::node) struct Run {
     /// The `memory` option of its task, in bytes; 0 if it has none.
     pub(in crate::node) memory_bytes: u64,
     pub(in crate::node) max_calls: u32,
+    /// Whether it constructs an actor.
+    pub(in crate::node) constructs: bool,
     pub(in crate::node) origin: Origin,
     pub(super) stage: Stage,
     /// Objects pinned for the time of the run: a set, because a task may take a hundred thousand arguments.
@@ -114,6 +117,7 @@ impl Run {
             timeout_ms: class.timeout_ms,
             memory_bytes: class.resources.memory,
             max_calls: class.max_calls,
+            constructs: class.role == Role::Constructor,
             origin,
             stage: Stage::Staging,
             pins: IdSet::default(),

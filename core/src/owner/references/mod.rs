@@ -168,6 +168,19 @@ impl References {
         }
     }
 
+    /// Drops the value of an actor that is constructed again by a task.
+    pub(super) fn await_again(&mut self, slot: Slot<Object>, task: Slot<Task>) {
+        self.objects[slot].value = None;
+        self.set_producer(slot, task);
+    }
+
+    /// Drops what is known of the value of another node's object.
+    pub(super) fn forget_value(&mut self, slot: Slot<Object>) {
+        let object = &mut self.objects[slot];
+        assert!(object.owner().is_some(), "{} is this node's own and is forgotten", object.id);
+        object.value = None;
+    }
+
     /// Sets the value of an entry whose task has ended. A value that can be read stays: the task ran again
     /// only for another output. Returns whether the new value was set, and the entries inside the value that
     /// does not count, which are used once less.

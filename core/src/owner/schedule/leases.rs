@@ -224,7 +224,7 @@ impl Schedule {
     }
 
     /// Gives a lease back, or the request for it.
-    pub(super) fn give_back(&mut self, lease: LeaseId, out: &mut Vec<Effect>) {
+    pub(in crate::owner) fn give_back(&mut self, lease: LeaseId, out: &mut Vec<Effect>) {
         if let Some(used) = self.remove_lease(lease) {
             assert!(used.in_flight.is_empty(), "a lease goes back while tasks are sent under it");
             self.note(used.shape, Fact::LeaseEnded);

@@ -353,7 +353,8 @@ impl Schedule {
         }
         assert_eq!(leases, self.leases.len(), "a lease without a shape");
         assert_eq!(self.shape_by_key.len(), self.shapes.len(), "a key without a shape");
-        for (slot, task) in tasks.iter() {
+        // Calls of actors stand in lines of their own.
+        for (slot, task) in tasks.iter().filter(|(_, task)| !task.is_call()) {
             let (id, place) = (task.id(), places.remove(&slot));
             match task.state() {
                 TaskState::Waiting { missing } => {

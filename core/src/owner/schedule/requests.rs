@@ -33,7 +33,10 @@ impl Schedule {
         loop {
             let shape = &self.shapes[shape_index];
             let requested = self.requested(shape_index).count();
-            let free = shape.key.resources == Resources::default() && shape.leases.len() >= FREE_LEASES_MAX;
+            // Every actor has a worker of its own, for as long as it lives.
+            let free = shape.key.resources == Resources::default()
+                && shape.leases.len() >= FREE_LEASES_MAX
+                && !shape.key.constructs;
             if shape.queue.len() <= requested || requested >= REQUESTS_MAX || free {
                 return Ok(());
             }
@@ -159,16 +162,21 @@ impl Schedule {
         view: &mut View,
         out: &mut Vec<Effect>,
     ) {
+        let lease = self.name_lease();
         let shape = &mut self.shapes[shape_index];
         shape.stuck = None;
-        self.next_lease += 1;
-        let lease = LeaseId(self.next_lease);
         view.asked(now, node, &shape.key.resources);
         shape.leases.push(lease);
         let old = self.leases.insert(lease, LeaseUse::new(node, shape_index, now));
         assert!(old.is_none(), "two leases have one name");
         out.push(Effect::RequestLease { to: node, lease, class: shape.sample.clone(), wait });
         self.note(shape_index, Fact::LeaseAsked(node));
+    }
+
+    /// The name of a new lease.
+    pub(in crate::owner) fn name_lease(&mut self) -> LeaseId {
+        self.next_lease += 1;
+        LeaseId(self.next_lease)
     }
 
     fn requested(&self, shape_index: Slot<Shape>) -> impl Iterator<Item = &LeaseUse> {

@@ -8,6 +8,7 @@ use crate::slab::Slot;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tharsis_types::limits::{PIPELINE_AHEAD_NS, PIPELINE_DEPTH_MAX};
+use tharsis_types::task::Role;
 use tharsis_types::{JobId, LeaseId, NodeId, Placement, Resources, TaskClass};
 
 /// Tasks that need the same resources in the same way: they share a queue and leases.
@@ -37,6 +38,8 @@ pub(super) struct ShapeKey {
     priority: i32,
     pub(super) placement: Placement,
     max_calls: u32,
+    /// Whether its tasks construct actors: each keeps its lease while its actor lives.
+    pub(super) constructs: bool,
 }
 
 /// Position at which a task enters its queue.
@@ -56,6 +59,7 @@ impl ShapeKey {
             priority: class.priority,
             placement: class.placement.clone(),
             max_calls: class.max_calls,
+            constructs: class.role == Role::Constructor,
         }
     }
 }
@@ -164,7 +168,7 @@ impl Shape {
         let is_brief = 0 < self.run_ns && self.run_ns < super::STEAL_AFTER / 2;
         let depth = ahead.max(1 + usize::from(is_brief)).min(PIPELINE_DEPTH_MAX);
         match self.key.max_calls {
-            0 => depth,
+            0 if !self.key.constructs => depth,
             _ => 1,
         }
     }

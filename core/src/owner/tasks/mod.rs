@@ -52,6 +52,8 @@ pub struct Task {
     run_ns: u64,
     /// A client cancelled it: it is not started again.
     cancelled: bool,
+    /// It is a call of an actor, in one of its lines.
+    is_call: bool,
     /// Depth: the number of tasks of this node in which it is nested.
     depth: u16,
     payload: SmallBytes,
@@ -171,6 +173,11 @@ impl Tasks {
         self.journal.note(About::Task(task.id), Fact::CancelWanted);
     }
 
+    /// Notes that a task is a call of an actor.
+    pub(super) fn set_call(&mut self, slot: Slot<Task>) {
+        self.entries[slot].is_call = true;
+    }
+
     /// The next run of a task is another attempt: this one may have been started.
     pub(super) fn next_attempt(&mut self, slot: Slot<Task>) {
         self.entries[slot].attempt += 1;
@@ -268,6 +275,11 @@ impl Task {
     /// Time spent in the function by the last run, in nanoseconds.
     pub(super) fn run_ns(&self) -> u64 {
         self.run_ns
+    }
+
+    /// Whether it is a call of an actor.
+    pub(super) fn is_call(&self) -> bool {
+        self.is_call
     }
 
     /// Whether a client cancelled it.

@@ -93,6 +93,7 @@ impl Tasks {
             retries_left: new.retries,
             run_ns: 0,
             cancelled: false,
+            is_call: false,
             depth: new.depth,
             payload: new.payload,
             inputs: None,

@@ -59,6 +59,7 @@ const fn definition(module: &'static str, name: &'static str) -> Definition {
         column: 1,
         returns: 1,
         options: Options::default,
+        role: tharsis::generated::Role::Task,
         run: |_| Ok(()),
         plain: &(),
     }

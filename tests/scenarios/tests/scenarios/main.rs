@@ -7,6 +7,7 @@
 // All of it is test code.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
+mod actors;
 mod again;
 mod bad_input;
 mod ends;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
     }
     let all = [
         values::ALL,
+        actors::ALL,
         again::ALL,
         many::ALL,
         references::ALL,

@@ -1,0 +1,146 @@
+//! Actors: workers that belong to one, and the attachments of the nodes that call it.
+//!
+//! A worker whose run has constructed an actor belongs to that actor until its lease ends: it is not asked
+//! back, not idle, and stops in the end, so that nothing finds what the actor left. Nodes that call the
+//! actor have *attachments*: leases that name the same worker and take no resources.
+
+use super::{Effect, LeaseKey, Leases, State};
+use std::collections::{BTreeMap, BTreeSet};
+use tharsis_types::hash::IdMap;
+use tharsis_types::{Attempt, ClientId, NodeId, TaskId};
+
+/// Workers of actors.
+#[derive(Debug, Default)]
+pub(super) struct Hosts {
+    by_worker: BTreeMap<ClientId, Host>,
+    by_actor: IdMap<TaskId, ClientId>,
+    attached: BTreeMap<LeaseKey, ClientId>,
+    /// Attachments of which a call was given back: later ones go back too.
+    closed: BTreeSet<LeaseKey>,
+}
+
+/// The actor of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// The lease under which the actor was constructed.
+    pub lease: LeaseKey,
+    /// The task that constructed it.
+    pub actor: TaskId,
+    /// The attempt.
+    pub attempt: Attempt,
+}
+
+impl Leases {
+    /// The worker of an active lease or of an attachment.
+    #[must_use]
+    pub fn worker(&self, lease: LeaseKey) -> Option<ClientId> {
+        let Some(known) = self.leases.get(&lease) else { return self.attached(lease) };
+        match known.state {
+            State::Active(client) => Some(client),
+            State::Waiting(_) | State::Placed => None,
+        }
+    }
+
+    /// The run of a worker has constructed an actor.
+    pub fn constructed(&mut self, client: ClientId, actor: TaskId, attempt: Attempt) {
+        // The lease may have ended since the run was sent.
+        let Some(lease) = self.lease_of(client) else { return };
+        let before = self.hosts.by_worker.insert(client, Host { lease, actor, attempt });
+        assert!(before.is_none(), "{client:?} has two actors");
+        self.hosts.by_actor.insert(actor, client);
+    }
+
+    /// The actor of a worker.
+    #[must_use]
+    pub fn host(&self, client: ClientId) -> Option<Host> {
+        self.hosts.by_worker.get(&client).copied()
+    }
+
+    /// Whether a worker belongs to an actor.
+    #[must_use]
+    pub fn is_host(&self, client: ClientId) -> bool {
+        self.hosts.by_worker.contains_key(&client)
+    }
+
+    /// The worker of an actor, named by the task that constructed it.
+    #[must_use]
+    pub fn host_of(&self, actor: TaskId) -> Option<ClientId> {
+        self.hosts.by_actor.get(&actor).copied()
+    }
+
+    /// A node calls an actor.
+    pub fn attach(&mut self, key: LeaseKey, actor: TaskId, out: &mut Vec<Effect>) {
+        match self.host_of(actor) {
+            Some(client) => {
+                self.hosts.attached.insert(key, client);
+                out.push(Effect::Granted(key, client));
+            }
+            None => out.push(Effect::Revoked(key)),
+        }
+    }
+
+    /// The worker of an attachment.
+    pub(super) fn attached(&self, key: LeaseKey) -> Option<ClientId> {
+        self.hosts.attached.get(&key).copied()
+    }
+
+    /// A call under an attachment goes back: later ones must not overtake it. Returns whether it was open.
+    pub fn close(&mut self, key: LeaseKey) -> bool {
+        self.hosts.attached.contains_key(&key) && self.hosts.closed.insert(key)
+    }
+
+    /// Whether calls under an attachment go back.
+    #[must_use]
+    pub fn is_closed(&self, key: LeaseKey) -> bool {
+        self.hosts.closed.contains(&key)
+    }
+
+    /// A node does not call an actor any more; false if it has no such attachment.
+    pub(super) fn detach(&mut self, key: LeaseKey) -> bool {
+        self.hosts.closed.remove(&key);
+        self.hosts.attached.remove(&key).is_some()
+    }
+
+    /// A node is gone: its attachments end.
+    pub(super) fn detach_node(&mut self, node: NodeId) {
+        self.hosts.attached.retain(|(owner, _), _| *owner != node);
+        self.hosts.closed.retain(|(owner, _)| *owner != node);
+    }
+
+    /// A worker does not belong to its actor any more: attachments end. Returns whether it had an actor.
+    pub(super) fn host_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) -> bool {
+        let Some(Host { actor, .. }) = self.hosts.by_worker.remove(&client) else { return false };
+        if self.hosts.by_actor.get(&actor) == Some(&client) {
+            self.hosts.by_actor.remove(&actor);
+        }
+        self.hosts.attached.retain(|key, worker| {
+            let stays = *worker != client;
+            if !stays {
+                self.hosts.closed.remove(key);
+                out.push(Effect::Revoked(*key));
+            }
+            stays
+        });
+        true
+    }
+
+    /// Asserts that each actor has its worker.
+    pub(super) fn check_hosts(&self) {
+        for (client, host) in &self.hosts.by_worker {
+            assert_eq!(self.lease_of(*client), Some(host.lease), "{client:?} has an actor and no lease");
+        }
+        for (actor, client) in &self.hosts.by_actor {
+            assert_eq!(self.host(*client).map(|host| host.actor), Some(*actor), "{actor} has no worker");
+        }
+        let is_attached = |key: &LeaseKey| self.hosts.attached.contains_key(key);
+        assert!(self.hosts.closed.iter().all(is_attached), "an attachment is closed and gone");
+        for (key, client) in &self.hosts.attached {
+            assert!(self.is_host(*client), "{key:?} is attached to a worker without an actor");
+        }
+    }
+
+    /// Sizes of tables that must be empty when nothing is under way.
+    pub(crate) fn host_leftovers(&self) -> [(&'static str, usize); 2] {
+        [("workers of actors", self.hosts.by_worker.len()), ("attachments", self.hosts.attached.len())]
+    }
+}

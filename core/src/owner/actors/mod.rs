@@ -1,0 +1,445 @@
+//! Actors: the constructors of living ones, and the lines of calls.
+//!
+//! An actor is an object of the ledger: the output of its constructor. While the actor lives, the constructor
+//! stays *sent*, under the lease that holds the worker; if the worker is lost, the attempt has failed and is
+//! repeated like that of any task. The value of the object says where the actor lives ([`Home`]). A call
+//! takes the object as its first argument, so it waits for the actor, keeps it alive, and fails if there is
+//! no actor.
+//!
+//! Each node that calls an actor keeps a *line* per caller, in the order of submission. Only the first call
+//! of a line may be sent, and only when its arguments are there, so the calls of a caller run in the order in
+//! which it made them. Calls are sent under an *attachment*: a lease of the actor's worker that any number of
+//! nodes can have, and that takes no resources. Calls that come back enter their line at their old place.
+//! Their attachment is *closed* then, by both nodes: later calls of it that are on their way come back too,
+//! and a new one is asked for when those before them have ended.
+//!
+//! | state of a call | place |
+//! |---|---|
+//! | waiting for arguments, or queued | `unsent` of its actor, in the line of its caller |
+//! | sent | `in_flight` of an attachment |
+//!
+//! This machine owns lines and attachments. It names objects and tasks by their slots; the entry of an actor
+//! goes with the entry of its object.
+
+mod home;
+#[cfg(test)]
+mod tests;
+
+pub(super) use home::Home;
+
+use super::tasks::{TaskState, Tasks};
+use super::{Effect, Object, Task};
+use crate::slab::Slot;
+use crate::{MS, Now};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use tharsis_types::hash::IdMap;
+use tharsis_types::limits::PIPELINE_DEPTH_MAX;
+use tharsis_types::{ClientId, LeaseId, NodeId, TaskId};
+
+/// The time after which the home of an actor is looked for again where it was not: the news of its end may
+/// still be on the way to its owner.
+const LOOK_AGAIN_AFTER: Now = 10 * MS;
+
+/// A caller, whose calls keep their order: a client, and its task unless the client is a driver or an actor.
+/// The tasks of a worker have nothing to do with each other, and one may make the argument of a call of
+/// another one.
+pub(super) type Caller = (ClientId, Option<TaskId>);
+
+/// The actors that this node owns or calls.
+#[derive(Debug, Default)]
+pub(super) struct Actors {
+    /// Living actors of this node's ledger, and their constructors.
+    constructors: IdMap<Slot<Object>, Slot<Task>>,
+    called: IdMap<Slot<Object>, Called>,
+    calls: IdMap<Slot<Task>, Call>,
+    attachments: IdMap<LeaseId, Attachment>,
+    /// Actors with something to send or to ask for.
+    dirty: BTreeSet<Slot<Object>>,
+    next_number: u64,
+    now: Now,
+}
+
+/// An actor that clients of this node call.
+#[derive(Debug)]
+struct Called {
+    /// The task that constructed it.
+    id: TaskId,
+    /// Calls that are not sent, by caller and by number.
+    unsent: BTreeMap<Caller, BTreeMap<u64, Slot<Task>>>,
+    home: Option<Home>,
+    attachment: Option<LeaseId>,
+    /// When its home is looked for again.
+    look_at: Option<Now>,
+}
+
+/// A call and its place in the line of its caller.
+#[derive(Clone, Copy, Debug)]
+struct Call {
+    actor: Slot<Object>,
+    caller: Caller,
+    number: u64,
+}
+
+/// A lease under which calls of an actor are sent.
+#[derive(Debug)]
+struct Attachment {
+    actor: Slot<Object>,
+    node: NodeId,
+    is_granted: bool,
+    /// A call came back: nothing more is sent under it.
+    is_closed: bool,
+    /// Calls sent and not ended, oldest first.
+    in_flight: VecDeque<Slot<Task>>,
+}
+
+/// Living actors.
+impl Actors {
+    /// Sets the time at which the changes that follow happen.
+    pub(super) fn tell_time(&mut self, now: Now) {
+        self.now = now;
+    }
+
+    /// The constructor of an actor has returned.
+    pub(super) fn lives(&mut self, actor: Slot<Object>, constructor: Slot<Task>) {
+        let before = self.constructors.insert(actor, constructor);
+        assert!(before.is_none(), "{actor:?} is constructed twice");
+    }
+
+    /// The constructor of a living actor of this node's ledger.
+    pub(super) fn constructor(&self, actor: Slot<Object>) -> Option<Slot<Task>> {
+        self.constructors.get(&actor).copied()
+    }
+
+    /// An actor lives no more; returns its constructor if it did.
+    pub(super) fn ends(&mut self, actor: Slot<Object>) -> Option<Slot<Task>> {
+        if let Some(called) = self.called.get_mut(&actor) {
+            called.home = None;
+        }
+        self.constructors.remove(&actor)
+    }
+}
+
+/// Lines of calls.
+impl Actors {
+    /// Enters a call at the end of its caller's line. Returns whether it is the first call of the actor here.
+    pub(super) fn enter(
+        &mut self,
+        actor: Slot<Object>,
+        id: TaskId,
+        caller: Caller,
+        call: Slot<Task>,
+    ) -> bool {
+        self.next_number += 1;
+        let entry = Call { actor, caller, number: self.next_number };
+        let before = self.calls.insert(call, entry);
+        assert!(before.is_none(), "{call:?} is called twice");
+        let is_first = !self.called.contains_key(&actor);
+        self.called.entry(actor).or_insert_with(|| Called {
+            id,
+            unsent: BTreeMap::new(),
+            home: None,
+            attachment: None,
+            look_at: None,
+        });
+        self.stand_in_line(call);
+        is_first
+    }
+
+    /// Puts a call into its place in the line.
+    fn stand_in_line(&mut self, call: Slot<Task>) {
+        let Call { actor, caller, number } = self.calls[&call];
+        let line = called_mut(&mut self.called, actor).unsent.entry(caller).or_default();
+        let before = line.insert(number, call);
+        assert!(before.is_none(), "{call:?} stands in line twice");
+        self.dirty.insert(actor);
+    }
+
+    /// Takes a call out of its line; returns whether it stood there.
+    fn leave_line(&mut self, call: Slot<Task>) -> bool {
+        let Call { actor, caller, number } = self.calls[&call];
+        let unsent = &mut called_mut(&mut self.called, actor).unsent;
+        let Some(line) = unsent.get_mut(&caller) else { return false };
+        let stood = line.remove(&number).is_some();
+        if line.is_empty() {
+            unsent.remove(&caller);
+        }
+        self.dirty.insert(actor);
+        stood
+    }
+
+    /// A call that is not sent has ended.
+    pub(super) fn leave(&mut self, call: Slot<Task>) {
+        let stood = self.leave_line(call);
+        assert!(stood, "{call:?} ends and does not stand in its line");
+        self.calls.remove(&call);
+    }
+
+    /// A call in line has its arguments.
+    pub(super) fn ready(&mut self, call: Slot<Task>) {
+        self.dirty.insert(self.calls[&call].actor);
+    }
+
+    /// The actor of a call.
+    pub(super) fn actor_of(&self, call: Slot<Task>) -> Slot<Object> {
+        self.calls[&call].actor
+    }
+
+    /// The calls of an actor that are not sent, in the order of each caller.
+    pub(super) fn unsent(&self, actor: Slot<Object>) -> Vec<Slot<Task>> {
+        let lines = self.called.get(&actor).into_iter().flat_map(|called| called.unsent.values());
+        lines.flat_map(|line| line.values().copied()).collect()
+    }
+
+    /// Whether clients of this node call an actor.
+    pub(super) fn is_called(&self, actor: Slot<Object>) -> bool {
+        self.called.contains_key(&actor)
+    }
+
+    /// The last known home of an actor.
+    pub(super) fn home(&self, actor: Slot<Object>) -> Option<Home> {
+        self.called.get(&actor)?.home
+    }
+
+    /// The home of an actor has become known.
+    pub(super) fn found(&mut self, actor: Slot<Object>, home: Home) {
+        let called = called_mut(&mut self.called, actor);
+        (called.home, called.look_at) = (Some(home), None);
+        self.dirty.insert(actor);
+    }
+
+    /// The entry of an object is gone. If it was an actor, returns its attachment, which is to be returned.
+    pub(super) fn freed(&mut self, actor: Slot<Object>) -> Option<(NodeId, LeaseId)> {
+        let called = self.called.remove(&actor)?;
+        assert!(called.unsent.is_empty(), "{actor:?} is freed while calls of it wait");
+        self.dirty.remove(&actor);
+        let lease = called.attachment?;
+        let attachment = self.attachments.remove(&lease)?;
+        assert!(attachment.in_flight.is_empty(), "{actor:?} is freed while calls of it run");
+        Some((attachment.node, lease))
+    }
+}
+
+/// Attachments.
+impl Actors {
+    /// Whether a lease is an attachment.
+    pub(super) fn has_lease(&self, lease: LeaseId) -> bool {
+        self.attachments.contains_key(&lease)
+    }
+
+    /// The node of an attachment.
+    pub(super) fn node_of(&self, lease: LeaseId) -> Option<NodeId> {
+        self.attachments.get(&lease).map(|attachment| attachment.node)
+    }
+
+    /// Whether a lease is an attachment of another node than `node`.
+    pub(super) fn is_leased_elsewhere(&self, lease: LeaseId, node: NodeId) -> bool {
+        self.node_of(lease).is_some_and(|of| of != node)
+    }
+
+    /// Attachments on a node.
+    pub(super) fn leases_on(&self, node: NodeId) -> Vec<LeaseId> {
+        self.attachments.iter().filter(|(_, a)| a.node == node).map(|(lease, _)| *lease).collect()
+    }
+
+    /// The actor lives where it was looked for.
+    pub(super) fn granted(&mut self, lease: LeaseId) {
+        if let Some(attachment) = self.attachments.get_mut(&lease) {
+            attachment.is_granted = true;
+            self.dirty.insert(attachment.actor);
+        }
+    }
+
+    /// The calls that were sent under an attachment, oldest first.
+    pub(super) fn in_flight(&self, lease: LeaseId) -> Vec<Slot<Task>> {
+        self.attachments.get(&lease).map_or_else(Vec::new, |a| a.in_flight.iter().copied().collect())
+    }
+
+    /// A call that was sent comes back: it stands in its line again.
+    pub(super) fn came_back(&mut self, lease: LeaseId, call: Slot<Task>) {
+        let attachment = self.attachments.get_mut(&lease);
+        let at = attachment.as_ref().and_then(|a| a.in_flight.iter().position(|slot| *slot == call));
+        assert!(at.is_some(), "{call:?} is not with the attachment that it was sent under");
+        attachment.zip(at).and_then(|(attachment, at)| attachment.in_flight.remove(at));
+        self.stand_in_line(call);
+    }
+
+    /// A call under an attachment came back, or was not sent: no later one may overtake it.
+    pub(super) fn close(&mut self, lease: LeaseId) {
+        if let Some(attachment) = self.attachments.get_mut(&lease) {
+            attachment.is_closed = true;
+            self.dirty.insert(attachment.actor);
+        }
+    }
+
+    /// Whether nothing more may be sent under an attachment.
+    pub(super) fn is_closed(&self, lease: LeaseId) -> bool {
+        self.attachments.get(&lease).is_some_and(|attachment| attachment.is_closed)
+    }
+
+    /// Returns the attachment of an actor if it is closed and the calls under it have ended.
+    fn return_closed(&mut self, actor: Slot<Object>, out: &mut Vec<Effect>) {
+        let Some(lease) = self.called.get(&actor).and_then(|called| called.attachment) else { return };
+        let attachment = &self.attachments[&lease];
+        if attachment.is_closed && attachment.in_flight.is_empty() {
+            out.push(Effect::ReturnLease { to: attachment.node, lease });
+            self.attachments.remove(&lease);
+            called_mut(&mut self.called, actor).attachment = None;
+        }
+    }
+
+    /// Removes an attachment that is gone, and whose calls came back. Returns its actor, and whether the
+    /// actor lived there.
+    pub(super) fn detached(&mut self, lease: LeaseId) -> Option<(Slot<Object>, bool)> {
+        let gone = self.attachments.remove(&lease)?;
+        assert!(gone.in_flight.is_empty(), "calls are lost with their attachment");
+        let called = called_mut(&mut self.called, gone.actor);
+        assert_eq!(called.attachment, Some(lease), "an attachment is not with its actor");
+        (called.attachment, called.home) = (None, None);
+        Some((gone.actor, gone.is_granted))
+    }
+
+    /// Looks for the home of an actor again, later.
+    pub(super) fn look_later(&mut self, actor: Slot<Object>) {
+        called_mut(&mut self.called, actor).look_at = Some(self.now + LOOK_AGAIN_AFTER);
+    }
+
+    /// When [`Actors::take_due`] has something.
+    pub(super) fn next_timeout(&self) -> Option<Now> {
+        self.called.values().filter_map(|called| called.look_at).min()
+    }
+
+    /// Actors whose homes are to be looked for now.
+    pub(super) fn take_due(&mut self, now: Now) -> Vec<Slot<Object>> {
+        let is_due = |called: &Called| called.look_at.is_some_and(|at| at <= now);
+        let mut due: Vec<_> = self.called.iter().filter(|(_, c)| is_due(c)).map(|(slot, _)| *slot).collect();
+        due.sort_unstable();
+        due.iter().for_each(|actor| called_mut(&mut self.called, *actor).look_at = None);
+        due
+    }
+
+    /// Whether there is an actor to send to.
+    pub(super) fn is_dirty(&self) -> bool {
+        !self.dirty.is_empty()
+    }
+
+    /// Marks all actors that have calls in line.
+    pub(super) fn dirty_all(&mut self) {
+        let waiting = self.called.iter().filter(|(_, called)| !called.unsent.is_empty());
+        self.dirty.extend(waiting.map(|(actor, _)| *actor));
+    }
+
+    /// The next actor to send to.
+    pub(super) fn next_dirty(&mut self) -> Option<Slot<Object>> {
+        self.dirty.pop_first()
+    }
+
+    /// Sends the calls of an actor whose turn has come; asks for an attachment if there is none. `lease`
+    /// makes the name of a new one.
+    pub(super) fn round(
+        &mut self,
+        actor: Slot<Object>,
+        tasks: &mut Tasks,
+        lease: impl FnOnce() -> LeaseId,
+        out: &mut Vec<Effect>,
+    ) {
+        self.return_closed(actor, out);
+        let Some(called) = self.called.get_mut(&actor) else { return };
+        let is_ready = |line: &BTreeMap<u64, Slot<Task>>| {
+            line.first_key_value().is_some_and(|(_, call)| tasks[*call].state() == TaskState::Queued)
+        };
+        if !called.unsent.values().any(is_ready) {
+            return;
+        }
+        let Some(attached) = called.attachment else {
+            let Some(home) = called.home else { return };
+            let (lease, node) = (lease(), home.node);
+            called.attachment = Some(lease);
+            let attachment =
+                Attachment { actor, node, is_granted: false, is_closed: false, in_flight: VecDeque::new() };
+            let before = self.attachments.insert(lease, attachment);
+            assert!(before.is_none(), "two leases have one name");
+            out.push(Effect::Attach { to: node, lease, actor: called.id });
+            return;
+        };
+        let Some(attachment) = self.attachments.get_mut(&attached) else { return };
+        if !attachment.is_granted || attachment.is_closed {
+            return;
+        }
+        loop {
+            let before = attachment.in_flight.len();
+            // One call of each caller in turn.
+            for line in called.unsent.values_mut() {
+                let next = line.first_entry().filter(|next| tasks[*next.get()].state() == TaskState::Queued);
+                let Some(next) = next.filter(|_| attachment.in_flight.len() < PIPELINE_DEPTH_MAX) else {
+                    continue;
+                };
+                let call = next.remove();
+                tasks.queued_to_sent(call, attached);
+                attachment.in_flight.push_back(call);
+                out.push(Effect::Start { to: attachment.node, lease: attached, task: call });
+            }
+            if attachment.in_flight.len() == before {
+                break;
+            }
+        }
+        called.unsent.retain(|_, line| !line.is_empty());
+    }
+
+    /// Sizes of tables that must be empty once there are no references.
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 4] {
+        [
+            ("living actors", self.constructors.len()),
+            ("called actors", self.called.len()),
+            ("calls of actors", self.calls.len()),
+            ("attachments to actors", self.attachments.len()),
+        ]
+    }
+
+    /// Asserts that each call stands in the place of its state, and that attachments and actors agree.
+    pub(super) fn check(&self, tasks: &Tasks) {
+        let mut places: IdMap<Slot<Task>, Option<LeaseId>> = IdMap::default();
+        for (actor, called) in &self.called {
+            for (caller, line) in &called.unsent {
+                assert!(!line.is_empty(), "an empty line is kept for {caller:?}");
+                for (number, call) in line {
+                    let entry = self.calls[call];
+                    let stands = (entry.actor, entry.caller, entry.number);
+                    assert_eq!(stands, (*actor, *caller, *number), "{call:?} stands in a wrong line");
+                    assert!(places.insert(*call, None).is_none(), "{call:?} stands in two lines");
+                }
+            }
+            if let Some(lease) = called.attachment {
+                assert_eq!(self.attachments[&lease].actor, *actor, "{actor:?} has another's attachment");
+            }
+        }
+        for (lease, attachment) in &self.attachments {
+            assert_eq!(self.called[&attachment.actor].attachment, Some(*lease), "an attachment of no actor");
+            assert!(attachment.is_granted || attachment.in_flight.is_empty(), "sent before it was granted");
+            for call in &attachment.in_flight {
+                assert!(places.insert(*call, Some(*lease)).is_none(), "{call:?} is sent twice");
+            }
+        }
+        for (slot, task) in tasks.iter().filter(|(_, task)| task.is_call()) {
+            let (id, state, place) = (task.id(), task.state(), places.remove(&slot));
+            let expected = match state {
+                TaskState::Waiting { .. } | TaskState::Queued => Some(None),
+                TaskState::Sent { lease } => Some(Some(lease)),
+                TaskState::Kept { .. } | TaskState::Tombstone => None,
+            };
+            assert!(place.is_some() && place == expected, "call {id} is {state:?} and stands at {place:?}");
+            assert!(self.calls.contains_key(&slot), "call {} is unknown", task.id());
+        }
+        assert!(places.is_empty(), "ended calls stand in lines");
+        assert_eq!(self.calls.len(), tasks.iter().filter(|(_, task)| task.is_call()).count(), "calls");
+        for constructor in self.constructors.values() {
+            let state = tasks[*constructor].state();
+            assert!(matches!(state, TaskState::Sent { .. }), "a living actor's constructor is {state:?}");
+        }
+    }
+}
+
+/// The actor that a call or an attachment names; it must exist.
+#[allow(clippy::expect_used, reason = "a name of our own for an actor that is gone is a defect here")]
+fn called_mut(called: &mut IdMap<Slot<Object>, Called>, actor: Slot<Object>) -> &mut Called {
+    called.get_mut(&actor).expect("a call or an attachment names an actor that is gone")
+}

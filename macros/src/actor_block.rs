@@ -1,0 +1,362 @@
+//! `#[actor]`: the block as it is, its functions in the linked table, and the type of handles.
+//!
+//! Each function has a number, its place in the block, by which the code of the handle finds its definition:
+//! `impl Method<NUMBER> for Counter`. The constructor is the function `new`.
+
+use crate::callable::{check, owned_type};
+use crate::options::Attribute;
+use crate::remote_function::{Results, generic_of, unwrapped, vis_of_method};
+use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote, quote_spanned};
+use syn::spanned::Spanned;
+use syn::{Attribute as Attr, Error, FnArg, ImplItem, ImplItemFn, ItemImpl, Result, ReturnType, Type};
+
+const WHAT: &str = "a method of an actor";
+
+pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
+    let options = Attribute::of_actor(attribute)?.options();
+    let block: ItemImpl = syn::parse2(item)?;
+    let name = name_of(&block)?;
+    let block_type = block.self_ty.as_ref();
+    let functions: Vec<&ImplItemFn> = block
+        .items
+        .iter()
+        .filter_map(|item| match item {
+            ImplItem::Fn(function) => Some(function),
+            _ => None,
+        })
+        .collect();
+    let mut constructor = None;
+    let mut methods = Vec::new();
+    for (number, function) in functions.into_iter().enumerate() {
+        let one = Function::of(function, block_type, &name, number)?;
+        match one.receiver {
+            Some(_) => methods.push(one),
+            None => constructor = Some(one),
+        }
+    }
+    let Some(constructor) = constructor else {
+        return Err(Error::new_spanned(block_type, "an actor has a constructor: `fn new(..) -> Self`"));
+    };
+    let none = quote!(::tharsis::Options::default());
+    let definitions = methods.iter().map(|method| method.definition(block_type, &none));
+    let definitions: Vec<_> =
+        std::iter::once(constructor.definition(block_type, &options)).chain(definitions).collect();
+    let handle = format_ident!("{name}Handle", span = name.span());
+    let creation = creation(&constructor, block_type, &name, &handle);
+    let face = face(&constructor, &methods, block_type, &name, &handle);
+    Ok(quote! {
+        #block
+        #creation
+        #face
+        #(const _: () = { #definitions };)*
+    })
+}
+
+/// The name of the type; what a worker could not find is refused.
+fn name_of(block: &ItemImpl) -> Result<Ident> {
+    if let Some((_, path, _)) = &block.trait_ {
+        return Err(Error::new_spanned(
+            path,
+            "`#[actor]` stands before the `impl` of a type, not of a trait",
+        ));
+    }
+    if let Some(parameter) = block.generics.params.first() {
+        return Err(Error::new_spanned(parameter, "an actor cannot be generic: a worker finds it by name"));
+    }
+    let last = match block.self_ty.as_ref() {
+        Type::Path(path) => path.path.segments.last(),
+        _ => None,
+    };
+    last.map(|segment| segment.ident.clone()).ok_or_else(|| {
+        Error::new_spanned(&block.self_ty, "`#[actor]` stands before the `impl` of a named type")
+    })
+}
+
+/// A function of the block.
+struct Function<'a> {
+    item: &'a ImplItemFn,
+    number: usize,
+    /// Its name with that of the type, for people and for its id.
+    path: String,
+    /// Whether it changes the actor; `None` for the constructor.
+    receiver: Option<bool>,
+    parameters: Vec<Type>,
+    results: Results,
+}
+
+impl<'a> Function<'a> {
+    fn of(item: &'a ImplItemFn, block_type: &Type, name: &Ident, number: usize) -> Result<Self> {
+        let signature = &item.sig;
+        check(signature, WHAT)?;
+        let receiver = match signature.inputs.first() {
+            Some(FnArg::Receiver(receiver))
+                if receiver.reference.is_some() && receiver.colon_token.is_none() =>
+            {
+                Some(receiver.mutability.is_some())
+            }
+            Some(FnArg::Receiver(receiver)) => {
+                let text = "a method of an actor takes `&self` or `&mut self`: the actor stays in its worker";
+                return Err(Error::new_spanned(receiver, text));
+            }
+            _ => None,
+        };
+        if receiver.is_none() && signature.ident != "new" {
+            let text = "it is neither the constructor `new` nor a method with `&self` or `&mut self`: put it \
+                        into another `impl` block, which has no `#[actor]`";
+            return Err(Error::new_spanned(&signature.ident, text));
+        }
+        let typed = signature.inputs.iter().filter_map(|input| match input {
+            FnArg::Receiver(_) => None,
+            FnArg::Typed(typed) => Some(owned_type(&typed.ty, WHAT)),
+        });
+        let parameters = typed.collect::<Result<Vec<_>>>()?;
+        let parameters =
+            parameters.iter().map(|ty| syn::parse2(named(ty, block_type))).collect::<Result<Vec<_>>>()?;
+        let output: ReturnType = syn::parse2(named(&signature.output, block_type))?;
+        if receiver.is_none() {
+            returns_the_actor(&output, block_type)?;
+        }
+        let results = Results::of(&output, None)?;
+        if let ReturnType::Type(_, ty) = &output
+            && (generic_of(ty, "Returns").is_some()
+                || generic_of(ty, "Result").is_some_and(|ty| generic_of(&ty, "Returns").is_some()))
+        {
+            return Err(Error::new_spanned(ty, "a method of an actor returns one value"));
+        }
+        let path = format!("{name}::{}", signature.ident);
+        Ok(Self { item, number, path, receiver, parameters, results })
+    }
+
+    fn names(&self) -> Vec<Ident> {
+        (0..self.parameters.len()).map(|i| format_ident!("argument{i}")).collect()
+    }
+
+    /// The entry of the linked table, and the function that runs a task.
+    fn definition(&self, block_type: &Type, options: &TokenStream) -> TokenStream {
+        let (names, number, path) = (self.names(), self.number, &self.path);
+        let function = &self.item.sig.ident;
+        let (parameters, output) = (&self.parameters, &self.item.sig.output);
+        let signature = quote!((#(#parameters),*) #output).to_string();
+        let numbers = 0..parameters.len() as u16;
+        let taken = names.iter().zip(parameters).zip(numbers).map(
+            |((name, ty), number)| quote_spanned!(ty.span()=> let #name = call.argument::<#ty>(#number)?;),
+        );
+        let first = match self.receiver {
+            None => None,
+            Some(true) => Some(quote!(&mut *actor,)),
+            Some(false) => Some(quote!(&*actor,)),
+        };
+        let called = quote!(<#block_type>::#function(#first #(#names),*));
+        let called = match self.item.sig.asyncness {
+            Some(_) => quote!(call.block_on(#called)?),
+            None => called,
+        };
+        let checked = self.results.is_fallible.then(unwrapped);
+        let (role, value, give) = match self.receiver {
+            None => (quote!(Constructor), quote!(#called), quote!(call.construct(value))),
+            Some(is_changed) => {
+                let actor = if is_changed { quote!(mut actor) } else { quote!(actor) };
+                let value = quote! {{
+                    let hosted = call.hosted();
+                    #[allow(unused_mut)]
+                    let #actor = hosted.borrow::<#block_type>()?;
+                    let value = #called;
+                    value
+                }};
+                (quote!(Method), value, self.results.give())
+            }
+        };
+        quote! {
+            #[allow(clippy::needless_borrow, clippy::let_unit_value, clippy::let_and_return)]
+            fn run(
+                call: &mut ::tharsis::generated::TaskCall<'_>,
+            ) -> ::std::result::Result<(), ::tharsis::Failure> {
+                #(#taken)*
+                call.finish_arguments()?;
+                let value = #value;
+                #checked
+                #give
+            }
+            fn options() -> ::tharsis::Options {
+                #options
+            }
+            static DEFINITION: ::tharsis::generated::Definition = ::tharsis::generated::Definition {
+                module: ::std::module_path!(),
+                name: #path,
+                signature: #signature,
+                file: ::std::file!(),
+                line: ::std::line!(),
+                column: ::std::column!(),
+                returns: 1,
+                options,
+                run,
+                role: ::tharsis::generated::Role::#role,
+                plain: &(),
+            };
+            ::tharsis::generated::inventory::submit! { ::tharsis::generated::Registered(&DEFINITION) }
+            impl ::tharsis::generated::Method<#number> for #block_type {
+                const DEFINITION: &'static ::tharsis::generated::Definition = &DEFINITION;
+            }
+        }
+    }
+
+    /// The parameters of the function that calls it.
+    fn declared(&self) -> Vec<TokenStream> {
+        let declared = self.names().into_iter().zip(&self.parameters);
+        declared.map(|(name, ty)| quote_spanned!(ty.span()=> #name: impl ::tharsis::IntoArg<#ty>)).collect()
+    }
+
+    /// A call of it, as an expression; `begin` comes before the arguments.
+    fn call(&self, block_type: &Type, options: &TokenStream, begin: Option<&TokenStream>) -> TokenStream {
+        let (names, number, parameters) = (self.names(), self.number, &self.parameters);
+        let numbers = 0..parameters.len() as u16;
+        quote! {
+            // Each argument is taken once: a closure that may be called again needs it to be an option.
+            #(let mut #names = ::std::option::Option::Some(#names);)*
+            let call = ::tharsis::generated::Call {
+                definition: <#block_type as ::tharsis::generated::Method<#number>>::DEFINITION,
+                options: #options,
+                site: ::std::panic::Location::caller(),
+                arguments: &mut |arguments| {
+                    #begin
+                    #(if let ::std::option::Option::Some(argument) = #names.take() {
+                        arguments.push::<#parameters, _>(#numbers, argument)?;
+                    })*
+                    let _ = arguments;
+                    ::std::result::Result::Ok(())
+                },
+            };
+        }
+    }
+
+    fn docs(&self) -> impl Iterator<Item = &Attr> {
+        self.item.attrs.iter().filter(|attr| attr.path().is_ident("doc") || attr.path().is_ident("cfg"))
+    }
+}
+
+/// Refuses a constructor that returns something else.
+fn returns_the_actor(output: &ReturnType, block_type: &Type) -> Result<()> {
+    let returned = match output {
+        ReturnType::Default => None,
+        ReturnType::Type(_, ty) => Some(generic_of(ty, "Result").unwrap_or_else(|| ty.as_ref().clone())),
+    };
+    let is_actor = returned
+        .as_ref()
+        .is_some_and(|ty| ty.to_token_stream().to_string() == block_type.to_token_stream().to_string());
+    if is_actor {
+        return Ok(());
+    }
+    Err(Error::new_spanned(output, "the constructor of an actor returns `Self`, or a `Result` of it"))
+}
+
+/// The tokens with the type's name for `Self`.
+fn named(tokens: &impl ToTokens, block_type: &Type) -> TokenStream {
+    let replace = |token| match token {
+        TokenTree::Ident(ident) if ident == "Self" => block_type.to_token_stream(),
+        TokenTree::Group(group) => {
+            let inside = named(&group.stream(), block_type);
+            let mut replaced = Group::new(group.delimiter(), inside);
+            replaced.set_span(group.span());
+            TokenTree::Group(replaced).into()
+        }
+        other => other.into(),
+    };
+    tokens.to_token_stream().into_iter().flat_map::<TokenStream, _>(replace).collect()
+}
+
+/// `Counter::remote(..)` and `Counter::options()`.
+fn creation(constructor: &Function<'_>, block_type: &Type, name: &Ident, handle: &Ident) -> TokenStream {
+    let vis = &constructor.item.vis;
+    let method = vis_of_method(vis);
+    let options_name = Ident::new(&format!("__{name}Options"), Span::call_site());
+    let declared = constructor.declared();
+    let plain = constructor.call(block_type, &quote!(::std::option::Option::None), None);
+    let with_options = constructor.call(block_type, &quote!(::std::option::Option::Some(self.0)), None);
+    let number = constructor.number;
+    quote! {
+        #[doc(hidden)]
+        #[must_use = "options do nothing before `remote` is called"]
+        #vis struct #options_name(::tharsis::Options);
+        #[allow(dead_code, clippy::too_many_arguments)]
+        impl #block_type {
+            /// Constructs an actor in a worker and returns a handle at once.
+            #[track_caller]
+            #method fn remote(#(#declared),*) -> #handle {
+                #plain
+                #handle(call.actor())
+            }
+            /// Options for one actor.
+            #method fn options() -> #options_name {
+                #options_name((<#block_type as ::tharsis::generated::Method<#number>>::DEFINITION.options)())
+            }
+        }
+        #[allow(dead_code, clippy::too_many_arguments)]
+        impl #options_name {
+            ::tharsis::__actor_option_setters!(#method);
+            /// Constructs an actor in a worker, with these options, and returns a handle at once.
+            #[track_caller]
+            #method fn remote(self, #(#declared),*) -> #handle {
+                #with_options
+                #handle(call.actor())
+            }
+        }
+    }
+}
+
+/// The type of handles, with the methods.
+fn face(
+    constructor: &Function<'_>,
+    methods: &[Function<'_>],
+    block_type: &Type,
+    name: &Ident,
+    handle: &Ident,
+) -> TokenStream {
+    let vis = &constructor.item.vis;
+    let called = methods.iter().map(|method| {
+        let (function, declared) = (&method.item.sig.ident, method.declared());
+        let (vis, docs) = (vis_of_method(&method.item.vis), method.docs());
+        let begin = quote!(self.0.begin(arguments)?;);
+        let call = method.call(block_type, &quote!(self.0.method_options()), Some(&begin));
+        let (reference, make) = (method.results.reference_type(), method.results.make_references());
+        quote! {
+            #(#docs)*
+            #[track_caller]
+            #vis fn #function(&self, #(#declared),*) -> #reference {
+                #call
+                #make
+            }
+        }
+    });
+    let doc = format!(
+        "Handle of an actor [`{name}`]: its methods call the actor and return references at once. Clones refer \
+         to the same actor, which ends when the last handle is dropped, on any machine, and its calls are done."
+    );
+    quote! {
+        #[doc = #doc]
+        #[derive(Clone, Debug)]
+        #vis struct #handle(::tharsis::generated::ActorHandle);
+        #[allow(dead_code, clippy::too_many_arguments)]
+        impl #handle {
+            #(#called)*
+        }
+        impl ::tharsis::Actor for #handle {
+            fn handle(&self) -> &::tharsis::generated::ActorHandle { &self.0 }
+        }
+        impl ::tharsis::generated::serde::Serialize for #handle {
+            fn serialize<S: ::tharsis::generated::serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::std::result::Result<S::Ok, S::Error> {
+                ::tharsis::generated::serde::Serialize::serialize(&self.0, serializer)
+            }
+        }
+        impl<'de> ::tharsis::generated::serde::Deserialize<'de> for #handle {
+            fn deserialize<D: ::tharsis::generated::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::std::result::Result<Self, D::Error> {
+                ::tharsis::generated::serde::Deserialize::deserialize(deserializer).map(Self)
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Actors: the handle of a caller.
+//!
+//! A handle is a reference to the object that the constructor makes. A call takes that reference as its first
+//! argument, so the node orders it behind the constructor, and the actor lives as long as a reference does.
+//! The state itself never leaves the worker that constructed it (`hosted.rs`).
+
+use crate::call::Arguments;
+use crate::error::Result;
+use crate::get::cancel;
+use crate::options::Options;
+use crate::reference::ObjectRef;
+use crate::settle;
+use serde::{Deserialize, Serialize};
+use tharsis_types::{Failure, FailureKind};
+
+/// A handle of an actor of any type; `#[actor]` wraps it in a type with the actor's methods.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ActorHandle {
+    object: ObjectRef<()>,
+    max_task_retries: i32,
+}
+
+/// Handles of actors, made by `#[actor]`.
+pub trait Actor {
+    /// The handle behind the methods.
+    #[doc(hidden)]
+    fn handle(&self) -> &ActorHandle;
+}
+
+impl ActorHandle {
+    pub(crate) fn new(object: ObjectRef<()>, max_task_retries: i32) -> Self {
+        Self { object, max_task_retries }
+    }
+
+    /// Begins the arguments of a call of a method: the actor is the first.
+    ///
+    /// # Errors
+    /// `ActorDied` if the constructor could not be submitted.
+    pub fn begin(&self, arguments: &mut Arguments) -> Result<()> {
+        if let Some(error) = settle::early_failure(self.object.handle()) {
+            let cause = error.failure().root().clone();
+            return Err(Failure::new(FailureKind::ActorDied, "there is no actor").because(cause).into());
+        }
+        arguments.push_actor(self.object.handle());
+        Ok(())
+    }
+
+    /// The options of a call of a method.
+    #[must_use]
+    pub fn method_options(&self) -> Option<Options> {
+        (self.max_task_retries != 0).then(|| Options::default().max_retries(self.max_task_retries))
+    }
+}
+
+/// Ends an actor at once, whatever it does; it is not started again.
+///
+/// A call that runs fails with `ActorDied` and `executed: unknown`, calls that wait with `executed: no`. It
+/// is no error if the actor has ended.
+///
+/// # Errors
+/// The loss of the connection.
+pub fn kill(actor: &impl Actor) -> Result<()> {
+    cancel(&actor.handle().object, true, false)
+}

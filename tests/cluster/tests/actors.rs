@@ -1,0 +1,264 @@
+//! F: actors on several nodes: who calls them from where, and what ends or starts again with a node.
+//!
+//! The program is its own node and worker, so it brings its own `main`. Each trial starts a cluster of its
+//! own, one after the other: the machines this runs on are small.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+use tharsis::prelude::*;
+use tharsis::{Executed, LocalCluster, LocalNode, NodeId, Resources, SpillChoice};
+use tharsis_cluster_tests::{Scenario, driver, run};
+use tharsis_scenarios::restarts;
+
+/// Bytes of each store.
+const STORE_BYTES: u64 = 64 << 20;
+/// Time limit, in seconds, of anything that should happen soon.
+const SOON: f64 = 60.0;
+/// Long enough for a busy machine, short enough to wait for in a test.
+const LEASE_TTL: Duration = Duration::from_secs(3);
+
+const ALL: &[Scenario] = &[
+    ("an_actor_is_called_from_every_node", an_actor_is_called_from_every_node),
+    ("f1_calls_keep_their_order_over_nodes", f1_calls_keep_their_order_over_nodes),
+    ("f4_the_last_handle_of_any_node_ends_the_actor", f4_the_last_handle_of_any_node_ends_the_actor),
+    ("f2_the_table_of_restarts_when_a_node_is_lost", f2_the_table_of_restarts_when_a_node_is_lost),
+    ("f2_an_actor_moves_when_its_node_dies", f2_an_actor_moves_when_its_node_dies),
+    ("an_actor_ends_with_the_node_that_owns_it", an_actor_ends_with_the_node_that_owns_it),
+    ("killed_from_another_node", killed_from_another_node),
+];
+
+#[tharsis::main]
+fn main() -> ExitCode {
+    run(ALL)
+}
+
+fn cluster(count: usize) -> LocalCluster {
+    let mut cluster = LocalCluster::empty().lease_ttl(LEASE_TTL);
+    for _ in 0..count {
+        let node = LocalNode {
+            resources: Resources::cpus(2.0).unwrap(),
+            labels: Vec::new(),
+            store_bytes: STORE_BYTES,
+            spill: SpillChoice::default(),
+        };
+        cluster.add(node).unwrap();
+    }
+    cluster
+}
+
+fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs_f64(SOON);
+    while !holds() {
+        assert!(Instant::now() < until, "{what}: not within {SOON} s");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+struct Log {
+    entries: Vec<u64>,
+}
+
+#[actor]
+impl Log {
+    fn new() -> Self {
+        Self { entries: Vec::new() }
+    }
+
+    fn push(&mut self, entry: u64) -> usize {
+        self.entries.push(entry);
+        self.entries.len()
+    }
+
+    fn push_with(&mut self, entry: u64, large: Blob) -> usize {
+        self.entries.push(entry);
+        large.len()
+    }
+
+    fn sleep(&self, ms: u64) {
+        std::thread::sleep(Duration::from_millis(ms));
+    }
+
+    fn hold(&self, gate: String) -> usize {
+        while !std::path::Path::new(&gate).exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        self.entries.len()
+    }
+
+    fn entries(&self) -> Vec<u64> {
+        self.entries.clone()
+    }
+
+    fn node(&self) -> Result<NodeId, Error> {
+        Ok(context()?.node())
+    }
+}
+
+/// Calls an actor ten times from the node on which it runs.
+#[remote]
+fn push_ten(log: LogHandle, from: u64) -> Result<Vec<usize>, Error> {
+    let calls: Vec<_> = (from..from + 10).map(|entry| log.push(entry)).collect();
+    get_all(&calls, None)
+}
+
+#[remote]
+fn make(len: usize) -> Blob {
+    Blob::from(vec![1; len])
+}
+
+#[remote]
+fn make_an_actor() -> Result<LogHandle, Error> {
+    let log = Log::remote();
+    log.push(1).get()?;
+    Ok(log)
+}
+
+#[remote]
+fn keep_for(_log: LogHandle, ms: u64) {
+    std::thread::sleep(Duration::from_millis(ms));
+}
+
+fn an_actor_is_called_from_every_node() {
+    let cluster = cluster(2);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    for home in [0, 1].map(|index| cluster.node(index).unwrap()) {
+        let log = Log::options().node(home, false).remote();
+        assert_eq!(log.node().get_timeout(SOON).unwrap(), home);
+        for (number, caller) in [0, 1].map(|index| cluster.node(index).unwrap()).into_iter().enumerate() {
+            let call = push_ten::options().node(caller, false).remote(log.clone(), 10 * number as u64);
+            let lens = call.get_timeout(SOON).unwrap();
+            assert_eq!(lens, (1..=10).map(|n| 10 * number + n).collect::<Vec<_>>());
+        }
+        assert_eq!(log.entries().get().unwrap(), (0..20).collect::<Vec<_>>());
+    }
+}
+
+fn f1_calls_keep_their_order_over_nodes() {
+    let cluster = cluster(2);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let [here, there] = [0, 1].map(|index| cluster.node(index).unwrap());
+    let log = Log::options().node(there, false).remote();
+    // Some arguments have to be read from the other node, and some must be made first.
+    let calls: Vec<_> = (0..200)
+        .map(|entry| match entry % 4 {
+            0 => log.push_with(entry, make::options().node(here, false).remote(200_000)),
+            1 => log.push_with(entry, make::options().node(there, false).remote(200_000)),
+            _ => log.push(entry),
+        })
+        .collect();
+    assert_eq!(log.entries().get_timeout(SOON).unwrap(), (0..200).collect::<Vec<_>>());
+    get_all(&calls, None).unwrap();
+}
+
+fn f4_the_last_handle_of_any_node_ends_the_actor() {
+    let cluster = cluster(2);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let there = cluster.node(1).unwrap();
+    let log = Log::options().node(there, false).num_cpus(1.0).remote();
+    log.push(1).get_timeout(SOON).unwrap();
+    let kept = keep_for::options().node(there, false).remote(log.clone(), 1_000);
+    drop(log);
+    std::thread::sleep(Duration::from_millis(300));
+    let free = |index: usize| {
+        let report = cluster.report(index).unwrap();
+        let row = report.nodes.iter().find(|row| row.node == there.0);
+        row.map(|row| (row.free.clone(), row.total.clone()))
+    };
+    assert!(free(1).is_some_and(|(free, total)| free != total), "a task there has a handle");
+    kept.get_timeout(SOON).unwrap();
+    drop(kept);
+    await_that("its resources are free", || free(1).is_some_and(|(free, total)| free == total));
+}
+
+fn f2_the_table_of_restarts_when_a_node_is_lost() {
+    let mut cluster = cluster(2);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let there = cluster.node(1).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let gate = folder.path().join("gate").display().to_string();
+    let rows: Vec<_> = restarts::rows().into_iter().filter(|row| row.event == "the node is lost").collect();
+    assert_eq!(rows.len(), 3, "rows of the table");
+    let lost: Vec<_> = rows
+        .iter()
+        .map(|row| {
+            let options =
+                Log::options().max_restarts(row.max_restarts).max_task_retries(row.max_task_retries);
+            let actor = options.node(there, true).remote();
+            assert_eq!(actor.node().get_timeout(SOON).unwrap(), there);
+            let running = actor.hold(gate.clone());
+            (actor.clone(), running, actor.push(1))
+        })
+        .collect();
+    std::thread::sleep(Duration::from_millis(300));
+    cluster.kill(1);
+    std::fs::write(&gate, b"").unwrap();
+    for (row, (actor, running, behind)) in rows.iter().zip(lost) {
+        let outcomes = [running.get_timeout(SOON), behind.get_timeout(SOON)];
+        let [running, behind] = outcomes.map(|outcome| restarts::outcome(&outcome));
+        let later = restarts::outcome(&actor.push(2).get_timeout(SOON));
+        assert_eq!([running, behind, later], row.outcomes, "{row:?}");
+    }
+}
+
+fn f2_an_actor_moves_when_its_node_dies() {
+    let mut cluster = cluster(2);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let [here, there] = [0, 1].map(|index| cluster.node(index).unwrap());
+    let moves = Log::options().node(there, true).max_restarts(1).remote();
+    let ends = Log::options().node(there, false).remote();
+    assert_eq!(moves.node().get_timeout(SOON).unwrap(), there);
+    assert_eq!(ends.push(1).get_timeout(SOON).unwrap(), 1);
+    let running = [moves.sleep(3_600_000), ends.sleep(3_600_000)];
+    std::thread::sleep(Duration::from_millis(300));
+    cluster.kill(1);
+    let kinds = [FailureKind::ActorUnavailable, FailureKind::ActorDied];
+    for (call, kind) in running.iter().zip(kinds) {
+        let error = call.get_timeout(SOON).unwrap_err();
+        assert_eq!((error.kind(), error.executed()), (kind, Some(Executed::Unknown)), "{error}");
+        assert_eq!(error.failure().root().kind, FailureKind::NodeDied, "{error}");
+    }
+    assert_eq!(moves.node().get_timeout(SOON).unwrap(), here);
+    let error = ends.push(2).get_timeout(SOON).unwrap_err();
+    assert_eq!((error.kind(), error.executed()), (FailureKind::ActorDied, Some(Executed::No)), "{error}");
+}
+
+/// The actor lives on one node and is called from another one, and the third owns it.
+fn an_actor_ends_with_the_node_that_owns_it() {
+    let mut cluster = cluster(2);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let there = cluster.node(1).unwrap();
+    let log = make_an_actor::options().node(there, false).remote().get_timeout(SOON).unwrap();
+    assert_eq!(log.push(2).get_timeout(SOON).unwrap(), 2);
+    cluster.kill(1);
+    await_that("calls fail", || log.push(3).get_timeout(SOON).is_err());
+    let error = log.push(4).get_timeout(SOON).unwrap_err();
+    assert_eq!((error.kind(), error.executed()), (FailureKind::ActorDied, Some(Executed::No)), "{error}");
+}
+
+fn killed_from_another_node() {
+    let cluster = cluster(2);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let there = cluster.node(1).unwrap();
+    let log = make_an_actor::options().node(there, false).remote().get_timeout(SOON).unwrap();
+    let running = log.sleep(3_600_000);
+    let waiting = log.push(5);
+    std::thread::sleep(Duration::from_millis(300));
+    kill(&log).unwrap();
+    let error = running.get_timeout(SOON).unwrap_err();
+    assert_eq!(
+        (error.kind(), error.executed()),
+        (FailureKind::ActorDied, Some(Executed::Unknown)),
+        "{error}"
+    );
+    let error = waiting.get_timeout(SOON).unwrap_err();
+    assert_eq!((error.kind(), error.executed()), (FailureKind::ActorDied, Some(Executed::No)), "{error}");
+}

@@ -1,0 +1,87 @@
+//! Calls of actors: who makes them, where and in which order they start.
+//!
+//! In some clusters, calls of some kinds construct actors or are calls of them. Actors are references like
+//! others, which are passed on and cancelled (a kill), but nobody reads them.
+
+use crate::client::RunRecord;
+use crate::cluster::Cluster;
+use crate::oracle::Oracle;
+use crate::program::{CONSTRUCTOR, METHOD};
+use tharsis_types::{ClientId, Dependency, ObjectId, RefId, TaskId};
+
+/// The rule that calls keep.
+const IN_ORDER: &str = "calls of an actor run where it lives, and those of a caller in order";
+
+impl Cluster {
+    /// The kind that a call of `kind` has in this cluster, and the actor that it calls.
+    pub(crate) fn kind_of_call(
+        &mut self,
+        host: usize,
+        id: ClientId,
+        kind: u32,
+        choices: &[u64],
+    ) -> (u32, Option<RefId>) {
+        let Some(client) = self.hosts[host].clients.get(&id).filter(|_| self.has_actors) else {
+            return (kind, None);
+        };
+        // A method that calls an actor might call its own.
+        if client.current.as_ref().is_some_and(|current| current.record.kind == METHOD) {
+            return (kind, None);
+        }
+        let held = client.context.locals.iter().filter_map(|token| client.refs.get(token));
+        let actors: Vec<_> =
+            held.map(|held| held.reference).filter(|r| self.oracle.is_actor(r.object)).collect();
+        match kind {
+            1 => (CONSTRUCTOR, None),
+            2..=6 if !actors.is_empty() => {
+                let choice = choices.first().copied().unwrap_or(u64::from(kind));
+                (METHOD, Some(actors[(choice % actors.len() as u64) as usize]))
+            }
+            _ => (kind, None),
+        }
+    }
+
+    /// Notes who makes a call, and its number.
+    pub(crate) fn note_call(&mut self, host: usize, id: ClientId, parent: TaskId, task: TaskId) {
+        let number = self.oracle.calls.len() as u64;
+        self.summary.call_count += 1;
+        // A call that is made again may run for either caller.
+        self.oracle.calls.entry(task).or_insert(((host, id, parent), number));
+    }
+
+    /// A constructor has returned: its worker belongs to the actor.
+    pub(crate) fn constructed(&mut self, host: usize, id: ClientId, task: TaskId) {
+        if let Some(client) = self.hosts[host].clients.get_mut(&id) {
+            client.actor = Some(task);
+        }
+    }
+
+    /// A run starts: if it is a call, then in its place.
+    pub(crate) fn check_call(&mut self, host: usize, id: ClientId, record: &RunRecord) {
+        let Some(client) = self.hosts[host].clients.get_mut(&id) else { return };
+        let mut arguments = record.arguments.iter();
+        let actor = arguments.find(|(parameter, ..)| *parameter == Dependency::ACTOR);
+        let actor = actor.map(|(_, reference, _)| reference.object.task);
+        if actor != client.actor {
+            let text = format!("{} of {actor:?} runs at {:?}", record.task, client.actor);
+            return self.fail(IN_ORDER, text);
+        }
+        let is_again = self.oracle.tasks.get(&record.task).is_some_and(|facts| 1 < facts.submissions);
+        let Some((caller, number)) = self.oracle.calls.get(&record.task).copied() else { return };
+        if is_again {
+            return;
+        }
+        let last = client.last_calls.insert(caller, number);
+        if last.is_some_and(|last| number <= last) {
+            let text = format!("{} of {caller:?} is number {number}, after {last:?}", record.task);
+            self.fail(IN_ORDER, text);
+        }
+    }
+}
+
+impl Oracle {
+    /// Whether an object is an actor.
+    pub(crate) fn is_actor(&self, object: ObjectId) -> bool {
+        !object.is_put() && self.tasks.get(&object.task).is_some_and(|facts| facts.kind == CONSTRUCTOR)
+    }
+}
