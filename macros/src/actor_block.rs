@@ -4,7 +4,7 @@
 //! `impl Method<NUMBER> for Counter`. The constructor is the function `new`.
 
 use crate::callable::{check, owned_type};
-use crate::options::Attribute;
+use crate::options::{Attribute, group_of_method};
 use crate::remote_function::{Results, generic_of, unwrapped, vis_of_method};
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -14,9 +14,12 @@ use syn::{Attribute as Attr, Error, FnArg, ImplItem, ImplItemFn, ItemImpl, Resul
 const WHAT: &str = "a method of an actor";
 
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
-    let options = Attribute::of_actor(attribute)?.options();
-    let block: ItemImpl = syn::parse2(item)?;
+    let attribute = Attribute::of_actor(attribute)?;
+    let options = attribute.options();
+    let mut block: ItemImpl = syn::parse2(item)?;
     let name = name_of(&block)?;
+    let groups = take_groups(&mut block, &attribute)?;
+    let limits = attribute.group_limits();
     let block_type = block.self_ty.as_ref();
     let functions: Vec<&ImplItemFn> = block
         .items
@@ -28,8 +31,8 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
         .collect();
     let mut constructor = None;
     let mut methods = Vec::new();
-    for (number, function) in functions.into_iter().enumerate() {
-        let one = Function::of(function, block_type, &name, number)?;
+    for ((number, function), group) in functions.into_iter().enumerate().zip(groups) {
+        let one = Function::of(function, block_type, &name, number, group)?;
         match one.receiver {
             Some(_) => methods.push(one),
             None => constructor = Some(one),
@@ -39,9 +42,9 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
         return Err(Error::new_spanned(block_type, "an actor has a constructor: `fn new(..) -> Self`"));
     };
     let none = quote!(::tharsis::Options::default());
-    let definitions = methods.iter().map(|method| method.definition(block_type, &none));
+    let definitions = methods.iter().map(|method| method.definition(block_type, &none, &limits));
     let definitions: Vec<_> =
-        std::iter::once(constructor.definition(block_type, &options)).chain(definitions).collect();
+        std::iter::once(constructor.definition(block_type, &options, &limits)).chain(definitions).collect();
     let handle = format_ident!("{name}Handle", span = name.span());
     let creation = creation(&constructor, block_type, &name, &handle);
     let face = face(&constructor, &methods, block_type, &name, &handle);
@@ -51,6 +54,21 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
         #face
         #(const _: () = { #definitions };)*
     })
+}
+
+/// Takes `#[method(group = name)]` away from the functions of the block; returns the numbers of their groups.
+fn take_groups(block: &mut ItemImpl, attribute: &Attribute) -> Result<Vec<u16>> {
+    let functions = block.items.iter_mut().filter_map(|item| match item {
+        ImplItem::Fn(function) => Some(function),
+        _ => None,
+    });
+    let group = |function: &mut ImplItemFn| {
+        let Some(at) = function.attrs.iter().position(|attr| attr.path().is_ident("method")) else {
+            return Ok(0);
+        };
+        attribute.group(&function.attrs.remove(at).parse_args_with(group_of_method)?)
+    };
+    functions.map(group).collect()
 }
 
 /// The name of the type; what a worker could not find is refused.
@@ -77,6 +95,8 @@ fn name_of(block: &ItemImpl) -> Result<Ident> {
 struct Function<'a> {
     item: &'a ImplItemFn,
     number: usize,
+    /// The number of its group.
+    group: u16,
     /// Its name with that of the type, for people and for its id.
     path: String,
     /// Whether it changes the actor; `None` for the constructor.
@@ -86,7 +106,7 @@ struct Function<'a> {
 }
 
 impl<'a> Function<'a> {
-    fn of(item: &'a ImplItemFn, block_type: &Type, name: &Ident, number: usize) -> Result<Self> {
+    fn of(item: &'a ImplItemFn, block_type: &Type, name: &Ident, number: usize, group: u16) -> Result<Self> {
         let signature = &item.sig;
         check(signature, WHAT)?;
         let receiver = match signature.inputs.first() {
@@ -125,7 +145,7 @@ impl<'a> Function<'a> {
             return Err(Error::new_spanned(ty, "a method of an actor returns one value"));
         }
         let path = format!("{name}::{}", signature.ident);
-        Ok(Self { item, number, path, receiver, parameters, results })
+        Ok(Self { item, number, group, path, receiver, parameters, results })
     }
 
     fn names(&self) -> Vec<Ident> {
@@ -133,40 +153,16 @@ impl<'a> Function<'a> {
     }
 
     /// The entry of the linked table, and the function that runs a task.
-    fn definition(&self, block_type: &Type, options: &TokenStream) -> TokenStream {
-        let (names, number, path) = (self.names(), self.number, &self.path);
-        let function = &self.item.sig.ident;
+    fn definition(&self, block_type: &Type, options: &TokenStream, limits: &[u32]) -> TokenStream {
+        let (names, number, path, group) = (self.names(), self.number, &self.path, self.group);
         let (parameters, output) = (&self.parameters, &self.item.sig.output);
         let signature = quote!((#(#parameters),*) #output).to_string();
         let numbers = 0..parameters.len() as u16;
         let taken = names.iter().zip(parameters).zip(numbers).map(
             |((name, ty), number)| quote_spanned!(ty.span()=> let #name = call.argument::<#ty>(#number)?;),
         );
-        let first = match self.receiver {
-            None => None,
-            Some(true) => Some(quote!(&mut *actor,)),
-            Some(false) => Some(quote!(&*actor,)),
-        };
-        let called = quote!(<#block_type>::#function(#first #(#names),*));
-        let called = match self.item.sig.asyncness {
-            Some(_) => quote!(call.block_on(#called)?),
-            None => called,
-        };
+        let (role, value, give) = self.part(block_type, !limits.is_empty());
         let checked = self.results.is_fallible.then(unwrapped);
-        let (role, value, give) = match self.receiver {
-            None => (quote!(Constructor), quote!(#called), quote!(call.construct(value))),
-            Some(is_changed) => {
-                let actor = if is_changed { quote!(mut actor) } else { quote!(actor) };
-                let value = quote! {{
-                    let hosted = call.hosted();
-                    #[allow(unused_mut)]
-                    let #actor = hosted.borrow::<#block_type>()?;
-                    let value = #called;
-                    value
-                }};
-                (quote!(Method), value, self.results.give())
-            }
-        };
         quote! {
             #[allow(clippy::needless_borrow, clippy::let_unit_value, clippy::let_and_return)]
             fn run(
@@ -192,12 +188,52 @@ impl<'a> Function<'a> {
                 options,
                 run,
                 role: ::tharsis::generated::Role::#role,
+                group: #group,
+                groups: &[#(#limits),*],
                 plain: &(),
             };
             ::tharsis::generated::inventory::submit! { ::tharsis::generated::Registered(&DEFINITION) }
             impl ::tharsis::generated::Method<#number> for #block_type {
                 const DEFINITION: &'static ::tharsis::generated::Definition = &DEFINITION;
             }
+        }
+    }
+
+    /// The part that it plays, the expression that calls it, and what is done with its value.
+    fn part(&self, block_type: &Type, is_shared: bool) -> (TokenStream, TokenStream, TokenStream) {
+        let called = self.called(block_type);
+        let Some(is_changed) = self.receiver else {
+            let keep = if is_shared { quote!(construct_shared) } else { quote!(construct) };
+            return (quote!(Constructor), called, quote!(call.#keep(value)));
+        };
+        let actor = if is_changed { quote!(mut actor) } else { quote!(actor) };
+        let borrow = match (is_shared, is_changed) {
+            (false, _) => quote!(borrow),
+            (true, false) => quote!(read),
+            (true, true) => quote!(write),
+        };
+        let value = quote! {{
+            let hosted = call.hosted();
+            #[allow(unused_mut)]
+            let #actor = hosted.#borrow::<#block_type>()?;
+            let value = #called;
+            value
+        }};
+        (quote!(Method), value, self.results.give())
+    }
+
+    /// The function, called with its arguments.
+    fn called(&self, block_type: &Type) -> TokenStream {
+        let (function, names) = (&self.item.sig.ident, self.names());
+        let first = match self.receiver {
+            None => None,
+            Some(true) => Some(quote!(&mut *actor,)),
+            Some(false) => Some(quote!(&*actor,)),
+        };
+        let called = quote!(<#block_type>::#function(#first #(#names),*));
+        match self.item.sig.asyncness {
+            Some(_) => quote!(call.block_on(#called)?),
+            None => called,
         }
     }
 

@@ -49,9 +49,13 @@ pub fn remote(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// is `async` runs to its end before the next one starts. Functions that are not to be called from elsewhere
 /// stand in another `impl` block.
 ///
+/// With `max_concurrency = N` up to N calls run at the same time, on threads, if the type is `Send` and
+/// `Sync`: methods with `&self` beside each other, one with `&mut self` alone. `groups(io = 2)` gives methods
+/// with `#[method(group = io)]` a limit and a queue of their own.
+///
 /// Options in the attribute are defaults for all actors of the type: `num_cpus` (0 by default), `num_gpus`,
-/// `memory_bytes`, `resources(name = amount)`, `name`, `max_restarts`, `max_task_retries`;
-/// `Counter::options()` takes them for one actor, and its place.
+/// `memory_bytes`, `resources(name = amount)`, `name`, `max_restarts`, `max_task_retries`,
+/// `max_pending_calls`, `allow_out_of_order`; `Counter::options()` takes them for one actor, and its place.
 #[proc_macro_attribute]
 pub fn actor(attribute: TokenStream, item: TokenStream) -> TokenStream {
     actor_block::expand(attribute.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()

@@ -21,8 +21,21 @@ const OF_FUNCTIONS: &[&str] = &[
     "max_calls",
     "pure",
 ];
-const OF_ACTORS: &[&str] =
-    &["num_cpus", "num_gpus", "memory_bytes", "resources", "name", "max_restarts", "max_task_retries"];
+const OF_ACTORS: &[&str] = &[
+    "num_cpus",
+    "num_gpus",
+    "memory_bytes",
+    "resources",
+    "name",
+    "max_restarts",
+    "max_task_retries",
+    "max_pending_calls",
+    "allow_out_of_order",
+    "max_concurrency",
+    "groups",
+];
+/// Threads of one actor at most.
+const CONCURRENCY_MAX: u32 = 10_000;
 
 /// Options in the order given, as calls on `Options`.
 #[derive(Default)]
@@ -30,6 +43,10 @@ pub(crate) struct Attribute {
     setters: Vec<TokenStream>,
     /// `num_returns`, which decides the type of the result.
     pub(crate) num_returns: Option<LitInt>,
+    /// `max_concurrency`: how many calls of the default group run at the same time.
+    max_concurrency: Option<u32>,
+    /// `groups`, and how many calls of each run at the same time.
+    groups: Vec<(Ident, u32)>,
 }
 
 impl Attribute {
@@ -37,6 +54,31 @@ impl Attribute {
     pub(crate) fn options(&self) -> TokenStream {
         let setters = &self.setters;
         quote!(::tharsis::Options::default() #(#setters)*)
+    }
+
+    /// Numbers of calls of each group that run at the same time, the default one first; none if it runs one
+    /// call after the other.
+    pub(crate) fn group_limits(&self) -> Vec<u32> {
+        if self.max_concurrency.is_none() && self.groups.is_empty() {
+            return Vec::new();
+        }
+        let default = self.max_concurrency.unwrap_or(1);
+        std::iter::once(default).chain(self.groups.iter().map(|(_, limit)| *limit)).collect()
+    }
+
+    /// The number of a group.
+    pub(crate) fn group(&self, name: &Ident) -> Result<u16> {
+        let at = self.groups.iter().position(|(group, _)| group == name);
+        at.and_then(|at| u16::try_from(at + 1).ok()).ok_or_else(|| {
+            let known: Vec<_> = self.groups.iter().map(|(group, _)| group.to_string()).collect();
+            let text = match known.is_empty() {
+                true => {
+                    format!("no group `{name}`: the actor has none, as in `#[actor(groups({name} = 2))]`")
+                }
+                false => format!("no group `{name}`; there are: {}", known.join(", ")),
+            };
+            Error::new(name.span(), text)
+        })
     }
 }
 
@@ -80,7 +122,7 @@ impl Attribute {
                 self.setters.push(quote!(.#name((#amount) as f64)));
             }
             "memory_bytes" | "priority" | "max_retries" | "max_calls" | "name" | "pure" | "max_restarts"
-            | "max_task_retries" => {
+            | "max_task_retries" | "max_pending_calls" | "allow_out_of_order" => {
                 let value = value(input)?;
                 self.setters.push(quote!(.#name(#value)));
             }
@@ -97,6 +139,11 @@ impl Attribute {
                 self.setters.push(quote!(.num_returns(#count)));
                 self.num_returns = Some(count);
             }
+            "max_concurrency" => {
+                input.parse::<Token![=]>()?;
+                self.max_concurrency = Some(limit(input)?);
+            }
+            "groups" => self.parse_groups(input)?,
             "resources" => self.parse_resources(input)?,
             "retry_on" | "retry_exceptions" => self.parse_retry_on(input)?,
             _ => return Err(Error::new(name.span(), format!("option `{name}` has no meaning here"))),
@@ -110,6 +157,26 @@ impl Attribute {
         parenthesized!(content in input);
         for Resource { name, amount } in Punctuated::<Resource, Token![,]>::parse_terminated(&content)? {
             self.setters.push(quote!(.resource(#name, (#amount) as f64)));
+        }
+        Ok(())
+    }
+
+    /// `groups(io = 2, compute = 4)`.
+    fn parse_groups(&mut self, input: ParseStream<'_>) -> Result<()> {
+        let content;
+        parenthesized!(content in input);
+        while !content.is_empty() {
+            let name: Ident = content.parse()?;
+            if self.groups.iter().any(|(group, _)| *group == name) {
+                return Err(Error::new(name.span(), format!("group `{name}` is given twice")));
+            }
+            content.parse::<Token![=]>()?;
+            let limit = limit(&content)?;
+            self.groups.push((name, limit));
+            if content.is_empty() {
+                break;
+            }
+            content.parse::<Token![,]>()?;
         }
         Ok(())
     }
@@ -148,6 +215,27 @@ impl Parse for Resource {
         input.parse::<Token![=]>()?;
         Ok(Self { name, amount: input.parse()? })
     }
+}
+
+/// Number of calls that may run at the same time.
+fn limit(input: ParseStream<'_>) -> Result<u32> {
+    let count: LitInt = input.parse()?;
+    match count.base10_parse::<u32>()? {
+        limit if (1..=CONCURRENCY_MAX).contains(&limit) => Ok(limit),
+        limit => {
+            Err(Error::new(count.span(), format!("{limit} calls at the same time: 1 to {CONCURRENCY_MAX}")))
+        }
+    }
+}
+
+/// The group in `#[method(group = io)]`.
+pub(crate) fn group_of_method(input: ParseStream<'_>) -> Result<Ident> {
+    let name: Ident = input.parse()?;
+    if name != "group" {
+        return Err(Error::new(name.span(), format!("unknown option `{name}`; known are: group")));
+    }
+    input.parse::<Token![=]>()?;
+    input.parse()
 }
 
 fn value(input: ParseStream<'_>) -> Result<Expr> {

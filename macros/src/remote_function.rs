@@ -199,6 +199,8 @@ fn definition(
             options,
             run,
             role: ::tharsis::generated::Role::Task,
+            group: 0,
+            groups: &[],
             plain: #plain_static,
         };
         ::tharsis::generated::inventory::submit! { ::tharsis::generated::Registered(&DEFINITION) }

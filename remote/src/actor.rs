@@ -18,6 +18,8 @@ use tharsis_types::{Failure, FailureKind};
 pub struct ActorHandle {
     object: ObjectRef<()>,
     max_task_retries: i32,
+    max_pending_calls: u32,
+    out_of_order: bool,
 }
 
 /// Handles of actors, made by `#[actor]`.
@@ -28,8 +30,10 @@ pub trait Actor {
 }
 
 impl ActorHandle {
-    pub(crate) fn new(object: ObjectRef<()>, max_task_retries: i32) -> Self {
-        Self { object, max_task_retries }
+    /// A handle whose calls have these options of the actor.
+    pub(crate) fn new(object: ObjectRef<()>, options: &Options) -> Self {
+        let Options { max_task_retries, max_pending_calls, out_of_order, .. } = *options;
+        Self { object, max_task_retries, max_pending_calls, out_of_order }
     }
 
     /// Begins the arguments of a call of a method: the actor is the first.
@@ -48,7 +52,13 @@ impl ActorHandle {
     /// The options of a call of a method.
     #[must_use]
     pub fn method_options(&self) -> Option<Options> {
-        (self.max_task_retries != 0).then(|| Options::default().max_retries(self.max_task_retries))
+        let Self { max_task_retries, max_pending_calls, out_of_order, .. } = *self;
+        let is_usual = (max_task_retries, max_pending_calls, out_of_order) == (0, 0, false);
+        let options = || {
+            let retried = Options::default().max_retries(max_task_retries);
+            retried.max_pending_calls(max_pending_calls).allow_out_of_order(out_of_order)
+        };
+        (!is_usual).then(options)
     }
 }
 

@@ -258,6 +258,15 @@ impl<'a> TaskCall<'a> {
         self.give(&())
     }
 
+    /// Keeps an actor that runs several calls at the same time.
+    ///
+    /// # Errors
+    /// `Internal` if the worker has an actor.
+    pub fn construct_shared<A: Any + Send + Sync>(&mut self, actor: A) -> Result<(), Failure> {
+        self.hosted.keep_shared(actor)?;
+        self.give(&())
+    }
+
     /// The actor of this worker.
     #[must_use]
     pub fn hosted(&self) -> Hosted {

@@ -47,6 +47,7 @@ pub mod current;
 mod dispatch;
 mod error;
 mod get;
+mod groups;
 mod handles;
 mod hosted;
 mod link;

@@ -25,6 +25,8 @@ pub struct Options {
     pub(crate) timeout_ms: u64,
     pub(crate) max_retries: Option<i32>,
     pub(crate) max_task_retries: i32,
+    pub(crate) max_pending_calls: u32,
+    pub(crate) out_of_order: bool,
     pub(crate) retry_on: RetryOn,
     pub(crate) num_returns: Option<u32>,
     pub(crate) max_calls: u32,
@@ -106,6 +108,22 @@ impl Options {
     #[must_use]
     pub fn max_task_retries(mut self, count: i32) -> Self {
         self.max_task_retries = count.max(-1);
+        self
+    }
+
+    /// For an actor: how many calls of one caller may be unfinished at the same time. One call more fails at
+    /// once with `TooManyPendingCalls`. 0, the default, means no bound.
+    #[must_use]
+    pub fn max_pending_calls(mut self, count: u32) -> Self {
+        self.max_pending_calls = count;
+        self
+    }
+
+    /// For an actor: whether a call whose arguments are there overtakes earlier ones of its caller that wait
+    /// for theirs. False by default.
+    #[must_use]
+    pub fn allow_out_of_order(mut self, is_allowed: bool) -> Self {
+        self.out_of_order = is_allowed;
         self
     }
 
@@ -297,6 +315,12 @@ macro_rules! __actor_option_setters {
         /// Number of repetitions of a call that may have run when the worker was lost.
         #[must_use]
         $vis fn max_task_retries(self, count: i32) -> Self { Self(self.0.max_task_retries(count)) }
+        /// Number of unfinished calls of one caller, above which a call fails at once; 0 means no bound.
+        #[must_use]
+        $vis fn max_pending_calls(self, count: u32) -> Self { Self(self.0.max_pending_calls(count)) }
+        /// Whether a call whose arguments are there overtakes earlier ones of its caller.
+        #[must_use]
+        $vis fn allow_out_of_order(self, is_allowed: bool) -> Self { Self(self.0.allow_out_of_order(is_allowed)) }
         /// A name for people; the constructor's path by default.
         #[must_use]
         $vis fn name(self, name: impl ::std::convert::Into<::std::string::String>) -> Self { Self(self.0.name(name)) }

@@ -38,6 +38,10 @@ pub struct Definition {
     pub run: fn(&mut TaskCall<'_>) -> Result<(), Failure>,
     /// Whether it is a function, or belongs to an actor.
     pub role: Role,
+    /// For a method: the number of its group.
+    pub group: u16,
+    /// For an actor that runs several calls at the same time: how many of each group; else empty.
+    pub groups: &'static [u32],
     /// The function itself, a `fn(A, B, ..) -> Result<T, Failure>`, for callers that know its types; a unit
     /// if there is none.
     pub plain: &'static (dyn Any + Send + Sync),
@@ -186,6 +190,8 @@ mod tests {
             options: Options::default,
             run: |_| Ok(()),
             role: Role::Task,
+            group: 0,
+            groups: &[],
             plain: &(),
         }
     }

@@ -25,7 +25,7 @@ use std::panic::Location;
 use std::sync::Arc;
 use tharsis_protos::records::{DependenciesView, FromClient, RefsView, TokensView, ValueView, pack};
 use tharsis_types::limits::{DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX};
-use tharsis_types::task::Role;
+use tharsis_types::task::{CallRules, Role};
 use tharsis_types::{Dependency, ObjectId, RefId, TaskClass};
 use twox_hash::XxHash3_128;
 
@@ -81,9 +81,8 @@ impl Call<'_> {
     /// Calls the constructor of an actor.
     #[must_use]
     pub fn actor(self) -> ActorHandle {
-        let own = self.options.as_ref().map(|options| options.max_task_retries);
-        let max_task_retries = own.unwrap_or_else(|| (self.definition.options)().max_task_retries);
-        ActorHandle::new(self.one(), max_task_retries)
+        let options = self.options.clone().unwrap_or_else(|| (self.definition.options)());
+        ActorHandle::new(self.one(), &options)
     }
 
     /// Calls a function that returns `N` values of any types.
@@ -355,6 +354,20 @@ fn task_class(client: &Client, options: &Options, call: &Call<'_>, returns: u32)
         pure: options.pure,
         placement: options.placement.clone(),
         role,
+        calls: call_rules(options, call),
+    }
+}
+
+/// Rules by which the calls of a class stand in line.
+fn call_rules(options: &Options, call: &Call<'_>) -> CallRules {
+    match call.definition.role {
+        Role::Task | Role::Constructor => CallRules::default(),
+        Role::Method => CallRules {
+            group: call.definition.group,
+            concurrent: !call.definition.groups.is_empty(),
+            out_of_order: options.out_of_order,
+            max_pending: options.max_pending_calls,
+        },
     }
 }
 

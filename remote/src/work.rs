@@ -10,6 +10,7 @@
 
 use crate::codec::Payload;
 use crate::error::{Error, Result, decode_failure, encode_failure};
+use crate::groups::Groups;
 use crate::handles::Connection;
 use crate::link::{LentSlot, Link};
 use crate::memory::ArgumentPin;
@@ -54,12 +55,15 @@ pub(crate) struct Run {
 pub(crate) struct Work {
     classes: Mutex<IdMap<u32, Arc<TaskClass>>>,
     queue: Mutex<VecDeque<Run>>,
-    running: Mutex<Option<Arc<TaskState>>>,
+    /// The running task; several if they are calls of an actor that runs them at the same time.
+    running: Mutex<Vec<Arc<TaskState>>>,
     /// Whether the slot is lent: from the report that the running task is blocked until the node resumes it.
     is_lent: AtomicBool,
     lending: Mutex<Lending>,
     /// Whether this worker belongs to an actor: its tasks are calls, which only it can run, in their order.
     hosts: AtomicBool,
+    /// The groups of the actor that lives here, if it runs several calls at the same time.
+    groups: OnceLock<Arc<Groups<Run>>>,
 }
 
 /// Counts of waiting threads and of ended tasks.
@@ -105,9 +109,12 @@ impl Work {
         Ok(())
     }
 
-    /// The running task.
+    /// The running task; none if the worker runs several at the same time.
     pub(crate) fn running(&self) -> Option<Arc<TaskState>> {
-        self.running.lock().clone()
+        match self.running.lock().as_slice() {
+            [one] if self.groups.get().is_none() => Some(Arc::clone(one)),
+            _ => None,
+        }
     }
 
     /// The task of this thread: the one that it runs, else the one that the worker runs.
@@ -115,9 +122,14 @@ impl Work {
         own_task(link.serial).or_else(|| self.running())
     }
 
-    /// Begins or ends a task; the worker runs one at a time.
-    pub(crate) fn set_running(&self, task: Option<Arc<TaskState>>) {
-        *self.running.lock() = task;
+    /// A task begins.
+    pub(crate) fn begin(&self, task: Arc<TaskState>) {
+        self.running.lock().push(task);
+    }
+
+    /// A task that has begun ends.
+    pub(crate) fn end(&self, slot: u32) {
+        self.running.lock().retain(|task| task.slot != Some(slot));
     }
 
     /// Takes the next task.
@@ -139,14 +151,23 @@ impl Work {
         self.is_lent.load(Ordering::SeqCst)
     }
 
-    /// From now on all tasks are calls of the actor that lives here: none is handed back.
-    pub(crate) fn belongs_to_actor(&self) {
+    /// From now on all tasks are calls of the actor that lives here: none is handed back. `limits` are those
+    /// of its groups, if it runs several calls at the same time.
+    pub(crate) fn belongs_to_actor(&self, limits: &[u32]) {
+        if !limits.is_empty() {
+            self.groups.get_or_init(|| Arc::new(Groups::new(limits)));
+        }
         self.hosts.store(true, Ordering::SeqCst);
+    }
+
+    /// The groups of the actor that lives here, if it runs several calls at the same time.
+    pub(crate) fn groups(&self) -> Option<&Arc<Groups<Run>>> {
+        self.groups.get()
     }
 
     /// Whether an actor lives here that runs no call.
     pub(crate) fn has_idle_actor(&self) -> bool {
-        self.hosts.load(Ordering::SeqCst) && self.running().is_none()
+        self.hosts.load(Ordering::SeqCst) && self.running.lock().is_empty()
     }
 
     /// Removes up to `count` tasks that were not started, the last ones first; returns their packed slots.
@@ -209,15 +230,14 @@ impl Argument {
 impl Work {
     /// Marks the running task as cancelled, or ends one that has not started.
     pub(crate) fn cancel_run(&self, link: &Link, slot: u32) {
-        if let Some(state) = self.running()
-            && state.slot == Some(slot)
-        {
+        if let Some(state) = self.running.lock().iter().find(|state| state.slot == Some(slot)) {
             state.is_cancelled.store(true, Ordering::Relaxed);
             return;
         }
         let mut queue = self.queue.lock();
         let found = queue.iter().position(|run| run.slot == slot).and_then(|at| queue.remove(at));
         drop(queue);
+        let found = found.or_else(|| self.groups.get()?.take(|run| run.slot == slot));
         if let Some(run) = found {
             let failure = Failure::new(FailureKind::Cancelled, "cancelled before it started");
             report_failure(link, slot, 0, failure.at(origin(link, &run.class, run.task, run.attempt)));
@@ -235,6 +255,10 @@ impl Work {
     /// Notes that a thread of the running task waits. The first one lends the slot.
     pub(crate) fn lend_slot(&self, link: &Link) -> Result<LentSlot> {
         let mut lending = self.lending.lock();
+        if self.groups.get().is_some() {
+            // Others run in the slot. A loan of an earlier task is void when it is reclaimed.
+            return Ok(LentSlot { tasks_ended: u64::MAX });
+        }
         if lending.waiting == 0 {
             self.block(link)?;
         }

@@ -5,12 +5,16 @@
 //! that were sent ahead and are needed elsewhere, and marks a cancelled task. Each end is reported at once: a
 //! report costs two stores, and wakes the node only if it sleeps. Delaying a report until the next task ends
 //! would save those stores, but could make a caller wait for an unrelated task.
+//!
+//! The calls of an actor that runs several at the same time are executed by threads of their groups
+//! (`groups.rs`); the thread of the worker then only finds them.
 
 use crate::call::{Outputs, TaskCall, into_failure};
 use crate::client::Client;
 use crate::codec::Payload;
 use crate::current;
 use crate::error::Result;
+use crate::groups::Groups;
 use crate::hosted::Hosted;
 use crate::pump::{Condition, Reader};
 use crate::registry;
@@ -19,6 +23,7 @@ use crate::work::{Argument, Run, origin, report_failure};
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tharsis_protos::records::{FromClient, OutcomeView, OutputsView};
 use tharsis_types::task::Role;
@@ -35,7 +40,13 @@ pub fn run_worker(client: &Client) -> Result<()> {
     hook_panics();
     let _binding = current::bind(client.clone());
     let hosted = Hosted::default();
-    let outcome = run_tasks(client, &hosted);
+    let mut threads = Vec::new();
+    let outcome = run_tasks(client, &hosted, &mut threads);
+    if let Some(groups) = client.work().groups() {
+        groups.end();
+    }
+    // A call that runs is not stopped: an embedded worker ends after it.
+    threads.into_iter().for_each(|thread| drop(thread.join()));
     if client.work().has_idle_actor() {
         end_actor(client, &hosted);
     }
@@ -58,13 +69,16 @@ fn end_actor(client: &Client, hosted: &Hosted) {
     }
 }
 
-fn run_tasks(client: &Client, hosted: &Hosted) -> Result<()> {
+fn run_tasks(client: &Client, hosted: &Hosted, threads: &mut Vec<JoinHandle<()>>) -> Result<()> {
     let (link, work) = (client.link(), client.work());
     // A queued task begins when the one before it ends, so the clock is read once for both.
     let mut now = None;
     loop {
         match work.next() {
-            Some(run) => now = Some(execute(client, hosted, run, now.unwrap_or_else(Instant::now))),
+            Some(run) => match work.groups() {
+                Some(groups) => threads.extend(execute_beside(client, hosted, groups, run)),
+                None => now = Some(execute(client, hosted, run, now.unwrap_or_else(Instant::now))),
+            },
             None => {
                 now = None;
                 let mut condition = Condition {
@@ -87,27 +101,61 @@ fn run_tasks(client: &Client, hosted: &Hosted) -> Result<()> {
     }
 }
 
+/// Queues a call in its group; returns the thread that was started for it, if it needed one.
+fn execute_beside(
+    client: &Client,
+    hosted: &Hosted,
+    groups: &Arc<Groups<Run>>,
+    run: Run,
+) -> Option<JoinHandle<()>> {
+    let group = run.class.calls.group;
+    if !groups.push(group, run) {
+        return None;
+    }
+    let (of_thread, shared, queues) = (client.clone(), hosted.shared(), Arc::clone(groups));
+    let execute_all = move || {
+        let _binding = current::bind(of_thread.clone());
+        let hosted = Hosted::from(shared);
+        while let Some(run) = queues.next(group) {
+            execute(&of_thread, &hosted, run, Instant::now());
+        }
+    };
+    match std::thread::Builder::new().name("tharsis-call".to_owned()).spawn(execute_all) {
+        Ok(thread) => Some(thread),
+        Err(cause) => {
+            let failure =
+                Failure::new(FailureKind::ResourceExhausted, format!("no thread for a call: {cause}"));
+            for run in groups.thread_failed(group) {
+                let at = origin(client.link(), &run.class, run.task, run.attempt);
+                report_failure(client.link(), run.slot, 0, failure.clone().at(at));
+            }
+            None
+        }
+    }
+}
+
 /// Runs a task that starts now, reports its end and returns the time of the end.
 fn execute(client: &Client, hosted: &Hosted, run: Run, started: Instant) -> Instant {
     let (link, work) = (client.link(), client.work());
     let Run { slot, attempt, task: id, class, payload, arguments } = run;
     let state = Arc::new(TaskState::new(id, attempt, Some(slot), Some(Arc::clone(&class))));
-    work.set_running(Some(Arc::clone(&state)));
+    work.begin(Arc::clone(&state));
     if link.is_lost() {
         // Whoever noticed the loss may have found nothing running.
-        work.set_running(None);
+        work.end(slot);
         return started;
     }
     let outer = task::replace_task(Some((link.serial, state)));
     let outcome = call(client, hosted, &class, payload, &arguments);
     if class.role == Role::Constructor && outcome.is_ok() {
-        work.belongs_to_actor();
+        let function = registry::find(class.function, class.signature, &class.function_name);
+        work.belongs_to_actor(function.map_or(&[] as &[u32], |function| function.definition.groups));
     }
     work.task_ended(link);
     let ended = Instant::now();
     let run_ns = u64::try_from(ended.duration_since(started).as_nanos()).unwrap_or(u64::MAX);
     task::replace_task(outer);
-    work.set_running(None);
+    work.end(slot);
     // Done before the report: the node handles records in order, and the arguments' pins end with the task.
     arguments.into_iter().for_each(|argument| argument.prolong(client.connection()));
     match outcome {

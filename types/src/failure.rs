@@ -69,6 +69,8 @@ pub enum FailureKind {
     StoreFull,
     /// The task ran longer than its timeout.
     TimedOut,
+    /// The caller has as many unfinished calls of the actor as its `max_pending_calls` allows.
+    TooManyPendingCalls,
     /// The function returned an error value.
     UserError,
     /// Driver and worker have different versions of the function.
@@ -81,7 +83,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind, in the order of the documentation.
-    pub const ALL: [Self; 32] = [
+    pub const ALL: [Self; 33] = [
         Self::ActorDied,
         Self::ActorUnavailable,
         Self::Cancelled,
@@ -110,6 +112,7 @@ impl FailureKind {
         Self::Shutdown,
         Self::StoreFull,
         Self::TimedOut,
+        Self::TooManyPendingCalls,
         Self::UserError,
         Self::VersionMismatch,
         Self::WorkerCrashed,
@@ -164,6 +167,7 @@ impl FailureKind {
             Self::Shutdown => "start a new runtime with `init`",
             Self::StoreFull => "drop references that are not needed, or start the node with a larger store",
             Self::TimedOut => "raise the task's timeout, or make the task smaller",
+            Self::TooManyPendingCalls => "wait for some of the calls before making more of them",
             Self::UserError => "the function itself reported this error",
             Self::VersionMismatch => "build driver and workers from the same source",
             Self::WorkerCrashed => {

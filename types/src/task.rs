@@ -49,6 +49,29 @@ pub struct TaskClass {
     pub placement: Placement,
     /// Whether its calls are tasks of their own, or concern an actor.
     pub role: Role,
+    /// For methods: how calls stand in line.
+    pub calls: CallRules,
+}
+
+/// Rules by which the calls of a class stand in line before their actor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CallRules {
+    /// Number of their group: each group of an actor has lines of its own.
+    pub group: u16,
+    /// Whether the actor runs several calls at the same time: each call that was sent may have started.
+    pub concurrent: bool,
+    /// Whether a call overtakes earlier ones of its caller that wait for arguments.
+    pub out_of_order: bool,
+    /// Calls of one caller that may be unfinished at the same time; 0 means no bound.
+    pub max_pending: u32,
+}
+
+impl CallRules {
+    /// Whether a call that comes back unstarted holds up those that were sent after it.
+    #[must_use]
+    pub fn keep_order(&self) -> bool {
+        !self.concurrent && !self.out_of_order
+    }
 }
 
 /// The part that the calls of a class play.
@@ -85,6 +108,7 @@ impl TaskClass {
             pure: false,
             placement: Placement::Default,
             role: Role::Task,
+            calls: CallRules::default(),
         }
     }
 }

@@ -27,7 +27,8 @@ impl Node {
             missing.iter_mut().for_each(|m| m.holders = self.holders(m.object));
             return self.want(Purpose::Arguments(slot), missing, out);
         }
-        if self.leases.is_host(client) && self.runs.waits_behind_another(slot) {
+        let keeps_order = self.leases.is_host(client) && self.runs[slot].rules.keep_order();
+        if keeps_order && self.runs.waits_behind_another(slot) {
             return;
         }
         self.runs.sent(slot);

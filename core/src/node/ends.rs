@@ -142,8 +142,11 @@ impl Node {
 
     /// As [`Node::return_run`]; a run that was `started` runs again as another attempt.
     pub(super) fn send_back(&mut self, slot: Slot<Run>, started: bool, out: &mut Vec<Action>) {
-        let Some((client, key)) = self.runs.get(slot).map(|run| (run.client, run.lease)) else { return };
-        let is_first_of_more = self.leases.close(key);
+        let Some((client, key, rules)) = self.runs.get(slot).map(|run| (run.client, run.lease, run.rules))
+        else {
+            return;
+        };
+        let is_first_of_more = rules.keep_order() && self.leases.close(key);
         let Some(run) = self.take_run(slot, out) else { return };
         let (to, lease) = run.lease;
         match run.origin {

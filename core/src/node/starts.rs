@@ -120,7 +120,11 @@ impl Node {
 
     /// Notes the parent of a submitted task: the first run of the worker, which is the one that has started.
     /// Returns the parent, and the depth at which the new task is nested, as far as this node knows.
+    /// Nothing is known about the calls of an actor that runs several at the same time.
     pub(super) fn note_parent(&mut self, client: ClientId, child: TaskId) -> (Option<TaskId>, u16) {
+        if self.runs.first(client).is_some_and(|run| run.rules.concurrent) {
+            return (None, 0);
+        }
         let Some(parent) = self.runs.note_child(client, child) else { return (None, 0) };
         let depth = match parent.origin {
             Origin::Own(place) => self.owner.depth(place),

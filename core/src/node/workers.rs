@@ -167,8 +167,8 @@ impl Node {
         self.runs.forget_pins(client);
     }
 
-    /// A worker is gone: the first run it was sent had started, the others had not. If it belonged to an
-    /// actor, the actor is gone.
+    /// A worker is gone: the first run it was sent had started, the others had not, unless they are calls of
+    /// an actor that runs several at the same time. If it belonged to an actor, the actor is gone.
     pub(super) fn runs_lost(&mut self, client: ClientId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
         let host = self.leases.host(client);
         self.line_lost(client, failure, out);
@@ -196,7 +196,15 @@ impl Node {
         let line = self.runs.take_line(client);
         let first = line.front().copied().filter(|slot| !self.runs[*slot].is_staging());
         for slot in line.into_iter().filter(|slot| Some(*slot) != first) {
-            self.return_run(slot, out);
+            // The end of one may have ended another.
+            match self.runs.get(slot) {
+                Some(run) if run.rules.concurrent && !run.is_staging() => {
+                    let failure = failure_of(run, failure);
+                    let outcome = TaskOutcome::Failed { error_type: String::new(), failure };
+                    self.end_run(slot, 0, outcome, out);
+                }
+                _ => self.return_run(slot, out),
+            }
         }
         let runs_again = self.pressure.gone(client);
         // The return of another may have ended it.

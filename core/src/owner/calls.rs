@@ -94,7 +94,12 @@ impl Owner {
             Some(Value::Stored { .. }) => return Err(no_actor()),
             Some(Value::Failed(_)) | None => None,
         };
-        let is_first = self.actors.enter(actor, object.id().task, caller, slot);
+        let rules = self.class_of(slot).calls;
+        if 0 < rules.max_pending && rules.max_pending as usize <= self.actors.pending(actor, caller) {
+            let text = format!("max_pending_calls is {}", rules.max_pending);
+            return Err(Failure::new(FailureKind::TooManyPendingCalls, text).with_executed(Executed::No));
+        }
+        let is_first = self.actors.enter(actor, object.id().task, caller, rules, slot);
         self.tasks.set_call(slot);
         if let Some(home) = home.filter(|_| is_first) {
             self.home_told(actor, home);

@@ -702,6 +702,24 @@ pub struct TaskClass {
     pub pure: bool,
     #[prost(enumeration = "Role", tag = "16")]
     pub role: i32,
+    /// Absent for calls that stand in line as usual.
+    #[prost(message, optional, tag = "17")]
+    pub calls: ::core::option::Option<CallRules>,
+}
+/// How calls of an actor stand in line.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CallRules {
+    /// Number of the group.
+    #[prost(uint32, tag = "1")]
+    pub group: u32,
+    /// The actor runs several calls at the same time.
+    #[prost(bool, tag = "2")]
+    pub concurrent: bool,
+    #[prost(bool, tag = "3")]
+    pub out_of_order: bool,
+    /// Calls of one caller that may be unfinished; 0 for no bound.
+    #[prost(uint32, tag = "4")]
+    pub max_pending: u32,
 }
 /// Error values that make a task run again.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

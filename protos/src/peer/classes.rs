@@ -3,7 +3,7 @@
 use super::wire::{self, label_term, placement};
 use crate::message::{BadMessage, amounts, job_id, name, node_id, required, text};
 use tharsis_types::limits::{KIB, RETURNS_MAX};
-use tharsis_types::task::{LabelSelector, LabelTerm, Role};
+use tharsis_types::task::{CallRules, LabelSelector, LabelTerm, Role};
 use tharsis_types::{FunctionId, Placement, Resources, RetryOn, TaskClass};
 
 /// Bytes of a path of a function, a call site or the name of a type.
@@ -49,7 +49,21 @@ pub(super) fn task_class(m: wire::TaskClass) -> Result<TaskClass, BadMessage> {
             Ok(wire::Role::Method) => Role::Method,
             Err(_) => return Err(BadMessage::invalid("role", format!("{} is no role", m.role))),
         },
+        calls: m.calls.map_or(Ok(CallRules::default()), call_rules)?,
     })
+}
+
+fn call_rules(m: wire::CallRules) -> Result<CallRules, BadMessage> {
+    let group = u16::try_from(m.group)
+        .map_err(|_| BadMessage::invalid("calls.group", format!("{} is no number of a group", m.group)))?;
+    let (concurrent, out_of_order, max_pending) = (m.concurrent, m.out_of_order, m.max_pending);
+    Ok(CallRules { group, concurrent, out_of_order, max_pending })
+}
+
+fn wire_call_rules(rules: CallRules) -> Option<wire::CallRules> {
+    let CallRules { group, concurrent, out_of_order, max_pending } = rules;
+    let wire = wire::CallRules { group: group.into(), concurrent, out_of_order, max_pending };
+    (rules != CallRules::default()).then_some(wire)
 }
 
 fn task_placement(m: wire::Placement) -> Result<Placement, BadMessage> {
@@ -103,6 +117,7 @@ pub(super) fn wire_class(class: &TaskClass) -> wire::TaskClass {
             Role::Method => wire::Role::Method,
         }
         .into(),
+        calls: wire_call_rules(class.calls),
     }
 }
 

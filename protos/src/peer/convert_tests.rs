@@ -4,7 +4,7 @@ use super::*;
 use proptest::prelude::*;
 use tharsis_types::peer::DrainMessage;
 use tharsis_types::peer::Turn;
-use tharsis_types::task::{LabelTerm, Role};
+use tharsis_types::task::{CallRules, LabelTerm, Role};
 use tharsis_types::{FunctionId, JobId, ObjectId, Placement, Resources, RetryOn};
 
 fn task_id(n: u64) -> TaskId {
@@ -35,6 +35,7 @@ fn class(name: &str, placement: Placement, retry_on: RetryOn) -> Arc<TaskClass> 
         pure: true,
         placement,
         role: Role::Method,
+        calls: CallRules { group: 3, concurrent: true, out_of_order: true, max_pending: 5 },
     })
 }
 

@@ -9,7 +9,7 @@ use crate::store::Store;
 use crate::{MS, Now};
 use std::sync::Arc;
 use tharsis_types::hash::IdSet;
-use tharsis_types::task::Role;
+use tharsis_types::task::{CallRules, Role};
 use tharsis_types::{
     Attempt, ClientId, Dependency, Extent, LeaseId, ObjectId, RefId, SmallBytes, TaskClass, TaskId,
 };
@@ -27,6 +27,8 @@ pub(in crate::node) struct Run {
     pub(in crate::node) max_calls: u32,
     /// Whether it constructs an actor.
     pub(in crate::node) constructs: bool,
+    /// If it is a call of an actor: how it stands in line.
+    pub(in crate::node) rules: CallRules,
     pub(in crate::node) origin: Origin,
     pub(super) stage: Stage,
     /// Objects pinned for the time of the run: a set, because a task may take a hundred thousand arguments.
@@ -118,6 +120,7 @@ impl Run {
             memory_bytes: class.resources.memory,
             max_calls: class.max_calls,
             constructs: class.role == Role::Constructor,
+            rules: class.calls,
             origin,
             stage: Stage::Staging,
             pins: IdSet::default(),

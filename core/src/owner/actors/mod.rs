@@ -18,6 +18,9 @@
 //! | waiting for arguments, or queued | `unsent` of its actor, in the line of its caller |
 //! | sent | `in_flight` of an attachment |
 //!
+//! Each group of an actor has lines of its own, and its share of what may be in flight, so that calls of one
+//! group do not wait for those of another. Where calls may overtake each other, each has a line of its own.
+//!
 //! This machine owns lines and attachments. It names objects and tasks by their slots; the entry of an actor
 //! goes with the entry of its object.
 
@@ -34,6 +37,7 @@ use crate::{MS, Now};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tharsis_types::hash::IdMap;
 use tharsis_types::limits::PIPELINE_DEPTH_MAX;
+use tharsis_types::task::CallRules;
 use tharsis_types::{ClientId, LeaseId, NodeId, TaskId};
 
 /// The time after which the home of an actor is looked for again where it was not: the news of its end may
@@ -44,6 +48,9 @@ const LOOK_AGAIN_AFTER: Now = 10 * MS;
 /// The tasks of a worker have nothing to do with each other, and one may make the argument of a call of
 /// another one.
 pub(super) type Caller = (ClientId, Option<TaskId>);
+
+/// A line: a caller, a group of the actor and, if the call keeps no order, the number of the call.
+type Line = (Caller, u16, u64);
 
 /// The actors that this node owns or calls.
 #[derive(Debug, Default)]
@@ -64,8 +71,12 @@ pub(super) struct Actors {
 struct Called {
     /// The task that constructed it.
     id: TaskId,
-    /// Calls that are not sent, by caller and by number.
-    unsent: BTreeMap<Caller, BTreeMap<u64, Slot<Task>>>,
+    /// Calls that are not sent, by line and by number.
+    unsent: BTreeMap<Line, BTreeMap<u64, Slot<Task>>>,
+    /// Unfinished calls of callers that have a bound on them.
+    pending: BTreeMap<Caller, usize>,
+    /// Whether a call that comes back holds up later ones.
+    keeps_order: bool,
     home: Option<Home>,
     attachment: Option<LeaseId>,
     /// When its home is looked for again.
@@ -76,8 +87,10 @@ struct Called {
 #[derive(Clone, Copy, Debug)]
 struct Call {
     actor: Slot<Object>,
-    caller: Caller,
+    line: Line,
     number: u64,
+    /// Whether it counts as pending.
+    is_counted: bool,
 }
 
 /// A lease under which calls of an actor are sent.
@@ -90,6 +103,32 @@ struct Attachment {
     is_closed: bool,
     /// Calls sent and not ended, oldest first.
     in_flight: VecDeque<Slot<Task>>,
+    /// Their number in each group that has any.
+    in_flight_of: BTreeMap<u16, usize>,
+}
+
+impl Attachment {
+    fn new(actor: Slot<Object>, node: NodeId) -> Self {
+        let (in_flight, in_flight_of) = (VecDeque::new(), BTreeMap::new());
+        Self { actor, node, is_granted: false, is_closed: false, in_flight, in_flight_of }
+    }
+
+    /// Whether another call of a group may be sent.
+    fn has_room(&self, group: u16) -> bool {
+        self.in_flight_of.get(&group).is_none_or(|count| *count < PIPELINE_DEPTH_MAX)
+    }
+
+    fn enter_flight(&mut self, call: Slot<Task>, group: u16) {
+        self.in_flight.push_back(call);
+        *self.in_flight_of.entry(group).or_default() += 1;
+    }
+
+    fn left_flight(&mut self, group: u16) {
+        match self.in_flight_of.get_mut(&group) {
+            Some(count) if 1 < *count => *count -= 1,
+            _ => drop(self.in_flight_of.remove(&group)),
+        }
+    }
 }
 
 /// Living actors.
@@ -127,28 +166,36 @@ impl Actors {
         actor: Slot<Object>,
         id: TaskId,
         caller: Caller,
+        rules: CallRules,
         call: Slot<Task>,
     ) -> bool {
         self.next_number += 1;
-        let entry = Call { actor, caller, number: self.next_number };
+        let number = self.next_number;
+        let line = (caller, rules.group, if rules.out_of_order { number } else { 0 });
+        let entry = Call { actor, line, number, is_counted: 0 < rules.max_pending };
         let before = self.calls.insert(call, entry);
         assert!(before.is_none(), "{call:?} is called twice");
         let is_first = !self.called.contains_key(&actor);
-        self.called.entry(actor).or_insert_with(|| Called {
+        let called = self.called.entry(actor).or_insert_with(|| Called {
             id,
             unsent: BTreeMap::new(),
+            pending: BTreeMap::new(),
+            keeps_order: rules.keep_order(),
             home: None,
             attachment: None,
             look_at: None,
         });
+        if entry.is_counted {
+            *called.pending.entry(caller).or_default() += 1;
+        }
         self.stand_in_line(call);
         is_first
     }
 
     /// Puts a call into its place in the line.
     fn stand_in_line(&mut self, call: Slot<Task>) {
-        let Call { actor, caller, number } = self.calls[&call];
-        let line = called_mut(&mut self.called, actor).unsent.entry(caller).or_default();
+        let Call { actor, line, number, .. } = self.calls[&call];
+        let line = called_mut(&mut self.called, actor).unsent.entry(line).or_default();
         let before = line.insert(number, call);
         assert!(before.is_none(), "{call:?} stands in line twice");
         self.dirty.insert(actor);
@@ -156,12 +203,12 @@ impl Actors {
 
     /// Takes a call out of its line; returns whether it stood there.
     fn leave_line(&mut self, call: Slot<Task>) -> bool {
-        let Call { actor, caller, number } = self.calls[&call];
+        let Call { actor, line: key, number, .. } = self.calls[&call];
         let unsent = &mut called_mut(&mut self.called, actor).unsent;
-        let Some(line) = unsent.get_mut(&caller) else { return false };
+        let Some(line) = unsent.get_mut(&key) else { return false };
         let stood = line.remove(&number).is_some();
         if line.is_empty() {
-            unsent.remove(&caller);
+            unsent.remove(&key);
         }
         self.dirty.insert(actor);
         stood
@@ -171,7 +218,19 @@ impl Actors {
     pub(super) fn leave(&mut self, call: Slot<Task>) {
         let stood = self.leave_line(call);
         assert!(stood, "{call:?} ends and does not stand in its line");
-        self.calls.remove(&call);
+        let Some(Call { actor, line: (caller, ..), is_counted: true, .. }) = self.calls.remove(&call) else {
+            return;
+        };
+        let pending = &mut called_mut(&mut self.called, actor).pending;
+        match pending.get_mut(&caller) {
+            Some(count) if 1 < *count => *count -= 1,
+            _ => drop(pending.remove(&caller)),
+        }
+    }
+
+    /// Unfinished calls of a caller, of those that count.
+    pub(super) fn pending(&self, actor: Slot<Object>, caller: Caller) -> usize {
+        self.called.get(&actor).and_then(|called| called.pending.get(&caller)).copied().unwrap_or(0)
     }
 
     /// A call in line has its arguments.
@@ -259,13 +318,17 @@ impl Actors {
         let attachment = self.attachments.get_mut(&lease);
         let at = attachment.as_ref().and_then(|a| a.in_flight.iter().position(|slot| *slot == call));
         assert!(at.is_some(), "{call:?} is not with the attachment that it was sent under");
-        attachment.zip(at).and_then(|(attachment, at)| attachment.in_flight.remove(at));
+        if let Some((attachment, at)) = attachment.zip(at) {
+            attachment.in_flight.remove(at);
+            attachment.left_flight(self.calls[&call].line.1);
+        }
         self.stand_in_line(call);
     }
 
     /// A call under an attachment came back, or was not sent: no later one may overtake it.
     pub(super) fn close(&mut self, lease: LeaseId) {
-        if let Some(attachment) = self.attachments.get_mut(&lease) {
+        let Some(attachment) = self.attachments.get_mut(&lease) else { return };
+        if self.called.get(&attachment.actor).is_some_and(|called| called.keeps_order) {
             attachment.is_closed = true;
             self.dirty.insert(attachment.actor);
         }
@@ -354,8 +417,7 @@ impl Actors {
             let Some(home) = called.home else { return };
             let (lease, node) = (lease(), home.node);
             called.attachment = Some(lease);
-            let attachment =
-                Attachment { actor, node, is_granted: false, is_closed: false, in_flight: VecDeque::new() };
+            let attachment = Attachment::new(actor, node);
             let before = self.attachments.insert(lease, attachment);
             assert!(before.is_none(), "two leases have one name");
             out.push(Effect::Attach { to: node, lease, actor: called.id });
@@ -367,15 +429,13 @@ impl Actors {
         }
         loop {
             let before = attachment.in_flight.len();
-            // One call of each caller in turn.
-            for line in called.unsent.values_mut() {
+            // One call of each line in turn.
+            for ((_, group, _), line) in &mut called.unsent {
                 let next = line.first_entry().filter(|next| tasks[*next.get()].state() == TaskState::Queued);
-                let Some(next) = next.filter(|_| attachment.in_flight.len() < PIPELINE_DEPTH_MAX) else {
-                    continue;
-                };
+                let Some(next) = next.filter(|_| attachment.has_room(*group)) else { continue };
                 let call = next.remove();
                 tasks.queued_to_sent(call, attached);
-                attachment.in_flight.push_back(call);
+                attachment.enter_flight(call, *group);
                 out.push(Effect::Start { to: attachment.node, lease: attached, task: call });
             }
             if attachment.in_flight.len() == before {
@@ -399,12 +459,12 @@ impl Actors {
     pub(super) fn check(&self, tasks: &Tasks) {
         let mut places: IdMap<Slot<Task>, Option<LeaseId>> = IdMap::default();
         for (actor, called) in &self.called {
-            for (caller, line) in &called.unsent {
-                assert!(!line.is_empty(), "an empty line is kept for {caller:?}");
+            for (key, line) in &called.unsent {
+                assert!(!line.is_empty(), "an empty line is kept for {key:?}");
                 for (number, call) in line {
                     let entry = self.calls[call];
-                    let stands = (entry.actor, entry.caller, entry.number);
-                    assert_eq!(stands, (*actor, *caller, *number), "{call:?} stands in a wrong line");
+                    let stands = (entry.actor, entry.line, entry.number);
+                    assert_eq!(stands, (*actor, *key, *number), "{call:?} stands in a wrong line");
                     assert!(places.insert(*call, None).is_none(), "{call:?} stands in two lines");
                 }
             }
@@ -415,6 +475,8 @@ impl Actors {
         for (lease, attachment) in &self.attachments {
             assert_eq!(self.called[&attachment.actor].attachment, Some(*lease), "an attachment of no actor");
             assert!(attachment.is_granted || attachment.in_flight.is_empty(), "sent before it was granted");
+            let counted: usize = attachment.in_flight_of.values().sum();
+            assert_eq!(counted, attachment.in_flight.len(), "calls in flight are counted wrongly");
             for call in &attachment.in_flight {
                 assert!(places.insert(*call, Some(*lease)).is_none(), "{call:?} is sent twice");
             }

@@ -5,8 +5,9 @@ use crate::owner::{Effect, Ended, Owner, Submission};
 use crate::place::View;
 use std::sync::Arc;
 use tharsis_types::failure::Executed;
+use tharsis_types::limits::PIPELINE_DEPTH_MAX;
 use tharsis_types::peer::{DoneOutcome, DoneValue};
-use tharsis_types::task::{Output, Role};
+use tharsis_types::task::{CallRules, Output, Role};
 use tharsis_types::{
     ClientId, Dependency, Failure, FailureKind, FunctionId, JobId, LeaseId, NodeId, ObjectId, RefId,
     Resources, TaskArgs, TaskClass, TaskId,
@@ -19,6 +20,11 @@ const WORKER: ClientId = ClientId(2);
 const TASK: u32 = 0;
 const CONSTRUCTOR: u32 = 1;
 const METHOD: u32 = 2;
+/// Methods by their rules.
+const OUT_OF_ORDER: u32 = 3;
+const BOUNDED: u32 = 4;
+const GROUP_0: u32 = 5;
+const GROUP_1: u32 = 6;
 
 /// A ledger with an actor that lives, and the effects since.
 struct Ledger {
@@ -55,6 +61,17 @@ impl Ledger {
             ledger.owner.define_class(client, TASK, &class(Role::Task, 0));
             ledger.owner.define_class(client, CONSTRUCTOR, &class(Role::Constructor, max_restarts));
             ledger.owner.define_class(client, METHOD, &class(Role::Method, max_task_retries));
+            let usual = CallRules::default();
+            let rules = [
+                (OUT_OF_ORDER, CallRules { out_of_order: true, ..usual }),
+                (BOUNDED, CallRules { max_pending: 2, ..usual }),
+                (GROUP_0, CallRules { concurrent: true, ..usual }),
+                (GROUP_1, CallRules { concurrent: true, group: 1, ..usual }),
+            ];
+            for (number, calls) in rules {
+                let class = TaskClass { calls, ..TaskClass::clone(&class(Role::Method, 0)) };
+                ledger.owner.define_class(client, number, &Arc::new(class));
+            }
         }
         ledger.constructor = ledger.submit(DRIVER, CONSTRUCTOR, &[]);
         ledger.construct();
@@ -204,6 +221,53 @@ fn a_call_waits_for_those_before_it_of_its_caller_only() {
     assert_eq!(tasks(&started), [made]);
     ledger.returns(started[0]);
     assert_eq!(tasks(&ledger.take_started()), [first, second]);
+}
+
+#[test]
+fn a_call_overtakes_those_that_wait_where_that_is_allowed() {
+    let mut ledger = Ledger::new(0, 0);
+    let made = ledger.submit(DRIVER, TASK, &[]);
+    let late = ObjectId::output(made, 0);
+    ledger.out.clear();
+    let actor = (Dependency::ACTOR, ledger.actor());
+    ledger.submit(DRIVER, OUT_OF_ORDER, &[actor, (0, late)]);
+    let second = ledger.submit(DRIVER, OUT_OF_ORDER, &[actor]);
+    let lease = ledger.attach();
+    assert_eq!(tasks(&ledger.take_started()), [second]);
+    let attempt = ledger.attempt(second);
+    ledger.owner.given_back(lease, &[(second, attempt)], false, &mut ledger.out);
+    assert!(!ledger.owner.is_closed(lease), "a call that comes back holds up no other");
+    ledger.round();
+    assert_eq!(tasks(&ledger.take_started()), [second]);
+}
+
+#[test]
+fn a_caller_has_no_more_unfinished_calls_than_it_may() {
+    let mut ledger = Ledger::new(0, 0);
+    let actor = (Dependency::ACTOR, ledger.actor());
+    let calls = [0, 1].map(|_| ledger.submit(DRIVER, BOUNDED, &[actor]));
+    let refused = ledger.submit(DRIVER, BOUNDED, &[actor]);
+    assert_eq!(ledger.failure(refused), (FailureKind::TooManyPendingCalls, Some(Executed::No)));
+    let other = ledger.submit(WORKER, BOUNDED, &[actor]);
+    ledger.attach();
+    let started = ledger.take_started();
+    assert_eq!(tasks(&started), [calls[0], other, calls[1]], "each caller has its own bound");
+    ledger.returns(started[0]);
+    let next = ledger.submit(DRIVER, BOUNDED, &[actor]);
+    assert_eq!(tasks(&ledger.take_started()), [next]);
+}
+
+#[test]
+fn a_group_that_is_full_does_not_hold_up_another() {
+    let mut ledger = Ledger::new(0, 0);
+    let actor = (Dependency::ACTOR, ledger.actor());
+    for _ in 0..PIPELINE_DEPTH_MAX + 1 {
+        ledger.submit(DRIVER, GROUP_1, &[actor]);
+    }
+    ledger.attach();
+    assert_eq!(ledger.take_started().len(), PIPELINE_DEPTH_MAX);
+    let other = ledger.submit(DRIVER, GROUP_0, &[actor]);
+    assert_eq!(tasks(&ledger.take_started()), [other]);
 }
 
 #[test]

@@ -60,6 +60,8 @@ const fn definition(module: &'static str, name: &'static str) -> Definition {
         returns: 1,
         options: Options::default,
         role: tharsis::generated::Role::Task,
+        group: 0,
+        groups: &[],
         run: |_| Ok(()),
         plain: &(),
     }

@@ -7,6 +7,7 @@
 // All of it is test code.
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
+mod actor_calls;
 mod actors;
 mod again;
 mod bad_input;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
     let all = [
         values::ALL,
         actors::ALL,
+        actor_calls::ALL,
         again::ALL,
         many::ALL,
         references::ALL,
