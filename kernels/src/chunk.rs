@@ -9,6 +9,7 @@ use crate::poison;
 use crate::scalar::Scalar;
 use crate::with_element;
 use bytemuck::Zeroable;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -305,6 +306,17 @@ impl Chunk {
             out.extend((0..run.len as i64).map(|i| all[(run.offset + i * run.stride) as usize]));
         });
         Ok(out)
+    }
+
+    /// The elements in C order: those of the chunk itself if they lie so.
+    ///
+    /// # Errors
+    /// As [`Chunk::to_vec`].
+    pub fn elements<T: Element>(&self) -> Result<Cow<'_, [T]>, KernelError> {
+        match self.as_slice::<T>() {
+            Some(slice) => Ok(Cow::Borrowed(slice)),
+            None => Ok(Cow::Owned(self.to_vec::<T>()?)),
+        }
     }
 
     /// This chunk, or a C-ordered copy if it is not contiguous.

@@ -60,6 +60,7 @@ mod pages;
 pub mod poison;
 pub mod product;
 pub mod program;
+mod radix;
 pub mod raised;
 pub mod random;
 pub mod scalar;

@@ -5,7 +5,7 @@ use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::KernelError;
-use crate::order::{Direction, Ordered};
+use crate::order::{Direction, Ordered, in_order, sort_elements};
 use crate::with_element;
 use serde::{Deserialize, Serialize};
 
@@ -70,24 +70,15 @@ pub fn normalized(position: i64, axis: usize, extent: usize) -> Result<usize, Ke
     }
 }
 
-/// Sorts elements; equal ones keep their order.
-pub(crate) fn sort_elements<T: Ordered>(elements: &mut [T], direction: Direction) {
-    elements.sort_by(|a, b| direction.compare(&a.key(), &b.key()));
-}
-
-/// The positions of elements in order; equal ones keep their order.
-pub(crate) fn sorted_positions<T: Ordered>(elements: &[T], direction: Direction) -> Vec<(T::Key, u64)> {
-    let mut pairs: Vec<(T::Key, u64)> = elements.iter().map(|x| x.key()).zip(0..).collect();
-    pairs.sort_unstable_by(|a, b| direction.compare(&a.0, &b.0).then(a.1.cmp(&b.1)));
-    pairs
-}
-
 fn sort<T: Ordered>(x: &Chunk, axis: usize, direction: Direction) -> Result<Chunk, KernelError> {
     let (outer, len, inner) = around(x.shape(), axis);
-    let mut elements = x.to_vec::<T>()?;
+    let from = x.elements::<T>()?;
+    let mut out = Buffer::for_overwrite(from.len() * size_of::<T>());
+    let elements = &mut out.elements_mut::<T>()[..from.len()];
+    elements.copy_from_slice(&from);
     if inner == 1 {
         elements.chunks_mut(len.max(1)).for_each(|line| sort_elements(line, direction));
-        return Chunk::from_elements(x.shape(), &elements);
+        return Chunk::contiguous(T::DTYPE, x.shape(), out);
     }
     let mut line = Vec::with_capacity(len);
     for at in (0..outer).flat_map(|row| (0..inner).map(move |column| row * len * inner + column)) {
@@ -96,33 +87,44 @@ fn sort<T: Ordered>(x: &Chunk, axis: usize, direction: Direction) -> Result<Chun
         sort_elements(&mut line, direction);
         line.iter().enumerate().for_each(|(i, &element)| elements[at + i * inner] = element);
     }
-    Chunk::from_elements(x.shape(), &elements)
+    Chunk::contiguous(T::DTYPE, x.shape(), out)
 }
 
 fn order<T: Ordered>(x: &Chunk, axis: usize, direction: Direction) -> Result<Chunk, KernelError> {
     let (outer, len, inner) = around(x.shape(), axis);
-    let elements = x.to_vec::<T>()?;
-    let mut out = vec![0i64; elements.len()];
+    let elements = x.elements::<T>()?;
+    let mut out = Buffer::for_overwrite(elements.len() * size_of::<i64>());
+    let to = out.elements_mut::<i64>();
     let mut line = Vec::with_capacity(len);
     for at in (0..outer).flat_map(|row| (0..inner).map(move |column| row * len * inner + column)) {
         line.clear();
         line.extend((0..len).map(|i| elements[at + i * inner]));
-        for (i, (_, position)) in sorted_positions(&line, direction).into_iter().enumerate() {
-            out[at + i * inner] = position as i64;
-        }
+        let mut places = (at..).step_by(inner);
+        in_order(&line, direction, |position| {
+            if let Some(place) = places.next() {
+                to[place] = position as i64;
+            }
+        });
     }
-    Chunk::from_elements(x.shape(), &out)
+    Chunk::contiguous(DType::I64, x.shape(), out)
 }
 
 fn take<T: Element>(x: &Chunk, positions: &Chunk, axis: usize, rank: usize) -> Result<Chunk, KernelError> {
     let (outer, len, inner) = around(x.shape(), axis);
-    let from = x.to_vec::<T>()?;
-    let rows = positions.to_vec::<i64>()?.into_iter().map(|position| normalized(position, axis, len));
+    let from = x.elements::<T>()?;
+    let rows = positions.elements::<i64>()?;
+    let rows = rows.iter().map(|&position| normalized(position, axis, len));
     let rows = rows.collect::<Result<Vec<usize>, _>>()?;
     let shape =
         [&x.shape()[..axis], &positions.shape()[axis..axis + rank], &x.shape()[axis + rank..]].concat();
-    let mut out = Buffer::for_overwrite(outer * rows.len() * inner * std::mem::size_of::<T>());
-    let to = out.elements_mut::<T>();
+    let mut out = Buffer::for_overwrite(outer * rows.len() * inner * size_of::<T>());
+    let to = &mut out.elements_mut::<T>()[..outer * rows.len() * inner];
+    if inner == 1 {
+        for (block, to) in from.chunks(len.max(1)).zip(to.chunks_mut(rows.len().max(1))) {
+            to.iter_mut().zip(&rows).for_each(|(place, &row)| *place = block[row]);
+        }
+        return Chunk::contiguous(T::DTYPE, &shape, out);
+    }
     let mut at = 0;
     for block in from.chunks((len * inner).max(1)) {
         for &row in &rows {

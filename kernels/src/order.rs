@@ -4,7 +4,10 @@
 //! Every element has a key, a number whose own order is that of the elements. So comparisons are those of
 //! integers, whatever the dtype.
 
+use crate::chunk::Buffer;
 use crate::element::{Bool, Element};
+use crate::radix;
+use bytemuck::{Pod, Zeroable};
 use half::{bf16, f16};
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
@@ -13,13 +16,28 @@ use std::cmp::Ordering;
 /// An element with a place in the order of sorting.
 pub trait Ordered: Element {
     /// Number whose order is that of the elements; equal for elements that sorting takes for equal.
-    type Key: Copy + Ord + Into<Wide>;
+    type Key: Key;
     /// The key of this element.
     fn key(self) -> Self::Key;
+    /// An element with this key, which elements of one dtype have.
+    fn of_key(key: Self::Key) -> Self;
+}
+
+/// The key of an element.
+pub trait Key: Pod + Ord + Into<Wide> {
+    /// Whether [`Key::prefix`] is the whole key.
+    const IS_NARROW: bool;
+    /// The upper 64 bits: of two keys, the smaller has no larger one.
+    fn prefix(self) -> u64;
+    /// The key of the opposite order.
+    fn flipped(self) -> Self;
+    /// The key that became this wide one.
+    fn narrowed(wide: Wide) -> Self;
 }
 
 /// A key of any dtype: of two keys of one dtype, the smaller stays smaller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]
+#[repr(C)]
 pub struct Wide {
     /// The upper half.
     pub high: u64,
@@ -45,6 +63,31 @@ impl Direction {
             Direction::Descending => b.cmp(a),
         }
     }
+
+    /// A key that ascends in this direction.
+    #[inline(always)]
+    pub fn ascending<K: Key>(self, key: K) -> K {
+        match self {
+            Direction::Ascending => key,
+            Direction::Descending => key.flipped(),
+        }
+    }
+}
+
+impl Key for Wide {
+    const IS_NARROW: bool = false;
+    #[inline(always)]
+    fn prefix(self) -> u64 {
+        self.high
+    }
+    #[inline(always)]
+    fn flipped(self) -> Wide {
+        Wide { high: !self.high, low: !self.low }
+    }
+    #[inline(always)]
+    fn narrowed(wide: Wide) -> Wide {
+        wide
+    }
 }
 
 macro_rules! unsigned {
@@ -54,10 +97,21 @@ macro_rules! unsigned {
                 Wide { high: 0, low: u64::from(key) }
             }
         }
+        impl Key for $ty {
+            const IS_NARROW: bool = true;
+            #[inline(always)]
+            fn prefix(self) -> u64 { u64::from(self) }
+            #[inline(always)]
+            fn flipped(self) -> $ty { !self }
+            #[inline(always)]
+            fn narrowed(wide: Wide) -> $ty { wide.low as $ty }
+        }
         impl Ordered for $ty {
             type Key = $ty;
             #[inline(always)]
             fn key(self) -> $ty { self }
+            #[inline(always)]
+            fn of_key(key: $ty) -> $ty { key }
         }
     )*};
 }
@@ -69,6 +123,8 @@ macro_rules! signed {
             type Key = $unsigned;
             #[inline(always)]
             fn key(self) -> $unsigned { self as $unsigned ^ (1 << (<$unsigned>::BITS - 1)) }
+            #[inline(always)]
+            fn of_key(key: $unsigned) -> $ty { (key ^ (1 << (<$unsigned>::BITS - 1))) as $ty }
         }
     )*};
 }
@@ -79,6 +135,10 @@ impl Ordered for Bool {
     #[inline(always)]
     fn key(self) -> u8 {
         self.0
+    }
+    #[inline(always)]
+    fn of_key(key: u8) -> Bool {
+        Bool(key)
     }
 }
 
@@ -96,6 +156,11 @@ macro_rules! floats {
                 let bits = if self == $zero { 0 } else { self.to_bits() };
                 let sign = 1 << (<$bits>::BITS - 1);
                 if bits & sign == 0 { bits | sign } else { !bits }
+            }
+            #[inline(always)]
+            fn of_key(key: $bits) -> $ty {
+                let sign = 1 << (<$bits>::BITS - 1);
+                <$ty>::from_bits(if key & sign == 0 { !key } else { key ^ sign })
             }
         }
     )*};
@@ -123,6 +188,15 @@ macro_rules! complex {
                     (true, true) => Wide { high: u64::MAX, low: u64::MAX },
                 }
             }
+            fn of_key(Wide { high, low }: Wide) -> Complex<$ty> {
+                let (first, second) = (f64::of_key(high) as $ty, f64::of_key(low) as $ty);
+                match high {
+                    NAN_IMAGINARY => Complex::new(second, <$ty>::NAN),
+                    NAN_REAL => Complex::new(<$ty>::NAN, second),
+                    u64::MAX => Complex::new(<$ty>::NAN, <$ty>::NAN),
+                    _ => Complex::new(first, second),
+                }
+            }
         }
     )*};
 }
@@ -132,6 +206,72 @@ complex!(f32, f64);
 const NAN_IMAGINARY: u64 = u64::MAX - 2;
 const NAN_REAL: u64 = u64::MAX - 1;
 
+/// Sorts elements; equal ones keep their order.
+pub(crate) fn sort_elements<T: Ordered>(elements: &mut [T], direction: Direction) {
+    let key = |x: &T| direction.ascending(x.key());
+    if elements.len() <= radix::FEW || !T::Key::IS_NARROW {
+        return elements.sort_by_key(key);
+    }
+    let alike = told_apart_by_bits(elements);
+    let mut memory = Buffer::for_overwrite(size_of_val(elements));
+    let scratch = &mut memory.elements_mut::<T>()[..elements.len()];
+    // Keys in place of the elements need no memory.
+    let (keys, scratch) =
+        (bytemuck::cast_slice_mut::<T, T::Key>(elements), bytemuck::cast_slice_mut(scratch));
+    keys.iter_mut().for_each(|place| *place = key(&bytemuck::cast(*place)));
+    radix::sort_by_key(keys, scratch, |key| key.prefix());
+    keys.iter_mut().for_each(|place| *place = bytemuck::cast(T::of_key(direction.ascending(*place))));
+    let mut rest = alike;
+    rest.sort_by_key(key);
+    for alike in rest.chunk_by(|a, b| a.key() == b.key()) {
+        let at = elements.partition_point(|x| key(x) < key(&alike[0]));
+        elements[at..at + alike.len()].copy_from_slice(alike);
+    }
+}
+
+/// The elements whose keys do not tell their bits, zeros and NaN, in their order; none if all of them have
+/// the bits that [`Ordered::of_key`] gives.
+fn told_apart_by_bits<T: Ordered>(elements: &[T]) -> Vec<T> {
+    let is_plain = |x: &T| bytemuck::bytes_of(&T::of_key(x.key())) == bytemuck::bytes_of(x);
+    let mut keys: Vec<T::Key> = Vec::new();
+    for x in elements {
+        if !is_plain(x) && !keys.contains(&x.key()) {
+            keys.push(x.key());
+        }
+    }
+    if keys.is_empty() {
+        return Vec::new();
+    }
+    elements.iter().copied().filter(|x| keys.contains(&x.key())).collect()
+}
+
+/// A key and the place of its element.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct Placed {
+    key: u64,
+    place: u64,
+}
+
+/// Calls `each` with the places of elements in order; equal ones keep their order.
+pub(crate) fn in_order<T: Ordered>(elements: &[T], direction: Direction, mut each: impl FnMut(usize)) {
+    let key = |x: &T| direction.ascending(x.key());
+    if elements.len() <= radix::FEW || !T::Key::IS_NARROW {
+        let mut order: Vec<(T::Key, usize)> = elements.iter().map(key).zip(0..).collect();
+        order.sort_unstable();
+        return order.iter().for_each(|&(_, place)| each(place));
+    }
+    let mut memory = [(); 2].map(|()| Buffer::for_overwrite(elements.len() * size_of::<Placed>()));
+    let [placed, scratch] = memory.each_mut().map(|memory| {
+        &mut bytemuck::cast_slice_mut::<u64, Placed>(memory.elements_mut::<u64>())[..elements.len()]
+    });
+    for ((to, x), place) in placed.iter_mut().zip(elements).zip(0..) {
+        *to = Placed { key: key(x).prefix(), place };
+    }
+    radix::sort_by_key(placed, scratch, |placed| placed.key);
+    placed.iter().for_each(|placed| each(placed.place as usize));
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,7 +280,8 @@ mod tests {
     fn ascending<T: Ordered>(elements: &[T]) {
         for pair in elements.windows(2) {
             let (a, b) = (pair[0].key(), pair[1].key());
-            assert!(a < b && a.into() < b.into(), "{pair:?}");
+            assert!(a < b && a.into() < b.into() && b.flipped() < a.flipped(), "{pair:?}");
+            assert!(T::of_key(a).key() == a && T::Key::narrowed(a.into()) == a, "{pair:?}");
         }
     }
 
@@ -167,5 +308,40 @@ mod tests {
         assert_eq!((-0.0f64).key(), 0.0f64.key());
         assert_eq!((-f32::NAN).key(), f32::NAN.key());
         assert_eq!(Complex::new(-0.0, 0.0f32).key(), Complex::new(0.0, -0.0f32).key());
+    }
+
+    /// Numbers of many magnitudes, zeros of both signs and NaN of several bits among them.
+    fn numbers(count: u64) -> Vec<f64> {
+        let number = |at: u64| {
+            let mixed = (at + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(23);
+            match mixed % 50 {
+                0 => 0.0,
+                1 => -0.0,
+                2 => f64::from_bits(f64::NAN.to_bits() | (mixed % 7)),
+                3 => -f64::NAN,
+                _ => f64::from_bits(mixed & !(1 << 62)),
+            }
+        };
+        (0..count).map(number).collect()
+    }
+
+    #[test]
+    fn many_elements_are_sorted_as_few_are_to_the_bit() {
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let numbers = numbers(20_000);
+            let (mut sorted, mut expected) = (numbers.clone(), numbers.clone());
+            sort_elements(&mut sorted, direction);
+            expected.sort_by(|a, b| direction.compare(&a.key(), &b.key()));
+            let bits = |elements: &[f64]| elements.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert!(bits(&sorted) == bits(&expected), "{direction:?}");
+            let mut ordered = Vec::new();
+            in_order(&numbers, direction, |place| ordered.push(numbers[place]));
+            assert!(bits(&ordered) == bits(&expected), "{direction:?}, positions");
+            let small: Vec<i8> = numbers.iter().map(|x| x.to_bits() as i8).collect();
+            let (mut sorted, mut expected) = (small.clone(), small);
+            sort_elements(&mut sorted, direction);
+            expected.sort_by(|a, b| direction.compare(a, b));
+            assert!(sorted == expected, "{direction:?}, int8");
+        }
     }
 }

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use tharsis_numeric::random::default_rng;
-use tharsis_numeric::{Chunks, LocalExecutor, Tensor, array, selectors};
+use tharsis_numeric::{Chunks, DType, LocalExecutor, Tensor, array, selectors, where_};
 
 /// More than the 2^20 elements that one task sorts.
 const COUNT: usize = (1 << 20) + 12_345;
@@ -36,6 +36,21 @@ fn a_line_in_many_chunks_is_sorted_and_equal_elements_keep_their_order() {
         down.sort_by_key(|&at| std::cmp::Reverse(elements[at as usize]));
         assert!(numbers::<i64>(&x.argsort_descending(0)) == down, "descending positions in another order");
     }
+}
+
+#[test]
+fn floats_of_many_chunks_are_sorted_with_nan_last_and_zeros_in_their_order() {
+    let draws = default_rng(4).integers(-40, 40, &[COUNT]).rechunk(Chunks::Each(99_991));
+    // Zero draws are negative zeros.
+    let x = where_(&draws.equal(5), 0.0, &(draws.astype(DType::F64) * -0.5));
+    let x = where_(&draws.equal(9), f64::NAN, &x);
+    let mut expected = numbers::<f64>(&x);
+    expected.sort_by(|a, b| a.partial_cmp(b).unwrap_or_else(|| a.is_nan().cmp(&b.is_nan())));
+    let bits = |x: &[f64]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    assert!(bits(&numbers::<f64>(&x.sort(0))) == bits(&expected), "sorted otherwise");
+    let distinct = numbers::<f64>(&x.unique());
+    expected.dedup_by(|b, a| a == b || a.is_nan() && b.is_nan());
+    assert!(bits(&distinct) == bits(&expected), "{} distinct", distinct.len());
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //!
 //! Some elements of each chunk are drawn, and of these as many places as there are chunks are chosen that cut
 //! all elements into buckets of about the same size. The elements of each bucket in each chunk are counted.
-//! Then each chunk is sorted and cut into runs, and a task for each bucket merges its runs. No task has more
-//! than a chunk of elements or a bucket, whatever the values: equal elements are cut by their positions.
+//! Then the elements of each chunk are dealt to the buckets, and a task for each bucket sorts it. No task has
+//! more than a chunk of elements or a bucket, whatever the values: equal elements are cut by their positions.
 
 use crate::error::Error;
 use crate::lower::{ExchangeStage, ExprId, Lowering};
@@ -94,7 +94,7 @@ impl Operator for Sort {
             Known::Nothing => Some(Arc::new(Samples)),
             Known::Places(places) if places.splitters.is_empty() => None,
             Known::Places(places) => {
-                Some(Arc::new(CountRuns { map: SortMap { with_positions: false, ..self.map(places) } }))
+                Some(Arc::new(CountDealt { map: SortMap { with_positions: false, ..self.map(places) } }))
             }
             Known::Counts(..) => None,
         }
@@ -143,7 +143,7 @@ impl Operator for Sort {
 }
 
 impl Sort {
-    /// The runs of all chunks, and a merge for each bucket.
+    /// The elements of all chunks dealt to buckets, and a sort of each bucket.
     fn exchange(
         &self,
         lowering: &mut Lowering<'_>,
@@ -161,7 +161,7 @@ impl Sort {
             tables.push(lowering.add_table(DType::I64, counts, &[]));
         }
         lowering.add_exchange(ExchangeStage {
-            function: Exchange::Runs(map.clone()),
+            function: Exchange::Deal(map.clone()),
             grid,
             operands,
             reads: Vec::new(),
@@ -179,7 +179,7 @@ impl Sort {
         }
         let wanted = outputs[outputs.len() - 1];
         lowering.add_exchange(ExchangeStage {
-            function: Exchange::Merge(map),
+            function: Exchange::Sort(map),
             grid,
             operands: Vec::new(),
             reads: tables,
@@ -235,13 +235,13 @@ impl Operator for Samples {
     }
 }
 
-/// Elements of each chunk, and of each of its runs.
+/// Elements of each chunk, and those of it for each bucket.
 #[derive(Clone, Debug)]
-struct CountRuns {
+struct CountDealt {
     map: SortMap,
 }
 
-impl Operator for CountRuns {
+impl Operator for CountDealt {
     fn name(&self) -> &'static str {
         "count of sort"
     }
@@ -257,7 +257,7 @@ impl Operator for CountRuns {
         let tiling = Tiling {
             axes: vec![AxisTiling::Even { len: out.shape[0], chunk: 1 }, AxisTiling::whole(out.shape[1])],
         };
-        let function = ChunkFunction::Measure(Measure::CountRuns(self.map.clone()));
+        let function = ChunkFunction::Measure(Measure::CountDealt(self.map.clone()));
         measure(lowering, inputs[0], function, rows, TensorSpec { dtype: DType::I64, tiling })
     }
 }

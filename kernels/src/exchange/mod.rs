@@ -4,6 +4,7 @@
 //! Sizes of pieces depend on values. So the elements are counted first, by kernels that go through the same
 //! chunks in the same way, and a plan has exact sizes.
 
+mod pieces;
 mod rows;
 mod sorting;
 
@@ -18,11 +19,11 @@ use serde::{Deserialize, Serialize};
 /// each task that made them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Exchange {
-    /// (n) and the number of the chunk to one sorted run for each bucket; with positions, a second table of
-    /// int64 runs.
-    Runs(SortMap),
-    /// Runs, and perhaps their positions, to one sorted chunk (n), and its positions.
-    Merge(SortMap),
+    /// (n) and the number of the chunk to the elements for each bucket; with positions, a second table of
+    /// their positions, int64.
+    Deal(SortMap),
+    /// The elements of a bucket, and perhaps their positions, to one sorted chunk (n), and its positions.
+    Sort(SortMap),
     /// Positions (k) of rows to positions within each chunk of rows.
     Requests(RowMap),
     /// A chunk of rows (n, ..), and requests, to the rows asked for: a piece for each request.
@@ -43,9 +44,9 @@ pub enum Measure {
         /// Samples of each chunk; fewer if it has fewer elements.
         count: usize,
     },
-    /// The arguments of `Exchange::Runs` to (1, 1 + buckets) of int64: the number of elements, and of each
-    /// run.
-    CountRuns(SortMap),
+    /// The arguments of `Exchange::Deal` to (1, 1 + buckets) of int64: the number of elements, and of those
+    /// for each bucket.
+    CountDealt(SortMap),
     /// Positions (k) of rows to (1, 2 + 2 s) of int64 for s chunks of rows: the number of
     /// positions, s, where each chunk ends, and the number of requests to each.
     CountRequests(RowMap),
@@ -58,8 +59,8 @@ impl Exchange {
     /// `Index` for a position beyond its axis.
     pub fn run(&self, args: &[Chunk], tables: &[Vec<Chunk>]) -> Result<Vec<Chunk>, KernelError> {
         match self {
-            Exchange::Runs(map) => map.runs(args),
-            Exchange::Merge(map) => map.merge(tables),
+            Exchange::Deal(map) => map.deal(args),
+            Exchange::Sort(map) => map.sort(tables),
             Exchange::Requests(map) => map.requests(args),
             Exchange::Answers => rows::answers(&args[0], &tables[0]),
             Exchange::Arrange(map) => Ok(vec![map.arrange(args, &tables[0])?]),
@@ -71,9 +72,9 @@ impl Exchange {
     /// Bytes that a task needs for each byte of its arguments and pieces, beside these.
     pub fn scratch_share(&self) -> u64 {
         match self {
-            // A key and a position for each element, and half of that again while they are sorted.
-            Exchange::Runs(map) | Exchange::Merge(map) if map.with_positions => 48,
-            Exchange::Runs(_) | Exchange::Merge(_) => 4,
+            // A key and a place for each element, twice, and the elements and positions in one piece.
+            Exchange::Sort(map) if map.with_positions => 48,
+            Exchange::Sort(_) => 4,
             _ => 3,
         }
     }
@@ -87,7 +88,7 @@ impl Measure {
     pub fn run(&self, args: &[Chunk]) -> Result<Chunk, KernelError> {
         match self {
             Measure::Sample { count } => sorting::sample(&args[0], *count),
-            Measure::CountRuns(map) => map.count(args),
+            Measure::CountDealt(map) => map.count(args),
             Measure::CountRequests(map) => map.count(args),
         }
     }

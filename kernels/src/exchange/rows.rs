@@ -1,6 +1,6 @@
 //! Rows of many chunks, taken or put by position.
 
-use super::sorting::joined;
+use super::pieces::Pieces;
 use crate::chunk::{Buffer, Chunk};
 use crate::element::Element;
 use crate::error::KernelError;
@@ -17,44 +17,67 @@ pub struct RowMap {
     pub ends: Vec<u64>,
 }
 
+/// Finds the chunk of a row by a table over equal parts of all rows: a search would be most of the work.
+struct Places<'a> {
+    map: &'a RowMap,
+    extent: usize,
+    shift: u32,
+    /// The chunk that holds the first row of each part.
+    first: Vec<u32>,
+}
+
+/// A row by its chunk.
+#[derive(Clone, Copy)]
+struct Place {
+    chunk: usize,
+    row: i64,
+}
+
 impl RowMap {
-    /// The number of the row that each position names.
-    fn rows(&self, positions: &Chunk) -> Result<Vec<u64>, KernelError> {
-        let extent = self.ends.last().copied().unwrap_or(0) as usize;
-        let row = |position| Ok(normalized(position, self.axis, extent)? as u64);
-        positions.to_vec::<i64>()?.into_iter().map(row).collect()
+    fn places(&self) -> Places<'_> {
+        let extent = self.ends.last().copied().unwrap_or(0);
+        let parts = (PARTS_PER_CHUNK * self.ends.len() as u64).min(PARTS_MAX);
+        let shift = (extent / parts).max(1).ilog2();
+        let holder = |part: u64| self.ends.partition_point(|&end| end <= part << shift) as u32;
+        let first = (0..=extent >> shift).map(holder).collect();
+        Places { map: self, extent: extent as usize, shift, first }
     }
 
-    /// The chunk that holds a row, and the first row of that chunk.
-    fn place(&self, row: u64) -> (usize, u64) {
-        let chunk = self.ends.partition_point(|&end| end <= row);
-        (chunk, if chunk == 0 { 0 } else { self.ends[chunk - 1] })
-    }
-
-    /// For each chunk of rows, the positions within it that are asked for, and where among all they are.
-    fn split(&self, positions: &Chunk) -> Result<Vec<Vec<(i64, usize)>>, KernelError> {
-        let mut split = vec![Vec::new(); self.ends.len()];
-        for (at, row) in self.rows(positions)?.into_iter().enumerate() {
-            let (chunk, first) = self.place(row);
-            split[chunk].push(((row - first) as i64, at));
+    /// The number of positions in each chunk of rows.
+    fn counts(&self, positions: &[i64]) -> Result<Vec<usize>, KernelError> {
+        let places = self.places();
+        let mut counts = vec![0; self.ends.len()];
+        for &position in positions {
+            counts[places.find(position)?.chunk] += 1;
         }
-        Ok(split)
+        Ok(counts)
     }
 
     /// See [`Measure::CountRequests`](super::Measure::CountRequests).
     pub(super) fn count(&self, args: &[Chunk]) -> Result<Chunk, KernelError> {
-        let rows = self.rows(&args[0])?;
-        let mut counts = vec![0i64; self.ends.len()];
-        rows.iter().for_each(|&row| counts[self.place(row).0] += 1);
-        let head = [rows.len() as i64, self.ends.len() as i64];
+        let positions = args[0].elements::<i64>()?;
+        let counts = self.counts(&positions)?;
+        let head = [positions.len() as i64, self.ends.len() as i64];
         let ends = self.ends.iter().map(|&end| end as i64);
-        let words: Vec<i64> = head.into_iter().chain(ends).chain(counts).collect();
+        let words: Vec<i64> =
+            head.into_iter().chain(ends).chain(counts.into_iter().map(|count| count as i64)).collect();
         Chunk::from_elements(&[1, words.len()], &words)
     }
 
     /// See [`Exchange::Requests`](super::Exchange::Requests).
     pub(super) fn requests(&self, args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
-        self.split(&args[0])?.iter().map(|asked| positions_of(asked)).collect()
+        let positions = args[0].elements::<i64>()?;
+        let counts = self.counts(&positions)?;
+        let places = self.places();
+        let mut pieces = Pieces::<i64>::new(&counts, 1);
+        let mut ends = pieces.ends();
+        for &position in positions.iter() {
+            let Place { chunk, row } = places.find(position)?;
+            if let Some(place) = ends[chunk].next() {
+                *place = row;
+            }
+        }
+        pieces.finish(&counts, &[])
     }
 
     /// See [`Exchange::Arrange`](super::Exchange::Arrange).
@@ -65,62 +88,96 @@ impl RowMap {
         with_element!(first.dtype(), T => self.arranged::<T>(args, answers))
     }
 
+    /// The answers of each chunk are in the order of the positions that asked for them.
     fn arranged<T: Element>(&self, args: &[Chunk], answers: &[Chunk]) -> Result<Chunk, KernelError> {
         let rest = &answers[0].shape()[1..];
         let width: usize = rest.iter().product();
-        let split = self.split(&args[0])?;
-        let count: usize = split.iter().map(Vec::len).sum();
-        let mut out = Buffer::for_overwrite(count * width * std::mem::size_of::<T>());
-        let to = out.elements_mut::<T>();
-        for (asked, answer) in split.iter().zip(answers) {
-            let answer = answer.to_contiguous()?;
-            let rows = answer.as_slice::<T>().unwrap_or_default();
-            for (&(_, at), row) in asked.iter().zip(rows.chunks(width.max(1))) {
-                to[at * width..(at + 1) * width].copy_from_slice(row);
+        let positions = args[0].elements::<i64>()?;
+        let places = self.places();
+        let mut out = Buffer::for_overwrite(positions.len() * width * size_of::<T>());
+        let to = &mut out.elements_mut::<T>()[..positions.len() * width];
+        let answers = answers.iter().map(Chunk::elements::<T>).collect::<Result<Vec<_>, _>>()?;
+        let missing = || KernelError::Malformed("a row that was not asked for".to_owned());
+        if width == 1 {
+            let mut answers: Vec<_> = answers.iter().map(|answer| answer.iter()).collect();
+            for (place, &position) in to.iter_mut().zip(positions.iter()) {
+                *place = *answers[places.find(position)?.chunk].next().ok_or_else(missing)?;
+            }
+        } else if width != 0 {
+            let mut answers: Vec<_> = answers.iter().map(|answer| answer.chunks_exact(width)).collect();
+            for (place, &position) in to.chunks_exact_mut(width).zip(positions.iter()) {
+                let row = answers[places.find(position)?.chunk].next().ok_or_else(missing)?;
+                place.copy_from_slice(row);
             }
         }
-        Chunk::contiguous(T::DTYPE, &[&[count], rest].concat(), out)
+        Chunk::contiguous(T::DTYPE, &[&[positions.len()], rest].concat(), out)
     }
 
     /// See [`Exchange::Updates`](super::Exchange::Updates).
     pub(super) fn updates(&self, args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
-        let split = self.split(&args[0])?;
-        let mut made = split.iter().map(|given| positions_of(given)).collect::<Result<Vec<_>, _>>()?;
-        for given in &split {
-            let rows: Vec<i64> = given.iter().map(|&(_, at)| at as i64).collect();
-            made.push(with_element!(args[1].dtype(), T => chosen::<T>(&args[1], &rows))?);
-        }
+        let mut made = self.requests(&args[..1])?;
+        made.extend(with_element!(args[1].dtype(), T => self.dealt::<T>(&args[0], &args[1]))?);
         Ok(made)
     }
-}
 
-fn positions_of(asked: &[(i64, usize)]) -> Result<Chunk, KernelError> {
-    let positions: Vec<i64> = asked.iter().map(|&(position, _)| position).collect();
-    Chunk::from_elements(&[positions.len()], &positions)
-}
-
-/// The rows of a chunk at these positions, which are in it.
-fn chosen<T: Element>(x: &Chunk, positions: &[i64]) -> Result<Chunk, KernelError> {
-    let rest = &x.shape()[1..];
-    let width: usize = rest.iter().product();
-    let x = x.to_contiguous()?;
-    let rows = x.as_slice::<T>().unwrap_or_default();
-    let mut out = Buffer::for_overwrite(positions.len() * width * std::mem::size_of::<T>());
-    let to = out.elements_mut::<T>();
-    for (at, &position) in positions.iter().enumerate() {
-        let from = position as usize * width;
-        to[at * width..(at + 1) * width].copy_from_slice(&rows[from..from + width]);
+    /// The rows for each chunk, of those for all positions.
+    fn dealt<T: Element>(&self, positions: &Chunk, rows: &Chunk) -> Result<Vec<Chunk>, KernelError> {
+        let rest = &rows.shape()[1..];
+        let width: usize = rest.iter().product();
+        let (positions, rows) = (positions.elements::<i64>()?, rows.elements::<T>()?);
+        let (places, counts) = (self.places(), self.counts(&positions)?);
+        let mut pieces = Pieces::<T>::new(&counts, width);
+        if width != 0 {
+            let mut ends = pieces.ends();
+            for (&position, row) in positions.iter().zip(rows.chunks_exact(width)) {
+                let end = &mut ends[places.find(position)?.chunk];
+                end.by_ref().zip(row).take(width).for_each(|(place, &x)| *place = x);
+            }
+        }
+        pieces.finish(&counts, rest)
     }
-    Chunk::contiguous(T::DTYPE, &[&[positions.len()], rest].concat(), out)
+}
+
+impl Places<'_> {
+    /// # Errors
+    /// `Index` for a position beyond the rows.
+    #[inline(always)]
+    fn find(&self, position: i64) -> Result<Place, KernelError> {
+        let row = normalized(position, self.map.axis, self.extent)? as u64;
+        let mut chunk = self.first[(row >> self.shift) as usize] as usize;
+        while self.map.ends[chunk] <= row {
+            chunk += 1;
+        }
+        let start = if chunk == 0 { 0 } else { self.map.ends[chunk - 1] };
+        Ok(Place { chunk, row: (row - start) as i64 })
+    }
 }
 
 /// See [`Exchange::Answers`](super::Exchange::Answers).
 pub(super) fn answers(x: &Chunk, requests: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
-    let answer = |request: &Chunk| {
-        let positions = request.to_vec::<i64>()?;
-        with_element!(x.dtype(), T => chosen::<T>(x, &positions))
-    };
-    requests.iter().map(answer).collect()
+    with_element!(x.dtype(), T => {
+        let rows = x.elements::<T>()?;
+        requests.iter().map(|request| chosen::<T>(&rows, &x.shape()[1..], request)).collect()
+    })
+}
+
+/// The rows at the positions of a request, which are in this chunk.
+fn chosen<T: Element>(rows: &[T], rest: &[usize], request: &Chunk) -> Result<Chunk, KernelError> {
+    let width: usize = rest.iter().product();
+    let positions = request.elements::<i64>()?;
+    let mut out = Buffer::for_overwrite(positions.len() * width * size_of::<T>());
+    let to = &mut out.elements_mut::<T>()[..positions.len() * width];
+    if width == 1 {
+        for (place, &position) in to.iter_mut().zip(positions.iter()) {
+            *place = rows[position as usize];
+        }
+    } else if width != 0 {
+        for (place, &position) in to.chunks_exact_mut(width).zip(positions.iter()) {
+            let from = position as usize * width;
+            place.copy_from_slice(&rows[from..from + width]);
+        }
+    }
+    Chunk::contiguous(T::DTYPE, &[&[positions.len()], rest].concat(), out)
 }
 
 /// See [`Exchange::Update`](super::Exchange::Update).
@@ -130,14 +187,25 @@ pub(super) fn update(x: &Chunk, positions: &[Chunk], rows: &[Chunk]) -> Result<C
 
 fn updated<T: Element>(x: &Chunk, positions: &[Chunk], rows: &[Chunk]) -> Result<Chunk, KernelError> {
     let width: usize = x.shape()[1..].iter().product();
-    let mut elements = x.to_vec::<T>()?;
-    let (positions, rows): (Vec<i64>, Vec<T>) = (joined(positions)?, joined(rows)?);
-    for (position, row) in positions.into_iter().zip(rows.chunks(width.max(1))) {
-        let at = position as usize * width;
-        elements[at..at + width].copy_from_slice(row);
+    let from = x.elements::<T>()?;
+    let mut out = Buffer::for_overwrite(from.len() * size_of::<T>());
+    let to = &mut out.elements_mut::<T>()[..from.len()];
+    to.copy_from_slice(&from);
+    for (positions, rows) in positions.iter().zip(rows) {
+        let (positions, rows) = (positions.elements::<i64>()?, rows.elements::<T>()?);
+        for (&position, row) in positions.iter().zip(rows.chunks_exact(width.max(1))) {
+            let at = position as usize * width;
+            to[at..at + width].copy_from_slice(row);
+        }
     }
-    Chunk::from_elements(x.shape(), &elements)
+    Chunk::contiguous(T::DTYPE, x.shape(), out)
 }
+
+/// Parts of the table of places for each chunk: a row is in the first chunk of its part but for one in so
+/// many.
+const PARTS_PER_CHUNK: u64 = 16;
+/// A larger table would not stay in the first-level cache.
+const PARTS_MAX: u64 = 1 << 13;
 
 #[cfg(test)]
 mod tests {

@@ -1,14 +1,14 @@
-//! Sorting of elements that lie in many chunks: each chunk is sorted and cut at the same places into runs,
-//! and all runs of one bucket are merged.
+//! Sorting of elements that lie in many chunks: those of each chunk are dealt to buckets between the same
+//! places, and each bucket is sorted.
 
-use crate::chunk::Chunk;
+use super::pieces::Pieces;
+use crate::chunk::{Buffer, Chunk};
+use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::KernelError;
-use crate::lines::{sort_elements, sorted_positions};
-use crate::order::{Direction, Ordered, Wide};
+use crate::order::{Direction, Key, Ordered, Wide, in_order, sort_elements};
 use crate::with_element;
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
 
 /// A place between two buckets. Elements with smaller keys come before it, and of those with its own key the
 /// ones at smaller positions: so elements that are all equal fall into many buckets too.
@@ -35,15 +35,31 @@ pub struct SortMap {
 /// Words of a sample: both halves of its key, and its place in the chunk.
 pub const SAMPLE_WORDS: usize = 3;
 
-impl SortMap {
-    /// Whether an element comes before a place between buckets.
-    fn is_before(&self, key: Wide, position: u64, splitter: &Splitter) -> bool {
-        self.direction.compare(&key, &splitter.key).then(position.cmp(&splitter.position)) == Ordering::Less
-    }
+/// Finds the bucket of an element by a table over equal parts of all keys. Keys ascend here in the direction
+/// of the sort.
+struct Buckets<K> {
+    keys: Vec<K>,
+    positions: Vec<u64>,
+    /// The smallest and the largest prefix of a splitter's key.
+    range: [u64; 2],
+    shift: u32,
+    /// The number of splitters with smaller prefixes than each part begins with.
+    before: Vec<u32>,
+}
 
-    /// The number of buckets.
-    fn buckets(&self) -> usize {
-        self.splitters.len() + 1
+impl SortMap {
+    fn buckets<K: Key>(&self) -> Buckets<K> {
+        let key = |splitter: &Splitter| self.direction.ascending(K::narrowed(splitter.key));
+        let keys: Vec<K> = self.splitters.iter().map(key).collect();
+        let end = |key: Option<&K>| key.map_or(0, |key| key.prefix());
+        let range = [end(keys.first()), end(keys.last())];
+        let parts = (PARTS_PER_BUCKET * keys.len() as u64).clamp(1, PARTS_MAX);
+        let shift = ((range[1] - range[0]) / parts).max(1).ilog2();
+        let begin = |part: u64| keys.partition_point(|key| key.prefix() - range[0] < part << shift) as u32;
+        let mut before: Vec<u32> = (0..=(range[1] - range[0]) >> shift).map(begin).collect();
+        before.push(keys.len() as u32);
+        let positions = self.splitters.iter().map(|splitter| splitter.position).collect();
+        Buckets { keys, positions, range, shift, before }
     }
 
     fn start(&self, args: &[Chunk]) -> Result<u64, KernelError> {
@@ -52,123 +68,135 @@ impl SortMap {
         start.ok_or_else(|| KernelError::Malformed(format!("chunk {number} of {}", self.starts.len())))
     }
 
-    /// See [`Exchange::Runs`](super::Exchange::Runs).
-    pub(super) fn runs(&self, args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
+    /// See [`Exchange::Deal`](super::Exchange::Deal).
+    pub(super) fn deal(&self, args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
         let start = self.start(args)?;
-        with_element!(args[0].dtype(), T => self.runs_of::<T>(args[0].to_vec::<T>()?, start))
+        with_element!(args[0].dtype(), T => self.dealt::<T>(&args[0].elements::<T>()?, start))
     }
 
-    fn runs_of<T: Ordered>(&self, mut elements: Vec<T>, start: u64) -> Result<Vec<Chunk>, KernelError> {
-        if self.with_positions {
-            let pairs = sorted_positions(&elements, self.direction);
-            let ends = self.ends(pairs.len(), |at| (pairs[at].0.into(), start + pairs[at].1));
-            let sorted: Vec<T> = pairs.iter().map(|&(_, position)| elements[position as usize]).collect();
-            let positions: Vec<i64> = pairs.iter().map(|&(_, position)| (start + position) as i64).collect();
-            let mut made = cut(&sorted, &ends)?;
-            made.extend(cut(&positions, &ends)?);
-            return Ok(made);
-        }
-        // Without positions, equal elements cannot be told apart but for the signs of zeros and the bits of
-        // NaN. They still have to be dealt to the buckets that were counted for them.
-        let counts = self.counts_of(&elements, start);
-        sort_elements(&mut elements, self.direction);
-        let ends: Vec<usize> = counts
-            .iter()
-            .scan(0, |end, &count| {
-                *end += count as usize;
-                Some(*end)
-            })
-            .collect();
-        cut(&elements, &ends)
-    }
-
-    /// The end of each run among elements that are sorted.
-    fn ends(&self, len: usize, element: impl Fn(usize) -> (Wide, u64)) -> Vec<usize> {
-        let mut ends = Vec::with_capacity(self.buckets());
-        for splitter in &self.splitters {
-            let (mut low, mut high) = (ends.last().copied().unwrap_or(0), len);
-            while low < high {
-                let middle = (low + high) / 2;
-                let (key, position) = element(middle);
-                if self.is_before(key, position, splitter) { low = middle + 1 } else { high = middle }
+    fn dealt<T: Ordered>(&self, elements: &[T], start: u64) -> Result<Vec<Chunk>, KernelError> {
+        let buckets = self.buckets::<T::Key>();
+        let counts = self.counts_of(elements, start);
+        let mut pieces = Pieces::<T>::new(&counts, 1);
+        let mut ends = pieces.ends();
+        if !self.with_positions {
+            for (&x, position) in elements.iter().zip(start..) {
+                put(&mut ends[buckets.find(self.direction.ascending(x.key()), position)], x);
             }
-            ends.push(low);
+            return pieces.finish(&counts, &[]);
         }
-        ends.push(len);
-        ends
+        let mut positions = Pieces::<i64>::new(&counts, 1);
+        let mut ends_of_positions = positions.ends();
+        for (&x, position) in elements.iter().zip(start..) {
+            let bucket = buckets.find(self.direction.ascending(x.key()), position);
+            put(&mut ends[bucket], x);
+            put(&mut ends_of_positions[bucket], position as i64);
+        }
+        let mut made = pieces.finish(&counts, &[])?;
+        made.extend(positions.finish(&counts, &[])?);
+        Ok(made)
     }
 
     /// The number of elements in each bucket.
-    fn counts_of<T: Ordered>(&self, elements: &[T], start: u64) -> Vec<i64> {
-        let mut counts = vec![0; self.buckets()];
+    fn counts_of<T: Ordered>(&self, elements: &[T], start: u64) -> Vec<usize> {
+        let buckets = self.buckets::<T::Key>();
+        let mut counts = vec![0; self.splitters.len() + 1];
         for (x, position) in elements.iter().zip(start..) {
-            let key: Wide = x.key().into();
-            let bucket = self.splitters.partition_point(|splitter| !self.is_before(key, position, splitter));
-            counts[bucket] += 1;
+            counts[buckets.find(self.direction.ascending(x.key()), position)] += 1;
         }
         counts
     }
 
-    /// See [`Measure::CountRuns`](super::Measure::CountRuns).
+    /// See [`Measure::CountDealt`](super::Measure::CountDealt).
     pub(super) fn count(&self, args: &[Chunk]) -> Result<Chunk, KernelError> {
         let start = self.start(args)?;
-        let counts = with_element!(args[0].dtype(), T => self.counts_of::<T>(&args[0].to_vec::<T>()?, start));
+        let counts = with_element!(args[0].dtype(), T => {
+            self.counts_of::<T>(&args[0].elements::<T>()?, start)
+        });
+        let counts = counts.into_iter().map(|count| count as i64);
         let row: Vec<i64> = std::iter::once(args[0].len() as i64).chain(counts).collect();
         Chunk::from_elements(&[1, row.len()], &row)
     }
 
-    /// See [`Exchange::Merge`](super::Exchange::Merge).
-    pub(super) fn merge(&self, tables: &[Vec<Chunk>]) -> Result<Vec<Chunk>, KernelError> {
+    /// See [`Exchange::Sort`](super::Exchange::Sort).
+    pub(super) fn sort(&self, tables: &[Vec<Chunk>]) -> Result<Vec<Chunk>, KernelError> {
         let Some(first) = tables[0].first() else {
-            return Err(KernelError::Malformed("runs of nothing".to_owned()));
+            return Err(KernelError::Malformed("a bucket of no chunk".to_owned()));
         };
-        with_element!(first.dtype(), T => self.merge_of::<T>(tables))
+        with_element!(first.dtype(), T => self.sorted::<T>(tables))
     }
 
-    fn merge_of<T: Ordered>(&self, tables: &[Vec<Chunk>]) -> Result<Vec<Chunk>, KernelError> {
-        let mut elements: Vec<T> = joined(&tables[0])?;
-        let shape = [elements.len()];
+    /// Pieces come in the order of their positions, so a stable sort keeps that of equal elements.
+    fn sorted<T: Ordered>(&self, tables: &[Vec<Chunk>]) -> Result<Vec<Chunk>, KernelError> {
+        let (mut memory, len) = joined::<T>(&tables[0])?;
+        let elements = &mut memory.elements_mut::<T>()[..len];
         if !self.with_positions {
-            // A stable sort finds the runs, and merges them.
-            sort_elements(&mut elements, self.direction);
-            return Ok(vec![Chunk::from_elements(&shape, &elements)?]);
+            sort_elements(elements, self.direction);
+            return Ok(vec![Chunk::contiguous(T::DTYPE, &[len], memory)?]);
         }
-        let positions: Vec<i64> = joined(&tables[1])?;
-        // The runs come in the order of their positions, so a stable sort keeps that of equal elements.
-        let mut order: Vec<(T::Key, u32)> = elements.iter().map(|x| x.key()).zip(0..).collect();
-        order.sort_by(|a, b| self.direction.compare(&a.0, &b.0));
-        let sorted: Vec<T> = order.iter().map(|&(_, at)| elements[at as usize]).collect();
-        let positions: Vec<i64> = order.iter().map(|&(_, at)| positions[at as usize]).collect();
-        Ok(vec![Chunk::from_elements(&shape, &sorted)?, Chunk::from_elements(&shape, &positions)?])
+        let (positions, count) = joined::<i64>(&tables[1])?;
+        let positions = &positions.elements::<i64>()[..count];
+        if count != len {
+            return Err(KernelError::Malformed(format!("{count} positions of {len} elements")));
+        }
+        let mut made = [size_of::<T>(), size_of::<i64>()].map(|bytes| Buffer::for_overwrite(len * bytes));
+        let [sorted, places] = &mut made;
+        let mut to = sorted.elements_mut::<T>().iter_mut().zip(places.elements_mut::<i64>());
+        in_order(elements, self.direction, |place| {
+            if let Some((x, position)) = to.next() {
+                (*x, *position) = (elements[place], positions[place]);
+            }
+        });
+        let [sorted, places] = made;
+        Ok(vec![Chunk::contiguous(T::DTYPE, &[len], sorted)?, Chunk::contiguous(DType::I64, &[len], places)?])
     }
 }
 
-/// The elements of all pieces, one piece behind the other.
-pub(super) fn joined<T: Element>(pieces: &[Chunk]) -> Result<Vec<T>, KernelError> {
-    let mut elements = Vec::with_capacity(pieces.iter().map(Chunk::len).sum());
+impl<K: Key> Buckets<K> {
+    /// The number of places that do not come behind an element.
+    #[inline(always)]
+    fn find(&self, key: K, position: u64) -> usize {
+        let [low, high] = self.range;
+        let part = ((key.prefix().clamp(low, high) - low) >> self.shift) as usize;
+        let (first, last) = (self.before[part] as usize, self.before[part + 1] as usize);
+        let mut bucket = first;
+        if first < last {
+            bucket += self.keys[first..last].partition_point(|splitter| *splitter < key);
+        }
+        if self.keys.get(bucket) == Some(&key) {
+            let alike = self.keys[bucket..].partition_point(|splitter| *splitter == key);
+            let positions = &self.positions[bucket..bucket + alike];
+            bucket += positions.partition_point(|&from| from <= position);
+        }
+        bucket
+    }
+}
+
+/// Puts an element at the next place.
+#[inline(always)]
+fn put<T>(places: &mut std::slice::IterMut<'_, T>, x: T) {
+    if let Some(place) = places.next() {
+        *place = x;
+    }
+}
+
+/// The elements of all pieces, one piece behind the other, and their number.
+fn joined<T: Element>(pieces: &[Chunk]) -> Result<(Buffer, usize), KernelError> {
+    let len = pieces.iter().map(Chunk::len).sum();
+    let mut memory = Buffer::for_overwrite(len * size_of::<T>());
+    let mut rest = &mut memory.elements_mut::<T>()[..len];
     for piece in pieces {
-        match piece.as_slice::<T>() {
-            Some(slice) => elements.extend_from_slice(slice),
-            None => elements.extend(piece.to_vec::<T>()?),
-        }
+        let (to, behind) = rest.split_at_mut(piece.len());
+        to.copy_from_slice(&piece.elements::<T>()?);
+        rest = behind;
     }
-    Ok(elements)
-}
-
-/// Pieces of elements that end at `ends`.
-fn cut<T: Element>(elements: &[T], ends: &[usize]) -> Result<Vec<Chunk>, KernelError> {
-    let mut start = 0;
-    let piece = |&end: &usize| {
-        let piece = &elements[std::mem::replace(&mut start, end)..end];
-        Chunk::from_elements(&[piece.len()], piece)
-    };
-    ends.iter().map(piece).collect()
+    Ok((memory, len))
 }
 
 /// See [`Measure::Sample`](super::Measure::Sample). One element is taken from each of `count` parts of equal
 /// length, at a place that depends on the number of the part: so no pattern in the elements escapes.
 pub(super) fn sample(x: &Chunk, count: usize) -> Result<Chunk, KernelError> {
-    with_element!(x.dtype(), T => sample_of::<T>(&x.to_vec::<T>()?, count))
+    with_element!(x.dtype(), T => sample_of::<T>(&x.elements::<T>()?, count))
 }
 
 fn sample_of<T: Ordered>(elements: &[T], count: usize) -> Result<Chunk, KernelError> {
@@ -191,6 +219,11 @@ fn mixed(number: u64) -> u64 {
     let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
     z ^ (z >> 31)
 }
+
+/// Parts of the table of buckets for each of these: most elements need no search.
+const PARTS_PER_BUCKET: u64 = 16;
+/// A larger table would not stay in the first-level cache.
+const PARTS_MAX: u64 = 1 << 13;
 
 #[cfg(test)]
 mod tests {
@@ -216,19 +249,19 @@ mod tests {
         let mut made: Vec<Vec<Chunk>> = Vec::new();
         for (number, elements) in (0i64..).zip(chunks) {
             let args = [chunk(elements), chunk(&[number])];
-            let counts = Measure::CountRuns(map.clone()).run(&args).unwrap().to_vec::<i64>().unwrap();
-            let runs = Exchange::Runs(map.clone()).run(&args, &[]).unwrap();
-            let lengths: Vec<i64> = runs.iter().take(3).map(|run| run.len() as i64).collect();
+            let counts = Measure::CountDealt(map.clone()).run(&args).unwrap().to_vec::<i64>().unwrap();
+            let dealt = Exchange::Deal(map.clone()).run(&args, &[]).unwrap();
+            let lengths: Vec<i64> = dealt.iter().take(3).map(|piece| piece.len() as i64).collect();
             assert_eq!(counts[1..], lengths, "counted {counts:?}");
-            made.push(runs);
+            made.push(dealt);
         }
         let tables = if map.with_positions { 2 } else { 1 };
         let mut out = vec![Vec::new(); tables];
         for bucket in 0..3 {
-            let column = |table: usize| made.iter().map(|runs| runs[3 * table + bucket].clone()).collect();
+            let column = |table: usize| made.iter().map(|dealt| dealt[3 * table + bucket].clone()).collect();
             let columns: Vec<Vec<Chunk>> = (0..tables).map(column).collect();
-            let merged = Exchange::Merge(map.clone()).run(&[], &columns).unwrap();
-            out.iter_mut().zip(merged).for_each(|(out, made)| out.extend(made.to_vec::<i64>().unwrap()));
+            let sorted = Exchange::Sort(map.clone()).run(&[], &columns).unwrap();
+            out.iter_mut().zip(sorted).for_each(|(out, made)| out.extend(made.to_vec::<i64>().unwrap()));
         }
         out
     }
@@ -247,8 +280,26 @@ mod tests {
     #[test]
     fn equal_elements_fall_into_several_buckets() {
         let map = map(Direction::Ascending, false, &[(3, 2), (3, 5)]);
-        let runs = Exchange::Runs(map).run(&[chunk(&[3i64; 4]), chunk(&[0i64])], &[]).unwrap();
-        assert_eq!(runs.iter().map(Chunk::len).collect::<Vec<_>>(), [2, 2, 0]);
+        let dealt = Exchange::Deal(map).run(&[chunk(&[3i64; 4]), chunk(&[0i64])], &[]).unwrap();
+        assert_eq!(dealt.iter().map(Chunk::len).collect::<Vec<_>>(), [2, 2, 0]);
+    }
+
+    #[test]
+    fn elements_that_equal_places_between_buckets_are_dealt_by_position() {
+        let splitters = [(-5, 9), (3, 2), (3, 5), (3, 7), (i64::MAX, 1)];
+        let splitters: Vec<Splitter> =
+            splitters.map(|(x, position): (i64, u64)| Splitter { key: x.key().into(), position }).to_vec();
+        let map =
+            SortMap { direction: Direction::Ascending, with_positions: false, starts: vec![], splitters };
+        let buckets = map.buckets::<u64>();
+        for x in [i64::MIN, -6, -5, -4, 2, 3, 4, 1 << 40, i64::MAX] {
+            for position in 0..12 {
+                let before =
+                    |splitter: &&Splitter| (splitter.key, splitter.position) <= (x.key().into(), position);
+                let expected = map.splitters.iter().filter(before).count();
+                assert_eq!(buckets.find(x.key(), position), expected, "{x} at {position}");
+            }
+        }
     }
 
     #[test]
