@@ -8,7 +8,9 @@ use crate::dtype::DType;
 use crate::element::{Bool, Element};
 use crate::error::KernelError;
 use crate::ufunc::Number;
+use crate::with_element;
 use faer::linalg::matmul::matmul;
+use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::traits::ComplexField;
 use faer::{Accum, MatMut, MatRef, Par};
 use num_complex::Complex;
@@ -21,6 +23,8 @@ pub struct Accumulator {
     sum: Buffer,
     /// Whether nothing was added yet; then the contents of `sum` are unspecified.
     is_fresh: bool,
+    /// Whether what is above the diagonal is that below it, and was not computed.
+    is_lower: bool,
 }
 
 impl Accumulator {
@@ -45,7 +49,7 @@ impl Accumulator {
             return Err(KernelError::Malformed("a product of fewer than two axes".to_owned()));
         }
         let sum = memory(shape.iter().product::<usize>() * dtype.size_bytes());
-        Ok(Accumulator { dtype, shape: shape.to_vec(), sum, is_fresh: true })
+        Ok(Accumulator { dtype, shape: shape.to_vec(), sum, is_fresh: true, is_lower: false })
     }
 
     /// Adds the product of two chunks.
@@ -73,12 +77,34 @@ impl Accumulator {
         }
     }
 
+    /// Adds the product of the transpose of a chunk and the chunk itself, of which half is computed where it
+    /// is large. All that is added to one sum is added so, or nothing.
+    ///
+    /// # Errors
+    /// As [`Accumulator::add`].
+    pub fn add_gram(&mut self, right: &Chunk) -> Result<(), KernelError> {
+        let is_large = matches!(self.shape[..], [n, _] if GRAM_COLUMNS_MIN <= n);
+        self.is_lower = is_large && (self.dtype.is_float() || self.dtype.is_complex());
+        let left = right.transposed()?;
+        match self.dtype {
+            DType::F32 if is_large => self.add_lower::<f32>(&left, right),
+            DType::F64 if is_large => self.add_lower::<f64>(&left, right),
+            DType::C64 if is_large => self.add_lower::<Complex<f32>>(&left, right),
+            DType::C128 if is_large => self.add_lower::<Complex<f64>>(&left, right),
+            _ => self.add(&left, right),
+        }
+    }
+
     /// The sum.
     ///
     /// # Errors
     /// None in practice.
     pub fn finish(mut self) -> Result<Chunk, KernelError> {
         self.clear_if_fresh();
+        if let ([n, _], true) = (&self.shape[..], self.is_lower) {
+            let n = *n;
+            with_element!(self.dtype, T => mirror(&mut self.sum.elements_mut::<T>()[..n * n], n));
+        }
         Chunk::contiguous(self.dtype, &self.shape, self.sum)
     }
 
@@ -139,6 +165,19 @@ impl Accumulator {
         })
     }
 
+    fn add_lower<T: Element + ComplexField>(
+        &mut self,
+        left: &Chunk,
+        right: &Chunk,
+    ) -> Result<(), KernelError> {
+        self.each_matrix::<T>(left, right, |[m, _, n], accum, a, b, sum| {
+            let sum = MatMut::from_row_major_slice_mut(sum, m, n);
+            let (a, b, whole) = (a.as_faer(), b.as_faer(), BlockStructure::Rectangular);
+            let lower = BlockStructure::TriangularLower;
+            triangular::matmul(sum, lower, accum, a, whole, b, whole, T::one_impl(), Par::Seq);
+        })
+    }
+
     fn add_numbers<T: Number>(&mut self, left: &Chunk, right: &Chunk) -> Result<(), KernelError> {
         self.each_matrix::<T>(left, right, |[m, k, n], _, a, b, sum| {
             for i in 0..m {
@@ -151,6 +190,24 @@ impl Accumulator {
         })
     }
 }
+
+/// Puts the elements below the diagonal of a matrix (n, n) above it, square by square so that both stay in
+/// the cache.
+fn mirror<T: Element>(matrix: &mut [T], n: usize) {
+    for (top, left) in
+        (0..n).step_by(SQUARE).flat_map(|top| (0..=top).step_by(SQUARE).map(move |left| (top, left)))
+    {
+        for row in top..(top + SQUARE).min(n) {
+            for column in left..(left + SQUARE).min(row) {
+                matrix[column * n + row] = matrix[row * n + column];
+            }
+        }
+    }
+}
+
+const SQUARE: usize = 32;
+/// With fewer columns, halves take longer than the whole.
+const GRAM_COLUMNS_MIN: usize = 256;
 
 /// One matrix of a batch; one of its strides is 1.
 pub(crate) struct Matrix<'a, T: Element> {
@@ -227,5 +284,27 @@ impl<'a, T: Element> Matrix<'a, T> {
                 self.column_stride,
             )
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_product_with_the_own_transpose_is_that_of_both_factors() {
+        let n = GRAM_COLUMNS_MIN + SQUARE + 3;
+        let elements: Vec<f64> = (0..2 * 5 * n).map(|at| ((at * 37) % 101) as f64 - 50.0).collect();
+        let pieces = elements.chunks(5 * n).map(|piece| Chunk::from_elements(&[5, n], piece).unwrap());
+        let [mut half, mut whole] = [(); 2].map(|()| Accumulator::new(DType::F64, &[n, n]).unwrap());
+        for piece in pieces {
+            half.add_gram(&piece).unwrap();
+            whole.add(&piece.transposed().unwrap(), &piece).unwrap();
+        }
+        let made = |sum: Accumulator| sum.finish().unwrap().to_vec::<f64>().unwrap();
+        assert!(made(half) == made(whole));
+        let mut integers = Accumulator::new(DType::I64, &[2, 2]).unwrap();
+        integers.add_gram(&Chunk::from_elements(&[1, 2], &[3i64, 4]).unwrap()).unwrap();
+        assert_eq!(integers.finish().unwrap().to_vec::<i64>().unwrap(), [9, 12, 12, 16]);
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::lower::{ExprId, Lowering, View};
 use crate::node::{Meta, Operator};
-use crate::plan::{Kernel, Product};
+use crate::plan::{AxisMap, Kernel, Product, StageOutput, TensorSpec};
 use crate::shape::{agree, broadcast, element_count};
 use crate::tiling::{AxisTiling, Tiling};
 use tharsis_kernels::{DType, Fold, promote};
@@ -76,7 +76,11 @@ fn product(
     let cut = Cut::choose(lowering, shape, depth, dtype);
     // A task multiplies one operand with its own transpose, so it must make the whole result.
     let whole = cut.grid.axes[rank - 2..].iter().all(|axis| axis.count() <= 1);
-    let gram = whole && lowering.view(right, &transposed) == left && shape[rank - 1] <= GRAM_COLUMNS_MAX;
+    let is_gram = lowering.view(right, &transposed) == left;
+    if is_gram && rank == 2 && !whole && !cut.split {
+        return gram_by_tiles(lowering, [left, right], &cut, dtype);
+    }
+    let gram = whole && is_gram && shape[rank - 1] <= GRAM_COLUMNS_MAX;
     let operands = match gram {
         true => vec![lowering.operand(right)?],
         false => vec![lowering.operand(left)?, lowering.operand(right)?],
@@ -101,6 +105,51 @@ fn product(
     let squeezed = View::squeeze(&lowering.expr(sum).shape.clone(), &[0]);
     let value = lowering.view(sum, &squeezed);
     Ok(lowering.cast(value, dtype))
+}
+
+/// The product of a matrix (n, k) and its own transpose, half of which is that of the other half: tiles below
+/// the diagonal are multiplied, those above it are their transposes.
+fn gram_by_tiles(
+    lowering: &mut Lowering<'_>,
+    [left, right]: [ExprId; 2],
+    cut: &Cut,
+    dtype: DType,
+) -> Result<ExprId, Error> {
+    let [n, depth] = lowering.expr(left).shape[..] else {
+        return Err(Error::Internal("a product of other than matrices".to_owned()));
+    };
+    let tiles = AxisTiling::balanced(n, cut.grid.axes.iter().map(AxisTiling::longest).min().unwrap_or(n));
+    let grid = |rows: &AxisTiling, columns: &AxisTiling| Tiling { axes: vec![rows.clone(), columns.clone()] };
+    let made = lowering.add_tensor(TensorSpec { dtype, tiling: grid(&tiles, &tiles) });
+    let stored = lowering.load(made);
+    let kernel = |gram| Kernel::Product(Product { depth: cut.depth.clone(), split: false, gram, dtype });
+    for block in 0..tiles.count() {
+        let (start, width) = tiles.piece(block);
+        let (behind, column) = (start + width, AxisTiling::whole(width));
+        let beside = part(lowering, right, [0, start], [depth, width]);
+        let operands = vec![lowering.operand(beside)?];
+        let output = |at: [usize; 2]| vec![StageOutput { tensor: made, offset: at.to_vec() }];
+        lowering.add_kernel(kernel(true), grid(&column, &column), operands, output([block, block]));
+        if behind == n {
+            break;
+        }
+        let lengths: Vec<usize> = (block + 1..tiles.count()).map(|piece| tiles.piece(piece).1).collect();
+        let rest = AxisTiling::from_lengths(&lengths);
+        let below = part(lowering, left, [behind, 0], [n - behind, depth]);
+        let operands = vec![lowering.operand(below)?, lowering.operand(beside)?];
+        lowering.add_kernel(kernel(false), grid(&rest, &column), operands, output([block + 1, block]));
+        let below = part(lowering, stored, [behind, start], [n - behind, width]);
+        let above = lowering.view(below, &View::permute(&[n - behind, width], &[1, 0]));
+        lowering.fill_tensor(above, grid(&column, &rest), made, vec![block, block + 1])?;
+    }
+    Ok(stored)
+}
+
+/// The part of a matrix from this row and column on.
+fn part(lowering: &mut Lowering<'_>, x: ExprId, [row, column]: [usize; 2], shape: [usize; 2]) -> ExprId {
+    let map = |start, axis| AxisMap { start, step: 1, axis: Some(axis) };
+    let view = View { shape: shape.to_vec(), axes: vec![map(row, 0), map(column, 1)] };
+    lowering.view(x, &view)
 }
 
 /// Cut of a product into tasks.

@@ -277,9 +277,23 @@ impl Runnable {
         let mut args = Vec::with_capacity(stage.operands.len());
         for (index, operand) in stage.operands.iter().enumerate() {
             let region = region.of_operand(&stage.grid, operand);
-            args.extend(self.operand(task.stage, index, &region, chunks, scratch)?);
+            match self.stored(operand, &region, chunks)? {
+                Some(chunk) => args.push(chunk),
+                None => args.extend(self.operand(task.stage, index, &region, chunks, scratch)?),
+            }
         }
         Ok(args)
+    }
+
+    /// The values of an operand that lie in a chunk as they are, and fill it.
+    fn stored(&self, operand: &Operand, region: &Region, chunks: Chunks<'_>) -> Result<Option<Chunk>, Error> {
+        let [input] = operand.inputs.as_slice() else { return Ok(None) };
+        if !is_load(operand) || !region::is_one_chunk(&self.plan, input, region) {
+            return Ok(None);
+        }
+        let chunk = read(&self.plan, input, region, chunks)?;
+        let fills = chunk.buffer().len_bytes().saturating_sub(chunk.len_bytes()) < CHUNK_ROUNDING_BYTES;
+        Ok((fills && chunk.is_contiguous()).then_some(chunk))
     }
 
     /// Refuses chunks of another shape or dtype than the plan declares.
@@ -333,11 +347,9 @@ impl Runnable {
         chunks: Chunks<'_>,
         scratch: &mut Scratch,
     ) -> Result<Chunk, Error> {
-        let Operand { program, inputs, .. } = &self.plan.stages[stage as usize].operands[operand];
-        let bare =
-            program.outputs == [Output::Store(0)] && matches!(program.steps[0].op, StepOp::Load { .. });
-        if bare && program.steps.len() == 1 {
-            return read(&self.plan, &inputs[0], region, chunks);
+        let load = &self.plan.stages[stage as usize].operands[operand];
+        if is_load(load) {
+            return read(&self.plan, &load.inputs[0], region, chunks);
         }
         let made = self.operand(stage, operand, region, chunks, scratch)?;
         made.into_iter().next().ok_or_else(|| Error::Internal("an operand without a value".to_owned()))
@@ -358,7 +370,7 @@ impl Runnable {
             let [left, right] = factor_regions(product, region, piece);
             if product.gram {
                 let right = self.factor(stage, 0, &right, chunks, scratch)?;
-                sum.add(&right.transposed()?, &right)?;
+                sum.add_gram(&right)?;
             } else {
                 let left = self.factor(stage, 0, &left, chunks, scratch)?;
                 let right = self.factor(stage, 1, &right, chunks, scratch)?;
@@ -376,6 +388,16 @@ const MULTIPLY_ADD_COST: f64 = 0.2;
 const WHOLE_COST: f64 = 50.0;
 /// The cost of a user's function is unknown: high enough that each call is a batch of its own.
 const FOREIGN_COST: f64 = 1e6;
+
+/// Buffers are rounded up to less than this.
+const CHUNK_ROUNDING_BYTES: usize = 64;
+
+/// Whether the values of an operand are those of its input.
+fn is_load(operand: &Operand) -> bool {
+    let Operand { program, .. } = operand;
+    let [step] = program.steps.as_slice() else { return false };
+    program.outputs == [Output::Store(0)] && matches!(step.op, StepOp::Load { .. })
+}
 
 fn program_element_bytes(operand: &Operand) -> u64 {
     operand.program.steps.iter().map(|step| step.dtype.size_bytes() as u64).max().unwrap_or(0)

@@ -123,6 +123,13 @@ pub(super) fn read(plan: &Plan, input: &Input, region: &Region, chunks: Chunks<'
     }
 }
 
+/// Whether the part of a tensor that `input` names lies in one chunk, so that [`read`] copies nothing.
+pub(super) fn is_one_chunk(plan: &Plan, input: &Input, region: &Region) -> bool {
+    let mut count = 0;
+    for_each_chunk(&plan.tensors[input.tensor].tiling, &spans(input, region), |_, _| count += 1);
+    count == 1
+}
+
 /// Coordinates along one axis of a tensor: `count` of them, the first at `first`, `step` apart.
 #[derive(Clone, Copy, Debug)]
 struct Span {
