@@ -1,14 +1,14 @@
 //! Rows and elements selected by their values. Their number is known only after the values were read.
 
-use crate::chunk::Chunk;
+use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
 use crate::element::{Bool, Element};
 use crate::error::KernelError;
+use crate::order::{Direction, Ordered, sort_elements};
 use crate::ufunc::Compare;
 use crate::with_element;
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
 
 /// Kind of selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ impl Select {
     pub fn count(self, arg: &Chunk) -> Result<Chunk, KernelError> {
         let rows = arg.shape().first().copied().unwrap_or(1);
         let chosen = match self {
-            Select::Compress => arg.to_vec::<Bool>()?.iter().filter(|is_chosen| is_chosen.0 != 0).count(),
+            Select::Compress => arg.elements::<Bool>()?.iter().filter(|is_chosen| is_chosen.0 != 0).count(),
             Select::Distinct => distinct(arg)?.len(),
         };
         Chunk::from_elements(&[1, 2], &[rows as i64, chosen as i64])
@@ -47,17 +47,27 @@ impl Select {
 }
 
 fn compress<T: Element>(x: &Chunk, mask: &Chunk) -> Result<Chunk, KernelError> {
-    let (elements, mask) = (x.to_vec::<T>()?, mask.to_vec::<Bool>()?);
+    let (elements, mask) = (x.elements::<T>()?, mask.elements::<Bool>()?);
     let width: usize = x.shape()[1..].iter().product();
-    let mut kept = Vec::new();
-    let mut rows = 0;
-    for (row, is_chosen) in mask.iter().step_by(width.max(1)).enumerate() {
-        if is_chosen.0 != 0 {
-            rows += 1;
-            kept.extend_from_slice(&elements[row * width..(row + 1) * width]);
+    let chosen = || mask.iter().step_by(width.max(1)).map(|is_chosen| is_chosen.get());
+    let rows = chosen().filter(|&is_chosen| is_chosen).count();
+    let mut kept = Buffer::for_overwrite(rows * width * size_of::<T>());
+    let to = &mut kept.elements_mut::<T>()[..rows * width];
+    if width == 1 {
+        // Each is written, and overwritten by the next one unless it stays: the mask is no branch.
+        let mut at = 0;
+        for (&x, is_chosen) in elements.iter().zip(chosen()) {
+            let Some(place) = to.get_mut(at) else { break };
+            *place = x;
+            at += usize::from(is_chosen);
+        }
+    } else if width != 0 {
+        let mut places = to.chunks_exact_mut(width);
+        for (row, _) in elements.chunks_exact(width).zip(chosen()).filter(|&(_, is_chosen)| is_chosen) {
+            places.by_ref().take(1).for_each(|place| place.copy_from_slice(row));
         }
     }
-    Chunk::from_elements(&[&[rows], &x.shape()[1..]].concat(), &kept)
+    Chunk::contiguous(T::DTYPE, &[&[rows], &x.shape()[1..]].concat(), kept)
 }
 
 fn distinct(x: &Chunk) -> Result<Chunk, KernelError> {
@@ -79,46 +89,27 @@ fn distinct(x: &Chunk) -> Result<Chunk, KernelError> {
     }
 }
 
-/// Order in which elements are sorted.
-trait Sorted: Compare {
-    /// The order of two elements if at least one is NaN: numbers first.
-    fn order_nan(self, other: Self) -> Ordering {
-        self.is_nan().cmp(&other.is_nan())
+/// The distinct elements in order. Of a positive and a negative zero the first one is kept.
+fn sorted<T: Ordered + Compare>(x: &Chunk) -> Result<Chunk, KernelError> {
+    let from = x.elements::<T>()?;
+    let mut memory = Buffer::for_overwrite(from.len() * size_of::<T>());
+    let elements = &mut memory.elements_mut::<T>()[..from.len()];
+    elements.copy_from_slice(&from);
+    sort_elements(elements, Direction::Ascending);
+    let mut kept = 0;
+    for at in 0..elements.len() {
+        let x = elements[at];
+        let is_known = 0 < kept && {
+            let last = elements[kept - 1];
+            last.key() == x.key() || (last.is_nan() && x.is_nan())
+        };
+        elements[kept] = x;
+        kept += usize::from(!is_known);
     }
-}
-
-macro_rules! plainly {
-    ($($t:ty),*) => {$(impl Sorted for $t {})*};
-}
-plainly!(Bool, i8, i16, i32, i64, u8, u16, u32, u64, f32, f64);
-
-macro_rules! by_parts {
-    ($($t:ty),*) => {$(
-        impl Sorted for Complex<$t> {
-            /// As in NumPy: elements with only a NaN imaginary part come first, then those with only a NaN
-            /// real part.
-            fn order_nan(self, other: Self) -> Ordering {
-                let place = |z: Self| 2 * u8::from(z.re.is_nan()) + u8::from(z.im.is_nan());
-                let part = |z: Self| if z.re.is_nan() { z.im } else { z.re };
-                let parts = part(self).partial_cmp(&part(other)).unwrap_or(Ordering::Equal);
-                place(self).cmp(&place(other)).then(parts)
-            }
-        }
-    )*};
-}
-by_parts!(f32, f64);
-
-fn sorted<T: Sorted>(x: &Chunk) -> Result<Chunk, KernelError> {
-    let mut elements = x.to_vec::<T>()?;
-    // A stable sort, so that of a positive and a negative zero the first one is kept.
-    elements.sort_by(|&a, &b| match (a.lt(b), b.lt(a)) {
-        _ if a.is_nan() || b.is_nan() => a.order_nan(b),
-        (true, _) => Ordering::Less,
-        (_, true) => Ordering::Greater,
-        _ => Ordering::Equal,
-    });
-    elements.dedup_by(|b, a| (a.is_nan() && b.is_nan()) || (!a.lt(*b) && !b.is_nan()));
-    Chunk::from_elements(&[elements.len()], &elements)
+    match kept == elements.len() {
+        true => Chunk::contiguous(T::DTYPE, &[kept], memory),
+        false => Chunk::from_elements(&[kept], &elements[..kept]),
+    }
 }
 
 #[cfg(test)]

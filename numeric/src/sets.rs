@@ -49,12 +49,12 @@ impl Tensor {
     /// ```
     ///
     /// # Distributed
-    /// The distinct elements of each chunk are found first. If these are more than 2^20, they are sorted as
-    /// [`Tensor::sort`] does it.
+    /// The distinct elements of each chunk are counted first. If all of these are more than 2^20, they are
+    /// sorted as [`Tensor::sort`] does it; if they are most of the elements, all elements are.
     #[track_caller]
     pub fn unique(&self) -> Tensor {
-        let of_chunks = Tensor::apply(Select::new(Selection::DistinctOfChunks), &[&self.in_one_axis()]);
-        distinct_of(&of_chunks)
+        let flat = self.in_one_axis();
+        distinct_of(&Tensor::apply(Select::new(Selection::DistinctOfChunks), &[&flat]), &flat)
     }
 
     /// NumPy's `unique_all`: the distinct elements, their places and how often they are there. Each NaN is
@@ -220,18 +220,19 @@ impl Tensor {
     }
 }
 
-/// The distinct elements among those of all chunks.
+/// The distinct elements among those of all chunks, which are elements of `all`.
 #[track_caller]
-fn distinct_of(of_chunks: &Tensor) -> Tensor {
+fn distinct_of(of_chunks: &Tensor, all: &Tensor) -> Tensor {
     let meta = carry!(of_chunks.meta());
     match meta.shape[0] {
-        UNKNOWN => late("unique", (), meta.clone(), &[of_chunks], |x| distinct_of(&x[0])),
+        UNKNOWN => late("unique", (), meta.clone(), &[of_chunks, all], |x| distinct_of(&x[0], &x[1])),
         count if count <= LINE_ELEMENTS_MAX => {
             let together = of_chunks.rechunk(Chunks::Each(count.max(1)));
             Tensor::apply(Select::new(Selection::Distinct), &[&together])
         }
-        _ => {
-            let sorted = of_chunks.sort(0);
+        count => {
+            let few = 2 * count < carry!(all.size()) as usize;
+            let sorted = if few { of_chunks.sort(0) } else { all.sort(0) };
             sorted.filter(&is_first(&sorted, true))
         }
     }
