@@ -2,6 +2,7 @@
 //! [`crate::factor`].
 
 use crate::chunk::{Buffer, Chunk};
+use crate::draw::Draw;
 use crate::dtype::DType;
 use crate::element::Bool;
 use crate::error::KernelError;
@@ -64,6 +65,8 @@ pub enum ChunkFunction {
         /// The numbers of the results.
         parts: Vec<usize>,
     },
+    /// A random number, or a row of them, for each element of random bits: see [`Draw::run`].
+    Draw(Draw),
     /// A histogram: see [`Tally::run`].
     Tally(Tally),
     /// A step of a factorization by tiles.
@@ -100,6 +103,7 @@ impl ChunkFunction {
             ChunkFunction::Measure(measure) => Ok(vec![measure.run(args)?]),
             ChunkFunction::Fourier(fourier) => Ok(vec![fourier.run(&args[0])?]),
             ChunkFunction::Linear { function, parts } => function.run_parts(parts, args),
+            ChunkFunction::Draw(draw) => Ok(vec![draw.run(&args[0])?]),
             ChunkFunction::Tally(tally) => Ok(vec![tally.run(args)?]),
             ChunkFunction::Tile(tile) => tile.run(args),
             ChunkFunction::Factor(factor) => Ok(vec![factor.run(&args[0])?]),

@@ -44,6 +44,7 @@
 pub mod chunk;
 pub mod chunkwise;
 pub mod cpu;
+pub mod draw;
 pub mod dtype;
 pub mod element;
 pub mod error;

@@ -39,6 +39,11 @@ impl Key {
         }
     }
 
+    /// The key of a sequence that follows from 64 random bits alone.
+    pub fn of_bits(bits: u64) -> Key {
+        Key { first: bits, second: mix(bits.wrapping_add(GAMMA)) }
+    }
+
     /// 64 random bits for element `index`.
     #[inline(always)]
     pub fn bits(self, index: u64) -> u64 {

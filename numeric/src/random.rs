@@ -56,12 +56,12 @@ pub fn default_rng_words(seed: &[u64]) -> Generator {
 impl Generator {
     /// The key of the next draw. Draws of different distributions have nothing in common, nor have two draws
     /// of one generator; two generators of one seed give the same for the same calls in the same order.
-    fn key(&self, purpose: &'static str) -> Key {
+    pub(crate) fn key(&self, purpose: &'static str) -> Key {
         Key::for_purpose(self.seed, self.streams.fetch_add(1, Ordering::Relaxed), purpose)
     }
 
     #[track_caller]
-    fn indexed(&self, shape: &[usize], map: IndexMap) -> Tensor {
+    pub(crate) fn indexed(&self, shape: &[usize], map: IndexMap) -> Tensor {
         Tensor::apply(Indexed { shape: shape.to_vec(), map }, &[])
     }
 
@@ -84,7 +84,7 @@ impl Generator {
 
     /// Uniform on (0, 1), for the distribution that is made of it; float64.
     #[track_caller]
-    fn open_unit(&self, purpose: &'static str, shape: &[usize]) -> Tensor {
+    pub(crate) fn open_unit(&self, purpose: &'static str, shape: &[usize]) -> Tensor {
         self.indexed(shape, IndexMap::OpenUnit(self.key(purpose)))
     }
 
@@ -425,10 +425,10 @@ impl Generator {
     }
 }
 
-fn not_negative(name: &str, value: f64) -> Result<(), GraphError> {
+pub(crate) fn not_negative(name: &str, value: f64) -> Result<(), GraphError> {
     if value >= 0.0 { Ok(()) } else { Err(GraphError::Value(format!("{name} < 0"))) }
 }
 
-fn positive(name: &str, value: f64) -> Result<(), GraphError> {
+pub(crate) fn positive(name: &str, value: f64) -> Result<(), GraphError> {
     if value > 0.0 { Ok(()) } else { Err(GraphError::Value(format!("{name} <= 0"))) }
 }

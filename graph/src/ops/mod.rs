@@ -5,6 +5,7 @@
 //! element-wise steps and folds; tiling, fusion, order and memory follow from that.
 
 mod arrange;
+mod draw;
 mod elementwise;
 mod factor;
 mod foreign;
@@ -26,6 +27,7 @@ mod tiles;
 mod view;
 
 pub use arrange::{Concatenate, Reshape};
+pub use draw::Drawn;
 pub use elementwise::{Binary, Cast, Unary, Where};
 pub use factor::Factorize;
 pub use foreign::{MapChunk, Sink, Source};

@@ -16,6 +16,7 @@ mod vector_math;
 pub(crate) use binary::run_binary;
 pub(crate) use map::{Arg, Map1, Operand, UnaryFn};
 pub(crate) use number::{Compare, Number};
+pub(crate) use real::normal_quantile;
 pub(crate) use unary::run_unary;
 pub use vector_math::exp as vector_exp;
 

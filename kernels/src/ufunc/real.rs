@@ -127,7 +127,7 @@ pub(super) fn logaddexp2(x: f64, y: f64) -> f64 {
 
 /// Quantile of the standard normal distribution at `p`, by Wichura's AS 241 (PPND16), relative accuracy about
 /// 1e-16. NaN outside of [0, 1]; infinite at the ends.
-pub(super) fn normal_quantile(p: f64) -> f64 {
+pub(crate) fn normal_quantile(p: f64) -> f64 {
     let q = p - 0.5;
     if q.abs() <= 0.425 {
         let r = 0.180625 - q * q;

@@ -10,9 +10,9 @@ use super::value::Value;
 use crate::random::{Generator, default_rng, default_rng_words};
 use crate::tensor::Tensor;
 use std::sync::Arc;
-use tharsis_kernels::Scalar;
+use tharsis_kernels::{DType, Scalar};
 
-/// All operations with random numbers.
+/// Generators, and distributions that take one random number for each element.
 pub(super) const DRAWS: &[Row] = &[
     ("np.random.default_rng", "(seed)", "a generator; the numbers are not NumPy's", |_, args| {
         let negative = || Failure::value("expected non-negative integer");
@@ -24,46 +24,18 @@ pub(super) const DRAWS: &[Row] = &[
         };
         Ok(Value::Generator(Arc::new(generator)))
     }),
-    ("rng.choice", "(rng, a, size=None, replace=True, axis=0)", "parts chosen at random", |_, args| {
-        let rng = args.generator();
-        let from = args.need(0, "a")?;
-        let size = args.size(1)?;
-        let replace = args.flag(2, "replace", true)?;
-        match args.take(3, "p") {
-            None | Some(Value::None) => {}
-            Some(_) => return Err(Failure::missing("choice with probabilities")),
-        }
-        let axis = args.integer_or(4, "axis", 0)?;
-        match from {
-            Value::Number(Scalar::Int(count)) => {
-                let count = usize::try_from(count);
-                let refused = |_| Failure::value("a must be a positive integer unless no samples are taken");
-                tensor(rng.choice(count.map_err(refused)?, &size, replace))
-            }
-            from => {
-                let x = from.tensor()?;
-                let at = tharsis_graph::shape::normalize_axis(axis, x.ndim()?)?;
-                let chosen = rng.choice(x.shape()?[at], &size, replace);
-                chosen.check()?;
-                tensor(x.take_at(&chosen, axis))
-            }
-        }
-    }),
     ("rng.exponential", "(rng, scale=1.0, size=None)", "exponential", |_, args| {
         scaled(args, Generator::exponential)
     }),
     ("rng.gumbel", "(rng, loc=0.0, scale=1.0, size=None)", "Gumbel", |_, args| {
         placed(args, ["loc", "scale"], Generator::gumbel)
     }),
-    ("rng.integers", "(rng, low, high=None, size=None)", "integers, all equally likely", |_, args| {
-        let rng = args.generator();
-        let low = args.need(0, "low")?.integer()?;
-        let (low, high) = match args.take(1, "high") {
-            None | Some(Value::None) => (0, low),
-            Some(high) => (low, high.integer()?),
-        };
-        tensor(rng.integers(low, high, &args.size(2)?))
-    }),
+    (
+        "rng.integers",
+        "(rng, low, high=None, size=None, dtype=int64, endpoint=False)",
+        "integers, all equally likely",
+        |_, args| integers(args),
+    ),
     ("rng.laplace", "(rng, loc=0.0, scale=1.0, size=None)", "Laplace", |_, args| {
         placed(args, ["loc", "scale"], Generator::laplace)
     }),
@@ -80,22 +52,6 @@ pub(super) const DRAWS: &[Row] = &[
         placed(args, ["loc", "scale"], Generator::normal)
     }),
     ("rng.pareto", "(rng, a, size=None)", "Pareto", |_, args| shaped(args, Generator::pareto)),
-    ("rng.permutation", "(rng, x, axis=0)", "parts in a random order", |_, args| {
-        let rng = args.generator();
-        let from = args.need(0, "x")?;
-        let axis = args.integer_or(1, "axis", 0)?;
-        match from {
-            Value::Number(Scalar::Int(count)) => {
-                let count = usize::try_from(count);
-                tensor(rng.permutation(count.map_err(|_| Failure::value("x must be non-negative"))?))
-            }
-            from => {
-                let x = from.tensor()?;
-                let at = tharsis_graph::shape::normalize_axis(axis, x.ndim()?)?;
-                tensor(x.take_at(&rng.permutation(x.shape()?[at]), axis))
-            }
-        }
-    }),
     ("rng.power", "(rng, a, size=None)", "powers of uniform numbers", |_, args| {
         shaped(args, Generator::power)
     }),
@@ -129,6 +85,41 @@ pub(super) const DRAWS: &[Row] = &[
     }),
     ("rng.weibull", "(rng, a, size=None)", "Weibull", |_, args| shaped(args, Generator::weibull)),
 ];
+
+fn integers(args: &mut Args) -> Result<Value, Failure> {
+    let rng = args.generator();
+    let low = args.need(0, "low")?.integer()?;
+    let (low, high) = match args.take(1, "high") {
+        None | Some(Value::None) => (0, low),
+        Some(high) => (low, high.integer()?),
+    };
+    let size = args.size(2)?;
+    let dtype = args.dtype(3, "dtype")?.unwrap_or(DType::I64);
+    let last = if args.flag(4, "endpoint", false)? { high } else { high.saturating_sub(1) };
+    if !(dtype.is_integer() || dtype == DType::Bool) {
+        return Err(Failure::kind(format!("Unsupported dtype dtype('{dtype}') for integers")));
+    }
+    if low <= last {
+        for (name, bound) in [("low", low), ("high", last)] {
+            if !is_within(bound, dtype) {
+                return Err(Failure::value(format!("{name} is out of bounds for {dtype}")));
+            }
+        }
+    }
+    let made = match last.checked_add(1) {
+        Some(end) => rng.integers(low, end, &size),
+        None => return Err(Failure::missing("integers up to the largest int64")),
+    };
+    tensor(crate::operand::cast(&made, dtype))
+}
+
+/// Whether a dtype has this number.
+fn is_within(number: i64, dtype: DType) -> bool {
+    tharsis_kernels::with_element!(dtype, T => {
+        let nearest = <T as tharsis_kernels::Element>::from_scalar(Scalar::Int(number));
+        tharsis_kernels::Element::to_scalar(nearest).to_f64() == number as f64
+    })
+}
 
 type Scaled = fn(&Generator, f64, &[usize]) -> Tensor;
 type Placed = fn(&Generator, f64, f64, &[usize]) -> Tensor;

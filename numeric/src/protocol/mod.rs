@@ -11,6 +11,7 @@ mod bounds;
 mod composed;
 mod context;
 mod creation;
+mod distributions;
 mod draws;
 mod dtypes;
 mod fourier;

@@ -10,6 +10,7 @@ use super::arranged::ARRANGED;
 use super::borders::BORDERS;
 use super::composed::COMPOSED;
 use super::creation::CREATION;
+use super::distributions::DISTRIBUTIONS;
 use super::draws::DRAWS;
 use super::dtypes::DTYPES;
 use super::fourier::FOURIER;
@@ -48,8 +49,22 @@ const BINARY_PARTS: [BinaryOp; 2] = [BinaryOp::FromParts, BinaryOp::NextafterHal
 
 /// The tables of operations that are not element-wise.
 const TABLES: &[&[Row]] = &[
-    NAMED, ARRANGED, BORDERS, COMPOSED, CREATION, DRAWS, DTYPES, FOURIER, HISTOGRAMS, INDEXING, MATRICES,
-    REDUCTIONS, SELECTIONS, SETS, STATISTICS,
+    NAMED,
+    ARRANGED,
+    BORDERS,
+    COMPOSED,
+    CREATION,
+    DISTRIBUTIONS,
+    DRAWS,
+    DTYPES,
+    FOURIER,
+    HISTOGRAMS,
+    INDEXING,
+    MATRICES,
+    REDUCTIONS,
+    SELECTIONS,
+    SETS,
+    STATISTICS,
 ];
 
 /// All operations that programs may name.

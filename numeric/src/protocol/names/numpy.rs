@@ -181,10 +181,13 @@ pub const NUMPY: &[Section] = &[
             rng.spawn rng.standard_cauchy rng.standard_exponential rng.standard_gamma \
             rng.standard_normal rng.standard_t rng.triangular rng.uniform rng.vonmises rng.wald \
             rng.weibull rng.zipf",
-        reasons: &[(
-            "rng.bit_generator rng.bytes rng.spawn",
-            "the generator is a function of seed and place, see `rng.random`; it has no state to hand over",
-        )],
+        reasons: &[
+            (
+                "rng.bit_generator rng.bytes rng.spawn",
+                "the generator is a function of seed and place, see `rng.random`; it has no state to hand over",
+            ),
+            ("rng.shuffle", "tensors do not change; use permutation, which gives a new tensor"),
+        ],
         otherwise: Some(LATER),
     },
     Section {

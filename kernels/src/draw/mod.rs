@@ -1,0 +1,349 @@
+//! Random numbers that are made of several others: distributions drawn by rejection, and rows of numbers that
+//! depend on each other.
+//!
+//! Each element has a [`Source`] of its own, a sequence of bits that follows from its random number. So the
+//! number of bits that it takes makes no difference to its neighbours, and a value does not depend on chunks.
+
+mod counts;
+mod rows;
+
+use crate::chunk::Chunk;
+use crate::dtype::DType;
+use crate::error::KernelError;
+use crate::random::{Key, open_unit};
+use crate::ufunc::normal_quantile;
+use serde::{Deserialize, Serialize};
+use std::f64::consts::{PI, TAU};
+
+/// A distribution with its parameters, which are valid.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub enum Draw {
+    Beta {
+        a: f64,
+        b: f64,
+    },
+    Binomial {
+        count: i64,
+        p: f64,
+    },
+    Chisquare {
+        df: f64,
+    },
+    /// A row of shares that add up to 1.
+    Dirichlet {
+        alpha: Vec<f64>,
+    },
+    F {
+        numerator: f64,
+        denominator: f64,
+        noncentral: f64,
+    },
+    Gamma {
+        shape: f64,
+    },
+    Hypergeometric {
+        good: i64,
+        bad: i64,
+        sample: i64,
+    },
+    LogSeries {
+        p: f64,
+    },
+    /// A row of counts that add up to `count`.
+    Multinomial {
+        count: i64,
+        p: Vec<f64>,
+    },
+    /// A row of counts that add up to `sample`.
+    MultivariateHypergeometric {
+        colors: Vec<i64>,
+        sample: i64,
+    },
+    NegativeBinomial {
+        count: f64,
+        p: f64,
+    },
+    NoncentralChisquare {
+        df: f64,
+        noncentral: f64,
+    },
+    Poisson {
+        mean: f64,
+    },
+    StudentT {
+        df: f64,
+    },
+    VonMises {
+        centre: f64,
+        concentration: f64,
+    },
+    Wald {
+        mean: f64,
+        scale: f64,
+    },
+    Zipf {
+        a: f64,
+    },
+}
+
+impl Draw {
+    /// The dtype of the numbers: int64 for counts, else float64.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Draw::Binomial { .. }
+            | Draw::Hypergeometric { .. }
+            | Draw::LogSeries { .. }
+            | Draw::Multinomial { .. }
+            | Draw::MultivariateHypergeometric { .. }
+            | Draw::NegativeBinomial { .. }
+            | Draw::Poisson { .. }
+            | Draw::Zipf { .. } => DType::I64,
+            _ => DType::F64,
+        }
+    }
+
+    /// The length of a row, if rows are drawn.
+    pub fn row(&self) -> Option<usize> {
+        match self {
+            Draw::Dirichlet { alpha } => Some(alpha.len()),
+            Draw::Multinomial { p, .. } => Some(p.len()),
+            Draw::MultivariateHypergeometric { colors, .. } => Some(colors.len()),
+            _ => None,
+        }
+    }
+
+    /// A draw for each of these random bits, uint64: any shape to the same, with the row as one more axis.
+    ///
+    /// # Errors
+    /// `WrongDType` for other elements.
+    pub fn run(&self, bits: &Chunk) -> Result<Chunk, KernelError> {
+        let bits_of = bits.to_vec::<u64>()?;
+        let sources = bits_of.into_iter().map(Source::new);
+        let mut shape = bits.shape().to_vec();
+        shape.extend(self.row());
+        match self.dtype() {
+            DType::I64 => {
+                let mut made = Vec::with_capacity(shape.iter().product());
+                sources.for_each(|mut source| self.counts(&mut source, &mut made));
+                Chunk::from_elements(&shape, &made)
+            }
+            _ => {
+                let mut made = Vec::with_capacity(shape.iter().product());
+                match self {
+                    Draw::Dirichlet { alpha } => {
+                        sources.for_each(|mut source| rows::dirichlet(&mut source, alpha, &mut made));
+                    }
+                    _ => made.extend(sources.map(|mut source| self.real(&mut source))),
+                }
+                Chunk::from_elements(&shape, &made)
+            }
+        }
+    }
+
+    /// The counts of one draw.
+    fn counts(&self, source: &mut Source, made: &mut Vec<i64>) {
+        match self {
+            Draw::Multinomial { count, p } => rows::multinomial(source, *count, p, made),
+            Draw::MultivariateHypergeometric { colors, sample } => {
+                rows::multivariate_hypergeometric(source, colors, *sample, made);
+            }
+            _ => made.push(self.count(source)),
+        }
+    }
+
+    /// The count of one draw.
+    fn count(&self, source: &mut Source) -> i64 {
+        match self {
+            Draw::Binomial { count, p } => counts::binomial(source, *count, *p),
+            Draw::Hypergeometric { good, bad, sample } => {
+                counts::hypergeometric(source, *good, *bad, *sample)
+            }
+            Draw::LogSeries { p } => counts::log_series(source, *p),
+            Draw::NegativeBinomial { count, p } => {
+                let mean = gamma(source, *count) * (1.0 - p) / p;
+                counts::poisson(source, mean)
+            }
+            Draw::Poisson { mean } => counts::poisson(source, *mean),
+            Draw::Zipf { a } => counts::zipf(source, *a),
+            _ => 0,
+        }
+    }
+
+    /// The number of one draw.
+    fn real(&self, source: &mut Source) -> f64 {
+        match *self {
+            Draw::Beta { a, b } => beta(source, a, b),
+            Draw::Chisquare { df } => chisquare(source, df),
+            Draw::F { numerator, denominator, noncentral } => {
+                let above = noncentral_chisquare(source, numerator, noncentral) / numerator;
+                above / (chisquare(source, denominator) / denominator)
+            }
+            Draw::Gamma { shape } => gamma(source, shape),
+            Draw::NoncentralChisquare { df, noncentral } => noncentral_chisquare(source, df, noncentral),
+            Draw::StudentT { df } => source.normal() / (gamma(source, df / 2.0) / (df / 2.0)).sqrt(),
+            Draw::VonMises { centre, concentration } => von_mises(source, centre, concentration),
+            Draw::Wald { mean, scale } => wald(source, mean, scale),
+            _ => f64::NAN,
+        }
+    }
+}
+
+/// The random bits of one element.
+#[derive(Clone, Debug)]
+struct Source {
+    key: Key,
+    drawn: u64,
+}
+
+impl Source {
+    fn new(bits: u64) -> Source {
+        Source { key: Key::of_bits(bits), drawn: 0 }
+    }
+
+    /// Uniform on (0, 1).
+    fn unit(&mut self) -> f64 {
+        self.drawn += 1;
+        open_unit(self.key.bits(self.drawn))
+    }
+
+    /// Normal with mean 0 and deviation 1.
+    fn normal(&mut self) -> f64 {
+        normal_quantile(self.unit())
+    }
+}
+
+/// Gamma with scale 1: Marsaglia and Tsang, 2000. A shape below 1 is that of the next one, scaled down.
+fn gamma(source: &mut Source, shape: f64) -> f64 {
+    if shape.is_nan() || shape == 0.0 {
+        return shape;
+    }
+    if shape < 1.0 {
+        let share = source.unit().ln() / shape;
+        return gamma(source, shape + 1.0) * share.exp();
+    }
+    let d = shape - 1.0 / 3.0;
+    let c = 1.0 / (9.0 * d).sqrt();
+    loop {
+        let x = source.normal();
+        let v = (1.0 + c * x).powi(3);
+        if 0.0 < v && source.unit().ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+            return d * v;
+        }
+    }
+}
+
+fn chisquare(source: &mut Source, df: f64) -> f64 {
+    2.0 * gamma(source, df / 2.0)
+}
+
+/// A share of two gamma numbers; small shapes, for which these may both be zero, by Jöhnk, 1964.
+fn beta(source: &mut Source, a: f64, b: f64) -> f64 {
+    if 1.0 < a || 1.0 < b {
+        let (x, y) = (gamma(source, a), gamma(source, b));
+        return x / (x + y);
+    }
+    loop {
+        let (log_x, log_y) = (source.unit().ln() / a, source.unit().ln() / b);
+        if log_x.exp() + log_y.exp() <= 1.0 {
+            // Relative to the larger one, since both may be too small for numbers.
+            let largest = log_x.max(log_y);
+            let (x, y) = ((log_x - largest).exp(), (log_y - largest).exp());
+            return x / (x + y);
+        }
+    }
+}
+
+fn noncentral_chisquare(source: &mut Source, df: f64, noncentral: f64) -> f64 {
+    if noncentral == 0.0 {
+        return chisquare(source, df);
+    }
+    if 1.0 < df {
+        let shifted = source.normal() + noncentral.sqrt();
+        return chisquare(source, df - 1.0) + shifted * shifted;
+    }
+    let more = counts::poisson(source, noncentral / 2.0) as f64;
+    chisquare(source, df + 2.0 * more)
+}
+
+/// Angles around a centre: Best and Fisher, 1979.
+fn von_mises(source: &mut Source, centre: f64, concentration: f64) -> f64 {
+    let wrapped = |angle: f64| (angle + PI).rem_euclid(TAU) - PI;
+    if concentration < CIRCULAR {
+        return wrapped(centre + PI * (2.0 * source.unit() - 1.0));
+    }
+    if NARROW < concentration {
+        return wrapped(centre + source.normal() / concentration.sqrt());
+    }
+    let tau = 1.0 + (1.0 + 4.0 * concentration * concentration).sqrt();
+    let rho = (tau - (2.0 * tau).sqrt()) / (2.0 * concentration);
+    // For small concentrations the difference above cancels out.
+    let r = if concentration < 1e-5 {
+        1.0 / concentration + concentration
+    } else {
+        (1.0 + rho * rho) / (2.0 * rho)
+    };
+    loop {
+        let z = (PI * source.unit()).cos();
+        let f = (1.0 + r * z) / (r + z);
+        let c = concentration * (r - f);
+        let u = source.unit();
+        if 0.0 < c * (2.0 - c) - u || 0.0 <= (c / u).ln() + 1.0 - c {
+            let angle = f.clamp(-1.0, 1.0).acos();
+            return wrapped(centre + if source.unit() < 0.5 { -angle } else { angle });
+        }
+    }
+}
+
+/// The inverse Gaussian distribution: Michael, Schucany and Haas, 1976.
+fn wald(source: &mut Source, mean: f64, scale: f64) -> f64 {
+    let y = mean * source.normal().powi(2);
+    // The smaller root of a quadratic equation, in the form that does not cancel.
+    let x = mean * (2.0 * scale) / (2.0 * scale + y + (4.0 * scale * y + y * y).sqrt());
+    if source.unit() <= mean / (mean + x) { x } else { mean * mean / x }
+}
+
+/// Below this concentration all angles are equally likely.
+const CIRCULAR: f64 = 1e-8;
+/// Above it angles are normal: the rejection loses its digits.
+const NARROW: f64 = 1e6;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draw_depends_on_its_own_bits_alone() {
+        let bits: Vec<u64> = (0..64).map(|i| Key::new(3, 0).bits(i)).collect();
+        let draws = [
+            Draw::Gamma { shape: 0.3 },
+            Draw::Poisson { mean: 40.0 },
+            Draw::Multinomial { count: 9, p: vec![0.2, 0.3, 0.5] },
+            Draw::Dirichlet { alpha: vec![0.01, 0.02] },
+        ];
+        for draw in draws {
+            let all = draw.run(&Chunk::from_elements(&[8, 8], &bits).unwrap()).unwrap();
+            let (row, shape) = (draw.row(), all.shape().to_vec());
+            assert_eq!(shape, [&[8, 8][..], row.as_slice()].concat());
+            let width = row.unwrap_or(1) * 8;
+            for (i, one) in bits.iter().enumerate() {
+                let alone = draw.run(&Chunk::from_elements(&[1], &[*one]).unwrap()).unwrap();
+                let bytes = alone.buffer().bytes();
+                assert_eq!(&all.buffer().bytes()[i * width..(i + 1) * width], &bytes[..width], "{draw:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn extreme_parameters_end_and_stay_in_their_ranges() {
+        let mut source = Source::new(7);
+        for _ in 0..1000 {
+            let share = beta(&mut source, 1e-3, 1e-3);
+            assert!((0.0..=1.0).contains(&share), "{share}");
+            assert!(gamma(&mut source, 1e-4) >= 0.0);
+            assert!(wald(&mut source, 1e6, 1e-3) > 0.0);
+            assert!(von_mises(&mut source, 3.0, 1e-7).abs() <= PI);
+            assert!(von_mises(&mut source, 3.0, 1e9).abs() <= PI);
+        }
+    }
+}
