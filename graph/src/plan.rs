@@ -85,11 +85,14 @@ pub struct Operand {
 
 /// The part of an axis that an operand covers, where it is not the task's part of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
 pub enum Along {
     /// One element, whose place is the number of the task's chunk along the axis.
     Chunk,
     /// All of this number of elements.
     Whole(usize),
+    /// The task's part with its neighbours, as far as there are any: of an axis of `len` elements.
+    Halo { before: usize, after: usize, len: usize },
 }
 
 /// A tensor that a stage fills, wholly or in part.

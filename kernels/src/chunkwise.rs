@@ -2,6 +2,7 @@
 //! [`crate::factor`].
 
 use crate::chunk::{Buffer, Chunk};
+use crate::correlate::correlate;
 use crate::draw::Draw;
 use crate::dtype::DType;
 use crate::element::Bool;
@@ -67,6 +68,8 @@ pub enum ChunkFunction {
     },
     /// A random number, or a row of them, for each element of random bits: see [`Draw::run`].
     Draw(Draw),
+    /// Sums of products of a line with a shorter one: see [`correlate`].
+    Correlate,
     /// A histogram: see [`Tally::run`].
     Tally(Tally),
     /// A step of a factorization by tiles.
@@ -104,6 +107,7 @@ impl ChunkFunction {
             ChunkFunction::Fourier(fourier) => Ok(vec![fourier.run(&args[0])?]),
             ChunkFunction::Linear { function, parts } => function.run_parts(parts, args),
             ChunkFunction::Draw(draw) => Ok(vec![draw.run(&args[0])?]),
+            ChunkFunction::Correlate => Ok(vec![correlate(&args[0], &args[1])?]),
             ChunkFunction::Tally(tally) => Ok(vec![tally.run(args)?]),
             ChunkFunction::Tile(tile) => tile.run(args),
             ChunkFunction::Factor(factor) => Ok(vec![factor.run(&args[0])?]),

@@ -43,6 +43,7 @@
 
 pub mod chunk;
 pub mod chunkwise;
+pub mod correlate;
 pub mod cpu;
 pub mod draw;
 pub mod dtype;

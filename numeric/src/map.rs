@@ -176,13 +176,13 @@ where
 }
 
 /// The elements of a chunk.
-fn array_of<T: Element>(chunk: &Chunk) -> std::result::Result<ArrayD<T>, GraphError> {
+pub(crate) fn array_of<T: Element>(chunk: &Chunk) -> std::result::Result<ArrayD<T>, GraphError> {
     ArrayD::from_shape_vec(IxDyn(chunk.shape()), chunk.to_vec::<T>()?)
         .map_err(|error| GraphError::Internal(error.to_string()))
 }
 
 /// An array as a chunk.
-fn chunk_of<T: Element>(array: &ArrayD<T>) -> std::result::Result<Chunk, GraphError> {
+pub(crate) fn chunk_of<T: Element>(array: &ArrayD<T>) -> std::result::Result<Chunk, GraphError> {
     Ok(match array.as_slice() {
         Some(elements) => Chunk::from_elements(array.shape(), elements)?,
         None => Chunk::from_elements(array.shape(), &array.iter().copied().collect::<Vec<T>>())?,

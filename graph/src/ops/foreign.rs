@@ -4,12 +4,14 @@ use crate::error::{Error, shape_text};
 use crate::foreign::Foreign;
 use crate::lower::{ExprId, ExprKind, Lowering, View};
 use crate::node::{Meta, Operator};
-use crate::plan::{Kernel, StageOutput, TensorSpec};
+use crate::plan::{Along, Kernel, StageOutput, TensorSpec};
+use crate::shape::{agree, require_known};
 use crate::tiling::{AxisTiling, Tiling};
 use std::sync::Arc;
 use tharsis_kernels::{DType, Fold, Scalar};
 
-/// A user's function applied to each chunk.
+/// A user's function applied to each chunk; of several tensors, which have one shape, to chunks that lie in
+/// the same place.
 #[derive(Clone, Debug)]
 pub struct MapChunk {
     /// The function.
@@ -37,6 +39,13 @@ impl Operator for MapChunk {
             );
             return Err(Error::Value(text));
         }
+        if inputs.iter().any(|other| {
+            other.shape.len() != from.len() || other.shape.iter().zip(from).any(|(&a, &b)| !agree(a, b))
+        }) {
+            let shapes = inputs.iter().map(|input| input.shape.clone()).collect();
+            let reason = "chunks in the same place have one shape".to_owned();
+            return Err(Error::Shape { function: self.name(), shapes, reason });
+        }
         let shape = from.iter().zip(&self.extents).map(|(&from, extent)| extent.unwrap_or(from)).collect();
         Ok(Meta { shape, dtype: self.dtype })
     }
@@ -54,18 +63,76 @@ impl Operator for MapChunk {
             let dtype = lowering.expr(arg).dtype;
             arg = lowering.add(&shape, dtype, ExprKind::Tiled(arg, preferences));
         }
-        let grid = lowering.tile(&[arg], true);
+        let args = [&[arg], &inputs[1..]].concat();
+        let grid = lowering.tile(&args, true);
         let mut tiling = grid.clone();
         for (axis, extent) in self.extents.iter().enumerate() {
             if let Some(extent) = extent {
                 tiling.axes[axis] = AxisTiling::whole(*extent);
             }
         }
-        let operand = lowering.operand(arg)?;
+        let operands = args.iter().map(|&arg| lowering.operand(arg)).collect::<Result<Vec<_>, Error>>()?;
         let tensor = lowering.add_tensor(TensorSpec { dtype: out.dtype, tiling });
         let kernel = lowering.foreign(&self.function);
         let offset = vec![0; shape.len()];
-        lowering.add_kernel(kernel, grid, vec![operand], vec![StageOutput { tensor, offset }]);
+        lowering.add_kernel(kernel, grid, operands, vec![StageOutput { tensor, offset }]);
+        Ok(lowering.load(tensor))
+    }
+}
+
+/// A user's function applied to each chunk with its neighbouring elements; it gives the chunk alone.
+///
+/// The inputs are the tensor that is cut, and the one whose elements are read: the same, which has no
+/// neighbours beyond its ends, or the same with borders of the depth around it.
+#[derive(Clone, Debug)]
+pub struct MapOverlap {
+    /// The function.
+    pub function: Arc<dyn Foreign>,
+    /// The dtype of its results.
+    pub dtype: DType,
+    /// For each axis, the number of neighbours before a chunk and behind it.
+    pub depth: Vec<[usize; 2]>,
+    /// Whether the second input has borders.
+    pub has_borders: bool,
+}
+
+impl Operator for MapOverlap {
+    fn name(&self) -> &'static str {
+        "map_overlap"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
+        let [own, read] = [&inputs[0].shape, &inputs[1].shape];
+        require_known(self.name(), own)?;
+        let wide = |(&extent, depth): (&usize, &[usize; 2])| match self.has_borders {
+            true => extent + depth[0] + depth[1],
+            false => extent,
+        };
+        let expected: Vec<usize> = own.iter().zip(&self.depth).map(wide).collect();
+        match self.depth.len() == own.len() && expected == *read {
+            true => Ok(Meta { shape: own.clone(), dtype: self.dtype }),
+            false => Err(Error::Internal("map_overlap: borders of another depth".to_owned())),
+        }
+    }
+
+    fn is_heavy(&self) -> bool {
+        true
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        let grid = lowering.tile(&inputs[..1], true);
+        // Elements near the ends of chunks are read by several tasks, and made once.
+        let read = lowering.stored(inputs[1])?;
+        let halo = |(axis, &[before, behind]): (usize, &[usize; 2])| {
+            let len = lowering.expr(read).shape[axis];
+            // With borders the elements that a chunk has stand behind those before it.
+            let (before, after) = if self.has_borders { (0, before + behind) } else { (before, behind) };
+            (axis, Along::Halo { before, after, len })
+        };
+        let along = self.depth.iter().enumerate().map(halo).collect();
+        let operand = lowering.operand_along(read, along)?;
+        let kernel = lowering.foreign(&self.function);
+        let tensor = lowering.add_stage_tensor(kernel, grid, vec![operand], out.dtype);
         Ok(lowering.load(tensor))
     }
 }

@@ -5,6 +5,7 @@
 //! element-wise steps and folds; tiling, fusion, order and memory follow from that.
 
 mod arrange;
+mod correlate;
 mod draw;
 mod elementwise;
 mod factor;
@@ -27,10 +28,11 @@ mod tiles;
 mod view;
 
 pub use arrange::{Concatenate, Reshape};
+pub use correlate::Correlate;
 pub use draw::Drawn;
 pub use elementwise::{Binary, Cast, Unary, Where};
 pub use factor::Factorize;
-pub use foreign::{MapChunk, Sink, Source};
+pub use foreign::{MapChunk, MapOverlap, Sink, Source};
 pub use fourier::FourierAlong;
 pub use linear::LinearPart;
 pub(crate) use linear::Shared;

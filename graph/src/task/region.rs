@@ -31,6 +31,11 @@ impl Region {
             (region.origin[axis], region.extents[axis]) = match along {
                 Along::Chunk => (grid.axes[axis].find(self.origin[axis]), 1),
                 Along::Whole(len) => (0, len),
+                Along::Halo { before, after, len } => {
+                    let start = self.origin[axis].saturating_sub(before);
+                    let end = (self.origin[axis] + self.extents[axis] + after).min(len);
+                    (start, end - start)
+                }
             };
         }
         region
@@ -39,15 +44,20 @@ impl Region {
 
 /// Upper bound on the elements of an operand's domain in a task.
 pub(super) fn elements_max(grid: &Tiling, operand: &Operand) -> u64 {
-    let longest = |(axis, tiling): (usize, &AxisTiling)| {
-        let other = operand.along.iter().find(|(other, _)| *other == axis);
-        match other {
-            None => tiling.longest() as u64,
-            Some((_, Along::Chunk)) => 1,
-            Some((_, Along::Whole(len))) => *len as u64,
-        }
+    (0..grid.axes.len()).map(|axis| longest(grid, operand, axis)).product()
+}
+
+/// Upper bound on the elements of an operand's domain along an axis.
+fn longest(grid: &Tiling, operand: &Operand, axis: usize) -> u64 {
+    let own = grid.axes[axis].longest();
+    let along = operand.along.iter().find(|(other, _)| *other == axis).map(|(_, along)| *along);
+    let elements = match along {
+        None => own,
+        Some(Along::Chunk) => 1,
+        Some(Along::Whole(len)) => len,
+        Some(Along::Halo { before, after, len }) => (before + own + after).min(len),
     };
-    grid.axes.iter().enumerate().map(longest).product()
+    elements as u64
 }
 
 /// Calls `enter` with each chunk that an operand reads over a region; a chunk may come more than once.
@@ -62,25 +72,29 @@ pub(super) fn touched(plan: &Plan, operand: &Operand, region: &Region, enter: &m
 
 /// Upper bound on the bytes that a task copies because an input lies in several chunks.
 pub(super) fn copied_bytes_max(plan: &Plan, grid: &Tiling, operand: &Operand) -> u64 {
-    operand.inputs.iter().map(|input| copied_bytes(plan, grid, input)).sum()
+    operand.inputs.iter().map(|input| copied_bytes(plan, grid, operand, input)).sum()
 }
 
-fn copied_bytes(plan: &Plan, grid: &Tiling, input: &Input) -> u64 {
+fn copied_bytes(plan: &Plan, grid: &Tiling, operand: &Operand, input: &Input) -> u64 {
     let spec = &plan.tensors[input.tensor];
     let aligned = |(map, tiling): (&AxisMap, &AxisTiling)| match map.axis {
         None => true,
         Some(_) if tiling.count() == 1 => true,
-        Some(axis) => map.start == 0 && map.step == 1 && grid.axes.get(axis) == Some(tiling),
+        Some(axis) => {
+            let has_halo = operand
+                .along
+                .iter()
+                .any(|(other, along)| *other == axis && matches!(along, Along::Halo { .. }));
+            !has_halo && map.start == 0 && map.step == 1 && grid.axes.get(axis) == Some(tiling)
+        }
     };
     if input.axes.iter().zip(&spec.tiling.axes).all(aligned) {
         return 0;
     }
     let count = |map: &AxisMap| match map.axis {
         None => 1,
-        Some(axis) => match grid.axes.get(axis) {
-            Some(tiling) => tiling.longest() as u64,
-            None => input.trailing[axis - grid.axes.len()] as u64,
-        },
+        Some(axis) if axis < grid.axes.len() => longest(grid, operand, axis),
+        Some(axis) => input.trailing[axis - grid.axes.len()] as u64,
     };
     input.axes.iter().map(count).product::<u64>() * spec.dtype.size_bytes() as u64
 }
@@ -379,6 +393,13 @@ mod tests {
         let whole = region.of_operand(&grid, &operand(vec![(0, Along::Whole(7))]));
         assert_eq!((whole.origin[0], whole.extents[0]), (0, 7));
         assert_eq!(region.of_operand(&grid, &operand(vec![])).origin, region.origin);
+        let halo = |len| operand(vec![(0, Along::Halo { before: 3, after: 1, len })]);
+        let bounds = |index, len| {
+            let found = Region::of(&grid, index).of_operand(&grid, &halo(len));
+            (found.origin[0], found.extents[0])
+        };
+        assert_eq!([0, 1, 2].map(|index| bounds(index, 10)), [(0, 5), (1, 8), (5, 5)]);
+        assert_eq!((bounds(2, 11), elements_max(&grid, &halo(10))), ((5, 6), 8));
     }
 
     #[test]

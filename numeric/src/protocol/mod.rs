@@ -10,6 +10,7 @@ mod borders;
 mod bounds;
 mod composed;
 mod context;
+mod contractions;
 mod creation;
 mod distributions;
 mod draws;

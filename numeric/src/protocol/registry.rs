@@ -9,6 +9,7 @@ use super::args::Args;
 use super::arranged::ARRANGED;
 use super::borders::BORDERS;
 use super::composed::COMPOSED;
+use super::contractions::CONTRACTIONS;
 use super::creation::CREATION;
 use super::distributions::DISTRIBUTIONS;
 use super::draws::DRAWS;
@@ -53,6 +54,7 @@ const TABLES: &[&[Row]] = &[
     ARRANGED,
     BORDERS,
     COMPOSED,
+    CONTRACTIONS,
     CREATION,
     DISTRIBUTIONS,
     DRAWS,

@@ -122,7 +122,7 @@ pub const NUMPY: &[Section] = &[
             np.nanprod np.nanstd np.nansum np.nanvar np.prod np.ptp np.std np.sum np.var",
         reasons: &[(
             "np.apply_along_axis np.apply_over_axes",
-            "takes a function of Python; in Rust `map_chunk_to`",
+            "takes a function of Python; in Rust `apply_along_axis`, or reductions over several axes",
         )],
         otherwise: Some(LATER),
     },
@@ -147,7 +147,7 @@ pub const NUMPY: &[Section] = &[
         title: "Products",
         names: "np.cross np.diagonal np.dot np.einsum np.einsum_path np.inner np.kron np.matmul \
             np.matvec np.outer np.tensordot np.trace np.vdot np.vecdot np.vecmat",
-        reasons: &[],
+        reasons: &[("np.einsum_path", "einsum chooses the order; `explain` of a tensor tells the products")],
         otherwise: Some(LATER),
     },
     Section {
