@@ -50,6 +50,7 @@ pub mod linalg;
 pub mod linear;
 pub mod manipulate;
 pub mod map;
+mod nan;
 pub mod native;
 pub mod npy;
 pub mod operand;

@@ -10,7 +10,7 @@ use crate::operand::cast;
 use crate::tensor::{Tensor, carry};
 use tharsis_graph::Meta;
 use tharsis_graph::ops::{LINE_ELEMENTS_MAX, Select, Selection};
-use tharsis_graph::shape::UNKNOWN;
+use tharsis_graph::shape::{UNKNOWN, normalize_axis};
 use tharsis_graph::tiling::Chunks;
 use tharsis_kernels::{DType, promote};
 
@@ -111,26 +111,88 @@ impl Tensor {
             });
         }
         let flat = self.in_one_axis();
-        let count = carry!(flat.size()) as i64;
+        let count = carry!(flat.size()) as usize;
         let sorted = flat.sort(0);
         let first = is_first(&sorted, equal_nan);
         match part {
             Part::Values => sorted.filter(&first),
             Part::First => flat.argsort(0).filter(&first),
-            Part::Counts => {
-                let starts = first.flatnonzero();
-                let ends =
-                    concatenate(&[&starts.get(&[(1..).into()]), &Tensor::number(count).reshape(&[1])], 0);
-                match count {
-                    0 => starts,
-                    _ => ends.subtract(&starts),
-                }
-            }
+            Part::Counts => distances(&first.flatnonzero(), count),
             Part::Inverse => {
                 let groups = cast(&first, DType::I64).cumsum(0).subtract(1);
                 let shape: Vec<i64> = meta.shape.iter().map(|&extent| extent as i64).collect();
                 flat.argsort(0).inverse_order(&groups).reshape(&shape)
             }
+        }
+    }
+
+    /// NumPy's `unique(axis=..)`: the distinct parts along an axis, in the order of their first elements, of
+    /// equal ones of their second, and so on; with their places, and how often they are there. `values` has
+    /// (.., found, ..), the others one axis. Parts with NaN are distinct from all others.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([3i64, 1, 2, 5, 3, 1]).reshape(&[3, 2]);
+    /// let found = x.unique_along(0);
+    /// assert_eq!(found.values.to_vec::<i64>()?, [2, 5, 3, 1]);
+    /// assert_eq!(found.indices.to_vec::<i64>()?, [1, 0]);
+    /// assert_eq!(found.inverse_indices.to_vec::<i64>()?, [1, 0, 1]);
+    /// assert_eq!(found.counts.to_vec::<i64>()?, [1, 2]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `AxisError` if there is no such axis.
+    ///
+    /// # Distributed
+    /// As [`lexsort`](crate::parts::lexsort), with a key for each element of a part.
+    #[track_caller]
+    pub fn unique_along(&self, axis: i64) -> Unique {
+        let part = |part| self.part_along(part, axis);
+        Unique {
+            values: part(Part::Values),
+            indices: part(Part::First),
+            inverse_indices: part(Part::Inverse),
+            counts: part(Part::Counts),
+        }
+    }
+
+    #[track_caller]
+    fn part_along(&self, part: Part, axis: i64) -> Tensor {
+        let meta = carry!(self.meta());
+        let at = carry!(normalize_axis(axis, meta.shape.len()), self);
+        if !all_known(&[self]) {
+            let mut shape = meta.shape.clone();
+            shape[at] = UNKNOWN;
+            let meta = match part {
+                Part::Values => Meta { shape, dtype: meta.dtype },
+                Part::Inverse => Meta { shape: vec![meta.shape[at]], dtype: DType::I64 },
+                Part::First | Part::Counts => Meta { shape: vec![UNKNOWN], dtype: DType::I64 },
+            };
+            return late("unique", (part, axis), meta, &[self], move |x| x[0].part_along(part, axis));
+        }
+        let (count, moved) = (meta.shape[at], self.moveaxis(axis, 0));
+        let width = carry!(moved.shape())[1..].iter().product::<usize>();
+        let rows = moved.reshape(&[count as i64, width as i64]);
+        let columns: Vec<Tensor> =
+            (0..width).rev().map(|column| rows.get(&[Index::from(..), Index::At(column as i64)])).collect();
+        let order = match columns.is_empty() {
+            // Parts without elements are all the same.
+            true => crate::create::arange(count),
+            false => crate::parts::lexsort(&columns.iter().collect::<Vec<_>>(), 0),
+        };
+        let sorted = rows.take_at(&order, 0);
+        let (behind, before) = (sorted.get(&[Index::from(1..)]), sorted.get(&[Index::from(..-1)]));
+        let differs = behind.not_equal(&before).any(1);
+        let first = match count {
+            0 => crate::create::full(&[0], false, DType::Bool),
+            _ => concatenate(&[&Tensor::number(true).reshape(&[1]), &differs], 0),
+        };
+        match part {
+            Part::Values => self.take_at(&order.filter(&first), axis),
+            Part::First => order.filter(&first),
+            Part::Counts => distances(&first.flatnonzero(), count),
+            Part::Inverse => order.inverse_order(&cast(&first, DType::I64).cumsum(0).subtract(1)),
         }
     }
 
@@ -218,6 +280,16 @@ impl Tensor {
     pub(crate) fn in_one_axis(&self) -> Tensor {
         if carry!(self.ndim()) == 1 { self.clone() } else { self.ravel() }
     }
+}
+
+/// The distances of places from the next ones, and of the last one from the end.
+#[track_caller]
+fn distances(starts: &Tensor, end: usize) -> Tensor {
+    if end == 0 {
+        return starts.clone();
+    }
+    let end = Tensor::number(end as i64).reshape(&[1]);
+    concatenate(&[&starts.get(&[(1..).into()]), &end], 0).subtract(starts)
 }
 
 /// The distinct elements among those of all chunks, which are elements of `all`.

@@ -153,9 +153,16 @@ fn differs(array: &Value, expect: &Value, [tolerance, size]: [f64; 2], signs: bo
 fn programs_agree_with_numpy_under_every_chunking() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let read = |file: &str| std::fs::read_to_string(folder.join("tests/golden").join(file)).unwrap();
-    let cases = ["cases.jsonl", "ufuncs.jsonl", "statistics.jsonl", "histograms.jsonl", "contractions.jsonl"]
-        .map(read)
-        .concat();
+    let cases = [
+        "cases.jsonl",
+        "ufuncs.jsonl",
+        "statistics.jsonl",
+        "histograms.jsonl",
+        "contractions.jsonl",
+        "options.jsonl",
+    ]
+    .map(read)
+    .concat();
     let mut failures = Vec::new();
     let mut count = 0;
     for (index, line) in cases.lines().enumerate() {

@@ -6,6 +6,7 @@ use super::row::{Row, tensor};
 use super::value::Value;
 use crate::elementwise::where_;
 use crate::manipulate::concatenate;
+use crate::nan::{moment_dtype, sum_and_count, variance_where};
 use crate::operand::{Operand, cast};
 use crate::reduction::Axes;
 use crate::tensor::Tensor;
@@ -43,31 +44,66 @@ pub(super) const REDUCTIONS: &[Row] = &[
     ("np.max", "(a, axis=None, keepdims=False, initial=None, where=True)", "the largest", |_, args| {
         extreme(args, "maximum", Tensor::max, |a, b| a.maximum(b))
     }),
-    ("np.mean", "(a, axis=None, dtype=None, keepdims=False, where=True)", "the mean", |_, args| mean(args)),
+    ("np.mean", "(a, axis=None, dtype=None, keepdims=False, where=True)", "the mean", |_, args| {
+        mean(args, false)
+    }),
     ("np.min", "(a, axis=None, keepdims=False, initial=None, where=True)", "the smallest", |_, args| {
         extreme(args, "minimum", Tensor::min, |a, b| a.minimum(b))
     }),
-    ("np.nancumprod", "(a, axis=None)", "running products of numbers", |_, args| {
+    ("np.nanargmax", "(a, axis=None, keepdims=False)", "where the largest number is", |_, args| {
+        reduce(args, Tensor::nanargmax)
+    }),
+    ("np.nanargmin", "(a, axis=None, keepdims=False)", "where the smallest number is", |_, args| {
+        reduce(args, Tensor::nanargmin)
+    }),
+    ("np.nancumprod", "(a, axis=None, dtype=None)", "running products of numbers", |_, args| {
         scan_of(args, |x| without_nan(x, 1), Tensor::cumprod)
     }),
-    ("np.nancumsum", "(a, axis=None)", "running sums of numbers", |_, args| {
+    ("np.nancumsum", "(a, axis=None, dtype=None)", "running sums of numbers", |_, args| {
         scan_of(args, |x| without_nan(x, 0), Tensor::cumsum)
     }),
-    ("np.nanmax", "(a, axis=None, keepdims=False)", "the largest number", |_, args| {
-        reduce(args, Tensor::nanmax)
-    }),
-    ("np.nanmean", "(a, axis=None, keepdims=False)", "the mean of numbers", |_, args| {
-        reduce(args, Tensor::nanmean)
-    }),
-    ("np.nanmin", "(a, axis=None, keepdims=False)", "the smallest number", |_, args| {
-        reduce(args, Tensor::nanmin)
-    }),
-    ("np.nanprod", "(a, axis=None, keepdims=False)", "the product of numbers", |_, args| {
-        reduce(args, Tensor::nanprod)
-    }),
-    ("np.nansum", "(a, axis=None, keepdims=False)", "the sum of numbers", |_, args| {
-        reduce(args, Tensor::nansum)
-    }),
+    (
+        "np.nanmax",
+        "(a, axis=None, keepdims=False, initial=None, where=True)",
+        "the largest number",
+        |_, args| nan_extreme(args, "fmax", Tensor::nanmax, |a, b| a.fmax(b)),
+    ),
+    (
+        "np.nanmean",
+        "(a, axis=None, dtype=None, keepdims=False, where=True)",
+        "the mean of numbers",
+        |_, args| mean(args, true),
+    ),
+    (
+        "np.nanmin",
+        "(a, axis=None, keepdims=False, initial=None, where=True)",
+        "the smallest number",
+        |_, args| nan_extreme(args, "fmin", Tensor::nanmin, |a, b| a.fmin(b)),
+    ),
+    (
+        "np.nanprod",
+        "(a, axis=None, dtype=None, keepdims=False, initial=1, where=True)",
+        "the product of numbers",
+        |_, args| total(args, 1, Tensor::nanprod, |a, b| a.multiply(b)),
+    ),
+    (
+        "np.nanstd",
+        "(a, axis=None, dtype=None, ddof=0, keepdims=False, where=True, correction=0)",
+        "the standard deviation of numbers",
+        |_, args| moment(args, Tensor::nanstd, [true, true]),
+    ),
+    (
+        "np.nansum",
+        "(a, axis=None, dtype=None, keepdims=False, initial=0, where=True)",
+        "the sum of numbers",
+        |_, args| total(args, 0, Tensor::nansum, |a, b| a.add(b)),
+    ),
+    (
+        "np.nanvar",
+        "(a, axis=None, dtype=None, ddof=0, keepdims=False, where=True, correction=0)",
+        "the variance of numbers",
+        |_, args| moment(args, Tensor::nanvar, [false, true]),
+    ),
     (
         "np.prod",
         "(a, axis=None, dtype=None, keepdims=False, initial=1, where=True)",
@@ -81,7 +117,7 @@ pub(super) const REDUCTIONS: &[Row] = &[
         "np.std",
         "(a, axis=None, dtype=None, ddof=0, keepdims=False, where=True, correction=0)",
         "the standard deviation",
-        |_, args| moment(args, Tensor::std_ddof, true),
+        |_, args| moment(args, Tensor::std_ddof, [true, false]),
     ),
     ("np.sum", "(a, axis=None, dtype=None, keepdims=False, initial=0, where=True)", "the sum", |_, args| {
         total(args, 0, Tensor::sum, |a, b| a.add(b))
@@ -90,7 +126,7 @@ pub(super) const REDUCTIONS: &[Row] = &[
         "np.var",
         "(a, axis=None, dtype=None, ddof=0, keepdims=False, where=True, correction=0)",
         "the variance",
-        |_, args| moment(args, Tensor::var_ddof, false),
+        |_, args| moment(args, Tensor::var_ddof, [false, false]),
     ),
 ];
 
@@ -175,15 +211,19 @@ fn extreme(
     join: fn(&Tensor, Operand) -> Tensor,
 ) -> Result<Value, Failure> {
     let x = args.tensor(0, "a")?;
+    extreme_of(args, x, name, with, join)
+}
+
+fn extreme_of(
+    args: &mut Args,
+    x: Tensor,
+    name: &str,
+    with: fn(&Tensor, Axes) -> Tensor,
+    join: fn(&Tensor, Operand) -> Tensor,
+) -> Result<Value, Failure> {
     let (axes, mask, initial) = (args.axes(1)?, mask(args, &x)?, initial(args));
     let Some(initial) = initial else {
-        if mask.is_some() {
-            return Err(Failure::value(format!(
-                "reduction operation '{name}' does not have an identity, so to use a where mask one has to \
-                 specify 'initial'"
-            )));
-        }
-        return tensor(with(&x, axes));
+        return if mask.is_some() { Err(no_identity(name)) } else { tensor(with(&x, axes)) };
     };
     let dtype = x.dtype()?;
     let least = initial.operand()?.beside(dtype);
@@ -203,34 +243,76 @@ fn extreme(
     tensor(join(&with(&wide, axes), Operand::from(&least)))
 }
 
-fn mean(args: &mut Args) -> Result<Value, Failure> {
+/// The largest or smallest number, where a mask is true.
+fn nan_extreme(
+    args: &mut Args,
+    name: &str,
+    with: fn(&Tensor, Axes) -> Tensor,
+    join: fn(&Tensor, Operand) -> Tensor,
+) -> Result<Value, Failure> {
+    let x = args.tensor(0, "a")?;
+    let dtype = x.dtype()?;
+    if dtype.kind() < Kind::Float {
+        return extreme_of(args, x, name, with, join);
+    }
+    // Elements that the mask leaves out count as NaN does.
+    let (axes, mask, initial) = (args.axes(1)?, mask(args, &x)?, initial(args));
+    if mask.is_some() && initial.is_none() {
+        return Err(no_identity(name));
+    }
+    let nan = cast(&Tensor::number(f64::NAN), dtype);
+    let x = match &mask {
+        None => x,
+        Some(mask) => where_(mask, &x, nan),
+    };
+    let Some(initial) = initial else { return tensor(with(&x, axes)) };
+    let least = initial.operand()?.beside(dtype);
+    least.check()?;
+    let least = cast(&least, dtype);
+    let reduced = axes.of_tensor(&x)?;
+    let shape = x.shape()?;
+    if reduced.iter().any(|&axis| shape[axis] == 0) {
+        let shape = x.sum(axes).shape()?.to_vec();
+        return tensor(least.broadcast_to(&shape));
+    }
+    tensor(join(&with(&x, axes), Operand::from(&least)))
+}
+
+fn no_identity(name: &str) -> Failure {
+    Failure::value(format!(
+        "reduction operation '{name}' does not have an identity, so to use a where mask one has to specify \
+         'initial'"
+    ))
+}
+
+/// The places of numbers, among those where a mask is true.
+fn numbers_where(x: &Tensor, mask: Option<Tensor>) -> Tensor {
+    let numbers = x.isnan().logical_not();
+    mask.map_or_else(|| numbers.clone(), |mask| numbers.logical_and(mask))
+}
+
+/// The mean; of numbers alone if `skips_nan`.
+fn mean(args: &mut Args, skips_nan: bool) -> Result<Value, Failure> {
     let x = args.tensor(0, "a")?;
     let (axes, dtype, mask) = (args.axes(1)?, args.dtype(2, "dtype")?, mask(args, &x)?);
     let x = dtype.map_or_else(|| x.clone(), |dtype| cast(&x, dtype));
+    let own = x.dtype()?;
     let out = match dtype {
         Some(dtype) => dtype,
-        None if x.dtype()?.kind() < Kind::Float => DType::F64,
-        None => x.dtype()?,
+        None if own.kind() < Kind::Float => DType::F64,
+        None => own,
     };
+    let skips_nan = skips_nan && Kind::Float <= own.kind();
+    let mask = if skips_nan { Some(numbers_where(&x, mask)) } else { mask };
     let Some(mask) = mask else { return tensor(cast(&x.mean(axes), out)) };
-    let (sum, count) = sum_and_count(&x, &mask, &axes)?;
+    let (sum, count) = sum_and_count(&x, &mask, &axes);
     tensor(cast(&sum.divide(&count), out))
 }
 
-/// The sum of elements where a mask is true, in the float dtype of means, and their number.
-fn sum_and_count(x: &Tensor, mask: &Tensor, axes: &Axes) -> Result<(Tensor, Tensor), Failure> {
-    let dtype = match x.dtype()? {
-        own if own.kind() < Kind::Float => DType::F64,
-        DType::F16 | DType::BF16 => DType::F32,
-        own => own,
-    };
-    let sum = masked(&cast(x, dtype), Some(mask), Scalar::Int(0))?.sum(axes.clone());
-    let everywhere = mask.logical_and(x.ones_like());
-    let count = cast(&everywhere.count_nonzero(axes.clone()), dtype);
-    Ok((sum, count))
-}
+type Moment = fn(&Tensor, Axes, f64) -> Tensor;
 
-fn moment(args: &mut Args, with: fn(&Tensor, Axes, f64) -> Tensor, root: bool) -> Result<Value, Failure> {
+/// The variance or, if the first flag is set, its root; of numbers alone if the second one is.
+fn moment(args: &mut Args, with: Moment, [root, skips_nan]: [bool; 2]) -> Result<Value, Failure> {
     let x = args.tensor(0, "a")?;
     let (axes, dtype) = (args.axes(1)?, args.dtype(2, "dtype")?);
     let (ddof, correction) = (args.take(4, "ddof"), args.take(usize::MAX, "correction"));
@@ -256,22 +338,11 @@ fn moment(args: &mut Args, with: fn(&Tensor, Axes, f64) -> Tensor, root: bool) -
             _ => made,
         });
     };
-    let out = match x.dtype()? {
-        own if own.kind() < Kind::Float => DType::F64,
-        own => own.real_part(),
-    };
-    let (sum, count) = sum_and_count(&x, &mask, &axes.clone().keepdims())?;
-    let away = cast(&x, sum.dtype()?).subtract(sum.divide(&count));
-    let square = if away.dtype()?.is_complex() {
-        away.real().square().add(away.imag().square())
-    } else {
-        away.square()
-    };
-    let squares = masked(&square, Some(&mask), Scalar::Int(0))?.sum(axes.clone());
-    let (_, count) = sum_and_count(&x, &mask, &axes)?;
-    let left = count.real().subtract(ddof).maximum(0.0);
-    let variance = squares.divide(left);
-    tensor(cast(&if root { variance.sqrt() } else { variance }, out))
+    let skips_nan = skips_nan && Kind::Float <= x.dtype()?.kind();
+    let mask = if skips_nan { numbers_where(&x, Some(mask)) } else { mask };
+    let variance = variance_where(&x, &mask, &axes, ddof, skips_nan);
+    let made = if root { variance.sqrt() } else { variance };
+    tensor(cast(&made, moment_dtype(x.dtype()?)))
 }
 
 fn without_nan(x: &Tensor, instead: i64) -> Tensor {

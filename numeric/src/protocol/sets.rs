@@ -73,7 +73,7 @@ pub(super) const SETS: &[Row] = &[
     ("np.union1d", "(ar1, ar2)", "distinct elements of either", |_, args| pair(args, Tensor::union1d)),
     (
         "np.unique",
-        "(ar, return_index=False, return_inverse=False, return_counts=False, equal_nan=True)",
+        "(ar, return_index=False, return_inverse=False, return_counts=False, axis=None, equal_nan=True)",
         "the distinct elements in ascending order",
         |_, args| unique(args),
     ),
@@ -153,15 +153,23 @@ fn unique(args: &mut Args) -> Result<Value, Failure> {
         args.flag(2, "return_inverse", false)?,
         args.flag(3, "return_counts", false)?,
     ];
-    if let Some(axis) = axis(args, 4)? {
-        return Err(Failure::missing(format!("unique along axis {axis}")));
-    }
+    let axis = axis(args, 4)?;
     let equal_nan = args.flag(usize::MAX, "equal_nan", true)?;
     args.flag(usize::MAX, "sorted", true)?;
+    if let Some(axis) = axis {
+        return chosen(x.unique_along(axis), wanted);
+    }
     if wanted == [false; 3] {
         return tensor(if equal_nan { x.unique() } else { x.unique_values() });
     }
-    let found = x.unique_all(equal_nan);
+    chosen(x.unique_all(equal_nan), wanted)
+}
+
+/// Distinct parts, alone or with what else is wanted of them.
+fn chosen(found: Unique, wanted: [bool; 3]) -> Result<Value, Failure> {
+    if wanted == [false; 3] {
+        return tensor(found.values);
+    }
     let parts = [found.indices, found.inverse_indices, found.counts].into_iter().zip(wanted);
     let parts = parts.filter_map(|(part, wanted)| wanted.then_some(part));
     super::row::tuple(std::iter::once(found.values).chain(parts))

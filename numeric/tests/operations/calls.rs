@@ -138,6 +138,7 @@ pub const CALLS: &[(&str, &[&str])] = &[
         &[
             r#"[["@"], {}]"#,
             r#"[["@"], {"return_index": true, "return_inverse": true, "return_counts": true}]"#,
+            r#"[["@"], {"axis": 0, "return_index": true, "return_inverse": true, "return_counts": true}]"#,
         ],
     ),
     ("np.unique_all", &[r#"[["@"], {}]"#]),
