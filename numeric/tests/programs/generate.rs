@@ -2,6 +2,7 @@
 
 use crate::plain::{Kind, Plain, broadcast, size};
 use crate::program::{Binary, REDUCTIONS, Step, Unary};
+use tharsis_numeric::Chunks;
 
 /// Larger arrays are not tried: the plain evaluator is slow.
 const ELEMENTS_MAX: usize = 600;
@@ -74,18 +75,38 @@ pub fn program(seed: u64, masks: bool) -> (Vec<Step>, Vec<Plain>) {
 
 fn input(dice: &mut Dice) -> Step {
     let rank = dice.pick(&[0, 1, 1, 2, 2, 2, 3, 3, 3, 4]);
-    let shape: Vec<usize> = (0..rank).map(|_| dice.pick(&[0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 7])).collect();
+    let shape: Vec<usize> =
+        (0..rank).map(|_| dice.pick(&[0, 1, 1, 2, 2, 2, 3, 3, 4, 4, 5, 7, 11, 13])).collect();
     let kind = dice.pick(&[Kind::Bool, Kind::Int, Kind::Int, Kind::Float, Kind::Float, Kind::Float]);
     let plain = Plain::make(kind, shape.clone(), |_| match kind {
         Kind::Bool => dice.below(2) as f64,
         _ => dice.below(9) as f64 - 4.0,
     });
-    let chunks = dice.chance(60).then(|| chunks(dice, &shape));
+    let chunks = match dice.below(10) {
+        0..3 => None,
+        3 => Some(Chunks::Auto),
+        4 => Some(Chunks::Lengths(shape.iter().map(|&extent| uneven(dice, extent)).collect())),
+        _ => Some(chunks(dice, &shape)),
+    };
     Step::Input { plain, chunks }
 }
 
-fn chunks(dice: &mut Dice, shape: &[usize]) -> Vec<usize> {
-    shape.iter().map(|&extent| 1 + dice.below(extent.max(1))).collect()
+/// Pieces of 1, 2 or 3 elements along all axes, or of any number along each.
+fn chunks(dice: &mut Dice, shape: &[usize]) -> Chunks {
+    match dice.below(6) {
+        small @ 0..3 => Chunks::Each(small + 1),
+        _ => Chunks::PerAxis(shape.iter().map(|&extent| 1 + dice.below(extent.max(1))).collect()),
+    }
+}
+
+/// Pieces of several lengths along an axis.
+fn uneven(dice: &mut Dice, extent: usize) -> Vec<usize> {
+    let (mut lengths, mut left) = (Vec::new(), extent);
+    while 0 < left {
+        lengths.push(1 + dice.below(left));
+        left -= lengths.last().copied().unwrap_or(left);
+    }
+    if lengths.is_empty() { vec![0] } else { lengths }
 }
 
 /// The latest values are taken more often, so that programs are deep.
@@ -99,7 +120,7 @@ fn step(dice: &mut Dice, values: &[Plain], masks: bool) -> Option<Step> {
     let x = &values[a];
     let rank = x.shape.len();
     let axis = if rank == 0 { None } else { Some(dice.below(rank)) };
-    Some(match dice.below(if masks { 30 } else { 28 }) {
+    Some(match dice.below(if masks { 34 } else { 32 }) {
         0..3 => {
             let op = dice.pick(&Unary::ALL);
             op.takes(x).then_some(Step::Unary(op, a))?
@@ -146,6 +167,9 @@ fn step(dice: &mut Dice, values: &[Plain], masks: bool) -> Option<Step> {
             let fits = rank == 2 && values[b].shape.len() == 2 && x.shape[1] == values[b].shape[0];
             (fits && x.kind != Kind::Bool && values[b].kind != Kind::Bool).then_some(Step::Matmul(a, b))?
         }
+        28..30 => Step::Sort(a, axis?),
+        30 => Step::Argsort(a, axis?),
+        31 => Step::Roll(a, axis?, dice.below(9) as i64 - 4),
         _ => {
             let mask = dice.below(values.len());
             let fits = values[mask].shape.len() == 1 && x.shape.first() == values[mask].shape.first();

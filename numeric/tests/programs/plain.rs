@@ -119,6 +119,40 @@ impl Plain {
         })
     }
 
+    /// The positions along an axis of the elements of each line in order, equal ones as they stand.
+    pub fn argsort(&self, axis: usize) -> Plain {
+        let extent = self.shape[axis];
+        Plain::make(Kind::Int, self.shape.clone(), |i| {
+            let at = |n: usize| {
+                let mut index = i.clone();
+                index[axis] = n;
+                self.at(&index)
+            };
+            let mut order: Vec<usize> = (0..extent).collect();
+            order.sort_by(|&a, &b| at(a).partial_cmp(&at(b)).expect("no NaN"));
+            order[i[axis]] as f64
+        })
+    }
+
+    pub fn sort(&self, axis: usize) -> Plain {
+        let order = self.argsort(axis);
+        Plain::make(self.kind, self.shape.clone(), |i| {
+            let mut index = i.clone();
+            index[axis] = order.at(i) as usize;
+            self.at(&index)
+        })
+    }
+
+    /// Each element moved along an axis, from the end on to the front.
+    pub fn roll(&self, axis: usize, shift: i64) -> Plain {
+        let extent = self.shape[axis] as i64;
+        Plain::make(self.kind, self.shape.clone(), |i| {
+            let mut index = i.clone();
+            index[axis] = (i[axis] as i64 - shift).rem_euclid(extent) as usize;
+            self.at(&index)
+        })
+    }
+
     pub fn transpose(&self, order: &[usize]) -> Plain {
         let shape = order.iter().map(|&axis| self.shape[axis]).collect();
         Plain::make(self.kind, shape, |i| {

@@ -8,18 +8,21 @@ use tharsis_numeric::{Axes, Chunks, DType, Index, Tensor, concatenate, stack, wh
 /// An operation on values of the program, named by their numbers.
 #[derive(Clone, Debug)]
 pub enum Step {
-    Input { plain: Plain, chunks: Option<Vec<usize>> },
+    Input { plain: Plain, chunks: Option<Chunks> },
     Unary(Unary, usize),
     Binary(Binary, usize, usize),
     Where(usize, usize, usize),
     Reduce { with: Reduction, of: usize, axes: Vec<usize>, keepdims: bool },
     Cumsum(usize, usize),
+    Sort(usize, usize),
+    Argsort(usize, usize),
+    Roll(usize, usize, i64),
     Transpose(usize, Vec<usize>),
     Take { of: usize, axis: usize, start: usize, step: i64, count: usize },
     Reshape(usize, Vec<usize>),
     Flip(usize, usize),
     BroadcastTo(usize, Vec<usize>),
-    Rechunk(usize, Vec<usize>),
+    Rechunk(usize, Chunks),
     Concatenate(usize, usize, usize),
     Stack(usize, usize, usize),
     Matmul(usize, usize),
@@ -161,6 +164,9 @@ impl Step {
             Step::Input { .. } => vec![],
             Step::Unary(_, a)
             | Step::Cumsum(a, _)
+            | Step::Sort(a, _)
+            | Step::Argsort(a, _)
+            | Step::Roll(a, ..)
             | Step::Transpose(a, _)
             | Step::Reshape(a, _)
             | Step::Flip(a, _)
@@ -188,7 +194,7 @@ impl Step {
             Step::Unary(op, _) => matches!(op, Unary::Not | Unary::ToBool | Unary::ToInt),
             Step::Binary(op, ..) => matches!(op, Binary::Less | Binary::Equal),
             Step::Reduce { with, .. } => matches!(with, Argmax | Argmin | Any | All | CountNonzero),
-            Step::Filter(..) => true,
+            Step::Filter(..) | Step::Argsort(..) => true,
             _ => false,
         }
     }
@@ -211,6 +217,9 @@ impl Step {
             }
             Step::Reduce { with, of, axes, keepdims } => with.plain(&values[*of], axes, *keepdims),
             Step::Cumsum(a, axis) => values[*a].cumsum(*axis),
+            Step::Sort(a, axis) => values[*a].sort(*axis),
+            Step::Argsort(a, axis) => values[*a].argsort(*axis),
+            Step::Roll(a, axis, shift) => values[*a].roll(*axis, *shift),
             Step::Transpose(a, order) => values[*a].transpose(order),
             Step::Take { of, axis, start, step, count } => values[*of].take(*axis, *start, *step, *count),
             Step::Reshape(a, shape) => values[*a].reshape(shape.clone()),
@@ -243,7 +252,7 @@ impl Step {
             Step::Input { plain, chunks } => {
                 let whole = input(plain);
                 match chunks {
-                    Some(chunks) => whole.rechunk(Chunks::PerAxis(chunks.clone())),
+                    Some(chunks) => whole.rechunk(chunks.clone()),
                     None => whole,
                 }
             }
@@ -255,6 +264,9 @@ impl Step {
                 with.tensor(x, axes_of(axes, x.ndim().expect("it is no error"), *keepdims))
             }
             Step::Cumsum(a, axis) => values[*a].cumsum(*axis as i64),
+            Step::Sort(a, axis) => values[*a].sort(*axis as i64),
+            Step::Argsort(a, axis) => values[*a].argsort(*axis as i64),
+            Step::Roll(a, axis, shift) => values[*a].roll(&[(*axis as i64, *shift)]),
             Step::Transpose(a, order) => values[*a].transpose(&signed(order)),
             Step::Take { of, axis, start, step, count } => {
                 let stop = *start as i64 + *step * *count as i64;
@@ -266,7 +278,7 @@ impl Step {
             Step::Reshape(a, shape) => values[*a].reshape(&signed(shape)),
             Step::Flip(a, axis) => values[*a].flip(Some(&[*axis as i64])),
             Step::BroadcastTo(a, shape) => values[*a].broadcast_to(shape),
-            Step::Rechunk(a, chunks) => values[*a].rechunk(Chunks::PerAxis(chunks.clone())),
+            Step::Rechunk(a, chunks) => values[*a].rechunk(chunks.clone()),
             Step::Concatenate(a, b, axis) => concatenate(&[&values[*a], &values[*b]], *axis as i64),
             Step::Stack(a, b, axis) => stack(&[&values[*a], &values[*b]], *axis as i64),
             Step::Matmul(a, b) => values[*a].matmul(&values[*b]),
