@@ -117,6 +117,7 @@ use pressure::Pressure;
 use pulls::Pulls;
 use room::Room;
 use runs::Runs;
+use starts::Parent;
 use tharsis_types::peer::Message;
 use tharsis_types::{ClientId, Extent, JobId, NodeId, ObjectId, RefId};
 use transfers::Transfers;
@@ -266,9 +267,10 @@ impl Node {
         self.tell_time(now);
         match event {
             Event::Submitted { client, class, task, tokens, args } => {
-                let (parent, depth) = self.note_parent(client, task);
+                let Parent { task: parent, depth, deadline } = self.note_parent(client, task);
                 let parent = parent.filter(|_| !self.leases.is_host(client));
-                let submission = owner::Submission { client, parent, depth, class, task, tokens, args };
+                let submission =
+                    owner::Submission { client, parent, depth, deadline, class, task, tokens, args };
                 self.owner.submit(submission, &mut self.effects);
             }
             Event::Finished { client, run, run_ns, outcome } => {

@@ -2,11 +2,22 @@
 
 use super::Node;
 use super::runs::{ArgumentValue, Lent, Origin, Run, RunView};
+use crate::Now;
 use crate::event::{Action, Value};
 use crate::owner::Task;
 use crate::slab::Slot;
 use tharsis_types::peer::{Message, PushedTask};
 use tharsis_types::{ClientId, LeaseId, NodeId, TaskId};
+
+/// The parent of a submitted task, as far as its node knows it.
+#[derive(Debug, Default)]
+pub(super) struct Parent {
+    pub(super) task: Option<TaskId>,
+    /// Depth at which the new task is nested.
+    pub(super) depth: u16,
+    /// When its time is over: the task must have ended by then.
+    pub(super) deadline: Option<Now>,
+}
 
 impl Node {
     /// Message that starts a run in a worker; `None` if the run was taken back meanwhile.
@@ -119,17 +130,17 @@ impl Node {
     }
 
     /// Notes the parent of a submitted task: the first run of the worker, which is the one that has started.
-    /// Returns the parent, and the depth at which the new task is nested, as far as this node knows.
     /// Nothing is known about the calls of an actor that runs several at the same time.
-    pub(super) fn note_parent(&mut self, client: ClientId, child: TaskId) -> (Option<TaskId>, u16) {
+    pub(super) fn note_parent(&mut self, client: ClientId, child: TaskId) -> Parent {
         if self.runs.first(client).is_some_and(|run| run.rules.concurrent) {
-            return (None, 0);
+            return Parent::default();
         }
-        let Some(parent) = self.runs.note_child(client, child) else { return (None, 0) };
-        let depth = match parent.origin {
-            Origin::Own(place) => self.owner.depth(place),
-            Origin::Lent(_) => 0,
+        let Some(parent) = self.runs.note_child(client, child) else { return Parent::default() };
+        let (depth, inherited) = match parent.origin {
+            Origin::Own(place) => (self.owner.depth(place), self.owner.deadline_of(place, parent.task)),
+            Origin::Lent(_) => (0, None),
         };
-        (Some(parent.task), depth.saturating_add(1))
+        let deadline = parent.due().into_iter().chain(inherited).min();
+        Parent { task: Some(parent.task), depth: depth.saturating_add(1), deadline }
     }
 }

@@ -181,7 +181,16 @@ mod tests {
         let args = TaskArgs { payload: [1].into(), dependencies: [].into(), nested: [].into() };
         let tokens = [0].into_iter().collect();
         owner.submit(
-            Submission { client: old, parent: None, depth: 0, class: 0, task: id, tokens, args },
+            Submission {
+                client: old,
+                parent: None,
+                depth: 0,
+                deadline: None,
+                class: 0,
+                task: id,
+                tokens,
+                args,
+            },
             &mut out,
         );
         owner.check(std::iter::empty());

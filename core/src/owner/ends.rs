@@ -82,14 +82,7 @@ impl Owner {
         match outcome {
             DoneOutcome::Returned(outputs) => self.succeed(slot, ended.node, outputs, out),
             DoneOutcome::Failed { failure, .. } if self.tasks[slot].is_cancelled() => {
-                // This holds however it ended: with its worker, or because the failure of a child that was
-                // cancelled too came first.
-                let failure = match failure.kind {
-                    FailureKind::Cancelled => failure,
-                    _ => Arc::new(
-                        Failure::new(FailureKind::Cancelled, "cancelled").because((*failure).clone()),
-                    ),
-                };
+                let failure = self.failure_of_cancelled(slot, &failure);
                 let failure = self.located_failure(slot, &failure, ended.node);
                 self.fail(slot, &failure, out);
             }
@@ -288,6 +281,7 @@ impl Owner {
 
     /// Removes a task from the ledger, drops its references and returns its outputs.
     fn finish(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> OutputSlots {
+        self.deadlines.forget(slot);
         if self.tasks[slot].is_call() {
             self.actors.leave(slot);
             if self.tasks[slot].state() == TaskState::Queued {
@@ -309,6 +303,7 @@ impl Owner {
 
     /// Keeps a task as lineage and returns its outputs. From now on lineage needs the references of the task.
     fn finish_kept(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> OutputSlots {
+        self.deadlines.forget(slot);
         let outputs = self.keep(slot, out);
         let inputs: Vec<_> = self.tasks[slot].input_slots().collect();
         self.drop_inputs(slot, &outputs, inputs.into_iter(), out);

@@ -15,8 +15,9 @@
 //! | `Actors` | lines of calls, attachments to actors | `actors/` |
 //! | `Classes` | task classes by number | `classes.rs` |
 //! | `EndedJobs` | ended jobs, whose tasks do not start again | `jobs.rs` |
+//! | `Deadlines` | the ends of the times that tasks have from their callers | `deadlines.rs` |
 //!
-//! Placement groups and streams become further machines beside these.
+//! Placement groups become a further machine beside these.
 //!
 //! | file between them | concern |
 //! |---|---|
@@ -75,6 +76,7 @@
 mod actors;
 mod calls;
 mod classes;
+mod deadlines;
 mod ends;
 mod jobs;
 mod lists;
@@ -104,6 +106,7 @@ use crate::slab::Slot;
 use crate::{MS, Now};
 use actors::Actors;
 use classes::Classes;
+use deadlines::Deadlines;
 use jobs::EndedJobs;
 use objects::Wakes;
 use references::References;
@@ -229,6 +232,7 @@ pub struct Owner {
     actors: Actors,
     wakes: Wakes,
     jobs: EndedJobs,
+    deadlines: Deadlines,
     /// When to give back memory of entries that are gone.
     trim_at: Option<Now>,
     totals: Totals,
@@ -258,6 +262,7 @@ impl Owner {
             actors: Actors::default(),
             wakes: Wakes::default(),
             jobs: EndedJobs::default(),
+            deadlines: Deadlines::default(),
             trim_at: None,
             totals: Totals::default(),
         }
@@ -314,6 +319,7 @@ impl Owner {
     pub(crate) fn leftovers(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let others = [
             ("tasks to wake", self.wakes.len()),
+            ("deadlines", self.deadlines.len()),
             ("classes of ended jobs", self.classes.of_ended_jobs(&self.jobs)),
         ];
         self.references
@@ -329,14 +335,16 @@ impl Owner {
     #[must_use]
     pub fn next_timeout(&self, now: Now) -> Option<Now> {
         let (schedule, actors) = (self.schedule.next_timeout(now), self.actors.next_timeout());
-        let times = [schedule, actors, self.references.next_timeout(), self.trim_at];
+        let times = [schedule, actors, self.references.next_timeout(), self.deadlines.next(), self.trim_at];
         times.into_iter().flatten().min()
     }
 
     /// Does the work that is due: ends grace periods, gives back memory and idle leases, takes back tasks
-    /// that wait behind a long one, looks for actors again.
+    /// that wait behind a long one, looks for actors again, ends tasks
+    /// whose time is over.
     pub fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
         self.end_grace(now, out);
+        self.end_overdue(now, out);
         self.look_again(now, out);
         self.trim(now, out);
         self.schedule.expire(now, out);
@@ -350,6 +358,7 @@ impl Owner {
         self.tasks.check();
         self.classes.check(&self.schedule);
         self.jobs.check();
+        self.deadlines.check(|task| self.tasks.get(task).is_some_and(Task::is_unfinished));
         self.wakes.check();
         self.check_producers();
         self.schedule.check(&self.tasks);

@@ -251,7 +251,16 @@ mod tests {
             let args = TaskArgs { payload: [1].into(), dependencies: [].into(), nested: [].into() };
             let tokens = [0].into_iter().collect();
             owner.submit(
-                Submission { client: driver, parent: None, depth: 0, class: 0, task, tokens, args },
+                Submission {
+                    client: driver,
+                    parent: None,
+                    depth: 0,
+                    deadline: None,
+                    class: 0,
+                    task,
+                    tokens,
+                    args,
+                },
                 &mut out,
             );
             out.clear();

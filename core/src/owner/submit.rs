@@ -3,6 +3,7 @@
 use super::calls::call_refused;
 use super::tasks::{Inputs, NewTask, OutputSlots};
 use super::{Effect, Object, Owner, Task, dependency_failure};
+use crate::Now;
 use crate::event::{Tokens, Value};
 use crate::slab::Slot;
 use std::sync::Arc;
@@ -19,6 +20,8 @@ pub struct Submission {
     pub parent: Option<TaskId>,
     /// Depth: the number of tasks of this node in which it is nested, as far as the node knows.
     pub depth: u16,
+    /// When the time of the task that called it is over.
+    pub deadline: Option<Now>,
     /// The client's number of the class.
     pub class: u32,
     /// Id of the task.
@@ -32,7 +35,8 @@ pub struct Submission {
 impl Owner {
     /// A client calls a function.
     pub fn submit(&mut self, submission: Submission, out: &mut Vec<Effect>) {
-        let Submission { client, parent, depth, class: number, task: id, tokens, args } = submission;
+        let Submission { client, parent, depth, deadline, class: number, task: id, tokens, args } =
+            submission;
         let count = tokens.len() as u32;
         let is_fresh = (0..count).all(|index| self.references.find(&ObjectId::output(id, index)).is_none());
         if !is_fresh && (self.is_known(id, count) || self.is_under_way(id, count)) {
@@ -60,6 +64,7 @@ impl Owner {
         let payload = args.payload;
         let slot = self.tasks.insert(NewTask { id, class, retries, depth, payload, outputs: &outputs });
         outputs.iter().for_each(|output| self.references.set_producer(*output, slot));
+        self.set_deadline(slot, deadline, role);
         if args.dependencies.is_empty() && args.nested.is_empty() && role != Role::Method {
             return self.enqueue(slot);
         }

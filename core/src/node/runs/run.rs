@@ -201,7 +201,7 @@ impl Run {
     }
 
     /// When its timeout is over; `None` if it has none or has not started.
-    pub(super) fn due(&self) -> Option<Now> {
+    pub(in crate::node) fn due(&self) -> Option<Now> {
         let since = self.first_since().filter(|_| 0 < self.timeout_ms)?;
         Some(since + self.timeout_ms * MS)
     }

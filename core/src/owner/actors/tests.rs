@@ -91,8 +91,10 @@ impl Ledger {
         });
         let args = TaskArgs { payload: [1].into(), dependencies: dependencies.collect(), nested: [].into() };
         let tokens = [self.next].into_iter().collect();
-        self.owner
-            .submit(Submission { client, parent: None, depth: 0, class, task, tokens, args }, &mut self.out);
+        self.owner.submit(
+            Submission { client, parent: None, depth: 0, deadline: None, class, task, tokens, args },
+            &mut self.out,
+        );
         self.round();
         task
     }

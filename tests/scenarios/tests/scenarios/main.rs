@@ -11,6 +11,7 @@ mod actor_calls;
 mod actors;
 mod again;
 mod bad_input;
+mod cancels;
 mod ends;
 mod losses;
 mod many;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         scheduling::ALL,
         service::ALL,
         bad_input::ALL,
+        cancels::ALL,
         store_socket::ALL,
         ends::ALL,
         pressure::ALL,
