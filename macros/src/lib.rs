@@ -11,6 +11,7 @@ mod frame_function;
 mod main_function;
 mod options;
 mod remote_function;
+mod stream_function;
 
 use proc_macro::TokenStream;
 
@@ -29,11 +30,18 @@ use proc_macro::TokenStream;
 /// `resources(name = amount)`, `priority`, `timeout` (seconds), `max_retries`, `retry_on(Type, ..)`, `name`,
 /// `num_returns`, `max_calls`, `pure`. With `num_returns = N` a function that returns a tuple of `N` values
 /// gives a tuple of `N` references; a function that returns `Returns<T>` gives as many as `num_returns` says.
+///
+/// A function that returns `impl Iterator<Item = T>`, or a `Result` of it, gives an `ObjectRefStream<T>`. Its
+/// options are `num_cpus` (0 by default), `num_gpus`, `memory_bytes`, `resources`, `name`, `max_retries` and
+/// `unconsumed_max`.
 #[proc_macro_attribute]
 pub fn remote(attribute: TokenStream, item: TokenStream) -> TokenStream {
-    remote_function::expand(attribute.into(), item.into())
-        .unwrap_or_else(syn::Error::into_compile_error)
-        .into()
+    let function = syn::parse_macro_input!(item as syn::ItemFn);
+    let expanded = match stream_function::Items::of(&function.sig.output) {
+        Some(items) => stream_function::expand(attribute.into(), &function, &items),
+        None => remote_function::expand(attribute.into(), &function),
+    };
+    expanded.unwrap_or_else(syn::Error::into_compile_error).into()
 }
 
 /// Makes a type an actor: a value that lives in a worker, and whose methods are called from anywhere.

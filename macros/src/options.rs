@@ -37,6 +37,9 @@ const OF_ACTORS: &[&str] = &[
 /// Threads of one actor at most.
 const CONCURRENCY_MAX: u32 = 10_000;
 
+const OF_STREAMS: &[&str] =
+    &["num_cpus", "num_gpus", "memory_bytes", "resources", "name", "max_retries", "unconsumed_max"];
+
 /// Options in the order given, as calls on `Options`.
 #[derive(Default)]
 pub(crate) struct Attribute {
@@ -80,6 +83,14 @@ impl Attribute {
             Error::new(name.span(), text)
         })
     }
+
+    /// An expression for the options of a stream: unless it says otherwise, it is retried like a task.
+    pub(crate) fn options_of_stream(&self) -> TokenStream {
+        let setters = &self.setters;
+        quote! {
+            ::tharsis::Options::default().max_retries(::tharsis::generated::MAX_RETRIES_DEFAULT) #(#setters)*
+        }
+    }
 }
 
 impl Attribute {
@@ -91,6 +102,11 @@ impl Attribute {
     /// The options of an actor.
     pub(crate) fn of_actor(tokens: TokenStream) -> Result<Self> {
         (|input: ParseStream<'_>| Self::parse(input, OF_ACTORS)).parse2(tokens)
+    }
+
+    /// The options of a remote function that returns an iterator.
+    pub(crate) fn of_stream(tokens: TokenStream) -> Result<Self> {
+        (|input: ParseStream<'_>| Self::parse(input, OF_STREAMS)).parse2(tokens)
     }
 
     fn parse(input: ParseStream<'_>, known: &[&str]) -> Result<Self> {
@@ -122,7 +138,7 @@ impl Attribute {
                 self.setters.push(quote!(.#name((#amount) as f64)));
             }
             "memory_bytes" | "priority" | "max_retries" | "max_calls" | "name" | "pure" | "max_restarts"
-            | "max_task_retries" | "max_pending_calls" | "allow_out_of_order" => {
+            | "max_task_retries" | "max_pending_calls" | "allow_out_of_order" | "unconsumed_max" => {
                 let value = value(input)?;
                 self.setters.push(quote!(.#name(#value)));
             }

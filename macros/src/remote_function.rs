@@ -12,14 +12,13 @@ use syn::{
     Error, FnArg, GenericArgument, Ident, ItemFn, LitInt, PathArguments, Result, ReturnType, Type, Visibility,
 };
 
-pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenStream> {
+pub(crate) fn expand(attribute: TokenStream, function: &ItemFn) -> Result<TokenStream> {
     let attribute = Attribute::of_function(attribute)?;
-    let function: ItemFn = syn::parse2(item)?;
     check(&function.sig, "a remote function")?;
-    let parameters = parameters(&function)?;
+    let parameters = parameters(function)?;
     let results = Results::of(&function.sig.output, attribute.num_returns.as_ref())?;
-    let definition = definition(&function, &attribute, &parameters, &results);
-    let face = face(&function, &parameters, &results);
+    let definition = definition(function, &attribute, &parameters, &results);
+    let face = face(function, &parameters, &results);
     Ok(quote! {
         #function
         #face
@@ -28,7 +27,7 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
 }
 
 /// Types of the parameters; names are given by number, since patterns need not be names.
-fn parameters(function: &ItemFn) -> Result<Vec<Type>> {
+pub(crate) fn parameters(function: &ItemFn) -> Result<Vec<Type>> {
     let types = function.sig.inputs.iter().map(|input| match input {
         FnArg::Receiver(receiver) => {
             Err(Error::new_spanned(receiver, "a remote function cannot be a method: make it a free function"))
@@ -67,7 +66,7 @@ impl Results {
         if let Type::ImplTrait(generic) = &value {
             return Err(Error::new_spanned(
                 generic,
-                "a remote function cannot return `impl Trait`: name the type",
+                "a remote function returns a value of a type that has a name, or `impl Iterator<Item = T>`",
             ));
         }
         if let Type::Reference(reference) = &value {

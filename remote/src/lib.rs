@@ -17,8 +17,8 @@
 //! | dispatch of records from the node | `dispatch` |
 //! | waiting for values and reading them | `settle`, `awaiting`, `reference`, `get`, `watchlist`, `awaited`, `many` |
 //! | clients, and the client of a thread | `classes`, [`client`], [`current`] |
-//! | from a call to a task | `options`, `call`, `actor`, `registry`, `submit`, `connect` |
-//! | execution of a task | `context`, `hosted`, `worker` |
+//! | from a call to a task | `options`, `call`, `actor`, `registry`, `submit`, `stream`, `connect` |
+//! | execution of a task | `context`, `hosted`, `producer`, `worker` |
 //!
 //! Files further down may use those above, and never the other way round: records from the node go from the
 //! link to the handles and the work through the trait `link::Receiver`.
@@ -55,12 +55,14 @@ mod many;
 mod memory;
 mod news;
 mod options;
+mod producer;
 mod pump;
 mod reason;
 mod reference;
 mod regions;
 mod registry;
 mod settle;
+mod stream;
 mod submit;
 mod task;
 mod uses;
@@ -84,6 +86,7 @@ pub use reference::{ObjectRef, RefFuture};
 pub use regions::Place;
 pub use registry::function_table;
 pub use settle::Timeout;
+pub use stream::ObjectRefStream;
 pub use submit::put;
 pub use tharsis_types::task::{LabelSelector, LabelTerm};
 pub use tharsis_types::{Executed, Failure, FailureKind, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
@@ -98,7 +101,10 @@ pub use worker::run_worker;
 pub mod generated {
     pub use crate::actor::{Actor, ActorHandle};
     pub use crate::call::{Arguments, PlainError, Probe, TaskCall, TypedError};
+    pub use crate::options::MAX_RETRIES_DEFAULT;
+    pub use crate::producer::Producer;
     pub use crate::registry::{Definition, Method, Registered, Remote};
+    pub use crate::stream::end_of_stream;
     pub use crate::submit::{Call, Output};
     pub use inventory;
     pub use serde;

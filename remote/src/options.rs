@@ -13,6 +13,9 @@ use tharsis_types::{NodeId, Resources};
 /// Retries after a crash, unless the options say otherwise.
 pub const MAX_RETRIES_DEFAULT: i32 = 3;
 
+/// Largest number of items of a stream that may exist and were not taken. Each is a call that was made.
+const UNCONSUMED_MAX: u32 = 1 << 16;
+
 /// The options of a call. `#[remote(..)]` sets them for a function, `f::options()` for one call.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Options {
@@ -27,6 +30,7 @@ pub struct Options {
     pub(crate) max_task_retries: i32,
     pub(crate) max_pending_calls: u32,
     pub(crate) out_of_order: bool,
+    pub(crate) unconsumed_max: Option<u32>,
     pub(crate) retry_on: RetryOn,
     pub(crate) num_returns: Option<u32>,
     pub(crate) max_calls: u32,
@@ -143,6 +147,16 @@ impl Options {
     #[must_use]
     pub fn retry_on_any(mut self) -> Self {
         self.retry_on = RetryOn::Everything;
+        self
+    }
+
+    /// For a function that returns an iterator: how many items may exist that were not taken, 16 by default.
+    #[must_use]
+    pub fn unconsumed_max(mut self, count: u32) -> Self {
+        if !(1..=UNCONSUMED_MAX).contains(&count) {
+            self.refuse(format!("unconsumed_max is {count}, allowed are 1 to {UNCONSUMED_MAX}"));
+        }
+        self.unconsumed_max = Some(count.clamp(1, UNCONSUMED_MAX));
         self
     }
 
@@ -278,6 +292,47 @@ macro_rules! __option_setters {
         /// Declares that another run only makes the same values again, so they may be dropped to save memory.
         #[must_use]
         $vis fn pure(self, is_pure: bool) -> Self { Self(self.0.pure(is_pure)) }
+        /// Runs it on the least loaded node.
+        #[must_use]
+        $vis fn spread(self) -> Self { Self(self.0.spread()) }
+        /// Runs it on this node; with `soft`, on another one if this one is gone.
+        #[must_use]
+        $vis fn node(self, node: $crate::NodeId, soft: bool) -> Self { Self(self.0.node(node, soft)) }
+        /// Runs it on a node whose labels match; several selectors are tried in order.
+        #[must_use]
+        $vis fn labels(self, selectors: impl ::std::iter::IntoIterator<Item = $crate::LabelSelector>) -> Self {
+            Self(self.0.labels(selectors))
+        }
+    };
+}
+
+/// Defines the setters of a builder of calls of a function that returns an iterator, for its `Options` in
+/// field 0.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __stream_option_setters {
+    ($vis:vis) => {
+        /// CPUs that it takes while it lives, 0 by default.
+        #[must_use]
+        $vis fn num_cpus(self, cpus: f64) -> Self { Self(self.0.num_cpus(cpus)) }
+        /// GPUs that it takes while it lives, 0 by default.
+        #[must_use]
+        $vis fn num_gpus(self, gpus: f64) -> Self { Self(self.0.num_gpus(gpus)) }
+        /// Memory in bytes that it is expected to need.
+        #[must_use]
+        $vis fn memory_bytes(self, bytes: u64) -> Self { Self(self.0.memory_bytes(bytes)) }
+        /// An amount of a custom resource. Call it once for each.
+        #[must_use]
+        $vis fn resource(self, name: &str, amount: f64) -> Self { Self(self.0.resource(name, amount)) }
+        /// Number of items that may exist and were not taken.
+        #[must_use]
+        $vis fn unconsumed_max(self, count: u32) -> Self { Self(self.0.unconsumed_max(count)) }
+        /// Number of starts after its worker was lost; a negative number means no limit.
+        #[must_use]
+        $vis fn max_retries(self, count: i32) -> Self { Self(self.0.max_retries(count)) }
+        /// A name for people; the function's path by default.
+        #[must_use]
+        $vis fn name(self, name: impl ::std::convert::Into<::std::string::String>) -> Self { Self(self.0.name(name)) }
         /// Runs it on the least loaded node.
         #[must_use]
         $vis fn spread(self) -> Self { Self(self.0.spread()) }

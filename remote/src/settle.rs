@@ -142,6 +142,29 @@ fn settle_one(
     Ok(())
 }
 
+/// Waits until the task behind a handle has ended, with a value or without.
+pub(crate) fn until_ready(handle: &Arc<Handle>, timeout: Option<Timeout>) -> Result<()> {
+    let deadline = timeout.map(Timeout::deadline).transpose()?.flatten();
+    let Some(connection) = handle.connection() else { return Ok(()) };
+    let link = &connection.link;
+    handle.ask_if_held();
+    let mut waiting = Waiting::new(link);
+    let mut condition = Condition {
+        is_met: &mut || handle.look(State::is_ready),
+        subscribe: &mut || handle.watch(State::is_ready, this_thread),
+    };
+    if timeout.is_some_and(Timeout::is_zero) {
+        link.drain();
+    }
+    let outcome = waiting.wait(link, &mut condition, deadline);
+    waiting.end()?;
+    match outcome? {
+        true => Ok(()),
+        false if link.is_lost() => Err(link.loss()),
+        false => Err(Error::new(FailureKind::GetTimeout, "the next item is not made in time")),
+    }
+}
+
 fn this_thread() -> Waiter {
     Waiter::Thread(thread::current())
 }

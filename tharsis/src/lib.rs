@@ -101,12 +101,12 @@ pub use tharsis_raylet::{SpillChoice, SpillFolder};
 #[cfg(feature = "arrow")]
 pub use tharsis_remote::Batch;
 #[doc(hidden)]
-pub use tharsis_remote::{__actor_option_setters, __option_setters};
+pub use tharsis_remote::{__actor_option_setters, __option_setters, __stream_option_setters};
 pub use tharsis_remote::{
     Actor, Array, AsCompleted, Awaited, Blob, Context, Element, Error, Executed, Failure, FailureKind,
-    IntoArg, JobId, LabelSelector, LabelTerm, Map, MapAsCompleted, NodeId, ObjectId, ObjectRef, Options,
-    RefFuture, RefId, Resources, Result, Returns, TaskId, Timeout, Values, Wait, as_completed, cancel,
-    context, get_all, get_any, kill, locations, map, map_as_completed, put, wait,
+    IntoArg, JobId, LabelSelector, LabelTerm, Map, MapAsCompleted, NodeId, ObjectId, ObjectRef,
+    ObjectRefStream, Options, RefFuture, RefId, Resources, Result, Returns, TaskId, Timeout, Values, Wait,
+    as_completed, cancel, context, get_all, get_any, kill, locations, map, map_as_completed, put, wait,
 };
 
 /// Waits for a value and reads it; the same as [`ObjectRef::get`].
@@ -122,8 +122,8 @@ pub mod prelude {
     #[cfg(feature = "arrow")]
     pub use crate::Batch;
     pub use crate::{
-        Array, Awaited, Blob, Error, FailureKind, ObjectRef, Returns, Values, Wait, actor, cancel, context,
-        get, get_all, init, kill, put, remote, wait,
+        Array, Awaited, Blob, Error, FailureKind, ObjectRef, ObjectRefStream, Returns, Values, Wait, actor,
+        cancel, context, get, get_all, init, kill, put, remote, wait,
     };
 }
 
@@ -134,6 +134,7 @@ mod book {
     #[doc = include_str!("../../docs/tasks-and-objects.md")]
     #[doc = include_str!("../../docs/jobs.md")]
     #[doc = include_str!("../../docs/actors.md")]
+    #[doc = include_str!("../../docs/streams.md")]
     #[doc = include_str!("../../docs/clusters.md")]
     #[doc = include_str!("../../docs/errors.md")]
     struct Pages;

@@ -23,6 +23,7 @@ mod scheduling;
 mod service;
 mod spill;
 mod store_socket;
+mod streams;
 mod unmarked;
 mod values;
 
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         bad_input::ALL,
         cancels::ALL,
         store_socket::ALL,
+        streams::ALL,
         ends::ALL,
         pressure::ALL,
         unmarked::ALL,

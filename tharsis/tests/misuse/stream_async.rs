@@ -1,0 +1,8 @@
+use tharsis::prelude::*;
+
+#[remote]
+async fn numbers() -> impl Iterator<Item = u64> {
+    0..3
+}
+
+fn main() {}

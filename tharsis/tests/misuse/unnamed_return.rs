@@ -1,0 +1,8 @@
+use tharsis::prelude::*;
+
+#[remote]
+fn text() -> impl std::fmt::Display {
+    3
+}
+
+fn main() {}
