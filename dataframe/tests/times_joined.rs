@@ -8,7 +8,7 @@ mod executors;
 use arrow::array::TimestampNanosecondArray;
 use executors::{each_executor, three_parts};
 use std::sync::Arc;
-use tharsis_dataframe::{Aggregate, AsOf, Column, DataFrame, Nearest};
+use tharsis_dataframe::{Aggregate, AsOf, Column, DataFrame, Fill, Nearest};
 
 const N: f64 = f64::NAN;
 const MINUTE: i64 = 60_000_000_000;
@@ -183,4 +183,43 @@ fn times_have_distances_and_rows_without_a_time_no_span() {
     }
     let latest = events.sort_values(["v"], tharsis_dataframe::Sort::descending()).col("t").cummin();
     assert_eq!(latest.to_frame().tail(1).len().unwrap(), 1);
+}
+
+/// The rows of three parts, twelve hours apart.
+fn half_days() -> DataFrame {
+    let minutes: Vec<i64> = (0..10).map(|n| n * 720).collect();
+    let timed = DataFrame::from_columns([("t", times(&minutes))]);
+    three_parts().assign("t", timed.col("t")).set_index(["t"])
+}
+
+#[test]
+fn rows_are_put_at_the_labels_of_spans() {
+    let spans = half_days().head(4).resample_index("8h");
+    assert_floats(&spans.asfreq(Fill::Missing), "n", &[0.0, N, N, 2.0, N]);
+    assert_floats(&spans.asfreq(Fill::Value(7.into())), "n", &[0.0, 7.0, 7.0, 2.0, 7.0]);
+    assert_floats(&spans.ffill(), "n", &[0.0, 0.0, 1.0, 2.0, 2.0]);
+    assert_floats(&spans.bfill(), "n", &[0.0, 1.0, 2.0, 2.0, 3.0]);
+    assert_floats(&spans.nearest(), "n", &[0.0, 1.0, 1.0, 2.0, 3.0]);
+    assert_floats(&spans.interpolate(), "n", &[0.0, 0.5, 1.5, 2.0, 2.5]);
+    assert_floats(&spans.transform(Aggregate::Sum), "n", &[0.0, 1.0, 2.0, 3.0]);
+    assert_eq!(spans.ngroups().unwrap(), 5);
+    assert_eq!(spans.pipe(|spans| days(&spans.size())), [0.0, 1.0 / 3.0, 2.0 / 3.0, 1.0, 4.0 / 3.0]);
+    let rows = half_days();
+    assert_floats(&rows.asfreq("2D", Fill::Missing), "n", &[0.0, 4.0, 8.0]);
+    assert_floats(&rows.asfreq("30h", Fill::Before), "n", &[0.0, 2.0, 5.0, 7.0]);
+    let filled = rows.head(4).asfreq("6h", Fill::After);
+    assert_floats(&filled, "n", &[0.0, 1.0, 1.0, 2.0, 2.0, 3.0, 3.0]);
+    let wrong = rows.asfreq("2D", Fill::Value("text".into())).check().unwrap_err();
+    assert_eq!(wrong.class(), "TypeError");
+}
+
+#[test]
+fn spans_of_groups_go_from_the_first_to_the_last_row_of_each() {
+    let groups = half_days().groupby(["k"]);
+    let spans = groups.resample("t", "2D");
+    assert_floats(&spans.sum(), "n", &[3.0, 6.0, 9.0, 1.0, 11.0, 7.0, 8.0]);
+    assert_floats(&spans.ffill(), "n", &[0.0, 3.0, 6.0, N, 4.0, 2.0, 5.0]);
+    assert_floats(&groups.resample_index("2D").asfreq(Fill::Missing), "n", &[0.0, N, N, N, 4.0, 2.0, N]);
+    let unsorted = groups.sort(false).resample("t", "2D").sum().check().unwrap_err();
+    assert_eq!(unsorted.class(), "NotImplemented");
 }

@@ -383,19 +383,7 @@ impl GroupBy {
     #[track_caller]
     #[must_use]
     pub fn agg<'a>(&self, aggregates: impl IntoIterator<Item = (&'a str, Aggregate)>) -> DataFrame {
-        let aggregates: Vec<(&str, Aggregate)> = aggregates.into_iter().collect();
-        let label = |column: &str, aggregate: Aggregate| match aggregates
-            .iter()
-            .filter(|(other, _)| *other == column)
-            .count()
-        {
-            1 => column.to_owned(),
-            _ => format!("{column}_{}", aggregate.name()),
-        };
-        let labelled = aggregates
-            .iter()
-            .map(|(column, aggregate)| (label(column, *aggregate), (*column).to_owned(), *aggregate));
-        self.aggregate(labelled.collect())
+        self.aggregate(labelled_aggregates(aggregates))
     }
 
     /// Aggregates under labels of their own: label, column, aggregate.
@@ -453,7 +441,7 @@ impl GroupBy {
         DataFrame::new(made)
     }
 
-    fn aggregate_frame(
+    pub(super) fn aggregate_frame(
         &self,
         frame: &Frame,
         keys: &[Key],
@@ -526,6 +514,21 @@ impl GroupBy {
         let frame = Frame { plan, columns, index, order };
         if self.as_index { Ok(frame) } else { frame.index_as_columns() }
     }
+}
+
+/// Aggregates with their labels: the column's own, or one like `sold_sum` if it has several.
+pub(super) fn labelled_aggregates<'a>(
+    aggregates: impl IntoIterator<Item = (&'a str, Aggregate)>,
+) -> Vec<(String, String, Aggregate)> {
+    let aggregates: Vec<(&str, Aggregate)> = aggregates.into_iter().collect();
+    let label = |column: &str, aggregate: Aggregate| {
+        let several = 1 < aggregates.iter().filter(|(other, _)| *other == column).count();
+        if several { format!("{column}_{}", aggregate.name()) } else { column.to_owned() }
+    };
+    let labelled = aggregates
+        .iter()
+        .map(|(column, aggregate)| (label(column, *aggregate), (*column).to_owned(), *aggregate));
+    labelled.collect()
 }
 
 /// The name of an aggregate in the plan, which may not be that of a key.

@@ -53,7 +53,7 @@ pub use order::Sort;
 pub use pivot::crosstab;
 pub use query::{Term, eval};
 pub use reduction::Reduction;
-pub use resample::Resample;
+pub use resample::{Fill, Resample};
 pub(crate) use summary::common_type;
 pub use window::{Ends, Ewm, Rank, RankMethod, Rolling, SpanRolling};
 

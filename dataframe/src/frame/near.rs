@@ -236,6 +236,13 @@ impl<'a> Stacked<'a> {
     }
 }
 
+impl Frame {
+    /// Each row with the row of another frame that has the nearest key.
+    pub(super) fn nearest_rows(&self, right: &Frame, asof: &AsOf) -> Result<Frame> {
+        Stacked::new(self, right, asof)?.frame(right)
+    }
+}
+
 impl DataFrame {
     /// Each row with the row of another frame that has the nearest key. Neither frame need be sorted; rows
     /// keep the order of the left one. Without columns that must be equal, one task finds all.
@@ -254,10 +261,7 @@ impl DataFrame {
     #[track_caller]
     #[must_use]
     pub fn merge_asof(&self, right: &DataFrame, asof: AsOf) -> DataFrame {
-        self.then(|left| {
-            let right = right.frame()?;
-            Stacked::new(left, right, &asof)?.frame(right)
-        })
+        self.then(|left| left.nearest_rows(right.frame()?, &asof))
     }
 
     /// The pairs of rows of two frames for which a condition on the columns of both holds. Columns that both

@@ -25,6 +25,7 @@ mod reply;
 mod row;
 mod series;
 mod sources;
+mod spans;
 mod steps;
 mod texts;
 mod times;

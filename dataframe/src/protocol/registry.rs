@@ -2,8 +2,8 @@
 
 use super::row::{Row, Run};
 use super::{
-    Failure, axes, choose, elementwise, files, frames, group_more, groups, indices, joins, matrices, more,
-    places, series, sources, steps, texts, times, windows,
+    Failure, axes, choose, elementwise, files, frames, group_more, groups, indices, joins,
+    matrices, more, places, series, sources, spans, steps, texts, times, windows,
 };
 
 /// One operation of programs.
@@ -39,7 +39,7 @@ const TABLES: &[&[Row]] = &[
     times::TIMES,
     windows::KINDS,
     windows::WINDOWS,
-    windows::SPANS,
+    spans::SPANS,
 ];
 
 /// All operations that programs may name.
@@ -72,6 +72,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("Expanding.aggregate", "Expanding.agg"),
     ("EWM.aggregate", "EWM.agg"),
     ("Resampler.aggregate", "Resampler.agg"),
+    ("Resampler.backfill", "Resampler.bfill"),
     ("Series.product", "Series.prod"),
     ("DataFrame.product", "DataFrame.prod"),
     ("Series.kurtosis", "Series.kurt"),

@@ -72,8 +72,8 @@ pub(super) struct Spans {
     pub(super) by: Resample,
     /// The column, if the result is a series, and its name.
     pub(super) single: Option<(String, Option<String>)>,
-    /// Whether the level of the index has no name.
-    pub(super) nameless: bool,
+    /// Whether the times are a column, so that rows cannot be put at the labels of spans.
+    pub(super) on: bool,
 }
 
 /// Groups of rows.

@@ -1,9 +1,9 @@
-//! Windows over rows: `rolling`, `expanding`, `ewm`, and spans of time.
+//! Windows over rows: `rolling`, `expanding`, `ewm`.
 
 use super::Failure;
 use super::args::Args;
 use super::row::Row;
-use super::value::{Groups, Spans, Value, WindowKind, Windows};
+use super::value::{Groups, Value, WindowKind, Windows};
 use crate::frame::series::Series;
 use crate::frame::{Aggregate, DataFrame, Ends, Ewm, GroupBy};
 
@@ -58,28 +58,6 @@ pub(super) const WINDOWS: &[Row] = aggregates!(
     "skew" "the skewness of each window",
     "kurt" "the excess kurtosis of each window"
 );
-
-pub(super) const SPANS: &[Row] = &[
-    ("pd.DataFrame.resample", "(rule, on=None)", "the rows by spans of time", resample),
-    ("pd.Series.resample", "(rule)", "the values by spans of time", resample),
-    ("pd.Resampler.agg", "(func)", "one aggregate of each span", span_by_name),
-    ("pd.Resampler.size", "()", "the number of rows of each span", span_size),
-    ("pd.Resampler.sum", "()", "the sum of each span", span),
-    ("pd.Resampler.mean", "()", "the mean of each span", span),
-    ("pd.Resampler.min", "()", "the smallest value of each span", span),
-    ("pd.Resampler.max", "()", "the largest value of each span", span),
-    ("pd.Resampler.count", "()", "the number of values of each span", span),
-    ("pd.Resampler.nunique", "()", "the number of distinct values of each span", span),
-    ("pd.Resampler.first", "()", "the first value of each span", span),
-    ("pd.Resampler.last", "()", "the last value of each span", span),
-    ("pd.Resampler.std", "()", "the standard deviation of each span", span),
-    ("pd.Resampler.var", "()", "the variance of each span", span),
-    ("pd.Resampler.sem", "()", "the standard error of each span's mean", span),
-    ("pd.Resampler.median", "()", "the middle value of each span", span),
-    ("pd.Resampler.prod", "()", "the product of each span", span),
-    ("pd.Resampler.quantile", "(q=0.5)", "a quantile of each span", span_quantile),
-    ("pd.Resampler.ohlc", "()", "first, largest, smallest and last value of each span", span_ohlc),
-];
 
 fn make(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let of = match args.need(0, "self")? {
@@ -340,82 +318,4 @@ fn pairs(name: &str, args: &mut Args) -> Result<Value, Failure> {
         }
         WindowKind::Span(..) => return Err(Failure::missing("pairs over spans of time are not implemented")),
     }))
-}
-
-/// The name that an index without one has while it is cut into spans.
-const NAMELESS: &str = "__tharsis_time";
-
-fn resample(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let (frame, single) = match args.need(0, "self")? {
-        Value::Series(series) => {
-            (series.to_frame(), Some((series.label(), series.name().map(str::to_owned))))
-        }
-        other => (other.frame()?, None),
-    };
-    let rule = args.need(1, "rule")?.text()?;
-    let on = args.given(usize::MAX, "on").map(|on| on.text()).transpose()?;
-    let (frame, on, nameless) = match (on, frame.index_names()?.first().cloned().flatten()) {
-        (Some(on), _) => (frame, on, false),
-        (None, Some(name)) => (frame, name, false),
-        (None, None) => (frame.rename_axis([Some(NAMELESS.to_owned())]), NAMELESS.to_owned(), true),
-    };
-    let by = frame.resample(&on, &rule);
-    Ok(Value::Spans(Box::new(Spans { by, single, nameless })))
-}
-
-fn spans(args: &mut Args) -> Result<Box<Spans>, Failure> {
-    match args.need(0, "self")? {
-        Value::Spans(spans) => Ok(spans),
-        other => Err(Failure::kind(format!("expected spans of time, found {}", other.kind()))),
-    }
-}
-
-fn of_spans(spans: &Spans, made: DataFrame) -> Result<Value, Failure> {
-    made.check()?;
-    let made = if spans.nameless { made.rename_axis([None]) } else { made };
-    Ok(match &spans.single {
-        Some((label, name)) => Value::Series(made.col(label).named(name.clone())),
-        None => Value::Frame(made),
-    })
-}
-
-fn span(name: &str, args: &mut Args) -> Result<Value, Failure> {
-    let spans = spans(args)?;
-    args.flag(usize::MAX, "numeric_only", false)?;
-    of_spans(&spans, spans.by.all_columns(Aggregate::named(name)?))
-}
-
-fn span_by_name(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let spans = spans(args)?;
-    let name = args.need(1, "func")?.text()?;
-    of_spans(&spans, spans.by.all_columns(Aggregate::named(&name)?))
-}
-
-fn span_quantile(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let spans = spans(args)?;
-    let part = args.float(1, "q")?.unwrap_or(0.5);
-    of_spans(&spans, spans.by.all_columns(Aggregate::Quantile(part)))
-}
-
-fn span_size(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let spans = spans(args)?;
-    let sizes = spans.by.size();
-    sizes.check()?;
-    let sizes = if spans.nameless { sizes.rename_axis([None]) } else { sizes };
-    let name = spans.single.as_ref().and_then(|(_, name)| name.clone());
-    Ok(Value::Series(sizes.col("size").named(name)))
-}
-
-fn span_ohlc(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let spans = spans(args)?;
-    let Some((label, _)) = &spans.single else {
-        return Err(Failure::missing("ohlc of frames makes levels of labels"));
-    };
-    let made = spans.by.agg_as([
-        ("open", label.as_str(), Aggregate::First),
-        ("high", label, Aggregate::Max),
-        ("low", label, Aggregate::Min),
-        ("close", label, Aggregate::Last),
-    ]);
-    of_spans(&Spans { single: None, ..(*spans).clone() }, made)
 }

@@ -15,6 +15,7 @@ fn cell(json: &Json) -> Json {
         let day = time.find('T').unwrap_or(0);
         let zone = time[day..].find(['+', '-', 'Z']).map_or(time.len(), |at| day + at);
         let (clock, zone) = time.split_at(zone);
+        let zone = if zone == "Z" { "+00:00" } else { zone };
         let (seconds, fraction) = clock.split_once('.').unwrap_or((clock, ""));
         return json!(format!("ts:{seconds}.{fraction:0<9}{zone}"));
     }

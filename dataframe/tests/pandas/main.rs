@@ -86,6 +86,11 @@ fn windows_have_their_aggregates() {
 }
 
 #[test]
+fn rows_are_put_into_spans_of_time_and_at_their_labels() {
+    check("spans.jsonl");
+}
+
+#[test]
 fn texts_and_times_have_their_parts() {
     check("access.jsonl");
 }

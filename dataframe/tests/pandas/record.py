@@ -86,7 +86,7 @@ def step(operation, args, options):
         owner = getattr(owner, path[1])
     if not hasattr(owner, name):
         name = f"__{name}__"
-    if name in ("update", "insert"):
+    if name in ("update", "insert") and not isinstance(owner, pd.Index):
         changed = owner.copy()
         getattr(changed, name)(*args[1:], **options)
         return changed
@@ -162,6 +162,8 @@ def result(value):
         return [cell(part) for part in value]
     if isinstance(value, (list, tuple)):
         return [result(part) for part in value]
+    if isinstance(value, slice):
+        return {"s": [cell(part) for part in (value.start, value.stop, value.step)]}
     if isinstance(value, dict):
         return {"dict": [[result(key), result(part)] for key, part in value.items()]}
     if isinstance(value, (np.dtype, pd.api.extensions.ExtensionDtype)):
