@@ -54,9 +54,9 @@ pub use frame::series::{
     to_numeric, to_numeric_or_missing, to_timedelta, to_timedelta_or_missing,
 };
 pub use frame::{
-    Aggregate, AsOf, Batches, Computation, Computed, Correlation, DataFrame, Ends, Ewm, Fill,
+    Aggregate, AsOf, Batches, Compare, Computation, Computed, Correlation, DataFrame, Ends, Ewm, Fill,
     FrameOperand, GroupBy, GroupKey, Index, Join, JoinKind, Merge, Nearest, Rank, RankMethod, Reduction,
-    Resample, Rolling, Sort, SpanRolling, Term, Transform, crosstab, dtype_named, eval,
+    Resample, Rolling, Sort, SpanRolling, Squeezed, Term, Transform, crosstab, dtype_named, eval,
 };
 pub use library::Library;
 pub use metrics::{Metrics, StageMetrics, TaskMetrics};

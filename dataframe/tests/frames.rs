@@ -7,7 +7,9 @@
 mod executors;
 
 use executors::{each_executor, three_parts};
-use tharsis_dataframe::{Aggregate, DataFrame, Error, JoinKind, Merge, Sort, sql};
+use tharsis_dataframe::{
+    Aggregate, Compare, DataFrame, Error, JoinKind, Merge, Series, Sort, Squeezed, Value, lit, sql,
+};
 
 fn ints(frame: &DataFrame, label: &str) -> Vec<Vec<Option<i64>>> {
     each_executor(|executor| frame.collect_on(executor)?.column::<i64>(label))
@@ -228,4 +230,57 @@ fn a_large_file_is_read_once_by_all_its_tasks_and_in_order() {
     assert_ints(&counted, "high", &[sums]);
     let expected: Vec<Option<i64>> = values.into_iter().map(Some).collect();
     ints(&read, "n").iter().for_each(|found| assert!(*found == expected, "rows are out of order"));
+}
+
+#[test]
+fn frames_are_compared_value_by_value() {
+    let old = three_parts();
+    let new = old.assign("n", old.col("n").replace([(4, -4), (7, -7)]));
+    let changed = old.compare(&new);
+    assert_eq!(changed.columns().unwrap(), ["n_self", "n_other"]);
+    assert_ints(&changed, "n_other", &[-4, -7]);
+    assert_index(&changed, &[4, 7]);
+    let whole = old.compare_with(&new, &Compare::new().keep_shape(true).keep_equal(true).names("a", "b"));
+    assert_ints(&whole, "n_b", &[0, 1, 2, 3, -4, 5, 6, -7, 8, 9]);
+    assert_eq!(old.compare(&new.head(3)).check().unwrap_err().class(), "ValueError");
+    let both = old.combine(&new.head(5), |left, right| left.keep_where(&right.isna(), right));
+    assert_ints(&both, "n", &[0, 1, 2, 3, -4, 5, 6, 7, 8, 9]);
+    let most = old.col("n").combine(&new.col("n"), |left, right| left - right);
+    assert_ints(&most.rename("n").to_frame(), "n", &[0, 0, 0, 0, 8, 0, 0, 14, 0, 0]);
+}
+
+#[test]
+fn rows_are_made_of_values_and_values_of_rows() {
+    let rows = vec![vec![lit("a"), lit(1), lit(2)], vec![lit("b"), Value::missing(), lit(0.5)]];
+    let frame = DataFrame::from_records(["k", "n", "f"], rows);
+    assert_eq!(frame.dtypes().unwrap()[2].1, arrow::datatypes::DataType::Float64);
+    let records = frame.to_records().unwrap();
+    assert_eq!(records[0], [("k", lit("a")), ("n", lit(1)), ("f", lit(2.0))].map(|(k, v)| (k.to_owned(), v)));
+    assert!(records[1][1].1.is_missing());
+    let numbers = frame.select(["n", "f"]);
+    assert_eq!(numbers.values::<f64>().unwrap(), [[Some(1.0), Some(2.0)], [None, Some(0.5)]]);
+    assert_eq!(frame.to_dict().unwrap()[0].1, [(lit(0), lit("a")), (lit(1), lit("b"))]);
+    let ragged = DataFrame::from_records(["k"], vec![vec![lit(1)], Vec::new()]);
+    assert_eq!(ragged.check().unwrap_err().class(), "ValueError");
+    let mixed = DataFrame::from_records(["k"], vec![vec![lit(1)], vec![lit("x")]]);
+    assert_eq!(mixed.check().unwrap_err().class(), "TypeError");
+    assert_eq!(DataFrame::from_records(["k"], Vec::new()).len().unwrap(), 0);
+}
+
+#[test]
+fn a_series_gives_single_values() {
+    let n = three_parts().col("n");
+    assert!(matches!(n.squeeze().unwrap(), Squeezed::Series(_)));
+    assert_eq!((n.ndim(), n.shape().unwrap(), n.nbytes().unwrap()), (1, (10,), 80));
+    let (value, rest) = n.pop(4).unwrap();
+    assert_eq!((value, rest.shape().unwrap()), (lit(4), (9,)));
+    assert_eq!(n.pop(44).unwrap_err().class(), "KeyError");
+    assert_eq!(n.get(44).unwrap(), None);
+    let lost = three_parts().col("nothing");
+    assert_eq!(lost.get(1).unwrap_err().class(), "KeyError");
+    let twice = Series::from_values("n", vec![1, 2, 3]).set_axis(["a", "b", "a"]).to_dict().unwrap();
+    assert_eq!(twice, [(lit("a"), lit(3)), (lit("b"), lit(2))]);
+    let rows: usize = n.iter_batches().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
+    assert_eq!(rows, 10);
+    assert_eq!(n.execute().unwrap().sum().unwrap(), lit(45));
 }

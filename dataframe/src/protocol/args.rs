@@ -55,6 +55,14 @@ impl<'a> Args<'a> {
         self.need(0, "self")?.frame()
     }
 
+    /// A frame, or a series as a frame of one column.
+    pub(super) fn columns(&mut self) -> Result<DataFrame, Failure> {
+        match self.need(0, "self")? {
+            Value::Series(series) => Ok(series.to_frame()),
+            other => other.frame(),
+        }
+    }
+
     pub(super) fn series(&mut self) -> Result<Series, Failure> {
         self.need(0, "self")?.series()
     }

@@ -35,6 +35,12 @@ pub(super) const FILES: &[Row] = &[
         to_csv,
     ),
     (
+        "pd.Series.to_csv",
+        "(path_or_buf=None, sep=',', na_rep='', header=True, index=True, quotechar='\"', compression='infer')",
+        "values to a file of separated values, or as a text",
+        to_csv,
+    ),
+    (
         "pd.DataFrame.to_parquet",
         "(path, compression='zstd', index=None, partition_cols=None, row_group_size=None)",
         "rows to a Parquet file, or to a folder",
@@ -59,6 +65,12 @@ pub(super) const FILES: &[Row] = &[
         "pd.DataFrame.to_sql",
         "(name, con, if_exists='fail', index=True)",
         "rows to a table of a SQLite database",
+        sql::write,
+    ),
+    (
+        "pd.Series.to_sql",
+        "(name, con, if_exists='fail', index=True)",
+        "values to a table of a SQLite database",
         sql::write,
     ),
 ];
@@ -284,7 +296,7 @@ fn written(
 }
 
 fn to_csv(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let frame = args.frame()?;
+    let frame = args.columns()?;
     let path = path_or_text(args)?;
     let mut form = options(args)?.index(false);
     for (name, set) in [
@@ -375,7 +387,7 @@ mod sql {
     }
 
     pub(super) fn write(_: &str, args: &mut Args) -> Result<Value, Failure> {
-        let frame = args.frame()?;
+        let frame = args.columns()?;
         let table = args.need(1, "name")?.text()?;
         let database = database(args, 2)?;
         let if_exists = match args.choice(usize::MAX, "if_exists", &["fail", "replace", "append"])? {

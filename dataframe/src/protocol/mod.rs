@@ -30,6 +30,7 @@ mod steps;
 mod texts;
 mod times;
 mod value;
+mod whole;
 mod windows;
 
 pub use context::{Here, PlaceRequest, Places};

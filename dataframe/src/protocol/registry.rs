@@ -3,7 +3,7 @@
 use super::row::{Row, Run};
 use super::{
     Failure, axes, choose, elementwise, files, frames, group_more, groups, indices, joins,
-    matrices, more, places, series, sources, spans, steps, texts, times, windows,
+    matrices, more, places, series, sources, spans, steps, texts, times, whole, windows,
 };
 
 /// One operation of programs.
@@ -37,6 +37,7 @@ const TABLES: &[&[Row]] = &[
     steps::STEPS,
     texts::TEXTS,
     times::TIMES,
+    whole::WHOLE,
     windows::KINDS,
     windows::WINDOWS,
     spans::SPANS,

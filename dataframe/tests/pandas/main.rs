@@ -91,6 +91,11 @@ fn rows_are_put_into_spans_of_time_and_at_their_labels() {
 }
 
 #[test]
+fn frames_are_compared_and_squeezed() {
+    check("whole.jsonl");
+}
+
+#[test]
 fn texts_and_times_have_their_parts() {
     check("access.jsonl");
 }

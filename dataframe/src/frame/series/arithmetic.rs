@@ -42,7 +42,7 @@ impl<T: Into<Value>> From<T> for Operand {
 impl Series {
     /// A series of two expressions over the same rows.
     #[track_caller]
-    pub(crate) fn combine(
+    pub(crate) fn merged(
         &self,
         other: impl Into<Operand>,
         step: impl FnOnce(&Frame, Expr, Expr) -> Result<Expr>,

@@ -89,7 +89,7 @@ impl Series {
     #[must_use]
     pub fn fillna(&self, value: impl Into<Operand>) -> Series {
         let name = self.name.clone();
-        let filled = self.combine(value, |_, left, right| Ok(coalesce(vec![left, right])));
+        let filled = self.merged(value, |_, left, right| Ok(coalesce(vec![left, right])));
         Series { name, ..filled }
     }
 
@@ -97,12 +97,12 @@ impl Series {
     #[track_caller]
     #[must_use]
     pub fn keep_where(&self, condition: &Series, other: impl Into<Operand>) -> Series {
-        let chosen = condition.combine(self, |frame, condition, value| {
+        let chosen = condition.merged(self, |frame, condition, value| {
             truth(&condition.get_type(frame.plan.schema())?)?;
             Ok(datafusion::logical_expr::expr_fn::when(condition, value).end()?)
         });
         // A value that is missing stays so: only the rows without the condition get the others.
-        let chosen = chosen.combine(other, |_, kept, other| match kept {
+        let chosen = chosen.merged(other, |_, kept, other| match kept {
             Expr::Case(mut case) => {
                 case.else_expr = Some(Box::new(other));
                 Ok(Expr::Case(case))

@@ -18,6 +18,7 @@ mod text_kernels;
 mod text_parts;
 mod time;
 mod time_parts;
+mod whole;
 
 pub use arithmetic::Operand;
 pub(crate) use arithmetic::present;

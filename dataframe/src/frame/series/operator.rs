@@ -143,6 +143,6 @@ impl Series {
     #[track_caller]
     #[must_use]
     pub fn operate(&self, operator: Operator, other: impl Into<Operand>) -> Series {
-        self.combine(other, |frame, left, right| operator.expr(frame.plan.schema(), left, right))
+        self.merged(other, |frame, left, right| operator.expr(frame.plan.schema(), left, right))
     }
 }

@@ -339,7 +339,7 @@ impl Texts {
     #[must_use]
     pub fn cat(&self, other: &Series, separator: &str) -> Series {
         let other = other.str();
-        let joined = self.0.combine(&other.0, |_, left, right| {
+        let joined = self.0.merged(&other.0, |_, left, right| {
             let left = binary_expr(left, Operator::StringConcat, text(separator));
             Ok(binary_expr(left, Operator::StringConcat, right))
         });
