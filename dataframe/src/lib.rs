@@ -49,7 +49,7 @@ pub use error::{Error, FileFault, FunctionFault, Result};
 pub use execute::{Executor, Limits, LocalExecutor, Offer, Outcome, Parts, default_executor, offer_executor};
 pub use explain::{Explanation, RunLine, StageLine, StageRunLine};
 pub use frame::series::{
-    Categories, Mapping, Operand, Operator, Series, Texts, Times, cut,
+    Categories, Mapping, Operand, Operator, Series, Texts, Times, bdate_range, bdate_range_until, cut,
     date_range, date_range_until, qcut, timedelta_range, to_datetime, to_datetime_as, to_datetime_or_missing,
     to_numeric, to_numeric_or_missing, to_timedelta, to_timedelta_or_missing,
 };

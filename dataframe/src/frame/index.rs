@@ -429,7 +429,7 @@ impl Index {
     }
 
     #[track_caller]
-    fn changed(&self, step: impl FnOnce(&Series) -> Series) -> Index {
+    pub(super) fn changed(&self, step: impl FnOnce(&Series) -> Series) -> Index {
         let changed = step(&self.single()).rename("0").to_frame();
         Index { levels: changed, names: self.names.clone() }
     }

@@ -38,6 +38,7 @@ mod summary;
 mod values;
 mod wide;
 mod window;
+mod zones;
 
 pub use batches::Batches;
 pub use beside::Join;

@@ -4,9 +4,11 @@ use super::Failure;
 use super::args::Args;
 use super::row::Row;
 use super::value::Value;
+use crate::frame::DataFrame;
 use crate::frame::series::{
-    Series, Times, date_range, date_range_until, timedelta_range, to_datetime, to_datetime_as,
-    to_datetime_or_missing, to_numeric, to_numeric_or_missing, to_timedelta, to_timedelta_or_missing,
+    Series, Times, bdate_range, bdate_range_until, date_range, date_range_until, timedelta_range,
+    to_datetime, to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing, to_timedelta,
+    to_timedelta_or_missing,
 };
 
 pub(super) const TIMES: &[Row] = &[
@@ -55,6 +57,11 @@ pub(super) const TIMES: &[Row] = &[
     ("pd.to_datetime", "(arg, errors='raise', format=None)", "texts as times", datetime),
     ("pd.to_numeric", "(arg, errors='raise')", "texts as numbers", numeric),
     ("pd.date_range", "(start, end=None, periods=None, freq='D')", "times in equal steps", range),
+    ("pd.bdate_range", "(start, end=None, periods=None)", "days from Monday to Friday", business_days),
+    ("pd.DataFrame.tz_localize", "(tz)", "labels that are local times as times of a zone", zoned),
+    ("pd.DataFrame.tz_convert", "(tz)", "labels that are times as the same moments in another zone", zoned),
+    ("pd.Series.tz_localize", "(tz)", "labels that are local times as times of a zone", zoned),
+    ("pd.Series.tz_convert", "(tz)", "labels that are times as the same moments in another zone", zoned),
 ];
 
 fn made(series: Series) -> Result<Value, Failure> {
@@ -173,5 +180,41 @@ fn range(_: &str, args: &mut Args) -> Result<Value, Failure> {
         (Some(end), None) => date_range_until(&start, &end, frequency),
         (None, Some(periods)) => date_range(&start, periods.max(0) as usize, frequency),
         _ => return Err(Failure::value("date_range: expected a start with an end or with periods")),
+    })
+}
+
+fn business_days(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let start = args.need(0, "start")?.text()?;
+    let end = args.given(1, "end").map(|end| end.text()).transpose()?;
+    let periods = args.given(2, "periods").map(|periods| periods.integer()).transpose()?;
+    made(match (end, periods) {
+        (Some(end), None) => bdate_range_until(&start, &end),
+        (None, Some(periods)) => bdate_range(&start, periods.max(0) as usize),
+        _ => return Err(Failure::value("bdate_range: expected a start with an end or with periods")),
+    })
+}
+
+fn zoned(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let of = args.need(0, "self")?;
+    let zone = match args.need(1, "tz")? {
+        Value::None => None,
+        zone => Some(zone.text()?),
+    };
+    let step = |frame: &DataFrame| match (name, &zone) {
+        (_, None) => frame.tz_remove(),
+        ("tz_localize", Some(zone)) => frame.tz_localize(zone),
+        (_, Some(zone)) => frame.tz_convert(zone),
+    };
+    Ok(match of {
+        Value::Series(series) => {
+            let changed = series.through(|frame, _| step(frame));
+            changed.check()?;
+            Value::Series(changed)
+        }
+        of => {
+            let changed = step(&of.frame()?);
+            changed.check()?;
+            Value::Frame(changed)
+        }
     })
 }

@@ -1,7 +1,7 @@
 //! Frames and series as a whole: where two differ, single values by label, numbers of axes and bytes.
 
 use super::Failure;
-use super::args::{Args, operand};
+use super::args::{Args, operand, strs};
 use super::row::Row;
 use super::value::Value;
 use crate::frame::{Compare, Squeezed};
@@ -26,6 +26,8 @@ pub(super) const WHOLE: &[Row] = &[
     ("pd.Series.pop", "(item)", "the value with a label", pop),
     ("pd.Series.nbytes", "()", "the bytes of the values", bytes),
     ("pd.Series.info", "()", "type, number of values and memory as a text", info),
+    ("pd.DataFrame.asof", "(where, subset=None)", "the last row at a label or before it", asof),
+    ("pd.Index.asof", "(label)", "a label, or the last one before it", asof),
     ("pd.Series.rdivmod", "(other)", "another one divided by these values: quotient and remainder", rdivmod),
 ];
 
@@ -89,4 +91,28 @@ fn rdivmod(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let series = args.series()?;
     let (quotient, rest) = series.rdivmod(operand(args.need(1, "other")?)?);
     Ok(Value::Tuple(vec![Value::Series(quotient), Value::Series(rest)]))
+}
+
+/// The last rows before labels: a series for one label.
+fn asof(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let of = args.need(0, "self")?;
+    let labels = args.need(1, "where")?;
+    if let Value::Index(index) = &of {
+        return Ok(Value::Scalar(or_nan(index.asof(labels.scalar()?)?)));
+    }
+    let frame = of.frame()?;
+    let subset = args.texts(2, "subset")?.map_or_else(|| frame.columns(), Ok)?;
+    let single = !matches!(labels, Value::List(_) | Value::Index(_) | Value::Series(_));
+    let made = frame.asof_in(strs(&subset), labels.scalars()?);
+    made.check()?;
+    if !single {
+        return Ok(Value::Frame(made));
+    }
+    let row = made.transpose();
+    let label = row.columns()?.pop().unwrap_or_default();
+    Ok(Value::Series(row.col(&label)))
+}
+
+fn or_nan(value: Scalar) -> Scalar {
+    if value.is_missing() { Scalar::not_a_number() } else { value }
 }

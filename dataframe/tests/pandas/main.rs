@@ -96,6 +96,11 @@ fn frames_are_compared_and_squeezed() {
 }
 
 #[test]
+fn labels_that_are_times_have_zones_and_last_rows_before_them() {
+    check("zones.jsonl");
+}
+
+#[test]
 fn texts_and_times_have_their_parts() {
     check("access.jsonl");
 }

@@ -38,6 +38,39 @@ pub fn date_range_until(start: &str, end: &str, frequency: &str) -> Series {
     }))
 }
 
+/// This many days from Monday to Friday, at midnight, from the first one that is not before a day on.
+///
+/// ```
+/// use tharsis_dataframe::bdate_range;
+/// let days = bdate_range("2024-03-01T10:00", 2).dt().strftime("%a %d %H");
+/// assert_eq!(days.values::<String>()?, ["Fri 01 00", "Mon 04 00"].map(|day| Some(day.to_owned())));
+/// # Ok::<(), tharsis_dataframe::Error>(())
+/// ```
+#[track_caller]
+#[must_use]
+pub fn bdate_range(start: &str, periods: usize) -> Series {
+    series(
+        midnight(start)
+            .map(|start| (0..periods).map(|at| Frequency::BusinessDays(1).at(start, at as i64)).collect()),
+    )
+}
+
+/// The days from Monday to Friday between two days, both included, at midnight.
+#[track_caller]
+#[must_use]
+pub fn bdate_range_until(start: &str, end: &str) -> Series {
+    series(midnight(start).and_then(|start| {
+        let end = midnight(end)?;
+        let days = (0..).map(|at| Frequency::BusinessDays(1).at(start, at));
+        Ok(days.take_while(|day| *day <= end).collect())
+    }))
+}
+
+/// The midnight before a time, in microseconds from 1970.
+fn midnight(time: &str) -> Result<i64> {
+    Ok(microseconds(time)?.div_euclid(DAY) * DAY)
+}
+
 #[track_caller]
 fn series(times: Result<Vec<i64>>) -> Series {
     let frame = match times {

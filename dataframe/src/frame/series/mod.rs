@@ -25,7 +25,7 @@ pub(crate) use arithmetic::present;
 pub use category::Categories;
 pub(crate) use compare::{for_filter, truth};
 pub use cut::{cut, qcut};
-pub use date_range::{date_range, date_range_until};
+pub use date_range::{bdate_range, bdate_range_until, date_range, date_range_until};
 pub use elementwise::Mapping;
 pub(crate) use elementwise::{check_numbers, clipped, mapped, rounded};
 pub(crate) use function::{RANDOM, call, row_functions};
@@ -36,6 +36,7 @@ pub use time::{
     Times, to_datetime, to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
 };
 
+pub(crate) use time_parts::{Zone, in_zone};
 pub use time_parts::{timedelta_range, to_timedelta, to_timedelta_or_missing};
 
 use crate::error::{Error, Result};

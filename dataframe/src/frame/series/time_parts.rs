@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::frame::DataFrame;
 use crate::value::{Column, is_text};
 use arrow::array::DurationNanosecondArray;
+use arrow::array::timezone::Tz;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::functions::expr_fn as functions;
 use datafusion::logical_expr::expr_fn::cast;
@@ -160,7 +161,7 @@ impl Times {
     #[track_caller]
     #[must_use]
     pub fn tz_convert(&self, zone: &str) -> Series {
-        self.zoned(true, |expr, unit| Ok(cast(expr, DataType::Timestamp(unit, Some(zone.into())))))
+        self.zoned(Zone::Convert(zone))
     }
 
     /// The times of a clock as points in time, by its zone; the times must have none.
@@ -174,26 +175,51 @@ impl Times {
     #[track_caller]
     #[must_use]
     pub fn tz_localize(&self, zone: &str) -> Series {
-        self.zoned(false, |expr, unit| Ok(cast(expr, DataType::Timestamp(unit, Some(zone.into())))))
+        self.zoned(Zone::Localize(zone))
     }
 
     /// The times that the clock of their zone shows, without the zone.
     #[track_caller]
     #[must_use]
     pub fn tz_remove(&self) -> Series {
-        self.zoned(true, |expr, _| Ok(functions::to_local_time(vec![expr])))
+        self.zoned(Zone::Remove)
     }
 
     #[track_caller]
-    fn zoned(&self, has_zone: bool, step: impl FnOnce(Expr, TimeUnit) -> Result<Expr>) -> Series {
-        let zone = self.tz();
-        self.times(|expr, unit| match (zone?.is_some(), has_zone) {
-            (false, true) => {
-                Err(Error::Type("cannot convert times without a zone; use tz_localize".to_owned()))
-            }
-            (true, false) => Err(Error::Type("the times have a zone already; use tz_convert".to_owned())),
-            _ => step(expr, unit),
-        })
+    fn zoned(&self, zone: Zone<'_>) -> Series {
+        let dtype = self.0.dtype();
+        self.times(|expr, _| in_zone(expr, &dtype?, zone))
+    }
+}
+
+/// A change of the zone of times.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Zone<'a> {
+    /// The same points in time by another clock.
+    Convert(&'a str),
+    /// Times of a clock as points in time.
+    Localize(&'a str),
+    /// Points in time as times of their clock.
+    Remove,
+}
+
+/// Times with another zone.
+pub(crate) fn in_zone(expr: Expr, dtype: &DataType, zone: Zone<'_>) -> Result<Expr> {
+    let DataType::Timestamp(unit, known) = dtype else {
+        return Err(Error::Type(format!("times have zones, values of {dtype} have none")));
+    };
+    match (zone, known) {
+        (Zone::Convert(_) | Zone::Remove, None) => {
+            Err(Error::Type("cannot convert times without a zone; use tz_localize".to_owned()))
+        }
+        (Zone::Localize(_), Some(_)) => {
+            Err(Error::Type("the times have a zone already; use tz_convert".to_owned()))
+        }
+        (Zone::Remove, Some(_)) => Ok(functions::to_local_time(vec![expr])),
+        (Zone::Convert(zone) | Zone::Localize(zone), _) => {
+            zone.parse::<Tz>().map_err(|_| Error::Value(format!("no time zone has the name {zone:?}")))?;
+            Ok(cast(expr, DataType::Timestamp(*unit, Some(zone.into()))))
+        }
     }
 }
 
