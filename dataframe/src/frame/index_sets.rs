@@ -68,14 +68,18 @@ impl Index {
         self.difference(other).union(&other.difference(self))
     }
 
-    fn on_all(&self) -> Merge {
+    pub(super) fn on_all(&self) -> Merge {
         let columns = self.columns();
         Merge::on(columns.iter().map(String::as_str))
     }
 
     /// An index made of this one and another one; a level keeps a name that it has in both.
     #[track_caller]
-    fn both(&self, other: &Index, step: impl FnOnce(&DataFrame, &DataFrame) -> DataFrame) -> Index {
+    pub(super) fn both(
+        &self,
+        other: &Index,
+        step: impl FnOnce(&DataFrame, &DataFrame) -> DataFrame,
+    ) -> Index {
         let levels = match self.names.len() == other.names.len() {
             true => step(&self.levels, &other.levels),
             false => {

@@ -15,6 +15,7 @@ mod group_rest;
 mod group_rows;
 mod index;
 mod index_sets;
+mod index_steps;
 mod inspect;
 mod label_source;
 mod labels;

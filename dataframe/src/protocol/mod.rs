@@ -13,6 +13,7 @@ mod files;
 mod frames;
 mod group_more;
 mod groups;
+mod index_steps;
 mod indices;
 mod input;
 mod joins;

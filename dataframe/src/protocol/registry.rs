@@ -2,7 +2,7 @@
 
 use super::row::{Row, Run};
 use super::{
-    Failure, axes, choose, elementwise, files, frames, group_more, groups, indices, joins,
+    Failure, axes, choose, elementwise, files, frames, group_more, groups, index_steps, indices, joins,
     matrices, more, places, series, sources, spans, steps, texts, times, whole, windows,
 };
 
@@ -28,6 +28,7 @@ const TABLES: &[&[Row]] = &[
     groups::GROUPS,
     group_more::GROUPS,
     indices::INDICES,
+    index_steps::STEPS,
     joins::JOINS,
     matrices::MATRICES,
     more::MORE,

@@ -68,6 +68,9 @@ pub(super) const TEXTS: &[Row] = &[
     ("pd.Series.str.translate", "(table)", "the text with other characters", translate),
     ("pd.Series.cat.codes", "()", "the place of each value's category", category),
     ("pd.Series.cat.categories", "()", "the categories", category),
+    ("pd.Series.cat.rename_categories", "(new_categories)", "other texts for the categories", categorized),
+    ("pd.Series.cat.set_categories", "(new_categories)", "missing values for other texts", categorized),
+    ("pd.Series.cat.remove_categories", "(removals)", "missing values for these texts", categorized),
     ("pd.Series.str.extract", "(pat)", "a column for each group of the pattern", extract),
 ];
 
@@ -268,4 +271,28 @@ fn category(name: &str, args: &mut Args) -> Result<Value, Failure> {
 fn extract(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let texts = args.series()?.str();
     Ok(Value::Frame(texts.extract(&args.need(1, "pat")?.text()?)))
+}
+
+fn categorized(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let categories = args.series()?.cat();
+    let given = args.need(1, if name == "remove_categories" { "removals" } else { "new_categories" })?;
+    if let Value::Dict(_) = &given {
+        let pairs = super::args::text_pairs(&given)?;
+        let renamed = categories.rename_categories(pairs.iter().map(|(from, to)| (&**from, &**to)));
+        return Ok(Value::Series(renamed));
+    }
+    let texts = given.texts()?;
+    let texts = texts.iter().map(String::as_str);
+    let changed = match name {
+        "rename_categories" => categories.rename_all_categories(texts),
+        "set_categories" => categories.set_categories(texts),
+        _ => categories.remove_categories(texts),
+    };
+    changed.check()?;
+    Ok(Value::Series(changed))
+}
+
+fn normalize(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let texts = args.series()?.str();
+    made(texts.normalize(&args.need(1, "form")?.text()?))
 }

@@ -101,6 +101,11 @@ fn labels_that_are_times_have_zones_and_last_rows_before_them() {
 }
 
 #[test]
+fn indices_are_taken_by_position_and_matched() {
+    check("index_steps.jsonl");
+}
+
+#[test]
 fn texts_and_times_have_their_parts() {
     check("access.jsonl");
 }

@@ -9,8 +9,9 @@ use crate::error::{Error, Result};
 use crate::frame::Sort;
 use crate::value::{Value, is_text};
 use arrow::datatypes::DataType;
-use datafusion::logical_expr::expr_fn::cast;
-use datafusion::logical_expr::lit;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::expr_fn::{cast, when};
+use datafusion::logical_expr::{Expr, lit};
 
 /// The categories of a series ([`Series::cat`]): its distinct texts, from small to large. As in pandas,
 /// categories that no row has are none.
@@ -68,5 +69,78 @@ impl Categories {
             pairs.collect::<Vec<_>>()
         });
         self.0.map_expr(|expr| mapped(&expr, &pairs?, lit(-1_i64)))
+    }
+
+    /// The series with other texts for its categories: the second text of each pair for the first.
+    ///
+    /// ```
+    /// use tharsis_dataframe::{Series, dtype_named};
+    /// let sizes = Series::from_values("size", vec!["S", "L"]).astype(dtype_named("category")?);
+    /// let words = sizes.cat().rename_categories([("S", "small")]);
+    /// assert_eq!(words.cat().categories()?, ["L", "small"]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn rename_categories<'a>(&self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Series {
+        let pairs: Vec<(Value, Value)> =
+            pairs.into_iter().map(|(from, to)| (Value::from(from), Value::from(to))).collect();
+        self.categorized(|expr| mapped(&expr, &pairs, expr.clone()))
+    }
+
+    /// The series with these texts for its categories, one for each from the smallest on; `ValueError` for
+    /// another number of texts. It computes the categories at once, which runs the plan.
+    #[track_caller]
+    #[must_use]
+    pub fn rename_all_categories<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> Series {
+        let texts: Vec<Value> = texts.into_iter().map(Value::from).collect();
+        let pairs = self.categories().and_then(|categories| match categories.len() == texts.len() {
+            true => Ok(categories.into_iter().map(Value::from).zip(texts).collect::<Vec<_>>()),
+            false => Err(Error::Value(
+                "new categories need to have the same number of items as the old categories".to_owned(),
+            )),
+        });
+        self.categorized(|expr| mapped(&expr, &pairs?, expr.clone()))
+    }
+
+    /// The series with missing values for the texts that are none of these.
+    #[track_caller]
+    #[must_use]
+    pub fn set_categories<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> Series {
+        let texts: Vec<Expr> = texts.into_iter().map(lit).collect();
+        self.categorized(|expr| match texts.is_empty() {
+            true => Ok(cast(lit(ScalarValue::Null), DataType::Utf8)),
+            false => Ok(when(expr.clone().in_list(texts, false), expr).end()?),
+        })
+    }
+
+    /// The series with missing values for these texts; `ValueError` if one is no category, which is looked at
+    /// at once.
+    #[track_caller]
+    #[must_use]
+    pub fn remove_categories<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> Series {
+        let texts: Vec<&str> = texts.into_iter().collect();
+        let known = self.categories().and_then(|categories| {
+            let is_strange = |text: &&&str| !categories.iter().any(|known| known == *text);
+            match texts.iter().find(is_strange) {
+                None => Ok(()),
+                Some(text) => Err(Error::Value(format!("removals must all be in old categories: {text:?}"))),
+            }
+        });
+        let list: Vec<Expr> = texts.iter().map(|text| lit(*text)).collect();
+        self.categorized(|expr| {
+            known?;
+            match list.is_empty() {
+                true => Ok(expr),
+                false => Ok(when(expr.clone().in_list(list, true), expr).end()?),
+            }
+        })
+    }
+
+    /// A series of categories of other texts.
+    #[track_caller]
+    fn categorized(&self, step: impl FnOnce(Expr) -> Result<Expr>) -> Series {
+        let dtype = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        self.0.map_expr(|expr| Ok(cast(cast(step(expr)?, DataType::Utf8), dtype)))
     }
 }
