@@ -14,7 +14,9 @@ use tharsis_dataframe::generated::{
     Arguments, Columns, Definition, MadeValues, Prepared, Registered, chunk, encode, inventory, parameter,
     table,
 };
-use tharsis_dataframe::{Error, Function, FunctionFault, OverChunk, OverValue, Reduction, Sort, Table};
+use tharsis_dataframe::{
+    Error, Function, FunctionFault, OverChunk, OverColumn, OverValue, Reduction, Sort, Table,
+};
 
 /// The definition that the attribute makes of a function of values.
 const fn of_values(
@@ -157,4 +159,48 @@ fn arguments_that_do_not_decode_are_a_typed_error() {
         Function::new(&TIMES, |_| Err(FunctionFault::Arguments("a socket cannot be encoded".to_owned())));
     let carried = three_parts().col("n").map(refused).to_frame().check().unwrap_err();
     assert!(carried.to_string().contains("demo::times: its arguments: a socket"), "{carried}");
+}
+
+/// The largest value less the smallest one, for all values at once.
+fn spread(arguments: &[u8]) -> Result<Prepared, FunctionFault> {
+    Arguments::new(arguments).finish()?;
+    Ok(Prepared::columns(|columns: &Columns<'_>| {
+        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+        let values = columns.first();
+        for at in 0..columns.rows() {
+            if let Some(value) = parameter::<Option<f64>>(&values, at)?.flatten() {
+                (low, high) = (low.min(value), high.max(value));
+            }
+        }
+        let mut made = MadeValues::<f64>::with_rows(columns.rows());
+        for _ in 0..columns.rows() {
+            made.push(high - low)?;
+        }
+        Ok(made.finish())
+    }))
+}
+
+static SPREAD: Definition =
+    Definition { returns: || Some(DataType::Float64), ..of_values("spread", "(f64) -> f64", spread) };
+inventory::submit! { Registered(&SPREAD) }
+
+#[test]
+fn a_function_gets_the_values_of_each_window() {
+    let spread = || -> Function<OverColumn> { Function::new(&SPREAD, |_| Ok(())) };
+    let frame = three_parts();
+    let check = |frame: tharsis_dataframe::DataFrame, expected: &[f64]| {
+        for table in each_executor(|executor| frame.collect_on(executor)) {
+            let found: Vec<f64> =
+                table.column::<f64>("n").unwrap().into_iter().map(|value| value.unwrap_or(-1.0)).collect();
+            assert_eq!(found, expected);
+        }
+    };
+    let moving = frame.rolling(3).apply(spread());
+    check(moving, &[-1.0, -1.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.0]);
+    let growing = frame.col("n").expanding().apply(spread()).to_frame();
+    check(growing, &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
+    let grouped = frame.groupby(["k"]).rolling(2).min_periods(1).apply(spread());
+    check(grouped, &[0.0, 3.0, 3.0, 3.0, 0.0, 3.0, 3.0, 0.0, 3.0, 3.0]);
+    let chained = frame.col("n").apply(factor(&TIMES, 2)).to_frame();
+    check(chained.astype([("n", DataType::Float64)]).head(2), &[0.0, 2.0]);
 }

@@ -178,3 +178,26 @@ fn quantiles_of_groups_are_exact() {
     assert_floats(&frame.groupby(["k"]).quantile(1.0 / 3.0), "v", &[1e9, 5.0 / 3.0]);
     assert_floats(&frame.groupby(["k"]).quantile(1.0), "v", &[3e9, 10.0]);
 }
+
+#[test]
+fn columns_go_together_in_each_group() {
+    let groups = valued().groupby(["k"]);
+    assert_floats(&groups.corr(1), "v", &[0.394_708_941_180_686_3, 1.0, -1.0, 1.0, -1.0, 1.0]);
+    assert_floats(&groups.cov(1), "n", &[15.0, 4.25, 9.0, -1.5, 9.0, -7.5]);
+    let chosen = valued().groupby(["k"]).select(["v"]);
+    assert_floats(&chosen.corrwith(&three_parts().col("n"), 1), "v", &[0.394_708_941_180_686_3, -1.0, -1.0]);
+    assert_floats(&chosen.cov_with(&three_parts().col("n"), 4), "v", &[4.25, N, N]);
+}
+
+#[test]
+fn groups_tell_their_values_and_their_places() {
+    let groups = valued().groupby(["k"]);
+    let distinct = groups.unique("v").explode("v");
+    assert_floats(&distinct, "v", &[1.5, 4.0, 8.0, 3.0, 2.0, 1.0, N, N, 7.0, 2.0]);
+    assert_ints(&groups.indices().explode("positions"), "positions", &[0, 3, 6, 9, 1, 4, 7, 2, 5, 8]);
+    let each = keyless().groupby(["g"]).dropna(false).each_group().unwrap();
+    let sizes: Vec<(String, usize)> =
+        each.iter().map(|(keys, rows)| (keys[0].to_string(), rows.len().unwrap())).collect();
+    assert_eq!(sizes, [("a".to_owned(), 2), ("b".to_owned(), 1), ("NaN".to_owned(), 1)]);
+    assert_floats(&each[0].1, "v", &[1.0, 3.0]);
+}

@@ -322,3 +322,21 @@ fn a_limit_does_not_change_a_value_of_all_rows() {
         }
     }
 }
+
+#[test]
+fn windows_have_ranks_and_distinct_values() {
+    let x = gaps();
+    let rolling = x.rolling(3).min_periods(1);
+    assert_floats(&rolling.first(), &some(&[N, 3.0, 3.0, 3.0, 1.0, 4.0, 1.0, 1.0]));
+    assert_floats(&rolling.last(), &some(&[N, 3.0, 1.0, 4.0, 4.0, 1.0, 5.0, 9.0]));
+    assert_floats(&rolling.nunique(), &some(&[N, 1.0, 2.0, 3.0, 2.0, 2.0, 2.0, 3.0]));
+    assert_floats(&rolling.rank(Rank::default()), &some(&[N, 1.0, 1.0, 3.0, N, 1.0, 2.0, 3.0]));
+    let largest = x.expanding().rank(Rank::by(RankMethod::Min).descending().pct());
+    assert_floats(&largest, &some(&[N, 1.0, 1.0, 1.0 / 3.0, N, 0.75, 0.2, 1.0 / 6.0]));
+    let refused = x.rolling(3).rank(Rank::by(RankMethod::Dense)).dtype().unwrap_err();
+    assert_eq!(refused.class(), "ValueError");
+    let faded = x.ewm().alpha(0.5);
+    assert_eq!(faded.agg(Aggregate::Mean).values::<f64>().unwrap(), faded.mean().values::<f64>().unwrap());
+    assert_eq!(faded.agg(Aggregate::Max).dtype().unwrap_err().class(), "ValueError");
+    assert_eq!(rolling.pipe(|windows| windows.sum().values::<f64>().unwrap().len()), 8);
+}

@@ -145,7 +145,7 @@ impl GroupBy {
     }
 
     /// The first rows of each group in an order.
-    fn first_rows(
+    pub(super) fn first_rows(
         &self,
         frame: &Frame,
         keys: &[super::group::Key],

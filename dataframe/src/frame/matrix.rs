@@ -43,13 +43,13 @@ fn from_pairs(aggregate: Expr, left: Expr, least_pairs: usize) -> Result<Expr> {
     Ok(when(functions::count(left).gt_eq(lit(least_pairs as i64)), aggregate).end()?)
 }
 
-fn covariance(left: &Expr, right: &Expr, least_pairs: usize) -> Result<Expr> {
+pub(super) fn covariance(left: &Expr, right: &Expr, least_pairs: usize) -> Result<Expr> {
     let (left, right) = pair(left, right)?;
     let made = functions::covar_samp(left.clone(), right);
     from_pairs(made, left, least_pairs.max(2))
 }
 
-fn correlation(left: &Expr, right: &Expr, least_pairs: usize) -> Result<Expr> {
+pub(super) fn correlation(left: &Expr, right: &Expr, least_pairs: usize) -> Result<Expr> {
     let (left, right) = pair(left, right)?;
     let spread = sqrt(functions::var_sample(left.clone())) * sqrt(functions::var_sample(right.clone()));
     let made = present(functions::covar_samp(left.clone(), right) / spread)?;

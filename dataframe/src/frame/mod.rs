@@ -11,6 +11,7 @@ mod day_times;
 mod functions;
 mod group;
 mod group_functions;
+mod group_pairs;
 mod group_rest;
 mod group_rows;
 mod index;

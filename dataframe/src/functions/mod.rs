@@ -6,14 +6,19 @@ mod product;
 mod quantile;
 mod sliding;
 pub(crate) mod whole;
+mod window_values;
 mod windows;
 
 pub(crate) use moments::{kurtosis, skewness};
 use moments::{kurtosis_of, skewness_of};
 pub(crate) use product::product;
 pub(crate) use quantile::quantile;
-pub(crate) use sliding::{sliding_kurt, sliding_skew, sliding_sum, sliding_var};
+pub(crate) use sliding::{
+    sliding_first, sliding_kurt, sliding_last, sliding_nunique, sliding_rank_max, sliding_rank_min,
+    sliding_skew, sliding_sum, sliding_var,
+};
 pub(crate) use whole::{ewm_cov, ewm_sum, over_span};
+pub(crate) use window_values::window_values;
 pub(crate) use windows::{ewm_mean, last_present, next_present};
 
 use crate::frame::series::row_functions;
@@ -24,7 +29,11 @@ use std::sync::Arc;
 /// Adds all functions to a registry.
 pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     let sliding = [sliding_sum(), sliding_var(), sliding_skew(), sliding_kurt()];
-    for aggregate in [product(), quantile(), skewness(), kurtosis()].into_iter().chain(sliding) {
+    let in_order =
+        [sliding_first(), sliding_last(), sliding_nunique(), sliding_rank_min(), sliding_rank_max()];
+    let all = [product(), quantile(), skewness(), kurtosis()].into_iter().chain(sliding).chain(in_order);
+    registry.register_udaf(window_values())?;
+    for aggregate in all {
         registry.register_udaf(aggregate)?;
     }
     for window in [last_present(), next_present(), ewm_mean(), ewm_cov(), ewm_sum(), over_span()] {

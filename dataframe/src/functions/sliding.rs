@@ -35,17 +35,54 @@ pub(crate) fn sliding_kurt() -> Arc<AggregateUDF> {
     Arc::clone(KURT.get_or_init(|| function(Kind::Kurt)))
 }
 
+/// The aggregates that need the values of a window in their order: its first, its last, the number of its
+/// distinct ones, and the place of the last row's value among all.
+pub(crate) fn sliding_first() -> Arc<AggregateUDF> {
+    static FIRST: OnceLock<Arc<AggregateUDF>> = OnceLock::new();
+    Arc::clone(FIRST.get_or_init(|| function(Kind::First)))
+}
+
+/// See [`sliding_first`].
+pub(crate) fn sliding_last() -> Arc<AggregateUDF> {
+    static LAST: OnceLock<Arc<AggregateUDF>> = OnceLock::new();
+    Arc::clone(LAST.get_or_init(|| function(Kind::Last)))
+}
+
+/// See [`sliding_first`].
+pub(crate) fn sliding_nunique() -> Arc<AggregateUDF> {
+    static NUNIQUE: OnceLock<Arc<AggregateUDF>> = OnceLock::new();
+    Arc::clone(NUNIQUE.get_or_init(|| function(Kind::Nunique)))
+}
+
+/// The rank of the last row's value, equal ones with the lowest of their ranks; null where it has none.
+pub(crate) fn sliding_rank_min() -> Arc<AggregateUDF> {
+    static RANK: OnceLock<Arc<AggregateUDF>> = OnceLock::new();
+    Arc::clone(RANK.get_or_init(|| function(Kind::RankMin)))
+}
+
+/// As [`sliding_rank_min`], equal ones with the highest of their ranks.
+pub(crate) fn sliding_rank_max() -> Arc<AggregateUDF> {
+    static RANK: OnceLock<Arc<AggregateUDF>> = OnceLock::new();
+    Arc::clone(RANK.get_or_init(|| function(Kind::RankMax)))
+}
+
 fn function(kind: Kind) -> Arc<AggregateUDF> {
     let signature = Signature::exact(vec![DataType::Float64], Volatility::Immutable);
     Arc::new(AggregateUDF::from(Sliding { kind, signature }))
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 enum Kind {
+    #[default]
     Sum,
     Var,
     Skew,
     Kurt,
+    First,
+    Last,
+    Nunique,
+    RankMin,
+    RankMax,
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -61,6 +98,11 @@ impl AggregateUDFImpl for Sliding {
             Kind::Var => "tharsis_sliding_var",
             Kind::Skew => "tharsis_sliding_skew",
             Kind::Kurt => "tharsis_sliding_kurt",
+            Kind::First => "tharsis_sliding_first",
+            Kind::Last => "tharsis_sliding_last",
+            Kind::Nunique => "tharsis_sliding_nunique",
+            Kind::RankMin => "tharsis_sliding_rank_min",
+            Kind::RankMax => "tharsis_sliding_rank_max",
         }
     }
 
@@ -75,6 +117,9 @@ impl AggregateUDFImpl for Sliding {
     fn accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         Ok(match self.kind {
             Kind::Sum => Box::new(Sum::default()),
+            Kind::First | Kind::Last | Kind::Nunique | Kind::RankMin | Kind::RankMax => {
+                Box::new(InOrder { kind: self.kind, ..InOrder::default() })
+            }
             kind => Box::new(Values { kind, values: VecDeque::new() }),
         })
     }
@@ -210,5 +255,88 @@ impl Accumulator for Values {
 
     fn size(&self) -> usize {
         size_of_val(self) + self.values.capacity() * size_of::<f64>()
+    }
+}
+
+/// The values of a window in the order of rows, and sorted.
+#[derive(Debug, Default)]
+struct InOrder {
+    kind: Kind,
+    rows: VecDeque<f64>,
+    sorted: Vec<f64>,
+    /// The value of the last row, which may have none.
+    last: Option<f64>,
+}
+
+impl InOrder {
+    /// The places in the sorted values before and behind those that equal one.
+    fn places(&self, value: f64) -> (usize, usize) {
+        let before = self.sorted.partition_point(|other| other.total_cmp(&value).is_lt());
+        let until = self.sorted.partition_point(|other| other.total_cmp(&value).is_le());
+        (before, until)
+    }
+
+    fn distinct(&self) -> usize {
+        self.sorted.windows(2).filter(|pair| pair[0] != pair[1]).count()
+            + usize::from(!self.sorted.is_empty())
+    }
+
+    /// Whether the sorted values are needed.
+    fn sorts(&self) -> bool {
+        !matches!(self.kind, Kind::First | Kind::Last)
+    }
+}
+
+impl Accumulator for InOrder {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for value in values[0].as_primitive::<Float64Type>() {
+            self.last = value;
+            let Some(value) = value else { continue };
+            if self.sorts() {
+                let place = self.places(value).1;
+                self.sorted.insert(place, value);
+            }
+            self.rows.push_back(value);
+        }
+        Ok(())
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        for value in values[0].as_primitive::<Float64Type>().iter().flatten() {
+            self.rows.pop_front();
+            let (place, until) = self.places(value);
+            if self.sorts() && place < until {
+                self.sorted.remove(place);
+            }
+        }
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
+    fn merge_batch(&mut self, _: &[ArrayRef]) -> Result<()> {
+        internal_err!("values of windows have no parts")
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let ranked =
+            |place: fn((usize, usize)) -> usize| self.last.map(|last| place(self.places(last)) as f64);
+        Ok(ScalarValue::Float64(match self.kind {
+            Kind::First => self.rows.front().copied(),
+            Kind::Last => self.rows.back().copied(),
+            Kind::RankMin => ranked(|(before, _)| before + 1),
+            Kind::RankMax => ranked(|(_, until)| until),
+            _ => Some(self.distinct() as f64),
+        }))
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        internal_err!("values of windows have no parts")
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + (self.rows.capacity() + self.sorted.capacity()) * size_of::<f64>()
     }
 }

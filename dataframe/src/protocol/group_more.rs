@@ -50,6 +50,16 @@ pub(super) const GROUPS: &[Row] = &[
     ("pd.GroupBy.nsmallest", "(n=5)", "the smallest values of each group", extreme),
     ("pd.GroupBy.ohlc", "()", "first, largest, smallest and last value of each group", of_column),
     ("pd.GroupBy.describe", "()", "count, mean, deviation and quantiles of each group", of_column),
+    (
+        "pd.GroupBy.corr",
+        "(other=None, min_periods=1, numeric_only=False)",
+        "correlations in each group",
+        pairs,
+    ),
+    ("pd.GroupBy.cov", "(other=None, min_periods=1, numeric_only=False)", "covariances in each group", pairs),
+    ("pd.GroupBy.corrwith", "(other)", "the correlation with a series in each group", pairs),
+    ("pd.GroupBy.unique", "()", "the distinct values of each group, as lists", unique),
+    ("pd.GroupBy.indices", "()", "the positions of each group's rows", indices),
     ("pd.GroupBy.is_monotonic_increasing", "()", "whether no value falls in each group", monotonic),
     ("pd.GroupBy.is_monotonic_decreasing", "()", "whether no value rises in each group", monotonic),
 ];
@@ -237,4 +247,49 @@ fn monotonic(name: &str, args: &mut Args) -> Result<Value, Failure> {
         "is_monotonic_increasing" => by.is_monotonic_increasing(&label),
         _ => by.is_monotonic_decreasing(&label),
     })
+}
+
+fn pairs(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let other = args.given(1, "other").map(Value::series).transpose()?;
+    let least = args.count(2, "min_periods", 1)?;
+    let numbers_only = args.flag(usize::MAX, "numeric_only", false)?;
+    if !numbers_only {
+        groups.by.check_numeric()?;
+    }
+    let made = match (name, other) {
+        ("cov", Some(other)) => groups.by.cov_with(&other, least),
+        (_, Some(other)) => groups.by.corrwith(&other, least),
+        ("cov", None) => groups.by.cov(least),
+        _ => groups.by.corr(least),
+    };
+    one_or_all(&groups, made)
+}
+
+fn unique(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let label = indexed(&groups, "unique")?;
+    stepped(&groups, |by| by.unique(&label))
+}
+
+/// The positions of rows by the keys of their groups.
+fn indices(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let table = groups.by.indices().explode("positions").collect_on(&*args.context.executor)?;
+    let mut found: Vec<(Value, Vec<crate::value::Value>)> = Vec::new();
+    let mut last: Option<Vec<crate::value::Value>> = None;
+    for row in table.rows() {
+        let labels = row.labels()?;
+        if last.as_ref() != Some(&labels) {
+            let mut keys: Vec<Value> = labels.iter().cloned().map(Value::Scalar).collect();
+            let key = if keys.len() == 1 { keys.remove(0) } else { Value::Tuple(keys) };
+            found.push((key, Vec::new()));
+            last = Some(labels);
+        }
+        if let Some((_, places)) = found.last_mut() {
+            places.push(row.get("positions")?);
+        }
+    }
+    let array = |places: Vec<_>| Value::Array("<i8", vec![places.len()], places);
+    Ok(Value::Dict(found.into_iter().map(|(key, places)| (key, array(places))).collect()))
 }

@@ -59,6 +59,7 @@ pub(super) const TEXTS: &[Row] = &[
         "the text with another in a place",
         splice,
     ),
+    ("pd.Series.str.normalize", "(form)", "the text in a normal form of Unicode", normalize),
     ("pd.Series.str.pad", "(width, side='left', fillchar=' ')", "the text filled up", pad),
     ("pd.Series.str.cat", "(others=None, sep='', na_rep=None)", "texts joined, by rows or all", cat),
     ("pd.Series.str.partition", "(sep=' ')", "before, at and behind the first place of a text", frame),

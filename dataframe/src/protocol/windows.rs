@@ -5,7 +5,7 @@ use super::args::Args;
 use super::row::Row;
 use super::value::{Groups, Value, WindowKind, Windows};
 use crate::frame::series::Series;
-use crate::frame::{Aggregate, DataFrame, Ends, Ewm, GroupBy};
+use crate::frame::{Aggregate, DataFrame, Ends, Ewm, GroupBy, Rank, RankMethod};
 
 /// Rows of a kind of windows: of series, of frames, of groups.
 macro_rules! kinds {
@@ -31,6 +31,8 @@ macro_rules! aggregates {
             ("pd.Expanding.agg", "(func)", "one aggregate of each window", by_name),
             ("pd.Rolling.quantile", "(q)", "a quantile of each window", quantile),
             ("pd.Expanding.quantile", "(q)", "a quantile of each window", quantile),
+            ("pd.Rolling.rank", "(method='average', ascending=True, pct=False)", "the rank in each window", rank),
+            ("pd.Expanding.rank", "(method='average', ascending=True, pct=False)", "the rank in each window", rank),
             ("pd.Rolling.cov", "(other)", "the covariance with another series", pairs),
             ("pd.Rolling.corr", "(other)", "the correlation with another series", pairs),
             ("pd.Expanding.cov", "(other)", "the covariance with another series", pairs),
@@ -55,6 +57,9 @@ pub(super) const WINDOWS: &[Row] = aggregates!(
     "var" "the variance of each window",
     "sem" "the standard error of each window's mean",
     "median" "the middle value of each window",
+    "first" "the first value of each window",
+    "last" "the last value of each window",
+    "nunique" "the number of distinct values of each window",
     "skew" "the skewness of each window",
     "kurt" "the excess kurtosis of each window"
 );
@@ -155,6 +160,16 @@ macro_rules! computed {
                 (WindowKind::Growing(least), How::Aggregate(aggregate)) => {
                     of.expanding().min_periods(*least).agg(aggregate)
                 }
+                (WindowKind::Rows(rows, least, center), How::Ranked(options)) => {
+                    let rolling = of.rolling(*rows).center(*center);
+                    match least {
+                        Some(least) => rolling.min_periods(*least).rank(options),
+                        None => rolling.rank(options),
+                    }
+                }
+                (WindowKind::Growing(least), How::Ranked(options)) => {
+                    of.expanding().min_periods(*least).rank(options)
+                }
                 (WindowKind::Span(length, least, ends, on), How::Aggregate(aggregate)) => {
                     let spans = $on(of, length, on.as_deref())?;
                     spans.min_periods(*least).closed(*ends).agg(aggregate)
@@ -178,6 +193,7 @@ macro_rules! computed {
 #[derive(Clone, Copy)]
 enum How {
     Aggregate(Aggregate),
+    Ranked(Rank),
     Faded(&'static str, bool),
 }
 
@@ -293,6 +309,22 @@ fn quantile(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let part = part.ok_or_else(|| Failure::kind("missing required argument: 'q'"))?;
     args.choice(2, "interpolation", &["linear"])?;
     computed(&windows, How::Aggregate(Aggregate::Quantile(part)))
+}
+
+fn rank(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let windows = windows(args)?;
+    let mut options = Rank::by(match args.choice(1, "method", &["average", "min", "max"])? {
+        "min" => RankMethod::Min,
+        "max" => RankMethod::Max,
+        _ => RankMethod::Average,
+    });
+    if !args.flag(2, "ascending", true)? {
+        options = options.descending();
+    }
+    if args.flag(3, "pct", false)? {
+        options = options.pct();
+    }
+    computed(&windows, How::Ranked(options))
 }
 
 fn pairs(name: &str, args: &mut Args) -> Result<Value, Failure> {

@@ -2,6 +2,9 @@
 
 use super::call::{Call, SentCall};
 use super::prepared::Columns;
+use crate::error::FunctionFault;
+use arrow::array::{Array, ArrayRef, AsArray, new_empty_array, new_null_array};
+use arrow::compute::concat;
 use arrow::datatypes::DataType;
 use datafusion::common::Result;
 use datafusion::logical_expr::{
@@ -16,6 +19,8 @@ pub(crate) struct CalledFunction {
     name: String,
     call: Call,
     labels: Vec<String>,
+    /// Whether it is called once for each list of a column, and gives one value for it.
+    of_lists: bool,
     returns: DataType,
     signature: Signature,
 }
@@ -25,6 +30,7 @@ pub(crate) struct CalledFunction {
 pub(crate) struct SentFunction {
     call: SentCall,
     labels: Vec<String>,
+    of_lists: bool,
 }
 
 impl CalledFunction {
@@ -36,7 +42,32 @@ impl CalledFunction {
         };
         // Plans tell expressions apart by this text, so it differs between arguments.
         let name = format!("{}[{:x}]", call.name(), call.arguments_hash());
-        CalledFunction { name, call, labels, returns, signature }
+        CalledFunction { name, call, labels, of_lists: false, returns, signature }
+    }
+
+    /// A function of the values of each list in a column with this label.
+    pub(crate) fn over_lists(call: Call, label: String, returns: DataType) -> CalledFunction {
+        let function = CalledFunction::new(call, vec![label], returns);
+        CalledFunction { name: format!("{}[..]", function.name), of_lists: true, ..function }
+    }
+
+    /// The value that it gives for each list: the last one of several.
+    fn on_lists(&self, lists: &ArrayRef) -> crate::Result<ArrayRef> {
+        let lists = lists.as_list_opt::<i32>().ok_or_else(|| {
+            self.call.error(FunctionFault::Types(format!("no lists but {}", lists.data_type())))
+        })?;
+        let mut made = vec![new_empty_array(&self.returns)];
+        for values in lists.iter() {
+            made.push(match values.filter(|values| !values.is_empty()) {
+                None => new_null_array(&self.returns, 1),
+                Some(values) => {
+                    let columns = Columns::new(&self.labels, std::slice::from_ref(&values), values.len());
+                    self.call.on_columns_typed(&columns, &self.returns)?.slice(values.len() - 1, 1)
+                }
+            });
+        }
+        let made: Vec<&dyn Array> = made.iter().map(|value| &**value).collect();
+        Ok(concat(&made)?)
     }
 
     /// The function as it was sent.
@@ -44,12 +75,18 @@ impl CalledFunction {
     /// # Errors
     /// As [`SentCall::received`].
     pub(crate) fn received(sent: SentFunction, returns: DataType) -> crate::Result<CalledFunction> {
-        Ok(CalledFunction::new(sent.call.received()?, sent.labels, returns))
+        let SentFunction { call, labels, of_lists } = sent;
+        let call = call.received()?;
+        Ok(match (of_lists, &labels[..]) {
+            (true, [label]) => CalledFunction::over_lists(call, label.clone(), returns),
+            _ => CalledFunction::new(call, labels, returns),
+        })
     }
 
     /// The function for another process, and the type that it returns.
     pub(crate) fn sent(&self) -> (SentFunction, &DataType) {
-        (SentFunction { call: self.call.sent(), labels: self.labels.clone() }, &self.returns)
+        let labels = self.labels.clone();
+        (SentFunction { call: self.call.sent(), labels, of_lists: self.of_lists }, &self.returns)
     }
 
     /// Its call with these expressions.
@@ -60,7 +97,8 @@ impl CalledFunction {
 
 impl PartialEq for CalledFunction {
     fn eq(&self, other: &CalledFunction) -> bool {
-        self.call == other.call && self.labels == other.labels && self.returns == other.returns
+        let same = self.call == other.call && self.labels == other.labels;
+        same && self.of_lists == other.of_lists && self.returns == other.returns
     }
 }
 
@@ -89,8 +127,10 @@ impl ScalarUDFImpl for CalledFunction {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let rows = args.number_rows;
         let arrays = args.args.into_iter().map(|value| value.into_array(rows)).collect::<Result<Vec<_>>>()?;
-        let columns = Columns::new(&self.labels, &arrays, rows);
-        let made = self.call.on_columns_typed(&columns, &self.returns);
+        let made = match (self.of_lists, &arrays[..]) {
+            (true, [lists]) => self.on_lists(lists),
+            _ => self.call.on_columns_typed(&Columns::new(&self.labels, &arrays, rows), &self.returns),
+        };
         Ok(ColumnarValue::Array(
             made.map_err(|error| datafusion::common::DataFusionError::External(Box::new(error)))?,
         ))

@@ -106,6 +106,11 @@ fn indices_are_taken_by_position_and_matched() {
 }
 
 #[test]
+fn groups_and_windows_have_correlations_and_ranks() {
+    check("group_pairs.jsonl");
+}
+
+#[test]
 fn texts_and_times_have_their_parts() {
     check("access.jsonl");
 }

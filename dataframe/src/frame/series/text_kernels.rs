@@ -1,6 +1,7 @@
 //! Python's methods of texts, for one text.
 
 use super::kernel::{Constants, Kernel};
+use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 
 /// The functions by name.
 pub(super) const KERNELS: &[(&str, Kernel)] = &[
@@ -14,6 +15,7 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("tharsis_text_slice", Kernel::Text(|text, constants| Some(slice(text, constants)))),
     ("tharsis_text_get", Kernel::Text(get)),
     ("tharsis_text_pad", Kernel::Text(|text, constants| Some(pad(text, constants)))),
+    ("tharsis_text_normalize", Kernel::Text(|text, constants| Some(normalize(text, constants)))),
     ("tharsis_text_zfill", Kernel::Text(|text, constants| Some(zfill(text, constants)))),
     ("tharsis_text_split", Kernel::Texts(split)),
     ("tharsis_text_rsplit", Kernel::Texts(rsplit)),
@@ -257,4 +259,15 @@ fn removeprefix(text: &str, constants: &Constants) -> Option<String> {
 
 fn removesuffix(text: &str, constants: &Constants) -> Option<String> {
     Some(text.strip_suffix(constants.text(0)?).unwrap_or(text).to_owned())
+}
+
+/// The text in a normal form of Unicode.
+fn normalize(text: &str, constants: &Constants) -> String {
+    let made = match constants.text(0) {
+        Some("NFC") => ComposingNormalizerBorrowed::new_nfc().normalize(text),
+        Some("NFKC") => ComposingNormalizerBorrowed::new_nfkc().normalize(text),
+        Some("NFD") => DecomposingNormalizerBorrowed::new_nfd().normalize(text),
+        _ => DecomposingNormalizerBorrowed::new_nfkd().normalize(text),
+    };
+    made.into_owned()
 }

@@ -101,6 +101,38 @@ impl Texts {
         self.function("tharsis_text_wrap", vec![size(width)])
     }
 
+    /// The text in a normal form of Unicode: `NFC`, `NFD`, `NFKC` or `NFKD`.
+    ///
+    /// ```
+    /// use tharsis_dataframe::Series;
+    /// let texts = Series::from_values("s", vec!["e\u{301}", "\u{fb01}"]).str().normalize("NFKC");
+    /// assert_eq!(texts.values::<String>()?, ["\u{e9}", "fi"].map(|text| Some(text.to_owned())));
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn normalize(&self, form: &str) -> Series {
+        match ["NFC", "NFD", "NFKC", "NFKD"].contains(&form) {
+            true => self.function("tharsis_text_normalize", vec![text(form)]),
+            false => self.map(|_| Err(Error::Value(format!("invalid normalization form {form:?}")))),
+        }
+    }
+
+    /// Filled to a width with a character: at the beginning with `left`, at the end with `right`, or with
+    /// `both`.
+    #[track_caller]
+    #[must_use]
+    pub fn pad(&self, width: usize, side: &str, fill: char) -> Series {
+        match side {
+            "left" => self.rjust(width, fill),
+            "right" => self.ljust(width, fill),
+            "both" => self.center(width, fill),
+            other => {
+                self.map(|_| Err(Error::Value(format!("no side {other:?}; there are left, right, both"))))
+            }
+        }
+    }
+
     /// The bytes of each text in UTF-8.
     #[track_caller]
     #[must_use]

@@ -7,6 +7,7 @@
 //! values and shifts could be computed in blocks instead: each task handles the rows of its partition, a
 //! second stage adds what the partitions before carry over (a sum, the last values, the last `n` rows).
 
+mod applied;
 mod pairs;
 mod rolling;
 mod spans;

@@ -1,6 +1,6 @@
 //! Windows that move with the rows: of fixed length, growing, or with weights that fade.
 
-use super::{Step, rows};
+use super::{Rank, Step, rows};
 use crate::error::{Error, Result};
 use crate::frame::DataFrame;
 use crate::frame::group::{Aggregate, GroupBy};
@@ -88,6 +88,12 @@ impl<T> Rolling<T> {
         self
     }
 
+    /// The result of a function of these windows, for chains of calls.
+    #[must_use]
+    pub fn pipe<U>(&self, step: impl FnOnce(&Rolling<T>) -> U) -> U {
+        step(self)
+    }
+
     fn step(&self, aggregate: Aggregate) -> Step {
         Step::Rolling(self.span, aggregate)
     }
@@ -168,6 +174,16 @@ impl<T> Ewm<T> {
         Ok(Step::EwmSum { alpha: self.alpha.clone()?, min_periods: self.min_periods })
     }
 
+    fn weighted(&self, aggregate: Aggregate) -> Result<Step> {
+        match aggregate {
+            Aggregate::Mean => self.step(),
+            Aggregate::Sum => self.total(),
+            Aggregate::Var => self.spread(false),
+            Aggregate::Std => self.spread(true),
+            other => Err(Error::Value(format!("weights that fade have no {}", other.name()))),
+        }
+    }
+
     fn step(&self) -> Result<Step> {
         let alpha = self.alpha.clone()?;
         Ok(Step::EwmMean { alpha, adjust: self.adjust, min_periods: self.min_periods })
@@ -220,7 +236,13 @@ macro_rules! windows {
             /// The excess kurtosis of each window.
             kurt Kurt,
             /// The middle value of each window.
-            median Median
+            median Median,
+            /// The first value of each window that is there.
+            first First,
+            /// The last value of each window that is there.
+            last Last,
+            /// The number of distinct values of each window.
+            nunique Nunique
         );
 
         impl Ewm<$from> {
@@ -252,6 +274,14 @@ macro_rules! windows {
                 self.made(self.total())
             }
 
+            /// One aggregate with the weights: the mean, sum, variance or standard deviation; `ValueError`
+            /// for another one.
+            #[track_caller]
+            #[must_use]
+            pub fn agg(&self, aggregate: Aggregate) -> $to {
+                self.made(self.weighted(aggregate))
+            }
+
             #[track_caller]
             fn made(&self, step: Result<Step>) -> $to {
                 match step {
@@ -275,6 +305,22 @@ macro_rules! windows {
             #[must_use]
             pub fn agg(&self, aggregate: Aggregate) -> $to {
                 self.of.$step(&self.step(aggregate))
+            }
+
+            /// The rank of each row's value among those of its window: by their mean, the lowest or the
+            /// highest of equal ones.
+            ///
+            /// ```
+            /// use tharsis_dataframe::{Rank, Series};
+            /// let n = Series::from_values("n", vec![3, 1, 4, 1]);
+            /// let ranks = n.rolling(3).min_periods(1).rank(Rank::default());
+            /// assert_eq!(ranks.values::<f64>()?, [1.0, 1.0, 3.0, 1.5].map(Some));
+            /// # Ok::<(), tharsis_dataframe::Error>(())
+            /// ```
+            #[track_caller]
+            #[must_use]
+            pub fn rank(&self, options: Rank) -> $to {
+                self.of.$step(&Step::RollingRank(self.span, options))
             }
 
             /// A quantile of each window, between neighbours if need be.

@@ -7,7 +7,8 @@ use crate::frame::DataFrame;
 use crate::frame::group::{Aggregate, GroupBy};
 use crate::frame::series::{Series, present};
 use crate::functions::{
-    ewm_cov, ewm_mean, ewm_sum, last_present, next_present, product, sliding_kurt, sliding_skew, sliding_sum,
+    ewm_cov, ewm_mean, ewm_sum, last_present, next_present, product, sliding_first, sliding_kurt,
+    sliding_last, sliding_nunique, sliding_rank_max, sliding_rank_min, sliding_skew, sliding_sum,
     sliding_var,
 };
 use arrow::datatypes::DataType;
@@ -94,6 +95,7 @@ pub(crate) enum Step {
     Interpolate,
     Rank(Rank),
     Rolling(Span, Aggregate),
+    RollingRank(Span, Rank),
     EwmMean {
         alpha: f64,
         adjust: bool,
@@ -165,6 +167,7 @@ impl Over {
             Step::Interpolate => self.interpolated(cast(value, DataType::Float64))?,
             Step::Rank(rank) => self.rank(rank, value)?,
             Step::Rolling(span, aggregate) => self.rolling(span, aggregate, value)?,
+            Step::RollingRank(span, rank) => self.rolling_rank(span, rank, value)?,
             Step::EwmMean { alpha, adjust, min_periods } => {
                 let value = cast(value, DataType::Float64);
                 let args = vec![value, lit(alpha), lit(adjust), lit(min_periods as f64)];
@@ -297,6 +300,9 @@ impl Over {
                 };
                 deviation / sqrt(cast(count.clone(), DataType::Float64))
             }
+            Aggregate::First => own(sliding_first().into()),
+            Aggregate::Last => own(sliding_last().into()),
+            Aggregate::Nunique => own(sliding_nunique().into()),
             Aggregate::Skew if span.moves() => own(sliding_skew().into()),
             Aggregate::Kurt if span.moves() => own(sliding_kurt().into()),
             Aggregate::Std | Aggregate::Var => present(over(aggregate)?)?,
@@ -308,6 +314,31 @@ impl Over {
             _ => count,
         };
         Ok(when(enough.gt_eq(lit(span.least() as i64)), rolled).end()?)
+    }
+
+    /// The rank of each row's value among those of its window.
+    fn rolling_rank(&self, span: Span, rank: Rank, value: Expr) -> Result<Expr> {
+        span.check()?;
+        let value = cast(value, DataType::Float64);
+        let sign = if rank.ascending { 1.0 } else { -1.0 };
+        let own = |fun: WindowFunctionDefinition| {
+            window(fun, vec![value.clone() * lit(sign)], &self.keys, vec![in_order()], span.frame())
+        };
+        let (lowest, highest) = (own(sliding_rank_min().into()), own(sliding_rank_max().into()));
+        let ranks = match rank.method {
+            RankMethod::Min => lowest,
+            RankMethod::Max => highest,
+            RankMethod::Average => (lowest + highest) / lit(2.0),
+            other => return Err(Error::Value(format!("ranks of windows are not made by {other:?}"))),
+        };
+        let count = over_window(
+            Aggregate::Count.expr(value, &DataType::Float64, &[])?,
+            &self.keys,
+            vec![in_order()],
+            span.frame(),
+        )?;
+        let ranks = if rank.pct { ranks / cast(count.clone(), DataType::Float64) } else { ranks };
+        Ok(when(count.gt_eq(lit(span.least() as i64)), ranks).end()?)
     }
 
     fn whole(&self, aggregate: Aggregate, value: Expr, dtype: &DataType) -> Result<Expr> {
