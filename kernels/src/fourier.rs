@@ -7,8 +7,10 @@ use crate::error::KernelError;
 use bytemuck::Zeroable;
 use num_complex::Complex;
 use realfft::RealFftPlanner;
-use rustfft::{FftNum, FftPlanner};
+use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
 use serde::{Deserialize, Serialize};
+use std::cell::RefCell;
+use std::sync::Arc;
 
 /// A transform of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,7 +77,8 @@ impl Fourier {
 
     /// Bytes that a task needs beside its argument and result.
     pub fn scratch_bytes(&self) -> u64 {
-        LINES * self.len as u64 * DType::C128.size_bytes() as u64
+        let line = self.len as u64 * DType::C128.size_bytes() as u64;
+        LINES * line + (2 * TOGETHER_MIN as u64 * line).max(2 * TOGETHER_BYTES as u64)
     }
 
     fn lines<T: Part>(&self, x: &Chunk) -> Result<Chunk, KernelError>
@@ -84,32 +87,28 @@ impl Fourier {
     {
         match self.transform {
             Transform::Forward | Transform::Inverse => {
-                let mut planner = FftPlanner::<T>::new();
-                let plan = match self.transform {
-                    Transform::Forward => planner.plan_fft_forward(self.len),
-                    _ => planner.plan_fft_inverse(self.len),
+                let direction = match self.transform {
+                    Transform::Forward => FftDirection::Forward,
+                    _ => FftDirection::Inverse,
                 };
-                let mut scratch = vec![Complex::zeroed(); plan.get_inplace_scratch_len()];
-                self.each(x, |line: &mut Vec<Complex<T>>, out: &mut Vec<Complex<T>>| {
-                    out.clone_from(line);
-                    plan.process_with_scratch(out, &mut scratch);
+                let plan = T::plan(self.len, direction);
+                let mut scratch = vec![Complex::zeroed(); plan.get_outofplace_scratch_len()];
+                self.each(x, |line: &mut [Complex<T>], out: &mut [Complex<T>]| {
+                    plan.process_outofplace_with_scratch(line, out, &mut scratch);
                     Ok(())
                 })
             }
             Transform::RealForward => {
                 let plan = RealFftPlanner::<T>::new().plan_fft_forward(self.len);
                 let mut scratch = plan.make_scratch_vec();
-                self.each(x, |line: &mut Vec<T>, out: &mut Vec<Complex<T>>| {
-                    out.resize(self.len / 2 + 1, Complex::zeroed());
+                self.each(x, |line: &mut [T], out: &mut [Complex<T>]| {
                     plan.process_with_scratch(line, out, &mut scratch).map_err(failed)
                 })
             }
             Transform::RealInverse => {
                 let plan = RealFftPlanner::<T>::new().plan_fft_inverse(self.len);
                 let mut scratch = plan.make_scratch_vec();
-                self.each(x, |line: &mut Vec<Complex<T>>, out: &mut Vec<T>| {
-                    out.resize(self.len, <T as Zeroable>::zeroed());
-                    line.resize(self.len / 2 + 1, Complex::zeroed());
+                self.each(x, |line: &mut [Complex<T>], out: &mut [T]| {
                     // These have no imaginary parts in a Hermitian line; as in NumPy, what is there is left
                     // out.
                     line[0].im = <T as Zeroable>::zeroed();
@@ -122,36 +121,93 @@ impl Fourier {
         }
     }
 
-    /// Applies a transform to each line.
+    /// Elements that a transform takes of each line.
+    fn wanted(&self) -> usize {
+        match self.transform {
+            Transform::RealInverse => self.len / 2 + 1,
+            _ => self.len,
+        }
+    }
+
+    /// Applies a transform to each line. It may change the line that it is given.
     fn each<A: Element, B: Scaled>(
         &self,
         x: &Chunk,
-        mut transform: impl FnMut(&mut Vec<A>, &mut Vec<B>) -> Result<(), KernelError>,
+        mut transform: impl FnMut(&mut [A], &mut [B]) -> Result<(), KernelError>,
     ) -> Result<Chunk, KernelError> {
         let shape = x.shape();
         let (len, inner) = (shape[self.axis], shape[self.axis + 1..].iter().product::<usize>());
         let outer: usize = shape[..self.axis].iter().product();
-        let wanted = match self.transform {
-            Transform::RealInverse => self.len / 2 + 1,
-            _ => self.len,
-        };
-        let made = self.transform.extent(self.len);
+        let (wanted, made) = (self.wanted(), self.transform.extent(self.len));
         let mut to = shape.to_vec();
         to[self.axis] = made;
-        let elements = x.to_vec::<A>()?;
-        let mut data = Buffer::for_overwrite(outer * made * inner * std::mem::size_of::<B>());
-        let out = data.elements_mut::<B>();
-        let (mut line, mut result) = (Vec::with_capacity(wanted), Vec::with_capacity(made));
-        for (row, column) in (0..outer).flat_map(|row| (0..inner).map(move |column| (row, column))) {
-            line.clear();
-            line.extend((0..len.min(wanted)).map(|i| elements[(row * len + i) * inner + column]));
-            line.resize(wanted, A::zeroed());
-            transform(&mut line, &mut result)?;
-            for (i, &value) in result.iter().enumerate() {
-                out[(row * made + i) * inner + column] = value.scaled(self.scale);
+        let from = x.elements::<A>()?;
+        let mut data = Buffer::for_overwrite(outer * made * inner * size_of::<B>());
+        let out = &mut data.elements_mut::<B>()[..outer * made * inner];
+        let together = lines_together(inner, wanted * size_of::<A>() + made * size_of::<B>());
+        // Lines that begin a power of two apart would share few places of a cache.
+        let (line, result) = (wanted + APART, made + APART);
+        let (mut lines, mut results) =
+            (vec![A::zeroed(); line * together], vec![B::zeroed(); result * together]);
+        for row in 0..outer {
+            let from = &from[row * len * inner..(row + 1) * len * inner];
+            let out = &mut out[row * made * inner..(row + 1) * made * inner];
+            for column in (0..inner).step_by(together) {
+                let count = together.min(inner - column);
+                let lines = &mut lines[..count * line];
+                gather(from, inner, column, lines, line, wanted);
+                let each = lines.chunks_exact_mut(line).zip(results.chunks_exact_mut(result));
+                for (line, result) in each {
+                    transform(&mut line[..wanted], &mut result[..made])?;
+                }
+                scatter(&results[..count * result], result, out, inner, column, self.scale);
             }
         }
         Chunk::contiguous(B::DTYPE, &to, data)
+    }
+}
+
+/// Lines that are transformed together: as many as a cache holds, so that of the elements which lie beside
+/// one another several are used at once.
+fn lines_together(inner: usize, line_bytes: usize) -> usize {
+    (TOGETHER_BYTES / line_bytes.max(1)).clamp(TOGETHER_MIN, TOGETHER_MAX).min(inner.max(1))
+}
+
+/// Puts columns from `column` on into lines that begin `stride` apart, with zeros up to `wanted` elements.
+fn gather<A: Element>(
+    from: &[A],
+    inner: usize,
+    column: usize,
+    lines: &mut [A],
+    stride: usize,
+    wanted: usize,
+) {
+    let count = lines.len() / stride;
+    if inner == 1 {
+        let known = from.len().min(wanted);
+        lines[..known].copy_from_slice(&from[..known]);
+        return lines[known..wanted].fill(A::zeroed());
+    }
+    let rows = from.chunks_exact(inner).take(wanted);
+    let known = rows.len();
+    for (i, row) in rows.enumerate() {
+        for (at, &x) in row[column..column + count].iter().enumerate() {
+            lines[at * stride + i] = x;
+        }
+    }
+    lines.chunks_exact_mut(stride).for_each(|line| line[known..wanted].fill(A::zeroed()));
+}
+
+/// Puts lines that begin `stride` apart, multiplied by a factor, into columns from `column` on.
+fn scatter<B: Scaled>(lines: &[B], stride: usize, out: &mut [B], inner: usize, column: usize, scale: f64) {
+    if inner == 1 {
+        return out.iter_mut().zip(lines).for_each(|(to, x)| *to = x.scaled(scale));
+    }
+    let count = lines.len() / stride;
+    for (i, row) in out.chunks_exact_mut(inner).enumerate() {
+        for (at, to) in row[column..column + count].iter_mut().enumerate() {
+            *to = lines[at * stride + i].scaled(scale);
+        }
     }
 }
 
@@ -160,9 +216,28 @@ fn failed(error: realfft::FftError) -> KernelError {
 }
 
 /// float32 or float64.
-trait Part: FftNum + Scaled {}
-impl Part for f32 {}
-impl Part for f64 {}
+trait Part: FftNum + Scaled {
+    /// The plan for a length, which each thread keeps until it needs another one: making it takes as long as
+    /// some lines.
+    fn plan(len: usize, direction: FftDirection) -> Arc<dyn Fft<Self>>;
+}
+
+macro_rules! parts {
+    ($($t:ty),*) => {$(
+        impl Part for $t {
+            fn plan(len: usize, direction: FftDirection) -> Arc<dyn Fft<$t>> {
+                thread_local! {
+                    static LAST: RefCell<Option<Arc<dyn Fft<$t>>>> = const { RefCell::new(None) };
+                }
+                LAST.with_borrow_mut(|last| match last {
+                    Some(plan) if plan.len() == len && plan.fft_direction() == direction => plan.clone(),
+                    _ => last.insert(FftPlanner::new().plan_fft(len, direction)).clone(),
+                })
+            }
+        }
+    )*};
+}
+parts!(f32, f64);
 
 /// A result that is multiplied by a factor.
 trait Scaled: Element {
@@ -185,8 +260,15 @@ macro_rules! scaled {
 }
 scaled!(f32, f64);
 
-/// Lines that a task holds beside its argument and result: the argument, the result, and what plans need.
+/// Lines that a task holds beside its argument and result: what plans need, and one of each.
 const LINES: u64 = 8;
+/// Bytes of lines and their results that stay in a second-level cache.
+const TOGETHER_BYTES: usize = 1 << 20;
+/// Four complex numbers are a cache line.
+const TOGETHER_MIN: usize = 4;
+const TOGETHER_MAX: usize = 16;
+/// Elements between lines.
+const APART: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -223,6 +305,29 @@ mod tests {
             assert_eq!(half.shape(), [len / 2 + 1, 2]);
             let back = fourier(Transform::RealInverse, 0, len, 1.0 / len as f64).run(&half).unwrap();
             assert!(back.to_vec::<f64>().unwrap().iter().zip(&x).all(|(a, b)| (a - b).abs() < 1e-12));
+        }
+    }
+
+    #[test]
+    fn lines_across_are_transformed_as_lines_along() {
+        // More columns than are done together, and more than one block of rows.
+        let (rows, columns) = (6, TOGETHER_MAX + 3);
+        let x: Vec<f64> = (0..2 * rows * columns).map(|at| (at * 29 % 31) as f64).collect();
+        let across = Chunk::from_elements(&[2, rows, columns], &x).unwrap();
+        let along = across.transposed().unwrap();
+        for len in [4, 6, 9] {
+            let made = fourier(Transform::RealForward, 1, len, 0.5).run(&across).unwrap();
+            let same = fourier(Transform::RealForward, 2, len, 0.5).run(&along).unwrap();
+            let same = same.transposed().unwrap();
+            assert_eq!(made.shape(), same.shape());
+            let elements = |chunk: &Chunk| chunk.to_vec::<Complex<f64>>().unwrap();
+            assert!(elements(&made) == elements(&same), "of length {len}");
+            let back = fourier(Transform::RealInverse, 1, len, 2.0 / len as f64).run(&made).unwrap();
+            for (at, found) in back.to_vec::<f64>().unwrap().into_iter().enumerate() {
+                let (block, row, column) = (at / columns / len, at / columns % len, at % columns);
+                let expected = if row < rows { x[(block * rows + row) * columns + column] } else { 0.0 };
+                assert!((found - expected).abs() < 1e-12, "{found} at {row}, {column}");
+            }
         }
     }
 
