@@ -1,6 +1,9 @@
 //! Processes and shared memory, as the system shows them.
 
-use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use rustix::net::{Shutdown, shutdown};
+use rustix::process::{
+    Pid, PidfdFlags, PidfdGetfdFlags, Signal, kill_process, pidfd_getfd, pidfd_open, test_kill_process,
+};
 use std::fs;
 use std::path::Path;
 
@@ -17,6 +20,25 @@ pub fn signal(pid: u32, signal: Signal) {
 #[must_use]
 pub fn runs(pid: u32) -> bool {
     test_kill_process(to_pid(pid)).is_ok() && stat(pid).is_some_and(|(state, _)| state != 'Z')
+}
+
+/// Cuts the connections of a process, while it runs on.
+///
+/// # Panics
+/// If the system does not give them.
+pub fn cut_connections(pid: u32) {
+    let process = pidfd_open(to_pid(pid), PidfdFlags::empty()).expect("the process runs");
+    for entry in fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten() {
+        let is_socket =
+            fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"));
+        let number = entry.file_name().to_str().and_then(|name| name.parse().ok()).filter(|_| is_socket);
+        if let Some(number) = number
+            && let Ok(socket) = pidfd_getfd(&process, number, PidfdGetfdFlags::empty())
+        {
+            // One that is closed already needs no cut.
+            let _closed = shutdown(&socket, Shutdown::Both);
+        }
+    }
 }
 
 /// Running children of a process.

@@ -1,9 +1,11 @@
-//! F1, F6, F7: how many calls of an actor run and wait at the same time, one node.
+//! F1, F3, F6, F7: calls of an actor that wait, run at the same time or lose their connection, one node.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use tharsis::prelude::*;
 use tharsis::{Executed, actor};
-use tharsis_scenarios::{Mode, SOON, Scenario, await_file, await_within, open_gate, scenarios};
+use tharsis_scenarios::{
+    Mode, SOON, Scenario, await_file, await_within, mark, marks, open_gate, processes, scenarios,
+};
 
 pub const ALL: &[Scenario] = scenarios![
     Both:
@@ -16,6 +18,7 @@ pub const ALL: &[Scenario] = scenarios![
         f7_calls_are_cancelled_one_by_one,
         f7_the_last_handle_ends_the_actor_after_its_calls;
     Processes:
+        f3_a_cut_connection_repeats_no_call,
         f7_each_call_that_was_sent_may_have_run;
 ];
 
@@ -138,6 +141,66 @@ fn f1_calls_overtake_where_that_is_allowed(mode: Mode) {
     assert_eq!(calls[1].get_timeout(AT_ONCE).unwrap(), 1);
     assert_eq!(log.entries().get().unwrap().last(), Some(&1));
     drop((log, calls, late));
+    session.await_quiet();
+}
+
+/// An actor whose calls leave marks.
+struct Marker;
+
+#[actor(max_restarts = -1)]
+impl Marker {
+    fn new() -> Self {
+        Self
+    }
+
+    fn pid(&self) -> u32 {
+        std::process::id()
+    }
+
+    fn mark(&self, path: String) {
+        mark(&path);
+    }
+
+    fn mark_and_wait(&self, path: String, gate: String) {
+        mark(&path);
+        await_file(&gate);
+    }
+}
+
+/// The process of the actor lives when its connection is cut: before a call is sent, and after.
+fn f3_a_cut_connection_repeats_no_call(mode: Mode) {
+    let session = mode.start(2);
+    let _entered = session.enter();
+    let (sent, unsent, gate) = (session.path("sent"), session.path("unsent"), session.path("gate"));
+    let marker = Marker::remote();
+    let pid = marker.pid().get_timeout(AT_ONCE).unwrap();
+    let running = marker.mark_and_wait(sent.clone(), gate.clone());
+    await_within(SOON, "it runs", || marks(&sent) == 1);
+    let behind = marker.mark(unsent.clone());
+    processes::cut_connections(pid);
+    let error = running.get_timeout(AT_ONCE).unwrap_err();
+    let outcome = (error.kind(), error.executed());
+    assert_eq!(outcome, (FailureKind::ActorUnavailable, Some(Executed::Unknown)), "{error}");
+    behind.get_timeout(AT_ONCE).unwrap();
+    open_gate(&gate);
+    let second = marker.pid().get_timeout(AT_ONCE).unwrap();
+    assert_ne!(second, pid, "the actor was started again");
+    processes::cut_connections(second);
+    // Whether it was sent before the loss was known or not, it has an outcome, which is true.
+    let outcome = marker.mark(unsent.clone()).get_timeout(AT_ONCE);
+    let ran = match &outcome {
+        Ok(()) => 2..=2,
+        Err(error) if error.executed() == Some(Executed::No) => 1..=1,
+        Err(error) => {
+            assert_eq!(error.kind(), FailureKind::ActorUnavailable, "{error}");
+            1..=2
+        }
+    };
+    let last = session.path("last");
+    marker.mark(last.clone()).get_timeout(AT_ONCE).unwrap();
+    assert_eq!((marks(&sent), marks(&last)), (1, 1), "each ran once");
+    assert!(ran.contains(&marks(&unsent)), "{outcome:?}, {} marks", marks(&unsent));
+    drop((marker, running, behind));
     session.await_quiet();
 }
 
