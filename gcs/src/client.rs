@@ -19,7 +19,7 @@ use std::time::Duration;
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::{
     ClusterInfo, CodeUnit, JobPage, JobProgram, JobRequest, KeyPage, LeftReason, Members, NodeChange,
-    NodeEvents, NodeInfo, PROTOCOL, Registered, Stub,
+    NodeEvents, NodeInfo, PROTOCOL, PutIf, Registered, Stub,
 };
 use tharsis_protos::{CallError, Refusal, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId};
@@ -258,7 +258,7 @@ impl ControlClient {
     pub async fn kv_put(&self, namespace: &str, key: Bytes, value: Bytes) -> Result<(), CallError> {
         let put = |stub: Stub| {
             let (key, value) = (key.clone(), value.clone());
-            async move { stub.kv_put(namespace, key, value, false).await }
+            async move { stub.kv_put(namespace, key, value, PutIf::Always).await }
         };
         self.patiently(put).await.map(drop)
     }
@@ -273,7 +273,21 @@ impl ControlClient {
         key: Bytes,
         value: Bytes,
     ) -> Result<bool, CallError> {
-        self.stub(&self.address())?.kv_put(namespace, key, value, true).await
+        self.stub(&self.address())?.kv_put(namespace, key, value, PutIf::Absent).await
+    }
+
+    /// Replaces a value by another one; false if the key has a value that is not `old`, or none.
+    ///
+    /// # Errors
+    /// [`CallError`]. One attempt: after a lost answer the value may be replaced or not.
+    pub async fn kv_replace(
+        &self,
+        namespace: &str,
+        key: Bytes,
+        old: Bytes,
+        value: Bytes,
+    ) -> Result<bool, CallError> {
+        self.stub(&self.address())?.kv_put(namespace, key, value, PutIf::Value(old)).await
     }
 
     /// A value, if there is one.

@@ -309,6 +309,7 @@ fn creation(constructor: &Function<'_>, block_type: &Type, name: &Ident, handle:
     let declared = constructor.declared();
     let plain = constructor.call(block_type, &quote!(::std::option::Option::None), None);
     let with_options = constructor.call(block_type, &quote!(::std::option::Option::Some(self.0)), None);
+    let named = naming(constructor, block_type, handle, &with_options);
     let number = constructor.number;
     quote! {
         #[doc(hidden)]
@@ -336,6 +337,53 @@ fn creation(constructor: &Function<'_>, block_type: &Type, name: &Ident, handle:
                 #with_options
                 #handle(call.actor())
             }
+            #named
+        }
+    }
+}
+
+/// Functions of options that deal with a name.
+fn naming(constructor: &Function<'_>, block_type: &Type, handle: &Ident, call: &TokenStream) -> TokenStream {
+    let (method, number) = (vis_of_method(&constructor.item.vis), constructor.number);
+    let declared = constructor.declared();
+    quote! {
+        /// Constructs an actor with a name, by which `find` gets it.
+        ///
+        /// # Errors
+        /// `NameTaken` if an actor that lives has the name, `InvalidArgument` for a bad name, the errors of
+        /// the control store.
+        #[track_caller]
+        #method fn create(
+            self,
+            name: &str,
+            #(#declared),*
+        ) -> ::std::result::Result<#handle, ::tharsis::Error> {
+            #call
+            call.named(name, ::tharsis::generated::IfThere::Refuse).map(#handle)
+        }
+        /// The actor with this name, which is constructed unless it is there: by one of those who do this at
+        /// the same time.
+        ///
+        /// # Errors
+        /// `InvalidArgument` if the actor has another type, or for a bad name; the errors of the control
+        /// store.
+        #[track_caller]
+        #method fn get_or_create(
+            self,
+            name: &str,
+            #(#declared),*
+        ) -> ::std::result::Result<#handle, ::tharsis::Error> {
+            #call
+            call.named(name, ::tharsis::generated::IfThere::Get).map(#handle)
+        }
+        /// The actor with this name.
+        ///
+        /// # Errors
+        /// `ActorNotFound` if there is none that lives, `InvalidArgument` if it has another type; the
+        /// errors of the control store.
+        #method fn find(self, name: &str) -> ::std::result::Result<#handle, ::tharsis::Error> {
+            let definition = <#block_type as ::tharsis::generated::Method<#number>>::DEFINITION;
+            ::tharsis::generated::find(definition, name).map(#handle)
         }
     }
 }

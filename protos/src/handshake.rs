@@ -15,7 +15,7 @@ use tharsis_types::limits::CLIENTS_MAX;
 use tharsis_types::{ClientId, Failure, FunctionId, JobId, NodeId, ObjectId, TaskId};
 
 /// Changes whenever records or handshakes change.
-pub const PROTOCOL_VERSION: u32 = 7;
+pub const PROTOCOL_VERSION: u32 = 8;
 /// First bytes of every hello; anything else is cut off.
 pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Bytes of a handshake frame at most (a table of functions is the largest part).
@@ -98,6 +98,8 @@ pub enum Answer {
     Lines(Vec<LogLine>),
     /// All output that was asked for has been told.
     LinesEnd,
+    /// Answer about a name.
+    Named(Named),
 }
 
 /// Everything a client needs to work with its node.
@@ -142,6 +144,47 @@ pub enum Question {
     /// Output of the workers, answered by one [`Answer::Lines`] after the other, and [`Answer::LinesEnd`] at
     /// last. Some are empty: whoever hears no more is noticed by that.
     Logs(LogQuery),
+    /// Find or claim the name of an actor, answered by [`Answer::Named`].
+    Name(NameQuestion),
+}
+
+/// Question about the name of an actor, in the namespace of a job.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NameQuestion {
+    /// The job.
+    pub job: JobId,
+    /// The name.
+    pub name: String,
+    /// Look for it, or claim it.
+    pub act: NameAct,
+}
+
+/// Use of a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NameAct {
+    /// Look for it.
+    Find,
+    /// Keep a record under it.
+    Claim {
+        /// The record, which clients read.
+        record: Vec<u8>,
+        /// The record that is replaced, that of an actor which has ended; none if the name is not in use.
+        over: Option<Vec<u8>>,
+    },
+}
+
+/// Answer about a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Named {
+    /// The record under it; after a claim, that of another.
+    Is(Vec<u8>),
+    /// The record of the claim is under it.
+    Claimed,
+    /// There is none.
+    Missing {
+        /// The most similar name in the namespace.
+        nearest: Option<String>,
+    },
 }
 
 /// Subject of an observer's question.

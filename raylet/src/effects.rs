@@ -3,6 +3,7 @@
 use crate::annex::Blocks;
 use crate::cluster::Cluster;
 use crate::inbox::{Inbox, Input};
+use crate::local::FinishJob;
 use crate::pressure::MemoryWatch;
 use crate::registry::Registry;
 use crate::spill::Spill;
@@ -27,6 +28,8 @@ pub struct Effects {
     blocks: Option<Blocks>,
     give_back_memory: fn(),
     memory_watch: Option<MemoryWatch>,
+    /// Called when a job has ended whose driver was connected to this node.
+    finish_job: Option<FinishJob>,
 }
 
 impl Effects {
@@ -51,6 +54,7 @@ impl Effects {
             blocks: None,
             give_back_memory,
             memory_watch: None,
+            finish_job: None,
         }
     }
 
@@ -65,6 +69,13 @@ impl Effects {
     #[must_use]
     pub fn watching(mut self, memory_watch: Option<MemoryWatch>) -> Self {
         self.memory_watch = memory_watch;
+        self
+    }
+
+    /// The same, where ends of jobs are told to the cluster.
+    #[must_use]
+    pub fn finishing(mut self, finish_job: Option<FinishJob>) -> Self {
+        self.finish_job = finish_job;
         self
     }
 
@@ -183,7 +194,11 @@ impl Effects {
     }
 
     fn forget_job(&self, job: JobId) {
-        self.registry.remove_job(job);
+        if self.registry.remove_job(job)
+            && let Some(finish) = &self.finish_job
+        {
+            finish(job);
+        }
         if let Some(cluster) = &self.cluster {
             cluster.forget_job(job);
         }

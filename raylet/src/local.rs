@@ -5,6 +5,7 @@ use crate::executable::Executable;
 use crate::inbox::{Inbox, Input};
 use crate::lists;
 use crate::logs::Logs;
+use crate::names::Names;
 use crate::port::{Facts, Port, function_table};
 use crate::registry::{Job, Registry};
 use crate::workers::Arrivals;
@@ -80,6 +81,8 @@ pub struct ClientAcceptor {
     pub drain: Arc<Drain>,
     /// Output of the workers.
     pub logs: Logs,
+    /// Answers questions about names of actors.
+    pub names: Names,
 }
 
 /// The socket's thread.
@@ -189,6 +192,12 @@ impl ClientAcceptor {
                 return send(stream, &Answer::LinesEnd, None);
             }
             Question::List(listing) => return self.answer_list(stream, listing),
+            Question::Name(question) => {
+                return match (self.names)(question) {
+                    Ok(named) => send(stream, &Answer::Named(named), None),
+                    Err(failure) => refuse(stream, failure),
+                };
+            }
             Question::Stop => {
                 let report = self.report()?;
                 self.inbox.put(Input::Stop);
@@ -285,7 +294,7 @@ impl ClientAcceptor {
             }
         })?;
         self.inbox.put(Input::Connected { index, port: Box::new(port), event });
-        Ok(Admitted { client, job, is_driver, segment })
+        Ok(Admitted { client, is_driver, segment })
     }
 
     /// Ends a job whose driver is gone, or could not be connected.
@@ -384,9 +393,6 @@ impl ClientAcceptor {
         let mut byte = [0];
         while matches!(stream.read(&mut byte), Ok(1)) {}
         let _keeps_mapping = &admitted.segment;
-        if admitted.is_driver {
-            self.end_job(admitted.job);
-        }
         if let Some(arrivals) = self.arrivals.as_ref().filter(|_| !admitted.is_driver) {
             if arrivals.left(admitted.client) {
                 return;
@@ -410,7 +416,6 @@ impl ClientAcceptor {
 
 struct Admitted {
     client: ClientId,
-    job: JobId,
     is_driver: bool,
     segment: Arc<Segment>,
 }

@@ -6,9 +6,10 @@ use crate::drain::Drain;
 use crate::effects::Effects;
 use crate::engine::Engine;
 use crate::inbox::{Inbox, Input};
-use crate::local::{ClientAcceptor, LocalSocket, NewJob};
+use crate::local::{ClientAcceptor, FinishJob, LocalSocket, NewJob};
 use crate::logbook::LogBook;
 use crate::logs::Logs;
+use crate::names::{Names, OwnNames};
 use crate::observe::{Collector, Observation};
 use crate::port::{Facts, Port, function_table};
 use crate::pressure::{MemoryLimits, MemoryWatch, Roster, Watched, protect_node};
@@ -92,6 +93,7 @@ pub struct NodeHandle {
     board_segment: Arc<Segment>,
     arena: Arc<Arena>,
     registry: Arc<Registry>,
+    names: Names,
     drain: Arc<Drain>,
     log: Option<Arc<LogBook>>,
     socket: Option<LocalSocket>,
@@ -115,6 +117,8 @@ pub struct Embedded {
     pub board_index: u32,
     /// The node's arena.
     pub arena: Arc<tharsis_object_store::ArenaMap>,
+    /// Answers questions about names of actors.
+    pub names: Names,
 }
 
 /// A random id for a node, different for every start.
@@ -152,6 +156,7 @@ pub(crate) struct Parts {
     board_segment: Arc<Segment>,
     inbox: Arc<Inbox>,
     registry: Arc<Registry>,
+    own_names: Arc<OwnNames>,
     drain: Arc<Drain>,
     log: Option<Arc<LogBook>>,
     spill: Option<Arc<Spill>>,
@@ -212,6 +217,7 @@ impl Parts {
             inbox,
             log: None,
             registry,
+            own_names: Arc::default(),
             spill,
             program,
             memory_limits: MemoryLimits {
@@ -252,7 +258,14 @@ impl Parts {
             board: self.board.clone(),
             arena: Arc::clone(&self.arena),
             registry: Arc::clone(&self.registry),
+            names: self.own_names(),
         }
+    }
+
+    /// Answers questions about names for a node without a control store.
+    fn own_names(&self) -> Names {
+        let names = Arc::clone(&self.own_names);
+        Arc::new(move |question| Ok(names.answer(question)))
     }
 
     fn run(
@@ -261,7 +274,11 @@ impl Parts {
         socket: Option<LocalSocket>,
         cluster: Option<(Cluster, ClusterHandle)>,
     ) -> Result<NodeHandle, Failure> {
+        let names = self.own_names();
         let (cluster, cluster_handle) = cluster.unzip();
+        let finish_job = cluster_handle
+            .clone()
+            .map(|handle: ClusterHandle| -> FinishJob { Arc::new(move |job| handle.finish_job(job)) });
         let no_thread = |cause| Failure::new(FailureKind::Internal, format!("no thread: {cause}"));
         let blocks = Blocks::start(&self.arena, &self.inbox).map_err(no_thread)?;
         let effects = Effects::new(
@@ -274,7 +291,8 @@ impl Parts {
             self.program.give_back_memory,
         )
         .with_blocks(blocks)
-        .watching(self.memory_watch);
+        .watching(self.memory_watch)
+        .finishing(finish_job);
         let observation = (self.program.collector)().map(Observation::new);
         let engine = Engine::new(
             self.node,
@@ -293,6 +311,7 @@ impl Parts {
             board_segment: self.board_segment,
             arena: self.arena,
             registry: self.registry,
+            names,
             drain: self.drain,
             log: self.log,
             socket,
@@ -349,6 +368,7 @@ impl NodeHandle {
             arrivals: Some(workforce.arrivals()),
             drain: Arc::clone(&parts.drain),
             logs: Logs::new(log, Arc::clone(&parts.inbox)),
+            names: parts.own_names(),
         };
         parts.watch_memory(workforce.roster())?;
         let listening = LocalSocket::start(&socket, acceptor)?;
@@ -392,6 +412,7 @@ impl NodeHandle {
             Starting { socket: socket.clone(), find_program, timeout, log: Arc::clone(&log), scratch };
         let workforce = Processes::new(Arc::clone(&parts.inbox), starting);
         let (registering, finishing) = (cluster_handle.clone(), cluster_handle.clone());
+        let naming = cluster_handle.clone();
         let acceptor = ClientAcceptor {
             node: parts.id,
             arena: Arc::clone(&parts.arena),
@@ -403,6 +424,7 @@ impl NodeHandle {
             arrivals: Some(workforce.arrivals()),
             drain: Arc::clone(&parts.drain),
             logs: Logs::new(log, Arc::clone(&parts.inbox)),
+            names: Arc::new(move |question| naming.name(question)),
         };
         if let Err(failure) = parts.watch_memory(workforce.roster()) {
             cluster.stop();
@@ -463,6 +485,7 @@ impl NodeHandle {
             board: self.board.clone(),
             arena: Arc::clone(&self.arena),
             registry: Arc::clone(&self.registry),
+            names: Arc::clone(&self.names),
         }
     }
 
@@ -518,6 +541,7 @@ pub struct Shared {
     board: BellBoard,
     arena: Arc<Arena>,
     registry: Arc<Registry>,
+    names: Names,
 }
 
 impl Shared {
@@ -566,5 +590,6 @@ pub fn connect_embedded(
         board: shared.board.clone(),
         board_index: index as u32,
         arena: Arc::clone(shared.arena.map()),
+        names: Arc::clone(&shared.names),
     })
 }

@@ -84,9 +84,9 @@ impl Registry {
         lock(&self.jobs).get(&id).cloned()
     }
 
-    /// Forgets a job whose driver is gone.
-    pub fn remove_job(&self, id: JobId) {
-        lock(&self.jobs).remove(&id);
+    /// Forgets a job that has ended; whether its driver was connected to this node.
+    pub fn remove_job(&self, id: JobId) -> bool {
+        lock(&self.jobs).remove(&id).is_some()
     }
 }
 

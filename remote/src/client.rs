@@ -20,11 +20,15 @@ use crate::work::Work;
 use std::sync::Arc;
 use tharsis_object_store::channel::Channel;
 use tharsis_object_store::{ArenaMap, BellBoard};
+use tharsis_protos::handshake::{NameQuestion, Named};
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, TaskId};
 
 /// A connection to a node. Cloning is cheap; the connection ends with [`Client::close`] or with the node.
 #[derive(Clone)]
 pub struct Client(Arc<Core>);
+
+/// Asks the node about names of actors.
+pub type Names = Box<dyn Fn(NameQuestion) -> Result<Named> + Send + Sync>;
 
 /// Parts of a client; see [`crate::connect`] for the usual way.
 pub struct ClientParts {
@@ -46,6 +50,8 @@ pub struct ClientParts {
     pub arena: Arc<ArenaMap>,
     /// Takes the output of workers; `None` prints it to this process's own output with a prefix.
     pub log_sink: Option<LogSink>,
+    /// Asks the node about names of actors.
+    pub names: Names,
 }
 
 struct Core {
@@ -54,6 +60,7 @@ struct Core {
     classes: Classes,
     /// The task of threads that run none.
     root: Arc<TaskState>,
+    names: Names,
 }
 
 impl Client {
@@ -84,7 +91,8 @@ impl Client {
         let link = Link::start(link, Box::new(dispatcher))?;
         let connection = Arc::new(Connection { link, table, regions });
         let root = Arc::new(TaskState::root(root_task));
-        Ok(Self(Arc::new(Core { connection, work, classes: Classes::default(), root })))
+        let (classes, names) = (Classes::default(), parts.names);
+        Ok(Self(Arc::new(Core { connection, work, classes, root, names })))
     }
 
     /// Number of this client at its node.
@@ -162,6 +170,10 @@ impl Client {
 
     pub(crate) fn classes(&self) -> &Classes {
         &self.0.classes
+    }
+
+    pub(crate) fn names(&self) -> &Names {
+        &self.0.names
     }
 
     pub(crate) fn root(&self) -> &Arc<TaskState> {

@@ -5,7 +5,7 @@
 //! learns from its end that the other is gone. A closed client shuts down its half of the socket; the other
 //! half ends when the process has no users of the node's memory left.
 
-use crate::client::{Client, ClientParts};
+use crate::client::{Client, ClientParts, Names};
 use crate::dispatch::LogSink;
 use crate::error::{Error, Result};
 use crate::registry::function_table;
@@ -21,12 +21,15 @@ use std::time::Duration;
 use tharsis_object_store::channel::Channel;
 use tharsis_object_store::{ArenaMap, BellBoard, Segment, local_socket};
 use tharsis_protos::handshake::{
-    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Role, Welcome,
+    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Role, Welcome,
 };
 use tharsis_types::{Failure, FailureKind};
 
 /// The longest time that a node may take to answer a hello: it may have to fetch the job's program first.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// The longest time that a node may take to answer about a name: the control store may be away.
+const NAME_TIMEOUT: Duration = Duration::from_secs(90);
 
 /// Connects to the node that listens at `socket`.
 ///
@@ -45,7 +48,7 @@ pub fn connect(socket: &Path, role: Role, log_sink: Option<LogSink>) -> Result<C
         Greeting::Broken(cause) => unreachable(&cause),
         Greeting::Refused(failure) => failure.into(),
     })?;
-    let parts = map(&welcome, arena, annex, is_worker, log_sink)
+    let parts = map(&welcome, arena, annex, is_worker, log_sink, names(socket))
         .map_err(|cause| unmapped(welcome.arena_bytes + welcome.annex_bytes, &cause))?;
     // Tells the node that it can remove the names of the segments: this process has mapped everything.
     local_socket::send_frame(&stream, &[], 0, None).map_err(|cause| unreachable(&cause))?;
@@ -107,6 +110,7 @@ fn greet(
         | Answer::Inventory(_)
         | Answer::Lines(_)
         | Answer::LinesEnd
+        | Answer::Named(_)
         | Answer::Report(_)
         | Answer::Story(_)
         | Answer::Table(_) => {
@@ -128,6 +132,7 @@ fn map(
     annex: Option<OwnedFd>,
     is_worker: bool,
     log_sink: Option<LogSink>,
+    names: Names,
 ) -> std::result::Result<ClientParts, tharsis_object_store::StoreError> {
     let rings = Arc::new(Segment::open(&welcome.ring_segment)?);
     let board = Arc::new(Segment::open(&welcome.board_segment)?);
@@ -142,6 +147,38 @@ fn map(
         board_index: welcome.board_index,
         arena: Arc::new(ArenaMap::from_fds(arena, welcome.arena_bytes, annex)?),
         log_sink,
+        names,
+    })
+}
+
+/// Asks the node that listens at `socket` about names, each time over a connection of its own.
+fn names(socket: &Path) -> Names {
+    let socket = socket.to_owned();
+    Box::new(move |question| {
+        let unreachable = |cause: &dyn std::fmt::Display| {
+            let text = format!("no node answers at {}: {cause}", socket.display());
+            Error::new(FailureKind::Disconnected, text)
+        };
+        let stream = UnixStream::connect(&socket).map_err(|cause| unreachable(&cause))?;
+        local_socket::check_peer(&stream).map_err(|cause| unreachable(&cause))?;
+        stream.set_read_timeout(Some(NAME_TIMEOUT)).map_err(|cause| unreachable(&cause))?;
+        let hello = Hello {
+            magic: HELLO_MAGIC,
+            version: PROTOCOL_VERSION,
+            pid: std::process::id(),
+            role: Role::Observer(Question::Name(question)),
+            functions: Vec::new(),
+        };
+        let hello = postcard::to_allocvec(&hello).map_err(|cause| unreachable(&cause))?;
+        local_socket::send_frame(&stream, &hello, HELLO_BYTES_MAX, None)
+            .map_err(|cause| unreachable(&cause))?;
+        let (answer, _) =
+            local_socket::recv_frame(&stream, HELLO_BYTES_MAX).map_err(|cause| unreachable(&cause))?;
+        match postcard::from_bytes(&answer).map_err(|cause| unreachable(&cause))? {
+            Answer::Named(named) => Ok(named),
+            Answer::Refused(failure) => Err(failure.into()),
+            _ => Err(Error::internal("the node answered something else than was asked")),
+        }
     })
 }
 

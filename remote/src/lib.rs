@@ -17,8 +17,8 @@
 //! | dispatch of records from the node | `dispatch` |
 //! | waiting for values and reading them | `settle`, `awaiting`, `reference`, `get`, `watchlist`, `awaited`, `many` |
 //! | clients, and the client of a thread | `classes`, [`client`], [`current`] |
-//! | from a call to a task | `options`, `call`, `actor`, `registry`, `submit`, `stream`, `connect` |
-//! | execution of a task | `context`, `hosted`, `producer`, `worker` |
+//! | from a call to a task | `options`, `call`, `actor`, `named`, `registry`, `submit`, `stream`, `connect` |
+//! | execution of a task | `context`, `hosted`, `groups`, `producer`, `worker` |
 //!
 //! Files further down may use those above, and never the other way round: records from the node go from the
 //! link to the handles and the work through the trait `link::Receiver`.
@@ -53,6 +53,7 @@ mod hosted;
 mod link;
 mod many;
 mod memory;
+mod named;
 mod news;
 mod options;
 mod producer;
@@ -74,7 +75,7 @@ mod worker;
 pub use actor::{Actor, kill};
 pub use awaited::{Awaited, Parted, Wait, wait};
 pub use call::{IntoArg, Parameter, Returns, Values};
-pub use client::{Client, ClientParts};
+pub use client::{Client, ClientParts, Names};
 pub use connect::connect;
 pub use context::{Context, context};
 pub use dispatch::LogSink;
@@ -101,6 +102,7 @@ pub use worker::run_worker;
 pub mod generated {
     pub use crate::actor::{Actor, ActorHandle};
     pub use crate::call::{Arguments, PlainError, Probe, TaskCall, TypedError};
+    pub use crate::named::{IfThere, find};
     pub use crate::options::MAX_RETRIES_DEFAULT;
     pub use crate::producer::Producer;
     pub use crate::registry::{Definition, Method, Registered, Remote};

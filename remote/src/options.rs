@@ -31,6 +31,7 @@ pub struct Options {
     pub(crate) max_pending_calls: u32,
     pub(crate) out_of_order: bool,
     pub(crate) unconsumed_max: Option<u32>,
+    pub(crate) detached: bool,
     pub(crate) retry_on: RetryOn,
     pub(crate) num_returns: Option<u32>,
     pub(crate) max_calls: u32,
@@ -128,6 +129,14 @@ impl Options {
     #[must_use]
     pub fn allow_out_of_order(mut self, is_allowed: bool) -> Self {
         self.out_of_order = is_allowed;
+        self
+    }
+
+    /// For an actor that a driver creates: whether it lives on without handles and without the driver, until
+    /// it is killed or its node is gone. False by default.
+    #[must_use]
+    pub fn detached(mut self, is_detached: bool) -> Self {
+        self.detached = is_detached;
         self
     }
 
@@ -376,6 +385,9 @@ macro_rules! __actor_option_setters {
         /// Whether a call whose arguments are there overtakes earlier ones of its caller.
         #[must_use]
         $vis fn allow_out_of_order(self, is_allowed: bool) -> Self { Self(self.0.allow_out_of_order(is_allowed)) }
+        /// Whether it lives on without handles and without the driver that creates it.
+        #[must_use]
+        $vis fn detached(self, is_detached: bool) -> Self { Self(self.0.detached(is_detached)) }
         /// A name for people; the constructor's path by default.
         #[must_use]
         $vis fn name(self, name: impl ::std::convert::Into<::std::string::String>) -> Self { Self(self.0.name(name)) }

@@ -54,6 +54,9 @@ thread_local! {
     static FRAME: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Claims a name for the first result of a call that is about to be sent.
+type Claim<'a> = &'a mut dyn FnMut(RefId) -> Result<()>;
+
 /// One call, made by generated code.
 pub struct Call<'a> {
     /// The function.
@@ -107,14 +110,25 @@ impl Call<'_> {
         }
     }
 
+    /// As [`Call::one`], for an actor whose name `claim` claims before the call is sent. Nothing is sent if
+    /// that fails.
+    pub(crate) fn one_claimed(mut self, claim: Claim<'_>) -> Result<ObjectRef<()>> {
+        let handles = self.submit_claimed(1, Some(claim))?;
+        handles.into_iter().next().map(ObjectRef::new).ok_or_else(no_handle)
+    }
+
     fn submit(&mut self, returns: u32) -> Result<Handles> {
+        self.submit_claimed(returns, None)
+    }
+
+    fn submit_claimed(&mut self, returns: u32, claim: Option<Claim<'_>>) -> Result<Handles> {
         let client = current::current()?;
         let mut arguments = ARGUMENTS.take();
         arguments.clear();
         let outcome = (self.arguments)(&mut arguments).and_then(|()| {
             let class = class_of(&client, self, returns)?;
             let call = NamedCall { definition: self.definition, class, returns, site: self.site };
-            send_call(&client, &call, &mut arguments)
+            send_call(&client, &call, &mut arguments, claim)
         });
         arguments.clear();
         ARGUMENTS.with_borrow_mut(|kept| *kept = arguments);
@@ -145,7 +159,12 @@ struct NamedCall<'a> {
     site: &'a Location<'a>,
 }
 
-fn send_call(client: &Client, call: &NamedCall<'_>, arguments: &mut Arguments) -> Result<Handles> {
+fn send_call(
+    client: &Client,
+    call: &NamedCall<'_>,
+    arguments: &mut Arguments,
+    claim: Option<Claim<'_>>,
+) -> Result<Handles> {
     let NamedCall { definition, class, returns, site } = *call;
     check_session(client.connection(), &arguments.keep)?;
     check_session(client.connection(), &arguments.encoded.keep)?;
@@ -170,6 +189,9 @@ fn send_call(client: &Client, call: &NamedCall<'_>, arguments: &mut Arguments) -
         )));
     }
     let task = current::next_child(client, || content_of_call(definition, returns, &mut frame, arguments));
+    if let Some(claim) = claim {
+        claim(RefId { object: ObjectId::output(task, 0), owner: client.node() })?;
+    }
     let handles = new_handles(client, task, returns);
     let tokens: SmallVec<[u8; 64]> = handles.iter().flat_map(|h| h.token().to_le_bytes()).collect();
     let dependencies = pack::dependencies(&arguments.dependencies);
@@ -324,6 +346,10 @@ fn define(client: &Client, key: &ClassKey, number: u32, call: &Call<'_>, returns
     if let Some(problem) = &options.problem {
         return Err(Error::argument(format!("{}: {problem}", call.definition.path())));
     }
+    if options.detached && client.link().is_worker {
+        let text = "a detached actor is created by a driver: others end with their job";
+        return Err(Error::argument(format!("{}: {text}", call.definition.path())));
+    }
     let encoded = postcard::to_allocvec(&task_class(client, options, call, returns))
         .map_err(|error| Error::internal(error.to_string()))?;
     client.link().send(&FromClient::DefineClass { class: number, definition: &encoded })
@@ -355,6 +381,7 @@ fn task_class(client: &Client, options: &Options, call: &Call<'_>, returns: u32)
         placement: options.placement.clone(),
         role,
         calls: call_rules(options, call),
+        detached: options.detached,
     }
 }
 

@@ -101,8 +101,9 @@ fn work(shared: &Shared, start: u64, job: JobId) {
 }
 
 fn client(embedded: Embedded, is_worker: bool) -> Result<Client, Error> {
-    let Embedded { client, node, job, channel, board, board_index, arena } = embedded;
+    let Embedded { client, node, job, channel, board, board_index, arena, names } = embedded;
     let log_sink = None;
+    let names = Box::new(move |question| Ok(names(question)?));
     Client::from_parts(ClientParts {
         client,
         node,
@@ -113,5 +114,6 @@ fn client(embedded: Embedded, is_worker: bool) -> Result<Client, Error> {
         board_index,
         arena,
         log_sink,
+        names,
     })
 }

@@ -15,6 +15,8 @@ use std::fmt;
 pub enum FailureKind {
     /// The actor has ended, or was never there: no call of it will run any more.
     ActorDied,
+    /// No actor that lives has this name.
+    ActorNotFound,
     /// The worker of the actor is gone, and the actor is started again.
     ActorUnavailable,
     /// The task was cancelled before it ended.
@@ -41,6 +43,8 @@ pub enum FailureKind {
     InvalidReference,
     /// All copies are gone, and how to make the value was forgotten to save memory.
     LineageEvicted,
+    /// An actor that lives has the name.
+    NameTaken,
     /// The node a task ran on is gone.
     NodeDied,
     /// The node a task must run on does not exist.
@@ -83,8 +87,9 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind, in the order of the documentation.
-    pub const ALL: [Self; 33] = [
+    pub const ALL: [Self; 35] = [
         Self::ActorDied,
+        Self::ActorNotFound,
         Self::ActorUnavailable,
         Self::Cancelled,
         Self::DataCorrupt,
@@ -98,6 +103,7 @@ impl FailureKind {
         Self::InvalidArgument,
         Self::InvalidReference,
         Self::LineageEvicted,
+        Self::NameTaken,
         Self::NodeDied,
         Self::NodeNotFound,
         Self::ObjectFreed,
@@ -124,6 +130,9 @@ impl FailureKind {
     pub fn advice(self) -> &'static str {
         match self {
             Self::ActorDied => "create the actor again; the cause below says how it ended",
+            Self::ActorNotFound => {
+                "create it with `create` or `get_or_create`, or correct the name or the namespace"
+            }
             Self::ActorUnavailable => {
                 "call again if the method may run twice; the actor is being started again"
             }
@@ -146,6 +155,9 @@ impl FailureKind {
             Self::InvalidReference => "use references only in the session that made them",
             Self::LineageEvicted => {
                 "give the node more memory for lineage, or keep fewer intermediate values"
+            }
+            Self::NameTaken => {
+                "choose another name, get the actor with `find` or `get_or_create`, or kill it"
             }
             Self::NodeDied => "allow retries, or look at the node's log",
             Self::NodeNotFound => {

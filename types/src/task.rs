@@ -51,6 +51,8 @@ pub struct TaskClass {
     pub role: Role,
     /// For methods: how calls stand in line.
     pub calls: CallRules,
+    /// For constructors: whether the actor lives on without handles and without its driver.
+    pub detached: bool,
 }
 
 /// Rules by which the calls of a class stand in line before their actor.
@@ -109,6 +111,7 @@ impl TaskClass {
             placement: Placement::Default,
             role: Role::Task,
             calls: CallRules::default(),
+            detached: false,
         }
     }
 }

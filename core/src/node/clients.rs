@@ -22,6 +22,8 @@ use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, ObjectId, Ref
 #[derive(Debug, Default)]
 pub(super) struct Clients {
     drivers: IdMap<ClientId, JobId>,
+    /// Jobs without a driver, which end with their last detached actor.
+    outlived: BTreeSet<JobId>,
     /// Objects that clients are waiting to read.
     reads: BTreeMap<(ClientId, u64), ObjectId>,
     /// Reads that were refused although the value exists.
@@ -36,7 +38,7 @@ impl Clients {
 
     /// The jobs of the drivers.
     pub(super) fn driven_jobs(&self) -> BTreeSet<JobId> {
-        self.drivers.values().copied().collect()
+        self.drivers.values().chain(&self.outlived).copied().collect()
     }
 
     /// Number of drivers.
@@ -286,6 +288,16 @@ impl Node {
         }
         self.owner.client_gone(client, &mut self.effects);
         if let Some(job) = self.clients.driver_gone(client) {
+            self.clients.outlived.insert(job);
+            self.end_outlived(out);
+        }
+    }
+
+    /// Ends the jobs that have neither a driver nor an actor that lives without one.
+    pub(super) fn end_outlived(&mut self, out: &mut Vec<Action>) {
+        while let Some(job) = self.clients.outlived.iter().copied().find(|job| !self.owner.has_detached(*job))
+        {
+            self.clients.outlived.remove(&job);
             self.job_ended(job, None, out);
             self.apply(out);
             out.extend(self.store.free_ranges().map(|range| Action::Do(Operation::Reclaim(range))));
@@ -295,6 +307,7 @@ impl Node {
     /// Ends the tasks and the workers of a job that has ended, and tells the nodes that this one has involved
     /// in it. `from` is the node that told this one.
     pub(super) fn job_ended(&mut self, job: JobId, from: Option<NodeId>, out: &mut Vec<Action>) {
+        self.clients.outlived.remove(&job);
         self.owner.drop_job(job, &mut self.effects);
         let asked = self.involved.end(job);
         let to: Vec<_> =

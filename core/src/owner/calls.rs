@@ -14,13 +14,29 @@ use std::sync::Arc;
 use tharsis_types::failure::Executed;
 use tharsis_types::peer::{DoneOutcome, DoneValue};
 use tharsis_types::task::{Outputs, Role};
-use tharsis_types::{Dependency, Failure, FailureKind, LeaseId};
+use tharsis_types::{Dependency, Failure, FailureKind, JobId, LeaseId};
 
 /// Living actors of this node's ledger.
 impl Owner {
     /// Whether a task constructs an actor.
     pub(super) fn is_constructor(&self, slot: Slot<Task>) -> bool {
         self.class_of(slot).role == Role::Constructor
+    }
+
+    /// The actor of a new constructor needs no handles: until it ends it counts as used.
+    pub(super) fn detach(&mut self, slot: Slot<Task>) {
+        let job = self.tasks[slot].id().job();
+        let actor = self.tasks[slot].output_slots().flatten().next();
+        if let Some(actor) = actor.filter(|_| self.is_constructor(slot)) {
+            self.references.add_use(actor);
+            self.actors.detach_from_handles(actor, job);
+        }
+    }
+
+    /// Whether an actor of a job lives on without its driver.
+    #[must_use]
+    pub fn has_detached(&self, job: JobId) -> bool {
+        self.actors.has_detached(job)
     }
 
     /// A constructor has returned: its actor lives, and the task goes on until the actor ends.

@@ -195,6 +195,9 @@ impl Owner {
         let failure = &self.failure_of_outputs(slot, failure);
         for output in self.finish(slot, out) {
             self.fill(output, Value::Failed(failure.clone()), None, Vec::new(), out);
+            if self.actors.detached_ends(output) {
+                self.unuse(output, out);
+            }
         }
     }
 

@@ -353,7 +353,7 @@ impl Owner {
     /// Asserts invariants 2 and 3; `lent` are the uses by runs of other nodes' tasks.
     pub fn check(&self, lent: impl Iterator<Item = Slot<Object>>) {
         let mut uses = self.tasks.uses();
-        lent.for_each(|slot| *uses.entry(slot).or_default() += 1);
+        lent.chain(self.actors.without_handles()).for_each(|slot| *uses.entry(slot).or_default() += 1);
         self.references.check(uses, self.tasks.needs());
         self.tasks.check();
         self.classes.check(&self.schedule);

@@ -65,6 +65,9 @@ impl Owner {
         let slot = self.tasks.insert(NewTask { id, class, retries, depth, payload, outputs: &outputs });
         outputs.iter().for_each(|output| self.references.set_producer(*output, slot));
         self.set_deadline(slot, deadline, role);
+        if self.classes[class].definition.detached {
+            self.detach(slot);
+        }
         if args.dependencies.is_empty() && args.nested.is_empty() && role != Role::Method {
             return self.enqueue(slot);
         }

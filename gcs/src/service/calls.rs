@@ -8,7 +8,7 @@ use bytes::Bytes;
 use std::future::Future;
 use tharsis_protos::control::{
     ClusterInfo, CodeUnit, EventStream, JobEnd, JobInfo, JobPage, JobProgram, JobRequest, KeyPage, Members,
-    NODES_MAX, NodeInfo, PROTOCOL, Registered, Renewed, Service,
+    NODES_MAX, NodeInfo, PROTOCOL, PutIf, Registered, Renewed, Service,
 };
 use tharsis_protos::{Refusal, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId};
@@ -109,13 +109,15 @@ impl Service for Shared {
         namespace: String,
         key: Bytes,
         value: Bytes,
-        if_absent: bool,
+        condition: PutIf,
     ) -> Result<bool, Refusal> {
         let key = tables::kv_key(&namespace, &key);
-        let mut txn = Txn::always(vec![Op::put(key.clone(), value)]);
-        if if_absent {
-            txn = txn.when(Compare::Absent(key));
-        }
+        let txn = Txn::always(vec![Op::put(key.clone(), value)]);
+        let txn = match condition {
+            PutIf::Always => txn,
+            PutIf::Absent => txn.when(Compare::Absent(key)),
+            PutIf::Value(old) => txn.when(Compare::Value(key, old.to_vec())),
+        };
         Ok(self.ask("kv put", txn).await?.succeeded)
     }
 

@@ -268,9 +268,15 @@ impl Stub {
         namespace: &str,
         key: Bytes,
         value: Bytes,
-        if_absent: bool,
+        condition: PutIf,
     ) -> Result<bool, CallError> {
-        let request = wire::KvPutRequest { namespace: namespace.to_owned(), key, value, if_absent };
+        let (if_absent, replaces) = match condition {
+            PutIf::Always => (false, None),
+            PutIf::Absent => (true, None),
+            PutIf::Value(old) => (false, Some(old)),
+        };
+        let namespace = namespace.to_owned();
+        let request = wire::KvPutRequest { namespace, key, value, if_absent, replaces };
         let mut client = self.client.clone();
         Ok(self.within("kv put", client.kv_put(request)).await?.written)
     }

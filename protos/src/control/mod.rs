@@ -235,6 +235,20 @@ pub struct CodeUnit {
     pub holders: Vec<NodeId>,
 }
 
+/// Namespace of the values that are names of actors.
+pub const ACTORS_NAMESPACE: &str = "tharsis.actors";
+
+/// Condition of a write to the table of values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PutIf {
+    /// None.
+    Always,
+    /// The key has no value.
+    Absent,
+    /// The key has this value.
+    Value(Bytes),
+}
+
 /// Some keys, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyPage {

@@ -78,7 +78,7 @@ pub trait Service: Send + Sync + 'static {
         namespace: String,
         key: Bytes,
         value: Bytes,
-        if_absent: bool,
+        condition: PutIf,
     ) -> impl Future<Output = Result<bool, Refusal>> + Send;
     /// A value, if there is one.
     fn kv_get(
@@ -272,7 +272,12 @@ impl<S: Service> Control for Door<S> {
         let request = request.into_inner();
         let (namespace, key) = key(request.namespace, request.key).map_err(bad)?;
         let value = bounded("value", request.value, VALUE_BYTES_MAX).map_err(bad)?;
-        let written = self.0.kv_put(namespace, key, value, request.if_absent).await?;
+        let condition = match (request.if_absent, request.replaces) {
+            (true, _) => PutIf::Absent,
+            (false, None) => PutIf::Always,
+            (false, Some(old)) => PutIf::Value(bounded("replaces", old, VALUE_BYTES_MAX).map_err(bad)?),
+        };
+        let written = self.0.kv_put(namespace, key, value, condition).await?;
         Ok(Response::new(wire::KvPutAnswer { written }))
     }
 

@@ -332,10 +332,13 @@ pub struct KvPutRequest {
     /// Only if the key has no value yet.
     #[prost(bool, tag = "4")]
     pub if_absent: bool,
+    /// Only if the key has this value.
+    #[prost(bytes = "bytes", optional, tag = "5")]
+    pub replaces: ::core::option::Option<::prost::bytes::Bytes>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KvPutAnswer {
-    /// False only with `if_absent`, for a key that has a value.
+    /// False only with a condition that does not hold.
     #[prost(bool, tag = "1")]
     pub written: bool,
 }

@@ -705,6 +705,9 @@ pub struct TaskClass {
     /// Absent for calls that stand in line as usual.
     #[prost(message, optional, tag = "17")]
     pub calls: ::core::option::Option<CallRules>,
+    /// An actor that lives on without handles and without its driver.
+    #[prost(bool, tag = "18")]
+    pub detached: bool,
 }
 /// How calls of an actor stand in line.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -50,6 +50,7 @@ pub(super) fn task_class(m: wire::TaskClass) -> Result<TaskClass, BadMessage> {
             Err(_) => return Err(BadMessage::invalid("role", format!("{} is no role", m.role))),
         },
         calls: m.calls.map_or(Ok(CallRules::default()), call_rules)?,
+        detached: m.detached,
     })
 }
 
@@ -118,6 +119,7 @@ pub(super) fn wire_class(class: &TaskClass) -> wire::TaskClass {
         }
         .into(),
         calls: wire_call_rules(class.calls),
+        detached: class.detached,
     }
 }
 

@@ -36,6 +36,7 @@ fn class(name: &str, placement: Placement, retry_on: RetryOn) -> Arc<TaskClass> 
         placement,
         role: Role::Method,
         calls: CallRules { group: 3, concurrent: true, out_of_order: true, max_pending: 5 },
+        detached: true,
     })
 }
 

@@ -33,6 +33,7 @@ pub mod isolation;
 pub mod links;
 pub mod listen;
 pub mod members;
+mod names;
 pub mod places;
 mod proved;
 pub mod pulls;

@@ -10,6 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tharsis_object_store::channel::Channel;
 use tharsis_object_store::{Arena, Bell, BellBoard, Consumer, PendingLarge, Producer, Segment, SpinPolicy};
+use tharsis_protos::handshake::Named;
 use tharsis_protos::records::*;
 use tharsis_remote::{Client, ClientParts, current, run_worker};
 use tharsis_types::{
@@ -138,6 +139,7 @@ pub fn start(plan: Plan) -> Loopback {
                 board_index: index as u32,
                 arena: Arc::clone(arena.map()),
                 log_sink: Some(Box::new(|_, _, _| {})),
+                names: Box::new(|_| Ok(Named::Missing { nearest: None })),
             })
             .unwrap()
         })

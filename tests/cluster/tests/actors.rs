@@ -27,6 +27,8 @@ const ALL: &[Scenario] = &[
     ("f2_an_actor_moves_when_its_node_dies", f2_an_actor_moves_when_its_node_dies),
     ("an_actor_ends_with_the_node_that_owns_it", an_actor_ends_with_the_node_that_owns_it),
     ("killed_from_another_node", killed_from_another_node),
+    ("f5_a_name_finds_its_actor_from_every_node", f5_a_name_finds_its_actor_from_every_node),
+    ("f5_a_detached_actor_outlives_its_driver", f5_a_detached_actor_outlives_its_driver),
 ];
 
 #[tharsis::main]
@@ -227,6 +229,65 @@ fn f2_an_actor_moves_when_its_node_dies() {
     assert_eq!(moves.node().get_timeout(SOON).unwrap(), here);
     let error = ends.push(2).get_timeout(SOON).unwrap_err();
     assert_eq!((error.kind(), error.executed()), (FailureKind::ActorDied, Some(Executed::No)), "{error}");
+}
+
+#[remote]
+fn push_to(name: String, entry: u64) -> Result<usize, Error> {
+    Log::options().find(&name)?.push(entry).get()
+}
+
+fn f5_a_name_finds_its_actor_from_every_node() {
+    let cluster = cluster(2);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let [here, there] = [0, 1].map(|index| cluster.node(index).unwrap());
+    let log = Log::options().node(there, false).create("log").unwrap();
+    for (entry, node) in [here, there].into_iter().enumerate() {
+        let call = push_to::options().node(node, false).remote("log", entry as u64);
+        assert_eq!(call.get_timeout(SOON).unwrap(), entry + 1);
+    }
+    let other = init().address(cluster.socket(1).unwrap().display().to_string()).namespace("other");
+    let other = other.start_local().unwrap();
+    {
+        let _entered = other.enter();
+        let error = Log::options().find("log").unwrap_err();
+        assert_eq!(error.kind(), FailureKind::ActorNotFound, "another namespace: {error}");
+    }
+    assert_eq!(log.entries().get().unwrap(), [0, 1]);
+}
+
+fn f5_a_detached_actor_outlives_its_driver() {
+    let cluster = cluster(2);
+    let there = cluster.node(1).unwrap();
+    {
+        let runtime = driver(&cluster, 0);
+        let _entered = runtime.enter();
+        let log = Log::options().detached(true).num_cpus(1.0).node(there, false).create("kept").unwrap();
+        assert_eq!(log.push(1).get_timeout(SOON).unwrap(), 1);
+        let left = Log::options().create("left").unwrap();
+        assert_eq!(left.push(1).get_timeout(SOON).unwrap(), 1);
+    }
+    for index in [1, 0] {
+        let runtime = driver(&cluster, index);
+        let _entered = runtime.enter();
+        let log = Log::options().find("kept").unwrap();
+        log.push(2).get_timeout(SOON).unwrap();
+        await_that("the other one has ended with its driver", || {
+            Log::options().find("left").is_err_and(|error| error.kind() == FailureKind::ActorNotFound)
+        });
+    }
+    let runtime = driver(&cluster, 1);
+    let _entered = runtime.enter();
+    let log = Log::options().find("kept").unwrap();
+    assert_eq!(log.entries().get_timeout(SOON).unwrap(), [1, 2, 2]);
+    kill(&log).unwrap();
+    drop(log);
+    await_that("its resources are free", || {
+        let report = cluster.report(1).unwrap();
+        report.nodes.iter().all(|row| row.free == row.total)
+    });
+    await_that("its name is free", || Log::options().find("kept").is_err());
+    assert_eq!(Log::options().create("kept").unwrap().push(7).get_timeout(SOON).unwrap(), 1);
 }
 
 /// The actor lives on one node and is called from another one, and the third owns it.

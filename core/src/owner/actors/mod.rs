@@ -38,7 +38,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tharsis_types::hash::IdMap;
 use tharsis_types::limits::PIPELINE_DEPTH_MAX;
 use tharsis_types::task::CallRules;
-use tharsis_types::{ClientId, LeaseId, NodeId, TaskId};
+use tharsis_types::{ClientId, JobId, LeaseId, NodeId, TaskId};
 
 /// The time after which the home of an actor is looked for again where it was not: the news of its end may
 /// still be on the way to its owner.
@@ -57,6 +57,8 @@ type Line = (Caller, u16, u64);
 pub(super) struct Actors {
     /// Living actors of this node's ledger, and their constructors.
     constructors: IdMap<Slot<Object>, Slot<Task>>,
+    /// Actors that live without handles, until they end otherwise, and their jobs.
+    detached: IdMap<Slot<Object>, JobId>,
     called: IdMap<Slot<Object>, Called>,
     calls: IdMap<Slot<Task>, Call>,
     attachments: IdMap<LeaseId, Attachment>,
@@ -155,6 +157,30 @@ impl Actors {
             called.home = None;
         }
         self.constructors.remove(&actor)
+    }
+}
+
+/// Actors that need no handles.
+impl Actors {
+    /// An actor is constructed that needs no handles.
+    pub(super) fn detach_from_handles(&mut self, actor: Slot<Object>, job: JobId) {
+        let before = self.detached.insert(actor, job);
+        assert!(before.is_none(), "{actor:?} is detached twice");
+    }
+
+    /// An actor has ended; whether it needed no handles.
+    pub(super) fn detached_ends(&mut self, actor: Slot<Object>) -> bool {
+        self.detached.remove(&actor).is_some()
+    }
+
+    /// Whether an actor of a job lives on without its driver.
+    pub(super) fn has_detached(&self, job: JobId) -> bool {
+        self.detached.values().any(|of| *of == job)
+    }
+
+    /// Actors that need no handles: each counts as a use.
+    pub(super) fn without_handles(&self) -> impl Iterator<Item = Slot<Object>> {
+        self.detached.keys().copied()
     }
 }
 
@@ -446,8 +472,9 @@ impl Actors {
     }
 
     /// Sizes of tables that must be empty once there are no references.
-    pub(super) fn leftovers(&self) -> [(&'static str, usize); 4] {
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 5] {
         [
+            ("detached actors", self.detached.len()),
             ("living actors", self.constructors.len()),
             ("called actors", self.called.len()),
             ("calls of actors", self.calls.len()),

@@ -25,6 +25,7 @@ const OUT_OF_ORDER: u32 = 3;
 const BOUNDED: u32 = 4;
 const GROUP_0: u32 = 5;
 const GROUP_1: u32 = 6;
+const DETACHED: u32 = 7;
 
 /// A ledger with an actor that lives, and the effects since.
 struct Ledger {
@@ -61,6 +62,8 @@ impl Ledger {
             ledger.owner.define_class(client, TASK, &class(Role::Task, 0));
             ledger.owner.define_class(client, CONSTRUCTOR, &class(Role::Constructor, max_restarts));
             ledger.owner.define_class(client, METHOD, &class(Role::Method, max_task_retries));
+            let detached = TaskClass { detached: true, ..TaskClass::clone(&class(Role::Constructor, 0)) };
+            ledger.owner.define_class(client, DETACHED, &Arc::new(detached));
             let usual = CallRules::default();
             let rules = [
                 (OUT_OF_ORDER, CallRules { out_of_order: true, ..usual }),
@@ -361,6 +364,25 @@ fn a_killed_actor_is_not_started_again() {
     ledger.worker_lost(None, attachment);
     assert_eq!(ledger.failure(running), (FailureKind::ActorDied, Some(Executed::Unknown)));
     assert_eq!(ledger.failure(waiting), (FailureKind::ActorDied, Some(Executed::No)));
+}
+
+#[test]
+fn a_detached_actor_needs_no_handle_and_ends_when_it_is_killed() {
+    let mut ledger = Ledger::new(0, 0);
+    let constructor = ledger.submit(DRIVER, DETACHED, &[]);
+    let (token, lease, actor) = (ledger.next, ledger.asked(), ObjectId::output(constructor, 0));
+    ledger.owner.lease_granted(1, lease, ME, &mut ledger.out);
+    ledger.round();
+    let started = ledger.take_started();
+    ledger.returns(started[0]);
+    ledger.release(DRIVER, constructor, token);
+    assert!(ledger.owner.has_detached(JobId(1)) && ledger.owner.value_ref(actor).is_some());
+    assert!(!ledger.out.contains(&Effect::ReturnLease { to: ME, lease }), "{:?}", ledger.out);
+    ledger.owner.cancel(actor, true, false, &mut ledger.out);
+    let kill = Effect::Cancel { to: ME, task: constructor, force: true, recursive: false };
+    assert!(ledger.out.contains(&kill), "{:?}", ledger.out);
+    ledger.crashes(started[0]);
+    assert!(!ledger.owner.has_detached(JobId(1)) && ledger.owner.value_ref(actor).is_none());
 }
 
 #[test]

@@ -8,6 +8,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
 mod actor_calls;
+mod actor_names;
 mod actors;
 mod again;
 mod bad_input;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         values::ALL,
         actors::ALL,
         actor_calls::ALL,
+        actor_names::ALL,
         again::ALL,
         many::ALL,
         references::ALL,

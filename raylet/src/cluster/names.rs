@@ -1,0 +1,95 @@
+//! Names of actors in the control store.
+
+use super::ClusterHandle;
+use crate::names::nearest;
+use prost::bytes::Bytes;
+use tharsis_gcs::ControlClient;
+use tharsis_protos::CallError;
+use tharsis_protos::control::{ACTORS_NAMESPACE, KeyPage};
+use tharsis_protos::handshake::{NameAct, NameQuestion, Named};
+use tharsis_types::{Failure, FailureKind, JobId};
+
+/// Attempts to claim a name whose answers are lost.
+const CLAIMS_MAX: usize = 5;
+
+impl ClusterHandle {
+    /// Finds or claims a name in the namespace of its job. Blocks.
+    ///
+    /// # Errors
+    /// `Disconnected` if the control store is away for long, `InvalidArgument` if it refuses.
+    pub fn name(&self, question: NameQuestion) -> Result<Named, Failure> {
+        let control = self.control.clone();
+        let answer = self.tasks.ask(async move { answer(&control, question).await })?;
+        answer.map_err(|error| {
+            let kind = match error.refusal_code() {
+                Some(_) => FailureKind::InvalidArgument,
+                None => FailureKind::Disconnected,
+            };
+            Failure::new(kind, format!("the control store, for the name of an actor: {error}"))
+        })
+    }
+}
+
+async fn answer(control: &ControlClient, question: NameQuestion) -> Result<Named, CallError> {
+    let prefix = format!("{}\0", namespace_of(control, question.job).await?);
+    let key = Bytes::from(format!("{prefix}{}", question.name).into_bytes());
+    let found = match question.act {
+        NameAct::Find => control.kv_get(ACTORS_NAMESPACE, key).await?,
+        NameAct::Claim { record, over } => {
+            let (record, over) = (Bytes::from(record), over.map(Bytes::from));
+            match claim(control, &key, &record, over).await? {
+                None => return Ok(Named::Claimed),
+                there => there,
+            }
+        }
+    };
+    match found {
+        Some(record) => Ok(Named::Is(record.to_vec())),
+        None => {
+            let page =
+                control.kv_list(ACTORS_NAMESPACE, Bytes::from(prefix.clone().into_bytes()), Bytes::new(), 0);
+            Ok(Named::Missing { nearest: nearest_of(&question.name, &prefix, &page.await?) })
+        }
+    }
+}
+
+/// Writes a record where there is none, or over the one that is known. Returns the one that is there instead.
+async fn claim(
+    control: &ControlClient,
+    key: &Bytes,
+    record: &Bytes,
+    over: Option<Bytes>,
+) -> Result<Option<Bytes>, CallError> {
+    let mut attempt = 0;
+    loop {
+        attempt += 1;
+        let written = match &over {
+            None => control.kv_put_if_absent(ACTORS_NAMESPACE, key.clone(), record.clone()).await,
+            Some(old) => control.kv_replace(ACTORS_NAMESPACE, key.clone(), old.clone(), record.clone()).await,
+        };
+        match written {
+            Ok(true) => return Ok(None),
+            Ok(false) => {}
+            Err(error) if error.refusal_code().is_some() || attempt == CLAIMS_MAX => return Err(error),
+            // The answer was lost: whose record is there tells what happened.
+            Err(_) => {}
+        }
+        match control.kv_get(ACTORS_NAMESPACE, key.clone()).await? {
+            Some(there) if there == *record => return Ok(None),
+            Some(there) if over.as_ref() != Some(&there) => return Ok(Some(there)),
+            _ if attempt == CLAIMS_MAX => return Ok(over),
+            _ => {}
+        }
+    }
+}
+
+async fn namespace_of(control: &ControlClient, job: JobId) -> Result<String, CallError> {
+    let page = control.list_jobs(JobId(job.0.saturating_sub(1)), 1).await?;
+    let found = page.jobs.into_iter().find(|info| info.id == job);
+    Ok(found.map(|info| info.namespace).unwrap_or_default())
+}
+
+fn nearest_of(name: &str, prefix: &str, page: &KeyPage) -> Option<String> {
+    let names = page.keys.iter().filter_map(|key| std::str::from_utf8(key).ok()?.strip_prefix(prefix));
+    nearest(name, names)
+}

@@ -1,0 +1,95 @@
+//! Names of actors: in the control store or, for a node without one, in the node.
+
+use crate::registry::lock;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use tharsis_protos::handshake::{NameAct, NameQuestion, Named};
+use tharsis_types::Failure;
+
+/// Answers questions about names.
+pub type Names = Arc<dyn Fn(NameQuestion) -> Result<Named, Failure> + Send + Sync>;
+
+/// Names of a node that has no control store. Its jobs share them.
+#[derive(Debug, Default)]
+pub struct OwnNames(Mutex<BTreeMap<String, Vec<u8>>>);
+
+impl OwnNames {
+    /// Finds or claims a name.
+    #[must_use]
+    pub fn answer(&self, question: NameQuestion) -> Named {
+        let mut names = lock(&self.0);
+        let NameQuestion { name, act, .. } = question;
+        let there = names.get(&name);
+        match act {
+            NameAct::Find => match there {
+                Some(record) => Named::Is(record.clone()),
+                None => Named::Missing { nearest: nearest(&name, names.keys().map(String::as_str)) },
+            },
+            NameAct::Claim { record, over } => match there {
+                Some(there) if over.as_ref() != Some(there) && *there != record => Named::Is(there.clone()),
+                Some(_) | None => {
+                    names.insert(name, record);
+                    Named::Claimed
+                }
+            },
+        }
+    }
+}
+
+/// The name that was probably meant: the one with the fewest different letters, if most are the same.
+#[must_use]
+pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
+    let close = known.map(|other| (distance(name, other), other)).min()?;
+    (2 * close.0 <= name.chars().count()).then(|| close.1.to_owned())
+}
+
+/// Number of letters to insert, remove or replace (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, letter) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, other) in b.iter().enumerate() {
+            let replaced = diagonal + usize::from(letter != *other);
+            diagonal = row[j + 1];
+            row[j + 1] = replaced.min(diagonal + 1).min(row[j] + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_types::JobId;
+
+    fn ask(names: &OwnNames, name: &str, act: NameAct) -> Named {
+        names.answer(NameQuestion { job: JobId(1), name: name.to_owned(), act })
+    }
+
+    fn claim(record: u8, over: Option<u8>) -> NameAct {
+        NameAct::Claim { record: vec![record], over: over.map(|old| vec![old]) }
+    }
+
+    #[test]
+    fn a_name_is_claimed_once_and_taken_over_by_one_who_knows_what_it_was() {
+        let names = OwnNames::default();
+        assert_eq!(ask(&names, "counter", claim(1, None)), Named::Claimed);
+        assert_eq!(ask(&names, "counter", claim(1, None)), Named::Claimed, "asked again");
+        assert_eq!(ask(&names, "counter", claim(2, None)), Named::Is(vec![1]));
+        assert_eq!(ask(&names, "counter", claim(3, Some(1))), Named::Claimed);
+        assert_eq!(ask(&names, "counter", claim(4, Some(1))), Named::Is(vec![3]));
+        assert_eq!(ask(&names, "counter", NameAct::Find), Named::Is(vec![3]));
+        let missing = Named::Missing { nearest: Some("counter".to_owned()) };
+        assert_eq!(ask(&names, "cuonter", NameAct::Find), missing);
+    }
+
+    #[test]
+    fn a_name_is_near_another_if_most_letters_are_the_same() {
+        let near = |name: &str| nearest(name, ["counter", "front", "back"].into_iter());
+        assert_eq!(near("countr").as_deref(), Some("counter"));
+        assert_eq!(near("fornt").as_deref(), Some("front"));
+        assert_eq!(near("zebra"), None);
+        assert_eq!(nearest("a", std::iter::empty()), None);
+    }
+}
