@@ -89,8 +89,8 @@ impl Encoder {
         }
     }
 
-    /// Ends the file; its bytes are on the disk then. Gives their number.
-    pub(super) async fn finish(self) -> EngineResult<u64> {
+    /// Ends the file, and brings it to the disk if it stays. Gives the number of its bytes.
+    pub(super) async fn finish(self, stays: bool) -> EngineResult<u64> {
         let file = match self {
             Encoder::Arrow(mut writer) => {
                 writer.finish()?;
@@ -99,7 +99,9 @@ impl Encoder {
             Encoder::Parquet(writer) => writer.into_inner()?,
             Encoder::Text(text) => text.finish().await?,
         };
-        file.sync_all()?;
+        if stays {
+            file.sync_all()?;
+        }
         Ok(file.metadata()?.len())
     }
 }

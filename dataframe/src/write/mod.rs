@@ -129,7 +129,7 @@ impl DataFrame {
             row_group_rows: options.row_group_rows.unwrap_or(ROW_GROUP_ROWS),
             partition_cols,
             text: options.text,
-            headers: target.is_folder(),
+            stay: target.is_folder(),
         });
         let written = Arc::clone(&spec);
         let rows = execute_under(&frame.output()?, executor, move |plan| {

@@ -169,7 +169,7 @@ impl Files {
         let path = Path::new(&self.spec.folder).join(&name);
         let failed = |error| failed(&self.spec, error);
         let file = File::create_new(&path).map_err(|error| failed(error.into()))?;
-        let header = self.spec.headers || self.task == 0;
+        let header = self.spec.stay || self.task == 0;
         let encoder = Encoder::begin(file, &self.schema, &self.spec, header).map_err(failed)?;
         let open = Open { encoder, name, number: self.begun, rows: 0, used: 0 };
         self.open.insert(folder.to_owned(), open);
@@ -191,7 +191,7 @@ impl Files {
 
     async fn end(&mut self, folder: String) -> EngineResult<()> {
         if let Some(Open { encoder, name, number, rows, .. }) = self.open.remove(&folder) {
-            let bytes = encoder.finish().await.map_err(|error| failed(&self.spec, error))?;
+            let bytes = encoder.finish(self.spec.stay).await.map_err(|error| failed(&self.spec, error))?;
             self.written.push(Written { task: self.task as u64, number, folder, name, rows, bytes });
         }
         Ok(())

@@ -192,8 +192,9 @@ pub(crate) struct FileSpec {
     /// Numbers of the columns that become folders.
     pub(super) partition_cols: Vec<usize>,
     pub(super) text: TextForm,
-    /// Whether each file has a header of its own; otherwise the first one has it for all.
-    pub(super) headers: bool,
+    /// Whether the files of the tasks stay as they are: each has a header and is brought to the disk. If not,
+    /// they are joined as one.
+    pub(super) stay: bool,
 }
 
 impl FileSpec {

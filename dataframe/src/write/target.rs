@@ -75,14 +75,14 @@ impl Target {
         let parts: Vec<PathBuf> = written.iter().map(|file| self.attempt(file)).collect::<Result<_>>()?;
         let failed = |error: &std::io::Error| Error::io(&self.path, error);
         match parts.as_slice() {
-            [] => Err(Error::Internal("no task has written a file".to_owned())),
-            [part] => fs::rename(part, made).map_err(|error| failed(&error)),
+            [] => return Err(Error::Internal("no task has written a file".to_owned())),
+            [part] => fs::rename(part, made).map_err(|error| failed(&error))?,
             parts => {
                 join(spec.format, parts, made)
                     .map_err(|error| Error::file(&self.path, FileFault::Failed, error))?;
-                File::open(made).and_then(|file| file.sync_all()).map_err(|error| failed(&error))
             }
         }
+        File::open(made).and_then(|file| file.sync_all()).map_err(|error| failed(&error))
     }
 
     /// The reported files in their folders, numbered in the order of their rows.
