@@ -14,6 +14,10 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
+/// Most bytes that are set aside for inputs and outputs of running tasks, buffers of files, and what the
+/// allocator keeps: about what TPC-H takes beside what is counted.
+const UNCOUNTED_BYTES_MAX: u64 = 512 << 20;
+
 /// Runs tasks on threads of this process. Rows between stages are passed without a copy.
 #[derive(Debug)]
 pub struct LocalExecutor {
@@ -25,12 +29,14 @@ pub struct LocalExecutor {
 }
 
 impl LocalExecutor {
-    /// An executor with this many threads. Operators may take half of these bytes before they spill, rows
+    /// An executor with this many threads. A part of these bytes is set aside for what is not counted, such as
+    /// the inputs and outputs of running tasks. Operators may take half of the rest before they spill, rows
     /// between stages and tables that were computed the other half before they wait in files.
     #[must_use]
     pub fn sized(threads: usize, memory_bytes: u64) -> LocalExecutor {
-        let limits = Limits { threads: threads.max(1), memory_bytes: (memory_bytes / 2).max(1) };
-        let budget = Budget::new(memory_bytes / 2);
+        let counted_bytes = memory_bytes - (memory_bytes / 4).min(UNCOUNTED_BYTES_MAX);
+        let limits = Limits { threads: threads.max(1), memory_bytes: (counted_bytes / 2).max(1) };
+        let budget = Budget::new(counted_bytes / 2);
         LocalExecutor { limits, budget, runtime: OnceLock::new(), environment: OnceLock::new() }
     }
 
