@@ -11,6 +11,10 @@ use tharsis_types::TaskId;
 /// Runs that are remembered.
 const WINDOWS_MAX: usize = 1 << 14;
 
+/// A loaded machine tells the end of a run late by up to this time, and so its beginning too. The last lines
+/// of a run may come this late as well.
+pub const LATE: Now = 100 * tharsis_core::MS;
+
 /// The time in which a worker ran a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
@@ -59,7 +63,11 @@ impl Windows {
         found.map(|(at, (_, window))| {
             let mut later = self.ended.iter().skip(at + 1).map(|(_, later)| later);
             let next = later.find(|later| later.pid == window.pid).map(|later| later.from);
-            Window { next, ..*window }
+            let mut before = self.ended.iter().take(at).rev().map(|(_, before)| before);
+            let before = before.find(|before| before.pid == window.pid);
+            let last_lines = before.and_then(|before| before.to).map_or(0, |to| to + LATE);
+            let from = window.from.min(last_lines.max(window.from.saturating_sub(LATE)));
+            Window { from, next, ..*window }
         })
     }
 }
@@ -77,8 +85,23 @@ mod tests {
             windows.ended(100 + number, task(number), 7, 30);
         }
         assert_eq!(windows.of(task(0)).count(), 0);
-        let expected = Window { pid: 7, from: 71, to: Some(101), next: Some(72) };
+        let expected = Window { pid: 7, from: 0, to: Some(101), next: Some(72) };
         assert_eq!(windows.of(task(1)).collect::<Vec<_>>(), [expected]);
         assert_eq!(windows.ended.len(), WINDOWS_MAX);
+    }
+
+    #[test]
+    fn a_run_after_a_pause_may_have_begun_before_its_end_says() {
+        let task = |number| TaskId::root(JobId(1)).child(number);
+        let mut windows = Windows::default();
+        let ends = [10 * LATE, 12 * LATE, 12 * LATE + 2, 13 * LATE + 3];
+        for (number, end) in (0..).zip(ends) {
+            windows.ended(end, task(number), 7, 1);
+        }
+        let from = |number| windows.of(task(number)).next().expect("it is remembered").from;
+        assert_eq!(from(0), 9 * LATE - 1);
+        assert_eq!(from(1), 11 * LATE, "lines before may be those of the last run");
+        assert_eq!(from(2), 12 * LATE + 1, "it follows the last one at once");
+        assert_eq!(from(3), 13 * LATE + 2);
     }
 }
