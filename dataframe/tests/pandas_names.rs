@@ -8,12 +8,15 @@ mod surface;
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use surface::Surface;
 use tharsis_dataframe::protocol::registry;
 
 /// Writes the page anew if it is set.
 const UPDATE: &str = "UPDATE_PAGE";
+
+/// The beginning of items that the crate `tharsis` has, which knows frames and tensors.
+const BETWEEN: &str = "tharsis::frame::";
 
 /// The head of the page, with places for the numbers of names.
 const HEAD: &str = "# pandas' names
@@ -160,12 +163,42 @@ fn each_name_stands_once() {
 #[test]
 fn each_rust_form_is_a_public_item() {
     let surface = Surface::of_folder(&folder().join("src"));
+    let between = texts_of(&folder().join("../tharsis/src/between"));
+    let is_made = |item: &str| match item.strip_prefix(BETWEEN) {
+        Some(method) => declares(&between, method),
+        None => surface.has(item),
+    };
     let mut wrong = Vec::new();
     for entry in entries() {
         let State::Made(items, _) = &entry.state else { continue };
-        wrong.extend(items.iter().filter(|item| !surface.has(item)).map(|item| (entry.full(), item.clone())));
+        wrong.extend(items.iter().filter(|item| !is_made(item)).map(|item| (entry.full(), item.clone())));
     }
     assert!(wrong.is_empty(), "no public items: {wrong:#?}");
+}
+
+/// Whether one of the texts declares a method of a public trait, such as `ToTensor::to_tensor`.
+fn declares(texts: &[String], method: &str) -> bool {
+    let Some((of, method)) = method.split_once("::") else { return false };
+    let has = |text: &String| {
+        text.split_once(&format!("pub trait {of} {{"))
+            .is_some_and(|(_, methods)| methods.contains(&format!("fn {method}(")))
+    };
+    texts.iter().any(has)
+}
+
+/// The files of a folder.
+fn texts_of(folder: &Path) -> Vec<String> {
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.map(|file| std::fs::read_to_string(file).unwrap()).collect()
+}
+
+#[test]
+fn methods_between_crates_are_read_from_traits() {
+    let texts = ["pub trait ToTensor {\n fn to_tensor(&self);\n}".to_owned()];
+    assert!(declares(&texts, "ToTensor::to_tensor"));
+    for other in ["ToTensor::to_frame", "ToFrame::to_tensor", "to_tensor"] {
+        assert!(!declares(&texts, other), "{other}");
+    }
 }
 
 #[test]
