@@ -16,7 +16,7 @@ fn requests_are_answered_in_order_and_failures_do_not_end_the_stream() {
     let found = replies(concat!(
         r#"{"v":1,"id":"a","in":{"x":{"lit":[[1,2],[3,4]]}},"prog":[["y","np.add",[{"$":"x"},1],{}]],"out":["y"]}"#,
         "\n not json\n\n",
-        r#"{"id":"b","prog":[["y","np.einsum",["i,i",[1],[1]],{}]],"out":["y"]}"#,
+        r#"{"id":"b","prog":[["y","np.einsum_path",["i,i",[1],[1]],{}]],"out":["y"]}"#,
         "\n",
         r#"{"id":"c","in":{"x":{"lit":[1.5,{"f":"nan"}]}},"prog":[["y","nd.sum",[{"$":"x"}],{"casting":"no"}]],"out":["y"]}"#,
         "\n",
