@@ -29,9 +29,9 @@ pub struct LocalExecutor {
 }
 
 impl LocalExecutor {
-    /// An executor with this many threads. A part of these bytes is set aside for what is not counted, such as
-    /// the inputs and outputs of running tasks. Operators may take half of the rest before they spill, rows
-    /// between stages and tables that were computed the other half before they wait in files.
+    /// An executor with this many threads. A part of these bytes is set aside for what is not counted, such
+    /// as the inputs and outputs of running tasks. Operators may take half of the rest before they spill,
+    /// rows between stages and tables that were computed the other half before they wait in files.
     #[must_use]
     pub fn sized(threads: usize, memory_bytes: u64) -> LocalExecutor {
         let counted_bytes = memory_bytes - (memory_bytes / 4).min(UNCOUNTED_BYTES_MAX);
