@@ -1,7 +1,7 @@
 //! Rules that hold after any faults: the expected values, and the failures that the faults so far excuse.
 
 use crate::client::Caller;
-use crate::program::{self, CONSTRUCTOR, METHOD};
+use crate::program::{self, CONSTRUCTOR, METHOD, TIMED};
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::{Failure, FailureKind, JobId, ObjectId, TaskId};
 
@@ -143,7 +143,7 @@ impl Oracle {
             FailureKind::NodeNotFound => (faulty || 0 < self.departures) && kind == 9,
             FailureKind::Shutdown => self.ended_jobs.contains(&task.job()),
             FailureKind::StoreFull | FailureKind::OutOfDisk => self.small_store,
-            FailureKind::TimedOut => kind == 12,
+            FailureKind::TimedOut => self.has_timeout(task),
             _ => false,
         };
         if excused {
@@ -153,12 +153,21 @@ impl Oracle {
         }
     }
 
+    /// A task and those that led to it.
+    fn line(&self, task: TaskId) -> impl Iterator<Item = &TaskFacts> {
+        let facts = |task: &TaskId| self.tasks.get(task);
+        std::iter::successors(facts(&task), move |f| f.parent.as_ref().and_then(facts))
+    }
+
+    /// Whether a task has a timeout, or one that led to it.
+    fn has_timeout(&self, task: TaskId) -> bool {
+        self.line(task).any(|facts| facts.kind == TIMED)
+    }
+
     /// Whether someone asked to cancel a task, or one that led to it together with what that submitted.
     fn is_cancelled(&self, task: TaskId) -> bool {
-        let facts = |task: &TaskId| self.tasks.get(task);
-        let mut ancestors =
-            std::iter::successors(facts(&task), |f| f.parent.as_ref().and_then(facts)).skip(1);
-        facts(&task).is_some_and(|f| f.cancelled) || ancestors.any(|f| f.cancelled_with_children)
+        let itself = self.tasks.get(&task);
+        itself.is_some_and(|f| f.cancelled) || self.line(task).skip(1).any(|f| f.cancelled_with_children)
     }
 
     /// Copies of what a task made that disks have lost.

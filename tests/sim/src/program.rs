@@ -14,6 +14,8 @@ use tharsis_types::{
 
 /// Kinds of task classes; see [`class`].
 pub const CLASS_COUNT: u32 = 14;
+/// The kind of tasks with a timeout, which their children have as well.
+pub const TIMED: u32 = 12;
 /// The kind of constructors of actors.
 pub const CONSTRUCTOR: u32 = 14;
 /// The kind of methods of actors.
@@ -124,7 +126,7 @@ pub fn class(job: JobId, kind: u32, nodes: &[NodeId]) -> Arc<TaskClass> {
             class.priority = 5;
             class.returns = 2;
         }
-        12 => class.timeout_ms = 40,
+        TIMED => class.timeout_ms = 40,
         CONSTRUCTOR => {
             // An actor keeps its resources for long: others would wait for them.
             (class.resources, class.max_retries) = (cpu(0), 2);
@@ -232,7 +234,7 @@ pub fn choices(rng: &mut Rng, permille: u64) -> Vec<u64> {
 
 fn work_us(rng: &mut Rng, kind: u32) -> u64 {
     match rng.range(0, 20) {
-        0 if kind == 12 => 200_000,
+        0 if kind == TIMED => 200_000,
         0 => 30_000,
         1..4 => 3_000,
         _ => 50,
