@@ -446,7 +446,7 @@ impl Generator {
     /// (.., d), float64.
     ///
     /// ```
-    /// use tharsis_numeric::{array, random::{default_rng, Factoring}};
+    /// use tharsis_numeric::{array, distributions::Factoring, random::default_rng};
     /// let (mean, cov) = (array([1.0, 2.0]), array([4.0, 1.0, 1.0, 9.0]).reshape(&[2, 2]));
     /// let x = default_rng(1).multivariate_normal(&mean, &cov, &[10_000], Factoring::Svd);
     /// assert!(x.mean(0).isclose(&mean, 0.0, 0.2).all(..).item()?.is_true());
