@@ -164,10 +164,11 @@ impl Oracle {
         self.line(task).any(|facts| facts.kind == TIMED)
     }
 
-    /// Whether someone asked to cancel a task, or one that led to it together with what that submitted.
+    /// Whether someone asked to cancel a task, or what led to it together with what that submitted. The end
+    /// of a task's time cancels what it submitted too.
     fn is_cancelled(&self, task: TaskId) -> bool {
-        let itself = self.tasks.get(&task);
-        itself.is_some_and(|f| f.cancelled) || self.line(task).skip(1).any(|f| f.cancelled_with_children)
+        let with_children = |facts: &TaskFacts| facts.cancelled_with_children || facts.kind == TIMED;
+        self.tasks.get(&task).is_some_and(|f| f.cancelled) || self.line(task).skip(1).any(with_children)
     }
 
     /// Copies of what a task made that disks have lost.
