@@ -180,8 +180,9 @@ fn each_rust_form_is_a_public_item() {
 fn declares(texts: &[String], method: &str) -> bool {
     let Some((of, method)) = method.split_once("::") else { return false };
     let has = |text: &String| {
-        text.split_once(&format!("pub trait {of} {{"))
-            .is_some_and(|(_, methods)| methods.contains(&format!("fn {method}(")))
+        text.split_once(&format!("pub trait {of} {{")).is_some_and(|(_, methods)| {
+            ["(", "<"].iter().any(|end| methods.contains(&format!("fn {method}{end}")))
+        })
     };
     texts.iter().any(has)
 }
@@ -194,8 +195,8 @@ fn texts_of(folder: &Path) -> Vec<String> {
 
 #[test]
 fn methods_between_crates_are_read_from_traits() {
-    let texts = ["pub trait ToTensor {\n fn to_tensor(&self);\n}".to_owned()];
-    assert!(declares(&texts, "ToTensor::to_tensor"));
+    let texts = ["pub trait ToTensor {\n fn to_tensor(&self);\n fn part<'a>(&self);\n}".to_owned()];
+    assert!(declares(&texts, "ToTensor::to_tensor") && declares(&texts, "ToTensor::part"));
     for other in ["ToTensor::to_frame", "ToFrame::to_tensor", "to_tensor"] {
         assert!(!declares(&texts, other), "{other}");
     }
