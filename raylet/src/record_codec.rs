@@ -15,7 +15,9 @@ use tharsis_types::limits::{
 };
 use tharsis_types::task::Role;
 use tharsis_types::task::{Output, Outputs};
-use tharsis_types::{ClientId, Extent, Failure, FailureKind, ObjectId, RefId, TaskArgs, TaskClass};
+use tharsis_types::{
+    ClientId, Extent, Failure, FailureKind, ObjectId, Placement, RefId, TaskArgs, TaskClass,
+};
 
 /// The event that a record stands for, if any.
 ///
@@ -180,6 +182,15 @@ fn task_class(facts: &Facts, definition: &[u8]) -> Result<TaskClass, Failure> {
     }
     if class.role == Role::Constructor && class.returns != 1 {
         return Err(invalid(format!("num_returns: {} for the constructor of an actor", class.returns)));
+    }
+    match &class.placement {
+        Placement::Reserve(_) if class.returns != 1 || class.role != Role::Task => {
+            return Err(invalid("placement: a placement group is one call with one result".to_owned()));
+        }
+        Placement::Reserve(spec) => spec.check().map_err(|bad| invalid(format!("placement: {bad}")))?,
+        // Only the owner of a group asks for its bundles.
+        Placement::Bundle { .. } => return Err(invalid("placement: a bundle is no placement".to_owned())),
+        _ => {}
     }
     if class.name.len() > NAME_BYTES_MAX {
         return Err(invalid(format!("name: {} bytes, the limit is {NAME_BYTES_MAX}", class.name.len())));

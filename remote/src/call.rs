@@ -5,6 +5,7 @@ use crate::codec::{Decoder, Encoded, Payload};
 use crate::error::{Error, Result};
 use crate::handles::{self, Connection, Handle, check_session};
 use crate::hosted::Hosted;
+use crate::placement::PlacementGroup;
 use crate::reference::ObjectRef;
 use crate::regions::Written;
 use crate::settle;
@@ -48,6 +49,14 @@ impl Arguments {
     pub(crate) fn push_actor(&mut self, handle: &Arc<Handle>) {
         self.dependencies.push(Dependency { reference: handle.reference(), parameter: Dependency::ACTOR });
         self.keep.push(Arc::clone(handle));
+    }
+
+    /// Adds the placement group inside which the task runs.
+    ///
+    /// # Errors
+    /// The failure of a group that was never asked for.
+    pub(crate) fn push_group(&mut self, group: &PlacementGroup) -> Result<()> {
+        self.push_reference(Dependency::GROUP, Arc::clone(group.object().handle()))
     }
 
     fn push_reference(&mut self, parameter: u16, handle: Arc<Handle>) -> Result<()> {

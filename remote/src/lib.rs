@@ -17,7 +17,7 @@
 //! | dispatch of records from the node | `dispatch` |
 //! | waiting for values and reading them | `settle`, `awaiting`, `reference`, `get`, `watchlist`, `awaited`, `many` |
 //! | clients, and the client of a thread | `classes`, [`client`], [`current`] |
-//! | from a call to a task | `options`, `call`, `actor`, `named`, `registry`, `submit`, `stream`, `connect` |
+//! | from a call to a task | `placement`, `options`, `call`, `actor`, `named`, `registry`, `submit`, `new_group`, `stream`, `connect` |
 //! | execution of a task | `context`, `hosted`, `groups`, `producer`, `worker` |
 //!
 //! Files further down may use those above, and never the other way round: records from the node go from the
@@ -54,8 +54,10 @@ mod link;
 mod many;
 mod memory;
 mod named;
+mod new_group;
 mod news;
 mod options;
+mod placement;
 mod producer;
 mod pump;
 mod reason;
@@ -82,7 +84,9 @@ pub use dispatch::LogSink;
 pub use error::{Error, Result};
 pub use get::{cancel, get_all, locations};
 pub use many::{AsCompleted, Map, MapAsCompleted, as_completed, get_any, map, map_as_completed};
+pub use new_group::{Bundle, NewGroup, placement_group};
 pub use options::{MAX_RETRIES_DEFAULT, Options};
+pub use placement::PlacementGroup;
 pub use reference::{ObjectRef, RefFuture};
 pub use regions::Place;
 pub use registry::function_table;
@@ -90,7 +94,9 @@ pub use settle::Timeout;
 pub use stream::ObjectRefStream;
 pub use submit::put;
 pub use tharsis_types::task::{LabelSelector, LabelTerm};
-pub use tharsis_types::{Executed, Failure, FailureKind, JobId, NodeId, ObjectId, RefId, Resources, TaskId};
+pub use tharsis_types::{
+    BundleNodes, Executed, Failure, FailureKind, JobId, NodeId, ObjectId, RefId, Resources, Strategy, TaskId,
+};
 pub use uses::Use;
 #[cfg(feature = "arrow")]
 pub use values::Batch;

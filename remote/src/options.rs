@@ -3,6 +3,8 @@
 //! Options are checked when they are set, but refused only when the call is made, so that setters can be
 //! chained.
 
+use crate::error::Result;
+use crate::placement::PlacementGroup;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tharsis_types::limits::{NAME_BYTES_MAX, RETURNS_MAX};
@@ -37,6 +39,8 @@ pub struct Options {
     pub(crate) max_calls: u32,
     pub(crate) pure: bool,
     pub(crate) placement: Placement,
+    /// The group of [`Placement::Group`].
+    pub(crate) group: Option<PlacementGroup>,
     /// The first invalid option.
     pub(crate) problem: Option<String>,
 }
@@ -229,6 +233,35 @@ impl Options {
         self
     }
 
+    /// Runs it inside a placement group, in any of its bundles.
+    #[must_use]
+    pub fn placement_group(self, group: &PlacementGroup) -> Self {
+        self.inside(group, None)
+    }
+
+    /// Runs it inside a placement group, in the bundle with this index.
+    #[must_use]
+    pub fn bundle(self, group: &PlacementGroup, index: u32) -> Self {
+        self.inside(group, Some(index))
+    }
+
+    fn inside(mut self, group: &PlacementGroup, bundle: Option<u32>) -> Self {
+        self.placement = Placement::Group { group: group.id().task, bundle };
+        self.group = Some(group.clone());
+        self
+    }
+
+    /// Takes the group inside which it runs out: what is left does not keep the group.
+    ///
+    /// # Errors
+    /// `Infeasible` if no bundle can ever hold it, `InvalidArgument` for a bundle that there is not.
+    pub(crate) fn take_group(&mut self, role: Role) -> Result<Option<PlacementGroup>> {
+        let Placement::Group { bundle, .. } = self.placement else { return Ok(None) };
+        let Some(group) = self.group.take() else { return Ok(None) };
+        group.check_demand(bundle, &self.resources(role))?;
+        Ok(Some(group))
+    }
+
     /// Whether a placement is set.
     #[must_use]
     pub fn is_placed(&self) -> bool {
@@ -307,6 +340,12 @@ macro_rules! __option_setters {
         /// Runs it on this node; with `soft`, on another one if this one is gone.
         #[must_use]
         $vis fn node(self, node: $crate::NodeId, soft: bool) -> Self { Self(self.0.node(node, soft)) }
+        /// Runs it inside a placement group, in any of its bundles.
+        #[must_use]
+        $vis fn placement_group(self, group: &$crate::PlacementGroup) -> Self { Self(self.0.placement_group(group)) }
+        /// Runs it inside a placement group, in the bundle with this index.
+        #[must_use]
+        $vis fn bundle(self, group: &$crate::PlacementGroup, index: u32) -> Self { Self(self.0.bundle(group, index)) }
         /// Runs it on a node whose labels match; several selectors are tried in order.
         #[must_use]
         $vis fn labels(self, selectors: impl ::std::iter::IntoIterator<Item = $crate::LabelSelector>) -> Self {
@@ -397,6 +436,12 @@ macro_rules! __actor_option_setters {
         /// Places it on this node; with `soft`, on another one if this one is gone.
         #[must_use]
         $vis fn node(self, node: $crate::NodeId, soft: bool) -> Self { Self(self.0.node(node, soft)) }
+        /// Runs it inside a placement group, in any of its bundles.
+        #[must_use]
+        $vis fn placement_group(self, group: &$crate::PlacementGroup) -> Self { Self(self.0.placement_group(group)) }
+        /// Runs it inside a placement group, in the bundle with this index.
+        #[must_use]
+        $vis fn bundle(self, group: &$crate::PlacementGroup, index: u32) -> Self { Self(self.0.bundle(group, index)) }
         /// Places it on a node whose labels match; several selectors are tried in order.
         #[must_use]
         $vis fn labels(self, selectors: impl ::std::iter::IntoIterator<Item = $crate::LabelSelector>) -> Self {

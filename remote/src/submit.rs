@@ -117,15 +117,26 @@ impl Call<'_> {
         handles.into_iter().next().map(ObjectRef::new).ok_or_else(no_handle)
     }
 
+    /// Makes a call that returns one value; the handle of that value.
+    ///
+    /// # Errors
+    /// Those of options and of the connection.
+    pub(crate) fn made(mut self) -> Result<Arc<Handle>> {
+        self.submit(1)?.into_iter().next().ok_or_else(no_handle)
+    }
+
     fn submit(&mut self, returns: u32) -> Result<Handles> {
         self.submit_claimed(returns, None)
     }
 
     fn submit_claimed(&mut self, returns: u32, claim: Option<Claim<'_>>) -> Result<Handles> {
         let client = current::current()?;
+        let role = self.definition.role;
+        let group = self.options.as_mut().map(|options| options.take_group(role)).transpose()?.flatten();
         let mut arguments = ARGUMENTS.take();
         arguments.clear();
-        let outcome = (self.arguments)(&mut arguments).and_then(|()| {
+        let begun = group.map_or(Ok(()), |group| arguments.push_group(&group));
+        let outcome = begun.and_then(|()| (self.arguments)(&mut arguments)).and_then(|()| {
             let class = class_of(&client, self, returns)?;
             let call = NamedCall { definition: self.definition, class, returns, site: self.site };
             send_call(&client, &call, &mut arguments, claim)

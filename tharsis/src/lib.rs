@@ -103,10 +103,11 @@ pub use tharsis_remote::Batch;
 #[doc(hidden)]
 pub use tharsis_remote::{__actor_option_setters, __option_setters, __stream_option_setters};
 pub use tharsis_remote::{
-    Actor, Array, AsCompleted, Awaited, Blob, Context, Element, Error, Executed, Failure, FailureKind,
-    IntoArg, JobId, LabelSelector, LabelTerm, Map, MapAsCompleted, NodeId, ObjectId, ObjectRef,
-    ObjectRefStream, Options, RefFuture, RefId, Resources, Result, Returns, TaskId, Timeout, Values, Wait,
-    as_completed, cancel, context, get_all, get_any, kill, locations, map, map_as_completed, put, wait,
+    Actor, Array, AsCompleted, Awaited, Blob, Bundle, BundleNodes, Context, Element, Error, Executed,
+    Failure, FailureKind, IntoArg, JobId, LabelSelector, LabelTerm, Map, MapAsCompleted, NewGroup, NodeId,
+    ObjectId, ObjectRef, ObjectRefStream, Options, PlacementGroup, RefFuture, RefId, Resources, Result,
+    Returns, Strategy, TaskId, Timeout, Values, Wait, as_completed, cancel, context, get_all, get_any, kill,
+    locations, map, map_as_completed, placement_group, put, wait,
 };
 
 /// Waits for a value and reads it; the same as [`ObjectRef::get`].
@@ -132,6 +133,7 @@ pub mod prelude {
 mod book {
     #[doc = include_str!("../../docs/first-steps.md")]
     #[doc = include_str!("../../docs/tasks-and-objects.md")]
+    #[doc = include_str!("../../docs/placement-groups.md")]
     #[doc = include_str!("../../docs/jobs.md")]
     #[doc = include_str!("../../docs/actors.md")]
     #[doc = include_str!("../../docs/streams.md")]

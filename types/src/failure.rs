@@ -31,6 +31,8 @@ pub enum FailureKind {
     FunctionNotFound,
     /// `get` or `wait` ran out of time; the task goes on.
     GetTimeout,
+    /// The placement group was removed, or has ended with its driver.
+    GroupRemoved,
     /// No node can ever satisfy the request as the cluster stands.
     Infeasible,
     /// A defect of Tharsis itself.
@@ -87,7 +89,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind, in the order of the documentation.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 36] = [
         Self::ActorDied,
         Self::ActorNotFound,
         Self::ActorUnavailable,
@@ -97,6 +99,7 @@ impl FailureKind {
         Self::Disconnected,
         Self::FunctionNotFound,
         Self::GetTimeout,
+        Self::GroupRemoved,
         Self::Infeasible,
         Self::Internal,
         Self::InUse,
@@ -148,6 +151,7 @@ impl FailureKind {
                 "link the crate that defines the function into the program that runs it"
             }
             Self::GetTimeout => "wait longer, or ask `tharsis status` what the task waits for",
+            Self::GroupRemoved => "make another placement group, and keep it while its tasks run",
             Self::Infeasible => "lower the request, or add a node that has the resource named",
             Self::Internal => "this is a defect of Tharsis: please report it with the text above",
             Self::InUse => "choose another one, or stop the process that has it",

@@ -11,6 +11,7 @@
 pub mod bytes;
 pub mod extent;
 pub mod failure;
+pub mod group;
 pub mod hash;
 pub mod ids;
 pub mod limits;
@@ -23,6 +24,7 @@ pub mod text;
 pub use bytes::SmallBytes;
 pub use extent::Extent;
 pub use failure::{Executed, Failure, FailureKind};
+pub use group::{BundleNodes, GroupSpec, Strategy};
 pub use ids::{ClientId, CodeUnitId, FunctionId, JobId, LeaseId, NodeId, NotAnId, ObjectId, TaskId};
 pub use resources::{BadResource, Resources};
 pub use task::{Attempt, Dependency, Placement, RefId, RetryOn, TaskArgs, TaskClass};

@@ -14,6 +14,8 @@ pub const INLINE_BYTES_MAX: usize = 4 * KIB;
 pub const INLINE_ARGS_BYTES_MAX: usize = INLINE_BYTES_MAX;
 /// Returns of one task.
 pub const RETURNS_MAX: u32 = 1 << 16;
+/// Bundles of a placement group: where they are fits an inline value.
+pub const BUNDLES_MAX: usize = 256;
 /// References among the arguments of one task.
 pub const DEPENDENCIES_MAX: usize = 1 << 20;
 /// Nodes that are asked to keep the copy of a node that drains, one after the other.

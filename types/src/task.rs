@@ -4,7 +4,7 @@
 //! once and named by a number afterwards, so that a queued call costs little more than its id and its
 //! arguments.
 
-use crate::{Failure, FunctionId, JobId, NodeId, ObjectId, Resources, SmallBytes};
+use crate::{Failure, FunctionId, GroupSpec, JobId, NodeId, ObjectId, Resources, SmallBytes, TaskId};
 use serde::de::{self, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -157,6 +157,23 @@ pub enum Placement {
     },
     /// Nodes whose labels match every term; lists are tried in order.
     Labels(Vec<LabelSelector>),
+    /// The calls make placement groups: they reserve bundles instead of running.
+    Reserve(GroupSpec),
+    /// A bundle of a placement group: the lease takes its resources on a node, and no worker.
+    Bundle {
+        /// The task that made the group.
+        group: TaskId,
+        /// Index of the bundle.
+        index: u32,
+    },
+    /// Inside a placement group. The first dependency, with the parameter [`Dependency::GROUP`], is the
+    /// group.
+    Group {
+        /// The task that made the group.
+        group: TaskId,
+        /// The bundle; any if none is named.
+        bundle: Option<u32>,
+    },
 }
 
 /// Terms that must all hold for a node's labels.
@@ -250,6 +267,8 @@ impl Dependency {
     pub const WHOLE: u16 = u16::MAX;
     /// The dependency is the actor whose method is called.
     pub const ACTOR: u16 = u16::MAX - 1;
+    /// The dependency is the placement group in which the task runs.
+    pub const GROUP: u16 = u16::MAX - 2;
 }
 
 /// The arguments of one call.

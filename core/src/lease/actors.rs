@@ -37,7 +37,7 @@ impl Leases {
         let Some(known) = self.leases.get(&lease) else { return self.attached(lease) };
         match known.state {
             State::Active(client) => Some(client),
-            State::Waiting(_) | State::Placed => None,
+            State::Waiting(_) | State::Placed | State::Bundle => None,
         }
     }
 

@@ -17,12 +17,14 @@ impl Leases {
             match lease.state {
                 State::Active(_) if lease.recalled => {}
                 State::Active(_) => self.ask_back(key, out),
+                State::Bundle => {}
                 State::Waiting(_) | State::Placed => {
                     self.end(key, out);
                     out.push(Effect::Denied(key));
                 }
             }
         }
+        self.vacate_bundles(out);
         for client in self.resting() {
             self.rest(client, out);
         }

@@ -11,6 +11,8 @@
 //! |---|---|
 //! | `mod.rs` | leases and workers as they come and go |
 //! | `actors.rs` | workers that belong to actors, and who calls them |
+//! | `bundles.rs` | bundles of placement groups |
+//! | `check.rs` | the relations that hold in every state |
 //! | `draining.rs` | the end of all leases when the node drains |
 //! | `idle.rs` | idle workers, and when they are stopped |
 //! | `isolation.rs` | what is served while the node reaches nobody |
@@ -19,6 +21,8 @@
 //! | `share.rs` | use of the node by each job so far |
 
 mod actors;
+mod bundles;
+mod check;
 mod draining;
 mod idle;
 mod isolation;
@@ -34,6 +38,7 @@ use crate::Now;
 use crate::jobs::JobSet;
 use crate::journal::{About, Entry, Fact, Journal};
 use actors::Hosts;
+use bundles::{Bundles, Pool, held_bundle, is_inside};
 use idle::Idle;
 use share::Shares;
 use std::cmp::Reverse;
@@ -48,12 +53,16 @@ pub type LeaseKey = (NodeId, LeaseId);
 /// The consequences of a change.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// No room now, and the owner did not want to wait.
+    /// No room now, and the owner did not want to wait; or no bundle of its group is here.
     Denied(LeaseKey),
+    /// The bundle in which a worker has its lease is given up: the worker ends.
+    Evict(ClientId),
     /// The owner may use the worker.
     Granted(LeaseKey, ClientId),
     /// The owner should stop using the lease soon: others wait.
     Recall(LeaseKey),
+    /// The resources of a bundle are set aside.
+    Reserved(LeaseKey),
     /// A blocked worker may go on.
     Resume(ClientId),
     /// The lease ended with its worker.
@@ -77,6 +86,7 @@ pub struct Leases {
     workers: BTreeMap<ClientId, Worker>,
     idle: Idle,
     hosts: Hosts,
+    bundles: Bundles,
     /// Workers that were cut off and still compute.
     cut_off: BTreeMap<ClientId, CutOff>,
     starts: BTreeMap<u64, JobId>,
@@ -115,6 +125,7 @@ struct Worker {
 #[derive(Debug)]
 struct CutOff {
     job: JobId,
+    pool: Pool,
     taken: Resources,
     /// The part that it lent when it was cut off: others use it.
     lent: Option<Resources>,
@@ -124,6 +135,8 @@ struct CutOff {
 struct Lease {
     class: Arc<TaskClass>,
     state: State,
+    /// The source of its resources, once it is placed.
+    pool: Pool,
     /// Its number among all requests, and when it was made.
     asked: u64,
     asked_at: Now,
@@ -136,6 +149,8 @@ enum State {
     Waiting(u64),
     Placed,
     Active(ClientId),
+    /// It holds a bundle, without a worker.
+    Bundle,
 }
 
 impl Leases {
@@ -149,6 +164,7 @@ impl Leases {
             workers: BTreeMap::new(),
             idle: Idle::default(),
             hosts: Hosts::default(),
+            bundles: Bundles::default(),
             cut_off: BTreeMap::new(),
             starts: BTreeMap::new(),
             leases: IdMap::default(),
@@ -176,10 +192,10 @@ impl Leases {
         &self.free
     }
 
-    /// Number of requests that wait for resources.
+    /// Number of requests that wait for resources of the node itself.
     #[must_use]
     pub fn waiting_count(&self) -> usize {
-        self.waiting.len()
+        self.waiting.len() - self.bundles.waiting_inside
     }
 
     /// Workers that run or could run tasks.
@@ -253,31 +269,26 @@ impl Leases {
     /// An owner wants a worker.
     pub fn request(&mut self, key: LeaseKey, class: Arc<TaskClass>, wait: bool, out: &mut Vec<Effect>) {
         if let Some(known) = self.leases.get(&key) {
-            if let State::Active(client) = known.state {
-                out.push(Effect::Granted(key, client));
+            match known.state {
+                State::Active(client) => out.push(Effect::Granted(key, client)),
+                State::Bundle => out.push(Effect::Reserved(key)),
+                State::Waiting(_) | State::Placed => {}
             }
             return;
         }
-        if self.only_owner.is_some_and(|owner| owner != key.0) {
-            out.push(Effect::Denied(key));
-            return;
-        }
-        let room = !self.is_held
-            && self.serves(class.job)
-            && self.waiting.is_empty()
-            && self.resuming.is_empty()
-            && self.free.fits(&class.resources);
-        if !room && !wait {
+        if self.refuses(key, &class) || !wait && !self.has_room(&class) {
             out.push(Effect::Denied(key));
             return;
         }
         self.clock += 1;
+        self.bundles.waiting_inside += usize::from(is_inside(&class));
         self.waiting.insert((Reverse(class.priority), self.clock), key);
         let job = class.job;
         self.shares.wait(job);
         let (asked, asked_at) = (self.clock, self.shares.now());
         let state = State::Waiting(asked);
-        let before = self.leases.insert(key, Lease { class, state, asked, asked_at, recalled: false });
+        let pool = None;
+        let before = self.leases.insert(key, Lease { class, state, pool, asked, asked_at, recalled: false });
         assert!(before.is_none(), "{key:?} is asked for twice");
         if self.ended_jobs.contains(job) {
             self.shares.end(job);
@@ -299,16 +310,18 @@ impl Leases {
             State::Waiting(clock) => {
                 let waited = self.waiting.remove(&(Reverse(lease.class.priority), clock));
                 assert_eq!(waited, Some(key), "a lease does not wait where it says");
-                self.shares.wait_no_more(lease.class.job);
+                self.waits_no_more(&lease.class);
             }
             State::Placed => {
                 self.placed.retain(|k| *k != key);
-                self.release(lease.class.job, &lease.class.resources);
+                self.release(lease.pool, lease.class.job, &lease.class.resources);
+                self.bundles.leave(lease.pool);
             }
             State::Active(client) => {
-                self.give_back(client, &lease.class);
+                self.give_back(client, &lease);
                 self.settle(client, &lease.class, out);
             }
+            State::Bundle => held_bundle(&lease.class).into_iter().for_each(|id| self.close_bundle(id, out)),
         }
         self.place_waiting(out);
     }
@@ -354,8 +367,8 @@ impl Leases {
         if let Some(key) = worker.lease
             && let Some(lease) = self.leases.remove(&key)
         {
-            let taken = lease.class.resources.clone();
-            self.cut_off.insert(client, CutOff { job: worker.job, taken, lent: worker.lent });
+            let (pool, taken) = (lease.pool, lease.class.resources.clone());
+            self.cut_off.insert(client, CutOff { job: worker.job, pool, taken, lent: worker.lent });
             out.push(Effect::Revoked(key));
         }
         self.host_gone(client, out);
@@ -365,15 +378,16 @@ impl Leases {
 
     /// A worker is gone, whether it was cut off before or not.
     pub fn worker_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) {
-        if let Some(CutOff { job, taken, lent }) = self.cut_off.remove(&client) {
-            self.release_rest(job, &taken, lent);
+        if let Some(CutOff { job, pool, taken, lent }) = self.cut_off.remove(&client) {
+            self.release_rest(pool, job, &taken, lent);
+            self.bundles.leave(pool);
             return self.place_waiting(out);
         }
         let Some(worker) = self.workers.get(&client) else { return };
         if let Some(key) = worker.lease
             && let Some(lease) = self.leases.remove(&key)
         {
-            self.give_back(client, &lease.class);
+            self.give_back(client, &lease);
             out.push(Effect::Revoked(key));
         }
         self.host_gone(client, out);
@@ -388,9 +402,9 @@ impl Leases {
         let Some(lease) = worker.lease.and_then(|key| self.leases.get(&key)) else { return };
         if worker.lent.is_none() {
             let part = lease.class.resources.cpu_part();
-            let job = lease.class.job;
+            let (pool, job) = (lease.pool, lease.class.job);
             worker.lent = Some(part.clone());
-            self.release(job, &part);
+            self.release(pool, job, &part);
             self.place_waiting(out);
         }
     }
@@ -413,73 +427,6 @@ impl Leases {
         let Some(worker) = self.workers.get_mut(&client) else { return false };
         worker.calls += 1;
         max_calls > 0 && worker.calls >= max_calls
-    }
-
-    /// Asserts invariant 1 and that the tables agree.
-    pub fn check(&self) {
-        let mut used = Resources::default();
-        let (mut held, mut waiting) = (BTreeMap::<_, u64>::new(), BTreeMap::<_, usize>::new());
-        for lease in self.leases.values() {
-            let job = lease.class.job;
-            match lease.state {
-                State::Waiting(_) => *waiting.entry(job).or_default() += 1,
-                _ => *held.entry(job).or_default() += self.shares.part(&lease.class.resources),
-            }
-            match lease.state {
-                State::Waiting(clock) => {
-                    assert!(
-                        self.waiting.contains_key(&(Reverse(lease.class.priority), clock)),
-                        "a waiting lease is not in the queue"
-                    );
-                }
-                State::Placed => used.give(&lease.class.resources),
-                State::Active(client) => {
-                    used.give(&lease.class.resources);
-                    assert!(self.workers.contains_key(&client), "a lease without its worker");
-                }
-            }
-        }
-        for worker in self.workers.values() {
-            let Some(lent) = &worker.lent else { continue };
-            assert!(used.take(lent), "more was lent than is leased");
-            *held.entry(worker.job).or_default() -= self.shares.part(lent);
-        }
-        let idle = self.workers.values().filter(|w| w.lease.is_none());
-        assert_eq!(
-            idle.count(),
-            self.idle.len(),
-            "workers without a lease are among the idle ones, and no others"
-        );
-        for cut_off in self.cut_off.values() {
-            used.give(&cut_off.taken);
-            let entry = held.entry(cut_off.job).or_default();
-            *entry += self.shares.part(&cut_off.taken);
-            let Some(lent) = &cut_off.lent else { continue };
-            assert!(used.take(lent), "more is lent than was taken");
-            *entry -= self.shares.part(lent);
-        }
-        self.shares.check(&held, &waiting);
-        self.check_hosts();
-        let mut all = self.free.clone();
-        all.give(&used);
-        all.custom.retain(|_, n| *n > 0);
-        let mut total = self.total.clone();
-        total.custom.retain(|_, n| *n > 0);
-        assert_eq!(all, total, "free and used resources do not add up to the total");
-        for (client, worker) in &self.workers {
-            let lease = worker.lease.map(|key| self.leases[&key].state);
-            assert!(
-                lease.is_none_or(|state| state == State::Active(*client)),
-                "{client:?} has another's lease"
-            );
-            assert!(worker.lent.is_none() || worker.lease.is_some(), "{client:?} lends and has nothing");
-        }
-        for client in &self.resuming {
-            assert!(self.workers[client].lent.is_some(), "{client:?} waits for CPUs that it has not lent");
-        }
-        for key in &self.placed {
-            assert_eq!(self.leases[key].state, State::Placed, "{key:?} stands among placed leases");
-        }
     }
 
     fn find_worker(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
@@ -513,8 +460,11 @@ impl Leases {
         out.push(Effect::Granted(key, client));
     }
 
-    /// Takes resources for a job; false if there are not enough.
-    fn occupy(&mut self, job: JobId, demand: &Resources) -> bool {
+    /// Takes resources of a pool for a job; false if there are not enough.
+    fn occupy(&mut self, pool: Pool, job: JobId, demand: &Resources) -> bool {
+        if let Some(bundle) = pool {
+            return self.bundles.free_mut(bundle).take(demand);
+        }
         let fits = self.free.take(demand);
         if fits {
             self.shares.take(job, demand);
@@ -523,19 +473,34 @@ impl Leases {
     }
 
     /// Returns resources that [`Leases::occupy`] took.
-    fn release(&mut self, job: JobId, taken: &Resources) {
+    fn release(&mut self, pool: Pool, job: JobId, taken: &Resources) {
+        if let Some(bundle) = pool {
+            return self.bundles.free_mut(bundle).give(taken);
+        }
         self.free.give(taken);
         self.shares.give(job, taken);
     }
 
+    /// The free resources of a pool.
+    fn free_in(&self, pool: Pool) -> &Resources {
+        pool.map_or(&self.free, |bundle| self.bundles.free(bundle))
+    }
+
+    /// The pool in which a worker has its lease.
+    fn pool_of(&self, client: ClientId) -> Pool {
+        let lease = self.workers.get(&client)?.lease?;
+        self.leases.get(&lease)?.pool
+    }
+
     /// Takes back the resources that a worker has lent; false if others still use them.
     fn take_lent_back(&mut self, client: ClientId) -> bool {
+        let pool = self.pool_of(client);
         let worker = worker_mut(&mut self.workers, client);
         let job = worker.job;
         let part = worker.lent.take();
         assert!(part.is_some(), "{client:?} wants back what it has not lent");
         let Some(part) = part else { return true };
-        if self.occupy(job, &part) {
+        if self.occupy(pool, job, &part) {
             return true;
         }
         worker_mut(&mut self.workers, client).lent = Some(part);
@@ -543,14 +508,22 @@ impl Leases {
     }
 
     /// Frees the resources of a worker's lease, except those that it lends right now.
-    fn give_back(&mut self, client: ClientId, class: &TaskClass) {
+    fn give_back(&mut self, client: ClientId, lease: &Lease) {
         let lent = self.workers.get_mut(&client).and_then(|w| w.lent.take());
         self.resuming.retain(|c| *c != client);
-        self.release_rest(class.job, &class.resources, lent);
+        self.release_rest(lease.pool, lease.class.job, &lease.class.resources, lent);
+        self.bundles.leave(lease.pool);
     }
 
     /// Frees resources that were taken for a job, except the lent part, which is free already.
-    fn release_rest(&mut self, job: JobId, taken: &Resources, lent: Option<Resources>) {
+    fn release_rest(&mut self, pool: Pool, job: JobId, taken: &Resources, lent: Option<Resources>) {
+        if let Some(bundle) = pool {
+            let free = self.bundles.free_mut(bundle);
+            free.give(taken);
+            let was_free = lent.is_none_or(|part| free.take(&part));
+            assert!(was_free, "what is lent is part of what was taken");
+            return;
+        }
         self.free.give(taken);
         if let Some(part) = lent {
             assert!(self.free.take(&part), "what is lent is part of what was taken");

@@ -1,10 +1,11 @@
 //! Grants of free resources: first to workers that resume, then to requests in order.
 
+use super::bundles::{Pool, held_bundle, is_inside};
 use super::{Effect, LeaseKey, Leases, State, lease_mut};
 use crate::journal::Fact;
 use crate::{MS, Now};
 use std::cmp::Reverse;
-use tharsis_types::Resources;
+use tharsis_types::{Resources, TaskClass};
 
 /// Once a request that does not fit has waited this long, the resources that it needs are reserved for it.
 /// Until then, later requests may use them.
@@ -22,23 +23,38 @@ impl Leases {
         self.place_waiting(out);
     }
 
+    /// Whether a request cannot even wait here.
+    pub(super) fn refuses(&self, (owner, _): LeaseKey, class: &TaskClass) -> bool {
+        self.only_owner.is_some_and(|only| only != owner)
+            || is_inside(class) && self.bundles.pools(class).is_empty()
+            || held_bundle(class).is_some_and(|id| self.only_owner.is_some() || self.bundles.has(id))
+    }
+
+    /// Whether a request can be served at once, without passing others.
+    pub(super) fn has_room(&self, class: &TaskClass) -> bool {
+        let is_first = || {
+            let resumes_outside = self.resuming.iter().any(|client| self.pool_of(*client).is_none());
+            self.waiting_count() == 0 && !resumes_outside
+        };
+        let fits = |pool: &Pool| self.free_in(*pool).fits(&class.resources);
+        !self.is_held
+            && self.serves(class.job)
+            && (is_inside(class) || is_first())
+            && self.bundles.pools(class).iter().any(fits)
+    }
+
     /// Serves resuming workers first, then the waiting leases that fit.
     pub(super) fn place_waiting(&mut self, out: &mut Vec<Effect>) {
-        while let Some(client) = self.resuming.front().copied() {
-            if !self.take_lent_back(client) {
-                return;
-            }
-            self.resuming.pop_front();
-            out.push(Effect::Resume(client));
-        }
+        self.end_closed(out);
+        let short = self.resume(out);
         if self.is_held {
             return;
         }
-        let mut kept = Resources::default();
+        let mut kept = Kept::default();
         let mut order = self.in_order();
         let mut at = 0;
         while let Some(key) = order.get(at).copied() {
-            if self.place(key, &kept, out) {
+            if self.place(key, &short, &kept, out) {
                 // The grant moves its job back in the order.
                 order.remove(at);
                 self.put_in_order(&mut order[at..]);
@@ -47,6 +63,26 @@ impl Leases {
                 at += 1;
             }
         }
+    }
+
+    /// Gives workers that resume their CPUs back, in order. Returns the pools in which some still wait:
+    /// nothing else is placed there.
+    fn resume(&mut self, out: &mut Vec<Effect>) -> Vec<Pool> {
+        let mut short = Vec::new();
+        let mut at = 0;
+        while let Some(client) = self.resuming.get(at).copied() {
+            let pool = self.pool_of(client);
+            if short.contains(&pool) {
+                at += 1;
+            } else if self.take_lent_back(client) {
+                self.resuming.remove(at);
+                out.push(Effect::Resume(client));
+            } else {
+                short.push(pool);
+                at += 1;
+            }
+        }
+        short
     }
 
     /// Requests in the order in which they are served: the most urgent first, then the job that has had
@@ -65,10 +101,11 @@ impl Leases {
         });
     }
 
-    /// Makes placed leases wait again while workers want to resume: no worker uses these leases yet.
-    pub(super) fn unplace_for_resuming(&mut self, out: &mut Vec<Effect>) {
-        while !self.resuming.is_empty()
-            && let Some(at) = self.placed.iter().rposition(|key| self.takes_cpu(*key))
+    /// Makes placed leases of a pool wait again while workers want to resume there: no worker uses these
+    /// leases yet.
+    pub(super) fn unplace_for_resuming(&mut self, pool: Pool, out: &mut Vec<Effect>) {
+        while self.resuming.iter().any(|client| self.pool_of(*client) == pool)
+            && let Some(at) = self.placed.iter().rposition(|key| self.takes_cpu(*key, pool))
             && let Some(key) = self.placed.get(at).copied()
         {
             self.unplace(key);
@@ -81,30 +118,61 @@ impl Leases {
         self.placed.retain(|placed| *placed != key);
         let lease = lease_mut(&mut self.leases, key);
         assert_eq!(lease.state, State::Placed, "{key:?} stands among placed leases");
-        let class = lease.class.clone();
+        let (class, pool) = (lease.class.clone(), lease.pool.take());
         lease.state = State::Waiting(lease.asked);
         self.waiting.insert((Reverse(class.priority), lease.asked), key);
+        self.bundles.waiting_inside += usize::from(is_inside(&class));
         self.shares.wait(class.job);
-        self.release(class.job, &class.resources);
+        self.release(pool, class.job, &class.resources);
+        self.bundles.leave(pool);
     }
 
-    fn takes_cpu(&self, key: LeaseKey) -> bool {
-        0 < self.leases[&key].class.resources.cpu
+    /// A request of a class is served, or is gone.
+    pub(super) fn waits_no_more(&mut self, class: &TaskClass) {
+        self.bundles.waiting_inside -= usize::from(is_inside(class));
+        self.shares.wait_no_more(class.job);
     }
 
-    fn place(&mut self, key: LeaseKey, kept: &Resources, out: &mut Vec<Effect>) -> bool {
+    fn takes_cpu(&self, key: LeaseKey, pool: Pool) -> bool {
+        let lease = &self.leases[&key];
+        lease.pool == pool && 0 < lease.class.resources.cpu
+    }
+
+    /// Places a request if it fits, or if it is to be denied; false if it goes on waiting.
+    fn place(&mut self, key: LeaseKey, short: &[Pool], kept: &Kept, out: &mut Vec<Effect>) -> bool {
         let class = self.leases[&key].class.clone();
-        let mut usable = self.free.clone();
-        take_what_is_there(&mut usable, kept);
-        if !usable.fits(&class.resources) || !self.occupy(class.job, &class.resources) {
+        let bundle = held_bundle(&class);
+        if bundle.is_some_and(|id| self.bundles.has(id)) {
+            // Another request for the same bundle came first.
+            self.leases.remove(&key);
+            self.waiting.retain(|_, waiting| *waiting != key);
+            self.waits_no_more(&class);
+            out.push(Effect::Denied(key));
+            return true;
+        }
+        let has_room = |pool: &Pool| {
+            let mut usable = self.free_in(*pool).clone();
+            kept.take_from(*pool, &mut usable);
+            !short.contains(pool) && usable.fits(&class.resources)
+        };
+        let Some(pool) = self.bundles.pools(&class).into_iter().find(has_room) else { return false };
+        if !self.occupy(pool, class.job, &class.resources) {
             return false;
         }
         let lease = lease_mut(&mut self.leases, key);
         assert_eq!(lease.state, State::Waiting(lease.asked), "{key:?} gets resources and does not wait");
-        lease.state = State::Placed;
         let waited = self.waiting.remove(&(Reverse(class.priority), lease.asked));
         assert_eq!(waited, Some(key), "a lease does not wait where it says");
-        self.shares.wait_no_more(class.job);
+        if let Some(id) = bundle {
+            lease.state = State::Bundle;
+            self.waits_no_more(&class);
+            self.open_bundle(key, id, &class);
+            out.push(Effect::Reserved(key));
+            return true;
+        }
+        (lease.state, lease.pool) = (State::Placed, pool);
+        self.bundles.enter(pool);
+        self.waits_no_more(&class);
         self.placed.push_back(key);
         self.note(key, Fact::Placed);
         self.find_worker(key, out);
@@ -112,10 +180,31 @@ impl Leases {
     }
 
     /// Reserves the resources of a request against later ones, if it has waited long enough.
-    fn reserve(&self, key: LeaseKey, kept: &mut Resources) {
-        let lease = &self.leases[&key];
+    fn reserve(&self, key: LeaseKey, kept: &mut Kept) {
+        let Some(lease) = self.leases.get(&key) else { return };
         if lease.asked_at + RESERVE_AFTER <= self.shares.now() {
-            kept.give(&lease.class.resources);
+            let pool = self.bundles.pools(&lease.class).into_iter().next().flatten();
+            kept.give(pool, &lease.class.resources);
+        }
+    }
+}
+
+/// Resources that are kept for requests which have waited for long, by pool.
+#[derive(Default)]
+struct Kept(Vec<(Pool, Resources)>);
+
+impl Kept {
+    fn give(&mut self, pool: Pool, resources: &Resources) {
+        match self.0.iter_mut().find(|(of, _)| *of == pool) {
+            Some((_, kept)) => kept.give(resources),
+            None => self.0.push((pool, resources.clone())),
+        }
+    }
+
+    /// Takes what is kept out of what is free.
+    fn take_from(&self, pool: Pool, free: &mut Resources) {
+        if let Some((_, kept)) = self.0.iter().find(|(of, _)| *of == pool) {
+            take_what_is_there(free, kept);
         }
     }
 }

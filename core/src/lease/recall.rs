@@ -1,6 +1,7 @@
 //! Choice of the leases that are asked back for workers that resume and for requests that wait, and the end
 //! of the leases of a dead owner.
 
+use super::bundles::Pool;
 use super::{Effect, Lease, LeaseKey, Leases, State, lease_mut};
 use std::cmp::Reverse;
 use tharsis_types::{ClientId, NodeId, Resources, TaskClass};
@@ -17,21 +18,37 @@ impl Leases {
     /// tasks depend on the oldest. With `again`, busy leases that were asked back before do not count: their
     /// tasks may take long.
     pub fn make_way(&mut self, is_idle: impl Fn(ClientId) -> bool, again: bool, out: &mut Vec<Effect>) {
-        if self.resuming.is_empty() {
-            return;
+        let mut pools: Vec<Pool> = Vec::new();
+        for client in &self.resuming {
+            let pool = self.pool_of(*client);
+            if !pools.contains(&pool) {
+                pools.push(pool);
+            }
         }
-        self.unplace_for_resuming(out);
-        let mut coming = self.free.cpu_part();
-        let recalled = self.leases.values().filter(|l| l.recalled);
+        pools.into_iter().for_each(|pool| self.make_way_in(pool, &is_idle, again, out));
+    }
+
+    /// As [`Leases::make_way`], in one pool.
+    fn make_way_in(
+        &mut self,
+        pool: Pool,
+        is_idle: impl Fn(ClientId) -> bool,
+        again: bool,
+        out: &mut Vec<Effect>,
+    ) {
+        self.unplace_for_resuming(pool, out);
+        let mut coming = self.free_in(pool).cpu_part();
+        let recalled = self.leases.values().filter(|l| l.recalled && l.pool == pool);
         let recalled: Vec<_> = recalled.filter_map(|l| self.gives(l, &is_idle)).collect();
         recalled.iter().filter(|(idle, _)| *idle || !again).for_each(|(_, part)| coming.give(part));
-        let need = self.resuming.iter().filter_map(|client| self.workers.get(client)?.lent.as_ref());
+        let resuming = self.resuming.iter().filter(|client| self.pool_of(**client) == pool);
+        let need = resuming.filter_map(|client| self.workers.get(client)?.lent.as_ref());
         let mut need: u64 = need.map(|part| part.cpu).sum();
         need = need.saturating_sub(coming.cpu);
         if need == 0 {
             return;
         }
-        let candidates = self.leases.iter().filter(|(_, l)| !l.recalled);
+        let candidates = self.leases.iter().filter(|(_, l)| !l.recalled && l.pool == pool);
         let mut candidates: Vec<_> = candidates
             .filter_map(|(key, l)| self.gives(l, &is_idle).map(|(idle, part)| (!idle, Reverse(*key), part)))
             .filter(|(_, _, part)| 0 < part.cpu)
@@ -51,18 +68,20 @@ impl Leases {
     pub fn recall(&mut self, is_idle: impl Fn(ClientId) -> bool, out: &mut Vec<Effect>) {
         for key in self.in_order() {
             let wanted = self.leases[&key].class.clone();
-            let victims = self.victims(&wanted, &is_idle);
-            if !victims.is_empty() {
-                victims.into_iter().for_each(|victim| self.ask_back(victim, out));
-                return;
+            for pool in self.bundles.pools(&wanted) {
+                let victims = self.victims(pool, &wanted, &is_idle);
+                if !victims.is_empty() {
+                    victims.into_iter().for_each(|victim| self.ask_back(victim, out));
+                    return;
+                }
             }
         }
     }
 
-    /// Leases of other shapes or jobs that make room for a request, no more than it needs; none if all
-    /// together are not enough.
-    fn victims(&self, wanted: &TaskClass, is_idle: impl Fn(ClientId) -> bool) -> Vec<LeaseKey> {
-        let mut free = self.free.clone();
+    /// Leases of other shapes or jobs that make room for a request in a pool, no more than it needs; none if
+    /// all together are not enough.
+    fn victims(&self, pool: Pool, wanted: &TaskClass, is_idle: impl Fn(ClientId) -> bool) -> Vec<LeaseKey> {
+        let mut free = self.free_in(pool).clone();
         if free.fits(&wanted.resources) {
             return Vec::new();
         }
@@ -73,7 +92,9 @@ impl Leases {
                 || c.max_calls != wanted.max_calls
                 || c.placement != wanted.placement
         };
-        let may_go = |l: &Lease| !l.recalled && l.class.priority <= wanted.priority && is_other(&l.class);
+        let may_go = |l: &Lease| {
+            l.pool == pool && !l.recalled && l.class.priority <= wanted.priority && is_other(&l.class)
+        };
         let candidate = |(key, lease): (&LeaseKey, &Lease)| {
             let (idle, part) = self.gives(lease, &is_idle)?;
             let rank = Reverse(self.shares.rank(lease.class.job));

@@ -2,9 +2,11 @@
 
 use super::*;
 use crate::MS;
-use tharsis_types::FunctionId;
+use tharsis_types::{FunctionId, Placement, TaskId};
 
 const OWNER: NodeId = NodeId(1);
+/// The task that made the placement group of these tests.
+const GROUP: TaskId = TaskId::from_bytes([7; TaskId::LEN]);
 
 /// Leases of a node, with the workers that they ask for.
 struct Bench {
@@ -35,6 +37,31 @@ impl Bench {
         key
     }
 
+    /// Asks for a bundle of the group, or for a lease inside.
+    fn ask_group(&mut self, placement: Placement, cpus: f64) -> LeaseKey {
+        self.next += 1;
+        let key = (OWNER, LeaseId(self.next));
+        let class = TaskClass { placement, ..(*class(1, cpus)).clone() };
+        self.leases.request(key, Arc::new(class), true, &mut self.effects);
+        key
+    }
+
+    fn reserve(&mut self, index: u32, cpus: f64) -> LeaseKey {
+        let key = self.ask_group(Placement::Bundle { group: GROUP, index }, cpus);
+        assert_eq!(self.follow(), []);
+        key
+    }
+
+    fn ask_inside(&mut self, bundle: Option<u32>, cpus: f64) -> LeaseKey {
+        let key = self.ask_group(Placement::Group { group: GROUP, bundle }, cpus);
+        assert_eq!(self.follow(), []);
+        key
+    }
+
+    fn free_cpus(&self) -> f64 {
+        self.leases.free().cpu as f64 / Resources::UNIT as f64
+    }
+
     fn end(&mut self, key: LeaseKey) {
         self.active.retain(|k| *k != key);
         self.leases.end(key, &mut self.effects);
@@ -51,7 +78,7 @@ impl Bench {
                         let client = ClientId(start as u32);
                         assert!(self.leases.worker_ready(start, client, &mut self.effects));
                     }
-                    Effect::Granted(key, _) => self.active.push(key),
+                    Effect::Granted(key, _) | Effect::Reserved(key) => self.active.push(key),
                     other => others.push(other),
                 }
             }
@@ -268,4 +295,171 @@ fn a_job_keeps_one_idle_worker_beyond_the_cpus() {
     let key = bench.ask(2, 1.0);
     bench.end(key);
     assert_eq!(bench.leases.clock, starts + 1, "a request, no start");
+}
+
+#[test]
+fn leases_of_a_group_take_what_its_bundles_have_and_no_more() {
+    let mut bench = Bench::new(4.0);
+    let bundles = [bench.reserve(0, 1.0), bench.reserve(1, 2.0)];
+    assert!(bundles.iter().all(|key| bench.is_active(*key)));
+    assert_eq!(bench.free_cpus(), 1.0);
+    let inside: Vec<_> = (0..3).map(|_| bench.ask_inside(Some(1), 1.0)).collect();
+    let any = [bench.ask_inside(None, 1.0), bench.ask_inside(None, 1.0)];
+    let active: Vec<_> = inside.iter().chain(&any).map(|key| bench.is_active(*key)).collect();
+    assert_eq!(active, [true, true, false, true, false]);
+    assert_eq!(bench.free_cpus(), 1.0, "they take nothing of the node");
+    assert_eq!(bench.leases.waiting_count(), 0, "they wait for nothing of the node");
+    let outside = bench.ask(2, 1.0);
+    assert!(bench.is_active(outside), "those that wait inside hold nobody up outside");
+    bench.end(inside[0]);
+    assert!(bench.is_active(inside[2]) && !bench.is_active(any[1]));
+    bench.end(any[0]);
+    assert!(bench.is_active(any[1]));
+}
+
+#[test]
+fn a_lease_inside_waits_only_where_its_bundle_is() {
+    let mut bench = Bench::new(2.0);
+    let refused = bench.ask_group(Placement::Group { group: GROUP, bundle: None }, 1.0);
+    assert_eq!(bench.follow(), [Effect::Denied(refused)]);
+    bench.reserve(0, 1.0);
+    let second = bench.ask_group(Placement::Bundle { group: GROUP, index: 0 }, 1.0);
+    assert_eq!(bench.follow(), [Effect::Denied(second)], "a bundle is reserved once");
+    let elsewhere = bench.ask_group(Placement::Group { group: GROUP, bundle: Some(1) }, 1.0);
+    assert_eq!(bench.follow(), [Effect::Denied(elsewhere)]);
+}
+
+#[test]
+fn blocked_workers_lend_inside_their_bundle() {
+    let mut bench = Bench::new(2.0);
+    bench.reserve(0, 1.0);
+    let parent = bench.ask_inside(Some(0), 1.0);
+    let client = bench.leases.worker(parent).unwrap();
+    bench.leases.blocked(client, &mut bench.effects);
+    bench.follow();
+    let child = bench.ask_inside(Some(0), 1.0);
+    let outside = [bench.ask(2, 1.0), bench.ask(2, 1.0)];
+    assert!(bench.is_active(child));
+    let active: Vec<_> = outside.iter().map(|key| bench.is_active(*key)).collect();
+    assert_eq!(active, [true, false], "what is lent inside is not for others");
+    bench.leases.unblocked(client, &mut bench.effects);
+    bench.leases.make_way(|_| true, false, &mut bench.effects);
+    assert_eq!(bench.follow(), [Effect::Recall(child)], "only what is inside makes way");
+    bench.end(child);
+    assert!(!bench.leases.is_blocked(client));
+}
+
+#[test]
+fn e10_the_end_of_a_bundle_ends_what_is_inside() {
+    let mut bench = Bench::new(2.0);
+    let bundle = bench.reserve(0, 2.0);
+    let inside = [bench.ask_inside(Some(0), 2.0), bench.ask_inside(None, 1.0)];
+    let client = bench.leases.worker(inside[0]).unwrap();
+    let outside = bench.ask(2, 2.0);
+    bench.leases.end(bundle, &mut bench.effects);
+    let effects = bench.follow();
+    assert_eq!(effects, [Effect::Evict(client), Effect::Denied(inside[1])]);
+    assert_eq!(bench.free_cpus(), 0.0, "it has its resources until what runs inside is gone");
+    assert!(!bench.is_active(outside));
+    let late = bench.ask_group(Placement::Group { group: GROUP, bundle: None }, 1.0);
+    assert_eq!(bench.follow(), [Effect::Denied(late)]);
+    bench.leases.worker_gone(client, &mut bench.effects);
+    assert_eq!(bench.follow(), [Effect::Revoked(inside[0])]);
+    assert!(bench.is_active(outside));
+    assert_eq!(bench.leases.bundle_count(), 0);
+}
+
+#[test]
+fn a_worker_that_cannot_be_killed_keeps_its_part_of_a_bundle() {
+    let mut bench = Bench::new(1.0);
+    let bundle = bench.reserve(0, 1.0);
+    let inside = bench.ask_inside(None, 1.0);
+    let client = bench.leases.worker(inside).unwrap();
+    bench.leases.end(bundle, &mut bench.effects);
+    assert_eq!(bench.follow(), [Effect::Evict(client)]);
+    bench.leases.worker_cut_off(client, &mut bench.effects);
+    assert_eq!(bench.follow(), [Effect::Revoked(inside)]);
+    assert_eq!((bench.free_cpus(), bench.leases.bundle_count()), (0.0, 1));
+    bench.leases.worker_gone(client, &mut bench.effects);
+    bench.follow();
+    assert_eq!((bench.free_cpus(), bench.leases.bundle_count()), (1.0, 0));
+}
+
+#[test]
+fn a_node_that_drains_asks_its_bundles_back_and_lets_what_is_inside_end() {
+    let mut bench = Bench::new(2.0);
+    let bundle = bench.reserve(0, 1.0);
+    let empty = bench.reserve(1, 1.0);
+    let inside = bench.ask_inside(Some(0), 1.0);
+    bench.leases.drain(OWNER, &mut bench.effects);
+    let effects = bench.follow();
+    for wanted in [Effect::Recall(bundle), Effect::Recall(inside), Effect::Revoked(empty)] {
+        assert!(effects.contains(&wanted), "{wanted:?} is not among {effects:?}");
+    }
+    bench.leases.end(inside, &mut bench.effects);
+    assert!(bench.follow().contains(&Effect::Revoked(bundle)));
+    assert_eq!(bench.leases.lease_count(), 0);
+}
+
+#[test]
+fn in_any_order_of_events_what_bundles_hold_adds_up() {
+    let mut random = 1_u64;
+    let mut below = |end: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % end
+    };
+    for _ in 0..40 {
+        let mut bench = Bench::new(4.0);
+        let mut clients: Vec<ClientId> = Vec::new();
+        for _ in 0..150 {
+            let index = below(3) as u32;
+            let bundle = (below(2) == 0).then_some(index);
+            match below(9) {
+                0 => {
+                    bench.ask_group(Placement::Bundle { group: GROUP, index }, 1.0 + below(2) as f64);
+                }
+                1 | 2 => {
+                    bench.ask_group(Placement::Group { group: GROUP, bundle }, 1.0);
+                }
+                3 => {
+                    bench.ask(1 + below(2) as u32, 1.0);
+                }
+                4 | 5 if 0 < bench.next => {
+                    let key = (OWNER, LeaseId(1 + below(bench.next)));
+                    bench.leases.end(key, &mut bench.effects);
+                }
+                6 if !clients.is_empty() => {
+                    let client = clients[below(clients.len() as u64) as usize];
+                    bench.leases.blocked(client, &mut bench.effects);
+                    bench.leases.unblocked(client, &mut bench.effects);
+                }
+                7 if !clients.is_empty() => {
+                    let client = clients.swap_remove(below(clients.len() as u64) as usize);
+                    bench.leases.worker_gone(client, &mut bench.effects);
+                }
+                _ => {
+                    bench.pass(below(60));
+                    bench.leases.make_way(|_| false, true, &mut bench.effects);
+                    bench.leases.recall(|_| true, &mut bench.effects);
+                }
+            }
+            for effect in bench.follow() {
+                if let Effect::Evict(client) = effect {
+                    bench.leases.worker_gone(client, &mut bench.effects);
+                }
+            }
+            bench.follow();
+            clients = bench.leases.workers().map(|(client, _)| client).collect();
+        }
+        for number in 1..=bench.next {
+            bench.leases.end((OWNER, LeaseId(number)), &mut bench.effects);
+            for effect in bench.follow() {
+                if let Effect::Evict(client) = effect {
+                    bench.leases.worker_gone(client, &mut bench.effects);
+                }
+            }
+        }
+        bench.follow();
+        assert_eq!((bench.leases.free(), bench.leases.bundle_count()), (bench.leases.total(), 0));
+    }
 }

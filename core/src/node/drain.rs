@@ -181,6 +181,7 @@ impl Node {
             self.send(node, Message::Drain(DrainMessage::Begun));
         }
         self.view.drains(self.id);
+        self.owner.members_changed();
         self.owner.dirty_all();
         let me = self.id;
         self.lease_change(out, |leases, effects: &mut Vec<lease::Effect>| leases.drain(me, effects));

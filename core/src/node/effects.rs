@@ -118,8 +118,10 @@ impl Node {
                 let free = self.leases.free().clone();
                 self.route(owner, Message::LeaseDenied { lease, free }, out);
             }
+            Effect::Evict(client) => self.evict(client, out),
             Effect::Granted((owner, lease), _) => self.route(owner, Message::LeaseGranted { lease }, out),
             Effect::Recall((owner, lease)) => self.route(owner, Message::LeaseRecall { lease }, out),
+            Effect::Reserved((owner, lease)) => self.route(owner, Message::LeaseGranted { lease }, out),
             Effect::Resume(client) => out.push(Record::Resumed.to(client)),
             Effect::Revoked((owner, lease)) => self.route(owner, Message::LeaseRevoked { lease }, out),
             Effect::StartWorker { start, job } => out.push(Action::Do(Operation::StartWorker { start, job })),

@@ -23,6 +23,7 @@ impl Node {
         }
         let (node, was_small) = (member.node, self.view.is_small());
         self.owner.node_joined(node);
+        self.owner.members_changed();
         self.view.joined(member);
         self.peers.joined(node);
         if self.drain.is_draining() {
@@ -129,7 +130,7 @@ impl Node {
                 self.owner.lease_failed(now, lease, &failure, &mut self.effects)
             }
             Message::LeaseGranted { lease } => self.owner.lease_granted(now, lease, from, &mut self.effects),
-            Message::LeaseRecall { lease } => self.owner.lease_recalled(lease),
+            Message::LeaseRecall { lease } => self.owner.lease_recalled(lease, &mut self.effects),
             Message::LeaseRequest { lease, class, wait, weight } => {
                 if from != self.id {
                     self.leases.set_weight(class.job, weight);
@@ -173,7 +174,7 @@ impl Node {
 
     /// A node, this one or another, has no room for a lease.
     fn lease_denied(&mut self, from: NodeId, lease: LeaseId, free: Resources) {
-        self.owner.lease_denied(lease);
+        self.owner.lease_denied(lease, &mut self.effects);
         // The view is given the load of this node before each round of scheduling.
         if from != self.id {
             self.view.denied(self.now, from, free);

@@ -413,8 +413,12 @@ impl Node {
     }
 
     /// Nodes that hold a value, as far as this node knows; for a value that is kept in a ledger, its owner.
+    /// For a placement group that this node made, the node of each bundle, or 0 for one that has none.
     #[must_use]
     pub fn locations(&self, reference: RefId) -> Vec<NodeId> {
+        if let Some(nodes) = self.owner.bundle_nodes(reference.object) {
+            return nodes.0.into_iter().map(|node| node.unwrap_or(NodeId(0))).collect();
+        }
         match self.owner.value_ref(reference.object) {
             Some(Value::Stored { .. }) => self.owner.copies(reference.object).to_vec(),
             Some(Value::Inline(_)) => vec![reference.owner],

@@ -63,6 +63,7 @@ impl Node {
         match message {
             DrainMessage::Begun => {
                 self.view.drains(from);
+                self.owner.members_changed();
                 self.owner.dirty_all();
             }
             DrainMessage::CopyKept { object } => self.copy_kept(from, object),

@@ -34,6 +34,23 @@ impl Node {
     }
 }
 
+/// Workers inside a bundle that is given up.
+impl Node {
+    /// Ends the lease of a worker whose bundle is given up. One that runs something, or belongs to an actor,
+    /// is killed.
+    pub(super) fn evict(&mut self, client: ClientId, out: &mut Vec<Action>) {
+        // An earlier eviction of the same step may have ended it.
+        let Some((owner, lease)) = self.leases.lease_of(client) else { return };
+        if self.runs.is_busy(client) || self.leases.is_host(client) {
+            let text = "the placement group in which it ran was removed";
+            let reason = Arc::new(Failure::new(FailureKind::GroupRemoved, text));
+            return out.push(Action::Do(Operation::KillWorker { client, reason }));
+        }
+        self.lease_change(out, |leases, effects| leases.end((owner, lease), effects));
+        self.route(owner, Message::LeaseRevoked { lease }, out);
+    }
+}
+
 /// Runs that come back unstarted.
 impl Node {
     /// Takes back runs that a worker has not started. It may name any run: those of other workers are
@@ -174,7 +191,7 @@ impl Node {
         self.line_lost(client, failure, out);
         let Some(Host { lease: (owner, lease), actor: task, attempt }) = host else { return };
         let failure = match failure.kind {
-            FailureKind::Cancelled | FailureKind::Shutdown => failure.clone(),
+            FailureKind::Cancelled | FailureKind::GroupRemoved | FailureKind::Shutdown => failure.clone(),
             kind if kind.is_crash() => failure.clone(),
             _ => {
                 let text = "its worker was killed because of one of its calls";

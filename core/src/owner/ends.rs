@@ -1,6 +1,7 @@
 //! Ends of tasks: returned, failed, tried again, cancelled.
 
 use super::calls::call_refused;
+use super::grouped::removed;
 use super::references::Unkept;
 use super::tasks::{OutputSlots, TaskState};
 use super::{Effect, Object, Owner, Task};
@@ -141,6 +142,9 @@ impl Owner {
     pub fn cancel(&mut self, object: ObjectId, force: bool, recursive: bool, out: &mut Vec<Effect>) {
         // The object may have been freed, or may have been put.
         let Some(output) = self.references.find(&object) else { return };
+        if self.groups.task(output).is_some() {
+            return self.end_group(output, &removed(), out);
+        }
         let entry = &self.references[output];
         let Some(slot) = entry.producer().or_else(|| self.actors.constructor(output)) else {
             if let Some(kept) = entry.origin().lineage_task() {
@@ -174,6 +178,11 @@ impl Owner {
         for slot in self.tasks.of_job(job) {
             // The failure of one of them may have ended this one.
             let Some(task) = self.tasks.get(slot) else { continue };
+            if task.is_group() {
+                let output = task.output_slots().flatten().next();
+                output.into_iter().for_each(|output| self.end_group(output, &failure, out));
+                continue;
+            }
             match task.state() {
                 TaskState::Waiting { .. } | TaskState::Queued => self.fail(slot, &failure, out),
                 TaskState::Sent { .. } => {
@@ -378,6 +387,9 @@ impl Owner {
 pub(crate) fn dependency_failure(parameter: u16, cause: &Failure) -> Failure {
     if parameter == Dependency::ACTOR {
         return call_refused(cause);
+    }
+    if parameter == Dependency::GROUP {
+        return cause.clone();
     }
     if cause.kind == FailureKind::DependencyFailed {
         return Failure { executed: None, ..cause.clone() };

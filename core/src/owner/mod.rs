@@ -13,11 +13,10 @@
 //! | `Tasks` | tasks and their states, kept tasks | `tasks/` |
 //! | `Schedule` | shapes, queues, leases | `schedule/` |
 //! | `Actors` | lines of calls, attachments to actors | `actors/` |
+//! | `Groups` | placement groups and their bundles, groups of tasks | `groups/` |
 //! | `Classes` | task classes by number | `classes.rs` |
 //! | `EndedJobs` | ended jobs, whose tasks do not start again | `jobs.rs` |
 //! | `Deadlines` | the ends of the times that tasks have from their callers | `deadlines.rs` |
-//!
-//! Placement groups become a further machine beside these.
 //!
 //! | file between them | concern |
 //! |---|---|
@@ -27,6 +26,7 @@
 //! | `ends.rs` | ends: returned, failed, tried again, cancelled |
 //! | `objects.rs` | values that come and are lost, references that come and go, freeing |
 //! | `calls.rs` | actors: constructed, called, lost, started again, ended |
+//! | `grouped.rs` | placement groups and the tasks inside |
 //! | `lists.rs` | unfinished tasks, for lists |
 //! | `story.rs` | state of a task or an object, in words |
 //! | `recompute.rs` | lineage: kept tasks, and lost objects that are computed again |
@@ -46,7 +46,7 @@
 //!
 //! A call of an actor stands in the line of its caller while it waits or is queued, and in `in_flight` of an
 //! attachment while it is sent (`actors/`); it is never kept, and no tombstone. The constructor of an actor
-//! stays sent while the actor lives.
+//! stays sent while the actor lives. A call that makes a placement group stays waiting while the group lives.
 //!
 //! # References of an object
 //!
@@ -78,6 +78,8 @@ mod calls;
 mod classes;
 mod deadlines;
 mod ends;
+mod grouped;
+mod groups;
 mod jobs;
 mod lists;
 mod objects;
@@ -107,6 +109,7 @@ use crate::{MS, Now};
 use actors::Actors;
 use classes::Classes;
 use deadlines::Deadlines;
+use groups::Groups;
 use jobs::EndedJobs;
 use objects::Wakes;
 use references::References;
@@ -230,6 +233,7 @@ pub struct Owner {
     classes: Classes,
     schedule: Schedule,
     actors: Actors,
+    groups: Groups,
     wakes: Wakes,
     jobs: EndedJobs,
     deadlines: Deadlines,
@@ -260,6 +264,7 @@ impl Owner {
             classes: Classes::default(),
             schedule: Schedule::new(me),
             actors: Actors::default(),
+            groups: Groups::default(),
             wakes: Wakes::default(),
             jobs: EndedJobs::default(),
             deadlines: Deadlines::default(),
@@ -280,6 +285,7 @@ impl Owner {
         self.tasks.tell_time(now);
         self.schedule.tell_time(now);
         self.actors.tell_time(now);
+        self.groups.tell_time(now);
     }
 
     /// Gives back some memory of entries that are gone, if it is time.
@@ -328,6 +334,7 @@ impl Owner {
             .chain(self.tasks.leftovers())
             .chain(self.schedule.leftovers())
             .chain(self.actors.leftovers())
+            .chain(self.groups.leftovers())
             .chain(others)
     }
 
@@ -335,17 +342,19 @@ impl Owner {
     #[must_use]
     pub fn next_timeout(&self, now: Now) -> Option<Now> {
         let (schedule, actors) = (self.schedule.next_timeout(now), self.actors.next_timeout());
-        let times = [schedule, actors, self.references.next_timeout(), self.deadlines.next(), self.trim_at];
+        let (groups, deadlines) = (self.groups.next_timeout(), self.deadlines.next());
+        let times = [schedule, actors, groups, deadlines, self.references.next_timeout(), self.trim_at];
         times.into_iter().flatten().min()
     }
 
     /// Does the work that is due: ends grace periods, gives back memory and idle leases, takes back tasks
-    /// that wait behind a long one, looks for actors again, ends tasks
-    /// whose time is over.
+    /// that wait behind a long one, looks for actors again, goes on with placement groups, ends tasks whose
+    /// time is over.
     pub fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
         self.end_grace(now, out);
         self.end_overdue(now, out);
         self.look_again(now, out);
+        self.expire_groups(now, out);
         self.trim(now, out);
         self.schedule.expire(now, out);
     }
@@ -363,6 +372,7 @@ impl Owner {
         self.check_producers();
         self.schedule.check(&self.tasks);
         self.actors.check(&self.tasks);
+        self.groups.check();
     }
 
     /// Asserts that objects and tasks agree about producers and dependents.

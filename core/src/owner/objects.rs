@@ -346,9 +346,13 @@ impl Owner {
         while let Some(slot) = unused.pop() {
             match self.references.take_unused(slot) {
                 Release::Stays => {}
-                Release::OnlyLineage => unused.extend(self.references.release_bytes(slot, out)),
+                Release::OnlyLineage => {
+                    self.group_unneeded(slot, out);
+                    unused.extend(self.references.release_bytes(slot, out));
+                }
                 Release::Freed(object) => {
                     self.actor_freed(slot, &mut unused, out);
+                    self.group_freed(slot, out);
                     if let Some(task) = object.origin().lineage_task() {
                         unused.extend(self.output_gone(slot, task));
                     }
@@ -362,6 +366,7 @@ impl Owner {
     fn tell(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
         let dependents = self.references.tell(slot, out);
         self.actor_told(slot, out);
+        self.group_told(slot);
         if dependents.is_empty() {
             return;
         }

@@ -12,7 +12,7 @@ use crate::slab::Slot;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tharsis_types::peer::DoneOutcome;
-use tharsis_types::{Failure, FailureKind, LeaseId, NodeId};
+use tharsis_types::{Failure, FailureKind, LeaseId, NodeId, Placement};
 
 /// Minimum bytes of arguments on another node for which it is preferred.
 const NEAR_BYTES_MIN: u64 = 64 << 10;
@@ -21,6 +21,9 @@ const NEAR_BYTES_MIN: u64 = 64 << 10;
 impl Owner {
     /// A lease was granted.
     pub fn lease_granted(&mut self, now: Now, lease: LeaseId, from: NodeId, out: &mut Vec<Effect>) {
+        if self.bundle_granted(lease, out) {
+            return;
+        }
         if self.actors.has_lease(lease) {
             self.actors.granted(lease);
         } else if !self.schedule.granted(now, lease, from) {
@@ -29,17 +32,24 @@ impl Owner {
     }
 
     /// A lease was denied.
-    pub fn lease_denied(&mut self, lease: LeaseId) {
-        self.schedule.denied(lease);
+    pub fn lease_denied(&mut self, lease: LeaseId, out: &mut Vec<Effect>) {
+        if !self.groups.refused(lease, out) {
+            self.denied_inside(lease);
+            self.schedule.denied(lease);
+        }
     }
 
     /// The node wants a lease back soon.
-    pub fn lease_recalled(&mut self, lease: LeaseId) {
+    pub fn lease_recalled(&mut self, lease: LeaseId, out: &mut Vec<Effect>) {
+        self.bundle_recalled(lease, out);
         self.schedule.recalled(lease);
     }
 
     /// A lease is gone: its tasks whose end was not reported were never started.
     pub fn lease_revoked(&mut self, lease: LeaseId, out: &mut Vec<Effect>) {
+        if self.bundle_lost(lease, out) {
+            return;
+        }
         match self.actors.has_lease(lease) {
             true => self.detached(lease, false, out),
             false => self.take_back(lease, false, out),
@@ -72,6 +82,7 @@ impl Owner {
 
     /// A node is gone: the first task of each of its leases may have run, the others have not.
     pub fn node_gone(&mut self, now: Now, node: NodeId, out: &mut Vec<Effect>) {
+        self.bundles_of_gone(node, out);
         let failure = Arc::new(Failure::new(FailureKind::NodeDied, format!("node {node} is gone")));
         for lease in self.actors.leases_on(node) {
             self.home_gone(now, lease, &failure, out);
@@ -93,7 +104,9 @@ impl Owner {
 
     /// Whether a lease was asked of another node than `node`.
     pub fn is_leased_elsewhere(&self, lease: LeaseId, node: NodeId) -> bool {
-        self.schedule.is_leased_elsewhere(lease, node) || self.actors.is_leased_elsewhere(lease, node)
+        self.schedule.is_leased_elsewhere(lease, node)
+            || self.actors.is_leased_elsewhere(lease, node)
+            || self.groups.is_leased_elsewhere(lease, node)
     }
 
     /// Leases that were asked for or granted.
@@ -113,8 +126,10 @@ impl Owner {
 
     /// Sends tasks to leases and asks for more leases where queues are left.
     pub fn schedule(&mut self, now: Now, view: &mut View, out: &mut Vec<Effect>) {
+        self.plan_groups(view, out);
         while let Some(shape) = self.schedule.next_dirty() {
-            if let Err(failure) = self.schedule.round(now, shape, &mut self.tasks, view, out) {
+            let known = &self.groups.known;
+            if let Err(failure) = self.schedule.round(now, shape, &mut self.tasks, known, view, out) {
                 self.fail_queue(shape, &failure, out);
             }
         }
@@ -137,13 +152,13 @@ impl Owner {
     /// Whether there are changed shapes for [`Owner::schedule`].
     #[must_use]
     pub fn has_changed_shapes(&self) -> bool {
-        self.schedule.is_dirty() || self.actors.is_dirty()
+        self.schedule.is_dirty() || self.actors.is_dirty() || self.groups.is_dirty()
     }
 
     /// Work that waits for leases, and the reasons.
     #[must_use]
     pub fn pending(&self) -> Vec<Pending> {
-        self.schedule.pending(&self.tasks)
+        self.pending_groups().chain(self.schedule.pending(&self.tasks)).collect()
     }
 
     /// Number of tasks in queues.
@@ -191,7 +206,8 @@ impl Owner {
         if task.is_call() {
             return self.actors.ready(slot);
         }
-        let near = if task.dependencies().is_empty() { None } else { self.near(task) };
+        let is_free = !matches!(self.class_of(slot).placement, Placement::Group { .. });
+        let near = if is_free && !task.dependencies().is_empty() { self.near(task) } else { None };
         let shape = self.classes[task.class()].shape;
         self.schedule.push(shape, near, task.depth(), slot, end);
     }

@@ -201,7 +201,8 @@ impl Owner {
         if self.take_retry(slot) {
             return self.requeue(slot);
         }
-        let failure = Failure::new(FailureKind::WorkerCrashed, "the worker of the actor is gone");
+        let gone = || Arc::new(Failure::new(FailureKind::WorkerCrashed, "the worker of the actor is gone"));
+        let failure = self.failure_of_group(slot).unwrap_or_else(gone);
         let failure = self.located_failure(slot, &failure, self.me);
         self.fail(slot, &failure, out);
     }

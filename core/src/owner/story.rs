@@ -89,6 +89,9 @@ impl Owner {
     /// The state of a task in a few words.
     fn state_of(&self, task: &Task) -> String {
         match task.state() {
+            TaskState::Waiting { .. } if task.is_group() => {
+                "a placement group: the call stays while the group does".to_owned()
+            }
             TaskState::Waiting { missing } => {
                 format!("waiting: {missing} of {} arguments without a value", task.dependencies().len())
             }

@@ -1,6 +1,7 @@
 //! Calls of clients: a task and its outputs are entered, and it waits for its arguments.
 
 use super::calls::call_refused;
+use super::grouped::removed;
 use super::tasks::{Inputs, NewTask, OutputSlots};
 use super::{Effect, Object, Owner, Task, dependency_failure};
 use crate::Now;
@@ -8,7 +9,7 @@ use crate::event::{Tokens, Value};
 use crate::slab::Slot;
 use std::sync::Arc;
 use tharsis_types::task::Role;
-use tharsis_types::{ClientId, Dependency, Failure, FailureKind, ObjectId, RefId, TaskId};
+use tharsis_types::{ClientId, Dependency, Failure, FailureKind, ObjectId, Placement, RefId, TaskId};
 
 /// A submission as the ledger needs it.
 #[derive(Debug)]
@@ -59,8 +60,8 @@ impl Owner {
         if outputs.is_empty() {
             return;
         }
-        let (retries, role) =
-            (self.classes[class].definition.max_retries, self.classes[class].definition.role);
+        let definition = Arc::clone(&self.classes[class].definition);
+        let (retries, role) = (definition.max_retries, definition.role);
         let payload = args.payload;
         let slot = self.tasks.insert(NewTask { id, class, retries, depth, payload, outputs: &outputs });
         outputs.iter().for_each(|output| self.references.set_producer(*output, slot));
@@ -68,7 +69,11 @@ impl Owner {
         if self.classes[class].definition.detached {
             self.detach(slot);
         }
-        if args.dependencies.is_empty() && args.nested.is_empty() && role != Role::Method {
+        if let Placement::Reserve(spec) = &definition.placement {
+            return self.enter_group(slot, spec);
+        }
+        let is_inside = matches!(definition.placement, Placement::Group { .. });
+        if args.dependencies.is_empty() && args.nested.is_empty() && role != Role::Method && !is_inside {
             return self.enqueue(slot);
         }
         // Asking for an argument may fail it at once. The task is woken only when all its arguments are
@@ -80,6 +85,12 @@ impl Owner {
                 missing.and_then(|missing| self.enter_line(slot, (client, parent)).map(|()| missing))
             }
             Role::Task | Role::Constructor => missing,
+        };
+        let missing = match definition.placement {
+            Placement::Group { group, .. } => {
+                missing.and_then(|missing| self.enter_known(slot, group).map(|()| missing))
+            }
+            _ => missing,
         };
         match missing {
             Err(failure) => self.fail(slot, &Arc::new(failure), out),
@@ -163,6 +174,7 @@ impl Owner {
                 let unknown = self.unknown_reference(slot, dependency.reference);
                 failed = Some(match dependency.parameter {
                     Dependency::ACTOR => call_refused(&unknown),
+                    Dependency::GROUP => removed(),
                     _ => unknown,
                 });
                 continue;

@@ -12,6 +12,7 @@
 //! each decision going on where the last one ended. Nobody is asked while it looks.
 
 mod draining;
+mod groups;
 mod loads;
 mod members;
 
@@ -23,6 +24,7 @@ use std::sync::Arc;
 use tharsis_types::task::LabelSelector;
 use tharsis_types::{Failure, FailureKind, NodeId, Placement, Resources};
 
+pub use groups::GroupPlan;
 pub use loads::Load;
 pub use members::matches;
 
@@ -213,6 +215,10 @@ impl View {
             Placement::Node { node, soft } => self.choose_node(wish, *node, *soft),
             Placement::Labels(selectors) => self.choose_labelled(wish, selectors),
             Placement::Spread => self.choose_among(wish, None),
+            // Bundles are planned together, and their groups know where they are: neither asks here.
+            Placement::Reserve(_) | Placement::Bundle { .. } | Placement::Group { .. } => {
+                Choice::Nowhere("it belongs to a placement group".to_owned())
+            }
             Placement::Default => {
                 if let Some(node) = near {
                     self.forget_old(wish, node);

@@ -736,7 +736,7 @@ pub struct RetryOn {
 /// Placement of a task; nothing set: the default.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Placement {
-    #[prost(oneof = "placement::Choice", tags = "1, 2, 3")]
+    #[prost(oneof = "placement::Choice", tags = "1, 2, 3, 4, 5")]
     pub choice: ::core::option::Option<placement::Choice>,
 }
 /// Nested message and enum types in `Placement`.
@@ -749,7 +749,28 @@ pub mod placement {
         Node(super::NodeChoice),
         #[prost(message, tag = "3")]
         Labels(super::LabelChoice),
+        #[prost(message, tag = "4")]
+        Group(super::GroupChoice),
+        #[prost(message, tag = "5")]
+        Bundle(super::BundleChoice),
     }
+}
+/// Inside a placement group.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GroupChoice {
+    /// The task that made the group: sixteen bytes.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub group: ::prost::bytes::Bytes,
+    #[prost(uint32, optional, tag = "2")]
+    pub bundle: ::core::option::Option<u32>,
+}
+/// The resources of a bundle of a placement group, without a worker.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct BundleChoice {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub group: ::prost::bytes::Bytes,
+    #[prost(uint32, tag = "2")]
+    pub index: u32,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Spread {}

@@ -1,5 +1,6 @@
 //! Task classes, to and from their form on the wire.
 
+use super::names::{task, task_bytes};
 use super::wire::{self, label_term, placement};
 use crate::message::{BadMessage, amounts, job_id, name, node_id, required, text};
 use tharsis_types::limits::{KIB, RETURNS_MAX};
@@ -77,6 +78,12 @@ fn task_placement(m: wire::Placement) -> Result<Placement, BadMessage> {
             let selectors = choice.selectors.into_iter().map(|s| s.terms.into_iter().map(label).collect());
             Placement::Labels(selectors.collect::<Result<Vec<LabelSelector>, _>>()?)
         }
+        placement::Choice::Group(wire::GroupChoice { group, bundle }) => {
+            Placement::Group { group: task("placement.group", &group)?, bundle }
+        }
+        placement::Choice::Bundle(wire::BundleChoice { group, index }) => {
+            Placement::Bundle { group: task("placement.bundle", &group)?, index }
+        }
     })
 }
 
@@ -125,10 +132,17 @@ pub(super) fn wire_class(class: &TaskClass) -> wire::TaskClass {
 
 fn wire_placement(choice: &Placement) -> Option<wire::Placement> {
     let choice = match choice {
-        Placement::Default => return None,
+        // A call that makes a placement group stays with the node that owns it.
+        Placement::Default | Placement::Reserve(_) => return None,
         Placement::Spread => placement::Choice::Spread(wire::Spread {}),
         Placement::Node { node, soft } => {
             placement::Choice::Node(wire::NodeChoice { node: node.0, soft: *soft })
+        }
+        Placement::Group { group, bundle } => {
+            placement::Choice::Group(wire::GroupChoice { group: task_bytes(group), bundle: *bundle })
+        }
+        Placement::Bundle { group, index } => {
+            placement::Choice::Bundle(wire::BundleChoice { group: task_bytes(group), index: *index })
         }
         Placement::Labels(selectors) => {
             let selectors = selectors.iter().map(|terms| terms.iter().map(wire_label).collect());

@@ -4,10 +4,10 @@
 //! whole, with the field named. Nothing here panics, whatever arrives.
 
 use super::classes::{PATH_BYTES_MAX, cut, resources, task_class, wire_class, wire_resources};
-use super::names::{bytes_of, object, reference, wire_ref};
+use super::names::{bytes_of, object, reference, task, task_bytes, wire_ref};
 use super::wire::{self, message::Kind, output, read_reply, state, task_done};
 use super::{PACKET_MESSAGES_MAX, drain_messages};
-use crate::message::{BadMessage, fixed, job_id, node_id, required, text};
+use crate::message::{BadMessage, job_id, node_id, required, text};
 use prost::Message as _;
 use prost::bytes::Bytes;
 use std::sync::Arc;
@@ -20,9 +20,7 @@ use tharsis_types::peer::{
     DoneOutcome, DoneValue, Message, Packet, PushedDependency, PushedTask, RemoteState, Turn,
 };
 use tharsis_types::task::Output;
-use tharsis_types::{
-    Dependency, Failure, FailureKind, LeaseId, NodeId, RefId, SmallBytes, TaskClass, TaskId,
-};
+use tharsis_types::{Dependency, Failure, FailureKind, LeaseId, NodeId, RefId, SmallBytes, TaskClass};
 
 /// A packet is split when its messages are longer than this together.
 const SPLIT_BYTES: usize = 4 * MIB;
@@ -432,10 +430,6 @@ fn class_at(field: &str, index: u32, classes: &[Arc<TaskClass>]) -> Result<Arc<T
     })
 }
 
-fn task(field: &str, bytes: &[u8]) -> Result<TaskId, BadMessage> {
-    fixed(field, bytes).map(TaskId::from_bytes)
-}
-
 fn references(field: &str, references: Vec<wire::Ref>) -> Result<Vec<RefId>, BadMessage> {
     references.into_iter().map(|r| reference(field, Some(r))).collect()
 }
@@ -523,10 +517,6 @@ fn wire_failure_link(failure: &Failure) -> wire::FailureLink {
 
 fn wire_refs(references: &[RefId]) -> Vec<wire::Ref> {
     references.iter().map(wire_ref).collect()
-}
-
-fn task_bytes(task: &TaskId) -> Bytes {
-    Bytes::copy_from_slice(&task.to_bytes())
 }
 
 #[cfg(test)]

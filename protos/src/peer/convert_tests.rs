@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use tharsis_types::peer::DrainMessage;
 use tharsis_types::peer::Turn;
 use tharsis_types::task::{CallRules, LabelTerm, Role};
-use tharsis_types::{FunctionId, JobId, ObjectId, Placement, Resources, RetryOn};
+use tharsis_types::{FunctionId, JobId, ObjectId, Placement, Resources, RetryOn, TaskId};
 
 fn task_id(n: u64) -> TaskId {
     TaskId::root(JobId(7)).child(n)
@@ -68,6 +68,9 @@ fn all_messages() -> Vec<Message> {
         class("two", Placement::Spread, RetryOn::Everything),
         class("three", Placement::Node { node: NodeId(3), soft: true }, RetryOn::Types(vec!["E".into()])),
         class("four", Placement::Labels(labels), RetryOn::Types(Vec::new())),
+        class("five", Placement::Group { group: task, bundle: Some(3) }, RetryOn::Nothing),
+        class("six", Placement::Group { group: task, bundle: None }, RetryOn::Nothing),
+        class("seven", Placement::Bundle { group: task, index: 2 }, RetryOn::Nothing),
     ];
     let inline = SmallBytes::from([1, 2, 3]);
     let states = [
@@ -168,7 +171,7 @@ fn only_packet(packet: &Packet) -> wire::Packet {
 fn every_message_survives_the_wire_and_classes_are_sent_once() {
     let packet = Packet { first: 40, acknowledged: 12, messages: all_messages() };
     let sent = only_packet(&packet);
-    assert_eq!(sent.classes.len(), 4, "the task and the first request share one");
+    assert_eq!(sent.classes.len(), 7, "the task and the first request share one");
     let received = decode(over_the_wire(&sent)).unwrap();
     assert_eq!(received, Received { from: NodeId(1), to: NodeId(2), packet });
 }

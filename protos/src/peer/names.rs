@@ -1,9 +1,9 @@
-//! Names of objects on the wire, and references with their owners.
+//! Names of objects and tasks on the wire, and references with their owners.
 
 use super::wire;
 use crate::message::{BadMessage, fixed, node_id, required};
 use prost::bytes::Bytes;
-use tharsis_types::{ObjectId, RefId};
+use tharsis_types::{ObjectId, RefId, TaskId};
 
 pub(super) fn bytes_of(object: &ObjectId) -> Bytes {
     Bytes::copy_from_slice(&object.to_bytes())
@@ -27,4 +27,12 @@ pub(super) fn reference(field: &str, reference: Option<wire::Ref>) -> Result<Ref
 
 pub(super) fn wire_ref(reference: &RefId) -> wire::Ref {
     wire::Ref { object: bytes_of(&reference.object), owner: reference.owner.0 }
+}
+
+pub(super) fn task(field: &str, bytes: &[u8]) -> Result<TaskId, BadMessage> {
+    fixed(field, bytes).map(TaskId::from_bytes)
+}
+
+pub(super) fn task_bytes(task: &TaskId) -> Bytes {
+    Bytes::copy_from_slice(&task.to_bytes())
 }

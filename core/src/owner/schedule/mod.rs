@@ -16,8 +16,10 @@
 //! | `queue.rs` | one queue, the most deeply nested first |
 //! | `leases.rs` | leases, and the tasks that were sent under them |
 //! | `requests.rs` | asking nodes for leases |
+//! | `inside.rs` | leases inside placement groups |
 //! | `refusals.rs` | nodes on which workers of a job do not start |
 
+mod inside;
 mod leases;
 mod queue;
 mod refusals;
@@ -27,6 +29,7 @@ mod shape;
 pub(super) use shape::End;
 pub use shape::Shape;
 
+use super::groups::KnownGroups;
 use super::tasks::{TaskState, Tasks};
 use super::{Effect, Task};
 use crate::journal::{About, Entry, Fact, Journal};
@@ -273,13 +276,14 @@ impl Schedule {
         now: Now,
         shape: Slot<Shape>,
         tasks: &mut Tasks,
+        groups: &KnownGroups,
         view: &mut View,
         out: &mut Vec<Effect>,
     ) -> Result<(), Box<Failure>> {
         self.shapes[shape].sweep(tasks);
         self.send_tasks(now, shape, tasks, out);
         self.return_leases(now, shape, out);
-        self.request_leases(now, shape, tasks, view, out)
+        self.request_leases(now, shape, tasks, groups, view, out)
     }
 
     fn send_tasks(&mut self, now: Now, shape: Slot<Shape>, tasks: &mut Tasks, out: &mut Vec<Effect>) {
@@ -353,8 +357,8 @@ impl Schedule {
         }
         assert_eq!(leases, self.leases.len(), "a lease without a shape");
         assert_eq!(self.shape_by_key.len(), self.shapes.len(), "a key without a shape");
-        // Calls of actors stand in lines of their own.
-        for (slot, task) in tasks.iter().filter(|(_, task)| !task.is_call()) {
+        // Calls of actors stand in lines of their own, and calls that make placement groups never run.
+        for (slot, task) in tasks.iter().filter(|(_, task)| !task.is_call() && !task.is_group()) {
             let (id, place) = (task.id(), places.remove(&slot));
             match task.state() {
                 TaskState::Waiting { missing } => {

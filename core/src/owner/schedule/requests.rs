@@ -4,6 +4,7 @@ use super::{LeaseUse, Schedule, Shape};
 use crate::Now;
 use crate::journal::Fact;
 use crate::owner::Effect;
+use crate::owner::groups::KnownGroups;
 use crate::owner::tasks::Tasks;
 use crate::place::{Choice, View};
 use crate::slab::Slot;
@@ -21,6 +22,7 @@ impl Schedule {
         now: Now,
         shape_index: Slot<Shape>,
         tasks: &Tasks,
+        groups: &KnownGroups,
         view: &mut View,
         out: &mut Vec<Effect>,
     ) -> Result<(), Box<Failure>> {
@@ -41,7 +43,12 @@ impl Schedule {
                 return Ok(());
             }
             let (demand, placement) = (shape.key.resources.clone(), shape.key.placement.clone());
-            let mut choice = self.choose(now, shape_index, view, None);
+            let mut choice = match placement {
+                Placement::Group { group, bundle } => {
+                    self.choose_inside(shape_index, group, bundle, groups, view)
+                }
+                _ => self.choose(now, shape_index, view, None),
+            };
             let is_anywhere = matches!(placement, Placement::Default | Placement::Spread);
             if is_anywhere && matches!(choice, Choice::Wait(_)) && self.return_idle(None, &demand, view, out)
             {
@@ -100,6 +107,7 @@ impl Schedule {
                 && used.granted
                 && used.in_flight.is_empty()
                 && !shape.has_for(used.node)
+                && !shape.is_inside()
                 && view.has_room_without(used.node, demand, &shape.key.resources)
         };
         let Some(lease) = self.leases.iter().find_map(|(id, used)| is_idle(used).then_some(*id)) else {
@@ -165,7 +173,9 @@ impl Schedule {
         let lease = self.name_lease();
         let shape = &mut self.shapes[shape_index];
         shape.stuck = None;
-        view.asked(now, node, &shape.key.resources);
+        if !shape.is_inside() {
+            view.asked(now, node, &shape.key.resources);
+        }
         shape.leases.push(lease);
         let old = self.leases.insert(lease, LeaseUse::new(node, shape_index, now));
         assert!(old.is_none(), "two leases have one name");
@@ -179,7 +189,7 @@ impl Schedule {
         LeaseId(self.next_lease)
     }
 
-    fn requested(&self, shape_index: Slot<Shape>) -> impl Iterator<Item = &LeaseUse> {
+    pub(super) fn requested(&self, shape_index: Slot<Shape>) -> impl Iterator<Item = &LeaseUse> {
         self.shapes[shape_index].leases.iter().map(|id| &self.leases[id]).filter(|l| !l.granted)
     }
 }

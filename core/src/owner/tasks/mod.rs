@@ -54,6 +54,8 @@ pub struct Task {
     cancelled: bool,
     /// It is a call of an actor, in one of its lines.
     is_call: bool,
+    /// It makes a placement group, and waits for as long as the group lives.
+    is_group: bool,
     /// Depth: the number of tasks of this node in which it is nested.
     depth: u16,
     payload: SmallBytes,
@@ -178,6 +180,11 @@ impl Tasks {
         self.entries[slot].is_call = true;
     }
 
+    /// Notes that a task makes a placement group.
+    pub(super) fn set_group(&mut self, slot: Slot<Task>) {
+        self.entries[slot].is_group = true;
+    }
+
     /// The next run of a task is another attempt: this one may have been started.
     pub(super) fn next_attempt(&mut self, slot: Slot<Task>) {
         self.entries[slot].attempt += 1;
@@ -280,6 +287,11 @@ impl Task {
     /// Whether it is a call of an actor.
     pub(super) fn is_call(&self) -> bool {
         self.is_call
+    }
+
+    /// Whether it makes a placement group.
+    pub(super) fn is_group(&self) -> bool {
+        self.is_group
     }
 
     /// Whether a client cancelled it.

@@ -94,6 +94,7 @@ impl Tasks {
             run_ns: 0,
             cancelled: false,
             is_call: false,
+            is_group: false,
             depth: new.depth,
             payload: new.payload,
             inputs: None,

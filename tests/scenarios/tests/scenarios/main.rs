@@ -14,6 +14,7 @@ mod again;
 mod bad_input;
 mod cancels;
 mod ends;
+mod groups;
 mod losses;
 mod many;
 mod memory;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         spill::ALL,
         losses::ALL,
         scheduling::ALL,
+        groups::ALL,
         service::ALL,
         bad_input::ALL,
         cancels::ALL,

@@ -1,0 +1,119 @@
+//! Relations between the tables of leases that hold in every state.
+
+use super::bundles::BundleId;
+use super::{Leases, State};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use tharsis_types::{JobId, Resources};
+
+/// Resources that leases, bundles and workers use, added up.
+#[derive(Default)]
+struct Used {
+    /// Of the node itself.
+    node: Resources,
+    /// Of bundles.
+    inside: BTreeMap<BundleId, Resources>,
+    /// Of the node, for each job, in parts of its share.
+    held: BTreeMap<JobId, u64>,
+}
+
+impl Leases {
+    /// Asserts invariant 1 and that the tables agree.
+    pub fn check(&self) {
+        let used = self.used();
+        let mut waiting = BTreeMap::<_, usize>::new();
+        for lease in self.leases.values() {
+            let State::Waiting(clock) = lease.state else { continue };
+            *waiting.entry(lease.class.job).or_default() += 1;
+            assert!(
+                self.waiting.contains_key(&(Reverse(lease.class.priority), clock)),
+                "a waiting lease is not in the queue"
+            );
+            assert_eq!(lease.pool, None, "a waiting lease has resources");
+        }
+        let idle = self.workers.values().filter(|w| w.lease.is_none());
+        assert_eq!(
+            idle.count(),
+            self.idle.len(),
+            "workers without a lease are among the idle ones, and no others"
+        );
+        self.shares.check(&used.held, &waiting);
+        self.check_hosts();
+        self.check_inside(&used.inside);
+        let mut all = self.free.clone();
+        all.give(&used.node);
+        all.custom.retain(|_, n| *n > 0);
+        let mut total = self.total.clone();
+        total.custom.retain(|_, n| *n > 0);
+        assert_eq!(all, total, "free and used resources do not add up to the total");
+        self.check_workers();
+    }
+
+    fn used(&self) -> Used {
+        let mut used = Used::default();
+        for (job, total) in self.check_bundles() {
+            used.node.give(total);
+            *used.held.entry(job).or_default() += self.shares.part(total);
+        }
+        for lease in self.leases.values() {
+            if let State::Placed | State::Active(_) = lease.state {
+                self.add_use(&mut used, lease.pool, lease.class.job, &lease.class.resources);
+            }
+        }
+        for cut_off in self.cut_off.values() {
+            self.add_use(&mut used, cut_off.pool, cut_off.job, &cut_off.taken);
+            if let Some(lent) = &cut_off.lent {
+                self.drop_use(&mut used, cut_off.pool, cut_off.job, lent);
+            }
+        }
+        for (client, worker) in &self.workers {
+            if let Some(lent) = &worker.lent {
+                self.drop_use(&mut used, self.pool_of(*client), worker.job, lent);
+            }
+        }
+        used
+    }
+
+    fn add_use(&self, used: &mut Used, pool: Option<BundleId>, job: JobId, taken: &Resources) {
+        match pool {
+            Some(bundle) => used.inside.entry(bundle).or_default().give(taken),
+            None => {
+                used.node.give(taken);
+                *used.held.entry(job).or_default() += self.shares.part(taken);
+            }
+        }
+    }
+
+    fn drop_use(&self, used: &mut Used, pool: Option<BundleId>, job: JobId, lent: &Resources) {
+        let from = match pool {
+            Some(bundle) => used.inside.entry(bundle).or_default(),
+            None => {
+                *used.held.entry(job).or_default() -= self.shares.part(lent);
+                &mut used.node
+            }
+        };
+        assert!(from.take(lent), "more was lent than is leased");
+    }
+
+    fn check_workers(&self) {
+        for (client, worker) in &self.workers {
+            let lease = worker.lease.map(|key| self.leases[&key].state);
+            assert!(
+                lease.is_none_or(|state| state == State::Active(*client)),
+                "{client:?} has another's lease"
+            );
+            assert!(worker.lent.is_none() || worker.lease.is_some(), "{client:?} lends and has nothing");
+        }
+        for lease in self.leases.values() {
+            if let State::Active(client) = lease.state {
+                assert!(self.workers.contains_key(&client), "a lease without its worker");
+            }
+        }
+        for client in &self.resuming {
+            assert!(self.workers[client].lent.is_some(), "{client:?} waits for CPUs that it has not lent");
+        }
+        for key in &self.placed {
+            assert_eq!(self.leases[key].state, State::Placed, "{key:?} stands among placed leases");
+        }
+    }
+}
