@@ -3,6 +3,7 @@
 
 use crate::chunk::{Buffer, Chunk};
 use crate::correlate::correlate;
+use crate::cosine::Cosine;
 use crate::draw::Draw;
 use crate::dtype::DType;
 use crate::element::Bool;
@@ -59,6 +60,8 @@ pub enum ChunkFunction {
     Measure(Measure),
     /// Fourier transforms along an axis: see [`Fourier::run`].
     Fourier(Fourier),
+    /// Cosine transforms along an axis: see [`Cosine::run`].
+    Cosine(Cosine),
     /// Results of a function of stacks of matrices: see [`Linear::run`].
     Linear {
         /// The function.
@@ -105,6 +108,7 @@ impl ChunkFunction {
             ChunkFunction::Top { axis, count, direction } => lines::top(args, *axis, *count, *direction),
             ChunkFunction::Measure(measure) => Ok(vec![measure.run(args)?]),
             ChunkFunction::Fourier(fourier) => Ok(vec![fourier.run(&args[0])?]),
+            ChunkFunction::Cosine(cosine) => Ok(vec![cosine.run(&args[0])?]),
             ChunkFunction::Linear { function, parts } => function.run_parts(parts, args),
             ChunkFunction::Draw(draw) => Ok(vec![draw.run(&args[0])?]),
             ChunkFunction::Correlate => Ok(vec![correlate(&args[0], &args[1])?]),

@@ -77,8 +77,7 @@ impl Fourier {
 
     /// Bytes that a task needs beside its argument and result.
     pub fn scratch_bytes(&self) -> u64 {
-        let line = self.len as u64 * DType::C128.size_bytes() as u64;
-        LINES * line + (2 * TOGETHER_MIN as u64 * line).max(2 * TOGETHER_BYTES as u64)
+        scratch_bytes(self.len)
     }
 
     fn lines<T: Part>(&self, x: &Chunk) -> Result<Chunk, KernelError>
@@ -133,12 +132,36 @@ impl Fourier {
     fn each<A: Element, B: Scaled>(
         &self,
         x: &Chunk,
+        transform: impl FnMut(&mut [A], &mut [B]) -> Result<(), KernelError>,
+    ) -> Result<Chunk, KernelError> {
+        let made = self.transform.extent(self.len);
+        LinesAlong { axis: self.axis, wanted: self.wanted(), made, scale: self.scale }.each(x, transform)
+    }
+}
+
+/// A function of the lines along an axis, each of which gives another line.
+pub(crate) struct LinesAlong {
+    pub axis: usize,
+    /// Elements that the function takes of each line: longer lines are cut, shorter ones have zeros behind
+    /// them.
+    pub wanted: usize,
+    /// Elements that it makes.
+    pub made: usize,
+    /// Factor of the result.
+    pub scale: f64,
+}
+
+impl LinesAlong {
+    /// Applies the function to each line. It may change the line that it is given.
+    pub fn each<A: Element, B: Scaled>(
+        &self,
+        x: &Chunk,
         mut transform: impl FnMut(&mut [A], &mut [B]) -> Result<(), KernelError>,
     ) -> Result<Chunk, KernelError> {
         let shape = x.shape();
         let (len, inner) = (shape[self.axis], shape[self.axis + 1..].iter().product::<usize>());
         let outer: usize = shape[..self.axis].iter().product();
-        let (wanted, made) = (self.wanted(), self.transform.extent(self.len));
+        let (wanted, made) = (self.wanted, self.made);
         let mut to = shape.to_vec();
         to[self.axis] = made;
         let from = x.elements::<A>()?;
@@ -165,6 +188,12 @@ impl Fourier {
         }
         Chunk::contiguous(B::DTYPE, &to, data)
     }
+}
+
+/// Bytes that transforms of length `len` need beside their argument and result.
+pub(crate) fn scratch_bytes(len: usize) -> u64 {
+    let line = len as u64 * DType::C128.size_bytes() as u64;
+    LINES * line + (2 * TOGETHER_MIN as u64 * line).max(2 * TOGETHER_BYTES as u64)
 }
 
 /// Lines that are transformed together: as many as a cache holds, so that of the elements which lie beside
@@ -211,15 +240,18 @@ fn scatter<B: Scaled>(lines: &[B], stride: usize, out: &mut [B], inner: usize, c
     }
 }
 
-fn failed(error: realfft::FftError) -> KernelError {
+pub(crate) fn failed(error: realfft::FftError) -> KernelError {
     KernelError::Malformed(error.to_string())
 }
 
 /// float32 or float64.
-trait Part: FftNum + Scaled {
+pub(crate) trait Part: FftNum + Scaled {
     /// The plan for a length, which each thread keeps until it needs another one: making it takes as long as
     /// some lines.
     fn plan(len: usize, direction: FftDirection) -> Arc<dyn Fft<Self>>;
+
+    /// The nearest number.
+    fn nearest(x: f64) -> Self;
 }
 
 macro_rules! parts {
@@ -234,13 +266,17 @@ macro_rules! parts {
                     _ => last.insert(FftPlanner::new().plan_fft(len, direction)).clone(),
                 })
             }
+
+            fn nearest(x: f64) -> $t {
+                x as $t
+            }
         }
     )*};
 }
 parts!(f32, f64);
 
 /// A result that is multiplied by a factor.
-trait Scaled: Element {
+pub(crate) trait Scaled: Element {
     fn scaled(self, factor: f64) -> Self;
 }
 

@@ -44,6 +44,7 @@
 pub mod chunk;
 pub mod chunkwise;
 pub mod correlate;
+pub mod cosine;
 pub mod cpu;
 pub mod draw;
 pub mod dtype;

@@ -122,6 +122,36 @@ impl Tensor {
         near.logical_and(y.isfinite()).logical_or(self.equal(&y))
     }
 
+    /// NumPy's `iscomplex`: whether there is an imaginary part other than zero; gives bool.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// assert_eq!(array([1.0, 2.0]).iscomplex().to_vec::<bool>()?, [false, false]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn iscomplex(&self) -> Tensor {
+        match carry!(self.dtype()).is_complex() {
+            true => self.imag().not_equal(0),
+            false => self.isnan().logical_and(false),
+        }
+    }
+
+    /// NumPy's `isreal`: whether there is no imaginary part other than zero; gives bool.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// assert_eq!(array([1.0, 2.0]).isreal().to_vec::<bool>()?, [true, true]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn isreal(&self) -> Tensor {
+        match carry!(self.dtype()).is_complex() {
+            true => self.imag().equal(0),
+            false => self.isnan().logical_or(true),
+        }
+    }
+
     /// NumPy's `isneginf`: whether minus infinity; gives bool.
     ///
     /// ```

@@ -47,7 +47,8 @@ impl Norm {
         }
     }
 
-    fn scale(self, is_inverse: bool, len: usize) -> f64 {
+    /// Factor of a transform of length `len`.
+    pub(crate) fn scale(self, is_inverse: bool, len: usize) -> f64 {
         match (self, is_inverse) {
             (Norm::Backward, false) | (Norm::Forward, true) => 1.0,
             (Norm::Ortho, _) => 1.0 / (len as f64).sqrt(),
@@ -222,7 +223,11 @@ impl Tensor {
 
     /// The lengths and axes of a transform in several dimensions; -1 is the length of the axis.
     #[track_caller]
-    fn lengths(&self, lens: Option<&[i64]>, axes: Option<&[i64]>) -> Result<(Vec<Option<usize>>, Vec<i64>)> {
+    pub(crate) fn lengths(
+        &self,
+        lens: Option<&[i64]>,
+        axes: Option<&[i64]>,
+    ) -> Result<(Vec<Option<usize>>, Vec<i64>)> {
         let rank = self.ndim()? as i64;
         let axes: Vec<i64> = match (axes, lens) {
             (Some(axes), _) => axes.to_vec(),

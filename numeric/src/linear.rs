@@ -41,6 +41,48 @@ impl Tensor {
         }
     }
 
+    /// NumPy's `matvec`: products of matrices with vectors; (.., m, n) and (.., n) to (.., m), the common
+    /// dtype; leading axes are broadcast.
+    ///
+    /// ```
+    /// use tharsis_numeric::{arange, ones};
+    /// let a = arange(4).reshape(&[2, 2]);
+    /// assert_eq!(a.matvec(&arange(2)).to_vec::<i64>()?, [1, 3]);
+    /// assert_eq!(a.matvec(&ones(&[5, 2])).shape()?, [5, 2]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` if the shapes do not fit or there are too few axes.
+    #[track_caller]
+    pub fn matvec(&self, vectors: &Tensor) -> Tensor {
+        if carry!(self.ndim()) < 2 || carry!(vectors.ndim()) < 1 {
+            return mismatch("matvec", self, vectors, "a matrix and a vector are needed");
+        }
+        self.matmul(&vectors.expand_dims(-1)).squeeze(Some(&[-1]))
+    }
+
+    /// NumPy's `vecmat`: products of the conjugates of vectors with matrices; this tensor (.., n) and (.., n,
+    /// m) to (.., m), the common dtype; leading axes are broadcast.
+    ///
+    /// ```
+    /// use tharsis_numeric::arange;
+    /// let a = arange(4).reshape(&[2, 2]);
+    /// assert_eq!(arange(2).vecmat(&a).to_vec::<i64>()?, [2, 3]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::matvec`].
+    #[track_caller]
+    pub fn vecmat(&self, matrices: &Tensor) -> Tensor {
+        if carry!(self.ndim()) < 1 || carry!(matrices.ndim()) < 2 {
+            return mismatch("vecmat", self, matrices, "a vector and a matrix are needed");
+        }
+        let rows = if carry!(self.dtype()).is_complex() { self.conj() } else { self.clone() };
+        rows.expand_dims(-2).matmul(matrices).squeeze(Some(&[-2]))
+    }
+
     /// NumPy's `dot`: the product of vectors and matrices; with more axes, the sum over the last axis of the
     /// one and the last but one of the other; the common dtype.
     ///

@@ -113,7 +113,7 @@ impl Tensor {
 
     /// NumPy's `linalg.lstsq`: the x of least length that makes the length of a x - b least; (m, n) and (m,)
     /// or (m, k). Singular values up to `rcond` times the largest count as zero; `None` is max(m, n) times
-    /// the distance from 1 to the next float.
+    /// the distance from 1 to the next float, a negative number that distance.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -147,6 +147,60 @@ impl Tensor {
         }
     }
 
+    /// NumPy's `linalg.tensorsolve`: x with `a.tensordot(&x, ..) == b` over all axes of x, which are those of
+    /// a behind as many as b has. `axes` of a are moved to its end before.
+    ///
+    /// ```
+    /// use tharsis_numeric::{arange, eye};
+    /// let a = eye(6, 6, 0).reshape(&[2, 3, 6]);
+    /// assert_eq!(a.tensorsolve(&arange(6).reshape(&[2, 3]), &[]).shape()?, [6]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `LinAlgError` if the axes do not make a square matrix, or (when run) if it is singular; `AxisError`.
+    #[track_caller]
+    pub fn tensorsolve(&self, right: &Tensor, axes: &[i64]) -> Tensor {
+        let ends: Vec<i64> = (-(axes.len() as i64)..0).collect();
+        let a = if axes.is_empty() { self.clone() } else { self.moveaxes(axes, &ends) };
+        let (from, rank) = (carry!(a.shape()).to_vec(), carry!(right.ndim()).min(carry!(a.ndim())));
+        carry!(require_known("tensorsolve", &from), self, right);
+        let (lead, rest) = from.split_at(rank);
+        let extents = |shape: &[usize]| shape.iter().product::<usize>();
+        if extents(lead) != extents(rest) {
+            let text =
+                "Input arrays must satisfy the requirement prod(a.shape[b.ndim:]) == prod(a.shape[:b.ndim])";
+            return Tensor::refused(singular(text.to_owned()), &[self, right]);
+        }
+        let (square, to) = (extents(rest) as i64, rest.iter().map(|&extent| extent as i64));
+        a.reshape(&[square, square]).solve(&right.ravel()).reshape(&to.collect::<Vec<_>>())
+    }
+
+    /// NumPy's `linalg.tensorinv`: the inverse of the tensor as a matrix of its first `lead` axes by the
+    /// others, which come first in the result.
+    ///
+    /// ```
+    /// use tharsis_numeric::eye;
+    /// assert_eq!(eye(6, 6, 0).reshape(&[6, 2, 3]).tensorinv(1).shape()?, [2, 3, 6]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for `lead` of 0; `LinAlgError` if the matrix is not square, or (when run) singular.
+    #[track_caller]
+    pub fn tensorinv(&self, lead: usize) -> Tensor {
+        if lead == 0 {
+            return Tensor::bad_value("Invalid ind argument.", &[self]);
+        }
+        let from = carry!(self.shape());
+        carry!(require_known("tensorinv", from), self);
+        let (lead, rest) = from.split_at(lead.min(from.len()));
+        let rows = lead.iter().product::<usize>() as i64;
+        let columns = rest.iter().product::<usize>() as i64;
+        let to: Vec<i64> = rest.iter().chain(lead).map(|&extent| extent as i64).collect();
+        self.reshape(&[rows, columns]).inv().reshape(&to)
+    }
+
     #[track_caller]
     fn least_squares(&self, right: &Tensor, rcond: Option<f64>) -> Result<LeastSquares> {
         let &[m, n] = self.shape()? else { return Err(not_two(self.ndim()?)).blame() };
@@ -162,10 +216,14 @@ impl Tensor {
         let (a, b) = (cast(self, dtype), cast(right, dtype));
         let b = if columns.is_none() { b.expand_dims(1) } else { b };
         let (u, s, vt) = a.svd();
-        let rcond = rcond.unwrap_or_else(|| m.max(n) as f64 * epsilon(dtype));
+        let rcond = match rcond {
+            None => m.max(n) as f64 * epsilon(dtype),
+            Some(negative) if negative < 0.0 => epsilon(dtype),
+            Some(rcond) => rcond,
+        };
         let is_kept = match m.min(n) {
             0 => s.greater(0.0),
-            _ => s.greater(s.max(Axes::from(-1).keepdims()).multiply(rcond.max(0.0))),
+            _ => s.greater(s.max(Axes::from(-1).keepdims()).multiply(rcond)),
         };
         let inverse = crate::elementwise::where_(&is_kept, s.reciprocal(), 0.0);
         let along = cast(&inverse.expand_dims(-1), dtype).multiply(u.matrix_transpose().conj().matmul(&b));

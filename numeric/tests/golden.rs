@@ -160,6 +160,7 @@ fn programs_agree_with_numpy_under_every_chunking() {
         "histograms.jsonl",
         "contractions.jsonl",
         "options.jsonl",
+        "names.jsonl",
     ]
     .map(read)
     .concat();

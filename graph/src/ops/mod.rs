@@ -33,7 +33,7 @@ pub use draw::Drawn;
 pub use elementwise::{Binary, Cast, Unary, Where};
 pub use factor::Factorize;
 pub use foreign::{MapChunk, MapOverlap, Sink, Source};
-pub use fourier::FourierAlong;
+pub use fourier::{CosineAlong, FourierAlong};
 pub use linear::LinearPart;
 pub(crate) use linear::Shared;
 pub use lines::{AlongLine, LINE_ELEMENTS_MAX, SortLines, Take, TakeAlong};

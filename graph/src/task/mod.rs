@@ -408,6 +408,9 @@ fn worked_bytes(function: &ChunkFunction, grid: &Tiling, operands: &[Operand]) -
     if let ChunkFunction::Fourier(fourier) = function {
         return fourier.scratch_bytes();
     }
+    if let ChunkFunction::Cosine(cosine) = function {
+        return cosine.scratch_bytes();
+    }
     if let ChunkFunction::Tile(tile) = function {
         return tile.scratch_bytes(operands.iter().map(|operand| evaluated_bytes(grid, operand)).sum());
     }

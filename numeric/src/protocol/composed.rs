@@ -8,9 +8,23 @@ use crate::tensor::Tensor;
 
 /// Operations of one argument, of two, and with options.
 pub(super) const COMPOSED: &[Row] = &[
+    ("np.allclose", CLOSE, "whether all elements are close", |_, args| tensor(close(args)?.all(..))),
     ("np.angle", "(z, deg=False)", "the angle of complex numbers", |_, args| {
         let angle = args.tensor(0, "z")?.angle();
         tensor(if args.flag(1, "deg", false)? { angle.degrees() } else { angle })
+    }),
+    (
+        "np.array_equal",
+        "(a1, a2, equal_nan=False)",
+        "whether the shapes and all elements are equal",
+        |_, args| {
+            let (a, b) = (args.tensor(0, "a1")?, args.tensor(1, "a2")?);
+            tensor(a.array_equal(&b, args.flag(2, "equal_nan", false)?))
+        },
+    ),
+    ("np.array_equiv", "(a1, a2)", "whether all elements are equal once broadcast", |_, args| {
+        let (a, b) = (args.tensor(0, "a1")?, args.tensor(1, "a2")?);
+        tensor(a.array_equiv(&b))
     }),
     ("np.divmod", "(x1, x2)", "quotient and remainder", |_, args| {
         let (x, y) = (args.tensor(0, "x1")?, args.need(1, "x2")?.operand()?);
@@ -22,14 +36,11 @@ pub(super) const COMPOSED: &[Row] = &[
         tensor(x.float_power(y))
     }),
     ("np.frexp", "(x)", "mantissa and power of two", |_, args| pair(args.tensor(0, "x")?.frexp())),
-    ("np.isclose", "(a, b, rtol=1e-05, atol=1e-08)", "whether elements are close", |_, args| {
-        let (a, b) = (args.need(0, "a")?.operand()?, args.need(1, "b")?.operand()?);
-        let a = b.dtype().map_or_else(|| a.clone().alone(), |dtype| a.clone().beside(dtype));
-        let (rtol, atol) = (args.number_or(2, "rtol", 1e-5)?, args.number_or(3, "atol", 1e-8)?);
-        tensor(a.isclose(b, rtol, atol))
-    }),
+    ("np.isclose", CLOSE, "whether elements are close", |_, args| tensor(close(args)?)),
+    ("np.iscomplex", "(x)", "whether there is an imaginary part", |_, args| one(args, Tensor::iscomplex)),
     ("np.isneginf", "(x)", "whether minus infinity", |_, args| one(args, Tensor::isneginf)),
     ("np.isposinf", "(x)", "whether plus infinity", |_, args| one(args, Tensor::isposinf)),
+    ("np.isreal", "(x)", "whether there is no imaginary part", |_, args| one(args, Tensor::isreal)),
     ("np.modf", "(x)", "fractional and whole part", |_, args| pair(args.tensor(0, "x")?.modf())),
     ("np.nan_to_num", "(x, nan=0.0)", "numbers in place of NaN and infinities", |_, args| {
         let x = args.tensor(0, "x")?;
@@ -43,6 +54,15 @@ pub(super) const COMPOSED: &[Row] = &[
     }),
     ("np.sinc", "(x)", "sin(pi x) / (pi x)", |_, args| one(args, Tensor::sinc)),
 ];
+
+const CLOSE: &str = "(a, b, rtol=1e-05, atol=1e-08, equal_nan=False)";
+
+fn close(args: &mut Args) -> Result<Tensor, Failure> {
+    let (a, b) = (args.need(0, "a")?.operand()?, args.need(1, "b")?.operand()?);
+    let a = b.dtype().map_or_else(|| a.clone().alone(), |dtype| a.clone().beside(dtype));
+    let (rtol, atol) = (args.number_or(2, "rtol", 1e-5)?, args.number_or(3, "atol", 1e-8)?);
+    Ok(a.isclose_or_nan(b, rtol, atol, args.flag(4, "equal_nan", false)?))
+}
 
 fn one(args: &mut Args, f: fn(&Tensor) -> Tensor) -> Result<Value, Failure> {
     tensor(f(&args.tensor(0, "x")?))

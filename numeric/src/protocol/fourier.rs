@@ -4,10 +4,11 @@ use super::Failure;
 use super::args::Args;
 use super::row::{Row, tensor};
 use super::value::Value;
+use crate::cosine::{CosineCall, CosineType};
 use crate::fft::{Norm, fftfreq, rfftfreq};
 use crate::tensor::Tensor;
 
-/// All operations of `np.fft`.
+/// All operations of `np.fft`, and the cosine transforms of `scipy.fft`.
 pub(super) const FOURIER: &[Row] = &[
     ("np.fft.fft", "(a, n=None, axis=-1, norm=None)", "transform along an axis", |_, args| {
         along(args, Tensor::fft)
@@ -71,10 +72,19 @@ pub(super) const FOURIER: &[Row] = &[
         "half the transform along several axes",
         |_, args| several(args, false, Tensor::rfftn),
     ),
+    ("scipy.fft.dct", COSINE, "cosine transform along an axis", |_, args| cosine(args, false)),
+    ("scipy.fft.dctn", COSINES, "cosine transform along several axes", |_, args| cosines(args, false)),
+    ("scipy.fft.idct", COSINE, "inverse cosine transform along an axis", |_, args| cosine(args, true)),
+    ("scipy.fft.idctn", COSINES, "inverse cosine transform along several axes", |_, args| {
+        cosines(args, true)
+    }),
 ];
 
-fn norm(args: &mut Args) -> Result<Norm, Failure> {
-    match args.take(3, "norm") {
+const COSINE: &str = "(x, type=2, n=None, axis=-1, norm=None, orthogonalize=None)";
+const COSINES: &str = "(x, type=2, s=None, axes=None, norm=None, orthogonalize=None)";
+
+fn norm(args: &mut Args, place: usize) -> Result<Norm, Failure> {
+    match args.take(place, "norm") {
         None | Some(Value::None) => Ok(Norm::Backward),
         Some(Value::Text(name)) => Ok(Norm::named(&name)?),
         Some(other) => Err(Failure::value(format!("Invalid norm value {other:?}"))),
@@ -86,23 +96,62 @@ type Several = fn(&Tensor, Option<&[i64]>, Option<&[i64]>, Norm) -> Tensor;
 
 fn along(args: &mut Args, transform: Along) -> Result<Value, Failure> {
     let x = args.tensor(0, "a")?;
-    let len = match args.take(1, "n") {
-        None | Some(Value::None) => None,
+    let len = length(args, 1)?;
+    let axis = args.integer_or(2, "axis", -1)?;
+    tensor(transform(&x, len, axis, norm(args, 3)?))
+}
+
+/// The length of a transform.
+fn length(args: &mut Args, place: usize) -> Result<Option<usize>, Failure> {
+    match args.take(place, "n") {
+        None | Some(Value::None) => Ok(None),
         Some(len) => {
             let len = len.integer()?;
             let refused = || Failure::value(format!("Invalid number of FFT data points ({len}) specified."));
-            Some(usize::try_from(len).map_err(|_| refused())?)
+            Ok(Some(usize::try_from(len).map_err(|_| refused())?))
         }
+    }
+}
+
+/// The array of a cosine transform, and the transform but for lengths and axes.
+fn cosine_call(args: &mut Args, is_inverse: bool) -> Result<(Tensor, CosineCall), Failure> {
+    let x = args.tensor(0, "x")?;
+    let kind = match args.integer_or(1, "type", 2)? {
+        1 => CosineType::One,
+        2 => CosineType::Two,
+        3 => CosineType::Three,
+        4 => CosineType::Four,
+        _ => return Err(Failure::value("invalid DCT type")),
     };
-    let axis = args.integer_or(2, "axis", -1)?;
-    tensor(transform(&x, len, axis, norm(args)?))
+    let norm = norm(args, 4)?;
+    let orthogonalize = match args.take(usize::MAX, "orthogonalize") {
+        None | Some(Value::None) => None,
+        Some(Value::Number(chosen)) => Some(chosen.is_true()),
+        Some(other) => return Err(Failure::kind(format!("orthogonalize: expected a bool, found {other:?}"))),
+    };
+    // Arrays are not overwritten, and the executor has its threads.
+    args.take(usize::MAX, "overwrite_x");
+    args.take(usize::MAX, "workers");
+    Ok((x, CosineCall { kind, is_inverse, norm, orthogonalize }))
+}
+
+fn cosine(args: &mut Args, is_inverse: bool) -> Result<Value, Failure> {
+    let (x, call) = cosine_call(args, is_inverse)?;
+    let len = length(args, 2)?;
+    tensor(x.cosine(call, len, args.integer_or(3, "axis", -1)?))
+}
+
+fn cosines(args: &mut Args, is_inverse: bool) -> Result<Value, Failure> {
+    let (x, call) = cosine_call(args, is_inverse)?;
+    let (lens, axes) = (args.integers(2, "s")?, args.integers(3, "axes")?);
+    tensor(x.cosines(call, lens.as_deref(), axes.as_deref())?)
 }
 
 fn several(args: &mut Args, two: bool, transform: Several) -> Result<Value, Failure> {
     let x = args.tensor(0, "a")?;
     let (lens, axes) = (args.integers(1, "s")?, args.integers(2, "axes")?);
     let axes = axes.or_else(|| two.then(|| vec![-2, -1]));
-    let norm = norm(args)?;
+    let norm = norm(args, 3)?;
     tensor(transform(&x, lens.as_deref(), axes.as_deref(), norm))
 }
 

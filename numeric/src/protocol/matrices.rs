@@ -70,6 +70,13 @@ pub(super) const MATRICES: &[Row] = &[
         tensor(x.eigvalsh(upper(args)?))
     }),
     ("np.linalg.inv", "(a)", "inverses", |_, args| tensor(args.tensor(0, "a")?.inv())),
+    ("np.linalg.lstsq", "(a, b, rcond=None)", "x of least length with a x nearest b", |_, args| {
+        let (a, b) = (args.tensor(0, "a")?, args.tensor(1, "b")?);
+        let found = a.lstsq(&b, number(args, 2, "rcond")?);
+        // NumPy counts in the integers of LAPACK.
+        let rank = found.rank.astype(tharsis_kernels::DType::I32);
+        tuple([found.solution, found.residuals, rank, found.singular_values])
+    }),
     ("np.linalg.matmul", "(x1, x2)", "matrix products", |_, args| {
         let (a, b) = (args.tensor(0, "x1")?, args.tensor(1, "x2")?);
         tensor(a.matmul(&b))
@@ -174,6 +181,15 @@ pub(super) const MATRICES: &[Row] = &[
     ("np.linalg.tensordot", "(x1, x2, axes=2)", "sums of products over axes", |_, args| {
         tensordot(args, usize::MAX)
     }),
+    ("np.linalg.tensorinv", "(a, ind=2)", "the inverse over the first axes", |_, args| {
+        let x = args.tensor(0, "a")?;
+        let lead = args.integer_or(1, "ind", 2)?;
+        tensor(x.tensorinv(usize::try_from(lead).map_err(|_| Failure::value("Invalid ind argument."))?))
+    }),
+    ("np.linalg.tensorsolve", "(a, b, axes=None)", "x with a x = b over all axes of x", |_, args| {
+        let (a, b) = (args.tensor(0, "a")?, args.tensor(1, "b")?);
+        tensor(a.tensorsolve(&b, &args.integers(2, "axes")?.unwrap_or_default()))
+    }),
     ("np.linalg.trace", "(x, offset=0, dtype=None)", "sums of the diagonals of matrices", |_, args| {
         let x = args.tensor(0, "x")?;
         let offset = args.integer_or(usize::MAX, "offset", 0)?;
@@ -192,6 +208,10 @@ pub(super) const MATRICES: &[Row] = &[
             Some(order) => vector_norm(&order)?,
         };
         tensor(x.vector_norm(norm, axes))
+    }),
+    ("np.matvec", "(x1, x2)", "products of matrices with vectors", |_, args| {
+        let (a, b) = (args.tensor(0, "x1")?, args.tensor(1, "x2")?);
+        tensor(a.matvec(&b))
     }),
     ("np.outer", "(a, b)", "products of all pairs", |_, args| {
         let (a, b) = (args.tensor(0, "a")?, args.tensor(1, "b")?);
@@ -214,6 +234,10 @@ pub(super) const MATRICES: &[Row] = &[
         tensor(a.ravel().vecdot(&b.ravel(), -1))
     }),
     ("np.vecdot", "(x1, x2, axis=-1)", "sums of products along an axis", |_, args| vecdot(args)),
+    ("np.vecmat", "(x1, x2)", "products of vectors with matrices", |_, args| {
+        let (a, b) = (args.tensor(0, "x1")?, args.tensor(1, "x2")?);
+        tensor(a.vecmat(&b))
+    }),
 ];
 
 fn tensordot(args: &mut Args, place: usize) -> Result<Value, Failure> {

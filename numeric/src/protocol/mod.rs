@@ -11,6 +11,7 @@ mod bounds;
 mod composed;
 mod context;
 mod contractions;
+mod coordinates;
 mod creation;
 mod distributions;
 mod draws;

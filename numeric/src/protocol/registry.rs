@@ -10,6 +10,7 @@ use super::arranged::ARRANGED;
 use super::borders::BORDERS;
 use super::composed::COMPOSED;
 use super::contractions::CONTRACTIONS;
+use super::coordinates::COORDINATES;
 use super::creation::CREATION;
 use super::distributions::DISTRIBUTIONS;
 use super::draws::DRAWS;
@@ -55,6 +56,7 @@ const TABLES: &[&[Row]] = &[
     BORDERS,
     COMPOSED,
     CONTRACTIONS,
+    COORDINATES,
     CREATION,
     DISTRIBUTIONS,
     DRAWS,

@@ -1,5 +1,6 @@
 """Rows of programs and of what NumPy answers, for the scripts beside this one."""
 import base64
+import importlib
 import json
 
 import numpy as np
@@ -37,9 +38,8 @@ def row(op, *args, ulps=0, scale=0.0, **kw):
     inputs = {}
     encoded = [encode(a, inputs) for a in args]
     keywords = {k: encode(v, inputs) for k, v in kw.items()}
-    function = np
-    for part in op.split(".")[1:]:
-        function = getattr(function, part)
+    module, name = op.rsplit(".", 1)
+    function = getattr(importlib.import_module("numpy" + module[2:] if module.split(".")[0] == "np" else module), name)
     try:
         found = function(*args, **kw)
         if isinstance(found, (tuple, list)):

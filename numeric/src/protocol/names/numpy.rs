@@ -82,6 +82,7 @@ pub const NUMPY: &[Section] = &[
                 "visits elements one by one in one process",
             ),
             ("np.fill_diagonal", "changes an array in place; use where with eye"),
+            ("np.mask_indices", "takes a function of Python; use nonzero of a mask"),
         ],
         otherwise: Some(LATER),
     },
