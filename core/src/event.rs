@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tharsis_types::peer::{DoneValue, Message, Packet};
 use tharsis_types::task::Outcome;
 use tharsis_types::{
-    ClientId, Extent, Failure, JobId, NodeId, ObjectId, RefId, Resources, SmallBytes, TaskArgs, TaskClass,
-    TaskId,
+    ClientId, Extent, Failure, GraphPart, JobId, NodeId, ObjectId, RefId, Resources, SmallBytes, TaskArgs,
+    TaskClass, TaskId,
 };
 
 /// The value of an object, once it is known.
@@ -151,6 +151,15 @@ pub enum Event {
         client: ClientId,
         /// The runs.
         returned: Vec<u32>,
+    },
+    /// A client submits the next part of a graph.
+    GraphSubmitted {
+        /// The client.
+        client: ClientId,
+        /// The id from which those of its tasks are derived.
+        graph: TaskId,
+        /// The part.
+        part: Box<GraphPart>,
     },
     /// A client found a reference inside a value.
     Held {

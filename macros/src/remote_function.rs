@@ -121,6 +121,30 @@ impl Results {
         }
     }
 
+    /// The type that `add_to` returns.
+    fn planned_type(&self) -> TokenStream {
+        match &self.shape {
+            Shape::Many(each) => quote!(::std::vec::Vec<::tharsis::Planned<#each>>),
+            Shape::One(value) => quote!(::tharsis::Planned<#value>),
+            Shape::Several(types) => quote!((#(::tharsis::Planned<#types>,)*)),
+        }
+    }
+
+    /// Turns a `Call` named `call` into what `add_to` returns.
+    fn add_to_graph(&self) -> TokenStream {
+        match &self.shape {
+            Shape::Many(_) => quote!(call.plan_many(graph)),
+            Shape::One(_) => quote!(call.plan_one(graph)),
+            Shape::Several(types) => {
+                let names: Vec<Ident> = (0..types.len()).map(|i| format_ident!("output{i}")).collect();
+                quote! {{
+                    let [#(#names),*] = call.plan_several(graph);
+                    (#(#names.typed(),)*)
+                }}
+            }
+        }
+    }
+
     /// Gives the value named `value` to the task named `call`.
     pub(crate) fn give(&self) -> TokenStream {
         match &self.shape {
@@ -259,32 +283,15 @@ fn face(function: &ItemFn, parameters: &[Type], results: &Results) -> TokenStrea
     let vis = &function.vis;
     let options_name = Ident::new(&format!("__{name}_options"), Span::call_site());
     let names: Vec<Ident> = (0..parameters.len()).map(|i| format_ident!("argument{i}")).collect();
-    let numbers = 0..parameters.len() as u16;
     let declared: Vec<TokenStream> = names
         .iter()
         .zip(parameters)
         .map(|(name, ty)| quote_spanned!(ty.span()=> #name: impl ::tharsis::IntoArg<#ty>))
         .collect();
     let method = vis_of_method(vis);
-    let reference_type = results.reference_type();
-    let make = results.make_references();
-    let make = quote! {{
-        // Each argument is taken once: a closure that may be called again needs it to be an option.
-        #(let mut #names = ::std::option::Option::Some(#names);)*
-        let call = ::tharsis::generated::Call {
-            definition: <#name as ::tharsis::generated::Remote>::DEFINITION,
-            options,
-            site: ::std::panic::Location::caller(),
-            arguments: &mut |arguments| {
-                #(if let ::std::option::Option::Some(argument) = #names.take() {
-                    arguments.push::<#parameters, _>(#numbers, argument)?;
-                })*
-                let _ = arguments;
-                ::std::result::Result::Ok(())
-            },
-        };
-        #make
-    }};
+    let (reference_type, planned_type) = (results.reference_type(), results.planned_type());
+    let call = call(name, parameters, &names);
+    let (make, add) = (results.make_references(), results.add_to_graph());
     let num_returns = matches!(results.shape, Shape::Many(_)).then(|| {
         quote! {
             /// Sets the number of objects that the call returns.
@@ -307,7 +314,15 @@ fn face(function: &ItemFn, parameters: &[Type], results: &Results) -> TokenStrea
             #[track_caller]
             #method fn remote(#(#declared),*) -> #reference_type {
                 let options = ::std::option::Option::None;
+                #call
                 #make
+            }
+            /// Adds a call of the function to a graph of tasks; it runs when the graph was submitted.
+            #[track_caller]
+            #method fn add_to(graph: &mut ::tharsis::TaskGraph, #(#declared),*) -> #planned_type {
+                let options = ::std::option::Option::None;
+                #call
+                #add
             }
             /// Options for one call.
             #method fn options() -> #options_name {
@@ -322,9 +337,38 @@ fn face(function: &ItemFn, parameters: &[Type], results: &Results) -> TokenStrea
             #[track_caller]
             #method fn remote(self, #(#declared),*) -> #reference_type {
                 let options = ::std::option::Option::Some(self.0);
+                #call
                 #make
             }
+            /// Adds a call of the function to a graph of tasks, with these options.
+            #[track_caller]
+            #method fn add_to(self, graph: &mut ::tharsis::TaskGraph, #(#declared),*) -> #planned_type {
+                let options = ::std::option::Option::Some(self.0);
+                #call
+                #add
+            }
         }
+    }
+}
+
+/// Makes a `Call` named `call` of the arguments with these names and the `options`.
+fn call(function: &Ident, parameters: &[Type], names: &[Ident]) -> TokenStream {
+    let numbers = 0..parameters.len() as u16;
+    quote! {
+        // Each argument is taken once: a closure that may be called again needs it to be an option.
+        #(let mut #names = ::std::option::Option::Some(#names);)*
+        let call = ::tharsis::generated::Call {
+            definition: <#function as ::tharsis::generated::Remote>::DEFINITION,
+            options,
+            site: ::std::panic::Location::caller(),
+            arguments: &mut |arguments| {
+                #(if let ::std::option::Option::Some(argument) = #names.take() {
+                    arguments.push::<#parameters, _>(#numbers, argument)?;
+                })*
+                let _ = arguments;
+                ::std::result::Result::Ok(())
+            },
+        };
     }
 }
 

@@ -17,10 +17,12 @@ pub mod pack;
 
 mod bytes;
 mod from_client;
+mod graph;
 mod lists;
 mod to_client;
 
 pub use from_client::{FromClient, OutcomeView};
+pub use graph::{GraphView, PackedGraph};
 pub use lists::{ArgumentsView, DependenciesView, NodesView, OutputsView, RefsView, SlotsView, TokensView};
 pub use to_client::ToClient;
 

@@ -43,6 +43,12 @@ pub fn event(
             Event::Finished { client, run: slot, run_ns, outcome: task_outcome(effects, outcome)? }
         }
         FromClient::Fetch { token, reference } => Event::Fetch { client, token, reference },
+        FromClient::Graph { graph, part } => {
+            if graph.job() != facts.job {
+                return Err(format!("graph {graph} belongs to another job than client {}", client.0));
+            }
+            Event::GraphSubmitted { client, graph, part: Box::new(part.part()) }
+        }
         FromClient::GiveBack { returned } => Event::GivenBack { client, returned: returned.iter().collect() },
         FromClient::Hold { token, reference } => Event::Held { client, token, reference },
         FromClient::Keep { token, reference } => Event::Kept { client, token, reference },

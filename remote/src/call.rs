@@ -3,6 +3,7 @@
 use crate::awaiting;
 use crate::codec::{Decoder, Encoded, Payload};
 use crate::error::{Error, Result};
+use crate::graph::PlannedArgument;
 use crate::handles::{self, Connection, Handle, check_session};
 use crate::hosted::Hosted;
 use crate::placement::PlacementGroup;
@@ -26,6 +27,8 @@ use tharsis_types::{Dependency, Failure, FailureKind, TaskClass};
 pub struct Arguments {
     pub(crate) encoded: Encoded,
     pub(crate) dependencies: Vec<Dependency>,
+    /// Results of tasks of a graph that is not submitted yet.
+    pub(crate) planned: Vec<PlannedArgument>,
     pub(crate) keep: Vec<Arc<Handle>>,
 }
 
@@ -33,6 +36,7 @@ impl Arguments {
     pub(crate) fn clear(&mut self) {
         self.encoded.clear();
         self.dependencies.clear();
+        self.planned.clear();
         handles::drop_all(&mut self.keep);
     }
 

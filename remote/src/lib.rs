@@ -17,7 +17,7 @@
 //! | dispatch of records from the node | `dispatch` |
 //! | waiting for values and reading them | `settle`, `awaiting`, `reference`, `get`, `watchlist`, `awaited`, `many` |
 //! | clients, and the client of a thread | `classes`, [`client`], [`current`] |
-//! | from a call to a task | `placement`, `options`, `call`, `actor`, `named`, `registry`, `submit`, `new_group`, `stream`, `connect` |
+//! | from a call to a task | `placement`, `options`, `call`, `actor`, `named`, `registry`, `graph`, `submit`, `new_group`, `stream`, `connect` |
 //! | execution of a task | `context`, `hosted`, `groups`, `producer`, `worker` |
 //!
 //! Files further down may use those above, and never the other way round: records from the node go from the
@@ -47,6 +47,7 @@ pub mod current;
 mod dispatch;
 mod error;
 mod get;
+mod graph;
 mod groups;
 mod handles;
 mod hosted;
@@ -83,6 +84,7 @@ pub use context::{Context, context};
 pub use dispatch::LogSink;
 pub use error::{Error, Result};
 pub use get::{cancel, get_all, locations};
+pub use graph::{Keep, Planned, TaskGraph};
 pub use many::{AsCompleted, Map, MapAsCompleted, as_completed, get_any, map, map_as_completed};
 pub use new_group::{Bundle, NewGroup, placement_group};
 pub use options::{MAX_RETRIES_DEFAULT, Options};
@@ -108,6 +110,7 @@ pub use worker::run_worker;
 pub mod generated {
     pub use crate::actor::{Actor, ActorHandle};
     pub use crate::call::{Arguments, PlainError, Probe, TaskCall, TypedError};
+    pub use crate::graph::PlannedResult;
     pub use crate::named::{IfThere, find};
     pub use crate::options::MAX_RETRIES_DEFAULT;
     pub use crate::producer::Producer;

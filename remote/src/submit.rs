@@ -13,6 +13,7 @@ use crate::client::Client;
 use crate::codec::Encoded;
 use crate::current;
 use crate::error::{Error, Result};
+use crate::graph::{self, Planned, PlannedResult, TaskGraph};
 use crate::handles::{Connection, Handle, State, check_session};
 use crate::options::{MAX_RETRIES_DEFAULT, Options};
 use crate::reference::ObjectRef;
@@ -26,7 +27,7 @@ use std::sync::Arc;
 use tharsis_protos::records::{DependenciesView, FromClient, RefsView, TokensView, ValueView, pack};
 use tharsis_types::limits::{DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX};
 use tharsis_types::task::{CallRules, Role};
-use tharsis_types::{Dependency, ObjectId, RefId, TaskClass};
+use tharsis_types::{Dependency, GraphStep, ObjectId, RefId, TaskClass};
 use twox_hash::XxHash3_128;
 
 /// A cached class of a call without its own options.
@@ -101,13 +102,17 @@ impl Call<'_> {
     /// Calls a function that returns a number of values of one type, given in the options.
     #[must_use]
     pub fn many<T>(mut self) -> Vec<ObjectRef<T>> {
-        let own = self.options.as_ref().and_then(|options| options.num_returns);
-        let count =
-            own.or_else(|| (self.definition.options)().num_returns).unwrap_or(self.definition.returns);
+        let count = self.count();
         match self.submit(count) {
             Ok(handles) => handles.into_iter().map(ObjectRef::new).collect(),
             Err(error) => (0..count.max(1)).map(|_| ObjectRef::failed(error.clone())).collect(),
         }
+    }
+
+    /// Number of values of a function that returns as many as the options say.
+    fn count(&self) -> u32 {
+        let own = self.options.as_ref().and_then(|options| options.num_returns);
+        own.or_else(|| (self.definition.options)().num_returns).unwrap_or(self.definition.returns)
     }
 
     /// As [`Call::one`], for an actor whose name `claim` claims before the call is sent. Nothing is sent if
@@ -147,6 +152,67 @@ impl Call<'_> {
     }
 }
 
+/// Calls that are added to graphs. What is wrong with one is the error of the graph.
+impl Call<'_> {
+    /// Adds a call of a function that returns one value.
+    pub fn plan_one<T>(self, graph: &mut TaskGraph) -> Planned<T> {
+        let [result] = self.plan_several(graph);
+        result.typed()
+    }
+
+    /// Adds a call of a function that returns `N` values of any types.
+    pub fn plan_several<const N: usize>(mut self, graph: &mut TaskGraph) -> [PlannedResult; N] {
+        let results = std::array::from_fn(|index| graph.next_result(index as u32));
+        self.plan(graph, N as u32);
+        results
+    }
+
+    /// Adds a call of a function that returns a number of values of one type, given in the options.
+    pub fn plan_many<T>(mut self, graph: &mut TaskGraph) -> Vec<Planned<T>> {
+        let count = self.count();
+        let results = (0..count).map(|index| graph.next_result(index).typed()).collect();
+        self.plan(graph, count);
+        results
+    }
+
+    fn plan(&mut self, graph: &mut TaskGraph, returns: u32) {
+        let mut arguments = ARGUMENTS.take();
+        arguments.clear();
+        if let Err(problem) = self.try_plan(graph, returns, &mut arguments) {
+            graph.fail(problem);
+        }
+        arguments.clear();
+        ARGUMENTS.with_borrow_mut(|kept| *kept = arguments);
+    }
+
+    fn try_plan(&mut self, graph: &mut TaskGraph, returns: u32, arguments: &mut Arguments) -> Result<()> {
+        let (client, definition) = (graph.client()?, self.definition);
+        let priority = match &mut self.options {
+            // It ranks the task within the graph, and is none of its class.
+            Some(options) => std::mem::take(&mut options.priority),
+            None => graph.priority_of(definition),
+        };
+        if self.options.is_none() && priority != 0 {
+            self.options = Some((definition.options)().priority(0));
+        }
+        let group = self.options.as_mut().map(|options| options.take_group(definition.role)).transpose()?;
+        group.flatten().map_or(Ok(()), |group| arguments.push_group(&group))?;
+        (self.arguments)(arguments)?;
+        let class = class_of(&client, self, returns)?;
+        let mut frame = FRAME.take();
+        let outcome = frame_arguments(&client, self.site, arguments, &mut frame).and_then(|whole| {
+            if let Some(handle) = whole {
+                arguments.encoded.nested.clear();
+                arguments.keep.push(handle);
+            }
+            let step = GraphStep { class, returns, payload_bytes: 0, input_count: 0, priority };
+            graph.add(&client, definition, step, arguments, &frame)
+        });
+        FRAME.with_borrow_mut(|kept| *kept = frame);
+        outcome
+    }
+}
+
 /// One of several results, before it has its type.
 pub struct Output(Arc<Handle>);
 
@@ -179,26 +245,11 @@ fn send_call(
     let NamedCall { definition, class, returns, site } = *call;
     check_session(client.connection(), &arguments.keep)?;
     check_session(client.connection(), &arguments.encoded.keep)?;
-    let layout = arguments.encoded.layout()?;
+    if !arguments.planned.is_empty() {
+        return Err(graph::not_submitted());
+    }
     let mut frame = FRAME.take();
-    frame.clear();
-    // Arguments too large for a record become one object; it lives as long as the task needs it.
-    let mut whole = None;
-    if layout.total_len() <= INLINE_ARGS_BYTES_MAX {
-        layout.push_frame(&arguments.encoded.in_band, &arguments.encoded.buffers, &mut frame);
-    } else {
-        let handle = put_encoded(client, arguments, site)?;
-        arguments
-            .dependencies
-            .push(Dependency { reference: handle.reference(), parameter: Dependency::WHOLE });
-        whole = Some(handle);
-    }
-    if arguments.dependencies.len() > DEPENDENCIES_MAX {
-        let count = arguments.dependencies.len();
-        return Err(Error::argument(format!(
-            "{count} references as arguments, the limit is {DEPENDENCIES_MAX}"
-        )));
-    }
+    let whole = frame_arguments(client, site, arguments, &mut frame)?;
     let task = current::next_child(client, || content_of_call(definition, returns, &mut frame, arguments));
     if let Some(claim) = claim {
         claim(RefId { object: ObjectId::output(task, 0), owner: client.node() })?;
@@ -225,6 +276,34 @@ fn send_call(
         handles.iter().for_each(|handle| handle.fail(&failure));
     }
     Ok(handles)
+}
+
+/// Writes the arguments by value. Those too large for a record become one object, which is returned; it lives
+/// as long as the task needs it.
+fn frame_arguments(
+    client: &Client,
+    site: &Location<'_>,
+    arguments: &mut Arguments,
+    frame: &mut Vec<u8>,
+) -> Result<Option<Arc<Handle>>> {
+    let layout = arguments.encoded.layout()?;
+    frame.clear();
+    let mut whole = None;
+    if layout.total_len() <= INLINE_ARGS_BYTES_MAX {
+        layout.push_frame(&arguments.encoded.in_band, &arguments.encoded.buffers, frame);
+    } else {
+        let handle = put_encoded(client, arguments, site)?;
+        arguments
+            .dependencies
+            .push(Dependency { reference: handle.reference(), parameter: Dependency::WHOLE });
+        whole = Some(handle);
+    }
+    let count = arguments.dependencies.len() + arguments.planned.len();
+    if DEPENDENCIES_MAX < count {
+        let text = format!("{count} references as arguments, the limit is {DEPENDENCIES_MAX}");
+        return Err(Error::argument(text));
+    }
+    Ok(whole)
 }
 
 fn malformed(bad: tharsis_protos::records::BadRecord) -> Error {

@@ -104,10 +104,10 @@ pub use tharsis_remote::Batch;
 pub use tharsis_remote::{__actor_option_setters, __option_setters, __stream_option_setters};
 pub use tharsis_remote::{
     Actor, Array, AsCompleted, Awaited, Blob, Bundle, BundleNodes, Context, Element, Error, Executed,
-    Failure, FailureKind, IntoArg, JobId, LabelSelector, LabelTerm, Map, MapAsCompleted, NewGroup, NodeId,
-    ObjectId, ObjectRef, ObjectRefStream, Options, PlacementGroup, RefFuture, RefId, Resources, Result,
-    Returns, Strategy, TaskId, Timeout, Values, Wait, as_completed, cancel, context, get_all, get_any, kill,
-    locations, map, map_as_completed, placement_group, put, wait,
+    Failure, FailureKind, IntoArg, JobId, Keep, LabelSelector, LabelTerm, Map, MapAsCompleted, NewGroup,
+    NodeId, ObjectId, ObjectRef, ObjectRefStream, Options, PlacementGroup, Planned, RefFuture, RefId,
+    Resources, Result, Returns, Strategy, TaskGraph, TaskId, Timeout, Values, Wait, as_completed, cancel,
+    context, get_all, get_any, kill, locations, map, map_as_completed, placement_group, put, wait,
 };
 
 /// Waits for a value and reads it; the same as [`ObjectRef::get`].
@@ -123,8 +123,8 @@ pub mod prelude {
     #[cfg(feature = "arrow")]
     pub use crate::Batch;
     pub use crate::{
-        Array, Awaited, Blob, Error, FailureKind, ObjectRef, ObjectRefStream, Returns, Values, Wait, actor,
-        cancel, context, get, get_all, init, kill, put, remote, wait,
+        Array, Awaited, Blob, Error, FailureKind, ObjectRef, ObjectRefStream, Planned, Returns, TaskGraph,
+        Values, Wait, actor, cancel, context, get, get_all, init, kill, put, remote, wait,
     };
 }
 
@@ -137,6 +137,7 @@ mod book {
     #[doc = include_str!("../../docs/jobs.md")]
     #[doc = include_str!("../../docs/actors.md")]
     #[doc = include_str!("../../docs/streams.md")]
+    #[doc = include_str!("../../docs/graphs.md")]
     #[doc = include_str!("../../docs/clusters.md")]
     #[doc = include_str!("../../docs/errors.md")]
     struct Pages;

@@ -11,6 +11,7 @@
 pub mod bytes;
 pub mod extent;
 pub mod failure;
+pub mod graph;
 pub mod group;
 pub mod hash;
 pub mod ids;
@@ -24,6 +25,7 @@ pub mod text;
 pub use bytes::SmallBytes;
 pub use extent::Extent;
 pub use failure::{Executed, Failure, FailureKind};
+pub use graph::{GraphInput, GraphPart, GraphResult, GraphStep};
 pub use group::{BundleNodes, GroupSpec, Strategy};
 pub use ids::{ClientId, CodeUnitId, FunctionId, JobId, LeaseId, NodeId, NotAnId, ObjectId, TaskId};
 pub use resources::{BadResource, Resources};

@@ -269,6 +269,8 @@ impl Dependency {
     pub const ACTOR: u16 = u16::MAX - 1;
     /// The dependency is the placement group in which the task runs.
     pub const GROUP: u16 = u16::MAX - 2;
+    /// In a graph: the reference stands inside another argument.
+    pub const NESTED: u16 = u16::MAX - 3;
 }
 
 /// The arguments of one call.

@@ -9,14 +9,18 @@
 
 use super::Node;
 use super::runs::Run;
+use super::starts::Parent;
 use crate::event::{Action, Operation, OutputValue, Record, Remains, Value};
+use crate::owner::GraphSubmitter;
 use crate::pull::{Missing, Purpose};
 use crate::slab::Slot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::peer::Message;
-use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, ObjectId, RefId, TaskClass};
+use tharsis_types::{
+    ClientId, Failure, FailureKind, GraphPart, JobId, NodeId, ObjectId, RefId, TaskClass, TaskId,
+};
 
 /// Drivers, and the values that clients wait to read.
 #[derive(Debug, Default)]
@@ -182,6 +186,21 @@ impl Node {
             let task = reference.object.task;
             self.send(reference.owner, Message::TaskCancel { task, force, recursive });
         }
+    }
+}
+
+/// Graphs.
+impl Node {
+    /// A client submits the next part of a graph: with the first, the graph is a call of the client's task.
+    pub(super) fn submit_graph(&mut self, client: ClientId, graph: TaskId, part: &GraphPart) {
+        let submitter = match self.owner.awaits_part(client, graph) {
+            true => GraphSubmitter::default(),
+            false => {
+                let Parent { task, depth, deadline } = self.note_parent(client, graph);
+                GraphSubmitter { is_task: task.is_some(), depth, deadline }
+            }
+        };
+        self.owner.submit_graph(client, graph, submitter, part, &mut self.effects);
     }
 }
 

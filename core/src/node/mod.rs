@@ -273,6 +273,7 @@ impl Node {
                     owner::Submission { client, parent, depth, deadline, class, task, tokens, args };
                 self.owner.submit(submission, &mut self.effects);
             }
+            Event::GraphSubmitted { client, graph, part } => self.submit_graph(client, graph, &part),
             Event::Finished { client, run, run_ns, outcome } => {
                 self.finished(client, Slot::from_number(run), run_ns, outcome, out)
             }

@@ -140,6 +140,9 @@ impl Owner {
     /// Cancels the task of a reference, and with `recursive` the tasks that it submitted on the node that
     /// runs it.
     pub fn cancel(&mut self, object: ObjectId, force: bool, recursive: bool, out: &mut Vec<Effect>) {
+        if let Some(graph) = self.graphs.find(object.task) {
+            return self.cancel_graph(graph, force, recursive, out);
+        }
         // The object may have been freed, or may have been put.
         let Some(output) = self.references.find(&object) else { return };
         if self.groups.task(output).is_some() {
@@ -152,6 +155,15 @@ impl Owner {
             }
             return;
         };
+        let unwanted = self.graph_unwanted(slot);
+        self.cancel_task(slot, force, recursive, out);
+        if let Some(graph) = unwanted.and_then(|id| self.graphs.find(id)) {
+            self.cancel_graph(graph, force, recursive, out);
+        }
+    }
+
+    /// Cancels a task that has not ended.
+    fn cancel_task(&mut self, slot: Slot<Task>, force: bool, recursive: bool, out: &mut Vec<Effect>) {
         if let Some(to) = self.node_of(slot) {
             self.tasks.set_cancelled(slot);
             // The worker is not killed for the sake of one call: others are sent to it.
@@ -174,6 +186,7 @@ impl Owner {
     pub fn drop_job(&mut self, job: JobId, out: &mut Vec<Effect>) {
         self.jobs.add(job);
         self.schedule.job_ended(job);
+        self.stop_graphs_of(job, out);
         let failure = super::jobs::job_ended();
         for slot in self.tasks.of_job(job) {
             // The failure of one of them may have ended this one.
@@ -202,11 +215,15 @@ impl Owner {
     pub(super) fn fail(&mut self, slot: Slot<Task>, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
         self.totals.failed += 1;
         let failure = &self.failure_of_outputs(slot, failure);
+        let member = self.tasks[slot].member();
         for output in self.finish(slot, out) {
             self.fill(output, Value::Failed(failure.clone()), None, Vec::new(), out);
             if self.actors.detached_ends(output) {
                 self.unuse(output, out);
             }
+        }
+        if let Some(member) = member {
+            self.step_ended(member, Some(failure.clone()), out);
         }
     }
 
@@ -241,6 +258,7 @@ impl Owner {
         let lender = (node != self.me).then_some(node);
         let inside: smallvec::SmallVec<[_; 1]> =
             returned.iter().map(|o| self.references.adopt_nested(&o.nested, lender, out)).collect();
+        let member = self.tasks[slot].member();
         let stored = returned.iter().any(|o| matches!(o.value, DoneValue::Stored { .. }));
         let outputs = match stored && self.is_worth_keeping(slot) && !self.tasks[slot].is_call() {
             true => self.finish_kept(slot, out),
@@ -252,6 +270,9 @@ impl Owner {
                 DoneValue::Stored { len } => Value::Stored { len },
             };
             self.fill(output, value, Some(node), inside, out);
+        }
+        if let Some(member) = member {
+            self.step_ended(member, None, out);
         }
         self.bound_lineage(out);
     }

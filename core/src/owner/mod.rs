@@ -13,6 +13,7 @@
 //! | `Tasks` | tasks and their states, kept tasks | `tasks/` |
 //! | `Schedule` | shapes, queues, leases | `schedule/` |
 //! | `Actors` | lines of calls, attachments to actors | `actors/` |
+//! | `Graphs` | graphs of tasks: their steps | `graphs/` |
 //! | `Groups` | placement groups and their bundles, groups of tasks | `groups/` |
 //! | `Classes` | task classes by number | `classes.rs` |
 //! | `EndedJobs` | ended jobs, whose tasks do not start again | `jobs.rs` |
@@ -26,6 +27,7 @@
 //! | `ends.rs` | ends: returned, failed, tried again, cancelled |
 //! | `objects.rs` | values that come and are lost, references that come and go, freeing |
 //! | `calls.rs` | actors: constructed, called, lost, started again, ended |
+//! | `steps.rs` | graphs: parts that come, steps that become tasks, end and fail |
 //! | `grouped.rs` | placement groups and the tasks inside |
 //! | `lists.rs` | unfinished tasks, for lists |
 //! | `story.rs` | state of a task or an object, in words |
@@ -78,6 +80,7 @@ mod calls;
 mod classes;
 mod deadlines;
 mod ends;
+mod graphs;
 mod grouped;
 mod groups;
 mod jobs;
@@ -88,6 +91,7 @@ mod references;
 mod schedule;
 mod scheduling;
 mod starts;
+mod steps;
 mod story;
 mod submit;
 mod tasks;
@@ -101,6 +105,7 @@ pub(crate) use objects::because;
 pub use references::{Holders, Object};
 pub use schedule::Pending;
 pub use starts::StartView;
+pub use steps::GraphSubmitter;
 pub use submit::Submission;
 pub use tasks::{LineageUsage, Task};
 
@@ -109,6 +114,7 @@ use crate::{MS, Now};
 use actors::Actors;
 use classes::Classes;
 use deadlines::Deadlines;
+use graphs::Graphs;
 use groups::Groups;
 use jobs::EndedJobs;
 use objects::Wakes;
@@ -234,6 +240,7 @@ pub struct Owner {
     schedule: Schedule,
     actors: Actors,
     groups: Groups,
+    graphs: Graphs,
     wakes: Wakes,
     jobs: EndedJobs,
     deadlines: Deadlines,
@@ -265,6 +272,7 @@ impl Owner {
             schedule: Schedule::new(me),
             actors: Actors::default(),
             groups: Groups::default(),
+            graphs: Graphs::default(),
             wakes: Wakes::default(),
             jobs: EndedJobs::default(),
             deadlines: Deadlines::default(),
@@ -312,13 +320,13 @@ impl Owner {
     /// Number of objects in the ledger, and of tasks that are not finished.
     #[must_use]
     pub fn counts(&self) -> (usize, usize) {
-        (self.references.len(), self.tasks.count())
+        (self.references.len(), self.tasks.count() + self.graphs.waiting_count())
     }
 
     /// Tasks of a job that are not finished.
     #[must_use]
     pub fn unfinished_of(&self, job: JobId) -> usize {
-        self.tasks.unfinished_of(job)
+        self.tasks.unfinished_of(job) + self.graphs.waiting_of(job)
     }
 
     /// Sizes of tables that must be empty once there are no references.
@@ -335,6 +343,7 @@ impl Owner {
             .chain(self.schedule.leftovers())
             .chain(self.actors.leftovers())
             .chain(self.groups.leftovers())
+            .chain(self.graphs.leftovers())
             .chain(others)
     }
 
@@ -362,7 +371,8 @@ impl Owner {
     /// Asserts invariants 2 and 3; `lent` are the uses by runs of other nodes' tasks.
     pub fn check(&self, lent: impl Iterator<Item = Slot<Object>>) {
         let mut uses = self.tasks.uses();
-        lent.chain(self.actors.without_handles()).for_each(|slot| *uses.entry(slot).or_default() += 1);
+        let others = self.actors.without_handles().chain(self.graphs.uses());
+        lent.chain(others).for_each(|slot| *uses.entry(slot).or_default() += 1);
         self.references.check(uses, self.tasks.needs());
         self.tasks.check();
         self.classes.check(&self.schedule);
@@ -373,6 +383,17 @@ impl Owner {
         self.schedule.check(&self.tasks);
         self.actors.check(&self.tasks);
         self.groups.check();
+        self.graphs.check();
+        self.check_steps();
+    }
+
+    /// Asserts that tasks of graphs are those of their steps.
+    fn check_steps(&self) {
+        for (_, task) in self.tasks.iter().filter(|(_, task)| task.is_unfinished()) {
+            if let Some(member) = task.member() {
+                self.graphs[member.graph].check_member(member, task.id());
+            }
+        }
     }
 
     /// Asserts that objects and tasks agree about producers and dependents.

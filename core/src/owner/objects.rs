@@ -193,6 +193,7 @@ impl Owner {
     /// A client is gone: drops its classes and its references.
     pub fn client_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         self.classes.forget_client(client);
+        self.graphs_of_gone(client, out);
         for slot in self.references.take_held_by(client) {
             self.references.forget_client(slot, client);
             self.free_if_unused(slot, out);

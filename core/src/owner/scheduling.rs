@@ -3,7 +3,7 @@
 //! [`super::schedule`] owns queues and leases; this file handles the tasks in them: the preferred node of a
 //! task, tasks that come back from a lease that is gone, and tasks that fail without ever having a lease.
 
-use super::schedule::{End, Pending};
+use super::schedule::{End, Pending, Turn};
 use super::{Effect, Ended, Owner, Shape, Task};
 use crate::Now;
 use crate::event::Value;
@@ -209,7 +209,7 @@ impl Owner {
         let is_free = !matches!(self.class_of(slot).placement, Placement::Group { .. });
         let near = if is_free && !task.dependencies().is_empty() { self.near(task) } else { None };
         let shape = self.classes[task.class()].shape;
-        self.schedule.push(shape, near, task.depth(), slot, end);
+        self.schedule.push(shape, near, Turn::of(task, end), slot);
     }
 
     fn push(&mut self, slot: Slot<Task>, near: Option<NodeId>, end: End) {
@@ -217,7 +217,7 @@ impl Owner {
         if task.is_call() {
             return self.actors.ready(slot);
         }
-        self.schedule.push(self.classes[task.class()].shape, near, task.depth(), slot, end);
+        self.schedule.push(self.classes[task.class()].shape, near, Turn::of(task, end), slot);
     }
 
     /// The node that has most of a task's arguments, if the difference is large enough. This node is returned

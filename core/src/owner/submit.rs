@@ -62,8 +62,9 @@ impl Owner {
         }
         let definition = Arc::clone(&self.classes[class].definition);
         let (retries, role) = (definition.max_retries, definition.role);
-        let payload = args.payload;
-        let slot = self.tasks.insert(NewTask { id, class, retries, depth, payload, outputs: &outputs });
+        let (payload, outputs) = (args.payload, &outputs[..]);
+        let new = NewTask { id, class, retries, depth, priority: 0, member: None, payload, outputs };
+        let slot = self.tasks.insert(new);
         outputs.iter().for_each(|output| self.references.set_producer(*output, slot));
         self.set_deadline(slot, deadline, role);
         if self.classes[class].definition.detached {
@@ -86,7 +87,19 @@ impl Owner {
             }
             Role::Task | Role::Constructor => missing,
         };
-        let missing = match definition.placement {
+        self.inputs_entered(slot, missing, out);
+        self.wake(held, out);
+    }
+
+    /// The references of a task are noted, of which it waits for so many: it is queued if for none, and fails
+    /// with their failure.
+    pub(super) fn inputs_entered(
+        &mut self,
+        slot: Slot<Task>,
+        missing: Result<u32, Failure>,
+        out: &mut Vec<Effect>,
+    ) {
+        let missing = match self.class_of(slot).placement {
             Placement::Group { group, .. } => {
                 missing.and_then(|missing| self.enter_known(slot, group).map(|()| missing))
             }
@@ -97,7 +110,6 @@ impl Owner {
             Ok(0) => self.enqueue(slot),
             Ok(_) => {}
         }
-        self.wake(held, out);
     }
 
     /// Whether all outputs of a task have values or will get them, so that a call of it needs no run.
@@ -142,19 +154,29 @@ impl Owner {
     /// outputs.
     fn share_outputs(&mut self, client: ClientId, id: TaskId, tokens: &[u64], out: &mut Vec<Effect>) {
         for (index, token) in tokens.iter().enumerate() {
-            let reference = RefId { object: ObjectId::output(id, index as u32), owner: self.me };
-            let Some(slot) = self.references.held(client, reference, out) else {
-                // The task has no such output, or asking for another one has freed it.
-                out.push(Effect::Deliver { client, token: *token, object: reference.object });
-                continue;
-            };
-            match self.references[slot].value() {
-                None => {
-                    self.references.add_fetcher(slot, client, *token);
-                    self.ask_for(slot, out);
-                }
-                Some(_) => out.push(Effect::Deliver { client, token: *token, object: reference.object }),
+            self.share_output(client, ObjectId::output(id, index as u32), *token, out);
+        }
+    }
+
+    /// A client shares an output under a name of its own.
+    pub(super) fn share_output(
+        &mut self,
+        client: ClientId,
+        object: ObjectId,
+        token: u64,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(slot) = self.references.held(client, RefId { object, owner: self.me }, out) else {
+            // The task has no such output, or asking for another one has freed it.
+            out.push(Effect::Deliver { client, token, object });
+            return;
+        };
+        match self.references[slot].value() {
+            None => {
+                self.references.add_fetcher(slot, client, token);
+                self.ask_for(slot, out);
             }
+            Some(_) => out.push(Effect::Deliver { client, token, object }),
         }
     }
 
@@ -171,23 +193,13 @@ impl Owner {
         let (mut missing, mut failed) = (0, None);
         for dependency in dependencies {
             let Some(object) = self.references.adopt(dependency.reference, None, out) else {
-                let unknown = self.unknown_reference(slot, dependency.reference);
-                failed = Some(match dependency.parameter {
-                    Dependency::ACTOR => call_refused(&unknown),
-                    Dependency::GROUP => removed(),
-                    _ => unknown,
-                });
+                failed = Some(self.unknown_reference(slot, dependency.reference, dependency.parameter));
                 continue;
             };
             inputs.dependencies.push((*dependency, object));
-            self.lose_orphan(object, out);
-            match self.references[object].value() {
-                Some(Value::Failed(cause)) => failed = Some(dependency_failure(dependency.parameter, cause)),
-                Some(_) => {}
-                None => {
-                    missing += 1;
-                    self.await_input(slot, object, out);
-                }
+            match self.enter_input(slot, dependency.parameter, object, out) {
+                Ok(count) => missing += count,
+                Err(failure) => failed = Some(failure),
             }
         }
         inputs.nested = self.references.adopt_nested(nested, None, out);
@@ -195,20 +207,40 @@ impl Owner {
         failed.map_or(Ok(missing), Err)
     }
 
-    /// A task waits for an argument, and asks for it.
-    fn await_input(&mut self, slot: Slot<Task>, object: Slot<Object>, out: &mut Vec<Effect>) {
-        self.references.add_dependent(object, slot);
-        self.ask_for(object, out);
+    /// A task takes an argument: returns 1 if it has to wait for it, or the failure if it has failed.
+    pub(super) fn enter_input(
+        &mut self,
+        slot: Slot<Task>,
+        parameter: u16,
+        object: Slot<Object>,
+        out: &mut Vec<Effect>,
+    ) -> Result<u32, Failure> {
+        self.lose_orphan(object, out);
+        match self.references[object].value() {
+            Some(Value::Failed(cause)) => Err(dependency_failure(parameter, cause)),
+            Some(_) => Ok(0),
+            None => {
+                self.references.add_dependent(object, slot);
+                self.ask_for(object, out);
+                Ok(1)
+            }
+        }
     }
 
-    fn unknown_reference(&self, slot: Slot<Task>, reference: RefId) -> Failure {
-        if self.tasks[slot].id().job() == reference.object.task.job() {
-            Failure::new(FailureKind::ObjectFreed, format!("argument {} was freed", reference.object))
-        } else {
-            Failure::new(
-                FailureKind::InvalidReference,
-                format!("argument {} belongs to another session", reference.object),
-            )
+    /// The failure of a task one of whose arguments is not known any more.
+    pub(super) fn unknown_reference(&self, slot: Slot<Task>, reference: RefId, parameter: u16) -> Failure {
+        let object = reference.object;
+        let unknown = match self.tasks[slot].id().job() == object.task.job() {
+            true => Failure::new(FailureKind::ObjectFreed, format!("argument {object} was freed")),
+            false => {
+                let text = format!("argument {object} belongs to another session");
+                Failure::new(FailureKind::InvalidReference, text)
+            }
+        };
+        match parameter {
+            Dependency::ACTOR => call_refused(&unknown),
+            Dependency::GROUP => removed(),
+            _ => unknown,
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use super::bytes::{Reader, put_bytes, put_extent, put_token_ref, put_u32, put_u64, put_value};
 use super::{
-    BadRecord, DependenciesView, OutputsView, RefsView, SlotsView, Token, TokensView, ValueView, pack,
+    BadRecord, DependenciesView, GraphView, OutputsView, RefsView, SlotsView, Token, TokensView, ValueView,
+    pack,
 };
 use tharsis_types::{Extent, ObjectId, RefId, TaskId};
 
@@ -50,6 +51,13 @@ pub enum FromClient<'a> {
     GiveBack {
         /// Their slots.
         returned: SlotsView<'a>,
+    },
+    /// The next steps of a graph that the client submits.
+    Graph {
+        /// The id from which those of its tasks are derived.
+        graph: TaskId,
+        /// The steps.
+        part: GraphView<'a>,
     },
     /// The client now has a reference that it found inside a value. It is told of the value once it sends
     /// Fetch.
@@ -167,6 +175,7 @@ impl<'a> FromClient<'a> {
     const LOCATE: u8 = 15;
     const UNMAPPED: u8 = 16;
     const KEEP: u8 = 17;
+    const GRAPH: u8 = 18;
 
     /// Appends the record to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -190,6 +199,11 @@ impl<'a> FromClient<'a> {
             Self::GiveBack { returned } => {
                 out.push(Self::GIVE_BACK);
                 put_bytes(out, returned.0);
+            }
+            Self::Graph { graph, part } => {
+                out.push(Self::GRAPH);
+                out.extend_from_slice(&graph.to_bytes());
+                part.encode(out);
             }
             Self::Hold { token, reference } => put_token_ref(out, Self::HOLD, *token, reference),
             Self::Keep { token, reference } => put_token_ref(out, Self::KEEP, *token, reference),
@@ -270,6 +284,7 @@ impl<'a> FromClient<'a> {
                 nested: RefsView::new(r.bytes()?)?,
             },
             Self::UNBLOCK => Self::Unblock,
+            Self::GRAPH => Self::Graph { graph: r.task()?, part: GraphView::decode(&mut r)? },
             Self::KEEP => Self::Keep { token: r.u64()?, reference: r.reference()? },
             Self::UNMAPPED => Self::Unmapped { token: r.u64()?, reference: r.reference()? },
             _ => return Err(r.bad("unknown kind")),

@@ -211,7 +211,7 @@ impl<'a> ArgumentsView<'a> {
     }
 }
 
-fn packed(bytes: &[u8], each: usize) -> Result<&[u8], BadRecord> {
+pub(super) fn packed(bytes: &[u8], each: usize) -> Result<&[u8], BadRecord> {
     if bytes.len().is_multiple_of(each) {
         Ok(bytes)
     } else {

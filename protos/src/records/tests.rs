@@ -1,6 +1,7 @@
 //! Tests of the records.
 
 use super::*;
+use tharsis_types::graph::{GraphInput, GraphPart, GraphResult, GraphStep};
 use tharsis_types::task::Dependency;
 use tharsis_types::{JobId, NodeId, ObjectId, TaskId};
 
@@ -62,6 +63,35 @@ fn from_client_samples() -> Vec<Vec<u8>> {
 #[test]
 fn records_of_clients_survive_encoding() {
     assert_eq!(from_client_samples().len(), 9);
+}
+
+#[test]
+fn a_part_of_a_graph_survives_encoding() {
+    let step = GraphStep { class: 1, returns: 2, payload_bytes: 3, input_count: 1, priority: -2 };
+    let input = GraphInput { source: GraphInput::REFERENCE, index: 0, parameter: u16::MAX };
+    let part = GraphPart {
+        first: 9,
+        is_last: true,
+        references: vec![reference(1)],
+        steps: vec![step, GraphStep { payload_bytes: 0, priority: i32::MAX, ..step }],
+        inputs: vec![input, GraphInput { source: 9, index: 1, parameter: 7 }],
+        payload: b"abc".to_vec(),
+        results: vec![GraphResult { step: 10, index: 1, token: u64::MAX - 1 }],
+    };
+    let mut packed = PackedGraph::default();
+    packed.reference(&part.references[0]);
+    packed.step(&part.steps[0], &part.inputs[..1], &part.payload);
+    packed.step(&part.steps[1], &part.inputs[1..], &[]);
+    packed.result(&part.results[0]);
+    let graph = TaskId::root(JobId(1));
+    let record = FromClient::Graph { graph, part: packed.view(9, true) };
+    let mut bytes = Vec::new();
+    record.encode(&mut bytes);
+    let Ok(FromClient::Graph { graph: read, part: view }) = FromClient::decode(&bytes) else { panic!() };
+    assert_eq!((read, view.part()), (graph, part));
+    for cut in 0..bytes.len() {
+        assert!(FromClient::decode(&bytes[..cut]).is_err(), "a record of {cut} bytes");
+    }
 }
 
 #[test]

@@ -248,6 +248,7 @@ impl Node {
                     None => self.watch(index, token, reference.object),
                 }
             }
+            FromClient::Graph { .. } => panic!("graphs need a node"),
             FromClient::Hold { .. } | FromClient::Keep { .. } => {
                 add(&counts.holds);
             }

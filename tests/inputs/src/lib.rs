@@ -6,9 +6,10 @@
 
 use tharsis_object_store::inputs as store;
 use tharsis_protos::records::{
-    ArgumentsView, DependenciesView, FromClient, NodesView, OutcomeView, OutputsView, RefsView, SlotsView,
-    ToClient, TokensView, ValueView, pack,
+    ArgumentsView, DependenciesView, FromClient, GraphView, NodesView, OutcomeView, OutputsView, PackedGraph,
+    RefsView, SlotsView, ToClient, TokensView, ValueView, pack,
 };
+use tharsis_types::graph::{GraphInput, GraphResult, GraphStep};
 use tharsis_types::payload::{Frame, FrameLayout, PayloadKind, seal_checksum};
 use tharsis_types::task::Dependency;
 use tharsis_types::{Extent, JobId, NodeId, ObjectId, RefId, TaskId};
@@ -85,6 +86,14 @@ fn from_client(bytes: &[u8]) {
             let read = tokens.iter().count() + dependencies.iter().count() + nested.iter().count();
             assert!(read <= bytes.len(), "more items than bytes");
         }
+        FromClient::Graph { part, .. } => {
+            let part = part.part();
+            let read = part.steps.len() + part.inputs.len() + part.results.len();
+            assert!(read <= bytes.len(), "more items than bytes");
+            if part.check().is_ok() {
+                assert!(part.payload.len() <= bytes.len(), "more arguments than bytes");
+            }
+        }
         _ => {}
     }
     let mut again = Vec::new();
@@ -109,6 +118,7 @@ fn from_client_seeds() -> Vec<Vec<u8>> {
     let task = TaskId::root(JobId(1)).child(5);
     let object = ObjectId::output(task, 0);
     let failed = OutcomeView::Failed { error_type: "E", failure: b"why" };
+    let mut packed = PackedGraph::default();
     let records = [
         FromClient::Submit { class: 3, task, tokens, payload: b"payload", dependencies, nested },
         FromClient::Done {
@@ -124,6 +134,7 @@ fn from_client_seeds() -> Vec<Vec<u8>> {
         FromClient::RegionRetired { region: Extent { offset: 4096, len: 8192 } },
         FromClient::Keep { token: 6, reference: reference(6) },
         FromClient::Locate { request: 2, reference: reference(5) },
+        FromClient::Graph { graph: task, part: graph_part(&mut packed) },
         FromClient::Unblock,
     ];
     let encode = |record: &FromClient<'_>| {
@@ -132,6 +143,17 @@ fn from_client_seeds() -> Vec<Vec<u8>> {
         bytes
     };
     records.iter().map(encode).collect()
+}
+
+/// Two tasks of a graph, one of which takes the result of the other.
+fn graph_part(packed: &mut PackedGraph) -> GraphView<'_> {
+    let input = GraphInput { source: GraphInput::REFERENCE, index: 0, parameter: 1 };
+    let step = GraphStep { class: 1, returns: 1, payload_bytes: 3, input_count: 1, priority: -2 };
+    packed.reference(&reference(8));
+    packed.step(&step, &[input], b"abc");
+    packed.step(&GraphStep { payload_bytes: 0, ..step }, &[GraphInput { source: 0, ..input }], b"");
+    packed.result(&GraphResult { step: 1, index: 0, token: 5 });
+    packed.view(0, true)
 }
 
 /// Reads a record of a node, as its clients do.

@@ -9,11 +9,11 @@ use tharsis_core::{Event, MS};
 use tharsis_types::limits::PIPELINE_DEPTH_MAX;
 use tharsis_types::task::Output;
 use tharsis_types::{
-    ClientId, Dependency, Extent, Failure, FailureKind, ObjectId, RefId, SmallBytes, TaskArgs,
+    ClientId, Dependency, Extent, Failure, FailureKind, JobId, ObjectId, RefId, SmallBytes, TaskArgs,
 };
 
 /// The rule that ids keep.
-const ONE_ID: &str = "one id is one call, with its arguments, or one value put";
+pub(crate) const ONE_ID: &str = "one id is one call, with its arguments, or one value put";
 
 impl Cluster {
     /// A driver does its next operation.
@@ -29,7 +29,11 @@ impl Cluster {
         }
         driver.ops_left -= 1;
         match self.rng.range(0, 100) {
-            0..45 => self.submit_random(host, id, 1),
+            0..40 => self.submit_random(host, id, 1),
+            40..45 => {
+                let seed = self.rng.next();
+                self.submit_graph(host, id, seed);
+            }
             45..48 => self.submit_random(host, id, 40),
             48..57 => self.put_random(host, id),
             57..62 => self.put_or_read_row(host, id),
@@ -272,6 +276,10 @@ impl Cluster {
             self.oracle.kills += u32::from(facts.kind == program::CONSTRUCTOR);
             facts.cancelled = true;
             facts.cancelled_with_children |= force;
+            // With its last result, all of a graph is cancelled.
+            let graph = self.oracle.graphs.get(&reference.object.task).copied();
+            self.oracle.cancelled_graphs.extend(graph);
+            self.oracle.graphs_cancelled_with_children.extend(graph.filter(|_| force));
             self.send(host, id, Event::CancelRequested { reference, force, recursive: force });
         }
     }
@@ -281,10 +289,9 @@ impl Cluster {
         let Some(job) = self.client(host, id).map(|c| c.job) else { return };
         let (kind, actor) = self.kind_of_call(host, id, *kind, dependencies);
         let kind = &kind;
-        let definition = class_of(self, job, *kind);
+        self.name_class(host, id, job, *kind);
         let owner = self.hosts[host].id;
         let Some(client) = self.client(host, id) else { return };
-        let named = !client.classes.insert(*kind);
         let parent = client.context.task;
         let depth = client.context.depth + 1;
         let mut dependencies = client.chosen(dependencies);
@@ -310,9 +317,6 @@ impl Cluster {
             (0..program::returns(*kind)).map(|i| RefId { object: ObjectId::output(task, i), owner });
         let tokens: Vec<_> = outputs.map(|reference| client.hold(reference)).collect();
         client.context.locals.extend(&tokens);
-        if !named {
-            self.send(host, id, Event::ClassDefined { client: id, class: *kind, definition: Ok(definition) });
-        }
         if let Err(text) = self.oracle.submitted(parent, task, *kind, depth, &objects) {
             self.fail(ONE_ID, text);
         }
@@ -330,6 +334,14 @@ impl Cluster {
             nested: nested.into(),
         };
         self.send(host, id, Event::Submitted { client: id, class: *kind, task, tokens: tokens.into(), args });
+    }
+
+    /// Names a class for calls of a client, if it has not.
+    pub(crate) fn name_class(&mut self, host: usize, id: ClientId, job: JobId, kind: u32) {
+        let definition = class_of(self, job, kind);
+        if self.client(host, id).is_some_and(|client| client.classes.insert(kind)) {
+            self.send(host, id, Event::ClassDefined { client: id, class: kind, definition: Ok(definition) });
+        }
     }
 
     fn put(&mut self, host: usize, id: ClientId, extent: Option<Extent>, nested: &[u64]) -> Option<u64> {
@@ -609,6 +621,10 @@ impl Cluster {
                 Step::Submit { .. } => {
                     current.step += 1;
                     self.submit(host, id, &step);
+                }
+                Step::Graph { seed } => {
+                    current.step += 1;
+                    self.submit_graph(host, id, seed);
                 }
                 Step::Put { stored, nested } => {
                     let Ok(extent) = self.room(host, id, stored) else { return };

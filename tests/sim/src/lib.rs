@@ -51,6 +51,7 @@ mod client;
 mod cluster;
 mod disk;
 mod drains;
+mod graphs;
 pub mod growth;
 mod isolation;
 mod oracle;

@@ -24,6 +24,12 @@ pub struct Oracle {
     pub kills: u32,
     /// The caller and the number of each call of an actor.
     pub calls: BTreeMap<TaskId, (Caller, u64)>,
+    /// The graph of each task that was submitted with one.
+    pub graphs: BTreeMap<TaskId, TaskId>,
+    /// Graphs of which a result was cancelled.
+    pub cancelled_graphs: BTreeSet<TaskId>,
+    /// The same, with what their tasks submit.
+    pub graphs_cancelled_with_children: BTreeSet<TaskId>,
     /// Worker starts that failed.
     pub start_failures: u32,
     /// Objects of which a disk has lost copies, and how many.
@@ -168,7 +174,12 @@ impl Oracle {
     /// of a task's time cancels what it submitted too.
     fn is_cancelled(&self, task: TaskId) -> bool {
         let with_children = |facts: &TaskFacts| facts.cancelled_with_children || facts.kind == TIMED;
-        self.tasks.get(&task).is_some_and(|f| f.cancelled) || self.line(task).skip(1).any(with_children)
+        let of = |graphs: &BTreeSet<TaskId>, task| self.graphs.get(task).is_some_and(|g| graphs.contains(g));
+        let ancestors = std::iter::successors(Some(&task), |task| self.tasks.get(task)?.parent.as_ref());
+        self.tasks.get(&task).is_some_and(|f| f.cancelled)
+            || of(&self.cancelled_graphs, &task)
+            || self.line(task).skip(1).any(with_children)
+            || ancestors.skip(1).any(|task| of(&self.graphs_cancelled_with_children, task))
     }
 
     /// Copies of what a task made that disks have lost.

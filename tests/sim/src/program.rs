@@ -62,6 +62,11 @@ pub enum Step {
         /// Choices of references passed as such.
         nested: Vec<u64>,
     },
+    /// Submit a graph, which the seed decides.
+    Graph {
+        /// The seed.
+        seed: u64,
+    },
     /// Put a value.
     Put {
         /// Bytes if it goes to the store, else inline.
@@ -208,6 +213,7 @@ fn step(rng: &mut Rng, kind: u32) -> Step {
         0..5 => submit(rng),
         5 => Step::Put { stored: stored(rng), nested: choices(rng, 300) },
         6..9 => Step::Wait,
+        _ if rng.chance(500) => Step::Graph { seed: rng.next() },
         _ => Step::Work { us: work_us(rng, kind) },
     }
 }

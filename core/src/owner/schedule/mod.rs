@@ -14,6 +14,7 @@
 //! | `mod.rs` | shapes, and the round of one: tasks to leases |
 //! | `shape.rs` | one shape: its queues and the run time of its tasks |
 //! | `queue.rs` | one queue, the most deeply nested first |
+//! | `line.rs` | tasks of one depth, by priority |
 //! | `leases.rs` | leases, and the tasks that were sent under them |
 //! | `requests.rs` | asking nodes for leases |
 //! | `inside.rs` | leases inside placement groups |
@@ -21,12 +22,13 @@
 
 mod inside;
 mod leases;
+mod line;
 mod queue;
 mod refusals;
 mod requests;
 mod shape;
 
-pub(super) use shape::End;
+pub(super) use line::{End, Turn};
 pub use shape::Shape;
 
 use super::groups::KnownGroups;
@@ -221,16 +223,9 @@ impl Schedule {
 /// Queues.
 impl Schedule {
     /// Puts a queued task into the queue of a node, or into the common one.
-    pub(super) fn push(
-        &mut self,
-        shape: Slot<Shape>,
-        near: Option<NodeId>,
-        depth: u16,
-        slot: Slot<Task>,
-        end: End,
-    ) {
+    pub(super) fn push(&mut self, shape: Slot<Shape>, near: Option<NodeId>, turn: Turn, slot: Slot<Task>) {
         self.dirty.insert(shape);
-        self.shapes[shape].push(near, depth, slot, end);
+        self.shapes[shape].push(near, turn, slot);
     }
 
     /// A task ended in its queue.
@@ -305,7 +300,7 @@ impl Schedule {
                 let task = &tasks[slot];
                 if !task.has_retries() && used.node != self.me && !used.in_flight.is_empty() {
                     // If that node died, this task might have started or not, and it has no retry.
-                    shape.queue.push_front(task.depth(), slot);
+                    shape.queue.push(Turn::of(task, End::Front), slot);
                     break;
                 }
                 if tasks.tombstone_to_gone(slot) {

@@ -5,10 +5,11 @@
 //! as tasks. The shallowest task gets a turn at intervals, so that a task that submits without end cannot
 //! hold up the others.
 
+use super::line::{Line, Turn};
 use crate::owner::Task;
 use crate::slab::Slot;
 use crate::{MS, Now};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// Interval at which the shallowest task gets a turn.
 const SHALLOW_EVERY: Now = 100 * MS;
@@ -17,16 +18,16 @@ const SHALLOW_EVERY: Now = 100 * MS;
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     /// Tasks that drivers submitted: most tasks.
-    base: VecDeque<Slot<Task>>,
+    base: Line,
     /// Tasks that tasks submitted, by depth; no list is empty.
-    nested: BTreeMap<u16, VecDeque<Slot<Task>>>,
+    nested: BTreeMap<u16, Line>,
     /// When the shallowest task had its last turn.
     shallow_at: Now,
 }
 
 impl Queue {
     pub(super) fn len(&self) -> usize {
-        self.base.len() + self.nested.values().map(VecDeque::len).sum::<usize>()
+        self.base.len() + self.nested.values().map(Line::len).sum::<usize>()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -34,34 +35,33 @@ impl Queue {
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot<Task>> {
-        self.base.iter().chain(self.nested.values().flatten())
+        self.base.iter().chain(self.nested.values().flat_map(Line::iter))
     }
 
-    /// Puts a task behind those of its depth.
-    pub(super) fn push_back(&mut self, depth: u16, slot: Slot<Task>) {
-        self.level(depth).push_back(slot);
-    }
-
-    /// Puts a task before those of its depth.
-    pub(super) fn push_front(&mut self, depth: u16, slot: Slot<Task>) {
-        self.level(depth).push_front(slot);
+    /// Puts a task behind or before those of its depth and priority.
+    pub(super) fn push(&mut self, turn: Turn, slot: Slot<Task>) {
+        let line = match turn.depth {
+            0 => &mut self.base,
+            depth => self.nested.entry(depth).or_default(),
+        };
+        line.push(turn, slot);
     }
 
     /// Takes the task whose turn it is.
     pub(super) fn pop(&mut self, now: Now) -> Option<Slot<Task>> {
         if self.nested.is_empty() {
             self.shallow_at = now;
-            return self.base.pop_front();
+            return self.base.pop();
         }
         let is_shallow = self.shallow_at + SHALLOW_EVERY <= now;
         if is_shallow {
             self.shallow_at = now;
-            if let Some(slot) = self.base.pop_front() {
+            if let Some(slot) = self.base.pop() {
                 return Some(slot);
             }
         }
         let mut level = if is_shallow { self.nested.first_entry() } else { self.nested.last_entry() }?;
-        let slot = level.get_mut().pop_front();
+        let slot = level.get_mut().pop();
         assert!(slot.is_some(), "an empty level is kept");
         if level.get().is_empty() {
             level.remove();
@@ -84,9 +84,7 @@ impl Queue {
 
     /// Returns the memory of a queue that was long and is empty now.
     pub(super) fn shrink(&mut self) {
-        if self.base.is_empty() && self.base.capacity() > 1024 {
-            self.base = VecDeque::new();
-        }
+        self.base.shrink();
     }
 
     /// Asserts that every level has tasks, so that the next task is in the first or the last level.
@@ -94,26 +92,23 @@ impl Queue {
         assert!(!self.nested.contains_key(&0), "tasks of drivers stand beside those of tasks");
         assert!(self.nested.values().all(|level| !level.is_empty()), "an empty level is kept");
     }
-
-    fn level(&mut self, depth: u16) -> &mut VecDeque<Slot<Task>> {
-        match depth {
-            0 => &mut self.base,
-            _ => self.nested.entry(depth).or_default(),
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::owner::schedule::End;
 
     #[test]
     fn the_deepest_runs_first_and_the_shallowest_every_so_often() {
         let mut queue = Queue::default();
-        (0..3).for_each(|slot| queue.push_back(0, Slot::from_number(slot)));
-        (10..14).for_each(|slot| queue.push_back(1, Slot::from_number(slot)));
-        queue.push_back(2, Slot::from_number(20));
-        queue.push_front(1, Slot::from_number(9));
+        let mut push = |depth, end, slot| {
+            queue.push(Turn { depth, priority: 0, end }, Slot::from_number(slot));
+        };
+        (0..3).for_each(|slot| push(0, End::Back, slot));
+        (10..14).for_each(|slot| push(1, End::Back, slot));
+        push(2, End::Back, 20);
+        push(1, End::Front, 9);
         let mut taken: Vec<_> = (0..3).filter_map(|_| queue.pop(1)).collect();
         taken.push(queue.pop(SHALLOW_EVERY).unwrap());
         taken.extend((0..6).filter_map(|_| queue.pop(SHALLOW_EVERY + 1)));

@@ -1,11 +1,12 @@
 //! A shape: the common properties of its tasks, and their queues.
 
+use super::line::{End, Line, Turn};
 use super::queue::Queue;
 use crate::Now;
 use crate::owner::Task;
 use crate::owner::tasks::Tasks;
 use crate::slab::Slot;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use tharsis_types::limits::{PIPELINE_AHEAD_NS, PIPELINE_DEPTH_MAX};
 use tharsis_types::task::Role;
@@ -19,7 +20,7 @@ pub struct Shape {
     pub(super) sample: Arc<TaskClass>,
     pub(super) queue: Queue,
     /// Tasks that are queued for a certain node; none of these queues is empty.
-    pub(super) near: BTreeMap<NodeId, VecDeque<Slot<Task>>>,
+    pub(super) near: BTreeMap<NodeId, Line>,
     /// Tasks that ended while they stood in a queue, and still do.
     pub(super) tombstones: usize,
     /// Leases that were asked for or granted.
@@ -40,15 +41,6 @@ pub(super) struct ShapeKey {
     max_calls: u32,
     /// Whether its tasks construct actors: each keeps its lease while its actor lives.
     pub(super) constructs: bool,
-}
-
-/// Position at which a task enters its queue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::owner) enum End {
-    /// Before the others.
-    Front,
-    /// Behind the others.
-    Back,
 }
 
 impl ShapeKey {
@@ -80,12 +72,12 @@ impl Shape {
 
     /// Tasks in its queues, tombstones among them.
     pub(super) fn len(&self) -> usize {
-        self.queue.len() + self.near.values().map(VecDeque::len).sum::<usize>()
+        self.queue.len() + self.near.values().map(Line::len).sum::<usize>()
     }
 
     /// The tasks in its queues, tombstones among them.
     pub(super) fn queued(&self) -> impl Iterator<Item = Slot<Task>> {
-        self.queue.iter().chain(self.near.values().flatten()).copied()
+        self.queue.iter().chain(self.near.values().flat_map(Line::iter)).copied()
     }
 
     /// Whether there is a task for a lease on a node.
@@ -94,19 +86,17 @@ impl Shape {
     }
 
     /// Puts a task into the queue of a node, or into the common one.
-    pub(super) fn push(&mut self, near: Option<NodeId>, depth: u16, slot: Slot<Task>, end: End) {
-        match (near, end) {
-            (Some(node), End::Front) => self.near.entry(node).or_default().push_front(slot),
-            (Some(node), End::Back) => self.near.entry(node).or_default().push_back(slot),
-            (None, End::Front) => self.queue.push_front(depth, slot),
-            (None, End::Back) => self.queue.push_back(depth, slot),
+    pub(super) fn push(&mut self, near: Option<NodeId>, turn: Turn, slot: Slot<Task>) {
+        match near {
+            Some(node) => self.near.entry(node).or_default().push(turn, slot),
+            None => self.queue.push(turn, slot),
         }
     }
 
     /// Takes the next task for a lease on a node; it may be a tombstone.
     pub(super) fn next_for(&mut self, node: NodeId, now: Now) -> Option<Slot<Task>> {
         if let Some(near) = self.near.get_mut(&node) {
-            let next = near.pop_front();
+            let next = near.pop();
             assert!(next.is_some(), "an empty queue is kept for node {node}");
             if near.is_empty() {
                 self.near.remove(&node);
@@ -118,8 +108,8 @@ impl Shape {
 
     /// Moves the tasks that are queued for a node to the common queue.
     pub(super) fn forget_near(&mut self, node: NodeId, tasks: &Tasks) {
-        for slot in self.near.remove(&node).unwrap_or_default() {
-            self.queue.push_back(tasks[slot].depth(), slot);
+        for slot in self.near.remove(&node).unwrap_or_default().iter() {
+            self.queue.push(Turn::of(&tasks[*slot], End::Back), *slot);
         }
     }
 

@@ -15,6 +15,7 @@ mod state;
 pub use lineage::LineageUsage;
 pub(super) use state::TaskState;
 
+use super::graphs::Member;
 use super::{Class, Object};
 use crate::Now;
 use crate::journal::{About, Entry, Fact, Journal};
@@ -58,6 +59,10 @@ pub struct Task {
     is_group: bool,
     /// Depth: the number of tasks of this node in which it is nested.
     depth: u16,
+    /// Its rank among the ready tasks of its shape and depth: higher ones start first.
+    priority: i32,
+    /// The step of a graph whose task it is, until it has ended.
+    member: Option<Member>,
     payload: SmallBytes,
     inputs: Option<Box<Inputs>>,
     /// `None` for an output whose entry is gone, which only a kept task has.
@@ -79,6 +84,8 @@ pub(super) struct NewTask<'a> {
     pub(super) class: Slot<Class>,
     pub(super) retries: i32,
     pub(super) depth: u16,
+    pub(super) priority: i32,
+    pub(super) member: Option<Member>,
     pub(super) payload: SmallBytes,
     pub(super) outputs: &'a [Slot<Object>],
 }
@@ -173,6 +180,11 @@ impl Tasks {
         task.assert_sent();
         task.cancelled = true;
         self.journal.note(About::Task(task.id), Fact::CancelWanted);
+    }
+
+    /// Notes that a task is that of another step.
+    pub(super) fn set_member(&mut self, slot: Slot<Task>, member: Option<Member>) {
+        self.entries[slot].member = member;
     }
 
     /// Notes that a task is a call of an actor.
@@ -302,6 +314,16 @@ impl Task {
     /// Depth: the number of tasks of this node in which it is nested.
     pub(super) fn depth(&self) -> u16 {
         self.depth
+    }
+
+    /// Its rank among the ready tasks of its shape and depth.
+    pub(super) fn priority(&self) -> i32 {
+        self.priority
+    }
+
+    /// The step of a graph whose task it is, until it has ended.
+    pub(super) fn member(&self) -> Option<Member> {
+        self.member
     }
 
     pub(super) fn payload(&self) -> &SmallBytes {

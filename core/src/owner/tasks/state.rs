@@ -96,6 +96,8 @@ impl Tasks {
             is_call: false,
             is_group: false,
             depth: new.depth,
+            priority: new.priority,
+            member: new.member,
             payload: new.payload,
             inputs: None,
             first_output: None,
@@ -104,6 +106,15 @@ impl Tasks {
         task.set_outputs(new.outputs);
         self.begun(new.id);
         self.entries.insert(task)
+    }
+
+    /// A task that was just entered waits for so many steps of its graph; the graph tells it when they have
+    /// ended.
+    pub(in crate::owner) fn awaits_step(&mut self, slot: Slot<Task>, missing: u32) {
+        let task = &mut self.entries[slot];
+        assert!(0 < missing && task.member.is_some(), "{} waits for no step", task.id);
+        task.enter(TaskState::Waiting { missing }, self.journal.now());
+        self.journal.note(About::Task(task.id), Fact::Waits(missing));
     }
 
     /// One more argument of a waiting task has its value. Returns whether it was the last; `None` if the task
@@ -165,6 +176,7 @@ impl Tasks {
     pub(in crate::owner) fn sent_to_kept(&mut self, slot: Slot<Task>) {
         let task = &mut self.entries[slot];
         task.assert_sent();
+        task.member = None;
         let (id, since) = (task.id, self.lineage.add(slot, task.kept_bytes()));
         task.enter(TaskState::Kept { since }, self.journal.now());
         self.journal.note(About::Task(id), Fact::Kept);

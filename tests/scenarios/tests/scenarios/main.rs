@@ -14,6 +14,7 @@ mod again;
 mod bad_input;
 mod cancels;
 mod ends;
+mod graphs;
 mod groups;
 mod losses;
 mod many;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         actor_names::ALL,
         again::ALL,
         many::ALL,
+        graphs::ALL,
         references::ALL,
         memory::ALL,
         safety::ALL,

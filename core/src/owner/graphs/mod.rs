@@ -1,0 +1,208 @@
+//! Graphs: tasks that were submitted together, kept as plain numbers until their turn comes.
+//!
+//! A *step* is a task of a graph. It becomes an entry among the tasks when the values of all steps that it
+//! takes are there, and has outputs in the ledger from then on; a step with a result that the submitter keeps
+//! has both from the start, so that clients can ask for it and cancel it. From then on it is a task like any
+//! other, which tells its graph when it ends. So a million steps that wait cost some tens of bytes each.
+//!
+//! This machine owns the steps. A graph holds one use of each output until the last step that takes it has
+//! become a task, which then has its own. `steps.rs` beside this folder carries a change on to tasks and
+//! objects.
+//!
+//! | state of a step | enters by | leaves by |
+//! |---|---|---|
+//! | waits | `add_step` | `arrived` (the last input), `doom`, `end` |
+//! | doomed: an input failed | `doom` | `end` |
+//! | a task | `started` | `end` |
+//! | ended, failed | `end` | |
+//!
+//! A graph is *open* until its last part has come: steps start before, but no output is released, since a
+//! later part may take it. It is *stopped* when it was cancelled or its job has ended: no step starts any
+//! more, and it goes when its tasks have ended.
+
+mod graph;
+
+pub(super) use graph::Graph;
+
+use super::{Class, Object};
+use crate::Now;
+use crate::slab::{Slab, Slot};
+use std::collections::VecDeque;
+use std::ops::{Index, IndexMut};
+use std::sync::Arc;
+use tharsis_types::hash::IdMap;
+use tharsis_types::{ClientId, Failure, JobId, TaskId};
+
+/// A step, as its task names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Member {
+    pub(super) graph: Slot<Graph>,
+    pub(super) step: u32,
+}
+
+/// The submitter of a graph, and what its tasks have from it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Submitter {
+    pub(super) client: ClientId,
+    /// Whether it is a task: it may run again and submit the same graph.
+    pub(super) is_task: bool,
+    pub(super) depth: u16,
+    pub(super) deadline: Option<Now>,
+}
+
+/// The class of a step, or the reason why no call may use it.
+pub(super) type StepClass = Result<Slot<Class>, Arc<Failure>>;
+
+/// The graphs of one ledger.
+#[derive(Debug, Default)]
+pub(super) struct Graphs {
+    entries: Slab<Graph>,
+    by_id: IdMap<TaskId, Slot<Graph>>,
+    /// Steps of each job that wait and have no task.
+    waiting: IdMap<JobId, usize>,
+    /// Steps that have ended, whose graphs do not know it yet, and the failures of those that failed.
+    ///
+    /// They are handled one after the other: so a chain of steps of any length takes no stack.
+    news: VecDeque<(Member, Option<Arc<Failure>>)>,
+    is_handling: bool,
+}
+
+impl Index<Slot<Graph>> for Graphs {
+    type Output = Graph;
+
+    fn index(&self, graph: Slot<Graph>) -> &Graph {
+        &self.entries[graph]
+    }
+}
+
+impl IndexMut<Slot<Graph>> for Graphs {
+    fn index_mut(&mut self, graph: Slot<Graph>) -> &mut Graph {
+        &mut self.entries[graph]
+    }
+}
+
+impl Graphs {
+    /// The graph of an id that is not stopped.
+    pub(super) fn find(&self, id: TaskId) -> Option<Slot<Graph>> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// Enters a graph without steps.
+    pub(super) fn begin(&mut self, id: TaskId, submitter: Submitter) -> Slot<Graph> {
+        let graph = self.entries.insert(Graph::new(id, submitter));
+        let before = self.by_id.insert(id, graph);
+        assert!(before.is_none(), "graph {id} is entered twice");
+        graph
+    }
+
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The graphs of a job.
+    pub(super) fn of_job(&self, job: JobId) -> Vec<Slot<Graph>> {
+        self.entries.iter().filter(|(_, graph)| graph.id().job() == job).map(|(slot, _)| slot).collect()
+    }
+
+    /// A client is gone: nobody else sends the parts that it has not sent. Returns its open graphs, and those
+    /// that only it kept.
+    pub(super) fn client_gone(&mut self, client: ClientId) -> Vec<Slot<Graph>> {
+        let slots: Vec<_> = self.entries.iter().map(|(slot, _)| slot).collect();
+        slots.into_iter().filter(|slot| self.entries[*slot].forget_client(client)).collect()
+    }
+
+    /// A step without a task waits.
+    pub(super) fn waits(&mut self, job: JobId) {
+        *self.waiting.entry(job).or_default() += 1;
+    }
+
+    /// Steps without a task wait no more.
+    pub(super) fn wait_no_more(&mut self, job: JobId, count: usize) {
+        if count == 0 {
+            return;
+        }
+        let waiting = self.waiting.get_mut(&job).filter(|waiting| count <= **waiting);
+        assert!(waiting.is_some(), "more steps of {job} start than wait");
+        if let Some(waiting) = waiting {
+            *waiting -= count;
+            if *waiting == 0 {
+                self.waiting.remove(&job);
+            }
+        }
+    }
+
+    /// Steps of a job that wait and have no task.
+    pub(super) fn waiting_of(&self, job: JobId) -> usize {
+        self.waiting.get(&job).copied().unwrap_or(0)
+    }
+
+    /// Steps that wait and have no task.
+    pub(super) fn waiting_count(&self) -> usize {
+        self.waiting.values().sum()
+    }
+
+    /// Notes that a step has ended. Returns whether the caller has to handle the news: no outer one does.
+    pub(super) fn tell(&mut self, member: Member, failure: Option<Arc<Failure>>) -> bool {
+        self.news.push_back((member, failure));
+        !std::mem::replace(&mut self.is_handling, true)
+    }
+
+    /// The next step that has ended; with the last one, handling ends.
+    pub(super) fn next_news(&mut self) -> Option<(Member, Option<Arc<Failure>>)> {
+        let next = self.news.pop_front();
+        self.is_handling = next.is_some();
+        next
+    }
+
+    /// Stops a graph: a submission with the same id is another one from now on. Returns the entries that it
+    /// does not use any more.
+    pub(super) fn stop(&mut self, slot: Slot<Graph>) -> Vec<Slot<Object>> {
+        let graph = &mut self.entries[slot];
+        let (id, job) = (graph.id(), graph.id().job());
+        let (waiting, unused) = graph.stop();
+        if self.by_id.get(&id) == Some(&slot) {
+            self.by_id.remove(&id);
+        }
+        self.wait_no_more(job, waiting);
+        unused
+    }
+
+    /// Removes a graph if nothing of it is left; returns the entries that it used until now.
+    pub(super) fn remove_if_over(&mut self, slot: Slot<Graph>) -> Vec<Slot<Object>> {
+        if !self.entries[slot].is_over() {
+            return Vec::new();
+        }
+        let graph = self.entries.take(slot);
+        if self.by_id.get(&graph.id()) == Some(&slot) {
+            self.by_id.remove(&graph.id());
+        }
+        graph.into_held()
+    }
+
+    /// Entries that graphs use, once for each use.
+    pub(super) fn uses(&self) -> impl Iterator<Item = Slot<Object>> {
+        self.entries.iter().flat_map(|(_, graph)| graph.uses())
+    }
+
+    /// Sizes of tables that must be empty once there are no references.
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
+        [("graphs", self.entries.len()), ("steps that wait", self.waiting_count())]
+    }
+
+    /// Asserts that graphs are found, and that their counts match their steps.
+    pub(super) fn check(&self) {
+        assert!(self.news.is_empty() && !self.is_handling, "a step has ended and its graph does not know");
+        let mut waiting: IdMap<JobId, usize> = IdMap::default();
+        for (slot, graph) in self.entries.iter() {
+            let found = self.by_id.get(&graph.id()) == Some(&slot);
+            assert!(found != graph.is_stopped(), "graph {} is filed wrongly", graph.id());
+            let count = graph.check();
+            if 0 < count {
+                *waiting.entry(graph.id().job()).or_default() += count;
+            }
+        }
+        assert_eq!(waiting, self.waiting, "steps that wait are miscounted");
+        assert!(self.by_id.len() <= self.entries.len(), "a graph is found that is gone");
+    }
+}
