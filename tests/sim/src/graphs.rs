@@ -68,8 +68,8 @@ impl Cluster {
         }
         let mut inputs = Vec::new();
         let mut taken = Vec::new();
-        for parameter in 0..plan.rng.range(0, 4) as u16 {
-            let Some((input, object)) = plan.input(parameter, known) else { continue };
+        for _ in 0..plan.rng.range(0, 4) {
+            let Some((input, object)) = plan.input(inputs.len() as u16, known) else { continue };
             inputs.push(input);
             taken.push(object);
         }
