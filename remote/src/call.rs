@@ -3,10 +3,10 @@
 use crate::awaiting;
 use crate::codec::{Decoder, Encoded, Payload};
 use crate::error::{Error, Result};
-use crate::graph::PlannedArgument;
 use crate::handles::{self, Connection, Handle, check_session};
 use crate::hosted::Hosted;
 use crate::placement::PlacementGroup;
+use crate::planned::{Planned, PlannedArgument};
 use crate::reference::ObjectRef;
 use crate::regions::Written;
 use crate::settle;
@@ -153,6 +153,39 @@ impl<T> IntoArg<Values<T>> for &Vec<ObjectRef<T>> {
 }
 
 impl<T> IntoArg<Values<T>> for Vec<ObjectRef<T>> {
+    fn into_arg(self, parameter: u16, arguments: &mut Arguments) -> Result<()> {
+        IntoArg::<Values<T>>::into_arg(self.as_slice(), parameter, arguments)
+    }
+}
+
+impl<T> IntoArg<T> for Planned<T> {
+    fn into_arg(self, parameter: u16, arguments: &mut Arguments) -> Result<()> {
+        arguments.planned.push(PlannedArgument { result: self.result, parameter });
+        Ok(())
+    }
+}
+
+impl<T> IntoArg<T> for &Planned<T> {
+    fn into_arg(self, parameter: u16, arguments: &mut Arguments) -> Result<()> {
+        (*self).into_arg(parameter, arguments)
+    }
+}
+
+impl<T> IntoArg<Values<T>> for &[Planned<T>] {
+    fn into_arg(self, parameter: u16, arguments: &mut Arguments) -> Result<()> {
+        let all = self.iter().map(|planned| PlannedArgument { result: planned.result, parameter });
+        arguments.planned.extend(all);
+        Ok(())
+    }
+}
+
+impl<T> IntoArg<Values<T>> for &Vec<Planned<T>> {
+    fn into_arg(self, parameter: u16, arguments: &mut Arguments) -> Result<()> {
+        IntoArg::<Values<T>>::into_arg(self.as_slice(), parameter, arguments)
+    }
+}
+
+impl<T> IntoArg<Values<T>> for Vec<Planned<T>> {
     fn into_arg(self, parameter: u16, arguments: &mut Arguments) -> Result<()> {
         IntoArg::<Values<T>>::into_arg(self.as_slice(), parameter, arguments)
     }

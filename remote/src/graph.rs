@@ -5,16 +5,16 @@
 //! a class that the node has already. So a graph of a million tasks is some tens of megabytes, which are sent
 //! in parts, and no message of its own for each task.
 
-use crate::call::{Arguments, IntoArg, Values};
+use crate::call::Arguments;
 use crate::client::Client;
 use crate::current;
 use crate::error::{Error, Result};
 use crate::handles::{Handle, check_session};
+use crate::planned::{Planned, PlannedArgument, PlannedResult};
 use crate::reference::ObjectRef;
 use crate::registry::{self, Definition};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tharsis_protos::records::{FromClient, PackedGraph};
@@ -67,51 +67,6 @@ impl Default for Serial {
     }
 }
 
-/// The future result of a task of a [`TaskGraph`]: an argument of later tasks of the graph, and what
-/// [`TaskGraph::submit`] is told to keep.
-pub struct Planned<T> {
-    result: PlannedResult,
-    value: PhantomData<fn() -> T>,
-}
-
-/// One of several results, before it has its type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlannedResult {
-    graph: u64,
-    step: u32,
-    index: u32,
-}
-
-/// An argument that is the result of a task of a graph.
-#[derive(Clone, Copy)]
-pub(crate) struct PlannedArgument {
-    result: PlannedResult,
-    parameter: u16,
-}
-
-impl PlannedResult {
-    /// Gives it its type.
-    #[must_use]
-    pub fn typed<T>(self) -> Planned<T> {
-        Planned { result: self, value: PhantomData }
-    }
-}
-
-impl<T> Clone for Planned<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Planned<T> {}
-
-impl<T> fmt::Debug for Planned<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let PlannedResult { graph, step, index } = self.result;
-        write!(f, "Planned<{}>(result {index} of task {step} of graph {graph})", std::any::type_name::<T>())
-    }
-}
-
 impl fmt::Debug for TaskGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "TaskGraph({} tasks, {} inputs)", self.steps.len(), self.inputs.len())
@@ -125,7 +80,7 @@ impl TaskGraph {
         Self::default()
     }
 
-    /// Number of tasks.
+    /// Number of tasks that were added.
     #[must_use]
     pub fn len(&self) -> usize {
         self.steps.len()
@@ -137,17 +92,17 @@ impl TaskGraph {
         self.steps.is_empty()
     }
 
-    /// Submits all tasks, in one call. `results` are those to keep: a [`Planned`], an array, a slice, a `Vec` or
-    /// a tuple of them, or `()`. Returns a reference for each, in the same form.
+    /// Submits all tasks, in one call. `results` are those to keep: a [`Planned`], an array, a slice, a `Vec`
+    /// or a tuple of them, or `()`. Returns a reference for each, in the same form.
     ///
-    /// The references are like those of ordinary calls. When every one of them was cancelled, the tasks of the
-    /// graph that have not ended are cancelled too.
+    /// The references are like those of ordinary calls. When every result was cancelled or is there already,
+    /// the tasks of the graph that have not ended are cancelled with the last one.
     ///
     /// # Errors
     /// Nothing was submitted, and nothing stays behind: `InvalidArgument` for a graph without tasks, for one
     /// that is too large, for a result of another graph, and for options or arguments that are not valid;
-    /// `InvalidReference` for an argument of another session; `Shutdown` or `Disconnected` without a node. The
-    /// first error of the calls that added tasks comes here.
+    /// `InvalidReference` for an argument of another session; `Shutdown` or `Disconnected` without a node.
+    /// The first error of the calls that added tasks comes here.
     pub fn submit<K: Keep>(self, results: K) -> Result<K::References> {
         let mut wanted = Vec::new();
         results.list(&mut wanted);
@@ -457,36 +412,3 @@ keep_tuple!(A: 0);
 keep_tuple!(A: 0, B: 1);
 keep_tuple!(A: 0, B: 1, C: 2);
 keep_tuple!(A: 0, B: 1, C: 2, D: 3);
-
-impl<T> IntoArg<T> for Planned<T> {
-    fn into_arg(self, parameter: u16, arguments: &mut Arguments) -> Result<()> {
-        arguments.planned.push(PlannedArgument { result: self.result, parameter });
-        Ok(())
-    }
-}
-
-impl<T> IntoArg<T> for &Planned<T> {
-    fn into_arg(self, parameter: u16, arguments: &mut Arguments) -> Result<()> {
-        (*self).into_arg(parameter, arguments)
-    }
-}
-
-impl<T> IntoArg<Values<T>> for &[Planned<T>] {
-    fn into_arg(self, parameter: u16, arguments: &mut Arguments) -> Result<()> {
-        let all = self.iter().map(|planned| PlannedArgument { result: planned.result, parameter });
-        arguments.planned.extend(all);
-        Ok(())
-    }
-}
-
-impl<T> IntoArg<Values<T>> for &Vec<Planned<T>> {
-    fn into_arg(self, parameter: u16, arguments: &mut Arguments) -> Result<()> {
-        IntoArg::<Values<T>>::into_arg(self.as_slice(), parameter, arguments)
-    }
-}
-
-impl<T> IntoArg<Values<T>> for Vec<Planned<T>> {
-    fn into_arg(self, parameter: u16, arguments: &mut Arguments) -> Result<()> {
-        IntoArg::<Values<T>>::into_arg(self.as_slice(), parameter, arguments)
-    }
-}

@@ -17,7 +17,7 @@
 //! | dispatch of records from the node | `dispatch` |
 //! | waiting for values and reading them | `settle`, `awaiting`, `reference`, `get`, `watchlist`, `awaited`, `many` |
 //! | clients, and the client of a thread | `classes`, [`client`], [`current`] |
-//! | from a call to a task | `placement`, `options`, `call`, `actor`, `named`, `registry`, `graph`, `submit`, `new_group`, `stream`, `connect` |
+//! | from a call to a task | `placement`, `planned`, `options`, `call`, `actor`, `named`, `registry`, `graph`, `submit`, `new_group`, `stream`, `connect` |
 //! | execution of a task | `context`, `hosted`, `groups`, `producer`, `worker` |
 //!
 //! Files further down may use those above, and never the other way round: records from the node go from the
@@ -59,6 +59,7 @@ mod new_group;
 mod news;
 mod options;
 mod placement;
+mod planned;
 mod producer;
 mod pump;
 mod reason;
@@ -84,11 +85,12 @@ pub use context::{Context, context};
 pub use dispatch::LogSink;
 pub use error::{Error, Result};
 pub use get::{cancel, get_all, locations};
-pub use graph::{Keep, Planned, TaskGraph};
+pub use graph::{Keep, TaskGraph};
 pub use many::{AsCompleted, Map, MapAsCompleted, as_completed, get_any, map, map_as_completed};
 pub use new_group::{Bundle, NewGroup, placement_group};
 pub use options::{MAX_RETRIES_DEFAULT, Options};
 pub use placement::PlacementGroup;
+pub use planned::Planned;
 pub use reference::{ObjectRef, RefFuture};
 pub use regions::Place;
 pub use registry::function_table;
@@ -110,9 +112,9 @@ pub use worker::run_worker;
 pub mod generated {
     pub use crate::actor::{Actor, ActorHandle};
     pub use crate::call::{Arguments, PlainError, Probe, TaskCall, TypedError};
-    pub use crate::graph::PlannedResult;
     pub use crate::named::{IfThere, find};
     pub use crate::options::MAX_RETRIES_DEFAULT;
+    pub use crate::planned::PlannedResult;
     pub use crate::producer::Producer;
     pub use crate::registry::{Definition, Method, Registered, Remote};
     pub use crate::stream::end_of_stream;

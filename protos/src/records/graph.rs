@@ -52,7 +52,7 @@ impl PackedGraph {
         self.len() == 0
     }
 
-    /// Appends a reference.
+    /// Appends a reference that steps from here on may name.
     pub fn reference(&mut self, reference: &tharsis_types::RefId) {
         super::pack::reference(&mut self.references, reference);
     }

@@ -410,7 +410,7 @@ fn submits_twice(gate: String, began: String, ran: String) -> u64 {
     let result = graph.submit(last).unwrap();
     mark(&began);
     if marks(&began) == 1 {
-        // What was written to the ring before is read by the node.
+        // The node reads the records that stand in the ring.
         std::process::exit(7);
     }
     open_gate(&gate);
