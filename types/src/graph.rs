@@ -144,13 +144,16 @@ mod tests {
         }
     }
 
+    /// A damage, and words of what is said of it.
+    type Damage = (fn(&mut GraphPart), &'static str);
+
     #[test]
     fn a_part_is_sound_or_says_what_is_wrong() {
         assert_eq!(part().check(), Ok(()));
-        let damages: [(fn(&mut GraphPart), &str); 7] = [
+        let damages: [Damage; 7] = [
             (|p| p.inputs[1].source = 6, "not before it"),
             (|p| p.inputs[1].source = 7, "not before it"),
-            (|p| drop(p.inputs.pop()), "fewer inputs"),
+            (|p| p.inputs.truncate(2), "fewer inputs"),
             (|p| p.inputs.push(GraphInput { source: 0, index: 0, parameter: 0 }), "more arguments"),
             (|p| p.payload.push(0), "more arguments"),
             (|p| p.results[0].step = 7, "results"),
