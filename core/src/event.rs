@@ -1,5 +1,6 @@
 //! The events of a node, and the actions that it asks for. Both lists are closed.
 
+use crate::lease::ProcessNumber;
 use crate::memory::MemoryReading;
 use std::sync::Arc;
 use tharsis_types::peer::{DoneValue, Message, Packet};
@@ -410,12 +411,15 @@ pub enum Operation {
         /// Its location.
         extent: Extent,
     },
-    /// Start a worker process for a job.
+    /// Start a worker for a job.
     StartWorker {
         /// Number of the start.
         start: u64,
         /// The job.
         job: JobId,
+        /// The process that it shares with others, which begins with the first of them; none if it has one
+        /// of its own.
+        process: Option<ProcessNumber>,
     },
 }
 

@@ -31,6 +31,7 @@ const OF_ACTORS: &[&str] = &[
     "max_task_retries",
     "max_pending_calls",
     "allow_out_of_order",
+    "shared_process",
     "max_concurrency",
     "groups",
 ];
@@ -138,7 +139,8 @@ impl Attribute {
                 self.setters.push(quote!(.#name((#amount) as f64)));
             }
             "memory_bytes" | "priority" | "max_retries" | "max_calls" | "name" | "pure" | "max_restarts"
-            | "max_task_retries" | "max_pending_calls" | "allow_out_of_order" | "unconsumed_max" => {
+            | "max_task_retries" | "max_pending_calls" | "allow_out_of_order" | "shared_process"
+            | "unconsumed_max" => {
                 let value = value(input)?;
                 self.setters.push(quote!(.#name(#value)));
             }

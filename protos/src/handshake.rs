@@ -15,7 +15,7 @@ use tharsis_types::limits::CLIENTS_MAX;
 use tharsis_types::{ClientId, Failure, FunctionId, JobId, NodeId, ObjectId, TaskId};
 
 /// Changes whenever records or handshakes change.
-pub const PROTOCOL_VERSION: u32 = 8;
+pub const PROTOCOL_VERSION: u32 = 9;
 /// First bytes of every hello; anything else is cut off.
 pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Bytes of a handshake frame at most (a table of functions is the largest part).
@@ -63,6 +63,12 @@ pub enum Role {
         /// Number of the start.
         start: u64,
     },
+    /// Has several workers; started by the node with this number. Answered by one [`Answer::Begin`] after the
+    /// other, until it has none left.
+    SharedProcess {
+        /// Number of the process.
+        number: u64,
+    },
 }
 
 /// One remote function of a program.
@@ -100,6 +106,8 @@ pub enum Answer {
     LinesEnd,
     /// Answer about a name.
     Named(Named),
+    /// Begin the worker with this number.
+    Begin(u64),
 }
 
 /// Everything a client needs to work with its node.

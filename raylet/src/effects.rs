@@ -177,12 +177,12 @@ impl Effects {
                 }
             }
             Operation::Spill { object, extent } => self.spill(*object, *extent),
-            Operation::StartWorker { start, job } => {
+            Operation::StartWorker { start, job, process } => {
                 // While there are no workers, readings are rare.
                 if let Some(watch) = &self.memory_watch {
                     watch.look_within(FIRST_LOOK_WAIT);
                 }
-                self.workforce.start(*start, *job);
+                self.workforce.start(*start, *job, *process);
             }
         }
     }

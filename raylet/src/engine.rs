@@ -24,7 +24,7 @@ use tharsis_object_store::{BellBoard, SpinPolicy};
 use tharsis_protos::records::FromClient;
 use tharsis_protos::report::{NodeRow, PendingRow, Report};
 use tharsis_types::hash::IdMap;
-use tharsis_types::{ClientId, Failure, FailureKind, TaskId};
+use tharsis_types::{ClientId, Failure, FailureKind, JobId, TaskId};
 
 /// Maximum number of records taken from one client before the next one gets its turn.
 const VISIT_RECORDS: usize = 1024;
@@ -51,6 +51,8 @@ pub struct Engine {
     started_unix_ms: u64,
     windows: Windows,
     actions: Vec<Action>,
+    /// Clients to which records were written, or for which some wait: no others are flushed.
+    unflushed: Vec<usize>,
     /// Clients with more records than one visit takes.
     unfinished: Vec<usize>,
     /// Drivers whose next call is not read until their job has fewer tasks.
@@ -84,6 +86,7 @@ impl Engine {
             started_unix_ms: unix_ms(),
             windows: Windows::default(),
             actions: Vec::new(),
+            unflushed: Vec::new(),
             unfinished: Vec::new(),
             held: Vec::new(),
             stopping: false,
@@ -223,11 +226,7 @@ impl Engine {
                 let (ports, registry) = (self.ports.iter().flatten(), self.effects.registry());
                 let _gone = reply.send(lists::table(now, &self.node, ports, registry, &listing));
             }
-            Input::Log { job, pid, stderr, text } => {
-                for port in self.ports.iter_mut().flatten().filter(|p| p.is_driver && p.facts.job == job) {
-                    port.log(pid, stderr, &text);
-                }
-            }
+            Input::Log { job, pid, stderr, text } => self.pass_on(job, pid, stderr, &text),
             Input::Metrics { reply } => {
                 let (sent_bytes, received_bytes) = self.effects.transfer_bytes();
                 // The scraper may have gone.
@@ -264,6 +263,15 @@ impl Engine {
                 self.node.settle(now, &mut self.actions);
                 let _gone = reply.send(self.node.story(now, about));
             }
+        }
+    }
+
+    /// Passes output of a worker on to the drivers of its job.
+    fn pass_on(&mut self, job: JobId, pid: u32, stderr: bool, text: &[u8]) {
+        for (index, port) in self.ports.iter_mut().enumerate() {
+            let Some(port) = port.as_mut().filter(|p| p.is_driver && p.facts.job == job) else { continue };
+            port.log(pid, stderr, text);
+            note_unflushed(&mut self.unflushed, index, port);
         }
     }
 
@@ -314,10 +322,8 @@ impl Engine {
             Action::Do(operation) => {
                 self.effects.perform(operation);
                 self.stopping |= *operation == Operation::Leave;
-                if let Operation::KillWorker { client, reason } = operation
-                    && let Some(port) = self.port(*client)
-                {
-                    port.shutdown(&reason.message);
+                if let Operation::KillWorker { client, reason } = operation {
+                    self.shut_down(*client, &reason.message);
                 }
             }
             Action::Tell { client, record: Record::Region { request, region: Ok(region) } }
@@ -334,17 +340,24 @@ impl Engine {
         let Some(index) = self.index_of.get(&client) else { return };
         if let Some(port) = self.ports.get_mut(*index).and_then(Option::as_mut) {
             record_codec::write(&self.node, port, record);
+            note_unflushed(&mut self.unflushed, *index, port);
         }
     }
 
-    /// The rings of a client, if it is still there.
-    fn port(&mut self, client: ClientId) -> Option<&mut Port> {
-        self.ports.get_mut(*self.index_of.get(&client)?)?.as_mut()
+    /// Tells a client to end, if it is still there.
+    fn shut_down(&mut self, client: ClientId, reason: &str) {
+        let Some(index) = self.index_of.get(&client) else { return };
+        if let Some(port) = self.ports.get_mut(*index).and_then(Option::as_mut) {
+            port.shutdown(reason);
+            note_unflushed(&mut self.unflushed, *index, port);
+        }
     }
 
     /// Publishes the written records to the clients and wakes those that sleep.
     fn flush(&mut self) {
-        for port in self.ports.iter_mut().flatten() {
+        for index in std::mem::take(&mut self.unflushed) {
+            let Some(port) = self.ports.get_mut(index).and_then(Option::as_mut) else { continue };
+            port.is_noted = false;
             port.flush();
             while let Some((token, object)) = port.next_late() {
                 // The client may have released it meanwhile.
@@ -353,13 +366,16 @@ impl Engine {
                     port.flush();
                 }
             }
+            if port.is_overfull() {
+                note_unflushed(&mut self.unflushed, index, port);
+            }
         }
     }
 
     fn sleep(&mut self) {
         let now = self.now();
         let mut wait = self.node.next_timeout(now).map(|at| Duration::from_nanos(at.saturating_sub(now)));
-        if self.ports.iter().flatten().any(Port::is_overfull) {
+        if !self.unflushed.is_empty() {
             wait = Some(wait.map_or(OVERFLOW_RETRY, |w| w.min(OVERFLOW_RETRY)));
         }
         let inbox = &self.inbox;
@@ -436,6 +452,13 @@ impl Engine {
                 })
                 .collect(),
         }
+    }
+}
+
+/// Notes that a client has records to be published.
+fn note_unflushed(unflushed: &mut Vec<usize>, index: usize, port: &mut Port) {
+    if !std::mem::replace(&mut port.is_noted, true) {
+        unflushed.push(index);
     }
 }
 

@@ -51,7 +51,8 @@ pub mod workers;
 pub use node::{Embedded, NodeHandle, NodeOptions, Program, Shared, connect_embedded};
 pub use spill::{SpillChoice, SpillFolder};
 pub use tharsis_core::event::Remains;
-pub use workers::Workforce;
+pub use tharsis_core::lease::ProcessNumber;
+pub use workers::{SHARED_PROCESS, Workforce};
 
 use tharsis_types::ClientId;
 

@@ -8,7 +8,7 @@ use crate::logs::Logs;
 use crate::names::Names;
 use crate::port::{Facts, Port, function_table};
 use crate::registry::{Job, Registry};
-use crate::workers::Arrivals;
+use crate::workers::{Arrivals, Departure};
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -21,6 +21,7 @@ use std::time::Duration;
 use tharsis_core::Event;
 use tharsis_core::event::Remains;
 use tharsis_core::journal::About;
+use tharsis_core::lease::ProcessNumber;
 use tharsis_object_store::local_socket::{self, SocketError, bind, check_peer, recv_frame, send_frame};
 use tharsis_object_store::{Arena, Channel, Segment};
 use tharsis_protos::handshake::{
@@ -169,6 +170,17 @@ impl ClientAcceptor {
         }
         match hello.role {
             Role::Observer(question) => self.answer(stream, question),
+            Role::SharedProcess { number } => {
+                let functions = function_table(&hello.functions);
+                let process = ProcessNumber(number);
+                let begun = self.arrivals().and_then(|a| a.begin(process, peer.process_id, functions));
+                match begun {
+                    Ok(starts) => {
+                        starts.iter().try_for_each(|start| send(stream, &Answer::Begin(start), None))
+                    }
+                    Err(failure) => refuse(stream, failure),
+                }
+            }
             Role::Driver { .. } | Role::Worker { .. } => {
                 match self.admit(stream, hello, program, peer.process_id) {
                     Ok(admitted) => {
@@ -179,6 +191,13 @@ impl ClientAcceptor {
                 }
             }
         }
+    }
+
+    /// The part that knows the starts of workers.
+    fn arrivals(&self) -> Result<&Arrivals, Failure> {
+        let no_workers =
+            || Failure::new(FailureKind::InvalidArgument, "this node starts no worker processes");
+        self.arrivals.as_ref().ok_or_else(no_workers)
     }
 
     fn answer(&self, stream: &UnixStream, question: Question) -> Result<(), String> {
@@ -334,13 +353,15 @@ impl ClientAcceptor {
                 Ok((job, Facts { job, functions, pid }, Event::DriverJoined { client, job, weight }, true))
             }
             Role::Worker { start } => {
-                let no_workers =
-                    || Failure::new(FailureKind::InvalidArgument, "this node starts no worker processes");
-                let job = self.arrivals.as_ref().ok_or_else(no_workers)?.arrived(start, pid, client)?;
-                let functions = function_table(&hello.functions);
+                let arrivals = self.arrivals()?;
+                let job = arrivals.arrived(start, pid, client)?;
+                let of_process = arrivals.functions_of(start);
+                let functions = of_process.unwrap_or_else(|| function_table(&hello.functions));
                 Ok((job, Facts { job, functions, pid }, Event::WorkerReady { start, client }, false))
             }
-            Role::Observer(_) => Err(Failure::new(FailureKind::Internal, "an observer is no client")),
+            Role::Observer(_) | Role::SharedProcess { .. } => {
+                Err(Failure::new(FailureKind::Internal, "it takes no part in the work"))
+            }
         }
     }
 
@@ -391,15 +412,20 @@ impl ClientAcceptor {
     fn watch(&self, mut stream: &UnixStream, admitted: &Admitted) {
         let _set = stream.set_read_timeout(None);
         let mut byte = [0];
-        while matches!(stream.read(&mut byte), Ok(1)) {}
+        // A thread that was a worker says with a byte that it has ended; a process that dies says nothing.
+        let mut is_orderly = false;
+        while matches!(stream.read(&mut byte), Ok(1)) {
+            is_orderly = true;
+        }
         let _keeps_mapping = &admitted.segment;
         if let Some(arrivals) = self.arrivals.as_ref().filter(|_| !admitted.is_driver) {
-            if arrivals.left(admitted.client) {
-                return;
+            match arrivals.left(admitted.client, is_orderly) {
+                Departure::Killed => return,
+                // Its keeper has the reason and reports it first, unless it did so before the loop knew the
+                // client.
+                Departure::Reported => std::thread::sleep(KEEPER_WAIT),
+                Departure::Thread => {}
             }
-            // Its keeper has the reason and reports it first, unless it did so before the loop knew the
-            // client.
-            std::thread::sleep(KEEPER_WAIT);
         }
         let gone = |remains| {
             let failure = Arc::new(Failure::new(FailureKind::Disconnected, "the client closed its socket"));

@@ -22,6 +22,8 @@ pub struct Port {
     pub is_driver: bool,
     /// Facts by which its records are checked.
     pub facts: Facts,
+    /// Whether the loop has noted that it is to be flushed.
+    pub is_noted: bool,
     producer: Producer,
     consumer: Consumer,
     bell: Bell,
@@ -60,20 +62,23 @@ pub enum Drained {
     UntilLeft,
 }
 
+/// Functions of a program, by id: signature and name.
+pub type FunctionTable = Arc<HashMap<FunctionId, (u64, String)>>;
+
 /// Facts about a client that are needed to check its records.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// Its job.
     pub job: JobId,
-    /// Functions that the job's workers have, by id: signature and name.
-    pub functions: Arc<HashMap<FunctionId, (u64, String)>>,
+    /// Functions that the job's workers have.
+    pub functions: FunctionTable,
     /// Its process.
     pub pid: u32,
 }
 
 /// Functions by id, for lookups.
 #[must_use]
-pub fn function_table(entries: &[FunctionEntry]) -> Arc<HashMap<FunctionId, (u64, String)>> {
+pub fn function_table(entries: &[FunctionEntry]) -> FunctionTable {
     Arc::new(entries.iter().map(|e| (e.id, (e.signature, e.name.clone()))).collect())
 }
 
@@ -91,6 +96,7 @@ impl Port {
             client,
             is_driver,
             facts,
+            is_noted: false,
             producer: channel.producer,
             consumer: channel.consumer,
             bell: channel.bell,

@@ -5,7 +5,9 @@
 
 use std::time::{Duration, Instant};
 use tharsis_protos::records::{FromClient, RefsView, ToClient, ValueView};
-use tharsis_raylet::{Embedded, NodeHandle, NodeOptions, Shared, SpillChoice, Workforce, connect_embedded};
+use tharsis_raylet::{
+    Embedded, NodeHandle, NodeOptions, ProcessNumber, Shared, SpillChoice, Workforce, connect_embedded,
+};
 use tharsis_types::limits::SMALL_CLUSTER_MAX;
 use tharsis_types::{ClientId, Failure, JobId, ObjectId, Resources, TaskId};
 
@@ -13,7 +15,7 @@ use tharsis_types::{ClientId, Failure, JobId, ObjectId, Resources, TaskId};
 struct Nobody;
 
 impl Workforce for Nobody {
-    fn start(&self, _start: u64, _job: JobId) {}
+    fn start(&self, _start: u64, _job: JobId, _process: Option<ProcessNumber>) {}
     fn kill(&self, _client: ClientId, _reason: &Failure) {}
     fn stop(&self) {}
 }

@@ -10,18 +10,18 @@ use crate::dispatch::LogSink;
 use crate::error::{Error, Result};
 use crate::registry::function_table;
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 use tharsis_object_store::channel::Channel;
 use tharsis_object_store::{ArenaMap, BellBoard, Segment, local_socket};
 use tharsis_protos::handshake::{
-    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Role, Welcome,
+    Answer, FunctionEntry, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Role, Welcome,
 };
 use tharsis_types::{Failure, FailureKind};
 
@@ -37,24 +37,131 @@ const NAME_TIMEOUT: Duration = Duration::from_secs(90);
 /// `Disconnected` if no node answers there, the refusal of the node, `ResourceExhausted` if its memory cannot
 /// be mapped.
 pub fn connect(socket: &Path, role: Role, log_sink: Option<LogSink>) -> Result<Client> {
-    let unreachable = |cause: &dyn std::fmt::Display| {
-        let text = format!("no node answers at {}: {cause}", socket.display());
-        Error::new(FailureKind::Disconnected, text)
-    };
     let is_worker = matches!(role, Role::Worker { .. });
-    let stream = UnixStream::connect(socket).map_err(|cause| unreachable(&cause))?;
-    local_socket::check_peer(&stream).map_err(|cause| unreachable(&cause))?;
-    let (welcome, arena, annex) = greet(&stream, role).map_err(|refused| match refused {
-        Greeting::Broken(cause) => unreachable(&cause),
-        Greeting::Refused(failure) => failure.into(),
-    })?;
-    let parts = map(&welcome, arena, annex, is_worker, log_sink, names(socket))
-        .map_err(|cause| unmapped(welcome.arena_bytes + welcome.annex_bytes, &cause))?;
-    // Tells the node that it can remove the names of the segments: this process has mapped everything.
-    local_socket::send_frame(&stream, &[], 0, None).map_err(|cause| unreachable(&cause))?;
-    let client = Client::from_parts(parts)?;
+    let stream = open(socket)?;
+    let (welcome, arena, annex) =
+        greet(&stream, role, function_table()).map_err(|refused| refused.told(socket))?;
+    let arena = map_arena(&welcome, arena, annex)?;
+    let client = enter(socket, &stream, &welcome, arena, is_worker, log_sink)?;
     watch(&client, stream)?;
     Ok(client)
+}
+
+/// The process that several workers share, at its node: tells which of them to begin.
+pub struct SharedProcess {
+    socket: PathBuf,
+    stream: UnixStream,
+    /// All of them use the same arena.
+    arena: Arc<OnceLock<Arc<ArenaMap>>>,
+}
+
+impl SharedProcess {
+    /// Connects the process that the node at `socket` has started with this number.
+    ///
+    /// # Errors
+    /// As [`connect`].
+    pub fn connect(socket: &Path, number: u64) -> Result<Self> {
+        let stream = open(socket)?;
+        send_hello(&stream, Role::SharedProcess { number }, function_table())
+            .map_err(|refused| refused.told(socket))?;
+        Ok(Self { socket: socket.to_owned(), stream, arena: Arc::default() })
+    }
+
+    /// The next worker to begin; `None` at the end of the process.
+    ///
+    /// # Errors
+    /// The refusal of the node.
+    pub fn next_worker(&self) -> Result<Option<SharedWorker>> {
+        let Ok((frame, _)) = local_socket::recv_frame(&self.stream, HELLO_BYTES_MAX) else { return Ok(None) };
+        match postcard::from_bytes(&frame) {
+            Ok(Answer::Begin(start)) => {
+                let (socket, arena) = (self.socket.clone(), Arc::clone(&self.arena));
+                Ok(Some(SharedWorker { socket, start, arena }))
+            }
+            Ok(Answer::Refused(failure)) => Err(failure.into()),
+            _ => Err(Error::internal("the node answered a question that was not asked")),
+        }
+    }
+}
+
+/// A worker that is to begin in this process.
+pub struct SharedWorker {
+    socket: PathBuf,
+    start: u64,
+    arena: Arc<OnceLock<Arc<ArenaMap>>>,
+}
+
+impl SharedWorker {
+    /// Number of its start.
+    #[must_use]
+    pub fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Connects it. The node takes it for alive until [`Leave::leave`].
+    ///
+    /// # Errors
+    /// As [`connect`].
+    pub fn connect(self) -> Result<(Client, Leave)> {
+        let Self { socket, start, arena } = self;
+        let stream = open(&socket)?;
+        // The node knows the functions of the process.
+        let (welcome, fd, annex) =
+            greet(&stream, Role::Worker { start }, Vec::new()).map_err(|refused| refused.told(&socket))?;
+        let arena = match arena.get() {
+            Some(arena) => Arc::clone(arena),
+            None => {
+                let mapped = map_arena(&welcome, fd, annex)?;
+                Arc::clone(arena.get_or_init(|| mapped))
+            }
+        };
+        let client = enter(&socket, &stream, &welcome, arena, true, None)?;
+        let failed = |cause: std::io::Error| Error::internal(format!("cannot watch the node: {cause}"));
+        let ours = stream.try_clone().map_err(failed)?;
+        client.on_disuse(move || {
+            let _ = ours.shutdown(Shutdown::Both);
+        });
+        Ok((client, Leave(stream)))
+    }
+}
+
+/// The end of a worker that is a thread: until then the node takes it for alive.
+pub struct Leave(UnixStream);
+
+impl Leave {
+    /// Tells the node that the worker runs nothing any more. Values that it has read may still be in use.
+    pub fn leave(self) {
+        // If the node is gone, it need not be told.
+        let _ = (&self.0).write_all(&[0]);
+        let _ = self.0.shutdown(Shutdown::Write);
+    }
+}
+
+fn open(socket: &Path) -> Result<UnixStream> {
+    let stream = UnixStream::connect(socket).map_err(|cause| unreachable(socket, &cause))?;
+    local_socket::check_peer(&stream).map_err(|cause| unreachable(socket, &cause))?;
+    Ok(stream)
+}
+
+fn unreachable(socket: &Path, cause: &dyn std::fmt::Display) -> Error {
+    let text = format!("no node answers at {}: {cause}", socket.display());
+    Error::new(FailureKind::Disconnected, text)
+}
+
+/// Makes a client of what the node welcomed it with.
+fn enter(
+    socket: &Path,
+    stream: &UnixStream,
+    welcome: &Welcome,
+    arena: Arc<ArenaMap>,
+    is_worker: bool,
+    log_sink: Option<LogSink>,
+) -> Result<Client> {
+    let parts = map(welcome, arena, is_worker, log_sink, names(socket))
+        .map_err(|cause| unmapped(welcome.arena_bytes + welcome.annex_bytes, &cause))?;
+    // Tells the node that it can remove the names of the segments: this process has mapped everything.
+    local_socket::send_frame(stream, &[], 0, None).map_err(|cause| unreachable(socket, &cause))?;
+    Client::from_parts(parts)
 }
 
 /// The error if the store of a node cannot be mapped: almost always, addresses are short.
@@ -72,28 +179,25 @@ enum Greeting {
     Refused(Failure),
 }
 
+impl Greeting {
+    /// The error for the user, of the node at a socket.
+    fn told(self, socket: &Path) -> Error {
+        match self {
+            Self::Broken(cause) => unreachable(socket, &cause),
+            Self::Refused(failure) => failure.into(),
+        }
+    }
+}
+
 /// Answer of the node, with the descriptors of its arena and of the annex, if it has one.
 fn greet(
     stream: &UnixStream,
     role: Role,
+    functions: Vec<FunctionEntry>,
 ) -> std::result::Result<(Welcome, OwnedFd, Option<OwnedFd>), Greeting> {
     let broken = |cause: &dyn std::fmt::Display| Greeting::Broken(cause.to_string());
-    // The program that this process runs, even if its path has another one by now.
-    let program = match role {
-        Role::Driver { .. } => Some(File::open("/proc/self/exe").map_err(|cause| broken(&cause))?),
-        Role::Observer(_) | Role::Worker { .. } => None,
-    };
-    let hello = Hello {
-        magic: HELLO_MAGIC,
-        version: PROTOCOL_VERSION,
-        pid: std::process::id(),
-        role,
-        functions: function_table(),
-    };
-    let hello = postcard::to_allocvec(&hello).map_err(|cause| broken(&cause))?;
     stream.set_read_timeout(Some(ANSWER_TIMEOUT)).map_err(|cause| broken(&cause))?;
-    local_socket::send_frame(stream, &hello, HELLO_BYTES_MAX, program.as_ref().map(AsFd::as_fd))
-        .map_err(|cause| broken(&cause))?;
+    send_hello(stream, role, functions)?;
     let (answer, arena) =
         local_socket::recv_frame(stream, HELLO_BYTES_MAX).map_err(|cause| broken(&cause))?;
     let answer = postcard::from_bytes(&answer).map_err(|cause| broken(&cause))?;
@@ -106,7 +210,8 @@ fn greet(
     stream.set_read_timeout(None).map_err(|cause| broken(&cause))?;
     match answer {
         Answer::Refused(failure) => Err(Greeting::Refused(failure)),
-        Answer::Draining(_)
+        Answer::Begin(_)
+        | Answer::Draining(_)
         | Answer::Inventory(_)
         | Answer::Lines(_)
         | Answer::LinesEnd
@@ -126,17 +231,40 @@ fn greet(
     }
 }
 
+/// Says hello to a node; a driver with the descriptor of its program.
+fn send_hello(
+    stream: &UnixStream,
+    role: Role,
+    functions: Vec<FunctionEntry>,
+) -> std::result::Result<(), Greeting> {
+    let broken = |cause: &dyn std::fmt::Display| Greeting::Broken(cause.to_string());
+    // The program that this process runs, even if its path has another one by now.
+    let program = match role {
+        Role::Driver { .. } => Some(File::open("/proc/self/exe").map_err(|cause| broken(&cause))?),
+        Role::Observer(_) | Role::SharedProcess { .. } | Role::Worker { .. } => None,
+    };
+    let hello =
+        Hello { magic: HELLO_MAGIC, version: PROTOCOL_VERSION, pid: std::process::id(), role, functions };
+    let hello = postcard::to_allocvec(&hello).map_err(|cause| broken(&cause))?;
+    local_socket::send_frame(stream, &hello, HELLO_BYTES_MAX, program.as_ref().map(AsFd::as_fd))
+        .map_err(|cause| broken(&cause))
+}
+
+fn map_arena(welcome: &Welcome, arena: OwnedFd, annex: Option<OwnedFd>) -> Result<Arc<ArenaMap>> {
+    let annex = annex.as_ref().map(|fd| (fd.as_fd(), welcome.annex_bytes));
+    let map = ArenaMap::from_fds(arena, welcome.arena_bytes, annex);
+    map.map(Arc::new).map_err(|cause| unmapped(welcome.arena_bytes + welcome.annex_bytes, &cause))
+}
+
 fn map(
     welcome: &Welcome,
-    arena: OwnedFd,
-    annex: Option<OwnedFd>,
+    arena: Arc<ArenaMap>,
     is_worker: bool,
     log_sink: Option<LogSink>,
     names: Names,
 ) -> std::result::Result<ClientParts, tharsis_object_store::StoreError> {
     let rings = Arc::new(Segment::open(&welcome.ring_segment)?);
     let board = Arc::new(Segment::open(&welcome.board_segment)?);
-    let annex = annex.as_ref().map(|fd| (fd.as_fd(), welcome.annex_bytes));
     Ok(ClientParts {
         client: welcome.client,
         node: welcome.node,
@@ -145,7 +273,7 @@ fn map(
         channel: Channel::client_side(&rings)?,
         board: BellBoard::at(&board, 0)?,
         board_index: welcome.board_index,
-        arena: Arc::new(ArenaMap::from_fds(arena, welcome.arena_bytes, annex)?),
+        arena,
         log_sink,
         names,
     })

@@ -80,7 +80,7 @@ pub use actor::{Actor, kill};
 pub use awaited::{Awaited, Parted, Wait, wait};
 pub use call::{IntoArg, Parameter, Returns, Values};
 pub use client::{Client, ClientParts, Names};
-pub use connect::connect;
+pub use connect::{Leave, SharedProcess, SharedWorker, connect};
 pub use context::{Context, context};
 pub use dispatch::LogSink;
 pub use error::{Error, Result};

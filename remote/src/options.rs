@@ -34,6 +34,7 @@ pub struct Options {
     pub(crate) out_of_order: bool,
     pub(crate) unconsumed_max: Option<u32>,
     pub(crate) detached: bool,
+    pub(crate) shared_process: bool,
     pub(crate) retry_on: RetryOn,
     pub(crate) num_returns: Option<u32>,
     pub(crate) max_calls: u32,
@@ -141,6 +142,14 @@ impl Options {
     #[must_use]
     pub fn detached(mut self, is_detached: bool) -> Self {
         self.detached = is_detached;
+        self
+    }
+
+    /// For an actor: whether it shares its worker process with other actors of the job that say so too. Each
+    /// has a thread then, and costs kilobytes. False by default.
+    #[must_use]
+    pub fn shared_process(mut self, is_shared: bool) -> Self {
+        self.shared_process = is_shared;
         self
     }
 
@@ -427,6 +436,9 @@ macro_rules! __actor_option_setters {
         /// Whether it lives on without handles and without the driver that creates it.
         #[must_use]
         $vis fn detached(self, is_detached: bool) -> Self { Self(self.0.detached(is_detached)) }
+        /// Whether it shares its worker process with other actors of the job that say so too.
+        #[must_use]
+        $vis fn shared_process(self, is_shared: bool) -> Self { Self(self.0.shared_process(is_shared)) }
         /// A name for people; the constructor's path by default.
         #[must_use]
         $vis fn name(self, name: impl ::std::convert::Into<::std::string::String>) -> Self { Self(self.0.name(name)) }

@@ -473,6 +473,7 @@ fn task_class(client: &Client, options: &Options, call: &Call<'_>, returns: u32)
         role,
         calls: call_rules(options, call),
         detached: options.detached,
+        shared_process: options.shared_process,
     }
 }
 

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use tharsis_raylet::{Embedded, NodeHandle, NodeOptions, Remains, Shared, Workforce, connect_embedded};
+use tharsis_raylet::{
+    Embedded, NodeHandle, NodeOptions, ProcessNumber, Remains, Shared, Workforce, connect_embedded,
+};
 use tharsis_remote::{Client, ClientParts, Error, FailureKind, Result, current, function_table, run_worker};
 use tharsis_types::{ClientId, Failure, JobId};
 
@@ -37,7 +39,8 @@ impl Threads {
 }
 
 impl Workforce for Threads {
-    fn start(&self, start: u64, job: JobId) {
+    /// All of them share this process, whatever was asked for.
+    fn start(&self, start: u64, job: JobId, _: Option<ProcessNumber>) {
         let (shared, running) = (self.shared.clone(), Arc::clone(&self.running));
         let mut threads = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let spawned = std::thread::Builder::new().name(format!("worker-{start}")).spawn(move || {

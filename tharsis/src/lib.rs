@@ -87,6 +87,7 @@ mod part;
 #[doc(hidden)]
 pub mod process;
 mod runtime;
+mod shared_process;
 #[doc(hidden)]
 pub mod spill_dirs;
 mod start;

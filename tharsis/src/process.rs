@@ -5,6 +5,7 @@
 
 use crate::machine;
 use crate::part::{self, Part, Restartable};
+use crate::shared_process;
 use serde::{Deserialize, Serialize};
 use std::ffi::CString;
 use std::io::Read;
@@ -21,7 +22,7 @@ use tharsis_object_store::segment;
 use tharsis_protos::handshake::Role;
 use tharsis_raylet::cluster::ClusterOptions;
 use tharsis_raylet::submissions::{self, PROGRAM_VARIABLE};
-use tharsis_raylet::{NodeHandle, Program};
+use tharsis_raylet::{NodeHandle, Program, SHARED_PROCESS};
 use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -32,7 +33,7 @@ pub use tharsis_raylet::cluster::identity::{
 };
 pub use tharsis_raylet::cluster::{BackendChoice, Role as ClusterRole, Security};
 
-/// Set for a worker: the number of its start.
+/// Set for a worker: the number of its start; for a process that several share, its own number.
 pub const WORKER_START_VARIABLE: &str = "THARSIS_WORKER_START";
 /// The status of a process that failed for no reason with a status of its own.
 pub const FAILED: u8 = 1;
@@ -87,6 +88,11 @@ pub fn enter<T: Termination>(user_main: fn() -> T) -> ExitCode {
 pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> ExitCode {
     if let Some((node, path)) = submissions::told_program() {
         return become_program(node, &path);
+    }
+    if let Some((socket, number)) = shared_arguments() {
+        part::enter(Part::Worker);
+        name_process();
+        return exit_code(shared_process::run(Path::new(&socket), number, report));
     }
     if let Some((socket, start)) = worker_arguments() {
         part::enter(Part::Worker);
@@ -390,6 +396,13 @@ fn worker_arguments() -> Option<(String, u64)> {
     let socket = std::env::var(WORKER_SOCKET_VARIABLE).ok()?;
     let start = std::env::var(WORKER_START_VARIABLE).ok()?.parse().ok()?;
     Some((socket, start))
+}
+
+/// Socket and number of a process that several workers share.
+fn shared_arguments() -> Option<(String, u64)> {
+    let socket = std::env::var(WORKER_SOCKET_VARIABLE).ok()?;
+    let start = std::env::var(WORKER_START_VARIABLE).ok()?;
+    Some((socket, start.strip_prefix(SHARED_PROCESS)?.parse().ok()?))
 }
 
 fn exit_code(outcome: Result<()>) -> ExitCode {

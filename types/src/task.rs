@@ -53,6 +53,8 @@ pub struct TaskClass {
     pub calls: CallRules,
     /// For constructors: whether the actor lives on without handles and without its driver.
     pub detached: bool,
+    /// For constructors: whether the actor shares its process with others of its job.
+    pub shared_process: bool,
 }
 
 /// Rules by which the calls of a class stand in line before their actor.
@@ -112,6 +114,7 @@ impl TaskClass {
             role: Role::Task,
             calls: CallRules::default(),
             detached: false,
+            shared_process: false,
         }
     }
 }

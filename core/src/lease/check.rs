@@ -47,6 +47,7 @@ impl Leases {
         total.custom.retain(|_, n| *n > 0);
         assert_eq!(all, total, "free and used resources do not add up to the total");
         self.check_workers();
+        self.check_processes();
     }
 
     fn used(&self) -> Used {

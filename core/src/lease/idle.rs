@@ -80,10 +80,11 @@ impl Leases {
         }
     }
 
-    /// Stops a worker that has no lease if its job has ended, or if the node drains.
+    /// Stops a worker that has no lease if its job has ended, if the node drains, or if it shares its
+    /// process: such a worker starts in no time.
     pub(super) fn rest(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         let Some(worker) = self.workers.get(&client).filter(|w| w.lease.is_none()) else { return };
-        if self.ended_jobs.contains(worker.job) || self.only_owner.is_some() {
+        if self.ended_jobs.contains(worker.job) || self.only_owner.is_some() || worker.process.is_some() {
             self.forget_worker(client);
             out.push(Effect::StopWorker(client));
         }
@@ -107,7 +108,9 @@ impl Leases {
     /// Removes a worker from the tables.
     pub(super) fn forget_worker(&mut self, client: ClientId) {
         self.end_idle(client);
-        self.workers.remove(&client);
+        if let Some(worker) = self.workers.remove(&client) {
+            self.processes.leave(worker.process);
+        }
     }
 
     /// Number of idle workers that stay.

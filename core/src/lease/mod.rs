@@ -17,6 +17,7 @@
 //! | `idle.rs` | idle workers, and when they are stopped |
 //! | `isolation.rs` | what is served while the node reaches nobody |
 //! | `placing.rs` | grants and reservations of free resources |
+//! | `processes.rs` | which process a worker has, or shares with others |
 //! | `recall.rs` | choice of the leases that are asked back |
 //! | `share.rs` | use of the node by each job so far |
 
@@ -27,12 +28,14 @@ mod draining;
 mod idle;
 mod isolation;
 mod placing;
+mod processes;
 mod recall;
 mod share;
 #[cfg(test)]
 mod tests;
 
 pub use actors::Host;
+pub use processes::ProcessNumber;
 
 use crate::Now;
 use crate::jobs::JobSet;
@@ -40,6 +43,7 @@ use crate::journal::{About, Entry, Fact, Journal};
 use actors::Hosts;
 use bundles::{Bundles, Pool, held_bundle, is_inside};
 use idle::Idle;
+use processes::{Processes, Start};
 use share::Shares;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -73,6 +77,8 @@ pub enum Effect {
         start: u64,
         /// The job that needs it.
         job: JobId,
+        /// The process that it shares with others; none if it has one of its own.
+        process: Option<ProcessNumber>,
     },
     /// A worker is not needed any more.
     StopWorker(ClientId),
@@ -89,7 +95,8 @@ pub struct Leases {
     bundles: Bundles,
     /// Workers that were cut off and still compute.
     cut_off: BTreeMap<ClientId, CutOff>,
-    starts: BTreeMap<u64, JobId>,
+    starts: BTreeMap<u64, Start>,
+    processes: Processes,
     leases: IdMap<LeaseKey, Lease>,
     /// Waiting leases, most urgent first.
     waiting: BTreeMap<(Reverse<i32>, u64), LeaseKey>,
@@ -113,6 +120,8 @@ pub struct Leases {
 #[derive(Debug)]
 struct Worker {
     job: JobId,
+    /// The process that it shares with others, if it does.
+    process: Option<ProcessNumber>,
     lease: Option<LeaseKey>,
     /// Time since when it has no lease.
     idle_since: Option<Now>,
@@ -167,6 +176,7 @@ impl Leases {
             bundles: Bundles::default(),
             cut_off: BTreeMap::new(),
             starts: BTreeMap::new(),
+            processes: Processes::default(),
             leases: IdMap::default(),
             waiting: BTreeMap::new(),
             placed: VecDeque::new(),
@@ -328,22 +338,26 @@ impl Leases {
 
     /// Starts a worker for a job before a lease needs it.
     pub fn prestart(&mut self, job: JobId, out: &mut Vec<Effect>) {
+        self.start(job, None, out);
+    }
+
+    fn start(&mut self, job: JobId, process: Option<ProcessNumber>, out: &mut Vec<Effect>) {
         self.clock += 1;
-        let before = self.starts.insert(self.clock, job);
+        let before = self.starts.insert(self.clock, Start { job, process });
         assert!(before.is_none(), "two starts have one number");
-        out.push(Effect::StartWorker { start: self.clock, job });
+        out.push(Effect::StartWorker { start: self.clock, job, process });
     }
 
     /// The job a start was made for.
     #[must_use]
     pub fn job_of_start(&self, start: u64) -> Option<JobId> {
-        self.starts.get(&start).copied()
+        self.starts.get(&start).map(|start| start.job)
     }
 
     /// A started worker is ready; false if the start is unknown.
     pub fn worker_ready(&mut self, start: u64, client: ClientId, out: &mut Vec<Effect>) -> bool {
-        let Some(job) = self.starts.remove(&start) else { return false };
-        let worker = Worker { job, lease: None, idle_since: None, lent: None, calls: 0 };
+        let Some(Start { job, process }) = self.starts.remove(&start) else { return false };
+        let worker = Worker { job, process, lease: None, idle_since: None, lent: None, calls: 0 };
         let before = self.workers.insert(client, worker);
         assert!(before.is_none(), "{client:?} is ready twice");
         self.begin_idle(client);
@@ -354,8 +368,10 @@ impl Leases {
 
     /// A worker could not be started: the oldest lease that counted on it ends. Returns that lease.
     pub fn start_failed(&mut self, start: u64, out: &mut Vec<Effect>) -> Option<LeaseKey> {
-        let job = self.starts.remove(&start)?;
-        let key = *self.placed.iter().find(|k| self.leases.get(k).is_some_and(|l| l.class.job == job))?;
+        let Start { job, process } = self.starts.remove(&start)?;
+        self.processes.leave(process);
+        let counts = |class: &TaskClass| class.job == job && class.shared_process == process.is_some();
+        let key = *self.placed.iter().find(|k| self.leases.get(k).is_some_and(|l| counts(&l.class)))?;
         self.end(key, out);
         Some(key)
     }
@@ -364,6 +380,7 @@ impl Leases {
     pub fn worker_cut_off(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         self.end_idle(client);
         let Some(worker) = self.workers.remove(&client) else { return };
+        self.processes.leave(worker.process);
         if let Some(key) = worker.lease
             && let Some(lease) = self.leases.remove(&key)
         {
@@ -430,24 +447,24 @@ impl Leases {
     }
 
     fn find_worker(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
-        let job = self.leases[&key].class.job;
-        let idle = self.idle.newest(job);
+        let class = self.leases[&key].class.clone();
+        let (job, is_shared) = (class.job, class.shared_process);
+        let idle = self.idle.newest(job).filter(|_| !is_shared);
         if let Some(client) = idle {
             self.employ(client, out);
             return;
         }
-        let needed =
-            self.placed.iter().filter(|k| self.leases.get(k).is_some_and(|l| l.class.job == job)).count();
-        let coming = self.starts.values().filter(|j| **j == job).count();
-        if coming < needed {
-            self.prestart(job, out);
+        let alike = |l: &Lease| l.class.job == job && l.class.shared_process == is_shared;
+        let needed = self.placed.iter().filter(|k| self.leases.get(k).is_some_and(alike)).count();
+        if self.coming(&class) < needed {
+            let process = is_shared.then(|| self.processes.enter(job));
+            self.start(job, process, out);
         }
     }
 
-    /// Gives an idle worker to the oldest placed lease of its job.
+    /// Gives an idle worker to the oldest placed lease that it suits.
     fn employ(&mut self, client: ClientId, out: &mut Vec<Effect>) {
-        let job = self.workers[&client].job;
-        let at = self.placed.iter().position(|key| self.leases[key].class.job == job);
+        let at = self.placed.iter().position(|key| self.suits(client, &self.leases[key].class));
         let Some(key) = at.and_then(|at| self.placed.remove(at)) else { return };
         let worker = worker_mut(&mut self.workers, client);
         assert_eq!(worker.lease, None, "{client:?} has two leases");
@@ -543,9 +560,10 @@ impl Leases {
         assert!(worker.lease.is_some(), "{client:?} ends a lease that it does not have");
         worker.lease = None;
         let is_worn_out = class.max_calls > 0 && worker.calls >= class.max_calls;
+        let is_shared = worker.process.is_some();
         let had_actor = self.host_gone(client, out);
         self.begin_idle(client);
-        if is_worn_out || had_actor {
+        if is_worn_out || had_actor || is_shared {
             self.forget_worker(client);
             out.push(Effect::StopWorker(client));
             return;

@@ -463,3 +463,68 @@ fn in_any_order_of_events_what_bundles_hold_adds_up() {
         assert_eq!((bench.leases.free(), bench.leases.bundle_count()), (bench.leases.total(), 0));
     }
 }
+
+/// Starts that were asked for, each with its process.
+fn starts(effects: &[Effect]) -> Vec<(u64, Option<ProcessNumber>)> {
+    let start = |effect: &Effect| match effect {
+        Effect::StartWorker { start, process, .. } => Some((*start, *process)),
+        _ => None,
+    };
+    effects.iter().filter_map(start).collect()
+}
+
+/// Asks for a worker that may share its process.
+fn ask_shared(leases: &mut Leases, lease: u64, out: &mut Vec<Effect>) -> LeaseKey {
+    let key = (OWNER, LeaseId(lease));
+    let class = TaskClass { shared_process: true, ..(*class(1, 0.0)).clone() };
+    leases.request(key, Arc::new(class), true, out);
+    key
+}
+
+#[test]
+fn workers_that_share_a_process_serve_only_those_who_ask_for_it() {
+    let (mut leases, mut out) = (Leases::new(Resources::cpus(2.0).unwrap()), Vec::new());
+    leases.prestart(JobId(1), &mut out);
+    assert!(leases.worker_ready(starts(&out)[0].0, ClientId(1), &mut out));
+    out.clear();
+    let shared: Vec<_> = (1..=3).map(|lease| ask_shared(&mut leases, lease, &mut out)).collect();
+    let begun = starts(&out);
+    assert_eq!(begun.len(), 3, "the idle worker has a process of its own");
+    assert!(begun.iter().all(|(_, process)| *process == Some(ProcessNumber(1))), "{begun:?}");
+    leases.check();
+    let plain = (OWNER, LeaseId(9));
+    leases.request(plain, class(1, 1.0), true, &mut out);
+    assert_eq!(leases.worker(plain), Some(ClientId(1)), "a task gets the other worker");
+    for ((start, _), client) in begun.iter().zip(2..) {
+        assert!(leases.worker_ready(*start, ClientId(client), &mut out));
+    }
+    assert_eq!(
+        shared.iter().map(|key| leases.worker(*key)).collect::<Vec<_>>(),
+        [2, 3, 4].map(|c| Some(ClientId(c)))
+    );
+    // One whose constructor failed is not kept: it starts again in no time.
+    out.clear();
+    leases.end(shared[0], &mut out);
+    assert_eq!(out, [Effect::StopWorker(ClientId(2))]);
+    leases.worker_gone(ClientId(3), &mut out);
+    leases.worker_cut_off(ClientId(4), &mut out);
+    leases.check();
+    out.clear();
+    ask_shared(&mut leases, 10, &mut out);
+    assert_eq!(starts(&out)[0].1, Some(ProcessNumber(2)), "nobody was left in the first one");
+    leases.check();
+}
+
+#[test]
+fn a_shared_process_that_does_not_start_fails_only_what_counted_on_it() {
+    let (mut leases, mut out) = (Leases::new(Resources::cpus(2.0).unwrap()), Vec::new());
+    let plain = (OWNER, LeaseId(9));
+    leases.request(plain, class(1, 1.0), true, &mut out);
+    let shared = ask_shared(&mut leases, 1, &mut out);
+    let (start, process) = starts(&out)[1];
+    assert_eq!(process, Some(ProcessNumber(1)));
+    assert_eq!(leases.start_failed(start, &mut out), Some(shared));
+    leases.check();
+    assert!(leases.worker_ready(starts(&out)[0].0, ClientId(1), &mut out));
+    assert_eq!(leases.worker(plain), Some(ClientId(1)));
+}

@@ -124,7 +124,9 @@ impl Node {
             Effect::Reserved((owner, lease)) => self.route(owner, Message::LeaseGranted { lease }, out),
             Effect::Resume(client) => out.push(Record::Resumed.to(client)),
             Effect::Revoked((owner, lease)) => self.route(owner, Message::LeaseRevoked { lease }, out),
-            Effect::StartWorker { start, job } => out.push(Action::Do(Operation::StartWorker { start, job })),
+            Effect::StartWorker { start, job, process } => {
+                out.push(Action::Do(Operation::StartWorker { start, job, process }));
+            }
             Effect::StopWorker(client) => out.push(Record::Stop.to(client)),
         }
     }

@@ -708,6 +708,9 @@ pub struct TaskClass {
     /// An actor that lives on without handles and without its driver.
     #[prost(bool, tag = "18")]
     pub detached: bool,
+    /// An actor that shares its process with others of its job.
+    #[prost(bool, tag = "19")]
+    pub shared_process: bool,
 }
 /// How calls of an actor stand in line.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

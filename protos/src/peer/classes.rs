@@ -52,6 +52,7 @@ pub(super) fn task_class(m: wire::TaskClass) -> Result<TaskClass, BadMessage> {
         },
         calls: m.calls.map_or(Ok(CallRules::default()), call_rules)?,
         detached: m.detached,
+        shared_process: m.shared_process,
     })
 }
 
@@ -127,6 +128,7 @@ pub(super) fn wire_class(class: &TaskClass) -> wire::TaskClass {
         .into(),
         calls: wire_call_rules(class.calls),
         detached: class.detached,
+        shared_process: class.shared_process,
     }
 }
 

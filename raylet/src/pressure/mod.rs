@@ -15,6 +15,7 @@ use crate::registry::lock;
 use gauges::Machine;
 pub(crate) use processes::{Children, ancestry};
 use rustix::fs::fstat;
+use std::collections::HashMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -155,11 +156,7 @@ fn watch(watched: &Watched, requests: &LookRequests) {
 /// Reads the workers before the limits: the memory of a worker that is not listed any more is not counted in
 /// the limits either.
 fn look(watched: &Watched, machine: &Machine) -> MemoryReading {
-    let children = Children::look();
-    let memory = |(client, pid)| {
-        processes::family_bytes(pid, &children).map(|bytes| WorkerMemory { client, pid, bytes })
-    };
-    let mut workers: Vec<_> = (watched.roster)().into_iter().filter_map(memory).collect();
+    let mut workers = of_workers(&(watched.roster)());
     workers.sort_by_key(|worker| worker.client);
     let process_bytes = processes::own_bytes("self").unwrap_or(0);
     let store_bytes = fstat(watched.arena.fd())
@@ -170,6 +167,18 @@ fn look(watched: &Watched, machine: &Machine) -> MemoryReading {
     let machine = machine.gauge().without(watched.limits.min_free_bytes);
     let soft_limit_bytes = watched.limits.soft_limit_bytes;
     MemoryReading { node, machine, soft_limit_bytes, store_bytes, process_bytes, workers }
+}
+
+/// Memory of the workers that are there. Workers that share a process have equal parts of its memory.
+fn of_workers(roster: &[(ClientId, u32)]) -> Vec<WorkerMemory> {
+    let children = Children::look();
+    let mut of_process = HashMap::<u32, Vec<ClientId>>::new();
+    roster.iter().for_each(|(client, pid)| of_process.entry(*pid).or_default().push(*client));
+    let parts = |(pid, clients): (u32, Vec<ClientId>)| {
+        let bytes = processes::family_bytes(pid, &children)? / clients.len() as u64;
+        Some(clients.into_iter().map(move |client| WorkerMemory { client, pid, bytes }))
+    };
+    of_process.into_iter().filter_map(parts).flatten().collect()
 }
 
 impl LookRequests {

@@ -136,6 +136,7 @@ pub fn class(job: JobId, kind: u32, nodes: &[NodeId]) -> Arc<TaskClass> {
             // An actor keeps its resources for long: others would wait for them.
             (class.resources, class.max_retries) = (cpu(0), 2);
             class.role = Role::Constructor;
+            class.shared_process = nodes.len().is_multiple_of(2);
         }
         METHOD => {
             (class.resources, class.max_retries) = (cpu(0), 1);

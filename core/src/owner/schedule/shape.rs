@@ -41,6 +41,8 @@ pub(super) struct ShapeKey {
     max_calls: u32,
     /// Whether its tasks construct actors: each keeps its lease while its actor lives.
     pub(super) constructs: bool,
+    /// Whether these may share a process.
+    shared_process: bool,
 }
 
 impl ShapeKey {
@@ -52,6 +54,7 @@ impl ShapeKey {
             placement: class.placement.clone(),
             max_calls: class.max_calls,
             constructs: class.role == Role::Constructor,
+            shared_process: class.shared_process,
         }
     }
 }

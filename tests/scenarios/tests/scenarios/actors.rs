@@ -502,9 +502,11 @@ fn f2_the_table_of_restarts(mode: Mode) {
     for (number, row) in
         restarts::rows().iter().enumerate().filter(|(_, row)| row.event != "the node is lost")
     {
-        let path = |name: &str| session.path(&format!("{name}{number}"));
-        let outcomes = lose(row, path).map(|result| restarts::outcome(&result));
-        assert_eq!(outcomes, row.outcomes, "{row:?}");
+        for is_shared in [false, true] {
+            let path = |name: &str| session.path(&format!("{name}{number}{is_shared}"));
+            let outcomes = lose(row, is_shared, path).map(|result| restarts::outcome(&result));
+            assert_eq!(outcomes, row.outcomes, "{row:?}, shared process: {is_shared}");
+        }
         count += 1;
     }
     assert!(5 < count, "the table has {count} rows");
@@ -512,9 +514,10 @@ fn f2_the_table_of_restarts(mode: Mode) {
 }
 
 /// Loses an actor as a row says; returns what became of a call that ran, one behind it and a later one.
-fn lose(row: &Row, path: impl Fn(&str) -> String) -> [Result<u32, Error>; 3] {
+fn lose(row: &Row, is_shared: bool, path: impl Fn(&str) -> String) -> [Result<u32, Error>; 3] {
     let (started, gate, exited) = (path("started"), path("gate"), path("exited"));
     let options = Mortal::options().max_restarts(row.max_restarts).max_task_retries(row.max_task_retries);
+    let options = options.shared_process(is_shared);
     let actor = match row.event.as_str() {
         "the constructor fails" => options.remote(true, None),
         "the process exits in the constructor" => options.remote(false, Some(exited.clone())),

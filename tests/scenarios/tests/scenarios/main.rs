@@ -24,6 +24,7 @@ mod references;
 mod safety;
 mod scheduling;
 mod service;
+mod shared_actors;
 mod spill;
 mod store_socket;
 mod streams;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         actors::ALL,
         actor_calls::ALL,
         actor_names::ALL,
+        shared_actors::ALL,
         again::ALL,
         many::ALL,
         graphs::ALL,

@@ -64,7 +64,7 @@ fn hello(role: Role) -> Hello {
 fn ask(stream: &UnixStream, hello: &Hello) -> Answer {
     let program = match hello.role {
         Role::Driver { .. } => Some(std::fs::File::open("/proc/self/exe").unwrap()),
-        Role::Observer(_) | Role::Worker { .. } => None,
+        Role::Observer(_) | Role::SharedProcess { .. } | Role::Worker { .. } => None,
     };
     let frame = postcard::to_allocvec(hello).unwrap();
     send_frame(stream, &frame, HELLO_BYTES_MAX, program.as_ref().map(AsFd::as_fd)).unwrap();

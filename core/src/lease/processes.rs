@@ -1,0 +1,114 @@
+//! Processes of workers: one worker has a process of its own, another shares one with others of its job.
+//!
+//! Workers of actors share a process if the class of their constructor says so: each is a thread of it. A
+//! shared process begins with its first worker and ends with its last one. Its number is all that the machine
+//! knows of it: a worker that is started in a process that is gone meanwhile begins another one.
+
+use super::Leases;
+use std::collections::BTreeMap;
+use tharsis_types::{ClientId, JobId, TaskClass};
+
+/// Workers of one shared process, at most: what is lost together if it crashes.
+const WORKERS_PER_PROCESS_MAX: usize = 256;
+
+/// A shared process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ProcessNumber(pub u64);
+
+/// A worker that is being started.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Start {
+    pub(super) job: JobId,
+    /// The process that it shares; none if it gets one of its own.
+    pub(super) process: Option<ProcessNumber>,
+}
+
+/// Shared processes, and how many workers each has.
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    next: u64,
+    shared: BTreeMap<ProcessNumber, Members>,
+}
+
+#[derive(Debug)]
+struct Members {
+    job: JobId,
+    /// Workers that are there or are being started.
+    count: usize,
+}
+
+impl Processes {
+    /// Finds room for a worker of a job: in the first of its processes that has some, else in a new one.
+    pub(super) fn enter(&mut self, job: JobId) -> ProcessNumber {
+        let has_room = |members: &Members| members.job == job && members.count < WORKERS_PER_PROCESS_MAX;
+        if let Some((number, members)) = self.shared.iter_mut().find(|(_, members)| has_room(members)) {
+            members.count += 1;
+            return *number;
+        }
+        self.next += 1;
+        let number = ProcessNumber(self.next);
+        self.shared.insert(number, Members { job, count: 1 });
+        number
+    }
+
+    /// A worker is gone, or did not start.
+    pub(super) fn leave(&mut self, process: Option<ProcessNumber>) {
+        let Some(number) = process else { return };
+        let members = self.shared.get_mut(&number);
+        assert!(members.is_some(), "{number:?} is left and has nobody");
+        let Some(members) = members else { return };
+        members.count -= 1;
+        if members.count == 0 {
+            self.shared.remove(&number);
+        }
+    }
+}
+
+impl Leases {
+    /// Whether a worker is one that a class asks for.
+    pub(super) fn suits(&self, client: ClientId, class: &TaskClass) -> bool {
+        let worker = &self.workers[&client];
+        worker.job == class.job && worker.process.is_some() == class.shared_process
+    }
+
+    /// Number of workers that are being started of those that a class asks for.
+    pub(super) fn coming(&self, class: &TaskClass) -> usize {
+        let suits =
+            |start: &&Start| start.job == class.job && start.process.is_some() == class.shared_process;
+        self.starts.values().filter(suits).count()
+    }
+
+    /// Asserts that the workers of each shared process are counted.
+    pub(super) fn check_processes(&self) {
+        let mut counted = BTreeMap::<ProcessNumber, usize>::new();
+        let of_starts = self.starts.values().filter_map(|start| start.process);
+        for process in self.workers.values().filter_map(|worker| worker.process).chain(of_starts) {
+            *counted.entry(process).or_default() += 1;
+        }
+        let known = self.processes.shared.iter().map(|(number, members)| (*number, members.count));
+        assert!(known.eq(counted), "workers of shared processes are miscounted");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_filled_before_the_next_one_begins() {
+        let (mut processes, job) = (Processes::default(), JobId(1));
+        for _ in 0..WORKERS_PER_PROCESS_MAX {
+            assert_eq!(processes.enter(job), ProcessNumber(1));
+        }
+        assert_eq!(processes.enter(job), ProcessNumber(2));
+        assert_eq!(processes.enter(JobId(2)), ProcessNumber(3), "jobs share no process");
+        processes.leave(Some(ProcessNumber(1)));
+        assert_eq!(processes.enter(job), ProcessNumber(1));
+        processes.leave(Some(ProcessNumber(2)));
+        processes.leave(None);
+        for _ in 0..WORKERS_PER_PROCESS_MAX {
+            processes.leave(Some(ProcessNumber(1)));
+        }
+        assert_eq!(processes.enter(job), ProcessNumber(4), "a process that has ended is not used again");
+    }
+}
