@@ -70,6 +70,11 @@ pub struct Member {
 /// The events of a node.
 #[derive(Clone, Debug)]
 pub enum Event {
+    /// The actor of a worker has ended by itself: the worker starts none of its runs any more.
+    ActorEnded {
+        /// The worker.
+        client: ClientId,
+    },
     /// A client waits for values and lends its slot; it will not start the runs it hands back.
     Blocked {
         /// The worker.

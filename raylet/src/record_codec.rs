@@ -31,6 +31,7 @@ pub fn event(
     record: FromClient<'_>,
 ) -> Result<Option<Event>, String> {
     Ok(Some(match record {
+        FromClient::ActorEnded => Event::ActorEnded { client },
         FromClient::Blocked { returned } => Event::Blocked { client, returned: returned.iter().collect() },
         FromClient::Cancel { reference, force, recursive } => {
             Event::CancelRequested { reference, force, recursive }

@@ -16,7 +16,7 @@ use crate::pump::Reader;
 use crate::regions::Regions;
 use crate::task::TaskState;
 use crate::uses::Use;
-use crate::work::Work;
+use crate::work::{Leaving, Work};
 use std::sync::Arc;
 use tharsis_object_store::channel::Channel;
 use tharsis_object_store::{ArenaMap, BellBoard};
@@ -166,6 +166,12 @@ impl Client {
 
     pub(crate) fn work(&self) -> &Work {
         &self.0.work
+    }
+
+    /// The actor that lives in this worker is to end.
+    pub(crate) fn leave(&self, after: Leaving) {
+        self.0.work.leave(after);
+        self.link().inbound.wake_bystanders();
     }
 
     pub(crate) fn classes(&self) -> &Classes {

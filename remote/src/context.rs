@@ -2,10 +2,12 @@
 
 use crate::client::Client;
 use crate::current;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::task::TaskState;
+use crate::work::Leaving;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use tharsis_types::task::Role;
 use tharsis_types::{Attempt, JobId, NodeId, Resources, TaskId};
 
 /// Context of the current code: a task, or the driver.
@@ -78,6 +80,22 @@ impl Context {
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.state.is_cancelled.load(Ordering::Relaxed)
+    }
+}
+
+impl Context {
+    /// Ends the actor whose method this is, after this call and the others that have reached it. It is not
+    /// started again. Later calls fail with `ActorDied` and `executed: no`.
+    ///
+    /// # Errors
+    /// `InvalidArgument` outside of methods of an actor.
+    pub fn exit_actor(&self) -> Result<()> {
+        let class = self.state.class.as_ref();
+        if class.is_none_or(|class| class.role != Role::Method) {
+            return Err(Error::argument("exit_actor: this is no method of an actor"));
+        }
+        self.client.leave(Leaving::AfterQueue);
+        Ok(())
     }
 }
 

@@ -24,6 +24,8 @@ struct Line<R> {
     threads: usize,
     idle: usize,
     has_ended: bool,
+    /// Whether its threads end when no calls are left.
+    is_leaving: bool,
 }
 
 impl<R> Groups<R> {
@@ -31,7 +33,13 @@ impl<R> Groups<R> {
     pub(crate) fn new(limits: &[u32]) -> Self {
         let group = |limit: &u32| Group {
             limit: (*limit).max(1) as usize,
-            line: Mutex::new(Line { runs: VecDeque::new(), threads: 0, idle: 0, has_ended: false }),
+            line: Mutex::new(Line {
+                runs: VecDeque::new(),
+                threads: 0,
+                idle: 0,
+                has_ended: false,
+                is_leaving: false,
+            }),
             changed: Condvar::new(),
         };
         Self(limits.iter().map(group).collect())
@@ -67,6 +75,9 @@ impl<R> Groups<R> {
             if let Some(run) = line.runs.pop_front() {
                 return Some(run);
             }
+            if line.is_leaving {
+                return None;
+            }
             line.idle += 1;
             group.changed.wait(&mut line);
             line.idle -= 1;
@@ -87,6 +98,14 @@ impl<R> Groups<R> {
             let at = line.runs.iter().position(&is_it)?;
             line.runs.remove(at)
         })
+    }
+
+    /// Ends all threads once the calls that are queued have ended.
+    pub(crate) fn leave(&self) {
+        for group in &self.0 {
+            group.line.lock().is_leaving = true;
+            group.changed.notify_all();
+        }
     }
 
     /// Ends all threads that run no call; the others end after theirs.
@@ -113,6 +132,14 @@ mod tests {
         assert_eq!(groups.next(0), Some(1), "calls of a group start in their order");
         groups.end();
         assert!(groups.next(1).is_none(), "calls that have not started are not run");
+    }
+
+    #[test]
+    fn a_group_that_leaves_runs_the_calls_that_it_has() {
+        let groups = Groups::new(&[1]);
+        assert!(groups.push(0, 1) && !groups.push(0, 2));
+        groups.leave();
+        assert_eq!([groups.next(0), groups.next(0), groups.next(0)], [Some(1), Some(2), None]);
     }
 
     #[test]

@@ -62,8 +62,19 @@ pub(crate) struct Work {
     lending: Mutex<Lending>,
     /// Whether this worker belongs to an actor: its tasks are calls, which only it can run, in their order.
     hosts: AtomicBool,
+    /// Set when the actor that lives here is to end: how many calls of the queue it runs before.
+    last_calls: OnceLock<usize>,
     /// The groups of the actor that lives here, if it runs several calls at the same time.
     groups: OnceLock<Arc<Groups<Run>>>,
+}
+
+/// When an actor that is to end does so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// Before the calls that wait in the queue.
+    AtOnce,
+    /// After them.
+    AfterQueue,
 }
 
 /// Counts of waiting threads and of ended tasks.
@@ -134,7 +145,8 @@ impl Work {
 
     /// Takes the next task.
     pub(crate) fn next(&self) -> Option<Run> {
-        self.queue.lock().pop_front()
+        let mut queue = self.queue.lock();
+        if self.is_leaving() { None } else { queue.pop_front() }
     }
 
     /// Whether the queue has a task.
@@ -163,6 +175,29 @@ impl Work {
     /// The groups of the actor that lives here, if it runs several calls at the same time.
     pub(crate) fn groups(&self) -> Option<&Arc<Groups<Run>>> {
         self.groups.get()
+    }
+
+    /// The actor that lives here ends: after the calls that have arrived, or without starting one more.
+    pub(crate) fn leave(&self, after: Leaving) {
+        let queue = self.queue.lock();
+        let count = match after {
+            Leaving::AtOnce => 0,
+            Leaving::AfterQueue => queue.len(),
+        };
+        // The first one counts.
+        let _ = self.last_calls.set(count);
+    }
+
+    /// Whether the actor that lives here ends.
+    pub(crate) fn is_leaving(&self) -> bool {
+        self.last_calls.get().is_some()
+    }
+
+    /// Takes the calls of the queue that an actor runs before it ends.
+    pub(crate) fn take_last(&self) -> Vec<Run> {
+        let mut queue = self.queue.lock();
+        let count = self.last_calls.get().copied().unwrap_or(0).min(queue.len());
+        queue.drain(..count).collect()
     }
 
     /// Whether an actor lives here that runs no call.

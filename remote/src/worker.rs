@@ -16,6 +16,7 @@ use crate::current;
 use crate::error::Result;
 use crate::groups::Groups;
 use crate::hosted::Hosted;
+use crate::link::Link;
 use crate::pump::{Condition, Reader};
 use crate::registry;
 use crate::task::{self, TaskState};
@@ -79,26 +80,58 @@ fn run_tasks(client: &Client, hosted: &Hosted, threads: &mut Vec<JoinHandle<()>>
                 Some(groups) => threads.extend(execute_beside(client, hosted, groups, run)),
                 None => now = Some(execute(client, hosted, run, now.unwrap_or_else(Instant::now))),
             },
+            None if work.is_leaving() => return leave(client, hosted, threads),
             None => {
                 now = None;
+                let has_news = || work.has_next() || work.is_leaving();
                 let mut condition = Condition {
-                    is_met: &mut || work.has_next(),
+                    is_met: &mut || has_news(),
                     subscribe: &mut || {
                         link.inbound.stand_by();
-                        work.has_next()
+                        has_news()
                     },
                 };
                 if !link.wait(&mut condition, None) {
-                    let loss = link.loss();
-                    return if loss.kind() == FailureKind::Shutdown { Ok(()) } else { Err(loss) };
+                    return end_of(link);
                 }
             }
         }
         if link.is_lost() {
-            let loss = link.loss();
-            return if loss.kind() == FailureKind::Shutdown { Ok(()) } else { Err(loss) };
+            return end_of(link);
         }
     }
+}
+
+/// The outcome of a worker whose connection has ended.
+fn end_of(link: &Link) -> Result<()> {
+    let loss = link.loss();
+    if loss.kind() == FailureKind::Shutdown { Ok(()) } else { Err(loss) }
+}
+
+/// Ends the actor of a worker: runs its last calls, tells the node, and waits for it to end the connection.
+fn leave(client: &Client, hosted: &Hosted, threads: &mut Vec<JoinHandle<()>>) -> Result<()> {
+    let (link, work) = (client.link(), client.work());
+    for run in work.take_last() {
+        match work.groups() {
+            Some(groups) => threads.extend(execute_beside(client, hosted, groups, run)),
+            None => drop(execute(client, hosted, run, Instant::now())),
+        }
+    }
+    if let Some(groups) = work.groups() {
+        groups.leave();
+        threads.drain(..).for_each(|thread| drop(thread.join()));
+    }
+    link.send(&FromClient::ActorEnded)?;
+    let mut condition = Condition {
+        is_met: &mut || false,
+        subscribe: &mut || {
+            link.inbound.stand_by();
+            false
+        },
+    };
+    // Calls that arrive until the node has heard of the end go back to their callers.
+    link.wait(&mut condition, None);
+    end_of(link)
 }
 
 /// Queues a call in its group; returns the thread that was started for it, if it needed one.

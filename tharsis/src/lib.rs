@@ -108,7 +108,7 @@ pub use tharsis_remote::{
     Failure, FailureKind, IntoArg, JobId, Keep, LabelSelector, LabelTerm, Map, MapAsCompleted, NewGroup,
     NodeId, ObjectId, ObjectRef, ObjectRefStream, Options, PlacementGroup, Planned, RefFuture, RefId,
     Resources, Result, Returns, Strategy, TaskGraph, TaskId, Timeout, Values, Wait, as_completed, cancel,
-    context, get_all, get_any, kill, locations, map, map_as_completed, placement_group, put, wait,
+    context, exit, get_all, get_any, kill, locations, map, map_as_completed, placement_group, put, wait,
 };
 
 /// Waits for a value and reads it; the same as [`ObjectRef::get`].

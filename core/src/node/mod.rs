@@ -294,10 +294,9 @@ impl Node {
             Event::BlocksFreed(extent) => self.store.blocks_freed(extent),
             Event::Spilled { object, refusal, write_ns } => self.spilled(now, object, refusal, write_ns),
             Event::Unmapped { client, token, object } => self.unmapped(client, token, object),
+            Event::ActorEnded { client } => self.actor_ended(client, out),
             Event::Blocked { client, returned } => self.blocked(client, &returned, out),
-            Event::Unblocked { client } => {
-                self.lease_change(out, |leases, effects| leases.unblocked(client, effects))
-            }
+            Event::Unblocked { client } => self.unblocked(client, out),
             Event::GivenBack { client, returned } => self.given_back(client, &returned, out),
             Event::CancelRequested { reference, force, recursive } => {
                 self.cancel(reference, force, recursive)

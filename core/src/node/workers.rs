@@ -114,6 +114,11 @@ impl Node {
         }
     }
 
+    /// The task of a worker has its values.
+    pub(super) fn unblocked(&mut self, client: ClientId, out: &mut Vec<Action>) {
+        self.lease_change(out, |leases, effects| leases.unblocked(client, effects));
+    }
+
     /// The owner of a lease takes back the runs that have not started under it.
     pub(super) fn steal_back(&mut self, key: LeaseKey, out: &mut Vec<Action>) {
         if let Some(client) = self.leases.worker(key) {
@@ -189,7 +194,7 @@ impl Node {
     pub(super) fn runs_lost(&mut self, client: ClientId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
         let host = self.leases.host(client);
         self.line_lost(client, failure, out);
-        let Some(Host { lease: (owner, lease), actor: task, attempt }) = host else { return };
+        let Some(host) = host else { return };
         let failure = match failure.kind {
             FailureKind::Cancelled | FailureKind::GroupRemoved | FailureKind::Shutdown => failure.clone(),
             kind if kind.is_crash() => failure.clone(),
@@ -198,6 +203,26 @@ impl Node {
                 Arc::new(Failure::new(FailureKind::WorkerCrashed, text).because((**failure).clone()))
             }
         };
+        self.host_ended(host, failure, out);
+    }
+
+    /// The actor of a worker has ended by itself. The calls that it has not started come back, and fail where
+    /// they were made.
+    pub(super) fn actor_ended(&mut self, client: ClientId, out: &mut Vec<Action>) {
+        let Some(host) = self.leases.host(client) else { return };
+        for slot in self.runs.take_line(client) {
+            self.return_run(slot, out);
+        }
+        let failure = Failure::new(FailureKind::ActorDied, "the actor has ended by itself");
+        self.host_ended(host, Arc::new(failure), out);
+        let (owner, lease) = host.lease;
+        self.lease_change(out, |leases, effects| leases.end(host.lease, effects));
+        self.route(owner, Message::LeaseRevoked { lease }, out);
+    }
+
+    /// Tells the owner of a constructor that its actor has ended.
+    fn host_ended(&mut self, host: Host, failure: Arc<Failure>, out: &mut Vec<Action>) {
+        let Host { lease: (owner, lease), actor: task, attempt } = host;
         let outcome = DoneOutcome::Failed { error_type: String::new(), failure };
         if owner == self.id {
             let ended = Ended { lease, task, attempt, run_ns: 0, node: self.id };

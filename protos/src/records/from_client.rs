@@ -10,6 +10,8 @@ use tharsis_types::{Extent, ObjectId, RefId, TaskId};
 /// From a client to its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FromClient<'a> {
+    /// The actor of this worker has ended by itself: no call that is not reported is started any more.
+    ActorEnded,
     /// The client's current task waits for values; `returned` are tasks sent ahead that it will not start.
     Blocked {
         /// Slots of tasks handed back.
@@ -176,10 +178,12 @@ impl<'a> FromClient<'a> {
     const UNMAPPED: u8 = 16;
     const KEEP: u8 = 17;
     const GRAPH: u8 = 18;
+    const ACTOR_ENDED: u8 = 19;
 
     /// Appends the record to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
+            Self::ActorEnded => out.push(Self::ACTOR_ENDED),
             Self::Blocked { returned } => {
                 out.push(Self::BLOCKED);
                 put_bytes(out, returned.0);
@@ -285,6 +289,7 @@ impl<'a> FromClient<'a> {
             },
             Self::UNBLOCK => Self::Unblock,
             Self::GRAPH => Self::Graph { graph: r.task()?, part: GraphView::decode(&mut r)? },
+            Self::ACTOR_ENDED => Self::ActorEnded,
             Self::KEEP => Self::Keep { token: r.u64()?, reference: r.reference()? },
             Self::UNMAPPED => Self::Unmapped { token: r.u64()?, reference: r.reference()? },
             _ => return Err(r.bad("unknown kind")),

@@ -48,6 +48,7 @@ fn from_client_samples() -> Vec<Vec<u8>> {
         FromClient::Keep { token: 3, reference: reference(1) },
         FromClient::Locate { request: 7, reference: reference(2) },
         FromClient::Unblock,
+        FromClient::ActorEnded,
     ];
     records
         .iter()

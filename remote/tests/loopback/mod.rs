@@ -217,6 +217,7 @@ impl Node {
         let counts = Arc::clone(&self.counts);
         let add = |count: &AtomicUsize| count.fetch_add(1, Ordering::SeqCst);
         match record {
+            FromClient::ActorEnded => {}
             FromClient::Blocked { returned } => {
                 add(&counts.blocked);
                 self.peers[index].is_blocked = true;

@@ -136,6 +136,7 @@ fn from_client_seeds() -> Vec<Vec<u8>> {
         FromClient::Locate { request: 2, reference: reference(5) },
         FromClient::Graph { graph: task, part: graph_part(&mut packed) },
         FromClient::Unblock,
+        FromClient::ActorEnded,
     ];
     let encode = |record: &FromClient<'_>| {
         let mut bytes = Vec::new();

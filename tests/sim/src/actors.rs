@@ -7,7 +7,11 @@ use crate::client::RunRecord;
 use crate::cluster::Cluster;
 use crate::oracle::Oracle;
 use crate::program::{CONSTRUCTOR, METHOD};
+use tharsis_core::Event;
 use tharsis_types::{ClientId, Dependency, ObjectId, RefId, TaskId};
+
+/// Calls of a thousand that end their actor.
+const EXIT_PERMILLE: u64 = 20;
 
 /// The rule that calls keep.
 const IN_ORDER: &str = "calls of an actor run where it lives, and those of a caller in order";
@@ -54,6 +58,20 @@ impl Cluster {
         if let Some(client) = self.hosts[host].clients.get_mut(&id) {
             client.actor = Some(task);
         }
+    }
+
+    /// A call has ended: now and then its actor ends by itself, and starts none of the calls behind it.
+    pub(crate) fn may_leave(&mut self, host: usize, id: ClientId) {
+        if !self.rng.chance(EXIT_PERMILLE) {
+            return;
+        }
+        let Some(client) = self.hosts[host].clients.get_mut(&id).filter(|client| !client.has_left) else {
+            return;
+        };
+        client.has_left = true;
+        client.queue.clear();
+        self.oracle.exits += 1;
+        self.send(host, id, Event::ActorEnded { client: id });
     }
 
     /// A run starts: if it is a call, then in its place.

@@ -71,6 +71,9 @@ impl Cluster {
             }
             ClientRecord::Run(record) => {
                 client.announced.pop_front();
+                if client.has_left {
+                    return;
+                }
                 client.queue.push_back(record);
                 if client.queue.len() > PIPELINE_DEPTH_MAX {
                     self.fail("what is sent ahead is bounded", format!("client {}", id.0));
@@ -764,6 +767,9 @@ impl Cluster {
         }
         if self.rng.chance(100) {
             self.retire_regions(host, id);
+        }
+        if current.record.kind == program::METHOD {
+            self.may_leave(host, id);
         }
         self.start_next(host, id);
     }

@@ -45,6 +45,8 @@ pub struct Client {
     pub current: Option<Current>,
     /// The task that constructed the actor that lives here.
     pub actor: Option<TaskId>,
+    /// The actor that lived here has ended by itself: nothing starts any more.
+    pub has_left: bool,
     /// The last call of each caller that has started here.
     pub last_calls: BTreeMap<Caller, u64>,
     /// Times of the last records in either direction: rings keep order.
@@ -191,6 +193,7 @@ impl Client {
             queue: VecDeque::new(),
             current: None,
             actor: None,
+            has_left: false,
             last_calls: BTreeMap::new(),
             to_node_at: 0,
             to_client_at: 0,

@@ -20,6 +20,8 @@ pub struct Oracle {
     pub departures: u32,
     /// Workers of actors that are gone.
     pub actor_losses: u32,
+    /// Actors that have ended by themselves.
+    pub exits: u32,
     /// Someone asked to cancel an actor, which kills it.
     pub kills: u32,
     /// The caller and the number of each call of an actor.
@@ -138,6 +140,7 @@ impl Oracle {
                 true
             }
             FailureKind::Cancelled if of_actor && 0 < self.kills => true,
+            FailureKind::ActorDied if of_actor && 0 < self.exits => true,
             FailureKind::UserError => facts.is_some_and(|f| raises(task, f) && f.raises > 0),
             FailureKind::Cancelled => self.is_cancelled(task),
             FailureKind::WorkerCrashed | FailureKind::NodeDied => spent,

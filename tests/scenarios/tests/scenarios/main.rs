@@ -8,6 +8,7 @@
 #![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
 mod actor_calls;
+mod actor_exits;
 mod actor_names;
 mod actors;
 mod again;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         values::ALL,
         actors::ALL,
         actor_calls::ALL,
+        actor_exits::ALL,
         actor_names::ALL,
         shared_actors::ALL,
         again::ALL,
