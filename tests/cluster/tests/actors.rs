@@ -8,7 +8,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tharsis::prelude::*;
-use tharsis::{Executed, LocalCluster, LocalNode, NodeId, Resources, SpillChoice};
+use tharsis::{Executed, LocalCluster, LocalNode, NodeId, Resources, SpillChoice, exit};
 use tharsis_cluster_tests::{Scenario, driver, run};
 use tharsis_scenarios::restarts;
 
@@ -25,6 +25,10 @@ const ALL: &[Scenario] = &[
     ("f4_the_last_handle_of_any_node_ends_the_actor", f4_the_last_handle_of_any_node_ends_the_actor),
     ("f2_the_table_of_restarts_when_a_node_is_lost", f2_the_table_of_restarts_when_a_node_is_lost),
     ("f2_an_actor_moves_when_its_node_dies", f2_an_actor_moves_when_its_node_dies),
+    (
+        "actors_that_share_a_process_live_and_end_on_every_node",
+        actors_that_share_a_process_live_and_end_on_every_node,
+    ),
     ("an_actor_ends_with_the_node_that_owns_it", an_actor_ends_with_the_node_that_owns_it),
     ("killed_from_another_node", killed_from_another_node),
     ("f5_a_name_finds_its_actor_from_every_node", f5_a_name_finds_its_actor_from_every_node),
@@ -229,6 +233,42 @@ fn f2_an_actor_moves_when_its_node_dies() {
     assert_eq!(moves.node().get_timeout(SOON).unwrap(), here);
     let error = ends.push(2).get_timeout(SOON).unwrap_err();
     assert_eq!((error.kind(), error.executed()), (FailureKind::ActorDied, Some(Executed::No)), "{error}");
+}
+
+fn actors_that_share_a_process_live_and_end_on_every_node() {
+    let mut cluster = cluster(2);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let [here, there] = [0, 1].map(|index| cluster.node(index).unwrap());
+    let options = || Log::options().shared_process(true).max_restarts(1);
+    for (home, other) in [(here, there), (there, here)] {
+        let logs: Vec<_> = (0..5).map(|_| options().node(home, false).remote()).collect();
+        let calls: Vec<_> =
+            logs.iter().map(|log| push_ten::options().node(other, false).remote(log.clone(), 0)).collect();
+        for (call, log) in calls.iter().zip(&logs) {
+            assert_eq!(call.get_timeout(SOON).unwrap(), (1..=10).collect::<Vec<_>>());
+            assert_eq!(log.node().get_timeout(SOON).unwrap(), home);
+        }
+        kill(&logs[0]).unwrap();
+        let before = logs[1].push(10);
+        assert_eq!(exit(&logs[1]).get_timeout(SOON), Ok(()));
+        assert_eq!(before.get_timeout(SOON), Ok(11));
+        await_that("the killed one is gone", || logs[0].push(10).get().is_err());
+        let error = logs[1].push(11).get_timeout(SOON).unwrap_err();
+        let ended = (FailureKind::ActorDied, Some(Executed::No));
+        assert_eq!((error.kind(), error.executed()), ended, "{error}");
+        let others = logs[2..].iter().map(|log| log.push(10)).collect::<Vec<_>>();
+        assert_eq!(get_all(&others, None).unwrap(), [11, 11, 11]);
+    }
+    let moves: Vec<_> = (0..3).map(|_| options().node(there, true).remote()).collect();
+    for log in &moves {
+        assert_eq!(log.node().get_timeout(SOON).unwrap(), there);
+    }
+    cluster.kill(1);
+    for log in &moves {
+        // The calls that are made before the death is known may have been on their way.
+        await_that("it answers from the other node", || log.node().get().is_ok_and(|node| node == here));
+    }
 }
 
 #[remote]
