@@ -122,8 +122,8 @@ pub enum Kernel {
     Exchange {
         /// The function.
         function: Exchange,
-        /// Tables of pieces: task `j` of `n` reads pieces `j`, `j + n`, `j + 2 n`, .. of each.
-        reads: Vec<TensorId>,
+        /// The pieces that a task reads.
+        reads: Vec<Pieces>,
         /// Whether a task makes a row of pieces of each output: task `i` makes pieces `i n` to `i n + n - 1`
         /// of those that the stage has `n` times as many of as tasks.
         splits: bool,
@@ -136,6 +136,33 @@ pub enum Kernel {
         /// Its effect, for people.
         what: String,
     },
+}
+
+/// The chunks of one tensor that a task reads by their numbers: of task `t`, `count` chunks that are `step`
+/// apart, from `first + t / across * down + t % across * right` on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Pieces {
+    pub tensor: TensorId,
+    pub across: usize,
+    pub first: usize,
+    pub down: usize,
+    pub right: usize,
+    pub step: usize,
+    pub count: usize,
+}
+
+impl Pieces {
+    /// A column of a table of pieces, of which there is one for each of `tasks` tasks.
+    pub fn column(tensor: TensorId, tasks: usize, pieces: usize) -> Pieces {
+        assert_eq!(pieces % tasks, 0, "a table of {pieces} pieces for {tasks} tasks");
+        Pieces { tensor, across: tasks, first: 0, down: 0, right: 1, step: tasks, count: pieces / tasks }
+    }
+
+    /// The one piece that has the number of the task plus `first`.
+    pub fn own(tensor: TensorId, first: usize) -> Pieces {
+        Pieces { tensor, across: 1, first, down: 1, right: 0, step: 1, count: 1 }
+    }
 }
 
 /// A matrix product in pieces.

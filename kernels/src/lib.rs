@@ -68,6 +68,7 @@ pub mod raised;
 pub mod random;
 pub mod scalar;
 pub mod select;
+pub mod sparse;
 pub mod stream;
 pub mod tally;
 pub mod ufunc;

@@ -8,8 +8,11 @@
 
 use std::time::Instant;
 use tharsis_numeric::fft::Norm;
+use tharsis_numeric::histogram::Histogram;
+use tharsis_numeric::quantile::Method;
 use tharsis_numeric::random::default_rng;
-use tharsis_numeric::{Tensor, eye};
+use tharsis_numeric::sparse::Sparse;
+use tharsis_numeric::{Chunks, Tensor, eye};
 
 /// A job by its name: from a divisor of its sizes to the inputs and what is done with them.
 type Job = (&'static str, fn(usize) -> (Vec<Tensor>, Work));
@@ -29,6 +32,20 @@ const JOBS: &[Job] = &[
     ("argsort", |part| (vec![numbers(HUNDRED_MILLION / part)], |x| vec![x[0].argsort(0)])),
     ("unique", |part| (vec![numbers(HUNDRED_MILLION / part)], |x| vec![x[0].unique()])),
     ("unique-few", |part| (vec![few(HUNDRED_MILLION / part)], |x| vec![x[0].unique()])),
+    ("histogram", |part| {
+        (vec![numbers(HUNDRED_MILLION / part)], |x| vec![x[0].histogram(100, &Histogram::default()).0])
+    }),
+    ("quantile", |part| {
+        (vec![numbers(HUNDRED_MILLION / part)], |x| {
+            vec![x[0].quantile([0.25, 0.5, 0.75], .., Method::Linear)]
+        })
+    }),
+    ("eigh", |part| {
+        (vec![symmetric(4096 / part)], |x| {
+            let (values, vectors) = x[0].eigh(false);
+            vec![values, vectors]
+        })
+    }),
     ("fft2", |part| {
         let x = matrix(8192 / part, 8192 / part);
         (vec![x.astype(tharsis_numeric::DType::C128).execute().unwrap()], |x| {
@@ -57,6 +74,40 @@ const JOBS: &[Job] = &[
     }),
 ];
 
+/// Jobs on sparse matrices of some ten million elements.
+const SPARSE: &[SparseJob] = &[
+    ("sparse-vector", |part| {
+        let (a, x) = (sparse(part), numbers(TEN_MILLION / part / ROW));
+        Box::new(move || vec![a.dot(&x)])
+    }),
+    ("sparse-matrix", |part| {
+        let (a, x) = (sparse(part), matrix(TEN_MILLION / part / ROW, 16));
+        Box::new(move || vec![a.dot(&x)])
+    }),
+    ("sparse-sparse", |part| {
+        let a = sparse(part);
+        Box::new(move || vec![a.matmul(&a).unwrap().values().clone()])
+    }),
+    ("sparse-add", |part| {
+        let a = sparse(part);
+        let b = a.transpose().rechunk(Chunks::Auto).unwrap().persist().unwrap();
+        Box::new(move || vec![a.add(&b).unwrap().values().clone()])
+    }),
+];
+
+type SparseJob = (&'static str, fn(usize) -> SparseWork);
+type SparseWork = Box<dyn Fn() -> Vec<Tensor>>;
+const TEN_MILLION: usize = 10_000_000;
+/// Elements of a row of a sparse matrix.
+const ROW: usize = 10;
+
+/// A square matrix with some ten elements in each row.
+fn sparse(part: usize) -> Sparse {
+    let size = TEN_MILLION / part / ROW;
+    let density = ROW as f64 / size as f64;
+    Sparse::random([size, size], density, 5, Chunks::Auto).unwrap().persist().unwrap()
+}
+
 const HUNDRED_MILLION: usize = 100_000_000;
 const RUNS: usize = 3;
 
@@ -76,6 +127,11 @@ fn few(count: usize) -> Tensor {
     default_rng(4).integers(0, 1000, &[count]).execute().unwrap()
 }
 
+fn symmetric(size: usize) -> Tensor {
+    let x = matrix(size, size);
+    x.add(x.t()).execute().unwrap()
+}
+
 fn definite(size: usize) -> Tensor {
     let x = matrix(size, size);
     (x.add(x.t()).add(eye(size, size, 0) * (2 * size) as f64)).execute().unwrap()
@@ -86,20 +142,26 @@ fn main() {
     let part = arguments.iter().find_map(|argument| argument.parse().ok()).unwrap_or(1);
     let names: Vec<&String> =
         arguments.iter().filter(|argument| argument.parse::<usize>().is_err()).collect();
-    for (name, job) in JOBS {
-        if !names.is_empty() && !names.iter().any(|wanted| wanted == name) {
-            continue;
-        }
+    let is_wanted = |name: &str| names.is_empty() || names.iter().any(|wanted| *wanted == name);
+    for (name, job) in JOBS.iter().filter(|(name, _)| is_wanted(name)) {
         let (inputs, work) = job(part);
-        let mut seconds: Vec<f64> = (0..RUNS).map(|_| timed(&inputs, work)).collect();
-        seconds.sort_unstable_by(f64::total_cmp);
-        println!("{name} {:.3} s of {seconds:.3?}", seconds[RUNS / 2]);
+        run(name, || work(&inputs));
+    }
+    for (name, job) in SPARSE.iter().filter(|(name, _)| is_wanted(name)) {
+        run(name, job(part));
     }
 }
 
-fn timed(inputs: &[Tensor], work: Work) -> f64 {
+/// Prints the time of a job.
+fn run(name: &str, work: impl Fn() -> Vec<Tensor>) {
+    let mut seconds: Vec<f64> = (0..RUNS).map(|_| timed(&work)).collect();
+    seconds.sort_unstable_by(f64::total_cmp);
+    println!("{name} {:.3} s of {seconds:.3?}", seconds[RUNS / 2]);
+}
+
+fn timed(work: impl Fn() -> Vec<Tensor>) -> f64 {
     let started = Instant::now();
-    let asked = work(inputs);
+    let asked = work();
     let asked: Vec<&Tensor> = asked.iter().collect();
     let (made, _) = tharsis_numeric::execute(&asked, &*tharsis_numeric::default_executor()).unwrap();
     let seconds = started.elapsed().as_secs_f64();

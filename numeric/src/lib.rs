@@ -72,6 +72,7 @@ mod sampling;
 pub mod select;
 pub mod sets;
 pub mod solve;
+pub mod sparse;
 pub mod statistics;
 pub mod tensor;
 mod ufuncs;

@@ -159,7 +159,8 @@ fn work_of(stage: &Stage) -> String {
         Kernel::Exchange { function, reads, .. } => {
             let name = format!("{function:?}");
             let name = name.split(['(', ' ']).next().unwrap_or("").to_lowercase();
-            let tables: Vec<String> = reads.iter().map(|table| format!("pieces of t{table}")).collect();
+            let tables: Vec<String> =
+                reads.iter().map(|read| format!("pieces of t{}", read.tensor)).collect();
             format!("{name} of [{}]", [operands, tables].concat().join("; "))
         }
         Kernel::Foreign { what, .. } if operands.is_empty() => what.clone(),

@@ -2,7 +2,7 @@
 
 use super::{ExprId, Lowering, View};
 use crate::error::Error;
-use crate::plan::{Along, AxisMap, Kernel, Operand, StageOutput, TensorId, TensorSpec};
+use crate::plan::{Along, AxisMap, Kernel, Operand, Pieces, StageOutput, TensorId, TensorSpec};
 use crate::tiling::{AxisTiling, Tiling};
 use tharsis_kernels::DType;
 use tharsis_kernels::exchange::Exchange;
@@ -17,8 +17,8 @@ pub struct ExchangeStage {
     pub grid: Tiling,
     /// Arguments of the kernel.
     pub operands: Vec<Operand>,
-    /// Tables of which each task reads a column.
-    pub reads: Vec<TensorId>,
+    /// The pieces that each task reads.
+    pub reads: Vec<Pieces>,
     /// The tensors that the stage fills.
     pub outputs: Vec<TensorId>,
     /// Whether the outputs are tables, of which each task makes a row.
@@ -32,6 +32,13 @@ impl Lowering<'_> {
         let mut axes = vec![AxisTiling::from_lengths(lengths)];
         axes.extend(rest.iter().map(|&extent| AxisTiling::whole(extent)));
         self.add_tensor(TensorSpec { dtype, tiling: Tiling { axes } })
+    }
+
+    /// Of each table a column of pieces for each task of a grid.
+    pub fn columns(&self, tables: &[TensorId], grid: &Tiling) -> Vec<Pieces> {
+        let pieces =
+            |&table: &TensorId| Pieces::column(table, grid.count(), self.tensor(table).tiling.count());
+        tables.iter().map(pieces).collect()
     }
 
     /// Adds a stage of an exchange.

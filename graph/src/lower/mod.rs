@@ -23,7 +23,7 @@ use crate::foreign::Foreign;
 use crate::ops::{Resident, ResidentChunk, Shared};
 use crate::plan::{Kernel, Plan, StageOutput, TensorId, TensorSpec};
 use crate::shape::element_count;
-use crate::tiling::TASKS_MAX;
+use crate::tiling::{AxisTiling, TASKS_MAX};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -36,6 +36,8 @@ pub struct Lowering<'a> {
     exprs: Vec<Expr>,
     known: HashMap<String, ExprId>,
     stored: HashMap<ExprId, TensorId>,
+    /// Those of one axis that were stored in chunks of another cut than they would have been.
+    stored_cut: HashMap<(ExprId, AxisTiling), TensorId>,
     folded: HashMap<String, Vec<TensorId>>,
     /// Parts that several results of one factorization share, by the function and its arguments.
     shared: HashMap<String, Shared>,
@@ -63,6 +65,7 @@ impl<'a> Lowering<'a> {
             exprs: Vec::new(),
             known: HashMap::new(),
             stored: HashMap::new(),
+            stored_cut: HashMap::new(),
             folded: HashMap::new(),
             shared: HashMap::new(),
             resident: Vec::new(),

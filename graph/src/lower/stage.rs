@@ -33,6 +33,29 @@ impl Lowering<'_> {
         Ok(tensor)
     }
 
+    /// As [`Lowering::store`], of an expression with one axis, cut like this.
+    ///
+    /// # Errors
+    /// `Internal` for defects.
+    pub fn store_cut(&mut self, expr: ExprId, cut: &AxisTiling) -> Result<TensorId, Error> {
+        let same = |lowering: &Self, tensor: TensorId| {
+            let axis = &lowering.plan.tensors[tensor].tiling.axes[0];
+            axis.count() == cut.count() && (0..cut.count()).all(|at| axis.piece(at) == cut.piece(at))
+        };
+        if let Some(tensor) = self.stored_as_is(expr).filter(|&tensor| same(self, tensor)) {
+            return Ok(tensor);
+        }
+        let key = (expr, cut.clone());
+        if let Some(&tensor) = self.stored_cut.get(&key) {
+            return Ok(tensor);
+        }
+        let tiling = Tiling { axes: vec![cut.clone()] };
+        let tensor = self.add_tensor(TensorSpec { dtype: self.exprs[expr].dtype, tiling: tiling.clone() });
+        self.fill_tensor(expr, tiling, tensor, vec![])?;
+        self.stored_cut.insert(key, tensor);
+        Ok(tensor)
+    }
+
     /// Adds a stage that computes `expr` into the part of `tensor` whose grid begins at `offset`.
     ///
     /// # Errors

@@ -131,11 +131,13 @@ impl Operator for Gather {
         let rest = &out.shape[1..];
         let answers = lowering.add_table(out.dtype, &lengths, rest);
         let operand = lowering.operand(inputs[0])?;
+        let grid = row_grid(&known, rest);
+        let reads = lowering.columns(&[requests], &grid);
         lowering.add_exchange(ExchangeStage {
             function: Exchange::Answers,
-            grid: row_grid(&known, rest),
+            grid,
             operands: vec![operand],
-            reads: vec![requests],
+            reads,
             outputs: vec![answers],
             splits: true,
         });
@@ -145,11 +147,12 @@ impl Operator for Gather {
         assert_eq!(tiling.count(), parts, "a task for each chunk of positions");
         let made = lowering.add_tensor(TensorSpec { dtype: out.dtype, tiling });
         let operand = lowering.operand(inputs[1])?;
+        let reads = lowering.columns(&[answers], &grid);
         lowering.add_exchange(ExchangeStage {
             function: Exchange::Arrange(map),
             grid,
             operands: vec![operand],
-            reads: vec![answers],
+            reads,
             outputs: vec![made],
             splits: false,
         });
@@ -198,11 +201,12 @@ impl Operator for Scatter {
         let grid = row_grid(&known, rest);
         let made = lowering.add_tensor(TensorSpec { dtype: out.dtype, tiling: grid.clone() });
         let operand = lowering.operand(inputs[0])?;
+        let reads = lowering.columns(&tables, &grid);
         lowering.add_exchange(ExchangeStage {
             function: Exchange::Update,
             grid,
             operands: vec![operand],
-            reads: tables,
+            reads,
             outputs: vec![made],
             splits: false,
         });

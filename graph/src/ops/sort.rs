@@ -178,11 +178,12 @@ impl Sort {
             outputs.push(add(DType::I64));
         }
         let wanted = outputs[outputs.len() - 1];
+        let reads = lowering.columns(&tables, &grid);
         lowering.add_exchange(ExchangeStage {
             function: Exchange::Sort(map),
             grid,
             operands: Vec::new(),
-            reads: tables,
+            reads,
             outputs,
             splits: false,
         });

@@ -3,7 +3,7 @@
 
 use super::Chunks;
 use crate::error::Error;
-use crate::plan::{ChunkId, Kernel, Plan, Stage, TensorId, TensorSpec};
+use crate::plan::{ChunkId, Kernel, Pieces, Plan, Stage, TensorSpec};
 use crate::tiling::Tiling;
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,16 +16,11 @@ pub(super) fn row(spec: &TensorSpec, grid: &Tiling, task: u32) -> Range<u32> {
     task * width..(task + 1) * width
 }
 
-/// The pieces of a table that task `index` of `count` reads.
-pub(super) fn column(
-    plan: &Plan,
-    table: TensorId,
-    count: usize,
-    index: usize,
-) -> impl Iterator<Item = ChunkId> + use<> {
-    let pieces = plan.tensors[table].tiling.count();
-    assert_eq!(pieces % count, 0, "a table of {pieces} pieces for {count} tasks");
-    (index..pieces).step_by(count).map(move |piece| ChunkId { tensor: table as u32, index: piece as u32 })
+/// The pieces that task `task` reads of one tensor.
+pub(super) fn read(pieces: Pieces, task: usize) -> impl Iterator<Item = ChunkId> {
+    let Pieces { tensor, across, first, down, right, step, count } = pieces;
+    let start = first + task / across * down + task % across * right;
+    (0..count).map(move |at| ChunkId { tensor: tensor as u32, index: (start + at * step) as u32 })
 }
 
 /// The pieces of these names, among the chunks that a task was given.
@@ -54,15 +49,15 @@ pub(super) fn made_bytes(plan: &Plan, stage: &Stage) -> u64 {
 }
 
 /// Upper bound on the bytes of the pieces that a task of a stage of `count` tasks reads.
-pub(super) fn column_bytes_max(plan: &Plan, tables: &[TensorId], count: usize) -> u64 {
-    let of_column = |index: usize| {
-        let of_table = |&table: &TensorId| {
-            let pieces = column(plan, table, count, index);
-            pieces.map(|id| plan.tensors[table].chunk_bytes(id.index as usize)).sum::<u64>()
+pub(super) fn read_bytes_max(plan: &Plan, reads: &[Pieces], count: usize) -> u64 {
+    let of_task = |task: usize| {
+        let of_tensor = |&pieces: &Pieces| {
+            let spec = &plan.tensors[pieces.tensor];
+            read(pieces, task).map(|id| spec.chunk_bytes(id.index as usize)).sum::<u64>()
         };
-        tables.iter().map(of_table).sum::<u64>()
+        reads.iter().map(of_tensor).sum::<u64>()
     };
-    if tables.is_empty() { 0 } else { (0..count).map(of_column).max().unwrap_or(0) }
+    if reads.is_empty() { 0 } else { (0..count).map(of_task).max().unwrap_or(0) }
 }
 
 #[cfg(test)]
@@ -85,16 +80,29 @@ mod tests {
         assert_eq!(row(&plan.tensors[0], &grid, 0), 0..6);
         let two = Tiling { axes: vec![AxisTiling::Even { len: 2, chunk: 1 }] };
         assert_eq!(row(&plan.tensors[0], &two, 1), 3..6);
-        let columns = |index| column(&plan, 0, 3, index).map(|id| id.index).collect::<Vec<_>>();
+        let pieces = Pieces::column(0, 3, 6);
+        let columns = |index| read(pieces, index).map(|id| id.index).collect::<Vec<_>>();
         assert_eq!([columns(0), columns(1), columns(2)], [[0, 3], [1, 4], [2, 5]]);
+    }
+
+    #[test]
+    fn a_task_of_a_grid_reads_a_row_a_column_or_one_piece() {
+        // Two by three tasks; a row of the table on the left has four pieces.
+        let read = |pieces, task| read(pieces, task).map(|id| id.index).collect::<Vec<_>>();
+        let row = Pieces { tensor: 0, across: 3, first: 0, down: 4, right: 0, step: 1, count: 4 };
+        assert_eq!([read(row, 2), read(row, 3)], [[0, 1, 2, 3], [4, 5, 6, 7]]);
+        let column = Pieces { tensor: 0, across: 3, first: 0, down: 0, right: 1, step: 3, count: 2 };
+        assert_eq!([read(column, 1), read(column, 5)], [[1, 4], [2, 5]]);
+        assert_eq!(read(Pieces::own(0, 7), 2), [9]);
     }
 
     #[test]
     fn bytes_are_those_of_the_largest_column() {
         let plan = table();
         // 16 bytes a row, in whole cache lines.
-        assert_eq!(column_bytes_max(&plan, &[0], 3), 20 * 16);
-        assert_eq!(column_bytes_max(&plan, &[0, 0], 3), 2 * 20 * 16);
-        assert_eq!(column_bytes_max(&plan, &[], 3), 0);
+        let column = Pieces::column(0, 3, 6);
+        assert_eq!(read_bytes_max(&plan, &[column], 3), 20 * 16);
+        assert_eq!(read_bytes_max(&plan, &[column, column], 3), 2 * 20 * 16);
+        assert_eq!(read_bytes_max(&plan, &[], 3), 0);
     }
 }

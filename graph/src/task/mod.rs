@@ -11,8 +11,10 @@ use crate::tiling::{AxisTiling, Tiling};
 use region::{Region, read};
 use std::sync::Arc;
 use tharsis_kernels::chunkwise::ChunkFunction;
+use tharsis_kernels::exchange::Exchange;
 use tharsis_kernels::product::Accumulator;
 use tharsis_kernels::program::{Output, StepOp};
+use tharsis_kernels::sparse::Site;
 use tharsis_kernels::{Chunk, Compiled, Place, Scratch, poison};
 
 /// A plan with its programs compiled: made once per plan and process.
@@ -74,8 +76,13 @@ impl Runnable {
             }
             Kernel::Exchange { function, reads, .. } => {
                 let given: u64 = operands.iter().map(|operand| evaluated_bytes(grid, operand)).sum();
-                let read = exchange::column_bytes_max(&self.plan, reads, grid.count());
+                let read = exchange::read_bytes_max(&self.plan, reads, grid.count());
                 bytes += 2 * given + function.scratch_share() * (given + read);
+                if let (Exchange::Sparse(function) | Exchange::CountSparse(function), [rows, columns]) =
+                    (function, grid.axes.as_slice())
+                {
+                    bytes += function.scratch_bytes(rows.longest(), columns.longest());
+                }
             }
             Kernel::Foreign { .. } => {
                 // A function gets copies of its inputs, and its result is copied once more.
@@ -167,11 +174,15 @@ impl Runnable {
                     );
                 }
                 if let Kernel::Exchange { reads, .. } = &stage.kernel {
-                    let column = |&table: &usize| {
-                        exchange::column(&self.plan, table, stage.grid.count(), task.index as usize)
-                    };
-                    // A piece is in one table, once.
-                    chunks.extend(reads.iter().flat_map(column));
+                    let pieces = reads.iter().flat_map(|&pieces| exchange::read(pieces, task.index as usize));
+                    let mut tensors: Vec<usize> = reads.iter().map(|pieces| pieces.tensor).collect();
+                    tensors.sort_unstable();
+                    if tensors.windows(2).all(|pair| pair[0] != pair[1]) {
+                        // A piece is in one table, once.
+                        chunks.extend(pieces);
+                    } else {
+                        pieces.for_each(enter);
+                    }
                 }
             }
             Kernel::Reshape { tensor } => reshape::touched(&self.plan, *tensor, stage, &region, &mut enter),
@@ -247,11 +258,13 @@ impl Runnable {
             }
             Kernel::Exchange { function, reads, .. } => {
                 let args = self.operands(task, &region, chunks, scratch)?;
-                let (count, index) = (stage.grid.count(), task.index as usize);
-                let columns = reads.iter().map(|&table| {
-                    exchange::pieces(exchange::column(&self.plan, table, count, index), chunks)
-                });
-                let made = function.run(&args, &columns.collect::<Result<Vec<_>, Error>>()?)?;
+                let index = task.index as usize;
+                let tables =
+                    reads.iter().map(|&table| exchange::pieces(exchange::read(table, index), chunks));
+                let tables = tables.collect::<Result<Vec<_>, Error>>()?;
+                let place = Place { origin: &region.origin, extents: &region.extents };
+                let site = Site { place, stored: self.stored_elements(task) };
+                let made = function.run(site, &args, &tables)?;
                 self.check_declared(task, &stage.label, &made)?;
                 Ok(made)
             }
@@ -263,6 +276,14 @@ impl Runnable {
                 Ok(made)
             }
         }
+    }
+
+    /// Elements that a task of a function of sparse matrices stores: all outputs but the first have as many.
+    fn stored_elements(&self, task: TaskId) -> usize {
+        let last = self.outputs(task).last();
+        last.map_or(0, |id| {
+            self.plan.tensors[id.tensor as usize].tiling.chunk_elements(id.index as usize) as usize
+        })
     }
 
     /// Values of all operands of a stage over a region.

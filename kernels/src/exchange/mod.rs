@@ -13,6 +13,7 @@ pub use sorting::{SAMPLE_WORDS, SortMap, Splitter};
 
 use crate::chunk::Chunk;
 use crate::error::KernelError;
+use crate::sparse::{Site, Sparse};
 use serde::{Deserialize, Serialize};
 
 /// A kernel that makes pieces, or reads them. The pieces that it reads are a column of each table: one of
@@ -34,6 +35,10 @@ pub enum Exchange {
     Updates(RowMap),
     /// A chunk of rows (n, ..), positions, and rows to put there, in the order of the pieces.
     Update,
+    /// A function of tiles of sparse matrices.
+    Sparse(Sparse),
+    /// The number of elements that it would store.
+    CountSparse(Sparse),
 }
 
 /// A kernel that measures an exchange before it is planned.
@@ -53,12 +58,20 @@ pub enum Measure {
 }
 
 impl Exchange {
-    /// Applies the kernel to chunks, and to the pieces of each table that it reads.
+    /// Applies the kernel to chunks, and to the pieces of each table that it reads. What is made of sparse
+    /// matrices depends on the site.
     ///
     /// # Errors
     /// `Index` for a position beyond its axis.
-    pub fn run(&self, args: &[Chunk], tables: &[Vec<Chunk>]) -> Result<Vec<Chunk>, KernelError> {
+    pub fn run(
+        &self,
+        site: Site<'_>,
+        args: &[Chunk],
+        tables: &[Vec<Chunk>],
+    ) -> Result<Vec<Chunk>, KernelError> {
         match self {
+            Exchange::Sparse(function) => function.run(site, args, tables),
+            Exchange::CountSparse(function) => Ok(vec![function.count(site, args, tables)?]),
             Exchange::Deal(map) => map.deal(args),
             Exchange::Sort(map) => map.sort(tables),
             Exchange::Requests(map) => map.requests(args),
@@ -75,10 +88,16 @@ impl Exchange {
             // A key and a place for each element, twice, and the elements and positions in one piece.
             Exchange::Sort(map) if map.with_positions => 48,
             Exchange::Sort(_) => 4,
+            Exchange::Sparse(_) | Exchange::CountSparse(_) => 1,
             _ => 3,
         }
     }
 }
+
+/// The site of kernels for which it makes no difference.
+#[cfg(test)]
+const NOWHERE: Site<'static> =
+    Site { place: crate::evaluate::Place { origin: &[], extents: &[] }, stored: 0 };
 
 impl Measure {
     /// Applies the kernel.

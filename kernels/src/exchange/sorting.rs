@@ -228,7 +228,7 @@ const PARTS_MAX: u64 = 1 << 13;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::{Exchange, Measure};
+    use crate::exchange::{Exchange, Measure, NOWHERE};
 
     fn chunk<T: Element>(elements: &[T]) -> Chunk {
         Chunk::from_elements(&[elements.len()], elements).unwrap()
@@ -250,7 +250,7 @@ mod tests {
         for (number, elements) in (0i64..).zip(chunks) {
             let args = [chunk(elements), chunk(&[number])];
             let counts = Measure::CountDealt(map.clone()).run(&args).unwrap().to_vec::<i64>().unwrap();
-            let dealt = Exchange::Deal(map.clone()).run(&args, &[]).unwrap();
+            let dealt = Exchange::Deal(map.clone()).run(NOWHERE, &args, &[]).unwrap();
             let lengths: Vec<i64> = dealt.iter().take(3).map(|piece| piece.len() as i64).collect();
             assert_eq!(counts[1..], lengths, "counted {counts:?}");
             made.push(dealt);
@@ -260,7 +260,7 @@ mod tests {
         for bucket in 0..3 {
             let column = |table: usize| made.iter().map(|dealt| dealt[3 * table + bucket].clone()).collect();
             let columns: Vec<Vec<Chunk>> = (0..tables).map(column).collect();
-            let sorted = Exchange::Sort(map.clone()).run(&[], &columns).unwrap();
+            let sorted = Exchange::Sort(map.clone()).run(NOWHERE, &[], &columns).unwrap();
             out.iter_mut().zip(sorted).for_each(|(out, made)| out.extend(made.to_vec::<i64>().unwrap()));
         }
         out
@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn equal_elements_fall_into_several_buckets() {
         let map = map(Direction::Ascending, false, &[(3, 2), (3, 5)]);
-        let dealt = Exchange::Deal(map).run(&[chunk(&[3i64; 4]), chunk(&[0i64])], &[]).unwrap();
+        let dealt = Exchange::Deal(map).run(NOWHERE, &[chunk(&[3i64; 4]), chunk(&[0i64])], &[]).unwrap();
         assert_eq!(dealt.iter().map(Chunk::len).collect::<Vec<_>>(), [2, 2, 0]);
     }
 
