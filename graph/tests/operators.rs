@@ -458,7 +458,8 @@ impl Foreign for OfPlaces {
 }
 
 fn source(function: OfPlaces, shape: &[usize]) -> NodeRef {
-    apply(Source { function: Arc::new(function), shape: shape.to_vec(), dtype: DType::F64 }, &[])
+    let source = Source { function: Arc::new(function), shape: shape.to_vec(), dtype: DType::F64, cut: None };
+    apply(source, &[])
 }
 
 #[test]

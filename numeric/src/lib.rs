@@ -76,6 +76,7 @@ pub mod sparse;
 pub mod statistics;
 pub mod tensor;
 mod ufuncs;
+pub mod zarr;
 
 pub use computation::{Computation, Computed};
 pub use create::{

@@ -59,7 +59,7 @@ pub fn offer_executor(offer: Offer) {
 /// assert!(tharsis_numeric::run::find_foreign(&name).is_none());
 /// ```
 pub fn find_foreign(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
-    crate::npy::find(name)
+    crate::npy::find(name).or_else(|| crate::zarr::find(name))
 }
 
 /// Bytes of memory of this machine; 4 GiB if that is unknown.

@@ -144,6 +144,8 @@ pub struct Source {
     pub function: Arc<dyn Foreign>,
     pub shape: Vec<usize>,
     pub dtype: DType,
+    /// Extents of a chunk, if the function works best on these.
+    pub cut: Option<Vec<usize>>,
 }
 
 impl Operator for Source {
@@ -157,7 +159,17 @@ impl Operator for Source {
 
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, _: &[ExprId]) -> Result<ExprId, Error> {
         let alike = lowering.add(&out.shape, out.dtype, ExprKind::Const(Scalar::Int(0)));
-        let grid = lowering.tile(&[alike], true);
+        let grid = match &self.cut {
+            None => lowering.tile(&[alike], true),
+            Some(cut) => {
+                let axes = out.shape.iter().zip(cut);
+                let even = |(&len, &chunk): (&usize, &usize)| AxisTiling::Even {
+                    len,
+                    chunk: chunk.clamp(1, len.max(1)),
+                };
+                Tiling { axes: axes.map(even).collect() }
+            }
+        };
         let kernel = lowering.foreign(&self.function);
         let tensor = lowering.add_stage_tensor(kernel, grid, vec![], out.dtype);
         Ok(lowering.load(tensor))

@@ -118,7 +118,7 @@ impl NpyFile {
             Some(entry) => Arc::new(Inflating { elements, entry }),
             None => Arc::new(Reading(elements)),
         };
-        let tensor = Tensor::apply(Source { function, shape, dtype }, &[]);
+        let tensor = Tensor::apply(Source { function, shape, dtype, cut: None }, &[]);
         if fortran_order { tensor.t() } else { tensor }
     }
 }

@@ -1,0 +1,261 @@
+//! Zarr arrays, version 3, on local disks: read and written by blocks, so that an array may be many times
+//! larger than the memory.
+//!
+//! The part of the format that is read: regular chunk grids; the data types that are dtypes here; the codecs
+//! `bytes`, `gzip`, `zstd` and `crc32c`; both chunk key encodings; all fill values. Anything else is refused
+//! by its name.
+
+mod blocks;
+mod codec;
+mod metadata;
+
+pub(crate) use blocks::find;
+pub use codec::Compression;
+pub use metadata::{CHUNK_BYTES_MAX, METADATA_BYTES_MAX};
+
+use crate::error::{Blame, Error, Result};
+use crate::run::{execute, settle};
+use crate::tensor::{Tensor, carry};
+use blocks::{Location, Reading, Writing};
+use metadata::{Metadata, file_error};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tharsis_graph::ops::{Sink, Source};
+use tharsis_graph::{Chunks, Error as GraphError, Executor};
+use tharsis_kernels::DType;
+
+/// A Zarr array, whose metadata were read and checked.
+///
+/// ```
+/// use tharsis_numeric::{LocalExecutor, arange, zarr};
+///
+/// let folder = tempfile::tempdir()?;
+/// let path = folder.path().join("x.zarr");
+/// let executor = LocalExecutor::sized(2, 4 << 20);
+/// zarr::save(&path, &arange(1_000_000), &zarr::Options::default(), &executor)?;
+/// let array = zarr::open(&path)?;
+/// assert_eq!(array.shape(), [1_000_000]);
+/// // The array has 8 MB, the program may use 4.
+/// let sum = array.tensor().sum(..).fetch_on::<i64>(&executor)?;
+/// assert_eq!(sum.first(), Some(&499_999_500_000));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct ZarrArray {
+    folder: PathBuf,
+    metadata: Metadata,
+}
+
+/// Options of writing an array.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Options {
+    /// Extents of a chunk; those of a part of some megabytes if there are none.
+    pub chunks: Option<Vec<usize>>,
+    /// Compression of each chunk.
+    pub compression: Compression,
+    /// Whether each chunk has a checksum.
+    pub checksum: bool,
+}
+
+impl ZarrArray {
+    /// Extent of each axis.
+    ///
+    /// ```
+    /// # use tharsis_numeric::{LocalExecutor, arange, zarr};
+    /// let folder = tempfile::tempdir().expect("a folder");
+    /// let path = folder.path().join("x.zarr");
+    /// zarr::save(&path, &arange(3), &zarr::Options::default(), &LocalExecutor::sized(2, 1 << 20))?;
+    /// assert_eq!(zarr::open(&path)?.shape(), [3]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    pub fn shape(&self) -> &[usize] {
+        &self.metadata.shape
+    }
+
+    /// Extents of a chunk; those at the ends of axes may lie partly beyond.
+    ///
+    /// ```
+    /// # use tharsis_numeric::{LocalExecutor, arange, zarr};
+    /// let folder = tempfile::tempdir().expect("a folder");
+    /// let path = folder.path().join("x.zarr");
+    /// let options = zarr::Options { chunks: Some(vec![2]), ..zarr::Options::default() };
+    /// zarr::save(&path, &arange(3), &options, &LocalExecutor::sized(2, 1 << 20))?;
+    /// assert_eq!(zarr::open(&path)?.chunks(), [2]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    pub fn chunks(&self) -> &[usize] {
+        &self.metadata.chunks
+    }
+
+    /// The type of the elements.
+    ///
+    /// ```
+    /// # use tharsis_numeric::{DType, LocalExecutor, arange, zarr};
+    /// let folder = tempfile::tempdir().expect("a folder");
+    /// let path = folder.path().join("x.zarr");
+    /// zarr::save(&path, &arange(3), &zarr::Options::default(), &LocalExecutor::sized(2, 1 << 20))?;
+    /// assert_eq!(zarr::open(&path)?.dtype(), DType::I64);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    pub fn dtype(&self) -> DType {
+        self.metadata.dtype
+    }
+
+    /// A tensor over the elements. Each task reads whole chunks, when it is computed, in the process that
+    /// runs it: on several nodes, each must find the array under this path. Chunks that are not there have
+    /// the fill value.
+    ///
+    /// ```
+    /// # use tharsis_numeric::{LocalExecutor, arange, zarr};
+    /// let folder = tempfile::tempdir().expect("a folder");
+    /// let path = folder.path().join("x.zarr");
+    /// zarr::save(&path, &arange(3), &zarr::Options::default(), &LocalExecutor::sized(2, 1 << 20))?;
+    /// assert_eq!(zarr::open(&path)?.tensor().sum(..).item()?.to_f64(), 3.0);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` if the shape has more axes than arrays may have. When it runs: `DataCorrupt` for chunks
+    /// that are cut off, too long or damaged, `OSError` if they cannot be read.
+    #[track_caller]
+    pub fn tensor(&self) -> Tensor {
+        let Metadata { shape, chunks, dtype, .. } = &self.metadata;
+        let location = Location { folder: self.folder.clone(), metadata: self.metadata.clone() };
+        let cut = Some(together(shape, chunks, dtype.size_bytes()));
+        let function = Arc::new(Reading(location));
+        Tensor::apply(Source { function, shape: shape.clone(), dtype: *dtype, cut }, &[])
+    }
+}
+
+/// Reads and checks the metadata of an array: the file `zarr.json` in its folder.
+///
+/// ```
+/// # use tharsis_numeric::zarr;
+/// assert_eq!(zarr::open("no such folder".as_ref()).unwrap_err().class(), "OSError");
+/// ```
+///
+/// # Errors
+/// `OSError` if it cannot be read, `DataCorrupt` if it is malformed or has chunks of more than
+/// [`CHUNK_BYTES_MAX`], `NotImplemented` for other data types, codecs, grids and versions.
+#[track_caller]
+pub fn open(path: &Path) -> Result<ZarrArray> {
+    open_array(path).blame()
+}
+
+/// A tensor over an array, whose chunks are read when it is computed.
+///
+/// ```
+/// # use tharsis_numeric::{LocalExecutor, arange, zarr};
+/// let folder = tempfile::tempdir().expect("a folder");
+/// let path = folder.path().join("x.zarr");
+/// zarr::save(&path, &arange(3), &zarr::Options::default(), &LocalExecutor::sized(2, 1 << 20))?;
+/// assert_eq!(zarr::load(&path).to_vec::<i64>()?, [0, 1, 2]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`open`] and [`ZarrArray::tensor`].
+#[track_caller]
+pub fn load(path: &Path) -> Tensor {
+    carry!(open_array(path)).tensor()
+}
+
+/// Computes a tensor and writes it as an array of any dtype, little endian, with the fill value 0. Each task
+/// writes a chunk, so the tensor is never in memory as a whole; chunks of zeros are left out. The folder
+/// appears under its name when the array is complete.
+///
+/// ```
+/// # use tharsis_numeric::{LocalExecutor, arange, zarr};
+/// let folder = tempfile::tempdir().expect("a folder");
+/// let path = folder.path().join("x.zarr");
+/// let compression = zarr::Compression::Zstd { level: 3 };
+/// let options = zarr::Options { compression, checksum: true, ..zarr::Options::default() };
+/// zarr::save(&path, &arange(3), &options, &LocalExecutor::sized(2, 1 << 20))?;
+/// assert_eq!(zarr::load(&path).to_vec::<i64>()?, [0, 1, 2]);
+/// # Ok::<(), tharsis_numeric::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`execute`](crate::execute); `ValueError` for chunks that do not fit; `OSError` if the folder is there
+/// already or cannot be written.
+#[track_caller]
+pub fn save(path: &Path, tensor: &Tensor, options: &Options, executor: &dyn Executor) -> Result<()> {
+    let (tensors, _) = settle(&[tensor], executor)?;
+    let tensor = tensors.first().unwrap_or(tensor);
+    let (dtype, shape) = (tensor.dtype()?, tensor.shape()?.to_vec());
+    let chunks = match &options.chunks {
+        Some(chunks) => chunks.clone(),
+        None => together(&shape, &vec![1; shape.len()], dtype.size_bytes()),
+    };
+    let metadata = Metadata::new(dtype, &shape, &chunks, options).blame()?;
+    let failed = |error: std::io::Error| Error::here(file_error(path, &error));
+    if path.symlink_metadata().is_ok() {
+        return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
+    }
+    let partial = partial_path(path).map_err(failed)?;
+    let written = std::fs::create_dir_all(&partial).map_err(failed).and_then(|()| {
+        let location = Location { folder: partial.clone(), metadata: metadata.clone() };
+        let cut = if shape.is_empty() { tensor.clone() } else { tensor.rechunk(Chunks::PerAxis(chunks)) };
+        let sink = Tensor::lazily(Sink { function: Arc::new(Writing(location)) }, &[&cut]);
+        execute(&[&sink], executor)?;
+        std::fs::write(partial.join(METADATA_FILE), metadata.to_json().to_string()).map_err(failed)?;
+        std::fs::rename(&partial, path).map_err(failed)
+    });
+    if written.is_err() {
+        // A failure leaves a partial folder; if it cannot be removed, the first error is still the one to
+        // report.
+        let _gone = std::fs::remove_dir_all(&partial);
+    }
+    written
+}
+
+/// Folder in which an array is written before it is complete: absolute, beside its place.
+fn partial_path(path: &Path) -> std::io::Result<PathBuf> {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{process}-{count}.part"));
+    std::path::absolute(path.with_file_name(name))
+}
+
+fn open_array(path: &Path) -> std::result::Result<ZarrArray, GraphError> {
+    let folder = std::path::absolute(path).map_err(|error| file_error(path, &error))?;
+    let metadata = Metadata::read(&folder.join(METADATA_FILE))?;
+    Ok(ZarrArray { folder, metadata })
+}
+
+/// Extents of a part of some megabytes, in whole chunks: longer along the last axes first.
+fn together(shape: &[usize], chunks: &[usize], size_bytes: usize) -> Vec<usize> {
+    let mut part = chunks.to_vec();
+    let mut elements: usize = chunks.iter().product::<usize>().max(1);
+    for axis in (0..shape.len()).rev() {
+        let room = (PART_BYTES / size_bytes / elements).max(1);
+        let wanted = shape[axis].div_ceil(chunks[axis]).max(1);
+        let times = room.min(wanted);
+        part[axis] = chunks[axis] * times;
+        elements = elements.saturating_mul(times);
+        if times < wanted {
+            break;
+        }
+    }
+    part
+}
+
+const METADATA_FILE: &str = "zarr.json";
+/// Bytes of the part of an array that a task reads or writes.
+const PART_BYTES: usize = 4 << 20;
+
+#[cfg(test)]
+mod tests {
+    use super::together;
+
+    #[test]
+    fn chunks_are_read_together_along_the_last_axes_first() {
+        assert_eq!(together(&[10, 10], &[5, 3], 8), [10, 12]);
+        assert_eq!(together(&[10_000, 1_000], &[100, 100], 8), [500, 1_000]);
+        assert_eq!(together(&[1 << 30], &[1 << 20], 8), [1 << 20], "a chunk is read whole");
+        assert_eq!(together(&[0, 4], &[2, 4], 8), [2, 4]);
+        assert_eq!(together(&[], &[], 8), [0; 0]);
+    }
+}
