@@ -66,6 +66,12 @@ impl Options {
         Ok(options)
     }
 
+    /// Whether workers are processes, which may end by themselves.
+    #[must_use]
+    pub fn has_processes(&self) -> bool {
+        self.workers.is_some() || self.nodes > 0 || self.address.is_some()
+    }
+
     /// Starts what was asked for; the rest of an example is the same everywhere.
     ///
     /// # Errors

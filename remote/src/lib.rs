@@ -15,7 +15,7 @@
 //! | encoding and decoding of values | `memory`, `codec`, `values` |
 //! | the task of a thread, the queue of a worker | `task`, `work` |
 //! | dispatch of records from the node | `dispatch` |
-//! | waiting for values and reading them | `settle`, `awaiting`, `reference`, `get`, `watchlist`, `awaited`, `many` |
+//! | waiting for values and reading them | `settle`, `awaiting`, `reference`, `get`, `watchlist`, `awaited`, `many`, `actor_pool` |
 //! | clients, and the client of a thread | `classes`, [`client`], [`current`] |
 //! | from a call to a task | `placement`, `planned`, `options`, `call`, `actor`, `named`, `registry`, `graph`, `submit`, `new_group`, `stream`, `connect` |
 //! | execution of a task | `context`, `hosted`, `groups`, `producer`, `worker` |
@@ -34,6 +34,7 @@
 #![warn(missing_docs)]
 
 mod actor;
+mod actor_pool;
 mod answers;
 mod awaited;
 mod awaiting;
@@ -78,6 +79,7 @@ mod work;
 mod worker;
 
 pub use actor::{Actor, kill};
+pub use actor_pool::{ActorPool, PoolMap, PoolMapAsCompleted};
 pub use awaited::{Awaited, Parted, Wait, wait};
 pub use call::{IntoArg, Parameter, Returns, Values};
 pub use client::{Client, ClientParts, Names};

@@ -105,11 +105,13 @@ pub fn get_any<T: DeserializeOwned>(references: &[ObjectRef<T>]) -> Result<(usiz
 }
 
 impl<T> AsCompleted<T> {
-    fn len(&self) -> usize {
+    /// Number of references that were not given yet.
+    pub(crate) fn len(&self) -> usize {
         self.waiting.len() + self.ready.len()
     }
 
-    fn push(&mut self, place: usize, reference: ObjectRef<T>) {
+    /// Adds a reference with its place.
+    pub(crate) fn push(&mut self, place: usize, reference: ObjectRef<T>) {
         if self.connection.is_none() {
             self.connection = reference.handle().connection().cloned();
         }
@@ -130,6 +132,15 @@ impl<T> AsCompleted<T> {
             self.ready.push_back((place, reference));
         }
         Ok(())
+    }
+
+    /// The next reference that is ready, with its place. If the connection is lost, all of them are: each
+    /// says so when it is read.
+    pub(crate) fn next_ready(&mut self) -> Option<(usize, ObjectRef<T>)> {
+        if self.ready.is_empty() && !self.waiting.is_empty() && self.await_some().is_err() {
+            self.give_up();
+        }
+        self.ready.pop_front()
     }
 
     /// Gives up waiting: all references are taken for ready, in their order.
@@ -199,15 +210,7 @@ where
             self.outstanding.push(self.count, (self.call)(item));
             self.count += 1;
         }
-        let outstanding = &mut self.outstanding;
-        if outstanding.ready.is_empty()
-            && !outstanding.waiting.is_empty()
-            && outstanding.await_some().is_err()
-        {
-            // The connection is lost: each reference says so, with its place.
-            outstanding.give_up();
-        }
-        let (place, reference) = outstanding.ready.pop_front()?;
+        let (place, reference) = self.outstanding.next_ready()?;
         Some((place, reference.get()))
     }
 }

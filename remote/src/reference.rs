@@ -45,6 +45,23 @@ impl<T> ObjectRef<T> {
         self.handle.reference()
     }
 
+    /// The same reference, for code that does not know the type of the value, or that knows it again. Reading
+    /// a value as another type fails with `DataCorrupt` or gives what its bytes mean there.
+    ///
+    /// ```
+    /// # use tharsis::prelude::*;
+    /// # fn main() -> Result<(), Error> {
+    /// let _runtime = init().start()?;
+    /// let mixed: Vec<ObjectRef<()>> = vec![put(&1.5_f64)?.cast(), put(&"one".to_owned())?.cast()];
+    /// assert_eq!(mixed[0].clone().cast::<f64>().get()?, 1.5);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn cast<U>(self) -> ObjectRef<U> {
+        ObjectRef::new(self.handle)
+    }
+
     /// Whether the task has ended, with a value or a failure, as far as is known here.
     #[must_use]
     pub fn is_ready(&self) -> bool {

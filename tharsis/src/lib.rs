@@ -72,6 +72,7 @@ extern crate self as tharsis;
 #[cfg(all(feature = "dataframe", feature = "tensor"))]
 mod between;
 mod cluster;
+pub mod collective;
 mod embedded;
 #[cfg(feature = "dataframe")]
 pub mod frame;
@@ -86,6 +87,7 @@ pub mod observe;
 mod part;
 #[doc(hidden)]
 pub mod process;
+mod queue;
 mod runtime;
 mod shared_process;
 #[doc(hidden)]
@@ -96,6 +98,7 @@ pub mod tensor;
 
 pub use cluster::{LocalCluster, LocalNode};
 pub use init::{Init, init};
+pub use queue::Queue;
 pub use runtime::{Entered, Runtime};
 pub use tharsis_macros::{actor, main, remote};
 pub use tharsis_raylet::{SpillChoice, SpillFolder};
@@ -104,11 +107,12 @@ pub use tharsis_remote::Batch;
 #[doc(hidden)]
 pub use tharsis_remote::{__actor_option_setters, __option_setters, __stream_option_setters};
 pub use tharsis_remote::{
-    Actor, Array, AsCompleted, Awaited, Blob, Bundle, BundleNodes, Context, Element, Error, Executed,
-    Failure, FailureKind, IntoArg, JobId, Keep, LabelSelector, LabelTerm, Map, MapAsCompleted, NewGroup,
-    NodeId, ObjectId, ObjectRef, ObjectRefStream, Options, PlacementGroup, Planned, RefFuture, RefId,
-    Resources, Result, Returns, Strategy, TaskGraph, TaskId, Timeout, Values, Wait, as_completed, cancel,
-    context, exit, get_all, get_any, kill, locations, map, map_as_completed, placement_group, put, wait,
+    Actor, ActorPool, Array, AsCompleted, Awaited, Blob, Bundle, BundleNodes, Context, Element, Error,
+    Executed, Failure, FailureKind, IntoArg, JobId, Keep, LabelSelector, LabelTerm, Map, MapAsCompleted,
+    NewGroup, NodeId, ObjectId, ObjectRef, ObjectRefStream, Options, PlacementGroup, Planned, PoolMap,
+    PoolMapAsCompleted, RefFuture, RefId, Resources, Result, Returns, Strategy, TaskGraph, TaskId, Timeout,
+    Values, Wait, as_completed, cancel, context, exit, get_all, get_any, kill, locations, map,
+    map_as_completed, placement_group, put, wait,
 };
 
 /// Waits for a value and reads it; the same as [`ObjectRef::get`].

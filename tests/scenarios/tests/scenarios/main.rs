@@ -15,6 +15,7 @@ mod again;
 mod bad_input;
 mod cancels;
 mod ends;
+mod ensembles;
 mod graphs;
 mod groups;
 mod losses;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         shared_actors::ALL,
         again::ALL,
         many::ALL,
+        ensembles::ALL,
         graphs::ALL,
         references::ALL,
         memory::ALL,

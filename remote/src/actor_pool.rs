@@ -1,0 +1,199 @@
+//! Calls spread over actors, each of which has one at a time.
+
+use crate::error::Result;
+use crate::many::{AsCompleted, as_completed};
+use crate::reference::ObjectRef;
+use serde::de::DeserializeOwned;
+use std::collections::HashMap;
+use std::fmt;
+
+/// Items per actor whose calls may be made before the value of an earlier item is there.
+const AHEAD_MAX: usize = 16;
+
+/// Actors that share the calls for many items: an actor gets the next item when it has answered for the one
+/// before.
+///
+/// ```
+/// use tharsis::ActorPool;
+/// use tharsis::prelude::*;
+///
+/// struct Model(f64);
+///
+/// #[actor]
+/// impl Model {
+///     fn new(scale: f64) -> Self {
+///         Self(scale)
+///     }
+///
+///     fn predict(&self, x: f64) -> f64 {
+///         self.0 * x
+///     }
+/// }
+///
+/// # fn main() -> Result<(), Error> {
+/// let _runtime = init().start()?;
+/// let mut pool = ActorPool::new((0..2).map(|_| Model::remote(10.0)));
+/// let found = pool.map(0..4, |model, x| model.predict(f64::from(x))).collect::<Result<Vec<_>, _>>()?;
+/// assert_eq!(found, [0.0, 10.0, 20.0, 30.0]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct ActorPool<H> {
+    actors: Vec<H>,
+}
+
+impl<H> ActorPool<H> {
+    /// A pool of actors, given by their handles.
+    pub fn new(actors: impl IntoIterator<Item = H>) -> Self {
+        Self { actors: actors.into_iter().collect() }
+    }
+
+    /// Number of actors in the pool.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.actors.len()
+    }
+
+    /// Whether there are no actors. Such a pool calls nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.actors.is_empty()
+    }
+
+    /// Gives the handles of the actors.
+    #[must_use]
+    pub fn into_actors(self) -> Vec<H> {
+        self.actors
+    }
+
+    /// Calls a method for each item: the values, in the order of the items.
+    ///
+    /// Calls are made as values are taken. A failure is the value of its item; a lost actor fails all items
+    /// that it gets. Without actors there are no values. If the iterator is dropped, calls that run go on.
+    pub fn map<'a, I, F, T>(&'a mut self, items: I, call: F) -> PoolMap<'a, H, I::IntoIter, F, T>
+    where
+        I: IntoIterator,
+        F: FnMut(&H, I::Item) -> ObjectRef<T>,
+    {
+        let calls = PoolCalls::new(&self.actors, items.into_iter(), call);
+        PoolMap { calls, next: 0, early: HashMap::new(), ahead_max: AHEAD_MAX * self.actors.len() }
+    }
+
+    /// As [`ActorPool::map`], but with the values as they come: pairs of the item's place, counted from 0,
+    /// and its value.
+    pub fn map_as_completed<'a, I, F, T>(
+        &'a mut self,
+        items: I,
+        call: F,
+    ) -> PoolMapAsCompleted<'a, H, I::IntoIter, F, T>
+    where
+        I: IntoIterator,
+        F: FnMut(&H, I::Item) -> ObjectRef<T>,
+    {
+        PoolMapAsCompleted(PoolCalls::new(&self.actors, items.into_iter(), call))
+    }
+}
+
+/// The calls of a pool for items.
+struct PoolCalls<'a, H, I, F, T> {
+    idle: Vec<&'a H>,
+    /// The actors that run the calls of these places.
+    busy: HashMap<usize, &'a H>,
+    running: AsCompleted<T>,
+    items: I,
+    call: F,
+    count: usize,
+}
+
+impl<'a, H, I, F, T> PoolCalls<'a, H, I, F, T>
+where
+    I: Iterator,
+    F: FnMut(&H, I::Item) -> ObjectRef<T>,
+{
+    fn new(actors: &'a [H], items: I, call: F) -> Self {
+        let idle = actors.iter().rev().collect();
+        Self { idle, busy: HashMap::new(), running: as_completed([]), items, call, count: 0 }
+    }
+
+    /// The next call that has ended, and its place. Calls only for items with places below `end`.
+    fn next(&mut self, end: usize) -> Option<(usize, ObjectRef<T>)> {
+        while self.count < end
+            && let Some(&actor) = self.idle.last()
+            && let Some(item) = self.items.next()
+        {
+            self.running.push(self.count, (self.call)(actor, item));
+            self.busy.insert(self.count, actor);
+            self.idle.pop();
+            self.count += 1;
+        }
+        let (place, reference) = self.running.next_ready()?;
+        self.idle.extend(self.busy.remove(&place));
+        Some((place, reference))
+    }
+}
+
+/// Values in the order of their items; made by [`ActorPool::map`].
+pub struct PoolMap<'a, H, I, F, T> {
+    calls: PoolCalls<'a, H, I, F, T>,
+    /// The place of the value to give next.
+    next: usize,
+    /// Calls that ended before those of earlier items.
+    early: HashMap<usize, ObjectRef<T>>,
+    /// Items between the value to give next and that of the last call, at most.
+    ahead_max: usize,
+}
+
+impl<H, I, F, T> Iterator for PoolMap<'_, H, I, F, T>
+where
+    I: Iterator,
+    F: FnMut(&H, I::Item) -> ObjectRef<T>,
+    T: DeserializeOwned,
+{
+    type Item = Result<T>;
+
+    fn next(&mut self) -> Option<Result<T>> {
+        loop {
+            if let Some(reference) = self.early.remove(&self.next) {
+                self.next += 1;
+                return Some(reference.get());
+            }
+            let (place, reference) = self.calls.next(self.next + self.ahead_max)?;
+            self.early.insert(place, reference);
+        }
+    }
+}
+
+/// Values as they come, each with the place of its item; made by [`ActorPool::map_as_completed`].
+pub struct PoolMapAsCompleted<'a, H, I, F, T>(PoolCalls<'a, H, I, F, T>);
+
+impl<H, I, F, T> Iterator for PoolMapAsCompleted<'_, H, I, F, T>
+where
+    I: Iterator,
+    F: FnMut(&H, I::Item) -> ObjectRef<T>,
+    T: DeserializeOwned,
+{
+    type Item = (usize, Result<T>);
+
+    fn next(&mut self) -> Option<(usize, Result<T>)> {
+        let (place, reference) = self.0.next(usize::MAX)?;
+        Some((place, reference.get()))
+    }
+}
+
+impl<H> fmt::Debug for ActorPool<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ActorPool({} actors)", self.actors.len())
+    }
+}
+
+impl<H, I, F, T> fmt::Debug for PoolMap<'_, H, I, F, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PoolMap({} calls running)", self.calls.running.len())
+    }
+}
+
+impl<H, I, F, T> fmt::Debug for PoolMapAsCompleted<'_, H, I, F, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PoolMapAsCompleted({} calls running)", self.0.running.len())
+    }
+}

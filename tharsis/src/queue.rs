@@ -1,0 +1,231 @@
+//! A queue that tasks and actors on all nodes share.
+
+use crate::{Blob, Error, FailureKind, ObjectRef, Result, actor};
+use parking_lot::{Condvar, Mutex};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::VecDeque;
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+/// A call of the actor waits no longer than this: then it is made again, so that a caller that was lost
+/// leaves nobody who takes an item.
+const STEP: Duration = Duration::from_secs(1);
+
+/// A queue of items, first in, first out, which lives in an actor. Clones, here and elsewhere, are the same
+/// queue; it ends with the last of them.
+///
+/// ```
+/// use tharsis::Queue;
+/// use tharsis::prelude::*;
+///
+/// #[remote]
+/// fn fill(queue: Queue<u64>) -> Result<(), Error> {
+///     (0..10).try_for_each(|n| queue.put(&n))
+/// }
+///
+/// # fn main() -> Result<(), Error> {
+/// let _runtime = init().num_cpus(2.0).start()?;
+/// // Room for four items: `fill` waits for those who take some.
+/// let queue = Queue::new(4);
+/// let filled = fill::remote(queue.clone());
+/// let taken = (0..10).map(|_| queue.get()).collect::<Result<Vec<_>, _>>()?;
+/// assert_eq!(taken.iter().sum::<u64>(), 45);
+/// filled.get()?;
+/// assert!(queue.try_get()?.is_none());
+/// # Ok(())
+/// # }
+/// ```
+///
+/// An item that was given to a process that is lost then is lost too.
+#[derive(Serialize, Deserialize)]
+#[serde(bound = "")]
+pub struct Queue<T> {
+    buffer: BufferHandle,
+    item: PhantomData<fn() -> T>,
+}
+
+impl<T> Clone for Queue<T> {
+    fn clone(&self) -> Self {
+        Self { buffer: self.buffer.clone(), item: PhantomData }
+    }
+}
+
+impl<T> fmt::Debug for Queue<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Queue<{}>({:?})", std::any::type_name::<T>(), self.buffer)
+    }
+}
+
+impl<T> Queue<T> {
+    /// A queue for at most so many items; 0: without limit.
+    #[must_use]
+    pub fn new(capacity: usize) -> Self {
+        Self { buffer: Buffer::remote(capacity), item: PhantomData }
+    }
+
+    /// Number of items at the moment.
+    ///
+    /// # Errors
+    /// The failure of the queue's actor.
+    pub fn len(&self) -> Result<usize> {
+        self.buffer.len().get()
+    }
+
+    /// Whether there are no items at the moment.
+    ///
+    /// # Errors
+    /// The failure of the queue's actor.
+    pub fn is_empty(&self) -> Result<bool> {
+        Ok(self.len()? == 0)
+    }
+
+    /// Adds the value of a reference, which stays in the store: what it refers to need not exist yet.
+    ///
+    /// # Errors
+    /// The failure of the queue's actor.
+    pub fn put_ref(&self, item: &ObjectRef<T>) -> Result<()> {
+        self.push(Item::Stored(item.clone().cast()), None).map(|_| ())
+    }
+
+    /// Adds an item; waits for room. Returns whether there was room in time.
+    fn push(&self, item: Item, timeout: Option<Duration>) -> Result<bool> {
+        within(timeout, |step| {
+            let is_in = self.buffer.put(item.clone(), step).get()?;
+            Ok(is_in.then_some(()))
+        })
+        .map(|added| added.is_some())
+    }
+}
+
+impl<T: Serialize + DeserializeOwned> Queue<T> {
+    /// Adds an item; waits while the queue is full.
+    ///
+    /// # Errors
+    /// The failure of the queue's actor; `InvalidArgument` for an item that cannot be encoded, or that has
+    /// references inside.
+    pub fn put(&self, item: &T) -> Result<()> {
+        self.push(encoded(item)?, None).map(|_| ())
+    }
+
+    /// Adds an item if there is room within this time. Returns whether there was.
+    ///
+    /// # Errors
+    /// As [`Queue::put`].
+    pub fn put_timeout(&self, item: &T, timeout: Duration) -> Result<bool> {
+        self.push(encoded(item)?, Some(timeout))
+    }
+
+    /// Takes the first item; waits while the queue is empty.
+    ///
+    /// # Errors
+    /// The failure of the queue's actor, or of the task whose result the item is.
+    pub fn get(&self) -> Result<T> {
+        let item = self.get_within(None)?;
+        item.ok_or_else(|| Error::new(FailureKind::Internal, "a wait without an end has ended"))
+    }
+
+    /// Takes the first item; `None` if none comes within this time.
+    ///
+    /// # Errors
+    /// As [`Queue::get`].
+    pub fn get_timeout(&self, timeout: Duration) -> Result<Option<T>> {
+        self.get_within(Some(timeout))
+    }
+
+    /// Takes the first item; `None` if there is none.
+    ///
+    /// # Errors
+    /// As [`Queue::get`].
+    pub fn try_get(&self) -> Result<Option<T>> {
+        self.get_within(Some(Duration::ZERO))
+    }
+
+    fn get_within(&self, timeout: Option<Duration>) -> Result<Option<T>> {
+        let item = within(timeout, |step| self.buffer.take(step).get())?;
+        item.map(|item| match item {
+            Item::Stored(reference) => reference.cast::<T>().get(),
+            Item::Here(bytes) => postcard::from_bytes(&bytes).map_err(|error| {
+                Error::new(FailureKind::DataCorrupt, format!("an item of a queue: {error}"))
+            }),
+        })
+        .transpose()
+    }
+}
+
+/// Tries again, each time for at most a step, until there is something or the time is over.
+fn within<R>(
+    timeout: Option<Duration>,
+    attempt: impl Fn(Duration) -> Result<Option<R>>,
+) -> Result<Option<R>> {
+    let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    loop {
+        let left = deadline.map_or(STEP, |deadline| deadline.saturating_duration_since(Instant::now()));
+        if let Some(found) = attempt(left.min(STEP))? {
+            return Ok(Some(found));
+        }
+        if left.is_zero() {
+            return Ok(None);
+        }
+    }
+}
+
+fn encoded<T: Serialize>(item: &T) -> Result<Item> {
+    let bytes = postcard::to_allocvec(item).map_err(|error| {
+        Error::new(FailureKind::InvalidArgument, format!("an item of a queue cannot be encoded: {error}"))
+    })?;
+    Ok(Item::Here(bytes.into()))
+}
+
+/// An item on its way.
+#[derive(Clone, Serialize, Deserialize)]
+enum Item {
+    Here(Blob),
+    Stored(ObjectRef<()>),
+}
+
+/// The actor of a queue.
+struct Buffer {
+    items: Mutex<VecDeque<Item>>,
+    capacity: usize,
+    added: Condvar,
+    taken: Condvar,
+}
+
+// Callers that wait have a thread each, within these limits; others wait in front of them.
+#[actor(max_concurrency = 4, groups(put = 64, take = 64))]
+impl Buffer {
+    fn new(capacity: usize) -> Self {
+        let capacity = if capacity == 0 { usize::MAX } else { capacity };
+        Self { items: Mutex::default(), capacity, added: Condvar::new(), taken: Condvar::new() }
+    }
+
+    fn len(&self) -> usize {
+        self.items.lock().len()
+    }
+
+    /// Returns whether there was room in time.
+    #[method(group = put)]
+    fn put(&self, item: Item, timeout: Duration) -> bool {
+        let mut items = self.items.lock();
+        let full = |items: &mut VecDeque<Item>| self.capacity <= items.len();
+        self.taken.wait_while_for(&mut items, full, timeout);
+        if full(&mut items) {
+            return false;
+        }
+        items.push_back(item);
+        self.added.notify_one();
+        true
+    }
+
+    /// The first item, if there is one in time.
+    #[method(group = take)]
+    fn take(&self, timeout: Duration) -> Option<Item> {
+        let mut items = self.items.lock();
+        self.added.wait_while_for(&mut items, |items| items.is_empty(), timeout);
+        let item = items.pop_front();
+        self.taken.notify_one();
+        item
+    }
+}
