@@ -2,16 +2,21 @@
 //!
 //! The node makes the segment and attaches first; the client attaches to existing rings. The node's bell is
 //! not here: all clients of a node share its board.
+//!
+//! The rings of a worker that shares its process are small: their pages are allocated in advance, and such
+//! workers are many. The size of the segment says which rings it has.
 
 use crate::bell::{BELL_BYTES, Bell};
 use crate::error::StoreError;
 use crate::ring::{Consumer, Producer, RingPlace};
 use crate::segment::Segment;
 use std::sync::Arc;
-use tharsis_types::limits::{LARGE_RECORD_BYTES_MAX, RING_BYTES};
+use tharsis_types::limits::{INLINE_BYTES_MAX, KIB, LARGE_RECORD_BYTES_MAX, RING_BYTES};
 
 const TO_NODE_OFFSET: usize = 128;
-const FROM_NODE_OFFSET: usize = TO_NODE_OFFSET + RingPlace::bytes(RING_BYTES);
+/// Bytes of each ring of a worker that shares its process.
+const SMALL_RING_BYTES: usize = 32 * KIB;
+const _: () = assert!(INLINE_BYTES_MAX * 8 <= SMALL_RING_BYTES, "an inline value goes in one piece");
 const _: () = assert!(BELL_BYTES <= TO_NODE_OFFSET, "the bell stands in front of the rings");
 
 /// One side of a connection.
@@ -26,12 +31,14 @@ pub struct Channel {
 
 impl Channel {
     /// Bytes of the segment.
-    pub const BYTES: usize = FROM_NODE_OFFSET + RingPlace::bytes(RING_BYTES);
+    pub const BYTES: usize = TO_NODE_OFFSET + 2 * RingPlace::bytes(RING_BYTES);
+    /// Bytes of the segment of a worker that shares its process.
+    pub const SMALL_BYTES: usize = TO_NODE_OFFSET + 2 * RingPlace::bytes(SMALL_RING_BYTES);
 
     /// Makes both rings in a fresh segment and takes the node's side.
     ///
     /// # Errors
-    /// `BadSize` or `OutOfBounds` if the segment is smaller than [`Channel::BYTES`].
+    /// `BadSize` or `OutOfBounds` if the segment is smaller than [`Channel::SMALL_BYTES`].
     pub fn node_side(segment: &Arc<Segment>) -> Result<Channel, StoreError> {
         let (to_node, from_node) = places(segment)?;
         to_node.format()?;
@@ -58,7 +65,31 @@ impl Channel {
 }
 
 fn places(segment: &Arc<Segment>) -> Result<(RingPlace, RingPlace), StoreError> {
-    let to_node = RingPlace::new(Arc::clone(segment), TO_NODE_OFFSET, RING_BYTES)?;
-    let from_node = RingPlace::new(Arc::clone(segment), FROM_NODE_OFFSET, RING_BYTES)?;
+    let ring_bytes = if segment.len() < Channel::BYTES { SMALL_RING_BYTES } else { RING_BYTES };
+    let from_node_offset = TO_NODE_OFFSET + RingPlace::bytes(ring_bytes);
+    let to_node = RingPlace::new(Arc::clone(segment), TO_NODE_OFFSET, ring_bytes)?;
+    let from_node = RingPlace::new(Arc::clone(segment), from_node_offset, ring_bytes)?;
     Ok((to_node, from_node))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::PendingLarge;
+
+    #[test]
+    fn a_small_channel_carries_what_is_larger_than_its_rings() {
+        let segment = Arc::new(Segment::anonymous(Channel::SMALL_BYTES).unwrap());
+        let mut node = Channel::node_side(&segment).unwrap();
+        let mut client = Channel::client_side(&segment).unwrap();
+        let sent: Vec<u8> = (0..4 * SMALL_RING_BYTES).map(|at| (at % 251) as u8).collect();
+        let mut pending = PendingLarge::new(sent.clone());
+        let mut received = Vec::new();
+        while received.is_empty() {
+            node.producer.try_push_large(&mut pending).unwrap();
+            node.producer.publish();
+            client.consumer.drain(usize::MAX, |record| received = record.to_vec()).unwrap();
+        }
+        assert!(received == sent, "{} bytes came", received.len());
+    }
 }

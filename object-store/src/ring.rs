@@ -253,6 +253,12 @@ impl Consumer {
         })
     }
 
+    /// Bytes that the ring holds.
+    #[must_use]
+    pub fn capacity_bytes(&self) -> usize {
+        self.ring.capacity
+    }
+
     /// The next message. It stays the same until [`Consumer::advance`], whatever the producer does.
     ///
     /// # Errors

@@ -303,8 +303,9 @@ impl ClientAcceptor {
         pid: u32,
     ) -> Result<Admitted, Failure> {
         let client = self.registry.new_client();
-        let (job, facts, event, is_driver) = self.introduce(client, hello, program, pid)?;
-        let connected = self.connect(client, is_driver, facts, stream, job);
+        let (facts, event, kind) = self.introduce(client, hello, program, pid)?;
+        let (job, is_driver) = (facts.job, kind == Kind::Driver);
+        let connected = self.connect(client, kind, facts, stream);
         let (index, port, segment) = connected.inspect_err(|_| {
             if is_driver {
                 self.end_job(job);
@@ -329,7 +330,7 @@ impl ClientAcceptor {
         hello: Hello,
         program: Option<OwnedFd>,
         pid: u32,
-    ) -> Result<(JobId, Facts, Event, bool), Failure> {
+    ) -> Result<(Facts, Event, Kind), Failure> {
         match hello.role {
             Role::Driver { .. } if self.drain.has_begun() => {
                 let text = format!("node {} drains: it takes no new jobs", self.node);
@@ -350,14 +351,17 @@ impl ClientAcceptor {
                 let NewJob { name, namespace, executable } = new;
                 self.registry.add_job(job, Job { executable, name, namespace, functions: hello.functions });
                 let weight = weight.clamp(1, JOB_WEIGHT_MAX);
-                Ok((job, Facts { job, functions, pid }, Event::DriverJoined { client, job, weight }, true))
+                let joined = Event::DriverJoined { client, job, weight };
+                Ok((Facts { job, functions, pid }, joined, Kind::Driver))
             }
             Role::Worker { start } => {
                 let arrivals = self.arrivals()?;
                 let job = arrivals.arrived(start, pid, client)?;
-                let of_process = arrivals.functions_of(start);
-                let functions = of_process.unwrap_or_else(|| function_table(&hello.functions));
-                Ok((job, Facts { job, functions, pid }, Event::WorkerReady { start, client }, false))
+                let (functions, kind) = match arrivals.functions_of(start) {
+                    Some(of_process) => (of_process, Kind::Thread),
+                    None => (function_table(&hello.functions), Kind::Process),
+                };
+                Ok((Facts { job, functions, pid }, Event::WorkerReady { start, client }, kind))
             }
             Role::Observer(_) | Role::SharedProcess { .. } => {
                 Err(Failure::new(FailureKind::Internal, "it takes no part in the work"))
@@ -368,15 +372,15 @@ impl ClientAcceptor {
     fn connect(
         &self,
         client: ClientId,
-        is_driver: bool,
+        kind: Kind,
         facts: Facts,
         stream: &UnixStream,
-        job: JobId,
     ) -> Result<(usize, Port, Arc<Segment>), Failure> {
         let cannot =
             |what: &str, cause: String| Failure::new(FailureKind::StoreFull, format!("{what}: {cause}"));
-        let segment = Segment::create("ring", Channel::BYTES)
-            .map_err(|e| cannot("rings for a client", e.to_string()))?;
+        let bytes = if kind == Kind::Thread { Channel::SMALL_BYTES } else { Channel::BYTES };
+        let segment =
+            Segment::create("ring", bytes).map_err(|e| cannot("rings for a client", e.to_string()))?;
         let segment = Arc::new(segment);
         let channel =
             Channel::node_side(&segment).map_err(|e| cannot("rings for a client", e.to_string()))?;
@@ -385,7 +389,7 @@ impl ClientAcceptor {
         let welcome = Welcome {
             client,
             node: self.node,
-            job,
+            job: facts.job,
             ring_segment: segment.name().to_owned(),
             board_segment: self.board_segment.clone(),
             board_index: index as u32,
@@ -405,6 +409,7 @@ impl ClientAcceptor {
             self.registry.release_index(index);
             return Err(cannot("the client did not map its rings", cause));
         }
+        let is_driver = kind == Kind::Driver;
         Ok((index, Port::new(client, is_driver, facts, channel, Arc::clone(&segment)), segment))
     }
 
@@ -438,6 +443,16 @@ impl ClientAcceptor {
         }
         gone(Remains::Nothing);
     }
+}
+
+/// A client as its rings depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Driver,
+    /// A worker with a process of its own.
+    Process,
+    /// A worker that shares its process.
+    Thread,
 }
 
 struct Admitted {

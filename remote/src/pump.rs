@@ -37,7 +37,6 @@ use std::sync::{Arc, OnceLock, Weak};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 use tharsis_object_store::{Bell, Consumer, SpinPolicy};
-use tharsis_types::limits::RING_BYTES;
 use tharsis_types::{Failure, FailureKind};
 
 /// Length of a nap of the pump, while others read or records keep coming.
@@ -48,8 +47,8 @@ const LED_NAPS_MAX: u32 = 5;
 const LOOK_AROUND: Duration = Duration::from_secs(1);
 /// Spinning of a leader: as long as a few wake-ups take, with yields to other spinning threads.
 const LEAD: SpinPolicy = SpinPolicy { spin_us: 50, bursts_per_yield: 1 };
-/// Number of read bytes after which the node is told that there is room again.
-const TELL_ROOM_BYTES: usize = RING_BYTES / 8;
+/// Read bytes after which the node is told that there is room again, as a part of the ring.
+const TELL_ROOM_PART: usize = 8;
 
 /// The receiving side of a connection.
 pub(crate) struct Inbound {
@@ -269,7 +268,7 @@ fn receive<R: Reader>(reader: &R, inbox: &mut Inbox, is_enough: &mut dyn FnMut()
         }
         inbox.consumer.advance();
         count += 1;
-        if inbox.untold_bytes >= TELL_ROOM_BYTES {
+        if inbox.untold_bytes >= inbox.consumer.capacity_bytes() / TELL_ROOM_PART {
             inbox.untold_bytes = 0;
             inbox.consumer.release();
             reader.ring_node();
