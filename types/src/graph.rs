@@ -117,7 +117,7 @@ impl GraphPart {
     }
 }
 
-/// The id of a step's task.
+/// The id of a step's task: a child of the graph's id.
 #[must_use]
 pub fn step_task(graph: TaskId, number: u32) -> TaskId {
     graph.child(u64::from(number))
