@@ -4,6 +4,7 @@
 //! between machines. Every bench is a function from [`Options`] to a [`Measurement`]; this module names them,
 //! runs them and prints them.
 
+mod actors;
 mod bounded;
 mod broadcast;
 mod churn;
@@ -13,6 +14,7 @@ mod elementwise;
 mod failover;
 mod floors;
 mod frames;
+mod groups;
 mod identities;
 mod memory;
 mod nested;
@@ -26,11 +28,13 @@ mod resident;
 mod shuffle;
 mod spill;
 mod statistics;
+mod streams;
 mod system;
 mod tasks;
 mod tensor_floors;
 mod tensors;
 mod tpch;
+mod waits;
 
 pub use floors::serve as serve_floor;
 pub use places::Place;
@@ -138,7 +142,13 @@ const BENCHES: &[Entry] = &[
     row("chain", tasks::chain, "<= 20", "<= 5"),
     row("fan", tasks::fan, "<= 50", "<= 15"),
     row("fan-in", tasks::fan_in, "<= 300", "<= 150").sized(100_000, 10_000),
+    row("wait", waits::one_by_one, "<= 20, growth <= 2", "<= 3").sized(1_000, 1_000),
     row("nested", nested::nested, ">= 20 000", ">= 100 000"),
+    row("actor-latency", actors::latency, "<= 40, ratio <= 6", "<= 10"),
+    row("actor-throughput", actors::throughput, ">= 200 000, n_to_n 300 000", ">= 1 000 000"),
+    row("actor-create", actors::create, "<= 10, shared_s 1", "<= 3, shared_s 0.1").sized(1_000, 100),
+    row("stream", streams::stream, ">= 200 000, large_ratio 0.5", ""),
+    row("pg", groups::create_and_remove, ">= 5 000", ""),
     row("object-small", objects::small, "<= 5, get <= 3", "<= 2, get <= 1"),
     row("object-large", objects::large, "ratio >= 0.8", ">= 0.95"),
     row("transfer", objects::transfer, "ratio >= 0.6", ">= 0.9"),
