@@ -3,7 +3,10 @@
 // Helpers of tests panic on failure, like tests.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod executors;
+
 use std::fs;
+use std::sync::Arc;
 use tempfile::TempDir;
 use tharsis_dataframe::{DataFrame, Error, SqlAnswer, SqlSession};
 
@@ -113,4 +116,48 @@ fn sorts_know_of_files_that_are_sorted_in_part() {
         ["2", "1", "3", "13"],
     ];
     assert_eq!(found, expected);
+}
+
+#[test]
+fn aggregates_of_windows_with_filters_are_sent_to_tasks() {
+    let query = "select n, count(*) filter (where n % 2 = 0) over w, sum(n) filter (where n > 1) over w,
+                        count(distinct k) filter (where n < 4) over (), max(n) over w
+                 from (values (1, 'a'), (2, 'a'), (3, 'b'), (4, null), (null, 'b')) t (n, k)
+                 window w as (order by n nulls last) order by n nulls last";
+    let found = executors::by_default(Arc::new(executors::SentExecutor { attempts: 1 }), || {
+        rows(&mut SqlSession::default(), &[query])
+    });
+    let expected = [
+        ["1", "0", "NULL", "2", "1"],
+        ["2", "1", "2", "2", "2"],
+        ["3", "1", "5", "2", "3"],
+        ["4", "2", "9", "2", "4"],
+        ["NULL", "2", "9", "2", "4"],
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn compressed_files_of_a_table_are_read_by_tasks() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for (format, compression, extension) in [("csv", "gzip", "csv.gz"), ("json", "zstd", "json.zst")] {
+        let options = format!("options (format.compression {compression})");
+        let written = path(&format!("t.{extension}"));
+        let statements = [
+            "create table t as values (1, 'one'), (2, null)",
+            &format!(
+                "copy (select column1 as n, column2 as name from t) to '{written}' stored as {format} {options}"
+            ),
+            &format!(
+                "create external table c (n bigint, name varchar) stored as {format} location '{written}' {options}"
+            ),
+            "select n, name from c order by n",
+        ];
+        let found = executors::by_default(Arc::new(executors::SentExecutor { attempts: 1 }), || {
+            rows(&mut SqlSession::default(), &statements)
+        });
+        assert_eq!(found, [["1", "one"], ["2", "NULL"]], "{format}");
+        assert_ne!(fs::read(&written).unwrap()[0], b'1', "{format} is not compressed");
+    }
 }

@@ -1,11 +1,14 @@
 //! The executor on threads of this process.
 
-use super::rows::{Budget, Rows};
+use super::rows::{Budget, GrowingRows, Rows};
 use super::{Executor, Limits, Outcome, Parts};
 use crate::engine::{Environment, task_context};
 use crate::error::{Error, Result};
 use crate::metrics::{Metrics, StageMetrics, TaskMetrics};
-use crate::stage::{Demand, KeptPart, Needs, Piece, PieceSource, Stages, TaskInputs, fragment_of_task, run};
+use crate::stage::{
+    Demand, KeptPart, Needs, PartBatches, Piece, PieceSource, Stages, TaskInputs, TaskRows, batches_or_error,
+    fragment_of_task, run,
+};
 use arrow::array::RecordBatch;
 use futures::TryFutureExt;
 use std::collections::{HashMap, VecDeque};
@@ -313,16 +316,12 @@ impl LocalRun {
         let options = self.stages.stages[stage].options.clone();
         let ran = async move {
             let started = Instant::now();
-            for (piece, part) in parts {
-                inputs.insert(piece, part.fetch()?);
-            }
+            parts.into_iter().for_each(|(piece, part)| inputs.insert_part(piece, part));
             needs.slices.into_iter().for_each(|(piece, start, end)| inputs.slice(piece, start, end));
             let context = task_context(Some(&environment), Arc::new(inputs), &options)?;
-            let made = run(&fragment?, task, &output, context).await?;
-            let keep = |batches| Rows::keep(batches, &budget, &environment);
-            let outputs = made.outputs.into_iter().map(keep).collect::<Result<Vec<_>>>()?;
-            let (spilled_bytes, busy) = (made.spilled_bytes, started.elapsed());
-            Ok(CallEnd { call, outputs, spilled_bytes, busy })
+            let place = || GrowingRows::new(&budget, &environment);
+            let TaskRows { outputs, spilled_bytes } = run(&fragment?, task, &output, context, place).await?;
+            Ok(CallEnd { call, outputs, spilled_bytes, busy: started.elapsed() })
         };
         ran.map_err(move |error| (call, error))
     }
@@ -389,6 +388,10 @@ impl KeptPart for Chain {
     fn fetch(&self) -> Result<Vec<RecordBatch>> {
         let batches = self.0.iter().map(Rows::fetch).collect::<Result<Vec<_>>>()?;
         Ok(batches.into_iter().flatten().collect())
+    }
+
+    fn batches(&self) -> Result<PartBatches<'static>> {
+        Ok(Box::new(self.0.clone().into_iter().flat_map(|rows| batches_or_error(rows.batches()))))
     }
 
     fn rows(&self) -> usize {

@@ -3,6 +3,7 @@
 //! A stage travels as one physical plan: with outputs by hash, its root is the repartition that makes them.
 
 use super::applied::{AppliedExec, Apply};
+use super::compressed;
 use super::converter::Converter;
 use super::cut::Stage;
 use super::input::{InputExec, Pattern, Source};
@@ -40,6 +41,7 @@ use datafusion_proto::physical_plan::{
     PhysicalExtensionCodec, PhysicalPlanDecodeContext, PhysicalProtoConverterExtension,
 };
 use datafusion_proto::protobuf;
+use datafusion_proto::protobuf::physical_plan_node::PhysicalPlanType;
 use prost::Message;
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -59,14 +61,14 @@ pub(crate) fn encode(stage: &Stage) -> Result<Vec<u8>> {
             Arc::new(RepartitionExec::try_new(Arc::clone(&stage.fragment), partitioning)?)
         }
     };
-    let plan = physical_plan_to_bytes_with_proto_converter(plan, &Codec, &Converter::default())?.to_vec();
+    let plan = physical_plan_to_bytes_with_proto_converter(plan, &Codec, &converter())?.to_vec();
     let options = stage.options.iter().cloned().collect();
     Ok(StageNode { plan, options }.encode_to_vec())
 }
 
 /// Whether a plan can be sent to a task.
 pub(super) fn can_travel(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &Codec, &Converter::default()).is_ok()
+    physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &Codec, &converter()).is_ok()
 }
 
 /// Decodes a stage.
@@ -74,8 +76,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Stage> {
     let node = StageNode::decode(bytes).map_err(|error| internal_datafusion_err!("{error}"))?;
     let options: TaskOptions = node.options.into_iter().collect();
     let context = task_context(None, Arc::new(TaskInputs::default()), &options)?;
-    let plan =
-        physical_plan_from_bytes_with_proto_converter(&node.plan, &context, &Codec, &Converter::default())?;
+    let plan = physical_plan_from_bytes_with_proto_converter(&node.plan, &context, &Codec, &converter())?;
     let (fragment, output) = match plan.downcast_ref::<RepartitionExec>() {
         None => (plan, Output::Whole),
         Some(exchange) => {
@@ -113,7 +114,7 @@ struct StageNode {
 
 #[derive(Clone, PartialEq, Message)]
 struct Node {
-    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 8, 9, 10, 11")]
+    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 8, 9, 10, 11, 12")]
     kind: Option<Kind>,
 }
 
@@ -138,6 +139,9 @@ enum Kind {
     Recursive(RecursiveNode),
     #[prost(message, tag = "11")]
     WorkTable(WorkTableNode),
+    /// The compression of the files of the scan below.
+    #[prost(string, tag = "12")]
+    Compressed(String),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -240,6 +244,7 @@ impl PhysicalExtensionCodec for Codec {
             }
             (Some(Kind::Recursive(node)), [start, step]) => node.decoded(start, step),
             (Some(Kind::WorkTable(node)), []) => node.decoded(),
+            (Some(Kind::Compressed(compression)), [scan]) => compressed::with_compression(scan, &compression),
             (_, inputs) => internal_err!("an operator of frames with {} inputs", inputs.len()),
         }
     }
@@ -305,6 +310,18 @@ impl PhysicalExtensionCodec for Codec {
         let called = CalledFunction::received(sent, returns).map_err(external)?;
         Ok(Arc::new(ScalarUDF::from(called)))
     }
+}
+
+/// A converter for one plan.
+fn converter() -> Converter {
+    Converter::new(compressed_scan)
+}
+
+/// A scan of files with this compression, made of the message of the scan without it.
+fn compressed_scan(compression: String, scan: protobuf::PhysicalPlanNode) -> protobuf::PhysicalPlanNode {
+    let node = Node { kind: Some(Kind::Compressed(compression)) }.encode_to_vec();
+    let extension = protobuf::PhysicalExtensionNode { node, inputs: vec![scan] };
+    protobuf::PhysicalPlanNode { physical_plan_type: Some(PhysicalPlanType::Extension(extension)) }
 }
 
 impl CalledNode {

@@ -1,6 +1,6 @@
 //! Plans and expressions as messages, where those of the library would lose something.
 
-use super::window_codec;
+use super::{compressed, window_codec};
 use arrow::datatypes::{DataType, Schema};
 use datafusion::common::{Result, ScalarValue, internal_datafusion_err};
 use datafusion::logical_expr::physical_planning_context::{ScalarSubqueryResults, SubqueryIndex};
@@ -25,8 +25,9 @@ type Plan = Arc<dyn ExecutionPlan>;
 type Expr = Arc<dyn PhysicalExpr>;
 
 /// Converts one plan.
-#[derive(Default)]
 pub(super) struct Converter {
+    /// Makes the message of a scan of files with a compression from that of the scan without it.
+    compressed_scan: fn(String, protobuf::PhysicalPlanNode) -> protobuf::PhysicalPlanNode,
     /// The values of subqueries that the expressions of the plan read. Operators of ours decode expressions
     /// too, in contexts that do not know them.
     values: RefCell<ScalarSubqueryResults>,
@@ -75,7 +76,10 @@ impl PhysicalProtoConverterExtension for Converter {
                 window_codec::complete(function, sent, encode)?;
             }
         }
-        Ok(proto)
+        Ok(match compressed::compression(plan) {
+            Some(compression) => (self.compressed_scan)(compression, proto),
+            None => proto,
+        })
     }
 
     fn proto_to_physical_expr(
@@ -111,6 +115,12 @@ impl PhysicalProtoConverterExtension for Converter {
 }
 
 impl Converter {
+    pub(super) fn new(
+        compressed_scan: fn(String, protobuf::PhysicalPlanNode) -> protobuf::PhysicalPlanNode,
+    ) -> Converter {
+        Converter { compressed_scan, values: RefCell::default() }
+    }
+
     /// An operator that sets the values of subqueries, and the plan below it, which reads them.
     fn with_values(
         &self,

@@ -88,6 +88,6 @@ impl Fragment {
     /// The error of the task: values that cannot be computed, files that cannot be read, memory.
     pub fn run(self, task: usize, inputs: TaskInputs, environment: Option<&Environment>) -> Result<TaskRows> {
         let context = task_context(environment, Arc::new(inputs), &self.0.options)?;
-        block_on(run(&self.0.fragment, task, &self.0.output, context))
+        block_on(run(&self.0.fragment, task, &self.0.output, context, Vec::new))
     }
 }

@@ -10,8 +10,8 @@ use datafusion::common::{DataFusionError, Result, Statistics, exec_datafusion_er
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
-use datafusion::physical_plan::memory::MemoryStream;
 use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, ReplaceChildrenOptions,
 };
@@ -174,27 +174,22 @@ impl ExecutionPlan for InputExec {
         let batches = match &self.source {
             Source::Table(table) => {
                 let part = table.parts.get(partition);
-                part.map(|part| part.fetch()).transpose().map_err(external)?.unwrap_or_default()
+                part.map(|part| part.batches()).transpose().map_err(external)?
             }
             _ => {
                 let inputs = context.session_config().get_extension::<TaskInputs>();
                 let inputs =
                     inputs.ok_or_else(|| exec_datafusion_err!("a fragment was run without its inputs"))?;
-                inputs.batches(&self.pieces(partition))?
+                Some(inputs.batches(self.pieces(partition))?)
             }
         };
-        // Tasks may promise more of their columns than a table's declaration, or less.
-        let declared = |batch: RecordBatch| match batch.schema_ref() == &self.source_schema {
-            true => Ok(batch),
-            false => {
-                let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-                let columns = batch.columns().to_vec();
-                RecordBatch::try_new_with_options(Arc::clone(&self.source_schema), columns, &rows)
-            }
+        let (declared, projection) = (Arc::clone(&self.source_schema), self.projection.clone());
+        let given = move |batch: crate::Result<RecordBatch>| {
+            let batch = as_declared(batch.map_err(external)?, &declared)?;
+            Ok(projection.as_ref().map_or(Ok(batch.clone()), |columns| batch.project(columns))?)
         };
-        let batches = batches.into_iter().map(declared).collect::<std::result::Result<Vec<_>, _>>()?;
-        let stream = MemoryStream::try_new(batches, self.schema(), self.projection.clone())?;
-        Ok(Box::pin(stream))
+        let rows = futures::stream::iter(batches.into_iter().flatten().map(given));
+        Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), rows)))
     }
 
     fn statistics_from_inputs(&self, _: &[Arc<Statistics>], _: &StatisticsArgs) -> Result<Arc<Statistics>> {
@@ -209,4 +204,13 @@ impl ExecutionPlan for InputExec {
 
 fn external(error: crate::Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
+}
+
+/// A batch with the schema of its table: tasks may promise more of their columns than the table, or less.
+fn as_declared(batch: RecordBatch, declared: &SchemaRef) -> Result<RecordBatch> {
+    if batch.schema_ref() == declared {
+        return Ok(batch);
+    }
+    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(declared), batch.columns().to_vec(), &rows)?)
 }

@@ -2,9 +2,11 @@
 
 pub(crate) mod applied;
 mod codec;
+mod compressed;
 mod converter;
 mod cut;
 mod demand;
+pub(crate) mod filtered_windows;
 mod fragment;
 mod input;
 mod leaves;
@@ -29,9 +31,10 @@ pub use demand::Demand;
 pub use fragment::Fragment;
 pub(crate) use input::InputExec;
 pub(crate) use leaves::read_here;
-pub use part::{KeptPart, LocalPart, Resident};
+pub(crate) use part::batches_or_error;
+pub use part::{KeptPart, LocalPart, PartBatches, Resident};
 pub(crate) use partitions::{PARTITIONS_MAX, partitions};
 pub use piece::{Needs, Piece, PieceSource};
 pub(crate) use resident_table::ResidentTable;
-pub(crate) use task::run;
+pub(crate) use task::{OutputRows, run};
 pub use task::{TaskInputs, TaskRows};

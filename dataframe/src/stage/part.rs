@@ -7,6 +7,9 @@ use std::any::Any;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+/// PartBatches of a part in the order of rows.
+pub type PartBatches<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>;
+
 /// A part of a frame that an executor made and keeps where it likes.
 pub trait KeptPart: Any + Debug + Send + Sync {
     /// The batches, copied to this process if they are elsewhere.
@@ -15,6 +18,14 @@ pub trait KeptPart: Any + Debug + Send + Sync {
     /// The store that keeps them cannot give them.
     fn fetch(&self) -> Result<Vec<RecordBatch>>;
 
+    /// The batches one after the other, so that those of a file need not be in memory at once.
+    ///
+    /// # Errors
+    /// As [`KeptPart::fetch`]; later errors come in the place of batches.
+    fn batches(&self) -> Result<PartBatches<'static>> {
+        Ok(Box::new(self.fetch()?.into_iter().map(Ok)))
+    }
+
     /// Number of rows, known without a fetch.
     fn rows(&self) -> usize;
 
@@ -22,7 +33,12 @@ pub trait KeptPart: Any + Debug + Send + Sync {
     fn bytes(&self) -> usize;
 }
 
-/// Batches in the memory of this process.
+/// The batches that were opened, or the error in their place.
+pub(crate) fn batches_or_error(opened: Result<PartBatches<'static>>) -> PartBatches<'static> {
+    opened.unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
+}
+
+/// PartBatches in the memory of this process.
 #[derive(Clone, Debug, Default)]
 pub struct LocalPart(pub Vec<RecordBatch>);
 

@@ -1,5 +1,6 @@
 //! Runs one partition of a fragment: reads its pieces, gives its outputs.
 
+use super::part::{KeptPart, LocalPart, PartBatches, batches_or_error};
 use super::piece::Piece;
 use super::ranged;
 use crate::error::Result;
@@ -58,28 +59,35 @@ impl fmt::Display for Output {
 /// The inputs of one task.
 #[derive(Debug, Default)]
 pub struct TaskInputs {
-    pieces: HashMap<Piece, Vec<RecordBatch>>,
+    pieces: HashMap<Piece, Input>,
     /// Rows that each task of a stage has made, by stage.
     rows: HashMap<usize, Vec<usize>>,
+}
+
+/// The rows of a piece, which are read when the operator that needs them asks for them.
+#[derive(Debug, Default)]
+struct Input {
+    parts: Vec<Arc<dyn KeptPart>>,
+    /// The rows to read, if not all.
+    range: Option<(usize, usize)>,
 }
 
 impl TaskInputs {
     /// Adds batches of a piece, after those that it has.
     pub fn insert(&mut self, piece: Piece, batches: Vec<RecordBatch>) {
-        self.pieces.entry(piece).or_default().extend(batches);
+        self.insert_part(piece, Arc::new(LocalPart(batches)));
+    }
+
+    /// Adds the rows of a part to a piece, after those that it has.
+    pub(crate) fn insert_part(&mut self, piece: Piece, part: Arc<dyn KeptPart>) {
+        self.pieces.entry(piece).or_default().parts.push(part);
     }
 
     /// Leaves of a piece the rows from `start` to `end` only.
     pub fn slice(&mut self, piece: Piece, start: usize, end: usize) {
-        let Some(batches) = self.pieces.get_mut(&piece) else { return };
-        let mut from = 0;
-        for batch in batches.iter_mut() {
-            let to = from + batch.num_rows();
-            let (first, after) = (start.clamp(from, to), end.clamp(from, to));
-            *batch = batch.slice(first - from, after.max(first) - first);
-            from = to;
+        if let Some(input) = self.pieces.get_mut(&piece) {
+            input.range = Some((start, end));
         }
-        batches.retain(|batch| 0 < batch.num_rows());
     }
 
     /// Adds the numbers of rows of a stage's tasks.
@@ -87,15 +95,15 @@ impl TaskInputs {
         self.rows.insert(stage, rows);
     }
 
-    /// The batches of these pieces, one after the other.
-    pub(super) fn batches(&self, pieces: &[Piece]) -> EngineResult<Vec<RecordBatch>> {
-        let mut batches = Vec::new();
-        for piece in pieces {
-            let found = self.pieces.get(piece);
+    /// The batches of these pieces, one after the other. A part is opened when those before it were read.
+    pub(super) fn batches(self: &Arc<TaskInputs>, pieces: Vec<Piece>) -> EngineResult<PartBatches<'static>> {
+        for piece in &pieces {
             let missing = || DataFusionError::Internal(format!("{piece:?} was not given to the task"));
-            batches.extend(found.ok_or_else(missing)?.iter().cloned());
+            self.pieces.get(piece).ok_or_else(missing)?;
         }
-        Ok(batches)
+        let inputs = Arc::clone(self);
+        let input = move |piece| inputs.pieces.get(&piece).map(Input::batches);
+        Ok(Box::new(pieces.into_iter().filter_map(input).flatten()))
     }
 
     /// Number of rows that the tasks of a stage before this one have made.
@@ -106,25 +114,68 @@ impl TaskInputs {
     }
 }
 
+impl Input {
+    /// The batches of the parts, without the rows outside of the range.
+    fn batches(&self) -> PartBatches<'static> {
+        let batches = self.parts.clone().into_iter().flat_map(|part| batches_or_error(part.batches()));
+        let Some((start, end)) = self.range else { return Box::new(batches) };
+        let mut from = 0;
+        Box::new(batches.filter_map(move |batch| {
+            let Ok(batch) = batch else { return Some(batch) };
+            let to = from + batch.num_rows();
+            let (first, after) = (start.clamp(from, to), end.clamp(from, to));
+            let kept = (first < after).then(|| Ok(batch.slice(first - from, after - first)));
+            from = to;
+            kept
+        }))
+    }
+}
+
+/// The place of the rows of one output while a task makes them.
+pub(crate) trait OutputRows {
+    /// The rows when all are made.
+    type Kept;
+
+    /// Adds rows after those that were added.
+    fn push(&mut self, batch: RecordBatch) -> Result<()>;
+
+    /// No more rows come.
+    fn finish(self) -> Result<Self::Kept>;
+}
+
+impl OutputRows for Vec<RecordBatch> {
+    type Kept = Vec<RecordBatch>;
+
+    fn push(&mut self, batch: RecordBatch) -> Result<()> {
+        Vec::push(self, batch);
+        Ok(())
+    }
+
+    fn finish(self) -> Result<Vec<RecordBatch>> {
+        Ok(self)
+    }
+}
+
 /// The rows that a task has made.
 #[derive(Debug)]
-pub struct TaskRows {
+pub struct TaskRows<Rows = Vec<RecordBatch>> {
     /// The batches of each output.
-    pub outputs: Vec<Vec<RecordBatch>>,
+    pub outputs: Vec<Rows>,
     /// Bytes that its operators wrote to files because memory did not suffice.
     pub spilled_bytes: usize,
 }
 
-/// Runs a partition of a fragment to its end.
-pub(crate) async fn run(
+/// Runs a partition of a fragment to its end. Each of its outputs is collected in a place of its own.
+pub(crate) async fn run<Rows: OutputRows>(
     fragment: &Arc<dyn ExecutionPlan>,
     partition: usize,
     output: &Output,
     context: Arc<TaskContext>,
-) -> Result<TaskRows> {
+    place: impl Fn() -> Rows,
+) -> Result<TaskRows<Rows::Kept>> {
     let plan = by_file(Arc::clone(fragment))?;
     let mut stream = plan.execute(partition, context)?;
-    let mut outputs = Outputs::new(output, fragment.schema())?;
+    let mut outputs = Outputs::new(output, fragment.schema(), place)?;
     while let Some(batch) = stream.next().await {
         outputs.push(batch?)?;
     }
@@ -148,10 +199,10 @@ fn spilled_bytes(plan: &Arc<dyn ExecutionPlan>, partition: Option<usize>) -> usi
     own.sum::<usize>() + children.sum::<usize>()
 }
 
-/// Collects the rows of a task by output.
-struct Outputs {
+/// Parts the rows of a task among its outputs.
+struct Outputs<Rows> {
     parting: Parting,
-    collected: Vec<BatchCoalescer>,
+    collected: Vec<Collected<Rows>>,
 }
 
 /// The way from a row to its output.
@@ -161,8 +212,14 @@ enum Parting {
     Ranges,
 }
 
-impl Outputs {
-    fn new(output: &Output, schema: SchemaRef) -> Result<Outputs> {
+/// The rows of an output: whole batches in their place, and the rows of the next one.
+struct Collected<Rows> {
+    next: BatchCoalescer,
+    whole: Rows,
+}
+
+impl<Rows: OutputRows> Outputs<Rows> {
+    fn new(output: &Output, schema: SchemaRef, place: impl Fn() -> Rows) -> Result<Outputs<Rows>> {
         let (parting, schema) = match output {
             Output::Whole => (Parting::Whole, schema),
             Output::Ranges(_) => (Parting::Ranges, ranged::without_range(&schema)),
@@ -171,32 +228,49 @@ impl Outputs {
                 (Parting::Hash(Box::new(hash)), schema)
             }
         };
-        let coalescer = || BatchCoalescer::new(Arc::clone(&schema), BATCH_ROWS);
-        let collected = std::iter::repeat_with(coalescer).take(output.count()).collect();
-        Ok(Outputs { parting, collected })
+        let next = || BatchCoalescer::new(Arc::clone(&schema), BATCH_ROWS);
+        let collected = std::iter::repeat_with(|| Collected { next: next(), whole: place() });
+        Ok(Outputs { parting, collected: collected.take(output.count()).collect() })
     }
 
     fn push(&mut self, batch: RecordBatch) -> Result<()> {
         let collected = &mut self.collected;
         match &mut self.parting {
-            Parting::Whole => collected[0].push_batch(batch)?,
+            Parting::Whole => collected[0].push(batch)?,
             Parting::Hash(hash) => {
-                hash.partition(batch, |output, batch| Ok(collected[output].push_batch(batch)?))?
+                hash.partition(batch, |output, batch| Ok(collected[output].push(batch)?))?
             }
             Parting::Ranges => {
                 for (output, batch) in ranged::part(&batch, collected.len())? {
-                    collected[output].push_batch(batch)?;
+                    collected[output].push(batch)?;
                 }
             }
         }
         Ok(())
     }
 
-    fn finish(self) -> Result<Vec<Vec<RecordBatch>>> {
-        let finish = |mut coalescer: BatchCoalescer| {
-            coalescer.finish_buffered_batch()?;
-            Ok(std::iter::from_fn(|| coalescer.next_completed_batch()).collect())
-        };
-        self.collected.into_iter().map(finish).collect()
+    fn finish(self) -> Result<Vec<Rows::Kept>> {
+        self.collected.into_iter().map(Collected::finish).collect()
+    }
+}
+
+impl<Rows: OutputRows> Collected<Rows> {
+    fn push(&mut self, batch: RecordBatch) -> Result<()> {
+        self.next.push_batch(batch)?;
+        self.keep()
+    }
+
+    /// Moves batches that are whole to their place.
+    fn keep(&mut self) -> Result<()> {
+        while let Some(batch) = self.next.next_completed_batch() {
+            self.whole.push(batch)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Rows::Kept> {
+        self.next.finish_buffered_batch()?;
+        self.keep()?;
+        self.whole.finish()
     }
 }
