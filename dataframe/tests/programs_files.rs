@@ -95,7 +95,7 @@ fn failures_with_files_have_the_classes_of_python() {
         "FileNotFoundError"
     );
     assert_eq!(
-        class(json!(["r", "pd.DataFrame.to_parquet", [{"$": "t"}, "s3://b/t.parquet"]])),
+        class(json!(["r", "pd.DataFrame.to_parquet", [{"$": "t"}, "ftp://b/t.parquet"]])),
         "NotImplemented"
     );
 }

@@ -11,15 +11,18 @@ mod server;
 use executors::each_executor;
 use server::Server;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tharsis_dataframe::{
-    Aggregate, Compression, CsvOptions, DataFrame, LocalExecutor, WriteOptions, read_csv, read_json,
+    Aggregate, Compression, CsvOptions, DataFrame, LocalExecutor, Sort, WriteOptions, read_csv, read_json,
     read_parquet, sql,
 };
 
+/// The address of the server, in the environment of a program.
+const SERVER: &str = "THARSIS_TEST_SERVER";
+
 /// Runs the test of this name again as a program with this environment, or the program if this is it.
 fn as_program(test: &str, environment: &[(&str, &str)], program: impl FnOnce(&str)) {
-    const SERVER: &str = "THARSIS_TEST_SERVER";
     if let Ok(address) = std::env::var(SERVER) {
         return program(&address);
     }
@@ -161,6 +164,19 @@ fn a_server_that_fails_in_the_middle_of_a_run_fails_the_run() {
     });
 }
 
+/// The environment of a program that uses the server as its object store.
+fn of_bucket<'a>(server: &'a Server, endpoint: &'a str) -> [(&'static str, &'a str); 7] {
+    [
+        ("SERVER", server.address.as_str()),
+        ("AWS_ENDPOINT", endpoint),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("AWS_ACCESS_KEY_ID", "a-key"),
+        ("AWS_SECRET_ACCESS_KEY", "a-secret"),
+        ("AWS_REGION", "eu-central-1"),
+        ("THARSIS_STORAGE_RETRIES", "1"),
+    ]
+}
+
 #[test]
 fn buckets_are_read_with_the_keys_of_the_environment() {
     let server = Server::start();
@@ -173,15 +189,7 @@ fn buckets_are_read_with_the_keys_of_the_environment() {
     server.add("/bucket/other/a2.csv", text(5));
     server.add("/bucket/other/b1.csv", text(6));
     let endpoint = format!("http://{}", server.address);
-    let environment = [
-        ("SERVER", server.address.as_str()),
-        ("AWS_ENDPOINT", endpoint.as_str()),
-        ("AWS_ALLOW_HTTP", "true"),
-        ("AWS_ACCESS_KEY_ID", "a-key"),
-        ("AWS_SECRET_ACCESS_KEY", "a-secret"),
-        ("AWS_REGION", "eu-central-1"),
-        ("THARSIS_STORAGE_RETRIES", "1"),
-    ];
+    let environment = of_bucket(&server, &endpoint);
     as_program("buckets_are_read_with_the_keys_of_the_environment", &environment, |_| {
         let values = |path: &str, label: &str| {
             let frame = read_csv(path, CsvOptions::new());
@@ -199,4 +207,56 @@ fn buckets_are_read_with_the_keys_of_the_environment() {
     });
     let requests = server.requests();
     assert!(requests.is_empty() || requests.iter().all(|(_, _, key)| key == "a-key"), "{requests:?}");
+}
+
+#[test]
+fn frames_are_written_to_buckets() {
+    let server = Server::start();
+    server.add("/bucket/out/part-00000-old.csv", b"n\n9\n".to_vec());
+    server.add("/bucket/mine/notes.txt", b"mine".to_vec());
+    server.add("/bucket/denied/part-0.csv", Vec::new());
+    let endpoint = format!("http://{}", server.address);
+    as_program("frames_are_written_to_buckets", &of_bucket(&server, &endpoint), |address| {
+        let sent = Arc::new(executors::SentExecutor { attempts: 2 });
+        executors::by_default(sent, || {
+            // Three tasks, twice each: their files become one object.
+            let parts = executors::three_parts();
+            parts.to_csv("s3://bucket/one.csv").unwrap();
+            parts.to_parquet("s3://bucket/one.parquet").unwrap();
+            for read in
+                [read_csv("s3://bucket/one.csv", CsvOptions::new()), read_parquet("s3://bucket/one.parquet")]
+            {
+                let values: Vec<i64> = read.col("n").values().unwrap().into_iter().flatten().collect();
+                assert_eq!(values, (0..10).collect::<Vec<_>>());
+            }
+            // More than one part of an upload.
+            numbers(1_000_000).to_parquet("s3://bucket/large.parquet").unwrap();
+            assert_eq!(read_parquet("s3://bucket/large.parquet").len().unwrap(), 1_000_000);
+            let options = WriteOptions::new().partition_cols(["k"]);
+            parts.to_csv_with("s3://bucket/out/", options).unwrap();
+            let read = read_csv("s3://bucket/out/", CsvOptions::new()).sort_values(["n"], Sort::ascending());
+            let values: Vec<i64> = read.col("n").values().unwrap().into_iter().flatten().collect();
+            assert_eq!(values, (0..10).collect::<Vec<_>>());
+            let class = |path: &str| parts.to_csv(path).unwrap_err().class();
+            assert_eq!(class("s3://bucket/mine/"), "FileExistsError");
+            assert_eq!(class("s3://bucket/denied/a.csv"), "PermissionError");
+            assert_eq!(class("s3://bucket"), "FileExistsError");
+            assert_eq!(class(&format!("http://{address}/a.csv")), "NotImplemented");
+        });
+    });
+    if std::env::var(SERVER).is_ok() {
+        return;
+    }
+    let (files, in_parts) = server.files();
+    assert!(!in_parts);
+    let kept: Vec<_> = files.iter().filter(|path| !path.contains("/out/k=")).collect();
+    let expected = [
+        "/bucket/denied/part-0.csv",
+        "/bucket/large.parquet",
+        "/bucket/mine/notes.txt",
+        "/bucket/one.csv",
+        "/bucket/one.parquet",
+    ];
+    assert_eq!(kept, expected);
+    assert!(files.iter().any(|path| path.starts_with("/bucket/out/k=2/part-00000-")), "{files:?}");
 }

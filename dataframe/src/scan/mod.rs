@@ -15,7 +15,7 @@ mod text;
 pub(crate) use files::{by_file, named_async, same_columns, shown};
 pub(crate) use ipc::{IpcSource, ipc_columns};
 pub use storage::STORAGE_VARIABLES;
-pub(crate) use storage::{from_store, store};
+pub(crate) use storage::{from_store, store, store_at};
 pub(crate) use text::{
     Classes, CsvForm, Encoding, NA_DEFAULT, Text, TextForm, TextKind, TextSource, is_compressed, sample,
 };

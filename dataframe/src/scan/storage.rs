@@ -18,13 +18,13 @@ pub(crate) fn store(runtime: &RuntimeEnv, url: &ObjectStoreUrl) -> Result<Arc<dy
     if let Ok(store) = runtime.object_store(url) {
         return Ok(store);
     }
-    let store = opened(url.as_str())?;
+    let store = store_at(url.as_str())?;
     runtime.register_object_store(url.as_ref(), Arc::clone(&store));
     Ok(store)
 }
 
 /// The store of a place, opened once by this process.
-fn opened(url: &str) -> Result<Arc<dyn ObjectStore>> {
+pub(crate) fn store_at(url: &str) -> Result<Arc<dyn ObjectStore>> {
     static OPENED: Mutex<Option<HashMap<String, Arc<dyn ObjectStore>>>> = Mutex::new(None);
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     let known = opened.get_or_insert_default();

@@ -1,5 +1,6 @@
 //! One file of a format, and several of them as one.
 
+use super::dictionaries;
 use super::options::{Compression, FileFormat, FileSpec, TextForm};
 use crate::error::Result;
 use crate::value::without_nan;
@@ -36,13 +37,15 @@ pub(super) enum Encoder {
 }
 
 impl Encoder {
-    /// Begins a file; a text has a header if it is told so.
+    /// Begins a file for these rows and later ones, without writing them; a text has a header if it is told
+    /// so.
     pub(super) fn begin(
         file: File,
-        schema: &SchemaRef,
+        rows: &RecordBatch,
         spec: &FileSpec,
         header: bool,
     ) -> EngineResult<Encoder> {
+        let schema = rows.schema_ref();
         Ok(match spec.format {
             FileFormat::Arrow => {
                 let compression = match spec.compression {
@@ -56,8 +59,8 @@ impl Encoder {
             FileFormat::Parquet => {
                 let properties = WriterProperties::builder()
                     .set_compression(codec(spec.compression)?)
-                    .set_max_row_group_row_count(Some(spec.row_group_rows))
-                    .build();
+                    .set_max_row_group_row_count(Some(spec.row_group_rows));
+                let properties = dictionaries::choose(properties, rows)?.build();
                 Encoder::Parquet(ArrowWriter::try_new(file, Arc::clone(schema), Some(properties))?)
             }
             FileFormat::Csv | FileFormat::Json => Encoder::Text(TextFile::begin(file, schema, spec, header)?),

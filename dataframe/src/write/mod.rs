@@ -5,18 +5,21 @@
 //! | choices of users | `options` |
 //! | the operator in the tasks | `node` |
 //! | one file of a format | `encoder` |
+//! | encodings of Parquet's columns | `dictionaries` |
 //! | folders of values | `partitions` |
 //! | reports of tasks | `report` |
-//! | from reported files to the target | `target` |
+//! | from reported files to the target | `target`, in an object store `stored` |
 //!
 //! A task may run twice, and after its driver has given up. So each attempt makes files under names of its
 //! own in a folder beside the target, and reports them as rows. Only reported files are moved.
 
+mod dictionaries;
 mod encoder;
 mod node;
 mod options;
 mod partitions;
 mod report;
+mod stored;
 mod target;
 
 pub(crate) use node::WriteExec;
@@ -28,7 +31,9 @@ use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute_under};
 use crate::frame::{DataFrame, Frame};
 use options::ROW_GROUP_ROWS;
+use report::Written;
 use std::sync::Arc;
+use stored::StoredTarget;
 use target::Target;
 pub(crate) use target::unique;
 
@@ -37,7 +42,7 @@ impl DataFrame {
     /// folder with a file for each partition.
     ///
     /// The tasks write, and the driver moves the complete files: nobody sees a part of them, and after an
-    /// error the old file is unchanged. Nodes must share the folder.
+    /// error the old file is unchanged. Nodes must share the folder, unless it is in an object store.
     ///
     /// # Errors
     /// The error that the frame carries, one of its run, or one of the file system.
@@ -121,9 +126,11 @@ impl DataFrame {
         let compression = format.compression(options.compression, path)?;
         let frame = written(self.frame()?, options.index)?;
         let partition_cols = partition_numbers(&frame, format, path, &options.partition_cols)?;
-        let target = Target::prepare(path)?;
+        let target = Place::prepare(path)?;
+        let (store, folder) = target.attempts();
         let spec = Arc::new(FileSpec {
-            folder: target.attempts(),
+            store,
+            folder,
             format,
             compression,
             row_group_rows: options.row_group_rows.unwrap_or(ROW_GROUP_ROWS),
@@ -135,7 +142,47 @@ impl DataFrame {
         let rows = execute_under(&frame.output()?, executor, move |plan| {
             Arc::new(WriteExec::new(plan, Arc::clone(&written)))
         });
-        target.finish(report::read(&rows?.0.fetch()?)?, &spec)
+        let mut files = report::read(&rows?.0.fetch()?)?;
+        files.sort_unstable_by_key(|file| (file.task, file.number));
+        target.finish(&files, &spec)
+    }
+}
+
+/// The place that a frame is written to.
+enum Place {
+    Local(Target),
+    Stored(StoredTarget),
+}
+
+impl Place {
+    fn prepare(path: &str) -> Result<Place> {
+        match path.contains("://") {
+            true => StoredTarget::prepare(path).map(Place::Stored),
+            false => Target::prepare(path).map(Place::Local),
+        }
+    }
+
+    /// The store and the folder in which attempts make their files.
+    fn attempts(&self) -> (Option<String>, String) {
+        match self {
+            Place::Local(target) => (None, target.attempts()),
+            Place::Stored(target) => (Some(target.url().to_owned()), target.attempts()),
+        }
+    }
+
+    fn is_folder(&self) -> bool {
+        match self {
+            Place::Local(target) => target.is_folder(),
+            Place::Stored(target) => target.is_folder(),
+        }
+    }
+
+    /// Makes files in the order of their rows visible.
+    fn finish(self, written: &[Written], spec: &FileSpec) -> Result<()> {
+        match self {
+            Place::Local(target) => target.finish(written, spec),
+            Place::Stored(target) => target.finish(written, spec),
+        }
     }
 }
 

@@ -4,13 +4,16 @@ use super::encoder::Encoder;
 use super::options::FileSpec;
 use super::partitions::Partitions;
 use super::report::{Written, report, report_schema};
+use super::stored::upload;
 use super::target::unique;
 use crate::error::Error;
+use crate::scan::{from_store, store_at};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DataFusionError, Result as EngineResult, internal_err};
-use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::execution::runtime_env::RuntimeEnv;
+use datafusion::execution::{SendableRecordBatchStream, SpillFile, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -19,6 +22,7 @@ use datafusion::physical_plan::{
     PlanProperties, ReplaceChildrenOptions,
 };
 use futures::StreamExt;
+use object_store::path::Path as Key;
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
@@ -100,8 +104,9 @@ impl ExecutionPlan for WriteExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> EngineResult<SendableRecordBatchStream> {
+        let environment = context.runtime_env();
         let rows = self.input.execute(partition, context)?;
-        let files = Files::new(partition, &rows.schema(), Arc::clone(&self.spec))?;
+        let files = Files::new(partition, &rows.schema(), Arc::clone(&self.spec), environment)?;
         let reported = futures::stream::once(written(files, rows));
         Ok(Box::pin(RecordBatchStreamAdapter::new(report_schema(), reported)))
     }
@@ -124,11 +129,14 @@ struct Files {
     /// Number of files that were begun.
     begun: u64,
     written: Vec<Written>,
+    environment: Arc<RuntimeEnv>,
 }
 
 /// A file that takes rows.
 struct Open {
     encoder: Encoder,
+    /// The local file, if it is to be brought to a store.
+    local: Option<Arc<dyn SpillFile>>,
     name: String,
     number: u64,
     rows: u64,
@@ -137,17 +145,23 @@ struct Open {
 }
 
 impl Files {
-    fn new(task: usize, schema: &SchemaRef, spec: Arc<FileSpec>) -> EngineResult<Files> {
+    fn new(
+        task: usize,
+        schema: &SchemaRef,
+        spec: Arc<FileSpec>,
+        environment: Arc<RuntimeEnv>,
+    ) -> EngineResult<Files> {
         let partitions = Partitions::new(schema, &spec.partition_cols);
         let schema = partitions.file_schema(schema)?;
-        Ok(Files { task, spec, partitions, schema, open: HashMap::new(), begun: 0, written: Vec::new() })
+        let (open, written) = (HashMap::new(), Vec::new());
+        Ok(Files { task, spec, partitions, schema, open, begun: 0, written, environment })
     }
 
     async fn write(&mut self, batch: &RecordBatch) -> EngineResult<()> {
         for (folder, rows) in self.partitions.split(batch)? {
             if !self.open.contains_key(&folder) {
                 self.make_room().await?;
-                self.begin(&folder)?;
+                self.begin(&folder, &rows)?;
             }
             let used = self.begun + self.open.values().map(|open| open.used).max().unwrap_or(0);
             if let Some(open) = self.open.get_mut(&folder) {
@@ -164,17 +178,27 @@ impl Files {
         Ok(())
     }
 
-    fn begin(&mut self, folder: &str) -> EngineResult<()> {
+    /// Begins a file of a folder, whose first rows these will be.
+    fn begin(&mut self, folder: &str, rows: &RecordBatch) -> EngineResult<()> {
         let name = format!("{:05}-{:05}-{}.{}", self.task, self.begun, unique(), self.spec.extension());
-        let path = Path::new(&self.spec.folder).join(&name);
         let failed = |error| failed(&self.spec, error);
-        let file = File::create_new(&path).map_err(|error| failed(error.into()))?;
+        let (file, local) = self.create(&name).map_err(failed)?;
         let header = self.spec.stay || self.task == 0;
-        let encoder = Encoder::begin(file, &self.schema, &self.spec, header).map_err(failed)?;
-        let open = Open { encoder, name, number: self.begun, rows: 0, used: 0 };
+        let encoder = Encoder::begin(file, rows, &self.spec, header).map_err(failed)?;
+        let open = Open { encoder, local, name, number: self.begun, rows: 0, used: 0 };
         self.open.insert(folder.to_owned(), open);
         self.begun += 1;
         Ok(())
+    }
+
+    /// A file of this name in the folder, or one of no name that is to be brought to a store.
+    fn create(&self, name: &str) -> EngineResult<(File, Option<Arc<dyn SpillFile>>)> {
+        if self.spec.store.is_none() {
+            return Ok((File::create_new(Path::new(&self.spec.folder).join(name))?, None));
+        }
+        let local = self.environment.disk_manager.create_tmp_file("a file for an object store")?;
+        let file = File::options().read(true).write(true).open(path_of(&local)?)?;
+        Ok((file, Some(local)))
     }
 
     /// Ends the file that has had no rows for longest if as many are open as may be.
@@ -190,8 +214,14 @@ impl Files {
     }
 
     async fn end(&mut self, folder: String) -> EngineResult<()> {
-        if let Some(Open { encoder, name, number, rows, .. }) = self.open.remove(&folder) {
-            let bytes = encoder.finish(self.spec.stay).await.map_err(|error| failed(&self.spec, error))?;
+        if let Some(Open { encoder, local, name, number, rows, .. }) = self.open.remove(&folder) {
+            let stays = self.spec.stay && local.is_none();
+            let bytes = encoder.finish(stays).await.map_err(|error| failed(&self.spec, error))?;
+            if let (Some(local), Some(url)) = (local, &self.spec.store) {
+                let key = Key::from(format!("{}/{name}", self.spec.folder));
+                let stored = upload(&store_at(url)?, path_of(&local)?, key).await;
+                stored.map_err(|error| from_store(&format!("{url}{}", self.spec.folder), &error))?;
+            }
             self.written.push(Written { task: self.task as u64, number, folder, name, rows, bytes });
         }
         Ok(())
@@ -199,13 +229,17 @@ impl Files {
 
     async fn finish(mut self) -> EngineResult<Vec<Written>> {
         if self.open.is_empty() && self.spec.partition_cols.is_empty() {
-            self.begin("")?;
+            self.begin("", &RecordBatch::new_empty(Arc::clone(&self.schema)))?;
         }
         for folder in self.open.keys().cloned().collect::<Vec<_>>() {
             self.end(folder).await?;
         }
         Ok(self.written)
     }
+}
+
+fn path_of(file: &Arc<dyn SpillFile>) -> EngineResult<&Path> {
+    file.path().ok_or_else(|| DataFusionError::Internal("a file of this process has no path".to_owned()))
 }
 
 /// The error of a file that could not be written. One of the rows stays what it is.

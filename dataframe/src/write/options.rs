@@ -184,6 +184,8 @@ impl FileFormat {
 /// The description of files for the tasks that write them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileSpec {
+    /// The URL of the store that the folder is in, if not on the local disk.
+    pub(super) store: Option<String>,
     /// The folder in which each attempt makes files of its own.
     pub(super) folder: String,
     pub(super) format: FileFormat,

@@ -4,6 +4,7 @@ use super::encoder::join;
 use super::options::FileSpec;
 use super::report::Written;
 use crate::error::{Error, FileFault, Result};
+use std::collections::{BTreeSet, HashMap};
 use std::fs::{self, File};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::{Path, PathBuf};
@@ -21,9 +22,6 @@ pub(super) struct Target {
 impl Target {
     /// Checks that the place can be written to, and makes the folder beside it.
     pub(super) fn prepare(path: &str) -> Result<Target> {
-        if let Some((scheme, _)) = path.split_once("://") {
-            return Err(Error::NotImplemented(format!("writing to {scheme}:// is not implemented")));
-        }
         let failed = |error: &std::io::Error| Error::io(path, error);
         let is_folder = path.ends_with('/');
         let whole = std::path::absolute(path).map_err(|error| failed(&error))?;
@@ -54,12 +52,11 @@ impl Target {
     }
 
     /// Makes the reported files visible.
-    pub(super) fn finish(self, mut written: Vec<Written>, spec: &FileSpec) -> Result<()> {
-        written.sort_unstable_by_key(|file| (file.task, file.number));
+    pub(super) fn finish(self, written: &[Written], spec: &FileSpec) -> Result<()> {
         let made = self.unfinished.join("whole");
         match self.is_folder {
-            true => self.arrange(&made, &written, spec)?,
-            false => self.join(&made, &written, spec)?,
+            true => self.arrange(&made, written, spec)?,
+            false => self.join(&made, written, spec)?,
         }
         let failed = |error: &std::io::Error| Error::io(&self.path, error);
         if self.is_folder && self.whole.exists() {
@@ -89,18 +86,16 @@ impl Target {
     fn arrange(&self, made: &Path, written: &[Written], spec: &FileSpec) -> Result<()> {
         let failed = |error: &std::io::Error| Error::io(&self.path, error);
         fs::create_dir(made).map_err(|error| failed(&error))?;
-        let mut counts = std::collections::BTreeMap::<&str, usize>::new();
-        for file in written {
+        let mut folders = BTreeSet::new();
+        for (file, number) in numbered(written) {
             let folder = made.join(&file.folder);
-            let count = counts.entry(&file.folder).or_insert_with(|| 0);
-            if *count == 0 {
+            if folders.insert(&file.folder) {
                 fs::create_dir_all(&folder).map_err(|error| failed(&error))?;
             }
-            let name = format!("{PART}{:05}.{}", *count, spec.extension());
-            *count += 1;
+            let name = format!("{PART}{number:05}.{}", spec.extension());
             fs::rename(self.attempt(file)?, folder.join(name)).map_err(|error| failed(&error))?;
         }
-        for folder in counts.keys() {
+        for folder in folders {
             sync(&made.join(folder)).map_err(|error| failed(&error))?;
         }
         sync(made).map_err(|error| failed(&error))
@@ -154,18 +149,31 @@ fn foreign(folder: &Path) -> std::io::Result<Option<String>> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let ours = match entry.file_type()?.is_dir() {
-            true if name.contains('=') => match foreign(&entry.path())? {
-                Some(inner) => return Ok(Some(format!("{name}/{inner}"))),
-                None => true,
-            },
-            is_folder => !is_folder && name.starts_with(PART),
-        };
-        if !ours {
+        if entry.file_type()?.is_dir() && name.contains('=') {
+            if let Some(inner) = foreign(&entry.path())? {
+                return Ok(Some(format!("{name}/{inner}")));
+            }
+        } else if entry.file_type()?.is_dir() || !is_made_by_writer(&[name.as_str()]) {
             return Ok(Some(name));
         }
     }
     Ok(None)
+}
+
+/// Whether a writer of frames makes a file of this name, in these folders of values.
+pub(super) fn is_made_by_writer(names: &[&str]) -> bool {
+    let Some((file, folders)) = names.split_last() else { return false };
+    file.starts_with(PART) && folders.iter().all(|folder| folder.contains('='))
+}
+
+/// Files in the order of their rows, each with its number in its folder.
+pub(super) fn numbered(written: &[Written]) -> impl Iterator<Item = (&Written, usize)> {
+    let mut counts = HashMap::<&str, usize>::new();
+    written.iter().map(move |file| {
+        let count = counts.entry(&file.folder).or_default();
+        *count += 1;
+        (file, *count - 1)
+    })
 }
 
 fn sync(folder: &Path) -> std::io::Result<()> {
@@ -178,6 +186,6 @@ pub(crate) fn unique() -> String {
 }
 
 /// The folder of attempts in that of a writer.
-const ATTEMPTS: &str = "attempts";
+pub(super) const ATTEMPTS: &str = "attempts";
 /// The beginning of the names of files in a folder.
-const PART: &str = "part-";
+pub(super) const PART: &str = "part-";

@@ -1,6 +1,7 @@
-//! A small web server: files with ranges, an object store's list of files, and answers that go wrong.
+//! A small web server: files with ranges, an object store's list of files and its ways to write, and answers
+//! that go wrong.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -22,6 +23,8 @@ struct State {
     sent: usize,
     /// Attempts that still fail at a path.
     failures: HashMap<String, usize>,
+    /// Parts of files that are not whole yet, by path and number.
+    parts: BTreeMap<(String, usize), Vec<u8>>,
 }
 
 struct Request {
@@ -29,6 +32,9 @@ struct Request {
     path: String,
     range: Option<(usize, Option<usize>)>,
     key: String,
+    /// The path of the file to copy, if that is the request.
+    copied: Option<String>,
+    body: Vec<u8>,
 }
 
 impl Server {
@@ -49,6 +55,14 @@ impl Server {
     /// Adds a file at a path that begins with `/`.
     pub fn add(&self, path: &str, bytes: Vec<u8>) {
         self.state.lock().unwrap().files.insert(path.to_owned(), bytes);
+    }
+
+    /// The paths of all files, and whether parts of one that is not whole are left.
+    pub fn files(&self) -> (Vec<String>, bool) {
+        let state = self.state.lock().unwrap();
+        let mut paths: Vec<_> = state.files.keys().cloned().collect();
+        paths.sort();
+        (paths, !state.parts.is_empty())
     }
 
     /// The next attempts to get a path fail.
@@ -90,6 +104,10 @@ impl Server {
             drop(state);
             return answer(stream, &request, "500 Internal Server Error", "", b"try again");
         }
+        if let Some((status, body)) = changed(&mut state, &request, &plain) {
+            drop(state);
+            return answer(stream, &request, status, "", body.as_bytes());
+        }
         if let Some((_, query)) = request.path.split_once('?') {
             let list = listed(&state, &plain, query);
             drop(state);
@@ -126,7 +144,8 @@ fn read(stream: &TcpStream) -> Option<Request> {
     lines.read_line(&mut first).ok()?;
     let mut words = first.split_whitespace();
     let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
-    let mut request = Request { method, path, range: None, key: String::new() };
+    let mut request =
+        Request { method, path, range: None, key: String::new(), copied: None, body: Vec::new() };
     let mut length = 0;
     loop {
         let mut line = String::new();
@@ -141,12 +160,69 @@ fn read(stream: &TcpStream) -> Option<Request> {
                 let key = value.split("Credential=").nth(1).and_then(|rest| rest.split('/').next());
                 request.key = key.unwrap_or_default().to_owned();
             }
+            "x-amz-copy-source" => {
+                request.copied = Some(format!("/{}", unescaped(value.trim_start_matches('/'))))
+            }
             "content-length" => length = value.parse().ok()?,
             _ => {}
         }
     }
-    lines.take(length).read_to_end(&mut Vec::new()).ok()?;
+    lines.take(length).read_to_end(&mut request.body).ok()?;
     Some(request)
+}
+
+/// Writes, copies or removes files as a request to an object store asks for; `None` if it only reads.
+fn changed(state: &mut State, request: &Request, path: &str) -> Option<(&'static str, String)> {
+    let query = request.path.split_once('?').map_or("", |(_, query)| query);
+    let number = query.split('&').find_map(|pair| pair.strip_prefix("partNumber="));
+    let of_upload = query.contains("uploadId=");
+    match request.method.as_str() {
+        "PUT" | "POST" if path.contains("denied") => Some(("403 Forbidden", String::new())),
+        "PUT" => {
+            let bytes = match &request.copied {
+                Some(copied) => state.files.get(copied)?.clone(),
+                None => request.body.clone(),
+            };
+            match number {
+                Some(number) => drop(state.parts.insert((path.to_owned(), number.parse().ok()?), bytes)),
+                None => drop(state.files.insert(path.to_owned(), bytes)),
+            }
+            let copied = "<CopyObjectResult><ETag>\"1\"</ETag></CopyObjectResult>";
+            Some(("200 OK", request.copied.as_ref().map_or(String::new(), |_| copied.to_owned())))
+        }
+        "POST" if query.starts_with("uploads") => {
+            let begun =
+                "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>";
+            Some(("200 OK", begun.to_owned()))
+        }
+        "POST" if of_upload => {
+            let parts = std::mem::take(&mut state.parts);
+            let (whole, others) = parts.into_iter().partition::<BTreeMap<_, _>, _>(|((of, _), _)| of == path);
+            state.parts = others;
+            state.files.insert(path.to_owned(), whole.into_values().flatten().collect());
+            let ended = "<CompleteMultipartUploadResult><ETag>\"1\"</ETag></CompleteMultipartUploadResult>";
+            Some(("200 OK", ended.to_owned()))
+        }
+        "POST" => {
+            let asked = String::from_utf8_lossy(&request.body).into_owned();
+            let keys = asked.split("<Key>").skip(1).filter_map(|rest| rest.split("</Key>").next());
+            let bucket = path.trim_end_matches('/');
+            let mut removed = String::new();
+            for key in keys {
+                state.files.remove(&format!("{bucket}/{key}"));
+                removed.push_str(&format!("<Deleted><Key>{key}</Key></Deleted>"));
+            }
+            Some(("200 OK", format!("<DeleteResult>{removed}</DeleteResult>")))
+        }
+        "DELETE" => {
+            match of_upload {
+                true => state.parts.retain(|(of, _), _| of != path),
+                false => drop(state.files.remove(path)),
+            }
+            Some(("204 No Content", String::new()))
+        }
+        _ => None,
+    }
 }
 
 /// A path with `%20` as the byte that it stands for.
