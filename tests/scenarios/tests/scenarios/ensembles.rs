@@ -156,6 +156,9 @@ struct Worker {
     member: Member,
 }
 
+/// Sums, largest values, and the own part of the sums.
+type Found = (Vec<f64>, Vec<i64>, Vec<f64>);
+
 #[actor]
 impl Worker {
     fn new(member: Member) -> Self {
@@ -167,7 +170,7 @@ impl Worker {
     }
 
     /// Several operations on arrays of this length, whose element is its place times the rank plus one.
-    fn program(&mut self, len: usize) -> Result<(Vec<f64>, Vec<i64>, Vec<f64>), Error> {
+    fn program(&mut self, len: usize) -> Result<Found, Error> {
         let rank = self.member.rank();
         let own: Vec<f64> = (0..len).map(|place| (place * (rank + 1)) as f64).collect();
         let counts: Vec<i64> = own.iter().map(|value| *value as i64).collect();
