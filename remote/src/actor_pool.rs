@@ -12,32 +12,6 @@ const AHEAD_MAX: usize = 16;
 
 /// Actors that share the calls for many items: an actor gets the next item when it has answered for the one
 /// before.
-///
-/// ```
-/// use tharsis::ActorPool;
-/// use tharsis::prelude::*;
-///
-/// struct Model(f64);
-///
-/// #[actor]
-/// impl Model {
-///     fn new(scale: f64) -> Self {
-///         Self(scale)
-///     }
-///
-///     fn predict(&self, x: f64) -> f64 {
-///         self.0 * x
-///     }
-/// }
-///
-/// # fn main() -> Result<(), Error> {
-/// let _runtime = init().start()?;
-/// let mut pool = ActorPool::new((0..2).map(|_| Model::remote(10.0)));
-/// let found = pool.map(0..4, |model, x| model.predict(f64::from(x))).collect::<Result<Vec<_>, _>>()?;
-/// assert_eq!(found, [0.0, 10.0, 20.0, 30.0]);
-/// # Ok(())
-/// # }
-/// ```
 pub struct ActorPool<H> {
     actors: Vec<H>,
 }

@@ -47,16 +47,6 @@ impl<T> ObjectRef<T> {
 
     /// The same reference, for code that does not know the type of the value, or that knows it again. Reading
     /// a value as another type fails with `DataCorrupt` or gives what its bytes mean there.
-    ///
-    /// ```
-    /// # use tharsis::prelude::*;
-    /// # fn main() -> Result<(), Error> {
-    /// let _runtime = init().start()?;
-    /// let mixed: Vec<ObjectRef<()>> = vec![put(&1.5_f64)?.cast(), put(&"one".to_owned())?.cast()];
-    /// assert_eq!(mixed[0].clone().cast::<f64>().get()?, 1.5);
-    /// # Ok(())
-    /// # }
-    /// ```
     #[must_use]
     pub fn cast<U>(self) -> ObjectRef<U> {
         ObjectRef::new(self.handle)

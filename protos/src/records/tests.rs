@@ -63,7 +63,7 @@ fn from_client_samples() -> Vec<Vec<u8>> {
 
 #[test]
 fn records_of_clients_survive_encoding() {
-    assert_eq!(from_client_samples().len(), 9);
+    assert_eq!(from_client_samples().len(), 10);
 }
 
 #[test]
