@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
-/// Most bytes that are set aside for inputs and outputs of running tasks, buffers of files, and what the
-/// allocator keeps: about what TPC-H takes beside what is counted.
+/// Most bytes that are set aside for batches on their way between operators, buffers of files, and what the
+/// allocator keeps. Chosen when outputs of running tasks were not counted: it may be more than is needed.
 const UNCOUNTED_BYTES_MAX: u64 = 512 << 20;
 
 /// Runs tasks on threads of this process. Rows between stages are passed without a copy.
@@ -33,8 +33,8 @@ pub struct LocalExecutor {
 
 impl LocalExecutor {
     /// An executor with this many threads. A part of these bytes is set aside for what is not counted, such
-    /// as the inputs and outputs of running tasks. Operators may take half of the rest before they spill,
-    /// rows between stages and tables that were computed the other half before they wait in files.
+    /// as batches on their way between operators. Operators may take half of the rest before they spill, rows
+    /// between stages and tables that were computed the other half before they wait in files.
     #[must_use]
     pub fn sized(threads: usize, memory_bytes: u64) -> LocalExecutor {
         let counted_bytes = memory_bytes - (memory_bytes / 4).min(UNCOUNTED_BYTES_MAX);
