@@ -3,12 +3,14 @@
 //! Each function has a number, its place in the block, by which the code of the handle finds its definition:
 //! `impl Method<NUMBER> for Counter`. The constructor is the function `new`.
 
+use crate::arguments::Arguments;
 use crate::callable::{check, owned_type};
+use crate::definition::{Definition, unwrapped};
+use crate::face::vis_of_method;
 use crate::options::{Attribute, group_of_method};
-use crate::remote_function::{Results, generic_of, unwrapped, vis_of_method};
+use crate::remote_function::{Results, generic_of};
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
-use quote::{ToTokens, format_ident, quote, quote_spanned};
-use syn::spanned::Spanned;
+use quote::{ToTokens, format_ident, quote};
 use syn::{Attribute as Attr, Error, FnArg, ImplItem, ImplItemFn, ItemImpl, Result, ReturnType, Type};
 
 const WHAT: &str = "a method of an actor";
@@ -148,55 +150,34 @@ impl<'a> Function<'a> {
         Ok(Self { item, number, group, path, receiver, parameters, results })
     }
 
-    fn names(&self) -> Vec<Ident> {
-        (0..self.parameters.len()).map(|i| format_ident!("argument{i}")).collect()
+    fn arguments(&self) -> Arguments<'_> {
+        Arguments(&self.parameters)
     }
 
     /// The entry of the linked table, and the function that runs a task.
     fn definition(&self, block_type: &Type, options: &TokenStream, limits: &[u32]) -> TokenStream {
-        let (names, number, path, group) = (self.names(), self.number, &self.path, self.group);
-        let (parameters, output) = (&self.parameters, &self.item.sig.output);
-        let signature = quote!((#(#parameters),*) #output).to_string();
-        let numbers = 0..parameters.len() as u16;
-        let taken = names.iter().zip(parameters).zip(numbers).map(
-            |((name, ty), number)| quote_spanned!(ty.span()=> let #name = call.argument::<#ty>(#number)?;),
-        );
+        let (number, parameters, output) = (self.number, &self.parameters, &self.item.sig.output);
+        let taken = self.arguments().taken();
         let (role, value, give) = self.part(block_type, !limits.is_empty());
         let checked = self.results.is_fallible.then(unwrapped);
-        quote! {
-            #[allow(clippy::needless_borrow, clippy::let_unit_value, clippy::let_and_return)]
-            fn run(
-                call: &mut ::tharsis::generated::TaskCall<'_>,
-            ) -> ::std::result::Result<(), ::tharsis::Failure> {
-                #(#taken)*
-                call.finish_arguments()?;
+        let definition = Definition {
+            name: &self.path,
+            signature: &quote!((#(#parameters),*) #output),
+            returns: 1,
+            role,
+            group: self.group,
+            groups: limits,
+            options: options.clone(),
+            run: quote! {
+                #taken
                 let value = #value;
                 #checked
                 #give
-            }
-            fn options() -> ::tharsis::Options {
-                #options
-            }
-            static DEFINITION: ::tharsis::generated::Definition = ::tharsis::generated::Definition {
-                module: ::std::module_path!(),
-                name: #path,
-                signature: #signature,
-                file: ::std::file!(),
-                line: ::std::line!(),
-                column: ::std::column!(),
-                returns: 1,
-                options,
-                run,
-                role: ::tharsis::generated::Role::#role,
-                group: #group,
-                groups: &[#(#limits),*],
-                plain: &(),
-            };
-            ::tharsis::generated::inventory::submit! { ::tharsis::generated::Registered(&DEFINITION) }
-            impl ::tharsis::generated::Method<#number> for #block_type {
-                const DEFINITION: &'static ::tharsis::generated::Definition = &DEFINITION;
-            }
-        }
+            },
+            plain: quote!(&()),
+            owner: quote!(::tharsis::generated::Method<#number> for #block_type),
+        };
+        definition.items()
     }
 
     /// The part that it plays, the expression that calls it, and what is done with its value.
@@ -224,7 +205,7 @@ impl<'a> Function<'a> {
 
     /// The function, called with its arguments.
     fn called(&self, block_type: &Type) -> TokenStream {
-        let (function, names) = (&self.item.sig.ident, self.names());
+        let (function, names) = (&self.item.sig.ident, self.arguments().names());
         let first = match self.receiver {
             None => None,
             Some(true) => Some(quote!(&mut *actor,)),
@@ -237,33 +218,11 @@ impl<'a> Function<'a> {
         }
     }
 
-    /// The parameters of the function that calls it.
-    fn declared(&self) -> Vec<TokenStream> {
-        let declared = self.names().into_iter().zip(&self.parameters);
-        declared.map(|(name, ty)| quote_spanned!(ty.span()=> #name: impl ::tharsis::IntoArg<#ty>)).collect()
-    }
-
     /// A call of it, as an expression; `begin` comes before the arguments.
     fn call(&self, block_type: &Type, options: &TokenStream, begin: Option<&TokenStream>) -> TokenStream {
-        let (names, number, parameters) = (self.names(), self.number, &self.parameters);
-        let numbers = 0..parameters.len() as u16;
-        quote! {
-            // Each argument is taken once: a closure that may be called again needs it to be an option.
-            #(let mut #names = ::std::option::Option::Some(#names);)*
-            let call = ::tharsis::generated::Call {
-                definition: <#block_type as ::tharsis::generated::Method<#number>>::DEFINITION,
-                options: #options,
-                site: ::std::panic::Location::caller(),
-                arguments: &mut |arguments| {
-                    #begin
-                    #(if let ::std::option::Option::Some(argument) = #names.take() {
-                        arguments.push::<#parameters, _>(#numbers, argument)?;
-                    })*
-                    let _ = arguments;
-                    ::std::result::Result::Ok(())
-                },
-            };
-        }
+        let number = self.number;
+        let called = quote!(#block_type as ::tharsis::generated::Method<#number>);
+        self.arguments().call(&called, options, begin)
     }
 
     fn docs(&self) -> impl Iterator<Item = &Attr> {
@@ -306,7 +265,7 @@ fn creation(constructor: &Function<'_>, block_type: &Type, name: &Ident, handle:
     let vis = &constructor.item.vis;
     let method = vis_of_method(vis);
     let options_name = Ident::new(&format!("__{name}Options"), Span::call_site());
-    let declared = constructor.declared();
+    let declared = constructor.arguments().declared();
     let plain = constructor.call(block_type, &quote!(::std::option::Option::None), None);
     let with_options = constructor.call(block_type, &quote!(::std::option::Option::Some(self.0)), None);
     let named = naming(constructor, block_type, handle, &with_options);
@@ -345,7 +304,7 @@ fn creation(constructor: &Function<'_>, block_type: &Type, name: &Ident, handle:
 /// Functions of options that deal with a name.
 fn naming(constructor: &Function<'_>, block_type: &Type, handle: &Ident, call: &TokenStream) -> TokenStream {
     let (method, number) = (vis_of_method(&constructor.item.vis), constructor.number);
-    let declared = constructor.declared();
+    let declared = constructor.arguments().declared();
     quote! {
         /// Constructs an actor with a name, by which `find` gets it.
         ///
@@ -398,7 +357,7 @@ fn face(
 ) -> TokenStream {
     let vis = &constructor.item.vis;
     let called = methods.iter().map(|method| {
-        let (function, declared) = (&method.item.sig.ident, method.declared());
+        let (function, declared) = (&method.item.sig.ident, method.arguments().declared());
         let (vis, docs) = (vis_of_method(&method.item.vis), method.docs());
         let begin = quote!(self.0.begin(arguments)?;);
         let call = method.call(block_type, &quote!(self.0.method_options()), Some(&begin));

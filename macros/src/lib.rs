@@ -6,7 +6,10 @@
 #![warn(missing_docs)]
 
 mod actor_block;
+mod arguments;
 mod callable;
+mod definition;
+mod face;
 mod frame_function;
 mod main_function;
 mod options;

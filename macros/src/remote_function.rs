@@ -1,24 +1,23 @@
 //! `#[remote]`: the function, its definition in the linked table, and the type of the same name.
-//!
-//! A braced struct lives in the type namespace alone, so `struct f {}` and `fn f()` stand side by side, also
-//! inside a function body, and `use module::f` brings both.
 
+use crate::arguments::Arguments;
 use crate::callable::{check, owned_type};
+use crate::definition::{Definition, unwrapped};
+use crate::face::{Face, vis_of_method};
 use crate::options::Attribute;
-use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote, quote_spanned};
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
 use syn::spanned::Spanned;
-use syn::{
-    Error, FnArg, GenericArgument, Ident, ItemFn, LitInt, PathArguments, Result, ReturnType, Type, Visibility,
-};
+use syn::{Error, FnArg, GenericArgument, Ident, ItemFn, LitInt, PathArguments, Result, ReturnType, Type};
 
 pub(crate) fn expand(attribute: TokenStream, function: &ItemFn) -> Result<TokenStream> {
     let attribute = Attribute::of_function(attribute)?;
     check(&function.sig, "a remote function")?;
     let parameters = parameters(function)?;
     let results = Results::of(&function.sig.output, attribute.num_returns.as_ref())?;
-    let definition = definition(function, &attribute, &parameters, &results);
-    let face = face(function, &parameters, &results);
+    let definition = definition(function, &attribute, &Arguments(&parameters), &results);
+    let face = face(&function.sig.ident, &vis_of_method(&function.vis), &Arguments(&parameters), &results);
+    let face = face.items(function);
     Ok(quote! {
         #function
         #face
@@ -26,7 +25,7 @@ pub(crate) fn expand(attribute: TokenStream, function: &ItemFn) -> Result<TokenS
     })
 }
 
-/// Types of the parameters; names are given by number, since patterns need not be names.
+/// Types of the parameters.
 pub(crate) fn parameters(function: &ItemFn) -> Result<Vec<Type>> {
     let types = function.sig.inputs.iter().map(|input| match input {
         FnArg::Receiver(receiver) => {
@@ -173,20 +172,11 @@ pub(crate) fn generic_of(ty: &Type, name: &str) -> Option<Type> {
 fn definition(
     function: &ItemFn,
     attribute: &Attribute,
-    parameters: &[Type],
+    arguments: &Arguments<'_>,
     results: &Results,
 ) -> TokenStream {
-    let name = &function.sig.ident;
-    let text = name.to_string();
-    let output = &function.sig.output;
-    let signature = quote!((#(#parameters),*) #output).to_string();
-    let (count, options) = (results.count(), attribute.options());
-    let names: Vec<Ident> = (0..parameters.len()).map(|i| format_ident!("argument{i}")).collect();
-    let numbers = 0..parameters.len() as u16;
-    let taken =
-        names.iter().zip(parameters).zip(numbers).map(
-            |((name, ty), number)| quote_spanned!(ty.span()=> let #name = call.argument::<#ty>(#number)?;),
-        );
+    let (name, output) = (&function.sig.ident, &function.sig.output);
+    let (names, parameters, taken) = (arguments.names(), arguments.0, arguments.taken());
     let called = if function.sig.asyncness.is_some() {
         quote!(call.block_on(#name(#(#names),*))?)
     } else {
@@ -194,55 +184,28 @@ fn definition(
     };
     let checked = results.is_fallible.then(unwrapped);
     let give = results.give();
-    let (plain, plain_static) = plain(function, parameters, results, checked.as_ref());
-    quote! {
-        #plain
-        #[allow(clippy::needless_borrow)]
-        fn run(
-            call: &mut ::tharsis::generated::TaskCall<'_>,
-        ) -> ::std::result::Result<(), ::tharsis::Failure> {
-            #(#taken)*
-            call.finish_arguments()?;
-            #[allow(clippy::let_unit_value)]
+    let (plain, plain_static) = plain(function, arguments, results, checked.as_ref());
+    let definition = Definition {
+        name: &name.to_string(),
+        signature: &quote!((#(#parameters),*) #output),
+        returns: results.count(),
+        role: quote!(Task),
+        group: 0,
+        groups: &[],
+        options: attribute.options(),
+        run: quote! {
+            #taken
             let value = #called;
             #checked
             #give
-        }
-        fn options() -> ::tharsis::Options {
-            #options
-        }
-        static DEFINITION: ::tharsis::generated::Definition = ::tharsis::generated::Definition {
-            module: ::std::module_path!(),
-            name: #text,
-            signature: #signature,
-            file: ::std::file!(),
-            line: ::std::line!(),
-            column: ::std::column!(),
-            returns: #count,
-            options,
-            run,
-            role: ::tharsis::generated::Role::Task,
-            group: 0,
-            groups: &[],
-            plain: #plain_static,
-        };
-        ::tharsis::generated::inventory::submit! { ::tharsis::generated::Registered(&DEFINITION) }
-        impl ::tharsis::generated::Remote for #name {
-            const DEFINITION: &'static ::tharsis::generated::Definition = &DEFINITION;
-        }
-    }
-}
-
-/// Takes the value out of the `Result` named `value`, or returns its error as a failure.
-pub(crate) fn unwrapped() -> TokenStream {
+        },
+        plain: plain_static,
+        owner: quote!(::tharsis::generated::Remote for #name),
+    };
+    let entry = definition.items();
     quote! {
-        let value = match value {
-            ::std::result::Result::Ok(value) => value,
-            ::std::result::Result::Err(error) => {
-                use ::tharsis::generated::{PlainError as _, TypedError as _};
-                return ::std::result::Result::Err((&::tharsis::generated::Probe(&error)).to_failure());
-            }
-        };
+        #plain
+        #entry
     }
 }
 
@@ -250,7 +213,7 @@ pub(crate) fn unwrapped() -> TokenStream {
 /// Functions that are async or give many objects have none.
 fn plain(
     function: &ItemFn,
-    parameters: &[Type],
+    arguments: &Arguments<'_>,
     results: &Results,
     checked: Option<&TokenStream>,
 ) -> (TokenStream, TokenStream) {
@@ -262,8 +225,7 @@ fn plain(
     if function.sig.asyncness.is_some() {
         return (TokenStream::new(), quote!(&()));
     }
-    let name = &function.sig.ident;
-    let names: Vec<Ident> = (0..parameters.len()).map(|i| format_ident!("argument{i}")).collect();
+    let (name, names, parameters) = (&function.sig.ident, arguments.names(), arguments.0);
     let made = quote! {
         #[allow(clippy::needless_borrow, clippy::let_unit_value, clippy::too_many_arguments, clippy::unit_arg)]
         fn plain(#(#names: #parameters),*) -> ::std::result::Result<#value, ::tharsis::Failure> {
@@ -278,20 +240,13 @@ fn plain(
 }
 
 /// The type of the function's name, and its builder of calls.
-fn face(function: &ItemFn, parameters: &[Type], results: &Results) -> TokenStream {
-    let name = &function.sig.ident;
-    let vis = &function.vis;
-    let options_name = Ident::new(&format!("__{name}_options"), Span::call_site());
-    let names: Vec<Ident> = (0..parameters.len()).map(|i| format_ident!("argument{i}")).collect();
-    let declared: Vec<TokenStream> = names
-        .iter()
-        .zip(parameters)
-        .map(|(name, ty)| quote_spanned!(ty.span()=> #name: impl ::tharsis::IntoArg<#ty>))
-        .collect();
-    let method = vis_of_method(vis);
+fn face(name: &Ident, method: &TokenStream, arguments: &Arguments<'_>, results: &Results) -> Face {
+    let declared = arguments.declared();
     let (reference_type, planned_type) = (results.reference_type(), results.planned_type());
-    let call = call(name, parameters, &names);
     let (make, add) = (results.make_references(), results.add_to_graph());
+    let call = |options| arguments.call(&quote!(#name as ::tharsis::generated::Remote), &options, None);
+    let plain = call(quote!(::std::option::Option::None));
+    let with_options = call(quote!(::std::option::Option::Some(self.0)));
     let num_returns = matches!(results.shape, Shape::Many(_)).then(|| {
         quote! {
             /// Sets the number of objects that the call returns.
@@ -299,84 +254,37 @@ fn face(function: &ItemFn, parameters: &[Type], results: &Results) -> TokenStrea
             #method fn num_returns(self, count: u32) -> Self { Self(self.0.num_returns(count)) }
         }
     });
-    let doc = format!("Calls [`{name}()`] as a task: `{name}::remote(..)`, `{name}::options().remote(..)`.");
-    quote! {
-        #[doc = #doc]
-        #[allow(non_camel_case_types)]
-        #vis struct #name {}
-        #[doc(hidden)]
-        #[allow(non_camel_case_types)]
-        #[must_use = "options do nothing before `remote` is called"]
-        #vis struct #options_name(::tharsis::Options);
-        #[allow(dead_code, clippy::too_many_arguments)]
-        impl #name {
+    Face {
+        doc: format!("Calls [`{name}()`] as a task: `{name}::remote(..)`, `{name}::options().remote(..)`."),
+        functions: quote! {
             /// Calls the function as a task and returns at once.
             #[track_caller]
             #method fn remote(#(#declared),*) -> #reference_type {
-                let options = ::std::option::Option::None;
-                #call
+                #plain
                 #make
             }
             /// Adds a call of the function to a graph of tasks; it runs when the graph was submitted.
             #[track_caller]
             #method fn add_to(graph: &mut ::tharsis::TaskGraph, #(#declared),*) -> #planned_type {
-                let options = ::std::option::Option::None;
-                #call
+                #plain
                 #add
             }
-            /// Options for one call.
-            #method fn options() -> #options_name {
-                #options_name((<#name as ::tharsis::generated::Remote>::DEFINITION.options)())
-            }
-        }
-        #[allow(dead_code, clippy::too_many_arguments)]
-        impl #options_name {
-            ::tharsis::__option_setters!(#method);
+        },
+        setters: quote!(__option_setters),
+        methods: quote! {
             #num_returns
             /// Calls the function as a task, with these options, and returns at once.
             #[track_caller]
             #method fn remote(self, #(#declared),*) -> #reference_type {
-                let options = ::std::option::Option::Some(self.0);
-                #call
+                #with_options
                 #make
             }
             /// Adds a call of the function to a graph of tasks, with these options.
             #[track_caller]
             #method fn add_to(self, graph: &mut ::tharsis::TaskGraph, #(#declared),*) -> #planned_type {
-                let options = ::std::option::Option::Some(self.0);
-                #call
+                #with_options
                 #add
             }
-        }
-    }
-}
-
-/// Makes a `Call` named `call` of the arguments with these names and the `options`.
-fn call(function: &Ident, parameters: &[Type], names: &[Ident]) -> TokenStream {
-    let numbers = 0..parameters.len() as u16;
-    quote! {
-        // Each argument is taken once: a closure that may be called again needs it to be an option.
-        #(let mut #names = ::std::option::Option::Some(#names);)*
-        let call = ::tharsis::generated::Call {
-            definition: <#function as ::tharsis::generated::Remote>::DEFINITION,
-            options,
-            site: ::std::panic::Location::caller(),
-            arguments: &mut |arguments| {
-                #(if let ::std::option::Option::Some(argument) = #names.take() {
-                    arguments.push::<#parameters, _>(#numbers, argument)?;
-                })*
-                let _ = arguments;
-                ::std::result::Result::Ok(())
-            },
-        };
-    }
-}
-
-/// Methods are as visible as the function; a private one is written out, because an empty visibility cannot
-/// be passed on.
-pub(crate) fn vis_of_method(vis: &Visibility) -> TokenStream {
-    match vis {
-        Visibility::Inherited => quote!(pub(self)),
-        other => quote!(#other),
+        },
     }
 }

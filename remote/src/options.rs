@@ -302,23 +302,61 @@ impl Options {
     }
 }
 
+/// Defines the setters that all builders have: how much of a node it takes, and of which node.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __place_setters {
+    ($vis:vis) => {
+        /// Memory in bytes that it is expected to need.
+        #[must_use]
+        $vis fn memory_bytes(self, bytes: u64) -> Self { Self(self.0.memory_bytes(bytes)) }
+        /// An amount of a custom resource. Call it once for each.
+        #[must_use]
+        $vis fn resource(self, name: &str, amount: f64) -> Self { Self(self.0.resource(name, amount)) }
+        /// A name for people; the function's path by default.
+        #[must_use]
+        $vis fn name(self, name: impl ::std::convert::Into<::std::string::String>) -> Self { Self(self.0.name(name)) }
+        /// Runs it on the least loaded node.
+        #[must_use]
+        $vis fn spread(self) -> Self { Self(self.0.spread()) }
+        /// Runs it on this node; with `soft`, on another one if this one is gone.
+        #[must_use]
+        $vis fn node(self, node: $crate::NodeId, soft: bool) -> Self { Self(self.0.node(node, soft)) }
+        /// Runs it on a node whose labels match; several selectors are tried in order.
+        #[must_use]
+        $vis fn labels(self, selectors: impl ::std::iter::IntoIterator<Item = $crate::LabelSelector>) -> Self {
+            Self(self.0.labels(selectors))
+        }
+    };
+}
+
+/// Defines the setters of what may run inside a placement group.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __group_setters {
+    ($vis:vis) => {
+        /// Runs it inside a placement group, in any of its bundles.
+        #[must_use]
+        $vis fn placement_group(self, group: &$crate::PlacementGroup) -> Self { Self(self.0.placement_group(group)) }
+        /// Runs it inside a placement group, in the bundle with this index.
+        #[must_use]
+        $vis fn bundle(self, group: &$crate::PlacementGroup, index: u32) -> Self { Self(self.0.bundle(group, index)) }
+    };
+}
+
 /// Defines the setters of a builder of calls, for its `Options` in field 0.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __option_setters {
     ($vis:vis) => {
+        $crate::__place_setters!($vis);
+        $crate::__group_setters!($vis);
         /// CPUs, 1 by default; tasks with fractions share one.
         #[must_use]
         $vis fn num_cpus(self, cpus: f64) -> Self { Self(self.0.num_cpus(cpus)) }
         /// GPUs, 0 by default.
         #[must_use]
         $vis fn num_gpus(self, gpus: f64) -> Self { Self(self.0.num_gpus(gpus)) }
-        /// Memory in bytes that the task is expected to need.
-        #[must_use]
-        $vis fn memory_bytes(self, bytes: u64) -> Self { Self(self.0.memory_bytes(bytes)) }
-        /// An amount of a custom resource. Call it once for each.
-        #[must_use]
-        $vis fn resource(self, name: &str, amount: f64) -> Self { Self(self.0.resource(name, amount)) }
         /// Tasks of higher priority start first; 0 by default.
         #[must_use]
         $vis fn priority(self, priority: i32) -> Self { Self(self.0.priority(priority)) }
@@ -334,32 +372,12 @@ macro_rules! __option_setters {
         /// Retries any error that the function returns.
         #[must_use]
         $vis fn retry_on_any(self) -> Self { Self(self.0.retry_on_any()) }
-        /// A name for people; the function's path by default.
-        #[must_use]
-        $vis fn name(self, name: impl ::std::convert::Into<::std::string::String>) -> Self { Self(self.0.name(name)) }
         /// Number of calls that one worker process serves before it is replaced; 0 means no bound.
         #[must_use]
         $vis fn max_calls(self, count: u32) -> Self { Self(self.0.max_calls(count)) }
         /// Declares that another run only makes the same values again, so they may be dropped to save memory.
         #[must_use]
         $vis fn pure(self, is_pure: bool) -> Self { Self(self.0.pure(is_pure)) }
-        /// Runs it on the least loaded node.
-        #[must_use]
-        $vis fn spread(self) -> Self { Self(self.0.spread()) }
-        /// Runs it on this node; with `soft`, on another one if this one is gone.
-        #[must_use]
-        $vis fn node(self, node: $crate::NodeId, soft: bool) -> Self { Self(self.0.node(node, soft)) }
-        /// Runs it inside a placement group, in any of its bundles.
-        #[must_use]
-        $vis fn placement_group(self, group: &$crate::PlacementGroup) -> Self { Self(self.0.placement_group(group)) }
-        /// Runs it inside a placement group, in the bundle with this index.
-        #[must_use]
-        $vis fn bundle(self, group: &$crate::PlacementGroup, index: u32) -> Self { Self(self.0.bundle(group, index)) }
-        /// Runs it on a node whose labels match; several selectors are tried in order.
-        #[must_use]
-        $vis fn labels(self, selectors: impl ::std::iter::IntoIterator<Item = $crate::LabelSelector>) -> Self {
-            Self(self.0.labels(selectors))
-        }
     };
 }
 
@@ -369,38 +387,19 @@ macro_rules! __option_setters {
 #[macro_export]
 macro_rules! __stream_option_setters {
     ($vis:vis) => {
+        $crate::__place_setters!($vis);
         /// CPUs that it takes while it lives, 0 by default.
         #[must_use]
         $vis fn num_cpus(self, cpus: f64) -> Self { Self(self.0.num_cpus(cpus)) }
         /// GPUs that it takes while it lives, 0 by default.
         #[must_use]
         $vis fn num_gpus(self, gpus: f64) -> Self { Self(self.0.num_gpus(gpus)) }
-        /// Memory in bytes that it is expected to need.
-        #[must_use]
-        $vis fn memory_bytes(self, bytes: u64) -> Self { Self(self.0.memory_bytes(bytes)) }
-        /// An amount of a custom resource. Call it once for each.
-        #[must_use]
-        $vis fn resource(self, name: &str, amount: f64) -> Self { Self(self.0.resource(name, amount)) }
         /// Number of items that may exist and were not taken.
         #[must_use]
         $vis fn unconsumed_max(self, count: u32) -> Self { Self(self.0.unconsumed_max(count)) }
         /// Number of starts after its worker was lost; a negative number means no limit.
         #[must_use]
         $vis fn max_retries(self, count: i32) -> Self { Self(self.0.max_retries(count)) }
-        /// A name for people; the function's path by default.
-        #[must_use]
-        $vis fn name(self, name: impl ::std::convert::Into<::std::string::String>) -> Self { Self(self.0.name(name)) }
-        /// Runs it on the least loaded node.
-        #[must_use]
-        $vis fn spread(self) -> Self { Self(self.0.spread()) }
-        /// Runs it on this node; with `soft`, on another one if this one is gone.
-        #[must_use]
-        $vis fn node(self, node: $crate::NodeId, soft: bool) -> Self { Self(self.0.node(node, soft)) }
-        /// Runs it on a node whose labels match; several selectors are tried in order.
-        #[must_use]
-        $vis fn labels(self, selectors: impl ::std::iter::IntoIterator<Item = $crate::LabelSelector>) -> Self {
-            Self(self.0.labels(selectors))
-        }
     };
 }
 
@@ -409,18 +408,14 @@ macro_rules! __stream_option_setters {
 #[macro_export]
 macro_rules! __actor_option_setters {
     ($vis:vis) => {
+        $crate::__place_setters!($vis);
+        $crate::__group_setters!($vis);
         /// CPUs that the actor takes while it lives, 0 by default.
         #[must_use]
         $vis fn num_cpus(self, cpus: f64) -> Self { Self(self.0.num_cpus(cpus)) }
         /// GPUs that the actor takes while it lives, 0 by default.
         #[must_use]
         $vis fn num_gpus(self, gpus: f64) -> Self { Self(self.0.num_gpus(gpus)) }
-        /// Memory in bytes that the actor is expected to need.
-        #[must_use]
-        $vis fn memory_bytes(self, bytes: u64) -> Self { Self(self.0.memory_bytes(bytes)) }
-        /// An amount of a custom resource. Call it once for each.
-        #[must_use]
-        $vis fn resource(self, name: &str, amount: f64) -> Self { Self(self.0.resource(name, amount)) }
         /// Number of starts after its worker was lost; a negative number means no limit.
         #[must_use]
         $vis fn max_restarts(self, count: i32) -> Self { Self(self.0.max_restarts(count)) }
@@ -439,26 +434,6 @@ macro_rules! __actor_option_setters {
         /// Whether it shares its worker process with other actors of the job that say so too.
         #[must_use]
         $vis fn shared_process(self, is_shared: bool) -> Self { Self(self.0.shared_process(is_shared)) }
-        /// A name for people; the constructor's path by default.
-        #[must_use]
-        $vis fn name(self, name: impl ::std::convert::Into<::std::string::String>) -> Self { Self(self.0.name(name)) }
-        /// Places it on the least loaded node.
-        #[must_use]
-        $vis fn spread(self) -> Self { Self(self.0.spread()) }
-        /// Places it on this node; with `soft`, on another one if this one is gone.
-        #[must_use]
-        $vis fn node(self, node: $crate::NodeId, soft: bool) -> Self { Self(self.0.node(node, soft)) }
-        /// Runs it inside a placement group, in any of its bundles.
-        #[must_use]
-        $vis fn placement_group(self, group: &$crate::PlacementGroup) -> Self { Self(self.0.placement_group(group)) }
-        /// Runs it inside a placement group, in the bundle with this index.
-        #[must_use]
-        $vis fn bundle(self, group: &$crate::PlacementGroup, index: u32) -> Self { Self(self.0.bundle(group, index)) }
-        /// Places it on a node whose labels match; several selectors are tried in order.
-        #[must_use]
-        $vis fn labels(self, selectors: impl ::std::iter::IntoIterator<Item = $crate::LabelSelector>) -> Self {
-            Self(self.0.labels(selectors))
-        }
     };
 }
 
