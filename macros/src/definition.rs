@@ -3,7 +3,7 @@
 use proc_macro2::TokenStream;
 use quote::quote;
 
-/// What the table says of a function.
+/// The entry of a function in the table.
 pub(crate) struct Definition<'a> {
     /// Its name for people, from which its id is made too.
     pub(crate) name: &'a str,

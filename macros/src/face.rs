@@ -7,7 +7,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::quote;
 use syn::{Ident, ItemFn, Visibility};
 
-/// What differs between tasks and streams.
+/// The differences between tasks and streams.
 pub(crate) struct Face {
     /// Description of the type.
     pub(crate) doc: String,

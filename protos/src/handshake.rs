@@ -15,7 +15,7 @@ use tharsis_types::limits::CLIENTS_MAX;
 use tharsis_types::{ClientId, Failure, FunctionId, JobId, NodeId, ObjectId, TaskId};
 
 /// Changes whenever records or handshakes change.
-pub const PROTOCOL_VERSION: u32 = 10;
+pub const PROTOCOL_VERSION: u32 = 11;
 /// First bytes of every hello; anything else is cut off.
 pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Bytes of a handshake frame at most (a table of functions is the largest part).
@@ -152,19 +152,30 @@ pub enum Question {
     /// Output of the workers, answered by one [`Answer::Lines`] after the other, and [`Answer::LinesEnd`] at
     /// last. Some are empty: whoever hears no more is noticed by that.
     Logs(LogQuery),
-    /// Find or claim the name of an actor, answered by [`Answer::Named`].
+    /// Find or claim the name of an actor or a placement group, answered by [`Answer::Named`].
     Name(NameQuestion),
 }
 
-/// Question about the name of an actor, in the namespace of a job.
+/// Question about the name of an actor or a placement group, in the namespace of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NameQuestion {
     /// The job.
     pub job: JobId,
+    /// The kind of its owner.
+    pub kind: NameKind,
     /// The name.
     pub name: String,
     /// Look for it, or claim it.
     pub act: NameAct,
+}
+
+/// Kind of the owner of a name. Names of one kind do not collide with those of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum NameKind {
+    /// An actor.
+    Actor,
+    /// A placement group.
+    Group,
 }
 
 /// Use of a name.
@@ -176,7 +187,7 @@ pub enum NameAct {
     Claim {
         /// The record, which clients read.
         record: Vec<u8>,
-        /// The record that is replaced, that of an actor which has ended; none if the name is not in use.
+        /// The record that is replaced, that of one which has ended; none if the name is not in use.
         over: Option<Vec<u8>>,
     },
 }

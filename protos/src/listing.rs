@@ -63,6 +63,35 @@ columns! {
 }
 
 columns! {
+    /// Columns of a list of placement groups: those that the node has made.
+    GroupColumn:
+    /// Id of the call that made it.
+    Group "group",
+    /// Name by which it is found, or which it has for people.
+    Name "name",
+    /// Stage, such as `placed`.
+    State "state",
+    /// Job that made it.
+    Job "job",
+    /// Whether it outlives its driver: `yes` or `no`.
+    Detached "detached",
+    /// Time since it was asked for.
+    AgeMs "age_ms",
+    /// The way in which its bundles are spread.
+    Strategy "strategy",
+    /// Number of its bundles.
+    Bundles "bundles",
+    /// Number of those that are placed.
+    Placed "placed",
+    /// All that the bundles reserve together.
+    Resources "resources",
+    /// Nodes of the bundles, in order; `-` for one that is not placed.
+    Nodes "nodes",
+    /// Reason for which it is not placed.
+    Reason "reason",
+}
+
+columns! {
     /// Columns of a list of workers.
     WorkerColumn:
     /// Number of the worker at its node.
@@ -107,6 +136,8 @@ columns! {
 /// Kind of list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Listing {
+    /// Placement groups.
+    Groups,
     /// Jobs.
     Jobs,
     /// Tasks that pass all filters: there may be millions, so the node applies them.
@@ -156,6 +187,7 @@ impl Listing {
     #[must_use]
     pub fn columns(&self) -> &'static [&'static str] {
         match self {
+            Self::Groups => GroupColumn::NAMES,
             Self::Jobs => JobColumn::NAMES,
             Self::Tasks(_) => TaskColumn::NAMES,
             Self::Workers => WorkerColumn::NAMES,

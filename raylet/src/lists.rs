@@ -1,15 +1,15 @@
-//! Tables of tasks, workers and jobs, for people: the lists of the machine, with processes and names of jobs.
+//! Tables of tasks, placement groups, workers and jobs, for people: the lists of the machine, with processes and names of jobs.
 
 use crate::port::Port;
 use crate::registry::Registry;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use tharsis_core::node::{TaskItem, TaskStage, WorkerItem};
+use tharsis_core::node::{GroupItem, TaskItem, TaskStage, WorkerItem};
 use tharsis_core::{MS, Node, Now};
 use tharsis_protos::listing::{
-    Cell, FILTERS_MAX, Filter, JobColumn, Listing, ROWS_MAX, Table, TaskColumn, WorkerColumn,
+    Cell, FILTERS_MAX, Filter, GroupColumn, JobColumn, Listing, ROWS_MAX, Table, TaskColumn, WorkerColumn,
 };
-use tharsis_types::{ClientId, Failure, FailureKind, JobId};
+use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId};
 
 /// Refuses a request that no table answers.
 ///
@@ -40,6 +40,11 @@ pub(crate) fn table<'a>(
 ) -> Table {
     let mut table = Table::new(node.id().0, listing.columns());
     match listing {
+        Listing::Groups => {
+            let groups = node.list_groups();
+            table.other_count = groups.len().saturating_sub(ROWS_MAX);
+            table.rows = groups.iter().take(ROWS_MAX).map(|group| group_row(now, group)).collect();
+        }
         Listing::Jobs => table.rows = jobs(now, node, ports, registry),
         Listing::Tasks(filters) => {
             let filters = of_columns(filters);
@@ -90,6 +95,28 @@ fn task_cell(task: &TaskItem<'_>, column: TaskColumn) -> Cell {
         TaskColumn::Node => task.node.map_or(Cell::Nothing, |node| Cell::text(&node.to_string())),
         TaskColumn::Worker => Cell::number(task.worker.map(|worker| worker.0.into())),
         TaskColumn::CallSite => Cell::text(&task.class.call_site),
+    }
+}
+
+fn group_row(now: Now, group: &GroupItem<'_>) -> Vec<Cell> {
+    GroupColumn::ALL.iter().map(|column| group_cell(now, group, *column)).collect()
+}
+
+fn group_cell(now: Now, group: &GroupItem<'_>, column: GroupColumn) -> Cell {
+    let node = |node: &Option<NodeId>| node.map_or("-".to_owned(), |node| node.to_string());
+    match column {
+        GroupColumn::Group => Cell::text(&group.id.to_string()),
+        GroupColumn::Name => Cell::text(&group.class.name),
+        GroupColumn::State => Cell::text(group.stage.name()),
+        GroupColumn::Job => Cell::Number(group.id.job().0.into()),
+        GroupColumn::Detached => Cell::text(if group.is_detached { "yes" } else { "no" }),
+        GroupColumn::AgeMs => Cell::Number(now.saturating_sub(group.since) / MS),
+        GroupColumn::Strategy => Cell::text(&group.spec.strategy.to_string()),
+        GroupColumn::Bundles => Cell::Number(group.nodes.len() as u64),
+        GroupColumn::Placed => Cell::Number(group.nodes.iter().flatten().count() as u64),
+        GroupColumn::Resources => Cell::text(&group.spec.total().to_string()),
+        GroupColumn::Nodes => Cell::text(&group.nodes.iter().map(node).collect::<Vec<_>>().join(" ")),
+        GroupColumn::Reason => Cell::text(&group.reason),
     }
 }
 

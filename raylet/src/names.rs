@@ -1,9 +1,9 @@
-//! Names of actors: in the control store or, for a node without one, in the node.
+//! Names of actors and placement groups: in the control store or, for a node without one, in the node.
 
 use crate::registry::lock;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use tharsis_protos::handshake::{NameAct, NameQuestion, Named};
+use tharsis_protos::handshake::{NameAct, NameKind, NameQuestion, Named};
 use tharsis_types::Failure;
 
 /// Answers questions about names.
@@ -11,24 +11,28 @@ pub type Names = Arc<dyn Fn(NameQuestion) -> Result<Named, Failure> + Send + Syn
 
 /// Names of a node that has no control store. Its jobs share them.
 #[derive(Debug, Default)]
-pub struct OwnNames(Mutex<BTreeMap<String, Vec<u8>>>);
+pub struct OwnNames(Mutex<BTreeMap<(NameKind, String), Vec<u8>>>);
 
 impl OwnNames {
     /// Finds or claims a name.
     #[must_use]
     pub fn answer(&self, question: NameQuestion) -> Named {
         let mut names = lock(&self.0);
-        let NameQuestion { name, act, .. } = question;
-        let there = names.get(&name);
+        let NameQuestion { kind, name, act, .. } = question;
+        let key = (kind, name);
+        let there = names.get(&key);
         match act {
             NameAct::Find => match there {
                 Some(record) => Named::Is(record.clone()),
-                None => Named::Missing { nearest: nearest(&name, names.keys().map(String::as_str)) },
+                None => {
+                    let alike = names.keys().filter(|(of, _)| *of == kind).map(|(_, name)| name.as_str());
+                    Named::Missing { nearest: nearest(&key.1, alike) }
+                }
             },
             NameAct::Claim { record, over } => match there {
                 Some(there) if over.as_ref() != Some(there) && *there != record => Named::Is(there.clone()),
                 Some(_) | None => {
-                    names.insert(name, record);
+                    names.insert(key, record);
                     Named::Claimed
                 }
             },
@@ -64,7 +68,7 @@ mod tests {
     use tharsis_types::JobId;
 
     fn ask(names: &OwnNames, name: &str, act: NameAct) -> Named {
-        names.answer(NameQuestion { job: JobId(1), name: name.to_owned(), act })
+        names.answer(NameQuestion { job: JobId(1), kind: NameKind::Actor, name: name.to_owned(), act })
     }
 
     fn claim(record: u8, over: Option<u8>) -> NameAct {
@@ -80,6 +84,17 @@ mod tests {
         assert_eq!(ask(&names, "counter", claim(3, Some(1))), Named::Claimed);
         assert_eq!(ask(&names, "counter", claim(4, Some(1))), Named::Is(vec![3]));
         assert_eq!(ask(&names, "counter", NameAct::Find), Named::Is(vec![3]));
+        let of_group = NameQuestion {
+            job: JobId(1),
+            kind: NameKind::Group,
+            name: "counter".to_owned(),
+            act: NameAct::Find,
+        };
+        assert_eq!(
+            names.answer(of_group),
+            Named::Missing { nearest: None },
+            "groups have names of their own"
+        );
         let missing = Named::Missing { nearest: Some("counter".to_owned()) };
         assert_eq!(ask(&names, "cuonter", NameAct::Find), missing);
     }

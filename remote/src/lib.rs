@@ -57,6 +57,7 @@ mod link;
 mod many;
 mod memory;
 mod named;
+mod names;
 mod new_group;
 mod news;
 mod options;
@@ -116,7 +117,8 @@ pub use worker::run_worker;
 pub mod generated {
     pub use crate::actor::{Actor, ActorHandle};
     pub use crate::call::{Arguments, PlainError, Probe, TaskCall, TypedError};
-    pub use crate::named::{IfThere, find};
+    pub use crate::named::find;
+    pub use crate::names::IfThere;
     pub use crate::options::MAX_RETRIES_DEFAULT;
     pub use crate::planned::PlannedResult;
     pub use crate::producer::Producer;

@@ -12,8 +12,8 @@ use std::hash::{Hash, Hasher};
 use tharsis_types::{BundleNodes, Failure, FailureKind, GroupSpec, NodeId, ObjectId, Resources, Strategy};
 
 /// A handle of a placement group. Clones, and copies in arguments and results of tasks, are handles of the
-/// same group. When the last one is gone and no task inside is left, or when its job ends, the group is
-/// removed.
+/// same group. When the last one is gone and no task inside is left, or when its job ends, a group is removed
+/// that is not detached.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct PlacementGroup {
     object: ObjectRef<BundleNodes>,

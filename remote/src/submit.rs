@@ -116,7 +116,7 @@ impl Call<'_> {
         own.or_else(|| (self.definition.options)().num_returns).unwrap_or(self.definition.returns)
     }
 
-    /// As [`Call::one`], for an actor whose name `claim` claims before the call is sent. Nothing is sent if
+    /// As [`Call::one`], for an object whose name `claim` claims before the call is sent. Nothing is sent if
     /// that fails.
     pub(crate) fn one_claimed(mut self, claim: Claim<'_>) -> Result<ObjectRef<()>> {
         let handles = self.submit_claimed(1, Some(claim))?;
@@ -438,7 +438,7 @@ fn define(client: &Client, key: &ClassKey, number: u32, call: &Call<'_>, returns
         return Err(Error::argument(format!("{}: {problem}", call.definition.path())));
     }
     if options.detached && client.link().is_worker {
-        let text = "a detached actor is created by a driver: others end with their job";
+        let text = "a detached actor or placement group is created by a driver: others end with their job";
         return Err(Error::argument(format!("{}: {text}", call.definition.path())));
     }
     let encoded = postcard::to_allocvec(&task_class(client, options, call, returns))

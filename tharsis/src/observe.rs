@@ -49,7 +49,7 @@ pub fn why(socket: &Path, subject: Subject) -> Result<Story> {
     }
 }
 
-/// Asks the node that listens at `socket` for a list of its tasks, workers or jobs.
+/// Asks the node that listens at `socket` for a list of its tasks, placement groups, workers or jobs.
 ///
 /// # Errors
 /// As [`ask`]; `InvalidArgument` for a filter of a column that does not exist.

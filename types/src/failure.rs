@@ -31,6 +31,8 @@ pub enum FailureKind {
     FunctionNotFound,
     /// `get` or `wait` ran out of time; the task goes on.
     GetTimeout,
+    /// No placement group that lives has this name.
+    GroupNotFound,
     /// The placement group was removed, or has ended with its driver.
     GroupRemoved,
     /// No node can ever satisfy the request as the cluster stands.
@@ -45,7 +47,7 @@ pub enum FailureKind {
     InvalidReference,
     /// All copies are gone, and how to make the value was forgotten to save memory.
     LineageEvicted,
-    /// An actor that lives has the name.
+    /// An actor or a placement group that lives has the name.
     NameTaken,
     /// The node a task ran on is gone.
     NodeDied,
@@ -89,7 +91,7 @@ pub enum FailureKind {
 
 impl FailureKind {
     /// Every kind, in the order of the documentation.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::ActorDied,
         Self::ActorNotFound,
         Self::ActorUnavailable,
@@ -99,6 +101,7 @@ impl FailureKind {
         Self::Disconnected,
         Self::FunctionNotFound,
         Self::GetTimeout,
+        Self::GroupNotFound,
         Self::GroupRemoved,
         Self::Infeasible,
         Self::Internal,
@@ -151,6 +154,9 @@ impl FailureKind {
                 "link the crate that defines the function into the program that runs it"
             }
             Self::GetTimeout => "wait longer, or ask `tharsis status` what the task waits for",
+            Self::GroupNotFound => {
+                "make it with `create_named` or `get_or_create`, or correct the name or the namespace"
+            }
             Self::GroupRemoved => "make another placement group, and keep it while its tasks run",
             Self::Infeasible => "lower the request, or add a node that has the resource named",
             Self::Internal => "this is a defect of Tharsis: please report it with the text above",
@@ -161,7 +167,7 @@ impl FailureKind {
                 "give the node more memory for lineage, or keep fewer intermediate values"
             }
             Self::NameTaken => {
-                "choose another name, get the actor with `find` or `get_or_create`, or kill it"
+                "choose another name, take what has it with `find` or `get_or_create`, or end that"
             }
             Self::NodeDied => "allow retries, or look at the node's log",
             Self::NodeNotFound => {

@@ -51,7 +51,8 @@ pub struct TaskClass {
     pub role: Role,
     /// For methods: how calls stand in line.
     pub calls: CallRules,
-    /// For constructors: whether the actor lives on without handles and without its driver.
+    /// For constructors and placement groups: whether the actor or group lives on without handles and without
+    /// its driver.
     pub detached: bool,
     /// For constructors: whether the actor shares its process with others of its job.
     pub shared_process: bool,

@@ -26,7 +26,7 @@ use tharsis_types::{
 #[derive(Debug, Default)]
 pub(super) struct Clients {
     drivers: IdMap<ClientId, JobId>,
-    /// Jobs without a driver, which end with their last detached actor.
+    /// Jobs without a driver, which end with their last detached actor or placement group.
     outlived: BTreeSet<JobId>,
     /// Objects that clients are waiting to read.
     reads: BTreeMap<(ClientId, u64), ObjectId>,
@@ -312,7 +312,7 @@ impl Node {
         }
     }
 
-    /// Ends the jobs that have neither a driver nor an actor that lives without one.
+    /// Ends the jobs that have neither a driver nor an actor or a placement group that lives without one.
     pub(super) fn end_outlived(&mut self, out: &mut Vec<Action>) {
         while let Some(job) = self.clients.outlived.iter().copied().find(|job| !self.owner.has_detached(*job))
         {

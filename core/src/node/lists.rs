@@ -1,11 +1,11 @@
-//! Lists of tasks and of workers: a read-only view for people.
+//! Lists of tasks, of placement groups and of workers: a read-only view for people.
 //!
 //! A node lists the unfinished tasks of its own ledger and the tasks that it runs for other nodes.
 
 use super::Node;
 use super::runs::Run;
 use crate::Now;
-use crate::owner::Unfinished;
+use crate::owner::{GroupItem, Unfinished};
 use crate::slab::Slot;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -155,6 +155,12 @@ impl Node {
             let task = first.and_then(|run| self.run_item(now, run));
             WorkerItem { client, job, task, in_line_count: line.len() - usize::from(task.is_some()) }
         })
+    }
+
+    /// The placement groups that this node has made, the oldest first.
+    #[must_use]
+    pub fn list_groups(&self) -> Vec<GroupItem<'_>> {
+        self.owner.group_items()
     }
 
     /// Every unfinished task of the ledger, then the tasks that run here for other nodes.

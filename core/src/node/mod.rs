@@ -88,6 +88,7 @@ mod story;
 mod transfers;
 mod workers;
 
+pub use crate::owner::{GroupItem, GroupStage};
 pub use drain::DrainState;
 pub use inventory::{Inventory, Item, Others};
 pub use lists::{TaskItem, TaskList, TaskStage, WorkerItem};

@@ -33,10 +33,10 @@ impl Owner {
         }
     }
 
-    /// Whether an actor of a job lives on without its driver.
+    /// Whether an actor or a placement group of a job lives on without its driver.
     #[must_use]
     pub fn has_detached(&self, job: JobId) -> bool {
-        self.actors.has_detached(job)
+        self.actors.has_detached(job) || self.groups.has_detached(job)
     }
 
     /// A constructor has returned: its actor lives, and the task goes on until the actor ends.

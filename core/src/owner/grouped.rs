@@ -3,7 +3,7 @@
 //! [`super::groups`] owns the bundles and what is known of groups; this file carries a change of one on to
 //! objects, tasks and leases.
 
-use super::groups::{Grant, Nodes};
+use super::groups::{Gone, Grant, GroupStage, Nodes};
 use super::{Effect, Object, Owner, Pending, Task};
 use crate::Now;
 use crate::event::Value;
@@ -18,9 +18,13 @@ impl Owner {
     /// A call asks for a placement group: it is planned in the next round.
     pub(super) fn enter_group(&mut self, slot: Slot<Task>, spec: &GroupSpec) {
         self.tasks.set_group(slot);
-        let task = &self.tasks[slot];
+        let (task, is_detached) = (&self.tasks[slot], self.class_of(slot).detached);
+        let id = task.id();
         if let Some(output) = task.output_slots().flatten().next() {
-            self.groups.enter(output, slot, task.id(), spec);
+            self.groups.enter(output, (slot, id), spec, is_detached);
+            if is_detached {
+                self.references.add_use(output);
+            }
         }
     }
 
@@ -44,12 +48,15 @@ impl Owner {
 
     /// Ends a group with a failure: its bundles are given back, and its tasks fail.
     pub(super) fn end_group(&mut self, group: Slot<Object>, failure: &Failure, out: &mut Vec<Effect>) {
-        let Some(task) = self.groups.ends(group, out) else { return };
+        let Some(Gone { task, was_detached }) = self.groups.ends(group, out) else { return };
         if self.references[group].value().is_some() {
             self.references.await_again(group, task);
         }
         let failure = self.located_failure(task, failure, self.me);
         self.fail(task, &failure, out);
+        if was_detached {
+            self.unuse(group, out);
+        }
     }
 
     /// Nothing refers to an object any more: if it was a group, it is removed.
@@ -58,7 +65,8 @@ impl Owner {
             return;
         }
         self.groups.known.freed(object);
-        if let Some(task) = self.groups.ends(object, out) {
+        if let Some(Gone { task, was_detached }) = self.groups.ends(object, out) {
+            assert!(!was_detached, "a group that needs no handles was freed");
             let (_, inputs) = self.tasks.end(task);
             assert!(inputs.is_none(), "a call that made a placement group refers to something");
         }
@@ -87,12 +95,12 @@ impl Owner {
 
     /// Groups with bundles that have no nodes, and the reasons.
     pub(super) fn pending_groups(&self) -> impl Iterator<Item = Pending> {
-        self.groups.unplaced().map(|(task, spec, count, reason)| Pending {
-            name: self.class_of(task).name.clone(),
-            resources: spec.total(),
-            count,
-            reason,
-            task: Some(self.tasks[task].id()),
+        self.groups.iter().filter(|group| group.stage != GroupStage::Placed).map(|group| Pending {
+            name: self.class_of(group.task).name.clone(),
+            resources: group.spec.total(),
+            count: group.nodes.iter().filter(|node| node.is_none()).count(),
+            reason: group.reason,
+            task: Some(self.tasks[group.task].id()),
         })
     }
 }

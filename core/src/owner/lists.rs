@@ -1,9 +1,10 @@
-//! The unfinished tasks of the ledger as lists show them, for people.
+//! The unfinished tasks and the placement groups of the ledger as lists show them, for people.
 
 use super::Owner;
+use super::groups::{GroupStage, Shown};
 use super::tasks::TaskState;
 use crate::Now;
-use tharsis_types::{Attempt, NodeId, TaskClass, TaskId};
+use tharsis_types::{Attempt, GroupSpec, NodeId, TaskClass, TaskId};
 
 /// An unfinished task as the ledger knows it.
 #[derive(Clone, Copy, Debug)]
@@ -19,7 +20,49 @@ pub(crate) struct Unfinished<'a> {
     pub(crate) sent_to: Option<NodeId>,
 }
 
+/// A placement group that a node has made.
+#[derive(Clone, Debug)]
+pub struct GroupItem<'a> {
+    /// The call that made it.
+    pub id: TaskId,
+    /// Its name, and the place of that call.
+    pub class: &'a TaskClass,
+    /// Its bundles.
+    pub spec: &'a GroupSpec,
+    /// When it was asked for.
+    pub since: Now,
+    /// The node of each bundle that is placed.
+    pub nodes: Vec<Option<NodeId>>,
+    /// Its stage.
+    pub stage: GroupStage,
+    /// Why it is not placed; empty if it is.
+    pub reason: String,
+    /// Whether it outlives its driver.
+    pub is_detached: bool,
+}
+
 impl Owner {
+    /// Every placement group, the oldest first.
+    #[must_use]
+    pub fn group_items<'a>(&'a self) -> Vec<GroupItem<'a>> {
+        let item = |group: Shown<'a>| {
+            let task = &self.tasks[group.task];
+            GroupItem {
+                id: task.id(),
+                class: self.class_of(group.task),
+                spec: group.spec,
+                since: task.since(),
+                nodes: group.nodes,
+                stage: group.stage,
+                reason: group.reason,
+                is_detached: group.is_detached,
+            }
+        };
+        let mut items: Vec<_> = self.groups.iter().map(item).collect();
+        items.sort_unstable_by_key(|item| (item.since, item.id));
+        items
+    }
+
     /// Every unfinished task, in no order.
     pub(crate) fn unfinished(&self) -> impl Iterator<Item = Unfinished<'_>> {
         self.tasks.iter().filter(|(_, task)| task.is_unfinished()).map(|(slot, task)| Unfinished {

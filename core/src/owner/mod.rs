@@ -99,6 +99,8 @@ mod tasks;
 pub use classes::Class;
 pub use ends::Ended;
 pub(crate) use ends::dependency_failure;
+pub use groups::GroupStage;
+pub use lists::GroupItem;
 pub(crate) use lists::Unfinished;
 pub use objects::MadeBy;
 pub(crate) use objects::because;
@@ -371,7 +373,8 @@ impl Owner {
     /// Asserts invariants 2 and 3; `lent` are the uses by runs of other nodes' tasks.
     pub fn check(&self, lent: impl Iterator<Item = Slot<Object>>) {
         let mut uses = self.tasks.uses();
-        let others = self.actors.without_handles().chain(self.graphs.uses());
+        let others = self.actors.without_handles().chain(self.groups.without_handles());
+        let others = others.chain(self.graphs.uses());
         lent.chain(others).for_each(|slot| *uses.entry(slot).or_default() += 1);
         self.references.check(uses, self.tasks.needs());
         self.tasks.check();

@@ -237,6 +237,8 @@ pub struct CodeUnit {
 
 /// Namespace of the values that are names of actors.
 pub const ACTORS_NAMESPACE: &str = "tharsis.actors";
+/// Namespace of the values that are names of placement groups.
+pub const GROUPS_NAMESPACE: &str = "tharsis.groups";
 
 /// Condition of a write to the table of values.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -198,7 +198,7 @@ pub(super) fn namespace(namespace: String) -> Result<String, BadMessage> {
     if namespace.contains('/') {
         return Err(BadMessage::invalid("namespace", "has a slash"));
     }
-    let is_known = [submission::NAMESPACE, ACTORS_NAMESPACE].contains(&namespace.as_str());
+    let is_known = [submission::NAMESPACE, ACTORS_NAMESPACE, GROUPS_NAMESPACE].contains(&namespace.as_str());
     if namespace.starts_with(RESERVED_NAMESPACES) && !is_known {
         return Err(BadMessage::invalid(
             "namespace",

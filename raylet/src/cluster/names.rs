@@ -1,12 +1,12 @@
-//! Names of actors in the control store.
+//! Names of actors and placement groups in the control store.
 
 use super::ClusterHandle;
 use crate::names::nearest;
 use prost::bytes::Bytes;
 use tharsis_gcs::ControlClient;
 use tharsis_protos::CallError;
-use tharsis_protos::control::{ACTORS_NAMESPACE, KeyPage};
-use tharsis_protos::handshake::{NameAct, NameQuestion, Named};
+use tharsis_protos::control::{ACTORS_NAMESPACE, GROUPS_NAMESPACE, KeyPage};
+use tharsis_protos::handshake::{NameAct, NameKind, NameQuestion, Named};
 use tharsis_types::{Failure, FailureKind, JobId};
 
 /// Attempts to claim a name whose answers are lost.
@@ -25,7 +25,7 @@ impl ClusterHandle {
                 Some(_) => FailureKind::InvalidArgument,
                 None => FailureKind::Disconnected,
             };
-            Failure::new(kind, format!("the control store, for the name of an actor: {error}"))
+            Failure::new(kind, format!("the control store, for a name: {error}"))
         })
     }
 }
@@ -33,11 +33,15 @@ impl ClusterHandle {
 async fn answer(control: &ControlClient, question: NameQuestion) -> Result<Named, CallError> {
     let prefix = format!("{}\0", namespace_of(control, question.job).await?);
     let key = Bytes::from(format!("{prefix}{}", question.name).into_bytes());
+    let table = match question.kind {
+        NameKind::Actor => ACTORS_NAMESPACE,
+        NameKind::Group => GROUPS_NAMESPACE,
+    };
     let found = match question.act {
-        NameAct::Find => control.kv_get(ACTORS_NAMESPACE, key).await?,
+        NameAct::Find => control.kv_get(table, key).await?,
         NameAct::Claim { record, over } => {
             let (record, over) = (Bytes::from(record), over.map(Bytes::from));
-            match claim(control, &key, &record, over).await? {
+            match claim(control, (table, &key), &record, over).await? {
                 None => return Ok(Named::Claimed),
                 there => there,
             }
@@ -46,8 +50,7 @@ async fn answer(control: &ControlClient, question: NameQuestion) -> Result<Named
     match found {
         Some(record) => Ok(Named::Is(record.to_vec())),
         None => {
-            let page =
-                control.kv_list(ACTORS_NAMESPACE, Bytes::from(prefix.clone().into_bytes()), Bytes::new(), 0);
+            let page = control.kv_list(table, Bytes::from(prefix.clone().into_bytes()), Bytes::new(), 0);
             Ok(Named::Missing { nearest: nearest_of(&question.name, &prefix, &page.await?) })
         }
     }
@@ -56,7 +59,7 @@ async fn answer(control: &ControlClient, question: NameQuestion) -> Result<Named
 /// Writes a record where there is none, or over the one that is known. Returns the one that is there instead.
 async fn claim(
     control: &ControlClient,
-    key: &Bytes,
+    (table, key): (&str, &Bytes),
     record: &Bytes,
     over: Option<Bytes>,
 ) -> Result<Option<Bytes>, CallError> {
@@ -64,8 +67,8 @@ async fn claim(
     loop {
         attempt += 1;
         let written = match &over {
-            None => control.kv_put_if_absent(ACTORS_NAMESPACE, key.clone(), record.clone()).await,
-            Some(old) => control.kv_replace(ACTORS_NAMESPACE, key.clone(), old.clone(), record.clone()).await,
+            None => control.kv_put_if_absent(table, key.clone(), record.clone()).await,
+            Some(old) => control.kv_replace(table, key.clone(), old.clone(), record.clone()).await,
         };
         match written {
             Ok(true) => return Ok(None),
@@ -74,7 +77,7 @@ async fn claim(
             // The answer was lost: whose record is there tells what happened.
             Err(_) => {}
         }
-        match control.kv_get(ACTORS_NAMESPACE, key.clone()).await? {
+        match control.kv_get(table, key.clone()).await? {
             Some(there) if there == *record => return Ok(None),
             Some(there) if over.as_ref() != Some(&there) => return Ok(Some(there)),
             _ if attempt == CLAIMS_MAX => return Ok(over),

@@ -7,56 +7,24 @@
 
 use std::collections::BTreeSet;
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tharsis::prelude::*;
-use tharsis::{
-    Bundle, LocalCluster, LocalNode, NodeId, PlacementGroup, Resources, SpillChoice, Strategy,
-    placement_group,
-};
-use tharsis_cluster_tests::{Scenario, driver, run};
-
-/// Bytes of each store.
-const STORE_BYTES: u64 = 64 << 20;
-/// Time limit, in seconds, of anything that should happen soon.
-const SOON: f64 = 60.0;
-/// Long enough for a busy machine, short enough to wait for in a test.
-const LEASE_TTL: Duration = Duration::from_secs(3);
+use tharsis::{Bundle, LocalCluster, NodeId, PlacementGroup, Strategy, observe, placement_group};
+use tharsis_cluster_tests::{SOON, Scenario, await_that, driver, run, small_cluster, small_node};
+use tharsis_protos::listing::{Listing, Table};
 
 const ALL: &[Scenario] = &[
     ("e7_a_group_waits_for_a_fourth_node", e7_a_group_waits_for_a_fourth_node),
     ("e8_only_the_bundle_of_a_lost_node_moves", e8_only_the_bundle_of_a_lost_node_moves),
     ("e10_a_group_is_removed_from_another_node", e10_a_group_is_removed_from_another_node),
     ("a_group_ends_with_the_node_that_made_it", a_group_ends_with_the_node_that_made_it),
+    ("e_a_detached_group_outlives_its_driver", e_a_detached_group_outlives_its_driver),
+    ("e_the_names_of_a_namespace_are_its_own", e_the_names_of_a_namespace_are_its_own),
 ];
 
 #[tharsis::main]
 fn main() -> ExitCode {
     run(ALL)
-}
-
-fn one_cpu() -> LocalNode {
-    LocalNode {
-        resources: Resources::cpus(1.0).unwrap(),
-        labels: Vec::new(),
-        store_bytes: STORE_BYTES,
-        spill: SpillChoice::default(),
-    }
-}
-
-fn cluster(count: usize) -> LocalCluster {
-    let mut cluster = LocalCluster::empty().lease_ttl(LEASE_TTL);
-    for _ in 0..count {
-        cluster.add(one_cpu()).unwrap();
-    }
-    cluster
-}
-
-fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs_f64(SOON);
-    while !holds() {
-        assert!(Instant::now() < until, "{what}: not within {SOON} s");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// Waits until nothing is in use, by what each node says of itself.
@@ -67,6 +35,11 @@ fn await_all_free(cluster: &LocalCluster, indices: &[usize]) {
             mine.free == mine.total
         })
     });
+}
+
+/// The groups that a node has made.
+fn groups_of(cluster: &LocalCluster, index: usize) -> Table {
+    observe::list(cluster.socket(index).unwrap(), Listing::Groups).unwrap()
 }
 
 fn one_each(count: usize) -> Vec<Bundle> {
@@ -113,7 +86,7 @@ impl Place {
 }
 
 fn e7_a_group_waits_for_a_fourth_node() {
-    let mut cluster = cluster(3);
+    let mut cluster = small_cluster(3, 1.0);
     let runtime = driver(&cluster, 0);
     let _entered = runtime.enter();
     let patience = Duration::from_secs(600);
@@ -126,7 +99,7 @@ fn e7_a_group_waits_for_a_fourth_node() {
     });
     assert_eq!(group.ready().get_timeout(0.5).unwrap_err().kind(), FailureKind::GetTimeout);
     await_all_free(&cluster, &[0, 1, 2]);
-    cluster.add(one_cpu()).unwrap();
+    cluster.add(small_node(1.0)).unwrap();
     let nodes = group.ready().get_timeout(SOON).unwrap().0;
     let distinct: BTreeSet<_> = nodes.iter().flatten().collect();
     assert_eq!(distinct.len(), 4, "{nodes:?}");
@@ -136,7 +109,7 @@ fn e7_a_group_waits_for_a_fourth_node() {
 }
 
 fn e8_only_the_bundle_of_a_lost_node_moves() {
-    let mut cluster = cluster(4);
+    let mut cluster = small_cluster(4, 1.0);
     let runtime = driver(&cluster, 0);
     let _entered = runtime.enter();
     let group = placement_group(one_each(3)).strategy(Strategy::StrictSpread).create().unwrap();
@@ -175,7 +148,7 @@ fn e8_only_the_bundle_of_a_lost_node_moves() {
 }
 
 fn e10_a_group_is_removed_from_another_node() {
-    let cluster = cluster(3);
+    let cluster = small_cluster(3, 1.0);
     let runtime = driver(&cluster, 0);
     let _entered = runtime.enter();
     let group = placement_group(one_each(3)).strategy(Strategy::StrictSpread).create().unwrap();
@@ -197,7 +170,7 @@ fn e10_a_group_is_removed_from_another_node() {
 }
 
 fn a_group_ends_with_the_node_that_made_it() {
-    let mut cluster = cluster(3);
+    let mut cluster = small_cluster(3, 1.0);
     let runtime = driver(&cluster, 0);
     let _entered = runtime.enter();
     let maker = cluster.node(1).unwrap();
@@ -211,4 +184,75 @@ fn a_group_ends_with_the_node_that_made_it() {
         inside.get_timeout(SOON).is_err_and(|error| error.kind() == FailureKind::GroupRemoved)
     });
     await_all_free(&cluster, &[0, 2]);
+}
+
+fn e_a_detached_group_outlives_its_driver() {
+    let mut cluster = small_cluster(3, 1.0);
+    {
+        let runtime = driver(&cluster, 0);
+        let _entered = runtime.enter();
+        let gang = placement_group(one_each(2)).strategy(Strategy::StrictSpread).detached(true);
+        gang.create_named("gang").unwrap().ready().get_timeout(SOON).unwrap();
+        let left = placement_group(one_each(1)).create_named("left").unwrap();
+        left.ready().get_timeout(SOON).unwrap();
+    }
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    await_that("the other one has ended with its driver", || {
+        PlacementGroup::find("left").is_err_and(|error| error.kind() == FailureKind::GroupNotFound)
+    });
+    let listed = groups_of(&cluster, 0);
+    assert_eq!(listed.rows.len(), 1, "{listed:?}");
+    let cell = |name: &str| listed.rows[0][listed.column(name).unwrap()].to_string();
+    assert_eq!(["name", "state", "detached", "placed"].map(cell), ["gang", "placed", "yes", "2"]);
+    let gang = PlacementGroup::find("gang").unwrap();
+    let run = |index| node::options().bundle(&gang, index).remote().get_timeout(SOON).unwrap();
+    let before = [run(0), run(1)];
+    assert_ne!(before[0], before[1]);
+    // Its bundles are placed again without the driver that made it.
+    let lost = (1..3).find(|at| before.contains(&cluster.node(*at).unwrap())).unwrap();
+    let gone = cluster.node(lost).unwrap();
+    cluster.kill(lost);
+    await_that("the bundle has another node", || {
+        gang.nodes().unwrap().iter().all(|node| node.is_some_and(|node| node != gone))
+    });
+    let after = [run(0), run(1)];
+    assert!(after[0] != after[1] && !after.contains(&gone), "{before:?} became {after:?}");
+    // Another driver on another node removes it.
+    let kept = 3 - lost;
+    let elsewhere = driver(&cluster, kept);
+    {
+        let _entered = elsewhere.enter();
+        PlacementGroup::find("gang").unwrap().remove().unwrap();
+        await_that("its name is free", || PlacementGroup::find("gang").is_err());
+        let again = placement_group(one_each(1)).create_named("gang").unwrap();
+        again.ready().get_timeout(SOON).unwrap();
+    }
+    drop(gang);
+    await_all_free(&cluster, &[0, kept]);
+    await_that("no group is left", || groups_of(&cluster, 0).rows.is_empty());
+}
+
+fn e_the_names_of_a_namespace_are_its_own() {
+    let cluster = small_cluster(2, 1.0);
+    let at = |index: usize, namespace: &str| {
+        let socket = cluster.socket(index).unwrap().display().to_string();
+        tharsis::init().address(socket).namespace(namespace).start_local().unwrap()
+    };
+    let (blue, red) = (at(0, "blue"), at(1, "red"));
+    let made = {
+        let _entered = blue.enter();
+        placement_group(one_each(1)).create_named("gang").unwrap()
+    };
+    {
+        let _entered = red.enter();
+        let error = PlacementGroup::find("gang").unwrap_err();
+        assert_eq!(error.kind(), FailureKind::GroupNotFound, "{error}");
+        let own = placement_group(one_each(1)).create_named("gang").unwrap();
+        own.ready().get_timeout(SOON).unwrap();
+        assert_ne!(own, made);
+    }
+    let other = at(1, "blue");
+    let _entered = other.enter();
+    assert_eq!(PlacementGroup::find("gang").unwrap(), made);
 }

@@ -22,10 +22,13 @@
 //! each have what the other one waits for would wait for ever.
 
 mod known;
+mod shown;
 #[cfg(test)]
 mod tests;
 
 pub(super) use known::{KnownGroups, Nodes};
+pub use shown::GroupStage;
+pub(super) use shown::Shown;
 
 use super::{Effect, Object, Task};
 use crate::place::{GroupPlan, View};
@@ -69,6 +72,8 @@ struct Group {
     id: TaskId,
     job: JobId,
     spec: GroupSpec,
+    /// Whether it counts as a use of itself: it needs no handles, and outlives its driver.
+    is_detached: bool,
     seats: Vec<Seat>,
     /// Leases of bundles on nodes that drain: they end there with what runs inside.
     leaving: BTreeMap<LeaseId, NodeId>,
@@ -100,6 +105,15 @@ enum State {
     Again(Now),
     /// The cluster cannot hold it, since then, for this reason.
     Impossible(Now, String),
+}
+
+/// A group that has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Gone {
+    /// The call that made it.
+    pub(super) task: Slot<Task>,
+    /// Whether it counted as a use of itself.
+    pub(super) was_detached: bool,
 }
 
 /// The meaning of a grant.
@@ -144,13 +158,20 @@ impl Groups {
     }
 
     /// A call asks for a group; `output` is its object.
-    pub(super) fn enter(&mut self, output: Slot<Object>, task: Slot<Task>, id: TaskId, spec: &GroupSpec) {
+    pub(super) fn enter(
+        &mut self,
+        output: Slot<Object>,
+        (task, id): (Slot<Task>, TaskId),
+        spec: &GroupSpec,
+        is_detached: bool,
+    ) {
         let group = Group {
             task,
             id,
             job: id.job(),
             seats: vec![Seat::Empty; spec.bundles.len()],
             spec: spec.clone(),
+            is_detached,
             leaving: BTreeMap::new(),
             tries: 0,
             state: State::Planned,
@@ -171,8 +192,8 @@ impl Groups {
         self.all.get(&group).map(|group| group.task)
     }
 
-    /// A group is removed: all its leases go back. Returns the call that made it.
-    pub(super) fn ends(&mut self, group: Slot<Object>, out: &mut Vec<Effect>) -> Option<Slot<Task>> {
+    /// A group is removed: all its leases go back.
+    pub(super) fn ends(&mut self, group: Slot<Object>, out: &mut Vec<Effect>) -> Option<Gone> {
         let gone = self.all.remove(&group)?;
         self.dirty.remove(&group);
         if let Some(at) = gone.timer {
@@ -183,21 +204,23 @@ impl Groups {
             self.leases.remove(&lease);
             out.push(Effect::ReturnLease { to, lease });
         }
-        Some(gone.task)
+        Some(Gone { task: gone.task, was_detached: gone.is_detached })
+    }
+
+    /// Whether a group of a job lives on without its driver.
+    pub(super) fn has_detached(&self, job: JobId) -> bool {
+        self.all.values().any(|group| group.is_detached && group.job == job)
+    }
+
+    /// Groups that need no handles: each counts as a use.
+    pub(super) fn without_handles(&self) -> impl Iterator<Item = Slot<Object>> {
+        self.all.iter().filter(|(_, group)| group.is_detached).map(|(slot, _)| *slot)
     }
 
     /// The nodes of the bundles of a group.
     pub(super) fn nodes(&self, group: Slot<Object>) -> BundleNodes {
         let seats = self.all.get(&group).into_iter().flat_map(|group| &group.seats);
         BundleNodes(seats.map(|seat| seat.placed_at()).collect())
-    }
-
-    /// Groups with bundles that are not placed: the call of each, the number of such bundles, and why.
-    pub(super) fn unplaced(&self) -> impl Iterator<Item = (Slot<Task>, &GroupSpec, usize, String)> {
-        self.all.values().filter(|group| group.state != State::Whole).map(|group| {
-            let missing = group.seats.iter().filter(|seat| seat.placed_at().is_none()).count();
-            (group.task, &group.spec, missing, group.why())
-        })
     }
 }
 
@@ -512,19 +535,6 @@ impl Group {
             State::Asking(Some(at)) | State::Again(at) => Some(at),
             State::Impossible(since, _) => {
                 Some(since.saturating_add(self.spec.patience_ms.saturating_mul(MS)))
-            }
-        }
-    }
-
-    /// Why it is not whole, for people.
-    fn why(&self) -> String {
-        let strategy = self.spec.strategy;
-        match &self.state {
-            State::Whole => String::new(),
-            State::Impossible(_, reason) => format!("{strategy}: {reason}"),
-            State::Asking(None) | State::Planned => format!("{strategy}: nodes are asked"),
-            State::Asking(Some(_)) | State::Again(_) => {
-                format!("{strategy}: the nodes that could hold it are in use")
             }
         }
     }

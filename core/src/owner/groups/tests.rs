@@ -1,7 +1,7 @@
 //! Placement groups of a ledger among nodes that grant, refuse, are late and die.
 
 use crate::event::{Member, Value};
-use crate::owner::{Effect, Owner, Submission};
+use crate::owner::{Effect, GroupStage, Owner, Submission};
 use crate::place::View;
 use crate::{MS, Now};
 use std::collections::{BTreeMap, VecDeque};
@@ -125,10 +125,19 @@ impl World {
     }
 
     fn create(&mut self, strategy: Strategy, bundles: &[f64], patience_ms: u64) -> ObjectId {
-        self.next += 1;
         let bundles = bundles.iter().map(|count| cpus(*count)).collect();
-        let placement = Placement::Reserve(GroupSpec { bundles, strategy, patience_ms });
-        let class = TaskClass { placement, ..TaskClass::new(JobId(1), FunctionId(1), "group") };
+        self.submit(GroupSpec { bundles, strategy, patience_ms }, false)
+    }
+
+    fn create_detached(&mut self, bundles: &[f64], patience_ms: u64) -> ObjectId {
+        let bundles = bundles.iter().map(|count| cpus(*count)).collect();
+        self.submit(GroupSpec { bundles, strategy: Strategy::Spread, patience_ms }, true)
+    }
+
+    fn submit(&mut self, spec: GroupSpec, detached: bool) -> ObjectId {
+        self.next += 1;
+        let placement = Placement::Reserve(spec);
+        let class = TaskClass { placement, detached, ..TaskClass::new(JobId(1), FunctionId(1), "group") };
         let number = self.next as u32;
         self.owner.define_class(DRIVER, number, &Arc::new(class));
         let task = TaskId::root(JobId(1)).child(self.next);
@@ -218,6 +227,17 @@ impl World {
         self.nodes.values().map(|holder| holder.held.len() + holder.waiting.len()).sum()
     }
 
+    /// The stages of all groups, as lists show them.
+    fn stages(&self) -> Vec<(GroupStage, bool)> {
+        self.owner.group_items().iter().map(|group| (group.stage, group.is_detached)).collect()
+    }
+
+    /// The driver is gone, and its job lives on.
+    fn driver_gone(&mut self) {
+        self.change(|owner, _, out| owner.client_gone(DRIVER, out));
+        self.round();
+    }
+
     fn remove(&mut self, group: ObjectId) {
         self.change(|owner, _, out| owner.cancel(group, true, false, out));
         self.round();
@@ -288,6 +308,37 @@ fn e8_only_the_bundle_of_a_lost_node_moves() {
     assert_eq!(moved.len(), 1);
     assert_eq!(before[moved[0]], Some(lost));
     assert!(after[moved[0]].is_some() && !before.contains(&after[moved[0]]));
+}
+
+#[test]
+fn a_detached_group_needs_no_handle_and_ends_when_it_is_removed() {
+    let mut world = World::new(&[1.0; 3]);
+    let group = world.create_detached(&[1.0, 1.0], 1_000);
+    let other = world.create(Strategy::Pack, &[1.0], 1_000);
+    world.run_dry(100);
+    world.driver_gone();
+    assert_eq!(world.stages(), [(GroupStage::Placed, true)], "the other one is gone");
+    assert!(world.owner.has_detached(JobId(1)) && world.owner.value_ref(other).is_none());
+    let before = world.nodes_of(group).unwrap();
+    let lost = before.iter().flatten().copied().find(|node| *node != ME).unwrap();
+    world.die(lost);
+    world.run_dry(100);
+    let after = world.nodes_of(group).unwrap();
+    assert!(after.iter().all(|node| node.is_some_and(|node| node != lost)), "{after:?}");
+    world.remove(group);
+    world.run_dry(100);
+    assert!(!world.owner.has_detached(JobId(1)) && world.owner.value_ref(group).is_none());
+    assert_eq!((world.stages(), world.held_count()), (vec![], 0));
+}
+
+#[test]
+fn a_detached_group_that_never_fits_ends_after_its_time() {
+    let mut world = World::new(&[1.0; 2]);
+    let group = world.create_detached(&[8.0], 500);
+    world.driver_gone();
+    assert_eq!(world.stages(), [(GroupStage::Infeasible, true)]);
+    world.run_dry(600);
+    assert!(!world.owner.has_detached(JobId(1)) && world.owner.value_ref(group).is_none());
 }
 
 #[test]

@@ -17,9 +17,16 @@ pub const ALL: &[Scenario] = scenarios![
         e_wrong_groups_are_refused,
         e_many_groups_one_after_the_other_leave_nothing_behind,
         e10_a_group_that_is_removed_fails_what_is_inside,
-        e10_actors_end_with_their_group;
+        e10_actors_end_with_their_group,
+        e_a_name_finds_its_group,
+        e_the_name_of_a_group_that_has_ended_is_free,
+        e_a_detached_group_needs_no_handle;
+    Processes:
+        e_twenty_at_once_get_one_group;
 ];
 
+/// Callers that make the same group.
+const RACERS: usize = 20;
 /// Long enough for what happens at once.
 const AT_ONCE: f64 = 20.0;
 
@@ -40,6 +47,18 @@ fn hold(marked: String, gate: String) -> u32 {
 #[remote]
 fn call_inside(group: PlacementGroup) -> Result<u32, Error> {
     answer::options().placement_group(&group).remote().get()
+}
+
+#[remote]
+fn race(ready: String, gate: String) -> Result<PlacementGroup, Error> {
+    mark(&ready);
+    await_file(&gate);
+    placement_group([cpus(0.5)]).get_or_create("shared")
+}
+
+#[remote]
+fn detach() -> Result<(), Error> {
+    placement_group([cpus(0.5)]).detached(true).create().map(drop)
 }
 
 fn cpus(count: f64) -> Bundle {
@@ -242,4 +261,95 @@ fn e10_actors_end_with_their_group(mode: Mode) {
     }
     open_gate(&gate);
     await_all_free(&session);
+}
+
+fn e_a_name_finds_its_group(mode: Mode) {
+    let session = mode.start(2);
+    let _entered = session.enter();
+    let not_found = |name: &str| {
+        let error = PlacementGroup::find(name).unwrap_err();
+        assert_eq!(error.kind(), FailureKind::GroupNotFound, "{error}");
+        error.to_string()
+    };
+    not_found("gang");
+    let gang = placement_group([cpus(1.0)]).create_named("gang").unwrap();
+    gang.ready().get_timeout(AT_ONCE).unwrap();
+    let found = PlacementGroup::find("gang").unwrap();
+    assert_eq!((&found, found.bundles()), (&gang, gang.bundles()));
+    assert_eq!(answer::options().bundle(&found, 0).remote().get_timeout(AT_ONCE).unwrap(), 42);
+    assert_eq!(placement_group([cpus(1.0)]).get_or_create("gang").unwrap(), gang);
+    let error = placement_group([cpus(1.0)]).create_named("gang").unwrap_err();
+    assert_eq!(error.kind(), FailureKind::NameTaken, "{error}");
+    let error = placement_group([cpus(0.5)]).get_or_create("gang").unwrap_err();
+    assert_eq!(error.kind(), FailureKind::InvalidArgument, "{error}");
+    assert!(not_found("gagn").contains("there is gang"));
+    for bad in [String::new(), "x".repeat(300)] {
+        let error = placement_group([cpus(1.0)]).create_named(&bad).unwrap_err();
+        assert_eq!(error.kind(), FailureKind::InvalidArgument, "{error}");
+    }
+    // Names of actors are others.
+    let counter = Counter::options().create("gang").unwrap();
+    assert_eq!(counter.add().get_timeout(AT_ONCE).unwrap(), 1);
+    drop((counter, gang, found));
+    await_all_free(&session);
+    session.await_quiet();
+}
+
+fn e_the_name_of_a_group_that_has_ended_is_free(mode: Mode) {
+    let session = mode.start(2);
+    let _entered = session.enter();
+    let make = || placement_group([cpus(1.0)]).create_named("gang");
+    let is_free = || {
+        await_within(SOON, "it has ended", || {
+            PlacementGroup::find("gang").is_err_and(|error| error.kind() == FailureKind::GroupNotFound)
+        });
+    };
+    let first = make().unwrap();
+    first.remove().unwrap();
+    is_free();
+    let second = make().unwrap();
+    assert_ne!(first, second);
+    second.ready().get_timeout(AT_ONCE).unwrap();
+    drop(second);
+    is_free();
+    let never = placement_group([cpus(64.0)]).infeasible_after(Duration::from_millis(200));
+    let never = never.create_named("gang").unwrap();
+    assert_eq!(never.ready().get_timeout(AT_ONCE).unwrap_err().kind(), FailureKind::Infeasible);
+    make().unwrap().ready().get_timeout(AT_ONCE).unwrap();
+    drop((first, never));
+    session.await_quiet();
+}
+
+fn e_a_detached_group_needs_no_handle(mode: Mode) {
+    let session = mode.start(2);
+    let _entered = session.enter();
+    let gang = placement_group([cpus(1.0)]).detached(true).create_named("gang").unwrap();
+    gang.ready().get_timeout(AT_ONCE).unwrap();
+    drop(gang);
+    std::thread::sleep(Duration::from_millis(200));
+    let found = PlacementGroup::find("gang").unwrap();
+    assert_eq!(answer::options().bundle(&found, 0).remote().get_timeout(AT_ONCE).unwrap(), 42);
+    let error = detach::remote().get_timeout(AT_ONCE).unwrap_err();
+    assert!(error.to_string().contains("created by a driver"), "{error}");
+    found.remove().unwrap();
+    drop(found);
+    await_all_free(&session);
+    session.await_quiet();
+    assert_eq!(PlacementGroup::find("gang").unwrap_err().kind(), FailureKind::GroupNotFound);
+}
+
+fn e_twenty_at_once_get_one_group(mode: Mode) {
+    let session = mode.start(2);
+    let _entered = session.enter();
+    let (ready, gate) = (session.path("ready"), session.path("gate"));
+    let racers: Vec<_> =
+        (0..RACERS).map(|_| race::options().num_cpus(0.05).remote(ready.clone(), gate.clone())).collect();
+    await_within(6 * SOON, "all run", || marks(&ready) == RACERS);
+    open_gate(&gate);
+    let groups = get_all(&racers, None).unwrap();
+    assert!(groups.iter().all(|group| *group == groups[0]), "{groups:?}");
+    groups[0].ready().get_timeout(AT_ONCE).unwrap();
+    drop((racers, groups));
+    await_all_free(&session);
+    session.await_quiet();
 }

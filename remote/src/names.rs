@@ -1,0 +1,214 @@
+//! Names of actors and of placement groups: claimed, found, and claimed unless they are in use.
+//!
+//! A name stands in the control store beside the reference of its owner's object, under the namespace of the
+//! job. It is claimed before the call that makes the object is submitted, when the id of the object is known
+//! already, so of several who create one name at the same time one does. Nobody removes the name of one that
+//! has ended: whoever finds it looks whether it lives, and the name of one that does not can be taken over.
+//! Calls go to the object itself and never ask for its name.
+//!
+//! Between the claim and the submission the owner does not know the object yet. So one that its owner does
+//! not know counts as ended only after a while, and whoever has submitted one looks whether the name is still
+//! its own: a name that was taken over meanwhile is given up, with what has it.
+
+use crate::client::Client;
+use crate::current;
+use crate::error::{Error, Result};
+use crate::get::cancel;
+use crate::handles::{Handle, State};
+use crate::settle::{self, Timeout};
+use crate::submit::Call;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tharsis_protos::handshake::{NameAct, NameKind, NameQuestion, Named};
+use tharsis_types::limits::NAME_BYTES_MAX;
+use tharsis_types::{FailureKind, RefId};
+
+/// The longest time in which the owner of an object says whether it has ended. One that is being made is
+/// silent for longer, and lives.
+const LIVES_WAIT: Duration = Duration::from_secs(2);
+/// The time for which an object may be unknown to its owner after its name was claimed.
+const SUBMIT_WAIT: Duration = Duration::from_secs(1);
+/// Interval of looks at an object that is not known yet.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// Whether it is an error if something that lives has the name already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IfThere {
+    /// It is.
+    Refuse,
+    /// Its handle is returned.
+    Get,
+}
+
+/// One kind of what has names.
+pub(crate) trait Naming {
+    /// The value under a name.
+    type Record: Serialize + DeserializeOwned;
+    /// The type that users hold.
+    type Handle;
+
+    const KIND: NameKind;
+    /// The word for it in messages.
+    const NOUN: &'static str;
+    const NOT_FOUND: FailureKind;
+
+    /// The object that a record names.
+    fn reference(record: &Self::Record) -> RefId;
+
+    /// The handle of an object that lives.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if it is not of the kind that is asked for.
+    fn handle(&self, name: &str, record: Self::Record, object: Arc<Handle>) -> Result<Self::Handle>;
+}
+
+/// Makes the object of a call under a name.
+///
+/// # Errors
+/// `NameTaken` if one that lives has the name, unless that one is wanted; `InvalidArgument` for a name that
+/// cannot be one; those of [`Naming::handle`] and of the control store.
+pub(crate) fn create<N: Naming>(
+    naming: &N,
+    call: Call<'_>,
+    name: &str,
+    if_there: IfThere,
+    record: impl Fn(RefId) -> N::Record,
+) -> Result<N::Handle> {
+    check(name)?;
+    let client = current::current()?;
+    let over = match look::<N>(&client, name)? {
+        Named::Is(record) => match living(naming, &client, name, &record, SUBMIT_WAIT)? {
+            Some(handle) => return there::<N>(handle, name, if_there),
+            None => Some(record),
+        },
+        Named::Claimed | Named::Missing { .. } => None,
+    };
+    let (mut own, mut other) = (Vec::new(), None);
+    let mut claim = |reference: RefId| {
+        let record =
+            postcard::to_allocvec(&record(reference)).map_err(|bad| Error::internal(bad.to_string()))?;
+        own.clone_from(&record);
+        match ask::<N>(&client, name, NameAct::Claim { record, over: over.clone() })? {
+            Named::Claimed => Ok(()),
+            Named::Is(record) => {
+                other = Some(record);
+                Err(taken::<N>(name))
+            }
+            Named::Missing { .. } => Err(taken::<N>(name)),
+        }
+    };
+    let error = match call.one_claimed(&mut claim) {
+        Ok(object) => {
+            let Named::Is(found) = look::<N>(&client, name)? else { return Err(taken::<N>(name)) };
+            if found == own {
+                let handle = Arc::clone(object.handle());
+                let record = record(handle.reference());
+                return naming.handle(name, record, handle);
+            }
+            cancel(&object, true, false)?;
+            other = Some(found);
+            taken::<N>(name)
+        }
+        Err(error) => error,
+    };
+    let Some(record) = other else { return Err(error) };
+    match living(naming, &client, name, &record, SUBMIT_WAIT)? {
+        Some(handle) => there::<N>(handle, name, if_there),
+        None => Err(error),
+    }
+}
+
+/// The handle of what has a name.
+///
+/// # Errors
+/// [`Naming::NOT_FOUND`] if there is none that lives, with the most similar name that is in use; those of
+/// [`Naming::handle`] and of the control store.
+pub(crate) fn find<N: Naming>(naming: &N, name: &str) -> Result<N::Handle> {
+    check(name)?;
+    let client = current::current()?;
+    let (noun, not_found) = (N::NOUN, |text: String| Error::new(N::NOT_FOUND, text));
+    match look::<N>(&client, name)? {
+        Named::Is(record) => living(naming, &client, name, &record, Duration::ZERO)?
+            .ok_or_else(|| not_found(format!("the {noun} {name} has ended"))),
+        Named::Claimed | Named::Missing { nearest: None } => {
+            Err(not_found(format!("there is no {noun} {name}")))
+        }
+        Named::Missing { nearest: Some(nearest) } => {
+            Err(not_found(format!("there is no {noun} {name}; there is {nearest}")))
+        }
+    }
+}
+
+/// The handle of what a record names, if it lives. One that is unknown may be submitted within `patience`.
+fn living<N: Naming>(
+    naming: &N,
+    client: &Client,
+    name: &str,
+    record: &[u8],
+    patience: Duration,
+) -> Result<Option<N::Handle>> {
+    let record: N::Record = postcard::from_bytes(record).map_err(|bad| {
+        Error::new(FailureKind::DataCorrupt, format!("the record of the name {name} does not decode: {bad}"))
+    })?;
+    let began = Instant::now();
+    let handle = loop {
+        let handle = client.connection().hold(N::reference(&record));
+        match lives(&handle)? {
+            Life::Lives => break handle,
+            Life::Unknown if began.elapsed() < patience => std::thread::sleep(LOOK_EVERY),
+            Life::Unknown | Life::Ended => return Ok(None),
+        }
+    };
+    naming.handle(name, record, handle).map(Some)
+}
+
+/// State of an object, as its owner tells it.
+enum Life {
+    Lives,
+    Ended,
+    /// It was freed, or is not submitted yet.
+    Unknown,
+}
+
+fn lives(handle: &Arc<Handle>) -> Result<Life> {
+    let has_ended =
+        |kind| matches!(kind, FailureKind::ActorDied | FailureKind::GroupRemoved | FailureKind::Infeasible);
+    match settle::settle(std::slice::from_ref(handle), Some(Timeout::from(LIVES_WAIT))) {
+        Ok(()) => Ok(match handle.state() {
+            State::Failed(failure) if has_ended(failure.kind) => Life::Ended,
+            State::Failed(_) => Life::Unknown,
+            _ => Life::Lives,
+        }),
+        Err(error) if error.kind() == FailureKind::GetTimeout => Ok(Life::Lives),
+        Err(error) => Err(error),
+    }
+}
+
+fn look<N: Naming>(client: &Client, name: &str) -> Result<Named> {
+    ask::<N>(client, name, NameAct::Find)
+}
+
+fn ask<N: Naming>(client: &Client, name: &str, act: NameAct) -> Result<Named> {
+    client.names()(NameQuestion { job: client.job(), kind: N::KIND, name: name.to_owned(), act })
+}
+
+fn there<N: Naming>(handle: N::Handle, name: &str, if_there: IfThere) -> Result<N::Handle> {
+    match if_there {
+        IfThere::Get => Ok(handle),
+        IfThere::Refuse => Err(taken::<N>(name)),
+    }
+}
+
+fn check(name: &str) -> Result<()> {
+    if (1..=NAME_BYTES_MAX).contains(&name.len()) {
+        return Ok(());
+    }
+    Err(Error::argument(format!("a name has 1 to {NAME_BYTES_MAX} bytes, this one {}", name.len())))
+}
+
+fn taken<N: Naming>(name: &str) -> Error {
+    let article = if N::NOUN.starts_with('a') { "an" } else { "a" };
+    Error::new(FailureKind::NameTaken, format!("there is {article} {} {name}", N::NOUN))
+}
