@@ -63,6 +63,27 @@ columns! {
 }
 
 columns! {
+    /// Columns of a list of graphs: those that were submitted to the node and are not over.
+    GraphColumn:
+    /// Id of the call that submitted it.
+    Graph "graph",
+    /// `arriving`, `running`, or `cancelled`.
+    State "state",
+    /// Job that submitted it.
+    Job "job",
+    /// Number of its tasks.
+    Steps "steps",
+    /// Number of those that wait for results of others.
+    Waiting "waiting",
+    /// Number of those that are queued, sent or running: `tharsis tasks` lists them.
+    Started "started",
+    /// Number of those that have returned.
+    Ended "ended",
+    /// Number of those that have failed.
+    Failed "failed",
+}
+
+columns! {
     /// Columns of a list of placement groups: those that the node has made.
     GroupColumn:
     /// Id of the call that made it.
@@ -127,7 +148,7 @@ columns! {
     Program "program",
     /// Number of its workers.
     Workers "workers",
-    /// Number of its unfinished tasks.
+    /// Number of its unfinished tasks, those of graphs that wait among them.
     Tasks "tasks",
     /// Number of its tasks that run, or wait inside for others.
     Running "running",
@@ -136,6 +157,8 @@ columns! {
 /// Kind of list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Listing {
+    /// Graphs of tasks.
+    Graphs,
     /// Placement groups.
     Groups,
     /// Jobs.
@@ -187,6 +210,7 @@ impl Listing {
     #[must_use]
     pub fn columns(&self) -> &'static [&'static str] {
         match self {
+            Self::Graphs => GraphColumn::NAMES,
             Self::Groups => GroupColumn::NAMES,
             Self::Jobs => JobColumn::NAMES,
             Self::Tasks(_) => TaskColumn::NAMES,

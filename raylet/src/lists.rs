@@ -1,13 +1,15 @@
-//! Tables of tasks, placement groups, workers and jobs, for people: the lists of the machine, with processes and names of jobs.
+//! Tables of tasks, graphs, placement groups, workers and jobs, for people: the lists of the machine, with
+//! processes and names of jobs.
 
 use crate::port::Port;
 use crate::registry::Registry;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use tharsis_core::node::{GroupItem, TaskItem, TaskStage, WorkerItem};
+use tharsis_core::node::{GraphItem, GroupItem, TaskItem, TaskStage, WorkerItem};
 use tharsis_core::{MS, Node, Now};
 use tharsis_protos::listing::{
-    Cell, FILTERS_MAX, Filter, GroupColumn, JobColumn, Listing, ROWS_MAX, Table, TaskColumn, WorkerColumn,
+    Cell, FILTERS_MAX, Filter, GraphColumn, GroupColumn, JobColumn, Listing, ROWS_MAX, Table, TaskColumn,
+    WorkerColumn,
 };
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId};
 
@@ -40,6 +42,11 @@ pub(crate) fn table<'a>(
 ) -> Table {
     let mut table = Table::new(node.id().0, listing.columns());
     match listing {
+        Listing::Graphs => {
+            let graphs = node.list_graphs();
+            table.other_count = graphs.len().saturating_sub(ROWS_MAX);
+            table.rows = graphs.iter().take(ROWS_MAX).map(graph_row).collect();
+        }
         Listing::Groups => {
             let groups = node.list_groups();
             table.other_count = groups.len().saturating_sub(ROWS_MAX);
@@ -95,6 +102,29 @@ fn task_cell(task: &TaskItem<'_>, column: TaskColumn) -> Cell {
         TaskColumn::Node => task.node.map_or(Cell::Nothing, |node| Cell::text(&node.to_string())),
         TaskColumn::Worker => Cell::number(task.worker.map(|worker| worker.0.into())),
         TaskColumn::CallSite => Cell::text(&task.class.call_site),
+    }
+}
+
+fn graph_row(graph: &GraphItem) -> Vec<Cell> {
+    GraphColumn::ALL.iter().map(|column| graph_cell(graph, *column)).collect()
+}
+
+fn graph_cell(graph: &GraphItem, column: GraphColumn) -> Cell {
+    let steps = graph.steps;
+    let count = |count: usize| Cell::Number(count as u64);
+    match column {
+        GraphColumn::Graph => Cell::text(&graph.id.to_string()),
+        GraphColumn::State => Cell::text(match (graph.is_stopped, graph.is_open) {
+            (true, _) => "cancelled",
+            (false, true) => "arriving",
+            (false, false) => "running",
+        }),
+        GraphColumn::Job => Cell::Number(graph.id.job().0.into()),
+        GraphColumn::Steps => count(steps.waiting + steps.tasks + steps.ended + steps.failed),
+        GraphColumn::Waiting => count(steps.waiting),
+        GraphColumn::Started => count(steps.tasks),
+        GraphColumn::Ended => count(steps.ended),
+        GraphColumn::Failed => count(steps.failed),
     }
 }
 
@@ -164,6 +194,9 @@ fn jobs<'a>(
         let counts = jobs.entry(task.id.job()).or_default();
         counts.tasks += 1;
         counts.running += u64::from(matches!(task.stage, TaskStage::Running | TaskStage::Blocked));
+    }
+    for (job, count) in node.waiting_steps() {
+        jobs.entry(job).or_default().tasks += count as u64;
     }
     jobs.iter().take(ROWS_MAX).map(|(job, counts)| job_row(*job, counts, registry)).collect()
 }

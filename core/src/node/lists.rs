@@ -1,11 +1,11 @@
-//! Lists of tasks, of placement groups and of workers: a read-only view for people.
+//! Lists of tasks, of graphs, of placement groups and of workers: a read-only view for people.
 //!
 //! A node lists the unfinished tasks of its own ledger and the tasks that it runs for other nodes.
 
 use super::Node;
 use super::runs::Run;
 use crate::Now;
-use crate::owner::{GroupItem, Unfinished};
+use crate::owner::{GraphItem, GroupItem, Unfinished};
 use crate::slab::Slot;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -155,6 +155,17 @@ impl Node {
             let task = first.and_then(|run| self.run_item(now, run));
             WorkerItem { client, job, task, in_line_count: line.len() - usize::from(task.is_some()) }
         })
+    }
+
+    /// The graphs that were submitted to this node and are not over. Looks at every step once.
+    #[must_use]
+    pub fn list_graphs(&self) -> Vec<GraphItem> {
+        self.owner.graph_items()
+    }
+
+    /// Steps of these graphs that wait and are not tasks yet, by job.
+    pub fn waiting_steps(&self) -> impl Iterator<Item = (JobId, usize)> {
+        self.owner.waiting_steps()
     }
 
     /// The placement groups that this node has made, the oldest first.

@@ -1,10 +1,11 @@
-//! The unfinished tasks and the placement groups of the ledger as lists show them, for people.
+//! The unfinished tasks, the graphs and the placement groups of the ledger as lists show them, for people.
 
 use super::Owner;
+use super::graphs::StepTally;
 use super::groups::{GroupStage, Shown};
 use super::tasks::TaskState;
 use crate::Now;
-use tharsis_types::{Attempt, GroupSpec, NodeId, TaskClass, TaskId};
+use tharsis_types::{Attempt, GroupSpec, JobId, NodeId, TaskClass, TaskId};
 
 /// An unfinished task as the ledger knows it.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +42,42 @@ pub struct GroupItem<'a> {
     pub is_detached: bool,
 }
 
+/// A graph of tasks that was submitted to a node and is not over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GraphItem {
+    /// Its id, the number of a call of its submitter.
+    pub id: TaskId,
+    /// Whether parts of it are still to come.
+    pub is_open: bool,
+    /// Whether it was cancelled: no step starts any more.
+    pub is_stopped: bool,
+    /// Its steps by state.
+    pub steps: StepTally,
+}
+
 impl Owner {
+    /// Every graph that is not over, by id. Looks at every step once.
+    #[must_use]
+    pub fn graph_items(&self) -> Vec<GraphItem> {
+        let mut items: Vec<_> = self
+            .graphs
+            .iter()
+            .map(|graph| GraphItem {
+                id: graph.id(),
+                is_open: graph.is_open(),
+                is_stopped: graph.is_stopped(),
+                steps: graph.tally(),
+            })
+            .collect();
+        items.sort_unstable_by_key(|item| item.id);
+        items
+    }
+
+    /// Steps of graphs that wait and have no task, by job.
+    pub fn waiting_steps(&self) -> impl Iterator<Item = (JobId, usize)> {
+        self.graphs.waiting_by_job()
+    }
+
     /// Every placement group, the oldest first.
     #[must_use]
     pub fn group_items<'a>(&'a self) -> Vec<GroupItem<'a>> {

@@ -53,6 +53,19 @@ struct Step {
     state: State,
 }
 
+/// The steps of a graph by state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepTally {
+    /// Those that wait for results of others.
+    pub waiting: usize,
+    /// Those that are tasks: queued, sent or running.
+    pub tasks: usize,
+    /// Those that have returned.
+    pub ended: usize,
+    /// Those that have failed.
+    pub failed: usize,
+}
+
 /// Stages of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -287,6 +300,29 @@ impl Graph {
         let was_shared = self.sharers.contains(&client);
         self.sharers.retain(|known| *known != client);
         self.awaits_part_of(client) || (was_shared && self.is_over())
+    }
+}
+
+/// For people.
+impl Graph {
+    /// Counts its steps by state; looks at each once.
+    pub(in crate::owner) fn tally(&self) -> StepTally {
+        let mut tally = StepTally::default();
+        for step in &self.steps {
+            let count = match step.state {
+                State::Waits(_) | State::Doomed => &mut tally.waiting,
+                State::Task => &mut tally.tasks,
+                State::Ended => &mut tally.ended,
+                State::Failed => &mut tally.failed,
+            };
+            *count += 1;
+        }
+        tally
+    }
+
+    /// Whether parts of it are still to come.
+    pub(in crate::owner) fn is_open(&self) -> bool {
+        self.is_open
     }
 }
 

@@ -23,6 +23,7 @@
 mod graph;
 
 pub(super) use graph::Graph;
+pub use graph::StepTally;
 
 use super::{Class, Object};
 use crate::Now;
@@ -135,6 +136,16 @@ impl Graphs {
     /// Steps of a job that wait and have no task.
     pub(super) fn waiting_of(&self, job: JobId) -> usize {
         self.waiting.get(&job).copied().unwrap_or(0)
+    }
+
+    /// All graphs, in no order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Graph> {
+        self.entries.iter().map(|(_, graph)| graph)
+    }
+
+    /// Steps that wait and have no task, by job.
+    pub(super) fn waiting_by_job(&self) -> impl Iterator<Item = (JobId, usize)> {
+        self.waiting.iter().map(|(job, count)| (*job, *count))
     }
 
     /// Steps that wait and have no task.
