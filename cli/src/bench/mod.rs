@@ -14,6 +14,7 @@ mod elementwise;
 mod failover;
 mod floors;
 mod frames;
+mod graphs;
 mod groups;
 mod identities;
 mod memory;
@@ -149,6 +150,7 @@ const BENCHES: &[Entry] = &[
     row("actor-create", actors::create, "<= 10, shared_s 1", "<= 3, shared_s 0.1").sized(1_000, 100),
     row("stream", streams::stream, ">= 200 000, large_ratio 0.5", ""),
     row("pg", groups::create_and_remove, ">= 5 000", ""),
+    row("graph", graphs::layers, ">= 200 000, task_bytes 300", ">= 500 000").sized(1_000_000, 100_000),
     row("object-small", objects::small, "<= 5, get <= 3", "<= 2, get <= 1"),
     row("object-large", objects::large, "ratio >= 0.8", ">= 0.95"),
     row("transfer", objects::transfer, "ratio >= 0.6", ">= 0.9"),

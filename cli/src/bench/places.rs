@@ -92,7 +92,7 @@ pub fn peak_bytes<T>(place: Place, f: impl FnOnce() -> Result<T>) -> Result<(T, 
 }
 
 /// Memory of this process and its descendants, with shared pages counted once.
-fn family_bytes() -> u64 {
+pub fn family_bytes() -> u64 {
     let all = memory::family(std::process::id());
     // A process that has ended meanwhile counts as zero.
     all.into_iter().filter_map(|pid| memory::pss_bytes(pid).ok()).sum()
