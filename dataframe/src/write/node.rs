@@ -4,7 +4,7 @@ use super::encoder::Encoder;
 use super::options::FileSpec;
 use super::partitions::Partitions;
 use super::report::{Written, report, report_schema};
-use super::stored::upload;
+use super::stored::{key_of, upload};
 use super::target::unique;
 use crate::error::Error;
 use crate::scan::{from_store, store_at};
@@ -22,7 +22,6 @@ use datafusion::physical_plan::{
     PlanProperties, ReplaceChildrenOptions,
 };
 use futures::StreamExt;
-use object_store::path::Path as Key;
 use std::collections::HashMap;
 use std::fmt;
 use std::fs::File;
@@ -218,7 +217,9 @@ impl Files {
             let stays = self.spec.stay && local.is_none();
             let bytes = encoder.finish(stays).await.map_err(|error| failed(&self.spec, error))?;
             if let (Some(local), Some(url)) = (local, &self.spec.store) {
-                let key = Key::from(format!("{}/{name}", self.spec.folder));
+                let folder = key_of(&self.spec.folder);
+                let key =
+                    folder.map_err(|error| DataFusionError::External(Box::new(error)))?.join(name.as_str());
                 let stored = upload(&store_at(url)?, path_of(&local)?, key).await;
                 stored.map_err(|error| from_store(&format!("{url}{}", self.spec.folder), &error))?;
             }

@@ -42,7 +42,7 @@ impl StoredTarget {
             return Err(Error::NotImplemented(format!("writing to {scheme}:// is not implemented")));
         }
         let (bucket, key) = rest.split_once('/').unwrap_or((rest, ""));
-        let whole = Key::parse(key.trim_end_matches('/')).map_err(|error| Error::Value(error.to_string()))?;
+        let whole = key_of(key.trim_end_matches('/'))?;
         let name = whole.filename().ok_or_else(|| refused("a bucket cannot be replaced"))?;
         let parent = whole.parts().count() - 1;
         let parent: Key = whole.parts().take(parent).collect();
@@ -109,9 +109,12 @@ impl StoredTarget {
         let attempt = unique();
         for (file, number) in numbered(written) {
             let name = format!("{PART}{number:05}-{attempt}.{}", spec.extension());
-            let folder = file.folder.split('/').filter(|part| !part.is_empty());
-            let key = folder.fold(self.whole.clone(), |key, part| key.join(part)).join(name);
-            self.copy(file, &key).await?;
+            let folder = match file.folder.is_empty() {
+                true => self.whole.clone(),
+                // What is escaped in the names of folders stays so.
+                false => key_of(&format!("{}/{}", self.whole, file.folder))?,
+            };
+            self.copy(file, &folder.join(name)).await?;
         }
         self.delete(old).await.map_err(|error| self.failed(error))
     }
@@ -175,6 +178,11 @@ impl Drop for StoredTarget {
             self.delete(left).await.map_err(|error| self.failed(error))
         });
     }
+}
+
+/// The key with exactly these characters.
+pub(super) fn key_of(key: &str) -> Result<Key> {
+    Key::parse(key).map_err(|error| Error::Value(error.to_string()))
 }
 
 /// Copies a local file to a store, in parts if it is large. The object is there when all of it is.

@@ -265,7 +265,8 @@ fn answer(mut stream: &TcpStream, request: &Request, status: &str, head: &str, b
 fn listed(state: &State, bucket: &str, query: &str) -> String {
     let value = |name: &str| {
         let pair = query.split('&').find_map(|pair| pair.strip_prefix(&format!("{name}=")));
-        unescaped(pair.unwrap_or_default())
+        // A space of a query is written as a plus sign.
+        unescaped(&pair.unwrap_or_default().replace('+', " "))
     };
     let (prefix, by_folder) = (value("prefix"), !value("delimiter").is_empty());
     let bucket = format!("{}/", bucket.trim_end_matches('/'));
