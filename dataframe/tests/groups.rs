@@ -7,7 +7,7 @@
 mod executors;
 
 use executors::{each_executor, three_parts};
-use tharsis_dataframe::{Aggregate, DataFrame, Rank, Sort};
+use tharsis_dataframe::{Aggregate, DataFrame, GroupKey, Rank, Sort};
 
 const N: f64 = f64::NAN;
 
@@ -138,6 +138,23 @@ fn labels_of_extremes_products_and_shapes() {
     assert_floats(&halves.kurt(), "v", &[3.693543218022433, 1.5]);
     assert_floats(&halves.skew(), "v", &[1.9073409397343521, 1.1903401282789947]);
     assert_eq!(Aggregate::named("kurt").unwrap(), Aggregate::Kurt);
+}
+
+#[test]
+fn several_series_are_keys_together() {
+    let frame = valued();
+    let (half, third) = (frame.col("n") % 2, frame.col("n") % 3);
+    let sums = frame.groupby([&half, &third]).select(["n"]).sum();
+    // 0 and 6, 4, 2 and 8; 3 and 9, 1 and 7, 5.
+    assert_ints(&sums, "n", &[6, 4, 10, 12, 8, 5]);
+    // A label between them, and a series of another frame.
+    let other = frame.assign("m", &frame.col("n") * 10).filter(&frame.col("n").ge(0));
+    let counts = frame.groupby([GroupKey::from(&half), "k".into(), (&(other.col("m") % 20)).into()]).size();
+    let of_half = frame.groupby([GroupKey::from(&half), "k".into()]).size();
+    assert_eq!(counts.col("size").values::<i64>().unwrap(), of_half.col("size").values::<i64>().unwrap());
+    let shifted = frame.groupby([&half, &third]).select(["n"]).shift(1);
+    let expected = (0..10).map(|row: i64| (6 <= row).then(|| row - 6)).collect::<Vec<_>>();
+    assert_eq!(shifted.col("n").values::<i64>().unwrap(), expected);
 }
 
 #[test]

@@ -286,17 +286,21 @@ impl Frame {
                     found.push(Key { label: label.clone(), column });
                 }
                 GroupKey::Values(series) => {
-                    let (aligned, expr) = frame.with_operand(&Operand::Series(series.clone()))?;
+                    let (others, expr) = series.parts()?;
+                    // Columns of this frame have their names in the one with the keys that came before.
+                    let (aligned, expr) = match self.is_same(others) {
+                        true => (frame, expr.clone()),
+                        false => frame.align_rows(others, expr)?,
+                    };
                     let column = aligned.fresh("key");
-                    let labels = aligned.columns.clone();
-                    let columns = labels.iter().map(|label| (label.clone(), named(label)));
+                    let columns = aligned.columns.iter().map(|label| (label.clone(), named(label)));
                     let columns = columns.chain([(column.clone(), expr)]).collect();
-                    frame = Frame { columns: labels, ..aligned.project(columns)? };
+                    frame = aligned.project(columns)?;
                     found.push(Key { label: series.label(), column });
                 }
             }
         }
-        Ok((frame, found))
+        Ok((Frame { columns: self.columns.clone(), ..frame }, found))
     }
 }
 
@@ -479,7 +483,7 @@ impl GroupBy {
         let mut exprs: Vec<Expr> =
             aggregates.into_iter().map(|(label, expr)| expr.alias(internal(&label))).collect();
         let mut order_keys: Vec<OrderKey> =
-            keys.iter().map(|key| OrderKey::growing(&key_name(&key.label))).collect();
+            (0..keys.len()).map(|at| OrderKey::growing(&key_name(at))).collect();
         if !self.sort {
             // The first row of each group, by the whole order.
             order_keys.clear();
@@ -503,14 +507,15 @@ impl GroupBy {
         columns: Vec<String>,
         order: Vec<OrderKey>,
     ) -> Result<Frame> {
+        let numbered = || keys.iter().enumerate();
         let mut exprs: Vec<Expr> =
-            keys.iter().map(|key| named(&key.column).alias(key_name(&key.label))).collect();
+            numbered().map(|(at, key)| named(&key.column).alias(key_name(at))).collect();
         exprs.extend(columns.iter().map(|label| named(&internal(label)).alias(label)));
         let hidden = order.iter().filter(|key| key.column.starts_with("__tharsis_first_"));
         exprs.extend(hidden.map(|key| named(&key.column)));
         let plan = datafusion::logical_expr::LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
-        let level = |key: &Key| Level { column: key_name(&key.label), name: Some(key.label.clone()) };
-        let index = keys.iter().map(level).collect();
+        let level = |(at, key): (usize, &Key)| Level { column: key_name(at), name: Some(key.label.clone()) };
+        let index = numbered().map(level).collect();
         let frame = Frame { plan, columns, index, order };
         if self.as_index { Ok(frame) } else { frame.index_as_columns() }
     }
@@ -536,9 +541,9 @@ fn internal(label: &str) -> String {
     format!("__tharsis_agg_{label}")
 }
 
-/// The name of a key in the plan.
-fn key_name(label: &str) -> String {
-    format!("__tharsis_key_{label}")
+/// The name of a key in the plan: two keys may have the same label.
+fn key_name(at: usize) -> String {
+    format!("__tharsis_key_{at}")
 }
 
 macro_rules! aggregates {
