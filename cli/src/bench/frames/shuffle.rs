@@ -18,10 +18,10 @@ const MEMORY_BYTES: u64 = 2_000_000_000;
 const NUMBERS: usize = 12;
 /// Bytes of a row.
 const ROW_BYTES: usize = (1 + NUMBERS) * 8;
-/// Rows that each seed makes.
-const SEED_ROWS: i64 = 100_000;
+/// Rows that each seed makes: fewer than there are seeds, since each task gets the whole smaller table.
+const SEED_ROWS: i64 = 1_000;
 /// Seeds of a task, so that its rows are a hundred megabytes.
-const TASK_SEEDS: usize = 10;
+const TASK_SEEDS: usize = 1_000;
 /// Keys; enough that the planner does not send all of them to each task.
 const KEYS: i64 = 1_000_000;
 /// Upper bound on the bytes of the disk's floor, measured before and after.
