@@ -22,8 +22,8 @@ fn next(_: (), _: ()) {}
 fn last(_: Values<()>) {}
 
 /// Tasks per second of a graph in layers, each of whose tasks takes two random results of the layer before,
-/// from the first call that builds it to the last result. `task_bytes` is the most memory that a task takes in
-/// all processes together, in a run apart. The floor is the rate of messages over a socket.
+/// from the first call that builds it to the last result. `task_bytes` is the most memory that a task takes
+/// in all processes together, in a run apart. The floor is the rate of messages over a socket.
 pub fn layers(options: &Options) -> Result<Measurement> {
     let width = options.size.div_ceil(LAYERS);
     let floor = floors::socket_echo_per_s(options.size)?;

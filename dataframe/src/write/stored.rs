@@ -111,7 +111,7 @@ impl StoredTarget {
             let name = format!("{PART}{number:05}-{attempt}.{}", spec.extension());
             let folder = match file.folder.is_empty() {
                 true => self.whole.clone(),
-                // What is escaped in the names of folders stays so.
+                // The names of folders keep their escapes.
                 false => key_of(&format!("{}/{}", self.whole, file.folder))?,
             };
             self.copy(file, &folder.join(name)).await?;
