@@ -4,8 +4,9 @@
 //! The first touch of a fresh page costs many times as much as writing it (measured: 4 GB in 0.6 s fresh and
 //! huge, in 0.9 s fresh and small, in 0.08 s reused), and the system clears pages before it hands them out
 //! again. So the pages of a dropped chunk stay here, as they are, for [`KEEP`], and are then returned to the
-//! system. The pool never takes more memory than chunks took before: before fresh pages are mapped, as many
-//! unused ones of other sizes are released.
+//! system: a job of many seconds may want pages in one of its stages that another one gave back long before,
+//! so the time begins anew with each use of the pool, up to [`KEEP_MAX`]. The pool never takes more memory
+//! than chunks took before: before fresh pages are mapped, as many unused ones of other sizes are released.
 
 use memmap2::{Advice, MmapMut};
 use std::collections::BTreeMap;
@@ -24,12 +25,16 @@ pub(crate) const PAGES_BYTES_MIN: usize = 512 << 10;
 /// Time for which unused pages stay: long enough for a loop over jobs to reuse them, short enough that a
 /// program that goes on to something else does not keep them.
 const KEEP: Duration = Duration::from_secs(1);
+/// Time for which pages stay unused while others are wanted.
+const KEEP_MAX: Duration = Duration::from_secs(5);
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), has_keeper: false });
+static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), used: None, has_keeper: false });
 
 struct Pool {
     /// Unused pages by their size, the oldest of each first.
     free: BTreeMap<usize, Vec<(Instant, MmapMut)>>,
+    /// When pages were wanted last.
+    used: Option<Instant>,
     /// Whether a thread runs [`keep`].
     has_keeper: bool,
 }
@@ -69,6 +74,7 @@ impl Pool {
     /// Unused pages of this size, or else those that must be released before fresh ones are mapped.
     fn take(&mut self, room: usize) -> (Option<MmapMut>, Vec<MmapMut>) {
         let mut too_many = Vec::new();
+        self.used = Some(Instant::now());
         if let Some((_, map)) = self.free.get_mut(&room).and_then(Vec::pop) {
             return (Some(map), too_many);
         }
@@ -97,11 +103,12 @@ impl Pool {
         }
     }
 
-    /// Takes out the pages that were unused for [`KEEP`].
+    /// Takes out the pages that were unused for [`KEEP`], or for longer if the pool is in use.
     fn take_old(&mut self) -> Vec<(Instant, MmapMut)> {
         let mut old = Vec::new();
+        let keep = if self.used.is_some_and(|used| used.elapsed() < KEEP) { KEEP_MAX } else { KEEP };
         for free in self.free.values_mut() {
-            let count = free.partition_point(|(since, _)| KEEP <= since.elapsed());
+            let count = free.partition_point(|(since, _)| keep <= since.elapsed());
             old.extend(free.drain(..count));
         }
         self.free.retain(|_, free| !free.is_empty());
