@@ -4,6 +4,7 @@ use crate::DType;
 use crate::chunk::{Buffer, Chunk};
 use crate::element::Element;
 use crate::error::KernelError;
+use crate::stream::Stream;
 use bytemuck::Zeroable;
 use num_complex::Complex;
 use realfft::RealFftPlanner;
@@ -167,6 +168,7 @@ impl LinesAlong {
         let from = x.elements::<A>()?;
         let mut data = Buffer::for_overwrite(outer * made * inner * size_of::<B>());
         let out = &mut data.elements_mut::<B>()[..outer * made * inner];
+        let mut stream = Stream::for_bytes(size_of_val(out));
         let together = lines_together(inner, wanted * size_of::<A>() + made * size_of::<B>());
         // Lines that begin a power of two apart would share few places of a cache.
         let (line, result) = (wanted + APART, made + APART);
@@ -183,7 +185,11 @@ impl LinesAlong {
                 for (line, result) in each {
                     transform(&mut line[..wanted], &mut result[..made])?;
                 }
-                scatter(&results[..count * result], result, out, inner, column, self.scale);
+                let results = &mut results[..count * result];
+                if self.scale != 1.0 {
+                    results.iter_mut().for_each(|x| *x = x.scaled(self.scale));
+                }
+                scatter(results, result, out, inner, column, &mut stream);
             }
         }
         Chunk::contiguous(B::DTYPE, &to, data)
@@ -227,16 +233,31 @@ fn gather<A: Element>(
     lines.chunks_exact_mut(stride).for_each(|line| line[known..wanted].fill(A::zeroed()));
 }
 
-/// Puts lines that begin `stride` apart, multiplied by a factor, into columns from `column` on.
-fn scatter<B: Scaled>(lines: &[B], stride: usize, out: &mut [B], inner: usize, column: usize, scale: f64) {
+/// Puts lines that begin `stride` apart into columns from `column` on.
+fn scatter<B: Element>(
+    lines: &[B],
+    stride: usize,
+    out: &mut [B],
+    inner: usize,
+    column: usize,
+    stream: &mut Option<Stream>,
+) {
     if inner == 1 {
-        return out.iter_mut().zip(lines).for_each(|(to, x)| *to = x.scaled(scale));
+        return put(out, &lines[..out.len()], stream);
     }
     let count = lines.len() / stride;
+    let mut beside = [B::zeroed(); TOGETHER_MAX];
     for (i, row) in out.chunks_exact_mut(inner).enumerate() {
-        for (at, to) in row[column..column + count].iter_mut().enumerate() {
-            *to = lines[at * stride + i].scaled(scale);
-        }
+        beside[..count].iter_mut().enumerate().for_each(|(at, x)| *x = lines[at * stride + i]);
+        put(&mut row[column..column + count], &beside[..count], stream);
+    }
+}
+
+/// Stores elements, around the cache if the result would not stay in it.
+fn put<B: Element>(to: &mut [B], from: &[B], stream: &mut Option<Stream>) {
+    match stream {
+        Some(stream) => stream.copy(bytemuck::cast_slice_mut(to), bytemuck::cast_slice(from)),
+        None => to.copy_from_slice(from),
     }
 }
 

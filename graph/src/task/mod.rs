@@ -176,9 +176,10 @@ impl Runnable {
                 if let Kernel::Exchange { reads, .. } = &stage.kernel {
                     let pieces = reads.iter().flat_map(|&pieces| exchange::read(pieces, task.index as usize));
                     let mut tensors: Vec<usize> = reads.iter().map(|pieces| pieces.tensor).collect();
+                    tensors.extend(stage.operands.iter().flat_map(|of| &of.inputs).map(|input| input.tensor));
                     tensors.sort_unstable();
                     if tensors.windows(2).all(|pair| pair[0] != pair[1]) {
-                        // A piece is in one table, once.
+                        // A piece is in one table, once, and no operand reads it.
                         chunks.extend(pieces);
                     } else {
                         pieces.for_each(enter);
@@ -306,13 +307,24 @@ impl Runnable {
         Ok(args)
     }
 
-    /// The values of an operand that lie in a chunk as they are, and fill it.
+    /// The values of an operand that lie in a chunk as they are, and fill it, or that are put together from
+    /// several chunks: to run its program would copy them once more.
     fn stored(&self, operand: &Operand, region: &Region, chunks: Chunks<'_>) -> Result<Option<Chunk>, Error> {
         let [input] = operand.inputs.as_slice() else { return Ok(None) };
-        if !is_load(operand) || !region::is_one_chunk(&self.plan, input, region) {
+        if !is_load(operand) {
+            return Ok(None);
+        }
+        let is_one = region::is_one_chunk(&self.plan, input, region);
+        let rank = region.extents.len() + input.trailing.len();
+        let is_in_order =
+            input.axes.len() == rank && input.axes.iter().enumerate().all(|(at, map)| map.axis == Some(at));
+        if !is_one && !is_in_order {
             return Ok(None);
         }
         let chunk = read(&self.plan, input, region, chunks)?;
+        if !is_one {
+            return Ok(chunk.is_contiguous().then_some(chunk));
+        }
         let fills = chunk.buffer().len_bytes().saturating_sub(chunk.len_bytes()) < CHUNK_ROUNDING_BYTES;
         Ok((fills && chunk.is_contiguous()).then_some(chunk))
     }
