@@ -2,7 +2,9 @@
 //!
 //! Lines are sorted as [`Tensor::sort`] does it, so a line that lies in many chunks is exchanged by ranges
 //! and no task has more than a chunk of it. From the sorted line only the elements around a quantile are
-//! read.
+//! read. Of a single line in many chunks, only the ranges in which these elements are get exchanged and
+//! sorted; where NaN do not count, the places are known only from the sorted line, so it is sorted as a
+//! whole.
 
 use crate::elementwise::where_;
 use crate::error::Blame;
@@ -11,6 +13,7 @@ use crate::late::late;
 use crate::operand::cast;
 use crate::reduction::Axes;
 use crate::tensor::{Tensor, carry};
+use tharsis_graph::ops::{LINE_ELEMENTS_MAX, Ranked};
 use tharsis_graph::{Error as GraphError, Meta};
 use tharsis_kernels::{DType, Kind, Scalar};
 
@@ -147,7 +150,7 @@ impl Tensor {
     /// the method is not one that chooses, `IndexError` for lines without elements, `AxisError`.
     ///
     /// # Distributed
-    /// As [`Tensor::sort`].
+    /// As [`Tensor::sort`]; of a single line, the elements are read twice and few of them sorted.
     #[track_caller]
     pub fn quantile(&self, q: impl Into<Quantiles>, axes: impl Into<Axes>, method: Method) -> Tensor {
         self.quantiles(&q.into(), &axes.into(), method, false)
@@ -188,7 +191,7 @@ impl Tensor {
     /// `AxisError` if there is no such axis.
     ///
     /// # Distributed
-    /// As [`Tensor::sort`].
+    /// As [`Tensor::quantile`].
     #[track_caller]
     pub fn median(&self, axes: impl Into<Axes>) -> Tensor {
         self.middle(&axes.into(), false)
@@ -238,7 +241,7 @@ impl Tensor {
                 x[0].quantiles(&later, &along, method, skips_nan)
             });
         }
-        let (sorted, count) = carry!(sorted_lines(self, axes));
+        let (lines, count) = carry!(lines_over(self, axes));
         let wide: Vec<i64> = shape.iter().map(|&extent| extent as i64).collect();
         let dtype = result_dtype(meta.dtype, q, method);
         if shape.contains(&0) {
@@ -255,13 +258,12 @@ impl Tensor {
         }
         // A single number counts as one of the dtype of floats, as in NumPy.
         let narrow = if q.shape.is_empty() && meta.dtype.is_float() { meta.dtype } else { DType::F64 };
-        let found = match skips_nan {
-            false => at_known_places(&sorted, &known_places(&q.values, count, method, narrow), dtype, method),
-            true => at_awaited_places(&sorted, &q.values, narrow, dtype, method),
-        };
-        let found = match skips_nan || !meta.dtype.is_float() {
-            true => found,
-            false => spoiled(&sorted, &found),
+        let found = if skips_nan {
+            at_awaited_places(&lines.sort(-1), &q.values, narrow, dtype, method)
+        } else {
+            let (sorted, places) = ordered(&lines, count, known_places(&q.values, count, method, narrow));
+            let found = at_known_places(&sorted, &places, dtype, method);
+            if meta.dtype.is_float() { spoiled(&sorted, &found) } else { found }
         };
         found.moveaxis(-1, 0).reshape(&wide)
     }
@@ -277,13 +279,14 @@ impl Tensor {
                 x[0].middle(&along, skips_nan)
             });
         }
-        let (sorted, count) = carry!(sorted_lines(self, axes));
+        let (lines, count) = carry!(lines_over(self, axes));
         let wide: Vec<i64> = shape.iter().map(|&extent| extent as i64).collect();
         if count == 0 || shape.contains(&0) {
             return crate::create::full(&shape, Scalar::Float(f64::NAN), dtype);
         }
         let found = match skips_nan {
             true => {
+                let sorted = lines.sort(-1);
                 let numbers = sorted.isnan().logical_not().count_nonzero(Axes::from(-1).keepdims());
                 let last = numbers.subtract(1).maximum(0);
                 let [low, high] = [last.floor_divide(2), numbers.floor_divide(2).minimum(&last)]
@@ -292,6 +295,8 @@ impl Tensor {
             }
             false => {
                 let both = [(count as i64 - 1) / 2, count as i64 / 2];
+                let (sorted, places) = ordered(&lines, count, vec![(both, 0.0)]);
+                let both = places[0].0;
                 let middle = if both[0] == both[1] { &both[..1] } else { &both };
                 let mean = cast(&pick(&sorted, middle), dtype).mean(Axes::from(-1).keepdims());
                 if Kind::Float <= meta.dtype.kind() { spoiled(&sorted, &mean) } else { mean }
@@ -310,9 +315,9 @@ fn out_shape(x: &Tensor, axes: &Axes) -> crate::Result<Vec<usize>> {
     Ok(kept.map(|(axis, &extent)| if reduced.contains(&axis) { 1 } else { extent }).collect())
 }
 
-/// The elements over axes as sorted lines along the last axis, and their length.
+/// The elements over axes as lines along the last axis, and their length.
 #[track_caller]
-fn sorted_lines(x: &Tensor, axes: &Axes) -> crate::Result<(Tensor, usize)> {
+fn lines_over(x: &Tensor, axes: &Axes) -> crate::Result<(Tensor, usize)> {
     let reduced = axes.named(x)?;
     let from = x.shape()?;
     if from.is_empty() {
@@ -326,7 +331,27 @@ fn sorted_lines(x: &Tensor, axes: &Axes) -> crate::Result<(Tensor, usize)> {
         let shape: Vec<i64> = kept.map(|axis| from[axis] as i64).chain([count as i64]).collect();
         lines = lines.reshape(&shape);
     }
-    Ok((lines.sort(-1), count))
+    Ok((lines, count))
+}
+
+/// Positions below and above a quantile, and the share of the one above.
+type Between = ([i64; 2], f64);
+
+/// Lines in order, and places in them. Of one line in many chunks only the elements at these places and the
+/// last one are made, and places are those among them.
+#[track_caller]
+fn ordered(lines: &Tensor, count: usize, mut places: Vec<Between>) -> (Tensor, Vec<Between>) {
+    let wanted = places.iter().flat_map(|(around, _)| *around).chain([count as i64 - 1]);
+    let mut ranks: Vec<u64> = wanted.map(|at| at as u64).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    let is_one = lines.shape().is_ok_and(|shape| shape.len() == 1);
+    if !is_one || count <= LINE_ELEMENTS_MAX || RANKS_MAX < ranks.len() {
+        return (lines.sort(-1), places);
+    }
+    let among = |at: i64| ranks.partition_point(|&rank| rank < at as u64) as i64;
+    places.iter_mut().for_each(|(around, _)| *around = around.map(among));
+    (Tensor::apply(Ranked::new(ranks), &[lines]), places)
 }
 
 /// Some elements of each line.
@@ -366,7 +391,7 @@ fn rounded(number: f64, dtype: DType) -> f64 {
 
 /// Quantiles of sorted lines of one length, with the axis of quantiles at the end.
 #[track_caller]
-fn at_known_places(sorted: &Tensor, places: &[([i64; 2], f64)], dtype: DType, method: Method) -> Tensor {
+fn at_known_places(sorted: &Tensor, places: &[Between], dtype: DType, method: Method) -> Tensor {
     let [below, above] = [0, 1].map(|side| {
         let positions: Vec<i64> = places.iter().map(|place| place.0[side]).collect();
         pick(sorted, &positions)
@@ -390,7 +415,7 @@ fn at_awaited_places(sorted: &Tensor, values: &[f64], narrow: DType, dtype: DTyp
 }
 
 /// For lines of one length: the positions below and above each quantile, and the share of the one above.
-fn known_places(values: &[f64], count: usize, method: Method, narrow: DType) -> Vec<([i64; 2], f64)> {
+fn known_places(values: &[f64], count: usize, method: Method, narrow: DType) -> Vec<Between> {
     let last = count as i64 - 1;
     let place = |&q: &f64| {
         let q = rounded(q, narrow);
@@ -475,5 +500,7 @@ fn interpolated(place: &Place, dtype: DType, method: Method) -> Tensor {
     cast(&where_(&share.less(0.5), from_below, from_above), dtype)
 }
 
+/// For more elements, most of a line would be sorted anyway.
+const RANKS_MAX: usize = 256;
 /// Positions up to which parts of the sorted lines are read as views.
 const PARTS_MAX: usize = 64;

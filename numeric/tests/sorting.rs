@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use tharsis_graph::{Executor, Limits};
+use tharsis_numeric::quantile::Method;
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{Chunks, DType, LocalExecutor, Tensor, array, selectors, where_};
 
@@ -14,8 +16,12 @@ fn executor() -> LocalExecutor {
 }
 
 fn numbers<T: tharsis_kernels::Element>(x: &Tensor) -> Vec<T> {
-    let (made, _) = tharsis_numeric::execute(&[x], &executor()).unwrap();
-    made[0].to_chunk(&executor()).unwrap().to_vec::<T>().unwrap()
+    numbers_on(x, &executor())
+}
+
+fn numbers_on<T: tharsis_kernels::Element>(x: &Tensor, executor: &LocalExecutor) -> Vec<T> {
+    let (made, _) = tharsis_numeric::execute(&[x], executor).unwrap();
+    made[0].to_chunk(executor).unwrap().to_vec::<T>().unwrap()
 }
 
 /// Numbers with many equal ones, in uneven chunks.
@@ -54,6 +60,31 @@ fn floats_of_many_chunks_are_sorted_with_nan_last_and_zeros_in_their_order() {
 }
 
 #[test]
+fn quantiles_of_many_chunks_are_those_of_the_sorted_line() {
+    let shares = [0.0, 0.001, 0.25, 0.5, 0.5000001, 0.999, 1.0];
+    for x in [few(3), few(1 << 40), few(1).multiply(0), few(1 << 20).reshape(&[1, -1]).ravel()] {
+        let mut elements = numbers::<i64>(&x);
+        elements.sort_unstable();
+        let at = |share: f64| elements[((COUNT - 1) as f64 * share).floor() as usize];
+        let lower = numbers::<i64>(&x.quantile(shares, .., Method::Lower));
+        assert_eq!(lower, shares.map(at));
+        assert_eq!(numbers::<f64>(&x.median(..)), [elements[COUNT / 2] as f64]);
+        let without_one = x.get(&[(..COUNT as i64 - 1).into()]);
+        let mut rest = numbers::<i64>(&without_one);
+        rest.sort_unstable();
+        let middle = [rest[COUNT / 2 - 1], rest[COUNT / 2]];
+        let expected = (middle[0] as f64 + middle[1] as f64) / 2.0;
+        assert_eq!(numbers::<f64>(&without_one.median(..)), [expected]);
+    }
+    // A NaN anywhere is the quantile, and one that does not count is not.
+    let x = few(1 << 40).astype(DType::F64);
+    let spoiled = where_(&tharsis_numeric::arange(COUNT).equal(77_777), f64::NAN, &x);
+    assert!(numbers::<f64>(&spoiled.quantile(0.25, .., Method::Linear))[0].is_nan());
+    assert!(numbers::<f64>(&spoiled.nanmedian(..))[0].is_finite());
+    assert!(numbers::<f64>(&x.quantile(0.25, .., Method::Linear))[0].is_finite());
+}
+
+#[test]
 fn distinct_elements_of_many_chunks_come_with_places_and_counts() {
     let x = few(50);
     let elements = numbers::<i64>(&x);
@@ -78,7 +109,14 @@ fn rows_of_many_chunks_are_taken_and_put_by_position() {
         default_rng(4).integers(-(COUNT as i64), COUNT as i64, &[30_011]).rechunk(Chunks::Each(7_001));
     let places: Vec<usize> =
         numbers::<i64>(&positions).iter().map(|at| at.rem_euclid(COUNT as i64) as usize).collect();
-    let taken = numbers::<i64>(&x.take_at(&positions, 0));
+    // With tasks that see all chunks, and with rows that travel.
+    let apart = LocalExecutor::within(Limits { reads_in_place: false, ..executor().limits() });
+    let on_both = |x: Tensor| {
+        let made = numbers::<i64>(&x);
+        assert!(numbers_on::<i64>(&x, &apart) == made, "rows that travel are others");
+        made
+    };
+    let taken = on_both(x.take_at(&positions, 0));
     assert!(taken.iter().zip(&places).all(|(x, &at)| *x == elements[at]));
     let values = default_rng(5).integers(0, 1000, &[30_011]);
     let mut expected = elements.clone();
@@ -87,8 +125,11 @@ fn rows_of_many_chunks_are_taken_and_put_by_position() {
     }
     assert!(numbers::<i64>(&x.set(&selectors![&positions], &values)) == expected, "others were put");
     let rows = x.reshape(&[-1, 1]).broadcast_to(&[COUNT, 2]);
-    let pairs = numbers::<i64>(&rows.take_at(&positions, 0));
+    let pairs = on_both(rows.take_at(&positions, 0));
     assert!(pairs.chunks(2).zip(&places).all(|(pair, &at)| pair == [elements[at], elements[at]]));
+    // A row lies in chunks of its own: the tensor that is taken from exists, in columns.
+    let kept = rows.rechunk(Chunks::Lengths(vec![vec![COUNT], vec![1, 1]])).execute().unwrap();
+    assert!(on_both(kept.take_at(&positions, 0)) == pairs);
 }
 
 #[test]

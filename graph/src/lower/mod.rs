@@ -153,6 +153,11 @@ impl<'a> Lowering<'a> {
         self.shared.insert(key, shared);
     }
 
+    /// Whether the chunks of a tensor exist before the plan runs.
+    pub(crate) fn is_resident(&self, tensor: TensorId) -> bool {
+        self.plan.resident.contains(&tensor)
+    }
+
     /// Facts about a tensor of the plan.
     pub fn tensor(&self, tensor: TensorId) -> &TensorSpec {
         &self.plan.tensors[tensor]

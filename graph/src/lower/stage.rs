@@ -75,7 +75,7 @@ impl Lowering<'_> {
         Ok(())
     }
 
-    fn stored_as_is(&self, expr: ExprId) -> Option<TensorId> {
+    pub(crate) fn stored_as_is(&self, expr: ExprId) -> Option<TensorId> {
         if let Some(&tensor) = self.stored.get(&expr) {
             return Some(tensor);
         }

@@ -15,12 +15,14 @@ pub struct Limits {
     pub shrink: u64,
     /// Upper bound on the bytes of a stored chunk, where the user asks for no other size.
     pub chunk_bytes_max: u64,
+    /// Whether tasks read chunks where they lie, however many, as threads of one process do.
+    pub reads_in_place: bool,
 }
 
 impl Limits {
     /// For this number of threads and bytes, with chunks as large as suits threads of one process.
     pub fn new(threads: usize, memory_bytes: u64) -> Limits {
-        Limits { threads, memory_bytes, shrink: 1, chunk_bytes_max: CHUNK_BYTES_MAX }
+        Limits { threads, memory_bytes, shrink: 1, chunk_bytes_max: CHUNK_BYTES_MAX, reads_in_place: true }
     }
 }
 

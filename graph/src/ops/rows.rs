@@ -3,18 +3,21 @@
 //! The positions that each chunk of them has in each chunk of rows are counted first. Then the positions are
 //! dealt to the chunks that hold the rows, these give the rows, and each chunk of positions puts them in
 //! order: each row travels once. If there is one chunk of rows, each task takes from it.
+//!
+//! If tasks read chunks in place, as threads of one process do, nothing needs to travel: nothing is
+//! counted then, and a task for each chunk of positions takes its rows from all chunks of them.
 
 use crate::error::Error;
-use crate::lower::{ExchangeStage, ExprId, Lowering};
+use crate::lower::{ExchangeStage, ExprId, ExprKind, Lowering};
 use crate::node::{Meta, Operator};
 use crate::ops::{Resident, Take};
-use crate::plan::{Kernel, StageOutput, TensorId, TensorSpec};
+use crate::plan::{Kernel, Pieces, StageOutput, TensorId, TensorSpec};
 use crate::shape::{UNKNOWN, agree, element_count};
 use crate::tiling::{AxisTiling, Tiling};
 use std::sync::Arc;
-use tharsis_kernels::DType;
 use tharsis_kernels::chunkwise::ChunkFunction;
 use tharsis_kernels::exchange::{Exchange, Measure, RowMap};
+use tharsis_kernels::{DType, Scalar};
 
 /// The rows of the first tensor (n, ..) at the positions in the second, (k,) of int64: (k, ..).
 #[derive(Clone, Debug)]
@@ -37,7 +40,8 @@ struct Rows {
     known: Option<Arc<Requests>>,
 }
 
-/// The cut of the positions and of the rows, and the number of positions of each chunk in each chunk of rows.
+/// The cut of the positions and of the rows, and the number of positions of each chunk in each chunk of rows;
+/// no ends of chunks where rows are read in place.
 #[derive(Clone, Debug, Default)]
 struct Requests {
     lengths: Vec<usize>,
@@ -60,8 +64,8 @@ impl Scatter {
 }
 
 impl Rows {
-    fn measure(&self) -> Option<Arc<dyn Operator>> {
-        let measure = CountRequests { axis: self.axis };
+    fn measure(&self, takes: bool) -> Option<Arc<dyn Operator>> {
+        let measure = CountRequests { axis: self.axis, takes };
         self.known.is_none().then(|| Arc::new(measure) as Arc<dyn Operator>)
     }
 
@@ -107,7 +111,7 @@ impl Operator for Gather {
     }
 
     fn measure(&self) -> Option<Arc<dyn Operator>> {
-        self.rows.measure()
+        self.rows.measure(true)
     }
 
     fn measured(&self, measures: &Resident) -> Result<Arc<dyn Operator>, Error> {
@@ -120,6 +124,9 @@ impl Operator for Gather {
 
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
         let (known, map) = self.rows.known()?;
+        if known.ends.is_empty() {
+            return self.in_place(lowering, out, inputs);
+        }
         if known.ends.len() == 1 {
             return Take { axis: 0 }.lower(lowering, out, inputs);
         }
@@ -160,6 +167,67 @@ impl Operator for Gather {
     }
 }
 
+impl Gather {
+    /// A task for each chunk of positions, which reads all chunks of rows.
+    fn in_place(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        let mut x = inputs[0];
+        if !is_in_rows(lowering, x) {
+            let rank = lowering.expr(x).shape.len();
+            x = (1..rank).fold(x, |x, axis| lowering.whole_along(x, axis));
+        }
+        let rows = lowering.store(x)?;
+        let cut = &lowering.tensor(rows).tiling.axes[0];
+        let map = RowMap { axis: self.rows.axis, ends: ends(cut) };
+        let count = cut.count();
+        let rest = &out.shape[1..];
+        let row_bytes = element_count(rest) * out.dtype.size_bytes() as u64;
+        let grid = Tiling { axes: vec![lowering.exchange_rows(inputs[1], row_bytes)] };
+        let mut tiling = grid.clone();
+        tiling.axes.extend(rest.iter().map(|&extent| AxisTiling::whole(extent)));
+        let made = lowering.add_tensor(TensorSpec { dtype: out.dtype, tiling });
+        let operands = vec![lowering.operand(inputs[1])?];
+        lowering.add_exchange(ExchangeStage {
+            function: Exchange::Gather(map),
+            grid,
+            operands,
+            reads: vec![Pieces { tensor: rows, across: 1, first: 0, down: 0, right: 0, step: 1, count }],
+            outputs: vec![made],
+            splits: false,
+        });
+        Ok(lowering.load(made))
+    }
+}
+
+/// Whether an expression is a stored tensor in chunks of whole rows.
+fn is_in_rows(lowering: &Lowering<'_>, x: ExprId) -> bool {
+    let stored = lowering.stored_as_is(x).map(|tensor| &lowering.tensor(tensor).tiling);
+    stored.is_some_and(|tiling| tiling.axes[1..].iter().all(|axis| axis.count() == 1))
+}
+
+/// Whether tasks may read all rows where they lie: those that exist already, or that would take a small part
+/// of the memory.
+fn may_read_in_place(lowering: &Lowering<'_>, x: ExprId) -> bool {
+    let limits = lowering.limits;
+    let exists = is_in_rows(lowering, x)
+        && lowering.stored_as_is(x).is_some_and(|tensor| lowering.is_resident(tensor));
+    let of = lowering.expr(x);
+    let bytes = element_count(&of.shape).saturating_mul(of.dtype.size_bytes() as u64);
+    limits.reads_in_place && (exists || bytes <= limits.memory_bytes / IN_PLACE_SHARE / limits.shrink)
+}
+
+/// Rows that are made to be read in place take this part of the memory at most: the bound of a plan counts
+/// them once for each task that may run.
+const IN_PLACE_SHARE: u64 = 16;
+
+/// The end of each chunk of rows.
+fn ends(cut: &AxisTiling) -> Vec<u64> {
+    let end = |piece: usize| {
+        let (start, len) = cut.piece(piece);
+        (start + len) as u64
+    };
+    (0..cut.count()).map(end).collect()
+}
+
 impl Operator for Scatter {
     fn name(&self) -> &'static str {
         "setitem"
@@ -180,7 +248,7 @@ impl Operator for Scatter {
     }
 
     fn measure(&self) -> Option<Arc<dyn Operator>> {
-        self.rows.measure()
+        self.rows.measure(false)
     }
 
     fn measured(&self, measures: &Resident) -> Result<Arc<dyn Operator>, Error> {
@@ -247,10 +315,12 @@ fn deal(
     Ok(())
 }
 
-/// The number of positions of each chunk in each chunk of rows.
+/// The number of positions of each chunk in each chunk of rows; a row of zeros if rows are read in place.
 #[derive(Clone, Copy, Debug)]
 struct CountRequests {
     axis: usize,
+    /// Whether nothing is counted if rows can be read in place.
+    takes: bool,
 }
 
 impl Operator for CountRequests {
@@ -263,14 +333,12 @@ impl Operator for CountRequests {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        if self.takes && may_read_in_place(lowering, inputs[0]) {
+            return Ok(lowering.add(&[1, 2], DType::I64, ExprKind::Const(Scalar::Int(0))));
+        }
         let x = lowering.expr(inputs[0]);
         let row_bytes = element_count(&x.shape[1..]) * x.dtype.size_bytes() as u64;
-        let cut = lowering.exchange_rows(inputs[0], row_bytes);
-        let end = |piece: usize| {
-            let (start, len) = cut.piece(piece);
-            (start + len) as u64
-        };
-        let ends: Vec<u64> = (0..cut.count()).map(end).collect();
+        let ends = ends(&lowering.exchange_rows(inputs[0], row_bytes));
         let width = 2 + 2 * ends.len();
         let rows = lowering.exchange_rows(inputs[1], row_bytes);
         let tiling =

@@ -46,9 +46,9 @@ enum Known {
 
 /// The cut into chunks, and the places between buckets.
 #[derive(Clone, Debug)]
-struct Places {
-    lengths: Vec<usize>,
-    splitters: Vec<Splitter>,
+pub(super) struct Places {
+    pub lengths: Vec<usize>,
+    pub splitters: Vec<Splitter>,
 }
 
 impl Sort {
@@ -58,17 +58,7 @@ impl Sort {
     }
 
     fn map(&self, places: &Places) -> SortMap {
-        let starts = places.lengths.iter().scan(0u64, |start, &length| {
-            let first = *start;
-            *start += length as u64;
-            Some(first)
-        });
-        SortMap {
-            direction: self.direction,
-            with_positions: self.what == Sorted::Positions,
-            starts: starts.collect(),
-            splitters: places.splitters.clone(),
-        }
+        SortMap { with_positions: self.what == Sorted::Positions, ..places.map(self.direction) }
     }
 }
 
@@ -93,24 +83,15 @@ impl Operator for Sort {
         match &self.known {
             Known::Nothing => Some(Arc::new(Samples)),
             Known::Places(places) if places.splitters.is_empty() => None,
-            Known::Places(places) => {
-                Some(Arc::new(CountDealt { map: SortMap { with_positions: false, ..self.map(places) } }))
-            }
+            Known::Places(places) => Some(Arc::new(CountDealt { map: places.map(self.direction) })),
             Known::Counts(..) => None,
         }
     }
 
     fn measured(&self, measures: &Resident) -> Result<Arc<dyn Operator>, Error> {
         let known = match &self.known {
-            Known::Places(places) => {
-                let mut counts = Vec::new();
-                for chunk in measures.chunks.iter() {
-                    let row = chunk.fetch()?.to_vec::<i64>()?;
-                    counts.extend(row.iter().skip(1).map(|&count| count as usize));
-                }
-                Known::Counts(places.clone(), Arc::new(counts))
-            }
-            _ => Known::Places(Arc::new(places(self.direction, measures)?)),
+            Known::Places(places) => Known::Counts(places.clone(), Arc::new(counts(measures)?)),
+            _ => Known::Places(Arc::new(Places::new(self.direction, measures, |chunks| chunks)?)),
         };
         Ok(Arc::new(Sort { known, ..self.clone() }))
     }
@@ -191,29 +172,57 @@ impl Sort {
     }
 }
 
-/// The cut into chunks, and as many places less one, from samples of each chunk.
-fn places(direction: Direction, samples: &Resident) -> Result<Places, Error> {
-    let (mut lengths, mut found, mut start) = (Vec::new(), Vec::new(), 0u64);
-    for chunk in samples.chunks.iter() {
-        let words = chunk.fetch()?.to_vec::<u64>()?;
-        let mut rows = words.chunks_exact(SAMPLE_WORDS);
-        let length = rows.next().map_or(0, |row| row[0]);
-        found.extend(rows.map(|row| (Wide { high: row[0], low: row[1] }, start + row[2])));
-        lengths.push(length as usize);
-        start += length;
+impl Places {
+    /// The cut into chunks, and places that cut all elements into this number of buckets, or fewer, of the
+    /// number of chunks; from samples of each chunk.
+    pub(super) fn new(
+        direction: Direction,
+        samples: &Resident,
+        buckets: impl FnOnce(usize) -> usize,
+    ) -> Result<Places, Error> {
+        let (mut lengths, mut found, mut start) = (Vec::new(), Vec::new(), 0u64);
+        for chunk in samples.chunks.iter() {
+            let words = chunk.fetch()?.to_vec::<u64>()?;
+            let mut rows = words.chunks_exact(SAMPLE_WORDS);
+            let length = rows.next().map_or(0, |row| row[0]);
+            found.extend(rows.map(|row| (Wide { high: row[0], low: row[1] }, start + row[2])));
+            lengths.push(length as usize);
+            start += length;
+        }
+        found.sort_unstable_by(|a, b| direction.compare(&a.0, &b.0).then(a.1.cmp(&b.1)));
+        let buckets = buckets(lengths.len()).min(found.len()).max(1);
+        let place = |bucket: usize| {
+            let (key, position) = found[bucket * found.len() / buckets];
+            Splitter { key, position }
+        };
+        Ok(Places { lengths, splitters: (1..buckets).map(place).collect() })
     }
-    found.sort_unstable_by(|a, b| direction.compare(&a.0, &b.0).then(a.1.cmp(&b.1)));
-    let buckets = lengths.len().min(found.len()).max(1);
-    let place = |bucket: usize| {
-        let (key, position) = found[bucket * found.len() / buckets];
-        Splitter { key, position }
-    };
-    Ok(Places { lengths, splitters: (1..buckets).map(place).collect() })
+
+    /// The buckets for kernels, without positions.
+    pub(super) fn map(&self, direction: Direction) -> SortMap {
+        let starts = self.lengths.iter().scan(0u64, |start, &length| {
+            let first = *start;
+            *start += length as u64;
+            Some(first)
+        });
+        let (starts, splitters) = (starts.collect(), self.splitters.clone());
+        SortMap { direction, with_positions: false, starts, splitters }
+    }
+}
+
+/// The elements of each chunk in each bucket, as [`CountDealt`] tells them.
+pub(super) fn counts(measures: &Resident) -> Result<Vec<usize>, Error> {
+    let mut counts = Vec::new();
+    for chunk in measures.chunks.iter() {
+        let row = chunk.fetch()?.to_vec::<i64>()?;
+        counts.extend(row.iter().skip(1).map(|&count| count as usize));
+    }
+    Ok(counts)
 }
 
 /// Samples of each chunk.
 #[derive(Clone, Copy, Debug)]
-struct Samples;
+pub(super) struct Samples;
 
 impl Operator for Samples {
     fn name(&self) -> &'static str {
@@ -238,8 +247,8 @@ impl Operator for Samples {
 
 /// Elements of each chunk, and those of it for each bucket.
 #[derive(Clone, Debug)]
-struct CountDealt {
-    map: SortMap,
+pub(super) struct CountDealt {
+    pub map: SortMap,
 }
 
 impl Operator for CountDealt {

@@ -13,6 +13,7 @@ pub use sorting::{SAMPLE_WORDS, SortMap, Splitter};
 
 use crate::chunk::Chunk;
 use crate::error::KernelError;
+use crate::order::Direction;
 use crate::sparse::{Site, Sparse};
 use serde::{Deserialize, Serialize};
 
@@ -23,8 +24,24 @@ pub enum Exchange {
     /// (n) and the number of the chunk to the elements for each bucket; with positions, a second table of
     /// their positions, int64.
     Deal(SortMap),
+    /// As `Deal`, of some buckets only.
+    Pick {
+        /// All buckets.
+        map: SortMap,
+        /// Whether each of them is wanted.
+        wanted: Vec<bool>,
+    },
+    /// The elements of a bucket to those at some places of their order (k).
+    Ranked {
+        /// The order.
+        direction: Direction,
+        /// The places in each bucket, those of one bucket behind those of the other.
+        ranks: Vec<u64>,
+    },
     /// The elements of a bucket, and perhaps their positions, to one sorted chunk (n), and its positions.
     Sort(SortMap),
+    /// Positions (k), and all chunks of rows where they lie, to rows in the order of the positions (k, ..).
+    Gather(RowMap),
     /// Positions (k) of rows to positions within each chunk of rows.
     Requests(RowMap),
     /// A chunk of rows (n, ..), and requests, to the rows asked for: a piece for each request.
@@ -73,7 +90,10 @@ impl Exchange {
             Exchange::Sparse(function) => function.run(site, args, tables),
             Exchange::CountSparse(function) => Ok(vec![function.count(site, args, tables)?]),
             Exchange::Deal(map) => map.deal(args),
+            Exchange::Pick { map, wanted } => map.pick(args, wanted),
+            Exchange::Ranked { direction, ranks } => sorting::ranked(site, *direction, ranks, tables),
             Exchange::Sort(map) => map.sort(tables),
+            Exchange::Gather(map) => Ok(vec![map.gather(args, &tables[0])?]),
             Exchange::Requests(map) => map.requests(args),
             Exchange::Answers => rows::answers(&args[0], &tables[0]),
             Exchange::Arrange(map) => Ok(vec![map.arrange(args, &tables[0])?]),
@@ -87,7 +107,9 @@ impl Exchange {
         match self {
             // A key and a place for each element, twice, and the elements and positions in one piece.
             Exchange::Sort(map) if map.with_positions => 48,
-            Exchange::Sort(_) => 4,
+            Exchange::Sort(_) | Exchange::Ranked { .. } => 4,
+            // Rows are read where they lie.
+            Exchange::Gather(_) => 0,
             Exchange::Sparse(_) | Exchange::CountSparse(_) => 1,
             _ => 3,
         }

@@ -113,6 +113,46 @@ impl RowMap {
         Chunk::contiguous(T::DTYPE, &[&[positions.len()], rest].concat(), out)
     }
 
+    /// See [`Exchange::Gather`](super::Exchange::Gather).
+    pub(super) fn gather(&self, args: &[Chunk], rows: &[Chunk]) -> Result<Chunk, KernelError> {
+        match rows.first() {
+            Some(first) if rows.len() == self.ends.len() => {
+                with_element!(first.dtype(), T => self.gathered::<T>(&args[0], rows))
+            }
+            _ => Err(KernelError::Malformed("rows of another number of chunks".to_owned())),
+        }
+    }
+
+    /// The places of several rows are found before the first of them is read, so that the processor waits for
+    /// many at a time.
+    fn gathered<T: Element>(&self, positions: &Chunk, rows: &[Chunk]) -> Result<Chunk, KernelError> {
+        let rest = &rows[0].shape()[1..];
+        let width: usize = rest.iter().product();
+        let (positions, places) = (positions.elements::<i64>()?, self.places());
+        let mut out = Buffer::for_overwrite(positions.len() * width * size_of::<T>());
+        let to = &mut out.elements_mut::<T>()[..positions.len() * width];
+        let rows = rows.iter().map(Chunk::elements::<T>).collect::<Result<Vec<_>, _>>()?;
+        let mut found = [Place { chunk: 0, row: 0 }; TOGETHER];
+        let mut to = to.chunks_mut(TOGETHER * width.max(1));
+        for positions in positions.chunks(TOGETHER) {
+            for (place, &position) in found.iter_mut().zip(positions) {
+                *place = places.find(position)?;
+            }
+            let (found, to) = (&found[..positions.len()], to.next().unwrap_or_default());
+            if width == 1 {
+                for (to, place) in to.iter_mut().zip(found) {
+                    *to = rows[place.chunk][place.row as usize];
+                }
+                continue;
+            }
+            for (to, place) in to.chunks_exact_mut(width.max(1)).zip(found) {
+                let from = place.row as usize * width;
+                to.copy_from_slice(&rows[place.chunk][from..from + width]);
+            }
+        }
+        Chunk::contiguous(T::DTYPE, &[&[positions.len()], rest].concat(), out)
+    }
+
     /// See [`Exchange::Updates`](super::Exchange::Updates).
     pub(super) fn updates(&self, args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
         let mut made = self.requests(&args[..1])?;
@@ -201,6 +241,8 @@ fn updated<T: Element>(x: &Chunk, positions: &[Chunk], rows: &[Chunk]) -> Result
     Chunk::contiguous(T::DTYPE, x.shape(), out)
 }
 
+/// Rows whose places are found before they are read.
+const TOGETHER: usize = 256;
 /// Parts of the table of places for each chunk: a row is in the first chunk of its part but for one in so
 /// many.
 const PARTS_PER_CHUNK: u64 = 16;
@@ -235,7 +277,10 @@ mod tests {
             Exchange::Answers.run(NOWHERE, std::slice::from_ref(x), &[vec![request]]).unwrap().remove(0)
         };
         let answers: Vec<Chunk> = chunks.iter().zip(requests).map(answer).collect();
+        let in_place =
+            Exchange::Gather(map.clone()).run(NOWHERE, std::slice::from_ref(&asked), &[chunks.to_vec()]);
         let made = Exchange::Arrange(map).run(NOWHERE, &[asked], &[answers]).unwrap().remove(0);
+        assert_eq!(in_place.unwrap()[0].to_vec::<i32>().unwrap(), made.to_vec::<i32>().unwrap());
         assert_eq!(made.shape(), [5, 2]);
         assert_eq!(made.to_vec::<i32>().unwrap(), [10, 11, 0, 1, 8, 9, 2, 3, 0, 1]);
     }

@@ -7,6 +7,7 @@ use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::KernelError;
 use crate::order::{Direction, Key, Ordered, Wide, in_order, sort_elements};
+use crate::sparse::Site;
 use crate::with_element;
 use serde::{Deserialize, Serialize};
 
@@ -118,6 +119,34 @@ impl SortMap {
         Chunk::from_elements(&[1, row.len()], &row)
     }
 
+    /// See [`Exchange::Pick`](super::Exchange::Pick).
+    pub(super) fn pick(&self, args: &[Chunk], wanted: &[bool]) -> Result<Vec<Chunk>, KernelError> {
+        if wanted.len() != self.splitters.len() + 1 {
+            return Err(KernelError::Malformed(format!("{} wishes for other buckets", wanted.len())));
+        }
+        let start = self.start(args)?;
+        with_element!(args[0].dtype(), T => self.picked::<T>(&args[0].elements::<T>()?, start, wanted))
+    }
+
+    /// Few elements are wanted, so they are not counted before they are taken.
+    fn picked<T: Ordered>(
+        &self,
+        elements: &[T],
+        start: u64,
+        wanted: &[bool],
+    ) -> Result<Vec<Chunk>, KernelError> {
+        let buckets = self.buckets::<T::Key>();
+        let mut found: Vec<Vec<T>> = vec![Vec::new(); wanted.len()];
+        for (&x, position) in elements.iter().zip(start..) {
+            let bucket = buckets.find(self.direction.ascending(x.key()), position);
+            if wanted[bucket] {
+                found[bucket].push(x);
+            }
+        }
+        let kept = found.iter().zip(wanted).filter(|(_, wanted)| **wanted);
+        kept.map(|(found, _)| Chunk::from_elements(&[found.len()], found)).collect()
+    }
+
     /// See [`Exchange::Sort`](super::Exchange::Sort).
     pub(super) fn sort(&self, tables: &[Vec<Chunk>]) -> Result<Vec<Chunk>, KernelError> {
         let Some(first) = tables[0].first() else {
@@ -178,6 +207,28 @@ fn put<T>(places: &mut std::slice::IterMut<'_, T>, x: T) {
     if let Some(place) = places.next() {
         *place = x;
     }
+}
+
+/// See [`Exchange::Ranked`](super::Exchange::Ranked). The task's part of the result tells which places are
+/// its.
+pub(super) fn ranked(
+    site: Site<'_>,
+    direction: Direction,
+    ranks: &[u64],
+    tables: &[Vec<Chunk>],
+) -> Result<Vec<Chunk>, KernelError> {
+    let malformed = || KernelError::Malformed("a place that a bucket does not have".to_owned());
+    let (first, count) = (site.place.origin[0], site.place.extents[0]);
+    let ranks = ranks.get(first..first + count).ok_or_else(malformed)?;
+    let dtype = tables[0].first().ok_or_else(malformed)?.dtype();
+    with_element!(dtype, T => {
+        let (mut memory, len) = joined::<T>(&tables[0])?;
+        let elements = &mut memory.elements_mut::<T>()[..len];
+        sort_elements(elements, direction);
+        let chosen = ranks.iter().map(|&rank| elements.get(rank as usize).copied().ok_or_else(malformed));
+        let chosen = chosen.collect::<Result<Vec<T>, _>>()?;
+        Ok(vec![Chunk::from_elements(&[count], &chosen)?])
+    })
 }
 
 /// The elements of all pieces, one piece behind the other, and their number.
@@ -275,6 +326,26 @@ mod tests {
         assert_eq!(sorted(&SortMap { with_positions: false, ..up }, chunks)[0], expected[0]);
         let down = map(Direction::Descending, true, &[(7, 4), (1, 3)]);
         assert_eq!(sorted(&down, chunks), [vec![9, 9, 7, 5, 2, 1, 1, 1], vec![2, 7, 4, 0, 6, 1, 3, 5]]);
+    }
+
+    #[test]
+    fn elements_at_places_of_the_order_are_those_of_a_sort_without_the_other_buckets() {
+        use crate::evaluate::Place;
+        let chunks: [&[i64]; 2] = [&[5, 1, 9, 1], &[7, 1, 2, 9]];
+        let map = map(Direction::Ascending, false, &[(1, 3), (7, 4)]);
+        // In order: 1, 1 | 1 2 5 | 7 9 9; of the last two buckets the places 1 and 2, and 0.
+        let pick = Exchange::Pick { map, wanted: vec![false, true, true] };
+        let picked = |(number, elements): (i64, &&[i64])| {
+            pick.run(NOWHERE, &[chunk(elements), chunk(&[number])], &[]).unwrap()
+        };
+        let made: Vec<Vec<Chunk>> = (0..).zip(&chunks).map(picked).collect();
+        let ranked = Exchange::Ranked { direction: Direction::Ascending, ranks: vec![1, 2, 0] };
+        let at = |bucket: usize, origin: usize, count: usize| {
+            let site = Site { place: Place { origin: &[origin], extents: &[count] }, stored: 0 };
+            let column = made.iter().map(|pieces| pieces[bucket].clone()).collect();
+            ranked.run(site, &[], &[column]).unwrap()[0].to_vec::<i64>().unwrap()
+        };
+        assert_eq!((at(0, 0, 2), at(1, 2, 1)), (vec![2, 5], vec![7]));
     }
 
     #[test]

@@ -119,7 +119,7 @@ impl Executor for RemoteExecutor {
         let cpus: f64 = report.nodes.iter().map(NodeRow::cpus).sum();
         let store_bytes = report.store.capacity_bytes / STORE_SHARE;
         let limits = Limits::new((cpus as usize).max(1), self.memory_bytes.unwrap_or(store_bytes).max(1));
-        Limits { chunk_bytes_max: CHUNK_BYTES_MAX, ..limits }
+        Limits { chunk_bytes_max: CHUNK_BYTES_MAX, reads_in_place: false, ..limits }
     }
 
     fn bound_bytes(&self, job: &Job) -> std::result::Result<u64, Error> {
