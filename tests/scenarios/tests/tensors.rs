@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use tharsis::FailureKind;
 use tharsis::prelude::{Array, remote};
 use tharsis::tensor::random::default_rng;
+use tharsis::tensor::sparse::Sparse;
 use tharsis::tensor::{
     Chunks, DType, Executor, GraphError, LocalExecutor, MapRemote, Metrics, RemoteExecutor, Tensor,
     concatenate, execute, npy,
@@ -43,7 +44,8 @@ const ALL: &[Scenario] = scenarios![
         t4_no_task_starts_after_the_deadline,
         t6_remote_functions_map_chunks,
         t6_functions_that_fail_or_break_their_word_are_typed_errors,
-        t7_files_are_read_and_written_by_tasks;
+        t7_files_are_read_and_written_by_tasks,
+        t8_sparse_matrices_are_multiplied_added_and_summed_as_on_threads;
     Processes:
         t5_killed_workers_change_nothing;
 ];
@@ -432,6 +434,29 @@ fn t7_files_are_read_and_written_by_tasks(mode: Mode) {
     assert_eq!(found, run(&programs, &LocalExecutor::within(remote.limits())).0);
     assert_eq!(npy::load(&path).fetch::<f64>().unwrap(), x.fetch::<f64>().unwrap());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    session.await_quiet();
+}
+
+/// Sizes of tiles are counted by tasks, products and sums run where tiles are.
+fn t8_sparse_matrices_are_multiplied_added_and_summed_as_on_threads(mode: Mode) {
+    let session = mode.start(2);
+    let remote = RemoteExecutor::new(session.runtime()).memory_bytes(32 << 20);
+    let local = LocalExecutor::within(remote.limits());
+    let x = default_rng(3).random(&[300, 4]);
+    for chunks in [Chunks::Each(70), Chunks::PerAxis(vec![300, 41])] {
+        let a = Sparse::random([300, 300], 0.03, 7, chunks).unwrap();
+        let b = a.matmul(&a.transpose()).unwrap();
+        let both = b.map(|x| x.sqrt()).unwrap().add(&a).unwrap();
+        let stored = [&a, &b, &both].map(|matrix| matrix.values().clone());
+        let programs = [b.dot(&x), both.to_dense(), both.sum(Some(0)), both.values().clone()];
+        let (expected, _) = run(&programs, &local);
+        let (found, metrics) = run(&programs, &remote);
+        assert!(expected == found, "in {:?} tiles", a.grid());
+        assert_eq!(metrics.retries, 0);
+        // Tiles that one job has made are read by the next.
+        let kept = execute(&stored.each_ref(), &remote).unwrap().0;
+        assert_eq!(run(&kept, &remote).0, run(&stored, &local).0);
+    }
     session.await_quiet();
 }
 
