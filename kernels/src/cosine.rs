@@ -1,5 +1,8 @@
-//! Discrete cosine transforms of the lines of a chunk along one axis, by transforms of rustfft and realfft of
-//! the same length.
+//! Discrete cosine and sine transforms of the lines of a chunk along one axis, by transforms of rustfft and
+//! realfft of the same length.
+//!
+//! A sine transform is a cosine transform of the reversed line, or of the line with every other sign changed,
+//! and of its result the other of both; but for the first type.
 
 use crate::DType;
 use crate::chunk::Chunk;
@@ -38,6 +41,9 @@ pub struct Cosine {
     pub scale: f64,
     /// Whether elements at the ends have the factors by which the matrix of the transform becomes orthogonal.
     pub orthogonal: bool,
+    /// Whether sines are summed in place of cosines, as SciPy's `fft.dst` does; of the first type the length
+    /// may then be 1.
+    pub sine: bool,
 }
 
 impl Cosine {
@@ -56,7 +62,7 @@ impl Cosine {
 
     /// Bytes that a task needs beside its argument and result.
     pub fn scratch_bytes(&self) -> u64 {
-        scratch_bytes(2 * self.len)
+        scratch_bytes(2 * self.len + 2)
     }
 
     fn lines<T: Part>(&self, x: &Chunk) -> Result<Chunk, KernelError>
@@ -64,6 +70,7 @@ impl Cosine {
         Complex<T>: Scaled,
     {
         match self.kind {
+            CosineType::One if self.sine => self.first_of_sines::<T>(x),
             CosineType::One => self.first::<T>(x),
             CosineType::Two => self.second::<T>(x),
             CosineType::Three => self.third::<T>(x),
@@ -74,6 +81,51 @@ impl Cosine {
 
     fn along(&self) -> LinesAlong {
         LinesAlong { axis: self.axis, wanted: self.len, made: self.len, scale: self.scale }
+    }
+
+    /// Applies a cosine transform to each line, or what it is for sines.
+    fn each<T: Part>(
+        &self,
+        x: &Chunk,
+        mut transform: impl FnMut(&mut [T], &mut [T]) -> Result<(), KernelError>,
+    ) -> Result<Chunk, KernelError> {
+        let (alternates_before, reverses_before) = match (self.sine, self.kind) {
+            (false, _) => (false, false),
+            (true, CosineType::Two) => (true, false),
+            (true, _) => (false, true),
+        };
+        self.along().each(x, |line: &mut [T], out: &mut [T]| {
+            if alternates_before {
+                alternate(line);
+            }
+            if reverses_before {
+                line.reverse();
+            }
+            transform(line, out)?;
+            if alternates_before {
+                out.reverse();
+            }
+            if reverses_before {
+                alternate(out);
+            }
+            Ok(())
+        })
+    }
+
+    /// A line between zeros is continued by its mirror image with the other sign.
+    fn first_of_sines<T: Part>(&self, x: &Chunk) -> Result<Chunk, KernelError> {
+        let len = self.len;
+        let plan = RealFftPlanner::<T>::new().plan_fft_forward(2 * len + 2);
+        let (mut odd, mut half) = (plan.make_input_vec(), plan.make_output_vec());
+        let mut scratch = plan.make_scratch_vec();
+        self.along().each(x, |line: &mut [T], out: &mut [T]| {
+            odd.fill(T::zero());
+            odd[1..=len].copy_from_slice(line);
+            odd[len + 2..].iter_mut().zip(line.iter().rev()).for_each(|(to, &x)| *to = -x);
+            plan.process_with_scratch(&mut odd, &mut half, &mut scratch).map_err(failed)?;
+            out.iter_mut().zip(&half[1..]).for_each(|(to, x)| *to = -x.im);
+            Ok(())
+        })
     }
 
     /// A line is continued by its mirror image.
@@ -107,7 +159,7 @@ impl Cosine {
         let (mut folded, mut half) = (plan.make_input_vec(), plan.make_output_vec());
         let mut scratch = plan.make_scratch_vec();
         let turns: Vec<Complex<T>> = (0..half.len()).map(|k| turn(k as f64, 2 * len)).collect();
-        self.along().each(x, |line: &mut [T], out: &mut [T]| {
+        self.each(x, |line: &mut [T], out: &mut [T]| {
             let (front, back) = folded.split_at_mut(len.div_ceil(2));
             front.iter_mut().zip(line.iter().step_by(2)).for_each(|(to, &x)| *to = x);
             back.iter_mut().rev().zip(line.iter().skip(1).step_by(2)).for_each(|(to, &x)| *to = x);
@@ -134,7 +186,7 @@ impl Cosine {
         let (mut half, mut folded) = (plan.make_input_vec(), plan.make_output_vec());
         let mut scratch = plan.make_scratch_vec();
         let turns: Vec<Complex<T>> = (0..half.len()).map(|k| turn(k as f64, 2 * len).conj()).collect();
-        self.along().each(x, |line: &mut [T], out: &mut [T]| {
+        self.each(x, |line: &mut [T], out: &mut [T]| {
             if self.orthogonal {
                 line[0] = line[0].scaled(SQRT_2);
             }
@@ -164,7 +216,7 @@ impl Cosine {
         let mut pairs = vec![Complex::new(T::zero(), T::zero()); len / 2];
         let before: Vec<Complex<T>> = (0..len / 2).map(|n| turn((4 * n + 1) as f64, 4 * len)).collect();
         let after: Vec<Complex<T>> = (0..len / 2).map(|n| turn(n as f64, len)).collect();
-        self.along().each(x, |line: &mut [T], out: &mut [T]| {
+        self.each(x, |line: &mut [T], out: &mut [T]| {
             for (n, (pair, &turn)) in pairs.iter_mut().zip(&before).enumerate() {
                 *pair = Complex::new(line[2 * n], line[len - 1 - 2 * n]) * turn;
             }
@@ -190,7 +242,7 @@ impl Cosine {
         let mut wide = vec![zero; 2 * len];
         let before: Vec<Complex<T>> = (0..len).map(|n| turn(n as f64, 2 * len)).collect();
         let after: Vec<Complex<T>> = (0..len).map(|k| turn((2 * k + 1) as f64, 4 * len)).collect();
-        self.along().each(x, |line: &mut [T], out: &mut [T]| {
+        self.each(x, |line: &mut [T], out: &mut [T]| {
             let turned = line.iter().zip(&before).map(|(&x, &turn)| turn * x);
             wide.iter_mut().zip(turned.chain(std::iter::repeat(zero))).for_each(|(to, x)| *to = x);
             plan.process_with_scratch(&mut wide, &mut scratch);
@@ -201,6 +253,11 @@ impl Cosine {
             Ok(())
         })
     }
+}
+
+/// Changes the sign of every other element, from the second on.
+fn alternate<T: Part>(line: &mut [T]) {
+    line.iter_mut().skip(1).step_by(2).for_each(|x| *x = -*x);
 }
 
 /// exp(-i pi steps / whole).
@@ -240,10 +297,45 @@ mod tests {
             for len in (least..9).chain([13, 16]) {
                 let x: Vec<f64> = (0..len).map(|i| (i * i % 7) as f64 - 2.0).collect();
                 let chunk = Chunk::from_elements(&[len, 1], &x).unwrap();
-                let cosine = Cosine { kind, axis: 0, len, scale: 1.0, orthogonal: false };
+                let cosine = Cosine { kind, axis: 0, len, scale: 1.0, orthogonal: false, sine: false };
                 let made = cosine.run(&chunk).unwrap().to_vec::<f64>().unwrap();
                 for (k, found) in made.into_iter().enumerate() {
                     let wanted = defined(kind, &x, k);
+                    assert!((found - wanted).abs() < 1e-11, "{kind:?} of {len} at {k}: {found} {wanted}");
+                }
+            }
+        }
+    }
+
+    /// As [`defined`], of sines.
+    fn defined_of_sines(kind: CosineType, x: &[f64], k: usize) -> f64 {
+        let len = x.len();
+        let sum = |k: f64, shift: f64, whole: usize, end: bool| -> f64 {
+            let term = |(n, x): (usize, &f64)| {
+                let factor = if end && n + 1 == len { 1.0 } else { 2.0 };
+                x * factor * (PI * k * (n as f64 + shift) / whole as f64).sin()
+            };
+            x.iter().enumerate().map(term).sum()
+        };
+        let k = k as f64;
+        match kind {
+            CosineType::One => sum(k + 1.0, 1.0, len + 1, false),
+            CosineType::Two => sum(k + 1.0, 0.5, len, false),
+            CosineType::Three => sum(k + 0.5, 1.0, len, true),
+            CosineType::Four => sum(k + 0.5, 0.5, len, false),
+        }
+    }
+
+    #[test]
+    fn a_transform_of_sines_is_the_sum_of_the_definition() {
+        for kind in KINDS {
+            for len in (1..9).chain([13, 16]) {
+                let x: Vec<f64> = (0..len).map(|i| (i * i % 7) as f64 - 2.0).collect();
+                let chunk = Chunk::from_elements(&[1, len], &x).unwrap();
+                let cosine = Cosine { kind, axis: 1, len, scale: 1.0, orthogonal: false, sine: true };
+                let made = cosine.run(&chunk).unwrap().to_vec::<f64>().unwrap();
+                for (k, found) in made.into_iter().enumerate() {
+                    let wanted = defined_of_sines(kind, &x, k);
                     assert!((found - wanted).abs() < 1e-11, "{kind:?} of {len} at {k}: {found} {wanted}");
                 }
             }
@@ -258,10 +350,17 @@ mod tests {
                 let whole = if kind == CosineType::One { 2 * (len - 1) } else { 2 * len };
                 let scale = 1.0 / (whole as f64).sqrt();
                 let chunk = Chunk::from_elements(&[len], &x).unwrap();
-                let made = Cosine { kind, axis: 0, len, scale, orthogonal: true }.run(&chunk).unwrap();
-                let squares = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>();
-                let made = squares(&made.to_vec::<f64>().unwrap());
-                assert!((made - squares(&x)).abs() < 1e-12, "{kind:?} of {len}: {made}");
+                for sine in [false, true] {
+                    let scale = if sine && kind == CosineType::One {
+                        1.0 / (2.0 * (len as f64 + 1.0)).sqrt()
+                    } else {
+                        scale
+                    };
+                    let cosine = Cosine { kind, axis: 0, len, scale, orthogonal: true, sine };
+                    let squares = |x: &[f64]| x.iter().map(|x| x * x).sum::<f64>();
+                    let made = squares(&cosine.run(&chunk).unwrap().to_vec::<f64>().unwrap());
+                    assert!((made - squares(&x)).abs() < 1e-12, "{kind:?} of {len}, {sine}: {made}");
+                }
             }
         }
     }

@@ -268,7 +268,7 @@ impl UnaryOp {
         match self {
             Sqrt | Reciprocal => 4.0,
             Arccos | Arccosh | Arcsin | Arcsinh | Arctan | Arctanh | Cbrt | Cos | Cosh | Exp | Exp2
-            | Expm1 | Log | Log10 | Log1p | Log2 | NormalQuantile | Sin | Sinh | Tan | Tanh => 40.0,
+            | Expm1 | I0 | Log | Log10 | Log1p | Log2 | NormalQuantile | Sin | Sinh | Tan | Tanh => 40.0,
             _ => 1.0,
         }
     }

@@ -255,6 +255,28 @@ impl Tensor {
         self.multiply(scale).rint().divide(scale)
     }
 
+    /// NumPy's `i0`: the modified Bessel function of the first kind, order 0. Floats keep their dtype, other
+    /// real numbers give float64.
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// assert_eq!(array([0.0]).i0().to_vec::<f64>()?, [1.0]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `TypeError` for complex numbers.
+    #[track_caller]
+    pub fn i0(&self) -> Tensor {
+        let dtype = carry!(self.dtype());
+        if dtype.is_complex() {
+            let text = "i0 not supported for complex values".to_owned();
+            return Tensor::refused(GraphError::Type(text), &[self]);
+        }
+        let x = if dtype.is_float() { self.clone() } else { self.astype(DType::F64) };
+        crate::elementwise::unary(UnaryOp::I0, &x)
+    }
+
     /// NumPy's `sinc`: `sin(pi x) / (pi x)`, 1 at zero; floats and complex numbers.
     ///
     /// ```

@@ -1,4 +1,5 @@
-//! SciPy's `fft.dct`: discrete cosine transforms along any axes; float32 stays float32.
+//! SciPy's `fft.dct` and `fft.dst`: discrete cosine and sine transforms along any axes; float32 stays
+//! float32.
 //!
 //! As with [`crate::fft`], a task has the lines whole along the axis that is transformed, and other axes are
 //! cut.
@@ -25,6 +26,8 @@ pub(crate) struct CosineCall {
     pub norm: Norm,
     /// Whether the matrix of the transform is made orthogonal; by default with [`Norm::Ortho`] alone.
     pub orthogonalize: Option<bool>,
+    /// Whether it is a sine transform.
+    pub sine: bool,
 }
 
 impl CosineCall {
@@ -34,10 +37,14 @@ impl CosineCall {
             (CosineType::Three, true) => CosineType::Two,
             (kind, _) => kind,
         };
-        let whole = if kind == CosineType::One { 2 * (len - 1) } else { 2 * len };
+        let whole = match kind {
+            CosineType::One if self.sine => 2 * (len + 1),
+            CosineType::One => 2 * (len - 1),
+            _ => 2 * len,
+        };
         let scale = self.norm.scale(self.is_inverse, whole);
         let orthogonal = self.orthogonalize.unwrap_or(self.norm == Norm::Ortho);
-        Cosine { kind, axis, len, scale, orthogonal }
+        Cosine { kind, axis, len, scale, orthogonal, sine: self.sine }
     }
 }
 
@@ -62,7 +69,7 @@ impl Tensor {
     /// Each task has whole lines along the axis.
     #[track_caller]
     pub fn dct(&self, kind: CosineType, len: Option<usize>, axis: i64, norm: Norm) -> Tensor {
-        self.cosine(CosineCall { kind, is_inverse: false, norm, orthogonalize: None }, len, axis)
+        self.cosine(CosineCall { kind, is_inverse: false, norm, orthogonalize: None, sine: false }, len, axis)
     }
 
     /// SciPy's `fft.idct`: the inverse of [`Tensor::dct`] of the same type.
@@ -79,7 +86,7 @@ impl Tensor {
     /// As [`Tensor::dct`].
     #[track_caller]
     pub fn idct(&self, kind: CosineType, len: Option<usize>, axis: i64, norm: Norm) -> Tensor {
-        self.cosine(CosineCall { kind, is_inverse: true, norm, orthogonalize: None }, len, axis)
+        self.cosine(CosineCall { kind, is_inverse: true, norm, orthogonalize: None, sine: false }, len, axis)
     }
 
     /// SciPy's `fft.dctn`: transforms along several axes, all of them if none are given, of the lengths
@@ -97,7 +104,7 @@ impl Tensor {
     /// As [`Tensor::dct`]; `ValueError` for other numbers of lengths and axes.
     #[track_caller]
     pub fn dctn(&self, kind: CosineType, lens: Option<&[i64]>, axes: Option<&[i64]>, norm: Norm) -> Tensor {
-        let call = CosineCall { kind, is_inverse: false, norm, orthogonalize: None };
+        let call = CosineCall { kind, is_inverse: false, norm, orthogonalize: None, sine: false };
         carry!(self.cosines(call, lens, axes), self)
     }
 
@@ -115,7 +122,7 @@ impl Tensor {
     /// As [`Tensor::dctn`].
     #[track_caller]
     pub fn idctn(&self, kind: CosineType, lens: Option<&[i64]>, axes: Option<&[i64]>, norm: Norm) -> Tensor {
-        let call = CosineCall { kind, is_inverse: true, norm, orthogonalize: None };
+        let call = CosineCall { kind, is_inverse: true, norm, orthogonalize: None, sine: false };
         carry!(self.cosines(call, lens, axes), self)
     }
 
@@ -157,14 +164,18 @@ impl Tensor {
         if !all_known(&[self]) {
             let mut shape = meta.shape.clone();
             shape[axis] = len.unwrap_or(UNKNOWN);
-            return late("dct", (call, len, axis), Meta { shape, dtype }, &[self], move |x| {
-                x[0].cosine(call, len, axis as i64)
-            });
+            return late(
+                if call.sine { "dst" } else { "dct" },
+                (call, len, axis),
+                Meta { shape, dtype },
+                &[self],
+                move |x| x[0].cosine(call, len, axis as i64),
+            );
         }
         let len = len.unwrap_or(meta.shape[axis]);
         match (len, call.kind) {
             (0, _) => Tensor::bad_value("invalid number of data points (0) specified", &[self]),
-            (1, CosineType::One) => {
+            (1, CosineType::One) if !call.sine => {
                 Tensor::bad_value("the first cosine transform needs at least two elements", &[self])
             }
             _ => Tensor::apply(CosineAlong(call.cosine(axis, len)), &[&cast(self, dtype)]),

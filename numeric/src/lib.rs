@@ -71,6 +71,7 @@ pub mod run;
 mod sampling;
 pub mod select;
 pub mod sets;
+mod sine;
 pub mod solve;
 pub mod sparse;
 pub mod statistics;

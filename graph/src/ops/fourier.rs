@@ -53,7 +53,7 @@ pub struct CosineAlong(pub Cosine);
 
 impl Operator for CosineAlong {
     fn name(&self) -> &'static str {
-        "dct"
+        if self.0.sine { "dst" } else { "dct" }
     }
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {

@@ -3,7 +3,7 @@
 use super::complex;
 use super::map::{BinaryFn, UnaryFn};
 use super::number::{Compare, Integer, Number};
-use super::real::{self, Real, logaddexp, logaddexp2, normal_quantile};
+use super::real::{self, Real, bessel_i0, logaddexp, logaddexp2, normal_quantile};
 use super::vector_math;
 use crate::element::Bool;
 use num_complex::Complex;
@@ -148,6 +148,7 @@ on_floats! { wide:
     Expm1 = |x| libm::expm1(x);
     FrexpExponent = |x| f64::from(libm::frexp(x).1);
     FrexpMantissa = |x| libm::frexp(x).0;
+    I0 = |x| bessel_i0(x);
     Log = |x| vector_math::log(x);
     Log10 = |x| libm::log10(x);
     Log1p = |x| libm::log1p(x);

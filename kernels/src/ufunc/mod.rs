@@ -150,6 +150,7 @@ operations! {
     Floor "floor" Rounding,
     FrexpExponent "frexp_exponent" Real,
     FrexpMantissa "frexp_mantissa" Real,
+    I0 "i0" Real,
     Imag "imag" Magnitude,
     Invert "invert" Bits,
     Isfinite "isfinite" Question,

@@ -114,6 +114,7 @@ impl Call<'_> {
             Floor => floats!(self, f::Floor),
             FrexpExponent => floats!(self, f::FrexpExponent),
             FrexpMantissa => floats!(self, f::FrexpMantissa),
+            I0 => floats!(self, f::I0),
             Imag => floats!(self, Nothing),
             Isfinite => floats!(self, f::IsFinite),
             Isinf => floats!(self, f::IsInf),

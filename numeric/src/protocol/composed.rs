@@ -36,6 +36,7 @@ pub(super) const COMPOSED: &[Row] = &[
         tensor(x.float_power(y))
     }),
     ("np.frexp", "(x)", "mantissa and power of two", |_, args| pair(args.tensor(0, "x")?.frexp())),
+    ("np.i0", "(x)", "modified Bessel function of order 0", |_, args| one(args, Tensor::i0)),
     ("np.isclose", CLOSE, "whether elements are close", |_, args| tensor(close(args)?)),
     ("np.iscomplex", "(x)", "whether there is an imaginary part", |_, args| one(args, Tensor::iscomplex)),
     ("np.isneginf", "(x)", "whether minus infinity", |_, args| one(args, Tensor::isneginf)),

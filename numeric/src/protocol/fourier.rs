@@ -72,11 +72,19 @@ pub(super) const FOURIER: &[Row] = &[
         "half the transform along several axes",
         |_, args| several(args, false, Tensor::rfftn),
     ),
-    ("scipy.fft.dct", COSINE, "cosine transform along an axis", |_, args| cosine(args, false)),
-    ("scipy.fft.dctn", COSINES, "cosine transform along several axes", |_, args| cosines(args, false)),
-    ("scipy.fft.idct", COSINE, "inverse cosine transform along an axis", |_, args| cosine(args, true)),
+    ("scipy.fft.dct", COSINE, "cosine transform along an axis", |_, args| cosine(args, [false; 2])),
+    ("scipy.fft.dctn", COSINES, "cosine transform along several axes", |_, args| cosines(args, [false; 2])),
+    ("scipy.fft.dst", COSINE, "sine transform along an axis", |_, args| cosine(args, [true, false])),
+    ("scipy.fft.dstn", COSINES, "sine transform along several axes", |_, args| cosines(args, [true, false])),
+    ("scipy.fft.idct", COSINE, "inverse cosine transform along an axis", |_, args| {
+        cosine(args, [false, true])
+    }),
     ("scipy.fft.idctn", COSINES, "inverse cosine transform along several axes", |_, args| {
-        cosines(args, true)
+        cosines(args, [false, true])
+    }),
+    ("scipy.fft.idst", COSINE, "inverse sine transform along an axis", |_, args| cosine(args, [true; 2])),
+    ("scipy.fft.idstn", COSINES, "inverse sine transform along several axes", |_, args| {
+        cosines(args, [true; 2])
     }),
 ];
 
@@ -113,15 +121,16 @@ fn length(args: &mut Args, place: usize) -> Result<Option<usize>, Failure> {
     }
 }
 
-/// The array of a cosine transform, and the transform but for lengths and axes.
-fn cosine_call(args: &mut Args, is_inverse: bool) -> Result<(Tensor, CosineCall), Failure> {
+/// The array of a cosine or sine transform, and the transform but for lengths and axes; whether it is one of
+/// sines, and an inverse.
+fn cosine_call(args: &mut Args, [sine, is_inverse]: [bool; 2]) -> Result<(Tensor, CosineCall), Failure> {
     let x = args.tensor(0, "x")?;
     let kind = match args.integer_or(1, "type", 2)? {
         1 => CosineType::One,
         2 => CosineType::Two,
         3 => CosineType::Three,
         4 => CosineType::Four,
-        _ => return Err(Failure::value("invalid DCT type")),
+        _ => return Err(Failure::value(if sine { "invalid DST type" } else { "invalid DCT type" })),
     };
     let norm = norm(args, 4)?;
     let orthogonalize = match args.take(usize::MAX, "orthogonalize") {
@@ -132,17 +141,17 @@ fn cosine_call(args: &mut Args, is_inverse: bool) -> Result<(Tensor, CosineCall)
     // Arrays are not overwritten, and the executor has its threads.
     args.take(usize::MAX, "overwrite_x");
     args.take(usize::MAX, "workers");
-    Ok((x, CosineCall { kind, is_inverse, norm, orthogonalize }))
+    Ok((x, CosineCall { kind, is_inverse, norm, orthogonalize, sine }))
 }
 
-fn cosine(args: &mut Args, is_inverse: bool) -> Result<Value, Failure> {
-    let (x, call) = cosine_call(args, is_inverse)?;
+fn cosine(args: &mut Args, form: [bool; 2]) -> Result<Value, Failure> {
+    let (x, call) = cosine_call(args, form)?;
     let len = length(args, 2)?;
     tensor(x.cosine(call, len, args.integer_or(3, "axis", -1)?))
 }
 
-fn cosines(args: &mut Args, is_inverse: bool) -> Result<Value, Failure> {
-    let (x, call) = cosine_call(args, is_inverse)?;
+fn cosines(args: &mut Args, form: [bool; 2]) -> Result<Value, Failure> {
+    let (x, call) = cosine_call(args, form)?;
     let (lens, axes) = (args.integers(2, "s")?, args.integers(3, "axes")?);
     tensor(x.cosines(call, lens.as_deref(), axes.as_deref())?)
 }

@@ -45,8 +45,13 @@ pub struct Operation {
 }
 
 /// Building blocks of other functions, without a name in NumPy.
-const PARTS: [UnaryOp; 4] =
-    [UnaryOp::FrexpExponent, UnaryOp::FrexpMantissa, UnaryOp::NormalQuantile, UnaryOp::SpacingHalf];
+const PARTS: [UnaryOp; 5] = [
+    UnaryOp::FrexpExponent,
+    UnaryOp::FrexpMantissa,
+    UnaryOp::I0,
+    UnaryOp::NormalQuantile,
+    UnaryOp::SpacingHalf,
+];
 const BINARY_PARTS: [BinaryOp; 2] = [BinaryOp::FromParts, BinaryOp::NextafterHalf];
 
 /// The tables of operations that are not element-wise.

@@ -161,3 +161,28 @@ row("np.sort_complex", some((2, 3)))
 row("np.asarray_chkfinite", some(3))
 row("np.asarray_chkfinite", some(3, "int8"), dtype=np.dtype("float32"))
 row("np.asarray_chkfinite", odd)
+
+# Sine transforms, and a Bessel function.
+for op in ["scipy.fft.dst", "scipy.fft.idst"]:
+    for kind in [1, 2, 3, 4]:
+        for n in [1, 2, 3, 5, 8]:
+            for norm in [None, "ortho", "forward"]:
+                row(op, some(n), kind, norm=norm, ulps=64, scale=64.0)
+        for dtype in ["float32", "float16", "int8", "bool", "complex64", "complex128"]:
+            row(op, some((3, 4), dtype), kind, ulps=64, scale=64.0)
+        for n in [2, 7]:
+            row(op, some((4, 3)), kind, n, 0, "ortho", ulps=64, scale=64.0)
+        row(op, some(6), kind, norm="ortho", orthogonalize=False, ulps=64, scale=64.0)
+        row(op, some(6), kind, orthogonalize=True, ulps=64, scale=64.0)
+    row(op, some((0, 3)), axis=1)
+    row(op, some(0))
+    row(op, some(3), 5)
+    row(op, some(3), axis=1)
+for op in ["scipy.fft.dstn", "scipy.fft.idstn"]:
+    for kind in [1, 2, 3, 4]:
+        row(op, some((3, 4)), kind, ulps=64, scale=256.0)
+        row(op, some((3, 4, 2)), kind, axes=(0, -1), norm="ortho", ulps=64, scale=256.0)
+for dtype in ["float64", "float32", "float16", "int8", "uint16", "bool"]:
+    row("np.i0", some((3, 4), dtype), ulps=8)
+row("np.i0", a([0.0, -0.0, 1e-300, 3.5, -7.9, 8.1, 24.0, 25.0, 25.5, 30.0, 100.0, 700.0, INF, -INF, NAN]), ulps=32)
+row("np.i0", a([1], "complex128"))

@@ -280,8 +280,12 @@ pub const CALLS: &[(&str, &[&str])] = &[
     // Fourier transforms.
     ("scipy.fft.dct", &[r#"[["@"], {}]"#, r#"[["@"], {"n": 5, "axis": 0, "norm": "ortho", "type": 4}]"#]),
     ("scipy.fft.dctn", &[r#"[["@"], {}]"#, r#"[["@"], {"type": 3}]"#]),
+    ("scipy.fft.dst", &[r#"[["@"], {}]"#, r#"[["@"], {"n": 5, "axis": 0, "norm": "ortho", "type": 1}]"#]),
+    ("scipy.fft.dstn", &[r#"[["@"], {}]"#, r#"[["@"], {"type": 3}]"#]),
     ("scipy.fft.idct", &[r#"[["@", 1], {"n": 4}]"#, r#"[["@"], {"norm": "forward"}]"#]),
     ("scipy.fft.idctn", &[r#"[["@"], {}]"#]),
+    ("scipy.fft.idst", &[r#"[["@", 4], {"n": 4}]"#, r#"[["@"], {"norm": "forward"}]"#]),
+    ("scipy.fft.idstn", &[r#"[["@"], {}]"#]),
     ("np.fft.fft", &[r#"[["@"], {}]"#, r#"[["@"], {"n": 5, "axis": 0, "norm": "ortho"}]"#]),
     ("np.fft.fft2", &[r#"[["@"], {}]"#]),
     ("np.fft.fftfreq", &["[[5, 0.1], {}]"]),
