@@ -93,6 +93,17 @@ pub enum Event {
         /// Whether to cancel the tasks that it submitted as well.
         recursive: bool,
     },
+    /// The actor of a worker is to continue from a snapshot when it is started again.
+    CheckpointWanted {
+        /// The worker.
+        client: ClientId,
+        /// Echoed in the answer.
+        request: u32,
+        /// The snapshot.
+        value: OutputValue,
+        /// References inside it.
+        nested: Vec<RefId>,
+    },
     /// A client defined a class of tasks.
     ClassDefined {
         /// The client.
@@ -436,6 +447,13 @@ pub enum Record {
     CancelRun {
         /// The run.
         run: u32,
+    },
+    /// The owner of an actor keeps its snapshot, or does not.
+    CheckpointEnded {
+        /// The client's request.
+        request: u32,
+        /// The reason if it does not.
+        refusal: Option<Arc<Failure>>,
     },
     /// The locations of a value: read them with [`crate::Node::locations`].
     Locations {

@@ -7,7 +7,7 @@
 //! | command | event |
 //! |---|---|
 //! | `node a [cpu=2] [memory=MIB] [store=65536]` | a node joins those before it |
-//! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [pure=1] [node=b]` | a class for later calls |
+//! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [pure=1] [node=b] [actor=1]` | a class for later calls |
 //! | `driver d a [job=1]` | a driver joins a node |
 //! | `submit d t1 f [again] [deps=t0,..] [nested=..]` | a call, or the same `again`; `t1` names its outputs, `t1.1` the second |
 //! | `ready a w1`, `start-fails a` | the oldest start ends |
@@ -16,6 +16,7 @@
 //! | `fetch d t1`, `hold d t1`, `release d t1`, `cancel d t1 [force]` | operations of clients on references |
 //! | `keep w1 p1`, `unmapped d p1` | a worker keeps an argument mapped, a client unmaps a value |
 //! | `put d p1 inline:x \| written:LEN [nested=..]`, `region d BYTES`, `retire d` | values of clients |
+//! | `checkpoint w1 a1 s1 inline:x \| written:LEN [attempt=0] [number=1] [nested=..]` | the actor of a worker offers the snapshot `s1`, the `number`-th of its node |
 //! | `gone w1 [Kind] [remains=memory \| thread]` | a client is gone |
 //! | `pulled a t1`, `pull-fails a t1` | a transfer ends |
 //! | `memory a USED/LIMIT w1=MIB ..` | a reading of the memory of a node and its workers, in MiB |
@@ -41,7 +42,7 @@ use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
 use tharsis_core::node::{ArgumentValue, Config};
 use tharsis_core::{Action, Event, MS, Node, Now, Operation, Record};
 use tharsis_types::peer::{DoneOutcome, DoneValue, DrainMessage, Message, Packet, RemoteState, Turn};
-use tharsis_types::task::Output;
+use tharsis_types::task::{Output, Role};
 use tharsis_types::{
     ClientId, Dependency, Extent, Failure, FailureKind, FunctionId, JobId, LeaseId, NodeId, ObjectId,
     Placement, RefId, Resources, RetryOn, TaskArgs, TaskClass, TaskId,
@@ -199,6 +200,9 @@ impl World {
                 self.feed(&host, Event::CancelRequested { reference, force, recursive: false });
             }
             ("put", [name, object, what]) => self.put(name, object, what, &options),
+            ("checkpoint", [worker, actor, name, what]) => {
+                self.checkpoint(worker, actor, name, what, &options)
+            }
             ("region", [name, bytes]) => {
                 let bytes = bytes.parse().unwrap();
                 self.client_event(name, |client| Event::RegionWanted { client, request: 1, bytes });
@@ -328,6 +332,7 @@ impl World {
             timeout_ms: number(options, "timeout", 0),
             max_calls: number(options, "max_calls", 0) as u32,
             pure: number(options, "pure", 0) == 1,
+            role: if number(options, "actor", 0) == 1 { Role::Constructor } else { Role::Task },
             placement: options
                 .get("node")
                 .map_or(Placement::Default, |n| Placement::Node { node: node_id(n), soft: false }),
@@ -448,6 +453,22 @@ impl World {
             nested,
             site: "".into(),
         });
+    }
+
+    fn checkpoint(
+        &mut self,
+        worker: &str,
+        actor: &str,
+        name: &str,
+        what: &str,
+        options: &BTreeMap<&str, &str>,
+    ) {
+        let (attempt, count) = (number(options, "attempt", 0), number(options, "number", 1) as u32);
+        let object = ObjectId::put(self.refs[actor].object.task.child(1 << 63 | attempt), count);
+        self.names.insert(object, name.to_owned());
+        self.refs.insert(name.to_owned(), RefId { object, owner: self.refs[actor].owner });
+        let (value, nested) = (self.value(worker, what), self.list(options.get("nested").copied()));
+        self.client_event(worker, |client| Event::CheckpointWanted { client, request: 1, value, nested });
     }
 
     fn value(&mut self, client: &str, what: &str) -> OutputValue {
@@ -624,6 +645,10 @@ impl World {
         let who = self.who(host, client);
         Some(match record {
             Record::CancelRun { run } => format!("cancel {} in {who}", self.task_of(host, client, run)),
+            Record::CheckpointEnded { refusal, .. } => match refusal {
+                None => format!("{who} has its checkpoint"),
+                Some(failure) => format!("refuse {who} its checkpoint: {:?}", failure.kind),
+            },
             Record::Locations { .. } => return None,
             Record::Region { region: Ok(region), .. } => {
                 let client = self.clients.get_mut(&who).unwrap();
@@ -684,6 +709,20 @@ impl World {
         Some(match message {
             Message::LoadReport { .. } => return None,
             Message::ActorAttach { lease, actor } => format!("attach lease {} to {actor}", lease.0),
+            Message::ActorCheckpoint(offered) => {
+                let object = &offered.object;
+                let value = match &offered.snapshot.value {
+                    DoneValue::Inline(bytes) => format!("inline:{}", String::from_utf8_lossy(bytes)),
+                    DoneValue::Stored { len } => format!("stored:{len}"),
+                };
+                format!("snapshot {} of an actor: {value}", self.name(*object))
+            }
+            Message::ActorCheckpointed { object, refusal: None } => {
+                format!("snapshot {} is kept", self.name(*object))
+            }
+            Message::ActorCheckpointed { object, refusal: Some(failure) } => {
+                format!("snapshot {} is refused: {:?}", self.name(*object), failure.kind)
+            }
             Message::BorrowAdded { reference } => format!("borrow {}", self.name(reference.object)),
             Message::BorrowReleased { object, count } => {
                 format!("give back {count} of {}", self.name(*object))

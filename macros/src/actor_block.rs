@@ -11,7 +11,9 @@ use crate::options::{Attribute, group_of_method};
 use crate::remote_function::{Results, generic_of};
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{ToTokens, format_ident, quote};
-use syn::{Attribute as Attr, Error, FnArg, ImplItem, ImplItemFn, ItemImpl, Result, ReturnType, Type};
+use syn::{
+    Attribute as Attr, Error, FnArg, ImplItem, ImplItemFn, ItemImpl, LitInt, Result, ReturnType, Type,
+};
 
 const WHAT: &str = "a method of an actor";
 
@@ -21,7 +23,8 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
     let mut block: ItemImpl = syn::parse2(item)?;
     let name = name_of(&block)?;
     let groups = take_groups(&mut block, &attribute)?;
-    let limits = attribute.group_limits();
+    let shared =
+        Shared { limits: attribute.group_limits(), checkpoint_every: attribute.checkpoint_every.clone() };
     let block_type = block.self_ty.as_ref();
     let functions: Vec<&ImplItemFn> = block
         .items
@@ -44,9 +47,9 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> Result<TokenS
         return Err(Error::new_spanned(block_type, "an actor has a constructor: `fn new(..) -> Self`"));
     };
     let none = quote!(::tharsis::Options::default());
-    let definitions = methods.iter().map(|method| method.definition(block_type, &none, &limits));
+    let definitions = methods.iter().map(|method| method.definition(block_type, &none, &shared));
     let definitions: Vec<_> =
-        std::iter::once(constructor.definition(block_type, &options, &limits)).chain(definitions).collect();
+        std::iter::once(constructor.definition(block_type, &options, &shared)).chain(definitions).collect();
     let handle = format_ident!("{name}Handle", span = name.span());
     let creation = creation(&constructor, block_type, &name, &handle);
     let face = face(&constructor, &methods, block_type, &name, &handle);
@@ -91,6 +94,14 @@ fn name_of(block: &ItemImpl) -> Result<Ident> {
     last.map(|segment| segment.ident.clone()).ok_or_else(|| {
         Error::new_spanned(&block.self_ty, "`#[actor]` stands before the `impl` of a named type")
     })
+}
+
+/// Properties that all functions of the block share.
+struct Shared {
+    /// Numbers of calls of each group that run at the same time; none if the actor runs one after the other.
+    limits: Vec<u32>,
+    /// After how many calls that may change the actor a checkpoint is taken.
+    checkpoint_every: Option<LitInt>,
 }
 
 /// A function of the block.
@@ -155,10 +166,11 @@ impl<'a> Function<'a> {
     }
 
     /// The entry of the linked table, and the function that runs a task.
-    fn definition(&self, block_type: &Type, options: &TokenStream, limits: &[u32]) -> TokenStream {
+    fn definition(&self, block_type: &Type, options: &TokenStream, shared: &Shared) -> TokenStream {
         let (number, parameters, output) = (self.number, &self.parameters, &self.item.sig.output);
         let taken = self.arguments().taken();
-        let (role, value, give) = self.part(block_type, !limits.is_empty());
+        let limits = &shared.limits;
+        let (role, value, give) = self.part(block_type, shared);
         let checked = self.results.is_fallible.then(unwrapped);
         let definition = Definition {
             name: &self.path,
@@ -181,11 +193,21 @@ impl<'a> Function<'a> {
     }
 
     /// The part that it plays, the expression that calls it, and what is done with its value.
-    fn part(&self, block_type: &Type, is_shared: bool) -> (TokenStream, TokenStream, TokenStream) {
-        let called = self.called(block_type);
+    fn part(&self, block_type: &Type, shared: &Shared) -> (TokenStream, TokenStream, TokenStream) {
+        let (called, is_shared) = (self.called(block_type), !shared.limits.is_empty());
         let Some(is_changed) = self.receiver else {
             let keep = if is_shared { quote!(construct_shared) } else { quote!(construct) };
-            return (quote!(Constructor), called, quote!(call.#keep(value)));
+            let give = quote! {
+                let mut value = value;
+                {
+                    #[allow(unused_imports)]
+                    use ::tharsis::generated::{BeginsAnew as _, Continues as _};
+                    let continuing = ::tharsis::generated::Continuing::<#block_type>::default();
+                    (&continuing).restore(call, &mut value)?;
+                }
+                call.#keep(value)
+            };
+            return (quote!(Constructor), called, give);
         };
         let actor = if is_changed { quote!(mut actor) } else { quote!(actor) };
         let borrow = match (is_shared, is_changed) {
@@ -193,11 +215,14 @@ impl<'a> Function<'a> {
             (true, false) => quote!(read),
             (true, true) => quote!(write),
         };
+        let checkpoint = shared.checkpoint_every.as_ref().filter(|_| is_changed);
+        let checkpoint = checkpoint.map(|every| quote!(call.checkpoint_if_due(&hosted, &*actor, #every)?;));
         let value = quote! {{
             let hosted = call.hosted();
             #[allow(unused_mut)]
             let #actor = hosted.#borrow::<#block_type>()?;
             let value = #called;
+            #checkpoint
             value
         }};
         (quote!(Method), value, self.results.give())

@@ -64,6 +64,9 @@ pub fn remote(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// `Sync`: methods with `&self` beside each other, one with `&mut self` alone. `groups(io = 2)` gives methods
 /// with `#[method(group = io)]` a limit and a queue of their own.
 ///
+/// If the type implements `Checkpoint`, an actor that is started again continues from its last checkpoint.
+/// With `checkpoint_every = N` every N-th call of a method with `&mut self` takes one.
+///
 /// Options in the attribute are defaults for all actors of the type: `num_cpus` (0 by default), `num_gpus`,
 /// `memory_bytes`, `resources(name = amount)`, `name`, `max_restarts`, `max_task_retries`,
 /// `max_pending_calls`, `allow_out_of_order`; `Counter::options()` takes them for one actor, and its place.

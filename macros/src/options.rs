@@ -34,6 +34,7 @@ const OF_ACTORS: &[&str] = &[
     "shared_process",
     "max_concurrency",
     "groups",
+    "checkpoint_every",
 ];
 /// Threads of one actor at most.
 const CONCURRENCY_MAX: u32 = 10_000;
@@ -51,6 +52,8 @@ pub(crate) struct Attribute {
     max_concurrency: Option<u32>,
     /// `groups`, and how many calls of each run at the same time.
     groups: Vec<(Ident, u32)>,
+    /// `checkpoint_every`: after how many calls that may change the actor a checkpoint is taken.
+    pub(crate) checkpoint_every: Option<LitInt>,
 }
 
 impl Attribute {
@@ -160,6 +163,14 @@ impl Attribute {
             "max_concurrency" => {
                 input.parse::<Token![=]>()?;
                 self.max_concurrency = Some(limit(input)?);
+            }
+            "checkpoint_every" => {
+                input.parse::<Token![=]>()?;
+                let every: LitInt = input.parse()?;
+                if every.base10_parse::<u32>()? == 0 {
+                    return Err(Error::new(every.span(), "`checkpoint_every` must be at least 1"));
+                }
+                self.checkpoint_every = Some(every);
             }
             "groups" => self.parse_groups(input)?,
             "resources" => self.parse_resources(input)?,

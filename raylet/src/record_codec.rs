@@ -36,6 +36,10 @@ pub fn event(
         FromClient::Cancel { reference, force, recursive } => {
             Event::CancelRequested { reference, force, recursive }
         }
+        FromClient::Checkpoint { request, value, nested } => {
+            let (value, nested) = (output_value(effects, value)?, nested.iter().collect());
+            Event::CheckpointWanted { client, request, value, nested }
+        }
         FromClient::DefineClass { class, definition } => {
             let definition = task_class(facts, definition).map(Arc::new).map_err(Arc::new);
             Event::ClassDefined { client, class, definition }
@@ -113,6 +117,10 @@ pub fn deliver(node: &Node, port: &mut Port, token: u64, object: ObjectId) {
 pub fn write(node: &Node, port: &mut Port, record: &Record) {
     match record {
         Record::CancelRun { run } => port.write(&ToClient::CancelRun { slot: *run }),
+        Record::CheckpointEnded { request, refusal } => {
+            let failure = refusal.as_deref().map(encode_failure).unwrap_or_default();
+            port.write(&ToClient::CheckpointEnded { request: *request, failure: &failure });
+        }
         Record::Locations { request, reference } => {
             let nodes = pack::nodes(&node.locations(*reference));
             if let Ok(nodes) = NodesView::new(&nodes) {

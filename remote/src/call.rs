@@ -319,6 +319,16 @@ impl<'a> TaskCall<'a> {
         self.hosted.clone()
     }
 
+    /// The snapshot from which the actor continues, if this constructs it again.
+    pub(crate) fn snapshot(&self) -> Result<Option<Decoder<'_>>, Failure> {
+        let given = self.arguments.iter().find(|argument| argument.parameter == Dependency::SNAPSHOT);
+        let decoder = |given: &'a Argument| {
+            let payload = given.payload(self.connection)?;
+            Decoder::new(Some(Arc::clone(self.connection)), payload)
+        };
+        given.map(decoder).transpose().map_err(into_failure)
+    }
+
     /// Adds a result.
     ///
     /// # Errors

@@ -84,14 +84,23 @@ impl Context {
 }
 
 impl Context {
+    /// The client that the code works for.
+    pub(crate) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// The part that the task plays; none in a driver.
+    pub(crate) fn role(&self) -> Option<Role> {
+        self.state.class.as_ref().map(|class| class.role)
+    }
+
     /// Ends the actor whose method this is, after this call and the others that have reached it. It is not
     /// started again. Later calls fail with `ActorDied` and `executed: no`.
     ///
     /// # Errors
     /// `InvalidArgument` outside of methods of an actor.
     pub fn exit_actor(&self) -> Result<()> {
-        let class = self.state.class.as_ref();
-        if class.is_none_or(|class| class.role != Role::Method) {
+        if self.role() != Some(Role::Method) {
             return Err(Error::argument("exit_actor: this is no method of an actor"));
         }
         self.client.leave(Leaving::AfterQueue);

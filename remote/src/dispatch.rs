@@ -1,6 +1,6 @@
 //! Dispatch of records from the node.
 
-use crate::error::Result as Outcome;
+use crate::error::{Result as Outcome, decode_failure};
 use crate::handles::Table;
 use crate::link::{LentSlot, Link, Receiver};
 use crate::regions::Regions;
@@ -26,6 +26,11 @@ impl Receiver for Dispatcher {
     fn receive(&self, link: &Link, record: ToClient<'_>) -> Result<(), Failure> {
         match record {
             ToClient::CancelRun { slot } => self.work.cancel_run(link, slot),
+            ToClient::CheckpointEnded { request, failure } => {
+                let refusal = (!failure.is_empty()).then(|| decode_failure(failure));
+                let _unwanted = self.table.checkpoints.give(request, refusal);
+                link.inbound.wake_bystanders();
+            }
             ToClient::DefineClass { class, definition } => return self.work.define(class, definition),
             ToClient::Locations { request, nodes } => {
                 let _unwanted = self.table.locations.give(request, nodes.iter().collect());

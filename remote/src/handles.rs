@@ -49,6 +49,8 @@ pub(crate) struct Connection {
 pub(crate) struct Table {
     slab: Mutex<Slab>,
     pub(crate) locations: Answers<Vec<NodeId>>,
+    /// Snapshots that are on their way to the owner of the actor, and the reasons if it refuses them.
+    pub(crate) checkpoints: Answers<Option<Failure>>,
 }
 
 /// One reference of this client.

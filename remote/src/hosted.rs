@@ -9,6 +9,7 @@ use std::cell::{RefCell, RefMut};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use tharsis_types::{Failure, FailureKind};
 
 /// The actor of a worker. Clones are the same actor.
@@ -18,9 +19,9 @@ pub struct Hosted {
     shared: Shared,
 }
 
-/// An actor that several threads call.
+/// An actor that several threads call, and the number of calls that may have changed the actor.
 #[derive(Clone, Default)]
-pub(crate) struct Shared(Arc<RwLock<Option<Box<dyn Any + Send + Sync>>>>);
+pub(crate) struct Shared(Arc<RwLock<Option<Box<dyn Any + Send + Sync>>>>, Arc<AtomicU32>);
 
 impl Hosted {
     /// Keeps the actor that a constructor made.
@@ -83,6 +84,11 @@ impl Hosted {
         let typed =
             actor.and_then(|actor| RefMut::filter_map(actor, |a| a.as_mut()?.downcast_mut::<A>()).ok());
         typed.ok_or_else(has_none::<A>)
+    }
+
+    /// Counts a call that may have changed the actor, and returns its number; the first is 1.
+    pub(crate) fn count_change(&self) -> u32 {
+        self.shared.1.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
     }
 
     /// Drops the actor: its worker ends. A panic meanwhile has nobody to be reported to.

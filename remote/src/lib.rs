@@ -18,7 +18,7 @@
 //! | waiting for values and reading them | `settle`, `awaiting`, `reference`, `get`, `watchlist`, `awaited`, `many`, `actor_pool` |
 //! | clients, and the client of a thread | `classes`, [`client`], [`current`] |
 //! | from a call to a task | `placement`, `planned`, `options`, `call`, `actor`, `named`, `registry`, `graph`, `submit`, `new_group`, `stream`, `connect` |
-//! | execution of a task | `context`, `hosted`, `groups`, `producer`, `worker` |
+//! | execution of a task | `context`, `hosted`, `checkpoint`, `groups`, `producer`, `worker` |
 //!
 //! Files further down may use those above, and never the other way round: records from the node go from the
 //! link to the handles and the work through the trait `link::Receiver`.
@@ -39,6 +39,7 @@ mod answers;
 mod awaited;
 mod awaiting;
 mod call;
+mod checkpoint;
 mod classes;
 pub mod client;
 mod codec;
@@ -83,6 +84,7 @@ pub use actor::{Actor, kill};
 pub use actor_pool::{ActorPool, PoolMap, PoolMapAsCompleted};
 pub use awaited::{Awaited, Parted, Wait, wait};
 pub use call::{IntoArg, Parameter, Returns, Values};
+pub use checkpoint::{Checkpoint, checkpoint};
 pub use client::{Client, ClientParts, Names};
 pub use connect::{Leave, SharedProcess, SharedWorker, connect};
 pub use context::{Context, context};
@@ -117,6 +119,7 @@ pub use worker::run_worker;
 pub mod generated {
     pub use crate::actor::{Actor, ActorHandle};
     pub use crate::call::{Arguments, PlainError, Probe, TaskCall, TypedError};
+    pub use crate::checkpoint::{BeginsAnew, Continues, Continuing};
     pub use crate::named::find;
     pub use crate::names::IfThere;
     pub use crate::options::MAX_RETRIES_DEFAULT;

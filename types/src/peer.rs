@@ -4,7 +4,7 @@
 //! first, and the receiver gives the borrow back to that sender**. So borrows form a tree. Links keep order,
 //! so no release can overtake a registration.
 
-use crate::task::Outcome;
+use crate::task::{Outcome, Output};
 use crate::{
     Attempt, Dependency, Failure, JobId, LeaseId, NodeId, ObjectId, RefId, Resources, SmallBytes, TaskClass,
     TaskId,
@@ -68,9 +68,34 @@ pub struct PushedTask {
     pub nested: Vec<RefId>,
 }
 
+/// A snapshot of an actor, on its way to the node that owns the actor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ActorSnapshot {
+    /// The lease of the receiver under which the actor was constructed.
+    pub lease: LeaseId,
+    /// The task that constructed it.
+    pub actor: TaskId,
+    /// The attempt.
+    pub attempt: Attempt,
+    /// The id of the snapshot, which the receiver is to own.
+    pub object: ObjectId,
+    /// Its bytes lie here or in the sender's arena; references are lent to the receiver.
+    pub snapshot: Output<DoneValue>,
+}
+
 /// A message from one node to another.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
+    /// An actor that lives on the sender wants to continue from this snapshot when it is started again. The
+    /// answer is `ActorCheckpointed`.
+    ActorCheckpoint(Box<ActorSnapshot>),
+    /// Answer to [`Message::ActorCheckpoint`].
+    ActorCheckpointed {
+        /// The snapshot.
+        object: ObjectId,
+        /// The reason if the receiver's actor would not continue from it.
+        refusal: Option<Arc<Failure>>,
+    },
     /// The sender calls an actor that lives on the receiver: its calls come under this lease. The answer is
     /// `LeaseGranted`, or `LeaseRevoked` if the actor does not live there.
     ActorAttach {
@@ -311,6 +336,7 @@ impl Message {
     #[must_use]
     pub fn lease_of_receiver(&self) -> Option<LeaseId> {
         match self {
+            Self::ActorCheckpoint(offered) => Some(offered.lease),
             Self::LeaseDenied { lease, .. }
             | Self::LeaseFailed { lease, .. }
             | Self::LeaseGranted { lease }
@@ -319,6 +345,7 @@ impl Message {
             | Self::TaskDone { lease, .. }
             | Self::TaskGiveBack { lease, .. } => Some(*lease),
             Self::ActorAttach { .. }
+            | Self::ActorCheckpointed { .. }
             | Self::BorrowAdded { .. }
             | Self::BorrowReleased { .. }
             | Self::CopiesUnreadable { .. }

@@ -275,6 +275,8 @@ impl Dependency {
     pub const GROUP: u16 = u16::MAX - 2;
     /// In a graph: the reference stands inside another argument.
     pub const NESTED: u16 = u16::MAX - 3;
+    /// The dependency is the snapshot from which an actor that is started again continues.
+    pub const SNAPSHOT: u16 = u16::MAX - 4;
 }
 
 /// The arguments of one call.

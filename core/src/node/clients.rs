@@ -297,6 +297,7 @@ impl Node {
         });
         self.apply(out);
         self.room.client_gone(client);
+        self.checkpoints.client_gone(client);
         self.mappings.client_gone(client);
         for token in self.clients.reads_of_gone(client) {
             self.clients.end_read(client, token);

@@ -23,6 +23,7 @@ impl Node {
         tables.extend(self.transfers.leftovers());
         tables.extend(self.copy_owners.leftovers());
         tables.extend(self.moves.leftovers());
+        tables.extend(self.checkpoints.leftovers());
         tables.extend(self.room.leftovers());
         tables.extend(self.mappings.leftovers());
         tables.extend(self.clients.leftovers());

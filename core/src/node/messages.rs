@@ -114,6 +114,8 @@ impl Node {
             Message::ActorAttach { lease, actor } => {
                 self.lease_change(out, |leases, effects| leases.attach((from, lease), actor, effects));
             }
+            Message::ActorCheckpoint(offered) => self.checkpoint_offered(from, *offered, out),
+            Message::ActorCheckpointed { object, refusal } => self.checkpoint_ended(object, refusal, out),
             Message::BorrowAdded { reference } => self.owner.borrowed(from, reference),
             Message::BorrowReleased { object, count } => {
                 self.owner.borrows_returned(from, object, count, &mut self.effects)

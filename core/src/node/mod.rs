@@ -26,6 +26,7 @@
 //! | `Runs` | runs, the lines of workers, children | `runs/` | `starts`, `arguments`, `ends`, `workers` |
 //! | `Pressure` | memory of workers, kills | `pressure.rs` | readings of the memory, `arguments`, `workers` |
 //! | `Streams` | readers of spilled values in order | `ahead.rs` | `clients` |
+//! | `Checkpoints` | workers that wait until the snapshot of their actor is kept | `checkpoints.rs` | workers, messages |
 //! | `Drain` | the deadline by which the node leaves, owners that were told of copies here | `drain.rs` | `settle` |
 //! | `Moves` | copies of nodes that drain, which are read here to be kept | `moves.rs` | messages, `pulls` |
 //!
@@ -44,6 +45,7 @@
 //! | `transfers.rs` | objects that are read from other nodes |
 //! | `copies.rs` | copies that come and go |
 //! | `making_room.rs` | regions and places in the arena, and the room for them |
+//! | `checkpoints.rs` | snapshots of actors, on their way to the owner of the actor |
 //! | `ahead.rs` | read-ahead of spilled values |
 //! | `drain.rs` | the end of work here, and the departure |
 //! | `moves.rs` | copies that other nodes keep instead of one that drains |
@@ -62,6 +64,7 @@
 
 mod ahead;
 mod arguments;
+mod checkpoints;
 mod clients;
 mod copies;
 mod drain;
@@ -106,6 +109,7 @@ use crate::slab::Slot;
 use crate::store::Store;
 use crate::{MS, Now};
 use ahead::Streams;
+use checkpoints::Checkpoints;
 use clients::Clients;
 use copies::CopyOwners;
 use drain::Drain;
@@ -193,6 +197,7 @@ pub struct Node {
     streams: Streams,
     drain: Drain,
     moves: Moves,
+    checkpoints: Checkpoints,
 }
 
 /// The location of an object's bytes on a node.
@@ -238,6 +243,7 @@ impl Node {
             streams: Streams::default(),
             drain: Drain::default(),
             moves: Moves::default(),
+            checkpoints: Checkpoints::default(),
             config,
         }
     }
@@ -301,6 +307,9 @@ impl Node {
             Event::GivenBack { client, returned } => self.given_back(client, &returned, out),
             Event::CancelRequested { reference, force, recursive } => {
                 self.cancel(reference, force, recursive)
+            }
+            Event::CheckpointWanted { client, request, value, nested } => {
+                self.checkpoint_wanted(client, request, value, nested, out)
             }
             Event::ClassDefined { client, class, definition } => self.define_class(client, class, definition),
             Event::ClientGone { client, remains, failure } => {
@@ -476,6 +485,7 @@ impl Node {
         self.pressure.check();
         self.drain.check();
         self.moves.check(|object| self.pulls.has_bundle(Purpose::Move(object)));
+        self.owner.check_checkpoints(|object| self.moves.is_under_way(object));
     }
 
     fn tick(&mut self, now: Now, out: &mut Vec<Action>) {

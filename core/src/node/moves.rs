@@ -38,6 +38,11 @@ struct Offer {
 }
 
 impl Moves {
+    /// Whether an object is being read to be kept.
+    pub(super) fn is_under_way(&self, object: ObjectId) -> bool {
+        self.under_way.contains_key(&object)
+    }
+
     /// Bytes that are on their way here.
     fn coming_bytes(&self) -> u64 {
         self.under_way.values().map(|offer| offer.len).sum()
@@ -124,14 +129,36 @@ impl Node {
         if !self.has_room_to_keep(len) {
             return self.pass_on(offer, out);
         }
+        self.read_to_keep(offer, out);
+    }
+
+    fn read_to_keep(&mut self, offer: Offer, out: &mut Vec<Action>) {
+        let Offer { reference: RefId { object, .. }, len, from, .. } = offer;
         self.moves.under_way.insert(object, offer);
         self.want(Purpose::Move(object), vec![Missing { object, len, holders: vec![from] }], out);
     }
 
+    /// Reads the snapshot of an actor from the actor's node, to be kept here; false if there is no room.
+    pub(super) fn read_snapshot(
+        &mut self,
+        from: NodeId,
+        object: ObjectId,
+        len: u64,
+        out: &mut Vec<Action>,
+    ) -> bool {
+        let has_room = self.has_room_to_keep(len);
+        if has_room {
+            let reference = RefId { object, owner: self.id };
+            self.read_to_keep(Offer { reference, len, from, others: Vec::new() }, out);
+        }
+        has_room
+    }
+
     /// A copy that is to be kept is here.
-    pub(super) fn move_arrived(&mut self, object: ObjectId) {
+    pub(super) fn move_arrived(&mut self, object: ObjectId, out: &mut Vec<Action>) {
         if let Some(offer) = self.moves.under_way.remove(&object) {
             self.keep_copy(offer.reference);
+            self.snapshot_read(object, true, out);
         }
     }
 
@@ -139,6 +166,7 @@ impl Node {
     pub(super) fn move_failed(&mut self, object: ObjectId, out: &mut Vec<Action>) {
         if let Some(offer) = self.moves.under_way.remove(&object) {
             self.pass_on(offer, out);
+            self.snapshot_read(object, false, out);
         }
     }
 

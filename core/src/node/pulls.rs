@@ -49,7 +49,7 @@ impl Node {
         match purpose {
             Purpose::Ahead(_) => {}
             Purpose::Arguments(run) => self.arguments_ready(run, out),
-            Purpose::Move(object) => self.move_arrived(object),
+            Purpose::Move(object) => self.move_arrived(object, out),
             Purpose::Read(client, token) => self.read_arrived(client, token, out),
         }
     }

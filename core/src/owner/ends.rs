@@ -369,16 +369,26 @@ impl Owner {
         out: &mut Vec<Effect>,
     ) {
         for (index, output) in outputs.iter().enumerate() {
-            let object = ObjectId::output(task, index as u32);
-            // An earlier attempt may have left its copy, which counts, on that node.
-            let counts = self.copies(object).contains(&node);
-            if matches!(output.value, DoneValue::Stored { .. }) && !counts {
-                out.push(Effect::DropCopy { holder: node, object });
-            }
-            for reference in output.nested.iter().filter(|_| node != self.me) {
-                let message = Message::BorrowReleased { object: reference.object, count: 1 };
-                out.push(Effect::Send { to: node, message });
-            }
+            self.drop_value(ObjectId::output(task, index as u32), node, output, out);
+        }
+    }
+
+    /// Drops a value that does not count, which another node or this one has made.
+    pub(super) fn drop_value(
+        &mut self,
+        object: ObjectId,
+        node: NodeId,
+        output: &Output<DoneValue>,
+        out: &mut Vec<Effect>,
+    ) {
+        // An earlier attempt may have left its copy, which counts, on that node.
+        let counts = self.copies(object).contains(&node);
+        if matches!(output.value, DoneValue::Stored { .. }) && !counts {
+            out.push(Effect::DropCopy { holder: node, object });
+        }
+        for reference in output.nested.iter().filter(|_| node != self.me) {
+            let message = Message::BorrowReleased { object: reference.object, count: 1 };
+            out.push(Effect::Send { to: node, message });
         }
     }
 
@@ -411,6 +421,10 @@ pub(crate) fn dependency_failure(parameter: u16, cause: &Failure) -> Failure {
     }
     if parameter == Dependency::GROUP {
         return cause.clone();
+    }
+    if parameter == Dependency::SNAPSHOT {
+        let text = "the snapshot from which the actor was to continue is lost";
+        return Failure::new(FailureKind::DependencyFailed, text).because(cause.clone());
     }
     if cause.kind == FailureKind::DependencyFailed {
         return Failure { executed: None, ..cause.clone() };

@@ -17,6 +17,7 @@
 //! | `Groups` | placement groups and their bundles, groups of tasks | `groups/` |
 //! | `Classes` | task classes by number | `classes.rs` |
 //! | `EndedJobs` | ended jobs, whose tasks do not start again | `jobs.rs` |
+//! | `Checkpoints` | snapshots of actors on other nodes that are on their way here | `checkpoints.rs` |
 //! | `Deadlines` | the ends of the times that tasks have from their callers | `deadlines.rs` |
 //!
 //! | file between them | concern |
@@ -77,6 +78,7 @@
 
 mod actors;
 mod calls;
+mod checkpoints;
 mod classes;
 mod deadlines;
 mod ends;
@@ -96,6 +98,7 @@ mod story;
 mod submit;
 mod tasks;
 
+pub(crate) use checkpoints::{Offered, Taken};
 pub use classes::Class;
 pub use ends::Ended;
 pub(crate) use ends::dependency_failure;
@@ -115,6 +118,7 @@ pub use tasks::{LineageUsage, Task};
 use crate::slab::Slot;
 use crate::{MS, Now};
 use actors::Actors;
+use checkpoints::Checkpoints;
 use classes::Classes;
 use deadlines::Deadlines;
 use graphs::Graphs;
@@ -247,6 +251,7 @@ pub struct Owner {
     wakes: Wakes,
     jobs: EndedJobs,
     deadlines: Deadlines,
+    checkpoints: Checkpoints,
     /// When to give back memory of entries that are gone.
     trim_at: Option<Now>,
     totals: Totals,
@@ -279,6 +284,7 @@ impl Owner {
             wakes: Wakes::default(),
             jobs: EndedJobs::default(),
             deadlines: Deadlines::default(),
+            checkpoints: Checkpoints::default(),
             trim_at: None,
             totals: Totals::default(),
         }
@@ -336,6 +342,7 @@ impl Owner {
     pub(crate) fn leftovers(&self) -> impl Iterator<Item = (&'static str, usize)> {
         let others = [
             ("tasks to wake", self.wakes.len()),
+            ("snapshots on their way here", self.checkpoints.len()),
             ("deadlines", self.deadlines.len()),
             ("classes of ended jobs", self.classes.of_ended_jobs(&self.jobs)),
         ];
@@ -375,7 +382,7 @@ impl Owner {
     pub fn check(&self, lent: impl Iterator<Item = Slot<Object>>) {
         let mut uses = self.tasks.uses();
         let others = self.actors.without_handles().chain(self.groups.without_handles());
-        let others = others.chain(self.graphs.uses());
+        let others = others.chain(self.graphs.uses()).chain(self.checkpoints.uses());
         lent.chain(others).for_each(|slot| *uses.entry(slot).or_default() += 1);
         self.references.check(uses, self.tasks.needs());
         self.tasks.check();

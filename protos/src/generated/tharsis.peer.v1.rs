@@ -165,7 +165,7 @@ pub struct Packet {
 pub struct Message {
     #[prost(
         oneof = "message::Kind",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29"
     )]
     pub kind: ::core::option::Option<message::Kind>,
 }
@@ -227,6 +227,10 @@ pub mod message {
         Drain(super::Drain),
         #[prost(message, tag = "27")]
         ActorAttach(super::ActorAttach),
+        #[prost(message, tag = "28")]
+        ActorCheckpoint(super::ActorCheckpoint),
+        #[prost(message, tag = "29")]
+        ActorCheckpointed(super::ActorCheckpointed),
     }
 }
 /// An object (twenty bytes) and the node that answers for it.
@@ -387,6 +391,32 @@ pub struct ActorAttach {
     /// The task that constructed the actor: sixteen bytes.
     #[prost(bytes = "bytes", tag = "2")]
     pub actor: ::prost::bytes::Bytes,
+}
+/// An actor on the sender continues from this snapshot when it is started again.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ActorCheckpoint {
+    /// The lease of the receiver under which it was constructed.
+    #[prost(fixed64, tag = "1")]
+    pub lease: u64,
+    /// The task that constructed the actor: sixteen bytes.
+    #[prost(bytes = "bytes", tag = "2")]
+    pub actor: ::prost::bytes::Bytes,
+    #[prost(uint32, tag = "3")]
+    pub attempt: u32,
+    /// The id of the snapshot, which the receiver is to own.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub object: ::prost::bytes::Bytes,
+    #[prost(message, optional, tag = "5")]
+    pub snapshot: ::core::option::Option<Output>,
+}
+/// Answer to ActorCheckpoint.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct ActorCheckpointed {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub object: ::prost::bytes::Bytes,
+    /// Why it does not, if it does not.
+    #[prost(message, optional, tag = "2")]
+    pub refusal: ::core::option::Option<Failure>,
 }
 /// Load of the sender.
 #[derive(Clone, PartialEq, ::prost::Message)]

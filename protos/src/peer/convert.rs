@@ -17,10 +17,12 @@ use tharsis_types::limits::{
     RETURNS_MAX,
 };
 use tharsis_types::peer::{
-    DoneOutcome, DoneValue, Message, Packet, PushedDependency, PushedTask, RemoteState, Turn,
+    ActorSnapshot, DoneOutcome, DoneValue, Message, Packet, PushedDependency, PushedTask, RemoteState, Turn,
 };
 use tharsis_types::task::Output;
-use tharsis_types::{Dependency, Failure, FailureKind, LeaseId, NodeId, RefId, SmallBytes, TaskClass};
+use tharsis_types::{
+    Dependency, Failure, FailureKind, LeaseId, NodeId, ObjectId, RefId, SmallBytes, TaskClass, TaskId,
+};
 
 /// A packet is split when its messages are longer than this together.
 const SPLIT_BYTES: usize = 4 * MIB;
@@ -127,9 +129,9 @@ impl Part {
 
     fn kind(&mut self, message: &Message) -> Kind {
         match message {
-            Message::ActorAttach { lease, actor } => {
-                Kind::ActorAttach(wire::ActorAttach { lease: lease.0, actor: task_bytes(actor) })
-            }
+            Message::ActorAttach { lease, actor } => wire_attach(*lease, actor),
+            Message::ActorCheckpoint(offered) => wire_snapshot(offered),
+            Message::ActorCheckpointed { object, refusal } => wire_answer(object, refusal.as_deref()),
             Message::BorrowAdded { reference } => {
                 Kind::BorrowAdded(wire::BorrowAdded { reference: Some(wire_ref(reference)) })
             }
@@ -218,9 +220,9 @@ impl Part {
 
 fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message, BadMessage> {
     Ok(match required("kind", message.kind)? {
-        Kind::ActorAttach(m) => {
-            Message::ActorAttach { lease: LeaseId(m.lease), actor: task("actor_attach.actor", &m.actor)? }
-        }
+        Kind::ActorAttach(m) => attach(&m).map_err(|bad| bad.within("actor_attach"))?,
+        Kind::ActorCheckpoint(m) => snapshot(m).map_err(|bad| bad.within("actor_checkpoint"))?,
+        Kind::ActorCheckpointed(m) => answer(m).map_err(|bad| bad.within("actor_checkpointed"))?,
         Kind::BorrowAdded(m) => {
             Message::BorrowAdded { reference: reference("borrow_added.reference", m.reference)? }
         }
@@ -286,6 +288,22 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
         Kind::TaskPush(m) => push(m, classes).map_err(|bad| bad.within("task_push"))?,
         Kind::TaskStealBack(m) => Message::TaskStealBack { lease: LeaseId(m.lease) },
     })
+}
+
+fn attach(m: &wire::ActorAttach) -> Result<Message, BadMessage> {
+    Ok(Message::ActorAttach { lease: LeaseId(m.lease), actor: task("actor", &m.actor)? })
+}
+
+fn snapshot(m: wire::ActorCheckpoint) -> Result<Message, BadMessage> {
+    let snapshot = done_output(required("snapshot", m.snapshot)?).map_err(|bad| bad.within("snapshot"))?;
+    let (actor, object) = (task("actor", &m.actor)?, object("object", &m.object)?);
+    let offered = ActorSnapshot { lease: LeaseId(m.lease), actor, attempt: m.attempt, object, snapshot };
+    Ok(Message::ActorCheckpoint(Box::new(offered)))
+}
+
+fn answer(m: wire::ActorCheckpointed) -> Result<Message, BadMessage> {
+    let refusal = m.refusal.map(|m| failure("refusal", Some(m)).map(Arc::new)).transpose()?;
+    Ok(Message::ActorCheckpointed { object: object("object", &m.object)?, refusal })
 }
 
 fn turn(turn: Option<read_reply::Turn>) -> Result<Turn, BadMessage> {
@@ -450,23 +468,44 @@ fn wire_dependency(dependency: &PushedDependency) -> wire::PushedDependency {
     }
 }
 
+fn wire_attach(lease: LeaseId, actor: &TaskId) -> Kind {
+    Kind::ActorAttach(wire::ActorAttach { lease: lease.0, actor: task_bytes(actor) })
+}
+
+fn wire_snapshot(offered: &ActorSnapshot) -> Kind {
+    Kind::ActorCheckpoint(wire::ActorCheckpoint {
+        lease: offered.lease.0,
+        actor: task_bytes(&offered.actor),
+        attempt: offered.attempt,
+        object: bytes_of(&offered.object),
+        snapshot: Some(wire_output(&offered.snapshot)),
+    })
+}
+
+fn wire_answer(object: &ObjectId, refusal: Option<&Failure>) -> Kind {
+    let refusal = refusal.map(wire_failure);
+    Kind::ActorCheckpointed(wire::ActorCheckpointed { object: bytes_of(object), refusal })
+}
+
 fn wire_outcome(outcome: &DoneOutcome) -> task_done::Outcome {
     match outcome {
         DoneOutcome::Returned(outputs) => {
-            let outputs = outputs.iter().map(|output| {
-                let value = match &output.value {
-                    DoneValue::Inline(bytes) => output::Value::Inline(Bytes::copy_from_slice(bytes)),
-                    DoneValue::Stored { len } => output::Value::StoredBytes(*len),
-                };
-                wire::Output { value: Some(value), nested: wire_refs(&output.nested) }
-            });
-            task_done::Outcome::Returned(wire::Outputs { outputs: outputs.collect() })
+            let outputs = outputs.iter().map(wire_output).collect();
+            task_done::Outcome::Returned(wire::Outputs { outputs })
         }
         DoneOutcome::Failed { error_type, failure } => task_done::Outcome::Failed(wire::TaskFailed {
             error_type: cut(error_type),
             failure: Some(wire_failure(failure)),
         }),
     }
+}
+
+fn wire_output(output: &Output<DoneValue>) -> wire::Output {
+    let value = match &output.value {
+        DoneValue::Inline(bytes) => output::Value::Inline(Bytes::copy_from_slice(bytes)),
+        DoneValue::Stored { len } => output::Value::StoredBytes(*len),
+    };
+    wire::Output { value: Some(value), nested: wire_refs(&output.nested) }
 }
 
 fn wire_state(state: &RemoteState) -> wire::State {

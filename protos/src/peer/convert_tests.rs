@@ -106,6 +106,15 @@ fn all_messages() -> Vec<Message> {
     let failed = DoneOutcome::Failed { error_type: "E".into(), failure: Arc::new(deep_failure(1)) };
     let mut all = vec![
         Message::ActorAttach { lease, actor: task },
+        Message::ActorCheckpoint(Box::new(ActorSnapshot {
+            lease,
+            actor: task,
+            attempt: 3,
+            object,
+            snapshot: Output { value: DoneValue::Stored { len: 9 }, nested: vec![reference_to(2)] },
+        })),
+        Message::ActorCheckpointed { object, refusal: None },
+        Message::ActorCheckpointed { object, refusal: Some(Arc::new(deep_failure(2))) },
         Message::BorrowAdded { reference: reference_to(1) },
         Message::BorrowReleased { object, count: 3 },
         Message::CopiesUnreadable { object },

@@ -26,6 +26,16 @@ pub enum FromClient<'a> {
         /// Cancel its children as well.
         recursive: bool,
     },
+    /// The actor of this worker is to continue from this snapshot when it is started again; answered by
+    /// [`ToClient::CheckpointEnded`](super::ToClient::CheckpointEnded).
+    Checkpoint {
+        /// Echoed in the answer.
+        request: u32,
+        /// `Inline` or `Local`.
+        value: ValueView<'a>,
+        /// References inside it.
+        nested: RefsView<'a>,
+    },
     /// Names a task class for later submissions: an encoded `TaskClass`.
     DefineClass {
         /// Number chosen by the client, counting up from 0.
@@ -179,6 +189,7 @@ impl<'a> FromClient<'a> {
     const KEEP: u8 = 17;
     const GRAPH: u8 = 18;
     const ACTOR_ENDED: u8 = 19;
+    const CHECKPOINT: u8 = 20;
 
     /// Appends the record to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -193,6 +204,7 @@ impl<'a> FromClient<'a> {
                 pack::reference(out, reference);
                 out.push(u8::from(*force) | u8::from(*recursive) << 1);
             }
+            Self::Checkpoint { request, value, nested } => put_checkpoint(out, *request, value, nested),
             Self::DefineClass { class, definition } => {
                 out.push(Self::DEFINE_CLASS);
                 put_u32(out, *class);
@@ -290,12 +302,23 @@ impl<'a> FromClient<'a> {
             Self::UNBLOCK => Self::Unblock,
             Self::GRAPH => Self::Graph { graph: r.task()?, part: GraphView::decode(&mut r)? },
             Self::ACTOR_ENDED => Self::ActorEnded,
+            Self::CHECKPOINT => {
+                let (request, value) = (r.u32()?, r.value()?);
+                Self::Checkpoint { request, value, nested: RefsView::new(r.bytes()?)? }
+            }
             Self::KEEP => Self::Keep { token: r.u64()?, reference: r.reference()? },
             Self::UNMAPPED => Self::Unmapped { token: r.u64()?, reference: r.reference()? },
             _ => return Err(r.bad("unknown kind")),
         };
         r.finish(decoded)
     }
+}
+
+fn put_checkpoint(out: &mut Vec<u8>, request: u32, value: &ValueView<'_>, nested: &RefsView<'_>) {
+    out.push(FromClient::CHECKPOINT);
+    put_u32(out, request);
+    put_value(out, value);
+    put_bytes(out, nested.0);
 }
 
 fn put_done(out: &mut Vec<u8>, slot: u32, run_ns: u64, outcome: &OutcomeView<'_>) {

@@ -49,6 +49,11 @@ fn from_client_samples() -> Vec<Vec<u8>> {
         FromClient::Locate { request: 7, reference: reference(2) },
         FromClient::Unblock,
         FromClient::ActorEnded,
+        FromClient::Checkpoint {
+            request: 6,
+            value: ValueView::Local(Extent { offset: 64, len: 9 }),
+            nested: RefsView::new(&refs).unwrap(),
+        },
     ];
     records
         .iter()
@@ -63,7 +68,7 @@ fn from_client_samples() -> Vec<Vec<u8>> {
 
 #[test]
 fn records_of_clients_survive_encoding() {
-    assert_eq!(from_client_samples().len(), 10);
+    assert_eq!(from_client_samples().len(), 11);
 }
 
 #[test]
@@ -117,6 +122,7 @@ fn records_of_nodes_survive_encoding() {
         ToClient::RetireRegions,
         ToClient::Unmap { token: 9 },
         ToClient::Locations { request: 3, nodes: NodesView::new(&nodes).unwrap() },
+        ToClient::CheckpointEnded { request: 3, failure: b"full" },
         ToClient::Shutdown { reason: "bye" },
     ];
     for record in records {

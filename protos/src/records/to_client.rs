@@ -12,6 +12,14 @@ pub enum ToClient<'a> {
         /// Its slot.
         slot: u32,
     },
+    /// The owner of the actor keeps the snapshot that this worker has sent, or an encoded `Failure` says why
+    /// it does not.
+    CheckpointEnded {
+        /// As asked.
+        request: u32,
+        /// Encoded `Failure` if refused, else empty.
+        failure: &'a [u8],
+    },
     /// A class used by later [`ToClient::Run`] records: an encoded `TaskClass`.
     DefineClass {
         /// Number chosen by the node.
@@ -100,6 +108,7 @@ impl<'a> ToClient<'a> {
     const LOCATIONS: u8 = 73;
     const UNMAP: u8 = 74;
     const RETIRE_REGIONS: u8 = 75;
+    const CHECKPOINT_ENDED: u8 = 76;
 
     /// Appends the record to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -107,6 +116,11 @@ impl<'a> ToClient<'a> {
             Self::CancelRun { slot } => {
                 out.push(Self::CANCEL_RUN);
                 put_u32(out, *slot);
+            }
+            Self::CheckpointEnded { request, failure } => {
+                out.push(Self::CHECKPOINT_ENDED);
+                put_u32(out, *request);
+                put_bytes(out, failure);
             }
             Self::DefineClass { class, definition } => {
                 out.push(Self::DEFINE_CLASS);
@@ -171,6 +185,7 @@ impl<'a> ToClient<'a> {
         let kind = r.u8()?;
         let decoded = match kind {
             Self::CANCEL_RUN => Self::CancelRun { slot: r.u32()? },
+            Self::CHECKPOINT_ENDED => Self::CheckpointEnded { request: r.u32()?, failure: r.bytes()? },
             Self::DEFINE_CLASS => Self::DefineClass { class: r.u32()?, definition: r.bytes()? },
             Self::LOCATIONS => Self::Locations { request: r.u32()?, nodes: NodesView::new(r.bytes()?)? },
             Self::LOG => Self::Log { pid: r.u32()?, stderr: r.u8()? != 0, text: r.bytes()? },

@@ -8,7 +8,9 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tharsis::prelude::*;
-use tharsis::{Executed, LocalCluster, LocalNode, NodeId, Resources, SpillChoice, exit};
+use tharsis::{
+    Checkpoint, Executed, LocalCluster, LocalNode, NodeId, Resources, SpillChoice, checkpoint, exit,
+};
 use tharsis_cluster_tests::{Scenario, driver, run};
 use tharsis_scenarios::restarts;
 
@@ -30,6 +32,10 @@ const ALL: &[Scenario] = &[
         actors_that_share_a_process_live_and_end_on_every_node,
     ),
     ("an_actor_ends_with_the_node_that_owns_it", an_actor_ends_with_the_node_that_owns_it),
+    (
+        "f2_an_actor_continues_on_another_node_from_its_last_checkpoint",
+        f2_an_actor_continues_on_another_node_from_its_last_checkpoint,
+    ),
     ("killed_from_another_node", killed_from_another_node),
     ("f5_a_name_finds_its_actor_from_every_node", f5_a_name_finds_its_actor_from_every_node),
     ("f5_a_detached_actor_outlives_its_driver", f5_a_detached_actor_outlives_its_driver),
@@ -362,4 +368,73 @@ fn killed_from_another_node() {
     );
     let error = waiting.get_timeout(SOON).unwrap_err();
     assert_eq!((error.kind(), error.executed()), (FailureKind::ActorDied, Some(Executed::No)), "{error}");
+}
+
+/// An actor with a state of any size.
+struct Page {
+    count: u64,
+    text: Vec<u8>,
+    inside: Option<ObjectRef<Blob>>,
+}
+
+#[actor(max_restarts = -1)]
+impl Page {
+    fn new() -> Self {
+        Self { count: 0, text: Vec::new(), inside: None }
+    }
+
+    fn write(&mut self, len: usize, inside: Vec<ObjectRef<Blob>>) -> Result<u64, Error> {
+        self.count += 1;
+        (self.text, self.inside) = (vec![7; len], inside.into_iter().next());
+        checkpoint(self)?;
+        Ok(self.count)
+    }
+
+    fn read(&self) -> Result<(u64, usize, usize), Error> {
+        let inside = self.inside.as_ref().map(ObjectRef::get).transpose()?.map_or(0, |blob| blob.len());
+        Ok((self.count, self.text.len(), inside))
+    }
+
+    fn node(&self) -> Result<NodeId, Error> {
+        Ok(context()?.node())
+    }
+}
+
+impl Checkpoint for Page {
+    type Snapshot = (u64, Vec<u8>, Option<ObjectRef<Blob>>);
+
+    fn snapshot(&self) -> Self::Snapshot {
+        (self.count, self.text.clone(), self.inside.clone())
+    }
+
+    fn restore(&mut self, snapshot: Self::Snapshot) {
+        (self.count, self.text, self.inside) = snapshot;
+    }
+}
+
+/// The caller sees the result of a call after its checkpoint is kept on the node that owns the actor, so the
+/// node on which the actor lives may die at once.
+fn f2_an_actor_continues_on_another_node_from_its_last_checkpoint() {
+    let mut cluster = cluster(2);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let [here, there] = [0, 1].map(|index| cluster.node(index).unwrap());
+    let inside = put(&Blob::from(vec![1; 300_000])).unwrap();
+    let pages: Vec<_> = [10, 3 << 20]
+        .into_iter()
+        .map(|len| {
+            let page = Page::options().node(there, true).remote();
+            assert_eq!(page.node().get_timeout(SOON).unwrap(), there);
+            assert_eq!(page.write(len / 2, Vec::new()).get_timeout(SOON).unwrap(), 1);
+            assert_eq!(page.write(len, vec![inside.clone()]).get_timeout(SOON).unwrap(), 2);
+            (page, len)
+        })
+        .collect();
+    drop(inside);
+    cluster.kill(1);
+    for (page, len) in &pages {
+        await_that("it answers from the other node", || page.node().get().is_ok_and(|node| node == here));
+        assert_eq!(page.read().get_timeout(SOON).unwrap(), (2, *len, 300_000));
+        assert_eq!(page.write(1, Vec::new()).get_timeout(SOON).unwrap(), 3, "it takes others");
+    }
 }

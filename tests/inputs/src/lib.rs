@@ -137,6 +137,7 @@ fn from_client_seeds() -> Vec<Vec<u8>> {
         FromClient::Graph { graph: task, part: graph_part(&mut packed) },
         FromClient::Unblock,
         FromClient::ActorEnded,
+        FromClient::Checkpoint { request: 4, value: ValueView::Inline(b"state"), nested },
     ];
     let encode = |record: &FromClient<'_>| {
         let mut bytes = Vec::new();
@@ -188,6 +189,7 @@ fn to_client_seeds() -> Vec<Vec<u8>> {
         ToClient::Shutdown { reason: "bye" },
         ToClient::Resumed,
         ToClient::RetireRegions,
+        ToClient::CheckpointEnded { request: 4, failure: b"why" },
     ];
     let encode = |record: &ToClient<'_>| {
         let mut bytes = Vec::new();

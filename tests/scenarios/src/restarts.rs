@@ -1,4 +1,5 @@
-//! The table of the guide that says what calls of an actor come to when the actor is lost.
+//! The tables of the guide that say what calls of an actor come to when the actor is lost, and from what it
+//! continues.
 
 use tharsis::{Error, FailureKind};
 
@@ -24,13 +25,8 @@ pub struct Row {
 /// If the page has no such table.
 #[must_use]
 pub fn rows() -> Vec<Row> {
-    let begin = PAGE.find("<!-- restarts").expect("the page has a table of restarts");
-    let table = PAGE[begin..].split("<!-- end of restarts").next().unwrap_or_default();
-    let lines = table.lines().filter(|line| line.starts_with('|')).skip(2);
     let row = |line: &str| {
-        let cells: Vec<_> = line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
-        let [event, restarts, retries, running, behind, later] =
-            <[String; 6]>::try_from(cells).expect("six cells");
+        let [event, restarts, retries, running, behind, later] = cells(line);
         Row {
             event,
             max_restarts: restarts.parse().expect("a number"),
@@ -38,7 +34,50 @@ pub fn rows() -> Vec<Row> {
             outcomes: [running, behind, later],
         }
     };
-    lines.map(row).collect()
+    lines("restarts").map(row).collect()
+}
+
+/// A row of the table of checkpoints.
+#[derive(Clone, Debug)]
+pub struct SnapshotRow {
+    /// The event that befalls the actor, after five calls.
+    pub event: String,
+    /// After how many calls a checkpoint is taken; 0 for none.
+    pub every: i64,
+    /// The option of the actor.
+    pub max_task_retries: i32,
+    /// The value with which the actor goes on.
+    pub value: i64,
+}
+
+/// The rows of the table of checkpoints.
+///
+/// # Panics
+/// If the page has no such table.
+#[must_use]
+pub fn snapshot_rows() -> Vec<SnapshotRow> {
+    let row = |line: &str| {
+        let [event, every, retries, value] = cells(line);
+        SnapshotRow {
+            event,
+            every: if every == "none" { 0 } else { every.parse().expect("a number") },
+            max_task_retries: retries.parse().expect("a number"),
+            value: value.parse().expect("a number"),
+        }
+    };
+    lines("checkpoints").map(row).collect()
+}
+
+/// The lines of a table of the page, without its head.
+fn lines(table: &str) -> impl Iterator<Item = &'static str> {
+    let begin = PAGE.find(&format!("<!-- {table}")).expect("the page has the table");
+    let end = PAGE.find(&format!("<!-- end of {table}")).expect("the table ends");
+    PAGE[begin..end].lines().filter(|line| line.starts_with('|')).skip(2)
+}
+
+fn cells<const COUNT: usize>(line: &str) -> [String; COUNT] {
+    let cells: Vec<_> = line.trim_matches('|').split('|').map(|cell| cell.trim().to_owned()).collect();
+    <[String; COUNT]>::try_from(cells).expect("as many cells as columns")
 }
 
 /// An outcome in the words of the table.

@@ -370,7 +370,7 @@ impl Cluster {
         Some(token)
     }
 
-    fn store(&mut self, host: usize, extent: Option<Extent>, content: Content) -> OutputValue {
+    pub(crate) fn store(&mut self, host: usize, extent: Option<Extent>, content: Content) -> OutputValue {
         match extent {
             Some(extent) => {
                 self.write(host, extent, content);
@@ -574,7 +574,8 @@ impl Cluster {
 
     fn read_arguments(&mut self, host: usize, record: &RunRecord) -> (Vec<u64>, Vec<(Extent, Content)>) {
         let (mut values, mut mapped) = (Vec::new(), Vec::new());
-        let arguments = record.arguments.iter().filter(|(parameter, ..)| *parameter != Dependency::ACTOR);
+        let is_given = |parameter: u16| !matches!(parameter, Dependency::ACTOR | Dependency::SNAPSHOT);
+        let arguments = record.arguments.iter().filter(|(parameter, ..)| is_given(*parameter));
         for (at, (parameter, reference, argument)) in arguments.enumerate() {
             let content = match argument {
                 Argument::Inline(bytes) => Content::decode(bytes),
@@ -594,6 +595,7 @@ impl Cluster {
                 ),
             }
         }
+        mapped.extend(self.read_snapshot(host, record));
         (values, mapped)
     }
 
@@ -755,6 +757,9 @@ impl Cluster {
         let run_ns = 1000;
         if current.record.kind == program::CONSTRUCTOR && matches!(outcome, TaskOutcome::Returned(_)) {
             self.constructed(host, id, current.record.task);
+        }
+        if current.record.kind == program::METHOD && matches!(outcome, TaskOutcome::Returned(_)) {
+            self.may_checkpoint(host, id);
         }
         self.send(host, id, Event::Finished { client: id, run: current.record.run, run_ns, outcome });
         for token in held.locals.into_iter().chain(held.found) {

@@ -1,8 +1,7 @@
 //! The world: hosts, network, clocks, and what goes wrong when.
 //!
-//! Everything that will happen stands in one agenda, ordered by virtual time and by the order in which it was
-//! entered. Records between a client and its node keep their order and survive the client's death, as the
-//! rings in shared memory do; packets between nodes keep nothing.
+//! All that will happen stands in one agenda, ordered by virtual time, then by entry. Records between client
+//! and node keep their order and survive the client's death, like rings do; packets keep nothing.
 
 use crate::client::{Argument, Client, Driver, Phase, RunRecord};
 use crate::oracle::Oracle;
@@ -596,6 +595,7 @@ impl Cluster {
     fn tell_record(&mut self, host: usize, client: ClientId, record: Record) {
         let told = match record {
             Record::CancelRun { run } => ClientRecord::Cancel(run),
+            Record::CheckpointEnded { .. } => return self.snapshot_answered(host, client, &record),
             Record::Locations { .. } => return,
             Record::Region { region, .. } => {
                 ClientRecord::Region(region.and_then(|region| self.make_blocks(host, client, region)))
@@ -982,7 +982,7 @@ fn record_number(record: &Record) -> u64 {
     match record {
         Record::CancelRun { run } => mix(21, u64::from(*run)),
         Record::Locations { request, .. } => mix(22, u64::from(*request)),
-        Record::Region { .. } => 23,
+        Record::CheckpointEnded { .. } | Record::Region { .. } => 23,
         Record::Resumed => 24,
         Record::RetireRegions => 25,
         Record::Run { run } => mix(26, u64::from(*run)),

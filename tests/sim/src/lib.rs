@@ -28,7 +28,8 @@
 //! | 18 | one id is one call, with its arguments, or one value put | `Oracle::submitted` |
 //! | 19 | an isolated node starts no work of others | `Cluster::check_isolated` |
 //! | 20 | calls of an actor run where it lives, and those of a caller in order | `Cluster::check_call` |
-//! | 21 | everything ends: virtual time, events in all and at one moment are bounded | `Cluster::run_dry` |
+//! | 21 | an actor that is started again continues from its last snapshot | `Cluster::read_snapshot` |
+//! | 22 | everything ends: virtual time, events in all and at one moment are bounded | `Cluster::run_dry` |
 //!
 //! | file | is |
 //! |---|---|

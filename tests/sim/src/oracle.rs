@@ -24,6 +24,10 @@ pub struct Oracle {
     pub exits: u32,
     /// Someone asked to cancel an actor, which kills it.
     pub kills: u32,
+    /// The actor of each snapshot that was offered, by number.
+    pub snapshots: Vec<TaskId>,
+    /// The last snapshot of each actor that was kept, by number.
+    pub kept_snapshots: BTreeMap<TaskId, u64>,
     /// The caller and the number of each call of an actor.
     pub calls: BTreeMap<TaskId, (Caller, u64)>,
     /// The graph of each task that was submitted with one.

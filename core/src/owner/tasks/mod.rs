@@ -23,7 +23,7 @@ use crate::slab::{Slab, Slot};
 use lineage::Lineage;
 use std::ops::Index;
 use tharsis_types::hash::IdMap;
-use tharsis_types::{Attempt, Dependency, JobId, LeaseId, SmallBytes, TaskId};
+use tharsis_types::{Attempt, Dependency, JobId, LeaseId, ObjectId, RefId, SmallBytes, TaskId};
 
 /// Slots of a task's outputs.
 pub(super) type OutputSlots = smallvec::SmallVec<[Slot<Object>; 2]>;
@@ -164,6 +164,26 @@ impl Tasks {
         task.inputs = Some(Box::new(inputs));
         if 0 < missing {
             self.journal.note(About::Task(task.id), Fact::Waits(missing));
+        }
+    }
+
+    /// Gives the constructor of a living actor another snapshot to continue from; returns the one before.
+    pub(super) fn set_snapshot(
+        &mut self,
+        slot: Slot<Task>,
+        snapshot: RefId,
+        object: Slot<Object>,
+    ) -> Option<Slot<Object>> {
+        let task = &mut self.entries[slot];
+        task.assert_sent();
+        let new = (Dependency { reference: snapshot, parameter: Dependency::SNAPSHOT }, object);
+        let dependencies = &mut task.inputs.get_or_insert_default().dependencies;
+        match dependencies.iter_mut().find(|(known, _)| known.parameter == Dependency::SNAPSHOT) {
+            Some(known) => Some(std::mem::replace(known, new).1),
+            None => {
+                dependencies.push(new);
+                None
+            }
         }
     }
 
@@ -333,6 +353,13 @@ impl Task {
     /// The references that it takes as arguments.
     pub(super) fn dependencies(&self) -> &[(Dependency, Slot<Object>)] {
         self.inputs.as_ref().map_or(&[], |inputs| &inputs.dependencies)
+    }
+
+    /// The snapshot from which the actor that it constructs continues.
+    pub(super) fn snapshot(&self) -> Option<ObjectId> {
+        let taken = self.dependencies().iter().map(|(dependency, _)| dependency);
+        let snapshot = taken.rev().find(|dependency| dependency.parameter == Dependency::SNAPSHOT);
+        snapshot.map(|dependency| dependency.reference.object)
     }
 
     /// The references that stand inside its arguments.

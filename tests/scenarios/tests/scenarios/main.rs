@@ -14,6 +14,7 @@ mod actors;
 mod again;
 mod bad_input;
 mod cancels;
+mod checkpoints;
 mod ends;
 mod ensembles;
 mod graphs;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         actor_calls::ALL,
         actor_exits::ALL,
         actor_names::ALL,
+        checkpoints::ALL,
         shared_actors::ALL,
         again::ALL,
         many::ALL,
