@@ -2,7 +2,7 @@
 
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
-use crate::frame::series::{Operand, Series};
+use crate::frame::series::Series;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn::coalesce;
