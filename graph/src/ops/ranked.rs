@@ -3,7 +3,7 @@
 //! As for a sort (`sort.rs`), samples cut the elements into buckets, and those of each bucket are counted.
 //! Then it is known which buckets have the places: only their elements are taken from the chunks, and sorted.
 
-use super::sort::{CountDealt, Places, Samples, counts};
+use super::sort::{CountDealt, Known, Places, Samples, counts};
 use crate::error::Error;
 use crate::lower::{ExchangeStage, ExprId, Lowering};
 use crate::node::{Meta, Operator};
@@ -20,14 +20,6 @@ pub struct Ranked {
     /// The places, ascending, smaller than n.
     ranks: Arc<Vec<u64>>,
     known: Known,
-}
-
-/// Facts that measures have told.
-#[derive(Clone, Debug)]
-enum Known {
-    Nothing,
-    Places(Arc<Places>),
-    Counts(Arc<Places>, Arc<Vec<usize>>),
 }
 
 /// Buckets of which the elements are taken.
@@ -124,9 +116,7 @@ impl Operator for Ranked {
             return Err(Error::Internal("the elements of each bucket are not counted".to_owned()));
         };
         let buckets = places.splitters.len() + 1;
-        let size = |bucket: usize| counts.iter().skip(bucket).step_by(buckets).sum();
-        let sizes: Vec<usize> = (0..buckets).map(size).collect();
-        let choice = Choice::new(&sizes, &self.ranks)?;
+        let choice = Choice::new(&places.sizes(counts), &self.ranks)?;
         let of_chunk = |counts: &[usize]| -> Vec<usize> {
             choice.buckets.iter().map(|&(bucket, _)| counts[bucket]).collect()
         };

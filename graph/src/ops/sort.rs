@@ -38,7 +38,7 @@ pub struct Sort {
 
 /// Facts that measures have told.
 #[derive(Clone, Debug)]
-enum Known {
+pub(super) enum Known {
     Nothing,
     Places(Arc<Places>),
     Counts(Arc<Places>, Arc<Vec<usize>>),
@@ -149,10 +149,7 @@ impl Sort {
             outputs: tables.clone(),
             splits: true,
         });
-        let buckets = places.splitters.len() + 1;
-        let size = |bucket: usize| counts.iter().skip(bucket).step_by(buckets).sum();
-        let sizes: Vec<usize> = (0..buckets).map(size).collect();
-        let grid = Tiling { axes: vec![AxisTiling::from_lengths(&sizes)] };
+        let grid = Tiling { axes: vec![AxisTiling::from_lengths(&places.sizes(counts))] };
         let mut add = |dtype| lowering.add_tensor(TensorSpec { dtype, tiling: grid.clone() });
         let mut outputs = vec![add(dtype)];
         if with_positions {
@@ -173,6 +170,12 @@ impl Sort {
 }
 
 impl Places {
+    /// The number of elements of each bucket, from the counts of each chunk in turn.
+    pub(super) fn sizes(&self, counts: &[usize]) -> Vec<usize> {
+        let buckets = self.splitters.len() + 1;
+        (0..buckets).map(|bucket| counts.iter().skip(bucket).step_by(buckets).sum()).collect()
+    }
+
     /// The cut into chunks, and places that cut all elements into this number of buckets, or fewer, of the
     /// number of chunks; from samples of each chunk.
     pub(super) fn new(
