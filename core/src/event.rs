@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tharsis_types::peer::{DoneValue, Message, Packet};
 use tharsis_types::task::Outcome;
 use tharsis_types::{
-    ClientId, Extent, Failure, GraphPart, JobId, NodeId, ObjectId, RefId, Resources, SmallBytes, TaskArgs,
-    TaskClass, TaskId,
+    ClientId, Extent, Failure, GraphPart, JobId, NodeId, ObjectId, Quota, RefId, Resources, SmallBytes,
+    TaskArgs, TaskClass, TaskId,
 };
 
 /// The value of an object, once it is known.
@@ -141,6 +141,8 @@ pub enum Event {
         job: JobId,
         /// Weight of the job when jobs share a node.
         weight: u32,
+        /// The most that the job may hold at once.
+        quota: Option<Quota>,
     },
     /// A client wants a value sent to it.
     Fetch {

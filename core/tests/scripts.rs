@@ -41,7 +41,9 @@ use tharsis_core::journal::About;
 use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
 use tharsis_core::node::{ArgumentValue, Config};
 use tharsis_core::{Action, Event, MS, Node, Now, Operation, Record};
-use tharsis_types::peer::{DoneOutcome, DoneValue, DrainMessage, Message, Packet, RemoteState, Turn};
+use tharsis_types::peer::{
+    DoneOutcome, DoneValue, DrainMessage, Message, Packet, QuotaMessage, RemoteState, Turn,
+};
 use tharsis_types::task::{Output, Role};
 use tharsis_types::{
     ClientId, Dependency, Extent, Failure, FailureKind, FunctionId, JobId, LeaseId, NodeId, ObjectId,
@@ -147,7 +149,7 @@ impl World {
             ("driver", [name, host]) => {
                 let job = JobId(number(&options, "job", 1) as u32);
                 let client = self.add_client(name, host, job);
-                self.feed(host, Event::DriverJoined { client, job, weight: 100 });
+                self.feed(host, Event::DriverJoined { client, job, weight: 100, quota: None });
             }
             ("submit", [client, task, class]) => {
                 let id = self.next_task(client);
@@ -746,6 +748,7 @@ impl World {
             Message::ObjectState { object, state, .. } => {
                 format!("{} is {}", self.name(*object), tell_state(state))
             }
+            Message::Quota(message) => tell_quota(message),
             Message::ReadEnded { object } => format!("read {} no more", self.name(*object)),
             Message::ReadReply { object, turn } => {
                 let turn = match turn {
@@ -819,6 +822,17 @@ impl World {
 
 fn node_id(name: &str) -> NodeId {
     NodeId(u64::from(name.bytes().next().unwrap()))
+}
+
+fn tell_quota(message: &QuotaMessage) -> String {
+    match message {
+        QuotaMessage::Granted { job, amount } => format!("have {amount} of the quota of job {}", job.0),
+        QuotaMessage::Recalled { job, amount, .. } => {
+            format!("want back {amount} of the quota of job {}", job.0)
+        }
+        QuotaMessage::Returned { job, amount } => format!("return {amount} of the quota of job {}", job.0),
+        QuotaMessage::Wanted { job, amount } => format!("lack {amount} of the quota of job {}", job.0),
+    }
 }
 
 fn node_name(id: NodeId) -> String {

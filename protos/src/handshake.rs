@@ -12,7 +12,7 @@ use crate::logs::{LogLine, LogQuery};
 use crate::report::{DrainRow, Report, Story};
 use serde::{Deserialize, Serialize};
 use tharsis_types::limits::CLIENTS_MAX;
-use tharsis_types::{ClientId, Failure, FunctionId, JobId, NodeId, ObjectId, TaskId};
+use tharsis_types::{ClientId, Failure, FunctionId, JobId, NodeId, ObjectId, Quota, TaskId};
 
 /// Changes whenever records or handshakes change.
 pub const PROTOCOL_VERSION: u32 = 11;
@@ -55,6 +55,8 @@ pub enum Role {
         executable: String,
         /// Share of a node that the job gets beside others.
         weight: u32,
+        /// The most that the job may hold at once in the cluster.
+        quota: Option<Quota>,
     },
     /// Asks one question and leaves.
     Observer(Question),

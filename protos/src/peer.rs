@@ -11,6 +11,7 @@ mod drain_messages;
 mod jobs;
 mod logs;
 mod names;
+mod quota_messages;
 
 pub use drain::{DrainStream, drain};
 pub use jobs::{OutputStream, job_output, stop_job, submit_job};

@@ -16,6 +16,8 @@ pub const NAMESPACE: &str = "tharsis.submissions";
 pub const NAME_VARIABLE: &str = "THARSIS_SUBMISSION";
 /// Set for a submitted program: the socket of the node that runs it.
 pub const SOCKET_VARIABLE: &str = "THARSIS_SOCKET";
+/// Set for a submitted program: the most that each of its jobs may hold at once, if that is bounded.
+pub const QUOTA_VARIABLE: &str = "THARSIS_JOB_QUOTA";
 /// Beginning of the variables that say what a process of the engine is; a program inherits none of them.
 pub const VARIABLES: &str = "THARSIS_";
 /// Bytes of a name at most.

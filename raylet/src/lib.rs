@@ -49,6 +49,7 @@ pub mod windows;
 pub mod workers;
 
 pub use node::{Embedded, NodeHandle, NodeOptions, Program, Shared, connect_embedded};
+pub use port::EmbeddedPart;
 pub use spill::{SpillChoice, SpillFolder};
 pub use tharsis_core::event::Remains;
 pub use tharsis_core::lease::ProcessNumber;

@@ -31,7 +31,7 @@ use tharsis_protos::inventory::Inventory;
 use tharsis_protos::listing::{Listing, Table};
 use tharsis_protos::report::{PastRow, Report, STORY_LINE_BYTES_MAX, Story};
 use tharsis_types::limits::JOB_WEIGHT_MAX;
-use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId};
+use tharsis_types::{BadQuota, ClientId, Failure, FailureKind, JobId, NodeId};
 
 /// The longest time that a client may take for its part of the handshake.
 const HANDSHAKE_WAIT: Duration = Duration::from_secs(5);
@@ -336,10 +336,12 @@ impl ClientAcceptor {
                 let text = format!("node {} drains: it takes no new jobs", self.node);
                 Err(Failure::new(FailureKind::Shutdown, text))
             }
-            Role::Driver { job_name, namespace, executable, weight } => {
+            Role::Driver { job_name, namespace, executable, weight, quota } => {
                 if let Some(arrivals) = &self.arrivals {
                     arrivals.check_driver(pid)?;
                 }
+                let bad = |bad: BadQuota| Failure::new(FailureKind::InvalidArgument, bad.to_string());
+                quota.as_ref().map_or(Ok(()), |quota| quota.check().map_err(bad))?;
                 let program = program.ok_or_else(|| {
                     let text = "the hello of a driver came without the descriptor of its program";
                     Failure::new(FailureKind::InvalidArgument, text)
@@ -351,7 +353,7 @@ impl ClientAcceptor {
                 let NewJob { name, namespace, executable } = new;
                 self.registry.add_job(job, Job { executable, name, namespace, functions: hello.functions });
                 let weight = weight.clamp(1, JOB_WEIGHT_MAX);
-                let joined = Event::DriverJoined { client, job, weight };
+                let joined = Event::DriverJoined { client, job, weight, quota };
                 Ok((Facts { job, functions, pid }, joined, Kind::Driver))
             }
             Role::Worker { start } => {

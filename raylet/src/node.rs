@@ -11,7 +11,7 @@ use crate::logbook::LogBook;
 use crate::logs::Logs;
 use crate::names::{Names, OwnNames};
 use crate::observe::{Collector, Observation};
-use crate::port::{Facts, Port, function_table};
+use crate::port::{EmbeddedPart, Facts, Port, function_table};
 use crate::pressure::{MemoryLimits, MemoryWatch, Roster, Watched, protect_node};
 use crate::registry::Registry;
 use crate::spill::{Spill, SpillChoice};
@@ -463,17 +463,17 @@ impl NodeHandle {
         self.registry.new_job()
     }
 
-    /// Connects a client that lives in this process: the driver, or with `start` a worker thread.
+    /// Connects a client that lives in this process.
     ///
     /// # Errors
     /// If there is no memory for its rings, or no place for it.
     pub fn connect(
         &self,
         job: JobId,
-        start: Option<u64>,
+        part: EmbeddedPart,
         functions: &[FunctionEntry],
     ) -> Result<Embedded, Failure> {
-        connect_embedded(&self.shared(), job, start, functions)
+        connect_embedded(&self.shared(), job, part, functions)
     }
 
     /// Settings that worker threads need to connect.
@@ -564,7 +564,7 @@ impl Shared {
 pub fn connect_embedded(
     shared: &Shared,
     job: JobId,
-    start: Option<u64>,
+    part: EmbeddedPart,
     functions: &[FunctionEntry],
 ) -> Result<Embedded, Failure> {
     let no_memory = |cause: String| Failure::new(FailureKind::StoreFull, cause);
@@ -575,10 +575,12 @@ pub fn connect_embedded(
     let full = || Failure::new(FailureKind::InvalidArgument, "the node has as many clients as it can");
     let index = shared.registry.take_index().ok_or_else(full)?;
     let facts = Facts { job, functions: function_table(functions), pid: std::process::id() };
-    let (event, is_driver) = match start {
-        Some(start) => (Event::WorkerReady { start, client }, false),
+    let (event, is_driver) = match part {
+        EmbeddedPart::Worker(start) => (Event::WorkerReady { start, client }, false),
         // The only job of its node: its weight has no effect.
-        None => (Event::DriverJoined { client, job, weight: JOB_WEIGHT_DEFAULT }, true),
+        EmbeddedPart::Driver(quota) => {
+            (Event::DriverJoined { client, job, weight: JOB_WEIGHT_DEFAULT, quota }, true)
+        }
     };
     let port = Box::new(Port::new(client, is_driver, facts, node_side, segment));
     shared.inbox.put(Input::Connected { index, port, event });

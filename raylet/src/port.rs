@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tharsis_object_store::{Bell, Channel, Consumer, PendingLarge, Producer, PushError, Segment};
 use tharsis_protos::handshake::FunctionEntry;
 use tharsis_protos::records::ToClient;
-use tharsis_types::{ClientId, FunctionId, JobId, ObjectId};
+use tharsis_types::{ClientId, FunctionId, JobId, ObjectId, Quota};
 
 /// Bytes that may wait for a driver that does not read before log lines are dropped. The driver is told of
 /// that.
@@ -257,6 +257,15 @@ impl Port {
             self.overflow_bytes = 0;
         }
     }
+}
+
+/// The part of a client that lives in the process of its node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EmbeddedPart {
+    /// The driver, and the most that its job may hold at once.
+    Driver(Option<Quota>),
+    /// A worker thread, with the number of its start.
+    Worker(u64),
 }
 
 #[cfg(test)]

@@ -6,7 +6,8 @@
 use std::time::{Duration, Instant};
 use tharsis_protos::records::{FromClient, RefsView, ToClient, ValueView};
 use tharsis_raylet::{
-    Embedded, NodeHandle, NodeOptions, ProcessNumber, Shared, SpillChoice, Workforce, connect_embedded,
+    Embedded, EmbeddedPart, NodeHandle, NodeOptions, ProcessNumber, Shared, SpillChoice, Workforce,
+    connect_embedded,
 };
 use tharsis_types::limits::SMALL_CLUSTER_MAX;
 use tharsis_types::{ClientId, Failure, JobId, ObjectId, Resources, TaskId};
@@ -39,7 +40,8 @@ fn node() -> NodeHandle {
 
 /// Puts a value under an id; returns the reason if the node cuts the client off.
 fn put(shared: &Shared, job: JobId, object: ObjectId) -> Option<String> {
-    let Embedded { mut channel, board, board_index, .. } = connect_embedded(shared, job, None, &[]).unwrap();
+    let Embedded { mut channel, board, board_index, .. } =
+        connect_embedded(shared, job, EmbeddedPart::Driver(None), &[]).unwrap();
     let value = ValueView::Inline(b"value");
     let put = FromClient::Put { token: 1, object, value, nested: RefsView::default(), site: "" };
     // The answer to the second record shows that the first was taken.

@@ -5,19 +5,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tharsis_raylet::{
-    Embedded, NodeHandle, NodeOptions, ProcessNumber, Remains, Shared, Workforce, connect_embedded,
+    Embedded, EmbeddedPart, NodeHandle, NodeOptions, ProcessNumber, Remains, Shared, Workforce,
+    connect_embedded,
 };
 use tharsis_remote::{Client, ClientParts, Error, FailureKind, Result, current, function_table, run_worker};
-use tharsis_types::{ClientId, Failure, JobId};
+use tharsis_types::{ClientId, Failure, JobId, Quota};
 
 /// Longest wait for workers at the end of the runtime; a worker that still runs user code then is abandoned.
 const JOIN_WAIT: Duration = Duration::from_secs(2);
 
 /// Starts a node in this process and connects its driver.
-pub(crate) fn start(options: NodeOptions) -> Result<(Client, NodeHandle)> {
+pub(crate) fn start(options: NodeOptions, quota: Option<Quota>) -> Result<(Client, NodeHandle)> {
     let node = NodeHandle::embedded(options, |shared| Box::new(Threads::new(shared)))?;
     let job = node.new_job();
-    let driver = node.connect(job, None, &function_table())?;
+    let driver = node.connect(job, EmbeddedPart::Driver(quota), &function_table())?;
     let (id, shared) = (driver.client, node.shared());
     let client = client(driver, false)?;
     client.on_disuse(move || {
@@ -73,7 +74,7 @@ impl Workforce for Threads {
 
 /// The life of one worker thread.
 fn work(shared: &Shared, start: u64, job: JobId) {
-    let connected = connect_embedded(shared, job, Some(start), &function_table());
+    let connected = connect_embedded(shared, job, EmbeddedPart::Worker(start), &function_table());
     let embedded = match connected {
         Ok(embedded) => embedded,
         Err(failure) => return shared.start_failed(start, failure),

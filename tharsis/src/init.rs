@@ -5,7 +5,7 @@ use std::time::Duration;
 use tharsis_raylet::SpillChoice;
 use tharsis_types::limits::{JOB_WEIGHT_MAX, NAME_BYTES_MAX};
 use tharsis_types::resources::{check_name, cpu_units, units};
-use tharsis_types::{BadResource, Resources};
+use tharsis_types::{BadQuota, BadResource, Quota, Resources};
 
 /// Settings of a program's runtime; made by [`init`], used by [`Init::start`].
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,6 +29,7 @@ pub struct Init {
     pub(crate) namespace: Option<String>,
     pub(crate) job_name: Option<String>,
     pub(crate) job_weight: Option<u32>,
+    pub(crate) job_quota: Option<Quota>,
     pub(crate) worker_count: Option<usize>,
     pub(crate) scratch: Option<PathBuf>,
     /// The first invalid setting.
@@ -190,6 +191,19 @@ impl Init {
             self.problem.get_or_insert(format!("job_weight {weight}: it must be from 1 to {JOB_WEIGHT_MAX}"));
         }
         self.job_weight = Some(weight);
+        self
+    }
+
+    /// The most that tasks, actors and placement groups of the job hold at once in the whole cluster, such as
+    /// `cpus=4,memory=2GB`; a custom resource goes by its name. What is not named has no bound. Further tasks
+    /// wait; one that needs more by itself fails with `Infeasible`.
+    ///
+    /// If the program was submitted with `tharsis job submit --quota`, both quotas hold.
+    pub fn job_quota(mut self, quota: &str) -> Self {
+        match quota.parse() {
+            Ok(quota) => self.job_quota = Some(quota),
+            Err(bad) => drop(self.problem.get_or_insert(BadQuota::to_string(&bad))),
+        }
         self
     }
 

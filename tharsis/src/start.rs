@@ -8,10 +8,11 @@ use crate::{embedded, join, machine, observe, spill_dirs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tharsis_protos::handshake::{Question, Role};
-use tharsis_protos::submission::NAME_VARIABLE;
+use tharsis_protos::submission::{NAME_VARIABLE, QUOTA_VARIABLE};
 use tharsis_raylet::{NodeOptions, SpillChoice};
 use tharsis_remote::{Client, Error, FailureKind, Result, connect};
 use tharsis_types::limits::{JOB_WEIGHT_DEFAULT, QUEUED_TASKS_MAX, SMALL_CLUSTER_MAX};
+use tharsis_types::{BadQuota, Quota};
 
 impl Init {
     /// Starts the runtime, for all threads of the program, until the returned value is dropped. There is one
@@ -54,7 +55,7 @@ fn start(init: &Init) -> Result<Started> {
 }
 
 fn start_embedded(init: &Init) -> Result<Started> {
-    let (client, node) = embedded::start(options(init)?)?;
+    let (client, node) = embedded::start(options(init)?, quota(init)?)?;
     let node = Arc::new(node);
     let asked = Arc::clone(&node);
     let report = Box::new(move || Ok(asked.report()?));
@@ -101,10 +102,22 @@ fn connect_driver(init: &Init, socket: &Path, _: Restartable) -> Result<Client> 
     let role = Role::Driver {
         job_name: init.job_name.clone().or_else(submitted_as).unwrap_or_default(),
         weight: init.job_weight.unwrap_or(JOB_WEIGHT_DEFAULT),
+        quota: quota(init)?,
         namespace: init.namespace.clone().unwrap_or_default(),
         executable: executable.display().to_string(),
     };
     connect(socket, role, None)
+}
+
+/// The quota of the job: what both the program and whoever submitted it allow.
+fn quota(init: &Init) -> Result<Option<Quota>> {
+    let Some(text) = std::env::var(QUOTA_VARIABLE).ok().filter(|text| !text.is_empty()) else {
+        return Ok(init.job_quota.clone());
+    };
+    let submitted: Quota = text.parse().map_err(|bad: BadQuota| {
+        Error::new(FailureKind::InvalidArgument, format!("{QUOTA_VARIABLE}: {bad}"))
+    })?;
+    Ok(Some(init.job_quota.as_ref().map_or_else(|| submitted.clone(), |own| own.and(&submitted))))
 }
 
 fn options(init: &Init) -> Result<NodeOptions> {

@@ -81,7 +81,7 @@ impl GroupSpec {
             return Err(BadGroup::Count(count));
         }
         for (index, bundle) in self.bundles.iter().enumerate() {
-            if is_nothing(bundle) {
+            if bundle.is_nothing() {
                 return Err(BadGroup::Empty(index));
             }
             if RESOURCE_NAMES_MAX < bundle.custom.len() {
@@ -101,10 +101,6 @@ impl GroupSpec {
         self.bundles.iter().for_each(|bundle| total.give(bundle));
         total
     }
-}
-
-fn is_nothing(bundle: &Resources) -> bool {
-    bundle.cpu == 0 && bundle.gpu == 0 && bundle.memory == 0 && bundle.custom.values().all(|n| *n == 0)
 }
 
 /// The node of each bundle of a group: the value of the group's object. A bundle whose node is gone has none

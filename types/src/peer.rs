@@ -6,8 +6,8 @@
 
 use crate::task::{Outcome, Output};
 use crate::{
-    Attempt, Dependency, Failure, JobId, LeaseId, NodeId, ObjectId, RefId, Resources, SmallBytes, TaskClass,
-    TaskId,
+    Attempt, Dependency, Failure, JobId, JobQuota, LeaseId, NodeId, ObjectId, RefId, Resources, SmallBytes,
+    TaskClass, TaskId,
 };
 use std::sync::Arc;
 
@@ -172,6 +172,8 @@ pub enum Message {
         wait: bool,
         /// Weight of the job when it shares a node with other jobs.
         weight: u32,
+        /// The quota of the job.
+        quota: Option<Arc<JobQuota>>,
     },
     /// The sender needs the lease no more.
     LeaseReturned {
@@ -209,6 +211,8 @@ pub enum Message {
         /// References inside it; lent to the receiver.
         nested: Vec<RefId>,
     },
+    /// About the quota of a job.
+    Quota(QuotaMessage),
     /// The sender reads no more what it asked for.
     ReadEnded {
         /// The object.
@@ -273,6 +277,44 @@ pub enum Message {
         lease: LeaseId,
         /// The task.
         task: Box<PushedTask>,
+    },
+}
+
+/// A message about parts of a job's quota: between the node of its driver, the home, and a node that lends
+/// resources to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QuotaMessage {
+    /// The home gives a part.
+    Granted {
+        /// The job.
+        job: JobId,
+        /// The part.
+        amount: Resources,
+    },
+    /// The home wants a part for others.
+    Recalled {
+        /// The job.
+        job: JobId,
+        /// The part.
+        amount: Resources,
+        /// Whether to ask leases back, idle ones first.
+        in_use: bool,
+        /// Whether it is for requests at the receiver: it does not go back.
+        keep: bool,
+    },
+    /// The lender returns a part.
+    Returned {
+        /// The job.
+        job: JobId,
+        /// The part.
+        amount: Resources,
+    },
+    /// The lender lacks this part, or nothing, instead of what it said last.
+    Wanted {
+        /// The job.
+        job: JobId,
+        /// The part.
+        amount: Resources,
     },
 }
 
@@ -359,6 +401,7 @@ impl Message {
             | Self::ObjectFree { .. }
             | Self::ObjectLocate { .. }
             | Self::ObjectState { .. }
+            | Self::Quota(_)
             | Self::ReadEnded { .. }
             | Self::ReadReply { .. }
             | Self::ReadRequest { .. }

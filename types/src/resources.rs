@@ -133,6 +133,24 @@ impl Resources {
         }
     }
 
+    /// The rest of this set when as much of `what` as there is has been taken out.
+    #[must_use]
+    pub fn without(&self, what: &Self) -> Self {
+        let left = |name: &String, n: &u64| n.saturating_sub(what.custom.get(name).copied().unwrap_or(0));
+        Self {
+            cpu: self.cpu.saturating_sub(what.cpu),
+            gpu: self.gpu.saturating_sub(what.gpu),
+            memory: self.memory.saturating_sub(what.memory),
+            custom: self.custom.iter().map(|(name, n)| (name.clone(), left(name, n))).collect(),
+        }
+    }
+
+    /// Whether all amounts are zero.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.cpu == 0 && self.gpu == 0 && self.memory == 0 && self.custom.values().all(|n| *n == 0)
+    }
+
     /// The first resource of `demand` that this set can never satisfy, with what is needed and what there is.
     #[must_use]
     pub fn lacking(&self, demand: &Self) -> Option<(String, u64, u64)> {

@@ -15,6 +15,8 @@ struct Used {
     inside: BTreeMap<BundleId, Resources>,
     /// Of the node, for each job, in parts of its share.
     held: BTreeMap<JobId, u64>,
+    /// The same as amounts.
+    of_job: BTreeMap<JobId, Resources>,
 }
 
 impl Leases {
@@ -38,6 +40,7 @@ impl Leases {
             "workers without a lease are among the idle ones, and no others"
         );
         self.shares.check(&used.held, &waiting);
+        self.quotas.check(&used.of_job);
         self.check_hosts();
         self.check_inside(&used.inside);
         let mut all = self.free.clone();
@@ -54,6 +57,7 @@ impl Leases {
         let mut used = Used::default();
         for (job, total) in self.check_bundles() {
             used.node.give(total);
+            used.of_job.entry(job).or_default().give(total);
             *used.held.entry(job).or_default() += self.shares.part(total);
         }
         for lease in self.leases.values() {
@@ -80,6 +84,7 @@ impl Leases {
             Some(bundle) => used.inside.entry(bundle).or_default().give(taken),
             None => {
                 used.node.give(taken);
+                used.of_job.entry(job).or_default().give(taken);
                 *used.held.entry(job).or_default() += self.shares.part(taken);
             }
         }
@@ -90,6 +95,8 @@ impl Leases {
             Some(bundle) => used.inside.entry(bundle).or_default(),
             None => {
                 *used.held.entry(job).or_default() -= self.shares.part(lent);
+                let held = used.of_job.entry(job).or_default();
+                *held = held.without(lent);
                 &mut used.node
             }
         };

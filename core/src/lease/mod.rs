@@ -18,6 +18,7 @@
 //! | `isolation.rs` | what is served while the node reaches nobody |
 //! | `placing.rs` | grants and reservations of free resources |
 //! | `processes.rs` | which process a worker has, or shares with others |
+//! | `quota.rs` | what jobs may hold here of their quotas |
 //! | `recall.rs` | choice of the leases that are asked back |
 //! | `share.rs` | use of the node by each job so far |
 
@@ -29,6 +30,7 @@ mod idle;
 mod isolation;
 mod placing;
 mod processes;
+mod quota;
 mod recall;
 mod share;
 #[cfg(test)]
@@ -36,6 +38,7 @@ mod tests;
 
 pub use actors::Host;
 pub use processes::ProcessNumber;
+pub use quota::Recalled;
 
 use crate::Now;
 use crate::jobs::JobSet;
@@ -44,11 +47,13 @@ use actors::Hosts;
 use bundles::{Bundles, Pool, held_bundle, is_inside};
 use idle::Idle;
 use processes::{Processes, Start};
+use quota::Quotas;
 use share::Shares;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
+use tharsis_types::peer::QuotaMessage;
 use tharsis_types::{ClientId, JobId, LeaseId, NodeId, Resources, TaskClass};
 
 /// A lease, named by the node that asked for it.
@@ -63,6 +68,8 @@ pub enum Effect {
     Evict(ClientId),
     /// The owner may use the worker.
     Granted(LeaseKey, ClientId),
+    /// A message to the node of a job's driver.
+    Quota(NodeId, QuotaMessage),
     /// The owner should stop using the lease soon: others wait.
     Recall(LeaseKey),
     /// The resources of a bundle are set aside.
@@ -106,6 +113,7 @@ pub struct Leases {
     resuming: VecDeque<ClientId>,
     clock: u64,
     shares: Shares,
+    quotas: Quotas,
     /// Jobs whose driver is gone.
     ended_jobs: JobSet,
     /// Whether requests wait although there may be room: the node is short of memory.
@@ -182,6 +190,7 @@ impl Leases {
             placed: VecDeque::new(),
             resuming: VecDeque::new(),
             clock: 0,
+            quotas: Quotas::default(),
             ended_jobs: JobSet::default(),
             is_held: false,
             served: None,
@@ -205,7 +214,7 @@ impl Leases {
     /// Number of requests that wait for resources of the node itself.
     #[must_use]
     pub fn waiting_count(&self) -> usize {
-        self.waiting.len() - self.bundles.waiting_inside
+        self.waiting.len() - self.bundles.waiting_inside - self.waiting_for_quota()
     }
 
     /// Workers that run or could run tasks.
@@ -240,6 +249,7 @@ impl Leases {
     pub fn job_ended(&mut self, job: JobId) {
         self.ended_jobs.insert(job);
         self.shares.end(job);
+        self.quotas.end(job);
     }
 
     /// Sets the time at which the changes that follow happen.
@@ -482,9 +492,10 @@ impl Leases {
         if let Some(bundle) = pool {
             return self.bundles.free_mut(bundle).take(demand);
         }
-        let fits = self.free.take(demand);
+        let fits = self.quotas.allows(job, demand) && self.free.take(demand);
         if fits {
             self.shares.take(job, demand);
+            self.quotas.take(job, demand);
         }
         fits
     }
@@ -496,6 +507,7 @@ impl Leases {
         }
         self.free.give(taken);
         self.shares.give(job, taken);
+        self.quotas.give(job, taken);
     }
 
     /// The free resources of a pool.
@@ -542,6 +554,8 @@ impl Leases {
             return;
         }
         self.free.give(taken);
+        // The lent part does not count, and others of the job may hold as much.
+        self.quotas.give(job, &lent.as_ref().map_or_else(|| taken.clone(), |lent| taken.without(lent)));
         if let Some(part) = lent {
             assert!(self.free.take(&part), "what is lent is part of what was taken");
             self.shares.take(job, &part);

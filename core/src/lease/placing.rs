@@ -5,7 +5,7 @@ use super::{Effect, LeaseKey, Leases, State, lease_mut};
 use crate::journal::Fact;
 use crate::{MS, Now};
 use std::cmp::Reverse;
-use tharsis_types::{Resources, TaskClass};
+use tharsis_types::{ClientId, Resources, TaskClass};
 
 /// Once a request that does not fit has waited this long, the resources that it needs are reserved for it.
 /// Until then, later requests may use them.
@@ -30,10 +30,12 @@ impl Leases {
             || held_bundle(class).is_some_and(|id| self.only_owner.is_some() || self.bundles.has(id))
     }
 
-    /// Whether a request can be served at once, without passing others.
+    /// Whether a request can be served at once, without passing others, if the quota of its job allows it.
     pub(super) fn has_room(&self, class: &TaskClass) -> bool {
         let is_first = || {
-            let resumes_outside = self.resuming.iter().any(|client| self.pool_of(*client).is_none());
+            let is_outside = |client: &ClientId| self.pool_of(*client).is_none();
+            let resumes = |client: &ClientId| is_outside(client) && !self.resumes_beyond_quota(*client);
+            let resumes_outside = self.resuming.iter().any(resumes);
             self.waiting_count() == 0 && !resumes_outside
         };
         let fits = |pool: &Pool| self.free_in(*pool).fits(&class.resources);
@@ -48,7 +50,7 @@ impl Leases {
         self.end_closed(out);
         let short = self.resume(out);
         if self.is_held {
-            return;
+            return self.balance_quotas(out);
         }
         let mut kept = Kept::default();
         let mut order = self.in_order();
@@ -63,6 +65,7 @@ impl Leases {
                 at += 1;
             }
         }
+        self.balance_quotas(out);
     }
 
     /// Gives workers that resume their CPUs back, in order. Returns the pools in which some still wait:
@@ -72,7 +75,7 @@ impl Leases {
         let mut at = 0;
         while let Some(client) = self.resuming.get(at).copied() {
             let pool = self.pool_of(client);
-            if short.contains(&pool) {
+            if short.contains(&pool) || self.resumes_beyond_quota(client) {
                 at += 1;
             } else if self.take_lent_back(client) {
                 self.resuming.remove(at);
@@ -104,7 +107,9 @@ impl Leases {
     /// Makes placed leases of a pool wait again while workers want to resume there: no worker uses these
     /// leases yet.
     pub(super) fn unplace_for_resuming(&mut self, pool: Pool, out: &mut Vec<Effect>) {
-        while self.resuming.iter().any(|client| self.pool_of(*client) == pool)
+        let waits =
+            |leases: &Self, client| leases.pool_of(client) == pool && !leases.resumes_beyond_quota(client);
+        while self.resuming.iter().any(|client| waits(self, *client))
             && let Some(at) = self.placed.iter().rposition(|key| self.takes_cpu(*key, pool))
             && let Some(key) = self.placed.get(at).copied()
         {
@@ -155,6 +160,9 @@ impl Leases {
             kept.take_from(*pool, &mut usable);
             !short.contains(pool) && usable.fits(&class.resources)
         };
+        if self.lacks_quota(&class) {
+            return false;
+        }
         let Some(pool) = self.bundles.pools(&class).into_iter().find(has_room) else { return false };
         if !self.occupy(pool, class.job, &class.resources) {
             return false;
@@ -182,7 +190,7 @@ impl Leases {
     /// Reserves the resources of a request against later ones, if it has waited long enough.
     fn reserve(&self, key: LeaseKey, kept: &mut Kept) {
         let Some(lease) = self.leases.get(&key) else { return };
-        if lease.asked_at + RESERVE_AFTER <= self.shares.now() {
+        if lease.asked_at + RESERVE_AFTER <= self.shares.now() && !self.lacks_quota(&lease.class) {
             let pool = self.bundles.pools(&lease.class).into_iter().next().flatten();
             kept.give(pool, &lease.class.resources);
         }

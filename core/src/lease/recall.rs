@@ -41,7 +41,9 @@ impl Leases {
         let recalled = self.leases.values().filter(|l| l.recalled && l.pool == pool);
         let recalled: Vec<_> = recalled.filter_map(|l| self.gives(l, &is_idle)).collect();
         recalled.iter().filter(|(idle, _)| *idle || !again).for_each(|(_, part)| coming.give(part));
-        let resuming = self.resuming.iter().filter(|client| self.pool_of(**client) == pool);
+        let waits =
+            |client: &&ClientId| self.pool_of(**client) == pool && !self.resumes_beyond_quota(**client);
+        let resuming = self.resuming.iter().filter(waits);
         let need = resuming.filter_map(|client| self.workers.get(client)?.lent.as_ref());
         let mut need: u64 = need.map(|part| part.cpu).sum();
         need = need.saturating_sub(coming.cpu);
@@ -68,6 +70,9 @@ impl Leases {
     pub fn recall(&mut self, is_idle: impl Fn(ClientId) -> bool, out: &mut Vec<Effect>) {
         for key in self.in_order() {
             let wanted = self.leases[&key].class.clone();
+            if self.lacks_quota(&wanted) {
+                continue;
+            }
             for pool in self.bundles.pools(&wanted) {
                 let victims = self.victims(pool, &wanted, &is_idle);
                 if !victims.is_empty() {
@@ -123,7 +128,11 @@ impl Leases {
 
     /// Whether an active lease is idle, and the resources that it would return; `None` if its worker is
     /// blocked or belongs to an actor.
-    fn gives(&self, lease: &Lease, is_idle: impl Fn(ClientId) -> bool) -> Option<(bool, Resources)> {
+    pub(super) fn gives(
+        &self,
+        lease: &Lease,
+        is_idle: impl Fn(ClientId) -> bool,
+    ) -> Option<(bool, Resources)> {
         let State::Active(client) = lease.state else { return None };
         if self.is_host(client) {
             return None;

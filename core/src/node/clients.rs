@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::peer::Message;
 use tharsis_types::{
-    ClientId, Failure, FailureKind, GraphPart, JobId, NodeId, ObjectId, RefId, TaskClass, TaskId,
+    ClientId, Failure, FailureKind, GraphPart, JobId, NodeId, ObjectId, Quota, RefId, TaskClass, TaskId,
 };
 
 /// Drivers, and the values that clients wait to read.
@@ -272,9 +272,17 @@ impl Node {
 /// Clients that come and go.
 impl Node {
     /// A driver joined: a worker is started for its job before anything asks for one.
-    pub(super) fn driver_joined(&mut self, client: ClientId, job: JobId, weight: u32, out: &mut Vec<Action>) {
+    pub(super) fn joined(
+        &mut self,
+        client: ClientId,
+        job: JobId,
+        weight: u32,
+        quota: Option<Quota>,
+        out: &mut Vec<Action>,
+    ) {
         self.clients.driver_joined(client, job);
         self.leases.set_weight(job, weight);
+        quota.into_iter().for_each(|quota| self.begin_quota(job, quota));
         self.leases.serve_also(job);
         self.lease_change(out, |leases, effects| leases.prestart(job, effects));
     }
@@ -336,6 +344,7 @@ impl Node {
             self.send(node, Message::JobEnded { job });
         }
         self.leases.job_ended(job);
+        self.budgets.end(job);
         out.push(Action::Do(Operation::ForgetJob { job }));
         let workers: Vec<_> = self.leases.workers_of(job).collect();
         let reason = Arc::new(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"));

@@ -43,7 +43,8 @@ impl Node {
         out: &mut Vec<Action>,
     ) {
         let (job, weight) = (class.job, self.leases.weight(class.job));
-        self.route(to, Message::LeaseRequest { lease, class, wait, weight }, out);
+        let quota = self.owner.quota(job).cloned();
+        self.route(to, Message::LeaseRequest { lease, class, wait, weight, quota }, out);
         if to == self.id {
             return;
         }
@@ -120,6 +121,7 @@ impl Node {
             }
             Effect::Evict(client) => self.evict(client, out),
             Effect::Granted((owner, lease), _) => self.route(owner, Message::LeaseGranted { lease }, out),
+            Effect::Quota(to, message) => self.tell_of_quotas(vec![(to, message)]),
             Effect::Recall((owner, lease)) => self.route(owner, Message::LeaseRecall { lease }, out),
             Effect::Reserved((owner, lease)) => self.route(owner, Message::LeaseGranted { lease }, out),
             Effect::Resume(client) => out.push(Record::Resumed.to(client)),

@@ -19,6 +19,7 @@ impl Node {
         let mut tables: Vec<_> = others.into_iter().chain(self.owner.leftovers()).collect();
         tables.extend(self.leases.host_leftovers());
         tables.extend(self.store.leftovers());
+        tables.extend(self.budgets.leftovers());
         tables.extend(self.peers.leftovers());
         tables.extend(self.transfers.leftovers());
         tables.extend(self.copy_owners.leftovers());

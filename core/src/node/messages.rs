@@ -49,6 +49,7 @@ impl Node {
         self.view.left(node);
         self.listeners.remove(node);
         self.involved.node_gone(node);
+        self.quotas_of_gone(node);
         if self.view.is_small() && !was_small {
             self.all_listen();
         }
@@ -133,8 +134,9 @@ impl Node {
             }
             Message::LeaseGranted { lease } => self.owner.lease_granted(now, lease, from, &mut self.effects),
             Message::LeaseRecall { lease } => self.owner.lease_recalled(lease, &mut self.effects),
-            Message::LeaseRequest { lease, class, wait, weight } => {
+            Message::LeaseRequest { lease, class, wait, weight, quota } => {
                 if from != self.id {
+                    quota.iter().for_each(|terms| self.quota_heard(class.job, terms));
                     self.leases.set_weight(class.job, weight);
                     self.listeners.add(now, from, self.view.is_small());
                 }
@@ -154,6 +156,7 @@ impl Node {
             Message::ObjectState { object, state, nested } => {
                 self.owner.located(from, object, state, &nested, &mut self.effects);
             }
+            Message::Quota(message) => self.quota_message(from, message, out),
             Message::ReadEnded { object } => self.transfers.reader_ended(object, from),
             Message::ReadReply { object, turn } => self.read_answered(object, from, turn, out),
             Message::ReadRequest { object, sent, failed_at } => {

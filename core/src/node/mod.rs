@@ -17,6 +17,7 @@
 //! | `View` | the members and their load | [`crate::place`] | messages, rounds of scheduling |
 //! | `Peers` | links, unknown peers | `peers.rs` | `route` and `send`, messages, `settle` |
 //! | `Listeners` | nodes that are told the load of this one | `listeners.rs` | messages, `settle` |
+//! | `Budgets` | quotas of jobs with drivers here, and the parts of other nodes | `budgets.rs` | `quotas`, `clients` |
 //! | `Involved` | nodes that must hear of the end of a job | `involved.rs` | `effects`, messages, `clients` |
 //! | `Transfers` | large objects asked for and read, readers here | `transfers.rs` | messages, `pulls`, `making_room` |
 //! | `CopyOwners` | other nodes that own a copy here | `copies.rs` | `copies`, `ends` |
@@ -64,6 +65,7 @@
 
 mod ahead;
 mod arguments;
+mod budgets;
 mod checkpoints;
 mod clients;
 mod copies;
@@ -83,6 +85,7 @@ mod moves;
 mod peers;
 mod pressure;
 mod pulls;
+mod quotas;
 mod room;
 mod runs;
 mod snapshot;
@@ -109,6 +112,7 @@ use crate::slab::Slot;
 use crate::store::Store;
 use crate::{MS, Now};
 use ahead::Streams;
+use budgets::Budgets;
 use checkpoints::Checkpoints;
 use clients::Clients;
 use copies::CopyOwners;
@@ -123,7 +127,8 @@ use pulls::Pulls;
 use room::Room;
 use runs::Runs;
 use starts::Parent;
-use tharsis_types::peer::Message;
+use std::collections::VecDeque;
+use tharsis_types::peer::{Message, QuotaMessage};
 use tharsis_types::{ClientId, Extent, JobId, NodeId, ObjectId, RefId};
 use transfers::Transfers;
 
@@ -187,6 +192,9 @@ pub struct Node {
     peers: Peers,
     listeners: Listeners,
     involved: Involved,
+    budgets: Budgets,
+    /// Messages about quotas of this node to itself.
+    quota_messages: VecDeque<QuotaMessage>,
     transfers: Transfers,
     copy_owners: CopyOwners,
     room: Room,
@@ -233,6 +241,8 @@ impl Node {
             peers: Peers::default(),
             listeners: Listeners::new(load),
             involved: Involved::default(),
+            budgets: Budgets::default(),
+            quota_messages: VecDeque::new(),
             transfers: Transfers::default(),
             copy_owners: CopyOwners::default(),
             room: Room::new(config.store_bytes, config.create_timeout),
@@ -262,6 +272,7 @@ impl Node {
             self.owner.tell_time(now);
             self.pulls.tell_time(now);
             self.peers.tell_time(now);
+            self.budgets.tell_time(now);
             self.room.tell_time(now);
             self.runs.tell_time(now);
             self.store.tell_time(now);
@@ -317,7 +328,9 @@ impl Node {
             }
             Event::CopyLost { object } => self.copy_lost(object, out),
             Event::DrainWanted { within } => self.begin_drain(now, within, out),
-            Event::DriverJoined { client, job, weight } => self.driver_joined(client, job, weight, out),
+            Event::DriverJoined { client, job, weight, quota } => {
+                self.joined(client, job, weight, quota, out)
+            }
             Event::WorkerReady { start, client } => self.worker_ready(start, client, out),
             Event::WorkerStartFailed { start, failure } => self.start_failed(start, &failure, out),
             Event::LocationsWanted { client, request, reference } => {
@@ -359,6 +372,7 @@ impl Node {
         for _ in 0..SCHEDULE_ROUNDS_MAX {
             self.owner.schedule(now, &mut self.view, &mut self.effects);
             self.apply(out);
+            self.settle_quotas(out);
             if !self.owner.has_changed_shapes() {
                 return;
             }
@@ -381,6 +395,7 @@ impl Node {
             self.runs.next_timeout(),
             self.pressure.next_timeout(),
             self.leases.next_timeout(),
+            self.budgets.next_timeout(),
             self.drain.next_timeout(),
         ];
         all.into_iter().flatten().min()
@@ -473,6 +488,7 @@ impl Node {
         self.view.check();
         self.peers.check(|node| self.view.knows(node));
         self.listeners.check(|node| self.view.knows(node));
+        self.budgets.check(|node| node == self.id || self.view.knows(node));
         self.involved.check(|node| self.view.knows(node), |job| self.owner.has_ended(job));
         self.transfers.check();
         self.copy_owners.check(self.id);
@@ -490,6 +506,7 @@ impl Node {
 
     fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
         self.owner.expire(now, &mut self.effects);
+        self.expire_quotas();
         self.give_up_unknown_peers(now, out);
         self.kill_overdue(now, out);
         self.end_hold(now, out);

@@ -31,8 +31,14 @@ impl Owner {
     /// Plans groups whose bundles have no nodes.
     pub(super) fn plan_groups(&mut self, view: &mut crate::place::View, out: &mut Vec<Effect>) {
         while let Some(group) = self.groups.next_dirty() {
+            let Some((job, spec)) = self.groups.demand(group) else { continue };
+            if let Some(failure) = self.schedule.beyond_quota(job, &spec.total()) {
+                self.end_group(group, &failure, out);
+                continue;
+            }
+            let has_quota = self.schedule.quota(job).is_some();
             let schedule = &mut self.schedule;
-            self.groups.plan(group, view, || schedule.name_lease(), out);
+            self.groups.plan(group, view, has_quota, || schedule.name_lease(), out);
         }
     }
 

@@ -1,10 +1,11 @@
 //! Jobs that have ended: none of their tasks starts again, and their classes are forgotten when unused.
 
-use super::TRIM_AFTER;
+use super::{Owner, TRIM_AFTER};
 use crate::Now;
 use crate::jobs::JobSet;
 use std::collections::BTreeSet;
-use tharsis_types::{Failure, FailureKind, JobId};
+use std::sync::Arc;
+use tharsis_types::{Failure, FailureKind, JobId, JobQuota};
 
 /// Jobs whose driver is gone.
 #[derive(Debug, Default)]
@@ -65,7 +66,23 @@ impl EndedJobs {
     }
 }
 
+/// Quotas of jobs.
+impl Owner {
+    /// A job has a quota.
+    pub fn set_quota(&mut self, job: JobId, terms: &Arc<JobQuota>) {
+        if !self.jobs.contains(job) {
+            self.schedule.set_quota(job, terms);
+        }
+    }
+
+    /// The quota of a job, if it has one.
+    #[must_use]
+    pub fn quota(&self, job: JobId) -> Option<&Arc<JobQuota>> {
+        self.schedule.quota(job)
+    }
+}
+
 /// Error of tasks whose job has ended.
-pub(super) fn job_ended() -> std::sync::Arc<Failure> {
-    std::sync::Arc::new(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"))
+pub(super) fn job_ended() -> Arc<Failure> {
+    Arc::new(Failure::new(FailureKind::Shutdown, "the driver of the job is gone"))
 }

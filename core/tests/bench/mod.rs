@@ -61,7 +61,7 @@ impl Bench {
             failures: Vec::new(),
             value_bytes: 1,
         };
-        bench.feed(Event::DriverJoined { client: DRIVER, job: JOB, weight: 100 });
+        bench.feed(Event::DriverJoined { client: DRIVER, job: JOB, weight: 100, quota: None });
         let class = TaskClass {
             call_site: "bench.rs:1".into(),
             resources: Resources::cpus(1.0).unwrap(),

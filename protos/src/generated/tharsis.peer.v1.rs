@@ -165,7 +165,7 @@ pub struct Packet {
 pub struct Message {
     #[prost(
         oneof = "message::Kind",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33"
     )]
     pub kind: ::core::option::Option<message::Kind>,
 }
@@ -231,6 +231,14 @@ pub mod message {
         ActorCheckpoint(super::ActorCheckpoint),
         #[prost(message, tag = "29")]
         ActorCheckpointed(super::ActorCheckpointed),
+        #[prost(message, tag = "30")]
+        QuotaWanted(super::QuotaWanted),
+        #[prost(message, tag = "31")]
+        QuotaGranted(super::QuotaGranted),
+        #[prost(message, tag = "32")]
+        QuotaRecalled(super::QuotaRecalled),
+        #[prost(message, tag = "33")]
+        QuotaReturned(super::QuotaReturned),
     }
 }
 /// An object (twenty bytes) and the node that answers for it.
@@ -357,7 +365,7 @@ pub struct LeaseRecall {
     pub lease: u64,
 }
 /// The sender wants a worker.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LeaseRequest {
     #[prost(fixed64, tag = "1")]
     pub lease: u64,
@@ -370,6 +378,65 @@ pub struct LeaseRequest {
     /// Share of a node that the job gets beside others; 0 is the default.
     #[prost(uint32, tag = "4")]
     pub weight: u32,
+    /// None if the job has no quota.
+    #[prost(message, optional, tag = "5")]
+    pub quota: ::core::option::Option<JobQuota>,
+}
+/// The most that a job may hold at once in the cluster, of the resources that are named.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct JobQuota {
+    /// The node of its driver, which keeps the books.
+    #[prost(fixed64, tag = "1")]
+    pub home: u64,
+    #[prost(uint64, optional, tag = "2")]
+    pub cpu_units: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "3")]
+    pub gpu_units: ::core::option::Option<u64>,
+    #[prost(uint64, optional, tag = "4")]
+    pub memory_bytes: ::core::option::Option<u64>,
+    #[prost(btree_map = "string, uint64", tag = "5")]
+    pub custom_units: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        u64,
+    >,
+}
+/// The sender lacks this part of the quota of a job, or nothing, instead of what it said last.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct QuotaWanted {
+    #[prost(fixed32, tag = "1")]
+    pub job: u32,
+    #[prost(message, optional, tag = "2")]
+    pub amount: ::core::option::Option<Resources>,
+}
+/// The home of a job gives a part of its quota.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct QuotaGranted {
+    #[prost(fixed32, tag = "1")]
+    pub job: u32,
+    #[prost(message, optional, tag = "2")]
+    pub amount: ::core::option::Option<Resources>,
+}
+/// The home of a job wants a part of its quota for others.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct QuotaRecalled {
+    #[prost(fixed32, tag = "1")]
+    pub job: u32,
+    #[prost(message, optional, tag = "2")]
+    pub amount: ::core::option::Option<Resources>,
+    /// Whether to ask for leases in use too.
+    #[prost(bool, tag = "3")]
+    pub in_use: bool,
+    /// Whether it is for requests at the receiver: it does not go back.
+    #[prost(bool, tag = "4")]
+    pub keep: bool,
+}
+/// The sender returns a part of the quota of a job.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct QuotaReturned {
+    #[prost(fixed32, tag = "1")]
+    pub job: u32,
+    #[prost(message, optional, tag = "2")]
+    pub amount: ::core::option::Option<Resources>,
 }
 /// The sender needs the lease no more.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

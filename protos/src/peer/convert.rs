@@ -6,7 +6,7 @@
 use super::classes::{PATH_BYTES_MAX, cut, resources, task_class, wire_class, wire_resources};
 use super::names::{bytes_of, object, reference, task, task_bytes, wire_ref};
 use super::wire::{self, message::Kind, output, read_reply, state, task_done};
-use super::{PACKET_MESSAGES_MAX, drain_messages};
+use super::{PACKET_MESSAGES_MAX, drain_messages, quota_messages};
 use crate::message::{BadMessage, job_id, node_id, required, text};
 use prost::Message as _;
 use prost::bytes::Bytes;
@@ -157,16 +157,16 @@ impl Part {
             }
             Message::LeaseGranted { lease } => Kind::LeaseGranted(wire::LeaseGranted { lease: lease.0 }),
             Message::LeaseRecall { lease } => Kind::LeaseRecall(wire::LeaseRecall { lease: lease.0 }),
-            Message::LeaseRequest { lease, class, wait, weight } => {
+            Message::LeaseRequest { lease, class, wait, weight, quota } => {
                 let class = self.class(class);
-                let (wait, weight) = (*wait, *weight);
-                Kind::LeaseRequest(wire::LeaseRequest { lease: lease.0, class, wait, weight })
+                quota_messages::lease_request(*lease, class, (*wait, *weight), quota.as_deref())
             }
             Message::LeaseReturned { lease } => Kind::LeaseReturned(wire::LeaseReturned { lease: lease.0 }),
             Message::LeaseRevoked { lease } => Kind::LeaseRevoked(wire::LeaseRevoked { lease: lease.0 }),
             Message::LoadReport { free, waiting } => {
                 Kind::LoadReport(wire::LoadReport { free: Some(wire_resources(free)), waiting: *waiting })
             }
+            Message::Quota(message) => quota_messages::to_wire(message),
             Message::ReadEnded { object } => Kind::ReadEnded(wire::ReadEnded { object: bytes_of(object) }),
             Message::ReadReply { object, turn } => {
                 let turn = Some(match turn {
@@ -218,6 +218,16 @@ impl Part {
     }
 }
 
+fn lease_request(m: wire::LeaseRequest, classes: &[Arc<TaskClass>]) -> Result<Message, BadMessage> {
+    Ok(Message::LeaseRequest {
+        lease: LeaseId(m.lease),
+        class: class_at("lease_request.class", m.class, classes)?,
+        wait: m.wait,
+        weight: if m.weight == 0 { JOB_WEIGHT_DEFAULT } else { m.weight.min(JOB_WEIGHT_MAX) },
+        quota: m.quota.map(|quota| quota_messages::quota("lease_request.quota", quota)).transpose()?,
+    })
+}
+
 fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message, BadMessage> {
     Ok(match required("kind", message.kind)? {
         Kind::ActorAttach(m) => attach(&m).map_err(|bad| bad.within("actor_attach"))?,
@@ -247,12 +257,7 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
         },
         Kind::LeaseGranted(m) => Message::LeaseGranted { lease: LeaseId(m.lease) },
         Kind::LeaseRecall(m) => Message::LeaseRecall { lease: LeaseId(m.lease) },
-        Kind::LeaseRequest(m) => Message::LeaseRequest {
-            lease: LeaseId(m.lease),
-            class: class_at("lease_request.class", m.class, classes)?,
-            wait: m.wait,
-            weight: if m.weight == 0 { JOB_WEIGHT_DEFAULT } else { m.weight.min(JOB_WEIGHT_MAX) },
-        },
+        Kind::LeaseRequest(m) => lease_request(m, classes)?,
         Kind::LeaseReturned(m) => Message::LeaseReturned { lease: LeaseId(m.lease) },
         Kind::LeaseRevoked(m) => Message::LeaseRevoked { lease: LeaseId(m.lease) },
         Kind::LoadReport(m) => {
@@ -265,6 +270,10 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
             state: remote_state("object_state.state", m.state)?,
             nested: references("object_state.nested", m.nested)?,
         },
+        Kind::QuotaGranted(m) => Message::Quota(quota_messages::granted(m)?),
+        Kind::QuotaRecalled(m) => Message::Quota(quota_messages::recalled(m)?),
+        Kind::QuotaReturned(m) => Message::Quota(quota_messages::returned(m)?),
+        Kind::QuotaWanted(m) => Message::Quota(quota_messages::wanted(m)?),
         Kind::ReadEnded(m) => Message::ReadEnded { object: object("read_ended.object", &m.object)? },
         Kind::ReadReply(m) => {
             Message::ReadReply { object: object("read_reply.object", &m.object)?, turn: turn(m.turn)? }

@@ -2,10 +2,10 @@
 
 use super::*;
 use proptest::prelude::*;
-use tharsis_types::peer::DrainMessage;
 use tharsis_types::peer::Turn;
+use tharsis_types::peer::{DrainMessage, QuotaMessage};
 use tharsis_types::task::{CallRules, LabelTerm, Role};
-use tharsis_types::{FunctionId, JobId, ObjectId, Placement, Resources, RetryOn, TaskId};
+use tharsis_types::{FunctionId, JobId, JobQuota, ObjectId, Placement, Resources, RetryOn, TaskId};
 
 fn task_id(n: u64) -> TaskId {
     TaskId::root(JobId(7)).child(n)
@@ -139,6 +139,15 @@ fn all_messages() -> Vec<Message> {
         Message::LoadReport { free: Resources::default(), waiting: 3 },
         Message::ObjectFree { object },
         Message::ObjectLocate { object },
+        Message::Quota(QuotaMessage::Granted { job: JobId(7), amount: Resources::cpus(1.5).unwrap() }),
+        Message::Quota(QuotaMessage::Recalled {
+            job: JobId(7),
+            amount: Resources::cpus(1.0).unwrap(),
+            in_use: true,
+            keep: false,
+        }),
+        Message::Quota(QuotaMessage::Returned { job: JobId(7), amount: Resources::default() }),
+        Message::Quota(QuotaMessage::Wanted { job: JobId(7), amount: Resources::default() }),
         Message::ReadEnded { object },
         Message::ReadReply { object, turn: Turn::Now },
         Message::ReadReply { object, turn: Turn::At(NodeId(3)) },
@@ -158,6 +167,7 @@ fn all_messages() -> Vec<Message> {
         class,
         wait: true,
         weight: 250,
+        quota: Some(Arc::new(JobQuota { home: NodeId(3), quota: "cpus=0,licences=2".parse().unwrap() })),
     }));
     all.extend(states.into_iter().map(|state| Message::ObjectState {
         object,
@@ -230,8 +240,9 @@ fn bad_fields_are_named() {
     let nothing = Bytes::from_static(&[0; 20]);
     let few_retries =
         wire::TaskClass { max_retries: -5, ..wire_class(&class("c", Placement::Spread, RetryOn::Nothing)) };
-    let lease_request =
-        |class| Some(Kind::LeaseRequest(wire::LeaseRequest { lease: 1, class, wait: false, weight: 0 }));
+    let lease_request = |class| {
+        Some(Kind::LeaseRequest(wire::LeaseRequest { lease: 1, class, wait: false, weight: 0, quota: None }))
+    };
     let no_returns =
         wire::TaskClass { num_returns: 0, ..wire_class(&class("c", Placement::Spread, RetryOn::Nothing)) };
     let cases = [

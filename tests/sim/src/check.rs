@@ -15,6 +15,7 @@ impl Cluster {
         self.check_owners();
         self.check_held();
         self.check_worker_counts();
+        self.check_quotas();
     }
 
     /// Nothing waits when nothing is left to happen.

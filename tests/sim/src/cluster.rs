@@ -6,6 +6,7 @@
 use crate::client::{Argument, Client, Driver, Phase, RunRecord};
 use crate::oracle::Oracle;
 use crate::program::{self, CLASS_COUNT, CONSTRUCTOR, Content, METHOD};
+use crate::quotas::quota_of;
 use crate::rng::{Rng, mix};
 use crate::{Options, Sabotage, Summary, Violation};
 use std::collections::BTreeMap;
@@ -797,15 +798,14 @@ impl Cluster {
     }
 
     fn add_drivers(&mut self, node_count: usize) {
-        let count = self.rng.range(1, 4);
-        for _ in 0..count {
+        for _ in 0..self.rng.range(1, 4) {
             let host = self.rng.index(node_count);
             let job = JobId(self.next_job);
             self.next_job += 1;
             self.hosts[host].driven.push(job);
             let ops_left = self.rng.range(10, 80) as u32;
             let client = self.new_client(host, job, Some(Driver { ops_left, ..Driver::default() }));
-            self.feed(host, Event::DriverJoined { client, job, weight: 100 });
+            self.feed(host, Event::DriverJoined { client, job, weight: 100, quota: quota_of(job) });
             let when = self.now + self.rng.range(0, 5 * MS);
             self.at(when, SimEvent::Think { host, client });
             if self.rng.chance(self.faults.driver_crash) {

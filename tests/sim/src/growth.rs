@@ -214,7 +214,7 @@ impl World {
     fn begin_drivers(&mut self) {
         for index in (0..self.hosts.len()).step_by(DRIVERS_EVERY) {
             let job = self.hosts[index].root.job();
-            self.feed(index, Event::DriverJoined { client: DRIVER, job, weight: 100 });
+            self.feed(index, Event::DriverJoined { client: DRIVER, job, weight: 100, quota: None });
             let class = TaskClass {
                 call_site: "growth.rs:1".into(),
                 resources: Resources { cpu: Resources::UNIT, ..Resources::default() },

@@ -29,7 +29,8 @@
 //! | 19 | an isolated node starts no work of others | `Cluster::check_isolated` |
 //! | 20 | calls of an actor run where it lives, and those of a caller in order | `Cluster::check_call` |
 //! | 21 | an actor that is started again continues from its last snapshot | `Cluster::read_snapshot` |
-//! | 22 | everything ends: virtual time, events in all and at one moment are bounded | `Cluster::run_dry` |
+//! | 22 | no job holds more than its quota | `Cluster::check_quotas` |
+//! | 23 | everything ends: virtual time, events in all and at one moment are bounded | `Cluster::run_dry` |
 //!
 //! | file | is |
 //! |---|---|
@@ -39,6 +40,7 @@
 //! | `cluster.rs` | hosts, network, agenda, faults |
 //! | `drains.rs` | nodes that drain |
 //! | `isolation.rs` | hosts that reach nobody |
+//! | `quotas.rs` | quotas of jobs |
 //! | `oracle.rs`, `check.rs` | the rules |
 //! | `growth.rs` | thousands of nodes without faults: what each of them sends |
 //! | `report.rs` | what the nodes tell of the tasks and objects that a broken rule names |
@@ -57,6 +59,7 @@ pub mod growth;
 mod isolation;
 mod oracle;
 mod program;
+mod quotas;
 mod report;
 mod rng;
 

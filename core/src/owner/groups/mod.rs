@@ -187,6 +187,11 @@ impl Groups {
         self.all.is_empty() && self.known.len() == 0
     }
 
+    /// The job of a group, and what it asks for.
+    pub(super) fn demand(&self, group: Slot<Object>) -> Option<(JobId, &GroupSpec)> {
+        self.all.get(&group).map(|group| (group.job, &group.spec))
+    }
+
     /// The call that made a group.
     pub(super) fn task(&self, group: Slot<Object>) -> Option<Slot<Task>> {
         self.all.get(&group).map(|group| group.task)
@@ -242,11 +247,13 @@ impl Groups {
         self.dirty.extend(self.all.iter().filter(|(_, group)| is_idle(group)).map(|(slot, _)| *slot));
     }
 
-    /// Plans a group that has bundles without nodes, and asks for them.
+    /// Plans a group that has bundles without nodes, and asks for them. If its job has a quota, nodes that
+    /// have room may wait for a part of that, so an attempt has its time.
     pub(super) fn plan(
         &mut self,
         slot: Slot<Object>,
         view: &mut View,
+        has_quota: bool,
         mut name: impl FnMut() -> LeaseId,
         out: &mut Vec<Effect>,
     ) {
@@ -257,7 +264,7 @@ impl Groups {
         }
         let held: Vec<_> = group.seats.iter().map(|seat| seat.placed_at()).collect();
         let (nodes, waits) = match view.plan_group(now, &group.spec, &held) {
-            GroupPlan::Now(nodes) => (nodes, false),
+            GroupPlan::Now(nodes) => (nodes, has_quota),
             GroupPlan::Wait(nodes) => (nodes, true),
             GroupPlan::Never(reason) => {
                 let since = if let State::Impossible(since, _) = group.state { since } else { now };

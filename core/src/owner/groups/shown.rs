@@ -77,7 +77,7 @@ impl Group {
             State::Impossible(_, reason) => format!("{strategy}: {reason}"),
             State::Asking(None) | State::Planned => format!("{strategy}: nodes are asked"),
             State::Asking(Some(_)) | State::Again(_) => {
-                format!("{strategy}: the nodes that could hold it are in use")
+                format!("{strategy}: the nodes that could hold it, or the quota of its job, are in use")
             }
         }
     }

@@ -18,12 +18,14 @@
 //! | `leases.rs` | leases, and the tasks that were sent under them |
 //! | `requests.rs` | asking nodes for leases |
 //! | `inside.rs` | leases inside placement groups |
+//! | `quotas.rs` | what a job may ask for |
 //! | `refusals.rs` | nodes on which workers of a job do not start |
 
 mod inside;
 mod leases;
 mod line;
 mod queue;
+mod quotas;
 mod refusals;
 mod requests;
 mod shape;
@@ -44,7 +46,7 @@ use shape::ShapeKey;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
-use tharsis_types::{Failure, JobId, LeaseId, NodeId, Resources, TaskClass, TaskId};
+use tharsis_types::{Failure, JobId, JobQuota, LeaseId, NodeId, Resources, TaskClass, TaskId};
 
 /// Tasks are taken back when they have stood this long behind a task that does not end.
 const STEAL_AFTER: Now = 5 * MS;
@@ -62,6 +64,8 @@ pub(super) struct Schedule {
     /// Shapes whose queues or leases changed since the last look.
     dirty: BTreeSet<Slot<Shape>>,
     refusals: Refusals,
+    /// Quotas of jobs.
+    quotas: IdMap<JobId, Arc<JobQuota>>,
     journal: Journal,
 }
 
@@ -91,6 +95,7 @@ impl Schedule {
             next_lease: 0,
             dirty: BTreeSet::new(),
             refusals: Refusals::default(),
+            quotas: IdMap::default(),
             journal: Journal::default(),
         }
     }
@@ -179,6 +184,7 @@ impl Schedule {
     /// A job has ended.
     pub(super) fn job_ended(&mut self, job: JobId) {
         self.refusals.job_ended(job);
+        self.quotas.remove(&job);
     }
 
     /// A node is gone: tasks that stand in its queues go to the common queues.
@@ -205,6 +211,9 @@ impl Schedule {
     }
 
     fn why_pending(&self, shape: &Shape) -> String {
+        if let Some(terms) = self.shape_by_key.get(&shape.key).and_then(|slot| self.used_up(*slot)) {
+            return format!("the quota of the job, {}, is in use", terms.quota);
+        }
         let refusal = self.refusals.explain(shape.key.job);
         match (&shape.stuck, refusal) {
             (Some(stuck), Some(refusal)) => format!("{stuck}; {refusal}"),

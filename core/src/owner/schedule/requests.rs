@@ -26,6 +26,11 @@ impl Schedule {
         view: &mut View,
         out: &mut Vec<Effect>,
     ) -> Result<(), Box<Failure>> {
+        if let Some(failure) = self.shape_beyond_quota(shape_index) {
+            let nodes: Vec<_> = self.shapes[shape_index].near.keys().copied().collect();
+            nodes.into_iter().for_each(|node| self.shapes[shape_index].forget_near(node, tasks));
+            return Err(Box::new(failure));
+        }
         let near: Vec<_> = self.shapes[shape_index].near.iter().map(|(n, q)| (*n, q.len())).collect();
         for (node, count) in near {
             if !self.request_near(now, shape_index, node, count, view, out) {
@@ -41,6 +46,13 @@ impl Schedule {
                 && !shape.key.constructs;
             if shape.queue.len() <= requested || requested >= REQUESTS_MAX || free {
                 return Ok(());
+            }
+            if !self.has_quota_left(shape_index) {
+                let job = shape.key.job;
+                match self.return_idle_of(job, out) {
+                    true => continue,
+                    false => return Ok(()),
+                }
             }
             let (demand, placement) = (shape.key.resources.clone(), shape.key.placement.clone());
             let mut choice = match placement {
@@ -79,7 +91,7 @@ impl Schedule {
         // A lease that has a task does not count: that task may wait for a task of this queue.
         let mut have = there.filter(|used| used.in_flight.is_empty()).count();
         let demand = shape.key.resources.clone();
-        while have < count && have < REQUESTS_MAX {
+        while have < count && have < REQUESTS_MAX && self.has_quota_left(shape_index) {
             let mut choice = self.choose(now, shape_index, view, Some(node));
             if choice != Choice::Now(node) && self.return_idle(Some(node), &demand, view, out) {
                 choice = self.choose(now, shape_index, view, Some(node));

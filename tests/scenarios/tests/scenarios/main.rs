@@ -23,6 +23,7 @@ mod losses;
 mod many;
 mod memory;
 mod pressure;
+mod quotas;
 mod references;
 mod safety;
 mod scheduling;
@@ -66,6 +67,7 @@ fn main() -> ExitCode {
         losses::ALL,
         scheduling::ALL,
         groups::ALL,
+        quotas::ALL,
         service::ALL,
         bad_input::ALL,
         cancels::ALL,

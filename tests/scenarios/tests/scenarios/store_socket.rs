@@ -150,6 +150,7 @@ fn socket_client_that_does_not_map(mode: Mode) {
     for n in 0..50 {
         let role = Role::Driver {
             weight: 100,
+            quota: None,
             job_name: format!("job {n}"),
             namespace: String::new(),
             executable: String::new(),

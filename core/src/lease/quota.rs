@@ -1,0 +1,406 @@
+//! Quotas on the side of the node that lends resources: what jobs hold here is counted against parts of their
+//! quotas.
+//!
+//! The node of a job's driver gives each lender a part (`node/budgets.rs`). A request that has room here and
+//! no part waits, and the lender says what it lacks for the first of these. A lender keeps a part that is not
+//! in use until it is asked for it. What blocked workers lend is not in use: a job whose tasks wait for each
+//! other within its quota goes on, and a worker resumes only within it.
+
+use super::bundles::is_inside;
+use super::{Effect, Lease, Leases, State};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use tharsis_types::peer::QuotaMessage;
+use tharsis_types::{ClientId, JobId, JobQuota, NodeId, Resources, TaskClass};
+
+/// The parts of this node in the quotas of jobs.
+#[derive(Debug, Default)]
+pub(super) struct Quotas(BTreeMap<JobId, Part>);
+
+#[derive(Debug)]
+struct Part {
+    terms: Arc<JobQuota>,
+    /// All that the job holds here.
+    held: Resources,
+    /// All that it may hold besides.
+    spare: Resources,
+    /// The amount that was said to be lacking last; `None` if that is answered.
+    told: Option<Resources>,
+    /// The amount that goes back as soon as it is not in use.
+    owed: Resources,
+}
+
+/// The wish of the node of a driver to have a part of a quota back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recalled {
+    /// The part.
+    pub amount: Resources,
+    /// Whether to ask leases back.
+    pub in_use: bool,
+    /// Whether it is for requests here: it does not go back.
+    pub keep: bool,
+}
+
+impl Quotas {
+    /// Whether a job may hold this besides what it holds.
+    pub(super) fn allows(&self, job: JobId, demand: &Resources) -> bool {
+        self.0.get(&job).is_none_or(|part| part.lacks(demand).is_nothing())
+    }
+
+    /// A job holds more.
+    pub(super) fn take(&mut self, job: JobId, demand: &Resources) {
+        let Some(part) = self.0.get_mut(&job) else { return };
+        let demand = part.terms.quota.part(demand);
+        assert!(part.spare.take(&demand), "{job} holds more than its part of the quota");
+        part.held.give(&demand);
+    }
+
+    /// A job holds less.
+    pub(super) fn give(&mut self, job: JobId, demand: &Resources) {
+        let Some(part) = self.0.get_mut(&job) else { return };
+        let demand = part.terms.quota.part(demand);
+        assert!(part.held.take(&demand), "{job} gives back more than it holds");
+        part.spare.give(&demand);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// A job has ended: nothing is counted any more.
+    pub(super) fn end(&mut self, job: JobId) {
+        self.0.remove(&job);
+    }
+
+    /// Asserts that what jobs hold is counted; `held` is what they hold of the node itself.
+    pub(super) fn check(&self, held: &BTreeMap<JobId, Resources>) {
+        for (job, part) in &self.0 {
+            let counted = held.get(job).map(|held| part.terms.quota.part(held)).unwrap_or_default();
+            let is_equal = counted.fits(&part.held) && part.held.fits(&counted);
+            assert!(is_equal, "{job} holds {counted}, and {} is counted", part.held);
+        }
+    }
+}
+
+impl Part {
+    /// The part of a demand that is lacking.
+    fn lacks(&self, demand: &Resources) -> Resources {
+        self.terms.quota.part(demand).without(&self.spare.without(&self.owed))
+    }
+
+    /// The amount that goes back now.
+    fn take_owed(&mut self) -> Option<Resources> {
+        // The part of the debt that is not in use.
+        let now = self.owed.without(&self.owed.without(&self.spare));
+        self.owed = self.owed.without(&now);
+        assert!(self.spare.take(&now), "more goes back than is spare");
+        (!now.is_nothing()).then_some(now)
+    }
+}
+
+impl Leases {
+    /// A job has a quota, as its owner or its driver says.
+    pub fn set_quota(&mut self, job: JobId, terms: &Arc<JobQuota>) {
+        if self.ended_jobs.contains(job) {
+            return;
+        }
+        self.quotas.0.entry(job).or_insert_with(|| Part {
+            terms: Arc::clone(terms),
+            held: Resources::default(),
+            spare: terms.quota.part(&Resources::default()),
+            told: Some(Resources::default()),
+            owed: Resources::default(),
+        });
+    }
+
+    /// Resources that a job with a quota holds here, of those that it bounds.
+    #[must_use]
+    pub fn held_of_quota(&self, job: JobId) -> Option<&Resources> {
+        self.quotas.0.get(&job).map(|part| &part.held)
+    }
+
+    /// The node of a job's driver gives a part of the quota.
+    pub fn quota_granted(&mut self, from: NodeId, job: JobId, amount: &Resources, out: &mut Vec<Effect>) {
+        let Some(part) = self.quotas.0.get_mut(&job).filter(|part| part.terms.home == from) else { return };
+        let amount = part.terms.quota.part(amount);
+        let mut room = part.terms.quota.all();
+        if !(room.take(&part.held) && room.take(&part.spare) && room.fits(&amount)) {
+            return;
+        }
+        part.spare.give(&amount);
+        part.told = None;
+        // Whoever it was wanted back for came before, and has it.
+        part.owed = Resources::default();
+        self.place_waiting(out);
+    }
+
+    /// The node of a job's driver wants a part of the quota back: what is not in use at once, and what leases
+    /// hold when they end. Some are asked back if it says so, idle ones first, then the youngest.
+    pub fn quota_recalled(
+        &mut self,
+        from: NodeId,
+        job: JobId,
+        recalled: Recalled,
+        is_idle: impl Fn(ClientId) -> bool,
+        out: &mut Vec<Effect>,
+    ) {
+        let Some(part) = self.quotas.0.get_mut(&job).filter(|part| part.terms.home == from) else { return };
+        let Recalled { amount, in_use, keep } = recalled;
+        let amount = part.terms.quota.part(&amount);
+        part.owed = if keep { Resources::default() } else { amount.clone() };
+        let spare = if keep { Resources::default() } else { part.spare.clone() };
+        let terms = Arc::clone(&part.terms);
+        self.balance_quotas(out);
+        if !in_use {
+            return;
+        }
+        let mut missing = amount.without(&spare);
+        let of_job = |lease: &&Lease| lease.class.job == job && lease.pool.is_none();
+        let coming = self.leases.values().filter(of_job).filter(|lease| lease.recalled);
+        for lease in coming.filter(|lease| self.gives(lease, &is_idle).is_some()) {
+            missing = missing.without(&terms.quota.part(&lease.class.resources));
+        }
+        let candidates = self.leases.iter().filter(|(_, lease)| of_job(lease) && !lease.recalled);
+        let mut candidates: Vec<_> = candidates
+            .filter_map(|(key, lease)| {
+                self.gives(lease, &is_idle).map(|(idle, part)| (!idle, Reverse(*key), part))
+            })
+            .collect();
+        candidates.sort_unstable_by_key(|(is_busy, key, _)| (*is_busy, *key));
+        for (_, Reverse(key), part) in candidates {
+            let left = missing.without(&terms.quota.part(&part));
+            if left != missing {
+                self.ask_back(key, out);
+                missing = left;
+            }
+        }
+    }
+
+    /// Whether a request waits for a part of its job's quota, whatever is free here.
+    pub(super) fn lacks_quota(&self, class: &TaskClass) -> bool {
+        !is_inside(class) && !self.quotas.allows(class.job, &class.resources)
+    }
+
+    /// Whether a worker that wants to resume has to wait for a part of its job's quota.
+    pub(super) fn resumes_beyond_quota(&self, client: ClientId) -> bool {
+        let Some(worker) = self.workers.get(&client) else { return false };
+        let lent = worker.lent.as_ref().filter(|_| self.pool_of(client).is_none());
+        lent.is_some_and(|lent| !self.quotas.allows(worker.job, lent))
+    }
+
+    /// Number of requests that wait for parts of quotas.
+    pub(super) fn waiting_for_quota(&self) -> usize {
+        if self.quotas.is_empty() {
+            return 0;
+        }
+        self.waiting.values().filter(|key| self.lacks_quota(&self.leases[*key].class)).count()
+    }
+
+    /// Returns parts of quotas that are wanted elsewhere and not in use here, and says what is lacking.
+    pub(super) fn balance_quotas(&mut self, out: &mut Vec<Effect>) {
+        if self.quotas.is_empty() {
+            return;
+        }
+        let lacking = self.lacking_of_quotas();
+        for (job, part) in &mut self.quotas.0 {
+            let (home, job) = (part.terms.home, *job);
+            if let Some(amount) = part.take_owed() {
+                out.push(Effect::Quota(home, QuotaMessage::Returned { job, amount }));
+            }
+            let amount = lacking.get(&job).cloned().unwrap_or_default();
+            if part.told.as_ref() != Some(&amount) {
+                part.told = Some(amount.clone());
+                out.push(Effect::Quota(home, QuotaMessage::Wanted { job, amount }));
+            }
+        }
+    }
+
+    /// The part of its quota that each job lacks: for the first worker that wants to resume, or for the first
+    /// request that has room here.
+    fn lacking_of_quotas(&self) -> BTreeMap<JobId, Resources> {
+        let mut lacking: BTreeMap<JobId, Resources> = BTreeMap::new();
+        let mut note = |job: JobId, demand: &Resources| {
+            let Some(part) = self.quotas.0.get(&job).filter(|_| !lacking.contains_key(&job)) else { return };
+            let lacks = part.lacks(demand);
+            if !lacks.is_nothing() {
+                lacking.insert(job, lacks);
+            }
+        };
+        for client in &self.resuming {
+            if let Some(worker) = self.workers.get(client)
+                && let Some(lent) = worker.lent.as_ref().filter(|_| self.pool_of(*client).is_none())
+            {
+                note(worker.job, lent);
+            }
+        }
+        if self.is_held {
+            return lacking;
+        }
+        for key in self.in_order() {
+            let Lease { class, state, .. } = &self.leases[&key];
+            assert!(matches!(state, State::Waiting(_)), "{key:?} stands among waiting leases");
+            if !is_inside(class) && self.free.fits(&class.resources) {
+                note(class.job, &class.resources);
+            }
+        }
+        lacking
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lease::LeaseKey;
+    use tharsis_types::{FunctionId, LeaseId};
+
+    const JOB: JobId = JobId(1);
+    const OTHER: JobId = JobId(2);
+    const HOME: NodeId = NodeId(9);
+
+    /// A lender of four CPUs to a job whose quota is two.
+    struct Bench {
+        leases: Leases,
+        next: u64,
+        effects: Vec<Effect>,
+        others: Vec<Effect>,
+        workers: BTreeMap<LeaseKey, ClientId>,
+    }
+
+    fn cpus(count: f64) -> Resources {
+        Resources::cpus(count).unwrap()
+    }
+
+    fn wanted(count: f64) -> QuotaMessage {
+        QuotaMessage::Wanted { job: JOB, amount: cpus(count) }
+    }
+
+    fn returned(count: f64) -> QuotaMessage {
+        QuotaMessage::Returned { job: JOB, amount: cpus(count) }
+    }
+
+    impl Bench {
+        fn new() -> Self {
+            let mut leases = Leases::new(cpus(4.0));
+            let terms = JobQuota { home: HOME, quota: "cpus=2".parse().unwrap() };
+            leases.set_quota(JOB, &Arc::new(terms));
+            Self { leases, next: 0, effects: Vec::new(), others: Vec::new(), workers: BTreeMap::new() }
+        }
+
+        fn ask(&mut self, job: JobId, count: f64, wait: bool) -> LeaseKey {
+            self.next += 1;
+            let key = (NodeId(1), LeaseId(self.next));
+            let class = TaskClass { resources: cpus(count), ..TaskClass::new(job, FunctionId(1), "f") };
+            self.leases.request(key, Arc::new(class), wait, &mut self.effects);
+            key
+        }
+
+        fn grant(&mut self, count: f64) {
+            self.leases.quota_granted(HOME, JOB, &cpus(count), &mut self.effects);
+        }
+
+        fn recall(&mut self, count: f64, in_use: bool, keep: bool) {
+            let recalled = Recalled { amount: cpus(count), in_use, keep };
+            self.leases.quota_recalled(HOME, JOB, recalled, |_| false, &mut self.effects);
+        }
+
+        /// Starts workers as they are asked for; returns what the home is told.
+        fn told(&mut self) -> Vec<QuotaMessage> {
+            let mut told = Vec::new();
+            while !self.effects.is_empty() {
+                for effect in std::mem::take(&mut self.effects) {
+                    match effect {
+                        Effect::StartWorker { start, .. } => {
+                            let client = ClientId(start as u32);
+                            assert!(self.leases.worker_ready(start, client, &mut self.effects));
+                        }
+                        Effect::Granted(key, client) => drop(self.workers.insert(key, client)),
+                        Effect::Quota(to, message) => {
+                            assert_eq!(to, HOME);
+                            told.push(message);
+                        }
+                        other => self.others.push(other),
+                    }
+                }
+                self.leases.check();
+            }
+            told
+        }
+
+        fn runs(&self, key: LeaseKey) -> bool {
+            self.workers.contains_key(&key)
+        }
+    }
+
+    #[test]
+    fn a_request_waits_for_a_part_of_the_quota_and_delays_no_other_job() {
+        let mut bench = Bench::new();
+        let (first, second) = (bench.ask(JOB, 1.0, false), bench.ask(JOB, 0.5, false));
+        assert_eq!(bench.told(), [wanted(1.0)], "the first says what it lacks");
+        assert!(!bench.runs(first) && bench.leases.waiting_count() == 0);
+        let other = bench.ask(OTHER, 4.0, false);
+        assert_eq!(bench.told(), [wanted(0.0)], "there is no room for them any more");
+        assert!(bench.runs(other));
+        bench.leases.end(other, &mut bench.effects);
+        assert_eq!(bench.told(), [wanted(1.0)]);
+        bench.grant(1.0);
+        assert_eq!(bench.told(), [wanted(0.5)]);
+        assert!(bench.runs(first) && !bench.runs(second));
+        bench.leases.end(first, &mut bench.effects);
+        assert_eq!(bench.told(), [wanted(0.0)]);
+        assert!(bench.runs(second), "what the first held is a part for the second");
+        assert_eq!(bench.leases.held_of_quota(JOB), Some(&cpus(0.5)));
+    }
+
+    #[test]
+    fn what_a_blocked_worker_lends_is_for_others_of_its_job() {
+        let mut bench = Bench::new();
+        let parent = bench.ask(JOB, 1.0, true);
+        bench.grant(1.0);
+        bench.told();
+        bench.leases.blocked(bench.workers[&parent], &mut bench.effects);
+        let child = bench.ask(JOB, 1.0, true);
+        bench.told();
+        assert!(bench.runs(child));
+        bench.leases.unblocked(bench.workers[&parent], &mut bench.effects);
+        assert_eq!(bench.told(), [wanted(1.0)], "there are CPUs, and no part");
+        assert_eq!(bench.others, []);
+        bench.recall(1.0, true, true);
+        bench.told();
+        assert_eq!(bench.others, [Effect::Recall(child)]);
+        bench.leases.end(child, &mut bench.effects);
+        assert_eq!(bench.told(), [wanted(0.0)]);
+        assert!(bench.others.contains(&Effect::Resume(bench.workers[&parent])));
+    }
+
+    #[test]
+    fn a_part_goes_back_when_it_is_not_in_use_and_nobody_else_takes_it() {
+        let mut bench = Bench::new();
+        let (first, second) = (bench.ask(JOB, 1.0, true), bench.ask(JOB, 1.0, true));
+        bench.grant(2.0);
+        bench.told();
+        bench.leases.end(second, &mut bench.effects);
+        bench.recall(2.0, false, false);
+        assert_eq!(bench.told(), [returned(1.0)]);
+        let third = bench.ask(JOB, 1.0, true);
+        assert_eq!(bench.told(), [wanted(1.0)]);
+        bench.leases.end(first, &mut bench.effects);
+        assert_eq!(bench.told(), [returned(1.0)], "it was asked back before");
+        assert!(!bench.runs(third));
+        bench.grant(1.0);
+        bench.told();
+        assert!(bench.runs(third));
+    }
+
+    #[test]
+    fn only_the_home_gives_and_no_more_than_the_quota() {
+        let mut bench = Bench::new();
+        let first = bench.ask(JOB, 1.0, true);
+        bench.told();
+        bench.leases.quota_granted(NodeId(8), JOB, &cpus(1.0), &mut bench.effects);
+        bench.grant(3.0);
+        let all = Resources { cpu: u64::MAX, ..Resources::default() };
+        bench.leases.quota_granted(HOME, JOB, &all, &mut bench.effects);
+        assert_eq!((bench.told(), bench.runs(first)), (vec![], false));
+    }
+}
