@@ -77,6 +77,10 @@ pub enum Command {
         /// Take the programs from this folder's .json and .jsonl files, by name, instead.
         folder: Option<PathBuf>,
     },
+    /// List the graphs of tasks that a node has, with counts of their tasks by state.
+    Graphs(ListArgs),
+    /// List the placement groups that a node has made: which are placed, and why others wait.
+    Groups(ListArgs),
     /// Run a control store in the foreground, without a node.
     Gcs {
         /// Settings of the control store.

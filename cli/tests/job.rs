@@ -269,6 +269,9 @@ fn a_program_runs_on_the_node_that_is_named() {
     assert_eq!(record(&home, "most")["node"], member.as_str());
     home.run([&["job", "submit", "--name", "own"], &line[..]].concat());
     assert_eq!(record(&home, "own")["node"], head.as_str());
+    let line = ["--", "sh", "-c", "echo $THARSIS_JOB_QUOTA"];
+    let quota = ["job", "submit", "-f", "--name", "bounded", "--quota", "memory=1KiB, cpus=1.5"];
+    assert_eq!(home.run([&quota[..], &line[..]].concat()).out, "bounded\ncpus=1.5,memory=1024\n");
     home.run([&["job", "submit", "--node", "00000000000000ff"], &line[..]].concat())
         .assert_refused(2, &["UnknownNode", "00000000000000ff"]);
     home.run(["stop", "--socket", &socket]);
@@ -282,6 +285,8 @@ fn what_cannot_be_is_refused() {
     home.run(["job", "status", "x", "--address", "127.0.0.1:1"])
         .assert_refused(4, &["no control store answers"]);
     home.run(["job", "submit"]).assert_refused(2, &["PROGRAM"]);
+    home.run(["job", "submit", "--quota", "cpus=many", "--", "true"])
+        .assert_refused(2, &["quota", "cpus=many"]);
     home.run(["job", "submit", "--env", "=1", "--", "true"]).assert_refused(2, &["NAME=VALUE"]);
     drop(home);
     let home = started();

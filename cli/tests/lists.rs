@@ -1,4 +1,4 @@
-//! `tharsis tasks`, `jobs`, `workers`, `objects` and `nodes` at a real node with a real driver.
+//! `tharsis tasks`, `groups`, `jobs`, `workers`, `objects` and `nodes` at a real node with a real driver.
 //!
 //! The program is a driver, and nodes start drivers again as workers, so it brings its own `main`.
 
@@ -12,7 +12,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
-use tharsis::{init, put, remote};
+use tharsis::{Bundle, init, placement_group, put, remote};
 
 #[remote(num_cpus = 2)]
 fn slow(number: u64) -> u64 {
@@ -85,6 +85,23 @@ fn lists_show_what_a_driver_has_under_way() {
     assert_eq!((&workers[0]["task"], &workers[0]["worker"]), (&first["task"], &first["worker"]));
     assert!(workers[0]["pid"].as_u64().unwrap() != u64::from(std::process::id()));
 
+    let gang = placement_group([Bundle::new().num_cpus(64.0)]).detached(true).create_named("gang").unwrap();
+    let until = Instant::now() + SOON;
+    while rows(&home, &socket, &["groups", "--filter", "state=infeasible"]).is_empty() {
+        assert!(Instant::now() < until, "the group is not planned");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    let groups = rows(&home, &socket, &["groups"]);
+    assert_eq!(groups.len(), 1, "{groups:#?}");
+    assert_eq!((&groups[0]["name"], &groups[0]["detached"]), (&"gang".into(), &"yes".into()));
+    assert_eq!((&groups[0]["bundles"], &groups[0]["placed"]), (&1.into(), &0.into()));
+    assert!(groups[0]["reason"].as_str().unwrap().contains("64 CPU"), "{groups:#?}");
+    gang.remove().unwrap();
+    while !rows(&home, &socket, &["groups"]).is_empty() {
+        assert!(Instant::now() < until, "the group is not removed");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+
     let jobs = rows(&home, &socket, &["jobs"]);
     assert_eq!(jobs.len(), 1, "{jobs:#?}");
     assert_eq!((&jobs[0]["name"], &jobs[0]["driver_pid"]), (&"nightly".into(), &std::process::id().into()));
@@ -104,7 +121,7 @@ fn lists_show_what_a_driver_has_under_way() {
 
 fn a_column_that_does_not_exist_is_wrong_input() {
     let home = Home::new();
-    for list in ["jobs", "nodes", "objects", "tasks", "workers"] {
+    for list in ["groups", "jobs", "nodes", "objects", "tasks", "workers"] {
         for words in [["--sort", "colour"], ["--filter", "colour=red"]] {
             let ended = home.run([list].iter().chain(&words));
             assert_eq!(ended.status, 2, "{}", ended.err);

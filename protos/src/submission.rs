@@ -8,6 +8,7 @@ use crate::message::BadMessage;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
+use tharsis_types::Quota;
 use tharsis_types::limits::KIB;
 
 /// Namespace of the records in the control store.
@@ -36,6 +37,8 @@ pub struct NewSubmission {
     pub folder: String,
     /// Variables of its environment beside those of the node.
     pub variables: BTreeMap<String, String>,
+    /// The most that each of its jobs may hold at once.
+    pub quota: Option<Quota>,
 }
 
 /// Output that is asked for.
@@ -179,6 +182,7 @@ mod tests {
             words: vec!["./pi".to_owned(), String::new()],
             folder: "/tmp".to_owned(),
             variables: BTreeMap::from([("SIZE".to_owned(), "3".to_owned())]),
+            quota: None,
         }
     }
 

@@ -5,6 +5,7 @@ use crate::settings::{key, parse};
 use clap::{Args as ClapArgs, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
+use tharsis_types::{BadQuota, Quota};
 
 /// Commands about programs that run on the cluster.
 #[derive(Clone, Debug, Subcommand)]
@@ -78,6 +79,10 @@ pub struct SubmitArgs {
     /// A variable of its environment. May be given several times.
     #[arg(long = "env", value_name = "NAME=VALUE", value_parser = variable)]
     pub variables: Vec<(String, String)>,
+    /// The most that its tasks, actors and placement groups hold at once in the whole cluster, such as
+    /// cpus=4,memory=2GB.
+    #[arg(long, value_name = "RESOURCE=AMOUNT,..", value_parser = quota)]
+    pub quota: Option<Quota>,
     /// The cluster.
     #[command(flatten)]
     pub cluster: ClusterArgs,
@@ -96,6 +101,11 @@ pub struct ClusterArgs {
     /// The node to ask, and the identity to show.
     #[command(flatten)]
     pub settings: FlagsOf<{ key::CALL }>,
+}
+
+/// A quota of a job.
+fn quota(text: &str) -> Result<Quota, BadQuota> {
+    text.parse()
 }
 
 /// A variable with its value.

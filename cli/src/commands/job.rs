@@ -204,6 +204,7 @@ async fn submit(cluster: &Cluster, asked: SubmitArgs) -> Result<()> {
         words: asked.words,
         folder: folder.display().to_string(),
         variables: asked.variables.into_iter().collect(),
+        quota: asked.quota,
     };
     let wrong = |bad: tharsis_protos::BadMessage| Refusal::NotSubmitted {
         cause: format!("InvalidArgument: {bad}"),

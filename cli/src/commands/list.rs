@@ -1,4 +1,4 @@
-//! `tharsis nodes`, `jobs`, `tasks`, `objects`, `workers`: lists that can be filtered, sorted and cut.
+//! `tharsis nodes`, `jobs`, `tasks`, `groups`, `objects`, `workers`: lists that can be filtered, sorted and cut.
 //!
 //! Since there may be millions of tasks, the node applies the filters of their list, and sends those that
 //! have been at their stage longest. All other work is done here, on a table.
@@ -14,7 +14,9 @@ use std::path::Path;
 use tharsis::observe;
 use tharsis_protos::handshake::Question;
 use tharsis_protos::inventory::{Inventory, ObjectRow};
-use tharsis_protos::listing::{Cell, Filter, JobColumn, Listing, Table, TaskColumn, WorkerColumn};
+use tharsis_protos::listing::{
+    Cell, Filter, GraphColumn, GroupColumn, JobColumn, Listing, Table, TaskColumn, WorkerColumn,
+};
 use tharsis_protos::report::{NodeRow, Report};
 
 const NODE_COLUMNS: &[&str] = &["node", "state", "total", "free", "labels"];
@@ -24,6 +26,10 @@ const OBJECT_COLUMNS: &[&str] =
 /// Kind of list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// Graphs of tasks.
+    Graphs,
+    /// Placement groups that the node has made.
+    Groups,
     /// Jobs with a driver, a worker or a task at the node.
     Jobs,
     /// Members of the cluster.
@@ -39,6 +45,8 @@ pub enum Kind {
 impl Kind {
     fn columns(self) -> &'static [&'static str] {
         match self {
+            Self::Graphs => GraphColumn::NAMES,
+            Self::Groups => GroupColumn::NAMES,
             Self::Jobs => JobColumn::NAMES,
             Self::Nodes => NODE_COLUMNS,
             Self::Objects => OBJECT_COLUMNS,
@@ -49,6 +57,8 @@ impl Kind {
 
     fn name(self) -> &'static str {
         match self {
+            Self::Graphs => "graphs",
+            Self::Groups => "groups",
             Self::Jobs => "jobs",
             Self::Nodes => "nodes",
             Self::Objects => "objects",
@@ -89,6 +99,8 @@ fn check_columns(kind: Kind, asked: &ListArgs) -> Result<(), Refusal> {
 fn fetch(kind: Kind, socket: &Path, filters: &[Filter]) -> Result<Table> {
     let list = |listing| observe::list(socket, listing).map_err(super::unanswered);
     Ok(match kind {
+        Kind::Graphs => list(Listing::Graphs)?,
+        Kind::Groups => list(Listing::Groups)?,
         Kind::Jobs => list(Listing::Jobs)?,
         Kind::Nodes => nodes(&super::ask(socket, Question::Status)?),
         Kind::Objects => objects(&observe::memory(socket).map_err(super::unanswered)?),

@@ -54,6 +54,8 @@ pub fn run(args: Args) -> Result<()> {
         Command::Eval { sql: true, .. } => eval::sql(),
         Command::Eval { folder, .. } => eval::run(folder.as_deref()),
         Command::Gcs { settings } => gcs::run(&Settings::read(&settings)?),
+        Command::Graphs(asked) => list::run(Kind::Graphs, &asked),
+        Command::Groups(asked) => list::run(Kind::Groups, &asked),
         Command::Join { address, token, settings } => {
             join::run(&address, &token, &Settings::read(&settings)?)
         }

@@ -26,6 +26,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tharsis::process::Security;
 use tharsis::{join, machine, process};
+use tharsis_protos::submission::QUOTA_VARIABLE;
 
 /// The variable that names a settings file.
 pub const FILE_VARIABLE: &str = "THARSIS_CONFIG";
@@ -289,8 +290,9 @@ impl Settings {
 
 /// The warning about a variable that looks like a setting but is none.
 fn unknown_variable(name: &OsStr) -> Option<String> {
-    const OTHERS: [&str; 6] = [
+    const OTHERS: [&str; 7] = [
         FILE_VARIABLE,
+        QUOTA_VARIABLE,
         join::TOKEN_VARIABLE,
         process::NODE_VARIABLE,
         process::WORKER_SCRATCH_VARIABLE,

@@ -20,6 +20,9 @@ pub struct SubmitJobRequest {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// The most that each of its jobs may hold at once, such as cpus=4,memory=2GB; empty if that is not bounded.
+    #[prost(string, tag = "6")]
+    pub quota: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct SubmitJobReply {

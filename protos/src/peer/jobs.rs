@@ -9,7 +9,7 @@ use futures::stream::BoxStream;
 use prost::bytes::Bytes;
 use std::future::Future;
 use std::time::Duration;
-use tharsis_types::NodeId;
+use tharsis_types::{BadQuota, NodeId};
 use tonic::Response;
 use tonic::transport::{Channel, Endpoint};
 
@@ -30,13 +30,14 @@ pub async fn submit_job(
     deadline: Duration,
 ) -> Result<u32, CallError> {
     const CALL: &str = "submit job";
-    let NewSubmission { name, words, folder, variables } = new;
+    let NewSubmission { name, words, folder, variables, quota } = new;
     let request = wire::SubmitJobRequest {
         node: node.0,
         name,
         words,
         folder,
         variables: variables.into_iter().collect(),
+        quota: quota.map(|quota| quota.to_string()).unwrap_or_default(),
     };
     let mut client = client(CALL, address, node, own, deadline)?;
     Ok(within(CALL, address, deadline, client.submit_job(request)).await?.pid)
@@ -112,8 +113,12 @@ async fn within<T>(
 
 /// The node and the program of a request.
 pub(super) fn submission(request: wire::SubmitJobRequest) -> Result<(NodeId, NewSubmission), BadMessage> {
-    let wire::SubmitJobRequest { node, name, words, folder, variables } = request;
-    let new = NewSubmission { name, words, folder, variables: variables.into_iter().collect() };
+    let wire::SubmitJobRequest { node, name, words, folder, variables, quota } = request;
+    let quota = match quota.as_str() {
+        "" => None,
+        text => Some(text.parse().map_err(|bad: BadQuota| BadMessage::invalid("quota", bad.to_string()))?),
+    };
+    let new = NewSubmission { name, words, folder, variables: variables.into_iter().collect(), quota };
     new.check()?;
     Ok((node_id("node", node)?, new))
 }

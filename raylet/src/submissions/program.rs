@@ -11,7 +11,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
-use tharsis_protos::submission::{NAME_VARIABLE, NewSubmission, SOCKET_VARIABLE, VARIABLES};
+use tharsis_protos::submission::{NAME_VARIABLE, NewSubmission, QUOTA_VARIABLE, SOCKET_VARIABLE, VARIABLES};
 use tharsis_protos::{Refusal, RefusalCode};
 
 /// Set for a process that is about to become a submitted program: the process of its node, a colon, and the
@@ -105,6 +105,7 @@ impl Running {
             .env(PROGRAM_VARIABLE, told)
             .env(NAME_VARIABLE, &new.name)
             .env(SOCKET_VARIABLE, socket)
+            .envs(new.quota.as_ref().map(|quota| (QUOTA_VARIABLE, quota.to_string())))
             .current_dir(&new.folder)
             .stdin(Stdio::null())
             .stdout(writer.try_clone().map_err(failed)?)
@@ -166,6 +167,7 @@ mod tests {
             words: vec![word.to_owned()],
             folder: folder.display().to_string(),
             variables: BTreeMap::from_iter(variables),
+            quota: None,
         }
     }
 
