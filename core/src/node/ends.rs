@@ -172,7 +172,7 @@ impl Node {
     fn take_run(&mut self, slot: Slot<Run>, out: &mut Vec<Action>) -> Option<Run> {
         let run = self.runs.remove(slot)?;
         for object in run.pins() {
-            let was_pinned = self.store.unpin(run.client, *object);
+            let was_pinned = self.store.unpin(run.client, object);
             assert!(was_pinned, "a run of {} had {object} and did not keep it pinned", run.task);
         }
         if run.is_staging() {

@@ -101,7 +101,7 @@ impl Runs {
         assert!(run.is_staging(), "a run of {} is sent twice", run.task);
         run.stage = Stage::Sent { first_since: None };
         // For a task of this node without stored arguments, the ledger has already noted it.
-        if run.is_lent() || !run.pins.is_empty() {
+        if run.is_lent() || run.has_pins() {
             self.journal.note(About::Task(run.task), Fact::RunSent(run.client));
         }
         // A worker that is just being removed has no line any more.
@@ -175,10 +175,10 @@ impl Runs {
         self.of_worker.remove(&client).unwrap_or_default()
     }
 
-    /// Clears the pins of the runs of a worker: the store keeps them until the memory of the worker is free.
+    /// Clears the pins of the runs of a worker, as [`Run::forget_pins`].
     pub(super) fn forget_pins(&mut self, client: ClientId) {
         for slot in self.of_worker.get(&client).into_iter().flatten() {
-            self.runs[*slot].pins.clear();
+            self.runs[*slot].forget_pins();
         }
     }
 

@@ -4,7 +4,7 @@ use crate::event::Value;
 use crate::lease::LeaseKey;
 use crate::owner::{Object, Owner, Task};
 use crate::pull::Missing;
-use crate::slab::Slot;
+use crate::slab::{COPIED_IN_PLACE_BYTES, Slot};
 use crate::store::Store;
 use crate::{MS, Now};
 use std::sync::Arc;
@@ -32,8 +32,11 @@ pub(in crate::node) struct Run {
     pub(in crate::node) origin: Origin,
     pub(super) stage: Stage,
     /// Objects pinned for the time of the run: a set, because a task may take a hundred thousand arguments.
-    pub(super) pins: IdSet<ObjectId>,
+    /// `None` if there are none, as for most runs.
+    pins: Option<Box<IdSet<ObjectId>>>,
 }
+
+const _: () = assert!(size_of::<Run>() <= COPIED_IN_PLACE_BYTES);
 
 /// Owner of the task of a run: this node or another one.
 #[derive(Debug)]
@@ -123,7 +126,7 @@ impl Run {
             rules: class.calls,
             origin,
             stage: Stage::Staging,
-            pins: IdSet::default(),
+            pins: None,
         }
     }
 
@@ -162,18 +165,32 @@ impl Run {
     }
 
     /// Objects that are pinned for it.
-    pub(in crate::node) fn pins(&self) -> &IdSet<ObjectId> {
-        &self.pins
+    pub(in crate::node) fn pins(&self) -> impl Iterator<Item = ObjectId> {
+        self.pins.iter().flat_map(|pins| pins.iter()).copied()
+    }
+
+    /// Whether objects are pinned for it.
+    pub(super) fn has_pins(&self) -> bool {
+        self.pins.is_some()
+    }
+
+    /// Clears its pins: the store keeps them until the memory of the worker is free.
+    pub(super) fn forget_pins(&mut self) {
+        self.pins = None;
+    }
+
+    fn has_pinned(&self, object: ObjectId) -> bool {
+        self.pins.as_ref().is_some_and(|pins| pins.contains(&object))
     }
 
     /// Pins an object for the time of the run; false if it is not here.
     pub(super) fn pin(&mut self, object: ObjectId, store: &mut Store) -> bool {
-        if self.pins.contains(&object) {
+        if self.has_pinned(object) {
             return true;
         }
         let is_here = store.pin(self.client, object).is_some();
         if is_here {
-            self.pins.insert(object);
+            self.pins.get_or_insert_default().insert(object);
         }
         is_here
     }
@@ -182,16 +199,15 @@ impl Run {
     pub(super) fn pin_arguments(&mut self, owner: &Owner, store: &mut Store) -> Vec<Missing> {
         let mut missing: Vec<Missing> = Vec::new();
         let mut seen: IdSet<ObjectId> = IdSet::default();
-        let (client, pins) = (self.client, &mut self.pins);
         let attempt = (self.task, self.attempt);
         let Some(call) = self.origin.call(owner, attempt, self.lease.1) else { return missing };
         for (_, slot) in call.dependencies {
             let (object, Some(Value::Stored { len })) = owner.entry(*slot) else { continue };
-            if pins.contains(&object) || seen.contains(&object) {
+            if self.has_pinned(object) || seen.contains(&object) {
                 continue;
             }
-            if store.pin(client, object).is_some() {
-                pins.insert(object);
+            if store.pin(self.client, object).is_some() {
+                self.pins.get_or_insert_default().insert(object);
             } else {
                 seen.insert(object);
                 missing.push(Missing { object, len: *len, holders: Vec::new() });

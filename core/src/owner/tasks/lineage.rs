@@ -95,7 +95,8 @@ impl Tasks {
     pub(in crate::owner) fn output_gone(&mut self, slot: Slot<Task>, output: Slot<Object>) -> bool {
         let task = &mut self.entries[slot];
         assert!(task.is_kept(), "{} is {:?}, not kept", task.id, task.state);
-        let all = std::iter::once(&mut task.first_output).chain(task.more_outputs.iter_mut().flatten());
+        let all = std::iter::once(&mut task.first_output)
+            .chain(task.more_outputs.iter_mut().flat_map(|more| more.iter_mut()));
         let mut outputs = all.filter(|known| **known == Some(output));
         let known = outputs.next();
         assert!(known.is_some(), "an entry is no output of the task that is kept for it");

@@ -19,7 +19,7 @@ use super::graphs::Member;
 use super::{Class, Object};
 use crate::Now;
 use crate::journal::{About, Entry, Fact, Journal};
-use crate::slab::{Slab, Slot};
+use crate::slab::{COPIED_IN_PLACE_BYTES, Slab, Slot};
 use lineage::Lineage;
 use std::ops::Index;
 use tharsis_types::hash::IdMap;
@@ -67,8 +67,11 @@ pub struct Task {
     inputs: Option<Box<Inputs>>,
     /// `None` for an output whose entry is gone, which only a kept task has.
     first_output: Option<Slot<Object>>,
-    more_outputs: Option<Box<[Option<Slot<Object>>]>>,
+    #[allow(clippy::box_collection, reason = "nearly all tasks have one output, and this takes a word")]
+    more_outputs: Option<Box<Vec<Option<Slot<Object>>>>>,
 }
+
+const _: () = assert!(size_of::<Task>() <= COPIED_IN_PLACE_BYTES);
 
 /// The references of a task; most tasks have none.
 #[derive(Clone, Debug, Default)]
@@ -374,7 +377,8 @@ impl Task {
 
     /// Its outputs in their order; `None` for one whose entry is gone, which only a kept task has.
     pub(super) fn output_slots(&self) -> impl Iterator<Item = Option<Slot<Object>>> {
-        std::iter::once(self.first_output).chain(self.more_outputs.iter().flatten().copied())
+        std::iter::once(self.first_output)
+            .chain(self.more_outputs.iter().flat_map(|more| more.iter()).copied())
     }
 
     /// Number of its outputs.
@@ -386,6 +390,6 @@ impl Task {
         let (first, more) = (outputs.first().copied(), outputs.get(1..).unwrap_or_default());
         assert!(first.is_some(), "{} has no output", self.id);
         self.first_output = first;
-        self.more_outputs = (!more.is_empty()).then(|| more.iter().copied().map(Some).collect());
+        self.more_outputs = (!more.is_empty()).then(|| Box::new(more.iter().copied().map(Some).collect()));
     }
 }
