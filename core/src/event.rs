@@ -24,6 +24,17 @@ pub enum Value {
     },
 }
 
+impl Value {
+    /// Bytes in arenas.
+    #[must_use]
+    pub fn stored_bytes(&self) -> u64 {
+        match self {
+            Self::Stored { len } => *len,
+            Self::Failed(_) | Self::Inline(_) => 0,
+        }
+    }
+}
+
 /// An output as its worker returned it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OutputValue {

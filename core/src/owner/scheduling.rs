@@ -16,6 +16,8 @@ use tharsis_types::{Failure, FailureKind, LeaseId, NodeId, Placement};
 
 /// Minimum bytes of arguments on another node for which it is preferred.
 const NEAR_BYTES_MIN: u64 = 64 << 10;
+/// Bytes that come from another node in a nanosecond, as they do in a fast network.
+const FETCHED_BYTES_PER_NS: u64 = 1;
 
 /// Answers of nodes about leases.
 impl Owner {
@@ -128,6 +130,7 @@ impl Owner {
     pub fn schedule(&mut self, now: Now, view: &mut View, out: &mut Vec<Effect>) {
         self.plan_groups(view, out);
         while let Some(shape) = self.schedule.next_dirty() {
+            self.relieve(now, shape, view);
             let known = &self.groups.known;
             if let Err(failure) = self.schedule.round(now, shape, &mut self.tasks, known, view, out) {
                 self.fail_queue(shape, &failure, out);
@@ -138,6 +141,20 @@ impl Owner {
             self.actors.round(actor, &mut self.tasks, || schedule.name_lease(), out);
         }
         self.plan_trim(now);
+    }
+
+    /// Moves tasks away from a node that has their arguments, if they would wait there for longer than it takes
+    /// to bring these to another one.
+    fn relieve(&mut self, now: Now, shape: Slot<Shape>, view: &mut View) {
+        for behind in self.schedule.behind(now, shape, view) {
+            let references = &self.references;
+            let is_worth_it = |task: &Task| {
+                let arguments = task.dependencies().iter().map(|(_, object)| references[*object].value());
+                let bytes: u64 = arguments.map(|value| value.map_or(0, Value::stored_bytes)).sum();
+                bytes / FETCHED_BYTES_PER_NS < behind.wait
+            };
+            self.schedule.relieve(shape, &behind, &self.tasks, is_worth_it);
+        }
     }
 
     /// Fails the tasks of a queue that no node will ever run.

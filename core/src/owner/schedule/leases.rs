@@ -190,12 +190,13 @@ impl Schedule {
     /// When [`Schedule::expire`] has something to do.
     pub(in crate::owner) fn next_timeout(&self, now: Now) -> Option<Now> {
         let leases = self.leases.values().filter_map(LeaseUse::next_timeout).min();
-        leases.into_iter().chain(self.refusals.next_timeout(now)).min()
+        leases.into_iter().chain(self.refusals.next_timeout(now)).chain(self.look_at).min()
     }
 
-    /// Marks the shapes of leases that have been idle for long, and takes back tasks that wait behind a long
-    /// one.
+    /// Marks the shapes of leases that have been idle for long, and those with tasks near nodes, and takes back
+    /// tasks that wait behind a long one.
     pub(in crate::owner) fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
+        self.look_for_behind(now);
         for (lease, used) in &mut self.leases {
             if used.next_timeout().is_none_or(|at| at > now) {
                 continue;

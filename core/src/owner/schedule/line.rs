@@ -82,6 +82,15 @@ impl Line {
         self.ranked.pop_first().map(|(_, slot)| slot)
     }
 
+    /// Takes the task whose turn comes last.
+    pub(super) fn pop_last(&mut self) -> Option<Slot<Task>> {
+        let is_low = self.ranked.last_key_value().is_some_and(|((Reverse(priority), _), _)| *priority < 0);
+        if !is_low && let Some(slot) = self.plain.pop_back() {
+            return Some(slot);
+        }
+        self.ranked.pop_last().map(|(_, slot)| slot)
+    }
+
     pub(super) fn retain(&mut self, mut keep: impl FnMut(&Slot<Task>) -> bool) {
         self.plain.retain(&mut keep);
         self.ranked.retain(|_, slot| keep(slot));
@@ -117,6 +126,12 @@ mod tests {
         }
         assert_eq!((line.len(), line.iter().count()), (8, 8));
         line.retain(|slot| slot.number() != 3);
+        let last: Vec<_> = std::iter::from_fn(|| line.pop_last()).map(Slot::number).take(3).collect();
+        assert_eq!(last, [20, 19, 10]);
+        last.iter().rev().for_each(|slot| {
+            let priority = if *slot < 15 { 0 } else { -1 };
+            line.push(Turn { depth: 0, priority, end: End::Back }, Slot::from_number(*slot));
+        });
         let order: Vec<_> = std::iter::from_fn(|| line.pop()).map(Slot::number).collect();
         assert_eq!(order, [0, 1, 2, 9, 10, 19, 20]);
         assert!(line.is_empty());

@@ -3,7 +3,7 @@
 //! Tasks that need the same resources in the same way (a *shape*) share a queue and leases. A lease holds one
 //! worker. As many tasks are sent ahead to it as keep it busy for a moment, judged by the run times of
 //! earlier tasks of the shape. Tasks whose arguments lie on another node stand in a queue of that node and
-//! move to the common queue if there is no room there.
+//! move to the common queue if there is no room there, or if the node falls behind.
 //!
 //! This machine owns shapes, queues and leases. Tasks are named by their slots. Their depths and states are
 //! read from [`Tasks`], which is passed in. This machine also makes the transitions that go with the queues:
@@ -17,10 +17,12 @@
 //! | `line.rs` | tasks of one depth, by priority |
 //! | `leases.rs` | leases, and the tasks that were sent under them |
 //! | `requests.rs` | asking nodes for leases |
+//! | `behind.rs` | nodes that fall behind, and the tasks that leave their queues |
 //! | `inside.rs` | leases inside placement groups |
 //! | `quotas.rs` | what a job may ask for |
 //! | `refusals.rs` | nodes on which workers of a job do not start |
 
+mod behind;
 mod inside;
 mod leases;
 mod line;
@@ -64,6 +66,8 @@ pub(super) struct Schedule {
     /// Shapes whose queues or leases changed since the last look.
     dirty: BTreeSet<Slot<Shape>>,
     refusals: Refusals,
+    /// When to look for nodes that have fallen behind, if tasks are queued near any.
+    look_at: Option<Now>,
     /// Quotas of jobs.
     quotas: IdMap<JobId, Arc<JobQuota>>,
     journal: Journal,
@@ -95,6 +99,7 @@ impl Schedule {
             next_lease: 0,
             dirty: BTreeSet::new(),
             refusals: Refusals::default(),
+            look_at: None,
             quotas: IdMap::default(),
             journal: Journal::default(),
         }

@@ -153,6 +153,11 @@ impl Shape {
             if run_ns > self.run_ns { run_ns.midpoint(self.run_ns) } else { (self.run_ns * 7 + run_ns) / 8 };
     }
 
+    /// Time a task takes, in nanoseconds; 0 while unknown.
+    pub(super) fn run_ns(&self) -> u64 {
+        self.run_ns
+    }
+
     /// Maximum number of tasks under one lease at a time: as many as keep its worker busy until more can
     /// come. More may come late if the processors are busy with other tasks, so a second task is sent if
     /// tasks are brief enough that it will not have to be taken back.
