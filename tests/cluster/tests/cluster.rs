@@ -32,6 +32,7 @@ const ALL: &[Scenario] = &[
     ("e3_affinity_hard_and_soft", e3_affinity_hard_and_soft),
     ("e3_labels", e3_labels),
     ("e1_locality", e1_locality),
+    ("e1_a_node_that_falls_behind_is_helped", e1_a_node_that_falls_behind_is_helped),
     ("d9_transfer_dedup", d9_transfer_dedup),
     ("d10_who_gives_up_stops_nobody_else", d10_who_gives_up_stops_nobody_else),
     ("b4_borrower_chain_over_nodes", b4_borrower_chain_over_nodes),
@@ -236,6 +237,26 @@ fn e1_locality() {
     let theirs = make::options().node(there, false).remote(MIB, 4);
     made_ready(&theirs);
     assert_eq!(where_with::remote(&mine, &theirs).get_timeout(SOON).unwrap(), cluster.node(0).unwrap());
+}
+
+/// Takes a while, and says where.
+#[remote]
+fn slow_with(_value: Blob) -> NodeId {
+    std::thread::sleep(Duration::from_millis(100));
+    context().unwrap().node()
+}
+
+fn e1_a_node_that_falls_behind_is_helped() {
+    let cluster = cluster(vec![node(1.0), node(1.0)]);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let there = cluster.node(1).unwrap();
+    let value = make::options().node(there, false).remote(MIB, 1);
+    made_ready(&value);
+    let tasks: Vec<_> = (0..30).map(|_| slow_with::remote(&value)).collect();
+    let ran = get_all(&tasks, Some(SOON.into())).unwrap();
+    let helped = ran.into_iter().filter(|node| *node != there).count();
+    assert!((5..=25).contains(&helped), "{helped} of 30 tasks left the node of their argument");
 }
 
 fn a4_wait_without_fetch_moves_nothing() {
