@@ -7,11 +7,13 @@
 use crate::error::{Error, Result};
 use crate::handles::Connection;
 use crate::reference::ObjectRef;
+use crate::settle::Timeout;
 use crate::watchlist::Watchlist;
 use serde::de::DeserializeOwned;
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Values in the order of their items; made by [`map`].
 pub struct Map<I, F, T> {
@@ -119,10 +121,10 @@ impl<T> AsCompleted<T> {
         self.waiting.insert(place, reference);
     }
 
-    /// Moves those that are ready, at least one.
-    fn await_some(&mut self) -> Result<()> {
+    /// Moves those that are ready, at least one unless the timeout ends before.
+    fn await_some(&mut self, timeout: Option<Duration>) -> Result<()> {
         if let Some(connection) = &self.connection {
-            self.watched.wait(&connection.link, 1, None)?;
+            self.watched.wait(&connection.link, 1, timeout.map(Timeout::from))?;
         }
         while self.watched.ready_count() > 0
             && let Some(place) = self.watched.take_first()
@@ -137,10 +139,23 @@ impl<T> AsCompleted<T> {
     /// The next reference that is ready, with its place. If the connection is lost, all of them are: each
     /// says so when it is read.
     pub(crate) fn next_ready(&mut self) -> Option<(usize, ObjectRef<T>)> {
-        if self.ready.is_empty() && !self.waiting.is_empty() && self.await_some().is_err() {
+        self.next_ready_within(None)
+    }
+
+    /// As [`AsCompleted::next_ready`], within a timeout. It may end early with none if one was removed.
+    pub(crate) fn next_ready_within(&mut self, timeout: Option<Duration>) -> Option<(usize, ObjectRef<T>)> {
+        if self.ready.is_empty() && !self.waiting.is_empty() && self.await_some(timeout).is_err() {
             self.give_up();
         }
         self.ready.pop_front()
+    }
+
+    /// Removes the reference of a place, ready or not.
+    pub(crate) fn remove(&mut self, place: usize) {
+        match self.waiting.remove(&place) {
+            Some(reference) => self.watched.remove(reference.handle()),
+            None => self.ready.retain(|(ready, _)| *ready != place),
+        }
     }
 
     /// Gives up waiting: all references are taken for ready, in their order.
@@ -163,7 +178,7 @@ impl<T> Iterator for AsCompleted<T> {
 
     fn next(&mut self) -> Option<Self::Item> {
         while self.ready.is_empty() && !self.waiting.is_empty() {
-            if let Err(lost) = self.await_some() {
+            if let Err(lost) = self.await_some(None) {
                 self.waiting.clear();
                 return Some(Err(lost));
             }

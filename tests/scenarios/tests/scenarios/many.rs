@@ -2,8 +2,9 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 use tharsis::prelude::*;
-use tharsis::{as_completed, get_any, map, map_as_completed};
+use tharsis::{as_completed, get_any, map, map_as_completed, map_speculating};
 use tharsis_scenarios::{Mode, Scenario, await_file, open_gate, scenarios};
 
 pub const ALL: &[Scenario] = scenarios![
@@ -13,7 +14,10 @@ pub const ALL: &[Scenario] = scenarios![
         map_as_completed_yields_each_place_once,
         a_failure_is_the_value_of_its_item,
         references_come_as_they_are_ready,
-        any_value_is_the_first_one;
+        any_value_is_the_first_one,
+        a_call_that_hangs_is_made_again,
+        a_failure_counts_when_no_other_attempt_is_left,
+        few_calls_are_made_once;
 ];
 
 #[remote]
@@ -121,4 +125,75 @@ fn any_value_is_the_first_one(mode: Mode) {
     let error = get_any(&[odd::remote(2), odd::remote(4)]).unwrap_err();
     assert_eq!(error.kind(), FailureKind::UserError, "{error}");
     assert_eq!(get_any::<u64>(&[]).unwrap_err().kind(), FailureKind::InvalidArgument);
+}
+
+/// Doubles, at once but for 3: its first attempt waits for the file `gate`.
+#[remote]
+fn double_unless_first(folder: String, x: u64) -> u64 {
+    if x == 3 && is_first(&folder) {
+        await_file(&format!("{folder}/gate"));
+    }
+    2 * x
+}
+
+/// As above, but the first attempt for 3 fails once the second one has begun, which goes on.
+#[remote(max_retries = 0)]
+fn double_unless_failed(folder: String, x: u64) -> Result<u64, String> {
+    if x == 3 && is_first(&folder) {
+        await_file(&format!("{folder}/second"));
+        return Err("the first attempt".to_owned());
+    }
+    if x == 3 {
+        open_gate(&format!("{folder}/second"));
+        std::thread::sleep(Duration::from_millis(300));
+    }
+    Ok(2 * x)
+}
+
+#[remote]
+fn double_later(x: u64) -> u64 {
+    std::thread::sleep(Duration::from_millis(100 * x));
+    2 * x
+}
+
+fn is_first(folder: &str) -> bool {
+    std::fs::File::create_new(format!("{folder}/first")).is_ok()
+}
+
+fn a_call_that_hangs_is_made_again(mode: Mode) {
+    let session = mode.start(4);
+    let _entered = session.enter();
+    let mut made = [0; 30];
+    let call = |x: u64| {
+        made[x as usize] += 1;
+        double_unless_first::remote(session.path(""), x)
+    };
+    let values: Vec<u64> = map_speculating(0..30, 4, 3.0, call).map(Result::unwrap).collect();
+    assert!(values.into_iter().eq((0..30).map(|x| 2 * x)), "in order, once each");
+    assert_eq!(made[3], 2, "the call whose first attempt hangs");
+    assert!(made.iter().all(|count| (1..=2).contains(count)), "{made:?}");
+    open_gate(&session.path("gate"));
+    session.await_quiet();
+}
+
+fn a_failure_counts_when_no_other_attempt_is_left(mode: Mode) {
+    let session = mode.start(4);
+    let _entered = session.enter();
+    let call = |x| double_unless_failed::remote(session.path(""), x);
+    let values: Vec<u64> = map_speculating(0..10, 4, 3.0, call).map(Result::unwrap).collect();
+    assert!(values.into_iter().eq((0..10).map(|x| 2 * x)));
+    let good: Vec<bool> = map_speculating(0..6, 3, 3.0, odd::remote).map(|value| value.is_ok()).collect();
+    assert_eq!(good, [false, true, false, true, false, true]);
+}
+
+fn few_calls_are_made_once(mode: Mode) {
+    let session = mode.start(2);
+    let _entered = session.enter();
+    let mut count = 0;
+    let call = |x| {
+        count += 1;
+        double_later::remote(x)
+    };
+    let sum: u64 = map_speculating(0..4, 4, f64::INFINITY, call).map(Result::unwrap).sum();
+    assert_eq!((sum, count), (12, 4), "four ended calls say nothing of others");
 }
