@@ -107,23 +107,24 @@ impl Member {
     /// The value of the member `root`, for all. The others bring `None`.
     ///
     /// # Errors
-    /// `InvalidArgument` if the root brings nothing or there is no such member, else as
+    /// `InvalidArgument` for all if the root brings nothing, or if there is no such member, else as
     /// [`Member::allreduce`].
     pub fn broadcast<T: Serialize + DeserializeOwned>(
         &mut self,
         root: usize,
         value: Option<&T>,
     ) -> Result<T> {
-        let brought = match value.filter(|_| self.rank == root) {
-            Some(value) => vec![put(value)?.cast()],
-            None if self.rank == root || self.size <= root => {
-                let text = format!("a broadcast of member {root} of {}, which brings no value", self.size);
-                return Err(Error::new(FailureKind::InvalidArgument, text));
-            }
-            None => Vec::new(),
+        let wrong = |what: &str| {
+            Error::new(FailureKind::InvalidArgument, format!("a broadcast of member {root}, {what}"))
         };
+        if self.size <= root {
+            return Err(wrong(&format!("but there are {}", self.size)));
+        }
+        let own = value.filter(|_| self.rank == root).map(put).transpose()?;
+        // A root without a value comes all the same: so the others know, and need not wait for it.
+        let brought = own.into_iter().map(ObjectRef::cast).collect();
         let mut all = self.meet(format!("broadcast from {root}"), brought)?;
-        let value = all.swap_remove(root).pop().ok_or_else(misshaped)?;
+        let value = all.swap_remove(root).pop().ok_or_else(|| wrong("which brings no value"))?;
         value.cast::<T>().get()
     }
 

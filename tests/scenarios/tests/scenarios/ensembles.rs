@@ -188,6 +188,14 @@ impl Worker {
         Ok((text, self.member.allgather(&(10 * rank))?))
     }
 
+    /// A broadcast of member 0, which brings nothing, and one that goes well.
+    fn nothing(&mut self) -> Result<String, Error> {
+        let error = self.member.broadcast::<u64>(0, None).unwrap_err();
+        let rank = self.member.rank();
+        let value = self.member.broadcast(1, (rank == 1).then_some(&error.to_string()))?;
+        if error.kind() == FailureKind::InvalidArgument { Ok(value) } else { Err(error) }
+    }
+
     fn barrier(&mut self) -> Result<(), Error> {
         self.member.barrier()
     }
@@ -232,7 +240,11 @@ fn members_exchange_values(mode: Mode) {
         }
     }
     let error = workers[0].exchange(3).get().unwrap_err();
-    assert!(error.to_string().contains("a broadcast of member 3 of 3"), "{error}");
+    assert!(error.to_string().contains("a broadcast of member 3, but there are 3"), "{error}");
+    let calls: Vec<_> = workers.iter().map(|worker| worker.nothing()).collect();
+    for error in get_all(&calls, Some(20.0.into())).unwrap() {
+        assert!(error.contains("a broadcast of member 0, which brings no value"), "{error}");
+    }
     assert_eq!(collective::group(0).unwrap_err().kind(), FailureKind::InvalidArgument);
     assert_eq!(collective::group(5_000).unwrap_err().kind(), FailureKind::InvalidArgument);
 }
