@@ -29,7 +29,8 @@ impl Node {
             let (object, value) = self.owner.entry(*slot);
             let value = match value? {
                 Value::Inline(bytes) => ArgumentValue::Inline(bytes),
-                Value::Stored { .. } => ArgumentValue::Local(self.store.find(object)?),
+                // Its owner may have freed the copy since it was pinned for the run.
+                Value::Stored { .. } => ArgumentValue::Local(self.store.find_pinned(run.client, object)?),
                 Value::Failed(_) => return None,
             };
             Some((dependency.parameter, dependency.reference, value))

@@ -292,6 +292,15 @@ impl Store {
         self.objects.get(&object).filter(|s| s.sealed && !s.doomed).map(|s| s.extent)
     }
 
+    /// The location of an object that a client has pinned, even if it was freed meanwhile, and is being received
+    /// anew.
+    #[must_use]
+    pub fn find_pinned(&self, client: ClientId, object: ObjectId) -> Option<Extent> {
+        self.pins.get(&client)?.get(&object)?;
+        let stored = self.objects.get(&object).filter(|stored| stored.sealed).map(|stored| stored.extent);
+        stored.or_else(|| self.replaced_for(client, object))
+    }
+
     /// Pins an object for a client, so that it stays in place.
     pub fn pin(&mut self, client: ClientId, object: ObjectId) -> Option<Extent> {
         let stored = self.objects.get_mut(&object).filter(|s| s.sealed && !s.doomed)?;

@@ -44,6 +44,12 @@ impl Store {
         self.pins.values().filter_map(|pins| pins.get(&object)).sum()
     }
 
+    /// The latest of the replaced copies of an object that a client holds.
+    pub(super) fn replaced_for(&self, client: ClientId, object: ObjectId) -> Option<Extent> {
+        let held = self.replaced.get(&object)?.iter().rfind(|old| old.readers.contains(&client));
+        held.map(|old| old.extent)
+    }
+
     /// Whether the present copy of an object is being written to disk, not one that it replaced.
     pub(super) fn is_copy_writing(&self, object: ObjectId) -> bool {
         let replaced = self.replaced.get(&object);

@@ -227,9 +227,11 @@ fn a_reader_of_a_replaced_copy_outlives_a_transfer_that_breaks_off() {
     let mut store = Store::new(1 << 20);
     store.receive(object(0), 64, &mut Vec::new()).unwrap();
     store.received(object(0), true);
-    store.pin(B, object(0)).unwrap();
+    let pinned = store.pin(B, object(0)).unwrap();
     store.free(object(0));
+    assert_eq!((store.find(object(0)), store.find_pinned(B, object(0))), (None, Some(pinned)));
     store.receive(object(0), 64, &mut Vec::new()).unwrap();
+    assert_eq!((store.find_pinned(B, object(0)), store.find_pinned(A, object(0))), (Some(pinned), None));
     store.check();
     store.received(object(0), false);
     store.check();
