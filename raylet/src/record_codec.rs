@@ -104,6 +104,7 @@ pub fn deliver(node: &Node, port: &mut Port, token: u64, object: ObjectId) {
             failed = encode_failure(failure);
             ValueView::Failed(&failed)
         }
+        None if node.is_made_anew(port.client, token, object) => ValueView::Ready { len: 0 },
         None => {
             let text = format!("object {object} is not known any more");
             failed = encode_failure(&Failure::new(FailureKind::ObjectFreed, text));

@@ -419,6 +419,13 @@ impl Node {
         self.clients.refusal(client, token).or_else(|| self.owner.value_named(client, token, object))
     }
 
+    /// Whether a value that this client was told of is being made anew: what it was told holds again when it
+    /// fetches the value.
+    #[must_use]
+    pub fn is_made_anew(&self, client: ClientId, token: u64, object: ObjectId) -> bool {
+        self.value_for(client, token, object).is_none() && self.owner.has_named(client, token, object)
+    }
+
     /// The location of an object in the local arena, for a reader on another node.
     #[must_use]
     pub fn local_extent(&self, object: ObjectId) -> Option<Extent> {

@@ -73,6 +73,12 @@ impl Owner {
         self.references[self.references.find_named(client, token, &object)?].value()
     }
 
+    /// Whether a client names an object by its token.
+    #[must_use]
+    pub fn has_named(&self, client: ClientId, token: u64, object: ObjectId) -> bool {
+        self.references.find_named(client, token, &object).is_some()
+    }
+
     /// An entry that a task or a run uses: its object and value.
     #[must_use]
     pub fn entry(&self, slot: Slot<Object>) -> (ObjectId, Option<&Value>) {

@@ -620,6 +620,7 @@ impl Cluster {
             (Some(Value::Failed(failure)), None) => Seen::Failed(failure.clone()),
             (Some(Value::Inline(bytes)), None) => Seen::Inline(bytes.clone()),
             (Some(Value::Stored { .. }), None) => Seen::Ready,
+            (None, None) if self.hosts[host].node.is_made_anew(to.0, to.1, object) => Seen::Ready,
             (None, None) => {
                 let text = format!("{object} is not known to node {}", self.hosts[host].id);
                 Seen::Failed(Arc::new(Failure::new(FailureKind::ObjectFreed, text)))
