@@ -25,7 +25,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Bytes in arenas.
+    /// Bytes of it in the arena of each node that has it.
     #[must_use]
     pub fn stored_bytes(&self) -> u64 {
         match self {

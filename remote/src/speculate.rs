@@ -34,7 +34,7 @@ pub struct MapSpeculating<I: Iterator, F, T> {
     first: usize,
     /// Unfinished attempts: twice the number of the call, plus one for its second attempt.
     attempts: AsCompleted<T>,
-    /// How long the calls took that ended last.
+    /// The times of the calls that ended last.
     took: VecDeque<Duration>,
 }
 

@@ -1,4 +1,5 @@
-//! `tharsis nodes`, `jobs`, `tasks`, `groups`, `objects`, `workers`: lists that can be filtered, sorted and cut.
+//! `tharsis nodes`, `jobs`, `tasks`, `graphs`, `groups`, `objects`, `workers`: lists that can be filtered,
+//! sorted and cut.
 //!
 //! Since there may be millions of tasks, the node applies the filters of their list, and sends those that
 //! have been at their stage longest. All other work is done here, on a table.

@@ -14,7 +14,7 @@ use crate::place::Load;
 use crate::relay::Request;
 use std::sync::Arc;
 use tharsis_types::peer::{DrainMessage, Message, Packet};
-use tharsis_types::{Failure, FailureKind, LeaseId, NodeId, ObjectId, Resources, TaskId};
+use tharsis_types::{Failure, FailureKind, JobId, JobQuota, LeaseId, NodeId, ObjectId, Resources, TaskId};
 
 impl Node {
     pub(super) fn member_joined(&mut self, member: Arc<Member>) {
@@ -136,9 +136,7 @@ impl Node {
             Message::LeaseRecall { lease } => self.owner.lease_recalled(lease, &mut self.effects),
             Message::LeaseRequest { lease, class, wait, weight, quota } => {
                 if from != self.id {
-                    quota.iter().for_each(|terms| self.quota_heard(class.job, terms));
-                    self.leases.set_weight(class.job, weight);
-                    self.listeners.add(now, from, self.view.is_small());
+                    self.asked_by_other(from, class.job, weight, quota.as_ref());
                 }
                 self.lease_change(out, |leases, effects| leases.request((from, lease), class, wait, effects));
             }
@@ -175,6 +173,15 @@ impl Node {
             Message::TaskPush { lease, task } => self.start_pushed(from, lease, *task, out),
             Message::TaskStealBack { lease } => self.steal_back((from, lease), out),
         }
+    }
+
+    /// Another node asks for a lease for a job, and says what it knows of that job.
+    fn asked_by_other(&mut self, from: NodeId, job: JobId, weight: u32, quota: Option<&Arc<JobQuota>>) {
+        if let Some(terms) = quota {
+            self.quota_heard(job, terms);
+        }
+        self.leases.set_weight(job, weight);
+        self.listeners.add(self.now, from, self.view.is_small());
     }
 
     /// A node, this one or another, has no room for a lease.

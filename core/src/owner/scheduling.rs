@@ -143,8 +143,8 @@ impl Owner {
         self.plan_trim(now);
     }
 
-    /// Moves tasks away from a node that has their arguments, if they would wait there for longer than it takes
-    /// to bring these to another one.
+    /// Moves tasks away from a node that has their arguments, if they would wait there for longer than it
+    /// takes to bring these to another one.
     fn relieve(&mut self, now: Now, shape: Slot<Shape>, view: &mut View) {
         for behind in self.schedule.behind(now, shape, view) {
             let references = &self.references;

@@ -292,8 +292,8 @@ impl Store {
         self.objects.get(&object).filter(|s| s.sealed && !s.doomed).map(|s| s.extent)
     }
 
-    /// The location of an object that a client has pinned, even if it was freed meanwhile, and is being received
-    /// anew.
+    /// The location of an object that a client has pinned, even if it was freed meanwhile, and is being
+    /// received anew.
     #[must_use]
     pub fn find_pinned(&self, client: ClientId, object: ObjectId) -> Option<Extent> {
         self.pins.get(&client)?.get(&object)?;

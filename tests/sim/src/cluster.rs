@@ -622,7 +622,7 @@ impl Cluster {
             (Some(Value::Stored { .. }), None) => Seen::Ready,
             (None, None) if self.hosts[host].node.is_made_anew(to.0, to.1, object) => Seen::Ready,
             (None, None) => {
-                let text = format!("{object} is not known to node {}", self.hosts[host].id);
+                let text = format!("{object} is unknown to node {}", self.hosts[host].id);
                 Seen::Failed(Arc::new(Failure::new(FailureKind::ObjectFreed, text)))
             }
         }
@@ -630,8 +630,7 @@ impl Cluster {
 
     fn send_run(&mut self, host: usize, client: ClientId, run: u32) {
         let Some(view) = self.hosts[host].node.run(run) else {
-            self.fail("a run that was announced can be read", format!("run {run} of client {}", client.0));
-            return;
+            return self.fail("a run that was announced can be read", format!("run {run} of {}", client.0));
         };
         let argument = |value: &ArgumentValue<'_>| match value {
             ArgumentValue::Inline(bytes) => Argument::Inline(bytes.to_vec()),

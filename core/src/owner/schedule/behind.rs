@@ -19,7 +19,7 @@ const BEHIND_AFTER: Now = 20 * MS;
 #[derive(Debug)]
 pub(in crate::owner) struct Behind {
     node: NodeId,
-    /// How long the last task in its line will wait.
+    /// The time that the last task in its line will wait.
     pub(in crate::owner) wait: Now,
 }
 
@@ -44,7 +44,7 @@ impl Schedule {
         behind
     }
 
-    /// How long the last task in the line of a node will wait; `None` if the node has no worker for it.
+    /// The time that the last task in the line of a node will wait; `None` if the node has no worker for it.
     fn wait_near(&self, now: Now, shape: &Shape, node: NodeId) -> Option<Now> {
         let there = shape.leases.iter().map(|id| &self.leases[id]).filter(|used| used.node == node);
         let granted = there.filter(|used| used.granted && !used.recalled);

@@ -193,8 +193,8 @@ impl Schedule {
         leases.into_iter().chain(self.refusals.next_timeout(now)).chain(self.look_at).min()
     }
 
-    /// Marks the shapes of leases that have been idle for long, and those with tasks near nodes, and takes back
-    /// tasks that wait behind a long one.
+    /// Marks the shapes of leases that have been idle for long, and those with tasks near nodes, and takes
+    /// back tasks that wait behind a long one.
     pub(in crate::owner) fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
         self.look_for_behind(now);
         for (lease, used) in &mut self.leases {
