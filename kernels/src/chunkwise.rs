@@ -58,9 +58,9 @@ pub enum ChunkFunction {
     },
     /// A measure of an exchange that is not planned yet.
     Measure(Measure),
-    /// Fourier transforms along an axis: see [`Fourier::run`].
+    /// Fourier transforms along an axis: see [`Fourier::run_parts`].
     Fourier(Fourier),
-    /// Cosine transforms along an axis: see [`Cosine::run`].
+    /// Cosine transforms along an axis: see [`Cosine::run_parts`].
     Cosine(Cosine),
     /// Results of a function of stacks of matrices: see [`Linear::run`].
     Linear {
@@ -90,6 +90,15 @@ pub enum Scan {
 }
 
 impl ChunkFunction {
+    /// The axis along which the argument may be several chunks, each behind the other, if there is one.
+    pub fn parts_along(&self) -> Option<usize> {
+        match self {
+            ChunkFunction::Fourier(fourier) => Some(fourier.axis),
+            ChunkFunction::Cosine(cosine) => Some(cosine.axis),
+            _ => None,
+        }
+    }
+
     /// Applies the function.
     ///
     /// # Errors
@@ -107,8 +116,8 @@ impl ChunkFunction {
             }
             ChunkFunction::Top { axis, count, direction } => lines::top(args, *axis, *count, *direction),
             ChunkFunction::Measure(measure) => Ok(vec![measure.run(args)?]),
-            ChunkFunction::Fourier(fourier) => Ok(vec![fourier.run(&args[0])?]),
-            ChunkFunction::Cosine(cosine) => Ok(vec![cosine.run(&args[0])?]),
+            ChunkFunction::Fourier(fourier) => Ok(vec![fourier.run_parts(args)?]),
+            ChunkFunction::Cosine(cosine) => Ok(vec![cosine.run_parts(args)?]),
             ChunkFunction::Linear { function, parts } => function.run_parts(parts, args),
             ChunkFunction::Draw(draw) => Ok(vec![draw.run(&args[0])?]),
             ChunkFunction::Correlate => Ok(vec![correlate(&args[0], &args[1])?]),

@@ -5,9 +5,10 @@
 //! and of its result the other of both; but for the first type.
 
 use crate::DType;
+use crate::along::{LinesAlong, Scaled};
 use crate::chunk::Chunk;
 use crate::error::KernelError;
-use crate::fourier::{LinesAlong, Part, Scaled, failed, scratch_bytes};
+use crate::fourier::{Part, failed, scratch_bytes};
 use num_complex::Complex;
 use realfft::RealFftPlanner;
 use rustfft::FftDirection;
@@ -53,9 +54,20 @@ impl Cosine {
     /// # Errors
     /// `NoLoop` for other dtypes than float32 and float64.
     pub fn run(&self, x: &Chunk) -> Result<Chunk, KernelError> {
-        match x.dtype() {
-            DType::F32 => self.lines::<f32>(x),
-            DType::F64 => self.lines::<f64>(x),
+        self.run_parts(std::slice::from_ref(x))
+    }
+
+    /// As [`Cosine::run`], of a chunk in parts that follow each other along the axis.
+    ///
+    /// # Errors
+    /// As [`Cosine::run`]; `Malformed` without a part.
+    pub fn run_parts(&self, parts: &[Chunk]) -> Result<Chunk, KernelError> {
+        let Some(first) = parts.first() else {
+            return Err(KernelError::Malformed("a transform of nothing".to_owned()));
+        };
+        match first.dtype() {
+            DType::F32 => self.lines::<f32>(parts),
+            DType::F64 => self.lines::<f64>(parts),
             dtype => Err(KernelError::NoLoop { function: "dct", dtypes: vec![dtype] }),
         }
     }
@@ -65,7 +77,7 @@ impl Cosine {
         scratch_bytes(2 * self.len + 2)
     }
 
-    fn lines<T: Part>(&self, x: &Chunk) -> Result<Chunk, KernelError>
+    fn lines<T: Part>(&self, x: &[Chunk]) -> Result<Chunk, KernelError>
     where
         Complex<T>: Scaled,
     {
@@ -86,7 +98,7 @@ impl Cosine {
     /// Applies a cosine transform to each line, or what it is for sines.
     fn each<T: Part>(
         &self,
-        x: &Chunk,
+        x: &[Chunk],
         mut transform: impl FnMut(&mut [T], &mut [T]) -> Result<(), KernelError>,
     ) -> Result<Chunk, KernelError> {
         let (alternates_before, reverses_before) = match (self.sine, self.kind) {
@@ -113,7 +125,7 @@ impl Cosine {
     }
 
     /// A line between zeros is continued by its mirror image with the other sign.
-    fn first_of_sines<T: Part>(&self, x: &Chunk) -> Result<Chunk, KernelError> {
+    fn first_of_sines<T: Part>(&self, x: &[Chunk]) -> Result<Chunk, KernelError> {
         let len = self.len;
         let plan = RealFftPlanner::<T>::new().plan_fft_forward(2 * len + 2);
         let (mut odd, mut half) = (plan.make_input_vec(), plan.make_output_vec());
@@ -129,7 +141,7 @@ impl Cosine {
     }
 
     /// A line is continued by its mirror image.
-    fn first<T: Part>(&self, x: &Chunk) -> Result<Chunk, KernelError> {
+    fn first<T: Part>(&self, x: &[Chunk]) -> Result<Chunk, KernelError> {
         let last = self.len - 1;
         let plan = RealFftPlanner::<T>::new().plan_fft_forward(2 * last);
         let (mut even, mut half) = (plan.make_input_vec(), plan.make_output_vec());
@@ -153,7 +165,7 @@ impl Cosine {
 
     /// Even elements in order and odd ones in reverse make a line whose transform is, but for a turn of each
     /// element, the result.
-    fn second<T: Part>(&self, x: &Chunk) -> Result<Chunk, KernelError> {
+    fn second<T: Part>(&self, x: &[Chunk]) -> Result<Chunk, KernelError> {
         let len = self.len;
         let plan = RealFftPlanner::<T>::new().plan_fft_forward(len);
         let (mut folded, mut half) = (plan.make_input_vec(), plan.make_output_vec());
@@ -180,7 +192,7 @@ impl Cosine {
     }
 
     /// The steps of the second type in reverse.
-    fn third<T: Part>(&self, x: &Chunk) -> Result<Chunk, KernelError> {
+    fn third<T: Part>(&self, x: &[Chunk]) -> Result<Chunk, KernelError> {
         let len = self.len;
         let plan = RealFftPlanner::<T>::new().plan_fft_inverse(len);
         let (mut half, mut folded) = (plan.make_input_vec(), plan.make_output_vec());
@@ -206,7 +218,7 @@ impl Cosine {
     }
 
     /// Pairs of elements from both ends are complex numbers of a line of half the length.
-    fn fourth<T: Part>(&self, x: &Chunk) -> Result<Chunk, KernelError>
+    fn fourth<T: Part>(&self, x: &[Chunk]) -> Result<Chunk, KernelError>
     where
         Complex<T>: Scaled,
     {
@@ -231,7 +243,7 @@ impl Cosine {
     }
 
     /// Half of a transform of twice the length.
-    fn fourth_of_odd_length<T: Part>(&self, x: &Chunk) -> Result<Chunk, KernelError>
+    fn fourth_of_odd_length<T: Part>(&self, x: &[Chunk]) -> Result<Chunk, KernelError>
     where
         Complex<T>: Scaled,
     {

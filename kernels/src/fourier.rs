@@ -1,10 +1,10 @@
 //! Discrete Fourier transforms of the lines of a chunk along one axis, by rustfft and realfft.
 
 use crate::DType;
-use crate::chunk::{Buffer, Chunk};
+use crate::along::{LinesAlong, Scaled, TOGETHER_BYTES, TOGETHER_MIN};
+use crate::chunk::Chunk;
 use crate::element::Element;
 use crate::error::KernelError;
-use crate::stream::Stream;
 use bytemuck::Zeroable;
 use num_complex::Complex;
 use realfft::RealFftPlanner;
@@ -69,9 +69,20 @@ impl Fourier {
     /// # Errors
     /// `NoLoop` for other dtypes.
     pub fn run(&self, x: &Chunk) -> Result<Chunk, KernelError> {
-        match (x.dtype(), self.transform.takes_complex()) {
-            (DType::C64, true) | (DType::F32, false) => self.lines::<f32>(x),
-            (DType::C128, true) | (DType::F64, false) => self.lines::<f64>(x),
+        self.run_parts(std::slice::from_ref(x))
+    }
+
+    /// As [`Fourier::run`], of a chunk in parts that follow each other along the axis.
+    ///
+    /// # Errors
+    /// As [`Fourier::run`]; `Malformed` without a part.
+    pub fn run_parts(&self, parts: &[Chunk]) -> Result<Chunk, KernelError> {
+        let Some(first) = parts.first() else {
+            return Err(KernelError::Malformed("a transform of nothing".to_owned()));
+        };
+        match (first.dtype(), self.transform.takes_complex()) {
+            (DType::C64, true) | (DType::F32, false) => self.lines::<f32>(parts),
+            (DType::C128, true) | (DType::F64, false) => self.lines::<f64>(parts),
             (dtype, _) => Err(KernelError::NoLoop { function: "fft", dtypes: vec![dtype] }),
         }
     }
@@ -81,7 +92,7 @@ impl Fourier {
         scratch_bytes(self.len)
     }
 
-    fn lines<T: Part>(&self, x: &Chunk) -> Result<Chunk, KernelError>
+    fn lines<T: Part>(&self, x: &[Chunk]) -> Result<Chunk, KernelError>
     where
         Complex<T>: Scaled,
     {
@@ -132,7 +143,7 @@ impl Fourier {
     /// Applies a transform to each line. It may change the line that it is given.
     fn each<A: Element, B: Scaled>(
         &self,
-        x: &Chunk,
+        x: &[Chunk],
         transform: impl FnMut(&mut [A], &mut [B]) -> Result<(), KernelError>,
     ) -> Result<Chunk, KernelError> {
         let made = self.transform.extent(self.len);
@@ -140,125 +151,10 @@ impl Fourier {
     }
 }
 
-/// A function of the lines along an axis, each of which gives another line.
-pub(crate) struct LinesAlong {
-    pub axis: usize,
-    /// Elements that the function takes of each line: longer lines are cut, shorter ones have zeros behind
-    /// them.
-    pub wanted: usize,
-    /// Elements that it makes.
-    pub made: usize,
-    /// Factor of the result.
-    pub scale: f64,
-}
-
-impl LinesAlong {
-    /// Applies the function to each line. It may change the line that it is given.
-    pub fn each<A: Element, B: Scaled>(
-        &self,
-        x: &Chunk,
-        mut transform: impl FnMut(&mut [A], &mut [B]) -> Result<(), KernelError>,
-    ) -> Result<Chunk, KernelError> {
-        let shape = x.shape();
-        let (len, inner) = (shape[self.axis], shape[self.axis + 1..].iter().product::<usize>());
-        let outer: usize = shape[..self.axis].iter().product();
-        let (wanted, made) = (self.wanted, self.made);
-        let mut to = shape.to_vec();
-        to[self.axis] = made;
-        let from = x.elements::<A>()?;
-        let mut data = Buffer::for_overwrite(outer * made * inner * size_of::<B>());
-        let out = &mut data.elements_mut::<B>()[..outer * made * inner];
-        let mut stream = Stream::for_bytes(size_of_val(out));
-        let together = lines_together(inner, wanted * size_of::<A>() + made * size_of::<B>());
-        // Lines that begin a power of two apart would share few places of a cache.
-        let (line, result) = (wanted + APART, made + APART);
-        let (mut lines, mut results) =
-            (vec![A::zeroed(); line * together], vec![B::zeroed(); result * together]);
-        for row in 0..outer {
-            let from = &from[row * len * inner..(row + 1) * len * inner];
-            let out = &mut out[row * made * inner..(row + 1) * made * inner];
-            for column in (0..inner).step_by(together) {
-                let count = together.min(inner - column);
-                let lines = &mut lines[..count * line];
-                gather(from, inner, column, lines, line, wanted);
-                let each = lines.chunks_exact_mut(line).zip(results.chunks_exact_mut(result));
-                for (line, result) in each {
-                    transform(&mut line[..wanted], &mut result[..made])?;
-                }
-                let results = &mut results[..count * result];
-                if self.scale != 1.0 {
-                    results.iter_mut().for_each(|x| *x = x.scaled(self.scale));
-                }
-                scatter(results, result, out, inner, column, &mut stream);
-            }
-        }
-        Chunk::contiguous(B::DTYPE, &to, data)
-    }
-}
-
 /// Bytes that transforms of length `len` need beside their argument and result.
 pub(crate) fn scratch_bytes(len: usize) -> u64 {
     let line = len as u64 * DType::C128.size_bytes() as u64;
     LINES * line + (2 * TOGETHER_MIN as u64 * line).max(2 * TOGETHER_BYTES as u64)
-}
-
-/// Lines that are transformed together: as many as a cache holds, so that of the elements which lie beside
-/// one another several are used at once.
-fn lines_together(inner: usize, line_bytes: usize) -> usize {
-    (TOGETHER_BYTES / line_bytes.max(1)).clamp(TOGETHER_MIN, TOGETHER_MAX).min(inner.max(1))
-}
-
-/// Puts columns from `column` on into lines that begin `stride` apart, with zeros up to `wanted` elements.
-fn gather<A: Element>(
-    from: &[A],
-    inner: usize,
-    column: usize,
-    lines: &mut [A],
-    stride: usize,
-    wanted: usize,
-) {
-    let count = lines.len() / stride;
-    if inner == 1 {
-        let known = from.len().min(wanted);
-        lines[..known].copy_from_slice(&from[..known]);
-        return lines[known..wanted].fill(A::zeroed());
-    }
-    let rows = from.chunks_exact(inner).take(wanted);
-    let known = rows.len();
-    for (i, row) in rows.enumerate() {
-        for (at, &x) in row[column..column + count].iter().enumerate() {
-            lines[at * stride + i] = x;
-        }
-    }
-    lines.chunks_exact_mut(stride).for_each(|line| line[known..wanted].fill(A::zeroed()));
-}
-
-/// Puts lines that begin `stride` apart into columns from `column` on.
-fn scatter<B: Element>(
-    lines: &[B],
-    stride: usize,
-    out: &mut [B],
-    inner: usize,
-    column: usize,
-    stream: &mut Option<Stream>,
-) {
-    if inner == 1 {
-        return put(out, &lines[..out.len()], stream);
-    }
-    let count = lines.len() / stride;
-    let mut beside = [B::zeroed(); TOGETHER_MAX];
-    for (i, row) in out.chunks_exact_mut(inner).enumerate() {
-        beside[..count].iter_mut().enumerate().for_each(|(at, x)| *x = lines[at * stride + i]);
-        put(&mut row[column..column + count], &beside[..count], stream);
-    }
-}
-
-/// Stores elements, around the cache if the result would not stay in it.
-fn put<B: Element>(to: &mut [B], from: &[B], stream: &mut Option<Stream>) {
-    match stream {
-        Some(stream) => stream.copy(bytemuck::cast_slice_mut(to), bytemuck::cast_slice(from)),
-        None => to.copy_from_slice(from),
-    }
 }
 
 pub(crate) fn failed(error: realfft::FftError) -> KernelError {
@@ -296,36 +192,8 @@ macro_rules! parts {
 }
 parts!(f32, f64);
 
-/// A result that is multiplied by a factor.
-pub(crate) trait Scaled: Element {
-    fn scaled(self, factor: f64) -> Self;
-}
-
-macro_rules! scaled {
-    ($($t:ty),*) => {$(
-        impl Scaled for $t {
-            fn scaled(self, factor: f64) -> $t {
-                if factor == 1.0 { self } else { self * factor as $t }
-            }
-        }
-        impl Scaled for Complex<$t> {
-            fn scaled(self, factor: f64) -> Complex<$t> {
-                if factor == 1.0 { self } else { Complex::new(self.re.scaled(factor), self.im.scaled(factor)) }
-            }
-        }
-    )*};
-}
-scaled!(f32, f64);
-
 /// Lines that a task holds beside its argument and result: what plans need, and one of each.
 const LINES: u64 = 8;
-/// Bytes of lines and their results that stay in a second-level cache.
-const TOGETHER_BYTES: usize = 1 << 20;
-/// Four complex numbers are a cache line.
-const TOGETHER_MIN: usize = 4;
-const TOGETHER_MAX: usize = 16;
-/// Elements between lines.
-const APART: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -368,7 +236,7 @@ mod tests {
     #[test]
     fn lines_across_are_transformed_as_lines_along() {
         // More columns than are done together, and more than one block of rows.
-        let (rows, columns) = (6, TOGETHER_MAX + 3);
+        let (rows, columns) = (6, 19);
         let x: Vec<f64> = (0..2 * rows * columns).map(|at| (at * 29 % 31) as f64).collect();
         let across = Chunk::from_elements(&[2, rows, columns], &x).unwrap();
         let along = across.transposed().unwrap();

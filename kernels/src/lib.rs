@@ -41,6 +41,7 @@
 //!
 //! `unsafe` code is in [`cpu`] and [`stream`] only.
 
+mod along;
 pub mod chunk;
 pub mod chunkwise;
 pub mod correlate;
@@ -59,7 +60,7 @@ pub mod layout;
 pub mod linear;
 pub mod lines;
 pub mod order;
-mod pages;
+pub mod pages;
 pub mod poison;
 pub mod product;
 pub mod program;

@@ -66,6 +66,22 @@ impl Stream {
             _ => to.copy_from_slice(from),
         }
     }
+
+    /// Copies rows of `width` bytes to places that begin `distance` bytes apart; the source should be in the
+    /// cache.
+    pub fn copy_rows(&mut self, to: &mut [u8], distance: usize, from: &[u8], width: usize) {
+        assert!(0 < width && width <= distance, "rows of {width} bytes, {distance} apart");
+        let is_whole = [width, distance, to.as_ptr().addr()].iter().all(|at| at.is_multiple_of(LINE_BYTES));
+        match self.0 {
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `level()` found AVX-512 on this CPU; all places begin at a line and have whole lines.
+            Level::Avx512 if is_whole => unsafe { rows_avx512(to, distance, from, width) },
+            _ => {
+                let rows = to.chunks_mut(distance).zip(from.chunks_exact(width));
+                rows.for_each(|(to, from)| self.copy(&mut to[..width], from));
+            }
+        }
+    }
 }
 
 impl Drop for Stream {
@@ -109,6 +125,17 @@ unsafe fn lines_avx512(to: &mut [u8], from: &[u8]) {
 }
 
 /// # Safety
+/// As [`lines_avx512`], of each place for a row.
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f")]
+unsafe fn rows_avx512(to: &mut [u8], distance: usize, from: &[u8], width: usize) {
+    for (to, from) in to.chunks_mut(distance).zip(from.chunks_exact(width)) {
+        // SAFETY: the caller promises it.
+        unsafe { lines_avx512(&mut to[..width], from) };
+    }
+}
+
+/// # Safety
 /// As [`lines_avx512`].
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
@@ -134,6 +161,27 @@ mod tests {
                 Stream(wanted.min(level())).copy(&mut target[skew..skew + len], &source[..len]);
                 assert!(target[skew..skew + len] == source[..len]);
                 assert!(target[..skew].iter().chain(&target[skew + len..]).all(|byte| *byte == 0));
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_copied_to_places_apart_at_any_width() {
+        let source: Vec<u8> = (0..5000u32).map(|i| ((i * 7) >> 3) as u8).collect();
+        for wanted in [Level::Portable, Level::Avx2, Level::Avx512] {
+            for (skew, width, distance) in
+                [(0, 64, 128), (0, 128, 192), (8, 64, 128), (0, 24, 100), (0, 64, 64)]
+            {
+                let mut target = vec![Line::zeroed(); 30];
+                let target: &mut [u8] = bytemuck::cast_slice_mut(&mut target);
+                let rows = 5;
+                let to = &mut target[skew..skew + (rows - 1) * distance + width];
+                Stream(wanted.min(level())).copy_rows(to, distance, &source[..rows * width], width);
+                for (at, byte) in target.iter().enumerate() {
+                    let (row, column) = (at.wrapping_sub(skew) / distance, at.wrapping_sub(skew) % distance);
+                    let is_written = skew <= at && row < rows && column < width;
+                    assert_eq!(*byte, if is_written { source[row * width + column] } else { 0 }, "at {at}");
+                }
             }
         }
     }

@@ -249,7 +249,10 @@ impl Runnable {
                 Ok(vec![self.product(task.stage, product, &region, chunks, scratch)?])
             }
             Kernel::Whole(function) => {
-                let args = self.operands(task, &region, chunks, scratch)?;
+                let args = match self.parts(function, &stage.operands, &region, chunks)? {
+                    Some(parts) => parts,
+                    None => self.operands(task, &region, chunks, scratch)?,
+                };
                 let made = match function {
                     ChunkFunction::Scan { .. } => scratch.watch_scan(|| function.run(&args))?,
                     _ => function.run(&args)?,
@@ -285,6 +288,23 @@ impl Runnable {
         last.map_or(0, |id| {
             self.plan.tensors[id.tensor as usize].tiling.chunk_elements(id.index as usize) as usize
         })
+    }
+
+    /// The argument of a function that takes it in parts, if it lies in chunks as it is: nothing is put
+    /// together then.
+    fn parts(
+        &self,
+        function: &ChunkFunction,
+        operands: &[Operand],
+        region: &Region,
+        chunks: Chunks<'_>,
+    ) -> Result<Option<Vec<Chunk>>, Error> {
+        match (function.parts_along(), operands) {
+            (Some(axis), [operand]) if is_load(operand) && operand.along.is_empty() => {
+                region::parts_along(&self.plan, &operand.inputs[0], region, axis, chunks)
+            }
+            _ => Ok(None),
+        }
     }
 
     /// Values of all operands of a stage over a region.

@@ -137,6 +137,36 @@ pub(super) fn read(plan: &Plan, input: &Input, region: &Region, chunks: Chunks<'
     }
 }
 
+/// The part of a tensor that `input` names, cut along an axis of the domain where a chunk ends: views of
+/// chunks; `None` if it has other cuts, or nothing in it.
+pub(super) fn parts_along(
+    plan: &Plan,
+    input: &Input,
+    region: &Region,
+    axis: usize,
+    chunks: Chunks<'_>,
+) -> Result<Option<Vec<Chunk>>, Error> {
+    let Some(along) = input.axes.iter().position(|map| map.axis == Some(axis) && map.step == 1) else {
+        return Ok(None);
+    };
+    let (tiling, shift) = (&plan.tensors[input.tensor].tiling.axes[along], input.axes[along].start);
+    let (mut at, end) = (region.origin[axis], region.origin[axis] + region.extents[axis]);
+    let mut parts = Vec::new();
+    while at < end {
+        let (start, len) = tiling.piece(tiling.find(shift + at));
+        let stop = (start + len - shift).min(end);
+        assert!(at < stop, "a piece ends where it begins");
+        let mut part = region.clone();
+        (part.origin[axis], part.extents[axis]) = (at, stop - at);
+        if !is_one_chunk(plan, input, &part) {
+            return Ok(None);
+        }
+        parts.push(read(plan, input, &part, chunks)?);
+        at = stop;
+    }
+    Ok((!parts.is_empty()).then_some(parts))
+}
+
 /// Whether the part of a tensor that `input` names lies in one chunk, so that [`read`] copies nothing.
 pub(super) fn is_one_chunk(plan: &Plan, input: &Input, region: &Region) -> bool {
     let mut count = 0;
