@@ -12,6 +12,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
+use tharsis_kernels::pages::InUse;
 use tharsis_kernels::{Chunk, Scratch, Warnings};
 
 /// Input of an executor: the plan, its order and memory bound, and the chunks that exist.
@@ -220,6 +221,7 @@ impl Executor for LocalExecutor {
 
     fn execute(&self, job: Job) -> Result<Outcome, Error> {
         let started = Instant::now();
+        let _pages = InUse::begin();
         let shared = Shared::new(&job, self.deadline)?;
         let threads = self.limits.threads.min(job.schedule.order.len().max(1));
         std::thread::scope(|scope| {

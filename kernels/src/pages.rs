@@ -5,7 +5,7 @@
 //! huge, in 0.9 s fresh and small, in 0.08 s reused), and the system clears pages before it hands them out
 //! again. So the pages of a dropped chunk stay here, as they are, for [`KEEP`], and are then returned to the
 //! system: a job of many seconds may want pages in one of its stages that another one gave back long before,
-//! so the time begins anew with each use of the pool, up to [`KEEP_MAX`]. The pool never takes more memory
+//! so it is [`KEEP_MAX`] while a job runs ([`InUse`]) or pages are taken. The pool never takes more memory
 //! than chunks took before: before fresh pages are mapped, as many unused ones of other sizes are released.
 
 use memmap2::{Advice, MmapMut};
@@ -28,15 +28,37 @@ const KEEP: Duration = Duration::from_secs(1);
 /// Time for which pages stay unused while others are wanted.
 const KEEP_MAX: Duration = Duration::from_secs(5);
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), used: None, has_keeper: false });
+static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), used: None, jobs: 0, has_keeper: false });
 
 struct Pool {
     /// Unused pages by their size, the oldest of each first.
     free: BTreeMap<usize, Vec<(Instant, MmapMut)>>,
     /// When pages were wanted last.
     used: Option<Instant>,
+    /// Jobs that run.
+    jobs: usize,
     /// Whether a thread runs [`keep`].
     has_keeper: bool,
+}
+
+/// A job that runs: while there is one, unused pages stay for the stages that come.
+#[derive(Debug)]
+pub struct InUse(());
+
+impl InUse {
+    /// Until this is dropped, a job runs.
+    pub fn begin() -> InUse {
+        lock().jobs += 1;
+        InUse(())
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        let mut pool = lock();
+        pool.jobs -= 1;
+        pool.used = Some(Instant::now());
+    }
 }
 
 impl Pages {
@@ -103,10 +125,11 @@ impl Pool {
         }
     }
 
-    /// Takes out the pages that were unused for [`KEEP`], or for longer if the pool is in use.
+    /// Takes out the pages that were unused for [`KEEP`], or for longer if a job runs.
     fn take_old(&mut self) -> Vec<(Instant, MmapMut)> {
         let mut old = Vec::new();
-        let keep = if self.used.is_some_and(|used| used.elapsed() < KEEP) { KEEP_MAX } else { KEEP };
+        let is_in_use = 0 < self.jobs || self.used.is_some_and(|used| used.elapsed() < KEEP);
+        let keep = if is_in_use { KEEP_MAX } else { KEEP };
         for free in self.free.values_mut() {
             let count = free.partition_point(|(since, _)| keep <= since.elapsed());
             old.extend(free.drain(..count));
@@ -172,6 +195,20 @@ mod tests {
             assert!(Instant::now() < deadline, "they stay for ever");
             std::thread::sleep(KEEP / 10);
         }
+    }
+
+    #[test]
+    fn pages_stay_while_a_job_runs() {
+        // A size that no other test has.
+        let len = 779 << 12;
+        let job = InUse::begin();
+        let place = {
+            let pages = Pages::take(len).unwrap();
+            pages.bytes().as_ptr()
+        };
+        std::thread::sleep(2 * KEEP);
+        assert_eq!(Pages::take(len).unwrap().bytes().as_ptr(), place);
+        drop(job);
     }
 
     #[test]
