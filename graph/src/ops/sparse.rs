@@ -11,7 +11,7 @@ use crate::lower::{ExchangeStage, ExprId, Lowering};
 use crate::node::{Meta, Operator};
 use crate::ops::{Resident, Shared};
 use crate::plan::{Along, Pieces, TensorId, TensorSpec};
-use crate::shape::UNKNOWN;
+use crate::shape::{UNKNOWN, element_count};
 use crate::tiling::{AxisTiling, Tiling};
 use std::sync::Arc;
 use tharsis_kernels::DType;
@@ -179,17 +179,39 @@ impl SparseCall {
     /// A dense argument: a part of the matrix for `FromDense`, the rows that are summed over for a product.
     fn operands(
         &self,
-        lowering: &Lowering<'_>,
+        lowering: &mut Lowering<'_>,
         inputs: &[ExprId],
     ) -> Result<Vec<crate::plan::Operand>, Error> {
         Ok(match self.function {
             Sparse::FromDense => vec![lowering.operand(inputs[0])?],
             Sparse::DenseProduct { .. } => {
                 let depth = lowering.expr(inputs[3]).shape[0];
-                vec![lowering.operand_along(inputs[3], vec![(0, Along::Whole(depth))])?]
+                let x = self.put_together(lowering, inputs[3])?;
+                vec![lowering.operand_along(x, vec![(0, Along::Whole(depth))])?]
             }
             _ => Vec::new(),
         })
+    }
+
+    /// A dense argument that every task reads whole along its first axis, in chunks that it reads in place:
+    /// each task would put it together otherwise. It stays as it is where it is large.
+    fn put_together(&self, lowering: &mut Lowering<'_>, x: ExprId) -> Result<ExprId, Error> {
+        let (shape, dtype) = (lowering.expr(x).shape.clone(), lowering.expr(x).dtype);
+        let bytes = element_count(&shape).saturating_mul(dtype.size_bytes() as u64);
+        let limits = lowering.limits;
+        if limits.memory_bytes / IN_PLACE_SHARE / limits.shrink < bytes {
+            return Ok(x);
+        }
+        // Elements that must be computed are computed by many tasks before.
+        let stored = lowering.store(x)?;
+        let x = lowering.load(stored);
+        if lowering.tensor(stored).tiling.axes[0].count() == 1 {
+            return Ok(x);
+        }
+        let tiling = Tiling { axes: vec![AxisTiling::whole(shape[0]), self.columns.clone()] };
+        let tensor = lowering.add_tensor(TensorSpec { dtype, tiling: tiling.clone() });
+        lowering.fill_tensor(x, tiling, tensor, vec![])?;
+        Ok(lowering.load(tensor))
     }
 
     /// The cut of the columns of a product with a dense matrix: a task has some of its columns whole.
@@ -242,6 +264,8 @@ impl SparseCall {
 
 /// A dense part may take this share of a thread's part of the memory.
 const MEMORY_SHARES: u64 = 8;
+/// A dense argument that is put together may take this share of the memory.
+const IN_PLACE_SHARE: u64 = 16;
 
 impl Operator for SparsePart {
     fn name(&self) -> &'static str {

@@ -5,42 +5,36 @@ use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::KernelError;
-use std::cmp::Ordering;
 use std::ops::Range;
 
-/// A place of one of two tiles or of both: the column, and where each has its element.
-type Met = (u32, Option<usize>, Option<usize>);
-
-/// The places of a row of two tiles, in order.
-fn merged<'a>(
-    a: &'a Pattern<'_>,
-    b: &'a Pattern<'_>,
+/// Calls a function with each place of a row that one of two tiles stores, or that both do, in order: the
+/// column, and where each has its element.
+#[inline(always)]
+fn each_met(
+    [a, b]: &[Pattern<'_>; 2],
     row: usize,
     both: bool,
-) -> impl Iterator<Item = Met> + 'a {
-    let (mut i, mut k) = (a.of_row(row), b.of_row(row));
-    let mut next = move || {
-        let left = i.clone().next().map(|at| (a.columns[at], at));
-        let right = k.clone().next().map(|at| (b.columns[at], at));
-        let order = match (left, right) {
-            (None, None) => return None,
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (Some((x, _)), Some((y, _))) => x.cmp(&y),
-        };
-        let from_left = if order.is_le() { i.next().zip(left) } else { None };
-        let from_right = if order.is_ge() { k.next().zip(right) } else { None };
-        let column = from_left.or(from_right).map_or(0, |(_, (column, _))| column);
-        Some((column, from_left.map(|(at, _)| at), from_right.map(|(at, _)| at)))
-    };
-    std::iter::from_fn(move || {
-        loop {
-            let met = next()?;
-            if !both || (met.1.is_some() && met.2.is_some()) {
-                return Some(met);
-            }
+    mut visit: impl FnMut(u32, Option<usize>, Option<usize>),
+) {
+    let (left, right) = (a.columns_of(row), b.columns_of(row));
+    let starts = [a.of_row(row).start, b.of_row(row).start];
+    let (mut i, mut k) = (0, 0);
+    loop {
+        // Columns are less than this where there are any.
+        let next = |columns: &[u32], at: usize| columns.get(at).map_or(u64::MAX, |&column| column.into());
+        let (x, y) = (next(left, i), next(right, k));
+        let column = x.min(y);
+        if column == u64::MAX {
+            return;
         }
-    })
+        let (in_left, in_right) = (x == column, y == column);
+        if !both || in_left && in_right {
+            let [of_left, of_right] = [starts[0] + i, starts[1] + k];
+            visit(column as u32, in_left.then_some(of_left), in_right.then_some(of_right));
+        }
+        i += usize::from(in_left);
+        k += usize::from(in_right);
+    }
 }
 
 /// Both tiles of a function of two, whose tables are `stride` apart.
@@ -53,8 +47,12 @@ fn two(tables: &[Vec<Chunk>], stride: usize) -> Result<[Pattern<'_>; 2], KernelE
 }
 
 pub(super) fn count_aligned(site: Site<'_>, tables: &[Vec<Chunk>], both: bool) -> Result<usize, KernelError> {
-    let [a, b] = two(tables, 2)?;
-    Ok((0..site.rows().min(a.rows())).map(|row| merged(&a, &b, row, both).count()).sum())
+    let tiles = two(tables, 2)?;
+    let mut count = 0;
+    for row in 0..site.rows().min(tiles[0].rows()) {
+        each_met(&tiles, row, both, |_, _, _| count += 1);
+    }
+    Ok(count)
 }
 
 /// The places of two tiles, and the values of each there.
@@ -63,17 +61,36 @@ pub(super) fn align<T: Element>(
     tables: &[Vec<Chunk>],
     both: bool,
 ) -> Result<Vec<Chunk>, KernelError> {
-    let [a, b] = two(tables, 3)?;
+    let tiles = two(tables, 3)?;
     let (left, right) = (piece(tables, 2, 0)?.elements::<T>()?, piece(tables, 5, 0)?.elements::<T>()?);
-    let mut tile = Filling::new(site);
-    let (mut of_a, mut of_b) = (Values::<T>::new(site), Values::<T>::new(site));
-    for row in 0..site.rows() {
-        tile.add_row(merged(&a, &b, row, both).map(|(column, _, _)| column))?;
-        let value = |from: &[T], at: Option<usize>| at.map_or(T::zeroed(), |at| from[at]);
-        of_a.extend(merged(&a, &b, row, both).map(|(_, at, _)| value(&left, at)))?;
-        of_b.extend(merged(&a, &b, row, both).map(|(_, _, at)| value(&right, at)))?;
+    let (rows, stored) = (site.rows().min(tiles[0].rows()), site.stored);
+    let mut ends = vec![0u32; rows + 1];
+    let mut columns = Buffer::for_overwrite(stored * size_of::<u32>());
+    let mut values = [(); 2].map(|()| Buffer::for_overwrite(stored * size_of::<T>()));
+    let to_columns = &mut columns.elements_mut::<u32>()[..stored];
+    let [of_left, of_right] = values.each_mut().map(|buffer| &mut buffer.elements_mut::<T>()[..stored]);
+    let mut at = 0;
+    for row in 0..rows {
+        each_met(&tiles, row, both, |column, i, k| {
+            if let Some(to) = to_columns.get_mut(at) {
+                *to = column;
+                of_left[at] = i.map_or(T::zeroed(), |i| left[i]);
+                of_right[at] = k.map_or(T::zeroed(), |k| right[k]);
+            }
+            at += 1;
+        });
+        ends[row + 1] = at as u32;
     }
-    tile.finish(vec![of_a.finish()?, of_b.finish()?])
+    if at != stored || rows != site.rows() {
+        return Err(super::other_count());
+    }
+    let [of_left, of_right] = values.map(|data| Chunk::contiguous(T::DTYPE, &[stored], data));
+    Ok(vec![
+        Chunk::from_elements(&[rows + 1], &ends)?,
+        Chunk::contiguous(DType::U32, &[stored], columns)?,
+        of_left?,
+        of_right?,
+    ])
 }
 
 /// Rows and columns exchanged.

@@ -47,9 +47,7 @@ impl Sparse {
         let count = check_triplets(rows, columns, values).blame()?;
         let (rows, columns) = (cast(rows, DType::I64), cast(columns, DType::I64));
         check_range(&rows, 0, shape[0]).and_then(|()| check_range(&columns, 1, shape[1]))?;
-        let per_tile = (count / TILES).clamp(TILE_ELEMENTS_MIN, TILE_ELEMENTS_MAX);
-        let auto = shape[0].saturating_mul(per_tile) / count.max(1);
-        let [row_cut, column_cut] = cuts(shape, chunks, auto.max(1)).blame()?;
+        let [row_cut, column_cut] = cuts(shape, chunks, tile_rows(shape[0], count)).blame()?;
         let tiles = row_cut.count() * column_cut.count();
         let width = column_cut.longest().max(1) as i64;
         let span = i64::try_from(row_cut.longest().max(1)).ok().and_then(|rows| rows.checked_mul(width));
@@ -164,10 +162,8 @@ impl Sparse {
             let text = format!("density expected to be 0 <= density <= 1, found {density}");
             return Err(GraphError::Value(text)).blame();
         }
-        let row = (density * shape[1] as f64).max(f64::MIN_POSITIVE);
-        let count = row * shape[0] as f64;
-        let per_tile = (count as usize / TILES).clamp(TILE_ELEMENTS_MIN, TILE_ELEMENTS_MAX);
-        let [rows, columns] = cuts(shape, chunks, ((per_tile as f64 / row) as usize).max(1)).blame()?;
+        let count = density * shape[0] as f64 * shape[1] as f64;
+        let [rows, columns] = cuts(shape, chunks, tile_rows(shape[0], count as usize)).blame()?;
         let key = Key::for_purpose(seed, 0, "sparse");
         let function = Function::Random { key, share: density, columns: shape[1] };
         let call = SparseCall { function, rows, columns, grids: vec![], from: SparseFrom::All };
@@ -227,6 +223,13 @@ impl Sparse {
 fn diagonal([rows, columns]: [usize; 2], offset: i64) -> usize {
     let (down, right) = ((-offset).max(0) as usize, offset.max(0) as usize);
     rows.saturating_sub(down).min(columns.saturating_sub(right))
+}
+
+/// Rows of a tile, of a matrix that stores about this many elements. The number of tiles changes with the
+/// elements only where there are few or many, so that matrices of one shape are mostly cut alike.
+fn tile_rows(rows: usize, stored: usize) -> usize {
+    let tiles = TILES.min(stored / TILE_ELEMENTS_MIN).max(stored.div_ceil(TILE_ELEMENTS_MAX)).max(1);
+    rows.div_ceil(tiles).max(1)
 }
 
 /// The cut of rows and of columns; those of `Auto` are blocks of up to this number of rows.
