@@ -5,6 +5,7 @@ use crate::errstate;
 use crate::native::Native;
 use crate::tensor::{Tensor, carry};
 use ndarray::{ArrayD, IxDyn};
+use std::cell::RefCell;
 use std::sync::{Arc, OnceLock};
 use tharsis_graph::phases::Phase;
 use tharsis_graph::tiling::Tiling;
@@ -23,7 +24,8 @@ use tharsis_kernels::{Chunk, Element, Scalar};
 /// ```
 pub fn default_executor() -> Arc<dyn Executor> {
     static LOCAL: OnceLock<Arc<LocalExecutor>> = OnceLock::new();
-    let offered = OFFER.get().and_then(|offer| offer());
+    let chosen = CHOSEN.with_borrow(Clone::clone);
+    let offered = chosen.or_else(|| OFFER.get().and_then(|offer| offer()));
     offered.unwrap_or_else(|| {
         let local = LOCAL.get_or_init(|| {
             let threads = std::thread::available_parallelism().map_or(1, |count| count.get());
@@ -31,6 +33,24 @@ pub fn default_executor() -> Arc<dyn Executor> {
         });
         local.clone()
     })
+}
+
+thread_local! {
+    /// The executor that comes before all others on this thread.
+    static CHOSEN: RefCell<Option<Arc<dyn Executor>>> = const { RefCell::new(None) };
+}
+
+/// Runs a function during which [`default_executor`] is this one, on this thread.
+pub(crate) fn with_default<T>(executor: Arc<dyn Executor>, run: impl FnOnce() -> T) -> T {
+    /// Puts back what was chosen before, also if the function panics.
+    struct Back(Option<Arc<dyn Executor>>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            CHOSEN.set(self.0.take());
+        }
+    }
+    let _back = Back(CHOSEN.replace(Some(executor)));
+    run()
 }
 
 /// Source of an executor for the current thread.

@@ -3,6 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+use serde_json::{Value, json};
+use std::path::Path;
+use tharsis_numeric::protocol::answer;
 use tharsis_numeric::sparse::Sparse;
 use tharsis_numeric::{Chunks, DType, LocalExecutor, Tensor, execute};
 
@@ -211,4 +214,108 @@ fn memory_is_in_proportion_to_what_is_stored() {
     assert!(made[0].allclose(&made[1], 1e-9, 1e-9, false).item().unwrap().is_true());
     let stored = a.nnz().unwrap() as f64;
     assert!((stored / (2e-5 * (size * size) as f64) - 1.0).abs() < 0.01, "{stored}");
+}
+
+/// A step of a program over sparse matrices, and the same over arrays: operations and arguments behind the
+/// matrix so far, which `b` may be a part of.
+fn programs(dice: &mut Dice) -> [Value; 2] {
+    let (m, n) = (1 + dice.below(4), 1 + dice.below(4));
+    let lit = |dice: &mut Dice, m: usize, n: usize| {
+        let elements = matrix(dice, [m, n]).elements;
+        json!({"lit": elements.chunks(n).collect::<Vec<_>>(), "dtype": "float64"})
+    };
+    let inputs = json!({"a": lit(dice, m, n), "b": lit(dice, m, n), "square": lit(dice, n, n)});
+    let (mut sparse, mut dense) = (vec![json!(["x0", "scipy.sparse.csr_array", [{"$": "a"}]])], Vec::new());
+    dense.push(json!(["x0", "np.asarray", [{"$": "a"}]]));
+    let count = 1 + dice.below(4);
+    for step in 0..count {
+        let (x, y) = (json!({"$": format!("x{step}")}), format!("x{}", step + 1));
+        let other = |name: &str| json!({"$": name});
+        let (of_sparse, of_dense, rest) = match dice.below(9) {
+            0 => ("scipy.sparse.add", "np.add", vec![other("b")]),
+            1 => ("scipy.sparse.subtract", "np.subtract", vec![other("x0")]),
+            2 => ("scipy.sparse.multiply", "np.multiply", vec![other("b")]),
+            3 => ("scipy.sparse.multiply", "np.multiply", vec![json!(3)]),
+            4 => ("scipy.sparse.maximum", "np.maximum", vec![other("b")]),
+            5 => ("scipy.sparse.abs", "np.abs", vec![]),
+            6 => ("scipy.sparse.matmul", "np.matmul", vec![other("s")]),
+            7 => ("scipy.sparse.power", "np.power", vec![json!(2)]),
+            _ => ("scipy.sparse.negative", "np.negative", vec![]),
+        };
+        let args = |rest: &[Value]| [vec![x.clone()], rest.to_vec()].concat();
+        sparse.push(json!([y, of_sparse, args(&rest)]));
+        dense.push(json!([y, of_dense, args(&rest)]));
+    }
+    let last = json!({"$": format!("x{count}")});
+    let end = |steps: &mut Vec<Value>, prefix: &str, whole: &str| {
+        let kept = if prefix == "scipy.sparse" { "scipy.sparse.csc_array" } else { "np.asarray" };
+        steps.insert(0, json!(["s", kept, [{"$": "square"}]]));
+        steps.push(json!(["all", whole, [last]]));
+        steps.push(json!(["rows", format!("{prefix}.sum"), [last], {"axis": 1}]));
+        steps.push(json!(["across", format!("{prefix}.matmul"), [{"$": "a_t"}, last]]));
+        steps.push(json!(["nonzero", format!("{prefix}.count_nonzero"), [last]]));
+        steps.insert(0, json!(["a_t", "np.transpose", [{"$": "a"}]]));
+    };
+    end(&mut sparse, "scipy.sparse", "scipy.sparse.toarray");
+    end(&mut dense, "np", "np.asarray");
+    [sparse, dense]
+        .map(|prog| json!({"in": inputs, "prog": prog, "out": ["all", "rows", "across", "nonzero"]}))
+}
+
+#[test]
+fn programs_over_sparse_matrices_are_those_over_arrays_in_every_mode() {
+    for seed in 0..100 {
+        let [sparse, dense] = programs(&mut Dice(seed));
+        let wanted = answer(&dense, Path::new("."));
+        assert_eq!(wanted["ok"], true, "seed {seed}: {wanted}");
+        for (mode, chunks) in
+            [("lazy", json!("auto")), ("lazy", json!(1)), ("eager", json!([2, 3])), ("eager", json!("auto"))]
+        {
+            let mut request = sparse.clone();
+            request["ctx"] = json!({"mode": mode, "chunks": chunks});
+            let found = answer(&request, Path::new("."));
+            assert_eq!(found["out"], wanted["out"], "seed {seed}, {mode}, {chunks}\n{request}\n{found}");
+        }
+    }
+}
+
+#[test]
+fn a_sparse_result_is_its_shape_and_its_triplets_in_order() {
+    let triplets = r#"{"t": [[3, 1, 2], {"t": [[1, 0, 1], [2, 1, 0]]}]}"#;
+    let program = format!(r#"{{"prog": [["a", "scipy.sparse.coo_array", [{triplets}]]], "out": ["a"]}}"#);
+    for chunks in [json!("auto"), json!(1), json!(2)] {
+        let mut request: Value = serde_json::from_str(&program).unwrap();
+        request["ctx"] = json!({"chunks": chunks});
+        let reply = answer(&request, Path::new("."));
+        let coo = &reply["out"]["a"]["coo"];
+        let lit = |part: &str| coo[part]["arr"]["lit"].clone();
+        assert_eq!(coo["shape"], json!([2, 3]), "{reply}");
+        assert_eq!(
+            [lit("row"), lit("col"), lit("data")],
+            [json!([0, 1, 1]), json!([1, 0, 2]), json!([1, 2, 3])]
+        );
+    }
+}
+
+#[test]
+fn what_is_no_sparse_matrix_is_refused_with_the_class_of_scipy() {
+    let class = |step: Value| {
+        let request = json!({"in": {"x": {"lit": [1, 0]}}, "prog": [step], "out": ["y"]});
+        answer(&request, Path::new("."))["err"]["class"].clone()
+    };
+    assert_eq!(class(json!(["y", "scipy.sparse.csr_array", [{"$": "x"}]])), "ValueError");
+    assert_eq!(class(json!(["y", "scipy.sparse.csr_array", [{"t": [1, {"t": [2]}]}]])), "ValueError");
+    assert_eq!(
+        class(json!(["y", "scipy.sparse.coo_array", [{"t": [[1], {"t": [[5], [0]]}]}, [2, 2]]])),
+        "IndexError"
+    );
+    assert_eq!(
+        class(json!(["y", "scipy.sparse.coo_array", [{"t": [[1], {"t": [[0.5], [0]]}]}, [2, 2]]])),
+        "TypeError"
+    );
+    assert_eq!(class(json!(["y", "scipy.sparse.random_array", [[2, 2], 1.5]])), "ValueError");
+    assert_eq!(class(json!(["y", "scipy.sparse.vstack", [[]]])), "NotImplemented");
+    let made = json!(["y", "scipy.sparse.eye_array", [2]]);
+    let request = json!({"prog": [made, ["z", "np.add", [{"$": "y"}, 1]]], "out": ["z"]});
+    assert_eq!(answer(&request, Path::new("."))["err"]["class"], "TypeError");
 }

@@ -7,6 +7,7 @@ use crate::reduction::Axes;
 use crate::tensor::Tensor;
 use std::collections::HashMap;
 use std::sync::Arc;
+use tharsis_graph::Chunks;
 use tharsis_kernels::DType;
 
 /// The arguments of one call. Arguments that the operation does not take are refused as not implemented.
@@ -14,16 +15,19 @@ pub struct Args {
     positional: Vec<Option<Value>>,
     keywords: HashMap<String, Value>,
     generator: Arc<Generator>,
+    chunks: Chunks,
 }
 
 impl Args {
-    /// Arguments of one call; `generator` is used where they name none.
+    /// Arguments of one call; `generator` is used where they name none, and `chunks` for sparse matrices that
+    /// it makes.
     pub(super) fn new(
         positional: Vec<Value>,
         keywords: HashMap<String, Value>,
         generator: Arc<Generator>,
+        chunks: Chunks,
     ) -> Args {
-        Args { positional: positional.into_iter().map(Some).collect(), keywords, generator }
+        Args { positional: positional.into_iter().map(Some).collect(), keywords, generator, chunks }
     }
 
     /// The generator to draw from. If it is the first argument, the positions of the others count from the
@@ -36,6 +40,14 @@ impl Args {
                 generator
             }
             _ => self.generator.clone(),
+        }
+    }
+
+    /// The tiles of sparse matrices.
+    pub(super) fn tiles(&self) -> Chunks {
+        match &self.chunks {
+            Chunks::PerAxis(sizes) if sizes.len() != 2 => Chunks::Auto,
+            chunks => chunks.clone(),
         }
     }
 

@@ -4,6 +4,7 @@ use super::value::Value;
 use super::{Failure, PlaceRequest, Places};
 use crate::errstate::{ErrState, Reaction};
 use crate::random::{Generator, default_rng};
+use crate::sparse::Sparse;
 use crate::tensor::Tensor;
 use serde_json::{Value as Json, json};
 use std::cell::RefCell;
@@ -15,7 +16,7 @@ use tharsis_kernels::Warnings;
 
 /// Executor and form of answers of a request.
 pub(super) struct Context {
-    pub executor: Box<dyn Executor>,
+    pub executor: Arc<dyn Executor>,
     pub chunks: Chunks,
     /// Whether each step is computed before the next one is built.
     pub eager: bool,
@@ -55,7 +56,7 @@ impl Context {
             Some(dir) => Some(folder.join(text(dir)?)),
         };
         Ok(Context {
-            executor: executor(&ctx, places, started)?,
+            executor: Arc::from(executor(&ctx, places, started)?),
             chunks: chunks(&ctx)?,
             eager: eager(&ctx),
             generator: Arc::new(default_rng(seed)),
@@ -91,6 +92,7 @@ impl Context {
     pub fn at_hand(&self, value: Value) -> Result<Value, Failure> {
         Ok(match value {
             Value::Tensor(tensor) => Value::Tensor(self.tensor_at_hand(&tensor)?),
+            Value::Sparse(matrix) => Value::Sparse(Box::new(self.sparse_at_hand(&matrix)?)),
             Value::List(parts) => Value::List(self.all_at_hand(parts)?),
             Value::Tuple(parts) => Value::Tuple(self.all_at_hand(parts)?),
             Value::Fields(names, parts) => Value::Fields(names, self.all_at_hand(parts)?),
@@ -111,6 +113,7 @@ impl Context {
                 }
                 Value::Tensor(settled.pop().ok_or_else(|| Failure::new("Internal", "no result"))?)
             }
+            Value::Sparse(matrix) => Value::Sparse(Box::new(self.sparse_at_hand(&matrix)?)),
             Value::List(parts) => Value::List(all(parts)?),
             Value::Tuple(parts) => Value::Tuple(all(parts)?),
             Value::Fields(names, parts) => Value::Fields(names, all(parts)?),
@@ -120,6 +123,12 @@ impl Context {
 
     fn all_at_hand(&self, parts: Vec<Value>) -> Result<Vec<Value>, Failure> {
         parts.into_iter().map(|part| self.at_hand(part)).collect()
+    }
+
+    fn sparse_at_hand(&self, matrix: &Sparse) -> Result<Sparse, Failure> {
+        let (computed, mut metrics) = matrix.persist_on(&*self.executor)?;
+        self.raised.borrow_mut().append(&mut metrics.warnings);
+        Ok(computed)
     }
 
     fn tensor_at_hand(&self, tensor: &Tensor) -> Result<Tensor, Failure> {

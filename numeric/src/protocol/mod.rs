@@ -29,6 +29,7 @@ mod reply;
 mod row;
 mod selections;
 mod sets;
+mod sparse;
 mod statistics;
 mod value;
 

@@ -6,6 +6,7 @@ use super::names;
 use super::registry::find;
 use super::value::{self, Value};
 use super::{Failure, Places, reply};
+use crate::run::with_default;
 use serde_json::{Map, Value as Json, json};
 use std::collections::HashMap;
 use std::path::Path;
@@ -25,14 +26,25 @@ pub(super) fn evaluate(
 ) -> Result<Map<String, Json>, (Failure, Step)> {
     let started = Instant::now();
     let outside = |failure: Failure| (failure, None);
-    let (context, mut names) = prepare(request, folder, places, started).map_err(outside)?;
+    let (context, names) = prepare(request, folder, places, started).map_err(outside)?;
+    // Sizes that a step needs before it can be built are computed where the program runs.
+    with_default(context.executor.clone(), || run_steps(request, &context, names, started))
+}
+
+fn run_steps(
+    request: &Json,
+    context: &Context,
+    mut names: Names,
+    started: Instant,
+) -> Result<Map<String, Json>, (Failure, Step)> {
+    let outside = |failure: Failure| (failure, None);
     for (index, step) in list(request, "prog").map_err(outside)?.iter().enumerate() {
         let operation = step.get(1).and_then(Json::as_str).unwrap_or("").to_owned();
-        let made = run_step(step, &operation, &names, &context);
+        let made = run_step(step, &operation, &names, context);
         let (name, made) = made.map_err(|failure| (failure, Some((index, operation))))?;
         names.insert(name, made);
     }
-    finish(request, &names, &context, started).map_err(outside)
+    finish(request, &names, context, started).map_err(outside)
 }
 
 fn prepare(
@@ -91,7 +103,7 @@ fn run_step(
     let reads_nothing =
         !positional.iter().chain(keywords.values()).any(|arg| matches!(arg, Value::Tensor(_)));
     let run = |positional: Vec<Value>, keywords: HashMap<String, Value>| -> Result<Value, Failure> {
-        let mut args = Args::new(positional, keywords, context.generator.clone());
+        let mut args = Args::new(positional, keywords, context.generator.clone(), context.chunks.clone());
         let made = (found.run)(operation, &mut args)?;
         args.finish()?;
         Ok(made)

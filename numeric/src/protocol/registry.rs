@@ -20,9 +20,10 @@ use super::histograms::HISTOGRAMS;
 use super::indexing::INDEXING;
 use super::matrices::MATRICES;
 use super::reductions::REDUCTIONS;
-use super::row::{Row, Run, tensor};
+use super::row::{Row, Run, bare, tensor};
 use super::selections::{SELECTIONS, nonzero};
 use super::sets::SETS;
+use super::sparse::SPARSE;
 use super::statistics::STATISTICS;
 use super::value::Value;
 use crate::elementwise::{binary, unary, where_};
@@ -73,6 +74,7 @@ const TABLES: &[&[Row]] = &[
     REDUCTIONS,
     SELECTIONS,
     SETS,
+    SPARSE,
     STATISTICS,
 ];
 
@@ -118,10 +120,6 @@ pub fn find(name: &str) -> Option<Operation> {
     let function = name.strip_prefix("nd.").map(|method| format!("np.{method}"));
     let wanted = function.as_deref().unwrap_or(name);
     all().into_iter().find(|operation| operation.name == name || operation.name == wanted)
-}
-
-fn bare(name: &str) -> &str {
-    name.rsplit('.').next().unwrap_or(name)
 }
 
 fn run_unary(name: &str, args: &mut Args) -> Result<Value, Failure> {

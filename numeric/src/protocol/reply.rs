@@ -37,13 +37,19 @@ impl<'a> Encoder<'a> {
             Value::Generator(_) => return Err(Failure::missing("a generator as a result")),
             Value::List(parts) | Value::Tuple(parts) => json!({"t": self.parts(name, parts)?}),
             Value::Fields(names, parts) => json!({"t": self.parts(name, parts)?, "names": names}),
-            Value::Tensor(_) => {
-                let result = self.results.next();
-                let resident = result.ok_or_else(|| Failure::new("Internal", "a result is missing"))?;
-                let tensor = Tensor::apply(resident, &[]);
-                json!({"arr": self.array(name, &tensor.to_chunk(&*self.context.executor)?)?})
+            Value::Tensor(_) => self.next(name)?,
+            Value::Sparse(matrix) => {
+                let [row, col, data] = [self.next(name)?, self.next(name)?, self.next(name)?];
+                json!({"coo": {"shape": matrix.shape(), "row": row, "col": col, "data": data}})
             }
         })
+    }
+
+    /// The next tensor of the results.
+    fn next(&mut self, name: &str) -> Result<Json, Failure> {
+        let resident = self.results.next().ok_or_else(|| Failure::new("Internal", "a result is missing"))?;
+        let tensor = Tensor::apply(resident, &[]);
+        Ok(json!({"arr": self.array(name, &tensor.to_chunk(&*self.context.executor)?)?}))
     }
 
     fn parts(&mut self, name: &str, parts: &[Value]) -> Result<Vec<Json>, Failure> {

@@ -21,3 +21,8 @@ pub(super) fn tensor(made: Tensor) -> Result<Value, Failure> {
 pub(super) fn tuple(made: impl IntoIterator<Item = Tensor>) -> Result<Value, Failure> {
     Ok(Value::Tuple(made.into_iter().map(tensor).collect::<Result<_, _>>()?))
 }
+
+/// A name without the module that it is in.
+pub(super) fn bare(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}

@@ -6,6 +6,7 @@ use crate::index::Index;
 use crate::integer::LargeInteger;
 use crate::operand::Operand;
 use crate::random::Generator;
+use crate::sparse::Sparse;
 use crate::tensor::Tensor;
 use serde_json::Value as Json;
 use std::collections::HashMap;
@@ -38,6 +39,8 @@ pub enum Value {
     Fields(&'static [&'static str], Vec<Value>),
     /// A source of random numbers.
     Generator(Arc<Generator>),
+    /// A sparse matrix.
+    Sparse(Box<Sparse>),
 }
 
 impl Value {
@@ -45,6 +48,7 @@ impl Value {
     pub(super) fn tensors(&self, visit: &mut impl FnMut(&Tensor)) {
         match self {
             Value::Tensor(tensor) => visit(tensor),
+            Value::Sparse(matrix) => matrix.ordered_triplets().iter().for_each(visit),
             Value::List(parts) | Value::Tuple(parts) | Value::Fields(_, parts) => {
                 parts.iter().for_each(|part| part.tensors(visit))
             }

@@ -19,9 +19,9 @@
 mod algebra;
 mod create;
 
-use crate::computation::Computation;
 use crate::create::arange;
 use crate::error::{Blame, Result};
+use crate::run::default_executor;
 use crate::tensor::Tensor;
 use std::fmt;
 use std::ops::Range;
@@ -31,6 +31,7 @@ use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::{SparseCall, SparseFrom, SparsePart};
 use tharsis_graph::shape::UNKNOWN;
 use tharsis_graph::tiling::AxisTiling;
+use tharsis_graph::{Executor, Metrics};
 use tharsis_kernels::DType;
 use tharsis_kernels::sparse::Sparse as Function;
 
@@ -117,11 +118,16 @@ impl Sparse {
     /// As [`execute`](crate::execute).
     #[track_caller]
     pub fn persist(&self) -> Result<Sparse> {
-        let parts = [&self.ends, &self.places, &self.values];
-        let mut computed = Computation::of(&parts).run()?.tensors.into_iter();
-        match (computed.next(), computed.next(), computed.next()) {
-            (Some(ends), Some(places), Some(values)) => Ok(Sparse { ends, places, values, ..self.clone() }),
-            _ => Err(GraphError::Internal("a sparse matrix has three tensors".to_owned())).blame(),
+        Ok(self.persist_on(&*default_executor())?.0)
+    }
+
+    /// The same matrix, computed on this executor.
+    #[track_caller]
+    pub(crate) fn persist_on(&self, executor: &dyn Executor) -> Result<(Sparse, Metrics)> {
+        let (computed, metrics) = crate::run::execute(&self.parts(), executor)?;
+        match <[Tensor; 3]>::try_from(computed) {
+            Ok([ends, places, values]) => Ok((Sparse { ends, places, values, ..self.clone() }, metrics)),
+            Err(_) => Err(GraphError::Internal("a sparse matrix has three tensors".to_owned())).blame(),
         }
     }
 
@@ -154,6 +160,17 @@ impl Sparse {
         let call = Arc::new(self.call(Function::Coordinates, self.rows.clone(), self.columns.clone()));
         let part = |part| Tensor::apply(SparsePart::new(call.clone(), part), &self.parts());
         [part(0), part(1), self.values.clone()]
+    }
+
+    /// The triplets in the order of rows and then columns, however the matrix is cut.
+    pub(crate) fn ordered_triplets(&self) -> [Tensor; 3] {
+        let triplets = self.to_coo();
+        if self.columns.count() == 1 {
+            return triplets;
+        }
+        let place = triplets[0].multiply(self.columns.len() as i64).add(&triplets[1]);
+        let order = place.argsort(0);
+        triplets.map(|part| part.take_at(&order, 0))
     }
 
     /// SciPy's `tocsr`: where the elements of each row begin, and the end, (m + 1,) of int64; the column of
