@@ -144,6 +144,25 @@ fn rows_of_several_frames_follow_each_other() {
 }
 
 #[test]
+fn frames_in_order_are_put_together_by_a_task_for_each_part() {
+    let frame = three_parts();
+    let both = DataFrame::concat([&frame, &frame.filter(&frame.col("n").gt(6))], true);
+    let explanation = both.explain().unwrap();
+    assert_eq!((explanation.stages.len(), explanation.tasks), (1, 6), "{explanation}");
+    assert_ints(&both, "n", &(0..10).chain(7..10).collect::<Vec<_>>());
+    assert_ints(&both.tail(4), "n", &[9, 7, 8, 9]);
+    assert_ints(&both.head(11).tail(2), "n", &[9, 7]);
+    assert_index(&both.filter(&both.col("n").eq(8)), &[8, 11]);
+    // Rows of a sort are still merged.
+    let sorted = frame.sort_values(["n"], Sort::descending());
+    assert_ints(
+        &DataFrame::concat([&sorted, &frame], true).head(12),
+        "n",
+        &[9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 0, 1],
+    );
+}
+
+#[test]
 fn duplicates_leave_their_first_row() {
     let frame = three_parts();
     assert_ints(&frame.drop_duplicates_in(["k"]), "n", &[0, 1, 2]);

@@ -5,6 +5,7 @@ use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::stage::row_number::KEY_BITS;
 use arrow::datatypes::DataType;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::expr_fn::cast;
@@ -338,6 +339,9 @@ fn concat(frames: &[&Frame], ignore_index: bool) -> Result<Frame> {
         }
     }
     let levels = first.index.len().max(1);
+    if ignore_index && !labels.is_empty() && are_in_order(frames)? {
+        return in_order(frames, labels);
+    }
     let mut plans: Option<LogicalPlanBuilder> = None;
     for (number, frame) in frames.iter().enumerate() {
         let indexed = if ignore_index { (*frame).clone() } else { frame.with_index()? };
@@ -350,21 +354,8 @@ fn concat(frames: &[&Frame], ignore_index: bool) -> Result<Frame> {
         let mut exprs = vec![key.alias("__tharsis_row_0")];
         let levels = rows.index.iter().enumerate().filter(|_| !ignore_index);
         exprs.extend(levels.map(|(at, level)| named(&level.column).alias(format!("__tharsis_level_{at}"))));
-        for label in &labels {
-            exprs.push(match rows.columns.contains(label) {
-                true => named(label),
-                false => {
-                    let has = frames.iter().find(|frame| frame.columns.contains(label));
-                    let dtype = has.map_or(Ok(DataType::Null), |frame| frame.dtype(label))?;
-                    cast(lit(datafusion::common::ScalarValue::Null), dtype).alias(label)
-                }
-            });
-        }
-        let plan = LogicalPlanBuilder::from(rows.plan).project(exprs)?.build()?;
-        plans = Some(match plans {
-            None => LogicalPlanBuilder::from(plan),
-            Some(before) => before.union_by_name(plan)?,
-        });
+        exprs.extend(values(&rows, &labels, frames)?);
+        plans = Some(below(plans, &rows, exprs)?);
     }
     let plan = plans.map(LogicalPlanBuilder::build).transpose()?;
     let plan = plan.ok_or_else(|| Error::Internal("a union of nothing".to_owned()))?;
@@ -378,4 +369,49 @@ fn concat(frames: &[&Frame], ignore_index: bool) -> Result<Frame> {
     let index = if ignore_index { Vec::new() } else { (0..levels).map(level).collect() };
     let order = vec![OrderKey::growing("__tharsis_row_0")];
     Ok(Frame { plan, columns: labels, index, order })
+}
+
+/// Whether plans give the rows of frames in order, without a sort, which planning drops below others.
+fn are_in_order(frames: &[&Frame]) -> Result<bool> {
+    for frame in frames {
+        let sorts = frame.plan.exists(|node| Ok(matches!(node, LogicalPlan::Sort(_))))?;
+        if sorts || !frame.order.is_empty() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Rows of frames whose plans give them in order: so does a plan with the parts of all, one after the other,
+/// and nothing needs to be numbered or merged.
+fn in_order(frames: &[&Frame], columns: Vec<String>) -> Result<Frame> {
+    let mut plans: Option<LogicalPlanBuilder> = None;
+    for frame in frames {
+        plans = Some(below(plans, frame, values(frame, &columns, frames)?)?);
+    }
+    let plan = plans.map(LogicalPlanBuilder::build).transpose()?;
+    let plan = plan.ok_or_else(|| Error::Internal("a union of nothing".to_owned()))?;
+    Ok(Frame { plan, columns, index: Vec::new(), order: Vec::new() })
+}
+
+/// The values of a frame under these labels, missing ones of the type of another frame where it has none.
+fn values(frame: &Frame, labels: &[String], all: &[&Frame]) -> Result<Vec<Expr>> {
+    let value = |label: &String| {
+        if frame.columns.contains(label) {
+            return Ok(named(label));
+        }
+        let has = all.iter().find(|frame| frame.columns.contains(label));
+        let dtype = has.map_or(Ok(DataType::Null), |frame| frame.dtype(label))?;
+        Ok(cast(lit(datafusion::common::ScalarValue::Null), dtype).alias(label))
+    };
+    labels.iter().map(value).collect()
+}
+
+/// A plan with these expressions of a frame's rows below the rows of another one.
+fn below(before: Option<LogicalPlanBuilder>, frame: &Frame, exprs: Vec<Expr>) -> Result<LogicalPlanBuilder> {
+    let rows = frame.builder().project(exprs)?;
+    Ok(match before {
+        None => rows,
+        Some(before) => before.union_by_name(rows.build()?)?,
+    })
 }
