@@ -359,11 +359,13 @@ fn run_node_from(spec: &str, program: Program) -> Result<()> {
 /// Why the connection could not be made, or ended out of order.
 pub fn work(socket: &Path, start: u64) -> Result<()> {
     name_process();
-    // Most actors keep a few values, and an allocator that asks for huge pages would clear 50 of them at the
-    // start: 100 MB, and most of the time. Where the kernel does not know the wish, that is the cost.
+    // Most actors keep a few values, and where the allocator asks for huge pages, to clear them takes nearly
+    // half of the time in which a worker starts. Where the kernel does not know the wish, that is the cost.
     let _wished = disable_transparent_huge_pages(true);
     let client = connect(socket, Role::Worker { start }, None)?;
-    client.on_long_run(|| drop(disable_transparent_huge_pages(false)));
+    client.on_long_run(|| {
+        let _wished = disable_transparent_huge_pages(false);
+    });
     // User code may run for ever; without its node, nobody waits for it.
     client.on_loss(|| std::process::exit(0));
     // Threads that tasks start find the worker's client as well.

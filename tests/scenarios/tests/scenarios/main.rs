@@ -32,6 +32,7 @@ mod shared_actors;
 mod spill;
 mod store_socket;
 mod streams;
+mod tenants;
 mod unmarked;
 mod values;
 
@@ -46,6 +47,9 @@ fn main() -> ExitCode {
         return outcome;
     }
     if let Some(outcome) = pressure::run_as_driver() {
+        return outcome;
+    }
+    if let Some(outcome) = tenants::run_as_driver() {
         return outcome;
     }
     let all = [
@@ -69,6 +73,7 @@ fn main() -> ExitCode {
         groups::ALL,
         quotas::ALL,
         service::ALL,
+        tenants::ALL,
         bad_input::ALL,
         cancels::ALL,
         store_socket::ALL,
