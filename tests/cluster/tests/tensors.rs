@@ -5,7 +5,8 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tharsis::tensor::random::default_rng;
-use tharsis::tensor::{Chunks, Executor, LocalExecutor, RemoteExecutor, Tensor, execute, explain};
+use tharsis::tensor::sparse::Sparse;
+use tharsis::tensor::{Chunks, Executor, LocalExecutor, RemoteExecutor, Tensor, execute, explain, zarr};
 use tharsis::{LocalCluster, LocalNode, Options, Resources, SpillChoice};
 use tharsis_cluster_tests::{Scenario, driver, run};
 
@@ -18,6 +19,10 @@ const ALL: &[Scenario] = &[
     (
         "results_of_two_nodes_are_those_of_threads_to_the_bit",
         results_of_two_nodes_are_those_of_threads_to_the_bit,
+    ),
+    (
+        "sparse_matrices_and_zarr_arrays_of_two_nodes_are_those_of_threads",
+        sparse_matrices_and_zarr_arrays_of_two_nodes_are_those_of_threads,
     ),
     ("what_meets_starts_on_one_node", what_meets_starts_on_one_node),
     ("results_stay_on_the_nodes_that_made_them", results_stay_on_the_nodes_that_made_them),
@@ -71,6 +76,28 @@ fn results_of_two_nodes_are_those_of_threads_to_the_bit() {
             std::thread::sleep(Duration::from_millis(5));
         }
     }
+}
+
+/// Both nodes find the folder, as nodes with a shared disk do.
+fn sparse_matrices_and_zarr_arrays_of_two_nodes_are_those_of_threads() {
+    let cluster = two_nodes();
+    let runtime = driver(&cluster, 0);
+    let remote = RemoteExecutor::new(&runtime)
+        .memory_bytes(MEMORY_BYTES)
+        .options(Options::default().spread())
+        .batch_tasks(2);
+    let local = LocalExecutor::within(remote.limits());
+    let a = Sparse::random([400, 400], 0.02, 9, Chunks::Each(90)).unwrap();
+    let product = a.matmul(&a).unwrap().add(&a.transpose()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("product.zarr");
+    let options = zarr::Options { chunks: Some(vec![64, 400]), ..zarr::Options::default() };
+    zarr::save(&path, &product.to_dense(), &options, &remote).unwrap();
+    let written = zarr::load(&path);
+    for program in [product.sum(Some(1)), product.values().clone(), written.sum(1), &written * 2.0] {
+        assert!(bits(&program, &local) == bits(&program, &remote), "{program:?}");
+    }
+    assert!(bits(&written, &local) == bits(&product.to_dense(), &local), "other elements were written");
 }
 
 /// Two tensors that are stored chunk by chunk and then added: where their chunks have one home, none has to

@@ -13,7 +13,7 @@ use tharsis::tensor::random::default_rng;
 use tharsis::tensor::sparse::Sparse;
 use tharsis::tensor::{
     Chunks, DType, Executor, GraphError, LocalExecutor, MapRemote, Metrics, RemoteExecutor, Tensor,
-    concatenate, execute, npy,
+    concatenate, execute, npy, zarr,
 };
 use tharsis_scenarios::{Mode, Scenario, Session, processes, scenarios};
 
@@ -45,6 +45,7 @@ const ALL: &[Scenario] = scenarios![
         t6_remote_functions_map_chunks,
         t6_functions_that_fail_or_break_their_word_are_typed_errors,
         t7_files_are_read_and_written_by_tasks,
+        t7_zarr_arrays_are_read_and_written_by_tasks,
         t8_sparse_matrices_are_multiplied_added_and_summed_as_on_threads;
     Processes:
         t5_killed_workers_change_nothing;
@@ -434,6 +435,27 @@ fn t7_files_are_read_and_written_by_tasks(mode: Mode) {
     assert_eq!(found, run(&programs, &LocalExecutor::within(remote.limits())).0);
     assert_eq!(npy::load(&path).fetch::<f64>().unwrap(), x.fetch::<f64>().unwrap());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    session.await_quiet();
+}
+
+fn t7_zarr_arrays_are_read_and_written_by_tasks(mode: Mode) {
+    let session = mode.start(2);
+    let remote = RemoteExecutor::new(session.runtime()).memory_bytes(32 << 20);
+    let folder = tempfile::tempdir().unwrap();
+    let x = matrix(900, 700, [50, 700]);
+    let expected = x.fetch::<f64>().unwrap();
+    for (name, compression) in
+        [("plain", zarr::Compression::None), ("zstd", zarr::Compression::Zstd { level: 1 })]
+    {
+        let path = folder.path().join(format!("{name}.zarr"));
+        // Chunks of files that are no chunks of the tensor, and some beyond its end.
+        let options = zarr::Options { chunks: Some(vec![128, 300]), compression, checksum: true };
+        zarr::save(&path, &x, &options, &remote).unwrap();
+        let programs = [zarr::load(&path).sin().max(1)];
+        let (found, _) = run(&programs, &remote);
+        assert_eq!(found, run(&programs, &LocalExecutor::within(remote.limits())).0);
+        assert_eq!(zarr::load(&path).fetch::<f64>().unwrap(), expected);
+    }
     session.await_quiet();
 }
 

@@ -273,8 +273,7 @@ impl<'a> Drive<'a> {
         }
         let stored = Stored::new(&*resident.fetch()?)?;
         let object = put(&TaskOutput::Chunks(vec![(id, stored)])).map_err(from_engine)?;
-        let bytes = self.job.runnable.plan().tensors[id.tensor as usize].chunk_bytes_max();
-        Ok(Held::new(object, reads_left, bytes))
+        Ok(Held::new(object, reads_left, self.job.runnable.chunk_bytes(id)))
     }
 
     /// A resident chunk of the job.
@@ -301,7 +300,8 @@ impl<'a> Drive<'a> {
             self.objects.insert(Key::Bundle(batch), Held::new(object, 0, 0));
         }
         for (&id, fate) in outputs.iter().zip(fates) {
-            let bytes = self.job.runnable.plan().tensors[id.tensor as usize].chunk_bytes_max();
+            // As the bound counts them: pieces of one tensor may differ much.
+            let bytes = self.job.runnable.chunk_bytes(id);
             let reads = self.batches.readers(id);
             match fate {
                 ChunkStorage::Dropped => continue,
