@@ -39,7 +39,8 @@ fn look() -> (u32, Option<String>) {
     (std::process::id(), std::env::var(TENANT).ok())
 }
 
-/// Runs this process as one of the drivers, if the environment says so. It prints the processes of its workers.
+/// Runs this process as one of the drivers, if the environment says so. It prints the processes of its
+/// workers.
 pub fn run_as_driver() -> Option<ExitCode> {
     let tenant: usize = std::env::var(TENANT).ok()?.parse().ok()?;
     let folder = std::env::var(FOLDER).ok()?;
