@@ -64,6 +64,22 @@ fn only_granted_ranges_are_writable() {
     arena.map().write(5 * PAGE, 64).unwrap().fill(3);
 }
 
+/// The older grant is of a region whose objects were freed, and their bytes granted anew, before it was retired.
+#[test]
+fn a_grant_that_ends_leaves_a_newer_one_that_overlaps_it() {
+    let arena = arena();
+    let map = client(&arena);
+    map.grant(0, 4 * PAGE).unwrap();
+    map.grant(PAGE, 4 * PAGE).unwrap();
+    let slot = map.write(PAGE, 64).unwrap();
+    map.retire(0, 4 * PAGE).unwrap();
+    drop(slot);
+    assert!(matches!(map.write(0, 1), Err(StoreError::NotGranted { .. })));
+    map.write(PAGE, 4 * PAGE).unwrap().fill(1);
+    map.retire(PAGE, 4 * PAGE).unwrap();
+    assert!(matches!(map.write(PAGE, 1), Err(StoreError::NotGranted { .. })));
+}
+
 #[test]
 fn a_slot_is_exclusive_while_it_lives() {
     let arena = arena();

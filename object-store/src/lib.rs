@@ -51,6 +51,7 @@ pub mod carve;
 
 pub mod channel;
 
+mod grants;
 mod huge_pages;
 
 mod ranges;

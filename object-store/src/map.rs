@@ -27,6 +27,7 @@
 
 use crate::annex::{AnnexFile, Blocks, no_space};
 use crate::error::{NoSpace, StoreError, check_range};
+use crate::grants::Grants;
 use crate::huge_pages::{ARENA_UNIT_BYTES, huge_pages_available};
 use crate::ranges::RangeSet;
 use rustix::fs::{FallocateFlags, SealFlags, SeekFrom, fallocate, fcntl_get_seals, fstat};
@@ -55,7 +56,7 @@ pub struct ArenaMap {
     len: u64,
     page_bytes: u64,
     /// Ranges that may be written; `None` if all of it.
-    grants: Option<Mutex<RangeSet>>,
+    grants: Option<Mutex<Grants>>,
     /// Ranges whose pages this map made.
     made: Mutex<RangeSet>,
     /// Ranges under a live slot.
@@ -111,7 +112,7 @@ impl ArenaMap {
         fd: BorrowedFd<'_>,
         memory_len: u64,
         annex: Option<(BorrowedFd<'_>, u64)>,
-        grants: Option<Mutex<RangeSet>>,
+        grants: Option<Mutex<Grants>>,
     ) -> Result<ArenaMap, StoreError> {
         let keep = |fd: BorrowedFd<'_>| {
             fd.try_clone_to_owned().map_err(|e| StoreError::system("keep the arena open", e))
@@ -159,15 +160,17 @@ impl ArenaMap {
         Ok(())
     }
 
-    /// Ends a grant, or a part of it.
+    /// Ends a grant, or a part of it. Bytes that another grant has as well stay writable.
     ///
     /// # Errors
-    /// `WriteUnderway` if a slot of this process still covers some of it, and as [`ArenaMap::grant`].
+    /// `WriteUnderway` if a slot of this process covers bytes that would not be writable any more, and as
+    /// [`ArenaMap::grant`].
     pub fn retire(&self, offset: u64, len: u64) -> Result<(), StoreError> {
         self.check_pages(offset, len)?;
         let Some(grants) = &self.grants else { return Ok(()) };
         let mut grants = lock(grants);
-        if lock(&self.slots).overlaps(offset, offset + len) {
+        let slots = lock(&self.slots);
+        if grants.lost(offset, offset + len).iter().any(|(start, end)| slots.overlaps(start, end)) {
             return Err(StoreError::WriteUnderway { offset, len });
         }
         grants.remove(offset, offset + len);

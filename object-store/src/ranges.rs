@@ -65,6 +65,11 @@ impl RangeSet {
         bytes
     }
 
+    /// Its ranges in order; they do not touch.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.end_by_start.iter().map(|(start, end)| (*start, *end))
+    }
+
     /// Whether any of a range is in.
     pub(crate) fn overlaps(&self, start: u64, end: u64) -> bool {
         start < end && self.end_by_start.range(..end).next_back().is_some_and(|(_, &e)| start < e)

@@ -112,7 +112,8 @@ impl Store {
     pub fn retire(&mut self, client: ClientId, extent: Extent) {
         let Some(regions) = self.regions.get_mut(&client) else { return };
         if let Some(at) = regions.iter().position(|r| r.extent == extent) {
-            let region = regions.swap_remove(at);
+            // The oldest of this range: if there is a newer one, no byte of the older is left to be given.
+            let region = regions.remove(at);
             if regions.is_empty() {
                 self.regions.remove(&client);
             }
