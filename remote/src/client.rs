@@ -143,11 +143,6 @@ impl Client {
         self.link().on_loss(action);
     }
 
-    /// Runs `action` once, after the first task of this worker that takes 5 ms.
-    pub fn on_long_run(&self, action: impl FnOnce() + Send + 'static) {
-        self.work().on_long_run(action);
-    }
-
     /// Runs `action` once when the connection has ended and this client has no readers and writers of the
     /// node's memory left; at once if that is so already.
     pub fn on_disuse(&self, action: impl FnOnce() + Send + 'static) {

@@ -50,9 +50,6 @@ pub(crate) struct Run {
     pub(crate) arguments: Vec<Argument>,
 }
 
-/// A task that runs for this time has work for the machine, and not only a few values to keep.
-const LONG_RUN_NS: u64 = 5_000_000;
-
 /// The work of one worker.
 #[derive(Default)]
 pub(crate) struct Work {
@@ -69,8 +66,6 @@ pub(crate) struct Work {
     last_calls: OnceLock<usize>,
     /// The groups of the actor that lives here, if it runs several calls at the same time.
     groups: OnceLock<Arc<Groups<Run>>>,
-    /// Called after the first task that runs for long.
-    on_long_run: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
 /// When an actor that is to end does so.
@@ -87,23 +82,6 @@ pub(crate) enum Leaving {
 struct Lending {
     waiting: usize,
     tasks_ended: u64,
-}
-
-/// Long runs.
-impl Work {
-    /// Has `action` called after the first task that runs for long.
-    pub(crate) fn on_long_run(&self, action: impl FnOnce() + Send + 'static) {
-        *self.on_long_run.lock() = Some(Box::new(action));
-    }
-
-    /// A task has run for this time.
-    pub(crate) fn ran(&self, run_ns: u64) {
-        if LONG_RUN_NS <= run_ns
-            && let Some(action) = self.on_long_run.lock().take()
-        {
-            action();
-        }
-    }
 }
 
 /// Records from the node.

@@ -189,7 +189,6 @@ fn execute(client: &Client, hosted: &Hosted, run: Run, started: Instant) -> Inst
     let run_ns = u64::try_from(ended.duration_since(started).as_nanos()).unwrap_or(u64::MAX);
     task::replace_task(outer);
     work.end(slot);
-    work.ran(run_ns);
     // Done before the report: the node handles records in order, and the arguments' pins end with the task.
     arguments.into_iter().for_each(|argument| argument.prolong(client.connection()));
     match outcome {

@@ -116,6 +116,7 @@ pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> Exi
 /// # Errors
 /// Why it cannot start.
 pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
+    allow_huge_pages();
     let node = Arc::new(start_node(spec.options, program, &spec.socket, spec.cluster)?);
     stop_at_signals(&node, spec.drain_within)?;
     if spec.ends_with_stdin {
@@ -232,6 +233,7 @@ impl NodeProcess {
             std::env::current_exe().map_err(|cause| failed(format!("this program's own path: {cause}")))?;
         let child = Command::new(&program)
             .env(NODE_VARIABLE, spec)
+            .envs(small_heap_pages())
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             // Ctrl-C at a terminal goes to a whole group: the driver ends by it, and the node in good order
@@ -359,13 +361,8 @@ fn run_node_from(spec: &str, program: Program) -> Result<()> {
 /// Why the connection could not be made, or ended out of order.
 pub fn work(socket: &Path, start: u64) -> Result<()> {
     name_process();
-    // Most actors keep a few values, and where the allocator asks for huge pages, to clear them takes nearly
-    // half of the time in which a worker starts. Where the kernel does not know the wish, that is the cost.
-    let _wished = disable_transparent_huge_pages(true);
+    allow_huge_pages();
     let client = connect(socket, Role::Worker { start }, None)?;
-    client.on_long_run(|| {
-        let _wished = disable_transparent_huge_pages(false);
-    });
     // User code may run for ever; without its node, nobody waits for it.
     client.on_loss(|| std::process::exit(0));
     // Threads that tasks start find the worker's client as well.
@@ -373,6 +370,20 @@ pub fn work(socket: &Path, start: u64) -> Result<()> {
     let outcome = run_worker(&client);
     client.close();
     outcome
+}
+
+/// The setting by which an allocator asks for no huge pages, unless the user has set it: for a node, and the
+/// workers that have its environment. Each thread of a node and of a worker touches a piece of heap of its own,
+/// and to clear a huge page for each took half of the time in which actors with a process each start.
+fn small_heap_pages() -> Option<(&'static str, &'static str)> {
+    const MIMALLOC: &str = "MIMALLOC_ALLOW_THP";
+    std::env::var_os(MIMALLOC).is_none().then_some((MIMALLOC, "0"))
+}
+
+/// Allows huge pages where they are asked for, as for chunks and the arena: the allocator has refused them for
+/// the whole process. Where the kernel does not know the wish, that is the cost.
+fn allow_huge_pages() {
+    let _wished = disable_transparent_huge_pages(false);
 }
 
 /// Gives this process the name of its program: it was started by descriptor, which is all that the system
