@@ -46,14 +46,13 @@ pub fn run_as_driver() -> Option<ExitCode> {
     let folder = std::env::var(FOLDER).ok()?;
     let init = init().address(std::env::var(SOCKET).ok()?).namespace(format!("tenant {tenant}"));
     let _runtime = init.start().unwrap();
-    let small = Keeper::options().num_cpus(0.0);
-    let keeper = small.clone().create("keeper", tenant).unwrap();
+    let keeper = Keeper::options().num_cpus(0.0).create("keeper", tenant).unwrap();
     let (mine, actor) = keeper.tell().get().unwrap();
     let (worker, variable) = look::options().num_cpus(0.0).remote().get().unwrap();
     mark(&format!("{folder}/ready"));
     // All names exist now, and all workers run.
     await_file(&format!("{folder}/gate"));
-    let (found, _) = small.find("keeper").unwrap().tell().get().unwrap();
+    let (found, _) = Keeper::options().find("keeper").unwrap().tell().get().unwrap();
     println!("{actor} {worker}");
     let is_right = mine == tenant && found == tenant && variable.is_none();
     Some(if is_right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
