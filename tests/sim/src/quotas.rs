@@ -6,7 +6,7 @@ use tharsis_types::{JobId, Quota, Resources};
 /// The quota of a job: of the CPUs, more than any task needs.
 pub(crate) fn quota_of(job: JobId) -> Option<Quota> {
     let cpu = Some(3 * Resources::UNIT / 2);
-    (job.0 % 2 == 0).then(|| Quota { cpu, ..Quota::default() })
+    job.0.is_multiple_of(2).then(|| Quota { cpu, ..Quota::default() })
 }
 
 impl Cluster {
