@@ -9,24 +9,32 @@ use tharsis_types::Failure;
 /// Answers questions about names.
 pub type Names = Arc<dyn Fn(NameQuestion) -> Result<Named, Failure> + Send + Sync>;
 
-/// Names of a node that has no control store. Its jobs share them.
+/// Names of a node that has no control store, by namespace. Jobs of one namespace share them.
 #[derive(Debug, Default)]
-pub struct OwnNames(Mutex<BTreeMap<(NameKind, String), Vec<u8>>>);
+pub struct OwnNames(Mutex<BTreeMap<Key, Vec<u8>>>);
+
+/// A name, and the namespace in which it has a meaning.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    kind: NameKind,
+    namespace: String,
+    name: String,
+}
 
 impl OwnNames {
-    /// Finds or claims a name.
+    /// Finds or claims a name in a namespace.
     #[must_use]
-    pub fn answer(&self, question: NameQuestion) -> Named {
+    pub fn answer(&self, namespace: &str, question: NameQuestion) -> Named {
         let mut names = lock(&self.0);
         let NameQuestion { kind, name, act, .. } = question;
-        let key = (kind, name);
+        let key = Key { kind, namespace: namespace.to_owned(), name };
         let there = names.get(&key);
         match act {
             NameAct::Find => match there {
                 Some(record) => Named::Is(record.clone()),
                 None => {
-                    let alike = names.keys().filter(|(of, _)| *of == kind).map(|(_, name)| name.as_str());
-                    Named::Missing { nearest: nearest(&key.1, alike) }
+                    let alike = names.keys().filter(|of| of.kind == kind && of.namespace == namespace);
+                    Named::Missing { nearest: nearest(&key.name, alike.map(|of| of.name.as_str())) }
                 }
             },
             NameAct::Claim { record, over } => match there {
@@ -68,7 +76,7 @@ mod tests {
     use tharsis_types::JobId;
 
     fn ask(names: &OwnNames, name: &str, act: NameAct) -> Named {
-        names.answer(NameQuestion { job: JobId(1), kind: NameKind::Actor, name: name.to_owned(), act })
+        names.answer("", NameQuestion { job: JobId(1), kind: NameKind::Actor, name: name.to_owned(), act })
     }
 
     fn claim(record: u8, over: Option<u8>) -> NameAct {
@@ -91,10 +99,20 @@ mod tests {
             act: NameAct::Find,
         };
         assert_eq!(
-            names.answer(of_group),
+            names.answer("", of_group),
             Named::Missing { nearest: None },
             "groups have names of their own"
         );
+        let question = |name: &str, act| NameQuestion {
+            job: JobId(2),
+            kind: NameKind::Actor,
+            name: name.to_owned(),
+            act,
+        };
+        let elsewhere = names.answer("other", question("counter", NameAct::Find));
+        assert_eq!(elsewhere, Named::Missing { nearest: None }, "each namespace has names of its own");
+        assert_eq!(names.answer("other", question("counter", claim(5, None))), Named::Claimed);
+        assert_eq!(ask(&names, "counter", NameAct::Find), Named::Is(vec![3]));
         let missing = Named::Missing { nearest: Some("counter".to_owned()) };
         assert_eq!(ask(&names, "cuonter", NameAct::Find), missing);
     }

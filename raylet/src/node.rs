@@ -264,8 +264,12 @@ impl Parts {
 
     /// Answers questions about names for a node without a control store.
     fn own_names(&self) -> Names {
-        let names = Arc::clone(&self.own_names);
-        Arc::new(move |question| Ok(names.answer(question)))
+        let (names, registry) = (Arc::clone(&self.own_names), Arc::clone(&self.registry));
+        Arc::new(move |question| {
+            // The job of an embedded node is the only one there.
+            let namespace = registry.job(question.job).map(|job| job.namespace).unwrap_or_default();
+            Ok(names.answer(&namespace, question))
+        })
     }
 
     fn run(
