@@ -64,7 +64,8 @@ fn only_granted_ranges_are_writable() {
     arena.map().write(5 * PAGE, 64).unwrap().fill(3);
 }
 
-/// The older grant is of a region whose objects were freed, and their bytes granted anew, before it was retired.
+/// The older grant is of a region whose objects were freed, and their bytes granted anew, before it was
+/// retired.
 #[test]
 fn a_grant_that_ends_leaves_a_newer_one_that_overlaps_it() {
     let arena = arena();

@@ -1,6 +1,6 @@
 //! Names of actors and placement groups: in the control store or, for a node without one, in the node.
 
-use crate::registry::lock;
+use crate::registry::{Registry, lock};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tharsis_protos::handshake::{NameAct, NameKind, NameQuestion, Named};
@@ -46,6 +46,17 @@ impl OwnNames {
             },
         }
     }
+}
+
+/// Answers questions about names for a node without a control store.
+#[must_use]
+pub fn own_names(names: &Arc<OwnNames>, registry: &Arc<Registry>) -> Names {
+    let (names, registry) = (Arc::clone(names), Arc::clone(registry));
+    Arc::new(move |question| {
+        // The job of an embedded node is the only one there.
+        let namespace = registry.job(question.job).map(|job| job.namespace).unwrap_or_default();
+        Ok(names.answer(&namespace, question))
+    })
 }
 
 /// The name that was probably meant: the one with the fewest different letters, if most are the same.

@@ -9,7 +9,7 @@ use crate::inbox::{Inbox, Input};
 use crate::local::{ClientAcceptor, FinishJob, LocalSocket, NewJob};
 use crate::logbook::LogBook;
 use crate::logs::Logs;
-use crate::names::{Names, OwnNames};
+use crate::names::{Names, OwnNames, own_names};
 use crate::observe::{Collector, Observation};
 use crate::port::{EmbeddedPart, Facts, Port, function_table};
 use crate::pressure::{MemoryLimits, MemoryWatch, Roster, Watched, protect_node};
@@ -264,12 +264,7 @@ impl Parts {
 
     /// Answers questions about names for a node without a control store.
     fn own_names(&self) -> Names {
-        let (names, registry) = (Arc::clone(&self.own_names), Arc::clone(&self.registry));
-        Arc::new(move |question| {
-            // The job of an embedded node is the only one there.
-            let namespace = registry.job(question.job).map(|job| job.namespace).unwrap_or_default();
-            Ok(names.answer(&namespace, question))
-        })
+        own_names(&self.own_names, &self.registry)
     }
 
     fn run(

@@ -373,15 +373,15 @@ pub fn work(socket: &Path, start: u64) -> Result<()> {
 }
 
 /// The setting by which an allocator asks for no huge pages, unless the user has set it: for a node, and the
-/// workers that have its environment. Each thread of a node and of a worker touches a piece of heap of its own,
-/// and to clear a huge page for each took half of the time in which actors with a process each start.
+/// workers that have its environment. Each thread of a node and of a worker touches a piece of heap of its
+/// own, and to clear a huge page for each took half of the time in which actors with a process each start.
 fn small_heap_pages() -> Option<(&'static str, &'static str)> {
     const MIMALLOC: &str = "MIMALLOC_ALLOW_THP";
     std::env::var_os(MIMALLOC).is_none().then_some((MIMALLOC, "0"))
 }
 
-/// Allows huge pages where they are asked for, as for chunks and the arena: the allocator has refused them for
-/// the whole process. Where the kernel does not know the wish, that is the cost.
+/// Allows huge pages where they are asked for, as for chunks and the arena: the allocator has refused them
+/// for the whole process. Where the kernel does not know the wish, that is the cost.
 fn allow_huge_pages() {
     let _wished = disable_transparent_huge_pages(false);
 }
