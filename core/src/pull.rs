@@ -300,6 +300,15 @@ impl<R: RunName> Pulls<R> {
         }
     }
 
+    /// A node has got a copy of an object: it is tried after those that were known before.
+    pub fn copy_added(&mut self, object: ObjectId, node: NodeId) {
+        if let Some(pull) = self.pulls.get_mut(&object)
+            && !pull.holders.contains(&node)
+        {
+            pull.holders.push(node);
+        }
+    }
+
     /// A transfer could not start because there is no room: ends the bundles that need the object, and
     /// returns them.
     pub fn refused(&mut self, object: ObjectId) -> Vec<Purpose<R>> {
@@ -511,132 +520,4 @@ fn known_mut<'a, K: Eq + Hash, V>(all: &'a mut IdMap<K, V>, key: &K) -> &'a mut 
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tharsis_types::{JobId, TaskId};
-
-    fn object(n: u32) -> ObjectId {
-        ObjectId::put(TaskId::root(JobId(1)), n)
-    }
-
-    fn arguments(run: u32) -> Purpose<u32> {
-        Purpose::Arguments(run)
-    }
-
-    fn read(client: u32, token: u64) -> Purpose<u32> {
-        Purpose::Read(ClientId(client), token)
-    }
-
-    fn missing(n: u32, len: u64, holders: &[u64]) -> Missing {
-        Missing { object: object(n), len, holders: holders.iter().map(|h| NodeId(*h)).collect() }
-    }
-
-    #[test]
-    fn d8_whole_bundles_are_admitted_and_reads_come_first() {
-        let mut pulls = Pulls::beside(None);
-        let mut out = Vec::new();
-        pulls.want(arguments(1), vec![missing(1, 3, &[7]), missing(2, 3, &[7])], 10, &mut out);
-        pulls.want(arguments(2), vec![missing(3, 3, &[7]), missing(4, 3, &[7])], 10, &mut out);
-        assert_eq!(out.len(), 2, "the second bundle does not fit");
-        pulls.want(read(1, 1), vec![missing(5, 6, &[7])], 10, &mut out);
-        pulls.check();
-        out.clear();
-        pulls.arrived(object(1), 10, &mut out);
-        pulls.arrived(object(2), 10, &mut out);
-        let start = Effect::Start { object: object(5), len: 6, from: NodeId(7) };
-        assert_eq!(out, [Effect::Ready(arguments(1)), start], "the read overtakes the arguments");
-        pulls.check();
-    }
-
-    #[test]
-    fn d9_one_transfer_for_many_readers_and_the_next_holder_when_one_dies() {
-        let mut pulls = Pulls::beside(None);
-        let mut out = Vec::new();
-        for client in 0..20 {
-            pulls.want(read(client, 0), vec![missing(1, 100, &[7, 8])], 1000, &mut out);
-        }
-        assert_eq!(out, [Effect::Start { object: object(1), len: 100, from: NodeId(7) }]);
-        out.clear();
-        pulls.failed(object(1), NodeId(7), "broke off".into(), 1000, &mut out);
-        assert_eq!(out, [Effect::Start { object: object(1), len: 100, from: NodeId(8) }]);
-        out.clear();
-        pulls.arrived(object(1), 1000, &mut out);
-        assert_eq!(out.len(), 20);
-        assert!(pulls.is_empty());
-        pulls.check();
-    }
-
-    #[test]
-    fn an_object_that_nobody_has_is_lost_at_once_and_one_whose_holder_went_when_its_turn_comes() {
-        let mut pulls = Pulls::beside(None);
-        let mut out = Vec::new();
-        pulls.want(read(1, 1), vec![missing(1, 3, &[])], 10, &mut out);
-        assert_eq!(out, [Effect::Lost { purpose: read(1, 1), object: object(1), cause: None }]);
-        out.clear();
-        pulls.want(arguments(1), vec![missing(2, 8, &[7])], 10, &mut out);
-        pulls.want(arguments(2), vec![missing(3, 8, &[9])], 10, &mut out);
-        pulls.holder_gone(NodeId(9));
-        out.clear();
-        pulls.arrived(object(2), 10, &mut out);
-        assert_eq!(
-            out,
-            [
-                Effect::Ready(arguments(1)),
-                Effect::Lost { purpose: arguments(2), object: object(3), cause: None }
-            ]
-        );
-        assert!(pulls.is_empty());
-        pulls.check();
-    }
-
-    #[test]
-    fn d8_a_lost_source_gives_its_place_to_the_next_bundle_and_cancelling_leaks_no_quota() {
-        let mut pulls = Pulls::beside(None);
-        let mut out = Vec::new();
-        pulls.want(arguments(1), vec![missing(1, 8, &[7])], 10, &mut out);
-        pulls.want(arguments(2), vec![missing(2, 8, &[7])], 10, &mut out);
-        out.clear();
-        for n in 0..TRIES_PER_HOLDER {
-            pulls.failed(object(1), NodeId(7), format!("break {n}"), 10, &mut out);
-        }
-        out.retain(|effect| !matches!(effect, Effect::Start { object: again, .. } if *again == object(1)));
-        let next = Effect::Start { object: object(2), len: 8, from: NodeId(7) };
-        let cause = Some("break 2".to_owned());
-        let lost = Effect::Lost { purpose: arguments(1), object: object(1), cause };
-        assert_eq!(out, [lost, next], "the last of the breaks is told");
-        pulls.forget(arguments(2), 10, &mut out);
-        pulls.check();
-        assert!(pulls.is_empty());
-    }
-
-    /// The time per object to want it and to receive it, while `count` objects wait.
-    #[allow(clippy::disallowed_types, reason = "the test measures time")]
-    fn ns_per_object(count: u32) -> f64 {
-        let mut pulls = Pulls::beside(None);
-        let mut out = Vec::new();
-        let begin = std::time::Instant::now();
-        for n in 0..count {
-            pulls.want(read(1, n.into()), vec![missing(n, 1, &[7])], 1 << 40, &mut out);
-        }
-        let mut arrived = 0;
-        while arrived < out.len() {
-            if let Effect::Start { object, .. } = out[arrived] {
-                pulls.arrived(object, 1 << 40, &mut out);
-            }
-            arrived += 1;
-        }
-        let seconds = begin.elapsed().as_secs_f64();
-        assert!(pulls.is_empty(), "all of {count} objects arrive");
-        assert_eq!(out.iter().filter(|e| matches!(e, Effect::Ready(_))).count(), count as usize);
-        seconds * 1e9 / f64::from(count)
-    }
-
-    #[test]
-    fn the_time_per_pull_does_not_grow_with_what_waits() {
-        let few = ns_per_object(1_000).max(ns_per_object(1_000));
-        let many = ns_per_object(100_000);
-        // A hundred times as many: the logarithm grows by 1.7, caches cost something too; a walk would cost
-        // 100.
-        assert!(many < 20.0 * few, "{many:.0} ns for each of 100 000, {few:.0} ns for each of 1 000");
-    }
-}
+mod tests;

@@ -7,7 +7,7 @@
 //! |---|---|
 //! | it arrives, or a run makes it for another node | [`CopyOwners::add`]: the other owner counts on it |
 //! | one of its owners frees it | [`CopyOwners::remove`]: it is freed with the last owner that counts on it |
-//! | one of its owners dies | it is freed as well, unless a reference here names another node as its owner |
+//! | one of its owners dies | it is freed as well, unless a reference here names that owner |
 //! | it is evicted, or the disk loses it | [`CopyOwners::take`]: its owners are told |
 
 use super::Node;
@@ -117,6 +117,15 @@ impl Node {
         }
     }
 
+    /// A node says that it has a copy, or has none any more. Whoever waits for the object here may read a new
+    /// one.
+    pub(super) fn copy_told(&mut self, holder: NodeId, object: ObjectId, exists: bool) {
+        self.owner.copy_changed(holder, object, exists, &mut self.effects);
+        if exists && holder != self.id {
+            self.pulls.copy_added(object, holder);
+        }
+    }
+
     /// A task that ran again wrote a value that the ledger already has. If that value is stored, this is
     /// another copy; otherwise it is freed.
     pub(super) fn keep_or_free(&mut self, object: ObjectId) {
@@ -189,11 +198,12 @@ impl Node {
         }
     }
 
-    /// Drops the copies of a dead owner's objects. A copy stays if a reference here names another node as its
-    /// owner, or if somebody else counts on it.
+    /// Drops the copies of a dead owner's objects. A copy stays if a reference here names that owner, or if
+    /// somebody else counts on it. A reference that names a node which had the object made again is to the
+    /// value of that run: its owner does not know this copy, and would never free it.
     pub(super) fn drop_orphaned_copies(&mut self, owner: NodeId) {
         for object in self.copy_owners.owned_by(owner) {
-            if self.owner.reference_of(object).is_none_or(|reference| reference.owner == self.id) {
+            if self.owner.reference_of(object).is_none_or(|reference| reference.owner != owner) {
                 self.drop_lent_copy(object, owner);
             }
         }

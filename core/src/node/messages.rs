@@ -123,10 +123,8 @@ impl Node {
             }
             Message::CopiesUnreadable { object } => self.owner.ask_anew(object, &mut self.effects),
             Message::Drain(message) => self.drain_message(from, message, out),
-            Message::HolderAdded { object } => self.owner.copy_changed(from, object, true, &mut self.effects),
-            Message::HolderRemoved { object } => {
-                self.owner.copy_changed(from, object, false, &mut self.effects)
-            }
+            Message::HolderAdded { object } => self.copy_told(from, object, true),
+            Message::HolderRemoved { object } => self.copy_told(from, object, false),
             Message::JobEnded { job } => self.job_ended(job, Some(from), out),
             Message::LeaseDenied { lease, free } => self.lease_denied(from, lease, free),
             Message::LeaseFailed { lease, failure } => {

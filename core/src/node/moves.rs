@@ -99,7 +99,7 @@ impl Node {
 
     /// A node keeps a copy: those on nodes that drain are not needed any more.
     fn copy_kept(&mut self, holder: NodeId, object: ObjectId) {
-        self.owner.copy_changed(holder, object, true, &mut self.effects);
+        self.copy_told(holder, object, true);
         if !self.owner.owns(object) {
             return;
         }
