@@ -738,6 +738,7 @@ impl World {
             Message::LeaseFailed { lease, failure } => format!("fail lease {}: {}", lease.0, failure.message),
             Message::LeaseGranted { lease } => format!("grant lease {}", lease.0),
             Message::LeaseRecall { lease } => format!("recall lease {}", lease.0),
+            Message::LeaseRaise { lease, urgency } => format!("raise lease {} to {urgency}", lease.0),
             Message::LeaseRequest { lease, class, .. } => {
                 format!("want lease {} for {}", lease.0, class.name)
             }

@@ -162,6 +162,13 @@ pub enum Message {
         /// The lease.
         lease: LeaseId,
     },
+    /// If the request for a lease still waits, it is more urgent now.
+    LeaseRaise {
+        /// The lease.
+        lease: LeaseId,
+        /// As in the request.
+        urgency: i32,
+    },
     /// The sender wants a worker.
     LeaseRequest {
         /// Named by the sender; the same request sent twice has the same id.
@@ -170,6 +177,8 @@ pub enum Message {
         class: Arc<TaskClass>,
         /// Whether to queue the request when there is no room.
         wait: bool,
+        /// Of requests that wait, those of higher urgency are served first.
+        urgency: i32,
         /// Weight of the job when it shares a node with other jobs.
         weight: u32,
         /// The quota of the job.
@@ -395,6 +404,7 @@ impl Message {
             | Self::HolderAdded { .. }
             | Self::HolderRemoved { .. }
             | Self::JobEnded { .. }
+            | Self::LeaseRaise { .. }
             | Self::LeaseRequest { .. }
             | Self::LeaseReturned { .. }
             | Self::LoadReport { .. }

@@ -28,7 +28,7 @@ impl Leases {
             let State::Waiting(clock) = lease.state else { continue };
             *waiting.entry(lease.class.job).or_default() += 1;
             assert!(
-                self.waiting.contains_key(&(Reverse(lease.class.priority), clock)),
+                self.waiting.contains_key(&(Reverse(lease.urgency), clock)),
                 "a waiting lease is not in the queue"
             );
             assert_eq!(lease.pool, None, "a waiting lease has resources");

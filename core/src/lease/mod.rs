@@ -32,6 +32,7 @@ mod placing;
 mod processes;
 mod quota;
 mod recall;
+mod requests;
 mod share;
 #[cfg(test)]
 mod tests;
@@ -44,7 +45,7 @@ use crate::Now;
 use crate::jobs::JobSet;
 use crate::journal::{About, Entry, Fact, Journal};
 use actors::Hosts;
-use bundles::{Bundles, Pool, held_bundle, is_inside};
+use bundles::{Bundles, Pool, held_bundle};
 use idle::Idle;
 use processes::{Processes, Start};
 use quota::Quotas;
@@ -154,6 +155,8 @@ struct Lease {
     state: State,
     /// The source of its resources, once it is placed.
     pool: Pool,
+    /// Of requests that wait, those of higher urgency are served first.
+    urgency: i32,
     /// Its number among all requests, and when it was made.
     asked: u64,
     asked_at: Now,
@@ -286,39 +289,6 @@ impl Leases {
         self.workers.get(&client)?.lease
     }
 
-    /// An owner wants a worker.
-    pub fn request(&mut self, key: LeaseKey, class: Arc<TaskClass>, wait: bool, out: &mut Vec<Effect>) {
-        if let Some(known) = self.leases.get(&key) {
-            match known.state {
-                State::Active(client) => out.push(Effect::Granted(key, client)),
-                State::Bundle => out.push(Effect::Reserved(key)),
-                State::Waiting(_) | State::Placed => {}
-            }
-            return;
-        }
-        if self.refuses(key, &class) || !wait && !self.has_room(&class) {
-            out.push(Effect::Denied(key));
-            return;
-        }
-        self.clock += 1;
-        self.bundles.waiting_inside += usize::from(is_inside(&class));
-        self.waiting.insert((Reverse(class.priority), self.clock), key);
-        let job = class.job;
-        self.shares.wait(job);
-        let (asked, asked_at) = (self.clock, self.shares.now());
-        let state = State::Waiting(asked);
-        let pool = None;
-        let before = self.leases.insert(key, Lease { class, state, pool, asked, asked_at, recalled: false });
-        assert!(before.is_none(), "{key:?} is asked for twice");
-        if self.ended_jobs.contains(job) {
-            self.shares.end(job);
-        }
-        self.place_waiting(out);
-        if self.leases.get(&key).is_some_and(|lease| matches!(lease.state, State::Waiting(_))) {
-            self.note(key, Fact::LeaseWaits);
-        }
-    }
-
     /// An owner does not need a lease any more.
     pub fn end(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
         if self.detach(key) {
@@ -328,7 +298,7 @@ impl Leases {
         self.note(key, Fact::LeaseEnded);
         match lease.state {
             State::Waiting(clock) => {
-                let waited = self.waiting.remove(&(Reverse(lease.class.priority), clock));
+                let waited = self.waiting.remove(&(Reverse(lease.urgency), clock));
                 assert_eq!(waited, Some(key), "a lease does not wait where it says");
                 self.waits_no_more(&lease.class);
             }

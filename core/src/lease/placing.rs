@@ -100,7 +100,7 @@ impl Leases {
     fn put_in_order(&self, requests: &mut [LeaseKey]) {
         requests.sort_by_cached_key(|key| {
             let lease = &self.leases[key];
-            (Reverse(lease.class.priority), self.shares.rank(lease.class.job), lease.asked)
+            (Reverse(lease.urgency), self.shares.rank(lease.class.job), lease.asked)
         });
     }
 
@@ -125,7 +125,7 @@ impl Leases {
         assert_eq!(lease.state, State::Placed, "{key:?} stands among placed leases");
         let (class, pool) = (lease.class.clone(), lease.pool.take());
         lease.state = State::Waiting(lease.asked);
-        self.waiting.insert((Reverse(class.priority), lease.asked), key);
+        self.waiting.insert((Reverse(lease.urgency), lease.asked), key);
         self.bundles.waiting_inside += usize::from(is_inside(&class));
         self.shares.wait(class.job);
         self.release(pool, class.job, &class.resources);
@@ -169,7 +169,7 @@ impl Leases {
         }
         let lease = lease_mut(&mut self.leases, key);
         assert_eq!(lease.state, State::Waiting(lease.asked), "{key:?} gets resources and does not wait");
-        let waited = self.waiting.remove(&(Reverse(class.priority), lease.asked));
+        let waited = self.waiting.remove(&(Reverse(lease.urgency), lease.asked));
         assert_eq!(waited, Some(key), "a lease does not wait where it says");
         if let Some(id) = bundle {
             lease.state = State::Bundle;

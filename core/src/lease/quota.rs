@@ -291,7 +291,7 @@ mod tests {
             self.next += 1;
             let key = (NodeId(1), LeaseId(self.next));
             let class = TaskClass { resources: cpus(count), ..TaskClass::new(job, FunctionId(1), "f") };
-            self.leases.request(key, Arc::new(class), wait, &mut self.effects);
+            self.leases.request(key, Arc::new(class), wait, 0, &mut self.effects);
             key
         }
 

@@ -32,7 +32,7 @@ impl Bench {
     fn ask(&mut self, job: u32, cpus: f64) -> LeaseKey {
         self.next += 1;
         let key = (OWNER, LeaseId(self.next));
-        self.leases.request(key, class(job, cpus), true, &mut self.effects);
+        self.leases.request(key, class(job, cpus), true, 0, &mut self.effects);
         self.follow();
         key
     }
@@ -42,7 +42,7 @@ impl Bench {
         self.next += 1;
         let key = (OWNER, LeaseId(self.next));
         let class = TaskClass { placement, ..(*class(1, cpus)).clone() };
-        self.leases.request(key, Arc::new(class), true, &mut self.effects);
+        self.leases.request(key, Arc::new(class), true, 0, &mut self.effects);
         key
     }
 
@@ -105,6 +105,22 @@ fn class(job: u32, cpus: f64) -> Arc<TaskClass> {
 }
 
 #[test]
+fn a_request_that_is_raised_goes_before_others() {
+    let mut bench = Bench::new(1.0);
+    let asked: Vec<_> = (0..4).map(|_| bench.ask(1, 1.0)).collect();
+    for (key, urgency) in [(asked[2], 3), (asked[3], 7), (asked[2], 2), (asked[0], 9)] {
+        bench.leases.raise(key, urgency);
+        bench.leases.check();
+    }
+    for key in [asked[0], asked[3], asked[2], asked[1]] {
+        assert!(bench.is_active(key), "{key:?}, of {asked:?}");
+        bench.end(key);
+        bench.leases.raise(key, i32::MAX);
+        assert!(!bench.is_active(key), "an ended request is not made anew");
+    }
+}
+
+#[test]
 fn a_wide_request_gets_its_room_although_narrow_ones_keep_coming() {
     let mut bench = Bench::new(2.0);
     let mut narrow = vec![bench.ask(1, 1.0), bench.ask(1, 1.0)];
@@ -149,7 +165,7 @@ fn a_lease_whose_worker_is_still_starting_makes_way_and_gets_its_worker_later() 
     let client = bench.leases.worker(parent).unwrap();
     bench.leases.blocked(client, &mut bench.effects);
     let child = (OWNER, LeaseId(9));
-    bench.leases.request(child, class(1, 1.0), true, &mut bench.effects);
+    bench.leases.request(child, class(1, 1.0), true, 0, &mut bench.effects);
     let start = match bench.effects.drain(..).next() {
         Some(Effect::StartWorker { start, .. }) => start,
         other => panic!("{other:?} instead of a start"),
@@ -477,7 +493,7 @@ fn starts(effects: &[Effect]) -> Vec<(u64, Option<ProcessNumber>)> {
 fn ask_shared(leases: &mut Leases, lease: u64, out: &mut Vec<Effect>) -> LeaseKey {
     let key = (OWNER, LeaseId(lease));
     let class = TaskClass { shared_process: true, ..(*class(1, 0.0)).clone() };
-    leases.request(key, Arc::new(class), true, out);
+    leases.request(key, Arc::new(class), true, 0, out);
     key
 }
 
@@ -493,7 +509,7 @@ fn workers_that_share_a_process_serve_only_those_who_ask_for_it() {
     assert!(begun.iter().all(|(_, process)| *process == Some(ProcessNumber(1))), "{begun:?}");
     leases.check();
     let plain = (OWNER, LeaseId(9));
-    leases.request(plain, class(1, 1.0), true, &mut out);
+    leases.request(plain, class(1, 1.0), true, 0, &mut out);
     assert_eq!(leases.worker(plain), Some(ClientId(1)), "a task gets the other worker");
     for ((start, _), client) in begun.iter().zip(2..) {
         assert!(leases.worker_ready(*start, ClientId(client), &mut out));
@@ -519,7 +535,7 @@ fn workers_that_share_a_process_serve_only_those_who_ask_for_it() {
 fn a_shared_process_that_does_not_start_fails_only_what_counted_on_it() {
     let (mut leases, mut out) = (Leases::new(Resources::cpus(2.0).unwrap()), Vec::new());
     let plain = (OWNER, LeaseId(9));
-    leases.request(plain, class(1, 1.0), true, &mut out);
+    leases.request(plain, class(1, 1.0), true, 0, &mut out);
     let shared = ask_shared(&mut leases, 1, &mut out);
     let (start, process) = starts(&out)[1];
     assert_eq!(process, Some(ProcessNumber(1)));

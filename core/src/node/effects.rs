@@ -39,12 +39,12 @@ impl Node {
         to: NodeId,
         lease: LeaseId,
         class: Arc<TaskClass>,
-        wait: bool,
+        (wait, urgency): (bool, i32),
         out: &mut Vec<Action>,
     ) {
         let (job, weight) = (class.job, self.leases.weight(class.job));
         let quota = self.owner.quota(job).cloned();
-        self.route(to, Message::LeaseRequest { lease, class, wait, weight, quota }, out);
+        self.route(to, Message::LeaseRequest { lease, class, wait, urgency, weight, quota }, out);
         if to == self.id {
             return;
         }
@@ -83,8 +83,11 @@ impl Node {
             }
             Effect::DropCopy { holder, object } => self.route(holder, Message::ObjectFree { object }, out),
             Effect::MemoryFreed => out.push(Action::Do(Operation::MemoryFreed)),
-            Effect::RequestLease { to, lease, class, wait } => {
-                self.request_lease(to, lease, class, wait, out)
+            Effect::RequestLease { to, lease, class, wait, urgency } => {
+                self.request_lease(to, lease, class, (wait, urgency), out)
+            }
+            Effect::RaiseLease { to, lease, urgency } => {
+                self.route(to, Message::LeaseRaise { lease, urgency }, out)
             }
             Effect::ReturnLease { to, lease } => self.route(to, Message::LeaseReturned { lease }, out),
             Effect::Send { to, message } => self.send(to, message),

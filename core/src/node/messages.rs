@@ -132,11 +132,13 @@ impl Node {
             }
             Message::LeaseGranted { lease } => self.owner.lease_granted(now, lease, from, &mut self.effects),
             Message::LeaseRecall { lease } => self.owner.lease_recalled(lease, &mut self.effects),
-            Message::LeaseRequest { lease, class, wait, weight, quota } => {
+            Message::LeaseRaise { lease, urgency } => self.leases.raise((from, lease), urgency),
+            Message::LeaseRequest { lease, class, wait, urgency, weight, quota } => {
                 if from != self.id {
                     self.asked_by_other(from, class.job, weight, quota.as_ref());
                 }
-                self.lease_change(out, |leases, effects| leases.request((from, lease), class, wait, effects));
+                let key = (from, lease);
+                self.lease_change(out, |lent, to_do| lent.request(key, class, wait, urgency, to_do));
             }
             Message::LeaseReturned { lease } => {
                 self.lease_change(out, |leases, effects| leases.end((from, lease), effects));

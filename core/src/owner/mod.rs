@@ -204,6 +204,17 @@ pub enum Effect {
         class: Arc<TaskClass>,
         /// Whether to wait there.
         wait: bool,
+        /// Of requests that wait, those of higher urgency are served first.
+        urgency: i32,
+    },
+    /// Say that the request for a lease is more urgent now.
+    RaiseLease {
+        /// The node that was asked.
+        to: NodeId,
+        /// The id of the lease.
+        lease: LeaseId,
+        /// As in the request.
+        urgency: i32,
     },
     /// Give back a lease, or the request for it.
     ReturnLease {

@@ -129,11 +129,13 @@ impl Owner {
     /// Sends tasks to leases and asks for more leases where queues are left.
     pub fn schedule(&mut self, now: Now, view: &mut View, out: &mut Vec<Effect>) {
         self.plan_groups(view, out);
-        while let Some(shape) = self.schedule.next_dirty() {
-            self.relieve(now, shape, view);
-            let known = &self.groups.known;
-            if let Err(failure) = self.schedule.round(now, shape, &mut self.tasks, known, view, out) {
-                self.fail_queue(shape, &failure, out);
+        while self.schedule.is_dirty() {
+            for shape in self.schedule.take_dirty() {
+                self.relieve(now, shape, view);
+                let known = &self.groups.known;
+                if let Err(failure) = self.schedule.round(now, shape, &mut self.tasks, known, view, out) {
+                    self.fail_queue(shape, &failure, out);
+                }
             }
         }
         while let Some(actor) = self.actors.next_dirty() {

@@ -168,7 +168,7 @@ pub struct Packet {
 pub struct Message {
     #[prost(
         oneof = "message::Kind",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34"
     )]
     pub kind: ::core::option::Option<message::Kind>,
 }
@@ -242,6 +242,8 @@ pub mod message {
         QuotaRecalled(super::QuotaRecalled),
         #[prost(message, tag = "33")]
         QuotaReturned(super::QuotaReturned),
+        #[prost(message, tag = "34")]
+        LeaseRaise(super::LeaseRaise),
     }
 }
 /// An object (twenty bytes) and the node that answers for it.
@@ -367,6 +369,14 @@ pub struct LeaseRecall {
     #[prost(fixed64, tag = "1")]
     pub lease: u64,
 }
+/// If the request for a lease still waits, it is more urgent now.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaseRaise {
+    #[prost(fixed64, tag = "1")]
+    pub lease: u64,
+    #[prost(sint32, tag = "2")]
+    pub urgency: i32,
+}
 /// The sender wants a worker.
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct LeaseRequest {
@@ -384,6 +394,9 @@ pub struct LeaseRequest {
     /// None if the job has no quota.
     #[prost(message, optional, tag = "5")]
     pub quota: ::core::option::Option<JobQuota>,
+    /// Of requests that wait, those of higher urgency are served first.
+    #[prost(sint32, tag = "6")]
+    pub urgency: i32,
 }
 /// The most that a job may hold at once in the cluster, of the resources that are named.
 #[derive(Clone, PartialEq, ::prost::Message)]

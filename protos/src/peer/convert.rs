@@ -157,9 +157,12 @@ impl Part {
             }
             Message::LeaseGranted { lease } => Kind::LeaseGranted(wire::LeaseGranted { lease: lease.0 }),
             Message::LeaseRecall { lease } => Kind::LeaseRecall(wire::LeaseRecall { lease: lease.0 }),
-            Message::LeaseRequest { lease, class, wait, weight, quota } => {
+            Message::LeaseRaise { lease, urgency } => {
+                Kind::LeaseRaise(wire::LeaseRaise { lease: lease.0, urgency: *urgency })
+            }
+            Message::LeaseRequest { lease, class, wait, urgency, weight, quota } => {
                 let class = self.class(class);
-                quota_messages::lease_request(*lease, class, (*wait, *weight), quota.as_deref())
+                quota_messages::lease_request(*lease, class, (*wait, *urgency, *weight), quota.as_deref())
             }
             Message::LeaseReturned { lease } => Kind::LeaseReturned(wire::LeaseReturned { lease: lease.0 }),
             Message::LeaseRevoked { lease } => Kind::LeaseRevoked(wire::LeaseRevoked { lease: lease.0 }),
@@ -169,12 +172,7 @@ impl Part {
             Message::Quota(message) => quota_messages::to_wire(message),
             Message::ReadEnded { object } => Kind::ReadEnded(wire::ReadEnded { object: bytes_of(object) }),
             Message::ReadReply { object, turn } => {
-                let turn = Some(match turn {
-                    Turn::Now => read_reply::Turn::Now(wire::ReadNow {}),
-                    Turn::At(node) => read_reply::Turn::At(node.0),
-                    Turn::Never => read_reply::Turn::Never(wire::ReadNever {}),
-                });
-                Kind::ReadReply(wire::ReadReply { object: bytes_of(object), turn })
+                Kind::ReadReply(wire::ReadReply { object: bytes_of(object), turn: Some(wire_turn(*turn)) })
             }
             Message::ReadRequest { object, sent, failed_at } => {
                 let failed_at = failed_at.map_or(0, |node| node.0);
@@ -223,6 +221,7 @@ fn lease_request(m: wire::LeaseRequest, classes: &[Arc<TaskClass>]) -> Result<Me
         lease: LeaseId(m.lease),
         class: class_at("lease_request.class", m.class, classes)?,
         wait: m.wait,
+        urgency: m.urgency,
         weight: if m.weight == 0 { JOB_WEIGHT_DEFAULT } else { m.weight.min(JOB_WEIGHT_MAX) },
         quota: m.quota.map(|quota| quota_messages::quota("lease_request.quota", quota)).transpose()?,
     })
@@ -257,6 +256,7 @@ fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message
         },
         Kind::LeaseGranted(m) => Message::LeaseGranted { lease: LeaseId(m.lease) },
         Kind::LeaseRecall(m) => Message::LeaseRecall { lease: LeaseId(m.lease) },
+        Kind::LeaseRaise(m) => Message::LeaseRaise { lease: LeaseId(m.lease), urgency: m.urgency },
         Kind::LeaseRequest(m) => lease_request(m, classes)?,
         Kind::LeaseReturned(m) => Message::LeaseReturned { lease: LeaseId(m.lease) },
         Kind::LeaseRevoked(m) => Message::LeaseRevoked { lease: LeaseId(m.lease) },
@@ -313,6 +313,14 @@ fn snapshot(m: wire::ActorCheckpoint) -> Result<Message, BadMessage> {
 fn answer(m: wire::ActorCheckpointed) -> Result<Message, BadMessage> {
     let refusal = m.refusal.map(|m| failure("refusal", Some(m)).map(Arc::new)).transpose()?;
     Ok(Message::ActorCheckpointed { object: object("object", &m.object)?, refusal })
+}
+
+fn wire_turn(turn: Turn) -> read_reply::Turn {
+    match turn {
+        Turn::Now => read_reply::Turn::Now(wire::ReadNow {}),
+        Turn::At(node) => read_reply::Turn::At(node.0),
+        Turn::Never => read_reply::Turn::Never(wire::ReadNever {}),
+    }
 }
 
 fn turn(turn: Option<read_reply::Turn>) -> Result<Turn, BadMessage> {

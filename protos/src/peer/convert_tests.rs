@@ -161,11 +161,13 @@ fn all_messages() -> Vec<Message> {
         Message::TaskGiveBack { lease, tasks: vec![(task, 2)], started: true },
         Message::TaskPush { lease, task: Box::new(pushed) },
         Message::TaskStealBack { lease },
+        Message::LeaseRaise { lease, urgency: i32::MIN },
     ];
     all.extend(classes.into_iter().map(|class| Message::LeaseRequest {
         lease,
         class,
         wait: true,
+        urgency: -7,
         weight: 250,
         quota: Some(Arc::new(JobQuota { home: NodeId(3), quota: "cpus=0,licences=2".parse().unwrap() })),
     }));
@@ -240,9 +242,8 @@ fn bad_fields_are_named() {
     let nothing = Bytes::from_static(&[0; 20]);
     let few_retries =
         wire::TaskClass { max_retries: -5, ..wire_class(&class("c", Placement::Spread, RetryOn::Nothing)) };
-    let lease_request = |class| {
-        Some(Kind::LeaseRequest(wire::LeaseRequest { lease: 1, class, wait: false, weight: 0, quota: None }))
-    };
+    let lease_request =
+        |class| Some(Kind::LeaseRequest(wire::LeaseRequest { lease: 1, class, ..Default::default() }));
     let no_returns =
         wire::TaskClass { num_returns: 0, ..wire_class(&class("c", Placement::Spread, RetryOn::Nothing)) };
     let cases = [

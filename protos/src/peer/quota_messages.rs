@@ -52,11 +52,11 @@ pub(super) fn wanted(m: wire::QuotaWanted) -> Result<QuotaMessage, BadMessage> {
 pub(super) fn lease_request(
     lease: LeaseId,
     class: u32,
-    (wait, weight): (bool, u32),
+    (wait, urgency, weight): (bool, i32, u32),
     quota: Option<&JobQuota>,
 ) -> Kind {
     let quota = quota.map(wire_quota);
-    Kind::LeaseRequest(wire::LeaseRequest { lease: lease.0, class, wait, weight, quota })
+    Kind::LeaseRequest(wire::LeaseRequest { lease: lease.0, class, wait, weight, quota, urgency })
 }
 
 fn wire_quota(terms: &JobQuota) -> wire::JobQuota {

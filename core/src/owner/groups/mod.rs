@@ -282,9 +282,10 @@ impl Groups {
             let (lease, class) = (name(), bundle_class(group.job, group.id, index, &group.spec));
             *seat = Seat::Asked(node, lease);
             view.asked(now, node, &class.resources);
+            let urgency = class.priority;
             let before = self.leases.insert(lease, slot);
             assert!(before.is_none(), "two leases have one name");
-            out.push(Effect::RequestLease { to: node, lease, class, wait: waits });
+            out.push(Effect::RequestLease { to: node, lease, class, wait: waits, urgency });
         }
         self.set_timer(slot);
     }

@@ -20,6 +20,9 @@ pub(in crate::owner) struct LeaseUse {
     pub(super) node: NodeId,
     pub(super) shape: Slot<Shape>,
     pub(super) granted: bool,
+    /// While it is not granted: whether it waits at its node, and how urgently.
+    pub(super) waits: bool,
+    pub(super) urgency: i32,
     pub(super) recalled: bool,
     /// Its task waits for others; nothing is sent until that task ends.
     pub(super) paused: bool,
@@ -31,9 +34,18 @@ pub(in crate::owner) struct LeaseUse {
 
 impl LeaseUse {
     /// A lease that was asked for and is not granted yet.
-    pub(super) fn new(node: NodeId, shape: Slot<Shape>, now: Now) -> Self {
-        let in_flight = VecDeque::new();
-        Self { node, shape, granted: false, recalled: false, paused: false, in_flight, active_at: now }
+    pub(super) fn new(node: NodeId, shape: Slot<Shape>, waits: bool, urgency: i32, now: Now) -> Self {
+        Self {
+            node,
+            shape,
+            granted: false,
+            waits,
+            urgency,
+            recalled: false,
+            paused: false,
+            in_flight: VecDeque::new(),
+            active_at: now,
+        }
     }
 
     /// Whether tasks may be sent under it.

@@ -53,6 +53,21 @@ impl Line {
         self.plain.is_empty() && self.ranked.is_empty()
     }
 
+    /// Whether tasks have priorities.
+    pub(super) fn is_ranked(&self) -> bool {
+        !self.ranked.is_empty()
+    }
+
+    /// The priorities of the tasks, highest first.
+    pub(super) fn priorities(&self) -> impl Iterator<Item = i32> {
+        let ranked = || self.ranked.keys().map(|(Reverse(priority), _)| *priority);
+        let plain = std::iter::repeat_n(0, self.plain.len());
+        ranked()
+            .take_while(|priority| 0 < *priority)
+            .chain(plain)
+            .chain(ranked().filter(|priority| *priority < 0))
+    }
+
     /// The tasks, in order but for those of low priority, which come before those of none.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot<Task>> {
         self.ranked.values().chain(&self.plain)
@@ -125,6 +140,7 @@ mod tests {
             line.push(Turn { depth: 0, priority, end }, Slot::from_number(slot));
         }
         assert_eq!((line.len(), line.iter().count()), (8, 8));
+        assert_eq!(line.priorities().collect::<Vec<_>>(), [9, 7, 7, 7, 0, 0, -1, -1]);
         line.retain(|slot| slot.number() != 3);
         let last: Vec<_> = std::iter::from_fn(|| line.pop_last()).map(Slot::number).take(3).collect();
         assert_eq!(last, [20, 19, 10]);

@@ -45,6 +45,7 @@ use crate::{MS, Now};
 use leases::LeaseUse;
 use refusals::Refusals;
 use shape::ShapeKey;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
@@ -273,9 +274,13 @@ impl Schedule {
         !self.dirty.is_empty()
     }
 
-    /// The next shape to look at.
-    pub(super) fn next_dirty(&mut self) -> Option<Slot<Shape>> {
-        self.dirty.pop_first()
+    /// The shapes to look at, the most urgent first.
+    pub(super) fn take_dirty(&mut self) -> Vec<Slot<Shape>> {
+        let mut dirty: Vec<_> = std::mem::take(&mut self.dirty).into_iter().collect();
+        if 1 < dirty.len() {
+            dirty.sort_by_cached_key(|shape| Reverse(self.shapes[*shape].urgency_at(0)));
+        }
+        dirty
     }
 
     /// Sends tasks of a shape to its leases and asks for more leases if tasks are left. Returns an error if

@@ -34,8 +34,18 @@ impl Queue {
         self.base.is_empty() && self.nested.is_empty()
     }
 
+    /// Whether tasks have priorities.
+    pub(super) fn is_ranked(&self) -> bool {
+        self.lines().any(Line::is_ranked)
+    }
+
+    /// Its tasks by depth.
+    pub(super) fn lines(&self) -> impl Iterator<Item = &Line> {
+        std::iter::once(&self.base).chain(self.nested.values())
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Slot<Task>> {
-        self.base.iter().chain(self.nested.values().flat_map(Line::iter))
+        self.lines().flat_map(Line::iter)
     }
 
     /// Puts a task behind or before those of its depth and priority.

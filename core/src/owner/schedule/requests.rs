@@ -1,6 +1,6 @@
 //! Requests for leases: their number, their nodes, and the idle leases that make way for them.
 
-use super::{LeaseUse, Schedule, Shape};
+use super::{LeaseUse, Schedule, Shape, leases};
 use crate::Now;
 use crate::journal::Fact;
 use crate::owner::Effect;
@@ -8,6 +8,7 @@ use crate::owner::groups::KnownGroups;
 use crate::owner::tasks::Tasks;
 use crate::place::{Choice, View};
 use crate::slab::Slot;
+use std::cmp::Reverse;
 use tharsis_types::{Failure, LeaseId, NodeId, Placement, Resources};
 
 /// Maximum number of requests for leases of one shape under way at a time.
@@ -31,6 +32,7 @@ impl Schedule {
             nodes.into_iter().for_each(|node| self.shapes[shape_index].forget_near(node, tasks));
             return Err(Box::new(failure));
         }
+        self.raise_requests(shape_index, out);
         let near: Vec<_> = self.shapes[shape_index].near.iter().map(|(n, q)| (*n, q.len())).collect();
         for (node, count) in near {
             if !self.request_near(now, shape_index, node, count, view, out) {
@@ -183,16 +185,38 @@ impl Schedule {
         out: &mut Vec<Effect>,
     ) {
         let lease = self.name_lease();
+        let urgency = self.shapes[shape_index].urgency_at(self.requested(shape_index).count());
         let shape = &mut self.shapes[shape_index];
         shape.stuck = None;
         if !shape.is_inside() {
             view.asked(now, node, &shape.key.resources);
         }
         shape.leases.push(lease);
-        let old = self.leases.insert(lease, LeaseUse::new(node, shape_index, now));
+        let old = self.leases.insert(lease, LeaseUse::new(node, shape_index, wait, urgency, now));
         assert!(old.is_none(), "two leases have one name");
-        out.push(Effect::RequestLease { to: node, lease, class: shape.sample.clone(), wait });
+        out.push(Effect::RequestLease { to: node, lease, class: shape.sample.clone(), wait, urgency });
         self.note(shape_index, Fact::LeaseAsked(node));
+    }
+
+    /// Raises requests where tasks have come that are more urgent than those that requests were
+    /// made for.
+    fn raise_requests(&mut self, shape_index: Slot<Shape>, out: &mut Vec<Effect>) {
+        let shape = &self.shapes[shape_index];
+        if !shape.is_ranked() {
+            return;
+        }
+        let requests = shape.leases.iter().map(|id| (*id, &self.leases[id]));
+        let waiting = requests.filter(|(_, request)| !request.granted && request.waits);
+        let mut waiting: Vec<_> = waiting.map(|(id, request)| (Reverse(request.urgency), id)).collect();
+        waiting.sort_unstable();
+        let wanted = shape.urgencies(waiting.len());
+        for ((Reverse(asked), lease), urgency) in waiting.into_iter().zip(wanted) {
+            let request = leases::used_mut(&mut self.leases, lease);
+            if asked < urgency {
+                request.urgency = urgency;
+                out.push(Effect::RaiseLease { to: request.node, lease, urgency });
+            }
+        }
     }
 
     /// The name of a new lease.

@@ -6,6 +6,7 @@ use crate::Now;
 use crate::owner::Task;
 use crate::owner::tasks::Tasks;
 use crate::slab::Slot;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tharsis_types::limits::{PIPELINE_AHEAD_NS, PIPELINE_DEPTH_MAX};
@@ -81,6 +82,30 @@ impl Shape {
     /// The tasks in its queues, tombstones among them.
     pub(super) fn queued(&self) -> impl Iterator<Item = Slot<Task>> {
         self.queue.iter().chain(self.near.values().flat_map(Line::iter)).copied()
+    }
+
+    /// Whether tasks in its queues differ in priority.
+    pub(super) fn is_ranked(&self) -> bool {
+        self.queue.is_ranked() || self.near.values().any(Line::is_ranked)
+    }
+
+    /// The urgency of each of its first leases, at most so many: the priorities of its tasks, highest first,
+    /// each added to that of their class.
+    pub(super) fn urgencies(&self, count: usize) -> Vec<i32> {
+        let lines = self.queue.lines().chain(self.near.values());
+        let mut all: Vec<_> = lines.flat_map(|line| line.priorities().take(count)).collect();
+        all.sort_unstable_by_key(|priority| Reverse(*priority));
+        all.truncate(count);
+        all.iter_mut().for_each(|priority| *priority = priority.saturating_add(self.key.priority));
+        all
+    }
+
+    /// The urgency of a lease beside those that it has asked for.
+    pub(super) fn urgency_at(&self, asked: usize) -> i32 {
+        if !self.is_ranked() {
+            return self.key.priority;
+        }
+        self.urgencies(asked + 1).get(asked).copied().unwrap_or(self.key.priority)
     }
 
     /// Whether there is a task for a lease on a node.

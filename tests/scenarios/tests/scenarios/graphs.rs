@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
+use std::time::Duration;
 use tharsis::prelude::*;
 use tharsis_scenarios::{Mode, Scenario, await_file, mark, marks, open_gate, scenarios};
 
@@ -13,6 +14,7 @@ pub const ALL: &[Scenario] = scenarios![
         a_task_may_give_and_take_many_values,
         a_failure_fails_those_that_take_the_result_and_no_others,
         a_higher_priority_starts_first,
+        priorities_rank_tasks_of_different_resources,
         intermediate_values_are_freed_as_they_are_used,
         a_cancelled_result_leaves_the_others,
         a_graph_none_of_whose_results_is_wanted_ends,
@@ -70,6 +72,12 @@ fn marked(path: String, x: u64) -> u64 {
 fn log(path: String, _before: u64, number: i32) {
     let mut file = OpenOptions::new().create(true).append(true).open(path).unwrap();
     writeln!(file, "{number}").unwrap();
+}
+
+#[remote(max_retries = 0)]
+fn log_slowly(path: String, before: u64, number: i32) {
+    log(path, before, number);
+    std::thread::sleep(Duration::from_millis(60));
 }
 
 #[remote]
@@ -229,6 +237,29 @@ fn a_higher_priority_starts_first(mode: Mode) {
     let order: Vec<i32> =
         fs::read_to_string(&path).unwrap().lines().map(|line| line.parse().unwrap()).collect();
     assert_eq!(order, [i32::MAX, 9, 5, 5, 0, 0, -3, i32::MIN]);
+}
+
+fn priorities_rank_tasks_of_different_resources(mode: Mode) {
+    let session = mode.start(1);
+    let _entered = session.enter();
+    let (gate, path) = (session.path("gate"), session.path("log"));
+    let mut graph = TaskGraph::new();
+    let first = after::add_to(&mut graph, gate.clone(), 1);
+    // No two of them have room at the same time.
+    let given = [(0, 1.0), (5, 0.9), (-3, 0.8), (9, 1.0), (4, 0.8), (7, 0.9), (1, 0.8), (6, 1.0)];
+    let task = |(priority, cpus): (i32, f64)| {
+        let options = log_slowly::options().priority(priority).num_cpus(cpus);
+        options.add_to(&mut graph, path.clone(), first, priority)
+    };
+    let last: Vec<_> = given.into_iter().map(task).collect();
+    let results = graph.submit(last).unwrap();
+    open_gate(&gate);
+    get_all(&results, None).unwrap();
+    let order: Vec<i32> =
+        fs::read_to_string(&path).unwrap().lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(order, [9, 7, 6, 5, 4, 1, 0, -3]);
+    drop(results);
+    session.await_quiet();
 }
 
 fn intermediate_values_are_freed_as_they_are_used(mode: Mode) {
