@@ -317,6 +317,12 @@ impl Failure {
         self
     }
 
+    /// Whether it says that all copies of an object are gone.
+    #[must_use]
+    pub fn is_loss(&self) -> bool {
+        self.kind == FailureKind::ObjectLost
+    }
+
     /// The failure at the end of the chain of causes.
     #[must_use]
     pub fn root(&self) -> &Self {

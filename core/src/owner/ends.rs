@@ -90,7 +90,9 @@ impl Owner {
             DoneOutcome::Failed { error_type, failure } => {
                 let is_call = self.tasks[slot].is_call();
                 let may_retry = match failure.kind {
-                    FailureKind::UserError => self.class_of(slot).retry_on.includes(&error_type),
+                    FailureKind::UserError => {
+                        self.class_of(slot).retry_on.includes(&error_type) || self.met_loss(slot, &failure)
+                    }
                     kind => kind.is_crash() && (!is_call || self.may_call_again(slot, &failure)),
                 };
                 if may_retry && self.take_retry(slot) {
@@ -102,6 +104,13 @@ impl Owner {
                 }
             }
         }
+    }
+
+    /// Whether a task failed because it read an object that was lost with a value that it had from an
+    /// argument: the argument is computed again for the next attempt, and with it the object inside.
+    fn met_loss(&self, slot: Slot<Task>, failure: &Failure) -> bool {
+        let mut inputs = self.tasks[slot].dependencies().iter();
+        failure.root().is_loss() && inputs.any(|(_, input)| !self.references[*input].is_there())
     }
 
     /// Takes a retry of a task that is still wanted.

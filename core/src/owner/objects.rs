@@ -11,6 +11,7 @@ use crate::event::Value;
 use crate::slab::Slot;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use tharsis_types::hash::IdSet;
 use tharsis_types::peer::RemoteState;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
 
@@ -227,7 +228,13 @@ impl Owner {
     ) {
         let inside = self.references.adopt_nested(nested, Some(from), out);
         match self.references.located(from, object, state) {
-            Some((slot, value)) => self.fill(slot, value, None, inside, out),
+            Some((slot, value)) => {
+                let is_lost = matches!(&value, Value::Failed(failure) if failure.is_loss());
+                self.fill(slot, value, None, inside, out);
+                if is_lost {
+                    self.lose_around(&[object].into_iter().collect(), out);
+                }
+            }
             None => inside.into_iter().for_each(|slot| self.unuse(slot, out)),
         }
     }
@@ -298,14 +305,17 @@ impl Owner {
     /// lent.
     pub(super) fn objects_of_dead_node(&mut self, now: Now, node: NodeId, out: &mut Vec<Effect>) {
         self.references.node_gone(node);
+        let mut lost = IdSet::default();
         for slot in self.references.linked() {
             // Losing one of them may have freed others, and their slots may be those of new outputs.
             let Some(id) = self.references.get(slot).map(Object::id) else { continue };
             if self.references.forget_node(slot, node, now, out) {
-                self.lost(id, None, out);
+                self.lose_known_copies(id, None, out);
+                lost.insert(id);
             }
             self.free_if_unused(slot, out);
         }
+        self.lose_around(&lost, out);
     }
 }
 
@@ -406,6 +416,12 @@ impl Owner {
 
     /// No copy of an object can be read: it is computed again, or its owner asked, or its readers fail.
     pub fn lost(&mut self, object: ObjectId, cause: Option<&str>, out: &mut Vec<Effect>) {
+        self.lose_known_copies(object, cause, out);
+        self.lose_around(&[object].into_iter().collect(), out);
+    }
+
+    /// As [`Owner::lost`], but values that contain the object stay.
+    fn lose_known_copies(&mut self, object: ObjectId, cause: Option<&str>, out: &mut Vec<Effect>) {
         let Some(slot) = self.references.find(&object) else { return };
         match self.references.lose_copies(slot, out) {
             Lost::Own => self.recompute(slot, cause, out),
@@ -414,6 +430,15 @@ impl Owner {
                 let text = because(format!("no copy of object {object} is left"), cause);
                 self.lose(slot, Failure::new(FailureKind::ObjectLost, text), out);
             }
+        }
+    }
+
+    /// A stored value with a reference to an object that has just been lost is lost with it if it can be
+    /// computed again: another run of its task puts the object inside anew. Who reads the value next has it
+    /// computed.
+    fn lose_around(&mut self, lost: &IdSet<ObjectId>, out: &mut Vec<Effect>) {
+        for slot in self.references.around_lost(lost) {
+            self.references.drop_copies(slot, out);
         }
     }
 

@@ -10,6 +10,9 @@
 //! value that was *lost* costs one. Kept tasks take memory: above the limit the oldest are forgotten, and
 //! values that only they could make are then lost for good if they are lost.
 //!
+//! A value that was put and is lost cannot be computed, but stored values around it can: they lose their
+//! copies too. Their next reader has them computed, and the values inside put anew.
+//!
 //! [`super::tasks`] owns the kept tasks, [`super::references`] the lineage data of each object.
 
 use super::references::{Origin, Unkept};

@@ -33,6 +33,8 @@ const ALL: &[Scenario] = &[
     ("c2_a_copy_becomes_the_value", c2_a_copy_becomes_the_value),
     ("d6_a_value_larger_than_the_stores_travels", d6_a_value_larger_than_the_stores_travels),
     ("c8_a_borrower_asks_the_owner", c8_a_borrower_asks_the_owner),
+    ("c9_a_value_is_made_again_with_what_it_refers_to", c9_a_value_is_made_again_with_what_it_refers_to),
+    ("c10_a_task_that_met_a_loss_runs_again", c10_a_task_that_met_a_loss_runs_again),
     ("d7_a_spilled_value_is_read_from_elsewhere", d7_a_spilled_value_is_read_from_elsewhere),
     ("d13_only_copies_are_evicted", d13_only_copies_are_evicted),
 ];
@@ -147,6 +149,29 @@ fn reads_later(nested: Vec<ObjectRef<Blob>>, has_begun: String, gate: String, se
     nested[0].get().unwrap() == noise(4 * MIB, seed)
 }
 
+/// A value that a task puts, and bytes beside its reference, so that both are in the store.
+type Around = (ObjectRef<Blob>, Blob);
+
+#[remote]
+fn make_around(seed: u64, runs: String) -> Around {
+    let mut file = OpenOptions::new().create(true).append(true).open(runs).unwrap();
+    file.write_all(b"x\n").unwrap();
+    (put(&noise(MIB, seed)).unwrap(), noise(64 << 10, seed))
+}
+
+#[remote]
+fn is_noise_inside(around: Around, seed: u64) -> tharsis::Result<bool> {
+    Ok(around.0.get()? == noise(MIB, seed) && around.1 == noise(64 << 10, seed))
+}
+
+/// As `is_noise_inside`, when it may.
+#[remote]
+fn is_noise_inside_later(around: Around, begun: String, gate: String, seed: u64) -> tharsis::Result<bool> {
+    fs::write(begun, b"").unwrap();
+    await_that("the gate is open", || Path::new(&gate).exists());
+    Ok(around.0.get()? == noise(MIB, seed))
+}
+
 /// A result whose node died is recomputed once a node that may run its task joins; not more often than it has
 /// retries.
 fn c1_a_lost_result_is_made_again_as_often_as_it_may() {
@@ -195,6 +220,37 @@ fn c8_a_borrower_asks_the_owner() {
     let borrower = reads_later::options().node(field.node(2), false);
     let read = borrower.remote(vec![value], begun.clone(), gate.clone(), 1);
     await_that("the borrower runs", || Path::new(&begun).exists());
+    field.kill(1, 2);
+    fs::write(gate, b"").unwrap();
+    assert!(read.get_timeout(SOON).unwrap());
+    assert_eq!(runs(&path), 2);
+}
+
+/// A copy of a value is of no use when what it refers to is lost: its task runs again, and makes both.
+fn c9_a_value_is_made_again_with_what_it_refers_to() {
+    let mut field = Field::new(&["home", "a"]);
+    let runtime = driver(&field.cluster, 0);
+    let _entered = runtime.enter();
+    let path = field.path("runs");
+    let around = make_around::options().node(field.node(1), true).remote(1, path.clone());
+    // Now this node has a copy of the value, but not of the one inside.
+    assert!(around.get_timeout(SOON).unwrap().1 == noise(64 << 10, 1));
+    field.kill(1, 1);
+    assert!(is_noise_inside::remote(&around, 1).get_timeout(SOON).unwrap());
+    assert!(is_noise_inside::remote(&around, 1).get_timeout(SOON).unwrap());
+    assert_eq!(runs(&path), 2);
+}
+
+/// A task that fails because what an argument refers to was lost runs again, with the argument made anew.
+fn c10_a_task_that_met_a_loss_runs_again() {
+    let mut field = Field::new(&["home", "a", "b"]);
+    let runtime = driver(&field.cluster, 0);
+    let _entered = runtime.enter();
+    let [path, begun, gate] = ["runs", "begun", "gate"].map(|name| field.path(name));
+    let around = make_around::options().node(field.node(1), true).remote(1, path.clone());
+    let reader = is_noise_inside_later::options().node(field.node(2), false);
+    let read = reader.remote(&around, begun.clone(), gate.clone(), 1);
+    await_that("the reader runs", || Path::new(&begun).exists());
     field.kill(1, 2);
     fs::write(gate, b"").unwrap();
     assert!(read.get_timeout(SOON).unwrap());

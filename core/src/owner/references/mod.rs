@@ -36,7 +36,7 @@ use std::collections::VecDeque;
 use std::ops::Index;
 use table::Objects;
 use tharsis_types::hash::{IdMap, IdSet};
-use tharsis_types::{FailureKind, NodeId, ObjectId, RefId};
+use tharsis_types::{NodeId, ObjectId, RefId};
 
 /// Entries that may have lost their last reference.
 pub(super) type Unused = SmallVec<[Slot<Object>; 4]>;
@@ -118,8 +118,7 @@ impl References {
     /// Whether an entry has a value or will get one.
     pub(super) fn is_live(&self, object: &Object) -> bool {
         let answered = object.owner().is_some_and(|owner| !self.gone.contains(&owner));
-        let lost = matches!(&object.value, Some(Value::Failed(f)) if f.kind == FailureKind::ObjectLost);
-        !lost && (object.value.is_some() || object.producer.is_some() || answered)
+        !object.is_lost() && (object.value.is_some() || object.producer.is_some() || answered)
     }
 
     /// Adds an entry for an output that only its task refers to.
@@ -308,6 +307,33 @@ impl References {
         let nested = std::mem::take(&mut links.nested);
         nested.iter().for_each(|inner| self.drop_use(*inner));
         nested
+    }
+
+    /// Own values in stores that contain a reference to one of these objects, if it will not get a value any
+    /// more, and that can be computed again.
+    pub(super) fn around_lost(&self, lost: &IdSet<ObjectId>) -> Vec<Slot<Object>> {
+        if !lost.iter().any(|id| self.by_id(id).is_some_and(Object::is_lost)) {
+            return Vec::new();
+        }
+        let is_lost = |inner: &Slot<Object>| {
+            let inner = &self.objects[*inner];
+            inner.is_lost() && lost.contains(&inner.id)
+        };
+        let may_go =
+            |object: &Object| !object.copies().is_empty() && object.owner().is_none() && object.has_lineage();
+        let around = self.objects.iter().filter(|(_, object)| {
+            !object.nested().is_empty() && may_go(object) && object.nested().iter().any(is_lost)
+        });
+        around.map(|(slot, _)| slot).collect()
+    }
+
+    /// Drops all copies of an own value, which is computed again when somebody wants it.
+    pub(super) fn drop_copies(&mut self, slot: Slot<Object>, out: &mut Vec<Effect>) {
+        let entry = &mut self.objects[slot];
+        let object = entry.id;
+        self.journal.note(About::Object(object), Fact::CopiesLost);
+        let copies = std::mem::take(&mut entry.links().copies);
+        out.extend(copies.into_iter().map(|holder| Effect::DropCopy { holder, object }));
     }
 
     /// The last bytes of an object were dropped to make room.

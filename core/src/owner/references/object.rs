@@ -173,6 +173,11 @@ impl Object {
         matches!(self.value, Some(Value::Stored { .. })) && self.copies().is_empty()
     }
 
+    /// Whether it will not get a value any more because all its copies are gone.
+    pub(in crate::owner) fn is_lost(&self) -> bool {
+        matches!(&self.value, Some(Value::Failed(failure)) if failure.is_loss())
+    }
+
     /// Whether there is a value whose bytes are not known to be gone.
     pub(in crate::owner) fn is_there(&self) -> bool {
         self.value.is_some() && !self.is_gone()
