@@ -1,4 +1,5 @@
-//! Stores that bypass the cache, for chunks that would not stay in it anyway.
+//! Stores that bypass the cache, for chunks that would not stay in it anyway, and elements that are fetched
+//! into it before they are read.
 //!
 //! A plain store reads a cache line before it overwrites it, and evicts lines that other steps will need. On
 //! two threads, 4 GB take 0.21 s with plain stores and 0.08 s with these.
@@ -24,6 +25,19 @@ pub struct Line([f64; LINE_NUMBERS]);
 
 /// Count of numbers in a cache line.
 pub const LINE_NUMBERS: usize = LINE_BYTES / size_of::<f64>();
+
+/// Begins to fetch an element from memory, which is read soon. Nothing happens if there is none.
+#[inline(always)]
+pub fn prefetch<T>(elements: &[T], index: usize) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instruction is a hint: it reads nothing, and an address without memory has no effect.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(elements.as_ptr().wrapping_add(index).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = (elements, index);
+}
 
 impl Stream {
     /// For a result of `bytes` bytes; `None` if it is too small or the CPU lacks the instructions.

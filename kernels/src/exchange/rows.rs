@@ -5,6 +5,7 @@ use crate::chunk::{Buffer, Chunk};
 use crate::element::Element;
 use crate::error::KernelError;
 use crate::lines::normalized;
+use crate::stream;
 use crate::with_element;
 use serde::{Deserialize, Serialize};
 
@@ -123,8 +124,8 @@ impl RowMap {
         }
     }
 
-    /// The places of several rows are found before the first of them is read, so that the processor waits for
-    /// many at a time.
+    /// The places of several rows are found before the first of them is read, and each is fetched as soon as it
+    /// is known, so that the processor waits for many at a time.
     fn gathered<T: Element>(&self, positions: &Chunk, rows: &[Chunk]) -> Result<Chunk, KernelError> {
         let rest = &rows[0].shape()[1..];
         let width: usize = rest.iter().product();
@@ -132,11 +133,13 @@ impl RowMap {
         let mut out = Buffer::for_overwrite(positions.len() * width * size_of::<T>());
         let to = &mut out.elements_mut::<T>()[..positions.len() * width];
         let rows = rows.iter().map(Chunk::elements::<T>).collect::<Result<Vec<_>, _>>()?;
+        let rows: Vec<&[T]> = rows.iter().map(|elements| &**elements).collect();
         let mut found = [Place { chunk: 0, row: 0 }; TOGETHER];
         let mut to = to.chunks_mut(TOGETHER * width.max(1));
         for positions in positions.chunks(TOGETHER) {
             for (place, &position) in found.iter_mut().zip(positions) {
                 *place = places.find(position)?;
+                stream::prefetch(rows[place.chunk], place.row as usize * width);
             }
             let (found, to) = (&found[..positions.len()], to.next().unwrap_or_default());
             if width == 1 {
