@@ -222,7 +222,7 @@ impl SparseCall {
             let column = (x.shape[0].max(1) * x.dtype.size_bytes()) as u64;
             let limits = lowering.limits;
             let share = limits.memory_bytes / (MEMORY_SHARES * limits.threads as u64) / limits.shrink;
-            let columns = (share.min(limits.chunk_bytes_max) / column).max(1);
+            let columns = (share.min(limits.chunk_bytes_max * DENSE_CHUNKS) / column).max(1);
             cut.columns = AxisTiling::balanced(self.columns.len(), columns as usize);
         }
         cut
@@ -264,6 +264,9 @@ impl SparseCall {
 
 /// A dense part may take this share of a thread's part of the memory.
 const MEMORY_SHARES: u64 = 8;
+/// A dense part may be larger than other chunks: with fewer columns in each, tasks read the elements of the
+/// sparse matrix more often.
+const DENSE_CHUNKS: u64 = 4;
 /// A dense argument that is put together may take this share of the memory.
 const IN_PLACE_SHARE: u64 = 16;
 

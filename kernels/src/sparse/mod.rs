@@ -215,6 +215,17 @@ impl<'a> Pattern<'a> {
         start..end.min(self.columns.len()).max(start)
     }
 
+    /// The places of the elements of each row.
+    fn each_row(&self) -> impl Iterator<Item = Range<usize>> {
+        (1..self.ends.len()).map(|end| self.of_row(end - 1))
+    }
+
+    /// The columns of as many elements, so far behind those of a row.
+    fn ahead_of(&self, elements: &Range<usize>, distance: usize) -> &[u32] {
+        let place = |at: usize| at.saturating_add(distance).min(self.columns.len());
+        &self.columns[place(elements.start)..place(elements.end)]
+    }
+
     /// The places of the elements of several rows.
     fn of_rows(&self, rows: Range<usize>) -> Result<Range<usize>, KernelError> {
         match (self.ends.get(rows.start), self.ends.get(rows.end)) {

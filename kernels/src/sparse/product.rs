@@ -4,6 +4,7 @@ use super::{Filling, Pattern, Site, Values, dtype_of, malformed, piece, with_num
 use crate::chunk::{Buffer, Chunk};
 use crate::element::Element;
 use crate::error::KernelError;
+use crate::stream;
 use crate::ufunc::Number;
 use std::borrow::Cow;
 
@@ -162,20 +163,56 @@ fn with_dense<T: Number>(
     to.fill(T::ZERO);
     for ((pattern, given), &start) in left.iter().zip(&given).zip(starts) {
         let from = &x_elements[start * width..];
-        for row in 0..rows {
-            let elements = pattern.of_row(row);
-            let pairs = pattern.columns[elements.clone()].iter().zip(&given[elements]);
-            if width == 1 {
-                let sum = pairs.fold(to[row], |sum, (&column, &y)| sum.plus(y.times(from[column as usize])));
-                to[row] = sum;
-                continue;
-            }
-            let line = &mut to[row * width..(row + 1) * width];
-            for (&column, &y) in pairs {
-                let other = &from[column as usize * width..][..width];
-                line.iter_mut().zip(other).for_each(|(to, &x)| *to = to.plus(y.times(x)));
+        for (line, elements) in to.chunks_exact_mut(width.max(1)).zip(pattern.each_row()) {
+            // A vector is mostly in the cache anyway.
+            let ahead = if width == 1 { &[][..] } else { pattern.ahead_of(&elements, AHEAD) };
+            ahead.iter().for_each(|&column| stream::prefetch(from, column as usize * width));
+            let factors = (&pattern.columns[elements.clone()], &given[elements]);
+            match line {
+                [sum] => *sum = add_product(*sum, factors, from),
+                line => add_rows(line, factors, from),
             }
         }
     }
     Ok(vec![Chunk::contiguous(T::DTYPE, &[rows, width], data)?])
+}
+
+/// Number of elements by which rows of the dense matrix are fetched before they are read.
+const AHEAD: usize = 48;
+
+/// The sum and the products of the elements of a row, given as columns and values, with those of a vector.
+fn add_product<T: Number>(sum: T, (columns, values): (&[u32], &[T]), vector: &[T]) -> T {
+    let pairs = columns.iter().zip(values);
+    pairs.fold(sum, |sum, (&column, &y)| sum.plus(y.times(vector[column as usize])))
+}
+
+/// Adds the products of the elements of a row with rows of a dense matrix.
+fn add_rows<T: Number>(line: &mut [T], factors: (&[u32], &[T]), matrix: &[T]) {
+    let width = line.len();
+    let mut first = 0;
+    while first < width {
+        let others = |column: usize| &matrix[column * width + first..];
+        let line = &mut line[first..];
+        first += match line.len() {
+            16.. => add_columns::<T, 16>(line, factors, others),
+            4.. => add_columns::<T, 4>(line, factors, others),
+            _ => add_columns::<T, 1>(line, factors, others),
+        };
+    }
+}
+
+/// As [`add_rows`], for the first `WIDTH` columns, whose sums stay in registers; returns their number.
+fn add_columns<'x, T: Number, const WIDTH: usize>(
+    line: &mut [T],
+    (columns, values): (&[u32], &[T]),
+    others: impl Fn(usize) -> &'x [T],
+) -> usize {
+    let Some(line) = line.first_chunk_mut::<WIDTH>() else { return WIDTH };
+    let mut sums = *line;
+    for (&column, &y) in columns.iter().zip(values) {
+        let Some(others) = others(column as usize).first_chunk::<WIDTH>() else { continue };
+        sums.iter_mut().zip(others).for_each(|(sum, &x)| *sum = sum.plus(y.times(x)));
+    }
+    *line = sums;
+    WIDTH
 }
