@@ -4,7 +4,7 @@ mod home;
 
 use home::Home;
 
-/// A defect was seen in one run of three: a small object of a region was freed while its worker wrote another.
+/// A defect was seen in one run of three: an object of a region was freed while its worker wrote another.
 #[test]
 fn frames_on_workers_answer_right_again_and_again() {
     let home = Home::new();

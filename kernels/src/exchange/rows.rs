@@ -124,8 +124,8 @@ impl RowMap {
         }
     }
 
-    /// The places of several rows are found before the first of them is read, and each is fetched as soon as it
-    /// is known, so that the processor waits for many at a time.
+    /// The places of several rows are found before the first of them is read, and each is fetched as soon as
+    /// it is known, so that the processor waits for many at a time.
     fn gathered<T: Element>(&self, positions: &Chunk, rows: &[Chunk]) -> Result<Chunk, KernelError> {
         let rest = &rows[0].shape()[1..];
         let width: usize = rest.iter().product();
