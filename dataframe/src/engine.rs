@@ -93,11 +93,13 @@ pub(crate) struct Settings {
     pub(crate) joins_spill: bool,
     /// Whether a file is read by one partition only.
     pub(crate) whole_files: bool,
+    /// Number of earlier runs whose rows were lost.
+    pub(crate) losses: u32,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { partitions: 1, joins_spill: false, whole_files: false }
+        Settings { partitions: 1, joins_spill: false, whole_files: false, losses: 0 }
     }
 }
 

@@ -79,6 +79,9 @@ pub enum Error {
     /// A feature that this version does not have.
     #[error("{0}")]
     NotImplemented(String),
+    /// Rows that were made, and are lost with the store that kept them. They may be made again.
+    #[error("{0}")]
+    Lost(String),
     /// An error of a task that ran in another process, or of the engine that ran it.
     #[error("{text}")]
     Task {
@@ -223,6 +226,7 @@ impl Error {
             Error::Name(_) => "UndefinedVariableError",
             Error::Memory(_) => "MemoryError",
             Error::NotImplemented(_) => "NotImplemented",
+            Error::Lost(_) => "Crash",
             Error::Task { class, .. } => class,
             Error::Function { fault: FunctionFault::Types(_), .. } => "TypeError",
             Error::Function { .. } | Error::Internal(_) | Error::Uncut { .. } => "RuntimeError",

@@ -71,8 +71,8 @@ pub use sql::{SqlAnswer, SqlSession, sql, sql_line, sql_stream};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{IfExists, read_sql};
 pub use stage::{
-    Demand, Fragment, KeptPart, LocalPart, Needs, PartBatches, Piece, PieceSource, Resident, Stages,
-    TaskInputs, TaskRows,
+    Demand, Fragment, KeptPart, LocalPart, Needs, OutputRows, PartBatches, Piece, PieceSource, Resident,
+    Stages, TaskInputs, TaskRows,
 };
 pub use table::{Table, TableRow};
 pub use value::{Column, Native, Value, lit, without_nan};

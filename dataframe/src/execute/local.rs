@@ -319,7 +319,7 @@ impl LocalRun {
             parts.into_iter().for_each(|(piece, part)| inputs.insert_part(piece, part));
             needs.slices.into_iter().for_each(|(piece, start, end)| inputs.slice(piece, start, end));
             let context = task_context(Some(&environment), Arc::new(inputs), &options)?;
-            let place = || GrowingRows::new(&budget, &environment);
+            let place = |_| GrowingRows::new(&budget, &environment);
             let TaskRows { outputs, spilled_bytes } = run(&fragment?, task, &output, context, place).await?;
             Ok(CallEnd { call, outputs, spilled_bytes, busy: started.elapsed() })
         };

@@ -99,6 +99,9 @@ fn memory_bytes() -> u64 {
     kib.map_or(4 << 30, |kib| kib << 10)
 }
 
+/// Most runs of a plan after the first because rows between its stages were lost.
+const LOSSES_MAX: u32 = 3;
+
 /// Partitions of the next attempt at a plan that took more memory than it may, as a factor.
 const MORE_PARTITIONS: usize = 4;
 
@@ -106,7 +109,7 @@ const MORE_PARTITIONS: usize = 4;
 ///
 /// The plan is for the sizes that are known before it runs. If they were wrong, a task fails for lack of
 /// memory; then the plan is made anew for more partitions, and at last with joins that can spill. Likewise
-/// if a file cannot be read by several tasks.
+/// if a file cannot be read by several tasks. If rows between stages are lost, the same plan runs again.
 pub(crate) fn execute(plan: &LogicalPlan, executor: &dyn Executor) -> Result<(Resident, Metrics)> {
     let (rows, metrics, _) = run(&Query::new(plan, executor, &|plan| plan), executor, |_| ())?;
     Ok((rows, metrics))
@@ -158,13 +161,14 @@ fn run(
     prepare: impl Fn(&mut Stages),
 ) -> Result<(Resident, Metrics, Stages)> {
     let mut planned = query.planned()?;
-    let outcome = loop {
+    let mut outcome = loop {
         prepare(&mut planned.stages);
         match executor.execute(&planned.stages) {
             Ok(outcome) => break outcome,
             Err(error) => planned = query.after(planned.settings, error)?,
         }
     };
+    outcome.metrics.retries += u64::from(planned.settings.losses);
     let rows = Resident { schema: planned.schema()?, parts: outcome.parts };
     Ok((rows, outcome.metrics, planned.stages))
 }
@@ -264,6 +268,9 @@ impl<'a> Query<'a> {
                 self.planned_under(Settings { whole_files: true, ..settings })
             }
             Error::Memory(text) => self.smaller(settings, text),
+            Error::Lost(_) if settings.losses < LOSSES_MAX => {
+                self.planned_under(Settings { losses: settings.losses + 1, ..settings })
+            }
             error => Err(error),
         }
     }

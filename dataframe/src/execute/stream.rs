@@ -1,11 +1,15 @@
 //! Results whose rows are taken while later ones are made.
 //!
-//! A plan may have to begin anew: with smaller tasks, or with files that are not cut. Rows that were given
-//! before are then made again and left out, if they are the same; otherwise the stream ends with an error. So
-//! every row is given once, and what is given is the result of one run.
+//! A plan may have to begin anew: with smaller tasks, with files that are not cut, or because rows were lost.
+//! Rows that were given before are then made again and left out, if they are the same; otherwise the stream
+//! ends with an error. So every row is given once, and what is given is the result of one run.
+//!
+//! A part is read batch by batch, so that one of any size takes little memory here. If its rows are lost
+//! meanwhile, the executor may have made it again: it is opened once more before the plan begins anew.
 
-use super::{Executor, Parts, Planned, Query};
+use super::{Executor, LOSSES_MAX, Parts, Planned, Query};
 use crate::error::{Error, Result};
+use crate::stage::{KeptPart, PartBatches};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::common::hash_utils::{RandomState, create_hashes};
@@ -18,13 +22,23 @@ pub(crate) struct Streamed {
     executor: Arc<dyn Executor>,
     planned: Planned,
     parts: Parts,
-    /// The rest of the last part.
-    batches: std::vec::IntoIter<RecordBatch>,
+    /// The part that is read, and the rows of it that were not read yet.
+    part: Option<Opened>,
+    batches: PartBatches<'static>,
     /// The rows that were given, in all runs, and those that this run has made.
     given: Digest,
     made: Digest,
     /// The reason why the plan began anew.
     restart: Option<Error>,
+}
+
+/// A part that is read.
+struct Opened {
+    part: Arc<dyn KeptPart>,
+    /// The rows before it.
+    before: Digest,
+    /// Number of times that its rows were lost.
+    losses: u32,
 }
 
 impl Streamed {
@@ -37,7 +51,8 @@ impl Streamed {
             executor,
             planned,
             parts,
-            batches: Vec::new().into_iter(),
+            part: None,
+            batches: Box::new(std::iter::empty()),
             given: Digest::default(),
             made: Digest::default(),
             restart: None,
@@ -52,18 +67,47 @@ impl Streamed {
     /// The next rows.
     pub(crate) fn next(&mut self) -> Result<Option<RecordBatch>> {
         loop {
-            if let Some(batch) = self.batches.next() {
-                match self.new_rows(batch)? {
+            match self.batches.next() {
+                Some(Ok(batch)) => match self.new_rows(batch)? {
                     Some(rows) => return Ok(Some(rows)),
                     None => continue,
+                },
+                Some(Err(error)) => {
+                    self.open_anew(error)?;
+                    continue;
                 }
+                None => {}
             }
-            match self.parts.next().map(|part| part?.fetch()) {
-                Some(Ok(batches)) => self.batches = batches.into_iter(),
+            match self.parts.next() {
+                Some(Ok(part)) => self.open(Opened { part, before: self.made, losses: 0 })?,
                 Some(Err(error)) => self.begin_anew(error)?,
                 None if self.made.rows < self.given.rows => return Err(self.changed()),
                 None => return Ok(None),
             }
+        }
+    }
+
+    /// Opens a part, of which no row was made in this run.
+    fn open(&mut self, opened: Opened) -> Result<()> {
+        self.made = opened.before;
+        match opened.part.batches() {
+            Ok(batches) => {
+                self.batches = batches;
+                self.part = Some(opened);
+                Ok(())
+            }
+            Err(error) => self.begin_anew(error),
+        }
+    }
+
+    /// Opens the part again whose rows could not be read, if they may have been made again meanwhile.
+    fn open_anew(&mut self, error: Error) -> Result<()> {
+        match self.part.take() {
+            Some(part) if matches!(error, Error::Lost(_)) && part.losses < LOSSES_MAX => {
+                self.restart = Some(error);
+                self.open(Opened { losses: part.losses + 1, ..part })
+            }
+            _ => self.begin_anew(error),
         }
     }
 
@@ -89,6 +133,7 @@ impl Streamed {
     fn begin_anew(&mut self, error: Error) -> Result<()> {
         self.planned = query(&self.plan, &*self.executor).after(self.planned.settings, error.clone())?;
         self.parts = self.executor.start(&self.planned.stages)?;
+        (self.part, self.batches) = (None, Box::new(std::iter::empty()));
         self.made = Digest::default();
         self.restart = Some(error);
         Ok(())

@@ -4,7 +4,7 @@ use super::codec;
 use super::cut::{Stage, Stages};
 use super::part::Resident;
 use super::piece::Needs;
-use super::task::{TaskInputs, TaskRows, run};
+use super::task::{OutputRows, TaskInputs, TaskRows, run};
 use crate::engine::{Environment, block_on, task_context};
 use crate::error::Result;
 use crate::progress::Progress;
@@ -87,7 +87,24 @@ impl Fragment {
     /// # Errors
     /// The error of the task: values that cannot be computed, files that cannot be read, memory.
     pub fn run(self, task: usize, inputs: TaskInputs, environment: Option<&Environment>) -> Result<TaskRows> {
+        self.run_into(task, inputs, environment, |_| Vec::new())
+    }
+
+    /// As [`Fragment::run`], with a place for the rows of each output, by its number.
+    ///
+    /// # Errors
+    /// As [`Fragment::run`], and those of the places.
+    pub fn run_into<Rows>(
+        self,
+        task: usize,
+        inputs: TaskInputs,
+        environment: Option<&Environment>,
+        place: impl Fn(usize) -> Rows + Send,
+    ) -> Result<TaskRows<Rows::Kept>>
+    where
+        Rows: OutputRows<Kept: Send> + Send,
+    {
         let context = task_context(environment, Arc::new(inputs), &self.0.options)?;
-        block_on(run(&self.0.fragment, task, &self.0.output, context, Vec::new))
+        block_on(run(&self.0.fragment, task, &self.0.output, context, place))
     }
 }

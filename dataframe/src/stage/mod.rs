@@ -36,5 +36,5 @@ pub use part::{KeptPart, LocalPart, PartBatches, Resident};
 pub(crate) use partitions::{PARTITIONS_MAX, partitions};
 pub use piece::{Needs, Piece, PieceSource};
 pub(crate) use resident_table::ResidentTable;
-pub(crate) use task::{OutputRows, run};
-pub use task::{TaskInputs, TaskRows};
+pub(crate) use task::run;
+pub use task::{OutputRows, TaskInputs, TaskRows};

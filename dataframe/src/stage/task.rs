@@ -78,8 +78,9 @@ impl TaskInputs {
         self.insert_part(piece, Arc::new(LocalPart(batches)));
     }
 
-    /// Adds the rows of a part to a piece, after those that it has.
-    pub(crate) fn insert_part(&mut self, piece: Piece, part: Arc<dyn KeptPart>) {
+    /// Adds the rows of a part to a piece, after those that it has. They are read when an operator asks for
+    /// them, and again if another one does.
+    pub fn insert_part(&mut self, piece: Piece, part: Arc<dyn KeptPart>) {
         self.pieces.entry(piece).or_default().parts.push(part);
     }
 
@@ -117,29 +118,51 @@ impl TaskInputs {
 impl Input {
     /// The batches of the parts, without the rows outside of the range.
     fn batches(&self) -> PartBatches<'static> {
-        let batches = self.parts.clone().into_iter().flat_map(|part| batches_or_error(part.batches()));
-        let Some((start, end)) = self.range else { return Box::new(batches) };
+        let parts = self.parts.clone().into_iter();
+        let Some((start, end)) = self.range else {
+            return Box::new(parts.flat_map(|part| batches_or_error(part.batches())));
+        };
         let mut from = 0;
-        Box::new(batches.filter_map(move |batch| {
-            let Ok(batch) = batch else { return Some(batch) };
-            let to = from + batch.num_rows();
-            let (first, after) = (start.clamp(from, to), end.clamp(from, to));
-            let kept = (first < after).then(|| Ok(batch.slice(first - from, after - first)));
+        Box::new(parts.flat_map(move |part| {
+            let to = from + part.rows();
+            let (first, after) = (start.clamp(from, to) - from, end.clamp(from, to) - from);
             from = to;
-            kept
+            rows_of(&part, first, after)
         }))
     }
 }
 
+/// The rows of a part from `start` to `end`. It is not opened for none.
+fn rows_of(part: &Arc<dyn KeptPart>, start: usize, end: usize) -> PartBatches<'static> {
+    if start == end {
+        return Box::new(std::iter::empty());
+    }
+    let mut from = 0;
+    Box::new(batches_or_error(part.batches()).filter_map(move |batch| {
+        let Ok(batch) = batch else { return Some(batch) };
+        let to = from + batch.num_rows();
+        let (first, after) = (start.clamp(from, to), end.clamp(from, to));
+        let kept = (first < after).then(|| Ok(batch.slice(first - from, after - first)));
+        from = to;
+        kept
+    }))
+}
+
 /// The place of the rows of one output while a task makes them.
-pub(crate) trait OutputRows {
+pub trait OutputRows {
     /// The rows when all are made.
     type Kept;
 
     /// Adds rows after those that were added.
+    ///
+    /// # Errors
+    /// There is no room for them.
     fn push(&mut self, batch: RecordBatch) -> Result<()>;
 
     /// No more rows come.
+    ///
+    /// # Errors
+    /// As [`OutputRows::push`].
     fn finish(self) -> Result<Self::Kept>;
 }
 
@@ -165,13 +188,14 @@ pub struct TaskRows<Rows = Vec<RecordBatch>> {
     pub spilled_bytes: usize,
 }
 
-/// Runs a partition of a fragment to its end. Each of its outputs is collected in a place of its own.
+/// Runs a partition of a fragment to its end. Each of its outputs is collected in a place of its own, made by
+/// its number.
 pub(crate) async fn run<Rows: OutputRows>(
     fragment: &Arc<dyn ExecutionPlan>,
     partition: usize,
     output: &Output,
     context: Arc<TaskContext>,
-    place: impl Fn() -> Rows,
+    place: impl Fn(usize) -> Rows,
 ) -> Result<TaskRows<Rows::Kept>> {
     let plan = by_file(Arc::clone(fragment))?;
     let mut stream = plan.execute(partition, context)?;
@@ -219,7 +243,7 @@ struct Collected<Rows> {
 }
 
 impl<Rows: OutputRows> Outputs<Rows> {
-    fn new(output: &Output, schema: SchemaRef, place: impl Fn() -> Rows) -> Result<Outputs<Rows>> {
+    fn new(output: &Output, schema: SchemaRef, place: impl Fn(usize) -> Rows) -> Result<Outputs<Rows>> {
         let (parting, schema) = match output {
             Output::Whole => (Parting::Whole, schema),
             Output::Ranges(_) => (Parting::Ranges, ranged::without_range(&schema)),
@@ -229,8 +253,8 @@ impl<Rows: OutputRows> Outputs<Rows> {
             }
         };
         let next = || BatchCoalescer::new(Arc::clone(&schema), BATCH_ROWS);
-        let collected = std::iter::repeat_with(|| Collected { next: next(), whole: place() });
-        Ok(Outputs { parting, collected: collected.take(output.count()).collect() })
+        let collected = (0..output.count()).map(|number| Collected { next: next(), whole: place(number) });
+        Ok(Outputs { parting, collected: collected.collect() })
     }
 
     fn push(&mut self, batch: RecordBatch) -> Result<()> {
@@ -272,5 +296,61 @@ impl<Rows: OutputRows> Collected<Rows> {
         self.next.finish_buffered_batch()?;
         self.keep()?;
         self.whole.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::stage::piece::PieceSource;
+    use arrow::array::{ArrayRef, AsArray, Int64Array};
+    use arrow::datatypes::Int64Type;
+
+    /// Rows that cannot be read.
+    #[derive(Debug)]
+    struct Unreadable(usize);
+
+    impl KeptPart for Unreadable {
+        fn fetch(&self) -> Result<Vec<RecordBatch>> {
+            Err(Error::Lost("it was read".to_owned()))
+        }
+
+        fn rows(&self) -> usize {
+            self.0
+        }
+
+        fn bytes(&self) -> usize {
+            0
+        }
+    }
+
+    fn numbers(from: i64, to: i64) -> Arc<dyn KeptPart> {
+        let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(from..to));
+        Arc::new(LocalPart(vec![RecordBatch::try_from_iter([("n", numbers)]).expect("a column")]))
+    }
+
+    fn read(inputs: TaskInputs, piece: Piece) -> Result<Vec<i64>> {
+        let batches = Arc::new(inputs).batches(vec![piece])?.collect::<Result<Vec<_>>>()?;
+        let values =
+            batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().iter());
+        Ok(values.copied().collect())
+    }
+
+    #[test]
+    fn only_parts_with_wanted_rows_are_read() {
+        let piece = Piece { source: PieceSource::Stage(0), task: 0, output: 0 };
+        let given = |start, end| {
+            let mut inputs = TaskInputs::default();
+            inputs.insert_part(piece, Arc::new(Unreadable(10)));
+            inputs.insert_part(piece, numbers(10, 20));
+            inputs.insert_part(piece, numbers(20, 25));
+            inputs.insert_part(piece, Arc::new(Unreadable(5)));
+            inputs.slice(piece, start, end);
+            inputs
+        };
+        assert_eq!(read(given(12, 25), piece).expect("rows"), (12..25).collect::<Vec<_>>());
+        assert_eq!(read(given(20, 21), piece).expect("rows"), [20]);
+        assert!(matches!(read(given(9, 12), piece), Err(Error::Lost(_))));
     }
 }
