@@ -9,7 +9,7 @@ use crate::tensor::report::Report as BatchReport;
 use crate::tensor::stored::Bundle;
 use serde::{Deserialize, Serialize};
 #[cfg(feature = "dataframe")]
-use tharsis_remote::Batch;
+use tharsis_remote::{Batch, ObjectRef};
 
 /// A result of a call.
 #[derive(Debug, Serialize, Deserialize)]
@@ -17,6 +17,9 @@ pub(crate) enum TaskOutput {
     /// The cost of a batch of tasks of tensors.
     #[cfg(feature = "tensor")]
     BatchReport(BatchReport),
+    /// Rows of frames, in objects of their own.
+    #[cfg(feature = "dataframe")]
+    Blocks(Blocks),
     /// Chunks of tensors.
     #[cfg(feature = "tensor")]
     Chunks(Bundle),
@@ -28,12 +31,32 @@ pub(crate) enum TaskOutput {
     StageReport(StageReport),
 }
 
+/// The rows of an output in blocks.
+#[cfg(feature = "dataframe")]
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Blocks {
+    pub(crate) blocks: Vec<Block>,
+    /// Makes the list too large to be kept with its owner.
+    pub(crate) padding: Vec<u8>,
+}
+
+/// An object with some of the rows of an output.
+#[cfg(feature = "dataframe")]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Block {
+    pub(crate) object: ObjectRef<TaskOutput>,
+    pub(crate) rows: usize,
+    pub(crate) bytes: usize,
+}
+
 impl TaskOutput {
     /// Its kind in words, for errors.
     fn what(&self) -> &'static str {
         match self {
             #[cfg(feature = "tensor")]
             TaskOutput::BatchReport(_) => "a report",
+            #[cfg(feature = "dataframe")]
+            TaskOutput::Blocks(_) => "blocks of rows",
             #[cfg(feature = "tensor")]
             TaskOutput::Chunks(_) => "chunks",
             #[cfg(feature = "dataframe")]
@@ -79,6 +102,10 @@ mod of_frames {
         /// The batches of an object; their columns stay in the store.
         pub(crate) fn into_rows(self) -> Result<Vec<RecordBatch>, Error> {
             match self {
+                TaskOutput::Blocks(blocks) => {
+                    let rows = blocks.into_parts().into_iter().map(|part| part.fetch());
+                    Ok(rows.collect::<Result<Vec<_>, Error>>()?.into_iter().flatten().collect())
+                }
                 TaskOutput::Rows(batches) => Ok(batches.into_iter().map(Batch::into_inner).collect()),
                 other => Err(Error::Internal(format!("{} were given for rows", other.what()))),
             }

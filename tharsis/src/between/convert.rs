@@ -1,5 +1,6 @@
 //! Columns as chunks, and chunks as columns.
 
+use crate::object::TaskOutput;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -92,6 +93,24 @@ pub(crate) fn arrow_type_of(dtype: DType) -> Result<DataType> {
 }
 
 impl View {
+    /// The chunk of rows in an object. Of one in blocks, those that have the rows are read.
+    ///
+    /// # Errors
+    /// As [`View::chunk`], and those of the store.
+    pub(crate) fn chunk_in(&self, object: TaskOutput) -> Result<Chunk> {
+        let (mut first, mut before, mut batches) = (0, 0, Vec::new());
+        for part in object.into_parts()? {
+            let end = first + part.rows();
+            match (end <= self.from, self.from + self.rows <= first) {
+                (true, _) => before = end,
+                (_, true) => break,
+                _ => batches.extend(part.fetch()?),
+            }
+            first = end;
+        }
+        View { from: self.from - before, ..*self }.chunk(&batches)
+    }
+
     /// The chunk, over the column's memory if it is in one piece and all its values are there.
     ///
     /// # Errors

@@ -4,6 +4,7 @@
 //! are there. Calls that make the result may be held back until the parts before theirs were taken.
 
 use super::fault::from_engine;
+use super::gathered;
 use super::kept::InStore;
 #[cfg(feature = "tensor")]
 use super::kept::{ChunkInStore, is_same};
@@ -209,6 +210,7 @@ impl Drive {
             slices: needs.slices.clone(),
             counts: Vec::new(),
             memory_bytes: self.memory_bytes,
+            single_bytes: gathered::single_bytes(self.memory_bytes, self.makers(stage)),
             whole: self.stages.in_one_batch() && stage == self.last(),
             #[cfg(feature = "tensor")]
             formed: Vec::new(),
@@ -224,6 +226,12 @@ impl Drive {
             self.rows.entry(Piece { source, task, output }).or_default().push(object);
         }
         Ok(())
+    }
+
+    /// The number of tasks of a stage whose outputs one reader may have. Those of the last stage are read one
+    /// by one.
+    fn makers(&self, stage: usize) -> usize {
+        if stage == self.last() { 1 } else { self.stages.tasks_of(stage) }
     }
 
     /// The objects that a call reads, and what its work says of them: those of its pieces, which come first,

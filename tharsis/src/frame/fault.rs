@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tharsis_dataframe::{Error, FileFault, FunctionFault};
 use tharsis_remote::FailureKind;
+use tharsis_remote::generated::{Probe, TypedError};
 
 /// Error of a task in encoded form.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
@@ -35,6 +36,7 @@ impl From<Error> for Fault {
             Error::Function { function, place, fault } => Fault::Function { function, place, fault },
             Error::Internal(text) => Fault::Internal(text),
             Error::Uncut { path } => Fault::Uncut { path },
+            Error::Task { text, .. } => Fault::Internal(text),
             other => Fault::Value(other.to_string()),
         }
     }
@@ -60,8 +62,20 @@ pub(super) fn from_engine(error: tharsis_remote::Error) -> Error {
     match error.downcast::<Fault>() {
         Some(fault) => fault.into(),
         None => {
-            Error::Task { class: class_of(error.failure().root().kind), text: error.failure().to_string() }
+            let (kind, text) = (error.failure().root().kind, error.failure().to_string());
+            match kind {
+                FailureKind::LineageEvicted | FailureKind::ObjectLost => Error::Lost(text),
+                kind => Error::Task { class: class_of(kind), text },
+            }
         }
+    }
+}
+
+/// The engine's error for one of a task: a loss stays one, any other error becomes a fault.
+pub(super) fn into_engine(error: Error) -> tharsis_remote::Error {
+    match error {
+        Error::Lost(text) => tharsis_remote::Error::new(FailureKind::ObjectLost, text),
+        other => Probe(&Fault::from(other)).to_failure().into(),
     }
 }
 
@@ -73,10 +87,7 @@ fn class_of(kind: FailureKind) -> &'static str {
         | FailureKind::ResourceExhausted
         | FailureKind::StoreFull => "MemoryError",
         FailureKind::GetTimeout | FailureKind::TimedOut => "Timeout",
-        FailureKind::NodeDied
-        | FailureKind::ObjectLost
-        | FailureKind::Panicked
-        | FailureKind::WorkerCrashed => "Crash",
+        FailureKind::NodeDied | FailureKind::Panicked | FailureKind::WorkerCrashed => "Crash",
         _ => "RuntimeError",
     }
 }

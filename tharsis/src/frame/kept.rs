@@ -1,14 +1,16 @@
 //! Rows that stay in the store: another plan of this client reads them there.
 
+use super::blocks;
 use super::fault::from_engine;
 #[cfg(feature = "tensor")]
 use crate::between::convert::Form;
 use crate::object::TaskOutput;
+use crate::remote;
 use arrow_array::RecordBatch;
-#[cfg(feature = "tensor")]
-use tharsis_dataframe::Error;
-use tharsis_dataframe::{KeptPart, Result};
-use tharsis_remote::{Client, ObjectRef};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tharsis_dataframe::{Error, KeptPart, PartBatches, Result};
+use tharsis_remote::{Client, ObjectRef, current};
 
 /// An object with rows; the reference keeps it.
 pub(crate) struct InStore {
@@ -16,11 +18,22 @@ pub(crate) struct InStore {
     client: Client,
     rows: usize,
     bytes: usize,
+    /// Whether the list of blocks that this client has read names one that was lost.
+    is_outdated: Arc<AtomicBool>,
 }
 
 impl InStore {
     pub(super) fn new(object: ObjectRef<TaskOutput>, client: &Client, rows: usize, bytes: usize) -> InStore {
-        InStore { object, client: client.clone(), rows, bytes }
+        InStore { object, client: client.clone(), rows, bytes, is_outdated: Arc::default() }
+    }
+
+    /// The value. A client reads a value once, so a list that was made again comes by way of a task.
+    fn value(&self) -> Result<TaskOutput> {
+        if !self.is_outdated.load(Ordering::Relaxed) {
+            return self.object.get().map_err(from_engine);
+        }
+        let _binding = current::bind(self.client.clone());
+        pass_on::options().num_cpus(0.0).remote(&self.object).get().map_err(from_engine)
     }
 
     /// The object, and the client that can pass it on.
@@ -35,9 +48,30 @@ impl InStore {
     }
 }
 
+/// Gives what it is given.
+#[remote]
+fn pass_on(value: TaskOutput) -> TaskOutput {
+    value
+}
+
 impl KeptPart for InStore {
     fn fetch(&self) -> Result<Vec<RecordBatch>> {
-        self.object.get().map_err(from_engine)?.into_rows()
+        match self.value()?.into_rows() {
+            Err(Error::Lost(_)) => {
+                self.is_outdated.store(true, Ordering::Relaxed);
+                self.value()?.into_rows()
+            }
+            read => read,
+        }
+    }
+
+    fn batches(&self) -> Result<PartBatches<'static>> {
+        let is_outdated = Arc::clone(&self.is_outdated);
+        Ok(Box::new(blocks::batches(self.value()?.into_parts()?).inspect(move |batch| {
+            if matches!(batch, Err(Error::Lost(_))) {
+                is_outdated.store(true, Ordering::Relaxed);
+            }
+        })))
     }
 
     fn rows(&self) -> usize {

@@ -27,14 +27,18 @@
 //! |---|---|
 //! | order of calls, lifetime of references | `drive` |
 //! | one task of a stage in a worker | `task` |
+//! | rows of a task until it ends | `gathered` |
+//! | outputs of many rows | `blocks` |
 //! | time, rows and bytes of a task | `report` |
 //! | conversion of errors | `fault` |
 //! | rows that stay in the store | `kept` |
 //! | runtime of the default executor | `offer` |
 
+mod blocks;
 mod drive;
 mod executor;
 mod fault;
+mod gathered;
 pub(crate) mod kept;
 mod offer;
 pub(crate) mod report;

@@ -3,9 +3,10 @@
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use tharsis_dataframe::TaskMetrics;
+use tharsis_remote::ObjectRef;
 
 /// Time, rows and bytes of a task.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Report {
     /// The number of the attempt; the first is 0.
     pub(crate) attempt: u32,
@@ -14,6 +15,9 @@ pub(crate) struct Report {
     /// Bytes that operators wrote to files because memory did not suffice.
     pub(crate) spilled_bytes: usize,
     pub(crate) busy_ns: u64,
+    /// An object of the run, if it has put others. The ledger does not compare a value with references in it
+    /// with that of another run, which took another time.
+    pub(crate) run: Option<ObjectRef<()>>,
 }
 
 impl Report {

@@ -1,6 +1,7 @@
 //! Body of a remote call: one task of a stage, on rows in the store.
 
-use super::fault::Fault;
+use super::fault::into_engine;
+use super::gathered::{self, Bounds, Gathered, Made};
 use super::report::Report;
 #[cfg(feature = "tensor")]
 use crate::between::convert::Form;
@@ -11,7 +12,7 @@ use arrow_array::RecordBatch;
 use serde::{Deserialize, Serialize};
 use std::panic::Location;
 use std::time::Instant;
-use tharsis_dataframe::{Environment, Error, Fragment, Piece, TaskInputs, TaskRows};
+use tharsis_dataframe::{Environment, Error, Fragment, Piece, Result, TaskInputs, TaskRows};
 use tharsis_remote::generated::{Call, Remote};
 use tharsis_remote::{Blob, ObjectRef, Options, Returns, Values, context};
 
@@ -30,6 +31,8 @@ pub(super) struct Work {
     pub(super) counts: Vec<(usize, Vec<usize>)>,
     /// Bytes that operators may take before they spill.
     pub(super) memory_bytes: u64,
+    /// Bytes of an output that is one object.
+    pub(super) single_bytes: u64,
     /// Whether the rows of each output are one batch.
     pub(super) whole: bool,
     /// Pieces that are chunks of tensors: their position, and the form of their rows.
@@ -63,33 +66,43 @@ pub(super) fn run_task(
     stage: Blob,
     work: Work,
     inputs: Values<TaskOutput>,
-) -> Result<Returns<TaskOutput>, Fault> {
+) -> tharsis_remote::Result<Returns<TaskOutput>> {
+    outputs(&stage, work, inputs).map(Returns).map_err(into_engine)
+}
+
+/// The report of a task, and its outputs.
+fn outputs(stage: &Blob, work: Work, inputs: Values<TaskOutput>) -> Result<Vec<TaskOutput>> {
     let started = Instant::now();
     let environment = environment(work.memory_bytes)?;
     let (task, whole) = (work.task, work.whole);
-    let inputs = task_inputs(work, inputs)?;
-    let TaskRows { mut outputs, spilled_bytes } =
-        Fragment::decode(&stage)?.run(task, inputs, Some(&environment))?;
-    if whole {
-        outputs = outputs.into_iter().map(in_one_batch).collect::<Result<_, _>>()?;
-    }
-    let size = |batches: &Vec<RecordBatch>| {
-        let rows = batches.iter().map(RecordBatch::num_rows).sum();
-        (rows, batches.iter().map(RecordBatch::get_array_memory_size).sum())
+    let bounds = match whole {
+        true => Bounds::none(),
+        false => Bounds::new(work.memory_bytes, work.single_bytes),
     };
+    let gathered = Gathered::new(bounds)?;
+    let inputs = task_inputs(work, inputs)?;
+    let fragment = Fragment::decode(stage)?;
+    let place = |number| gathered.place(number);
+    let TaskRows { outputs, spilled_bytes } = fragment.run_into(task, inputs, Some(&environment), place)?;
+    let mut made = gathered.end(outputs.len())?;
+    if whole {
+        made = made.into_iter().map(in_one_batch).collect::<Result<_>>()?;
+    }
+    let has_blocks = made.iter().any(|made| matches!(made.output, TaskOutput::Blocks(_)));
     let report = Report {
         attempt: context().map_or(0, |context| context.attempt()),
-        outputs: outputs.iter().map(size).collect(),
+        outputs: made.iter().map(|made| made.size).collect(),
         spilled_bytes,
         busy_ns: started.elapsed().as_nanos() as u64,
+        run: has_blocks.then(gathered::mark).transpose()?,
     };
-    let rows = outputs.into_iter().map(TaskOutput::of_rows);
-    Ok(Returns([TaskOutput::StageReport(report)].into_iter().chain(rows).collect()))
+    let rows = made.into_iter().map(|made| made.output);
+    Ok([TaskOutput::StageReport(report)].into_iter().chain(rows).collect())
 }
 
-fn task_inputs(work: Work, given: Values<TaskOutput>) -> Result<TaskInputs, Fault> {
+fn task_inputs(work: Work, given: Values<TaskOutput>) -> Result<TaskInputs> {
     let mut given = given.into_iter();
-    let mut next = || given.next().ok_or_else(|| Fault::Internal("fewer objects than pieces".to_owned()));
+    let mut next = || given.next().ok_or_else(|| Error::Internal("fewer objects than pieces".to_owned()));
     let mut inputs = TaskInputs::default();
     work.skipped.into_iter().for_each(|piece| inputs.insert(piece, Vec::new()));
     #[cfg(feature = "tensor")]
@@ -98,12 +111,12 @@ fn task_inputs(work: Work, given: Values<TaskOutput>) -> Result<TaskInputs, Faul
         let object = next()?;
         #[cfg(feature = "tensor")]
         if let Some((_, form)) = formed.next_if(|(at, _)| *at == place) {
-            let chunk = object.into_single().map_err(|error| Fault::Internal(error.to_string()))?;
+            let chunk = object.into_single().map_err(|error| Error::Internal(error.to_string()))?;
             inputs.insert(piece, vec![form.rows(&chunk)?]);
             continue;
         }
         let _ = place;
-        inputs.insert(piece, object.into_rows()?);
+        object.into_parts()?.into_iter().for_each(|part| inputs.insert_part(piece, part));
     }
     work.slices.into_iter().for_each(|(piece, start, end)| inputs.slice(piece, start, end));
     for (stage, tasks) in work.counts {
@@ -121,20 +134,22 @@ fn task_inputs(work: Work, given: Values<TaskOutput>) -> Result<TaskInputs, Faul
 }
 
 /// The rows of an output below each other.
-fn in_one_batch(batches: Vec<RecordBatch>) -> Result<Vec<RecordBatch>, Fault> {
-    match batches.first().map(RecordBatch::schema) {
-        Some(schema) if 1 < batches.len() => {
-            let whole = tharsis_dataframe::arrow::compute::concat_batches(&schema, &batches);
-            Ok(vec![whole.map_err(Error::from)?])
-        }
-        _ => Ok(batches),
+fn in_one_batch(made: Made) -> Result<Made> {
+    let mut batches = made.output.into_rows()?;
+    if 1 < batches.len()
+        && let Some(schema) = batches.first().map(RecordBatch::schema)
+    {
+        batches = vec![tharsis_dataframe::arrow::compute::concat_batches(&schema, &batches)?];
     }
+    let size = |batch: &RecordBatch| (batch.num_rows(), batch.get_array_memory_size());
+    let size = batches.first().map_or((0, 0), size);
+    Ok(Made { output: TaskOutput::of_rows(batches), size })
 }
 
 /// The environment of a task with this share of memory, whose spill files are in the node's spill
 /// directories.
-fn environment(memory_bytes: u64) -> Result<Environment, Fault> {
+fn environment(memory_bytes: u64) -> Result<Environment> {
     let folders = std::env::var_os(WORKER_SCRATCH_VARIABLE).unwrap_or_default();
     let folders = std::env::split_paths(&folders).filter(|folder| folder.is_dir()).collect();
-    Ok(Environment::new(memory_bytes, folders)?)
+    Environment::new(memory_bytes, folders)
 }

@@ -57,7 +57,7 @@ pub(crate) struct ColumnInStore {
 #[cfg(feature = "dataframe")]
 impl KeptChunk for ColumnInStore {
     fn fetch(&self) -> Result<Arc<Chunk>, Error> {
-        let rows = self.object.get().map_err(from_engine)?.into_rows();
-        Ok(Arc::new(rows.and_then(|rows| self.view.chunk(&rows)).map_err(from_frames)?))
+        let object = self.object.get().map_err(from_engine)?;
+        Ok(Arc::new(self.view.chunk_in(object).map_err(from_frames)?))
     }
 }

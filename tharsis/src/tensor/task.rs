@@ -139,7 +139,7 @@ impl Made {
             }
             #[cfg(feature = "dataframe")]
             if let Some((_, id, view)) = viewed.next_if(|(at, _, _)| *at == place) {
-                let chunk = input.into_rows().and_then(|rows| view.chunk(&rows)).map_err(from_frames)?;
+                let chunk = view.chunk_in(input).map_err(from_frames)?;
                 chunks.insert(*id, Arc::new(chunk));
                 continue;
             }
