@@ -32,7 +32,7 @@ const PIECE_BYTES: usize = 32_000_000;
 /// Gigabytes per second of rows that pass an exchange; `size` is gigabytes.
 pub fn shuffle(options: &Options) -> Result<Measurement> {
     if options.on == Place::Threads {
-        bail!("threads keep rows between stages in memory; choose --on workers or --on embedded");
+        bail!("threads keep rows between stages in memory; choose --on workers, --on nodes or --on embedded");
     }
     let bytes = (options.scale() * 1e9) as usize;
     let seeds = bytes.div_ceil(ROW_BYTES * SEED_ROWS as usize);
