@@ -70,7 +70,7 @@ pub fn the_page_leads_from_one_machine_to_ten() {
             }
         }
     }
-    let said = |nodes| format!("148933 primes below 2000000, counted on {nodes} nodes");
+    let said = |nodes| format!("348513 primes below 5000000, counted on {nodes} nodes");
     assert_eq!(counts, [said(1), said(10), said(10)]);
     for count in &counts {
         assert!(PAGE.contains(&format!("> `{count}`")), "the page promises something else than {count}");
@@ -86,7 +86,7 @@ fn a_cable_is_pulled(field: &Field, token: &str) {
     std::thread::sleep(std::time::Duration::from_millis(200));
     field.set_cable(MACHINES, false);
     let out = String::from_utf8(program.wait_with_output().unwrap().stdout).unwrap();
-    assert!(out.starts_with("148933 primes below 2000000, counted on"), "{out}");
+    assert!(out.starts_with("348513 primes below 5000000, counted on"), "{out}");
     await_that("nine nodes are left", || node_count(head) == 9);
     field.set_cable(MACHINES, true);
     await_that("its node ends", || lost.run("tharsis status").status != 0);

@@ -20,13 +20,13 @@ pub fn count_primes() -> Result<(), Error> {
         None => init(),
     };
     let _runtime = init.start()?;
-    let part = |n: u64| primes_in::options().spread().remote(n * 5_000, (n + 1) * 5_000);
+    let part = |n: u64| primes_in::options().spread().remote(n * 12_500, (n + 1) * 12_500);
     let parts: Vec<_> = (0..400).map(part).collect();
     let (mut count, mut nodes) = (0, BTreeSet::new());
     for (primes, node) in get_all(&parts, None)? {
         count += primes;
         nodes.insert(node);
     }
-    println!("{count} primes below 2000000, counted on {} nodes", nodes.len());
+    println!("{count} primes below 5000000, counted on {} nodes", nodes.len());
     Ok(())
 }
