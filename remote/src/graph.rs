@@ -36,8 +36,8 @@ const PART_BYTES: usize = RECORD_BYTES_MAX / 2;
 /// before [`TaskGraph::submit`], which keeps the results that it is told to keep; every other value is freed
 /// when the last task that takes it has ended.
 ///
-/// Of the tasks that are ready and need the same resources, those with a higher
-/// [`priority`](crate::Options::priority) start first.
+/// Of the tasks that are ready, those with a higher [`priority`](crate::Options::priority) start first; brief
+/// ones may start a little before more urgent ones that need other resources.
 #[derive(Default)]
 pub struct TaskGraph {
     /// Tells its results from those of other graphs.

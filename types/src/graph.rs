@@ -43,7 +43,7 @@ pub struct GraphStep {
     pub payload_bytes: u32,
     /// Number of its inputs.
     pub input_count: u32,
-    /// Of the steps that are ready and need the same resources, those with a higher priority start first.
+    /// Of the steps that are ready, those with a higher priority start first.
     pub priority: i32,
 }
 
