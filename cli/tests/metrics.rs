@@ -177,6 +177,9 @@ fn without_the_token_nothing_is_told() {
         assert!(heard.starts_with("HTTP/1.1 401 ") && heard.contains("metrics-token"), "{heard}");
         assert!(!heard.contains("tharsis_tasks"), "{heard}");
     }
+    // Looks of the cluster's own are no attempts to get in.
+    assert!(!ask(&address, "THARSIS?").is_empty(), "a knock is answered");
+    drop(TcpStream::connect(&address).unwrap());
     assert_eq!(scrape(&address, &token)["tharsis_connections_refused_total"], 2.0);
     let other = ask(&address, &format!("GET / HTTP/1.1\r\nAuthorization: Bearer {token}\r\n\r\n"));
     assert!(other.starts_with("HTTP/1.1 404 "), "{other}");

@@ -196,7 +196,7 @@ fn refusal_of(proof: &ProofError) -> Option<RefusalCode> {
             let is_tls = cause.get_ref().is_some_and(|cause| cause.is::<rustls::Error>());
             is_tls.then_some(RefusalCode::Unauthenticated)
         }
-        ProofError::NotOurs | ProofError::Scrape(_) | ProofError::Timeout => None,
+        ProofError::NotOurs | ProofError::Look | ProofError::Scrape(_) | ProofError::Timeout => None,
     }
 }
 

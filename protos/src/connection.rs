@@ -283,10 +283,17 @@ impl Gate {
     ) -> Result<tokio_rustls::server::TlsStream<TcpStream>, ProofError> {
         let shake = async {
             let mut first = [0; proof::HTTP2.len()];
-            let len = stream.peek(&mut first).await?;
-            if 0 < len && first[0] != TLS_HANDSHAKE {
+            if stream.peek(&mut first).await? == 0 {
+                return Err(ProofError::Look);
+            }
+            if first[0] != TLS_HANDSHAKE {
                 proof::refuse_clear(&mut stream, first == proof::HTTP2).await;
-                return Err(ProofError::Refused(Reason::TlsRequired));
+                let is_look = first == proof::KNOCK;
+                return Err(if is_look {
+                    ProofError::Look
+                } else {
+                    ProofError::Refused(Reason::TlsRequired)
+                });
             }
             TlsAcceptor::from(tls.server()).accept(stream).await.map_err(ProofError::Tls)
         };

@@ -64,6 +64,7 @@ pub async fn accept<R: PortHandler>(listener: TcpListener, gate: Gate, handler: 
                         gate.counts().connections_refused.fetch_add(1, Ordering::Relaxed);
                     }
                 }
+                Err(ProofError::Look) => {}
                 Err(error) => {
                     gate.counts().connections_refused.fetch_add(1, Ordering::Relaxed);
                     handler.refused(&error);

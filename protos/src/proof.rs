@@ -37,6 +37,9 @@ use tokio_rustls::rustls;
 
 /// First bytes of a hello and of a challenge.
 pub const MAGIC: [u8; 8] = *b"THARSIS\x02";
+/// First bytes of a connection that only asks whether its port answers. They begin neither TLS nor a proof,
+/// so every port answers them with words of its own.
+pub const KNOCK: [u8; 8] = *b"THARSIS?";
 /// Version of the proof.
 pub const VERSION: u32 = 2;
 /// Bytes of a secret.
@@ -98,6 +101,9 @@ pub enum ProofError {
     /// The other side broke off, or the system refused.
     #[error("the connection ended before it was proved: {0}")]
     Io(#[source] io::Error),
+    /// The caller wanted to know whether somebody listens: it knocked, or it left without a word.
+    #[error("the connection asked for nothing")]
+    Look,
     /// The listener is not one of ours.
     #[error("what listens there does not speak the protocol of this release")]
     NotOurs,
@@ -314,7 +320,7 @@ pub async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
         Ok(caller)
     };
     let admitted = timeout(PROOF_WAIT, exchange).await.unwrap_or(Err(ProofError::Timeout));
-    if let Err(ProofError::Refused(_)) = admitted {
+    if let Err(ProofError::Refused(_) | ProofError::Look) = admitted {
         hear_out(stream).await;
     }
     admitted
@@ -333,7 +339,11 @@ pub(crate) async fn refuse_clear<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut
 async fn read_hello<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> Result<Hello, ProofError> {
     let mut hello = [0; HELLO_BYTES];
     let (magic, rest) = hello.split_at_mut(MAGIC.len());
-    stream.read_exact(magic).await?;
+    let begun = stream.read(magic).await?;
+    if begun == 0 {
+        return Err(ProofError::Look);
+    }
+    stream.read_exact(&mut magic[begun..]).await?;
     if magic == HTTP2 {
         stream.write_all(&GO_AWAY).await?;
         return Err(ProofError::Refused(Reason::NoProof));
@@ -345,7 +355,7 @@ async fn read_hello<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> Result
     }
     if magic != MAGIC {
         stream.write_all(&challenge(Some(Reason::NoProof), &[0; 32])).await?;
-        return Err(ProofError::Refused(Reason::NoProof));
+        return Err(if magic == KNOCK { ProofError::Look } else { ProofError::Refused(Reason::NoProof) });
     }
     stream.read_exact(rest).await?;
     Ok(hello)
@@ -542,6 +552,25 @@ mod tests {
         assert!(!format!("{new:?}").contains(&new.to_hex()));
         assert_eq!(Secret::from_hex(&format!("{}\n", new.to_hex())), Some(new));
         assert_eq!(Secret::from_hex("short"), None);
+    }
+
+    #[test]
+    fn a_look_is_no_attempt_to_be_admitted() {
+        runtime().block_on(async {
+            for words in [&KNOCK[..], b""] {
+                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+                let mut stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+                stream.write_all(words).await.unwrap();
+                stream.shutdown().await.unwrap();
+                let (mut accepted, _) = listener.accept().await.unwrap();
+                let mut heard = Vec::new();
+                let ours = secret(1);
+                let (looked, _) =
+                    tokio::join!(admit(&mut accepted, &ours, |_| Ok(())), stream.read_to_end(&mut heard));
+                assert!(matches!(looked, Err(ProofError::Look)));
+                assert_eq!(heard.is_empty(), words.is_empty(), "a knock is answered");
+            }
+        });
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Looks at members that are silent, and removes those whose processes hang (`silence.rs` decides).
 //!
-//! A look needs no credentials: what it sends is no greeting of ours, and every port of a node refuses that
-//! with words of its own, under TLS and without. Two looks overlap, so that a hang is known soon; a last
-//! connection shows that the network still works.
+//! A look needs no credentials: every port of a node answers a knock with words of its own, under TLS and
+//! without, and does not count it as a refused connection. Two looks overlap, so that a hang is known soon;
+//! a last connection shows that the network still works.
 
 use super::Shared;
 use super::silence::{Look, Verdict, verdict};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
+use tharsis_protos::proof::KNOCK;
 use tharsis_types::NodeId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -19,8 +20,6 @@ const LOOK_WAIT: Duration = Duration::from_secs(1);
 const LOOKS_APART: Duration = Duration::from_millis(600);
 /// Time by which the clock of this process may be late before it counts as a standstill.
 const LATE_MAX: Duration = Duration::from_millis(400);
-/// First bytes that begin neither TLS nor a proof.
-const KNOCK: [u8; 8] = *b"THARSIS?";
 
 /// Watches for silent members until the control store stops or is dropped.
 pub(super) async fn watch_silences(shared: Weak<Shared>) {
