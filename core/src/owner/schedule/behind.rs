@@ -47,7 +47,7 @@ impl Schedule {
     /// The time that the last task in the line of a node will wait; `None` if the node has no worker for it.
     fn wait_near(&self, now: Now, shape: &Shape, node: NodeId) -> Option<Now> {
         let there = shape.leases.iter().map(|id| &self.leases[id]).filter(|used| used.node == node);
-        let granted = there.filter(|used| used.granted && !used.recalled);
+        let granted = there.filter(|used| used.is_granted() && !used.recalled);
         let (mut workers, mut longest) = (0, 0);
         for used in granted {
             workers += 1;

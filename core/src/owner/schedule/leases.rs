@@ -19,10 +19,8 @@ use tharsis_types::{Failure, LeaseId, NodeId};
 pub(in crate::owner) struct LeaseUse {
     pub(super) node: NodeId,
     pub(super) shape: Slot<Shape>,
-    pub(super) granted: bool,
-    /// While it is not granted: whether it waits at its node, and how urgently.
-    pub(super) waits: bool,
-    pub(super) urgency: i32,
+    /// The request for it, until it is granted.
+    pub(super) request: Option<Request>,
     pub(super) recalled: bool,
     /// Its task waits for others; nothing is sent until that task ends.
     pub(super) paused: bool,
@@ -32,15 +30,21 @@ pub(in crate::owner) struct LeaseUse {
     pub(super) active_at: Now,
 }
 
+/// A request for a lease.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::owner) struct Request {
+    /// Whether it waits at its node while there is no room.
+    pub(super) waits: bool,
+    pub(super) urgency: i32,
+}
+
 impl LeaseUse {
     /// A lease that was asked for and is not granted yet.
-    pub(super) fn new(node: NodeId, shape: Slot<Shape>, waits: bool, urgency: i32, now: Now) -> Self {
+    pub(super) fn new(node: NodeId, shape: Slot<Shape>, request: Request, now: Now) -> Self {
         Self {
             node,
             shape,
-            granted: false,
-            waits,
-            urgency,
+            request: Some(request),
             recalled: false,
             paused: false,
             in_flight: VecDeque::new(),
@@ -48,9 +52,13 @@ impl LeaseUse {
         }
     }
 
+    pub(super) fn is_granted(&self) -> bool {
+        self.request.is_none()
+    }
+
     /// Whether tasks may be sent under it.
     pub(super) fn is_usable(&self) -> bool {
-        self.granted && !self.recalled && !self.paused
+        self.is_granted() && !self.recalled && !self.paused
     }
 
     /// Forgets a sent task; returns whether it was the first.
@@ -63,14 +71,14 @@ impl LeaseUse {
 
     /// Asserts that tasks are sent under granted leases only, and no more than a worker may have.
     pub(super) fn check(&self) {
-        assert!(self.granted || self.in_flight.is_empty(), "a task is sent under a request");
+        assert!(self.is_granted() || self.in_flight.is_empty(), "a task is sent under a request");
         assert!(self.in_flight.len() <= PIPELINE_DEPTH_MAX, "too many tasks are sent under a lease");
     }
 
     /// When it has been idle for too long, or tasks have stood behind a long one for too long.
     fn next_timeout(&self) -> Option<Now> {
         match self.in_flight.len() {
-            0 if self.granted => Some(self.active_at + LEASE_IDLE_MS * MS),
+            0 if self.is_granted() => Some(self.active_at + LEASE_IDLE_MS * MS),
             0 | 1 => None,
             _ if self.paused => None,
             _ => Some(self.active_at + STEAL_AFTER),
@@ -83,7 +91,7 @@ impl Schedule {
     /// A lease was granted; false if it is not wanted any more.
     pub(in crate::owner) fn granted(&mut self, now: Now, lease: LeaseId, from: NodeId) -> bool {
         let Some(granted) = self.leases.get_mut(&lease) else { return false };
-        granted.granted = true;
+        granted.request = None;
         granted.active_at = now;
         let shape = granted.shape;
         self.dirty.insert(shape);
@@ -94,7 +102,7 @@ impl Schedule {
 
     /// A lease was denied.
     pub(in crate::owner) fn denied(&mut self, lease: LeaseId) {
-        if let Some(denied) = self.leases.get(&lease).filter(|l| !l.granted) {
+        if let Some(denied) = self.leases.get(&lease).filter(|l| !l.is_granted()) {
             let (shape, node) = (denied.shape, denied.node);
             self.note(shape, Fact::LeaseDenied(node));
             self.remove_lease(lease);
@@ -228,7 +236,8 @@ impl Schedule {
         let is_over = |used: &LeaseUse| {
             let is_unneeded = !shape.has_for(used.node);
             let is_expired = is_unneeded && used.active_at + LEASE_IDLE_MS * MS <= now;
-            used.in_flight.is_empty() && if used.granted { used.recalled || is_expired } else { is_unneeded }
+            let is_over = if used.is_granted() { used.recalled || is_expired } else { is_unneeded };
+            used.in_flight.is_empty() && is_over
         };
         let over: Vec<_> = shape.leases.iter().copied().filter(|id| is_over(&self.leases[id])).collect();
         for lease in over {

@@ -125,7 +125,7 @@ impl Schedule {
         for id in shape.leases.iter().take(LEASES_TOLD_MAX) {
             let used = &self.leases[id];
             let how = match used {
-                LeaseUse { granted: false, .. } => "asked for, not granted".to_owned(),
+                LeaseUse { request: Some(_), .. } => "asked for, not granted".to_owned(),
                 LeaseUse { recalled: true, in_flight, .. } => {
                     format!("wanted back, tasks sent under it: {}", in_flight.len())
                 }

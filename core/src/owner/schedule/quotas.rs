@@ -62,7 +62,7 @@ impl Schedule {
     pub(super) fn return_idle_of(&mut self, job: JobId, out: &mut Vec<Effect>) -> bool {
         let idle = self.leases.iter().find(|(_, used)| {
             let shape = &self.shapes[used.shape];
-            let is_idle = used.granted && used.in_flight.is_empty() && !shape.has_for(used.node);
+            let is_idle = used.is_granted() && used.in_flight.is_empty() && !shape.has_for(used.node);
             is_idle && shape.key.job == job && !shape.is_inside()
         });
         let Some(lease) = idle.map(|(lease, _)| *lease) else { return false };

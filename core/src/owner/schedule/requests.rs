@@ -1,5 +1,6 @@
 //! Requests for leases: their number, their nodes, and the idle leases that make way for them.
 
+use super::leases::Request;
 use super::{LeaseUse, Schedule, Shape, leases};
 use crate::Now;
 use crate::journal::Fact;
@@ -118,7 +119,7 @@ impl Schedule {
         let is_idle = |used: &LeaseUse| {
             let shape = &self.shapes[used.shape];
             node.is_none_or(|node| used.node == node)
-                && used.granted
+                && used.is_granted()
                 && used.in_flight.is_empty()
                 && !shape.has_for(used.node)
                 && !shape.is_inside()
@@ -192,7 +193,8 @@ impl Schedule {
             view.asked(now, node, &shape.key.resources);
         }
         shape.leases.push(lease);
-        let old = self.leases.insert(lease, LeaseUse::new(node, shape_index, wait, urgency, now));
+        let request = Request { waits: wait, urgency };
+        let old = self.leases.insert(lease, LeaseUse::new(node, shape_index, request, now));
         assert!(old.is_none(), "two leases have one name");
         out.push(Effect::RequestLease { to: node, lease, class: shape.sample.clone(), wait, urgency });
         self.note(shape_index, Fact::LeaseAsked(node));
@@ -205,16 +207,16 @@ impl Schedule {
         if !shape.is_ranked() {
             return;
         }
-        let requests = shape.leases.iter().map(|id| (*id, &self.leases[id]));
-        let waiting = requests.filter(|(_, request)| !request.granted && request.waits);
+        let requests = shape.leases.iter().filter_map(|id| Some((*id, self.leases[id].request?)));
+        let waiting = requests.filter(|(_, request)| request.waits);
         let mut waiting: Vec<_> = waiting.map(|(id, request)| (Reverse(request.urgency), id)).collect();
         waiting.sort_unstable();
         let wanted = shape.urgencies(waiting.len());
         for ((Reverse(asked), lease), urgency) in waiting.into_iter().zip(wanted) {
-            let request = leases::used_mut(&mut self.leases, lease);
             if asked < urgency {
-                request.urgency = urgency;
-                out.push(Effect::RaiseLease { to: request.node, lease, urgency });
+                let used = leases::used_mut(&mut self.leases, lease);
+                used.request = Some(Request { waits: true, urgency });
+                out.push(Effect::RaiseLease { to: used.node, lease, urgency });
             }
         }
     }
@@ -226,6 +228,6 @@ impl Schedule {
     }
 
     pub(super) fn requested(&self, shape_index: Slot<Shape>) -> impl Iterator<Item = &LeaseUse> {
-        self.shapes[shape_index].leases.iter().map(|id| &self.leases[id]).filter(|l| !l.granted)
+        self.shapes[shape_index].leases.iter().map(|id| &self.leases[id]).filter(|l| !l.is_granted())
     }
 }
