@@ -3,6 +3,7 @@
 
 use super::pieces::Pieces;
 use crate::chunk::{Buffer, Chunk};
+use crate::cpu::{Kernel, dispatch};
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::KernelError;
@@ -41,26 +42,41 @@ pub const SAMPLE_WORDS: usize = 3;
 struct Buckets<K> {
     keys: Vec<K>,
     positions: Vec<u64>,
-    /// The smallest and the largest prefix of a splitter's key.
-    range: [u64; 2],
-    shift: u32,
+    parts: Parts,
     /// The number of splitters with smaller prefixes than each part begins with.
     before: Vec<u32>,
+    /// The bucket of each part in which no splitter lies, and [`CUT`] for the others.
+    wholes: Vec<u32>,
 }
+
+/// Equal parts of the range of prefixes from the smallest splitter to the largest one.
+#[derive(Clone, Copy)]
+struct Parts {
+    direction: Direction,
+    low: u64,
+    high: u64,
+    shift: u32,
+}
+
+/// Stands for the bucket of a part in which a splitter lies.
+const CUT: u32 = u32::MAX;
 
 impl SortMap {
     fn buckets<K: Key>(&self) -> Buckets<K> {
         let key = |splitter: &Splitter| self.direction.ascending(K::narrowed(splitter.key));
         let keys: Vec<K> = self.splitters.iter().map(key).collect();
         let end = |key: Option<&K>| key.map_or(0, |key| key.prefix());
-        let range = [end(keys.first()), end(keys.last())];
-        let parts = (PARTS_PER_BUCKET * keys.len() as u64).clamp(1, PARTS_MAX);
-        let shift = ((range[1] - range[0]) / parts).max(1).ilog2();
-        let begin = |part: u64| keys.partition_point(|key| key.prefix() - range[0] < part << shift) as u32;
-        let mut before: Vec<u32> = (0..=(range[1] - range[0]) >> shift).map(begin).collect();
+        let (low, high) = (end(keys.first()), end(keys.last()));
+        let count = (PARTS_PER_BUCKET * keys.len() as u64).clamp(1, PARTS_MAX);
+        let shift = ((high - low) / count).max(1).ilog2();
+        let parts = Parts { direction: self.direction, low, high, shift };
+        let begin = |part: u64| keys.partition_point(|key| key.prefix() - low < part << shift) as u32;
+        let mut before: Vec<u32> = (0..=(high - low) >> shift).map(begin).collect();
         before.push(keys.len() as u32);
+        let whole = |ends: &[u32]| if ends[0] == ends[1] { ends[0] } else { CUT };
+        let wholes = before.windows(2).map(whole).collect();
         let positions = self.splitters.iter().map(|splitter| splitter.position).collect();
-        Buckets { keys, positions, range, shift, before }
+        Buckets { keys, positions, parts, before, wholes }
     }
 
     fn start(&self, args: &[Chunk]) -> Result<u64, KernelError> {
@@ -81,18 +97,15 @@ impl SortMap {
         let mut pieces = Pieces::<T>::new(&counts, 1);
         let mut ends = pieces.ends();
         if !self.with_positions {
-            for (&x, position) in elements.iter().zip(start..) {
-                put(&mut ends[buckets.find(self.direction.ascending(x.key()), position)], x);
-            }
+            buckets.each(elements, start, |bucket, x, _| put(&mut ends[bucket], x));
             return pieces.finish(&counts, &[]);
         }
         let mut positions = Pieces::<i64>::new(&counts, 1);
         let mut ends_of_positions = positions.ends();
-        for (&x, position) in elements.iter().zip(start..) {
-            let bucket = buckets.find(self.direction.ascending(x.key()), position);
+        buckets.each(elements, start, |bucket, x, position| {
             put(&mut ends[bucket], x);
             put(&mut ends_of_positions[bucket], position as i64);
-        }
+        });
         let mut made = pieces.finish(&counts, &[])?;
         made.extend(positions.finish(&counts, &[])?);
         Ok(made)
@@ -100,11 +113,8 @@ impl SortMap {
 
     /// The number of elements in each bucket.
     fn counts_of<T: Ordered>(&self, elements: &[T], start: u64) -> Vec<usize> {
-        let buckets = self.buckets::<T::Key>();
         let mut counts = vec![0; self.splitters.len() + 1];
-        for (x, position) in elements.iter().zip(start..) {
-            counts[buckets.find(self.direction.ascending(x.key()), position)] += 1;
-        }
+        self.buckets::<T::Key>().each(elements, start, |bucket, _, _| counts[bucket] += 1);
         counts
     }
 
@@ -137,12 +147,11 @@ impl SortMap {
     ) -> Result<Vec<Chunk>, KernelError> {
         let buckets = self.buckets::<T::Key>();
         let mut found: Vec<Vec<T>> = vec![Vec::new(); wanted.len()];
-        for (&x, position) in elements.iter().zip(start..) {
-            let bucket = buckets.find(self.direction.ascending(x.key()), position);
+        buckets.each(elements, start, |bucket, x, _| {
             if wanted[bucket] {
                 found[bucket].push(x);
             }
-        }
+        });
         let kept = found.iter().zip(wanted).filter(|(_, wanted)| **wanted);
         kept.map(|(found, _)| Chunk::from_elements(&[found.len()], found)).collect()
     }
@@ -182,22 +191,52 @@ impl SortMap {
 }
 
 impl<K: Key> Buckets<K> {
-    /// The number of places that do not come behind an element.
+    /// Calls `visit` with the bucket of each element, the element and its position, in order.
     #[inline(always)]
-    fn find(&self, key: K, position: u64) -> usize {
-        let [low, high] = self.range;
-        let part = ((key.prefix().clamp(low, high) - low) >> self.shift) as usize;
-        let (first, last) = (self.before[part] as usize, self.before[part + 1] as usize);
-        let mut bucket = first;
-        if first < last {
-            bucket += self.keys[first..last].partition_point(|splitter| *splitter < key);
+    fn each<T: Ordered<Key = K>>(&self, elements: &[T], start: u64, mut visit: impl FnMut(usize, T, u64)) {
+        let mut parts = [0; AT_ONCE];
+        for (elements, start) in elements.chunks(AT_ONCE).zip((start..).step_by(AT_ONCE)) {
+            dispatch(FindParts { of: self.parts, elements, parts: &mut parts });
+            for ((&x, &part), position) in elements.iter().zip(&parts).zip(start..) {
+                let bucket = match self.wholes[part as usize] {
+                    CUT => self.find(part as usize, self.parts.direction.ascending(x.key()), position),
+                    bucket => bucket as usize,
+                };
+                visit(bucket, x, position);
+            }
         }
+    }
+
+    /// The number of places that do not come behind an element of a part.
+    fn find(&self, part: usize, key: K, position: u64) -> usize {
+        let (first, last) = (self.before[part] as usize, self.before[part + 1] as usize);
+        let mut bucket = first + self.keys[first..last].partition_point(|splitter| *splitter < key);
         if self.keys.get(bucket) == Some(&key) {
             let alike = self.keys[bucket..].partition_point(|splitter| *splitter == key);
             let positions = &self.positions[bucket..bucket + alike];
             bucket += positions.partition_point(|&from| from <= position);
         }
         bucket
+    }
+}
+
+/// Finds the part of each element. Without branches, so that it runs in vectors.
+struct FindParts<'a, T> {
+    of: Parts,
+    elements: &'a [T],
+    parts: &'a mut [u32; AT_ONCE],
+}
+
+impl<T: Ordered> Kernel for FindParts<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Parts { direction, low, high, shift } = self.of;
+        for (part, x) in self.parts.iter_mut().zip(self.elements) {
+            let prefix = direction.ascending(x.key()).prefix();
+            *part = ((prefix.clamp(low, high) - low) >> shift) as u32;
+        }
     }
 }
 
@@ -272,9 +311,11 @@ fn mixed(number: u64) -> u64 {
 }
 
 /// Parts of the table of buckets for each of these: most elements need no search.
-const PARTS_PER_BUCKET: u64 = 16;
+const PARTS_PER_BUCKET: u64 = 64;
 /// A larger table would not stay in the first-level cache.
-const PARTS_MAX: u64 = 1 << 13;
+const PARTS_MAX: u64 = 1 << 12;
+/// Elements whose parts are found before the first of them is used.
+const AT_ONCE: usize = 512;
 
 #[cfg(test)]
 mod tests {
@@ -368,7 +409,9 @@ mod tests {
                 let before =
                     |splitter: &&Splitter| (splitter.key, splitter.position) <= (x.key().into(), position);
                 let expected = map.splitters.iter().filter(before).count();
-                assert_eq!(buckets.find(x.key(), position), expected, "{x} at {position}");
+                let mut found = Vec::new();
+                buckets.each(&[x], position, |bucket, x, position| found.push((bucket, x, position)));
+                assert_eq!(found, [(expected, x, position)]);
             }
         }
     }
