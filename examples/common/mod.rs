@@ -7,6 +7,8 @@
 // They talk to people.
 #![allow(clippy::print_stdout)]
 
+mod processes;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use tharsis::tensor::{Computation, Computed, RemoteExecutor, Tensor};
 use tharsis::{LocalCluster, Runtime, init};
@@ -133,21 +135,5 @@ impl Options {
 
 /// Memory of this process and of all that it started: their own pages, and their shares of those they share.
 fn memory_bytes() -> u64 {
-    let mut family = vec![std::process::id()];
-    let mut at = 0;
-    while let Some(pid) = family.get(at).copied() {
-        at += 1;
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        for thread in threads {
-            let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-            family.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
-        }
-    }
-    family.into_iter().filter_map(pss_bytes).sum()
-}
-
-fn pss_bytes(pid: u32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let line = text.lines().find(|line| line.starts_with("Pss:"))?;
-    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
+    processes::family().into_iter().filter_map(|pid| processes::bytes_of(pid, "smaps_rollup", "Pss")).sum()
 }

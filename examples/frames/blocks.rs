@@ -5,7 +5,10 @@
 // A test may stop where it fails, also in what its functions share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use libtest_mimic::{Arguments, Trial};
+#[path = "../common/processes.rs"]
+mod processes;
+mod trials;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -27,23 +30,14 @@ const COLUMNS: i64 = 12;
 
 #[tharsis::main]
 fn main() -> ExitCode {
-    let trial = |name: &str, test: fn()| {
-        Trial::test(name, move || {
-            test();
-            Ok(())
-        })
-    };
-    let trials = vec![
-        trial("rows_far_beyond_the_store_are_streamed", rows_far_beyond_the_store_are_streamed),
-        trial("rows_far_beyond_the_store_pass_an_exchange", rows_far_beyond_the_store_pass_an_exchange),
-        trial("a_small_output_is_one_object", a_small_output_is_one_object),
-        trial("columns_in_blocks_are_tensors", columns_in_blocks_are_tensors),
-        trial("blocks_of_a_dead_node_are_made_again", blocks_of_a_dead_node_are_made_again),
-        trial("a_stream_of_blocks_goes_on_when_a_node_dies", a_stream_of_blocks_goes_on_when_a_node_dies),
-    ];
-    // A program has one runtime at a time.
-    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
-    libtest_mimic::run(&arguments, trials).exit_code()
+    trials::run(&[
+        ("rows_far_beyond_the_store_are_streamed", rows_far_beyond_the_store_are_streamed),
+        ("rows_far_beyond_the_store_pass_an_exchange", rows_far_beyond_the_store_pass_an_exchange),
+        ("a_small_output_is_one_object", a_small_output_is_one_object),
+        ("columns_in_blocks_are_tensors", columns_in_blocks_are_tensors),
+        ("blocks_of_a_dead_node_are_made_again", blocks_of_a_dead_node_are_made_again),
+        ("a_stream_of_blocks_goes_on_when_a_node_dies", a_stream_of_blocks_goes_on_when_a_node_dies),
+    ])
 }
 
 /// Two workers with a small store that spills.
@@ -99,28 +93,6 @@ fn expected(right_rows: i64, column: i64) -> i64 {
     (0..LEFT_ROWS).map(of_left).sum()
 }
 
-/// Processes that this one has started, and those that they have.
-fn descendants() -> Vec<u32> {
-    let mut family = vec![std::process::id()];
-    let mut at = 0;
-    while let Some(pid) = family.get(at).copied() {
-        at += 1;
-        let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-        for thread in threads {
-            let children = std::fs::read_to_string(thread.path().join("children")).unwrap_or_default();
-            family.extend(children.split_whitespace().filter_map(|child| child.parse::<u32>().ok()));
-        }
-    }
-    family
-}
-
-/// Memory of a process without what it shares with others.
-fn own_bytes(pid: u32) -> Option<u64> {
-    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = text.lines().find(|line| line.starts_with("RssAnon:"))?;
-    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
-}
-
 /// Runs a program; checks that no process takes much more memory meanwhile.
 fn within<T>(most_bytes: u64, program: impl FnOnce() -> T) -> T {
     let is_done = AtomicBool::new(false);
@@ -128,9 +100,11 @@ fn within<T>(most_bytes: u64, program: impl FnOnce() -> T) -> T {
         let sampler = scope.spawn(|| {
             let mut peaks: HashMap<u32, u64> = HashMap::new();
             while !is_done.load(Ordering::Relaxed) {
-                for pid in descendants() {
+                for pid in processes::family() {
                     let peak = peaks.entry(pid).or_default();
-                    *peak = own_bytes(pid).unwrap_or_default().max(*peak);
+                    // Without what it shares with others.
+                    let own = processes::bytes_of(pid, "status", "RssAnon");
+                    *peak = own.unwrap_or_default().max(*peak);
                 }
                 std::thread::sleep(Duration::from_millis(10));
             }

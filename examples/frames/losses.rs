@@ -6,7 +6,8 @@
 // A test may stop where it fails, also in what its functions share.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use libtest_mimic::{Arguments, Trial};
+mod trials;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 use tharsis::frame::arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
@@ -21,19 +22,10 @@ const GROUPS: i64 = 1_000;
 
 #[tharsis::main]
 fn main() -> ExitCode {
-    let trial = |name: &str, test: fn()| {
-        Trial::test(name, move || {
-            test();
-            Ok(())
-        })
-    };
-    let trials = vec![
-        trial("rows_of_a_dead_node_are_made_again", rows_of_a_dead_node_are_made_again),
-        trial("a_stream_goes_on_when_a_node_dies", a_stream_goes_on_when_a_node_dies),
-    ];
-    // A program has one runtime at a time.
-    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
-    libtest_mimic::run(&arguments, trials).exit_code()
+    trials::run(&[
+        ("rows_of_a_dead_node_are_made_again", rows_of_a_dead_node_are_made_again),
+        ("a_stream_goes_on_when_a_node_dies", a_stream_goes_on_when_a_node_dies),
+    ])
 }
 
 fn a_stream_goes_on_when_a_node_dies() {
