@@ -26,6 +26,21 @@ impl<T: Element> Pieces<T> {
         places.map(|(buffer, &length)| buffer.elements_mut::<T>()[..length].iter_mut()).collect()
     }
 
+    /// The places of each part of each piece, in order: piece after piece, as `parts` tells their numbers of
+    /// elements.
+    pub(super) fn part_ends(&mut self, parts: &[&[usize]]) -> Vec<std::slice::IterMut<'_, T>> {
+        let mut ends = Vec::new();
+        for ((buffer, &length), parts) in self.buffers.iter_mut().zip(&self.lengths).zip(parts) {
+            let mut rest = &mut buffer.elements_mut::<T>()[..length];
+            for &part in *parts {
+                let (places, behind) = rest.split_at_mut(part);
+                ends.push(places.iter_mut());
+                rest = behind;
+            }
+        }
+        ends
+    }
+
     /// The pieces, of rows with the extents `rest`.
     pub(super) fn finish(self, counts: &[usize], rest: &[usize]) -> Result<Vec<Chunk>, KernelError> {
         let made = counts.iter().zip(self.buffers);

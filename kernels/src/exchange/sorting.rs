@@ -1,5 +1,9 @@
 //! Sorting of elements that lie in many chunks: those of each chunk are dealt to buckets between the same
 //! places, and each bucket is sorted.
+//!
+//! A bucket is larger than the caches. So the elements of each piece are dealt to groups of neighbouring
+//! keys as well, which costs little more, and whoever sorts the bucket puts together and sorts one group
+//! after the other.
 
 use super::pieces::Pieces;
 use crate::chunk::{Buffer, Chunk};
@@ -49,13 +53,26 @@ struct Buckets<K> {
     wholes: Vec<u32>,
 }
 
-/// Equal parts of the range of prefixes from the smallest splitter to the largest one.
+/// Equal parts of a range of prefixes in which all splitters lie. What is outside is of the first part or of
+/// the last one.
 #[derive(Clone, Copy)]
 struct Parts {
     direction: Direction,
     low: u64,
     high: u64,
     shift: u32,
+}
+
+impl Parts {
+    #[inline(always)]
+    fn of(self, prefix: u64) -> usize {
+        ((prefix.clamp(self.low, self.high) - self.low) >> self.shift) as usize
+    }
+
+    /// The group of an element.
+    fn group<T: Ordered>(self, x: T) -> usize {
+        self.of(self.direction.ascending(x.key()).prefix()) >> GROUP_SHIFT
+    }
 }
 
 /// Stands for the bucket of a part in which a splitter lies.
@@ -66,7 +83,10 @@ impl SortMap {
         let key = |splitter: &Splitter| self.direction.ascending(K::narrowed(splitter.key));
         let keys: Vec<K> = self.splitters.iter().map(key).collect();
         let end = |key: Option<&K>| key.map_or(0, |key| key.prefix());
-        let (low, high) = (end(keys.first()), end(keys.last()));
+        let (first, last) = (end(keys.first()), end(keys.last()));
+        // As wide as the other buckets, if those at both ends are like them.
+        let margin = (last - first) / (keys.len() as u64).saturating_sub(1).max(1);
+        let (low, high) = (first.saturating_sub(margin), last.saturating_add(margin));
         let count = (PARTS_PER_BUCKET * keys.len() as u64).clamp(1, PARTS_MAX);
         let shift = ((high - low) / count).max(1).ilog2();
         let parts = Parts { direction: self.direction, low, high, shift };
@@ -93,18 +113,23 @@ impl SortMap {
 
     fn dealt<T: Ordered>(&self, elements: &[T], start: u64) -> Result<Vec<Chunk>, KernelError> {
         let buckets = self.buckets::<T::Key>();
-        let counts = self.counts_of(elements, start);
+        let bucket_count = self.splitters.len() + 1;
+        let mut in_groups = vec![0; buckets.groups_before(bucket_count)];
+        buckets.each(elements, start, |found, _, _| in_groups[found.group()] += 1);
+        let groups = |bucket| &in_groups[buckets.groups_before(bucket)..buckets.groups_before(bucket + 1)];
+        let groups: Vec<&[usize]> = (0..bucket_count).map(groups).collect();
+        let counts: Vec<usize> = groups.iter().map(|counts| counts.iter().sum()).collect();
         let mut pieces = Pieces::<T>::new(&counts, 1);
-        let mut ends = pieces.ends();
+        let mut ends = pieces.part_ends(&groups);
         if !self.with_positions {
-            buckets.each(elements, start, |bucket, x, _| put(&mut ends[bucket], x));
+            buckets.each(elements, start, |found, x, _| put(&mut ends[found.group()], x));
             return pieces.finish(&counts, &[]);
         }
         let mut positions = Pieces::<i64>::new(&counts, 1);
-        let mut ends_of_positions = positions.ends();
-        buckets.each(elements, start, |bucket, x, position| {
-            put(&mut ends[bucket], x);
-            put(&mut ends_of_positions[bucket], position as i64);
+        let mut ends_of_positions = positions.part_ends(&groups);
+        buckets.each(elements, start, |found, x, position| {
+            put(&mut ends[found.group()], x);
+            put(&mut ends_of_positions[found.group()], position as i64);
         });
         let mut made = pieces.finish(&counts, &[])?;
         made.extend(positions.finish(&counts, &[])?);
@@ -114,7 +139,7 @@ impl SortMap {
     /// The number of elements in each bucket.
     fn counts_of<T: Ordered>(&self, elements: &[T], start: u64) -> Vec<usize> {
         let mut counts = vec![0; self.splitters.len() + 1];
-        self.buckets::<T::Key>().each(elements, start, |bucket, _, _| counts[bucket] += 1);
+        self.buckets::<T::Key>().each(elements, start, |found, _, _| counts[found.bucket] += 1);
         counts
     }
 
@@ -147,9 +172,9 @@ impl SortMap {
     ) -> Result<Vec<Chunk>, KernelError> {
         let buckets = self.buckets::<T::Key>();
         let mut found: Vec<Vec<T>> = vec![Vec::new(); wanted.len()];
-        buckets.each(elements, start, |bucket, x, _| {
-            if wanted[bucket] {
-                found[bucket].push(x);
+        buckets.each(elements, start, |place, x, _| {
+            if wanted[place.bucket] {
+                found[place.bucket].push(x);
             }
         });
         let kept = found.iter().zip(wanted).filter(|(_, wanted)| **wanted);
@@ -164,14 +189,14 @@ impl SortMap {
         with_element!(first.dtype(), T => self.sorted::<T>(tables))
     }
 
-    /// Pieces come in the order of their positions, so a stable sort keeps that of equal elements.
+    /// Equal elements are of one group, in which they come in the order of their positions, so a stable sort
+    /// keeps that order.
     fn sorted<T: Ordered>(&self, tables: &[Vec<Chunk>]) -> Result<Vec<Chunk>, KernelError> {
-        let (mut memory, len) = joined::<T>(&tables[0])?;
-        let elements = &mut memory.elements_mut::<T>()[..len];
         if !self.with_positions {
-            sort_elements(elements, self.direction);
-            return Ok(vec![Chunk::contiguous(T::DTYPE, &[len], memory)?]);
+            return self.sorted_by_groups::<T>(&tables[0]);
         }
+        let (elements, len) = joined::<T>(&tables[0])?;
+        let elements = &elements.elements::<T>()[..len];
         let (positions, count) = joined::<i64>(&tables[1])?;
         let positions = &positions.elements::<i64>()[..count];
         if count != len {
@@ -190,19 +215,70 @@ impl SortMap {
     }
 }
 
-impl<K: Key> Buckets<K> {
-    /// Calls `visit` with the bucket of each element, the element and its position, in order.
+impl SortMap {
+    /// The elements of a bucket in order, group by group.
+    fn sorted_by_groups<T: Ordered>(&self, pieces: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
+        let parts = self.buckets::<T::Key>().parts;
+        let pieces = pieces.iter().map(Chunk::elements::<T>).collect::<Result<Vec<_>, _>>()?;
+        let mut rests: Vec<&[T]> = pieces.iter().map(|piece| &**piece).collect();
+        let len = rests.iter().map(|rest| rest.len()).sum();
+        let mut memory = Buffer::for_overwrite(len * size_of::<T>());
+        let mut to = &mut memory.elements_mut::<T>()[..len];
+        while let Some(group) = rests.iter().filter_map(|rest| rest.first()).map(|&x| parts.group(x)).min() {
+            let end = |rest: &&[T]| rest.partition_point(|&x| parts.group(x) <= group);
+            let ends: Vec<usize> = rests.iter().map(end).collect();
+            let (of_group, behind) = to.split_at_mut(ends.iter().sum());
+            let mut at = 0;
+            for (rest, end) in rests.iter_mut().zip(ends) {
+                let (from, left) = rest.split_at(end);
+                of_group[at..at + end].copy_from_slice(from);
+                at += end;
+                *rest = left;
+            }
+            sort_elements(of_group, self.direction);
+            to = behind;
+        }
+        Ok(vec![Chunk::contiguous(T::DTYPE, &[len], memory)?])
+    }
+}
+
+/// The place of an element.
+#[derive(Clone, Copy)]
+struct Found {
+    bucket: usize,
+    part: usize,
+}
+
+impl Found {
+    /// The number of the group among those of all buckets. Elements that come later in the order have no
+    /// smaller one.
     #[inline(always)]
-    fn each<T: Ordered<Key = K>>(&self, elements: &[T], start: u64, mut visit: impl FnMut(usize, T, u64)) {
+    fn group(self) -> usize {
+        (self.part >> GROUP_SHIFT) + self.bucket
+    }
+}
+
+impl<K: Key> Buckets<K> {
+    /// The number of groups in the buckets before one.
+    fn groups_before(&self, bucket: usize) -> usize {
+        let Some(before) = bucket.checked_sub(1) else { return 0 };
+        let splitter = self.keys.get(before).map_or(self.parts.high, |key| key.prefix());
+        Found { bucket, part: self.parts.of(splitter) }.group()
+    }
+
+    /// Calls `visit` with the place of each element, the element and its position, one after the other.
+    #[inline(always)]
+    fn each<T: Ordered<Key = K>>(&self, elements: &[T], start: u64, mut visit: impl FnMut(Found, T, u64)) {
         let mut parts = [0; AT_ONCE];
         for (elements, start) in elements.chunks(AT_ONCE).zip((start..).step_by(AT_ONCE)) {
             dispatch(FindParts { of: self.parts, elements, parts: &mut parts });
             for ((&x, &part), position) in elements.iter().zip(&parts).zip(start..) {
-                let bucket = match self.wholes[part as usize] {
-                    CUT => self.find(part as usize, self.parts.direction.ascending(x.key()), position),
+                let part = part as usize;
+                let bucket = match self.wholes[part] {
+                    CUT => self.find(part, self.parts.direction.ascending(x.key()), position),
                     bucket => bucket as usize,
                 };
-                visit(bucket, x, position);
+                visit(Found { bucket, part }, x, position);
             }
         }
     }
@@ -232,10 +308,8 @@ impl<T: Ordered> Kernel for FindParts<'_, T> {
 
     #[inline(always)]
     fn run(self) {
-        let Parts { direction, low, high, shift } = self.of;
         for (part, x) in self.parts.iter_mut().zip(self.elements) {
-            let prefix = direction.ascending(x.key()).prefix();
-            *part = ((prefix.clamp(low, high) - low) >> shift) as u32;
+            *part = self.of.of(self.of.direction.ascending(x.key()).prefix()) as u32;
         }
     }
 }
@@ -311,9 +385,12 @@ fn mixed(number: u64) -> u64 {
 }
 
 /// Parts of the table of buckets for each of these: most elements need no search.
-const PARTS_PER_BUCKET: u64 = 64;
+const PARTS_PER_BUCKET: u64 = 1 << 9;
 /// A larger table would not stay in the first-level cache.
 const PARTS_MAX: u64 = 1 << 12;
+/// Parts that are dealt together, as a power of two: as many groups are filled beside one another as there
+/// are lines in a first-level cache, or twice as many.
+const GROUP_SHIFT: u32 = 3;
 /// Elements whose parts are found before the first of them is used.
 const AT_ONCE: usize = 512;
 
@@ -410,7 +487,7 @@ mod tests {
                     |splitter: &&Splitter| (splitter.key, splitter.position) <= (x.key().into(), position);
                 let expected = map.splitters.iter().filter(before).count();
                 let mut found = Vec::new();
-                buckets.each(&[x], position, |bucket, x, position| found.push((bucket, x, position)));
+                buckets.each(&[x], position, |place, x, position| found.push((place.bucket, x, position)));
                 assert_eq!(found, [(expected, x, position)]);
             }
         }
