@@ -75,6 +75,7 @@ mod sine;
 pub mod solve;
 pub mod sparse;
 pub mod statistics;
+mod storage;
 pub mod tensor;
 mod ufuncs;
 pub mod zarr;

@@ -41,7 +41,7 @@ impl Folder {
     }
 
     fn refusal(&self, header: &str, data: &[u8]) -> Error {
-        open(&self.file(header, data)).unwrap_err()
+        open(self.file(header, data)).unwrap_err()
     }
 }
 
@@ -134,7 +134,7 @@ fn extra_bytes_behind_the_elements_are_told() {
 fn damaged_files_are_refused_before_memory_is_taken() {
     let folder = Folder::new();
     let class = |error: Error| error.class().to_owned();
-    let of = |bytes: &[u8]| open(&folder.raw(bytes)).unwrap_err().class().to_owned();
+    let of = |bytes: &[u8]| open(folder.raw(bytes)).unwrap_err().class().to_owned();
     assert_eq!(of(b""), "DataCorrupt");
     assert_eq!(of(b"PK\x03\x04 not an array"), "DataCorrupt");
     assert_eq!(of(b"\x93NUMPY\x01\x00\xff"), "DataCorrupt");
@@ -149,7 +149,7 @@ fn damaged_files_are_refused_before_memory_is_taken() {
     assert_eq!(overflow.class(), "DataCorrupt");
     let short = folder.refusal(&header("<f8", "False", "(3,)"), &[0; 10]).to_string();
     assert!(short.contains("needs 24 bytes") && short.contains("has 10 bytes"), "{short}");
-    assert_eq!(open(&folder.path("none")).unwrap_err().class(), "OSError");
+    assert_eq!(open(folder.path("none")).unwrap_err().class(), "OSError");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn forms_that_exist_elsewhere_are_unsupported_and_named() {
         assert_eq!(error.class(), "ValueError");
         assert!(error.to_string().contains(part), "{error}");
     };
-    named(open(&folder.raw(b"\x93NUMPY\x09\x00\x10\x00")).unwrap_err(), "version (9, 0)");
+    named(open(folder.raw(b"\x93NUMPY\x09\x00\x10\x00")).unwrap_err(), "version (9, 0)");
     for descr in ["<U3", "|S5", "<M8[ns]", "<f16", "|V16"] {
         named(folder.refusal(&header(descr, "False", "(1,)"), &[0; 80]), descr);
     }
@@ -175,7 +175,7 @@ fn a_header_of_ten_mebibytes_is_not_read() {
     let mut bytes = b"\x93NUMPY\x02\x00".to_vec();
     bytes.extend(length.to_le_bytes());
     bytes.resize(bytes.len() + length as usize, b' ');
-    let error = open(&folder.raw(&bytes)).unwrap_err();
+    let error = open(folder.raw(&bytes)).unwrap_err();
     assert_eq!(error.class(), "DataCorrupt");
     assert!(error.to_string().contains("the limit is 65536"), "{error}");
 }

@@ -29,10 +29,14 @@ fn what_is_saved_in_any_chunks_is_loaded_in_any_chunks() {
     let compressions = [Compression::None, Compression::Gzip { level: 1 }, Compression::Zstd { level: 3 }];
     for (at, chunks) in [vec![1, 1, 1], vec![2, 3, 3], vec![7, 2, 5], vec![100, 1, 2]].into_iter().enumerate()
     {
-        let options =
-            Options { chunks: Some(chunks), compression: compressions[at % 3], checksum: at % 2 == 0 };
+        let options = Options {
+            chunks: Some(chunks),
+            compression: compressions[at % 3],
+            checksum: at % 2 == 0,
+            ..Options::default()
+        };
         for tensor in [&x, &x.rechunk(Chunks::Each(2)), &x.rechunk(Chunks::Each(3))] {
-            let loaded = load(&written(folder.path(), tensor, &options));
+            let loaded = load(written(folder.path(), tensor, &options));
             assert!(is_equal(&loaded, tensor), "{options:?}");
             assert!(is_equal(&loaded.rechunk(Chunks::Each(2)), tensor), "{options:?}");
         }
@@ -45,10 +49,10 @@ fn every_dtype_and_arrays_without_axes_or_elements_come_back() {
     let folder = tempfile::tempdir().unwrap();
     for dtype in DType::ALL {
         let x = (arange(6).reshape(&[2, 3]) - 2).astype(dtype);
-        assert!(is_equal(&load(&written(folder.path(), &x, &Options::default())), &x), "{dtype}");
+        assert!(is_equal(&load(written(folder.path(), &x, &Options::default())), &x), "{dtype}");
     }
     for x in [Tensor::number(7.5), tharsis_numeric::zeros(&[3, 0, 2])] {
-        let loaded = load(&written(folder.path(), &x, &Options::default()));
+        let loaded = load(written(folder.path(), &x, &Options::default()));
         assert_eq!(loaded.shape().unwrap(), x.shape().unwrap());
         assert!(is_equal(&loaded, &x));
     }
@@ -81,12 +85,12 @@ fn an_array_larger_than_the_memory_is_written_and_read() {
 fn arrays_of_zarr_python_are_read() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/zarr");
     let x = arange(35).reshape(&[5, 7]).astype(DType::F64) / 4.0;
-    assert!(is_equal(&load(&folder.join("zstd")), &x));
-    assert!(is_equal(&load(&folder.join("gzip_crc32c_big")), &x.astype(DType::F32)));
+    assert!(is_equal(&load(folder.join("zstd")), &x));
+    assert!(is_equal(&load(folder.join("gzip_crc32c_big")), &x.astype(DType::F32)));
     // Only its first chunk was written; the fill value is NaN.
-    let partial = load(&folder.join("partial_v2_keys"));
+    let partial = load(folder.join("partial_v2_keys"));
     assert!(is_equal(&partial.isnan(), &arange(8).greater_equal(4)));
-    let complex = load(&folder.join("complex"));
+    let complex = load(folder.join("complex"));
     assert_eq!(complex.imag().to_vec::<f64>().unwrap(), [-1.0, 2.0, 0.5]);
 }
 
@@ -96,7 +100,7 @@ fn damaged_chunks_are_refused_when_they_are_read() {
     let x = arange(10);
     for compression in [Compression::None, Compression::Gzip { level: 5 }, Compression::Zstd { level: 3 }] {
         for checksum in [false, true] {
-            let options = Options { chunks: Some(vec![5]), compression, checksum };
+            let options = Options { chunks: Some(vec![5]), compression, checksum, ..Options::default() };
             let path = written(folder.path(), &x, &options);
             let chunk = path.join("c/1");
             let bytes = std::fs::read(&chunk).unwrap();
@@ -150,7 +154,7 @@ fn nothing_is_visible_of_an_array_that_was_not_written_to_its_end() {
     assert_eq!(load(&path).to_vec::<i64>().unwrap(), [0, 1, 2]);
     let options = Options { chunks: Some(vec![0]), ..Options::default() };
     assert_eq!(
-        save(&folder.path().join("y"), &arange(3), &options, &roomy()).unwrap_err().class(),
+        save(folder.path().join("y"), &arange(3), &options, &roomy()).unwrap_err().class(),
         "ValueError"
     );
 }

@@ -139,8 +139,8 @@ impl NpyFile {
 /// `OSError` if the file cannot be read, `DataCorrupt` if it is malformed, `ObjectArray` for pickled objects,
 /// which are never unpickled.
 #[track_caller]
-pub fn open(path: &Path) -> Result<NpyFile> {
-    open_file(path).blame()
+pub fn open(path: impl AsRef<Path>) -> Result<NpyFile> {
+    open_file(path.as_ref()).blame()
 }
 
 /// NumPy's `load(.., mmap_mode='r')`: a tensor over the elements of a `.npy` file, which is read in blocks
@@ -158,8 +158,8 @@ pub fn open(path: &Path) -> Result<NpyFile> {
 /// # Errors
 /// As [`open`].
 #[track_caller]
-pub fn load(path: &Path) -> Tensor {
-    carry!(open_file(path)).tensor()
+pub fn load(path: impl AsRef<Path>) -> Tensor {
+    carry!(open_file(path.as_ref())).tensor()
 }
 
 /// NumPy's `save`: computes a tensor and writes it as a `.npy` file, version 1, C order, little endian; any
@@ -178,7 +178,8 @@ pub fn load(path: &Path) -> Tensor {
 /// # Errors
 /// As [`execute`](crate::execute), and `OSError` if the file cannot be written.
 #[track_caller]
-pub fn save(path: &Path, tensor: &Tensor, executor: &dyn Executor) -> Result<()> {
+pub fn save(path: impl AsRef<Path>, tensor: &Tensor, executor: &dyn Executor) -> Result<()> {
+    let path = path.as_ref();
     if tensor.dtype()? == DType::BF16 {
         return Err(Error::here(GraphError::Type("bfloat16 has no .npy form".to_owned())));
     }

@@ -172,7 +172,7 @@ fn bounded(reader: impl Read, most: u64) -> std::io::Result<Vec<u8>> {
 }
 
 /// The checksum of Castagnoli's polynomial.
-fn crc32c(bytes: &[u8]) -> u32 {
+pub(super) fn crc32c(bytes: &[u8]) -> u32 {
     !bytes.iter().fold(u32::MAX, |sum, byte| {
         let at = (sum ^ u32::from(*byte)) & 0xFF;
         TABLE[at as usize] ^ (sum >> 8)

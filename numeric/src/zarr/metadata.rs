@@ -1,12 +1,13 @@
 //! `zarr.json`: what is known of an array, and what of the format is not read.
 
 use super::Options;
-use super::codec::{Codec, Fault};
+use super::codec::{Codec, Fault, decode};
+use super::coding::{Coding, Parsed, bytes_codec, codecs, extents, malformed, named, unsupported};
+use super::sharding::Sharding;
+use crate::storage::{corrupt, read_existing};
 use serde_json::{Map, Value as Json, json};
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use tharsis_graph::Error as GraphError;
-use tharsis_graph::shape::RANK_MAX;
 use tharsis_kernels::{DType, bf16, f16};
 
 /// The longest `zarr.json` that is read, in bytes.
@@ -19,12 +20,15 @@ pub const CHUNK_BYTES_MAX: u64 = 1 << 31;
 pub(super) struct Metadata {
     pub(super) shape: Vec<usize>,
     pub(super) chunks: Vec<usize>,
+    /// `None` if each chunk has a file of its own.
+    pub(super) sharding: Option<Sharding>,
     pub(super) dtype: DType,
     /// The bytes of an element that is not stored.
     pub(super) fill: Vec<u8>,
     keys: Keys,
     /// Whether the bytes of each number are in reverse order.
-    pub(super) swapped: bool,
+    swapped: bool,
+    /// The codecs of a chunk behind `bytes`.
     pub(super) codecs: Vec<Codec>,
 }
 
@@ -35,16 +39,6 @@ struct Keys {
     separator: char,
 }
 
-type Parsed<T> = std::result::Result<T, Fault>;
-
-fn malformed<T>(text: impl Into<String>) -> Parsed<T> {
-    Err(Fault::Malformed(text.into()))
-}
-
-fn unsupported<T>(text: impl Into<String>) -> Parsed<T> {
-    Err(Fault::Unsupported(text.into()))
-}
-
 impl Metadata {
     pub(super) fn new(
         dtype: DType,
@@ -52,7 +46,15 @@ impl Metadata {
         chunks: &[usize],
         options: &Options,
     ) -> std::result::Result<Metadata, GraphError> {
-        check_chunks(shape, chunks, dtype).map_err(|fault| {
+        let sharding = options.shards.as_deref().map(Sharding::new);
+        let checked = check_chunks(shape, chunks, dtype).and_then(|()| match &sharding {
+            None => Ok(()),
+            // A task that writes a shard holds all of it.
+            Some(sharding) => {
+                sharding.check(chunks).and_then(|()| check_chunks(shape, &sharding.extents, dtype))
+            }
+        });
+        checked.map_err(|fault| {
             let (Fault::Malformed(text) | Fault::Unsupported(text)) = fault;
             GraphError::Value(text)
         })?;
@@ -63,6 +65,7 @@ impl Metadata {
         Ok(Metadata {
             shape: shape.to_vec(),
             chunks: chunks.to_vec(),
+            sharding,
             dtype,
             fill: vec![0; dtype.size_bytes()],
             keys: Keys { has_prefix: true, separator: '/' },
@@ -73,19 +76,13 @@ impl Metadata {
 
     /// Reads and checks a file.
     pub(super) fn read(path: &Path) -> std::result::Result<Metadata, GraphError> {
-        let failed = |error: std::io::Error| file_error(path, &error);
-        let mut text = Vec::new();
-        let file = std::fs::File::open(path).map_err(failed)?;
-        file.take(METADATA_BYTES_MAX + 1).read_to_end(&mut text).map_err(failed)?;
-        let what = || path.display().to_string();
-        let corrupt = |reason: String| GraphError::Corrupt { what: what(), reason };
-        if METADATA_BYTES_MAX < text.len() as u64 {
-            return Err(corrupt(format!("more than {METADATA_BYTES_MAX} bytes")));
-        }
-        let json: Json = serde_json::from_slice(&text).map_err(|error| corrupt(error.to_string()))?;
+        let text = read_existing(path, METADATA_BYTES_MAX)?;
+        let json: Json = serde_json::from_slice(&text).map_err(|error| corrupt(path, error.to_string()))?;
         Metadata::parse(&json).map_err(|fault| match fault {
-            Fault::Malformed(reason) => corrupt(reason),
-            Fault::Unsupported(feature) => GraphError::Unsupported { what: what(), feature },
+            Fault::Malformed(reason) => corrupt(path, reason),
+            Fault::Unsupported(feature) => {
+                GraphError::Unsupported { what: path.display().to_string(), feature }
+            }
         })
     }
 
@@ -110,15 +107,16 @@ impl Metadata {
         if grid.0 != "regular" {
             return unsupported(format!("the chunk grid {}", grid.0));
         }
-        let chunks = extents(grid.1.get("chunk_shape").unwrap_or(&Json::Null))?;
+        let file_extents = extents(grid.1.get("chunk_shape").unwrap_or(&Json::Null))?;
+        let (sharding, chunks, coding) = layout(field(fields, "codecs")?, file_extents, dtype)?;
         check_chunks(&shape, &chunks, dtype)?;
         let fill = fill_value(field(fields, "fill_value")?, dtype)?;
         let keys = Keys::parse(named(field(fields, "chunk_key_encoding")?)?)?;
-        let (swapped, codecs) = codecs(field(fields, "codecs")?, dtype)?;
-        Ok(Metadata { shape, chunks, dtype, fill, keys, swapped, codecs })
+        let Coding { swapped, codecs } = coding;
+        Ok(Metadata { shape, chunks, sharding, dtype, fill, keys, swapped, codecs })
     }
 
-    /// The metadata as JSON; little endian, and a fill value of zero bytes.
+    /// The metadata as JSON, with a fill value of zero bytes.
     pub(super) fn to_json(&self) -> Json {
         let fill = match self.dtype {
             DType::Bool => json!(false),
@@ -126,18 +124,18 @@ impl Metadata {
             dtype if dtype.is_float() => json!(0.0),
             _ => json!(0),
         };
-        let bytes = match self.dtype.size_bytes() {
-            1 => json!({"name": "bytes"}),
-            _ => json!({"name": "bytes", "configuration": {"endian": "little"}}),
-        };
-        let codecs: Vec<Json> =
+        let bytes = bytes_codec(self.dtype, self.swapped);
+        let mut codecs: Vec<Json> =
             std::iter::once(bytes).chain(self.codecs.iter().map(Codec::to_json)).collect();
+        if let Some(sharding) = &self.sharding {
+            codecs = vec![sharding.to_json(&self.chunks, codecs)];
+        }
         json!({
             "zarr_format": 3,
             "node_type": "array",
             "shape": self.shape,
             "data_type": self.dtype.name(),
-            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": self.chunks}},
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": self.file_extents()}},
             "chunk_key_encoding": self.keys.to_json(),
             "fill_value": fill,
             "codecs": codecs,
@@ -145,12 +143,28 @@ impl Metadata {
         })
     }
 
+    /// Extents of what is in a file: a shard or a chunk.
+    pub(super) fn file_extents(&self) -> &[usize] {
+        self.sharding.as_ref().map_or(&self.chunks, |sharding| &sharding.extents)
+    }
+
+    /// The elements of a chunk, from its stored bytes.
+    pub(super) fn decode(&self, stored: Vec<u8>) -> std::io::Result<Vec<u8>> {
+        let mut bytes = decode(&self.codecs, stored, self.chunk_bytes() as u64)?;
+        if self.swapped {
+            // A complex number is two numbers.
+            let width = self.dtype.real_part().size_bytes();
+            bytes.chunks_exact_mut(width).for_each(|number| number.reverse());
+        }
+        Ok(bytes)
+    }
+
     /// Bytes of a decoded chunk.
     pub(super) fn chunk_bytes(&self) -> usize {
         self.chunks.iter().product::<usize>() * self.dtype.size_bytes()
     }
 
-    /// The file of the chunk at these coordinates, in a folder.
+    /// The file of the chunk or the shard at these coordinates, in a folder.
     pub(super) fn chunk_path(&self, folder: &Path, coordinates: &[usize]) -> PathBuf {
         let Keys { has_prefix, separator } = self.keys;
         let mut parts: Vec<String> = coordinates.iter().map(usize::to_string).collect();
@@ -213,35 +227,6 @@ fn check_names(fields: &Map<String, Json>) -> Parsed<()> {
     }
 }
 
-/// The name and the configuration of an extension: an object, or a name alone.
-fn named(json: &Json) -> Parsed<(&str, &Map<String, Json>)> {
-    static NONE: std::sync::LazyLock<Map<String, Json>> = std::sync::LazyLock::new(Map::new);
-    match json {
-        Json::String(name) => Ok((name.as_str(), &*NONE)),
-        Json::Object(parts) => {
-            let Some(name) = parts.get("name").and_then(Json::as_str) else {
-                return malformed("an extension without a name");
-            };
-            match parts.get("configuration") {
-                None => Ok((name, &*NONE)),
-                Some(Json::Object(configuration)) => Ok((name, configuration)),
-                Some(_) => malformed(format!("the configuration of {name} is no object")),
-            }
-        }
-        _ => malformed("an extension that is no object"),
-    }
-}
-
-fn extents(json: &Json) -> Parsed<Vec<usize>> {
-    let Some(extents) = json.as_array() else { return malformed("extents that are no list") };
-    if RANK_MAX < extents.len() {
-        return unsupported(format!("{} axes, more than {RANK_MAX}", extents.len()));
-    }
-    let extent = |json: &Json| json.as_u64().and_then(|extent| usize::try_from(extent).ok());
-    let extents: Option<Vec<usize>> = extents.iter().map(extent).collect();
-    extents.ok_or_else(|| Fault::Malformed("an extent that is no number from 0 on".to_owned()))
-}
-
 /// Refuses chunks that are not of the array, or too large to be held.
 fn check_chunks(shape: &[usize], chunks: &[usize], dtype: DType) -> Parsed<()> {
     if shape.len() != chunks.len() || chunks.contains(&0) {
@@ -256,30 +241,27 @@ fn check_chunks(shape: &[usize], chunks: &[usize], dtype: DType) -> Parsed<()> {
     }
 }
 
-/// The codecs behind `bytes`, and whether that reverses bytes.
-fn codecs(json: &Json, dtype: DType) -> Parsed<(bool, Vec<Codec>)> {
-    let Some(codecs) = json.as_array() else { return malformed("codecs that are no list") };
-    let mut codecs = codecs.iter().map(named).collect::<Parsed<Vec<_>>>()?.into_iter();
-    let swapped = match codecs.next() {
-        Some(("bytes", configuration)) => match configuration.get("endian").map(Json::as_str) {
-            None if dtype.size_bytes() == 1 => false,
-            Some(Some("little")) => false,
-            Some(Some("big")) => true,
-            _ => return malformed("the codec bytes without an order"),
-        },
-        Some((name, _)) => return unsupported(format!("the codec {name} in the first place")),
-        None => return malformed("no codec"),
+/// Layout of an array in files that have these extents each: the sharding if there is one, the
+/// extents of a chunk, and its coding.
+fn layout(
+    json: &Json,
+    file_extents: Vec<usize>,
+    dtype: DType,
+) -> Parsed<(Option<Sharding>, Vec<usize>, Coding)> {
+    let Some([first, rest @ ..]) = json.as_array().map(Vec::as_slice) else {
+        return malformed("codecs that are no list, or none");
     };
-    let rest: Vec<_> = codecs.collect();
-    if CODECS_MAX < rest.len() {
-        return unsupported(format!("{} codecs, more than {CODECS_MAX}", rest.len()));
+    let (name, configuration) = named(first)?;
+    if name != "sharding_indexed" {
+        return Ok((None, file_extents, codecs(json, dtype)?));
     }
-    let rest = rest.into_iter().map(|(name, configuration)| Codec::parse(name, configuration));
-    Ok((swapped, rest.collect::<Parsed<_>>()?))
+    if !rest.is_empty() {
+        // Of what they encode, no part could be read by itself.
+        return unsupported("codecs behind sharding_indexed");
+    }
+    let (sharding, chunks, coding) = Sharding::parse(&file_extents, configuration, dtype)?;
+    Ok((Some(sharding), chunks, coding))
 }
-
-/// Codecs in a row; each has its own copy of a chunk.
-const CODECS_MAX: usize = 4;
 
 /// The bytes of a fill value.
 fn fill_value(json: &Json, dtype: DType) -> Parsed<Vec<u8>> {
@@ -336,17 +318,14 @@ fn float(json: &Json, dtype: DType) -> Option<Vec<u8>> {
     })
 }
 
-pub(super) fn file_error(path: &Path, error: &std::io::Error) -> GraphError {
-    GraphError::File { path: path.display().to_string(), reason: error.to_string() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::Compression;
     use super::*;
 
     fn array(change: impl FnOnce(&mut Json)) -> Parsed<Metadata> {
-        let options = Options { compression: Compression::Gzip { level: 5 }, checksum: true, chunks: None };
+        let compression = Compression::Gzip { level: 5 };
+        let options = Options { compression, checksum: true, ..Options::default() };
         let mut json = Metadata::new(DType::F32, &[5, 7], &[2, 3], &options).unwrap().to_json();
         change(&mut json);
         Metadata::parse(&json)
@@ -356,9 +335,13 @@ mod tests {
     fn what_is_written_is_read_as_it_was() {
         for dtype in DType::ALL {
             for compression in [Compression::None, Compression::Zstd { level: 3 }] {
-                let options = Options { compression, checksum: false, chunks: None };
-                let metadata = Metadata::new(dtype, &[5, 0], &[2, 3], &options).unwrap();
-                assert_eq!(Metadata::parse(&metadata.to_json()).unwrap(), metadata);
+                for shards in [None, Some(vec![4, 3])] {
+                    let options = Options { compression, shards, ..Options::default() };
+                    let mut metadata = Metadata::new(dtype, &[5, 0], &[2, 3], &options).unwrap();
+                    assert_eq!(Metadata::parse(&metadata.to_json()).unwrap(), metadata);
+                    metadata.swapped = dtype.size_bytes() != 1;
+                    assert_eq!(Metadata::parse(&metadata.to_json()).unwrap(), metadata);
+                }
             }
         }
     }
@@ -395,8 +378,10 @@ mod tests {
         assert_eq!(named(|json| json["node_type"] = json!("group")), "the node type \"group\"");
         assert_eq!(named(|json| json["data_type"] = json!("string")), "the data type string");
         assert_eq!(named(|json| json["codecs"][1]["name"] = json!("blosc")), "the codec blosc");
-        let sharded = named(|json| json["codecs"][0]["name"] = json!("sharding_indexed"));
-        assert_eq!(sharded, "the codec sharding_indexed in the first place");
+        assert_eq!(
+            named(|json| json["codecs"][0]["name"] = json!("transpose")),
+            "the codec transpose in the first place"
+        );
         assert_eq!(
             named(|json| json["chunk_grid"]["name"] = json!("rectilinear")),
             "the chunk grid rectilinear"

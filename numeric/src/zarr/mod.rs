@@ -2,25 +2,30 @@
 //! larger than the memory.
 //!
 //! The part of the format that is read: regular chunk grids; the data types that are dtypes here; the codecs
-//! `bytes`, `gzip`, `zstd` and `crc32c`; both chunk key encodings; all fill values. Anything else is refused
-//! by its name.
+//! `bytes`, `gzip`, `zstd`, `crc32c` and `sharding_indexed`; both chunk key encodings; all fill values.
+//! Anything else is refused by its name.
 
 mod blocks;
 mod codec;
+mod coding;
+mod grid;
 mod metadata;
+mod shard;
+mod sharding;
 
 pub(crate) use blocks::find;
 pub use codec::Compression;
 pub use metadata::{CHUNK_BYTES_MAX, METADATA_BYTES_MAX};
+pub use sharding::SHARD_CHUNKS_MAX;
 
 use crate::error::{Blame, Error, Result};
 use crate::run::{execute, settle};
+use crate::storage;
 use crate::tensor::{Tensor, carry};
 use blocks::{Location, Reading, Writing};
-use metadata::{Metadata, file_error};
+use metadata::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tharsis_graph::ops::{Sink, Source};
 use tharsis_graph::{Chunks, Error as GraphError, Executor};
 use tharsis_kernels::DType;
@@ -53,6 +58,9 @@ pub struct ZarrArray {
 pub struct Options {
     /// Extents of a chunk; those of a part of some megabytes if there are none.
     pub chunks: Option<Vec<usize>>,
+    /// Extents of a shard, multiples of those of a chunk, which are then needed: a file has a shard, each
+    /// chunk in it can be read by itself. `None` if each chunk has a file of its own.
+    pub shards: Option<Vec<usize>>,
     /// Compression of each chunk.
     pub compression: Compression,
     /// Whether each chunk has a checksum.
@@ -89,6 +97,22 @@ impl ZarrArray {
         &self.metadata.chunks
     }
 
+    /// Extents of a shard, if a file has many chunks.
+    ///
+    /// ```
+    /// # use tharsis_numeric::{LocalExecutor, arange, zarr};
+    /// let folder = tempfile::tempdir().expect("a folder");
+    /// let path = folder.path().join("x.zarr");
+    /// let options =
+    ///     zarr::Options { chunks: Some(vec![2]), shards: Some(vec![8]), ..zarr::Options::default() };
+    /// zarr::save(&path, &arange(30), &options, &LocalExecutor::sized(2, 1 << 20))?;
+    /// assert_eq!(zarr::open(&path)?.shards(), Some(&[8][..]));
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    pub fn shards(&self) -> Option<&[usize]> {
+        self.metadata.sharding.as_ref().map(|sharding| sharding.extents.as_slice())
+    }
+
     /// The type of the elements.
     ///
     /// ```
@@ -121,9 +145,17 @@ impl ZarrArray {
     /// that are cut off, too long or damaged, `OSError` if they cannot be read.
     #[track_caller]
     pub fn tensor(&self) -> Tensor {
-        let Metadata { shape, chunks, dtype, .. } = &self.metadata;
+        let Metadata { shape, chunks, sharding, dtype, .. } = &self.metadata;
         let location = Location { folder: self.folder.clone(), metadata: self.metadata.clone() };
-        let cut = Some(together(shape, chunks, dtype.size_bytes()));
+        let size_bytes = dtype.size_bytes();
+        let cut = Some(match sharding.as_ref().map(|sharding| &sharding.extents) {
+            None => together(shape, chunks, size_bytes),
+            // Each task reads the index of each shard that it touches, so it should touch few.
+            Some(shard) => match together(shard, chunks, size_bytes) {
+                part if part == *shard => together(shape, shard, size_bytes),
+                part => part,
+            },
+        });
         let function = Arc::new(Reading(location));
         Tensor::apply(Source { function, shape: shape.clone(), dtype: *dtype, cut }, &[])
     }
@@ -133,15 +165,15 @@ impl ZarrArray {
 ///
 /// ```
 /// # use tharsis_numeric::zarr;
-/// assert_eq!(zarr::open("no such folder".as_ref()).unwrap_err().class(), "OSError");
+/// assert_eq!(zarr::open("no such folder").unwrap_err().class(), "OSError");
 /// ```
 ///
 /// # Errors
 /// `OSError` if it cannot be read, `DataCorrupt` if it is malformed or has chunks of more than
 /// [`CHUNK_BYTES_MAX`], `NotImplemented` for other data types, codecs, grids and versions.
 #[track_caller]
-pub fn open(path: &Path) -> Result<ZarrArray> {
-    open_array(path).blame()
+pub fn open(path: impl AsRef<Path>) -> Result<ZarrArray> {
+    open_array(path.as_ref()).blame()
 }
 
 /// A tensor over an array, whose chunks are read when it is computed.
@@ -158,13 +190,13 @@ pub fn open(path: &Path) -> Result<ZarrArray> {
 /// # Errors
 /// As [`open`] and [`ZarrArray::tensor`].
 #[track_caller]
-pub fn load(path: &Path) -> Tensor {
-    carry!(open_array(path)).tensor()
+pub fn load(path: impl AsRef<Path>) -> Tensor {
+    carry!(open_array(path.as_ref())).tensor()
 }
 
 /// Computes a tensor and writes it as an array of any dtype, little endian, with the fill value 0. Each task
-/// writes a chunk, so the tensor is never in memory as a whole; chunks of zeros are left out. The folder
-/// appears under its name when the array is complete.
+/// writes a chunk or a shard, so the tensor is never in memory as a whole; chunks of zeros are left out. The
+/// folder appears under its name when the array is complete.
 ///
 /// ```
 /// # use tharsis_numeric::{LocalExecutor, arange, zarr};
@@ -178,50 +210,47 @@ pub fn load(path: &Path) -> Tensor {
 /// ```
 ///
 /// # Errors
-/// As [`execute`](crate::execute); `ValueError` for chunks that do not fit; `OSError` if the folder is there
-/// already or cannot be written.
+/// As [`execute`](crate::execute); `ValueError` for chunks or shards that do not fit; `OSError` if the folder
+/// is there already or cannot be written.
 #[track_caller]
-pub fn save(path: &Path, tensor: &Tensor, options: &Options, executor: &dyn Executor) -> Result<()> {
+pub fn save(
+    path: impl AsRef<Path>,
+    tensor: &Tensor,
+    options: &Options,
+    executor: &dyn Executor,
+) -> Result<()> {
     let (tensors, _) = settle(&[tensor], executor)?;
     let tensor = tensors.first().unwrap_or(tensor);
     let (dtype, shape) = (tensor.dtype()?, tensor.shape()?.to_vec());
-    let chunks = match &options.chunks {
-        Some(chunks) => chunks.clone(),
-        None => together(&shape, &vec![1; shape.len()], dtype.size_bytes()),
+    let chunks = match (&options.chunks, &options.shards) {
+        (Some(chunks), _) => chunks.clone(),
+        (None, None) => together(&shape, &vec![1; shape.len()], dtype.size_bytes()),
+        (None, Some(_)) => {
+            return Err(Error::here(GraphError::Value("shards need the extents of their chunks".to_owned())));
+        }
     };
     let metadata = Metadata::new(dtype, &shape, &chunks, options).blame()?;
-    let failed = |error: std::io::Error| Error::here(file_error(path, &error));
-    if path.symlink_metadata().is_ok() {
-        return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
-    }
-    let partial = partial_path(path).map_err(failed)?;
-    let written = std::fs::create_dir_all(&partial).map_err(failed).and_then(|()| {
-        let location = Location { folder: partial.clone(), metadata: metadata.clone() };
-        let cut = if shape.is_empty() { tensor.clone() } else { tensor.rechunk(Chunks::PerAxis(chunks)) };
-        let sink = Tensor::lazily(Sink { function: Arc::new(Writing(location)) }, &[&cut]);
-        execute(&[&sink], executor)?;
-        std::fs::write(partial.join(METADATA_FILE), metadata.to_json().to_string()).map_err(failed)?;
-        std::fs::rename(&partial, path).map_err(failed)
+    let path = &storage::absolute(path.as_ref()).blame()?;
+    let place = storage::of(path).blame()?;
+    let begun = place.begin_folder(path).blame()?;
+    let location = Location { folder: begun.clone(), metadata: metadata.clone() };
+    let extents = Chunks::PerAxis(metadata.file_extents().to_vec());
+    let cut = if shape.is_empty() { tensor.clone() } else { tensor.rechunk(extents) };
+    let sink = Tensor::lazily(Sink { function: Arc::new(Writing(location)) }, &[&cut]);
+    let written = execute(&[&sink], executor).and_then(|_| {
+        // Last, since an array is there when its metadata are.
+        let text = metadata.to_json().to_string();
+        place.write(&begun.join(METADATA_FILE), text.into_bytes()).blame()?;
+        place.finish_folder(&begun, path).blame()
     });
     if written.is_err() {
-        // A failure leaves a partial folder; if it cannot be removed, the first error is still the one to
-        // report.
-        let _gone = std::fs::remove_dir_all(&partial);
+        place.abandon_folder(&begun);
     }
     written
 }
 
-/// Folder in which an array is written before it is complete: absolute, beside its place.
-fn partial_path(path: &Path) -> std::io::Result<PathBuf> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{process}-{count}.part"));
-    std::path::absolute(path.with_file_name(name))
-}
-
 fn open_array(path: &Path) -> std::result::Result<ZarrArray, GraphError> {
-    let folder = std::path::absolute(path).map_err(|error| file_error(path, &error))?;
+    let folder = storage::absolute(path)?;
     let metadata = Metadata::read(&folder.join(METADATA_FILE))?;
     Ok(ZarrArray { folder, metadata })
 }

@@ -444,12 +444,14 @@ fn t7_zarr_arrays_are_read_and_written_by_tasks(mode: Mode) {
     let folder = tempfile::tempdir().unwrap();
     let x = matrix(900, 700, [50, 700]);
     let expected = x.fetch::<f64>().unwrap();
-    for (name, compression) in
-        [("plain", zarr::Compression::None), ("zstd", zarr::Compression::Zstd { level: 1 })]
-    {
+    for (name, compression, shards) in [
+        ("plain", zarr::Compression::None, None),
+        ("zstd", zarr::Compression::Zstd { level: 1 }, None),
+        ("sharded", zarr::Compression::Zstd { level: 1 }, Some(vec![384, 300])),
+    ] {
         let path = folder.path().join(format!("{name}.zarr"));
         // Chunks of files that are no chunks of the tensor, and some beyond its end.
-        let options = zarr::Options { chunks: Some(vec![128, 300]), compression, checksum: true };
+        let options = zarr::Options { chunks: Some(vec![128, 300]), shards, compression, checksum: true };
         zarr::save(&path, &x, &options, &remote).unwrap();
         let programs = [zarr::load(&path).sin().max(1)];
         let (found, _) = run(&programs, &remote);
