@@ -1,5 +1,7 @@
 //! A small web server: files with ranges, an object store's list of files and its ways to write, and answers
-//! that go wrong.
+//! that go wrong. Tests of frames and of tensors have it, and each needs some of it.
+
+#![allow(dead_code)]
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -23,6 +25,8 @@ struct State {
     sent: usize,
     /// Attempts that still fail at a path.
     failures: HashMap<String, usize>,
+    /// Answers that still end in the middle at a path.
+    cuts: HashMap<String, usize>,
     /// Parts of files that are not whole yet, by path and number.
     parts: BTreeMap<(String, usize), Vec<u8>>,
 }
@@ -30,7 +34,8 @@ struct State {
 struct Request {
     method: String,
     path: String,
-    range: Option<(usize, Option<usize>)>,
+    /// The first and the last byte; without a first one, that many bytes at the end.
+    range: Option<(Option<usize>, Option<usize>)>,
     key: String,
     /// The path of the file to copy, if that is the request.
     copied: Option<String>,
@@ -68,6 +73,16 @@ impl Server {
     /// The next attempts to get a path fail.
     pub fn fail(&self, path: &str, attempts: usize) {
         self.state.lock().unwrap().failures.insert(path.to_owned(), attempts);
+    }
+
+    /// The next answers with a file end in the middle of it, and the connections with them.
+    pub fn cut(&self, path: &str, answers: usize) {
+        self.state.lock().unwrap().cuts.insert(path.to_owned(), answers);
+    }
+
+    /// Removes a file.
+    pub fn remove(&self, path: &str) -> Option<Vec<u8>> {
+        self.state.lock().unwrap().files.remove(path)
     }
 
     /// Tells the server at an address, also that of another process, that a path fails from now on.
@@ -128,10 +143,16 @@ impl Server {
                 drop(state);
                 answer(stream, &request, "404 Not Found", "", b"there is none")
             }
-            (_, Some(bytes)) => {
+            (path, Some(bytes)) => {
                 let (status, head, part) = part(&request, &bytes);
                 state.sent += if request.method == "HEAD" { 0 } else { part.len() };
+                let cut = state.cuts.get_mut(path).filter(|cuts| is_get && 0 < **cuts);
+                let is_cut = cut.map(|cuts| *cuts -= 1).is_some();
                 drop(state);
+                if is_cut {
+                    send(stream, status, &head, part.len(), &part[..part.len() / 2]);
+                    return None;
+                }
                 answer(stream, &request, status, &head, part)
             }
         }
@@ -154,7 +175,7 @@ fn read(stream: &TcpStream) -> Option<Request> {
         match name.to_lowercase().as_str() {
             "range" => {
                 let (from, to) = value.strip_prefix("bytes=")?.split_once('-')?;
-                request.range = Some((from.parse().ok()?, to.parse().ok()));
+                request.range = Some((from.parse().ok(), to.parse().ok()));
             }
             "authorization" => {
                 let key = value.split("Credential=").nth(1).and_then(|rest| rest.split('/').next());
@@ -240,25 +261,33 @@ fn unescaped(path: &str) -> String {
 fn part<'a>(request: &Request, bytes: &'a [u8]) -> (&'static str, String, &'a [u8]) {
     match request.range {
         None => ("200 OK", String::new(), bytes),
-        Some((from, to)) => {
-            let end = to.map_or(bytes.len(), |to| (to + 1).min(bytes.len()));
+        Some(range) => {
+            let (from, end) = match range {
+                (Some(from), to) => (from, to.map_or(bytes.len(), |to| (to + 1).min(bytes.len()))),
+                (None, last) => (bytes.len().saturating_sub(last.unwrap_or(0)), bytes.len()),
+            };
+            if end <= from {
+                return ("416 Range Not Satisfiable", String::new(), &[]);
+            }
             let head = format!("Content-Range: bytes {from}-{}/{}\r\n", end - 1, bytes.len());
             ("206 Partial Content", head, &bytes[from..end])
         }
     }
 }
 
-fn answer(mut stream: &TcpStream, request: &Request, status: &str, head: &str, body: &[u8]) -> Option<()> {
+fn answer(stream: &TcpStream, request: &Request, status: &str, head: &str, body: &[u8]) -> Option<()> {
+    let sent = if request.method == "HEAD" { &[] } else { body };
+    send(stream, status, head, body.len(), sent)
+}
+
+/// Sends the head of an answer with a body of this length, and what is to be sent of the body.
+fn send(mut stream: &TcpStream, status: &str, head: &str, length: usize, body: &[u8]) -> Option<()> {
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nLast-Modified: Thu, 29 Feb 2024 10:00:00 GMT\r\n\
-         ETag: \"1\"\r\nAccept-Ranges: bytes\r\n{head}\r\n",
-        body.len()
+        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nLast-Modified: Thu, 29 Feb 2024 10:00:00 GMT\r\n\
+         ETag: \"1\"\r\nAccept-Ranges: bytes\r\n{head}\r\n"
     );
     stream.write_all(head.as_bytes()).ok()?;
-    if request.method != "HEAD" {
-        stream.write_all(body).ok()?;
-    }
-    Some(())
+    stream.write_all(body).ok()
 }
 
 /// The answer of an object store to the question for the files below a prefix.

@@ -5,10 +5,11 @@
 //! beginning: each task inflates and drops the bytes before its block, so that it needs memory for its block
 //! only.
 
-use super::blocks::{Elements, Entry, file_error};
+use super::blocks::{Elements, Entry};
 use super::header::Header;
 use super::{NpyFile, fit};
 use crate::error::{Blame, Result};
+use crate::storage::{self, corrupt, file_error};
 use crate::tensor::Tensor;
 use flate2::CrcReader;
 use flate2::bufread::DeflateDecoder;
@@ -80,7 +81,7 @@ pub fn load_npz(path: &Path) -> Result<BTreeMap<String, Tensor>> {
 }
 
 fn open_archive(path: &Path) -> std::result::Result<BTreeMap<String, NpyFile>, GraphError> {
-    let path = std::path::absolute(path).map_err(|error| file_error(path, &error))?;
+    let path = storage::on_disk(path)?;
     let members = directory(&path)?;
     check_sizes(&members).map_err(|reason| corrupt(&path, reason))?;
     let mut files = BTreeMap::new();
@@ -223,8 +224,4 @@ fn zip_error(path: &Path, error: rawzip::Error) -> GraphError {
         ZipErrorKind::IO(error) if error.kind() != ErrorKind::UnexpectedEof => file_error(path, &error),
         kind => corrupt(path, format!("as an archive: {}", rawzip::Error::from(kind))),
     }
-}
-
-fn corrupt(path: &Path, reason: String) -> GraphError {
-    GraphError::Corrupt { what: path.display().to_string(), reason }
 }

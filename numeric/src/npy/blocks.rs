@@ -1,10 +1,9 @@
 //! Parts of files as chunks: the functions by which tasks read and write them.
 
+use super::header::header_bytes;
+use crate::storage::{self, Parts, Stretch};
 use serde_json::{Value as Json, json};
-use std::fs::{File, OpenOptions};
-use std::io::{Error as IoError, ErrorKind};
-use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use tharsis_graph::{Error as GraphError, Foreign, ForeignName};
 use tharsis_kernels::{Buffer, Chunk, DType, Place};
@@ -45,9 +44,19 @@ pub(super) struct Inflating {
 #[derive(Debug)]
 pub(super) struct Writing(pub(super) Elements);
 
+/// Writes a part of a file that takes whole parts only. The chunks are those of the elements along one axis.
+#[derive(Debug)]
+pub(super) struct Uploading {
+    pub(super) elements: Elements,
+    pub(super) parts: Parts,
+}
+
 const READING: &str = "npy-read";
 const INFLATING: &str = "npz-inflate";
 const WRITING: &str = "npy-write";
+const UPLOADING: &str = "npy-upload";
+/// Stretches that are read or written by one call.
+const BATCH_COUNT: usize = 1 << 14;
 
 impl Foreign for Reading {
     fn name(&self) -> Option<ForeignName> {
@@ -60,18 +69,9 @@ impl Foreign for Reading {
 
     fn run(&self, place: Place<'_>, _: &[Chunk]) -> Result<Chunk, GraphError> {
         let path = &self.0.path;
-        let file = File::open(path).map_err(|error| file_error(path, &error))?;
+        let file = storage::of(path)?;
         self.0.chunk(place, |to| {
-            self.0.for_each_stretch(place, |at, range| file.read_exact_at(&mut to[range], at)).map_err(
-                |error| match error.kind() {
-                    // The file was long enough when it was opened.
-                    ErrorKind::UnexpectedEof => GraphError::Corrupt {
-                        what: path.display().to_string(),
-                        reason: "the file has become shorter".to_owned(),
-                    },
-                    _ => file_error(path, &error),
-                },
-            )
+            self.0.for_each_batch(place, |stretches| file.read_stretches(path, stretches, to))
         })
     }
 }
@@ -104,13 +104,40 @@ impl Foreign for Writing {
 
     fn run(&self, place: Place<'_>, args: &[Chunk]) -> Result<Chunk, GraphError> {
         let Elements { path, dtype, .. } = &self.0;
-        let failed = |error: IoError| file_error(path, &error);
-        let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+        let file = storage::of(path)?;
         let chunk = args[0].to_contiguous()?;
         let start = chunk.offset() * dtype.size_bytes();
         let from = &chunk.buffer().bytes()[start..start + chunk.len_bytes()];
-        self.0.for_each_stretch(place, |at, range| file.write_all_at(&from[range], at)).map_err(failed)?;
+        self.0.for_each_batch(place, |stretches| file.write_stretches(path, stretches, from))?;
         Ok(Chunk::from_elements(&vec![1; place.extents.len()], &[from.len() as i64])?)
+    }
+}
+
+impl Foreign for Uploading {
+    fn name(&self) -> Option<ForeignName> {
+        let mut name = self.elements.to_json()?;
+        let Parts { count, bytes, id } = &self.parts;
+        name["parts"] = json!([count, bytes, id]);
+        Some(ForeignName { kind: UPLOADING.to_owned(), name: name.to_string() })
+    }
+
+    fn describe(&self) -> String {
+        format!("write {}", self.elements.path.display())
+    }
+
+    fn run(&self, place: Place<'_>, args: &[Chunk]) -> Result<Chunk, GraphError> {
+        let Elements { path, dtype, shape, .. } = &self.elements;
+        let chunk = args[0].to_contiguous()?;
+        let start = chunk.offset() * dtype.size_bytes();
+        let from = &chunk.buffer().bytes()[start..start + chunk.len_bytes()];
+        let [origin] = place.origin else {
+            return Err(GraphError::Internal("a part of a file has one axis".to_owned()));
+        };
+        let number = (origin * dtype.size_bytes()) as u64 / self.parts.bytes;
+        let mut bytes = if number == 0 { header_bytes(*dtype, shape) } else { Vec::new() };
+        bytes.extend_from_slice(from);
+        storage::of(path)?.write_part(path, &self.parts, number as usize, bytes)?;
+        Ok(Chunk::from_elements(&[1], &[from.len() as i64])?)
     }
 }
 
@@ -125,6 +152,10 @@ pub(crate) fn find(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
             Some(Arc::new(Inflating { elements, entry: Entry { start, len, inflated_len, crc } }))
         }
         WRITING => Some(Arc::new(Writing(elements))),
+        UPLOADING => {
+            let (count, bytes, id) = serde_json::from_value(json["parts"].clone()).ok()?;
+            Some(Arc::new(Uploading { elements, parts: Parts { count, bytes, id } }))
+        }
         _ => None,
     }
 }
@@ -172,13 +203,31 @@ impl Elements {
         Ok(Chunk::contiguous(self.dtype, place.extents, data)?)
     }
 
-    /// Visits the ranges of the file that a place consists of, from first to last: the offset of each in the
-    /// file, and its range in the bytes of the chunk.
-    pub(super) fn for_each_stretch(
+    /// Visits the ranges of the file that a place consists of, many at a time.
+    fn for_each_batch(
         &self,
         place: Place<'_>,
-        mut visit: impl FnMut(u64, std::ops::Range<usize>) -> std::io::Result<()>,
-    ) -> std::io::Result<()> {
+        mut visit: impl FnMut(&[Stretch]) -> Result<(), GraphError>,
+    ) -> Result<(), GraphError> {
+        let mut batch = Vec::new();
+        self.for_each_stretch(place, |at, range| {
+            batch.push((at, range));
+            if batch.len() == BATCH_COUNT {
+                visit(&batch)?;
+                batch.clear();
+            }
+            Ok::<(), GraphError>(())
+        })?;
+        visit(&batch)
+    }
+
+    /// Visits the ranges of the file that a place consists of, from first to last: the offset of each in the
+    /// file, and its range in the bytes of the chunk.
+    pub(super) fn for_each_stretch<E>(
+        &self,
+        place: Place<'_>,
+        mut visit: impl FnMut(u64, std::ops::Range<usize>) -> Result<(), E>,
+    ) -> Result<(), E> {
         let width = self.dtype.size_bytes();
         if place.extents.contains(&0) {
             return Ok(());
@@ -219,10 +268,6 @@ impl Elements {
     }
 }
 
-pub(super) fn file_error(path: &Path, error: &IoError) -> GraphError {
-    GraphError::File { path: path.display().to_string(), reason: error.to_string() }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -237,7 +282,7 @@ mod tests {
             let place = Place { origin: &origin, extents: &extents };
             let keep = |at, range| {
                 found.push((at, range));
-                Ok(())
+                Ok::<(), ()>(())
             };
             elements.for_each_stretch(place, keep).unwrap();
             found

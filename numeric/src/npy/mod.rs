@@ -1,5 +1,5 @@
-//! NumPy's `.npy` files, read and written by blocks, so that a file may be many times larger than the memory;
-//! and `.npz` archives of them, which are only read.
+//! NumPy's `.npy` files, on local disks and in object stores: read and written by blocks, so that a file may
+//! be many times larger than the memory; and `.npz` archives of them, which are only read, on local disks.
 
 mod archive;
 mod blocks;
@@ -11,16 +11,16 @@ pub use header::HEADER_BYTES_MAX;
 
 use crate::error::{Blame, Error, Result};
 use crate::run::{execute, settle};
+use crate::storage::{self, Border};
 use crate::tensor::{Tensor, carry};
-use blocks::{Elements, Entry, Inflating, Reading, Writing, file_error};
+use blocks::{Elements, Entry, Inflating, Reading, Uploading, Writing};
 use header::{Header, header_bytes};
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use tharsis_graph::ops::{Sink, Source};
-use tharsis_graph::{Error as GraphError, Executor, Foreign};
+use tharsis_graph::{Chunks, Error as GraphError, Executor, Foreign};
 use tharsis_kernels::{Chunk, DType, Element, with_element};
 
 /// A `.npy` file, or one in an archive, whose header was read and checked.
@@ -123,7 +123,8 @@ impl NpyFile {
     }
 }
 
-/// The header of NumPy's `load`: reads and checks the header of a `.npy` file.
+/// The header of NumPy's `load`: reads and checks the header of a `.npy` file. With the feature
+/// `object-storage` the path may be a URL that begins with `s3://`, `http://` or `https://`.
 ///
 /// ```
 /// use tharsis_numeric::{LocalExecutor, arange, npy};
@@ -137,7 +138,7 @@ impl NpyFile {
 ///
 /// # Errors
 /// `OSError` if the file cannot be read, `DataCorrupt` if it is malformed, `ObjectArray` for pickled objects,
-/// which are never unpickled.
+/// which are never unpickled; `NotImplemented` for URLs in a build without the feature.
 #[track_caller]
 pub fn open(path: impl AsRef<Path>) -> Result<NpyFile> {
     open_file(path.as_ref()).blame()
@@ -164,7 +165,8 @@ pub fn load(path: impl AsRef<Path>) -> Tensor {
 
 /// NumPy's `save`: computes a tensor and writes it as a `.npy` file, version 1, C order, little endian; any
 /// dtype but bfloat16. Each task writes its block, so that the tensor is never in memory as a whole; the file
-/// gets its name when it is complete.
+/// gets its name when it is complete. With the feature `object-storage` the path may begin with `s3://`: each
+/// task then holds a part of 5 MiB, or of a ten thousandth of the file if that is more.
 ///
 /// ```
 /// use tharsis_numeric::{LocalExecutor, arange, npy};
@@ -176,58 +178,52 @@ pub fn load(path: impl AsRef<Path>) -> Tensor {
 /// ```
 ///
 /// # Errors
-/// As [`execute`](crate::execute), and `OSError` if the file cannot be written.
+/// As [`execute`](crate::execute), and `OSError` if the file cannot be written; `NotImplemented` for web
+/// servers, and for all URLs in a build without the feature.
 #[track_caller]
 pub fn save(path: impl AsRef<Path>, tensor: &Tensor, executor: &dyn Executor) -> Result<()> {
-    let path = path.as_ref();
     if tensor.dtype()? == DType::BF16 {
         return Err(Error::here(GraphError::Type("bfloat16 has no .npy form".to_owned())));
     }
     let (tensors, _) = settle(&[tensor], executor)?;
     let tensor = tensors.first().unwrap_or(tensor);
-    let failed = |error: std::io::Error| Error::here(file_error(path, &error));
-    let partial = partial_path(path).map_err(failed)?;
-    let (dtype, shape) = (tensor.dtype()?, tensor.shape()?.to_vec());
+    let path = &storage::absolute(path.as_ref()).blame()?;
+    let place = storage::of(path).blame()?;
+    let (dtype, shape, bytes) = (tensor.dtype()?, tensor.shape()?.to_vec(), tensor.nbytes()?);
     let header = header_bytes(dtype, &shape);
+    if bytes == 0 {
+        return place.write(path, header).blame();
+    }
     let start = header.len() as u64;
-    let written = prepare(&partial, &header, start + tensor.nbytes()?).map_err(failed).and_then(|()| {
-        let elements = Elements { path: partial.clone(), start, dtype, shape, swapped: false };
-        let sink = Tensor::lazily(Sink { function: Arc::new(Writing(elements)) }, &[tensor]);
-        execute(&[&sink], executor)?;
-        std::fs::rename(&partial, path).map_err(failed)
-    });
+    let begun = place.begin_file(path, &header, bytes).blame()?;
+    let elements = Elements { path: begun.path.clone(), start, dtype, shape, swapped: false };
+    let sink = match begun.parts.clone() {
+        None => Tensor::lazily(Sink { function: Arc::new(Writing(elements)) }, &[tensor]),
+        Some(parts) => {
+            let count = bytes as usize / dtype.size_bytes();
+            let part = parts.bytes as usize / dtype.size_bytes();
+            let flat = tensor.reshape(&[count as i64]).rechunk(Chunks::PerAxis(vec![part]));
+            Tensor::lazily(Sink { function: Arc::new(Uploading { elements, parts }) }, &[&flat])
+        }
+    };
+    let written = execute(&[&sink], executor).and_then(|_| place.finish_file(&begun, path).blame());
     if written.is_err() {
-        // A failure leaves a partial file; if it cannot be removed, the first error is still the one to
-        // report.
-        let _gone = std::fs::remove_file(&partial);
+        place.abandon_file(&begun);
     }
     written
 }
 
-/// Path at which a file is written before it is complete: absolute, in the same folder.
-fn partial_path(path: &Path) -> std::io::Result<PathBuf> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{process}-{count}.part"));
-    std::path::absolute(path.with_file_name(name))
-}
-
-fn prepare(path: &Path, header: &[u8], bytes: u64) -> std::io::Result<()> {
-    let mut file = File::create(path)?;
-    file.write_all(header)?;
-    file.set_len(bytes)
-}
-
 fn open_file(path: &Path) -> std::result::Result<NpyFile, GraphError> {
-    let failed = |error: std::io::Error| file_error(path, &error);
-    let mut file = File::open(path).map_err(failed)?;
-    let file_bytes = file.metadata().map_err(failed)?.len();
-    let (header, start) = Header::read(&mut file).map_err(|refusal| refusal.of_file(path))?;
-    let extra_bytes = fit(path, &header, file_bytes.saturating_sub(start))?;
-    let path = std::path::absolute(path).map_err(failed)?;
+    let path = storage::absolute(path)?;
+    let found = storage::of(&path)?.read_border(&path, Border::First, HEADER_READ_BYTES)?;
+    let (first, file_bytes) = found.ok_or_else(|| storage::missing(&path))?;
+    let (header, start) = Header::read(&mut first.as_slice()).map_err(|refusal| refusal.of_file(&path))?;
+    let extra_bytes = fit(&path, &header, file_bytes.saturating_sub(start))?;
     Ok(NpyFile { path, header, start, extra_bytes, deflated: None })
 }
+
+/// Bytes of the longest header, and of what is before it.
+const HEADER_READ_BYTES: u64 = HEADER_BYTES_MAX as u64 + 12;
 
 /// Number of bytes behind the elements, if `found` bytes follow the header.
 fn fit(path: &Path, header: &Header, found: u64) -> std::result::Result<u64, GraphError> {

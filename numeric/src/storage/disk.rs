@@ -1,11 +1,12 @@
 //! Files on disks. What is not complete has another name, beside its place.
 
-use super::{Border, Storage, Stored, Stretch, file_error, shortened, too_long};
-use std::fs::File;
-use std::io::{Error as IoError, ErrorKind, Read};
+use super::{Border, Parts, Storage, Stored, Stretch, Unfinished, file_error, shortened, too_long};
+use std::fs::{File, OpenOptions};
+use std::io::{Error as IoError, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use tharsis_graph::Error as GraphError;
 
 /// The disks of the machine on which a task runs.
 pub(super) struct Disk;
@@ -58,6 +59,45 @@ impl Storage for Disk {
             let _gone = std::fs::remove_file(&partial);
             failed(error)
         })
+    }
+
+    fn begin_file(&self, path: &Path, head: &[u8], bytes: u64) -> Stored<Unfinished> {
+        let failed = |error: IoError| file_error(path, &error);
+        let partial = partial_path(path).map_err(failed)?;
+        let prepare = || {
+            let mut file = File::create(&partial)?;
+            file.write_all(head)?;
+            file.set_len(head.len() as u64 + bytes)
+        };
+        let begun = Unfinished { path: partial.clone(), parts: None };
+        match prepare() {
+            Ok(()) => Ok(begun),
+            Err(error) => {
+                self.abandon_file(&begun);
+                Err(failed(error))
+            }
+        }
+    }
+
+    fn write_stretches(&self, path: &Path, stretches: &[Stretch], from: &[u8]) -> Stored<()> {
+        let failed = |error: IoError| file_error(path, &error);
+        let file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+        for (at, range) in stretches {
+            file.write_all_at(&from[range.clone()], *at).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    fn write_part(&self, path: &Path, _: &Parts, _: usize, _: Vec<u8>) -> Stored<()> {
+        Err(GraphError::Internal(format!("{} is on a disk, which takes no parts", path.display())))
+    }
+
+    fn finish_file(&self, begun: &Unfinished, path: &Path) -> Stored<()> {
+        std::fs::rename(&begun.path, path).map_err(|error| file_error(path, &error))
+    }
+
+    fn abandon_file(&self, begun: &Unfinished) {
+        let _gone = std::fs::remove_file(&begun.path);
     }
 
     fn begin_folder(&self, path: &Path) -> Stored<PathBuf> {

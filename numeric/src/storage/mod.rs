@@ -6,6 +6,12 @@
 //! own environment.
 
 mod disk;
+#[cfg(feature = "object-storage")]
+mod object;
+#[cfg(feature = "object-storage")]
+mod remote;
+#[cfg(feature = "object-storage")]
+mod upload;
 
 use disk::Disk;
 use std::io::Error as IoError;
@@ -26,6 +32,24 @@ pub(crate) enum Border {
     Last,
 }
 
+/// A file that is being written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Unfinished {
+    pub(crate) path: PathBuf,
+    /// The parts that it is written in; `None` if tasks may write anywhere in it.
+    pub(crate) parts: Option<Parts>,
+}
+
+/// The parts in which a file must be written, each as a whole. The first one has the head of the file too.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Parts {
+    pub(crate) count: usize,
+    /// Bytes of each but the last, without the head: a multiple of the size of any element.
+    pub(crate) bytes: u64,
+    /// Name of what was begun, in the words of the place.
+    pub(crate) id: String,
+}
+
 /// A kind of place.
 pub(crate) trait Storage: Send + Sync {
     /// All bytes of a file; `None` if there is no such file. A file of more than `bytes_max` is corrupt.
@@ -42,6 +66,21 @@ pub(crate) trait Storage: Send + Sync {
     /// Writes a file. It is there whole or not at all.
     fn write(&self, path: &Path, bytes: Vec<u8>) -> Stored<()>;
 
+    /// Begins a file with this head and so many bytes behind it. Tasks write them.
+    fn begin_file(&self, path: &Path, head: &[u8], bytes: u64) -> Stored<Unfinished>;
+
+    /// Writes ranges of a file that may be written anywhere.
+    fn write_stretches(&self, path: &Path, stretches: &[Stretch], from: &[u8]) -> Stored<()>;
+
+    /// Writes a part of a file that must be written in parts. It may be written again, with the same bytes.
+    fn write_part(&self, path: &Path, parts: &Parts, number: usize, bytes: Vec<u8>) -> Stored<()>;
+
+    /// Gives a begun file its name, when all of it is written.
+    fn finish_file(&self, begun: &Unfinished, path: &Path) -> Stored<()>;
+
+    /// Removes a begun file. What cannot be removed stays: the error that led here is the one to report.
+    fn abandon_file(&self, begun: &Unfinished);
+
     /// The folder in which files are written until all are there. Refuses one that exists already.
     fn begin_folder(&self, path: &Path) -> Stored<PathBuf>;
 
@@ -53,13 +92,55 @@ pub(crate) trait Storage: Send + Sync {
 }
 
 /// The place of a path.
-pub(crate) fn of(_: &Path) -> Stored<&'static dyn Storage> {
-    Ok(&Disk)
+pub(crate) fn of(path: &Path) -> Stored<&'static dyn Storage> {
+    match scheme(path) {
+        None => Ok(&Disk),
+        Some(scheme @ ("s3" | "s3a" | "http" | "https")) => remote(scheme),
+        Some(scheme) => {
+            let reason = format!("{scheme}:// is no place for arrays; there are s3, http, https and file");
+            Err(GraphError::File { path: path.display().to_string(), reason })
+        }
+    }
 }
 
-/// The path as it travels to tasks: absolute, or a URL.
+#[cfg(feature = "object-storage")]
+fn remote(_: &str) -> Stored<&'static dyn Storage> {
+    Ok(&remote::Remote)
+}
+
+#[cfg(not(feature = "object-storage"))]
+fn remote(scheme: &str) -> Stored<&'static dyn Storage> {
+    let text = format!("{scheme}:// without the feature object-storage of this crate");
+    Err(GraphError::NotImplemented(text))
+}
+
+/// The path as it travels to tasks: absolute, or a URL. A URL of a file is the path in it.
 pub(crate) fn absolute(path: &Path) -> Stored<PathBuf> {
+    let path = match (scheme(path), path.to_str()) {
+        (None, _) => path,
+        (Some("file"), Some(url)) => match url.strip_prefix("file://") {
+            Some(path) if path.starts_with('/') => Path::new(path),
+            _ => return Err(file_error(path, &IoError::other("no absolute path is behind file://"))),
+        },
+        _ => return Ok(path.to_owned()),
+    };
     std::path::absolute(path).map_err(|error| file_error(path, &error))
+}
+
+/// The path of a file that must be on a disk.
+pub(crate) fn on_disk(path: &Path) -> Stored<PathBuf> {
+    let path = absolute(path)?;
+    match scheme(&path) {
+        None => Ok(path),
+        Some(scheme) => Err(GraphError::NotImplemented(format!("reading archives at {scheme}://"))),
+    }
+}
+
+/// The word before `://` in a URL.
+fn scheme(path: &Path) -> Option<&str> {
+    let (scheme, _) = path.to_str()?.split_once("://")?;
+    let is_scheme = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    (!scheme.is_empty() && scheme.bytes().all(is_scheme)).then_some(scheme)
 }
 
 /// All bytes of a file that must be there.
@@ -88,4 +169,30 @@ fn too_long(path: &Path, bytes_max: u64) -> GraphError {
 
 fn shortened(path: &Path) -> GraphError {
     corrupt(path, "the file has become shorter")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_urls_or_on_disks() {
+        let of_path = |path: &str| absolute(path.as_ref()).map(|path| path.display().to_string());
+        assert_eq!(of_path("/a/b.npy").unwrap(), "/a/b.npy");
+        assert_eq!(of_path("file:///a/b.npy").unwrap(), "/a/b.npy");
+        assert_eq!(of_path("s3://a/b.npy").unwrap(), "s3://a/b.npy");
+        assert!(of_path("b.npy").unwrap().ends_with("/b.npy") && of_path("b.npy").unwrap().starts_with('/'));
+        assert_eq!(of_path("file://host/b.npy").unwrap_err().class(), "OSError");
+        assert!(of_path("/a://b").unwrap().starts_with('/'), "a folder may have such a name");
+        assert_eq!(of("ftp://a/b".as_ref()).err().unwrap().class(), "OSError");
+        assert_eq!(on_disk("s3://a/b.npz".as_ref()).unwrap_err().class(), "NotImplemented");
+    }
+
+    #[cfg(not(feature = "object-storage"))]
+    #[test]
+    fn a_build_without_object_stores_names_the_feature() {
+        let error = of("s3://a/b.npy".as_ref()).err().unwrap();
+        assert_eq!(error.class(), "NotImplemented");
+        assert!(error.to_string().contains("object-storage"), "{error}");
+    }
 }

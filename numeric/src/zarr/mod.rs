@@ -1,5 +1,5 @@
-//! Zarr arrays, version 3, on local disks: read and written by blocks, so that an array may be many times
-//! larger than the memory.
+//! Zarr arrays, version 3, on local disks and in object stores: read and written by blocks, so that an array
+//! may be many times larger than the memory.
 //!
 //! The part of the format that is read: regular chunk grids; the data types that are dtypes here; the codecs
 //! `bytes`, `gzip`, `zstd`, `crc32c` and `sharding_indexed`; both chunk key encodings; all fill values.
@@ -161,7 +161,8 @@ impl ZarrArray {
     }
 }
 
-/// Reads and checks the metadata of an array: the file `zarr.json` in its folder.
+/// Reads and checks the metadata of an array: the file `zarr.json` in its folder. With the feature
+/// `object-storage` the path may be a URL that begins with `s3://`, `http://` or `https://`.
 ///
 /// ```
 /// # use tharsis_numeric::zarr;
@@ -170,7 +171,8 @@ impl ZarrArray {
 ///
 /// # Errors
 /// `OSError` if it cannot be read, `DataCorrupt` if it is malformed or has chunks of more than
-/// [`CHUNK_BYTES_MAX`], `NotImplemented` for other data types, codecs, grids and versions.
+/// [`CHUNK_BYTES_MAX`], `ValueError` for other data types, codecs, grids and versions; `NotImplemented` for
+/// URLs in a build without the feature.
 #[track_caller]
 pub fn open(path: impl AsRef<Path>) -> Result<ZarrArray> {
     open_array(path.as_ref()).blame()
@@ -196,7 +198,8 @@ pub fn load(path: impl AsRef<Path>) -> Tensor {
 
 /// Computes a tensor and writes it as an array of any dtype, little endian, with the fill value 0. Each task
 /// writes a chunk or a shard, so the tensor is never in memory as a whole; chunks of zeros are left out. The
-/// folder appears under its name when the array is complete.
+/// folder appears under its name when the array is complete. With the feature `object-storage` the path may
+/// begin with `s3://`; readers find the array when its metadata are there, which are written last.
 ///
 /// ```
 /// # use tharsis_numeric::{LocalExecutor, arange, zarr};
@@ -211,7 +214,8 @@ pub fn load(path: impl AsRef<Path>) -> Tensor {
 ///
 /// # Errors
 /// As [`execute`](crate::execute); `ValueError` for chunks or shards that do not fit; `OSError` if the folder
-/// is there already or cannot be written.
+/// is there already or cannot be written; `NotImplemented` for web servers, and for all URLs in a build
+/// without the feature.
 #[track_caller]
 pub fn save(
     path: impl AsRef<Path>,

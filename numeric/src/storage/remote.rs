@@ -1,0 +1,203 @@
+//! Objects in stores that speak S3, and files of web servers, which are only read.
+//!
+//! A store has no folders and renames nothing, but an object is there whole or not at all. So a folder is
+//! written where it will be: it must have no object before, and the object by which readers know it comes
+//! last.
+
+use super::object::{Object, wait};
+use super::{Border, Parts, Storage, Stored, Stretch, Unfinished, missing, shortened, too_long, upload};
+use futures::{StreamExt, TryStreamExt};
+use object_store::{Error as StoreError, GetRange, ObjectStore, ObjectStoreExt};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use tharsis_graph::Error as GraphError;
+
+/// All stores and web servers.
+pub(super) struct Remote;
+
+impl Storage for Remote {
+    fn read(&self, path: &Path, bytes_max: u64) -> Stored<Option<Vec<u8>>> {
+        let object = Object::find(path)?;
+        wait(async move {
+            match object.store.get(&object.key).await {
+                Ok(found) if bytes_max < found.meta.size => Err(too_long(&object.url, bytes_max)),
+                Ok(found) => object.body(found, bytes_max).await.map(Some),
+                Err(StoreError::NotFound { .. }) => Ok(None),
+                Err(error) => Err(object.failed(&error)),
+            }
+        })
+    }
+
+    fn read_border(&self, path: &Path, border: Border, bytes: u64) -> Stored<Option<(Vec<u8>, u64)>> {
+        let object = Object::find(path)?;
+        let range = match border {
+            Border::First => GetRange::Bounded(0..bytes),
+            Border::Last => GetRange::Suffix(bytes),
+        };
+        wait(async move {
+            match object.get(range).await {
+                Ok(found) => {
+                    let size = found.meta.size;
+                    Ok(Some((object.body(found, bytes).await?, size)))
+                }
+                Err(StoreError::NotFound { .. }) => Ok(None),
+                // An object without bytes has no range of them.
+                Err(error) => match object.store.head(&object.key).await {
+                    Ok(meta) if meta.size == 0 => Ok(Some((Vec::new(), 0))),
+                    _ => Err(object.failed(&error)),
+                },
+            }
+        })
+    }
+
+    fn read_stretches(&self, path: &Path, stretches: &[Stretch], to: &mut [u8]) -> Stored<()> {
+        let object = Object::find(path)?;
+        for request in requests(stretches) {
+            let (object, Range { start, end }) = (object.clone(), request.range.clone());
+            let found = wait(async move {
+                let found = object.get(GetRange::Bounded(start..end)).await;
+                let found = found.map_err(|error| match error {
+                    StoreError::NotFound { .. } => missing(&object.url),
+                    error => object.failed(&error),
+                })?;
+                let bytes = object.body(found, end - start).await?;
+                match bytes.len() as u64 == end - start {
+                    true => Ok(bytes),
+                    false => Err(shortened(&object.url)),
+                }
+            })?;
+            for (at, range) in request.stretches {
+                let at = (at - request.range.start) as usize;
+                let len = range.len();
+                to[range].copy_from_slice(&found[at..at + len]);
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, path: &Path, bytes: Vec<u8>) -> Stored<()> {
+        let object = Object::find_to_write(path)?.0;
+        wait(async move {
+            let put = object.store.put(&object.key, bytes.into()).await;
+            put.map(drop).map_err(|error| object.failed(&error))
+        })
+    }
+
+    fn begin_file(&self, path: &Path, _: &[u8], bytes: u64) -> Stored<Unfinished> {
+        upload::begin(path, bytes)
+    }
+
+    fn write_stretches(&self, path: &Path, _: &[Stretch], _: &[u8]) -> Stored<()> {
+        Err(GraphError::Internal(format!("{} is in a store, which takes parts only", path.display())))
+    }
+
+    fn write_part(&self, path: &Path, parts: &Parts, number: usize, bytes: Vec<u8>) -> Stored<()> {
+        match parts.id.as_str() {
+            "" => self.write(path, bytes),
+            _ => upload::write(path, parts, number, bytes),
+        }
+    }
+
+    fn finish_file(&self, begun: &Unfinished, _: &Path) -> Stored<()> {
+        match begun.parts.as_ref().filter(|parts| !parts.id.is_empty()) {
+            None => Ok(()),
+            Some(parts) => upload::finish(&begun.path, parts),
+        }
+    }
+
+    fn abandon_file(&self, begun: &Unfinished) {
+        if let Some(parts) = begun.parts.as_ref().filter(|parts| !parts.id.is_empty()) {
+            upload::abandon(&begun.path, parts);
+        }
+    }
+
+    fn begin_folder(&self, path: &Path) -> Stored<PathBuf> {
+        let object = Object::find_to_write(path)?.0;
+        let url = object.url.clone();
+        let first = wait(async move {
+            let first = object.store.list(Some(&object.key)).next().await.transpose();
+            first.map_err(|error| object.failed(&error))
+        })?;
+        match first {
+            None => Ok(url),
+            Some(first) => {
+                let reason = format!("there are objects already, as {}", first.location);
+                Err(GraphError::File { path: url.display().to_string(), reason })
+            }
+        }
+    }
+
+    fn finish_folder(&self, _: &Path, _: &Path) -> Stored<()> {
+        Ok(())
+    }
+
+    fn abandon_folder(&self, begun: &Path) {
+        let _left = Object::find(begun).and_then(|object| {
+            wait(async move {
+                let found = object.store.list(Some(&object.key)).map_ok(|meta| meta.location).boxed();
+                let removed = object.store.delete_stream(found).try_collect::<Vec<_>>().await;
+                removed.map(drop).map_err(|error| object.failed(&error))
+            })
+        });
+    }
+}
+
+/// One request for stretches that are near each other.
+struct Request {
+    range: Range<u64>,
+    stretches: Vec<Stretch>,
+}
+
+/// The requests that read stretches: one for those that are near each other, several for a long one.
+fn requests(stretches: &[Stretch]) -> Vec<Request> {
+    let mut made: Vec<Request> = Vec::new();
+    for (at, range) in stretches {
+        let (mut at, mut range) = (*at, range.clone());
+        while !range.is_empty() {
+            let len = range.len().min(REQUEST_BYTES as usize);
+            let piece = range.start..range.start + len;
+            let end = at + len as u64;
+            match made.last_mut() {
+                Some(last) if last.takes(at, end) => {
+                    last.range.end = end;
+                    last.stretches.push((at, piece));
+                }
+                _ => made.push(Request { range: at..end, stretches: vec![(at, piece)] }),
+            }
+            at = end;
+            range.start += len;
+        }
+    }
+    made
+}
+
+impl Request {
+    /// Whether it is better to have these bytes too than to ask for them again.
+    fn takes(&self, at: u64, end: u64) -> bool {
+        let gap_bytes = at.checked_sub(self.range.end);
+        gap_bytes.is_some_and(|gap| gap <= GAP_BYTES) && end - self.range.start <= REQUEST_BYTES
+    }
+}
+
+/// The most bytes of one request.
+const REQUEST_BYTES: u64 = 4 << 20;
+/// Bytes that are read and dropped rather than asked for in a request of their own.
+const GAP_BYTES: u64 = 64 << 10;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_that_are_near_are_read_in_one_request() {
+        let far = 1 << 30;
+        let stretches = [(10, 0..5), (20, 5..9), (far, 9..10), (far + (4 << 20), 10..20)];
+        let made = requests(&stretches);
+        let ranges: Vec<_> = made.iter().map(|request| request.range.clone()).collect();
+        assert_eq!(ranges, [10..24, far..far + 1, far + (4 << 20)..far + (4 << 20) + 10]);
+        assert_eq!(made[0].stretches, [(10, 0..5), (20, 5..9)]);
+        let long = requests(&[(7, 0..9 << 20)]);
+        let bytes: Vec<_> = long.iter().map(|request| request.range.end - request.range.start).collect();
+        assert_eq!(bytes, [4 << 20, 4 << 20, 1 << 20]);
+        assert!(requests(&[(7, 3..3)]).is_empty());
+    }
+}
