@@ -186,6 +186,23 @@ fn arrays_on_web_servers_are_read() {
 }
 
 #[test]
+fn programs_as_data_reach_no_servers() {
+    let server = Server::start();
+    let folder = tempfile::tempdir().unwrap();
+    npy::save(folder.path().join("x.npy"), &arange(3), &roomy()).unwrap();
+    publish(&server, folder.path(), "/data");
+    let url = format!("http://{}/data/x.npy", server.address);
+    assert_eq!(npy::open(&url).unwrap().shape(), [3]);
+    let before = server.requests().len();
+    let request = serde_json::json!({"in": {"x": {"npy": url}}, "out": ["x"]});
+    for folder in [folder.path(), Path::new("")] {
+        let reply = tharsis_numeric::protocol::answer(&request, folder);
+        assert!(reply.to_string().contains("no such file"), "{reply}");
+    }
+    assert_eq!(server.requests().len(), before);
+}
+
+#[test]
 fn no_more_is_read_than_the_tasks_need() {
     let server = Server::start();
     let folder = tempfile::tempdir().unwrap();

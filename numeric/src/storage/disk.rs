@@ -22,6 +22,10 @@ impl Storage for Disk {
         }
     }
 
+    fn read_several(&self, paths: &[PathBuf], bytes_max: u64) -> Stored<Vec<Option<Vec<u8>>>> {
+        paths.iter().map(|path| self.read(path, bytes_max)).collect()
+    }
+
     fn read_border(&self, path: &Path, border: Border, bytes: u64) -> Stored<Option<(Vec<u8>, u64)>> {
         let Some(file) = open(path)? else { return Ok(None) };
         let failed = |error: IoError| file_error(path, &error);

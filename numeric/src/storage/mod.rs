@@ -55,6 +55,10 @@ pub(crate) trait Storage: Send + Sync {
     /// All bytes of a file; `None` if there is no such file. A file of more than `bytes_max` is corrupt.
     fn read(&self, path: &Path, bytes_max: u64) -> Stored<Option<Vec<u8>>>;
 
+    /// [`Storage::read`] of several files, at once where that helps. The caller sees to it that they are few
+    /// and small enough to be in memory together.
+    fn read_several(&self, paths: &[PathBuf], bytes_max: u64) -> Stored<Vec<Option<Vec<u8>>>>;
+
     /// The bytes at an end of a file, fewer if the file has fewer, and the size of the file; `None` if there
     /// is no such file.
     fn read_border(&self, path: &Path, border: Border, bytes: u64) -> Stored<Option<(Vec<u8>, u64)>>;

@@ -5,7 +5,8 @@
 //! last.
 
 use super::object::{Object, wait};
-use super::{Border, Parts, Storage, Stored, Stretch, Unfinished, missing, shortened, too_long, upload};
+use super::{Border, Parts, Storage, Stored, Stretch, Unfinished, shortened, too_long, upload};
+use futures::future::try_join_all;
 use futures::{StreamExt, TryStreamExt};
 use object_store::{Error as StoreError, GetRange, ObjectStore, ObjectStoreExt};
 use std::ops::Range;
@@ -17,15 +18,12 @@ pub(super) struct Remote;
 
 impl Storage for Remote {
     fn read(&self, path: &Path, bytes_max: u64) -> Stored<Option<Vec<u8>>> {
-        let object = Object::find(path)?;
-        wait(async move {
-            match object.store.get(&object.key).await {
-                Ok(found) if bytes_max < found.meta.size => Err(too_long(&object.url, bytes_max)),
-                Ok(found) => object.body(found, bytes_max).await.map(Some),
-                Err(StoreError::NotFound { .. }) => Ok(None),
-                Err(error) => Err(object.failed(&error)),
-            }
-        })
+        wait(whole(Object::find(path)?, bytes_max))
+    }
+
+    fn read_several(&self, paths: &[PathBuf], bytes_max: u64) -> Stored<Vec<Option<Vec<u8>>>> {
+        let objects = paths.iter().map(|path| Object::find(path)).collect::<Stored<Vec<_>>>()?;
+        wait(try_join_all(objects.into_iter().map(move |object| whole(object, bytes_max))))
     }
 
     fn read_border(&self, path: &Path, border: Border, bytes: u64) -> Stored<Option<(Vec<u8>, u64)>> {
@@ -52,25 +50,19 @@ impl Storage for Remote {
 
     fn read_stretches(&self, path: &Path, stretches: &[Stretch], to: &mut [u8]) -> Stored<()> {
         let object = Object::find(path)?;
-        for request in requests(stretches) {
-            let (object, Range { start, end }) = (object.clone(), request.range.clone());
-            let found = wait(async move {
-                let found = object.get(GetRange::Bounded(start..end)).await;
-                let found = found.map_err(|error| match error {
-                    StoreError::NotFound { .. } => missing(&object.url),
-                    error => object.failed(&error),
-                })?;
-                let bytes = object.body(found, end - start).await?;
-                match bytes.len() as u64 == end - start {
-                    true => Ok(bytes),
-                    false => Err(shortened(&object.url)),
+        let requests = requests(stretches);
+        let mut rest = requests.as_slice();
+        while !rest.is_empty() {
+            let (batch, later) = rest.split_at(at_once(rest));
+            let answers = batch.iter().map(|request| fetch(object.clone(), request.range.clone()));
+            let found = wait(try_join_all(answers.collect::<Vec<_>>()))?;
+            for (request, found) in batch.iter().zip(found) {
+                for (at, range) in &request.stretches {
+                    let at = (at - request.range.start) as usize;
+                    to[range.clone()].copy_from_slice(&found[at..at + range.len()]);
                 }
-            })?;
-            for (at, range) in request.stretches {
-                let at = (at - request.range.start) as usize;
-                let len = range.len();
-                to[range].copy_from_slice(&found[at..at + len]);
             }
+            rest = later;
         }
         Ok(())
     }
@@ -148,6 +140,37 @@ struct Request {
     stretches: Vec<Stretch>,
 }
 
+/// All bytes of an object.
+async fn whole(object: Object, bytes_max: u64) -> Stored<Option<Vec<u8>>> {
+    match object.store.get(&object.key).await {
+        Ok(found) if bytes_max < found.meta.size => Err(too_long(&object.url, bytes_max)),
+        Ok(found) => object.body(found, bytes_max).await.map(Some),
+        Err(StoreError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(object.failed(&error)),
+    }
+}
+
+/// A range of an object that is there.
+async fn fetch(object: Object, range: Range<u64>) -> Stored<Vec<u8>> {
+    let found = object.get(GetRange::Bounded(range.clone())).await;
+    let found = found.map_err(|error| object.failed(&error))?;
+    let bytes = object.body(found, range.end - range.start).await?;
+    match bytes.len() as u64 == range.end - range.start {
+        true => Ok(bytes),
+        false => Err(shortened(&object.url)),
+    }
+}
+
+/// The number of requests to make at once: with the bytes of the largest one in sum.
+fn at_once(requests: &[Request]) -> usize {
+    let mut bytes = 0;
+    let fits = |request: &&Request| {
+        bytes += request.range.end - request.range.start;
+        bytes <= REQUEST_BYTES
+    };
+    requests.iter().take(REQUESTS_AT_ONCE).take_while(fits).count().max(1)
+}
+
 /// The requests that read stretches: one for those that are near each other, several for a long one.
 fn requests(stretches: &[Stretch]) -> Vec<Request> {
     let mut made: Vec<Request> = Vec::new();
@@ -181,6 +204,8 @@ impl Request {
 
 /// The most bytes of one request.
 const REQUEST_BYTES: u64 = 4 << 20;
+/// The most requests of a task at a time.
+const REQUESTS_AT_ONCE: usize = 16;
 /// Bytes that are read and dropped rather than asked for in a request of their own.
 const GAP_BYTES: u64 = 64 << 10;
 #[cfg(test)]
@@ -198,6 +223,7 @@ mod tests {
         let long = requests(&[(7, 0..9 << 20)]);
         let bytes: Vec<_> = long.iter().map(|request| request.range.end - request.range.start).collect();
         assert_eq!(bytes, [4 << 20, 4 << 20, 1 << 20]);
+        assert_eq!((at_once(&made), at_once(&long)), (3, 1), "in sum they are not longer than one may be");
         assert!(requests(&[(7, 3..3)]).is_empty());
     }
 }

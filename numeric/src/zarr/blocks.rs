@@ -28,6 +28,10 @@ pub(super) struct Writing(pub(super) Location);
 
 const READING: &str = "zarr-read";
 const WRITING: &str = "zarr-write";
+/// Bytes of the part of an array that a task reads or writes.
+pub(super) const PART_BYTES: usize = 4 << 20;
+/// The most files that a task asks for at a time.
+const FILES_AT_ONCE: usize = 16;
 
 impl Foreign for Reading {
     fn name(&self) -> Option<ForeignName> {
@@ -52,10 +56,11 @@ impl Foreign for Reading {
                 to[of_place].chunks_exact_mut(fill.len()).for_each(|to| to.copy_from_slice(fill));
             }),
         };
-        for file in files.touched(place) {
-            match sharding {
-                None => put(&file, self.0.read(&file)?.as_deref()),
-                Some(_) => {
+        let touched = files.touched(place);
+        match sharding {
+            None => self.0.read(&touched, &mut put)?,
+            Some(_) => {
+                for file in touched {
                     let (origin, extents) = files.common(place, &file);
                     let wanted = chunks.touched(Place { origin: &origin, extents: &extents });
                     self.0.read_of_shard(&file, wanted, &mut put)?;
@@ -130,13 +135,25 @@ impl Location {
         (grid(self.metadata.file_extents()), grid(&self.metadata.chunks))
     }
 
-    /// The decoded bytes of a chunk in a file of its own; `None` if it is not there.
-    fn read(&self, coordinates: &[usize]) -> Result<Option<Vec<u8>>, GraphError> {
+    /// Gives chunks that have files of their own to `put`, decoded; `None` for those that are not there.
+    fn read(
+        &self,
+        wanted: &[Vec<usize>],
+        put: &mut impl FnMut(&[usize], Option<&[u8]>),
+    ) -> Result<(), GraphError> {
         let metadata = &self.metadata;
-        let path = metadata.chunk_path(&self.folder, coordinates);
         let bytes_max = stored_max(&metadata.codecs, metadata.chunk_bytes() as u64);
-        let Some(stored) = storage::of(&path)?.read(&path, bytes_max)? else { return Ok(None) };
-        metadata.decode(stored).map(Some).map_err(|error| corrupt(&path, error.to_string()))
+        // As many as make up a part: more would not be in the bounds of memory of a task.
+        let count = (PART_BYTES / metadata.chunk_bytes()).clamp(1, FILES_AT_ONCE);
+        for batch in wanted.chunks(count) {
+            let paths: Vec<_> = batch.iter().map(|file| metadata.chunk_path(&self.folder, file)).collect();
+            let found = storage::of(&self.folder)?.read_several(&paths, bytes_max)?;
+            for ((coordinates, path), stored) in batch.iter().zip(&paths).zip(found) {
+                let chunk = stored.map(|stored| metadata.decode(stored)).transpose();
+                put(coordinates, chunk.map_err(|error| corrupt(path, error.to_string()))?.as_deref());
+            }
+        }
+        Ok(())
     }
 
     /// Gives the wanted chunks of a shard to `put`, decoded; `None` for those that are not there.

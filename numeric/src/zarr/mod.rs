@@ -22,7 +22,7 @@ use crate::error::{Blame, Error, Result};
 use crate::run::{execute, settle};
 use crate::storage;
 use crate::tensor::{Tensor, carry};
-use blocks::{Location, Reading, Writing};
+use blocks::{Location, PART_BYTES, Reading, Writing};
 use metadata::Metadata;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -277,8 +277,6 @@ fn together(shape: &[usize], chunks: &[usize], size_bytes: usize) -> Vec<usize> 
 }
 
 const METADATA_FILE: &str = "zarr.json";
-/// Bytes of the part of an array that a task reads or writes.
-const PART_BYTES: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests {
