@@ -44,6 +44,8 @@ pub mod errstate;
 pub mod factor;
 pub mod fft;
 pub mod grid;
+#[cfg(feature = "hdf5")]
+pub mod hdf5;
 pub mod histogram;
 pub mod index;
 pub mod integer;

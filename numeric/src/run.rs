@@ -79,7 +79,10 @@ pub fn offer_executor(offer: Offer) {
 /// assert!(tharsis_numeric::run::find_foreign(&name).is_none());
 /// ```
 pub fn find_foreign(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
-    crate::npy::find(name).or_else(|| crate::zarr::find(name))
+    let found = crate::npy::find(name).or_else(|| crate::zarr::find(name));
+    #[cfg(feature = "hdf5")]
+    let found = found.or_else(|| crate::hdf5::find(name));
+    found
 }
 
 /// Bytes of memory of this machine; 4 GiB if that is unknown.

@@ -202,6 +202,22 @@ fn programs_as_data_reach_no_servers() {
     assert_eq!(server.requests().len(), before);
 }
 
+#[cfg(feature = "hdf5")]
+#[test]
+fn datasets_of_hdf5_on_web_servers_are_read() {
+    let server = Server::start();
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/hdf5");
+    publish(&server, &golden, "/golden");
+    let x = arange(35).reshape(&[5, 7]).astype(DType::F32) / 4.0;
+    for name in ["earliest.h5", "latest.h5"] {
+        let url = format!("http://{}/golden/{name}", server.address);
+        server.fail(&format!("/golden/{name}"), 1);
+        assert!(is_equal(&tharsis_numeric::hdf5::load(&url, "group/chunked"), &x));
+        let missing = tharsis_numeric::hdf5::open(format!("{url}.gz"), "x").unwrap_err();
+        assert_eq!(missing.class(), "OSError");
+    }
+}
+
 #[test]
 fn no_more_is_read_than_the_tasks_need() {
     let server = Server::start();

@@ -260,7 +260,7 @@ fn open_array(path: &Path) -> std::result::Result<ZarrArray, GraphError> {
 }
 
 /// Extents of a part of some megabytes, in whole chunks: longer along the last axes first.
-fn together(shape: &[usize], chunks: &[usize], size_bytes: usize) -> Vec<usize> {
+pub(crate) fn together(shape: &[usize], chunks: &[usize], size_bytes: usize) -> Vec<usize> {
     let mut part = chunks.to_vec();
     let mut elements: usize = chunks.iter().product::<usize>().max(1);
     for axis in (0..shape.len()).rev() {

@@ -1,0 +1,29 @@
+"""Writes the HDF5 files of these tests with h5py, in the oldest and in the newest form of the format."""
+
+import pathlib
+
+import h5py
+import numpy as np
+
+folder = pathlib.Path(__file__).parent / "hdf5"
+folder.mkdir(exist_ok=True)
+x = np.arange(35).reshape(5, 7) / 4.0
+for version in ("earliest", "latest"):
+    with h5py.File(folder / f"{version}.h5", "w", libver=version) as file:
+        file["contiguous"] = x
+        file.create_dataset(
+            "group/chunked", data=x.astype(">f4"), chunks=(2, 3), compression="gzip", shuffle=True, fletcher32=True
+        )
+        file.create_dataset("partial", shape=(9,), chunks=(2,), dtype="i2", fillvalue=-1)[2:4] = [5, 6]
+        file.create_dataset("grows", data=np.arange(20, dtype="u4"), chunks=(3,), maxshape=(None,))
+        # 64 MB, of which one chunk is stored.
+        wide = file.create_dataset("wide", shape=(8_000_000,), chunks=(100_000,), dtype="i8", fillvalue=3, compression=9)
+        wide[100_000:200_000] = 4
+        file.create_dataset("lzf", data=x, compression="lzf")
+        file["scalar"] = np.uint8(7)
+        file["empty"] = np.zeros((3, 0), "i4")
+        file["bools"] = np.array([True, False])
+        file["complex"] = np.array([1 + 2j])
+        file["text"] = "abc"
+        file["half"] = np.arange(3, dtype="f2")
+        file["elsewhere"] = h5py.ExternalLink("other.h5", "x")
