@@ -299,6 +299,7 @@ fn objects_of_a_wrong_length_are_corrupt() {
     assert_eq!(class("/x.zarr/c/0", shard[..shard.len() - 5].to_vec()), "DataCorrupt");
     assert_eq!(class("/x.zarr/c/0", Vec::new()), "DataCorrupt");
     assert_eq!(class("/x.zarr/c/0", shard[900..].to_vec()), "DataCorrupt");
+    assert_eq!(class("/x.zarr/c/0", shard[..10].to_vec()), "DataCorrupt", "shorter than its index");
     // A file that becomes shorter after its header was read.
     let mut file = b"\x93NUMPY\x01\x00\x46\x00".to_vec();
     let header = "{'descr': '<i8', 'fortran_order': False, 'shape': (1000,), }";

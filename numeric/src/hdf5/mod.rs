@@ -171,3 +171,17 @@ pub(crate) fn find(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
     let dtype = json["dtype"].as_str()?.parse().ok()?;
     Some(Arc::new(Reading { location: Location { path, dataset }, dtype }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn functions_are_found_by_the_names_they_give() {
+        let location = Location { path: PathBuf::from("s3://b/x.h5"), dataset: "a/\"b\"".to_owned() };
+        let reading = Reading { location, dtype: DType::I16 };
+        let found = find(&reading.name().unwrap()).unwrap();
+        assert_eq!(format!("{found:?}"), format!("{reading:?}"), "all of it travels");
+        assert!(find(&ForeignName { kind: READING.to_owned(), name: "{}".to_owned() }).is_none());
+    }
+}

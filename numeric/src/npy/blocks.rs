@@ -306,6 +306,11 @@ mod tests {
         let inflating = Inflating { elements, entry };
         let found = find(&inflating.name().unwrap()).unwrap();
         assert_eq!(format!("{found:?}"), format!("{inflating:?}"), "all of it travels");
+        let elements = Elements::parse(&serde_json::from_str(&name.name).unwrap()).unwrap();
+        let parts = Parts { count: 3, bytes: 5 << 20, id: "\"an id\"".to_owned() };
+        let uploading = Uploading { elements, parts };
+        let found = find(&uploading.name().unwrap()).unwrap();
+        assert_eq!(format!("{found:?}"), format!("{uploading:?}"), "all of it travels");
         assert!(find(&ForeignName { kind: READING.to_owned(), name: "{}".to_owned() }).is_none());
     }
 }

@@ -207,3 +207,20 @@ impl Location {
         Ok(builder.finish())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::Options;
+    use super::*;
+
+    #[test]
+    fn functions_are_found_by_the_names_they_give() {
+        let options = Options { shards: Some(vec![4, 6]), checksum: true, ..Options::default() };
+        let mut metadata = Metadata::new(DType::C64, &[5, 0], &[2, 3], &options).unwrap();
+        metadata.fill = vec![1, 2, 3, 4, 5, 6, 7, 8];
+        let reading = Reading(Location { folder: PathBuf::from("s3://b/x \"y\".zarr"), metadata });
+        let found = find(&reading.name().unwrap()).unwrap();
+        assert_eq!(format!("{found:?}"), format!("{reading:?}"), "all of it travels");
+        assert!(find(&ForeignName { kind: WRITING.to_owned(), name: "{}".to_owned() }).is_none());
+    }
+}
