@@ -55,7 +55,11 @@ pub(super) fn codecs(json: &Json, dtype: DType) -> Parsed<Coding> {
     let Some(codecs) = json.as_array() else { return malformed("codecs that are no list") };
     let mut codecs = codecs.iter().map(named).collect::<Parsed<Vec<_>>>()?.into_iter();
     let swapped = match codecs.next() {
-        Some(("bytes", configuration)) if dtype.size_bytes() == 1 && configuration.is_empty() => false,
+        Some(("bytes", configuration))
+            if dtype.size_bytes() == 1 && !configuration.contains_key("endian") =>
+        {
+            false
+        }
         Some(("bytes", configuration)) => is_big(configuration)?,
         Some((name, _)) => return unsupported(format!("the codec {name} in the first place")),
         None => return malformed("no codec"),
