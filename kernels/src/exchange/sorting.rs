@@ -446,6 +446,58 @@ mod tests {
         assert_eq!(sorted(&down, chunks), [vec![9, 9, 7, 5, 2, 1, 1, 1], vec![2, 7, 4, 0, 6, 1, 3, 5]]);
     }
 
+    /// Sorts chunks of so many elements, which are mixed, few of them far from the others.
+    fn sort_in_groups(direction: Direction, with_positions: bool, place_count: usize) {
+        const LEN: usize = 5000;
+        let number = |at: usize| {
+            let mixed = mixed(at as u64);
+            match mixed % 100 {
+                0 => f64::NAN,
+                1 => -0.0,
+                2 => 0.0,
+                3 => f64::from_bits(mixed),
+                _ => (mixed >> 40) as f64,
+            }
+        };
+        let all: Vec<f64> = (0..3 * LEN).map(number).collect();
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        order.sort_by(|&a, &b| direction.compare(&all[a].key(), &all[b].key()));
+        let places = (1..=place_count).map(|place| order[place * all.len() / (place_count + 1)]);
+        let splitter = |at: usize| Splitter { key: all[at].key().into(), position: at as u64 };
+        let starts = (0..3).map(|chunk| (chunk * LEN) as u64).collect();
+        let map = SortMap { direction, with_positions, starts, splitters: places.map(splitter).collect() };
+        let deal = |(number, elements): (i64, &[f64])| {
+            let args = [chunk(elements), chunk(&[number])];
+            Exchange::Deal(map.clone()).run(NOWHERE, &args, &[]).unwrap()
+        };
+        let dealt: Vec<Vec<Chunk>> = (0..).zip(all.chunks(LEN)).map(deal).collect();
+        let (mut elements, mut positions) = (Vec::new(), Vec::new());
+        for bucket in 0..=place_count {
+            let column = |at: usize| dealt.iter().map(|pieces| pieces[at].clone()).collect();
+            let mut tables: Vec<Vec<Chunk>> = vec![column(bucket)];
+            tables.extend(with_positions.then(|| column(place_count + 1 + bucket)));
+            let made = Exchange::Sort(map.clone()).run(NOWHERE, &[], &tables).unwrap();
+            elements.extend(made[0].to_vec::<f64>().unwrap());
+            positions.extend(made.iter().skip(1).flat_map(|made| made.to_vec::<i64>().unwrap()));
+        }
+        let bits = |x: f64| x.to_bits();
+        let expected = order.iter().map(|&at| bits(all[at]));
+        assert!(elements.into_iter().map(bits).eq(expected), "{direction:?}, {place_count} places");
+        if with_positions {
+            assert!(positions.into_iter().eq(order.into_iter().map(|at| at as i64)), "{direction:?}");
+        }
+    }
+
+    #[test]
+    fn many_elements_are_sorted_group_by_group_to_the_bit() {
+        for direction in [Direction::Ascending, Direction::Descending] {
+            for place_count in [0, 1, 2, 3, 40] {
+                sort_in_groups(direction, false, place_count);
+                sort_in_groups(direction, true, place_count);
+            }
+        }
+    }
+
     #[test]
     fn elements_at_places_of_the_order_are_those_of_a_sort_without_the_other_buckets() {
         use crate::evaluate::Place;
