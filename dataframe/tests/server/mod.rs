@@ -1,7 +1,7 @@
 //! A small web server: files with ranges, an object store's list of files and its ways to write, and answers
 //! that go wrong. Tests of frames and of tensors have it, and each needs some of it.
 
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each program of tests needs some of it")]
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
