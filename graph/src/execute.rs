@@ -120,40 +120,63 @@ pub trait Executor: Send + Sync {
 /// # Errors
 /// `Memory`, with the number of bytes that would be enough, if no plan fits.
 pub fn plan(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
-    let mut refused = match plan_within(roots, limits) {
-        Err(Error::Memory { needed_bytes, .. }) => needed_bytes,
+    let (mut refused, limit_bytes) = match plan_within(roots, limits) {
+        Err(Error::Memory { needed_bytes, limit_bytes }) => (needed_bytes, limit_bytes),
         other => return other,
     };
+    let is_of_memory = limit_bytes == limits.memory_bytes;
+    let with = |bytes: u64| Limits {
+        memory_bytes: if is_of_memory { bytes } else { limits.memory_bytes },
+        stored_bytes: limits.stored_bytes.max(bytes),
+        ..limits
+    };
     // With more memory chunks are larger, so what one plan needs need not be enough to make another.
-    while let Err(Error::Memory { needed_bytes, .. }) =
-        plan_within(roots, Limits { memory_bytes: refused, ..limits })
-    {
+    while let Err(Error::Memory { needed_bytes, .. }) = plan_within(roots, with(refused)) {
         refused = needed_bytes.max(refused.saturating_add(refused / NEEDED_STEP));
     }
-    Err(Error::Memory { needed_bytes: refused, limit_bytes: limits.memory_bytes })
+    Err(Error::Memory { needed_bytes: refused, limit_bytes })
 }
 
 fn plan_within(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
     let results = result_bytes(roots);
-    if limits.memory_bytes < results {
+    if limits.stored_bytes < results {
         // Smaller chunks cannot help. A plan with enough memory tells the number of bytes needed.
-        let roomy = Limits { memory_bytes: results.saturating_mul(2), ..limits };
-        let needed_bytes = plan_once(roots, roomy)?.schedule.bound_bytes;
-        return Err(Error::Memory { needed_bytes, limit_bytes: limits.memory_bytes });
+        let needed_bytes = plan_once(roots, limits.within(results.saturating_mul(2)))?.schedule.bound_bytes;
+        return Err(Error::Memory { needed_bytes, limit_bytes: limits.stored_bytes });
     }
-    let mut least_needed = u64::MAX;
+    let mut least: Option<Excess> = None;
     for attempt in 0..REPLANS_MAX {
         let job = plan_once(roots, Limits { shrink: limits.shrink << (2 * attempt), ..limits })?;
-        let needed = job.schedule.bound_bytes;
-        if needed <= limits.memory_bytes {
+        let excess = Excess::of(&job.schedule, limits);
+        if excess.bytes() == 0 {
             return Ok(job);
         }
-        if least_needed <= needed {
+        if least.is_some_and(|least| least.bytes() <= excess.bytes()) {
             break;
         }
-        least_needed = needed;
+        least = Some(excess);
     }
-    Err(Error::Memory { needed_bytes: least_needed, limit_bytes: limits.memory_bytes })
+    let least = least.ok_or_else(|| Error::Internal("no plan was tried".to_owned()))?;
+    Err(Error::Memory { needed_bytes: least.needed_bytes, limit_bytes: least.limit_bytes })
+}
+
+/// What a plan needs of the limit that it exceeds most.
+#[derive(Clone, Copy, Debug)]
+struct Excess {
+    needed_bytes: u64,
+    limit_bytes: u64,
+}
+
+impl Excess {
+    fn of(schedule: &Schedule, limits: Limits) -> Excess {
+        let running = Excess { needed_bytes: schedule.running_bytes, limit_bytes: limits.memory_bytes };
+        let stored = Excess { needed_bytes: schedule.bound_bytes, limit_bytes: limits.stored_bytes };
+        if stored.bytes() < running.bytes() { running } else { stored }
+    }
+
+    fn bytes(self) -> u64 {
+        self.needed_bytes.saturating_sub(self.limit_bytes)
+    }
 }
 
 fn plan_once(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
@@ -203,7 +226,7 @@ impl LocalExecutor {
     }
 
     /// An executor with the limits of another one: it makes the same plans, and so the same results to the
-    /// bit.
+    /// bit. All chunks lie in memory, also where the limits have a disk for them.
     pub fn within(limits: Limits) -> LocalExecutor {
         LocalExecutor { limits, deadline: None }
     }

@@ -27,6 +27,9 @@ pub struct Schedule {
     pub window: usize,
     /// Upper bound on the bytes of chunks and registers.
     pub bound_bytes: u64,
+    /// The part of the bound that is for tasks: what those that run read, make and need, and what those that
+    /// were started ahead have made.
+    pub running_bytes: u64,
     /// The bound for one thread that starts no task ahead of its turn.
     pub least_bytes: u64,
 }
@@ -44,8 +47,9 @@ pub fn schedule(runnable: &Runnable, threads: usize) -> Result<Schedule, Error> 
     let Walk { live, largest } = walk(runnable, &order, readers.clone());
     assert!(0 < threads, "tasks in order for nobody to run them");
     let window = threads;
-    let bound_bytes = live + largest * (threads + window) as u64;
-    Ok(Schedule { order, readers, window, bound_bytes, least_bytes: live + largest })
+    let running_bytes = largest * (threads + window) as u64;
+    let bound_bytes = live + running_bytes;
+    Ok(Schedule { order, readers, window, bound_bytes, running_bytes, least_bytes: live + largest })
 }
 
 /// Maker of each chunk: a task, by stage offsets.

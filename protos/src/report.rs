@@ -19,6 +19,8 @@ pub struct Report {
     pub nodes: Vec<NodeRow>,
     /// Its arena: bytes in use and in all, objects, pinned objects.
     pub store: StoreRow,
+    /// Bytes that its spill directories may take; 0 if it does not spill.
+    pub spill_quota_bytes: u64,
     /// Bytes of objects that it has sent to other nodes.
     pub sent_bytes: u64,
     /// Entries of its ledger: objects and unfinished tasks.

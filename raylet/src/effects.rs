@@ -116,6 +116,12 @@ impl Effects {
         self.cluster.as_ref().is_some_and(Cluster::is_head)
     }
 
+    /// Bytes that objects may take on disk; 0 if nothing is spilled.
+    #[must_use]
+    pub fn spill_quota_bytes(&self) -> u64 {
+        self.spill.as_ref().map_or(0, |spill| spill.quota_bytes())
+    }
+
     /// Bytes of objects that were sent to other nodes and read from them so far.
     #[must_use]
     pub fn transfer_bytes(&self) -> (u64, u64) {

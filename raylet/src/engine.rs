@@ -434,6 +434,7 @@ impl Engine {
             is_head: self.effects.is_head(),
             nodes: std::iter::once(mine).chain(others).collect(),
             store: inventory::store_row(&snapshot.store),
+            spill_quota_bytes: self.effects.spill_quota_bytes(),
             sent_bytes: self.effects.transfer_bytes().0,
             object_count: snapshot.object_count,
             task_count: snapshot.task_count,

@@ -146,6 +146,12 @@ impl Spill {
         Self { shared: Arc::new(shared), threads: Mutex::default() }
     }
 
+    /// Bytes that its directories may use.
+    #[must_use]
+    pub fn quota_bytes(&self) -> u64 {
+        self.shared.set.quota_bytes()
+    }
+
     /// Writes an object to disk.
     pub fn write(&self, object: ObjectId, extent: Extent) {
         self.put(Job::Write(object, extent));

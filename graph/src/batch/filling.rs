@@ -51,6 +51,7 @@ impl<'a> Filling<'a> {
                 sources: 0,
                 live_bytes: 0,
                 largest_bytes: 0,
+                running_bytes: 0,
             },
         }
     }

@@ -55,6 +55,8 @@ pub struct Batches {
     pub live_bytes: u64,
     /// Most bytes that one batch takes: the sum of [`Batches::bytes`] and [`Batches::resident_bytes`].
     pub largest_bytes: u64,
+    /// Most bytes that one batch takes together with all chunks that it reads.
+    pub running_bytes: u64,
 }
 
 /// The maker of chunks that were handed over with the plan.
@@ -213,6 +215,8 @@ impl Batches {
             let taken = own + self.resident_bytes(runnable, &chunks);
             self.live_bytes = self.live_bytes.max(live);
             self.largest_bytes = self.largest_bytes.max(taken);
+            let read = chunks.iter().map(|chunk| runnable.chunk_bytes(*chunk)).sum::<u64>();
+            self.running_bytes = self.running_bytes.max(own + read);
         }
     }
 }

@@ -50,15 +50,14 @@ impl Lowering<'_> {
         self.add_kernel(Kernel::Exchange { function, reads, splits }, grid, operands, outputs);
     }
 
-    /// The cut of the first axis of an expression for an exchange of rows of this number of bytes: as it is
-    /// cut already, or with fewer chunks if pieces would be too small to be worth storing, or more if chunks
-    /// would be too large for a task.
-    pub fn exchange_rows(&self, expr: ExprId, row_bytes: u64) -> AxisTiling {
+    /// The cut of the first axis of an expression for an exchange of rows of `row_bytes`, for each of which a
+    /// task needs `task_bytes`: as it is cut already, or with fewer chunks if pieces would be too small to be
+    /// worth storing, or more if chunks would be too large for a task.
+    pub fn exchange_rows(&self, expr: ExprId, row_bytes: u64, task_bytes: u64) -> AxisTiling {
         let cut = self.tile(&[expr], true).axes[0].clone();
         let (count, row_bytes) = (cut.count(), row_bytes.max(1));
-        let share =
-            self.limits.memory_bytes / (MEMORY_SHARES * self.limits.threads as u64) / self.limits.shrink;
-        let rows_max = (share / row_bytes).max(1);
+        let share = self.limits.memory_bytes / (TASKS_PER_THREAD * self.limits.threads as u64);
+        let rows_max = (share / self.limits.shrink / task_bytes.max(row_bytes)).max(1);
         if rows_max < cut.longest() as u64 {
             return AxisTiling::balanced(cut.len(), rows_max as usize);
         }
@@ -112,5 +111,5 @@ const CHUNKS_MIN: usize = 64;
 const CHUNKS_MAX: u64 = 2048;
 /// Bytes that a piece should have at least.
 const PIECE_BYTES: u64 = 128 << 10;
-/// A chunk of an exchange may take this part of a thread's share of the memory.
-const MEMORY_SHARES: u64 = 12;
+/// Tasks per thread that the bound of a plan counts: one that runs, and one that was started ahead.
+const TASKS_PER_THREAD: u64 = 2;

@@ -9,8 +9,11 @@ use crate::tiling::{AxisTiling, Tiling};
 pub struct Limits {
     /// Tasks that run at the same time.
     pub threads: usize,
-    /// Bytes of memory for chunks and registers.
+    /// Bytes of memory for chunks and registers of running tasks.
     pub memory_bytes: u64,
+    /// Bytes that all chunks and registers may take. More than `memory_bytes` if chunks that no task uses may
+    /// lie on a disk.
+    pub stored_bytes: u64,
     /// Divisor of the chunk sizes chosen here; raised when a plan does not fit.
     pub shrink: u64,
     /// Upper bound on the bytes of a stored chunk, where the user asks for no other size.
@@ -20,9 +23,23 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For this number of threads and bytes, with chunks as large as suits threads of one process.
+    /// For this number of threads and bytes, all of them memory, with chunks as large as suits threads of one
+    /// process.
     pub fn new(threads: usize, memory_bytes: u64) -> Limits {
-        Limits { threads, memory_bytes, shrink: 1, chunk_bytes_max: CHUNK_BYTES_MAX, reads_in_place: true }
+        Limits {
+            threads,
+            memory_bytes,
+            stored_bytes: memory_bytes,
+            shrink: 1,
+            chunk_bytes_max: CHUNK_BYTES_MAX,
+            reads_in_place: true,
+        }
+    }
+
+    /// With this number of bytes, all of them memory.
+    #[must_use]
+    pub fn within(self, memory_bytes: u64) -> Limits {
+        Limits { memory_bytes, stored_bytes: memory_bytes, ..self }
     }
 }
 

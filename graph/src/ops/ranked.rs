@@ -93,7 +93,7 @@ impl Operator for Ranked {
 
     fn measure(&self) -> Option<Arc<dyn Operator>> {
         match &self.known {
-            Known::Nothing => Some(Arc::new(Samples)),
+            Known::Nothing => Some(Arc::new(Samples { with_positions: false })),
             Known::Places(places) => Some(Arc::new(CountDealt { map: places.map(DIRECTION) })),
             Known::Counts(..) => None,
         }

@@ -181,7 +181,7 @@ impl Gather {
         let count = cut.count();
         let rest = &out.shape[1..];
         let row_bytes = element_count(rest) * out.dtype.size_bytes() as u64;
-        let grid = Tiling { axes: vec![lowering.exchange_rows(inputs[1], row_bytes)] };
+        let grid = Tiling { axes: vec![lowering.exchange_rows(inputs[1], row_bytes, task_bytes(row_bytes))] };
         let mut tiling = grid.clone();
         tiling.axes.extend(rest.iter().map(|&extent| AxisTiling::whole(extent)));
         let made = lowering.add_tensor(TensorSpec { dtype: out.dtype, tiling });
@@ -218,6 +218,12 @@ fn may_read_in_place(lowering: &Lowering<'_>, x: ExprId) -> bool {
 /// Rows that are made to be read in place take this part of the memory at most: the bound of a plan counts
 /// them once for each task that may run.
 const IN_PLACE_SHARE: u64 = 16;
+
+/// Bytes that a task needs for each row that it takes or puts: with its position, as evaluated and twice more,
+/// as a piece, and in the result.
+fn task_bytes(row_bytes: u64) -> u64 {
+    10 * (row_bytes + DType::I64.size_bytes() as u64)
+}
 
 /// The end of each chunk of rows.
 fn ends(cut: &AxisTiling) -> Vec<u64> {
@@ -338,9 +344,9 @@ impl Operator for CountRequests {
         }
         let x = lowering.expr(inputs[0]);
         let row_bytes = element_count(&x.shape[1..]) * x.dtype.size_bytes() as u64;
-        let ends = ends(&lowering.exchange_rows(inputs[0], row_bytes));
+        let ends = ends(&lowering.exchange_rows(inputs[0], row_bytes, task_bytes(row_bytes)));
         let width = 2 + 2 * ends.len();
-        let rows = lowering.exchange_rows(inputs[1], row_bytes);
+        let rows = lowering.exchange_rows(inputs[1], row_bytes, task_bytes(row_bytes));
         let tiling =
             Tiling { axes: vec![AxisTiling::Even { len: rows.count(), chunk: 1 }, AxisTiling::whole(width)] };
         let operands = vec![lowering.operand(inputs[1])?];

@@ -81,7 +81,7 @@ impl Operator for Sort {
 
     fn measure(&self) -> Option<Arc<dyn Operator>> {
         match &self.known {
-            Known::Nothing => Some(Arc::new(Samples)),
+            Known::Nothing => Some(Arc::new(Samples { with_positions: self.what == Sorted::Positions })),
             Known::Places(places) if places.splitters.is_empty() => None,
             Known::Places(places) => Some(Arc::new(CountDealt { map: places.map(self.direction) })),
             Known::Counts(..) => None,
@@ -223,9 +223,11 @@ pub(super) fn counts(measures: &Resident) -> Result<Vec<usize>, Error> {
     Ok(counts)
 }
 
-/// Samples of each chunk.
+/// Samples of each chunk, for a sort of the elements, perhaps with their positions.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Samples;
+pub(super) struct Samples {
+    pub with_positions: bool,
+}
 
 impl Operator for Samples {
     fn name(&self) -> &'static str {
@@ -238,7 +240,12 @@ impl Operator for Samples {
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
         let row_bytes = lowering.expr(inputs[0]).dtype.size_bytes() as u64;
-        let rows = lowering.exchange_rows(inputs[0], row_bytes);
+        let (moved_bytes, copies) = match self.with_positions {
+            true => (row_bytes + DType::I64.size_bytes() as u64, COPIES_WITH_POSITIONS),
+            false => (row_bytes, COPIES),
+        };
+        // A bucket may have half as many elements again as a chunk.
+        let rows = lowering.exchange_rows(inputs[0], row_bytes, moved_bytes * copies * 3 / 2);
         let lengths: Vec<usize> =
             (0..rows.count()).map(|piece| 1 + rows.piece(piece).1.min(SAMPLES)).collect();
         let tiling =
@@ -295,5 +302,9 @@ fn measure(
     Ok(lowering.load(tensor))
 }
 
+/// Times that a task which sorts a bucket has each element: read, made, and what `Exchange::scratch_share`
+/// says.
+const COPIES: u64 = 6;
+const COPIES_WITH_POSITIONS: u64 = 7;
 /// Samples of each chunk: with as many buckets as chunks, their sizes vary by some tenths.
 const SAMPLES: usize = 128;

@@ -105,8 +105,9 @@ impl Exchange {
     /// Bytes that a task needs for each byte of its arguments and pieces, beside these.
     pub fn scratch_share(&self) -> u64 {
         match self {
-            // A key and a place for each element, twice, and the elements and positions in one piece.
-            Exchange::Sort(map) if map.with_positions => 48,
+            // For an element and its position, 9 bytes or more, these in one piece, and twice a key and a
+            // place, 16 bytes.
+            Exchange::Sort(map) if map.with_positions => 5,
             Exchange::Sort(_) | Exchange::Ranked { .. } => 4,
             // Rows are read where they lie.
             Exchange::Gather(_) => 0,

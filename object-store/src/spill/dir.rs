@@ -72,6 +72,11 @@ impl SpillDir {
         })
     }
 
+    /// Bytes that it may use.
+    pub fn quota_bytes(&self) -> u64 {
+        self.quota_bytes
+    }
+
     /// A file for values that are larger than memory, as long as the quota. Its blocks count against the
     /// quota too.
     ///

@@ -35,6 +35,11 @@ impl SpillSet {
         Ok(SpillSet { dirs: places.iter().map(open).collect::<Result<_, _>>()? })
     }
 
+    /// Bytes that all directories may use.
+    pub fn quota_bytes(&self) -> u64 {
+        self.dirs.iter().map(|dir| dir.quota_bytes()).fold(0, u64::saturating_add)
+    }
+
     /// A file in the first directory for values that are larger than memory, within the directory's quota.
     ///
     /// # Errors

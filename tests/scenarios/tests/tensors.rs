@@ -12,7 +12,7 @@ use tharsis::prelude::{Array, remote};
 use tharsis::tensor::random::default_rng;
 use tharsis::tensor::sparse::Sparse;
 use tharsis::tensor::{
-    Chunks, DType, Executor, GraphError, LocalExecutor, MapRemote, Metrics, RemoteExecutor, Tensor,
+    Chunks, DType, Executor, GraphError, LocalExecutor, MapRemote, Metrics, RemoteExecutor, Tensor, arange,
     concatenate, execute, npy, zarr,
 };
 use tharsis_scenarios::{Mode, Scenario, Session, processes, scenarios};
@@ -39,6 +39,7 @@ const ALL: &[Scenario] = scenarios![
         t2_results_are_made_where_they_are_stored,
         t2_tensors_find_the_runtime_of_their_thread,
         t3_the_store_stays_below_the_bound,
+        t3_exchanges_of_more_than_the_store_holds_go_by_the_disk,
         t3_a_program_too_large_is_refused_with_the_number_needed,
         t4_errors_of_kernels_keep_their_type,
         t4_no_task_starts_after_the_deadline,
@@ -269,6 +270,32 @@ fn t3_the_store_stays_below_the_bound(mode: Mode) {
     assert!(most <= metrics.bound_bytes + regions, "{most} bytes, {metrics:?}");
     assert!(metrics.bound_bytes <= MEMORY_BYTES);
     assert_eq!(found, run(&y, &LocalExecutor::within(remote.limits())).0);
+    session.await_quiet();
+}
+
+/// Exchanges of more than the store holds: a sort of twice as much, and others whose pieces are.
+fn t3_exchanges_of_more_than_the_store_holds_go_by_the_disk(mode: Mode) {
+    const STORE_BYTES: u64 = 32 << 20;
+    let session = mode.start_with(2, |init| init.store_bytes(STORE_BYTES));
+    let remote = RemoteExecutor::new(session.runtime());
+    let limits = remote.limits();
+    assert_eq!(limits.memory_bytes, STORE_BYTES / 2);
+    assert!(STORE_BYTES < limits.stored_bytes, "{limits:?}");
+    // Small integers, so that sums are exact whatever the chunks.
+    let numbers = |count| default_rng(1).integers(0, 100, &[count]);
+    let weigh = |x: Tensor, count| (x * arange(count)).sum(..).astype(DType::F64);
+    let (many, some) = (STORE_BYTES as usize / 4, STORE_BYTES as usize / 12);
+    let places = default_rng(2).integers(0, some as i64, &[some]);
+    let programs = [
+        weigh(numbers(many).sort(0), many),
+        weigh(numbers(some).argsort(0), some),
+        weigh(numbers(some).take_at(&places, 0), some),
+    ];
+    for program in programs {
+        let (found, metrics) = run(std::slice::from_ref(&program), &remote);
+        assert!(STORE_BYTES < metrics.peak_bytes, "it never had more than the store holds: {metrics:?}");
+        assert_eq!(found, run(&[program], &LocalExecutor::sized(2, 1 << 30)).0);
+    }
     session.await_quiet();
 }
 

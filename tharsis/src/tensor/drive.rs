@@ -6,8 +6,12 @@
 //! read count until the last of these is submitted. A batch is submitted only if the sum stays below the
 //! bound. With nothing in flight there is always room for one, since the bound was computed for the same
 //! order.
+//!
+//! Where the store spills, the bound may be more than the memory. Then what batches in flight read, make and
+//! need has to fit into the memory.
 
 use super::fault::from_engine;
+use super::in_use::{InUse, Use};
 use super::kept::InStore;
 #[cfg(feature = "dataframe")]
 use super::kept::{ColumnInStore, is_same};
@@ -24,13 +28,22 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tharsis_graph::batch::Batches;
 use tharsis_graph::execute::StageMetrics;
-use tharsis_graph::plan::{ChunkId, TensorId};
+use tharsis_graph::plan::{ChunkId, TaskId, TensorId};
 use tharsis_graph::{Error, Job, Metrics, Outcome, Resident, ResidentChunk};
 use tharsis_kernels::Chunk;
 use tharsis_remote::{Blob, Client, FailureKind, NodeId, ObjectRef, Options, cancel, put};
+use tharsis_types::limits::INLINE_BYTES_MAX;
 
 /// Chunks up to this many bytes are stored in bundles.
 const BUNDLED_BYTES_MAX: u64 = 64 << 10;
+/// A task that makes more bytes of small chunks stores them in several bundles, so that a reader of one of
+/// them need not have all in memory.
+const BUNDLE_BYTES_MAX: u64 = 128 << 10;
+/// Smaller bundles would not lie in the store but with their owner.
+const BUNDLE_BYTES_MIN: u64 = 2 * INLINE_BYTES_MAX as u64;
+/// Batches per thread whose inputs fit into the memory when each reads a bundle of all tasks of a stage, as
+/// batches of an exchange do.
+const READERS_PER_THREAD: u64 = 4;
 /// Most batches in flight per thread: enough that no worker waits for the driver.
 const FLIGHTS_PER_THREAD: usize = 32;
 
@@ -46,6 +59,8 @@ pub(super) struct DriveOptions {
     pub home_slots: Vec<NodeId>,
     /// Upper bound on the bytes of chunks and registers.
     pub bound_bytes: u64,
+    /// Upper bound on the bytes that batches in flight use.
+    pub in_use_bytes: u64,
     /// CPUs that the job can use.
     pub threads: usize,
 }
@@ -57,6 +72,11 @@ pub(super) struct Drive<'a> {
     batches: &'a Batches,
     plan: ObjectRef<Blob>,
     objects: HashMap<Key, Held>,
+    /// Whether the chunks of each tensor are small.
+    is_small: Vec<bool>,
+    /// The bundles of small chunks, but for those in the first bundle of their batch.
+    bundles: HashMap<ChunkId, u32>,
+    in_use: InUse<Key>,
     flights: VecDeque<Flight>,
     flights_max: usize,
     held_bytes: u64,
@@ -67,8 +87,8 @@ pub(super) struct Drive<'a> {
 /// Kind of an object in the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Key {
-    /// The small chunks of a batch.
-    Bundle(usize),
+    /// Small chunks of a batch.
+    Bundle(usize, u32),
     Chunk(ChunkId),
 }
 
@@ -114,6 +134,7 @@ struct Flight {
     report: ObjectRef<TaskOutput>,
     tasks: u64,
     bytes: u64,
+    uses: Use<Key>,
 }
 
 impl<'a> Drive<'a> {
@@ -124,6 +145,7 @@ impl<'a> Drive<'a> {
         let plan = put(&Blob::from(plan)).map_err(from_engine)?;
         // So workers that are threads of this process need not compile it again.
         plans::remember(plan.id(), job.runnable.clone());
+        let tensors = &job.runnable.plan().tensors;
         let metrics = Metrics {
             bound_bytes: options.bound_bytes,
             stages: vec![StageMetrics::default(); job.runnable.plan().stages.len()],
@@ -134,6 +156,9 @@ impl<'a> Drive<'a> {
             batches,
             plan,
             objects: HashMap::new(),
+            is_small: tensors.iter().map(|spec| spec.chunk_bytes_max() <= BUNDLED_BYTES_MAX).collect(),
+            bundles: HashMap::new(),
+            in_use: InUse::new(),
             flights: VecDeque::new(),
             flights_max: FLIGHTS_PER_THREAD * options.threads,
             options,
@@ -151,11 +176,12 @@ impl<'a> Drive<'a> {
             self.batches.inputs(&self.job.runnable, batch, &mut inputs);
             let bytes = self.batches.bytes(&self.job.runnable, batch);
             let stored = self.batches.resident_bytes(&self.job.runnable, &inputs);
+            let read = self.objects_of(&inputs);
             // This overestimates if resident chunks are in the store already.
-            while !self.has_room(bytes + stored) {
+            while !self.has_room(bytes + stored, &read, bytes) {
                 self.land()?;
             }
-            self.submit(batch, &inputs, bytes)?;
+            self.submit(batch, &inputs, &read, bytes)?;
         }
         while !self.flights.is_empty() {
             self.land()?;
@@ -165,28 +191,35 @@ impl<'a> Drive<'a> {
         Ok(Outcome { results, metrics: std::mem::take(&mut self.metrics) })
     }
 
-    fn has_room(&self, bytes: u64) -> bool {
+    /// Whether a batch may start that adds these bytes, reads these objects and takes `own_bytes` beside them.
+    fn has_room(&self, bytes: u64, read: &[(Key, u64)], own_bytes: u64) -> bool {
         self.flights.is_empty()
             || (self.flights.len() < self.flights_max
-                && self.held_bytes + self.flying_bytes + bytes <= self.metrics.bound_bytes)
+                && self.held_bytes + self.flying_bytes + bytes <= self.metrics.bound_bytes
+                && self.in_use.bytes_with(read, own_bytes) <= self.options.in_use_bytes)
     }
 
-    fn submit(&mut self, batch: usize, inputs: &[ChunkId], bytes: u64) -> Result<(), Error> {
+    fn submit(
+        &mut self,
+        batch: usize,
+        inputs: &[ChunkId],
+        read: &[(Key, u64)],
+        bytes: u64,
+    ) -> Result<(), Error> {
         self.time_left()?;
-        let runnable = &self.job.runnable;
         let tasks = self.batches.tasks(batch);
         let arguments = self.arguments(inputs)?;
-        let outputs: Vec<ChunkId> = tasks.iter().flat_map(|&task| runnable.outputs(task)).collect();
-        let fates: Vec<ChunkStorage> = outputs.iter().map(|&id| self.fate(id)).collect();
-        let apart = fates.iter().filter(|fate| **fate == ChunkStorage::Apart).count();
-        let bundles = usize::from(fates.contains(&ChunkStorage::Bundled));
-        let options = self.call_options(batch, 1 + bundles + apart);
+        let (outputs, fates) = self.fates(tasks);
+        let objects =
+            bundle_count(&fates) + fates.iter().filter(|&&fate| fate == ChunkStorage::Apart).count();
+        let options = self.call_options(batch, 1 + objects);
         let work = Batch {
             #[cfg(feature = "dataframe")]
             viewed: arguments.viewed,
             ..Batch::new(tasks, fates.clone(), arguments.renamed)
         };
         let given = task::call(options, &self.plan, &work, &arguments.objects);
+        let uses = self.in_use.begin(read, bytes);
         let held_before = self.held_bytes;
         let report = self.enter(batch, &outputs, &fates, given)?;
         let kept = self.held_bytes - held_before;
@@ -194,7 +227,7 @@ impl<'a> Drive<'a> {
         // ended.
         let bytes = bytes - kept + self.release(inputs);
         self.flying_bytes += bytes;
-        self.flights.push_back(Flight { report, tasks: tasks.len() as u64, bytes });
+        self.flights.push_back(Flight { report, tasks: tasks.len() as u64, bytes, uses });
         let now = self.held_bytes + self.flying_bytes;
         self.metrics.peak_bytes = self.metrics.peak_bytes.max(now);
         Ok(())
@@ -229,23 +262,65 @@ impl<'a> Drive<'a> {
         Ok(arguments)
     }
 
+    /// The objects that hold these chunks, each once, and their bytes.
+    fn objects_of(&self, inputs: &[ChunkId]) -> Vec<(Key, u64)> {
+        let mut seen = HashSet::new();
+        let keys = inputs.iter().map(|&id| (self.key(id), id)).filter(|(key, _)| seen.insert(*key));
+        let bytes = |(key, id)| match (key, self.objects.get(&key)) {
+            (Key::Bundle(..), Some(held)) => (key, held.bytes),
+            _ => (key, self.job.runnable.chunk_bytes(id)),
+        };
+        keys.map(bytes).collect()
+    }
+
     fn key(&self, id: ChunkId) -> Key {
         match self.batches.maker(id) {
-            Some(batch) if self.is_small(id) => Key::Bundle(batch),
+            Some(batch) if self.is_small(id) => {
+                Key::Bundle(batch, self.bundles.get(&id).copied().unwrap_or(0))
+            }
             _ => Key::Chunk(id),
         }
     }
 
     fn is_small(&self, id: ChunkId) -> bool {
-        self.job.runnable.plan().tensors[id.tensor as usize].chunk_bytes_max() <= BUNDLED_BYTES_MAX
+        self.is_small[id.tensor as usize]
     }
 
-    fn fate(&self, id: ChunkId) -> ChunkStorage {
-        match self.batches.readers(id) {
-            0 => ChunkStorage::Dropped,
-            _ if self.is_small(id) => ChunkStorage::Bundled,
-            _ => ChunkStorage::Apart,
+    /// The size from which on a bundle of a task is full.
+    fn bundle_bytes(&self, task: TaskId) -> u64 {
+        let makers = self.job.runnable.plan().stages[task.stage as usize].grid.count() as u64;
+        let readers = READERS_PER_THREAD * self.options.threads as u64;
+        (self.options.in_use_bytes / readers / makers.max(1)).clamp(BUNDLE_BYTES_MIN, BUNDLE_BYTES_MAX)
+    }
+
+    /// The chunks that tasks make, and how each is stored.
+    fn fates(&mut self, tasks: &[TaskId]) -> (Vec<ChunkId>, Vec<ChunkStorage>) {
+        let (mut outputs, mut fates) = (Vec::new(), Vec::new());
+        let mut bundle = 0;
+        for &task in tasks {
+            let (mut bundled_bytes, bundle_bytes) = (0, self.bundle_bytes(task));
+            for id in self.job.runnable.outputs(task) {
+                let fate = match self.batches.readers(id) {
+                    0 => ChunkStorage::Dropped,
+                    _ if self.is_small(id) => {
+                        if bundle_bytes <= bundled_bytes {
+                            (bundle, bundled_bytes) = (bundle + 1, 0);
+                        }
+                        bundled_bytes += self.job.runnable.chunk_bytes(id);
+                        ChunkStorage::Bundled(bundle)
+                    }
+                    _ => ChunkStorage::Apart,
+                };
+                outputs.push(id);
+                fates.push(fate);
+            }
         }
+        let later = outputs.iter().zip(&fates).filter_map(|(&id, fate)| match fate {
+            ChunkStorage::Bundled(bundle) if *bundle != 0 => Some((id, *bundle)),
+            _ => None,
+        });
+        self.bundles.extend(later);
+        (outputs, fates)
     }
 
     /// The object under a key. A resident chunk is put when it is first read, unless it is in the store.
@@ -295,9 +370,9 @@ impl<'a> Drive<'a> {
         let missing = || Error::Internal("a call gave fewer objects than it was asked for".to_owned());
         let mut given = given.into_iter();
         let report = given.next().ok_or_else(missing)?;
-        if fates.contains(&ChunkStorage::Bundled) {
+        for bundle in 0..bundle_count(fates) {
             let object = given.next().ok_or_else(missing)?;
-            self.objects.insert(Key::Bundle(batch), Held::new(object, 0, 0));
+            self.objects.insert(Key::Bundle(batch, bundle as u32), Held::new(object, 0, 0));
         }
         for (&id, fate) in outputs.iter().zip(fates) {
             // As the bound counts them: pieces of one tensor may differ much.
@@ -305,8 +380,8 @@ impl<'a> Drive<'a> {
             let reads = self.batches.readers(id);
             match fate {
                 ChunkStorage::Dropped => continue,
-                ChunkStorage::Bundled => {
-                    if let Some(held) = self.objects.get_mut(&Key::Bundle(batch)) {
+                ChunkStorage::Bundled(bundle) => {
+                    if let Some(held) = self.objects.get_mut(&Key::Bundle(batch, *bundle)) {
                         held.reads_left += reads;
                         held.bytes += bytes;
                     }
@@ -345,6 +420,7 @@ impl<'a> Drive<'a> {
         };
         if let Some(flight) = self.flights.pop_front() {
             self.flying_bytes -= flight.bytes;
+            self.in_use.end(flight.uses);
             self.note(flight.tasks, &report);
         }
         Ok(())
@@ -412,6 +488,15 @@ impl<'a> Drive<'a> {
         };
         bundle.into_iter().map(|(id, stored)| Ok((id, Arc::new(stored.into_chunk()?)))).collect()
     }
+}
+
+/// The number of bundles of a batch.
+fn bundle_count(fates: &[ChunkStorage]) -> usize {
+    let numbers = fates.iter().filter_map(|fate| match fate {
+        ChunkStorage::Bundled(bundle) => Some(*bundle as usize + 1),
+        _ => None,
+    });
+    numbers.max().unwrap_or(0)
 }
 
 /// Waits for a value until the deadline.

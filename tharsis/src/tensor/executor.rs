@@ -18,8 +18,9 @@ use tharsis_remote::{Client, NodeId, Options, Result, current};
 /// Batches are submitted only while the memory bound has room for them.
 ///
 /// # Memory
-/// Chunks and registers never take more than the bound that [`explain`](super::explain) reports, which is
-/// never above [`RemoteExecutor::memory`].
+/// Chunks and registers never take more than the bound that [`explain`](super::explain) reports. Without
+/// [`RemoteExecutor::memory_bytes`], tasks that run take at most half of the store, and chunks that none of
+/// them uses may lie on the disks that the store spills to.
 ///
 /// # Distributed
 /// A task runs where the engine places it: near the driver while there is room, then on the least used node,
@@ -31,29 +32,41 @@ pub struct RemoteExecutor {
     pub(super) client: Client,
     report: Arc<dyn Fn() -> Result<Report> + Send + Sync>,
     memory_bytes: Option<u64>,
+    stored_bytes: Option<u64>,
     batch_tasks: usize,
     deadline: Option<Instant>,
     options: Options,
 }
 
 impl RemoteExecutor {
-    /// An executor on a runtime, with all its CPUs and half of its node's store.
+    /// An executor on a runtime, with all its CPUs, half of its node's store, and the disks that the store
+    /// spills to.
     #[must_use]
     pub fn new(runtime: &Runtime) -> RemoteExecutor {
         RemoteExecutor {
             client: runtime.client().clone(),
             report: runtime.reporter(),
             memory_bytes: None,
+            stored_bytes: None,
             batch_tasks: BATCH_TASKS_MAX,
             deadline: None,
             options: Options::default(),
         }
     }
 
-    /// Bytes that chunks and registers may take, all workers together.
+    /// Bytes that chunks and registers may take, all workers together. None of them is on a disk unless
+    /// [`RemoteExecutor::stored_bytes`] allows more.
     #[must_use]
     pub fn memory_bytes(mut self, bytes: u64) -> RemoteExecutor {
         self.memory_bytes = Some(bytes.max(1));
+        self
+    }
+
+    /// Bytes that all chunks may take, those on disks as well. What is more than the memory of running tasks
+    /// is spilled if the store has no room for it.
+    #[must_use]
+    pub fn stored_bytes(mut self, bytes: u64) -> RemoteExecutor {
+        self.stored_bytes = Some(bytes.max(1));
         self
     }
 
@@ -98,17 +111,13 @@ impl RemoteExecutor {
         let share = cost / (BATCHES_PER_THREAD * limits.threads) as f64;
         let limits_of = |tasks| BatchLimits { cost: share.min(BATCH_COST), tasks, bytes: BATCH_BYTES_MAX };
         let batches = Batches::new(&job.runnable, &job.schedule, limits_of(self.batch_tasks))?;
-        let needed_bytes = batches.live_bytes + batches.largest_bytes;
-        if needed_bytes <= limits.memory_bytes {
+        if check_bytes(&batches, limits).is_ok() {
             return Ok(batches);
         }
         // Single tasks need the least memory.
         let batches = Batches::new(&job.runnable, &job.schedule, limits_of(1))?;
-        let needed_bytes = batches.live_bytes + batches.largest_bytes;
-        match needed_bytes <= limits.memory_bytes {
-            true => Ok(batches),
-            false => Err(Error::Memory { needed_bytes, limit_bytes: limits.memory_bytes }),
-        }
+        check_bytes(&batches, limits)?;
+        Ok(batches)
     }
 }
 
@@ -118,8 +127,15 @@ impl Executor for RemoteExecutor {
         let report = (self.report)().unwrap_or_default();
         let cpus: f64 = report.nodes.iter().map(NodeRow::cpus).sum();
         let store_bytes = report.store.capacity_bytes / STORE_SHARE;
-        let limits = Limits::new((cpus as usize).max(1), self.memory_bytes.unwrap_or(store_bytes).max(1));
-        Limits { chunk_bytes_max: CHUNK_BYTES_MAX, reads_in_place: false, ..limits }
+        let memory_bytes = self.memory_bytes.unwrap_or(store_bytes).max(1);
+        let on_disk_bytes = if self.memory_bytes.is_some() { 0 } else { report.spill_quota_bytes };
+        let stored_bytes = self.stored_bytes.unwrap_or(memory_bytes.saturating_add(on_disk_bytes));
+        Limits {
+            stored_bytes: stored_bytes.max(memory_bytes),
+            chunk_bytes_max: CHUNK_BYTES_MAX,
+            reads_in_place: false,
+            ..Limits::new((cpus as usize).max(1), memory_bytes)
+        }
     }
 
     fn bound_bytes(&self, job: &Job) -> std::result::Result<u64, Error> {
@@ -130,11 +146,17 @@ impl Executor for RemoteExecutor {
     fn order(&self, job: &Job) -> std::result::Result<String, Error> {
         let limits = self.limits();
         let batches = self.batches(job, limits)?;
-        let held = format!(
+        let mut held = format!(
             "depth-first in {} batches; one is held back while what is under way would take more than {}",
             batches.len(),
             bytes_text(bound(&batches, limits))
         );
+        if let Some(bytes) = memory_beside_disks(&batches, limits) {
+            held += &format!(
+                ", or what tasks use more than {} of it; the rest may be spilled",
+                bytes_text(bytes)
+            );
+        }
         let ((sources, homes), slots) = (batches.source_count(), self.home_slots());
         Ok(match slots.len() {
             0 => held,
@@ -156,6 +178,7 @@ impl Executor for RemoteExecutor {
             deadline: self.deadline,
             home_slots: self.home_slots(),
             bound_bytes: bound(&batches, limits),
+            in_use_bytes: memory_beside_disks(&batches, limits).unwrap_or(u64::MAX),
             threads: limits.threads,
         };
         let mut outcome = Drive::new(options, &job, &batches)?.run()?;
@@ -174,7 +197,22 @@ impl std::fmt::Debug for RemoteExecutor {
 /// flight.
 fn bound(batches: &Batches, limits: Limits) -> u64 {
     let room = batches.largest_bytes * LARGE_FLIGHTS_PER_THREAD * limits.threads as u64;
-    (batches.live_bytes + room).min(limits.memory_bytes)
+    (batches.live_bytes + room).min(limits.stored_bytes)
+}
+
+/// The bytes that tasks may use at a time, if the bound on all chunks is above it.
+fn memory_beside_disks(batches: &Batches, limits: Limits) -> Option<u64> {
+    (limits.memory_bytes < bound(batches, limits)).then_some(limits.memory_bytes)
+}
+
+/// Refuses batches that cannot run within the limits even one after the other.
+fn check_bytes(batches: &Batches, limits: Limits) -> std::result::Result<(), Error> {
+    let check = |needed_bytes, limit_bytes| match needed_bytes <= limit_bytes {
+        true => Ok(()),
+        false => Err(Error::Memory { needed_bytes, limit_bytes }),
+    };
+    check(batches.live_bytes + batches.largest_bytes, limits.stored_bytes)?;
+    check(batches.running_bytes, limits.memory_bytes)
 }
 
 /// Refuses functions that workers cannot find.

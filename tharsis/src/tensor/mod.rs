@@ -30,6 +30,7 @@
 //! | time and memory that a call took | `report` |
 //! | tasks of a worker, and its compiled plans | `task`, `plans` |
 //! | order of batches, lifetime of references, memory bound | `drive` |
+//! | what batches in flight read, counted once | `in_use` |
 //! | conversion of errors | `fault` |
 //! | results that stay in the store | `kept` |
 //! | remote functions of chunks | `mapping` |
@@ -38,6 +39,7 @@
 mod drive;
 mod executor;
 mod fault;
+mod in_use;
 pub(crate) mod kept;
 mod mapping;
 mod offer;

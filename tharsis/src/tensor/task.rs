@@ -41,8 +41,8 @@ pub(super) struct Batch {
 pub(super) enum ChunkStorage {
     /// No other batch reads it.
     Dropped,
-    /// It is small and stored with others in one object.
-    Bundled,
+    /// It is small and stored with others in one object, the bundle of this number.
+    Bundled(u32),
     /// It is stored as a separate object.
     Apart,
 }
@@ -121,7 +121,7 @@ pub(super) fn run_batch(
 /// The chunks that a batch has read or made.
 struct Made {
     chunks: HashMap<ChunkId, Arc<Chunk>>,
-    bundle: Bundle,
+    bundles: Vec<Bundle>,
     apart: Vec<TaskOutput>,
     report: Report,
 }
@@ -152,7 +152,7 @@ impl Made {
         }
         let attempt = context().map_or(0, |context| context.attempt());
         let report = Report { attempt, ..Report::default() };
-        Ok(Made { chunks, bundle: Vec::new(), apart: Vec::new(), report })
+        Ok(Made { chunks, bundles: Vec::new(), apart: Vec::new(), report })
     }
 
     fn run(
@@ -193,9 +193,7 @@ impl Made {
         }
         self.report.warnings = scratch.take_warnings();
         let mut given = vec![TaskOutput::BatchReport(self.report)];
-        if !self.bundle.is_empty() {
-            given.push(TaskOutput::Chunks(self.bundle));
-        }
+        given.extend(self.bundles.into_iter().map(TaskOutput::Chunks));
         given.append(&mut self.apart);
         Ok(Returns(given))
     }
@@ -220,7 +218,13 @@ impl Made {
     ) -> Result<(), Fault> {
         match fate {
             ChunkStorage::Dropped => {}
-            ChunkStorage::Bundled => self.bundle.push((id, Stored::new(&chunk)?)),
+            ChunkStorage::Bundled(bundle) => {
+                let bundle = bundle as usize;
+                if self.bundles.len() <= bundle {
+                    self.bundles.resize_with(bundle + 1, Bundle::new);
+                }
+                self.bundles[bundle].push((id, Stored::new(&chunk)?));
+            }
             ChunkStorage::Apart => self.apart.push(TaskOutput::Chunks(vec![(id, Stored::new(&chunk)?)])),
         }
         if reads_left.contains_key(&id) {
