@@ -424,12 +424,15 @@ pub struct BenchArgs {
     /// With transfer and task-throughput: between nodes that know each other by certificates.
     #[arg(long)]
     pub tls: bool,
-    /// With axpb: keep the result instead of its sum. With spill and shuffle: bytes of the store.
+    /// With axpb: keep the result instead of its sum. With spill, shuffle and sort: bytes of the store.
     #[arg(long, value_name = "SIZE", value_parser = TextParser(parse::store_size))]
     pub store: Option<Option<u64>>,
     /// With benches over frames: bytes of memory for operators and rows together, such as 2GB.
     #[arg(long, value_name = "SIZE", value_parser = TextParser(parse::store_size))]
     pub memory: Option<u64>,
+    /// With benches over frames: rounds of each job, of which the median is told; 3 if not given.
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub rounds: Option<u32>,
     /// With benches over frames: folder that keeps the data. What is there already is not made again.
     #[arg(long, value_name = "FOLDER")]
     pub data: Option<PathBuf>,

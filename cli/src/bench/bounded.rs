@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+use tharsis::tensor::RemoteExecutor;
 use tharsis::{Runtime, SpillChoice, SpillFolder, observe};
 use tharsis_protos::handshake::Question;
 
@@ -79,6 +80,12 @@ impl Bounded {
             false => tharsis::init().workers(WORKERS),
         };
         Ok(Bounded { runtime: init.store_bytes(store_bytes).spill(spill).start()?, watch })
+    }
+
+    /// An executor of tensors on it.
+    #[must_use]
+    pub fn executor(&self) -> RemoteExecutor {
+        RemoteExecutor::new(&self.runtime)
     }
 
     /// Runs `work`, and returns the peak of bytes on disk meanwhile.

@@ -33,6 +33,7 @@ mod streams;
 mod system;
 mod tasks;
 mod tensor_floors;
+mod tensor_sort;
 mod tensors;
 mod tpch;
 mod waits;
@@ -71,6 +72,8 @@ pub struct Options {
     pub nodes: Option<usize>,
     /// Bytes of memory for operators and store together.
     pub memory: Option<u64>,
+    /// Rounds of each job over frames.
+    pub rounds: Option<u32>,
     /// The folder that keeps the data.
     pub data: Option<PathBuf>,
 }
@@ -90,6 +93,7 @@ impl Options {
             ("--store", self.store.is_some()),
             ("--nodes", self.nodes.is_some()),
             ("--memory", self.memory.is_some()),
+            ("--rounds", self.rounds.is_some()),
             ("--data", self.data.is_some()),
         ];
         given.into_iter().filter_map(|(flag, is_given)| is_given.then_some(flag))
@@ -211,6 +215,10 @@ const BENCHES: &[Entry] = &[
         .with_flags(FRAMES)
         .apart(),
     row("frame-shuffle", frames::shuffle, "ratio >= 0.5", "").sized(20, 20).with_flags(&["--memory"]).apart(),
+    row("sort", tensor_sort::sort, "ratio >= 0.5", ">= 0.8")
+        .sized(1_000_000_000, 100_000_000)
+        .with_flags(&["--store"])
+        .apart(),
     row("svd", tensors::svd, "ratio >= 0.4", ">= 0.8").sized(10_000_000, 1_000_000).apart(),
 ];
 
@@ -221,7 +229,7 @@ const OFF_LIST_AIM: &str = ">= 0.9";
 const FRAME_MUST: &str = "<= 1.3 of the best";
 const FRAME_AIM: &str = "<= 1.0 of the best";
 /// Flags of benches over frames.
-const FRAMES: &[&str] = &["--data", "--memory"];
+const FRAMES: &[&str] = &["--data", "--memory", "--rounds"];
 const SPILL_MUST: &str = ">= 0.7, random 0.6, compressible 1.3";
 
 const fn row(name: &'static str, bench: Bench, must: &'static str, aim: &'static str) -> Entry {

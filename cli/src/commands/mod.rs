@@ -88,13 +88,12 @@ pub fn run(args: Args) -> Result<()> {
 
 fn run_bench(asked: BenchArgs) -> Result<()> {
     let BenchArgs { name, json, embedded, quick, on, size, nodes, .. } = asked;
-    let BenchArgs { random, compressible, disk_limit, tls, store, memory, data, .. } = asked;
+    let BenchArgs { random, compressible, disk_limit, tls, store, memory, rounds, data, .. } = asked;
     let name = if store == Some(None) { format!("{name}-store") } else { name };
     let name = if tls { format!("{name}-tls") } else { name };
     let store = store.flatten();
-    let flags =
-        bench::Options { random, compressible, disk_limit, store, nodes, memory, data, ..Default::default() };
-    let options = bench::Options { embedded, quick, on, ..flags };
+    let flags = bench::Options { random, compressible, disk_limit, store, nodes, ..Default::default() };
+    let options = bench::Options { embedded, quick, on, memory, rounds, data, ..flags };
     bench::run(&name, options, size, json)
 }
 

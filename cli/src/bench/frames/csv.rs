@@ -2,7 +2,7 @@
 
 use super::random::Random;
 use super::tables::Tables;
-use super::{ROUNDS, Setup, Times, Total, check_same};
+use super::{Setup, Times, Total, check_same, rounds};
 use crate::bench::{Measurement, Options};
 use anyhow::{Result, bail};
 use std::fmt::Write as _;
@@ -38,7 +38,7 @@ pub fn csv(options: &Options) -> Result<Measurement> {
     library.run(&format!("create external table x stored as csv location '{path}'"))?;
     check_same("csv", &own, &library.table(QUERY)?)?;
     let mut times = Times::default();
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds(options) {
         times.round(read, || Ok(library.run(QUERY)?))?;
     }
     let mut total = Total::default();

@@ -27,8 +27,13 @@ use anyhow::{Result, ensure};
 use std::time::Instant;
 use tharsis::frame::{DataFrame, Library, Table, read_parquet, sql};
 
-/// Rounds of each job; medians are told.
-pub const ROUNDS: usize = 3;
+/// Rounds of each job, unless another number is asked for; medians are told.
+const ROUNDS: u32 = 3;
+
+/// Rounds of each job.
+pub fn rounds(options: &Options) -> u32 {
+    options.rounds.unwrap_or(ROUNDS)
+}
 
 /// A query whose rows stay in memory.
 pub struct Question {
@@ -117,7 +122,7 @@ pub fn ask(name: &str, options: &Options, stored: &Tables, questions: &[Question
     let mut total = Total::default();
     for (question, own) in questions.iter().zip(own) {
         let mut times = Times::default();
-        for round in 0..ROUNDS {
+        for round in 0..rounds(options) {
             let create = format!("create table answer as {}", question.query);
             let (answer, _) = times.round(
                 || Ok(sql(question.query, &refs(&frames)).execute_on(setup.executor())?),

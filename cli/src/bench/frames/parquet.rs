@@ -1,7 +1,7 @@
 //! A table in memory written to a Parquet file, and read back to the last value of each column.
 
 use super::questions::group_table;
-use super::{ROUNDS, Setup, Times, Total, check_same, digest_query, load};
+use super::{Setup, Times, Total, check_same, digest_query, load, rounds};
 use crate::bench::{Measurement, Options};
 use anyhow::{Context, Result};
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ pub fn parquet(options: &Options) -> Result<Measurement> {
     let external = format!("create external table answer stored as parquet location '{others}'");
     let query = digest_query(x)?;
     let (mut writes, mut reads) = (Times::default(), Times::default());
-    for round in 0..ROUNDS {
+    for round in 0..rounds(options) {
         writes.round(|| Ok(x.to_parquet(&ours)?), || Ok(library.run(&copy)?))?;
         let library_reads = || {
             library.run(&external)?;

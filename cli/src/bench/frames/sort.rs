@@ -2,7 +2,7 @@
 
 use super::random::Random;
 use super::tables::Tables;
-use super::{ROUNDS, Setup, Times, Total, check_same, digest, digest_query, load, refs};
+use super::{Setup, Times, Total, check_same, digest, digest_query, load, refs, rounds};
 use crate::bench::{Measurement, Options};
 use anyhow::{Context, Result, ensure};
 use arrow::array::{ArrayRef, AsArray, Int64Array, RecordBatch};
@@ -34,7 +34,7 @@ pub fn sort(options: &Options) -> Result<Measurement> {
         library.run(&format!("create table {name} as select * from {name}_file"))?;
     }
     let mut times = Times::default();
-    for round in 0..ROUNDS {
+    for round in 0..rounds(options) {
         let (sorted, _) = times.round(
             || Ok(sql(QUERY, &refs(&frames)).execute_on(setup.executor())?),
             || Ok(library.run(&format!("create table answer as {QUERY}"))?),

@@ -5,7 +5,7 @@
 
 mod data;
 
-use super::frames::{ROUNDS, Setup, Times, Total, check_same};
+use super::frames::{Setup, Times, Total, check_same, rounds};
 use super::{Measurement, Options};
 use anyhow::Result;
 use data::tables;
@@ -57,7 +57,7 @@ pub fn tpch(options: &Options) -> Result<Measurement> {
     for ((name, question), own) in QUESTIONS.iter().zip(own) {
         check_same(name, &own, &library.table(question)?)?;
         let mut times = Times::default();
-        for _ in 0..ROUNDS {
+        for _ in 0..rounds(options) {
             times.round(
                 || Ok(sql(question, &refs).collect_on(setup.executor())?),
                 || Ok(library.table(question)?),
