@@ -245,7 +245,7 @@ impl Executor for LocalExecutor {
     fn execute(&self, job: Job) -> Result<Outcome, Error> {
         let started = Instant::now();
         let _pages = InUse::begin();
-        let shared = Shared::new(&job, self.deadline)?;
+        let shared = Shared::new(&job, self.limits.threads, self.deadline)?;
         let threads = self.limits.threads.min(job.schedule.order.len().max(1));
         std::thread::scope(|scope| {
             for _ in 1..threads {
@@ -259,6 +259,8 @@ impl Executor for LocalExecutor {
 
 struct Shared<'a> {
     job: &'a Job,
+    /// Threads of the executor, also those that have no task.
+    threads: usize,
     deadline: Option<Instant>,
     state: Mutex<State>,
     changed: Condvar,
@@ -287,14 +289,15 @@ impl Drop for EndOnPanic<'_, '_> {
     }
 }
 
-/// A task with what it reads.
+/// A task with what it reads, and the number of threads that it may use.
 struct Ready {
     task: TaskId,
     inputs: Vec<(ChunkId, Arc<Chunk>)>,
+    threads: usize,
 }
 
 impl<'a> Shared<'a> {
-    fn new(job: &'a Job, deadline: Option<Instant>) -> Result<Shared<'a>, Error> {
+    fn new(job: &'a Job, threads: usize, deadline: Option<Instant>) -> Result<Shared<'a>, Error> {
         let plan = job.runnable.plan();
         let mut chunks = HashMap::new();
         for (&tensor, resident) in plan.resident.iter().zip(&job.resident) {
@@ -318,7 +321,7 @@ impl<'a> Shared<'a> {
             live_bytes: 0,
             metrics,
         };
-        Ok(Shared { job, deadline, state: Mutex::new(state), changed: Condvar::new() })
+        Ok(Shared { job, threads, deadline, state: Mutex::new(state), changed: Condvar::new() })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -347,6 +350,7 @@ impl<'a> Shared<'a> {
             drop(state);
             let started = Instant::now();
             let guard = EndOnPanic(self);
+            scratch.grant_threads(ready.threads);
             let result = self.job.runnable.run(ready.task, &ready.inputs, &mut scratch);
             std::mem::forget(guard);
             let busy = started.elapsed();
@@ -356,8 +360,30 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// The first task in order that may start and whose inputs exist.
+    /// Starts the first task in order that may start and whose inputs exist.
     fn take(&self, state: &mut State) -> Option<Ready> {
+        let Schedule { order, window, .. } = &self.job.schedule;
+        let (ahead, mut ready) = self.startable(state)?;
+        if state.ahead.len() <= ahead {
+            state.ahead.resize(ahead + 1, false);
+        }
+        state.ahead[ahead] = true;
+        debug_assert!(state.ahead.len() <= *window + 1, "a task starts further ahead than it may");
+        while state.ahead.front() == Some(&true) {
+            state.ahead.pop_front();
+            state.next += 1;
+        }
+        state.running += 1;
+        assert!(state.next <= order.len(), "a task is taken behind the last one");
+        state.live_bytes += self.running_bytes(ready.task);
+        state.metrics.peak_bytes = state.metrics.peak_bytes.max(state.live_bytes);
+        ready.threads = self.granted(state, ready.task);
+        Some(ready)
+    }
+
+    /// The first task in order that may start and whose inputs exist, and how far it is ahead of the first
+    /// one that has not started.
+    fn startable(&self, state: &State) -> Option<(usize, Ready)> {
         let Schedule { order, window, .. } = &self.job.schedule;
         for ahead in 0..=*window {
             let task = *order.get(state.next + ahead)?;
@@ -367,23 +393,17 @@ impl<'a> Shared<'a> {
             let mut ids = Vec::new();
             self.job.runnable.inputs(task, &mut ids);
             let found = ids.into_iter().map(|id| state.chunks.get(&id).map(|chunk| (id, chunk.clone())));
-            let Some(inputs) = found.collect::<Option<Vec<_>>>() else { continue };
-            if state.ahead.len() <= ahead {
-                state.ahead.resize(ahead + 1, false);
+            if let Some(inputs) = found.collect() {
+                return Some((ahead, Ready { task, inputs, threads: 1 }));
             }
-            state.ahead[ahead] = true;
-            debug_assert!(state.ahead.len() <= *window + 1, "a task starts further ahead than it may");
-            while state.ahead.front() == Some(&true) {
-                state.ahead.pop_front();
-                state.next += 1;
-            }
-            state.running += 1;
-            assert!(state.next <= order.len(), "a task is taken behind the last one");
-            state.live_bytes += self.running_bytes(task);
-            state.metrics.peak_bytes = state.metrics.peak_bytes.max(state.live_bytes);
-            return Some(Ready { task, inputs });
         }
         None
+    }
+
+    /// Threads for a task that has just started: all, if no other task runs or can start before it ends.
+    fn granted(&self, state: &State, task: TaskId) -> usize {
+        let asks = 1 < self.threads && self.job.runnable.takes_threads(task.stage as usize);
+        if asks && state.running == 1 && self.startable(state).is_none() { self.threads } else { 1 }
     }
 
     /// Bytes that a task takes while it runs, beside chunks that exist.

@@ -99,11 +99,16 @@ impl ChunkFunction {
         }
     }
 
-    /// Applies the function.
+    /// Whether it uses several threads if they are granted.
+    pub fn takes_threads(&self) -> bool {
+        matches!(self, ChunkFunction::Linear { function, .. } if function.takes_threads())
+    }
+
+    /// Applies the function, on up to `threads` threads. The result does not depend on their number.
     ///
     /// # Errors
     /// `NoLoop` for a dtype that it is not defined for.
-    pub fn run(&self, args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
+    pub fn run(&self, args: &[Chunk], threads: usize) -> Result<Vec<Chunk>, KernelError> {
         match self {
             ChunkFunction::CountSelected(select) => Ok(vec![select.count(&args[0])?]),
             ChunkFunction::Select(select) => Ok(vec![select.run(args)?]),
@@ -118,7 +123,7 @@ impl ChunkFunction {
             ChunkFunction::Measure(measure) => Ok(vec![measure.run(args)?]),
             ChunkFunction::Fourier(fourier) => Ok(vec![fourier.run_parts(args)?]),
             ChunkFunction::Cosine(cosine) => Ok(vec![cosine.run_parts(args)?]),
-            ChunkFunction::Linear { function, parts } => function.run_parts(parts, args),
+            ChunkFunction::Linear { function, parts } => function.run_parts(parts, args, threads),
             ChunkFunction::Draw(draw) => Ok(vec![draw.run(&args[0])?]),
             ChunkFunction::Correlate => Ok(vec![correlate(&args[0], &args[1])?]),
             ChunkFunction::Tally(tally) => Ok(vec![tally.run(args)?]),

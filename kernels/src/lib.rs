@@ -72,6 +72,7 @@ pub mod select;
 pub mod sparse;
 pub mod stream;
 pub mod tally;
+mod team;
 pub mod ufunc;
 
 pub use chunk::{Buffer, Chunk, LentBytes, SharedBytes};

@@ -159,6 +159,19 @@ fn hermitian_matrices_have_real_eigenvalues_and_cholesky_factors() {
 }
 
 #[test]
+fn eigenvectors_have_the_same_bits_on_any_number_of_threads() {
+    let x = default_rng(5).random(&[600, 600]);
+    let bits = |threads: usize| {
+        let executor = tharsis_numeric::LocalExecutor::new(threads, 1 << 30).unwrap();
+        let (_, vectors) = x.add(x.t()).eigh(false);
+        let vectors = vectors.to_chunk(&executor).unwrap().to_vec::<f64>().unwrap();
+        vectors.into_iter().map(f64::to_bits).collect::<Vec<_>>()
+    };
+    let of_one = bits(1);
+    assert!([2, 3].iter().all(|&threads| bits(threads) == of_one));
+}
+
+#[test]
 fn pseudo_inverses_and_ranks_are_those_of_the_singular_values() {
     each(|x, what| {
         let inverse = x.pinv(None);

@@ -124,6 +124,11 @@ impl Runnable {
         }
     }
 
+    /// Whether tasks of this stage use several threads if they are granted.
+    pub fn takes_threads(&self, stage: usize) -> bool {
+        matches!(&self.plan.stages[stage].kernel, Kernel::Whole(function) if function.takes_threads())
+    }
+
     /// Exact bytes of a chunk.
     pub fn exact_chunk_bytes(&self, chunk: ChunkId) -> usize {
         let TensorSpec { dtype, tiling } = &self.plan.tensors[chunk.tensor as usize];
@@ -253,9 +258,10 @@ impl Runnable {
                     Some(parts) => parts,
                     None => self.operands(task, &region, chunks, scratch)?,
                 };
+                let threads = scratch.threads();
                 let made = match function {
-                    ChunkFunction::Scan { .. } => scratch.watch_scan(|| function.run(&args))?,
-                    _ => function.run(&args)?,
+                    ChunkFunction::Scan { .. } => scratch.watch_scan(|| function.run(&args, threads))?,
+                    _ => function.run(&args, threads)?,
                 };
                 self.check_declared(task, &stage.label, &made)?;
                 Ok(made)

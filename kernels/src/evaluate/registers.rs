@@ -7,7 +7,7 @@ use crate::program::{Program, StepOp};
 use crate::raised::{Function, Warnings, watched};
 
 /// A thread's memory for its tasks: registers, reused from task to task, memory offered for results, and
-/// warnings.
+/// warnings; and the number of threads that a task may use.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
     registers: Vec<Buffer>,
@@ -15,6 +15,8 @@ pub struct Scratch {
     /// Allocated when a program first needs them.
     pub(super) tiles: Option<Box<Tiles>>,
     pub(super) warnings: Warnings,
+    /// Zero means one.
+    threads: usize,
 }
 
 impl Scratch {
@@ -41,6 +43,16 @@ impl Scratch {
             Some(found) => self.places.remove(found),
             None => Buffer::for_overwrite(bytes),
         }
+    }
+
+    /// Lets the next tasks use this many threads, their own being one of them.
+    pub fn grant_threads(&mut self, threads: usize) {
+        self.threads = threads;
+    }
+
+    /// Threads that a task may use: one unless more were granted.
+    pub fn threads(&self) -> usize {
+        self.threads.max(1)
     }
 
     /// Runs a scan and notes the warnings that NumPy would give.

@@ -1,5 +1,6 @@
 //! Elements that matrices are factored in, and matrices of chunks as those of faer.
 
+use super::real::Real;
 use crate::chunk::Chunk;
 use crate::dtype::DType;
 use crate::element::Element;
@@ -13,7 +14,7 @@ use num_complex::Complex;
 /// float32, float64, and complex numbers of them.
 pub(crate) trait Field: Element + ComplexField<Real = Self::Size> {
     /// The type of absolute values.
-    type Size: Element + RealField + num_real::Number;
+    type Size: Element + Real + num_real::Number;
 
     /// The number without its imaginary part, as a float64.
     fn real_part(self) -> f64;
@@ -36,7 +37,13 @@ pub(crate) trait Field: Element + ComplexField<Real = Self::Size> {
     /// Eigenvalues, and right eigenvectors of length one, one a column, row by row; `None` if they were not
     /// found.
     fn eigen(matrix: MatRef<'_, Self>) -> Option<ValuesAndVectors<Self::Pair>>;
+
+    /// The same as elements of the type of absolute values if that is this type, else unchanged.
+    fn as_real<'a>(given: Given<'a, Self>) -> Result<Given<'a, Self::Size>, Given<'a, Self>>;
 }
+
+/// A matrix, and a place for elements of another one.
+pub(crate) type Given<'a, T> = (MatMut<'a, T>, Option<&'a mut [T]>);
 
 /// Eigenvalues, and eigenvectors row by row.
 pub(crate) type ValuesAndVectors<T> = (Vec<T>, Vec<T>);
@@ -117,6 +124,10 @@ macro_rules! real_field {
             fn eigen(matrix: MatRef<'_, $t>) -> Option<Pairs<$t>> {
                 Eigen::new_from_real(matrix).ok().map(pairs)
             }
+
+            fn as_real(given: Given<'_, $t>) -> Result<Given<'_, $t>, Given<'_, $t>> {
+                Ok(given)
+            }
         }
 
         impl Field for Complex<$t> {
@@ -146,6 +157,10 @@ macro_rules! real_field {
 
             fn eigen(matrix: MatRef<'_, Complex<$t>>) -> Option<Pairs<$t>> {
                 Eigen::new(matrix).ok().map(pairs)
+            }
+
+            fn as_real(given: Given<'_, Self>) -> Result<Given<'_, $t>, Given<'_, Self>> {
+                Err(given)
             }
         }
     )*};

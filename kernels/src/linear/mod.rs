@@ -3,9 +3,16 @@
 //! [`Linear`] has what one task does with whole matrices, [`crate::factor`] the steps of the factorization of
 //! tall matrices.
 
+mod divide;
 pub(crate) mod field;
+mod hermitian;
+mod real;
 mod scale;
+mod secular;
+#[cfg(test)]
+mod tests_of_eigen;
 pub mod tile;
+mod tridiagonal;
 mod whole;
 
 use crate::chunk::{Buffer, Chunk};
@@ -100,19 +107,21 @@ impl Linear {
     }
 
     /// Applies the function to each matrix of a stack (.., m, n), float32, float64 or complex of them, with
-    /// the right sides (.., n, columns) if it takes any.
+    /// the right sides (.., n, columns) if it takes any. [`Linear::takes_threads`] says of which functions
+    /// the time depends on `threads`; the results never do.
     ///
     /// # Errors
     /// `Singular` where NumPy raises `LinAlgError`; `NoLoop` for other dtypes.
-    pub fn run(self, args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
+    pub fn run(self, args: &[Chunk], threads: usize) -> Result<Vec<Chunk>, KernelError> {
         let &[ref lead @ .., m, n] = args[0].shape() else {
             return Err(KernelError::Malformed(format!("matrices of shape {:?}", args[0].shape())));
         };
         let columns = args.get(1).and_then(|right| right.shape().last().copied()).unwrap_or(0);
         let mut results = Results::new(lead, self.results([m, n], columns, args[0].dtype()));
         let count: usize = lead.iter().product();
+        let dtype = args[0].dtype();
         for index in 0..count {
-            with_field!(args[0].dtype(), "linalg", T => whole::run::<T>(self, args, index, &mut results))?;
+            with_field!(dtype, "linalg", T => whole::run::<T>(self, args, index, threads, &mut results))?;
         }
         results.finish()
     }
@@ -122,21 +131,31 @@ impl Linear {
     ///
     /// # Errors
     /// As [`Linear::run`]; `Malformed` if there is no such result.
-    pub fn run_parts(self, parts: &[usize], args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
+    pub fn run_parts(
+        self,
+        parts: &[usize],
+        args: &[Chunk],
+        threads: usize,
+    ) -> Result<Vec<Chunk>, KernelError> {
         let values = match (self, parts) {
             (Linear::Hermitian { upper }, [0]) => Some(Linear::HermitianValues { upper }),
             (Linear::Svd { .. }, [1]) => Some(Linear::SingularValues),
             _ => None,
         };
         if let Some(values) = values {
-            return values.run(args);
+            return values.run(args, threads);
         }
-        let made = self.run(args)?;
+        let made = self.run(args, threads)?;
         let part = |&part: &usize| {
             let found = made.get(part).cloned();
             found.ok_or_else(|| KernelError::Malformed(format!("result {part} of {self:?}")))
         };
         parts.iter().map(part).collect()
+    }
+
+    /// Whether a matrix is done by several threads if they are granted.
+    pub fn takes_threads(self) -> bool {
+        matches!(self, Linear::Hermitian { .. } | Linear::HermitianValues { .. })
     }
 
     /// Bytes that a task needs beside its arguments and results, for a matrix (m, n) of elements of `size`
@@ -146,8 +165,10 @@ impl Linear {
         let elements = match self {
             Linear::Cholesky | Linear::Determinant => 2 * n * n,
             Linear::Eigen => 10 * n * n,
-            Linear::Hermitian { .. } => 5 * n * n,
-            Linear::HermitianValues { .. } => 3 * n * n,
+            // The matrix, its eigenvectors, a copy of them and two for their last product; faer needs six for
+            // complex matrices. Pairs of a panel and factors of blocks have 256 columns at most.
+            Linear::Hermitian { .. } => 6 * n * n + 256 * n,
+            Linear::HermitianValues { .. } => 3 * n * n + 256 * n,
             Linear::Inverse | Linear::Lu => 3 * m * n,
             Linear::Qr(QrMode::Complete) => 3 * m * n + 2 * m * m,
             Linear::Qr(_) => 5 * m * n,

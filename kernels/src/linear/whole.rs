@@ -1,13 +1,15 @@
 //! The work of a task on one matrix of a stack.
 
 use super::field::{Field, columns_of, is_finite, num_real::Number, real_diagonal, write_rows};
+use super::hermitian::{Wanted, hermitian};
 use super::scale::{scale_of, scaled};
 use super::{Linear, QrMode, Results, singular};
 use crate::chunk::Chunk;
 use crate::error::KernelError;
+use crate::product::Matrix;
 use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch};
-use faer::linalg::solvers::{PartialPivLu, Qr, SelfAdjointEigen, Solve, Svd};
+use faer::linalg::solvers::{PartialPivLu, Qr, Solve, Svd};
 use faer::linalg::triangular_solve as triangular;
 use faer::{Mat, MatRef, Par, Side, Spec};
 
@@ -16,16 +18,25 @@ pub(super) fn run<T: Field>(
     function: Linear,
     args: &[Chunk],
     index: usize,
+    threads: usize,
     results: &mut Results,
 ) -> Result<(), KernelError> {
+    if let Linear::Hermitian { upper } | Linear::HermitianValues { upper } = function {
+        if args[0].is_empty() {
+            return Ok(());
+        }
+        let with_vectors = matches!(function, Linear::Hermitian { .. });
+        let matrix = Matrix::<T>::new(&args[0], index)?;
+        return hermitian(matrix.as_faer(), Wanted { upper, with_vectors, threads }, index, results);
+    }
     let a = columns_of::<T>(&args[0], index)?;
     let a = a.as_ref();
     match function {
         Linear::Cholesky => write_rows::<T, T>(results.of(0, index), cholesky(a)?.as_ref()),
         Linear::Determinant => determinant(a, index, results),
         Linear::Eigen => eigen(a, index, results)?,
-        Linear::Hermitian { upper } => hermitian(a, upper, true, index, results)?,
-        Linear::HermitianValues { upper } => hermitian(a, upper, false, index, results)?,
+        // Done above, without another copy of the matrix.
+        Linear::Hermitian { .. } | Linear::HermitianValues { .. } => {}
         Linear::Inverse => {
             let n = a.nrows();
             let inverse = solved(a, Mat::identity(n, n))?;
@@ -129,39 +140,6 @@ fn eigen<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) -> Res
     let (values, vectors) = T::eigen(a).ok_or_else(|| singular("Eigenvalues did not converge"))?;
     results.of::<T::Pair>(0, index).copy_from_slice(&values);
     results.of::<T::Pair>(1, index).copy_from_slice(&vectors);
-    Ok(())
-}
-
-fn hermitian<T: Field>(
-    a: MatRef<'_, T>,
-    upper: bool,
-    with_vectors: bool,
-    index: usize,
-    results: &mut Results,
-) -> Result<(), KernelError> {
-    if a.nrows() == 0 {
-        return Ok(());
-    }
-    let failed = || singular("Eigenvalues did not converge");
-    if !is_finite(a) {
-        return Err(failed());
-    }
-    let scale = scale_of(a);
-    let mut scaled = scaled(a, scale);
-    take_real_diagonal(&mut scaled);
-    let side = if upper { Side::Upper } else { Side::Lower };
-    let mut write = |values: &[T::Size]| {
-        for (to, value) in results.of::<T::Size>(0, index).iter_mut().zip(values) {
-            *to = Number::of_float(value.to_float() / scale);
-        }
-    };
-    if !with_vectors {
-        write(&scaled.self_adjoint_eigenvalues(side).map_err(|_| failed())?);
-        return Ok(());
-    }
-    let eigen = SelfAdjointEigen::new(scaled.as_ref(), side).map_err(|_| failed())?;
-    write(&real_diagonal::<T>(eigen.S().column_vector().iter().copied()));
-    write_rows::<T, T>(results.of(1, index), eigen.U());
     Ok(())
 }
 
