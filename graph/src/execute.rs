@@ -160,7 +160,7 @@ fn plan_within(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
     Err(Error::Memory { needed_bytes: least.needed_bytes, limit_bytes: least.limit_bytes })
 }
 
-/// What a plan needs of the limit that it exceeds most.
+/// The limit that a plan exceeds most, and the bytes that it needs of it.
 #[derive(Clone, Copy, Debug)]
 struct Excess {
     needed_bytes: u64,

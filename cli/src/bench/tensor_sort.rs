@@ -17,8 +17,8 @@ const FLOOR_BYTES: usize = 3_000_000_000;
 /// Share of the store that tasks may use, as a divisor; the rest is for what is on its way.
 const MEMORY_SHARE: u64 = 2;
 
-/// Rate of a sort of random float64 whose result stays in the store, compared with a disk to which each byte is
-/// written, read back and written again in order.
+/// Rate of a sort of random float64 whose result stays in the store, compared with a disk to which each byte
+/// is written, read back and written again in order.
 pub fn sort(options: &Options) -> Result<Measurement> {
     let count = options.size;
     let bytes = count * size_of::<f64>();

@@ -219,8 +219,8 @@ fn may_read_in_place(lowering: &Lowering<'_>, x: ExprId) -> bool {
 /// them once for each task that may run.
 const IN_PLACE_SHARE: u64 = 16;
 
-/// Bytes that a task needs for each row that it takes or puts: with its position, as evaluated and twice more,
-/// as a piece, and in the result.
+/// Bytes that a task needs for each row that it takes or puts: with its position, as evaluated and twice
+/// more, as a piece, and in the result.
 fn task_bytes(row_bytes: u64) -> u64 {
     10 * (row_bytes + DType::I64.size_bytes() as u64)
 }

@@ -7,7 +7,7 @@
 //! bound. With nothing in flight there is always room for one, since the bound was computed for the same
 //! order.
 //!
-//! Where the store spills, the bound may be more than the memory. Then what batches in flight read, make and
+//! The bound may be more than the memory if the store spills. Then all that batches in flight read, make and
 //! need has to fit into the memory.
 
 use super::fault::from_engine;
@@ -191,7 +191,8 @@ impl<'a> Drive<'a> {
         Ok(Outcome { results, metrics: std::mem::take(&mut self.metrics) })
     }
 
-    /// Whether a batch may start that adds these bytes, reads these objects and takes `own_bytes` beside them.
+    /// Whether a batch may start that adds these bytes, reads these objects and takes `own_bytes` beside
+    /// them.
     fn has_room(&self, bytes: u64, read: &[(Key, u64)], own_bytes: u64) -> bool {
         self.flights.is_empty()
             || (self.flights.len() < self.flights_max

@@ -17,7 +17,7 @@ struct Object {
     bytes: u64,
 }
 
-/// What one batch uses.
+/// The objects of one batch, and its bytes beside them.
 #[derive(Debug)]
 pub(super) struct Use<K> {
     objects: Vec<K>,
