@@ -124,12 +124,9 @@ pub fn plan(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
         Err(Error::Memory { needed_bytes, limit_bytes }) => (needed_bytes, limit_bytes),
         other => return other,
     };
-    let is_of_memory = limit_bytes == limits.memory_bytes;
-    let with = |bytes: u64| Limits {
-        memory_bytes: if is_of_memory { bytes } else { limits.memory_bytes },
-        stored_bytes: limits.stored_bytes.max(bytes),
-        ..limits
-    };
+    // Both limits grow: a plan that exceeds one of them may exceed the other one too.
+    let with =
+        |bytes: u64| Limits { memory_bytes: bytes, stored_bytes: limits.stored_bytes.max(bytes), ..limits };
     // With more memory chunks are larger, so what one plan needs need not be enough to make another.
     while let Err(Error::Memory { needed_bytes, .. }) = plan_within(roots, with(refused)) {
         refused = needed_bytes.max(refused.saturating_add(refused / NEEDED_STEP));

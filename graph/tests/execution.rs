@@ -14,8 +14,8 @@ use tharsis_graph::ops::{
 use tharsis_graph::plan::{ChunkId, TaskId};
 use tharsis_graph::tiling::TASKS_MAX;
 use tharsis_graph::{
-    BatchLimits, Batches, Chunks, Error, Executor, Foreign, ForeignName, Job, LocalExecutor, Metrics, Node,
-    NodeRef, Operator, plan,
+    BatchLimits, Batches, Chunks, Error, Executor, Foreign, ForeignName, Job, Limits, LocalExecutor, Metrics,
+    Node, NodeRef, Operator, plan,
 };
 use tharsis_kernels::chunkwise::Scan;
 use tharsis_kernels::program::IndexMap;
@@ -324,6 +324,22 @@ fn the_memory_that_a_refusal_names_is_enough() {
             let job = plan(from_ref(root), executor.limits()).unwrap();
             assert!(job.schedule.bound_bytes <= needed_bytes);
         }
+    }
+}
+
+#[test]
+fn a_plan_beyond_its_memory_and_its_disk_is_refused_with_what_is_enough() {
+    let x = apply(Indexed { shape: vec![100_003], map: IndexMap::Uniform(Key::new(1, 0)) }, &[]);
+    let log = apply(Unary(UnaryOp::Log), &[&x]);
+    for (memory_bytes, stored_bytes) in [(1, 2), (1 << 8, 810_000), (1 << 8, 1 << 30)] {
+        let limits = Limits { stored_bytes, ..LocalExecutor::sized(3, memory_bytes).limits() };
+        let refused = plan(from_ref(&log), limits).unwrap_err();
+        let Error::Memory { needed_bytes, limit_bytes } = refused else { panic!("{refused:?}") };
+        assert!([memory_bytes, stored_bytes].contains(&limit_bytes) && limit_bytes < needed_bytes);
+        let enough =
+            Limits { memory_bytes: needed_bytes, stored_bytes: stored_bytes.max(needed_bytes), ..limits };
+        let schedule = plan(from_ref(&log), enough).unwrap().schedule;
+        assert!(schedule.running_bytes <= enough.memory_bytes && schedule.bound_bytes <= enough.stored_bytes);
     }
 }
 
