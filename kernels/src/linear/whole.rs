@@ -21,41 +21,41 @@ pub(super) fn run<T: Field>(
     threads: usize,
     results: &mut Results,
 ) -> Result<(), KernelError> {
-    if let Linear::Hermitian { upper } | Linear::HermitianValues { upper } = function {
-        if args[0].is_empty() {
-            return Ok(());
-        }
-        let with_vectors = matches!(function, Linear::Hermitian { .. });
-        let matrix = Matrix::<T>::new(&args[0], index)?;
-        return hermitian(matrix.as_faer(), Wanted { upper, with_vectors, threads }, index, results);
-    }
-    let a = columns_of::<T>(&args[0], index)?;
-    let a = a.as_ref();
+    let first = || columns_of::<T>(&args[0], index);
     match function {
-        Linear::Cholesky => write_rows::<T, T>(results.of(0, index), cholesky(a)?.as_ref()),
-        Linear::Determinant => determinant(a, index, results),
-        Linear::Eigen => eigen(a, index, results)?,
-        // Done above, without another copy of the matrix.
-        Linear::Hermitian { .. } | Linear::HermitianValues { .. } => {}
+        Linear::Cholesky => {
+            let lower = cholesky(first()?.as_ref())?;
+            write_rows::<T, T>(results.of(0, index), lower.as_ref());
+        }
+        Linear::Determinant => determinant(first()?.as_ref(), index, results),
+        Linear::Eigen => eigen(first()?.as_ref(), index, results)?,
+        // Reads the matrix where it lies.
+        Linear::Hermitian { .. } | Linear::HermitianValues { .. } if args[0].is_empty() => {}
+        Linear::Hermitian { upper } | Linear::HermitianValues { upper } => {
+            let with_vectors = matches!(function, Linear::Hermitian { .. });
+            let matrix = Matrix::<T>::new(&args[0], index)?;
+            hermitian(matrix.as_faer(), Wanted { upper, with_vectors, threads }, index, results)?;
+        }
         Linear::Inverse => {
+            let a = first()?;
             let n = a.nrows();
-            let inverse = solved(a, Mat::identity(n, n))?;
+            let inverse = solved(a.as_ref(), Mat::identity(n, n))?;
             write_rows::<T, T>(results.of(0, index), inverse.as_ref());
         }
-        Linear::Lu => lu(a, index, results),
-        Linear::Qr(mode) => qr(a, mode, index, results),
+        Linear::Lu => lu(first()?.as_ref(), index, results),
+        Linear::Qr(mode) => qr(first()?.as_ref(), mode, index, results),
         Linear::Solve => {
-            let x = solved(a, columns_of::<T>(&args[1], index)?)?;
+            let x = solved(first()?.as_ref(), columns_of::<T>(&args[1], index)?)?;
             write_rows::<T, T>(results.of(0, index), x.as_ref());
         }
         Linear::SolveTriangular { lower, unit } => {
             let mut x = columns_of::<T>(&args[1], index)?;
-            solve_triangular(a, x.as_mut(), lower, unit)?;
+            solve_triangular(first()?.as_ref(), x.as_mut(), lower, unit)?;
             write_rows::<T, T>(results.of(0, index), x.as_ref());
         }
-        Linear::Svd { full } => svd(a, full, index, results)?,
+        Linear::Svd { full } => svd(first()?.as_ref(), full, index, results)?,
         Linear::SingularValues => {
-            let values = singular_values(a)?;
+            let values = singular_values(first()?.as_ref())?;
             results.of::<T::Size>(0, index).copy_from_slice(&values);
         }
     }

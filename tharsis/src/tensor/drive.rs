@@ -10,6 +10,7 @@
 //! The bound may be more than the memory if the store spills. Then all that batches in flight read, make and
 //! need has to fit into the memory.
 
+use super::bundles::{Bundles, Key, bundle_count};
 use super::fault::from_engine;
 use super::in_use::{InUse, Use};
 use super::kept::InStore;
@@ -28,22 +29,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tharsis_graph::batch::Batches;
 use tharsis_graph::execute::StageMetrics;
-use tharsis_graph::plan::{ChunkId, TaskId, TensorId};
+use tharsis_graph::plan::{ChunkId, TensorId};
 use tharsis_graph::{Error, Job, Metrics, Outcome, Resident, ResidentChunk};
 use tharsis_kernels::Chunk;
 use tharsis_remote::{Blob, Client, FailureKind, NodeId, ObjectRef, Options, cancel, put};
-use tharsis_types::limits::INLINE_BYTES_MAX;
 
-/// Chunks up to this many bytes are stored in bundles.
-const BUNDLED_BYTES_MAX: u64 = 64 << 10;
-/// A task that makes more bytes of small chunks stores them in several bundles, so that a reader of one of
-/// them need not have all in memory.
-const BUNDLE_BYTES_MAX: u64 = 128 << 10;
-/// Smaller bundles would not lie in the store but with their owner.
-const BUNDLE_BYTES_MIN: u64 = 2 * INLINE_BYTES_MAX as u64;
-/// Batches per thread whose inputs fit into the memory when each reads a bundle of all tasks of a stage, as
-/// batches of an exchange do.
-const READERS_PER_THREAD: u64 = 4;
 /// Most batches in flight per thread: enough that no worker waits for the driver.
 const FLIGHTS_PER_THREAD: usize = 32;
 
@@ -72,24 +62,13 @@ pub(super) struct Drive<'a> {
     batches: &'a Batches,
     plan: ObjectRef<Blob>,
     objects: HashMap<Key, Held>,
-    /// Whether the chunks of each tensor are small.
-    is_small: Vec<bool>,
-    /// The bundles of small chunks, but for those in the first bundle of their batch.
-    bundles: HashMap<ChunkId, u32>,
+    bundles: Bundles<'a>,
     in_use: InUse<Key>,
     flights: VecDeque<Flight>,
     flights_max: usize,
     held_bytes: u64,
     flying_bytes: u64,
     metrics: Metrics,
-}
-
-/// Kind of an object in the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Key {
-    /// Small chunks of a batch.
-    Bundle(usize, u32),
-    Chunk(ChunkId),
 }
 
 /// An object that later batches will read.
@@ -145,7 +124,6 @@ impl<'a> Drive<'a> {
         let plan = put(&Blob::from(plan)).map_err(from_engine)?;
         // So workers that are threads of this process need not compile it again.
         plans::remember(plan.id(), job.runnable.clone());
-        let tensors = &job.runnable.plan().tensors;
         let metrics = Metrics {
             bound_bytes: options.bound_bytes,
             stages: vec![StageMetrics::default(); job.runnable.plan().stages.len()],
@@ -156,8 +134,7 @@ impl<'a> Drive<'a> {
             batches,
             plan,
             objects: HashMap::new(),
-            is_small: tensors.iter().map(|spec| spec.chunk_bytes_max() <= BUNDLED_BYTES_MAX).collect(),
-            bundles: HashMap::new(),
+            bundles: Bundles::new(job, batches, options.in_use_bytes, options.threads),
             in_use: InUse::new(),
             flights: VecDeque::new(),
             flights_max: FLIGHTS_PER_THREAD * options.threads,
@@ -209,8 +186,8 @@ impl<'a> Drive<'a> {
     ) -> Result<(), Error> {
         self.time_left()?;
         let tasks = self.batches.tasks(batch);
-        let arguments = self.arguments(inputs)?;
-        let (outputs, fates) = self.fates(tasks);
+        let arguments = self.arguments(read)?;
+        let (outputs, fates) = self.bundles.assign(tasks);
         let objects =
             bundle_count(&fates) + fates.iter().filter(|&&fate| fate == ChunkStorage::Apart).count();
         let options = self.call_options(batch, 1 + objects);
@@ -245,19 +222,14 @@ impl<'a> Drive<'a> {
         }
     }
 
-    /// The objects that hold these chunks, each once.
-    fn arguments(&mut self, inputs: &[ChunkId]) -> Result<Arguments, Error> {
-        let mut seen = HashSet::new();
+    /// These objects, as inputs of a batch.
+    fn arguments(&mut self, read: &[(Key, u64)]) -> Result<Arguments, Error> {
         let mut arguments = Arguments::default();
-        for &id in inputs {
-            let key = self.key(id);
-            if !seen.insert(key) {
-                continue;
-            }
-            let held = self.object(key, id)?;
-            arguments.renamed.extend(held.renamed.map(|id| (arguments.objects.len(), id)));
+        for (at, &(key, _)) in read.iter().enumerate() {
+            let held = self.object(key)?;
+            arguments.renamed.extend(held.renamed.map(|id| (at, id)));
             #[cfg(feature = "dataframe")]
-            arguments.viewed.extend(held.viewed.map(|(id, view)| (arguments.objects.len(), id, view)));
+            arguments.viewed.extend(held.viewed.map(|(id, view)| (at, id, view)));
             arguments.objects.push(held.object.clone());
         }
         Ok(arguments)
@@ -266,67 +238,19 @@ impl<'a> Drive<'a> {
     /// The objects that hold these chunks, each once, and their bytes.
     fn objects_of(&self, inputs: &[ChunkId]) -> Vec<(Key, u64)> {
         let mut seen = HashSet::new();
-        let keys = inputs.iter().map(|&id| (self.key(id), id)).filter(|(key, _)| seen.insert(*key));
-        let bytes = |(key, id)| match (key, self.objects.get(&key)) {
-            (Key::Bundle(..), Some(held)) => (key, held.bytes),
-            _ => (key, self.job.runnable.chunk_bytes(id)),
+        let keys = inputs.iter().map(|&id| self.bundles.key(id)).filter(|key| seen.insert(*key));
+        let bytes = |key| match key {
+            Key::Bundle(..) => (key, self.objects.get(&key).map_or(0, |held| held.bytes)),
+            Key::Chunk(id) => (key, self.job.runnable.chunk_bytes(id)),
         };
         keys.map(bytes).collect()
     }
 
-    fn key(&self, id: ChunkId) -> Key {
-        match self.batches.maker(id) {
-            Some(batch) if self.is_small(id) => {
-                Key::Bundle(batch, self.bundles.get(&id).copied().unwrap_or(0))
-            }
-            _ => Key::Chunk(id),
-        }
-    }
-
-    fn is_small(&self, id: ChunkId) -> bool {
-        self.is_small[id.tensor as usize]
-    }
-
-    /// The size from which on a bundle of a task is full.
-    fn bundle_bytes(&self, task: TaskId) -> u64 {
-        let makers = self.job.runnable.plan().stages[task.stage as usize].grid.count() as u64;
-        let readers = READERS_PER_THREAD * self.options.threads as u64;
-        (self.options.in_use_bytes / readers / makers.max(1)).clamp(BUNDLE_BYTES_MIN, BUNDLE_BYTES_MAX)
-    }
-
-    /// The chunks that tasks make, and how each is stored.
-    fn fates(&mut self, tasks: &[TaskId]) -> (Vec<ChunkId>, Vec<ChunkStorage>) {
-        let (mut outputs, mut fates) = (Vec::new(), Vec::new());
-        let mut bundle = 0;
-        for &task in tasks {
-            let (mut bundled_bytes, bundle_bytes) = (0, self.bundle_bytes(task));
-            for id in self.job.runnable.outputs(task) {
-                let fate = match self.batches.readers(id) {
-                    0 => ChunkStorage::Dropped,
-                    _ if self.is_small(id) => {
-                        if bundle_bytes <= bundled_bytes {
-                            (bundle, bundled_bytes) = (bundle + 1, 0);
-                        }
-                        bundled_bytes += self.job.runnable.chunk_bytes(id);
-                        ChunkStorage::Bundled(bundle)
-                    }
-                    _ => ChunkStorage::Apart,
-                };
-                outputs.push(id);
-                fates.push(fate);
-            }
-        }
-        let later = outputs.iter().zip(&fates).filter_map(|(&id, fate)| match fate {
-            ChunkStorage::Bundled(bundle) if *bundle != 0 => Some((id, *bundle)),
-            _ => None,
-        });
-        self.bundles.extend(later);
-        (outputs, fates)
-    }
-
     /// The object under a key. A resident chunk is put when it is first read, unless it is in the store.
-    fn object(&mut self, key: Key, id: ChunkId) -> Result<&Held, Error> {
-        if !self.objects.contains_key(&key) {
+    fn object(&mut self, key: Key) -> Result<&Held, Error> {
+        if let Key::Chunk(id) = key
+            && !self.objects.contains_key(&key)
+        {
             let held = self.hold_resident(id)?;
             self.held_bytes += held.bytes;
             self.objects.insert(key, held);
@@ -401,7 +325,7 @@ impl<'a> Drive<'a> {
     fn release(&mut self, inputs: &[ChunkId]) -> u64 {
         let mut released = 0;
         for &id in inputs {
-            let key = self.key(id);
+            let key = self.bundles.key(id);
             let Entry::Occupied(mut entry) = self.objects.entry(key) else { continue };
             entry.get_mut().reads_left -= 1;
             if entry.get().reads_left == 0 {
@@ -461,7 +385,7 @@ impl<'a> Drive<'a> {
                 chunks.push(self.resident(id)?);
                 continue;
             }
-            let key = self.key(id);
+            let key = self.bundles.key(id);
             if key == Key::Chunk(id) {
                 let object = self.held(key)?.object.clone();
                 chunks.push(ResidentChunk::Kept(Arc::new(InStore::new(object, &self.options.client))));
@@ -489,15 +413,6 @@ impl<'a> Drive<'a> {
         };
         bundle.into_iter().map(|(id, stored)| Ok((id, Arc::new(stored.into_chunk()?)))).collect()
     }
-}
-
-/// The number of bundles of a batch.
-fn bundle_count(fates: &[ChunkStorage]) -> usize {
-    let numbers = fates.iter().filter_map(|fate| match fate {
-        ChunkStorage::Bundled(bundle) => Some(*bundle as usize + 1),
-        _ => None,
-    });
-    numbers.max().unwrap_or(0)
 }
 
 /// Waits for a value until the deadline.

@@ -30,12 +30,14 @@
 //! | time and memory that a call took | `report` |
 //! | tasks of a worker, and its compiled plans | `task`, `plans` |
 //! | order of batches, lifetime of references, memory bound | `drive` |
+//! | objects of small and large chunks | `bundles` |
 //! | what batches in flight read, counted once | `in_use` |
 //! | conversion of errors | `fault` |
 //! | results that stay in the store | `kept` |
 //! | remote functions of chunks | `mapping` |
 //! | runtime of the default executor | `offer` |
 
+mod bundles;
 mod drive;
 mod executor;
 mod fault;
