@@ -5,6 +5,7 @@
 //! integers, whatever the dtype.
 
 use crate::chunk::Buffer;
+use crate::cpu::{Kernel, dispatch};
 use crate::element::{Bool, Element};
 use crate::radix;
 use bytemuck::{Pod, Zeroable};
@@ -218,31 +219,223 @@ pub(crate) fn sort_elements<T: Ordered>(elements: &mut [T], direction: Direction
     // Keys in place of the elements need no memory.
     let (keys, scratch) =
         (bytemuck::cast_slice_mut::<T, T::Key>(elements), bytemuck::cast_slice_mut(scratch));
-    keys.iter_mut().for_each(|place| *place = key(&bytemuck::cast(*place)));
+    dispatch(IntoKeys::<T> { keys, direction });
     radix::sort_by_key(keys, scratch, |key| key.prefix());
-    keys.iter_mut().for_each(|place| *place = bytemuck::cast(T::of_key(direction.ascending(*place))));
-    let mut rest = alike;
-    rest.sort_by_key(key);
-    for alike in rest.chunk_by(|a, b| a.key() == b.key()) {
+    dispatch(OutOfKeys::<T> { keys, direction });
+    for alike in alike {
         let at = elements.partition_point(|x| key(x) < key(&alike[0]));
-        elements[at..at + alike.len()].copy_from_slice(alike);
+        elements[at..at + alike.len()].copy_from_slice(&alike);
     }
 }
 
-/// The elements whose keys do not tell their bits, zeros and NaN, in their order; none if all of them have
-/// the bits that [`Ordered::of_key`] gives.
-fn told_apart_by_bits<T: Ordered>(elements: &[T]) -> Vec<T> {
-    let is_plain = |x: &T| bytemuck::bytes_of(&T::of_key(x.key())) == bytemuck::bytes_of(x);
+/// Sorts the elements of pieces that follow one another into one place; equal ones keep their order.
+///
+/// They are dealt from the pieces to parts of all keys that stay in the cache, each of which is then sorted.
+pub(crate) fn sort_pieces<T: Ordered>(pieces: &[&[T]], to: &mut [T], direction: Direction) {
+    assert_eq!(to.len(), pieces.iter().map(|piece| piece.len()).sum::<usize>(), "a place for each element");
+    let survey = (T::Key::IS_NARROW && PART_LEN < to.len()).then(|| Survey::of(pieces, direction));
+    let Some(Survey { are_plain: true, low, high }) = survey else {
+        let mut rest = &mut *to;
+        for piece in pieces {
+            let (place, behind) = rest.split_at_mut(piece.len());
+            place.copy_from_slice(piece);
+            rest = behind;
+        }
+        return sort_elements(to, direction);
+    };
+    let bits = u64::BITS - (high - low).leading_zeros();
+    let part_count = (to.len() / PART_LEN).next_power_of_two().min(PARTS_MAX);
+    let shift = bits.saturating_sub(part_count.ilog2());
+    let digits = Digits { direction, low, shift };
+    let mut ends = vec![0usize; 1 + ((high - low) >> shift) as usize];
+    digits.each(pieces, |digit, _| ends[digit] += 1);
+    let longest = ends.iter().copied().max().unwrap_or(0);
+    let mut start = 0;
+    for end in &mut ends {
+        start += std::mem::replace(end, start);
+    }
+    let keys = bytemuck::cast_slice_mut::<T, T::Key>(to);
+    digits.each(pieces, |digit, key| {
+        keys[ends[digit]] = key;
+        ends[digit] += 1;
+    });
+    let mut memory = Buffer::for_overwrite(longest * size_of::<T>());
+    let scratch = bytemuck::cast_slice_mut::<T, T::Key>(memory.elements_mut::<T>());
+    let mut start = 0;
+    for end in ends {
+        let part = &mut keys[start..end];
+        radix::sort_by_key(part, &mut scratch[..end - start], |key| key.prefix());
+        dispatch(OutOfKeys::<T> { keys: part, direction });
+        start = end;
+    }
+}
+
+/// Elements of a part: the part and its scratch stay in the second-level cache, and the tables of its sort
+/// are small beside it.
+const PART_LEN: usize = 8 << 10;
+/// Most parts that are filled beside one another: as many lines as the first-level cache has, or twice as
+/// many.
+const PARTS_MAX: usize = 1 << 10;
+/// Elements whose keys are found before the first of them is used.
+const AT_ONCE: usize = 512;
+
+/// The range of keys, and whether keys tell the bits of all elements.
+struct Survey {
+    are_plain: bool,
+    low: u64,
+    high: u64,
+}
+
+impl Survey {
+    fn of<T: Ordered>(pieces: &[&[T]], direction: Direction) -> Survey {
+        let none = Survey { are_plain: true, low: u64::MAX, high: 0 };
+        pieces.iter().flat_map(|piece| piece.chunks(AT_ONCE)).fold(none, |all, elements| {
+            let found = dispatch(SurveyOf { elements, direction });
+            Survey {
+                are_plain: all.are_plain & found.are_plain,
+                low: all.low.min(found.low),
+                high: all.high.max(found.high),
+            }
+        })
+    }
+}
+
+/// Surveys elements. Without branches, so that it runs in vectors.
+struct SurveyOf<'a, T> {
+    elements: &'a [T],
+    direction: Direction,
+}
+
+impl<T: Ordered> Kernel for SurveyOf<'_, T> {
+    type Output = Survey;
+
+    #[inline(always)]
+    fn run(self) -> Survey {
+        let mut survey = Survey { are_plain: true, low: u64::MAX, high: 0 };
+        for x in self.elements {
+            let prefix = self.direction.ascending(x.key()).prefix();
+            survey.are_plain &= is_plain(x);
+            survey.low = survey.low.min(prefix);
+            survey.high = survey.high.max(prefix);
+        }
+        survey
+    }
+}
+
+/// A digit of keys: their distance from the lowest one without the lower bits.
+#[derive(Clone, Copy)]
+struct Digits {
+    direction: Direction,
+    low: u64,
+    shift: u32,
+}
+
+impl Digits {
+    /// Calls `visit` with the digit and the key of each element in turn.
+    #[inline(always)]
+    fn each<T: Ordered>(self, pieces: &[&[T]], mut visit: impl FnMut(usize, T::Key)) {
+        let (mut digits, mut keys) = ([0; AT_ONCE], [T::Key::zeroed(); AT_ONCE]);
+        for elements in pieces.iter().flat_map(|piece| piece.chunks(AT_ONCE)) {
+            dispatch(FindDigits { of: self, elements, digits: &mut digits, keys: &mut keys });
+            let found = digits.iter().zip(&keys).take(elements.len());
+            found.for_each(|(&digit, &key)| visit(digit as usize, key));
+        }
+    }
+}
+
+/// Finds the digits and keys of elements. Without branches, so that it runs in vectors.
+struct FindDigits<'a, T: Ordered> {
+    of: Digits,
+    elements: &'a [T],
+    digits: &'a mut [u32; AT_ONCE],
+    keys: &'a mut [T::Key; AT_ONCE],
+}
+
+impl<T: Ordered> Kernel for FindDigits<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for ((digit, key), x) in self.digits.iter_mut().zip(self.keys).zip(self.elements) {
+            *key = self.of.direction.ascending(x.key());
+            *digit = ((key.prefix() - self.of.low) >> self.of.shift) as u32;
+        }
+    }
+}
+
+/// Replaces elements, given by their bits, by their keys.
+struct IntoKeys<'a, T: Ordered> {
+    keys: &'a mut [T::Key],
+    direction: Direction,
+}
+
+impl<T: Ordered> Kernel for IntoKeys<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for place in self.keys {
+            *place = self.direction.ascending(bytemuck::cast::<_, T>(*place).key());
+        }
+    }
+}
+
+/// Replaces keys by the bits of their elements.
+struct OutOfKeys<'a, T: Ordered> {
+    keys: &'a mut [T::Key],
+    direction: Direction,
+}
+
+impl<T: Ordered> Kernel for OutOfKeys<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for place in self.keys {
+            *place = bytemuck::cast(T::of_key(self.direction.ascending(*place)));
+        }
+    }
+}
+
+/// Whether all elements have the bits that [`Ordered::of_key`] gives.
+struct ArePlain<'a, T>(&'a [T]);
+
+impl<T: Ordered> Kernel for ArePlain<'_, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run(self) -> bool {
+        // No early end within a part, so that it runs in vectors.
+        self.0.chunks(1024).all(|part| part.iter().fold(true, |all, x| all & is_plain(x)))
+    }
+}
+
+/// Whether an element whose key is as wide as it is has the bits that [`Ordered::of_key`] gives.
+#[inline(always)]
+fn is_plain<T: Ordered>(x: &T) -> bool {
+    bytemuck::cast::<T, T::Key>(T::of_key(x.key())) == bytemuck::cast::<T, T::Key>(*x)
+}
+
+/// The elements whose keys, as wide as they are, do not tell their bits: the zeros and the NaN, each in their
+/// order; none of those that all have the bits that [`Ordered::of_key`] gives.
+fn told_apart_by_bits<T: Ordered>(elements: &[T]) -> Vec<Vec<T>> {
+    if dispatch(ArePlain(elements)) {
+        return Vec::new();
+    }
     let mut keys: Vec<T::Key> = Vec::new();
     for x in elements {
         if !is_plain(x) && !keys.contains(&x.key()) {
             keys.push(x.key());
         }
     }
-    if keys.is_empty() {
-        return Vec::new();
-    }
-    elements.iter().copied().filter(|x| keys.contains(&x.key())).collect()
+    let with_key = |key| {
+        let found = || elements.iter().filter(|x| x.key() == key);
+        // Exactly as much memory as there are elements.
+        let mut alike = Vec::with_capacity(found().count());
+        alike.extend(found());
+        alike
+    };
+    keys.into_iter().map(with_key).collect()
 }
 
 /// A key and the place of its element.
@@ -343,5 +536,43 @@ mod tests {
             expected.sort_by(|a, b| direction.compare(a, b));
             assert!(sorted == expected, "{direction:?}, int8");
         }
+    }
+
+    /// Checks that pieces of these elements, of uneven lengths, are sorted together as a stable sort does.
+    fn pieces_are_sorted<T: Ordered>(elements: &[T]) {
+        let mut pieces: Vec<&[T]> = vec![&[]];
+        let mut rest = elements;
+        for len in [1, 0, 700, 3, 5000].into_iter().cycle().take(40) {
+            let (piece, behind) = rest.split_at(len.min(rest.len()));
+            pieces.push(piece);
+            rest = behind;
+        }
+        pieces.push(rest);
+        for direction in [Direction::Ascending, Direction::Descending] {
+            let mut expected = elements.to_vec();
+            expected.sort_by(|a, b| direction.compare(&a.key(), &b.key()));
+            let mut sorted = vec![T::zeroed(); elements.len()];
+            sort_pieces(&pieces, &mut sorted, direction);
+            let bytes = |elements: &[T]| bytemuck::cast_slice::<T, u8>(elements).to_vec();
+            assert!(bytes(&sorted) == bytes(&expected), "{} {direction:?}", T::DTYPE);
+        }
+    }
+
+    #[test]
+    fn pieces_of_many_elements_are_sorted_together_to_the_bit() {
+        const LEN: u64 = 60_000;
+        let numbers = numbers(LEN);
+        let plain = |x: &f64| x.to_bits() != (-0.0f64).to_bits() && !x.is_nan();
+        pieces_are_sorted(&numbers);
+        pieces_are_sorted(&numbers.iter().copied().filter(plain).collect::<Vec<f64>>());
+        // Nearly all in one part, and one far off.
+        let close: Vec<f64> = (0..LEN).map(|at| 1.0 + (at * 7919 % 10_007) as f64 * 1e-12).collect();
+        pieces_are_sorted(&[&close[..], &[1e300]].concat());
+        pieces_are_sorted(&vec![3.5f32; LEN as usize]);
+        pieces_are_sorted(&(0..LEN).map(|at| (at * 40_503) as i8).collect::<Vec<i8>>());
+        pieces_are_sorted(&(0..LEN).map(|at| at.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect::<Vec<u64>>());
+        let complex = |pair: &[f64]| Complex::new(pair[0], pair[1]);
+        pieces_are_sorted(&numbers.chunks_exact(2).map(complex).collect::<Vec<Complex<f64>>>());
+        pieces_are_sorted::<i32>(&[]);
     }
 }

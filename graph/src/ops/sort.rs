@@ -240,10 +240,10 @@ impl Operator for Samples {
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
         let row_bytes = lowering.expr(inputs[0]).dtype.size_bytes() as u64;
-        let (moved_bytes, copies) = match self.with_positions {
-            true => (row_bytes + DType::I64.size_bytes() as u64, COPIES_WITH_POSITIONS),
-            false => (row_bytes, COPIES),
-        };
+        let position_bytes = if self.with_positions { DType::I64.size_bytes() as u64 } else { 0 };
+        let moved_bytes = row_bytes + position_bytes;
+        // Read, made, and what the task needs beside.
+        let copies = 2 + SortMap::scratch_share(self.with_positions);
         // A bucket may have half as many elements again as a chunk.
         let rows = lowering.exchange_rows(inputs[0], row_bytes, moved_bytes * copies * 3 / 2);
         let lengths: Vec<usize> =
@@ -302,9 +302,5 @@ fn measure(
     Ok(lowering.load(tensor))
 }
 
-/// Times that a task which sorts a bucket has each element: read, made, and what `Exchange::scratch_share`
-/// says.
-const COPIES: u64 = 6;
-const COPIES_WITH_POSITIONS: u64 = 7;
 /// Samples of each chunk: with as many buckets as chunks, their sizes vary by some tenths.
 const SAMPLES: usize = 128;

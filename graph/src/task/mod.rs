@@ -273,7 +273,8 @@ impl Runnable {
                     reads.iter().map(|&table| exchange::pieces(exchange::read(table, index), chunks));
                 let tables = tables.collect::<Result<Vec<_>, Error>>()?;
                 let place = Place { origin: &region.origin, extents: &region.extents };
-                let site = Site { place, stored: self.stored_elements(task) };
+                let (stored, shares_pieces) = (self.stored_elements(task), scratch.shares_pieces());
+                let site = Site { place, stored, shares_pieces };
                 let made = function.run(site, &args, &tables)?;
                 self.check_declared(task, &stage.label, &made)?;
                 Ok(made)

@@ -17,6 +17,7 @@ pub struct Scratch {
     pub(super) warnings: Warnings,
     /// Zero means one.
     threads: usize,
+    shares_pieces: bool,
 }
 
 impl Scratch {
@@ -43,6 +44,17 @@ impl Scratch {
             Some(found) => self.places.remove(found),
             None => Buffer::for_overwrite(bytes),
         }
+    }
+
+    /// Lets the pieces that a task makes share memory, which is free only after the last of them: for results
+    /// that are copied before the next task.
+    pub fn share_pieces(&mut self) {
+        self.shares_pieces = true;
+    }
+
+    /// Whether the pieces that a task makes may share memory.
+    pub fn shares_pieces(&self) -> bool {
+        self.shares_pieces
     }
 
     /// Lets the next tasks use this many threads, their own being one of them.

@@ -4,12 +4,14 @@
 //! Sizes of pieces depend on values. So the elements are counted first, by kernels that go through the same
 //! chunks in the same way, and a plan has exact sizes.
 
+mod buckets;
 mod pieces;
 mod rows;
 mod sorting;
 
+pub use buckets::Splitter;
 pub use rows::RowMap;
-pub use sorting::{SAMPLE_WORDS, SortMap, Splitter};
+pub use sorting::{SAMPLE_WORDS, SortMap};
 
 use crate::chunk::Chunk;
 use crate::error::KernelError;
@@ -89,15 +91,15 @@ impl Exchange {
         match self {
             Exchange::Sparse(function) => function.run(site, args, tables),
             Exchange::CountSparse(function) => Ok(vec![function.count(site, args, tables)?]),
-            Exchange::Deal(map) => map.deal(args),
+            Exchange::Deal(map) => map.deal(args, site.shares_pieces),
             Exchange::Pick { map, wanted } => map.pick(args, wanted),
             Exchange::Ranked { direction, ranks } => sorting::ranked(site, *direction, ranks, tables),
             Exchange::Sort(map) => map.sort(tables),
             Exchange::Gather(map) => Ok(vec![map.gather(args, &tables[0])?]),
-            Exchange::Requests(map) => map.requests(args),
+            Exchange::Requests(map) => map.requests(args, site.shares_pieces),
             Exchange::Answers => rows::answers(&args[0], &tables[0]),
             Exchange::Arrange(map) => Ok(vec![map.arrange(args, &tables[0])?]),
-            Exchange::Updates(map) => map.updates(args),
+            Exchange::Updates(map) => map.updates(args, site.shares_pieces),
             Exchange::Update => Ok(vec![rows::update(&args[0], &tables[0], &tables[1])?]),
         }
     }
@@ -105,10 +107,9 @@ impl Exchange {
     /// Bytes that a task needs for each byte of its arguments and pieces, beside these.
     pub fn scratch_share(&self) -> u64 {
         match self {
-            // For an element and its position, 9 bytes or more, these in one piece, and twice a key and a
-            // place, 16 bytes.
-            Exchange::Sort(map) if map.with_positions => 5,
-            Exchange::Sort(_) | Exchange::Ranked { .. } => 4,
+            Exchange::Sort(map) => SortMap::scratch_share(map.with_positions),
+            // The elements in one piece too.
+            Exchange::Ranked { .. } => 1 + SortMap::scratch_share(false),
             // Rows are read where they lie.
             Exchange::Gather(_) => 0,
             Exchange::Sparse(_) | Exchange::CountSparse(_) => 1,
@@ -120,7 +121,7 @@ impl Exchange {
 /// The site of kernels for which it makes no difference.
 #[cfg(test)]
 const NOWHERE: Site<'static> =
-    Site { place: crate::evaluate::Place { origin: &[], extents: &[] }, stored: 0 };
+    Site { place: crate::evaluate::Place { origin: &[], extents: &[] }, stored: 0, shares_pieces: false };
 
 impl Measure {
     /// Applies the kernel.

@@ -66,11 +66,11 @@ impl RowMap {
     }
 
     /// See [`Exchange::Requests`](super::Exchange::Requests).
-    pub(super) fn requests(&self, args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
+    pub(super) fn requests(&self, args: &[Chunk], shares: bool) -> Result<Vec<Chunk>, KernelError> {
         let positions = args[0].elements::<i64>()?;
         let counts = self.counts(&positions)?;
         let places = self.places();
-        let mut pieces = Pieces::<i64>::new(&counts, 1);
+        let mut pieces = Pieces::<i64>::new(&counts, 1, shares);
         let mut ends = pieces.ends();
         for &position in positions.iter() {
             let Place { chunk, row } = places.find(position)?;
@@ -157,19 +157,24 @@ impl RowMap {
     }
 
     /// See [`Exchange::Updates`](super::Exchange::Updates).
-    pub(super) fn updates(&self, args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
-        let mut made = self.requests(&args[..1])?;
-        made.extend(with_element!(args[1].dtype(), T => self.dealt::<T>(&args[0], &args[1]))?);
+    pub(super) fn updates(&self, args: &[Chunk], shares: bool) -> Result<Vec<Chunk>, KernelError> {
+        let mut made = self.requests(&args[..1], shares)?;
+        made.extend(with_element!(args[1].dtype(), T => self.dealt::<T>(&args[0], &args[1], shares))?);
         Ok(made)
     }
 
     /// The rows for each chunk, of those for all positions.
-    fn dealt<T: Element>(&self, positions: &Chunk, rows: &Chunk) -> Result<Vec<Chunk>, KernelError> {
+    fn dealt<T: Element>(
+        &self,
+        positions: &Chunk,
+        rows: &Chunk,
+        shares: bool,
+    ) -> Result<Vec<Chunk>, KernelError> {
         let rest = &rows.shape()[1..];
         let width: usize = rest.iter().product();
         let (positions, rows) = (positions.elements::<i64>()?, rows.elements::<T>()?);
         let (places, counts) = (self.places(), self.counts(&positions)?);
-        let mut pieces = Pieces::<T>::new(&counts, width);
+        let mut pieces = Pieces::<T>::new(&counts, width, shares);
         if width != 0 {
             let mut ends = pieces.ends();
             for (&position, row) in positions.iter().zip(rows.chunks_exact(width)) {

@@ -1,29 +1,16 @@
 //! Sorting of elements that lie in many chunks: those of each chunk are dealt to buckets between the same
 //! places, and each bucket is sorted.
-//!
-//! A bucket is larger than the caches. So the elements of each piece are dealt to groups of neighbouring
-//! keys as well, which costs little more, and whoever sorts the bucket puts together and sorts one group
-//! after the other.
 
+use super::buckets::{Buckets, Splitter};
 use super::pieces::Pieces;
 use crate::chunk::{Buffer, Chunk};
-use crate::cpu::{Kernel, dispatch};
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::KernelError;
-use crate::order::{Direction, Key, Ordered, Wide, in_order, sort_elements};
+use crate::order::{Direction, Ordered, Wide, in_order, sort_elements, sort_pieces};
 use crate::sparse::Site;
 use crate::with_element;
 use serde::{Deserialize, Serialize};
-
-/// A place between two buckets. Elements with smaller keys come before it, and of those with its own key the
-/// ones at smaller positions: so elements that are all equal fall into many buckets too.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct Splitter {
-    pub key: Wide,
-    pub position: u64,
-}
 
 /// The sort of elements of many chunks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -41,62 +28,17 @@ pub struct SortMap {
 /// Words of a sample: both halves of its key, and its place in the chunk.
 pub const SAMPLE_WORDS: usize = 3;
 
-/// Finds the bucket of an element by a table over equal parts of all keys. Keys ascend here in the direction
-/// of the sort.
-struct Buckets<K> {
-    keys: Vec<K>,
-    positions: Vec<u64>,
-    parts: Parts,
-    /// The number of splitters with smaller prefixes than each part begins with.
-    before: Vec<u32>,
-    /// The bucket of each part in which no splitter lies, and [`CUT`] for the others.
-    wholes: Vec<u32>,
-}
-
-/// Equal parts of a range of prefixes in which all splitters lie. What is outside is of the first part or of
-/// the last one.
-#[derive(Clone, Copy)]
-struct Parts {
-    direction: Direction,
-    low: u64,
-    high: u64,
-    shift: u32,
-}
-
-impl Parts {
-    #[inline(always)]
-    fn of(self, prefix: u64) -> usize {
-        ((prefix.clamp(self.low, self.high) - self.low) >> self.shift) as usize
-    }
-
-    /// The group of an element.
-    fn group<T: Ordered>(self, x: T) -> usize {
-        self.of(self.direction.ascending(x.key()).prefix()) >> GROUP_SHIFT
-    }
-}
-
-/// Stands for the bucket of a part in which a splitter lies.
-const CUT: u32 = u32::MAX;
-
 impl SortMap {
-    fn buckets<K: Key>(&self) -> Buckets<K> {
-        let key = |splitter: &Splitter| self.direction.ascending(K::narrowed(splitter.key));
-        let keys: Vec<K> = self.splitters.iter().map(key).collect();
-        let end = |key: Option<&K>| key.map_or(0, |key| key.prefix());
-        let (first, last) = (end(keys.first()), end(keys.last()));
-        // As wide as the other buckets, if those at both ends are like them.
-        let margin = (last - first) / (keys.len() as u64).saturating_sub(1).max(1);
-        let (low, high) = (first.saturating_sub(margin), last.saturating_add(margin));
-        let count = (PARTS_PER_BUCKET * keys.len() as u64).clamp(1, PARTS_MAX);
-        let shift = ((high - low) / count).max(1).ilog2();
-        let parts = Parts { direction: self.direction, low, high, shift };
-        let begin = |part: u64| keys.partition_point(|key| key.prefix() - low < part << shift) as u32;
-        let mut before: Vec<u32> = (0..=(high - low) >> shift).map(begin).collect();
-        before.push(keys.len() as u32);
-        let whole = |ends: &[u32]| if ends[0] == ends[1] { ends[0] } else { CUT };
-        let wholes = before.windows(2).map(whole).collect();
-        let positions = self.splitters.iter().map(|splitter| splitter.position).collect();
-        Buckets { keys, positions, parts, before, wholes }
+    /// Bytes that a task needs for each byte of its bucket, beside the pieces.
+    pub const fn scratch_share(with_positions: bool) -> u64 {
+        match with_positions {
+            // For an element and its position, 9 bytes or more, these in one piece, and twice a key and a
+            // place, 16 bytes.
+            true => 5,
+            // Of elements that are all zeros or NaN a copy each for those that keys do not tell apart, and as
+            // much again to sort.
+            false => 2,
+        }
     }
 
     fn start(&self, args: &[Chunk]) -> Result<u64, KernelError> {
@@ -106,40 +48,50 @@ impl SortMap {
     }
 
     /// See [`Exchange::Deal`](super::Exchange::Deal).
-    pub(super) fn deal(&self, args: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
+    pub(super) fn deal(&self, args: &[Chunk], shares: bool) -> Result<Vec<Chunk>, KernelError> {
         let start = self.start(args)?;
-        with_element!(args[0].dtype(), T => self.dealt::<T>(&args[0].elements::<T>()?, start))
+        with_element!(args[0].dtype(), T => self.dealt::<T>(&args[0].elements::<T>()?, start, shares))
     }
 
-    fn dealt<T: Ordered>(&self, elements: &[T], start: u64) -> Result<Vec<Chunk>, KernelError> {
-        let buckets = self.buckets::<T::Key>();
-        let bucket_count = self.splitters.len() + 1;
-        let mut in_groups = vec![0; buckets.groups_before(bucket_count)];
-        buckets.each(elements, start, |found, _, _| in_groups[found.group()] += 1);
-        let groups = |bucket| &in_groups[buckets.groups_before(bucket)..buckets.groups_before(bucket + 1)];
-        let groups: Vec<&[usize]> = (0..bucket_count).map(groups).collect();
-        let counts: Vec<usize> = groups.iter().map(|counts| counts.iter().sum()).collect();
-        let mut pieces = Pieces::<T>::new(&counts, 1);
-        let mut ends = pieces.part_ends(&groups);
-        if !self.with_positions {
-            buckets.each(elements, start, |found, x, _| put(&mut ends[found.group()], x));
-            return pieces.finish(&counts, &[]);
-        }
-        let mut positions = Pieces::<i64>::new(&counts, 1);
-        let mut ends_of_positions = positions.part_ends(&groups);
-        buckets.each(elements, start, |found, x, position| {
-            put(&mut ends[found.group()], x);
-            put(&mut ends_of_positions[found.group()], position as i64);
+    fn dealt<T: Ordered>(&self, elements: &[T], start: u64, shares: bool) -> Result<Vec<Chunk>, KernelError> {
+        let buckets = Buckets::<T::Key>::new(self.direction, &self.splitters);
+        let mut counts = vec![0; self.splitters.len() + 1];
+        // A bucket is found once, but where there are more than these numbers can tell apart.
+        let mut memory = Buffer::for_overwrite(elements.len() * size_of::<u16>());
+        let found = &mut memory.elements_mut::<u16>()[..elements.len()];
+        let mut places = found.iter_mut();
+        buckets.each(elements, start, |bucket, _, _| {
+            counts[bucket] += 1;
+            put(&mut places, bucket as u16);
         });
+        let mut pieces = Pieces::<T>::new(&counts, 1, shares);
+        let mut ends = pieces.ends();
+        let mut positions = self.with_positions.then(|| Pieces::<i64>::new(&counts, 1, shares));
+        let mut ends_of_positions = positions.as_mut().map(Pieces::ends);
+        let mut deal = |bucket: usize, x, position| {
+            put(&mut ends[bucket], x);
+            if let Some(ends) = &mut ends_of_positions {
+                put(&mut ends[bucket], position as i64);
+            }
+        };
+        if counts.len() <= 1 + usize::from(u16::MAX) {
+            let known = elements.iter().zip(&*found).zip(start..);
+            known.for_each(|((&x, &bucket), position)| deal(usize::from(bucket), x, position));
+        } else {
+            buckets.each(elements, start, deal);
+        }
         let mut made = pieces.finish(&counts, &[])?;
-        made.extend(positions.finish(&counts, &[])?);
+        if let Some(positions) = positions {
+            made.extend(positions.finish(&counts, &[])?);
+        }
         Ok(made)
     }
 
     /// The number of elements in each bucket.
     fn counts_of<T: Ordered>(&self, elements: &[T], start: u64) -> Vec<usize> {
         let mut counts = vec![0; self.splitters.len() + 1];
-        self.buckets::<T::Key>().each(elements, start, |found, _, _| counts[found.bucket] += 1);
+        Buckets::<T::Key>::new(self.direction, &self.splitters)
+            .each(elements, start, |bucket, _, _| counts[bucket] += 1);
         counts
     }
 
@@ -170,11 +122,11 @@ impl SortMap {
         start: u64,
         wanted: &[bool],
     ) -> Result<Vec<Chunk>, KernelError> {
-        let buckets = self.buckets::<T::Key>();
+        let buckets = Buckets::<T::Key>::new(self.direction, &self.splitters);
         let mut found: Vec<Vec<T>> = vec![Vec::new(); wanted.len()];
-        buckets.each(elements, start, |place, x, _| {
-            if wanted[place.bucket] {
-                found[place.bucket].push(x);
+        buckets.each(elements, start, |bucket, x, _| {
+            if wanted[bucket] {
+                found[bucket].push(x);
             }
         });
         let kept = found.iter().zip(wanted).filter(|(_, wanted)| **wanted);
@@ -189,11 +141,15 @@ impl SortMap {
         with_element!(first.dtype(), T => self.sorted::<T>(tables))
     }
 
-    /// Equal elements are of one group, in which they come in the order of their positions, so a stable sort
-    /// keeps that order.
+    /// Equal elements come in the order of their positions, so a stable sort keeps that order.
     fn sorted<T: Ordered>(&self, tables: &[Vec<Chunk>]) -> Result<Vec<Chunk>, KernelError> {
         if !self.with_positions {
-            return self.sorted_by_groups::<T>(&tables[0]);
+            let pieces = tables[0].iter().map(Chunk::elements::<T>).collect::<Result<Vec<_>, _>>()?;
+            let pieces: Vec<&[T]> = pieces.iter().map(|piece| &**piece).collect();
+            let len = pieces.iter().map(|piece| piece.len()).sum();
+            let mut memory = Buffer::for_overwrite(len * size_of::<T>());
+            sort_pieces(&pieces, &mut memory.elements_mut::<T>()[..len], self.direction);
+            return Ok(vec![Chunk::contiguous(T::DTYPE, &[len], memory)?]);
         }
         let (elements, len) = joined::<T>(&tables[0])?;
         let elements = &elements.elements::<T>()[..len];
@@ -212,105 +168,6 @@ impl SortMap {
         });
         let [sorted, places] = made;
         Ok(vec![Chunk::contiguous(T::DTYPE, &[len], sorted)?, Chunk::contiguous(DType::I64, &[len], places)?])
-    }
-}
-
-impl SortMap {
-    /// The elements of a bucket in order, group by group.
-    fn sorted_by_groups<T: Ordered>(&self, pieces: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
-        let parts = self.buckets::<T::Key>().parts;
-        let pieces = pieces.iter().map(Chunk::elements::<T>).collect::<Result<Vec<_>, _>>()?;
-        let mut rests: Vec<&[T]> = pieces.iter().map(|piece| &**piece).collect();
-        let len = rests.iter().map(|rest| rest.len()).sum();
-        let mut memory = Buffer::for_overwrite(len * size_of::<T>());
-        let mut to = &mut memory.elements_mut::<T>()[..len];
-        while let Some(group) = rests.iter().filter_map(|rest| rest.first()).map(|&x| parts.group(x)).min() {
-            let end = |rest: &&[T]| rest.partition_point(|&x| parts.group(x) <= group);
-            let ends: Vec<usize> = rests.iter().map(end).collect();
-            let (of_group, behind) = to.split_at_mut(ends.iter().sum());
-            let mut at = 0;
-            for (rest, end) in rests.iter_mut().zip(ends) {
-                let (from, left) = rest.split_at(end);
-                of_group[at..at + end].copy_from_slice(from);
-                at += end;
-                *rest = left;
-            }
-            sort_elements(of_group, self.direction);
-            to = behind;
-        }
-        Ok(vec![Chunk::contiguous(T::DTYPE, &[len], memory)?])
-    }
-}
-
-/// The place of an element.
-#[derive(Clone, Copy)]
-struct Found {
-    bucket: usize,
-    part: usize,
-}
-
-impl Found {
-    /// The number of the group among those of all buckets. Elements that come later in the order have no
-    /// smaller one.
-    #[inline(always)]
-    fn group(self) -> usize {
-        (self.part >> GROUP_SHIFT) + self.bucket
-    }
-}
-
-impl<K: Key> Buckets<K> {
-    /// The number of groups in the buckets before one.
-    fn groups_before(&self, bucket: usize) -> usize {
-        let Some(before) = bucket.checked_sub(1) else { return 0 };
-        let splitter = self.keys.get(before).map_or(self.parts.high, |key| key.prefix());
-        Found { bucket, part: self.parts.of(splitter) }.group()
-    }
-
-    /// Calls `visit` with the place of each element, the element and its position, one after the other.
-    #[inline(always)]
-    fn each<T: Ordered<Key = K>>(&self, elements: &[T], start: u64, mut visit: impl FnMut(Found, T, u64)) {
-        let mut parts = [0; AT_ONCE];
-        for (elements, start) in elements.chunks(AT_ONCE).zip((start..).step_by(AT_ONCE)) {
-            dispatch(FindParts { of: self.parts, elements, parts: &mut parts });
-            for ((&x, &part), position) in elements.iter().zip(&parts).zip(start..) {
-                let part = part as usize;
-                let bucket = match self.wholes[part] {
-                    CUT => self.find(part, self.parts.direction.ascending(x.key()), position),
-                    bucket => bucket as usize,
-                };
-                visit(Found { bucket, part }, x, position);
-            }
-        }
-    }
-
-    /// The number of places that do not come behind an element of a part.
-    fn find(&self, part: usize, key: K, position: u64) -> usize {
-        let (first, last) = (self.before[part] as usize, self.before[part + 1] as usize);
-        let mut bucket = first + self.keys[first..last].partition_point(|splitter| *splitter < key);
-        if self.keys.get(bucket) == Some(&key) {
-            let alike = self.keys[bucket..].partition_point(|splitter| *splitter == key);
-            let positions = &self.positions[bucket..bucket + alike];
-            bucket += positions.partition_point(|&from| from <= position);
-        }
-        bucket
-    }
-}
-
-/// Finds the part of each element. Without branches, so that it runs in vectors.
-struct FindParts<'a, T> {
-    of: Parts,
-    elements: &'a [T],
-    parts: &'a mut [u32; AT_ONCE],
-}
-
-impl<T: Ordered> Kernel for FindParts<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        for (part, x) in self.parts.iter_mut().zip(self.elements) {
-            *part = self.of.of(self.of.direction.ascending(x.key()).prefix()) as u32;
-        }
     }
 }
 
@@ -384,16 +241,6 @@ fn mixed(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Parts of the table of buckets for each of these: most elements need no search.
-const PARTS_PER_BUCKET: u64 = 1 << 9;
-/// A larger table would not stay in the first-level cache.
-const PARTS_MAX: u64 = 1 << 12;
-/// Parts that are dealt together, as a power of two: as many groups are filled beside one another as there
-/// are lines in a first-level cache, or twice as many.
-const GROUP_SHIFT: u32 = 3;
-/// Elements whose parts are found before the first of them is used.
-const AT_ONCE: usize = 512;
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -447,7 +294,7 @@ mod tests {
     }
 
     /// Sorts chunks of so many elements, which are mixed, few of them far from the others.
-    fn sort_in_groups(direction: Direction, with_positions: bool, place_count: usize) {
+    fn sort_in_buckets(direction: Direction, with_positions: bool, place_count: usize) {
         const LEN: usize = 5000;
         let number = |at: usize| {
             let mixed = mixed(at as u64);
@@ -489,11 +336,11 @@ mod tests {
     }
 
     #[test]
-    fn many_elements_are_sorted_group_by_group_to_the_bit() {
+    fn many_elements_are_sorted_to_the_bit() {
         for direction in [Direction::Ascending, Direction::Descending] {
             for place_count in [0, 1, 2, 3, 40] {
-                sort_in_groups(direction, false, place_count);
-                sort_in_groups(direction, true, place_count);
+                sort_in_buckets(direction, false, place_count);
+                sort_in_buckets(direction, true, place_count);
             }
         }
     }
@@ -511,7 +358,11 @@ mod tests {
         let made: Vec<Vec<Chunk>> = (0..).zip(&chunks).map(picked).collect();
         let ranked = Exchange::Ranked { direction: Direction::Ascending, ranks: vec![1, 3, 0] };
         let at = |bucket: usize, origin: usize, count: usize| {
-            let site = Site { place: Place { origin: &[origin], extents: &[count] }, stored: 0 };
+            let site = Site {
+                place: Place { origin: &[origin], extents: &[count] },
+                stored: 0,
+                shares_pieces: false,
+            };
             let column = made.iter().map(|pieces| pieces[bucket].clone()).collect();
             ranked.run(site, &[], &[column]).unwrap()[0].to_vec::<i64>().unwrap()
         };
@@ -526,22 +377,18 @@ mod tests {
     }
 
     #[test]
-    fn elements_that_equal_places_between_buckets_are_dealt_by_position() {
-        let splitters = [(-5, 9), (3, 2), (3, 5), (3, 7), (i64::MAX, 1)];
-        let splitters: Vec<Splitter> =
-            splitters.map(|(x, position): (i64, u64)| Splitter { key: x.key().into(), position }).to_vec();
-        let map =
-            SortMap { direction: Direction::Ascending, with_positions: false, starts: vec![], splitters };
-        let buckets = map.buckets::<u64>();
-        for x in [i64::MIN, -6, -5, -4, 2, 3, 4, 1 << 40, i64::MAX] {
-            for position in 0..12 {
-                let before =
-                    |splitter: &&Splitter| (splitter.key, splitter.position) <= (x.key().into(), position);
-                let expected = map.splitters.iter().filter(before).count();
-                let mut found = Vec::new();
-                buckets.each(&[x], position, |place, x, position| found.push((place.bucket, x, position)));
-                assert_eq!(found, [(expected, x, position)]);
-            }
+    fn elements_are_dealt_to_more_buckets_than_two_bytes_can_number() {
+        const BUCKETS: i64 = 70_000;
+        let splitters: Vec<(i64, u64)> = (1..BUCKETS).map(|at| (at, 0)).collect();
+        let elements = [BUCKETS - 1, 3, 65_536, 65_535, 0, 3, 65_537];
+        let deal = Exchange::Deal(map(Direction::Ascending, true, &splitters));
+        let dealt = deal.run(NOWHERE, &[chunk(&elements), chunk(&[0i64])], &[]).unwrap();
+        let (dealt, positions) = dealt.split_at(BUCKETS as usize);
+        for (bucket, (piece, positions)) in (0..).zip(dealt.iter().zip(positions)) {
+            let at = |&(_, x): &(i64, i64)| x == bucket;
+            let expected: Vec<(i64, i64)> = (0..).zip(elements).filter(at).collect();
+            let found = positions.to_vec::<i64>().unwrap().into_iter().zip(piece.to_vec::<i64>().unwrap());
+            assert!(found.eq(expected), "bucket {bucket}");
         }
     }
 

@@ -85,6 +85,8 @@ pub struct Site<'a> {
     pub place: Place<'a>,
     /// Elements that the result stores.
     pub stored: usize,
+    /// Whether pieces may share memory.
+    pub shares_pieces: bool,
 }
 
 impl Site<'_> {

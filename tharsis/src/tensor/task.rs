@@ -113,6 +113,8 @@ pub(super) fn run_batch(
 ) -> Result<Returns<TaskOutput>, Fault> {
     let runnable = plans::find_or_compile(object, &plan)?;
     let mut scratch = SCRATCH.take();
+    // The results of a batch are copied to the store when it ends.
+    scratch.share_pieces();
     let made = Made::of(inputs, &batch).and_then(|made| made.run(&runnable, &batch, &mut scratch));
     SCRATCH.set(scratch);
     made
