@@ -305,6 +305,12 @@ fn copy_box<T: Element>(
     (to_strides, to_base): (&[i64], i64),
     extents: &[usize],
 ) {
+    let mut rank = extents.len();
+    // Numbers in a column follow one another in the target, and are one row.
+    while 2 <= rank && extents[rank - 1] == 1 && to_strides[rank - 2] == 1 {
+        rank -= 1;
+    }
+    let (extents, from_strides, to_strides) = (&extents[..rank], &from_strides[..rank], &to_strides[..rank]);
     let rows: usize = extents.iter().rev().skip(1).product();
     let (Some(&len), Some(&stride)) = (extents.last(), from_strides.last()) else {
         to[to_base as usize] = from[from_base as usize];
@@ -445,5 +451,33 @@ mod tests {
         let mut one = [0.0];
         copy_box(&from, (&[], 7), &mut one, (&[], 0), &[]);
         assert_eq!(one, [7.0]);
+    }
+
+    #[test]
+    fn a_box_is_copied_as_by_a_loop_also_where_it_is_a_column() {
+        let from: Vec<i32> = (0..200).collect();
+        let bounds = [1, 2, 3];
+        let of = |at: usize, strides: [i64; 3], base: i64| {
+            let place = [at / 9, at / 3 % 3, at % 3];
+            (0..3).map(|axis| place[axis] as i64 * strides[axis]).sum::<i64>() + base
+        };
+        for case in 0..27 * 27 {
+            let pick = |at: usize| bounds[case / 3usize.pow(at as u32) % 3];
+            let (extents, more) = ([pick(0), pick(1), pick(2)], [pick(3), pick(4), pick(5)]);
+            let counts = [0, 1, 2].map(|axis| extents[axis] + more[axis] - 1);
+            let strides = c_strides(&counts);
+            let strides = [strides[0], strides[1], strides[2]];
+            for from_strides in [strides, [30, 5, 1], [-20, 7, 2], [1, 0, -1]] {
+                let mut found = vec![-1; counts.iter().product()];
+                let mut expected = found.clone();
+                copy_box(&from, (&from_strides, 90), &mut found, (&strides, 0), &extents);
+                for at in 0..27 {
+                    if [at / 9, at / 3 % 3, at % 3].iter().zip(&extents).all(|(at, extent)| at < extent) {
+                        expected[of(at, strides, 0) as usize] = from[of(at, from_strides, 90) as usize];
+                    }
+                }
+                assert_eq!(found, expected, "{extents:?} in {counts:?} from {from_strides:?}");
+            }
+        }
     }
 }

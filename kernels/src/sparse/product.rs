@@ -161,11 +161,11 @@ fn with_dense<T: Number>(
     let mut data = Buffer::for_overwrite(rows * width * size_of::<T>());
     let to = &mut data.elements_mut::<T>()[..rows * width];
     to.fill(T::ZERO);
+    let is_far = NEAR_BYTES < size_of_val(&*x_elements);
     for ((pattern, given), &start) in left.iter().zip(&given).zip(starts) {
         let from = &x_elements[start * width..];
         for (line, elements) in to.chunks_exact_mut(width.max(1)).zip(pattern.each_row()) {
-            // A vector is mostly in the cache anyway.
-            let ahead = if width == 1 { &[][..] } else { pattern.ahead_of(&elements, AHEAD) };
+            let ahead = if is_far { pattern.ahead_of(&elements, AHEAD) } else { &[] };
             ahead.iter().for_each(|&column| stream::prefetch(from, column as usize * width));
             let factors = (&pattern.columns[elements.clone()], &given[elements]);
             match line {
@@ -179,6 +179,9 @@ fn with_dense<T: Number>(
 
 /// Number of elements by which rows of the dense matrix are fetched before they are read.
 const AHEAD: usize = 48;
+
+/// A dense matrix of so many bytes stays in the second-level cache, and needs no fetches ahead.
+const NEAR_BYTES: usize = 256 << 10;
 
 /// The sum and the products of the elements of a row, given as columns and values, with those of a vector.
 fn add_product<T: Number>(sum: T, (columns, values): (&[u32], &[T]), vector: &[T]) -> T {
