@@ -277,6 +277,12 @@ impl Options {
         self.placement != Placement::Default
     }
 
+    /// Whether a task takes a CPU or more, so that no more of them run at a time than there are CPUs.
+    #[must_use]
+    pub fn takes_cpus(&self) -> bool {
+        Resources::UNIT <= self.cpu.unwrap_or(Resources::UNIT)
+    }
+
     pub(crate) fn resources(&self, role: Role) -> Resources {
         let cpu = match role {
             Role::Task => self.cpu.unwrap_or(Resources::UNIT),

@@ -7,8 +7,8 @@
 //! bound. With nothing in flight there is always room for one, since the bound was computed for the same
 //! order.
 //!
-//! The bound may be more than the memory if the store spills. Then all that batches in flight read, make and
-//! need has to fit into the memory.
+//! The bound may be more than the memory if the store spills. Then all that batches in flight read has to fit
+//! into the memory, together with what those that run make and need.
 
 use super::bundles::{Bundles, Key, bundle_count};
 use super::fault::from_engine;
@@ -51,6 +51,8 @@ pub(super) struct DriveOptions {
     pub bound_bytes: u64,
     /// Upper bound on the bytes that batches in flight use.
     pub in_use_bytes: u64,
+    /// Upper bound on the batches that run at a time.
+    pub running_max: usize,
     /// CPUs that the job can use.
     pub threads: usize,
 }
@@ -135,7 +137,7 @@ impl<'a> Drive<'a> {
             plan,
             objects: HashMap::new(),
             bundles: Bundles::new(job, batches, options.in_use_bytes, options.threads),
-            in_use: InUse::new(),
+            in_use: InUse::new(options.running_max),
             flights: VecDeque::new(),
             flights_max: FLIGHTS_PER_THREAD * options.threads,
             options,

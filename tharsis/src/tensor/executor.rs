@@ -179,6 +179,7 @@ impl Executor for RemoteExecutor {
             home_slots: self.home_slots(),
             bound_bytes: bound(&batches, limits),
             in_use_bytes: memory_beside_disks(&batches, limits).unwrap_or(u64::MAX),
+            running_max: if self.options.takes_cpus() { limits.threads } else { usize::MAX },
             threads: limits.threads,
         };
         let mut outcome = Drive::new(options, &job, &batches)?.run()?;
