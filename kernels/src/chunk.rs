@@ -36,7 +36,7 @@ enum Storage {
 #[repr(C, align(64))]
 struct Line([u8; LINE_BYTES]);
 
-const LINE_BYTES: usize = 64;
+pub(crate) const LINE_BYTES: usize = 64;
 
 impl Buffer {
     /// A buffer of at least `bytes` zero bytes.

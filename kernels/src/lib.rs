@@ -69,6 +69,7 @@ pub mod raised;
 pub mod random;
 pub mod scalar;
 pub mod select;
+pub mod site;
 pub mod sparse;
 pub mod stream;
 pub mod tally;

@@ -14,7 +14,7 @@ use tharsis_kernels::chunkwise::ChunkFunction;
 use tharsis_kernels::exchange::Exchange;
 use tharsis_kernels::product::Accumulator;
 use tharsis_kernels::program::{Output, StepOp};
-use tharsis_kernels::sparse::Site;
+use tharsis_kernels::site::Site;
 use tharsis_kernels::{Chunk, Compiled, Place, Scratch, poison};
 
 /// A plan with its programs compiled: made once per plan and process.

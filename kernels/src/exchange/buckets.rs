@@ -1,7 +1,6 @@
 //! The bucket of an element among those between places in an order.
 
-use crate::cpu::{Kernel, dispatch};
-use crate::order::{Direction, Key, Ordered, Wide};
+use crate::order::{Digits, Direction, Key, Ordered, Wide};
 use serde::{Deserialize, Serialize};
 
 /// A place between two buckets. Elements with smaller keys come before it, and of those with its own key the
@@ -13,33 +12,16 @@ pub struct Splitter {
     pub position: u64,
 }
 
-/// Finds the bucket of an element by a table over equal parts of all keys. Keys ascend here in the direction
-/// of the sort.
+/// Finds the bucket of an element by a table over parts of all keys. Keys ascend here in the direction of the
+/// sort.
 pub(super) struct Buckets<K> {
     keys: Vec<K>,
     positions: Vec<u64>,
-    parts: Parts,
-    /// The number of splitters with smaller prefixes than each part begins with.
+    parts: Digits,
+    /// The number of splitters in the parts before each part, and before the end.
     before: Vec<u32>,
     /// The bucket of each part in which no splitter lies, and [`CUT`] for the others.
     wholes: Vec<u32>,
-}
-
-/// Equal parts of a range of prefixes in which all splitters lie. What is outside is of the first part or of
-/// the last one.
-#[derive(Clone, Copy)]
-struct Parts {
-    direction: Direction,
-    low: u64,
-    high: u64,
-    shift: u32,
-}
-
-impl Parts {
-    #[inline(always)]
-    fn of(self, prefix: u64) -> usize {
-        ((prefix.clamp(self.low, self.high) - self.low) >> self.shift) as usize
-    }
 }
 
 /// Stands for the bucket of a part in which a splitter lies.
@@ -56,11 +38,14 @@ impl<K: Key> Buckets<K> {
         let margin = (last - first) / (keys.len() as u64).saturating_sub(1).max(1);
         let (low, high) = (first.saturating_sub(margin), last.saturating_add(margin));
         let count = (PARTS_PER_BUCKET * keys.len() as u64).clamp(1, PARTS_MAX);
-        let shift = ((high - low) / count).max(1).ilog2();
-        let parts = Parts { direction, low, high, shift };
-        let begin = |part: u64| keys.partition_point(|key| key.prefix() - low < part << shift) as u32;
-        let mut before: Vec<u32> = (0..=(high - low) >> shift).map(begin).collect();
-        before.push(keys.len() as u32);
+        let parts = Digits::new(direction, low, high, ((high - low) / count).max(1).ilog2());
+        let mut before = vec![0; 1 + parts.count()];
+        keys.iter().for_each(|key| before[1 + parts.of(key.prefix())] += 1);
+        let mut total = 0;
+        for count in &mut before {
+            total += *count;
+            *count = total;
+        }
         let whole = |ends: &[u32]| if ends[0] == ends[1] { ends[0] } else { CUT };
         let wholes = before.windows(2).map(whole).collect();
         let positions = splitters.iter().map(|splitter| splitter.position).collect();
@@ -75,18 +60,16 @@ impl<K: Key> Buckets<K> {
         start: u64,
         mut visit: impl FnMut(usize, T, u64),
     ) {
-        let mut parts = [0; AT_ONCE];
-        for (elements, start) in elements.chunks(AT_ONCE).zip((start..).step_by(AT_ONCE)) {
-            dispatch(FindParts { of: self.parts, elements, parts: &mut parts });
-            for ((&x, &part), position) in elements.iter().zip(&parts).zip(start..) {
-                let part = part as usize;
+        let mut rest = elements.iter().zip(start..);
+        self.parts.each(elements, |part, key| {
+            if let Some((&x, position)) = rest.next() {
                 let bucket = match self.wholes[part] {
-                    CUT => self.find(part, self.parts.direction.ascending(x.key()), position),
+                    CUT => self.find(part, key, position),
                     bucket => bucket as usize,
                 };
                 visit(bucket, x, position);
             }
-        }
+        });
     }
 
     /// The number of places that do not come behind an element of a part.
@@ -102,30 +85,11 @@ impl<K: Key> Buckets<K> {
     }
 }
 
-/// Finds the part of each element. Without branches, so that it runs in vectors.
-struct FindParts<'a, T> {
-    of: Parts,
-    elements: &'a [T],
-    parts: &'a mut [u32; AT_ONCE],
-}
-
-impl<T: Ordered> Kernel for FindParts<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        for (part, x) in self.parts.iter_mut().zip(self.elements) {
-            *part = self.of.of(self.of.direction.ascending(x.key()).prefix()) as u32;
-        }
-    }
-}
-
 /// Parts of the table of buckets for each of these: most elements need no search.
 const PARTS_PER_BUCKET: u64 = 1 << 9;
-/// A larger table would not stay in the first-level cache.
-const PARTS_MAX: u64 = 1 << 12;
-/// Elements whose parts are found before the first of them is used.
-const AT_ONCE: usize = 512;
+/// The table has up to twice as many parts, and stays in the second-level cache: with a smaller one, that of
+/// the first level, more elements need a search, which takes longer than a look into the second level.
+const PARTS_MAX: u64 = 1 << 14;
 
 #[cfg(test)]
 mod tests {

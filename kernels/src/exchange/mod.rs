@@ -16,7 +16,8 @@ pub use sorting::{SAMPLE_WORDS, SortMap};
 use crate::chunk::Chunk;
 use crate::error::KernelError;
 use crate::order::Direction;
-use crate::sparse::{Site, Sparse};
+use crate::site::Site;
+use crate::sparse::Sparse;
 use serde::{Deserialize, Serialize};
 
 /// A kernel that makes pieces, or reads them. The pieces that it reads are a column of each table: one of
@@ -108,6 +109,8 @@ impl Exchange {
     pub fn scratch_share(&self) -> u64 {
         match self {
             Exchange::Sort(map) => SortMap::scratch_share(map.with_positions),
+            // The number of the bucket of each element, two bytes.
+            Exchange::Deal(_) => 2,
             // The elements in one piece too.
             Exchange::Ranked { .. } => 1 + SortMap::scratch_share(false),
             // Rows are read where they lie.

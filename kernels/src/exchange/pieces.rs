@@ -1,6 +1,6 @@
 //! Pieces that a task makes for the tasks of a later stage.
 
-use crate::chunk::{Buffer, Chunk};
+use crate::chunk::{Buffer, Chunk, LINE_BYTES};
 use crate::element::Element;
 use crate::error::KernelError;
 use crate::layout::c_strides;
@@ -10,8 +10,6 @@ use std::sync::Arc;
 /// Bytes of memory that pieces share: enough that it comes from the pool of pages, and of one size so that it
 /// is used again.
 const BLOCK_BYTES: usize = 1 << 20;
-/// Each piece begins at a cache line.
-const LINE_BYTES: usize = 64;
 
 /// Pieces of rows that are filled beside one another.
 pub(super) struct Pieces<T> {
@@ -31,23 +29,20 @@ impl<T: Element> Pieces<T> {
     /// memory, it is free only after the last piece is.
     pub(super) fn new(counts: &[usize], width: usize, shares: bool) -> Pieces<T> {
         let block_bytes = if shares { BLOCK_BYTES } else { 0 };
-        let room = |length: &usize| padded::<T>(*length) * size_of::<T>();
-        let total: usize = counts.iter().map(|count| room(&(count * width))).sum();
         let mut blocks = Vec::new();
         let mut lengths: Vec<usize> = Vec::new();
         let mut used = 0;
-        let mut close = |lengths: Vec<usize>, used: usize| {
-            let buffer = Buffer::for_overwrite(used.max(block_bytes.min(total)));
-            blocks.push(Block { buffer, lengths });
-        };
         for length in counts.iter().map(|count| count * width) {
-            if block_bytes < used + room(&length) && !lengths.is_empty() {
-                close(std::mem::take(&mut lengths), std::mem::take(&mut used));
+            let bytes = padded::<T>(length) * size_of::<T>();
+            if block_bytes < used + bytes && !lengths.is_empty() {
+                blocks.push(Block::new(std::mem::take(&mut lengths), used.max(block_bytes)));
+                used = 0;
             }
-            used += room(&length);
+            used += bytes;
             lengths.push(length);
         }
-        close(lengths, used);
+        // Nothing comes behind it that could use a rest of it.
+        blocks.push(Block::new(lengths, used));
         Pieces { blocks, element: PhantomData }
     }
 
@@ -74,6 +69,10 @@ impl<T: Element> Pieces<T> {
 }
 
 impl Block {
+    fn new(lengths: Vec<usize>, bytes: usize) -> Block {
+        Block { buffer: Buffer::for_overwrite(bytes), lengths }
+    }
+
     /// The places of each piece.
     fn pieces<T: Element>(&mut self) -> Vec<&mut [T]> {
         let mut rest = self.buffer.elements_mut::<T>();
@@ -87,7 +86,7 @@ impl Block {
     }
 }
 
-/// The number of elements of a piece and of the space behind it.
+/// The number of elements of a piece and of the space behind it: each piece begins at a cache line.
 fn padded<T>(length: usize) -> usize {
     length.next_multiple_of(LINE_BYTES / size_of::<T>())
 }

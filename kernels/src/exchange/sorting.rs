@@ -7,8 +7,8 @@ use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::KernelError;
-use crate::order::{Direction, Ordered, Wide, in_order, sort_elements, sort_pieces};
-use crate::sparse::Site;
+use crate::order::{Direction, Ordered, Wide, in_order, join, sort_elements, sort_pieces};
+use crate::site::Site;
 use crate::with_element;
 use serde::{Deserialize, Serialize};
 
@@ -203,14 +203,10 @@ pub(super) fn ranked(
 
 /// The elements of all pieces, one piece behind the other, and their number.
 fn joined<T: Element>(pieces: &[Chunk]) -> Result<(Buffer, usize), KernelError> {
-    let len = pieces.iter().map(Chunk::len).sum();
+    let pieces = pieces.iter().map(Chunk::elements::<T>).collect::<Result<Vec<_>, _>>()?;
+    let len = pieces.iter().map(|piece| piece.len()).sum();
     let mut memory = Buffer::for_overwrite(len * size_of::<T>());
-    let mut rest = &mut memory.elements_mut::<T>()[..len];
-    for piece in pieces {
-        let (to, behind) = rest.split_at_mut(piece.len());
-        to.copy_from_slice(&piece.elements::<T>()?);
-        rest = behind;
-    }
+    join(pieces.iter().map(|piece| &**piece), &mut memory.elements_mut::<T>()[..len]);
     Ok((memory, len))
 }
 

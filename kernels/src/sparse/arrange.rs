@@ -1,10 +1,11 @@
 //! Tiles made of others: aligned, transposed, cut, without zeros, and dense.
 
-use super::{Filling, Pattern, Site, Values, malformed, piece};
+use super::{Filling, Pattern, Values, malformed, piece};
 use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::KernelError;
+use crate::site::Site;
 use std::ops::Range;
 
 /// Calls a function with each place of a row that one of two tiles stores, or that both do, in order: the

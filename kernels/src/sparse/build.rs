@@ -1,10 +1,11 @@
 //! Tiles made of dense ones, of sorted places, and of random numbers.
 
-use super::{Filling, Site, Values, malformed, piece, with_number};
+use super::{Filling, Values, malformed, piece, with_number};
 use crate::chunk::Chunk;
 use crate::element::Element;
 use crate::error::KernelError;
 use crate::random::{Key, open_unit};
+use crate::site::Site;
 use crate::ufunc::Number;
 
 /// The elements of a dense tile that are not zero.

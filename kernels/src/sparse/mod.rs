@@ -16,8 +16,8 @@ use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::KernelError;
-use crate::evaluate::Place;
 use crate::random::Key;
+use crate::site::Site;
 use crate::with_element;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -76,27 +76,6 @@ pub enum Sparse {
     },
     /// The row and the column of each element in the matrix, int64.
     Coordinates,
-}
-
-/// The part of the matrix that a task makes, and what it is to store of it.
-#[derive(Clone, Copy, Debug)]
-pub struct Site<'a> {
-    /// First row and column, and their numbers.
-    pub place: Place<'a>,
-    /// Elements that the result stores.
-    pub stored: usize,
-    /// Whether pieces may share memory.
-    pub shares_pieces: bool,
-}
-
-impl Site<'_> {
-    fn rows(&self) -> usize {
-        self.place.extents[0]
-    }
-
-    fn columns(&self) -> usize {
-        self.place.extents[1]
-    }
 }
 
 impl Sparse {

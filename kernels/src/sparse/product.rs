@@ -1,9 +1,10 @@
 //! Products of tiles with tiles, and with dense matrices.
 
-use super::{Filling, Pattern, Site, Values, dtype_of, malformed, piece, with_number};
+use super::{Filling, Pattern, Values, dtype_of, malformed, piece, with_number};
 use crate::chunk::{Buffer, Chunk};
 use crate::element::Element;
 use crate::error::KernelError;
+use crate::site::Site;
 use crate::stream;
 use crate::ufunc::Number;
 use std::borrow::Cow;

@@ -1,6 +1,7 @@
 //! Functions of tiles on small ones, by hand.
 
 use super::*;
+use crate::evaluate::Place;
 
 /// A site of a matrix of one tile.
 fn run(

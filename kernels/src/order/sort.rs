@@ -1,211 +1,11 @@
-//! The order in which elements are sorted: NumPy's, in which NaN comes last and zeros of both signs are
-//! equal.
-//!
-//! Every element has a key, a number whose own order is that of the elements. So comparisons are those of
-//! integers, whatever the dtype.
+//! Sorts of the elements of one chunk, or of pieces that become one.
 
+use super::digits::Digits;
+use super::{Direction, Key, Ordered};
 use crate::chunk::Buffer;
 use crate::cpu::{Kernel, dispatch};
-use crate::element::{Bool, Element};
 use crate::radix;
 use bytemuck::{Pod, Zeroable};
-use half::{bf16, f16};
-use num_complex::Complex;
-use serde::{Deserialize, Serialize};
-use std::cmp::Ordering;
-
-/// An element with a place in the order of sorting.
-pub trait Ordered: Element {
-    /// Number whose order is that of the elements; equal for elements that sorting takes for equal.
-    type Key: Key;
-    /// The key of this element.
-    fn key(self) -> Self::Key;
-    /// An element with this key, which elements of one dtype have.
-    fn of_key(key: Self::Key) -> Self;
-}
-
-/// The key of an element.
-pub trait Key: Pod + Ord + Into<Wide> {
-    /// Whether [`Key::prefix`] is the whole key.
-    const IS_NARROW: bool;
-    /// The upper 64 bits: of two keys, the smaller has no larger one.
-    fn prefix(self) -> u64;
-    /// The key of the opposite order.
-    fn flipped(self) -> Self;
-    /// The key that became this wide one.
-    fn narrowed(wide: Wide) -> Self;
-}
-
-/// A key of any dtype: of two keys of one dtype, the smaller stays smaller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable, Serialize, Deserialize)]
-#[repr(C)]
-pub struct Wide {
-    /// The upper half.
-    pub high: u64,
-    /// The lower half.
-    pub low: u64,
-}
-
-/// Whether the smallest element comes first, or the largest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Direction {
-    /// The smallest first, NaN last.
-    Ascending,
-    /// The largest first, NaN before it. Equal elements keep their order.
-    Descending,
-}
-
-impl Direction {
-    /// The order of two keys.
-    #[inline(always)]
-    pub fn compare<K: Ord>(self, a: &K, b: &K) -> Ordering {
-        match self {
-            Direction::Ascending => a.cmp(b),
-            Direction::Descending => b.cmp(a),
-        }
-    }
-
-    /// A key that ascends in this direction.
-    #[inline(always)]
-    pub fn ascending<K: Key>(self, key: K) -> K {
-        match self {
-            Direction::Ascending => key,
-            Direction::Descending => key.flipped(),
-        }
-    }
-}
-
-impl Key for Wide {
-    const IS_NARROW: bool = false;
-    #[inline(always)]
-    fn prefix(self) -> u64 {
-        self.high
-    }
-    #[inline(always)]
-    fn flipped(self) -> Wide {
-        Wide { high: !self.high, low: !self.low }
-    }
-    #[inline(always)]
-    fn narrowed(wide: Wide) -> Wide {
-        wide
-    }
-}
-
-macro_rules! unsigned {
-    ($($ty:ty),*) => {$(
-        impl From<$ty> for Wide {
-            fn from(key: $ty) -> Wide {
-                Wide { high: 0, low: u64::from(key) }
-            }
-        }
-        impl Key for $ty {
-            const IS_NARROW: bool = true;
-            #[inline(always)]
-            fn prefix(self) -> u64 { u64::from(self) }
-            #[inline(always)]
-            fn flipped(self) -> $ty { !self }
-            #[inline(always)]
-            fn narrowed(wide: Wide) -> $ty { wide.low as $ty }
-        }
-        impl Ordered for $ty {
-            type Key = $ty;
-            #[inline(always)]
-            fn key(self) -> $ty { self }
-            #[inline(always)]
-            fn of_key(key: $ty) -> $ty { key }
-        }
-    )*};
-}
-unsigned!(u8, u16, u32, u64);
-
-macro_rules! signed {
-    ($($ty:ty as $unsigned:ty),*) => {$(
-        impl Ordered for $ty {
-            type Key = $unsigned;
-            #[inline(always)]
-            fn key(self) -> $unsigned { self as $unsigned ^ (1 << (<$unsigned>::BITS - 1)) }
-            #[inline(always)]
-            fn of_key(key: $unsigned) -> $ty { (key ^ (1 << (<$unsigned>::BITS - 1))) as $ty }
-        }
-    )*};
-}
-signed!(i8 as u8, i16 as u16, i32 as u32, i64 as u64);
-
-impl Ordered for Bool {
-    type Key = u8;
-    #[inline(always)]
-    fn key(self) -> u8 {
-        self.0
-    }
-    #[inline(always)]
-    fn of_key(key: u8) -> Bool {
-        Bool(key)
-    }
-}
-
-macro_rules! floats {
-    ($($ty:ty as $bits:ty, $zero:expr;)*) => {$(
-        impl Ordered for $ty {
-            type Key = $bits;
-            /// The bits of a float are ordered like its magnitude: those of negative ones are inverted, and
-            /// positive ones put above them.
-            #[inline(always)]
-            fn key(self) -> $bits {
-                if self.is_nan() {
-                    return <$bits>::MAX;
-                }
-                let bits = if self == $zero { 0 } else { self.to_bits() };
-                let sign = 1 << (<$bits>::BITS - 1);
-                if bits & sign == 0 { bits | sign } else { !bits }
-            }
-            #[inline(always)]
-            fn of_key(key: $bits) -> $ty {
-                let sign = 1 << (<$bits>::BITS - 1);
-                <$ty>::from_bits(if key & sign == 0 { !key } else { key ^ sign })
-            }
-        }
-    )*};
-}
-floats! {
-    f16 as u16, f16::from_bits(0);
-    bf16 as u16, bf16::from_bits(0);
-    f32 as u32, 0.0;
-    f64 as u64, 0.0;
-}
-
-macro_rules! complex {
-    ($($ty:ty),*) => {$(
-        impl Ordered for Complex<$ty> {
-            type Key = Wide;
-            /// Ordered by the real part, then by the imaginary one. Those with a NaN part come behind all
-            /// others: first those with only a NaN imaginary part, then those with only a NaN real part.
-            #[inline]
-            fn key(self) -> Wide {
-                let (re, im) = (f64::from(self.re), f64::from(self.im));
-                match (re.is_nan(), im.is_nan()) {
-                    (false, false) => Wide { high: re.key(), low: im.key() },
-                    (false, true) => Wide { high: NAN_IMAGINARY, low: re.key() },
-                    (true, false) => Wide { high: NAN_REAL, low: im.key() },
-                    (true, true) => Wide { high: u64::MAX, low: u64::MAX },
-                }
-            }
-            fn of_key(Wide { high, low }: Wide) -> Complex<$ty> {
-                let (first, second) = (f64::of_key(high) as $ty, f64::of_key(low) as $ty);
-                match high {
-                    NAN_IMAGINARY => Complex::new(second, <$ty>::NAN),
-                    NAN_REAL => Complex::new(<$ty>::NAN, second),
-                    u64::MAX => Complex::new(<$ty>::NAN, <$ty>::NAN),
-                    _ => Complex::new(first, second),
-                }
-            }
-        }
-    )*};
-}
-complex!(f32, f64);
-
-/// Upper halves of keys above that of infinity, which no number has.
-const NAN_IMAGINARY: u64 = u64::MAX - 2;
-const NAN_REAL: u64 = u64::MAX - 1;
 
 /// Sorts elements; equal ones keep their order.
 pub(crate) fn sort_elements<T: Ordered>(elements: &mut [T], direction: Direction) {
@@ -235,30 +35,26 @@ pub(crate) fn sort_pieces<T: Ordered>(pieces: &[&[T]], to: &mut [T], direction: 
     assert_eq!(to.len(), pieces.iter().map(|piece| piece.len()).sum::<usize>(), "a place for each element");
     let survey = (T::Key::IS_NARROW && PART_LEN < to.len()).then(|| Survey::of(pieces, direction));
     let Some(Survey { are_plain: true, low, high }) = survey else {
-        let mut rest = &mut *to;
-        for piece in pieces {
-            let (place, behind) = rest.split_at_mut(piece.len());
-            place.copy_from_slice(piece);
-            rest = behind;
-        }
+        join(pieces.iter().copied(), to);
         return sort_elements(to, direction);
     };
     let bits = u64::BITS - (high - low).leading_zeros();
-    let part_count = (to.len() / PART_LEN).next_power_of_two().min(PARTS_MAX);
-    let shift = bits.saturating_sub(part_count.ilog2());
-    let digits = Digits { direction, low, shift };
-    let mut ends = vec![0usize; 1 + ((high - low) >> shift) as usize];
-    digits.each(pieces, |digit, _| ends[digit] += 1);
+    // Two parts or more: keys of all bits cannot lose as many.
+    let part_count = to.len().div_ceil(PART_LEN).next_power_of_two().min(PARTS_MAX);
+    let digits = Digits::new(direction, low, high, bits.saturating_sub(part_count.ilog2()));
+    let mut ends = vec![0usize; digits.count()];
+    pieces.iter().for_each(|piece| digits.each(piece, |digit, _| ends[digit] += 1));
     let longest = ends.iter().copied().max().unwrap_or(0);
     let mut start = 0;
     for end in &mut ends {
         start += std::mem::replace(end, start);
     }
     let keys = bytemuck::cast_slice_mut::<T, T::Key>(to);
-    digits.each(pieces, |digit, key| {
+    let mut deal = |digit: usize, key| {
         keys[ends[digit]] = key;
         ends[digit] += 1;
-    });
+    };
+    pieces.iter().for_each(|piece| digits.each(piece, &mut deal));
     let mut memory = Buffer::for_overwrite(longest * size_of::<T>());
     let scratch = bytemuck::cast_slice_mut::<T, T::Key>(memory.elements_mut::<T>());
     let mut start = 0;
@@ -270,14 +66,23 @@ pub(crate) fn sort_pieces<T: Ordered>(pieces: &[&[T]], to: &mut [T], direction: 
     }
 }
 
+/// Copies pieces to one place, one behind the other.
+pub(crate) fn join<'a, T: Copy + 'a>(pieces: impl Iterator<Item = &'a [T]>, mut to: &mut [T]) {
+    for piece in pieces {
+        let (place, behind) = to.split_at_mut(piece.len());
+        place.copy_from_slice(piece);
+        to = behind;
+    }
+}
+
 /// Elements of a part: the part and its scratch stay in the second-level cache, and the tables of its sort
 /// are small beside it.
 const PART_LEN: usize = 8 << 10;
 /// Most parts that are filled beside one another: as many lines as the first-level cache has, or twice as
 /// many.
 const PARTS_MAX: usize = 1 << 10;
-/// Elements whose keys are found before the first of them is used.
-const AT_ONCE: usize = 512;
+/// Elements that are surveyed at once.
+const SURVEY_LEN: usize = 512;
 
 /// The range of keys, and whether keys tell the bits of all elements.
 struct Survey {
@@ -289,7 +94,7 @@ struct Survey {
 impl Survey {
     fn of<T: Ordered>(pieces: &[&[T]], direction: Direction) -> Survey {
         let none = Survey { are_plain: true, low: u64::MAX, high: 0 };
-        pieces.iter().flat_map(|piece| piece.chunks(AT_ONCE)).fold(none, |all, elements| {
+        pieces.iter().flat_map(|piece| piece.chunks(SURVEY_LEN)).fold(none, |all, elements| {
             let found = dispatch(SurveyOf { elements, direction });
             Survey {
                 are_plain: all.are_plain & found.are_plain,
@@ -319,47 +124,6 @@ impl<T: Ordered> Kernel for SurveyOf<'_, T> {
             survey.high = survey.high.max(prefix);
         }
         survey
-    }
-}
-
-/// A digit of keys: their distance from the lowest one without the lower bits.
-#[derive(Clone, Copy)]
-struct Digits {
-    direction: Direction,
-    low: u64,
-    shift: u32,
-}
-
-impl Digits {
-    /// Calls `visit` with the digit and the key of each element in turn.
-    #[inline(always)]
-    fn each<T: Ordered>(self, pieces: &[&[T]], mut visit: impl FnMut(usize, T::Key)) {
-        let (mut digits, mut keys) = ([0; AT_ONCE], [T::Key::zeroed(); AT_ONCE]);
-        for elements in pieces.iter().flat_map(|piece| piece.chunks(AT_ONCE)) {
-            dispatch(FindDigits { of: self, elements, digits: &mut digits, keys: &mut keys });
-            let found = digits.iter().zip(&keys).take(elements.len());
-            found.for_each(|(&digit, &key)| visit(digit as usize, key));
-        }
-    }
-}
-
-/// Finds the digits and keys of elements. Without branches, so that it runs in vectors.
-struct FindDigits<'a, T: Ordered> {
-    of: Digits,
-    elements: &'a [T],
-    digits: &'a mut [u32; AT_ONCE],
-    keys: &'a mut [T::Key; AT_ONCE],
-}
-
-impl<T: Ordered> Kernel for FindDigits<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        for ((digit, key), x) in self.digits.iter_mut().zip(self.keys).zip(self.elements) {
-            *key = self.of.direction.ascending(x.key());
-            *digit = ((key.prefix() - self.of.low) >> self.of.shift) as u32;
-        }
     }
 }
 
@@ -468,40 +232,7 @@ pub(crate) fn in_order<T: Ordered>(elements: &[T], direction: Direction, mut eac
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// Checks that keys ascend strictly.
-    fn ascending<T: Ordered>(elements: &[T]) {
-        for pair in elements.windows(2) {
-            let (a, b) = (pair[0].key(), pair[1].key());
-            assert!(a < b && a.into() < b.into() && b.flipped() < a.flipped(), "{pair:?}");
-            assert!(T::of_key(a).key() == a && T::Key::narrowed(a.into()) == a, "{pair:?}");
-        }
-    }
-
-    #[test]
-    fn keys_ascend_with_their_elements() {
-        ascending(&[i8::MIN, -1, 0, 1, i8::MAX]);
-        ascending(&[i64::MIN, -1, 0, 1, i64::MAX]);
-        ascending(&[0, 1, u64::MAX]);
-        ascending(&[Bool(0), Bool(1)]);
-        let tiny = f64::from_bits(1);
-        ascending(&[f64::NEG_INFINITY, -1.5, -tiny, 0.0, tiny, 1.5, f64::MAX, f64::INFINITY, f64::NAN]);
-        ascending(&[f32::NEG_INFINITY, f32::MIN, -1.0, 0.0, 1.0, f32::INFINITY, f32::NAN]);
-        ascending(&[f16::NEG_INFINITY, f16::from_f32(-1.0), f16::from_f32(0.0), f16::INFINITY, f16::NAN]);
-        let (inf, nan) = (f64::INFINITY, f64::NAN);
-        let parts = [(-inf, 0.0), (0.0, -1.0), (0.0, 1.0), (1.0, -inf), (inf, inf), (1.0, nan), (2.0, nan)];
-        let behind = [(nan, -1.0), (nan, inf), (nan, nan)];
-        let all: Vec<Complex<f64>> =
-            parts.iter().chain(&behind).map(|&(re, im)| Complex::new(re, im)).collect();
-        ascending(&all);
-    }
-
-    #[test]
-    fn zeros_are_equal_and_so_are_nans_of_any_bits() {
-        assert_eq!((-0.0f64).key(), 0.0f64.key());
-        assert_eq!((-f32::NAN).key(), f32::NAN.key());
-        assert_eq!(Complex::new(-0.0, 0.0f32).key(), Complex::new(0.0, -0.0f32).key());
-    }
+    use num_complex::Complex;
 
     /// Numbers of many magnitudes, zeros of both signs and NaN of several bits among them.
     fn numbers(count: u64) -> Vec<f64> {
@@ -570,7 +301,9 @@ mod tests {
         pieces_are_sorted(&[&close[..], &[1e300]].concat());
         pieces_are_sorted(&vec![3.5f32; LEN as usize]);
         pieces_are_sorted(&(0..LEN).map(|at| (at * 40_503) as i8).collect::<Vec<i8>>());
-        pieces_are_sorted(&(0..LEN).map(|at| at.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect::<Vec<u64>>());
+        let all_bits: Vec<u64> = (0..LEN).map(|at| at.wrapping_mul(0x9E37_79B9_7F4A_7C15)).collect();
+        pieces_are_sorted(&all_bits);
+        pieces_are_sorted(&all_bits[..PART_LEN + 1]);
         let complex = |pair: &[f64]| Complex::new(pair[0], pair[1]);
         pieces_are_sorted(&numbers.chunks_exact(2).map(complex).collect::<Vec<Complex<f64>>>());
         pieces_are_sorted::<i32>(&[]);
