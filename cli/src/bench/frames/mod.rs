@@ -102,8 +102,21 @@ impl Total {
     }
 }
 
-/// Asks each question of tables that lie in memory; gives the seconds of all of them.
+/// Asks each question of tables; gives the seconds of all of them. Tables and answers lie in memory, but under
+/// a limit of the memory the tables stay in their files, and an answer becomes one row as it comes.
 pub fn ask(name: &str, options: &Options, stored: &Tables, questions: &[Question]) -> Result<Measurement> {
+    match options.memory {
+        None => ask_in_memory(name, options, stored, questions),
+        Some(_) => ask_files(name, options, stored, questions),
+    }
+}
+
+fn ask_in_memory(
+    name: &str,
+    options: &Options,
+    stored: &Tables,
+    questions: &[Question],
+) -> Result<Measurement> {
     let setup = Setup::start(options, 0)?;
     let ((frames, own), peak_bytes) = setup.peak_bytes(|| {
         let frames = load(stored, &setup)?;
@@ -129,9 +142,37 @@ pub fn ask(name: &str, options: &Options, stored: &Tables, questions: &[Question
                 || Ok(library.run(&create)?),
             )?;
             if round == 0 {
-                check_same(question.name, &own, &library.table(&digest_query(&answer)?)?)?;
+                check_same(question.name, &own, &library.table(&digest_query(&answer, "answer")?)?)?;
             }
             library.run("drop table answer")?;
+        }
+        total.add(question.name, times);
+    }
+    Ok(total.measurement(name, &setup, peak_bytes))
+}
+
+fn ask_files(name: &str, options: &Options, stored: &Tables, questions: &[Question]) -> Result<Measurement> {
+    let setup = Setup::start(options, 0)?;
+    let frames: Vec<(&str, DataFrame)> =
+        stored.paths().iter().map(|(table, path)| (*table, read_parquet(path))).collect();
+    let queries = questions.iter().map(|question| {
+        let answer = sql(question.query, &refs(&frames));
+        digest_query(&answer, &format!("({}) as answer", question.query))
+    });
+    let queries = queries.collect::<Result<Vec<String>>>()?;
+    let collect = |query: &String| Ok(sql(query, &refs(&frames)).collect_on(setup.executor())?);
+    let (_answers, peak_bytes) =
+        setup.peak_bytes(|| queries.iter().map(collect).collect::<Result<Vec<Table>>>())?;
+    let library = Library::new(setup.threads())?;
+    for (table, path) in stored.paths() {
+        library.run(&format!("create external table {table} stored as parquet location '{path}'"))?;
+    }
+    let mut total = Total::default();
+    for (question, query) in questions.iter().zip(&queries) {
+        let mut times = Times::default();
+        for _ in 0..rounds(options) {
+            let (own, other) = times.round(|| collect(query), || Ok(library.table(query)?))?;
+            check_same(question.name, &own, &other)?;
         }
         total.add(question.name, times);
     }
@@ -152,11 +193,12 @@ pub fn refs<'a>(frames: &'a [(&'static str, DataFrame)]) -> Vec<(&'a str, &'a Da
 
 /// One row that depends on all values of a frame.
 pub fn digest(frame: &DataFrame, setup: &Setup) -> Result<Table> {
-    Ok(sql(&digest_query(frame)?, &[("answer", frame)]).collect_on(setup.executor())?)
+    Ok(sql(&digest_query(frame, "answer")?, &[("answer", frame)]).collect_on(setup.executor())?)
 }
 
-/// The query of a digest: counts, sums of numbers, and the least and greatest of other values.
-pub fn digest_query(frame: &DataFrame) -> Result<String> {
+/// The query of the digest of a frame that queries know as `from`: counts, sums of numbers, and the least and
+/// greatest of other values.
+pub fn digest_query(frame: &DataFrame, from: &str) -> Result<String> {
     let mut columns = vec!["count(*) as rows".to_owned()];
     for (label, dtype) in frame.dtypes()? {
         columns.push(format!("count(\"{label}\") as \"{label}_count\""));
@@ -165,7 +207,7 @@ pub fn digest_query(frame: &DataFrame) -> Result<String> {
             false => format!("min(\"{label}\") as \"{label}_min\", max(\"{label}\") as \"{label}_max\""),
         });
     }
-    Ok(format!("select {} from answer", columns.join(", ")))
+    Ok(format!("select {} from {from}", columns.join(", ")))
 }
 
 /// Requires equal rows; floats may differ in the order of their additions.

@@ -18,7 +18,7 @@ pub fn parquet(options: &Options) -> Result<Measurement> {
     let (ours, others) = (file("ours.parquet"), file("library.parquet"));
     let read = |path: &str| -> Result<_> {
         let frame = read_parquet(path);
-        Ok(sql(&digest_query(&frame)?, &[("answer", &frame)]).collect_on(setup.executor())?)
+        Ok(sql(&digest_query(&frame, "answer")?, &[("answer", &frame)]).collect_on(setup.executor())?)
     };
     let ((frames, own), peak_bytes) = setup.peak_bytes(|| {
         let frames = load(&tables, &setup)?;
@@ -36,7 +36,7 @@ pub fn parquet(options: &Options) -> Result<Measurement> {
     // Both sides compress alike.
     let copy = format!("copy x to '{others}' stored as parquet options (format.compression 'zstd(1)')");
     let external = format!("create external table answer stored as parquet location '{others}'");
-    let query = digest_query(x)?;
+    let query = digest_query(x, "answer")?;
     let (mut writes, mut reads) = (Times::default(), Times::default());
     for round in 0..rounds(options) {
         writes.round(|| Ok(x.to_parquet(&ours)?), || Ok(library.run(&copy)?))?;

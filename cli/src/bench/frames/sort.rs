@@ -40,7 +40,7 @@ pub fn sort(options: &Options) -> Result<Measurement> {
             || Ok(library.run(&format!("create table answer as {QUERY}"))?),
         )?;
         if round == 0 {
-            check_same("sort", &own, &library.table(&digest_query(&sorted)?)?)?;
+            check_same("sort", &own, &library.table(&digest_query(&sorted, "answer")?)?)?;
             let rows = sorted.collect_on(setup.executor())?;
             let keys = rows.array("k")?.as_primitive_opt::<Int64Type>().context("keys are no integers")?;
             ensure!(keys.values().is_sorted() && keys.len() == options.size, "the rows are not in order");
