@@ -9,8 +9,6 @@ pub struct Site<'a> {
     pub place: Place<'a>,
     /// Elements that a sparse result stores.
     pub stored: usize,
-    /// Whether pieces may share memory.
-    pub shares_pieces: bool,
 }
 
 impl Site<'_> {

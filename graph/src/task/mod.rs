@@ -118,9 +118,8 @@ impl Runnable {
         match kernel {
             Kernel::Fused => operands.iter().all(stores),
             Kernel::Product(_) => true,
-            Kernel::Exchange { .. } | Kernel::Foreign { .. } | Kernel::Reshape { .. } | Kernel::Whole(_) => {
-                false
-            }
+            Kernel::Exchange { function, .. } => function.takes_places(),
+            Kernel::Foreign { .. } | Kernel::Reshape { .. } | Kernel::Whole(_) => false,
         }
     }
 
@@ -273,9 +272,8 @@ impl Runnable {
                     reads.iter().map(|&table| exchange::pieces(exchange::read(table, index), chunks));
                 let tables = tables.collect::<Result<Vec<_>, Error>>()?;
                 let place = Place { origin: &region.origin, extents: &region.extents };
-                let (stored, shares_pieces) = (self.stored_elements(task), scratch.shares_pieces());
-                let site = Site { place, stored, shares_pieces };
-                let made = function.run(site, &args, &tables)?;
+                let site = Site { place, stored: self.stored_elements(task) };
+                let made = function.run(site, &args, &tables, scratch)?;
                 self.check_declared(task, &stage.label, &made)?;
                 Ok(made)
             }

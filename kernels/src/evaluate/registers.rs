@@ -37,6 +37,11 @@ impl Scratch {
         std::mem::take(&mut self.places)
     }
 
+    /// Whether there is offered memory.
+    pub fn has_offers(&self) -> bool {
+        !self.places.is_empty()
+    }
+
     /// Memory for a result, with unspecified contents: the first offered memory of that size, else a new
     /// buffer.
     pub fn result(&mut self, bytes: usize) -> Buffer {

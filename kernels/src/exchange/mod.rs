@@ -15,6 +15,7 @@ pub use sorting::{SAMPLE_WORDS, SortMap};
 
 use crate::chunk::Chunk;
 use crate::error::KernelError;
+use crate::evaluate::{Place, Scratch};
 use crate::order::Direction;
 use crate::site::Site;
 use crate::sparse::Sparse;
@@ -88,20 +89,40 @@ impl Exchange {
         site: Site<'_>,
         args: &[Chunk],
         tables: &[Vec<Chunk>],
+        scratch: &mut Scratch,
     ) -> Result<Vec<Chunk>, KernelError> {
         match self {
             Exchange::Sparse(function) => function.run(site, args, tables),
             Exchange::CountSparse(function) => Ok(vec![function.count(site, args, tables)?]),
-            Exchange::Deal(map) => map.deal(args, site.shares_pieces),
+            Exchange::Deal(map) => map.deal(args, scratch),
             Exchange::Pick { map, wanted } => map.pick(args, wanted),
             Exchange::Ranked { direction, ranks } => sorting::ranked(site, *direction, ranks, tables),
-            Exchange::Sort(map) => map.sort(tables),
-            Exchange::Gather(map) => Ok(vec![map.gather(args, &tables[0])?]),
-            Exchange::Requests(map) => map.requests(args, site.shares_pieces),
-            Exchange::Answers => rows::answers(&args[0], &tables[0]),
-            Exchange::Arrange(map) => Ok(vec![map.arrange(args, &tables[0])?]),
-            Exchange::Updates(map) => map.updates(args, site.shares_pieces),
-            Exchange::Update => Ok(vec![rows::update(&args[0], &tables[0], &tables[1])?]),
+            Exchange::Sort(map) => map.sort(tables, scratch),
+            Exchange::Gather(map) => Ok(vec![map.gather(args, &tables[0], scratch)?]),
+            Exchange::Requests(map) => map.requests(args, scratch),
+            Exchange::Answers => rows::answers(&args[0], &tables[0], scratch),
+            Exchange::Arrange(map) => Ok(vec![map.arrange(args, &tables[0], scratch)?]),
+            Exchange::Updates(map) => map.updates(args, scratch),
+            Exchange::Update => Ok(vec![rows::update(&args[0], &tables[0], &tables[1], scratch)?]),
+        }
+    }
+
+    /// Whether the kernel makes its results in memory that the scratch was offered for them.
+    pub fn takes_places(&self) -> bool {
+        match self {
+            Exchange::Deal(_)
+            | Exchange::Sort(_)
+            | Exchange::Gather(_)
+            | Exchange::Requests(_)
+            | Exchange::Answers
+            | Exchange::Arrange(_)
+            | Exchange::Updates(_)
+            | Exchange::Update => true,
+            // They store few elements, or those of sparse tiles.
+            Exchange::Pick { .. }
+            | Exchange::Ranked { .. }
+            | Exchange::Sparse(_)
+            | Exchange::CountSparse(_) => false,
         }
     }
 
@@ -123,8 +144,7 @@ impl Exchange {
 
 /// The site of kernels for which it makes no difference.
 #[cfg(test)]
-const NOWHERE: Site<'static> =
-    Site { place: crate::evaluate::Place { origin: &[], extents: &[] }, stored: 0, shares_pieces: false };
+const NOWHERE: Site<'static> = Site { place: Place { origin: &[], extents: &[] }, stored: 0 };
 
 impl Measure {
     /// Applies the kernel.

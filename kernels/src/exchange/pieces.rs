@@ -3,6 +3,7 @@
 use crate::chunk::{Buffer, Chunk, LINE_BYTES};
 use crate::element::Element;
 use crate::error::KernelError;
+use crate::evaluate::Scratch;
 use crate::layout::c_strides;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -25,10 +26,17 @@ struct Block {
 }
 
 impl<T: Element> Pieces<T> {
-    /// Pieces of these numbers of rows, each of `width` elements, all of which must be written. If they share
-    /// memory, it is free only after the last piece is.
-    pub(super) fn new(counts: &[usize], width: usize, shares: bool) -> Pieces<T> {
-        let block_bytes = if shares { BLOCK_BYTES } else { 0 };
+    /// Pieces of these numbers of rows, each of `width` elements, all of which must be written: in memory that
+    /// the scratch was offered, or else in memory that they share if they may.
+    pub(super) fn new(counts: &[usize], width: usize, scratch: &mut Scratch) -> Pieces<T> {
+        if scratch.has_offers() {
+            let place = |count: &usize| {
+                let length = count * width;
+                Block { buffer: scratch.result(length * size_of::<T>()), lengths: vec![length] }
+            };
+            return Pieces { blocks: counts.iter().map(place).collect(), element: PhantomData };
+        }
+        let block_bytes = if scratch.shares_pieces() { BLOCK_BYTES } else { 0 };
         let mut blocks = Vec::new();
         let mut lengths: Vec<usize> = Vec::new();
         let mut used = 0;
@@ -78,7 +86,7 @@ impl Block {
         let mut rest = self.buffer.elements_mut::<T>();
         let mut pieces = Vec::with_capacity(self.lengths.len());
         for &length in &self.lengths {
-            let (piece, behind) = rest.split_at_mut(padded::<T>(length));
+            let (piece, behind) = rest.split_at_mut(padded::<T>(length).min(rest.len()));
             pieces.push(&mut piece[..length]);
             rest = behind;
         }
@@ -97,7 +105,11 @@ mod tests {
 
     /// Pieces of these lengths, in which each element is the number of its piece.
     fn filled(counts: &[usize], width: usize, shares: bool) -> Vec<Chunk> {
-        let mut pieces = Pieces::<i16>::new(counts, width, shares);
+        let mut scratch = Scratch::new();
+        if shares {
+            scratch.share_pieces();
+        }
+        let mut pieces = Pieces::<i16>::new(counts, width, &mut scratch);
         for (number, end) in (0..).zip(pieces.ends()) {
             end.for_each(|place| *place = number);
         }

@@ -1,9 +1,10 @@
 //! Rows of many chunks, taken or put by position.
 
 use super::pieces::Pieces;
-use crate::chunk::{Buffer, Chunk};
+use crate::chunk::Chunk;
 use crate::element::Element;
 use crate::error::KernelError;
+use crate::evaluate::Scratch;
 use crate::lines::normalized;
 use crate::stream;
 use crate::with_element;
@@ -66,11 +67,11 @@ impl RowMap {
     }
 
     /// See [`Exchange::Requests`](super::Exchange::Requests).
-    pub(super) fn requests(&self, args: &[Chunk], shares: bool) -> Result<Vec<Chunk>, KernelError> {
+    pub(super) fn requests(&self, args: &[Chunk], scratch: &mut Scratch) -> Result<Vec<Chunk>, KernelError> {
         let positions = args[0].elements::<i64>()?;
         let counts = self.counts(&positions)?;
         let places = self.places();
-        let mut pieces = Pieces::<i64>::new(&counts, 1, shares);
+        let mut pieces = Pieces::<i64>::new(&counts, 1, scratch);
         let mut ends = pieces.ends();
         for &position in positions.iter() {
             let Place { chunk, row } = places.find(position)?;
@@ -82,20 +83,30 @@ impl RowMap {
     }
 
     /// See [`Exchange::Arrange`](super::Exchange::Arrange).
-    pub(super) fn arrange(&self, args: &[Chunk], answers: &[Chunk]) -> Result<Chunk, KernelError> {
+    pub(super) fn arrange(
+        &self,
+        args: &[Chunk],
+        answers: &[Chunk],
+        scratch: &mut Scratch,
+    ) -> Result<Chunk, KernelError> {
         let Some(first) = answers.first() else {
             return Err(KernelError::Malformed("rows of no chunk".to_owned()));
         };
-        with_element!(first.dtype(), T => self.arranged::<T>(args, answers))
+        with_element!(first.dtype(), T => self.arranged::<T>(args, answers, scratch))
     }
 
     /// The answers of each chunk are in the order of the positions that asked for them.
-    fn arranged<T: Element>(&self, args: &[Chunk], answers: &[Chunk]) -> Result<Chunk, KernelError> {
+    fn arranged<T: Element>(
+        &self,
+        args: &[Chunk],
+        answers: &[Chunk],
+        scratch: &mut Scratch,
+    ) -> Result<Chunk, KernelError> {
         let rest = &answers[0].shape()[1..];
         let width: usize = rest.iter().product();
         let positions = args[0].elements::<i64>()?;
         let places = self.places();
-        let mut out = Buffer::for_overwrite(positions.len() * width * size_of::<T>());
+        let mut out = scratch.result(positions.len() * width * size_of::<T>());
         let to = &mut out.elements_mut::<T>()[..positions.len() * width];
         let answers = answers.iter().map(Chunk::elements::<T>).collect::<Result<Vec<_>, _>>()?;
         let missing = || KernelError::Malformed("a row that was not asked for".to_owned());
@@ -115,10 +126,15 @@ impl RowMap {
     }
 
     /// See [`Exchange::Gather`](super::Exchange::Gather).
-    pub(super) fn gather(&self, args: &[Chunk], rows: &[Chunk]) -> Result<Chunk, KernelError> {
+    pub(super) fn gather(
+        &self,
+        args: &[Chunk],
+        rows: &[Chunk],
+        scratch: &mut Scratch,
+    ) -> Result<Chunk, KernelError> {
         match rows.first() {
             Some(first) if rows.len() == self.ends.len() => {
-                with_element!(first.dtype(), T => self.gathered::<T>(&args[0], rows))
+                with_element!(first.dtype(), T => self.gathered::<T>(&args[0], rows, scratch))
             }
             _ => Err(KernelError::Malformed("rows of another number of chunks".to_owned())),
         }
@@ -126,11 +142,16 @@ impl RowMap {
 
     /// The places of several rows are found before the first of them is read, and each is fetched as soon as
     /// it is known, so that the processor waits for many at a time.
-    fn gathered<T: Element>(&self, positions: &Chunk, rows: &[Chunk]) -> Result<Chunk, KernelError> {
+    fn gathered<T: Element>(
+        &self,
+        positions: &Chunk,
+        rows: &[Chunk],
+        scratch: &mut Scratch,
+    ) -> Result<Chunk, KernelError> {
         let rest = &rows[0].shape()[1..];
         let width: usize = rest.iter().product();
         let (positions, places) = (positions.elements::<i64>()?, self.places());
-        let mut out = Buffer::for_overwrite(positions.len() * width * size_of::<T>());
+        let mut out = scratch.result(positions.len() * width * size_of::<T>());
         let to = &mut out.elements_mut::<T>()[..positions.len() * width];
         let rows = rows.iter().map(Chunk::elements::<T>).collect::<Result<Vec<_>, _>>()?;
         let rows: Vec<&[T]> = rows.iter().map(|elements| &**elements).collect();
@@ -157,9 +178,9 @@ impl RowMap {
     }
 
     /// See [`Exchange::Updates`](super::Exchange::Updates).
-    pub(super) fn updates(&self, args: &[Chunk], shares: bool) -> Result<Vec<Chunk>, KernelError> {
-        let mut made = self.requests(&args[..1], shares)?;
-        made.extend(with_element!(args[1].dtype(), T => self.dealt::<T>(&args[0], &args[1], shares))?);
+    pub(super) fn updates(&self, args: &[Chunk], scratch: &mut Scratch) -> Result<Vec<Chunk>, KernelError> {
+        let mut made = self.requests(&args[..1], scratch)?;
+        made.extend(with_element!(args[1].dtype(), T => self.dealt::<T>(&args[0], &args[1], scratch))?);
         Ok(made)
     }
 
@@ -168,13 +189,13 @@ impl RowMap {
         &self,
         positions: &Chunk,
         rows: &Chunk,
-        shares: bool,
+        scratch: &mut Scratch,
     ) -> Result<Vec<Chunk>, KernelError> {
         let rest = &rows.shape()[1..];
         let width: usize = rest.iter().product();
         let (positions, rows) = (positions.elements::<i64>()?, rows.elements::<T>()?);
         let (places, counts) = (self.places(), self.counts(&positions)?);
-        let mut pieces = Pieces::<T>::new(&counts, width, shares);
+        let mut pieces = Pieces::<T>::new(&counts, width, scratch);
         if width != 0 {
             let mut ends = pieces.ends();
             for (&position, row) in positions.iter().zip(rows.chunks_exact(width)) {
@@ -202,18 +223,27 @@ impl Places<'_> {
 }
 
 /// See [`Exchange::Answers`](super::Exchange::Answers).
-pub(super) fn answers(x: &Chunk, requests: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
+pub(super) fn answers(
+    x: &Chunk,
+    requests: &[Chunk],
+    scratch: &mut Scratch,
+) -> Result<Vec<Chunk>, KernelError> {
     with_element!(x.dtype(), T => {
         let rows = x.elements::<T>()?;
-        requests.iter().map(|request| chosen::<T>(&rows, &x.shape()[1..], request)).collect()
+        requests.iter().map(|request| chosen::<T>(&rows, &x.shape()[1..], request, scratch)).collect()
     })
 }
 
 /// The rows at the positions of a request, which are in this chunk.
-fn chosen<T: Element>(rows: &[T], rest: &[usize], request: &Chunk) -> Result<Chunk, KernelError> {
+fn chosen<T: Element>(
+    rows: &[T],
+    rest: &[usize],
+    request: &Chunk,
+    scratch: &mut Scratch,
+) -> Result<Chunk, KernelError> {
     let width: usize = rest.iter().product();
     let positions = request.elements::<i64>()?;
-    let mut out = Buffer::for_overwrite(positions.len() * width * size_of::<T>());
+    let mut out = scratch.result(positions.len() * width * size_of::<T>());
     let to = &mut out.elements_mut::<T>()[..positions.len() * width];
     if width == 1 {
         for (place, &position) in to.iter_mut().zip(positions.iter()) {
@@ -229,14 +259,24 @@ fn chosen<T: Element>(rows: &[T], rest: &[usize], request: &Chunk) -> Result<Chu
 }
 
 /// See [`Exchange::Update`](super::Exchange::Update).
-pub(super) fn update(x: &Chunk, positions: &[Chunk], rows: &[Chunk]) -> Result<Chunk, KernelError> {
-    with_element!(x.dtype(), T => updated::<T>(x, positions, rows))
+pub(super) fn update(
+    x: &Chunk,
+    positions: &[Chunk],
+    rows: &[Chunk],
+    scratch: &mut Scratch,
+) -> Result<Chunk, KernelError> {
+    with_element!(x.dtype(), T => updated::<T>(x, positions, rows, scratch))
 }
 
-fn updated<T: Element>(x: &Chunk, positions: &[Chunk], rows: &[Chunk]) -> Result<Chunk, KernelError> {
+fn updated<T: Element>(
+    x: &Chunk,
+    positions: &[Chunk],
+    rows: &[Chunk],
+    scratch: &mut Scratch,
+) -> Result<Chunk, KernelError> {
     let width: usize = x.shape()[1..].iter().product();
     let from = x.elements::<T>()?;
-    let mut out = Buffer::for_overwrite(from.len() * size_of::<T>());
+    let mut out = scratch.result(from.len() * size_of::<T>());
     let to = &mut out.elements_mut::<T>()[..from.len()];
     to.copy_from_slice(&from);
     for (positions, rows) in positions.iter().zip(rows) {
@@ -279,15 +319,24 @@ mod tests {
         let asked = chunk(&[5], &[5i64, 0, -2, 1, 0]);
         let counts = Measure::CountRequests(map.clone()).run(std::slice::from_ref(&asked)).unwrap();
         assert_eq!(counts.to_vec::<i64>().unwrap(), [5, 3, 2, 2, 6, 3, 0, 2]);
-        let requests =
-            Exchange::Requests(map.clone()).run(NOWHERE, std::slice::from_ref(&asked), &[]).unwrap();
+        let requests = Exchange::Requests(map.clone())
+            .run(NOWHERE, std::slice::from_ref(&asked), &[], &mut Scratch::new())
+            .unwrap();
         let answer = |(x, request): (&Chunk, Chunk)| {
-            Exchange::Answers.run(NOWHERE, std::slice::from_ref(x), &[vec![request]]).unwrap().remove(0)
+            Exchange::Answers
+                .run(NOWHERE, std::slice::from_ref(x), &[vec![request]], &mut Scratch::new())
+                .unwrap()
+                .remove(0)
         };
         let answers: Vec<Chunk> = chunks.iter().zip(requests).map(answer).collect();
-        let in_place =
-            Exchange::Gather(map.clone()).run(NOWHERE, std::slice::from_ref(&asked), &[chunks.to_vec()]);
-        let made = Exchange::Arrange(map).run(NOWHERE, &[asked], &[answers]).unwrap().remove(0);
+        let in_place = Exchange::Gather(map.clone()).run(
+            NOWHERE,
+            std::slice::from_ref(&asked),
+            &[chunks.to_vec()],
+            &mut Scratch::new(),
+        );
+        let made =
+            Exchange::Arrange(map).run(NOWHERE, &[asked], &[answers], &mut Scratch::new()).unwrap().remove(0);
         assert_eq!(in_place.unwrap()[0].to_vec::<i32>().unwrap(), made.to_vec::<i32>().unwrap());
         assert_eq!(made.shape(), [5, 2]);
         assert_eq!(made.to_vec::<i32>().unwrap(), [10, 11, 0, 1, 8, 9, 2, 3, 0, 1]);
@@ -297,13 +346,16 @@ mod tests {
     fn of_rows_for_one_place_the_last_one_stays() {
         let (map, chunks) = rows();
         let values = chunk(&[3, 2], &[50, 51, 60, 61, 70, 71i32]);
-        let mut made =
-            Exchange::Updates(map).run(NOWHERE, &[chunk(&[3], &[1i64, 4, 1]), values], &[]).unwrap();
+        let mut made = Exchange::Updates(map)
+            .run(NOWHERE, &[chunk(&[3], &[1i64, 4, 1]), values], &[], &mut Scratch::new())
+            .unwrap();
         let values = made.split_off(3);
         let updated = |at: usize| {
             let tables = [vec![made[at].clone()], vec![values[at].clone()]];
-            let new =
-                Exchange::Update.run(NOWHERE, std::slice::from_ref(&chunks[at]), &tables).unwrap().remove(0);
+            let new = Exchange::Update
+                .run(NOWHERE, std::slice::from_ref(&chunks[at]), &tables, &mut Scratch::new())
+                .unwrap()
+                .remove(0);
             new.to_vec::<i32>().unwrap()
         };
         assert_eq!(updated(0), [0, 1, 70, 71]);
@@ -313,7 +365,9 @@ mod tests {
     #[test]
     fn a_position_beyond_the_last_row_is_refused() {
         let map = RowMap { axis: 1, ends: vec![2, 3] };
-        let beyond = Exchange::Requests(map).run(NOWHERE, &[chunk(&[2], &[0i64, -4])], &[]).unwrap_err();
+        let beyond = Exchange::Requests(map)
+            .run(NOWHERE, &[chunk(&[2], &[0i64, -4])], &[], &mut Scratch::new())
+            .unwrap_err();
         assert_eq!(beyond, KernelError::Index { index: -4, axis: 1, extent: 3 });
     }
 }

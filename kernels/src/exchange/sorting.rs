@@ -7,6 +7,7 @@ use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::KernelError;
+use crate::evaluate::Scratch;
 use crate::order::{Direction, Ordered, Wide, in_order, join, sort_elements, sort_pieces};
 use crate::site::Site;
 use crate::with_element;
@@ -48,12 +49,17 @@ impl SortMap {
     }
 
     /// See [`Exchange::Deal`](super::Exchange::Deal).
-    pub(super) fn deal(&self, args: &[Chunk], shares: bool) -> Result<Vec<Chunk>, KernelError> {
+    pub(super) fn deal(&self, args: &[Chunk], scratch: &mut Scratch) -> Result<Vec<Chunk>, KernelError> {
         let start = self.start(args)?;
-        with_element!(args[0].dtype(), T => self.dealt::<T>(&args[0].elements::<T>()?, start, shares))
+        with_element!(args[0].dtype(), T => self.dealt::<T>(&args[0].elements::<T>()?, start, scratch))
     }
 
-    fn dealt<T: Ordered>(&self, elements: &[T], start: u64, shares: bool) -> Result<Vec<Chunk>, KernelError> {
+    fn dealt<T: Ordered>(
+        &self,
+        elements: &[T],
+        start: u64,
+        scratch: &mut Scratch,
+    ) -> Result<Vec<Chunk>, KernelError> {
         let buckets = Buckets::<T::Key>::new(self.direction, &self.splitters);
         let mut counts = vec![0; self.splitters.len() + 1];
         // A bucket is found once, but where there are more than these numbers can tell apart.
@@ -64,9 +70,9 @@ impl SortMap {
             counts[bucket] += 1;
             put(&mut places, bucket as u16);
         });
-        let mut pieces = Pieces::<T>::new(&counts, 1, shares);
+        let mut pieces = Pieces::<T>::new(&counts, 1, scratch);
         let mut ends = pieces.ends();
-        let mut positions = self.with_positions.then(|| Pieces::<i64>::new(&counts, 1, shares));
+        let mut positions = self.with_positions.then(|| Pieces::<i64>::new(&counts, 1, scratch));
         let mut ends_of_positions = positions.as_mut().map(Pieces::ends);
         let mut deal = |bucket: usize, x, position| {
             put(&mut ends[bucket], x);
@@ -134,20 +140,28 @@ impl SortMap {
     }
 
     /// See [`Exchange::Sort`](super::Exchange::Sort).
-    pub(super) fn sort(&self, tables: &[Vec<Chunk>]) -> Result<Vec<Chunk>, KernelError> {
+    pub(super) fn sort(
+        &self,
+        tables: &[Vec<Chunk>],
+        scratch: &mut Scratch,
+    ) -> Result<Vec<Chunk>, KernelError> {
         let Some(first) = tables[0].first() else {
             return Err(KernelError::Malformed("a bucket of no chunk".to_owned()));
         };
-        with_element!(first.dtype(), T => self.sorted::<T>(tables))
+        with_element!(first.dtype(), T => self.sorted::<T>(tables, scratch))
     }
 
     /// Equal elements come in the order of their positions, so a stable sort keeps that order.
-    fn sorted<T: Ordered>(&self, tables: &[Vec<Chunk>]) -> Result<Vec<Chunk>, KernelError> {
+    fn sorted<T: Ordered>(
+        &self,
+        tables: &[Vec<Chunk>],
+        scratch: &mut Scratch,
+    ) -> Result<Vec<Chunk>, KernelError> {
         if !self.with_positions {
             let pieces = tables[0].iter().map(Chunk::elements::<T>).collect::<Result<Vec<_>, _>>()?;
             let pieces: Vec<&[T]> = pieces.iter().map(|piece| &**piece).collect();
             let len = pieces.iter().map(|piece| piece.len()).sum();
-            let mut memory = Buffer::for_overwrite(len * size_of::<T>());
+            let mut memory = scratch.result(len * size_of::<T>());
             sort_pieces(&pieces, &mut memory.elements_mut::<T>()[..len], self.direction);
             return Ok(vec![Chunk::contiguous(T::DTYPE, &[len], memory)?]);
         }
@@ -158,7 +172,7 @@ impl SortMap {
         if count != len {
             return Err(KernelError::Malformed(format!("{count} positions of {len} elements")));
         }
-        let mut made = [size_of::<T>(), size_of::<i64>()].map(|bytes| Buffer::for_overwrite(len * bytes));
+        let mut made = [size_of::<T>(), size_of::<i64>()].map(|bytes| scratch.result(len * bytes));
         let [sorted, places] = &mut made;
         let mut to = sorted.elements_mut::<T>().iter_mut().zip(places.elements_mut::<i64>());
         in_order(elements, self.direction, |place| {
@@ -262,7 +276,7 @@ mod tests {
         for (number, elements) in (0i64..).zip(chunks) {
             let args = [chunk(elements), chunk(&[number])];
             let counts = Measure::CountDealt(map.clone()).run(&args).unwrap().to_vec::<i64>().unwrap();
-            let dealt = Exchange::Deal(map.clone()).run(NOWHERE, &args, &[]).unwrap();
+            let dealt = Exchange::Deal(map.clone()).run(NOWHERE, &args, &[], &mut Scratch::new()).unwrap();
             let lengths: Vec<i64> = dealt.iter().take(3).map(|piece| piece.len() as i64).collect();
             assert_eq!(counts[1..], lengths, "counted {counts:?}");
             made.push(dealt);
@@ -272,7 +286,8 @@ mod tests {
         for bucket in 0..3 {
             let column = |table: usize| made.iter().map(|dealt| dealt[3 * table + bucket].clone()).collect();
             let columns: Vec<Vec<Chunk>> = (0..tables).map(column).collect();
-            let sorted = Exchange::Sort(map.clone()).run(NOWHERE, &[], &columns).unwrap();
+            let sorted =
+                Exchange::Sort(map.clone()).run(NOWHERE, &[], &columns, &mut Scratch::new()).unwrap();
             out.iter_mut().zip(sorted).for_each(|(out, made)| out.extend(made.to_vec::<i64>().unwrap()));
         }
         out
@@ -311,7 +326,7 @@ mod tests {
         let map = SortMap { direction, with_positions, starts, splitters: places.map(splitter).collect() };
         let deal = |(number, elements): (i64, &[f64])| {
             let args = [chunk(elements), chunk(&[number])];
-            Exchange::Deal(map.clone()).run(NOWHERE, &args, &[]).unwrap()
+            Exchange::Deal(map.clone()).run(NOWHERE, &args, &[], &mut Scratch::new()).unwrap()
         };
         let dealt: Vec<Vec<Chunk>> = (0..).zip(all.chunks(LEN)).map(deal).collect();
         let (mut elements, mut positions) = (Vec::new(), Vec::new());
@@ -319,7 +334,7 @@ mod tests {
             let column = |at: usize| dealt.iter().map(|pieces| pieces[at].clone()).collect();
             let mut tables: Vec<Vec<Chunk>> = vec![column(bucket)];
             tables.extend(with_positions.then(|| column(place_count + 1 + bucket)));
-            let made = Exchange::Sort(map.clone()).run(NOWHERE, &[], &tables).unwrap();
+            let made = Exchange::Sort(map.clone()).run(NOWHERE, &[], &tables, &mut Scratch::new()).unwrap();
             elements.extend(made[0].to_vec::<f64>().unwrap());
             positions.extend(made.iter().skip(1).flat_map(|made| made.to_vec::<i64>().unwrap()));
         }
@@ -349,18 +364,14 @@ mod tests {
         // In order: 1 | 1 1 2 5 | 7 9 9; of the last two buckets the places 1 and 3, and 0.
         let pick = Exchange::Pick { map, wanted: vec![false, true, true] };
         let picked = |(number, elements): (i64, &&[i64])| {
-            pick.run(NOWHERE, &[chunk(elements), chunk(&[number])], &[]).unwrap()
+            pick.run(NOWHERE, &[chunk(elements), chunk(&[number])], &[], &mut Scratch::new()).unwrap()
         };
         let made: Vec<Vec<Chunk>> = (0..).zip(&chunks).map(picked).collect();
         let ranked = Exchange::Ranked { direction: Direction::Ascending, ranks: vec![1, 3, 0] };
         let at = |bucket: usize, origin: usize, count: usize| {
-            let site = Site {
-                place: Place { origin: &[origin], extents: &[count] },
-                stored: 0,
-                shares_pieces: false,
-            };
+            let site = Site { place: Place { origin: &[origin], extents: &[count] }, stored: 0 };
             let column = made.iter().map(|pieces| pieces[bucket].clone()).collect();
-            ranked.run(site, &[], &[column]).unwrap()[0].to_vec::<i64>().unwrap()
+            ranked.run(site, &[], &[column], &mut Scratch::new()).unwrap()[0].to_vec::<i64>().unwrap()
         };
         assert_eq!((at(0, 0, 2), at(1, 2, 1)), (vec![1, 5], vec![7]));
     }
@@ -368,7 +379,9 @@ mod tests {
     #[test]
     fn equal_elements_fall_into_several_buckets() {
         let map = map(Direction::Ascending, false, &[(3, 2), (3, 5)]);
-        let dealt = Exchange::Deal(map).run(NOWHERE, &[chunk(&[3i64; 4]), chunk(&[0i64])], &[]).unwrap();
+        let dealt = Exchange::Deal(map)
+            .run(NOWHERE, &[chunk(&[3i64; 4]), chunk(&[0i64])], &[], &mut Scratch::new())
+            .unwrap();
         assert_eq!(dealt.iter().map(Chunk::len).collect::<Vec<_>>(), [2, 2, 0]);
     }
 
@@ -378,7 +391,7 @@ mod tests {
         let splitters: Vec<(i64, u64)> = (1..BUCKETS).map(|at| (at, 0)).collect();
         let elements = [BUCKETS - 1, 3, 65_536, 65_535, 0, 3, 65_537];
         let deal = Exchange::Deal(map(Direction::Ascending, true, &splitters));
-        let dealt = deal.run(NOWHERE, &[chunk(&elements), chunk(&[0i64])], &[]).unwrap();
+        let dealt = deal.run(NOWHERE, &[chunk(&elements), chunk(&[0i64])], &[], &mut Scratch::new()).unwrap();
         let (dealt, positions) = dealt.split_at(BUCKETS as usize);
         for (bucket, (piece, positions)) in (0..).zip(dealt.iter().zip(positions)) {
             let at = |&(_, x): &(i64, i64)| x == bucket;

@@ -12,7 +12,7 @@ fn run(
     values: &[Vec<Chunk>],
 ) -> Vec<Chunk> {
     let place = Place { origin: &[0, 0], extents: &extents };
-    let site = |stored| Site { place, stored, shares_pieces: false };
+    let site = |stored| Site { place, stored };
     let counted = match function {
         Sparse::Transpose | Sparse::Coordinates => tables[1][0].len(),
         Sparse::ToDense | Sparse::DenseProduct { .. } => 0,
@@ -101,9 +101,9 @@ fn random_places_do_not_depend_on_the_cut() {
     let function = Sparse::Random { key: Key::new(3, 0), share: 0.2, columns: 50 };
     let part = |origin: [usize; 2], extents: [usize; 2]| {
         let place = Place { origin: &origin, extents: &extents };
-        let count = function.count(Site { place, stored: 0, shares_pieces: false }, &[], &[]).unwrap();
+        let count = function.count(Site { place, stored: 0 }, &[], &[]).unwrap();
         let stored = count.to_vec::<i64>().unwrap()[0] as usize;
-        let made = function.run(Site { place, stored, shares_pieces: false }, &[], &[]).unwrap();
+        let made = function.run(Site { place, stored }, &[], &[]).unwrap();
         dense(&made, extents)
     };
     let whole = part([0, 0], [20, 50]);
@@ -115,7 +115,7 @@ fn random_places_do_not_depend_on_the_cut() {
     for (share, wanted) in [(0.0, 0), (1.0, 12)] {
         let function = Sparse::Random { key: Key::new(3, 0), share, columns: 4 };
         let place = Place { origin: &[0, 0], extents: &[3, 4] };
-        let count = function.count(Site { place, stored: 0, shares_pieces: false }, &[], &[]).unwrap();
+        let count = function.count(Site { place, stored: 0 }, &[], &[]).unwrap();
         assert_eq!(count.to_vec::<i64>().unwrap(), [wanted]);
     }
 }
@@ -127,9 +127,9 @@ fn tiles_that_are_none_are_refused() {
     let values = Chunk::from_elements(&[1], &[1.0]).unwrap();
     let place = Place { origin: &[0, 0], extents: &[1, 1] };
     let torn = [vec![ends], vec![columns], vec![values]];
-    let refused = Sparse::ToDense.run(Site { place, stored: 1, shares_pieces: false }, &[], &torn);
+    let refused = Sparse::ToDense.run(Site { place, stored: 1 }, &[], &torn);
     assert!(matches!(refused, Err(KernelError::Malformed(_))));
     let other = tile(&[1.0, 2.0], 1);
-    let refused = Sparse::Prune.run(Site { place, stored: 1, shares_pieces: false }, &[], &tables(&other));
+    let refused = Sparse::Prune.run(Site { place, stored: 1 }, &[], &tables(&other));
     assert!(matches!(refused, Err(KernelError::Malformed(_))), "more than was counted");
 }
