@@ -470,6 +470,10 @@ mod tests {
         assert_eq!(Options::default().resources(Role::Task).cpu, Resources::UNIT);
         assert_eq!(Options::default().resources(Role::Constructor).cpu, 0);
         assert_eq!(options.resources(Role::Method), Resources::default());
+        // Four of the first run on one CPU.
+        assert!(!options.takes_cpus());
+        assert!(!Options::default().num_cpus(0.0).takes_cpus());
+        assert!(Options::default().takes_cpus() && Options::default().num_cpus(2.0).takes_cpus());
         assert_eq!(Options::default().timeout(Duration::from_micros(1)).timeout_ms, 1);
     }
 }

@@ -56,8 +56,7 @@ impl Lowering<'_> {
     pub fn exchange_rows(&self, expr: ExprId, row_bytes: u64, task_bytes: u64) -> AxisTiling {
         let cut = self.tile(&[expr], true).axes[0].clone();
         let (count, row_bytes) = (cut.count(), row_bytes.max(1));
-        let share = self.limits.memory_bytes / (TASKS_PER_THREAD * self.limits.threads as u64);
-        let rows_max = (share / self.limits.shrink / task_bytes.max(row_bytes)).max(1);
+        let rows_max = self.task_rows_max(task_bytes.max(row_bytes));
         if rows_max < cut.longest() as u64 {
             return AxisTiling::balanced(cut.len(), rows_max as usize);
         }
@@ -67,7 +66,8 @@ impl Lowering<'_> {
         // With n chunks there are n * n pieces.
         let total = (cut.len() as u64).saturating_mul(row_bytes);
         let worthwhile = ((total as f64 * PIECE_BYTES as f64).sqrt() as u64).max(total / CHUNKS_MAX);
-        let rows = (worthwhile / row_bytes).clamp(1, rows_max);
+        let each_has_work = (cut.len() / (TASKS_MIN_PER_THREAD * self.limits.threads)) as u64;
+        let rows = (worthwhile / row_bytes).min(each_has_work).clamp(1, rows_max);
         let mut merged: Vec<usize> = Vec::new();
         for length in (0..count).map(|piece| cut.piece(piece).1) {
             match merged.last_mut() {
@@ -76,6 +76,12 @@ impl Lowering<'_> {
             }
         }
         AxisTiling::from_lengths(&merged)
+    }
+
+    /// Most rows of a task that needs so many bytes for each.
+    pub fn task_rows_max(&self, row_bytes: u64) -> u64 {
+        let share = self.limits.memory_bytes / (TASKS_PER_THREAD * self.limits.threads as u64);
+        (share / self.limits.shrink / row_bytes.max(1)).max(1)
     }
 
     /// An operand that yields the number of a task along the first axis of a grid, one int64.
@@ -110,6 +116,8 @@ const CHUNKS_MIN: usize = 64;
 /// More chunks than this would need too many pieces.
 const CHUNKS_MAX: u64 = 2048;
 /// Bytes that a piece should have at least.
-const PIECE_BYTES: u64 = 128 << 10;
+const PIECE_BYTES: u64 = 512 << 10;
+/// Chunks are not merged into fewer than these for each thread.
+const TASKS_MIN_PER_THREAD: usize = 4;
 /// Tasks per thread that the bound of a plan counts: one that runs, and one that was started ahead.
 const TASKS_PER_THREAD: u64 = 2;

@@ -1,9 +1,10 @@
 //! Sorting of a tensor of one axis that lies in many chunks, by samples.
 //!
-//! Some elements of each chunk are drawn, and of these as many places as there are chunks are chosen that cut
-//! all elements into buckets of about the same size. The elements of each bucket in each chunk are counted.
-//! Then the elements of each chunk are dealt to the buckets, and a task for each bucket sorts it. No task has
-//! more than a chunk of elements or a bucket, whatever the values: equal elements are cut by their positions.
+//! Some elements of each chunk are drawn, and of these places are chosen that cut all elements into buckets of
+//! about the same size: as many as there are chunks, or more where a sort of a chunk would take too much
+//! memory. The elements of each bucket in each chunk are counted. Then the elements of each chunk are dealt to
+//! the buckets, and a task for each bucket sorts it. No task has more than a chunk of elements or a bucket,
+//! whatever the values: equal elements are cut by their positions.
 
 use crate::error::Error;
 use crate::lower::{ExchangeStage, ExprId, Lowering};
@@ -91,7 +92,7 @@ impl Operator for Sort {
     fn measured(&self, measures: &Resident) -> Result<Arc<dyn Operator>, Error> {
         let known = match &self.known {
             Known::Places(places) => Known::Counts(places.clone(), Arc::new(counts(measures)?)),
-            _ => Known::Places(Arc::new(Places::new(self.direction, measures, |chunks| chunks)?)),
+            _ => Known::Places(Arc::new(Places::new(self.direction, measures, |wanted| wanted)?)),
         };
         Ok(Arc::new(Sort { known, ..self.clone() }))
     }
@@ -177,23 +178,26 @@ impl Places {
     }
 
     /// The cut into chunks, and places that cut all elements into this number of buckets, or fewer, of the
-    /// number of chunks; from samples of each chunk.
+    /// number that the plan wants; from samples of each chunk.
     pub(super) fn new(
         direction: Direction,
         samples: &Resident,
         buckets: impl FnOnce(usize) -> usize,
     ) -> Result<Places, Error> {
-        let (mut lengths, mut found, mut start) = (Vec::new(), Vec::new(), 0u64);
+        let (mut lengths, mut found, mut start, mut wanted) = (Vec::new(), Vec::new(), 0u64, 0);
         for chunk in samples.chunks.iter() {
             let words = chunk.fetch()?.to_vec::<u64>()?;
             let mut rows = words.chunks_exact(SAMPLE_WORDS);
-            let length = rows.next().map_or(0, |row| row[0]);
+            let length = rows.next().map_or(0, |row| {
+                wanted = row[1];
+                row[0]
+            });
             found.extend(rows.map(|row| (Wide { high: row[0], low: row[1] }, start + row[2])));
             lengths.push(length as usize);
             start += length;
         }
         found.sort_unstable_by(|a, b| direction.compare(&a.0, &b.0).then(a.1.cmp(&b.1)));
-        let buckets = buckets(lengths.len()).min(found.len()).max(1);
+        let buckets = buckets(wanted as usize).min(found.len()).max(1);
         let place = |bucket: usize| {
             let (key, position) = found[bucket * found.len() / buckets];
             Splitter { key, position }
@@ -242,15 +246,20 @@ impl Operator for Samples {
         let row_bytes = lowering.expr(inputs[0]).dtype.size_bytes() as u64;
         let position_bytes = if self.with_positions { DType::I64.size_bytes() as u64 } else { 0 };
         let moved_bytes = row_bytes + position_bytes;
-        // Read, made, and what the task needs beside.
+        // To deal an element: as it is given, a copy if it does not lie in order, what its pieces have of it, and
+        // the number of its bucket; registers are small beside that.
+        let dealt_bytes = (2 * row_bytes + moved_bytes + 2) * 9 / 8;
+        let rows = lowering.exchange_rows(inputs[0], row_bytes, dealt_bytes);
+        // To sort it: read, made, and what the task needs beside. A bucket may be larger than the mean.
         let copies = 2 + SortMap::scratch_share(self.with_positions);
-        // A bucket may have half as many elements again as a chunk.
-        let rows = lowering.exchange_rows(inputs[0], row_bytes, moved_bytes * copies * 3 / 2);
+        let bucket_rows = lowering.task_rows_max(moved_bytes * copies * 5 / 4);
+        let buckets = (rows.len() as u64).div_ceil(bucket_rows).max(rows.count() as u64) as usize;
+        let samples = SAMPLES_PER_BUCKET * buckets.div_ceil(rows.count().max(1));
         let lengths: Vec<usize> =
-            (0..rows.count()).map(|piece| 1 + rows.piece(piece).1.min(SAMPLES)).collect();
+            (0..rows.count()).map(|piece| 1 + rows.piece(piece).1.min(samples)).collect();
         let tiling =
             Tiling { axes: vec![AxisTiling::from_lengths(&lengths), AxisTiling::whole(SAMPLE_WORDS)] };
-        let function = ChunkFunction::Measure(Measure::Sample { count: SAMPLES });
+        let function = ChunkFunction::Measure(Measure::Sample { count: samples, buckets });
         measure(lowering, inputs[0], function, rows, TensorSpec { dtype: DType::U64, tiling })
     }
 }
@@ -302,5 +311,5 @@ fn measure(
     Ok(lowering.load(tensor))
 }
 
-/// Samples of each chunk: with as many buckets as chunks, their sizes vary by some tenths.
-const SAMPLES: usize = 128;
+/// Samples for each bucket: the sizes of buckets deviate by a twentieth, and the largest of many by a fifth.
+const SAMPLES_PER_BUCKET: usize = 512;

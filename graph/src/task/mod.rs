@@ -77,7 +77,7 @@ impl Runnable {
             Kernel::Exchange { function, reads, .. } => {
                 let given: u64 = operands.iter().map(|operand| evaluated_bytes(grid, operand)).sum();
                 let read = exchange::read_bytes_max(&self.plan, reads, grid.count());
-                bytes += 2 * given + function.scratch_share() * (given + read);
+                bytes += 2 * given + function.scratch_bytes(largest(&grid.axes), given + read);
                 if let (Exchange::Sparse(function) | Exchange::CountSparse(function), [rows, columns]) =
                     (function, grid.axes.as_slice())
                 {

@@ -15,7 +15,7 @@ pub use sorting::{SAMPLE_WORDS, SortMap};
 
 use crate::chunk::Chunk;
 use crate::error::KernelError;
-use crate::evaluate::{Place, Scratch};
+use crate::evaluate::Scratch;
 use crate::order::Direction;
 use crate::site::Site;
 use crate::sparse::Sparse;
@@ -65,10 +65,13 @@ pub enum Exchange {
 /// A kernel that measures an exchange before it is planned.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Measure {
-    /// (n) to (1 + samples, 3) of uint64: the number of elements, then the keys and places of some.
+    /// (n) to (1 + samples, 3) of uint64: the number of elements and of buckets, then the keys and places of
+    /// some elements.
     Sample {
         /// Samples of each chunk; fewer if it has fewer elements.
         count: usize,
+        /// The number of buckets that the plan wants.
+        buckets: usize,
     },
     /// The arguments of `Exchange::Deal` to (1, 1 + buckets) of int64: the number of elements, and of those
     /// for each bucket.
@@ -126,25 +129,27 @@ impl Exchange {
         }
     }
 
-    /// Bytes that a task needs for each byte of its arguments and pieces, beside these.
-    pub fn scratch_share(&self) -> u64 {
+    /// Bytes that a task needs beside its arguments and pieces, of which it has `bytes`, for `rows` rows of
+    /// its arguments.
+    pub fn scratch_bytes(&self, rows: u64, bytes: u64) -> u64 {
         match self {
-            Exchange::Sort(map) => SortMap::scratch_share(map.with_positions),
-            // The number of the bucket of each element, two bytes.
-            Exchange::Deal(_) => 2,
+            // The number of the bucket of each element, in two bytes.
+            Exchange::Deal(_) => 2 * rows,
+            Exchange::Sort(map) => SortMap::scratch_share(map.with_positions) * bytes,
             // The elements in one piece too.
-            Exchange::Ranked { .. } => 1 + SortMap::scratch_share(false),
+            Exchange::Ranked { .. } => (1 + SortMap::scratch_share(false)) * bytes,
             // Rows are read where they lie.
             Exchange::Gather(_) => 0,
-            Exchange::Sparse(_) | Exchange::CountSparse(_) => 1,
-            _ => 3,
+            Exchange::Sparse(_) | Exchange::CountSparse(_) => bytes,
+            _ => 3 * bytes,
         }
     }
 }
 
 /// The site of kernels for which it makes no difference.
 #[cfg(test)]
-const NOWHERE: Site<'static> = Site { place: Place { origin: &[], extents: &[] }, stored: 0 };
+const NOWHERE: Site<'static> =
+    Site { place: crate::evaluate::Place { origin: &[], extents: &[] }, stored: 0 };
 
 impl Measure {
     /// Applies the kernel.
@@ -153,7 +158,7 @@ impl Measure {
     /// As [`Exchange::run`].
     pub fn run(&self, args: &[Chunk]) -> Result<Chunk, KernelError> {
         match self {
-            Measure::Sample { count } => sorting::sample(&args[0], *count),
+            Measure::Sample { count, buckets } => sorting::sample(&args[0], *count, *buckets),
             Measure::CountDealt(map) => map.count(args),
             Measure::CountRequests(map) => map.count(args),
         }

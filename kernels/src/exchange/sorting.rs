@@ -226,14 +226,14 @@ fn joined<T: Element>(pieces: &[Chunk]) -> Result<(Buffer, usize), KernelError> 
 
 /// See [`Measure::Sample`](super::Measure::Sample). One element is taken from each of `count` parts of equal
 /// length, at a place that depends on the number of the part: so no pattern in the elements escapes.
-pub(super) fn sample(x: &Chunk, count: usize) -> Result<Chunk, KernelError> {
-    with_element!(x.dtype(), T => sample_of::<T>(&x.elements::<T>()?, count))
+pub(super) fn sample(x: &Chunk, count: usize, buckets: usize) -> Result<Chunk, KernelError> {
+    with_element!(x.dtype(), T => sample_of::<T>(&x.elements::<T>()?, count, buckets))
 }
 
-fn sample_of<T: Ordered>(elements: &[T], count: usize) -> Result<Chunk, KernelError> {
+fn sample_of<T: Ordered>(elements: &[T], count: usize, buckets: usize) -> Result<Chunk, KernelError> {
     let len = elements.len();
     let count = count.min(len);
-    let mut words = vec![len as u64, 0, 0];
+    let mut words = vec![len as u64, buckets as u64, 0];
     for part in 0..count {
         let (start, end) = (part * len / count, (part + 1) * len / count);
         let at = start + (mixed(part as u64) % (end - start) as u64) as usize;
@@ -404,13 +404,13 @@ mod tests {
     #[test]
     fn samples_come_from_all_parts_of_a_chunk() {
         let x = chunk(&(0..1000).collect::<Vec<i32>>());
-        let words = Measure::Sample { count: 10 }.run(&[x]).unwrap().to_vec::<u64>().unwrap();
+        let words = Measure::Sample { count: 10, buckets: 7 }.run(&[x]).unwrap().to_vec::<u64>().unwrap();
         assert_eq!((words.len(), words[0]), (33, 1000));
         for (part, sample) in words[3..].chunks(3).enumerate() {
             assert_eq!(sample[2] / 100, part as u64);
             assert_eq!(sample[1], u64::from((sample[2] as i32).key()));
         }
-        let few = Measure::Sample { count: 10 }.run(&[chunk(&[2.0, 1.0])]).unwrap();
+        let few = Measure::Sample { count: 10, buckets: 7 }.run(&[chunk(&[2.0, 1.0])]).unwrap();
         assert_eq!(few.shape(), [3, 3]);
     }
 }

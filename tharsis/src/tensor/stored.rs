@@ -8,7 +8,7 @@ use tharsis_kernels::{Buffer, Chunk, DType, KernelError, LentBytes};
 use tharsis_remote::{Blob, Place};
 
 /// From this size on, a chunk is computed in place in the store.
-const PLACE_BYTES_MIN: usize = 512 << 10;
+const PLACE_BYTES_MIN: usize = 256 << 10;
 
 /// A chunk in C order.
 #[derive(Debug, Serialize, Deserialize)]
