@@ -313,3 +313,42 @@ fn measure(
 
 /// Samples for each bucket: the sizes of buckets deviate by a twentieth, and the largest of many by a fifth.
 const SAMPLES_PER_BUCKET: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::lower::{Limits, lower};
+    use crate::node::Node;
+    use crate::ops::Indexed;
+    use tharsis_kernels::program::IndexMap;
+
+    #[test]
+    fn there_are_more_buckets_than_chunks_where_sorting_takes_more_memory_than_dealing() {
+        const LEN: usize = 10_000_000;
+        let x = Indexed { shape: vec![LEN], map: IndexMap::Ramp { start: 0.0, step: 1.0 } };
+        let samples = Node::new(Samples { with_positions: false }, vec![Node::new(x, vec![]).unwrap()]);
+        let samples = samples.unwrap();
+        let planned = |memory_bytes: u64| {
+            let limits = Limits { stored_bytes: 1 << 40, ..Limits::new(2, memory_bytes) };
+            let plan = lower(std::slice::from_ref(&samples), &limits).unwrap().plan;
+            let found = plan.stages.iter().find_map(|stage| match &stage.kernel {
+                Kernel::Whole(ChunkFunction::Measure(Measure::Sample { buckets, .. })) => {
+                    Some((stage.grid.count(), stage.grid.largest(), *buckets))
+                }
+                _ => None,
+            });
+            found.unwrap()
+        };
+        let (chunks, longest, buckets) = planned(8 << 20);
+        assert!(chunks < buckets, "{buckets} buckets of {chunks} chunks");
+        // Four tasks that deal, and as many that sort, take no more memory than there is.
+        assert!(4 * longest as u64 * (3 * 8 + 2) < 8 << 20, "chunks of {longest}");
+        let of_bucket = LEN.div_ceil(buckets) as u64 * 8;
+        assert!(
+            4 * of_bucket * (2 + SortMap::scratch_share(false)) < 8 << 20,
+            "buckets of {of_bucket} bytes"
+        );
+        let (chunks, _, buckets) = planned(8 << 30);
+        assert_eq!(chunks, buckets, "with enough memory a bucket is as large as a chunk");
+    }
+}
