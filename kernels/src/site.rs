@@ -1,4 +1,4 @@
-//! What a task knows of its result before it makes it.
+//! The result of a task, as far as it is known before it is made.
 
 use crate::evaluate::Place;
 

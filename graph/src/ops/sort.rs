@@ -1,10 +1,10 @@
 //! Sorting of a tensor of one axis that lies in many chunks, by samples.
 //!
-//! Some elements of each chunk are drawn, and of these places are chosen that cut all elements into buckets of
-//! about the same size: as many as there are chunks, or more where a sort of a chunk would take too much
-//! memory. The elements of each bucket in each chunk are counted. Then the elements of each chunk are dealt to
-//! the buckets, and a task for each bucket sorts it. No task has more than a chunk of elements or a bucket,
-//! whatever the values: equal elements are cut by their positions.
+//! Some elements of each chunk are drawn, and of these places are chosen that cut all elements into buckets
+//! of about the same size: as many as there are chunks, or more where a sort of a chunk would take too much
+//! memory. The elements of each bucket in each chunk are counted. Then the elements of each chunk are dealt
+//! to the buckets, and a task for each bucket sorts it. No task has more than a chunk of elements or a
+//! bucket, whatever the values: equal elements are cut by their positions.
 
 use crate::error::Error;
 use crate::lower::{ExchangeStage, ExprId, Lowering};
@@ -246,7 +246,7 @@ impl Operator for Samples {
         let row_bytes = lowering.expr(inputs[0]).dtype.size_bytes() as u64;
         let position_bytes = if self.with_positions { DType::I64.size_bytes() as u64 } else { 0 };
         let moved_bytes = row_bytes + position_bytes;
-        // To deal an element: as it is given, a copy if it does not lie in order, what its pieces have of it, and
+        // To deal an element: as it is given, a copy if it does not lie in order, its share of pieces, and
         // the number of its bucket; registers are small beside that.
         let dealt_bytes = (2 * row_bytes + moved_bytes + 2) * 9 / 8;
         let rows = lowering.exchange_rows(inputs[0], row_bytes, dealt_bytes);

@@ -26,8 +26,8 @@ struct Block {
 }
 
 impl<T: Element> Pieces<T> {
-    /// Pieces of these numbers of rows, each of `width` elements, all of which must be written: in memory that
-    /// the scratch was offered, or else in memory that they share if they may.
+    /// Pieces of these numbers of rows, each of `width` elements, all of which must be written: in memory
+    /// that the scratch was offered, or else in memory that they share if they may.
     pub(super) fn new(counts: &[usize], width: usize, scratch: &mut Scratch) -> Pieces<T> {
         if scratch.has_offers() {
             let place = |count: &usize| {

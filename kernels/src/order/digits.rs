@@ -32,7 +32,7 @@ impl Digits {
         ((prefix.clamp(self.low, self.high) - self.low) >> self.shift) as usize
     }
 
-    /// Calls `visit` with the digit of each element in turn, and with its key, which ascends in the direction.
+    /// Calls `visit` with the digit of each element in turn, and its key, which ascends in the direction.
     #[inline(always)]
     pub(crate) fn each<T: Ordered>(self, elements: &[T], mut visit: impl FnMut(usize, T::Key)) {
         let (mut digits, mut keys) = ([0; AT_ONCE], [T::Key::zeroed(); AT_ONCE]);

@@ -100,8 +100,8 @@ impl Total {
     }
 }
 
-/// Asks each question of tables; gives the seconds of all of them. Tables and answers lie in memory, but under
-/// a limit of the memory the tables stay in their files, and an answer becomes one row as it comes.
+/// Asks each question of tables; gives the seconds of all of them. Tables and answers lie in memory, but
+/// under a limit of the memory the tables stay in their files, and an answer becomes one row as it comes.
 pub fn ask(name: &str, options: &Options, stored: &Tables, questions: &[Question]) -> Result<Measurement> {
     match options.memory {
         None => ask_in_memory(name, options, stored, questions),
@@ -180,7 +180,7 @@ fn ask_files(name: &str, options: &Options, stored: &Tables, questions: &[Questi
     Ok(total.measurement(name, &setup, peak_bytes))
 }
 
-/// What a job gives, and its seconds.
+/// The result of a job, and its seconds.
 fn timed<T>(job: impl FnOnce() -> Result<T>) -> Result<(T, f64)> {
     let started = Instant::now();
     let made = job()?;
