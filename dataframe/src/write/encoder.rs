@@ -17,15 +17,17 @@ use datafusion::parquet::arrow::ArrowWriter;
 use datafusion::parquet::basic::{Compression as Codec, GzipLevel, ZstdLevel};
 use datafusion::parquet::bloom_filter::Sbbf;
 use datafusion::parquet::column::writer::ColumnCloseResult;
+use datafusion::parquet::errors::Result as ParquetResult;
 use datafusion::parquet::file::metadata::{PageIndexPolicy, ParquetMetaData, ParquetMetaDataReader};
 use datafusion::parquet::file::properties::WriterProperties;
+use datafusion::parquet::file::reader::{ChunkReader, Length};
 use datafusion::parquet::file::writer::SerializedFileWriter;
 use futures::channel::mpsc::{UnboundedSender, unbounded};
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use prost::bytes::Bytes;
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{BufReader, BufWriter, IntoInnerError, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -97,7 +99,7 @@ impl Encoder {
         let file = match self {
             Encoder::Arrow(mut writer) => {
                 writer.finish()?;
-                writer.into_inner()?.into_inner().map_err(std::io::IntoInnerError::into_error)?
+                writer.into_inner()?.into_inner().map_err(IntoInnerError::into_error)?
             }
             Encoder::Parquet(writer) => writer.into_inner()?,
             Encoder::Text(text) => text.finish().await?,
@@ -356,19 +358,44 @@ fn join_parquet(parts: &[PathBuf], made: &Path) -> EngineResult<()> {
                     .set_key_value_metadata(about.key_value_metadata().cloned())
                     .build();
                 let schema = about.schema_descr().root_schema_ptr();
-                none.insert(SerializedFileWriter::new(File::create(made)?, schema, Arc::new(properties))?)
+                let made = BufWriter::with_capacity(COPIED_BYTES, File::create(made)?);
+                none.insert(SerializedFileWriter::new(made, schema, Arc::new(properties))?)
             }
         };
         append_row_groups(writer, &file, &metadata)?;
     }
     if let Some(writer) = writer {
-        writer.close()?;
+        writer.into_inner()?.into_inner().map_err(IntoInnerError::into_error)?;
     }
     Ok(())
 }
 
+/// Reads a part in large pieces. The library copies 8 kB at a time, and each copy would be two calls to the
+/// system.
+struct LargeReads<'a>(&'a File);
+
+impl Length for LargeReads<'_> {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+}
+
+impl ChunkReader for LargeReads<'_> {
+    type T = BufReader<File>;
+
+    fn get_read(&self, start: u64) -> ParquetResult<BufReader<File>> {
+        let mut file = self.0.try_clone()?;
+        file.seek(SeekFrom::Start(start))?;
+        Ok(BufReader::with_capacity(COPIED_BYTES, file))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> ParquetResult<Bytes> {
+        self.0.get_bytes(start, length)
+    }
+}
+
 fn append_row_groups(
-    writer: &mut SerializedFileWriter<File>,
+    writer: &mut SerializedFileWriter<BufWriter<File>>,
     file: &File,
     metadata: &ParquetMetaData,
 ) -> EngineResult<()> {
@@ -383,7 +410,7 @@ fn append_row_groups(
                 column_index: metadata.column_index().and_then(|index| index.get(number)?.get(at)).cloned(),
                 offset_index: metadata.offset_index().and_then(|index| index.get(number)?.get(at)).cloned(),
             };
-            copy.append_column(file, close)?;
+            copy.append_column(&LargeReads(file), close)?;
         }
         copy.close()?;
     }
@@ -393,5 +420,7 @@ fn append_row_groups(
 /// Times as pandas writes them.
 const DATE_TIME: &str = "%Y-%m-%d %H:%M:%S%.f";
 const DAY_NANOS: i128 = 86_400 * 1_000_000_000;
+/// Bytes of encoded columns that are copied at a time.
+const COPIED_BYTES: usize = 1 << 20;
 /// Bytes of text that are passed on together.
 const BUFFER_BYTES: usize = 256 << 10;
