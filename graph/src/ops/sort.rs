@@ -342,7 +342,7 @@ mod tests {
         let (chunks, longest, buckets) = planned(8 << 20);
         assert!(chunks < buckets, "{buckets} buckets of {chunks} chunks");
         // Four tasks that deal, and as many that sort, take no more memory than there is.
-        assert!(4 * longest as u64 * (3 * 8 + 2) < 8 << 20, "chunks of {longest}");
+        assert!(4 * longest * (3 * 8 + 2) < 8 << 20, "chunks of {longest}");
         let of_bucket = LEN.div_ceil(buckets) as u64 * 8;
         assert!(
             4 * of_bucket * (2 + SortMap::scratch_share(false)) < 8 << 20,
