@@ -6,6 +6,8 @@
 
 mod buckets;
 mod pieces;
+#[cfg(test)]
+mod placed;
 mod rows;
 mod sorting;
 
@@ -145,11 +147,6 @@ impl Exchange {
         }
     }
 }
-
-/// The site of kernels for which it makes no difference.
-#[cfg(test)]
-const NOWHERE: Site<'static> =
-    Site { place: crate::evaluate::Place { origin: &[], extents: &[] }, stored: 0 };
 
 impl Measure {
     /// Applies the kernel.

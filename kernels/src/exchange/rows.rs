@@ -300,7 +300,9 @@ const PARTS_MAX: u64 = 1 << 13;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::{Exchange, Measure, NOWHERE};
+    use crate::exchange::placed::run_placed;
+    use crate::exchange::{Exchange, Measure};
+    use std::slice::from_ref;
 
     fn chunk<T: Element>(shape: &[usize], elements: &[T]) -> Chunk {
         Chunk::from_elements(shape, elements).unwrap()
@@ -317,27 +319,17 @@ mod tests {
     fn rows_come_from_the_chunks_that_hold_them_in_the_order_asked_for() {
         let (map, chunks) = rows();
         let asked = chunk(&[5], &[5i64, 0, -2, 1, 0]);
-        let counts = Measure::CountRequests(map.clone()).run(std::slice::from_ref(&asked)).unwrap();
+        let counts = Measure::CountRequests(map.clone()).run(from_ref(&asked)).unwrap();
         assert_eq!(counts.to_vec::<i64>().unwrap(), [5, 3, 2, 2, 6, 3, 0, 2]);
-        let requests = Exchange::Requests(map.clone())
-            .run(NOWHERE, std::slice::from_ref(&asked), &[], &mut Scratch::new())
-            .unwrap();
+        let requests = run_placed(&Exchange::Requests(map.clone()), from_ref(&asked), &[]).unwrap();
         let answer = |(x, request): (&Chunk, Chunk)| {
-            Exchange::Answers
-                .run(NOWHERE, std::slice::from_ref(x), &[vec![request]], &mut Scratch::new())
-                .unwrap()
-                .remove(0)
+            run_placed(&Exchange::Answers, from_ref(x), &[vec![request]]).unwrap().remove(0)
         };
         let answers: Vec<Chunk> = chunks.iter().zip(requests).map(answer).collect();
-        let in_place = Exchange::Gather(map.clone()).run(
-            NOWHERE,
-            std::slice::from_ref(&asked),
-            &[chunks.to_vec()],
-            &mut Scratch::new(),
-        );
-        let made =
-            Exchange::Arrange(map).run(NOWHERE, &[asked], &[answers], &mut Scratch::new()).unwrap().remove(0);
-        assert_eq!(in_place.unwrap()[0].to_vec::<i32>().unwrap(), made.to_vec::<i32>().unwrap());
+        let in_place =
+            run_placed(&Exchange::Gather(map.clone()), from_ref(&asked), &[chunks.to_vec()]).unwrap();
+        let made = run_placed(&Exchange::Arrange(map), &[asked], &[answers]).unwrap().remove(0);
+        assert_eq!(in_place[0].to_vec::<i32>().unwrap(), made.to_vec::<i32>().unwrap());
         assert_eq!(made.shape(), [5, 2]);
         assert_eq!(made.to_vec::<i32>().unwrap(), [10, 11, 0, 1, 8, 9, 2, 3, 0, 1]);
     }
@@ -346,16 +338,12 @@ mod tests {
     fn of_rows_for_one_place_the_last_one_stays() {
         let (map, chunks) = rows();
         let values = chunk(&[3, 2], &[50, 51, 60, 61, 70, 71i32]);
-        let mut made = Exchange::Updates(map)
-            .run(NOWHERE, &[chunk(&[3], &[1i64, 4, 1]), values], &[], &mut Scratch::new())
-            .unwrap();
+        let args = [chunk(&[3], &[1i64, 4, 1]), values];
+        let mut made = run_placed(&Exchange::Updates(map), &args, &[]).unwrap();
         let values = made.split_off(3);
         let updated = |at: usize| {
             let tables = [vec![made[at].clone()], vec![values[at].clone()]];
-            let new = Exchange::Update
-                .run(NOWHERE, std::slice::from_ref(&chunks[at]), &tables, &mut Scratch::new())
-                .unwrap()
-                .remove(0);
+            let new = run_placed(&Exchange::Update, from_ref(&chunks[at]), &tables).unwrap().remove(0);
             new.to_vec::<i32>().unwrap()
         };
         assert_eq!(updated(0), [0, 1, 70, 71]);
@@ -365,9 +353,7 @@ mod tests {
     #[test]
     fn a_position_beyond_the_last_row_is_refused() {
         let map = RowMap { axis: 1, ends: vec![2, 3] };
-        let beyond = Exchange::Requests(map)
-            .run(NOWHERE, &[chunk(&[2], &[0i64, -4])], &[], &mut Scratch::new())
-            .unwrap_err();
+        let beyond = run_placed(&Exchange::Requests(map), &[chunk(&[2], &[0i64, -4])], &[]).unwrap_err();
         assert_eq!(beyond, KernelError::Index { index: -4, axis: 1, extent: 3 });
     }
 }

@@ -254,7 +254,8 @@ fn mixed(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exchange::{Exchange, Measure, NOWHERE};
+    use crate::exchange::placed::run_placed;
+    use crate::exchange::{Exchange, Measure};
 
     fn chunk<T: Element>(elements: &[T]) -> Chunk {
         Chunk::from_elements(&[elements.len()], elements).unwrap()
@@ -276,7 +277,7 @@ mod tests {
         for (number, elements) in (0i64..).zip(chunks) {
             let args = [chunk(elements), chunk(&[number])];
             let counts = Measure::CountDealt(map.clone()).run(&args).unwrap().to_vec::<i64>().unwrap();
-            let dealt = Exchange::Deal(map.clone()).run(NOWHERE, &args, &[], &mut Scratch::new()).unwrap();
+            let dealt = run_placed(&Exchange::Deal(map.clone()), &args, &[]).unwrap();
             let lengths: Vec<i64> = dealt.iter().take(3).map(|piece| piece.len() as i64).collect();
             assert_eq!(counts[1..], lengths, "counted {counts:?}");
             made.push(dealt);
@@ -286,8 +287,7 @@ mod tests {
         for bucket in 0..3 {
             let column = |table: usize| made.iter().map(|dealt| dealt[3 * table + bucket].clone()).collect();
             let columns: Vec<Vec<Chunk>> = (0..tables).map(column).collect();
-            let sorted =
-                Exchange::Sort(map.clone()).run(NOWHERE, &[], &columns, &mut Scratch::new()).unwrap();
+            let sorted = run_placed(&Exchange::Sort(map.clone()), &[], &columns).unwrap();
             out.iter_mut().zip(sorted).for_each(|(out, made)| out.extend(made.to_vec::<i64>().unwrap()));
         }
         out
@@ -326,7 +326,7 @@ mod tests {
         let map = SortMap { direction, with_positions, starts, splitters: places.map(splitter).collect() };
         let deal = |(number, elements): (i64, &[f64])| {
             let args = [chunk(elements), chunk(&[number])];
-            Exchange::Deal(map.clone()).run(NOWHERE, &args, &[], &mut Scratch::new()).unwrap()
+            run_placed(&Exchange::Deal(map.clone()), &args, &[]).unwrap()
         };
         let dealt: Vec<Vec<Chunk>> = (0..).zip(all.chunks(LEN)).map(deal).collect();
         let (mut elements, mut positions) = (Vec::new(), Vec::new());
@@ -334,7 +334,7 @@ mod tests {
             let column = |at: usize| dealt.iter().map(|pieces| pieces[at].clone()).collect();
             let mut tables: Vec<Vec<Chunk>> = vec![column(bucket)];
             tables.extend(with_positions.then(|| column(place_count + 1 + bucket)));
-            let made = Exchange::Sort(map.clone()).run(NOWHERE, &[], &tables, &mut Scratch::new()).unwrap();
+            let made = run_placed(&Exchange::Sort(map.clone()), &[], &tables).unwrap();
             elements.extend(made[0].to_vec::<f64>().unwrap());
             positions.extend(made.iter().skip(1).flat_map(|made| made.to_vec::<i64>().unwrap()));
         }
@@ -364,7 +364,7 @@ mod tests {
         // In order: 1 | 1 1 2 5 | 7 9 9; of the last two buckets the places 1 and 3, and 0.
         let pick = Exchange::Pick { map, wanted: vec![false, true, true] };
         let picked = |(number, elements): (i64, &&[i64])| {
-            pick.run(NOWHERE, &[chunk(elements), chunk(&[number])], &[], &mut Scratch::new()).unwrap()
+            run_placed(&pick, &[chunk(elements), chunk(&[number])], &[]).unwrap()
         };
         let made: Vec<Vec<Chunk>> = (0..).zip(&chunks).map(picked).collect();
         let ranked = Exchange::Ranked { direction: Direction::Ascending, ranks: vec![1, 3, 0] };
@@ -379,9 +379,7 @@ mod tests {
     #[test]
     fn equal_elements_fall_into_several_buckets() {
         let map = map(Direction::Ascending, false, &[(3, 2), (3, 5)]);
-        let dealt = Exchange::Deal(map)
-            .run(NOWHERE, &[chunk(&[3i64; 4]), chunk(&[0i64])], &[], &mut Scratch::new())
-            .unwrap();
+        let dealt = run_placed(&Exchange::Deal(map), &[chunk(&[3i64; 4]), chunk(&[0i64])], &[]).unwrap();
         assert_eq!(dealt.iter().map(Chunk::len).collect::<Vec<_>>(), [2, 2, 0]);
     }
 
@@ -391,7 +389,7 @@ mod tests {
         let splitters: Vec<(i64, u64)> = (1..BUCKETS).map(|at| (at, 0)).collect();
         let elements = [BUCKETS - 1, 3, 65_536, 65_535, 0, 3, 65_537];
         let deal = Exchange::Deal(map(Direction::Ascending, true, &splitters));
-        let dealt = deal.run(NOWHERE, &[chunk(&elements), chunk(&[0i64])], &[], &mut Scratch::new()).unwrap();
+        let dealt = run_placed(&deal, &[chunk(&elements), chunk(&[0i64])], &[]).unwrap();
         let (dealt, positions) = dealt.split_at(BUCKETS as usize);
         for (bucket, (piece, positions)) in (0..).zip(dealt.iter().zip(positions)) {
             let at = |&(_, x): &(i64, i64)| x == bucket;
