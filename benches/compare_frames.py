@@ -4,11 +4,15 @@
     python3 -m venv .venv && .venv/bin/pip install -r benches/requirements-frames.txt
     cargo build --release -p tharsis-cli
     .venv/bin/python benches/compare_frames.py --data FOLDER [--on threads|embedded|workers] [--quick]
+    .venv/bin/python benches/compare_frames.py --data FOLDER --jobs groupby,join --size 100000000 --memory 4GB --rounds 1
 
 Each engine answers in a process of its own, one after the other, with a thread for each CPU; seconds are sums of the medians of
 each question. Tharsis is measured by its own `tharsis bench --json`, which also makes the files that all engines read, and has
 DataFusion alone as its floor. The others are in `benches/frames`, written as their users would. `peak` is the most memory that
 an engine's processes had.
+
+With `--memory`, the questions of `groupby` and `join` are asked of files, and an answer becomes one row that depends on each
+value. DuckDB has the same limit; the others have none, and pandas and Dask are not asked.
 
 Each engine reports a digest of each answer (rows, and the sum of all numbers), and answers that differ are told.
 """
@@ -33,12 +37,16 @@ JOBS = {
 }
 # What is not written for these: 22 questions in the words of each.
 NOT_ASKED = {("tpch", "pandas"), ("tpch", "Dask")}
+# Jobs that `--memory` asks of files.
+OF_FILES = {"groupby", "join"}
 DIFFERENCE = 1e-6
 
 
 def tharsis(job, size, arguments):
     program = os.environ.get("THARSIS", os.path.join(HERE, "..", "target", "release", "tharsis"))
     command = [program, "bench", JOBS[job][0], "--json", "--on", arguments.on, "--size", str(size), "--data", arguments.data]
+    if job in OF_FILES:
+        command += ["--rounds", str(arguments.rounds)]
     if arguments.memory:
         command += ["--memory", arguments.memory]
     output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
@@ -50,6 +58,8 @@ def tharsis(job, size, arguments):
 
 def peer(engine, job, folder, arguments):
     command = [sys.executable, os.path.join(HERE, "frames", "run.py"), engine, job, folder, str(arguments.rounds)]
+    if arguments.memory and job in OF_FILES:
+        command.append(arguments.memory)
     ended = subprocess.run(command, capture_output=True, text=True)
     if ended.returncode != 0:
         last = (ended.stderr.strip().splitlines() or [f"status {ended.returncode}"])[-1]
@@ -90,7 +100,7 @@ def parsed():
     parser.add_argument("--engines", default=",".join(PEERS), help="peers, with commas between them")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work")
     parser.add_argument("--size", type=int, help="size of each job, in its unit")
-    parser.add_argument("--memory", help="limit of Tharsis, such as 2GB")
+    parser.add_argument("--memory", help="limit of Tharsis and DuckDB, such as 2GB")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--questions", action="store_true", help="a row for each question as well")
     return parser.parse_args()
@@ -132,7 +142,10 @@ def main():
         folder = os.path.join(arguments.data, folder.format(size * 1000 if job == "csv" else size))
         results = {"Tharsis": ours, "DataFusion": library}
         for engine in engines:
-            results[engine] = None if (job, engine) in NOT_ASKED else peer(engine, job, folder, arguments)
+            asked = (job, engine) not in NOT_ASKED
+            if arguments.memory and job in OF_FILES:
+                asked = asked and engine in ("DuckDB", "Polars")
+            results[engine] = peer(engine, job, folder, arguments) if asked else None
         told(job, size, results, arguments.questions)
         for difference in differences(job, results):
             print(f"ANSWERS DIFFER: {difference}")

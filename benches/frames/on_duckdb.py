@@ -26,6 +26,11 @@ def load(folder):
         connection.execute(f"create table {table} as select * from read_parquet('{folder}/{table}/*.parquet')")
 
 
+def views(folder):
+    for table in os.listdir(folder):
+        connection.execute(f"create view {table} as select * from read_parquet('{folder}/{table}/*.parquet')")
+
+
 def kept(query):
     def answer():
         connection.execute("drop table if exists answer")
@@ -39,11 +44,28 @@ def fetched(query):
     return lambda: connection.execute(query).fetchall()
 
 
-def questions(job, folder, threads):
+def one_row(query):
+    """Depends on each value of the answer."""
+    columns = ["count(*)"]
+    for name, kind, *_ in connection.execute(f"describe {query}").fetchall():
+        of = f'min("{name}"), max("{name}")' if kind == "VARCHAR" else f'sum("{name}"::double)'
+        columns.append(f'count("{name}"), {of}')
+    return f"select {', '.join(columns)} from ({query})"
+
+
+def of_files(job, folder, memory):
+    connection.execute(f"set memory_limit = '{memory}'")
+    connection.execute(f"set temp_directory = '{os.path.dirname(os.path.abspath(folder))}/duckdb'")
+    views(folder)
+    return {name: fetched(one_row(query)) for name, query in numbered(f"frames/queries/{job}_q*.sql").items()}
+
+
+def questions(job, folder, threads, memory=None):
     connection.execute(f"set threads = {threads}")
+    if memory is not None:
+        return of_files(job, folder, memory)
     if job == "tpch":
-        for table in os.listdir(folder):
-            connection.execute(f"create view {table} as select * from read_parquet('{folder}/{table}/*.parquet')")
+        views(folder)
         return {name: fetched(query) for name, query in numbered("tpch/queries/q*.sql").items()}
     if job == "csv":
         return {"read": fetched(READ.format(f"read_csv('{folder}/x.csv')"))}

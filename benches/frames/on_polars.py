@@ -35,6 +35,10 @@ def groups(x):
     }
 
 
+def joins(tables):
+    return {name: tables["x"].join(tables[right], on=key, how=kind) for name, (right, key, kind) in JOINS.items()}
+
+
 def read(table):
     sums = [pl.col(name).cast(pl.Int64 if name != "v3" else pl.Float64).sum() for name in NUMBERS]
     return table.select(pl.len(), *[pl.col(name).max() for name in TEXTS], *sums)
@@ -44,7 +48,24 @@ def collected(question, **options):
     return lambda: question.collect(**options)
 
 
-def questions(job, folder, threads):
+def one_row(question):
+    """Depends on each value of the answer."""
+    sums = cs.numeric().cast(pl.Float64).sum()
+    counts = cs.all().count().name.suffix("_count")
+    texts = [cs.string().min().name.suffix("_min"), cs.string().max().name.suffix("_max")]
+    return question.select(pl.len().alias("answers"), counts, sums, *texts)
+
+
+def of_files(job, folder):
+    """Polars has no limit of memory; its streaming engine needs the least."""
+    tables = {table: pl.scan_parquet(f"{folder}/{table}/*.parquet") for table in os.listdir(folder)}
+    asked = groups(tables["x"]) if job == "groupby" else joins(tables)
+    return {name: collected(one_row(question), engine="streaming") for name, question in asked.items()}
+
+
+def questions(job, folder, threads, memory=None):
+    if memory is not None:
+        return of_files(job, folder)
     if job == "tpch":
         tables = {table: pl.scan_parquet(f"{folder}/{table}/*.parquet") for table in os.listdir(folder)}
         return {name: collected(question) for name, question in polars_tpch.questions(tables).items()}
@@ -61,8 +82,8 @@ def questions(job, folder, threads):
         return {"write": write, "read": lambda: read(pl.scan_parquet(file)).collect()}
     if job == "groupby":
         return {name: collected(question) for name, question in groups(x.lazy()).items()}
-    join = lambda right, key, kind: x.lazy().join(tables[right].lazy(), on=key, how=kind)
-    return {name: collected(join(*asked)) for name, asked in JOINS.items()}
+    lazy = {name: table.lazy() for name, table in tables.items()}
+    return {name: collected(question) for name, question in joins(lazy).items()}
 
 
 def digest(answer):

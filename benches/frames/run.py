@@ -1,4 +1,4 @@
-"""Runs a job on one engine: `run.py ENGINE JOB FOLDER ROUNDS`. Prints median seconds and a digest of each question, and the peak of
+"""Runs a job on one engine: `run.py ENGINE JOB FOLDER ROUNDS [MEMORY]`. Prints median seconds and a digest of each question, and the peak of
 memory, as one line of JSON. `benches/compare_frames.py` starts it."""
 import importlib
 import json
@@ -21,10 +21,10 @@ def peak_mb():
 
 
 def main():
-    engine, job, folder, rounds = sys.argv[1:]
+    engine, job, folder, rounds, *memory = sys.argv[1:]
     module = importlib.import_module(MODULES[engine])
     seconds, digests = {}, {}
-    for question, answer in module.questions(job, folder, THREADS).items():
+    for question, answer in module.questions(job, folder, THREADS, *memory).items():
         samples = []
         for _ in range(int(rounds)):
             start = time.perf_counter()
