@@ -347,13 +347,13 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `AxisError`; `ValueError` for the largest or smallest of none.
+    /// `AxisError`; `ValueError` for the smallest of none.
     #[track_caller]
     pub fn vector_norm(&self, norm: VectorNorm, axes: impl Into<Axes>) -> Tensor {
         let (axes, x) = (axes.into(), carry!(self.inexact(), self));
         let dtype = carry!(x.dtype()).real_part();
         let made = match norm {
-            VectorNorm::Largest => x.abs().max(axes),
+            VectorNorm::Largest => x.abs().largest_size(axes),
             VectorNorm::Smallest => x.abs().min(axes),
             VectorNorm::Count => x.not_equal(0).count_nonzero(axes),
             VectorNorm::Power(1.0) => x.abs().sum(axes),
@@ -369,6 +369,15 @@ impl Tensor {
         match carry!(self.dtype()).is_complex() {
             true => self.real().square().add(self.imag().square()),
             false => self.square(),
+        }
+    }
+
+    /// The largest of numbers that are not negative; zero of none.
+    #[track_caller]
+    fn largest_size(&self, axes: impl Into<Axes>) -> Tensor {
+        match carry!(self.shape(), self).contains(&0) {
+            true => self.sum(axes),
+            false => self.max(axes),
         }
     }
 
@@ -388,7 +397,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::svd`]; `ValueError` for the largest or smallest of none.
+    /// As [`Tensor::svd`]; `ValueError` for the smallest of none.
     #[track_caller]
     pub fn matrix_norm(&self, norm: MatrixNorm, keepdims: bool) -> Tensor {
         carry!(self.matrix_extents(false), self);
@@ -397,11 +406,11 @@ impl Tensor {
         let made = match norm {
             MatrixNorm::Frobenius => x.square_sizes().sum([-2, -1]).sqrt(),
             MatrixNorm::Nuclear => x.singular_values().sum(-1),
-            MatrixNorm::Columns => x.abs().sum(-2).max(-1),
+            MatrixNorm::Columns => x.abs().sum(-2).largest_size(-1),
             MatrixNorm::LeastColumns => x.abs().sum(-2).min(-1),
-            MatrixNorm::Rows => x.abs().sum(-1).max(-1),
+            MatrixNorm::Rows => x.abs().sum(-1).largest_size(-1),
             MatrixNorm::LeastRows => x.abs().sum(-1).min(-1),
-            MatrixNorm::Largest => x.singular_values().max(-1),
+            MatrixNorm::Largest => x.singular_values().largest_size(-1),
             MatrixNorm::Smallest => x.singular_values().min(-1),
         };
         let made = cast(&made, dtype);

@@ -183,6 +183,8 @@ fn nothing_to_choose_from_is_refused_and_the_mean_of_nothing_is_nan() {
 
 #[test]
 fn dtypes_and_seeds_that_do_not_exist_are_refused() {
+    let dtype = json!({"dtype": {"dt": "int32"}});
+    assert_refused("np.fft.fftfreq", json!([4]), dtype, "ValueError", "not int32");
     assert_refused("np.astype", json!([x(), {"dt": "float99"}]), json!({}), "TypeError", "float99");
     assert_refused("np.astype", json!([x(), {"dt": "object"}]), json!({}), "TypeError", "object");
     assert_refused("np.random.default_rng", json!([-1]), json!({}), "ValueError", "non-negative");

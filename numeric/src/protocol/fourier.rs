@@ -7,6 +7,7 @@ use super::value::Value;
 use crate::cosine::{CosineCall, CosineType};
 use crate::fft::{Norm, fftfreq, rfftfreq};
 use crate::tensor::Tensor;
+use tharsis_kernels::Kind;
 
 /// All operations of `np.fft`, and the cosine transforms of `scipy.fft`.
 pub(super) const FOURIER: &[Row] = &[
@@ -16,7 +17,7 @@ pub(super) const FOURIER: &[Row] = &[
     ("np.fft.fft2", "(a, s=None, axes=(-2, -1), norm=None)", "transform along two axes", |_, args| {
         several(args, true, Tensor::fftn)
     }),
-    ("np.fft.fftfreq", "(n, d=1.0, device=None)", "frequencies of a transform", |_, args| {
+    ("np.fft.fftfreq", "(n, d=1.0, dtype=None, device=None)", "frequencies of a transform", |_, args| {
         frequencies(args, fftfreq)
     }),
     ("np.fft.fftn", "(a, s=None, axes=None, norm=None)", "transform along several axes", |_, args| {
@@ -63,9 +64,12 @@ pub(super) const FOURIER: &[Row] = &[
         "half the transform along two axes",
         |_, args| several(args, true, Tensor::rfftn),
     ),
-    ("np.fft.rfftfreq", "(n, d=1.0, device=None)", "frequencies of half a transform", |_, args| {
-        frequencies(args, rfftfreq)
-    }),
+    (
+        "np.fft.rfftfreq",
+        "(n, d=1.0, dtype=None, device=None)",
+        "frequencies of half a transform",
+        |_, args| frequencies(args, rfftfreq),
+    ),
     (
         "np.fft.rfftn",
         "(a, s=None, axes=None, norm=None)",
@@ -169,6 +173,30 @@ fn frequencies(args: &mut Args, of: fn(usize, f64) -> Tensor) -> Result<Value, F
     let count = args.need(0, "n")?;
     let count = count.integer().map_err(|_| Failure::value("n should be an integer"))?;
     let distance = args.number_or(1, "d", 1.0)?;
+    let dtype = args.dtype(usize::MAX, "dtype")?;
+    if let Some(dtype) = dtype.filter(|dtype| dtype.kind() != Kind::Float) {
+        return Err(Failure::value(format!("frequencies are real floating numbers, not {dtype}")));
+    }
     let count = usize::try_from(count).map_err(|_| Failure::value("negative dimensions are not allowed"))?;
-    tensor(of(count, distance))
+    let made = of(count, distance);
+    tensor(dtype.map_or_else(|| made.clone(), |dtype| made.astype(dtype)))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::protocol::answer;
+    use serde_json::json;
+    use std::path::Path;
+
+    #[test]
+    fn frequencies_have_the_dtype_that_is_asked_for() {
+        for (operation, expected) in
+            [("np.fft.fftfreq", json!([0.0, 0.5, -1.0, -0.5])), ("np.fft.rfftfreq", json!([0.0, 0.5, 1.0]))]
+        {
+            let step = json!(["r", operation, [4], {"d": 0.5, "dtype": {"dt": "float32"}}]);
+            let reply = answer(&json!({"prog": [step], "out": ["r"]}), Path::new("."));
+            assert_eq!(reply["out"]["r"]["arr"]["dtype"], "<f4", "{reply}");
+            assert_eq!(reply["out"]["r"]["arr"]["lit"], expected);
+        }
+    }
 }

@@ -221,8 +221,10 @@ const NAMED: &[Row] = &[
         tensor(x.moveaxes(&from, &to))
     }),
     ("np.ravel", "(a)", "in one axis", |_, args| tensor(args.tensor(0, "a")?.ravel())),
-    ("np.reshape", "(a, shape)", "in another shape", |_, args| {
+    ("np.reshape", "(a, shape, copy=None)", "in another shape", |_, args| {
         let x = args.tensor(0, "a")?;
+        // An array does not change, so it makes no difference.
+        args.flag(usize::MAX, "copy", true)?;
         tensor(x.reshape(&args.need(1, "shape")?.integers()?))
     }),
     ("np.squeeze", "(a, axis=None)", "without axes of extent 1", |_, args| {

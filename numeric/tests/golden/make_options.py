@@ -62,3 +62,13 @@ for x in [rows, rows.astype("float64"), rows.astype("bool"), rows * (1 + 1j), so
         row("np.unique", x, axis=axis, return_counts=True)
 row("np.unique", rows, axis=2)
 row("np.unique", a(3.0), axis=0)
+
+# Norms of nothing: the largest of no sizes is zero.
+for ord in [1, -1, 2, -2, INF, -INF, "fro", "nuc"]:
+    for shape in [(0, 2), (2, 0), (0, 0), (3, 0, 2), (0, 2, 2)]:
+        row("np.linalg.matrix_norm", np.zeros(shape), ord=ord, keepdims=shape == (2, 0))
+for ord in [0, 1, -1, 2, 3, INF, -INF]:
+    row("np.linalg.vector_norm", np.zeros((2, 0), "float32"), ord=ord, axis=1)
+    row("np.linalg.vector_norm", np.zeros((2, 0)), ord=ord, axis=0)
+for copy in [True, False, None]:
+    row("np.reshape", HOLED, (5, 3), copy=copy)
