@@ -6,7 +6,7 @@ use crate::tensor::kept::ColumnInStore;
 use std::any::Any;
 use std::sync::Arc;
 use tharsis_dataframe::{
-    Aggregate, DataFrame, Error, KeptPart, Resident as Rows, Result, Series, Value, default_executor,
+    Aggregate, DataFrame, Error, Index, KeptPart, Resident as Rows, Result, Series, Value, default_executor,
 };
 use tharsis_graph::ops::{KeptChunk, Resident, ResidentChunk};
 use tharsis_graph::tiling::{AxisTiling, Tiling};
@@ -30,8 +30,9 @@ use tharsis_numeric::Tensor;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait ToTensor {
-    /// The values as a tensor: of a series along one axis, of a frame as a matrix with a column for each. The
-    /// columns of a matrix have the dtype that NumPy finds for them all.
+    /// The values as a tensor: of a series or an index along one axis, of a frame as a matrix with a column for
+    /// each. The columns of a matrix have the dtype that NumPy finds for them all. An index of several levels
+    /// has a column for each too.
     ///
     /// Computes the rows, which stay where tasks made them. Tasks of the tensor read a column there without a
     /// copy, if all its values are there and it holds numbers. A missing float is not a number.
@@ -67,6 +68,23 @@ impl ToTensor for DataFrame {
 
     fn to_tensor_filled(&self, value: impl Into<Value>) -> Result<Tensor> {
         self.fillna(value).to_tensor()
+    }
+}
+
+impl ToTensor for Index {
+    fn to_tensor(&self) -> Result<Tensor> {
+        match self.nlevels() {
+            1 => one(columns(&self.to_frame())?),
+            _ => self.to_frame().to_tensor(),
+        }
+    }
+
+    fn to_tensor_filled(&self, value: impl Into<Value>) -> Result<Tensor> {
+        let filled = self.to_frame().fillna(value);
+        match self.nlevels() {
+            1 => one(columns(&filled)?),
+            _ => filled.to_tensor(),
+        }
     }
 }
 
@@ -178,6 +196,22 @@ mod tests {
     use crate::object::TaskOutput;
     use tharsis_dataframe::arrow::array::{ArrayRef, Float64Array, RecordBatch, StringArray};
     use tharsis_remote::put;
+
+    #[test]
+    fn the_labels_of_an_index_are_a_tensor() {
+        let frame = DataFrame::from_columns([
+            ("k", vec![3, 1, 2].into()),
+            ("l", vec![0.5, f64::NAN, 2.0].into()),
+            ("v", vec![7, 8, 9].into()),
+        ]);
+        let labels = frame.set_index(["k"]).index().to_tensor().unwrap();
+        assert_eq!(labels.to_vec::<i64>().unwrap(), [3, 1, 2]);
+        let levels = frame.set_index(["k", "l"]).index().to_tensor_filled(4.0).unwrap();
+        assert_eq!(levels.shape().unwrap(), [3, 2]);
+        assert_eq!(levels.to_vec::<f64>().unwrap(), [3.0, 0.5, 1.0, 4.0, 2.0, 2.0]);
+        let texts = Index::from_values("t", vec!["a", "b"]).to_tensor().unwrap_err();
+        assert!(matches!(texts, Error::Type(_)), "{texts}");
+    }
 
     #[test]
     fn a_column_in_the_store_is_read_where_it_lies() {
