@@ -91,6 +91,8 @@ pub(crate) struct Settings {
     pub(crate) partitions: usize,
     /// Whether joins sort both sides, which may spill, and do not keep one side in memory.
     pub(crate) joins_spill: bool,
+    /// Whether scans below aggregates have as many partitions as others.
+    pub(crate) small_scans: bool,
     /// Whether a file is read by one partition only.
     pub(crate) whole_files: bool,
     /// Number of earlier runs whose rows were lost.
@@ -99,7 +101,7 @@ pub(crate) struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { partitions: 1, joins_spill: false, whole_files: false, losses: 0 }
+        Settings { partitions: 1, joins_spill: false, small_scans: false, whole_files: false, losses: 0 }
     }
 }
 

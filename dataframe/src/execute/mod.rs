@@ -102,6 +102,9 @@ fn memory_bytes() -> u64 {
 /// Most runs of a plan after the first because rows between its stages were lost.
 const LOSSES_MAX: u32 = 3;
 
+/// Tasks for each thread that read files for partial aggregates.
+const SCANS_PER_THREAD: usize = 2;
+
 /// Partitions of the next attempt at a plan that took more memory than it may, as a factor.
 const MORE_PARTITIONS: usize = 4;
 
@@ -254,7 +257,8 @@ impl<'a> Query<'a> {
     }
 
     fn cut(&self, physical: Arc<dyn ExecutionPlan>, settings: Settings) -> Result<Planned> {
-        let mut stages = Stages::of((self.above)(physical), settings.partitions)?;
+        let scans = if settings.small_scans { usize::MAX } else { SCANS_PER_THREAD * self.limits.threads };
+        let mut stages = Stages::of((self.above)(physical), settings.partitions, scans)?;
         if let Some(session) = self.session {
             stages = stages.with_options(&task_options(session));
         }
@@ -267,7 +271,7 @@ impl<'a> Query<'a> {
             Error::Uncut { .. } if !settings.whole_files => {
                 self.planned_under(Settings { whole_files: true, ..settings })
             }
-            Error::Memory(text) => self.smaller(settings, text),
+            Error::Memory(text) => self.smaller(Settings { small_scans: true, ..settings }, text),
             Error::Lost(_) if settings.losses < LOSSES_MAX => {
                 self.planned_under(Settings { losses: settings.losses + 1, ..settings })
             }

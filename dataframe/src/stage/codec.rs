@@ -8,6 +8,7 @@ use super::converter::Converter;
 use super::cut::Stage;
 use super::input::{InputExec, Pattern, Source};
 use super::ranges::RangeExec;
+use super::rank_filter::RankFilterExec;
 use super::recursive::{RecursiveNode, WorkTableNode};
 use super::row_number::{Numbering, RowNumberExec};
 use super::task::{Output, TaskInputs};
@@ -24,7 +25,7 @@ use datafusion::datasource::physical_plan::{FileScanConfig, FileSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::execution::TaskContext;
 use datafusion::logical_expr::ScalarUDF;
-use datafusion::physical_expr::{LexOrdering, Partitioning};
+use datafusion::physical_expr::{LexOrdering, Partitioning, PhysicalSortExpr};
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
@@ -114,7 +115,7 @@ struct StageNode {
 
 #[derive(Clone, PartialEq, Message)]
 struct Node {
-    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 8, 9, 10, 11, 12")]
+    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13")]
     kind: Option<Kind>,
 }
 
@@ -142,6 +143,8 @@ enum Kind {
     /// The compression of the files of the scan below.
     #[prost(string, tag = "12")]
     Compressed(String),
+    #[prost(message, tag = "13")]
+    RankFilter(RankFilterNode),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -203,6 +206,17 @@ struct RangeNode {
     ordering: Vec<protobuf::PhysicalSortExprNode>,
 }
 
+#[derive(Clone, PartialEq, Message)]
+struct RankFilterNode {
+    #[prost(uint64, tag = "1")]
+    count: u64,
+    /// The keys of the groups, whose order means nothing.
+    #[prost(message, repeated, tag = "2")]
+    keys: Vec<protobuf::PhysicalSortExprNode>,
+    #[prost(message, repeated, tag = "3")]
+    ordering: Vec<protobuf::PhysicalSortExprNode>,
+}
+
 impl PhysicalExtensionCodec for Codec {
     fn try_decode(
         &self,
@@ -227,6 +241,14 @@ impl PhysicalExtensionCodec for Codec {
                     .ok_or_else(|| internal_datafusion_err!("ranges of no keys"))?;
                 let (input, samples) = (Arc::clone(input), Arc::clone(samples));
                 Ok(Arc::new(RangeExec::new(input, samples, ordering, node.count as usize)))
+            }
+            (Some(Kind::RankFilter(node)), [input]) => {
+                let decode = PhysicalPlanDecodeContext::new(context, self);
+                let parse = |keys| parse_physical_sort_exprs(keys, &decode, &input.schema(), converter);
+                let keys = parse(&node.keys)?.into_iter().map(|key| key.expr).collect();
+                let ordering = LexOrdering::new(parse(&node.ordering)?)
+                    .ok_or_else(|| internal_datafusion_err!("ranks without an order"))?;
+                Ok(Arc::new(RankFilterExec::new(Arc::clone(input), keys, ordering, node.count as usize)))
             }
             (Some(Kind::Write(spec)), [input]) => {
                 let spec =
@@ -267,6 +289,12 @@ impl PhysicalExtensionCodec for Codec {
             let ordering = ranges.ordering.iter().cloned();
             let ordering = serialize_physical_sort_exprs(ordering, self, converter)?;
             Kind::Range(RangeNode { count: ranges.count as u64, ordering })
+        } else if let Some(filter) = node.downcast_ref::<RankFilterExec>() {
+            let keys = filter.keys.iter().map(|key| PhysicalSortExpr::new_default(Arc::clone(key)));
+            let keys = serialize_physical_sort_exprs(keys, self, converter)?;
+            let ordering = filter.ordering.iter().cloned();
+            let ordering = serialize_physical_sort_exprs(ordering, self, converter)?;
+            Kind::RankFilter(RankFilterNode { count: filter.count as u64, keys, ordering })
         } else if let Some(files) = node.downcast_ref::<WriteExec>() {
             let spec = serde_json::to_string(&*files.spec);
             Kind::Write(spec.map_err(|error| internal_datafusion_err!("{error}"))?)

@@ -10,7 +10,9 @@ use super::part::Resident;
 use super::partitions::{PARTITIONS_MAX, result_bytes};
 use super::piece::Needs;
 use super::ranges::{self, RangeExec};
+use super::rank_filter;
 use super::row_number::{Numbering, RowNumberExec};
+use super::scans;
 use super::skew::Splittable;
 use super::subqueries::Subqueries;
 use super::task::Output;
@@ -72,11 +74,13 @@ pub(crate) struct Stage {
 }
 
 impl Stages {
-    /// Cuts a plan that was made for a number of partitions.
-    pub(crate) fn of(plan: Plan, partitions: usize) -> Result<Stages> {
+    /// Cuts a plan that was made for a number of partitions. Scans below aggregates, which need less memory
+    /// than other tasks, become at most `scans` tasks.
+    pub(crate) fn of(plan: Plan, partitions: usize, scans: usize) -> Result<Stages> {
         let mut cutter =
             Cutter { partitions, stages: Vec::new(), tables: Vec::new(), subqueries: Vec::new() };
-        let plan = part_joins(sort_whole(plan)?)?;
+        let plan = rank_filter::below_windows(part_joins(sort_whole(plan)?)?)?;
+        let plan = scans::in_few_tasks(plan, scans)?;
         let fragment = cutter.cut_result(plan)?;
         cutter.stage(fragment, Output::Whole)?;
         Ok(Stages {
