@@ -342,7 +342,7 @@ impl Firsts {
         })
     }
 
-    /// Which rows of the next batch come after fewer than `count` rows of their group. Equal rows pass.
+    /// Tells which rows of the next batch come after fewer than `count` rows of their group. Equal rows pass.
     fn mask(&mut self, batch: &RecordBatch) -> Result<BooleanArray> {
         let rows = batch.num_rows();
         let column = |expr: &Arc<dyn PhysicalExpr>| expr.evaluate(batch)?.into_array(rows);

@@ -1,7 +1,7 @@
 //! Scans of files below operators that leave few rows of many.
 //!
 //! A plan has as many partitions as its largest operator needs to fit the memory. A partial aggregate, or a
-//! filter by ranks, makes its groups anew in each task, and so many tasks exchange the same groups many times.
+//! filter by ranks, makes its groups anew in each task, and many tasks exchange the same groups many times.
 //! Its memory does not depend on the rows of a task: it gives the groups away early, or stops to filter, when
 //! it has no room. So there are fewer tasks, each of which reads more files.
 

@@ -24,8 +24,8 @@ impl AsMut<[u8]> for Lent {
 
 impl LentBytes for Lent {}
 
-/// Runs an exchange whose site makes no difference, in memory of its own and in memory that it is offered: the
-/// results are the same, and lie in the offers if the exchange says so.
+/// Runs an exchange whose site makes no difference, in memory of its own and in memory that it is offered:
+/// the results are the same, and lie in the offers if the exchange says so.
 pub(super) fn run_placed(
     exchange: &Exchange,
     args: &[Chunk],

@@ -30,9 +30,9 @@ use tharsis_numeric::Tensor;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait ToTensor {
-    /// The values as a tensor: of a series or an index along one axis, of a frame as a matrix with a column for
-    /// each. The columns of a matrix have the dtype that NumPy finds for them all. An index of several levels
-    /// has a column for each too.
+    /// The values as a tensor: of a series or an index along one axis, of a frame as a matrix with a column
+    /// for each. The columns of a matrix have the dtype that NumPy finds for them all. An index of several
+    /// levels has a column for each too.
     ///
     /// Computes the rows, which stay where tasks made them. Tasks of the tensor read a column there without a
     /// copy, if all its values are there and it holds numbers. A missing float is not a number.
