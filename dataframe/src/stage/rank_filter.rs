@@ -82,27 +82,34 @@ fn rank_limit(condition: &Arc<dyn PhysicalExpr>) -> Option<(usize, usize)> {
 
 /// A plan whose column is a rank of a window below, with a filter of the first rows of each group below that.
 fn below_window(plan: &Plan, column: usize, count: usize) -> Result<Option<Plan>> {
-    let input = if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
+    let mut input = None;
+    if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let of = projection.expr().get(column).and_then(|made| made.expr.downcast_ref::<Column>());
-        match of {
-            Some(of) => below_window(projection.input(), of.index(), count)?,
-            None => None,
+        if let Some(of) = of {
+            input = below_window(projection.input(), of.index(), count)?;
         }
-    } else if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>() {
-        // Others may depend on rows that are dropped.
-        let all_rank = window.window_expr().iter().all(|function| rank_name(function).is_some());
-        let at = column.checked_sub(window.input().schema().fields().len());
-        match at.and_then(|at| window.window_expr().get(at)) {
-            // Many rows may have one of the first dense ranks.
-            Some(rank) if all_rank && rank_name(rank) != Some("dense_rank") => {
-                below_sort(window.input(), rank, count, false)?
-            }
-            _ => None,
-        }
-    } else {
-        None
-    };
+    } else if let Some(window) = plan.downcast_ref::<BoundedWindowAggExec>()
+        && let Some(rank) = rank_at(window, column)
+    {
+        input = below_sort(window.input(), rank, count, false)?;
+    }
     input.map(|input| replace_children_if_necessary(Arc::clone(plan), vec![input])).transpose()
+}
+
+/// The rank that a column of a window is, if the window has no function that needs more rows than the first.
+fn rank_at(window: &BoundedWindowAggExec, column: usize) -> Option<&Arc<dyn WindowExpr>> {
+    let functions = window.window_expr();
+    let rank = functions.get(column.checked_sub(window.input().schema().fields().len())?)?;
+    // Many rows may have one of the first dense ranks.
+    let is_limited = rank_name(rank)? != "dense_rank" && functions.iter().all(|other| ranks_as(other, rank));
+    is_limited.then_some(rank)
+}
+
+/// Whether a function ranks the rows of the same groups in the same order as another.
+fn ranks_as(function: &Arc<dyn WindowExpr>, rank: &Arc<dyn WindowExpr>) -> bool {
+    rank_name(function).is_some()
+        && function.partition_by() == rank.partition_by()
+        && function.order_by() == rank.order_by()
 }
 
 /// The name of a function whose value depends on the rows of its group before a row alone.
