@@ -141,6 +141,14 @@ fn rows_that_others_need_stay() {
             false,
         );
     }
+    // The value of a subquery is not there before the exchange.
+    let query = "select n from (select n, row_number() over (partition by h order by n + (select min(n) from t)) \
+                 as place from t) where place <= 2";
+    assert_filtered(&frame, query, false);
+    let found = sql(query, &[("t", &frame)]);
+    for numbers in each_executor(|executor| found.collect_on(executor)?.column::<i64>("n")) {
+        assert_eq!(numbers.len(), 6);
+    }
     let both = format!("rank() {over} as place, dense_rank() {over} as dense");
     assert_filtered(
         &frame,

@@ -17,6 +17,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column, Literal};
+use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
 use datafusion::physical_expr::utils::split_conjunction;
 use datafusion::physical_expr::window::{StandardWindowExpr, WindowExpr};
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr};
@@ -37,8 +38,8 @@ use futures::StreamExt;
 use std::fmt;
 use std::sync::Arc;
 
-/// More first rows of a group than this are not looked for: each row is compared with them one by one.
-const COUNT_MAX: usize = 256;
+/// More first rows of a group than this are not looked for: each takes 16 bytes of every group.
+const COUNT_MAX: usize = 16;
 /// Rows after which a filter must have shown that it is worth its work.
 const TRIAL_ROWS: usize = 1 << 20;
 
@@ -134,10 +135,18 @@ fn below_sort(
     let keys = rank.partition_by().to_vec();
     let Some(ordering) = LexOrdering::new(rank.order_by().iter().cloned()) else { return Ok(None) };
     let schema = plan.schema();
+    if keys.iter().chain(ordering.iter().map(|key| &key.expr)).any(reads_subquery) {
+        return Ok(None);
+    }
     if !is_sorted || !has_groups(&keys, &schema)? || !has_short_keys(&ordering, &schema)? {
         return Ok(None);
     }
     Ok(Some(Arc::new(RankFilterExec::new(Arc::clone(plan), keys, ordering, count))))
+}
+
+/// Whether an expression reads the value of a subquery, which the task of the filter does not have.
+fn reads_subquery(expr: &Arc<dyn PhysicalExpr>) -> bool {
+    expr.downcast_ref::<ScalarSubqueryExpr>().is_some() || expr.children().into_iter().any(reads_subquery)
 }
 
 /// Whether rows are in one group if and only if a window has them in one. Floats are equal in one sense and
