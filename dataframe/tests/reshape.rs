@@ -7,7 +7,7 @@ mod executors;
 
 use executors::{each_executor, three_parts};
 use tharsis_dataframe::{
-    Aggregate, DataFrame, Merge, Native, Series, Sort, Value, crosstab, cut, qcut, to_datetime,
+    Aggregate, Cut, DataFrame, Melt, Merge, Native, Series, Sort, Value, crosstab, cut, qcut, to_datetime,
 };
 
 #[track_caller]
@@ -43,7 +43,7 @@ fn columns_become_rows() {
     let long = frame.melt(["k"], ["n"]);
     assert_eq!(long.columns().unwrap(), ["k", "variable", "value"]);
     assert_ints(&long, "value", &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-    let all = frame.tail(2).melt_as([], [], "what", "number");
+    let all = frame.tail(2).melt_with([], [], &Melt::default().var_name("what").value_name("number"));
     assert_texts(&all, "what", &["n", "n", "k", "k"]);
     assert_ints(&all, "number", &[8, 9, 2, 0]);
     assert_ints(&all.reset_index(false), "index", &[0, 1, 2, 3]);
@@ -207,11 +207,11 @@ fn texts_become_truth_values_and_numbers_intervals() {
     assert_column(&dummies, "t_a", &[false, false, true].map(Some));
     let x = Series::from_values("x", vec![0.0, 0.5, 1.0, 2.5]);
     let expected = [None, Some("(0.0, 0.5]"), Some("(0.5, 1.5]"), None].map(|text| text.map(str::to_owned));
-    assert_column(&cut(&x, &[0.0, 0.5, 1.5], None).to_frame(), "x", &expected);
+    assert_column(&cut(&x, &Cut::at(&[0.0, 0.5, 1.5])).to_frame(), "x", &expected);
     let quarters = qcut(&Series::from_values("q", (1..9).collect::<Vec<i64>>()), 4, None);
     let names = ["(0.999, 2.75]", "(2.75, 4.5]", "(4.5, 6.25]", "(6.25, 8.0]"];
     assert_texts(&quarters.to_frame(), "q", &names.map(|name| [name; 2]).concat());
-    assert_eq!(cut(&x, &[1.0, 1.0], None).dtype().unwrap_err().class(), "ValueError");
+    assert_eq!(cut(&x, &Cut::at(&[1.0, 1.0, 2.0])).dtype().unwrap_err().class(), "ValueError");
 }
 
 /// Long measurements to a wide table of the mean of each month, and back to those above it.
@@ -222,13 +222,17 @@ fn a_program_reshapes_measurements() {
         ("oslo", vec![Some(-4.0), Some(2.0), None, Some(1.0)].into()),
         ("rome", vec![Some(8.0), Some(10.0), Some(11.0), Some(15.0)].into()),
     ]);
-    let long = wide.melt_as(["day"], [], "city", "degrees").dropna();
+    let long = wide.melt_with(["day"], [], &Melt::default().var_name("city").value_name("degrees")).dropna();
     let long = long.assign("month", to_datetime(&long.col("day")).dt().month_name());
     let means = long.pivot_table(["month"], "city", "degrees", Aggregate::Mean);
     assert_texts(&means.reset_index(false), "month", &["February", "January"]);
     assert_column(&means, "oslo", &[Some(1.0), Some(-1.0)]);
     assert_column(&means, "rome", &[Some(13.0), Some(9.0)]);
-    let back = means.reset_index(false).melt_as(["month"], ["oslo", "rome"], "city", "mean");
+    let back = means.reset_index(false).melt_with(
+        ["month"],
+        ["oslo", "rome"],
+        &Melt::default().var_name("city").value_name("mean"),
+    );
     let both = long.merge(&back, Merge::on(["month", "city"]));
     let warm = both.filter(&both.col("degrees").gt(both.col("mean")));
     assert_texts(&warm, "day", &["2024-01-20", "2024-01-20", "2024-02-10"]);

@@ -8,7 +8,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::functions::expr_fn::coalesce;
-use datafusion::logical_expr::expr_fn::cast;
+use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
 /// The rows that a join keeps.
@@ -39,6 +39,8 @@ pub struct Merge {
     suffixes: (String, String),
     /// Whether rows keep the labels of the left frame.
     keeps_index: bool,
+    sort: bool,
+    indicator: Option<String>,
 }
 
 impl Merge {
@@ -46,12 +48,19 @@ impl Merge {
     #[must_use]
     pub fn on<'a>(labels: impl IntoIterator<Item = &'a str>) -> Merge {
         let labels: Vec<String> = labels.into_iter().map(str::to_owned).collect();
+        Merge::inner(labels.clone(), labels)
+    }
+
+    fn inner(left: Vec<String>, right: Vec<String>) -> Merge {
+        let suffixes = ("_x".to_owned(), "_y".to_owned());
         Merge {
-            right: labels.clone(),
-            left: labels,
+            left,
+            right,
             kind: JoinKind::Inner,
-            suffixes: default_suffixes(),
+            suffixes,
             keeps_index: false,
+            sort: false,
+            indicator: None,
         }
     }
 
@@ -63,25 +72,32 @@ impl Merge {
     ) -> Merge {
         let owned = |label: &str| label.to_owned();
         let (left, right) = (left.into_iter().map(owned).collect(), right.into_iter().map(owned).collect());
-        Merge { left, right, kind: JoinKind::Inner, suffixes: default_suffixes(), keeps_index: false }
+        Merge::inner(left, right)
     }
 
     /// Each row with each row.
     #[must_use]
     pub fn cross() -> Merge {
-        Merge {
-            left: Vec::new(),
-            right: Vec::new(),
-            kind: JoinKind::Cross,
-            suffixes: default_suffixes(),
-            keeps_index: false,
-        }
+        Merge::inner(Vec::new(), Vec::new()).how(JoinKind::Cross)
     }
 
     /// The rows to keep; those with a partner by default.
     #[must_use]
     pub fn how(self, kind: JoinKind) -> Merge {
         Merge { kind, ..self }
+    }
+
+    /// Whether rows come in the order of their keys, then of the sides.
+    #[must_use]
+    pub fn sort(self, sort: bool) -> Merge {
+        Merge { sort, ..self }
+    }
+
+    /// Adds a column that tells whether a row is of `both` frames, `left_only` or `right_only`; pandas calls it
+    /// `_merge` by default.
+    #[must_use]
+    pub fn indicator(self, label: &str) -> Merge {
+        Merge { indicator: Some(label.to_owned()), ..self }
     }
 
     /// The labels of the left frame's rows stay, as the index of the result.
@@ -105,6 +121,15 @@ impl Merge {
         }
         self.left.iter().try_for_each(|label| left.check(label))?;
         self.right.iter().try_for_each(|label| right.check(label))?;
+        if let Some(label) = self
+            .indicator
+            .as_ref()
+            .filter(|label| [left, right].iter().any(|side| side.columns.contains(label)))
+        {
+            return Err(Error::Value(format!(
+                "{label:?} is a column already: the indicator needs another name"
+            )));
+        }
         for (of_left, of_right) in self.left.iter().zip(&self.right) {
             let types = (left.dtype(of_left)?, right.dtype(of_right)?);
             if types.0.is_numeric() != types.1.is_numeric() {
@@ -117,10 +142,6 @@ impl Merge {
         }
         Ok(())
     }
-}
-
-fn default_suffixes() -> (String, String) {
-    ("_x".to_owned(), "_y".to_owned())
 }
 
 impl DataFrame {
@@ -166,6 +187,9 @@ impl DataFrame {
     }
 }
 
+/// A column of a join that is there in rows with a row of the left frame, and of the right one.
+const THERE: [&str; 2] = ["__tharsis_l_there", "__tharsis_r_there"];
+
 /// The parts of a join: both sides under names that do not meet.
 struct Joined<'a> {
     merge: &'a Merge,
@@ -200,6 +224,14 @@ impl Side {
         })
     }
 
+    /// The side with a column that is missing in no row.
+    fn marked(self, mark: &str) -> Result<Side> {
+        let fields = self.plan.schema().fields().iter();
+        let mut exprs: Vec<Expr> = fields.map(|field| named(field.name())).collect();
+        exprs.push(lit(true).alias(mark));
+        Ok(Side { plan: LogicalPlanBuilder::from(self.plan).project(exprs)?.build()?, ..self })
+    }
+
     pub(super) fn name(&self, label: &str) -> String {
         let found = self.columns.iter().find(|(own, _)| own == label);
         found.map(|(_, name)| name.clone()).unwrap_or_default()
@@ -213,11 +245,11 @@ impl Side {
 impl<'a> Joined<'a> {
     fn new(left: &Frame, right: &Frame, merge: &'a Merge) -> Result<Joined<'a>> {
         let left = if merge.keeps_index { left.with_index()? } else { left.clone() };
-        Ok(Joined {
-            merge,
-            left: Side::new(&left, "__tharsis_l_")?,
-            right: Side::new(right, "__tharsis_r_")?,
-        })
+        let (mut left, mut right) = (Side::new(&left, "__tharsis_l_")?, Side::new(right, "__tharsis_r_")?);
+        if merge.indicator.is_some() {
+            (left, right) = (left.marked(THERE[0])?, right.marked(THERE[1])?);
+        }
+        Ok(Joined { merge, left, right })
     }
 
     fn join_type(&self) -> JoinType {
@@ -251,7 +283,23 @@ impl<'a> Joined<'a> {
     }
 
     /// Labels of the result, with their expressions.
-    fn columns(&self) -> Vec<(String, Expr)> {
+    fn columns(&self) -> Result<Vec<(String, Expr)>> {
+        let mut columns = self.columns_of_sides();
+        if let Some(label) = &self.merge.indicator {
+            let [left, right] = THERE.map(|mark| named(mark).is_not_null());
+            let sides = match self.merge.kind {
+                JoinKind::Semi => lit("both"),
+                JoinKind::Anti => lit("left_only"),
+                _ => when(left.clone().and(right), lit("both"))
+                    .when(left, lit("left_only"))
+                    .otherwise(lit("right_only"))?,
+            };
+            columns.push((label.clone(), sides));
+        }
+        Ok(columns)
+    }
+
+    fn columns_of_sides(&self) -> Vec<(String, Expr)> {
         let shared_key = |label: &str| {
             self.merge.left.iter().zip(&self.merge.right).any(|(left, right)| left == label && right == label)
         };
@@ -299,16 +347,20 @@ impl<'a> Joined<'a> {
         let keeps = self.is_filter() || self.merge.keeps_index;
         let index = if keeps { self.left.index.clone() } else { Vec::new() };
         let frame = Frame { plan, columns: Vec::new(), index, order: self.order() };
-        if self.merge.kind != JoinKind::Outer {
-            return frame.project(self.columns());
+        let mut columns = self.columns()?;
+        if self.merge.kind != JoinKind::Outer && !self.merge.sort {
+            return frame.project(columns);
         }
         // Equal keys keep the order of the sides.
-        let mut columns = self.columns();
         let labels: Vec<String> = columns.iter().map(|(label, _)| label.clone()).collect();
         let mut order = Vec::new();
         for (at, (left, right)) in self.merge.left.iter().zip(&self.merge.right).enumerate() {
-            let key = coalesce(vec![named(&self.left.name(left)), named(&self.right.name(right))]);
-            let column = format!("__tharsis_outer_key_{at}");
+            let mut keys = vec![named(&self.left.name(left))];
+            if !self.is_filter() {
+                keys.push(named(&self.right.name(right)));
+            }
+            let key = coalesce(keys);
+            let column = format!("__tharsis_join_key_{at}");
             columns.push((column.clone(), key));
             order.push(OrderKey::growing(&column));
         }

@@ -113,6 +113,19 @@ impl DataFrame {
         self.then(|frame| frame.operated(operator, &left, None, true))
     }
 
+    /// As [`DataFrame::operate_filled`], with the other side first.
+    #[track_caller]
+    #[must_use]
+    pub fn operate_reversed_filled(
+        &self,
+        operator: Operator,
+        left: impl Into<FrameOperand>,
+        fill: impl Into<Value>,
+    ) -> DataFrame {
+        let (left, fill) = (left.into(), fill.into());
+        self.then(|frame| frame.operated(operator, &left, Some(&fill), true))
+    }
+
     /// The quotient rounded down, as Python's `//`.
     #[track_caller]
     #[must_use]

@@ -5,8 +5,8 @@ use super::{Aggregate, DataFrame, Frame, named};
 use crate::error::{Error, Result};
 use crate::frame::Sort;
 use crate::frame::series::Series;
-use crate::value::{Value, is_text};
-use datafusion::functions::expr_fn::coalesce;
+use crate::value::Value;
+use arrow::datatypes::DataType;
 use datafusion::logical_expr::expr_fn::when;
 use datafusion::logical_expr::{Expr, lit};
 
@@ -18,14 +18,15 @@ const ROWS: &str = "__tharsis_rows";
 
 impl DataFrame {
     /// The values of a column that are there, each once, from small to large.
-    fn distinct(&self, label: &str) -> Result<Vec<Value>> {
+    pub(super) fn distinct(&self, label: &str) -> Result<Vec<Value>> {
         let values = self.select([label]).reset_index(true).dropna().drop_duplicates();
         let table = values.sort_values([label], Sort::ascending()).reset_index(true).collect()?;
         (0..table.len()).map(|row| table.value(row, label)).collect()
     }
 
     /// An aggregate of a column for each group of rows with equal values in the columns `index` (the rows of
-    /// the result) and each value of another column (its columns). Missing where there are no rows.
+    /// the result) and each value of another column (its columns). Missing where there are no rows. Rows and
+    /// columns without any aggregate are left out.
     ///
     /// The distinct values of `columns` are computed at once, which runs the plan; they become texts.
     ///
@@ -52,7 +53,7 @@ impl DataFrame {
     ) -> DataFrame {
         let index: Vec<&str> = index.into_iter().collect();
         let cells = self.cells(&index, columns, [(CELL, values, aggregate)]);
-        DataFrame::new(cells.and_then(|cells| cells.spread(&index, columns)))
+        DataFrame::new(cells.and_then(|cells| cells.dropna_in([CELL]).spread(&index, columns)))
     }
 
     /// The values of a column by those of the columns `index` and of another column, as
@@ -126,48 +127,20 @@ impl DataFrame {
         let table = spread.groupby(index.iter().copied()).agg_as(aggregates.collect::<Vec<_>>());
         table.frame().map(|frame| (**frame).clone())
     }
-
-    /// The frame with a truth value for each value of columns of texts, in place of these columns:
-    /// `city_Oslo` for `city`. Without labels, all columns of texts are meant.
-    ///
-    /// The distinct values are computed at once, which runs the plan.
-    ///
-    /// ```
-    /// use tharsis_dataframe::DataFrame;
-    /// let frame = DataFrame::from_columns([("t", vec!["b", "a"].into()), ("n", vec![1, 2].into())]);
-    /// assert_eq!(frame.get_dummies([]).columns()?, ["n", "t_a", "t_b"]);
-    /// # Ok::<(), tharsis_dataframe::Error>(())
-    /// ```
-    #[track_caller]
-    #[must_use]
-    pub fn get_dummies<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
-        let mut labels: Vec<String> = labels.into_iter().map(str::to_owned).collect();
-        self.then(|frame| {
-            labels.iter().try_for_each(|label| frame.check(label))?;
-            if labels.is_empty() {
-                let texts = frame
-                    .columns
-                    .iter()
-                    .filter(|label| frame.dtype(label).is_ok_and(|dtype| is_text(&dtype)));
-                labels = texts.cloned().collect();
-            }
-            let others = frame.columns.iter().filter(|label| !labels.contains(label));
-            let mut columns: Vec<(String, Expr)> =
-                others.map(|label| (label.clone(), named(label))).collect();
-            for label in &labels {
-                for value in self.distinct(label)? {
-                    let is = coalesce(vec![named(label).eq(lit(value.0.clone())), lit(false)]);
-                    columns.push((format!("{label}_{}", label_text(&value)?), is));
-                }
-            }
-            frame.project(columns)
-        })
-    }
 }
 
 /// A value as the label of a column.
 pub(super) fn label_text(value: &Value) -> Result<String> {
     match (value.dtype(), value.as_bool(), value.as_f64()) {
+        (DataType::Timestamp(..), ..) => {
+            // A table shows no more of a time than it needs; a label has microseconds or none.
+            let text = crate::repr::time_text(value)?;
+            Ok(match text.split_once('.') {
+                Some((_, milliseconds)) if milliseconds.len() == 3 => format!("{text}000"),
+                None if !text.contains(' ') => format!("{text} 00:00:00"),
+                _ => text,
+            })
+        }
         (dtype, ..) if dtype.is_temporal() => crate::repr::time_text(value),
         (_, Some(truth), _) => Ok(if truth { "True" } else { "False" }.to_owned()),
         (dtype, _, Some(float)) if dtype.is_floating() => Ok(format!("{float:?}")),

@@ -14,6 +14,40 @@ use datafusion::functions_nested::expr_fn::{array_length, make_array};
 use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, lit};
 
+/// Options of [`DataFrame::melt_with`]: labels of the new columns, and what becomes of the index.
+#[derive(Clone, Debug)]
+pub struct Melt {
+    var_name: String,
+    value_name: String,
+    ignore_index: bool,
+}
+
+impl Default for Melt {
+    fn default() -> Melt {
+        Melt { var_name: "variable".to_owned(), value_name: "value".to_owned(), ignore_index: true }
+    }
+}
+
+impl Melt {
+    /// The label of the column of labels; `variable` by default.
+    #[must_use]
+    pub fn var_name(self, label: &str) -> Melt {
+        Melt { var_name: label.to_owned(), ..self }
+    }
+
+    /// The label of the column of values; `value` by default.
+    #[must_use]
+    pub fn value_name(self, label: &str) -> Melt {
+        Melt { value_name: label.to_owned(), ..self }
+    }
+
+    /// Whether rows get new numbers, as by default, or keep their labels.
+    #[must_use]
+    pub fn ignore_index(self, ignore_index: bool) -> Melt {
+        Melt { ignore_index, ..self }
+    }
+}
+
 /// Columns of a frame whose values became rows.
 struct Unpivoted {
     frame: Frame,
@@ -112,28 +146,35 @@ impl DataFrame {
         ids: impl IntoIterator<Item = &'a str>,
         values: impl IntoIterator<Item = &'a str>,
     ) -> DataFrame {
-        self.melt_as(ids, values, "variable", "value")
+        self.melt_with(ids, values, &Melt::default())
     }
 
-    /// As [`DataFrame::melt`], with other labels for the columns of labels and of values.
+    /// As [`DataFrame::melt`], with options. A label of values that a column has is a `ValueError`.
     #[track_caller]
     #[must_use]
-    pub fn melt_as<'a>(
+    pub fn melt_with<'a>(
         &self,
         ids: impl IntoIterator<Item = &'a str>,
         values: impl IntoIterator<Item = &'a str>,
-        variable: &str,
-        value: &str,
+        options: &Melt,
     ) -> DataFrame {
         let ids: Vec<&str> = ids.into_iter().collect();
         let values: Vec<&str> = values.into_iter().collect();
         self.then(|frame| {
             ids.iter().chain(&values).try_for_each(|label| frame.check(label))?;
+            let Melt { var_name, value_name, ignore_index } = options;
+            if frame.columns.contains(value_name) {
+                let text =
+                    format!("value_name ({value_name}) cannot match an element in the DataFrame columns");
+                return Err(Error::Value(text));
+            }
             let others = frame.columns.iter().map(String::as_str).filter(|label| !ids.contains(label));
             let values: Vec<&str> = if values.is_empty() { others.collect() } else { values.clone() };
-            let Unpivoted { frame, number } = frame.unpivoted(&ids, &values, variable, value)?;
+            let frame = if *ignore_index { frame.clone() } else { frame.with_index()? };
+            let Unpivoted { frame, number } = frame.unpivoted(&ids, &values, var_name, value_name)?;
             let order = [vec![OrderKey::growing(&number)], frame.order.clone()].concat();
-            Ok(Frame { order, index: Vec::new(), ..frame })
+            let index = if *ignore_index { Vec::new() } else { frame.index.clone() };
+            Ok(Frame { order, index, ..frame })
         })
     }
 

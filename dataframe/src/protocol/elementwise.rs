@@ -37,13 +37,13 @@ macro_rules! both {
 }
 
 pub(super) const OPERATORS: &[Row] = both!(
-    "radd" "(other)" "the sum, the other first" reversed,
-    "rsub" "(other)" "the difference, the other first" reversed,
-    "rmul" "(other)" "the product, the other first" reversed,
-    "rdiv" "(other)" "the quotient, the other first" reversed,
-    "rfloordiv" "(other)" "the quotient rounded down, the other first" reversed,
-    "rmod" "(other)" "the remainder, the other first" reversed,
-    "rpow" "(other)" "the power, the other first" reversed,
+    "radd" "(other, fill_value=None)" "the sum, the other first" reversed,
+    "rsub" "(other, fill_value=None)" "the difference, the other first" reversed,
+    "rmul" "(other, fill_value=None)" "the product, the other first" reversed,
+    "rdiv" "(other, fill_value=None)" "the quotient, the other first" reversed,
+    "rfloordiv" "(other, fill_value=None)" "the quotient rounded down, the other first" reversed,
+    "rmod" "(other, fill_value=None)" "the remainder, the other first" reversed,
+    "rpow" "(other, fill_value=None)" "the power, the other first" reversed,
     "and" "(other)" "whether both hold" binary,
     "or" "(other)" "whether one holds" binary,
     "xor" "(other)" "whether exactly one holds" binary,
@@ -147,10 +147,20 @@ fn reversed(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let operator = operator(name.strip_prefix('r').unwrap_or(name))?;
     let own = args.need(0, "self")?;
     let other = args.need(1, "other")?;
-    Ok(match (own, other) {
-        (Value::Frame(frame), other) => Value::Frame(frame.operate_reversed(operator, frame_operand(other)?)),
-        (own, Value::Series(other)) => Value::Series(other.operate(operator, &own.series()?)),
-        (own, other) => Value::Series(mirrored(operator, other.scalar()?, &own.series()?)),
+    let fill = args.given(usize::MAX, "fill_value").map(Value::scalar).transpose()?;
+    Ok(match (own, other, fill) {
+        (Value::Frame(frame), other, Some(fill)) => {
+            Value::Frame(frame.operate_reversed_filled(operator, frame_operand(other)?, fill))
+        }
+        (Value::Frame(frame), other, None) => {
+            Value::Frame(frame.operate_reversed(operator, frame_operand(other)?))
+        }
+        (own, other, Some(fill)) => {
+            let (own, other) = own.series()?.align_filled(operand(other)?, fill);
+            Value::Series(other.operate(operator, &own))
+        }
+        (own, Value::Series(other), None) => Value::Series(other.operate(operator, &own.series()?)),
+        (own, other, None) => Value::Series(mirrored(operator, other.scalar()?, &own.series()?)),
     })
 }
 

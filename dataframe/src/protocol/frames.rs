@@ -54,7 +54,8 @@ pub(super) const FRAMES: &[Row] = &[
     ),
     (
         "pd.DataFrame.merge",
-        "(right, how='inner', on=None, left_on=None, right_on=None, suffixes=('_x', '_y'))",
+        "(right, how='inner', on=None, left_on=None, right_on=None, sort=False, suffixes=('_x', '_y'), \
+         indicator=False)",
         "rows of two frames with equal keys",
         merge,
     ),
@@ -292,7 +293,15 @@ pub(super) fn merge(_: &str, args: &mut Args) -> Result<Value, Failure> {
         }
         _ => return Err(Failure::new("MergeError", "either on, or left_on and right_on")),
     };
-    args.only(usize::MAX, "sort", false)?;
+    let mut merge = merge.sort(args.flag(usize::MAX, "sort", false)?);
+    merge = match args.given(usize::MAX, "indicator") {
+        Some(Value::Scalar(label)) => match label.as_bool() {
+            Some(false) => merge,
+            Some(true) => merge.indicator("_merge"),
+            None => merge.indicator(&Value::Scalar(label).text()?),
+        },
+        _ => merge,
+    };
     let merge = match args.texts(usize::MAX, "suffixes")?.as_deref() {
         None => merge,
         Some([left, right]) => merge.suffixes(left, right),

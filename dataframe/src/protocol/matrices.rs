@@ -4,8 +4,12 @@ use super::Failure;
 use super::args::{Args, strs};
 use super::row::Row;
 use super::value::Value;
-use crate::frame::series::{cut, qcut};
+use crate::frame::series::{Cut, cut};
 use crate::frame::{Aggregate, Correlation, Term, crosstab, eval};
+use crate::value::Value as Scalar;
+
+/// More bins than this are not made: each is a branch of an expression.
+const BINS_MAX: usize = 10_000;
 
 pub(super) const MATRICES: &[Row] = &[
     (
@@ -58,8 +62,18 @@ pub(super) const MATRICES: &[Row] = &[
         wide_to_long,
     ),
     ("pd.from_dummies", "(data, sep=None)", "columns of truth values as one column", from_dummies),
-    ("pd.cut", "(x, bins, labels=None)", "the interval of each number", bins),
-    ("pd.qcut", "(x, q, labels=None)", "the interval of each number between quantiles", bins),
+    (
+        "pd.cut",
+        "(x, bins, right=True, labels=None, precision=3, include_lowest=False, duplicates='raise')",
+        "the interval of each number",
+        bins,
+    ),
+    (
+        "pd.qcut",
+        "(x, q, labels=None, precision=3, duplicates='raise')",
+        "the interval of each number between quantiles",
+        bins,
+    ),
     ("pd.DataFrame.query", "(expr, local_dict={})", "the rows for which an expression holds", query),
     (
         "pd.DataFrame.eval",
@@ -193,6 +207,7 @@ fn pivot_table(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let how = args.given(4, "aggfunc").map_or(Ok("mean".to_owned()), |how| how.text())?;
     let fill = args.given(5, "fill_value").map(Value::scalar).transpose()?;
     args.only(usize::MAX, "margins", false)?;
+    args.only(usize::MAX, "dropna", true)?;
     args.named("observed");
     args.named("sort");
     let aggregate = Aggregate::named(&how)?;
@@ -257,20 +272,54 @@ fn from_dummies(_: &str, args: &mut Args) -> Result<Value, Failure> {
 fn bins(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let series = args.need(0, "x")?.series()?;
     let bins = args.need(1, if name == "cut" { "bins" } else { "q" })?;
-    let labels = args.texts(if name == "cut" { 3 } else { 2 }, "labels")?;
-    args.only(2, "right", true)?;
-    let labels: Option<Vec<&str>> = labels.as_ref().map(|labels| labels.iter().map(String::as_str).collect());
-    if name == "qcut" {
-        let count = usize::try_from(bins.integer()?).unwrap_or(0);
-        return Ok(Value::Series(qcut(&series, count, labels.as_deref())));
+    let labels = args.given(if name == "cut" { 3 } else { 2 }, "labels");
+    let mut intervals = match (name, bins) {
+        ("qcut", count @ Value::Scalar(_)) => Cut::at_quantiles(&equal_parts(&count)?),
+        ("qcut", parts) => Cut::at_quantiles(&numbers(parts.scalars()?)?),
+        (_, count @ Value::Scalar(_)) => Cut::into_equal(bin_count(&count)?),
+        (_, bounds) => bounds_of(bounds.scalars()?)?,
+    };
+    if name == "cut" {
+        intervals = intervals.right(args.flag(2, "right", true)?);
+        intervals = intervals.include_lowest(args.flag(6, "include_lowest", false)?);
     }
-    if matches!(bins, Value::Scalar(_)) {
-        return Err(Failure::missing("cut into a number of bins is not implemented; give their bounds"));
+    if let Some(precision) = args.given(usize::MAX, "precision") {
+        let precision = i32::try_from(precision.integer()?);
+        intervals = intervals.precision(precision.map_err(|_| Failure::value("precision is out of range"))?);
     }
-    let bounds = bins.scalars()?.into_iter().map(|bound| bound.as_f64());
-    let bounds =
-        bounds.collect::<Option<Vec<f64>>>().ok_or_else(|| Failure::kind("bins: expected numbers"))?;
-    Ok(Value::Series(cut(&series, &bounds, labels.as_deref())))
+    if args.choice(usize::MAX, "duplicates", &["raise", "drop"])? == "drop" {
+        intervals = intervals.drop_duplicates();
+    }
+    Ok(Value::Series(match labels {
+        None => cut(&series, &intervals),
+        Some(Value::Scalar(flag)) if flag.as_bool() == Some(false) => cut(&series, &intervals.numbered()),
+        Some(labels) => cut(&series, &intervals.labels(strs(&labels.texts()?))),
+    }))
+}
+
+fn bin_count(count: &Value) -> Result<usize, Failure> {
+    let count = usize::try_from(count.integer()?).ok().filter(|count| (1..=BINS_MAX).contains(count));
+    count.ok_or_else(|| Failure::value(format!("a number of bins lies between 1 and {BINS_MAX}")))
+}
+
+/// The bounds of as many parts of equal size.
+fn equal_parts(count: &Value) -> Result<Vec<f64>, Failure> {
+    let count = bin_count(count)?;
+    Ok((0..=count).map(|at| at as f64 / count as f64).collect())
+}
+
+fn numbers(values: Vec<Scalar>) -> Result<Vec<f64>, Failure> {
+    let numbers = values.into_iter().map(|number| number.as_f64());
+    numbers.collect::<Option<_>>().ok_or_else(|| Failure::kind("bins: expected numbers"))
+}
+
+fn bounds_of(bounds: Vec<Scalar>) -> Result<Cut, Failure> {
+    let integer = |bound: &Scalar| bound.as_i64().filter(|_| bound.dtype().is_integer());
+    let whole: Option<Vec<i64>> = bounds.iter().map(integer).collect();
+    Ok(match whole {
+        Some(whole) => Cut::at_integers(&whole),
+        None => Cut::at(&numbers(bounds)?),
+    })
 }
 
 /// Values that an expression may name.
@@ -318,7 +367,7 @@ fn query(name: &str, args: &mut Args) -> Result<Value, Failure> {
                 true => {
                     let table = series.rename("0").to_frame().collect_on(&*args.context.executor)?;
                     match table.is_empty() {
-                        true => Ok(Value::Scalar(crate::value::Value::not_a_number())),
+                        true => Ok(Value::Scalar(Scalar::not_a_number())),
                         false => Ok(Value::Scalar(table.value(0, "0")?)),
                     }
                 }

@@ -5,7 +5,7 @@ use super::args::{Args, strs};
 use super::row::Row;
 use super::value::Value;
 use crate::frame::series::Series;
-use crate::frame::{DataFrame, Rank, RankMethod};
+use crate::frame::{DataFrame, Dummies, Melt, Rank, RankMethod};
 
 /// Rows of a step: of a series, and of a frame.
 macro_rules! steps {
@@ -15,8 +15,10 @@ macro_rules! steps {
             ("pd.DataFrame.describe", "()", "count, mean, deviation and quantiles of columns", describe),
             ("pd.DataFrame.duplicated", "()", "whether a row is equal to one before", duplicated),
             ("pd.DataFrame.explode", "(column)", "a row for each element of lists", explode),
-            ("pd.DataFrame.melt", "(id_vars=None, value_vars=None)", "columns as rows", melt),
-            ("pd.get_dummies", "(data, columns)", "a column of truth values for each value", dummies)]
+            ("pd.DataFrame.melt", "(id_vars=None, value_vars=None, var_name='variable', value_name='value', \
+                ignore_index=True)", "columns as rows", melt),
+            ("pd.get_dummies", "(data, prefix=None, prefix_sep='_', dummy_na=False, columns=None, drop_first=False)",
+                "a column of truth values for each value", dummies)]
     };
 }
 
@@ -104,13 +106,40 @@ fn melt(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let columns = frame.columns()?;
     let all = || columns.iter().filter(|column| !kept.contains(column)).cloned().collect();
     let values: Vec<String> = args.texts(2, "value_vars")?.unwrap_or_else(all);
-    Ok(Value::Frame(frame.melt(strs(&kept), strs(&values))))
+    let mut options = Melt::default().ignore_index(args.flag(6, "ignore_index", true)?);
+    if let Some(label) = args.given(3, "var_name") {
+        options = options.var_name(&label.text()?);
+    }
+    if let Some(label) = args.given(4, "value_name") {
+        options = options.value_name(&label.text()?);
+    }
+    Ok(Value::Frame(frame.melt_with(strs(&kept), strs(&values), &options)))
 }
 
 fn dummies(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let frame = args.frame()?;
-    let columns = args.texts(usize::MAX, "columns")?;
-    let columns =
-        columns.ok_or_else(|| Failure::missing("get_dummies without columns is not implemented"))?;
-    Ok(Value::Frame(frame.get_dummies(strs(&columns))))
+    let data = args.need(0, "data")?;
+    let prefix = args.given(1, "prefix").map(|prefix| prefix.text()).transpose()?;
+    let separator = args.given(2, "prefix_sep").map(|separator| separator.text()).transpose()?;
+    let mut options = Dummies::default().dummy_na(args.flag(3, "dummy_na", false)?);
+    let columns = args.texts(4, "columns")?;
+    options = options.drop_first(args.flag(6, "drop_first", false)?);
+    if let Some(separator) = &separator {
+        options = options.prefix_sep(separator);
+    }
+    // The values of a series are labels themselves.
+    if let (Value::Series(_), None) = (&data, &prefix) {
+        options = options.prefix("").prefix_sep("");
+    }
+    if let Some(prefix) = &prefix {
+        options = options.prefix(prefix);
+    }
+    let (frame, columns) = match data {
+        Value::Series(series) => (series.to_frame(), Some(vec![series.label()])),
+        other => (other.frame()?, columns),
+    };
+    Ok(Value::Frame(match columns {
+        // No column is meant, and not all of texts.
+        Some(columns) if columns.is_empty() => frame,
+        columns => frame.get_dummies_with(strs(&columns.unwrap_or_default()), &options),
+    }))
 }

@@ -114,3 +114,8 @@ fn groups_and_windows_have_correlations_and_ranks() {
 fn texts_and_times_have_their_parts() {
     check("access.jsonl");
 }
+
+#[test]
+fn columns_become_rows_intervals_and_truth_values() {
+    check("reshaping.jsonl");
+}

@@ -24,7 +24,7 @@ pub use arithmetic::Operand;
 pub(crate) use arithmetic::present;
 pub use category::Categories;
 pub(crate) use compare::{for_filter, truth};
-pub use cut::{cut, qcut};
+pub use cut::{Cut, cut, qcut};
 pub use date_range::{bdate_range, bdate_range_until, date_range, date_range_until};
 pub use elementwise::Mapping;
 pub(crate) use elementwise::{check_numbers, clipped, mapped, rounded};
