@@ -6,7 +6,7 @@ use crate::frame::series::Series;
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::functions::expr_fn::coalesce;
+use datafusion::functions::expr_fn::{coalesce, to_char};
 use datafusion::functions_aggregate::expr_fn::first_value;
 use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, lit};
@@ -92,7 +92,10 @@ impl DataFrame {
             let changed = frame.columns.iter().map(|column| {
                 let to = types.iter().find(|(label, _)| label == column);
                 let expr = match to {
-                    Some((_, dtype)) => converted(named(column), &frame.dtype(column)?, dtype)?,
+                    Some((_, dtype)) => {
+                        let from = frame.dtype(column)?;
+                        converted(named(column), &from, dtype, || self.col(column).time_form())?
+                    }
                     None => named(column),
                 };
                 Ok((column.clone(), expr))
@@ -136,7 +139,7 @@ impl Series {
     #[must_use]
     pub fn astype(&self, dtype: DataType) -> Series {
         match self.dtype() {
-            Ok(from) => self.map_expr(|expr| converted(expr, &from, &dtype)),
+            Ok(from) => self.map_expr(|expr| converted(expr, &from, &dtype, || self.time_form())),
             Err(_) => self.clone(),
         }
     }
@@ -194,8 +197,20 @@ pub(crate) fn named_column(column: &str) -> datafusion::common::Column {
     datafusion::common::Column::new_unqualified(column)
 }
 
-/// Values of one type as another. Truth values have Python's names as texts.
-fn converted(expr: Expr, from: &DataType, to: &DataType) -> Result<Expr> {
+/// Values of one type as another. Truth values have Python's names as texts, times have one form.
+fn converted(
+    expr: Expr,
+    from: &DataType,
+    to: &DataType,
+    time_form: impl FnOnce() -> Result<String>,
+) -> Result<Expr> {
+    if matches!(from, DataType::Timestamp(..)) && crate::value::is_text(to) {
+        return Ok(cast(to_char(expr, lit(time_form()?)), to.clone()));
+    }
+    if from.is_numeric() && *to == DataType::Boolean {
+        // A missing number is not a number, and that is not zero.
+        return Ok(coalesce(vec![cast(expr, to.clone()), lit(true)]));
+    }
     if *from == DataType::Boolean && crate::value::is_text(to) {
         let text = |text: &str| cast(lit(text), to.clone());
         let missing = cast(lit(ScalarValue::Null), to.clone());

@@ -17,6 +17,7 @@ mod text_cuts;
 mod text_kernels;
 mod text_parts;
 mod time;
+mod time_format;
 mod time_parts;
 mod whole;
 
