@@ -9,7 +9,7 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::expr_fn::{cast, when};
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, lit};
 
 /// The rows that a join keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +109,12 @@ impl Merge {
     #[must_use]
     pub fn suffixes(self, left: &str, right: &str) -> Merge {
         Merge { suffixes: (left.to_owned(), right.to_owned()), ..self }
+    }
+
+    /// The labels of keys that are one column of the result.
+    pub(super) fn shared_keys(&self) -> Vec<String> {
+        let pairs = self.left.iter().zip(&self.right);
+        pairs.filter(|(left, right)| left == right).map(|(label, _)| label.clone()).collect()
     }
 
     fn check(&self, left: &Frame, right: &Frame) -> Result<()> {
@@ -300,9 +306,8 @@ impl<'a> Joined<'a> {
     }
 
     fn columns_of_sides(&self) -> Vec<(String, Expr)> {
-        let shared_key = |label: &str| {
-            self.merge.left.iter().zip(&self.merge.right).any(|(left, right)| left == label && right == label)
-        };
+        let shared_keys = self.merge.shared_keys();
+        let shared_key = |label: &String| shared_keys.contains(label);
         let mut columns = Vec::new();
         for (label, name) in &self.left.columns {
             if shared_key(label) && !self.is_filter() {
@@ -361,8 +366,10 @@ impl<'a> Joined<'a> {
             }
             let key = coalesce(keys);
             let column = format!("__tharsis_join_key_{at}");
+            // pandas has missing times before all others, and other missing keys behind them.
+            let nulls_first = key.get_type(frame.plan.schema())?.is_temporal();
             columns.push((column.clone(), key));
-            order.push(OrderKey::growing(&column));
+            order.push(OrderKey { nulls_first, ..OrderKey::growing(&column) });
         }
         let mut frame = frame.project(columns)?;
         order.append(&mut frame.order);

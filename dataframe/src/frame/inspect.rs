@@ -1,11 +1,17 @@
 //! Size, memory and rows of frames, one by one.
 
-use super::{DataFrame, Index, Merge, Sort};
+use super::{DataFrame, Index, JoinKind, Merge, Sort, named};
 use crate::error::{Error, Result};
 use crate::frame::series::Series;
 use crate::table::Table;
 use crate::value::Value;
+use datafusion::functions_nested::expr_fn::{array_element, make_array};
+use datafusion::logical_expr::expr_fn::when;
+use datafusion::logical_expr::lit;
 use std::fmt::Write as _;
+
+/// The column that tells which frame a row of an ordered merge is of.
+const SIDE: &str = "__tharsis_side";
 
 impl DataFrame {
     /// Label and values of each column, in their order.
@@ -145,7 +151,38 @@ impl DataFrame {
     #[track_caller]
     #[must_use]
     pub fn merge_ordered(&self, right: &DataFrame, merge: Merge) -> DataFrame {
-        self.merge(right, merge.how(super::JoinKind::Outer))
+        self.merge(right, merge.how(JoinKind::Outer))
+    }
+
+    /// As [`DataFrame::merge_ordered`]; a row that only one frame has gets the values of the other frame's last
+    /// row before it, as with pandas' `fill_method='ffill'`.
+    ///
+    /// ```
+    /// use tharsis_dataframe::{DataFrame, Merge};
+    /// let trades = DataFrame::from_columns([("t", vec![2, 3].into()), ("sold", vec![5, 7].into())]);
+    /// let prices = DataFrame::from_columns([("t", vec![1, 3].into()), ("price", vec![10, 11].into())]);
+    /// let both = trades.merge_ordered_filled(&prices, Merge::on(["t"]));
+    /// assert_eq!(both.col("price").values::<i64>()?, [10, 10, 11].map(Some));
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn merge_ordered_filled(&self, right: &DataFrame, merge: Merge) -> DataFrame {
+        let of_left = self.columns().map_or(0, |columns| columns.len());
+        let keys = merge.shared_keys();
+        let merged = self.merge_ordered(right, merge.indicator(SIDE));
+        // A list of one value is there where its row is, also if the value is missing.
+        let listed = merged.then(|frame| {
+            let columns = frame.columns.iter().filter(|column| *column != SIDE).enumerate();
+            let lists = columns.map(|(at, column)| {
+                let list = make_array(vec![named(column)]);
+                let lacks = if at < of_left { "right_only" } else { "left_only" };
+                let is_there = named(SIDE).not_eq(lit(lacks)).or(lit(keys.contains(column)));
+                Ok((column.clone(), when(is_there, list).end()?))
+            });
+            frame.project(lists.collect::<Result<_>>()?)
+        });
+        listed.ffill().map_columns(|list| Ok(array_element(list, lit(1_i64))))
     }
 }
 

@@ -69,6 +69,18 @@ pub(super) enum Absent {
 }
 
 impl Frame {
+    /// The rows with other labels than these, which are of the type of the index.
+    fn without(&self, labels: &[Value]) -> Result<Frame> {
+        let dtype = self.label_dtype(0)?;
+        let frame = self.with_index()?;
+        let level = named(&frame.index[0].column);
+        let list =
+            labels.iter().map(|label| Ok(lit(label.0.cast_to(&dtype)?))).collect::<Result<Vec<_>>>()?;
+        let dropped = coalesce(vec![level.in_list(list, false), lit(false)]);
+        let plan = frame.builder().filter(Expr::Not(Box::new(dropped)))?.build()?;
+        Ok(Frame { plan, ..frame })
+    }
+
     /// The type of the labels of a level of the index.
     fn label_dtype(&self, level: usize) -> Result<DataType> {
         match self.index.get(level) {
@@ -263,20 +275,25 @@ impl DataFrame {
     pub fn drop_rows<T: Into<Value>>(&self, labels: impl IntoIterator<Item = T>) -> DataFrame {
         let labels: Vec<Value> = labels.into_iter().map(Into::into).collect();
         let kept = self.then(|frame| {
-            let dtype = frame.label_dtype(0)?;
-            check_kind(&labels, &dtype)?;
-            let frame = frame.with_index()?;
-            let level = named(&frame.index[0].column);
-            let list =
-                labels.iter().map(|label| Ok(lit(label.0.cast_to(&dtype)?))).collect::<Result<Vec<_>>>()?;
-            let dropped = coalesce(vec![level.in_list(list, false), lit(false)]);
-            let plan = frame.builder().filter(Expr::Not(Box::new(dropped)))?.build()?;
-            Ok(Frame { plan, ..frame })
+            check_kind(&labels, &frame.label_dtype(0)?)?;
+            frame.without(&labels)
         });
         let lacking = self.index().lacking(&labels);
         kept.then(|frame| match lacking? {
             lacking if lacking.is_empty() => Ok(frame.clone()),
             lacking => Err(no_row(&lacking)),
+        })
+    }
+
+    /// As [`DataFrame::drop_rows`], but labels that no row has are passed over.
+    #[track_caller]
+    #[must_use]
+    pub fn drop_rows_if_there<T: Into<Value>>(&self, labels: impl IntoIterator<Item = T>) -> DataFrame {
+        let labels: Vec<Value> = labels.into_iter().map(Into::into).collect();
+        self.then(|frame| {
+            let dtype = frame.label_dtype(0)?;
+            let labels: Vec<Value> = labels.iter().filter(|label| is_of(label, &dtype)).cloned().collect();
+            frame.without(&labels)
         })
     }
 

@@ -5,6 +5,7 @@ use super::summary::common_type;
 use super::{DataFrame, Frame, Level, named};
 use crate::error::{Error, Result};
 use crate::frame::series::mapped;
+use crate::frame::series::matches;
 use crate::value::Value;
 use arrow::datatypes::DataType;
 
@@ -78,7 +79,18 @@ impl DataFrame {
         })
     }
 
-    /// The columns for whose label a condition holds; pandas' `filter(like=..)` and `filter(regex=..)`.
+    /// The columns in whose label a regular expression matches; pandas' `filter(regex=..)`.
+    #[track_caller]
+    #[must_use]
+    pub fn select_matching(&self, pattern: &str) -> DataFrame {
+        self.then(|frame| {
+            let matches = matches(&frame.columns, pattern)?;
+            let kept = frame.columns.iter().zip(matches).filter(|(_, matches)| *matches);
+            frame.project(kept.map(|(label, _)| (label.clone(), named(label))).collect())
+        })
+    }
+
+    /// The columns for whose label a condition holds; pandas' `filter(like=..)`.
     #[track_caller]
     #[must_use]
     pub fn select_labels(&self, condition: impl Fn(&str) -> bool) -> DataFrame {

@@ -5,7 +5,7 @@ use super::args::{Args, operand, strs};
 use super::input::{column, frame_of};
 use super::places::chosen;
 use super::row::Row;
-use super::value::{Groups, Value};
+use super::value::{Groups, Spans, Value};
 use crate::frame::DataFrame;
 use crate::frame::series::Series;
 
@@ -48,6 +48,7 @@ fn getitem(_: &str, args: &mut Args) -> Result<Value, Failure> {
             Ok(Value::Series(chosen.col(&label).named(series.name().map(str::to_owned))))
         }
         Value::Groups(groups) => of_groups(*groups, key),
+        Value::Spans(spans) => of_spans(*spans, key),
         Value::Dict(entries) => {
             let text = key.text()?;
             let found = entries.into_iter().find(|(known, _)| known.text().is_ok_and(|known| known == text));
@@ -111,6 +112,13 @@ fn of_groups(groups: Groups, key: Value) -> Result<Value, Failure> {
     let by = groups.by.select(strs(&labels));
     by.check()?;
     Ok(Value::Groups(Box::new(Groups { by, single, as_index: groups.as_index })))
+}
+
+fn of_spans(spans: Spans, key: Value) -> Result<Value, Failure> {
+    let labels = key.texts()?;
+    let single = (!matches!(key, Value::List(_))).then(|| (labels.concat(), Some(labels.concat())));
+    let by = spans.by.select(strs(&labels));
+    Ok(Value::Spans(Box::new(Spans { by, single, on: spans.on })))
 }
 
 fn setitem(_: &str, args: &mut Args) -> Result<Value, Failure> {

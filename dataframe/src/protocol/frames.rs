@@ -14,15 +14,15 @@ pub(super) const FRAMES: &[Row] = &[
     ("pd.DataFrame.assign", "(**columns)", "the frame with columns set to series or values", assign),
     (
         "pd.DataFrame.drop",
-        "(labels=None, axis=0, index=None, columns=None)",
+        "(labels=None, axis=0, index=None, columns=None, errors='raise')",
         "all rows or columns but these",
         drop,
     ),
     ("pd.DataFrame.rename", "(index=None, columns=None)", "the rows or columns under other labels", rename),
     (
         "pd.DataFrame.filter",
-        "(items=None, like=None)",
-        "these columns, if there are such, or those whose label has a text",
+        "(items=None, like=None, regex=None)",
+        "these columns, if there are such, or those whose label has a text or matches a pattern",
         filter,
     ),
     ("pd.DataFrame.head", "(n=5)", "the first rows", ends),
@@ -131,14 +131,18 @@ fn drop(_: &str, args: &mut Args) -> Result<Value, Failure> {
         }
         (None, rows, columns) => (rows, columns),
     };
+    let ignores = args.choice(usize::MAX, "errors", &["raise", "ignore"])? == "ignore";
     let frame = match rows {
+        Some(labels) if ignores => frame.drop_rows_if_there(labels.scalars()?),
         Some(labels) => frame.drop_rows(labels.scalars()?),
         None => frame,
     };
-    made(match columns {
-        Some(columns) => frame.drop(strs(&columns)),
-        None => frame,
-    })
+    let Some(mut columns) = columns else { return made(frame) };
+    if ignores {
+        let known = frame.columns()?;
+        columns.retain(|column| known.contains(column));
+    }
+    made(frame.drop(strs(&columns)))
 }
 
 fn rename(_: &str, args: &mut Args) -> Result<Value, Failure> {
@@ -167,6 +171,9 @@ fn filter(_: &str, args: &mut Args) -> Result<Value, Failure> {
     if let Some(part) = args.given(2, "like") {
         let part = part.text()?;
         return made(frame.select_labels(|label| label.contains(&part)));
+    }
+    if let Some(pattern) = args.given(3, "regex") {
+        return made(frame.select_matching(&pattern.text()?));
     }
     let items = args.need(1, "items")?.texts()?;
     let known = frame.columns()?;

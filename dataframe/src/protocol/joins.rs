@@ -124,10 +124,9 @@ fn merge_ordered(_: &str, args: &mut Args) -> Result<Value, Failure> {
     if how != "outer" {
         return Err(Failure::missing("merge_ordered: only how='outer' is implemented"));
     }
-    let merged = left.merge_ordered(&right, merge);
     Ok(Value::Frame(match fill.as_deref() {
-        None => merged,
-        Some("ffill") => merged.ffill(),
+        None => left.merge_ordered(&right, merge),
+        Some("ffill") => left.merge_ordered_filled(&right, merge),
         Some(other) => {
             return Err(Failure::value(format!("fill_method must be 'ffill' or None, not {other:?}")));
         }

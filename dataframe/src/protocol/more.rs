@@ -8,6 +8,8 @@ use super::row::Row;
 use super::value::Value;
 use crate::frame::{Aggregate, GroupKey};
 use crate::value::{Value as Scalar, lit};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 pub(super) const MORE: &[Row] = &[
     (
@@ -63,7 +65,13 @@ pub(super) const MORE: &[Row] = &[
     ("pd.Series.skew", "()", "the skewness of a sample", reduce_series),
     ("pd.Series.kurt", "()", "the excess kurtosis of a sample", reduce_series),
     ("pd.Series.describe", "()", "count, mean, deviation and quantiles", describe),
-    ("pd.Series.drop", "(labels)", "the values without those with these labels", drop),
+    ("pd.Series.drop", "(labels, errors='raise')", "the values without those with these labels", drop),
+    (
+        "pd.Series.case_when",
+        "(caselist)",
+        "other values where conditions hold, the first that does",
+        case_when,
+    ),
     ("pd.Series.duplicated", "()", "whether a value is equal to one before", duplicated),
     ("pd.Series.explode", "()", "a value for each element of lists", explode),
     ("pd.Series.repeat", "(repeats)", "each value several times", repeat),
@@ -160,7 +168,7 @@ fn to_dict(_: &str, args: &mut Args) -> Result<Value, Failure> {
     for row in table.rows() {
         let mut levels = row.labels()?;
         let label = match (levels.pop(), levels.is_empty()) {
-            (Some(label), true) => Value::Scalar(label),
+            (Some(label), true) => label,
             _ => return Err(Failure::missing("to_dict with several levels of the index is not implemented")),
         };
         rows.push((label, row.values()?));
@@ -182,9 +190,12 @@ fn to_dict(_: &str, args: &mut Args) -> Result<Value, Failure> {
                 .collect(),
         ),
         "records" => Value::List(rows.iter().map(|(_, values)| Value::Dict(of_row(values))).collect()),
-        "index" => Value::Dict(
-            rows.iter().map(|(label, values)| (label.clone(), Value::Dict(of_row(values)))).collect(),
-        ),
+        "index" => match frame.index().is_unique()? {
+            true => {
+                dictionary(rows.iter().map(|(label, values)| (label.clone(), Value::Dict(of_row(values)))))
+            }
+            false => return Err(Failure::value("DataFrame index must be unique for orient='index'")),
+        },
         "split" => {
             let data = rows
                 .iter()
@@ -192,18 +203,14 @@ fn to_dict(_: &str, args: &mut Args) -> Result<Value, Failure> {
             Value::Dict(vec![
                 (
                     Value::Scalar(lit("index")),
-                    Value::List(rows.iter().map(|(label, _)| label.clone()).collect()),
+                    Value::List(rows.iter().map(|(label, _)| Value::Scalar(label.clone())).collect()),
                 ),
                 (Value::Scalar(lit("columns")), texts(labels.clone())),
                 (Value::Scalar(lit("data")), Value::List(data.collect())),
             ])
         }
         _ => Value::Dict(
-            labels
-                .iter()
-                .enumerate()
-                .map(|(at, label)| (text(label), Value::Dict(of_column(at).collect())))
-                .collect(),
+            labels.iter().enumerate().map(|(at, label)| (text(label), dictionary(of_column(at)))).collect(),
         ),
     })
 }
@@ -418,7 +425,11 @@ fn describe(_: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn drop(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let series = args.series()?;
-    Ok(Value::Series(series.drop_rows(args.need(1, "labels")?.scalars()?)))
+    let labels = args.need(1, "labels")?.scalars()?;
+    Ok(Value::Series(match args.choice(usize::MAX, "errors", &["raise", "ignore"])? {
+        "ignore" => series.drop_rows_if_there(labels),
+        _ => series.drop_rows(labels),
+    }))
 }
 
 fn duplicated(_: &str, args: &mut Args) -> Result<Value, Failure> {
@@ -448,9 +459,32 @@ fn unique(_: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn searchsorted(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let series = args.series()?;
-    let value = args.need(1, "value")?.scalar()?;
+    let value = args.need(1, "value")?;
     let behind = args.choice(2, "side", &["left", "right"])? == "right";
-    Ok(Value::Scalar(lit(series.searchsorted(value, behind)? as i64)))
+    let place = |value: Scalar| Ok(lit(series.searchsorted(value, behind)? as i64));
+    match value {
+        Value::List(_) => {
+            let places = value.scalars()?.into_iter().map(place).collect::<Result<Vec<_>, Failure>>()?;
+            Ok(Value::Array("<i8", vec![places.len()], places))
+        }
+        one => Ok(Value::Scalar(place(one.scalar()?)?)),
+    }
+}
+
+fn case_when(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    let Value::List(cases) = args.need(1, "caselist")? else {
+        return Err(Failure::kind("caselist: expected a list of pairs"));
+    };
+    let pair = |case: Value| match case {
+        Value::Tuple(parts) | Value::List(parts) => match <[Value; 2]>::try_from(parts) {
+            Ok([condition, value]) => Ok((condition.series()?, operand(value)?)),
+            Err(_) => Err(Failure::value("a case has a condition and a value")),
+        },
+        other => Err(Failure::kind(format!("caselist: expected pairs, found {}", other.kind()))),
+    };
+    let cases = cases.into_iter().map(pair).collect::<Result<Vec<_>, _>>()?;
+    Ok(Value::Series(series.case_when(cases)))
 }
 
 fn asof(_: &str, args: &mut Args) -> Result<Value, Failure> {
@@ -471,16 +505,24 @@ fn to_list(_: &str, args: &mut Args) -> Result<Value, Failure> {
 }
 
 fn series_to_dict(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let mut entries: Vec<(Scalar, Scalar)> = Vec::new();
-    for (label, value) in args.series()?.items()? {
-        // As in a dictionary of Python, the last value of a label stays.
-        match entries.iter_mut().find(|(known, _)| *known == label) {
-            Some((_, old)) => *old = value,
-            None => entries.push((label, value)),
+    let items = args.series()?.items()?.into_iter();
+    Ok(dictionary(items.map(|(label, value)| (label, Value::Scalar(value)))))
+}
+
+/// A dictionary of labels. As in one of Python, the last value of a label stays, in the place of the first.
+fn dictionary(items: impl Iterator<Item = (Scalar, Value)>) -> Value {
+    let mut entries: Vec<(Value, Value)> = Vec::new();
+    let mut places: HashMap<_, usize> = HashMap::new();
+    for (label, value) in items {
+        match places.entry(label.0.clone()) {
+            Entry::Occupied(place) => entries[*place.get()].1 = value,
+            Entry::Vacant(place) => {
+                place.insert(entries.len());
+                entries.push((Value::Scalar(label), value));
+            }
         }
     }
-    let entries = entries.into_iter();
-    Ok(Value::Dict(entries.map(|(label, value)| (Value::Scalar(label), Value::Scalar(value))).collect()))
+    Value::Dict(entries)
 }
 
 fn question(name: &str, args: &mut Args) -> Result<Value, Failure> {

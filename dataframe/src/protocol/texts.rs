@@ -27,17 +27,39 @@ pub(super) const TEXTS: &[Row] = &[
     ("pd.Series.str.rstrip", "(to_strip=None)", "without these characters at the end", strip),
     ("pd.Series.str.removeprefix", "(prefix)", "without this beginning", with_text),
     ("pd.Series.str.removesuffix", "(suffix)", "without this end", with_text),
-    ("pd.Series.str.startswith", "(pat)", "whether the text begins so", with_text),
-    ("pd.Series.str.endswith", "(pat)", "whether the text ends so", with_text),
-    ("pd.Series.str.match", "(pat)", "whether the text begins with a match of the pattern", with_text),
-    ("pd.Series.str.fullmatch", "(pat)", "whether the whole text matches the pattern", with_text),
-    ("pd.Series.str.find", "(sub)", "the place of a part, or -1", with_text),
-    ("pd.Series.str.rfind", "(sub)", "the last place of a part, or -1", with_text),
+    ("pd.Series.str.startswith", "(pat, na=False)", "whether the text begins so", asked),
+    ("pd.Series.str.endswith", "(pat, na=False)", "whether the text ends so", asked),
+    (
+        "pd.Series.str.match",
+        "(pat, case=True, na=False)",
+        "whether the text begins with a match of the pattern",
+        asked,
+    ),
+    (
+        "pd.Series.str.fullmatch",
+        "(pat, case=True, na=False)",
+        "whether the whole text matches the pattern",
+        asked,
+    ),
+    ("pd.Series.str.find", "(sub, start=0, end=None)", "the place of a part, or -1", find),
+    ("pd.Series.str.rfind", "(sub, start=0, end=None)", "the last place of a part, or -1", find),
+    (
+        "pd.Series.str.split",
+        "(pat=None, n=-1, expand)",
+        "the parts between a text as columns; expand must be true",
+        split,
+    ),
+    (
+        "pd.Series.str.rsplit",
+        "(pat=None, n=-1, expand)",
+        "the parts between a text as columns, cut from the end; expand must be true",
+        split,
+    ),
     ("pd.Series.str.count", "(pat)", "the number of matches of the pattern", with_text),
-    ("pd.Series.str.contains", "(pat, regex=True)", "whether the pattern occurs", contains),
+    ("pd.Series.str.contains", "(pat, case=True, na=False, regex=True)", "whether the pattern occurs", asked),
     (
         "pd.Series.str.replace",
-        "(pat, repl, regex=False)",
+        "(pat, repl, n=-1, case=True, regex=False)",
         "the text with another in place of a part",
         replace,
     ),
@@ -118,12 +140,6 @@ fn with_text(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let (argument, step): (&str, fn(&Texts, &str) -> Series) = match name {
         "removeprefix" => ("prefix", Texts::removeprefix),
         "removesuffix" => ("suffix", Texts::removesuffix),
-        "startswith" => ("pat", Texts::startswith),
-        "endswith" => ("pat", Texts::endswith),
-        "match" => ("pat", Texts::match_),
-        "fullmatch" => ("pat", Texts::fullmatch),
-        "find" => ("sub", Texts::find),
-        "rfind" => ("sub", Texts::rfind),
         "index" => ("sub", Texts::index),
         "rindex" => ("sub", Texts::rindex),
         _ => ("pat", Texts::count),
@@ -131,17 +147,95 @@ fn with_text(name: &str, args: &mut Args) -> Result<Value, Failure> {
     made(step(&texts, &args.need(1, argument)?.text()?))
 }
 
-fn contains(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let texts = args.series()?.str();
-    let pattern = args.need(1, "pat")?.text()?;
-    made(if args.flag(4, "regex", true)? { texts.contains(&pattern) } else { texts.contains_text(&pattern) })
+/// A question about each text, with an answer for missing ones.
+fn asked(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let series = args.series()?;
+    let texts = series.str();
+    let mut pattern = args.need(1, "pat")?.text()?;
+    let is_plain = matches!(name, "startswith" | "endswith");
+    let regex = name != "contains" || args.flag(5, "regex", true)?;
+    let ignores_case = !is_plain && !args.flag(2, "case", true)?;
+    if ignores_case {
+        pattern = without_case(&pattern, regex);
+    }
+    let answer = match name {
+        "startswith" => texts.startswith(&pattern),
+        "endswith" => texts.endswith(&pattern),
+        "match" => texts.match_(&pattern),
+        "fullmatch" => texts.fullmatch(&pattern),
+        _ if regex || ignores_case => texts.contains(&pattern),
+        _ => texts.contains_text(&pattern),
+    };
+    made(match args.given(if is_plain { 2 } else { 4 }, "na") {
+        Some(value) => answer.mask(&series.isna(), value.scalar()?),
+        None => answer,
+    })
+}
+
+/// A pattern that matches large letters as small ones.
+fn without_case(pattern: &str, regex: bool) -> String {
+    if regex {
+        return format!("(?i:{pattern})");
+    }
+    format!("(?i:{})", escaped(pattern))
+}
+
+/// A pattern that matches this text.
+fn escaped(text: &str) -> String {
+    let escaped = text.chars().map(|c| match c.is_ascii_punctuation() {
+        true => format!("\\{c}"),
+        false => c.to_string(),
+    });
+    escaped.collect()
 }
 
 fn replace(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let texts = args.series()?.str();
     let (from, to) = (args.need(1, "pat")?.text()?, args.need(2, "repl")?.text()?);
+    let n = args.integer(3, "n", -1)?;
+    let case = args.flag(4, "case", true)?;
     let regex = args.flag(usize::MAX, "regex", false)?;
-    made(if regex { texts.replace_regex(&from, &to) } else { texts.replace(&from, &to) })
+    let pattern = if case { from.clone() } else { without_case(&from, regex) };
+    // Without a regular expression, a text stands for itself.
+    let to_pattern = if regex { to.clone() } else { to.replace('\\', "\\\\") };
+    made(match n {
+        1 if regex || !case => texts.replace_first_regex(&pattern, &to_pattern),
+        1 => texts.replace_first_regex(&escaped(&from), &to_pattern),
+        n if 1 < n => {
+            return Err(Failure::missing("replace of more than one and not all is not implemented"));
+        }
+        _ if regex || !case => texts.replace_regex(&pattern, &to_pattern),
+        _ => texts.replace(&from, &to),
+    })
+}
+
+/// The place of a part between two places of the text.
+fn find(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let texts = args.series()?.str();
+    let part = args.need(1, "sub")?.text()?;
+    let start = args.integer(2, "start", 0)?;
+    let end = args.given(3, "end").map(|end| end.integer()).transpose()?;
+    if start < 0 {
+        return Err(Failure::missing("a start below zero is not implemented"));
+    }
+    let within = if (start, end) == (0, None) { texts } else { texts.slice(start, end).str() };
+    let found = if name == "find" { within.find(&part) } else { within.rfind(&part) };
+    made(if start == 0 { found } else { found.mask(&found.ge(0), &found + start) })
+}
+
+fn split(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let texts = args.series()?.str();
+    let separator = args.given(1, "pat").map(|text| text.text()).transpose()?;
+    let cuts = args.integer(2, "n", -1)?.max(0) as usize;
+    if !args.flag(3, "expand", false)? {
+        return Err(Failure::missing("lists of parts are not implemented in programs; expand them"));
+    }
+    let frame = match name {
+        "split" => texts.split_all(separator.as_deref(), cuts),
+        _ => texts.rsplit_all(separator.as_deref(), cuts),
+    };
+    frame.check()?;
+    Ok(Value::Frame(frame))
 }
 
 fn slice(_: &str, args: &mut Args) -> Result<Value, Failure> {

@@ -119,3 +119,8 @@ fn texts_and_times_have_their_parts() {
 fn columns_become_rows_intervals_and_truth_values() {
     check("reshaping.jsonl");
 }
+
+#[test]
+fn options_of_texts_labels_and_spans_are_kept() {
+    check("options.jsonl");
+}

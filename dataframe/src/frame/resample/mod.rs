@@ -247,7 +247,13 @@ impl Spans {
 
     fn aggregate(&self, list: &[(String, String, Aggregate)]) -> Result<Frame> {
         let (frame, keys) = self.groups.parts()?;
-        let found = self.groups.aggregate_frame(frame, keys, list)?;
+        let mut frame = (**frame).clone();
+        if list.iter().any(|(_, _, how)| matches!(how, Aggregate::First | Aggregate::Last)) {
+            // The first row of a span is the earliest one, wherever it stands.
+            frame = frame.with_order()?;
+            frame.order.insert(0, OrderKey::growing(&self.time.column));
+        }
+        let found = self.groups.aggregate_frame(&frame, keys, list)?;
         let how: Vec<Aggregate> = list.iter().map(|(_, _, aggregate)| *aggregate).collect();
         self.with_empty(&found, &how)
     }
@@ -313,6 +319,17 @@ impl Resample {
 
     fn spans(&self) -> Result<&Spans> {
         self.spans.as_ref().map_err(|error| (**error).clone())
+    }
+
+    /// The same spans of these columns alone.
+    #[track_caller]
+    #[must_use]
+    pub fn select<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> Resample {
+        Resample::of(self.spans().and_then(|spans| {
+            let groups = spans.groups.clone().select(labels);
+            groups.check()?;
+            Ok(Spans { groups, ..spans.clone() })
+        }))
     }
 
     /// One aggregate of all columns but the time and the keys; of those with numbers only if it needs

@@ -118,6 +118,24 @@ impl Series {
     pub fn mask(&self, condition: &Series, other: impl Into<Operand>) -> Series {
         self.keep_where(&!condition, other)
     }
+
+    /// Of each row, the other value of the first condition that holds, or this one if none does.
+    ///
+    /// ```
+    /// use tharsis_dataframe::{Operand, Series};
+    /// let n = Series::from_values("n", vec![1, 5, 9]);
+    /// let sizes = n.case_when([(n.gt(8), Operand::from(2)), (n.gt(4), Operand::from(1))]);
+    /// assert_eq!(sizes.values::<i64>()?, [1, 1, 2].map(Some));
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn case_when(&self, cases: impl IntoIterator<Item = (Series, Operand)>) -> Series {
+        let cases: Vec<(Series, Operand)> = cases.into_iter().collect();
+        let chosen = cases.into_iter().rev();
+        let chosen = chosen.fold(self.clone(), |rest, (condition, value)| rest.mask(&condition, value));
+        Series { name: self.name.clone(), ..chosen }
+    }
 }
 
 /// Whether a value of a type can equal this one: a number is never equal to a text.

@@ -16,6 +16,7 @@ mod text;
 mod text_cuts;
 mod text_kernels;
 mod text_parts;
+mod text_splits;
 mod time;
 mod time_format;
 mod time_parts;
@@ -33,6 +34,7 @@ pub(crate) use function::{RANDOM, call, row_functions};
 pub use operator::Operator;
 pub(crate) use operator_traits::operator_traits;
 pub use text::Texts;
+pub(crate) use text::matches;
 pub use time::{
     Times, to_datetime, to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
 };

@@ -94,6 +94,8 @@ through_labels!(
     reindex;
     /// The values without those that have one of these labels, as [`DataFrame::drop_rows`].
     drop_rows;
+    /// As [`Series::drop_rows`], but labels that no row has are passed over.
+    drop_rows_if_there;
     /// The same values with these labels, by position, as [`DataFrame::set_axis`].
     set_axis;
 );

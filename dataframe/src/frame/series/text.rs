@@ -77,8 +77,17 @@ fn answered(expr: Expr) -> Expr {
 
 /// Refuses what is no regular expression.
 pub(super) fn check_pattern(pattern: &str) -> Result<()> {
-    let checked = regexp_is_match_scalar(&StringArray::from(vec![""]), pattern, None);
-    checked.map(|_| ()).map_err(|error| Error::Value(format!("{pattern:?}: {error}")))
+    matches(&[String::new()], pattern).map(|_| ())
+}
+
+/// Whether a regular expression matches anywhere in each text.
+///
+/// # Errors
+/// `ValueError` for what is no regular expression.
+pub(crate) fn matches(texts: &[String], pattern: &str) -> Result<Vec<bool>> {
+    let matches = regexp_is_match_scalar(&StringArray::from_iter_values(texts), pattern, None);
+    let matches = matches.map_err(|error| Error::Value(format!("{pattern:?}: {error}")))?;
+    Ok(matches.iter().map(|matches| matches == Some(true)).collect())
 }
 
 macro_rules! questions {
@@ -315,6 +324,14 @@ impl Texts {
         })
     }
 
+    /// As [`Texts::replace_regex`], for the first match alone.
+    #[track_caller]
+    #[must_use]
+    pub fn replace_first_regex(&self, pattern: &str, to: &str) -> Series {
+        let to = replacement(to);
+        self.pattern(pattern, |expr, pattern| regexp_replace().call(vec![expr, pattern, text(&to)]))
+    }
+
     /// The characters from one position to before another; negative positions count from the end.
     #[track_caller]
     #[must_use]
@@ -360,47 +377,6 @@ impl Texts {
     #[must_use]
     pub fn join(&self, separator: &str) -> Series {
         self.of_kind(true, |expr| Ok(lists::array_to_string(expr, text(separator))))
-    }
-
-    /// The parts between a text, or between white space, as lists.
-    #[track_caller]
-    #[must_use]
-    pub fn split(&self, separator: Option<&str>) -> Series {
-        self.split_n(separator, 0)
-    }
-
-    /// As [`Texts::split`], with at most `n` cuts from the beginning; 0 is without a limit.
-    #[track_caller]
-    #[must_use]
-    pub fn split_n(&self, separator: Option<&str>, n: usize) -> Series {
-        self.cut("tharsis_text_split", separator, n)
-    }
-
-    /// As [`Texts::split`], with at most `n` cuts from the end; 0 is without a limit.
-    #[track_caller]
-    #[must_use]
-    pub fn rsplit(&self, separator: Option<&str>, n: usize) -> Series {
-        self.cut("tharsis_text_rsplit", separator, n)
-    }
-
-    #[track_caller]
-    fn cut(&self, function: &str, separator: Option<&str>, n: usize) -> Series {
-        match separator {
-            Some("") => Series::new(Err(Error::Value("empty separator".to_owned())), self.0.name.clone()),
-            separator => self.function(function, vec![optional(separator), size(n)]),
-        }
-    }
-
-    /// The parts between a text as this many columns `0`, `1`, …; the last one has what is left. pandas
-    /// counts the columns in the data, which needs a run.
-    #[track_caller]
-    #[must_use]
-    pub fn split_expand(&self, separator: Option<&str>, columns: usize) -> DataFrame {
-        match columns {
-            0 => DataFrame::new(Err(Error::Value("a split into no columns".to_owned()))),
-            1 => self.0.rename("0").to_frame(),
-            columns => self.split_n(separator, columns - 1).expand(columns),
-        }
     }
 
     /// Each text this many times.
@@ -470,18 +446,6 @@ impl Texts {
                 (label, lists::array_element(found, lit(1_i64)))
             };
             frame.project((0..groups.len()).map(column).collect::<Vec<_>>())
-        });
-        DataFrame::new(made)
-    }
-}
-
-impl Series {
-    /// The first elements of lists as columns.
-    #[track_caller]
-    pub(super) fn expand(&self, columns: usize) -> DataFrame {
-        let made = self.parts().and_then(|(frame, expr)| {
-            let column = |at: usize| (at.to_string(), lists::array_element(expr.clone(), size(at + 1)));
-            frame.project((0..columns).map(column).collect())
         });
         DataFrame::new(made)
     }
