@@ -54,9 +54,10 @@ pub use frame::series::{
     to_numeric, to_numeric_or_missing, to_timedelta, to_timedelta_or_missing,
 };
 pub use frame::{
-    Aggregate, AsOf, Batches, Compare, Computation, Computed, Correlation, DataFrame, Dummies, Ends, Ewm,
-    Fill, FrameOperand, GroupBy, GroupKey, Index, Join, JoinKind, Melt, Merge, Nearest, Rank, RankMethod,
-    Reduction, Resample, Rolling, Sort, SpanRolling, Squeezed, Term, Transform, crosstab, dtype_named, eval,
+    Aggregate, AsOf, Batches, Compare, Computation, Computed, Correlation, Counts, DataFrame, Dummies, Ends,
+    Ewm, Fill, FrameOperand, GroupBy, GroupKey, Index, Interpolation, Join, JoinKind, Melt, Merge, Nearest,
+    Rank, RankMethod, Reduce, Reduction, Resample, Rolling, Sort, SpanRolling, Squeezed, Term, Transform,
+    crosstab, dtype_named, eval,
 };
 pub use library::Library;
 pub use metrics::{Metrics, StageMetrics, TaskMetrics};

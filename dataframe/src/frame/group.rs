@@ -89,8 +89,19 @@ impl Aggregate {
             | Aggregate::Skew
             | Aggregate::Kurt
             | Aggregate::Quantile(_) => dtype.is_numeric() || *dtype == DataType::Boolean,
-            Aggregate::Any | Aggregate::All => dtype.is_numeric() || *dtype == DataType::Boolean,
+            Aggregate::Any | Aggregate::All => {
+                dtype.is_numeric() || *dtype == DataType::Boolean || crate::value::is_text(dtype)
+            }
             _ => true,
+        }
+    }
+
+    /// Whether a value is true: one that is not zero, or not empty.
+    pub(super) fn truth(value: Expr, dtype: &DataType) -> Expr {
+        match dtype {
+            DataType::Boolean => value,
+            dtype if crate::value::is_text(dtype) => value.not_eq(lit("")),
+            _ => value.not_eq(cast(lit(0_i64), dtype.clone())),
         }
     }
 
@@ -105,10 +116,7 @@ impl Aggregate {
             DataType::Boolean => cast(expr, DataType::Int64),
             _ => expr,
         };
-        let truth = |expr: Expr| match dtype {
-            DataType::Boolean => expr,
-            _ => expr.not_eq(cast(lit(0_i64), dtype.clone())),
-        };
+        let truth = |expr: Expr| Aggregate::truth(expr, dtype);
         Ok(match self {
             Aggregate::Sum => sum(number(value), dtype)?,
             Aggregate::Mean => functions::avg(float(value)),

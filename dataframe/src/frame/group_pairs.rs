@@ -4,7 +4,7 @@
 use super::clean::named_column;
 use super::group::{GroupBy, Key};
 use super::matrix::{correlation, covariance};
-use super::{DataFrame, Frame, Level, OrderKey, named};
+use super::{Aggregate, DataFrame, Frame, Interpolation, Level, OrderKey, Reduce, named};
 use crate::error::{Error, Result};
 use crate::frame::series::{Operand, Series};
 use crate::stage::row_number::Numbering;
@@ -80,7 +80,7 @@ impl GroupBy {
     }
 
     /// The columns with numbers that are no keys.
-    fn numeric(&self) -> Result<Vec<String>> {
+    pub(super) fn numeric(&self) -> Result<Vec<String>> {
         let frame = self.frame.frame()?;
         let mut labels = Vec::new();
         for label in self.columns_but_keys()? {
@@ -90,6 +90,84 @@ impl GroupBy {
             }
         }
         Ok(labels)
+    }
+
+    /// The columns that are aggregated: the chosen ones, or all but the keys.
+    pub(crate) fn labels(&self) -> Result<Vec<String>> {
+        self.columns_but_keys()
+    }
+
+    /// The columns that quantiles are made of: those with numbers, or all, none of which may hold truth values.
+    pub(crate) fn quantile_columns(&self, numbers_only: bool) -> Result<Vec<String>> {
+        let labels = if numbers_only { self.numeric()? } else { self.columns_but_keys()? };
+        let frame = self.frame.frame()?;
+        for label in &labels {
+            if !numbers_only && frame.dtype(label)? == DataType::Boolean {
+                return Err(Error::Type("quantile is not made for truth values".to_owned()));
+            }
+        }
+        Ok(labels)
+    }
+
+    /// Reductions of columns with their options: label, column, reduction.
+    #[track_caller]
+    #[must_use]
+    pub(crate) fn reduce_columns<'a>(
+        &self,
+        reductions: impl IntoIterator<Item = (&'a str, &'a str, Reduce)>,
+    ) -> DataFrame {
+        DataFrame::new(self.parts().and_then(|(frame, keys)| {
+            let frame = frame.with_order()?;
+            let order = frame.sort_exprs();
+            let expr = |(label, column, reduce): (&str, &str, Reduce)| {
+                Ok((label.to_owned(), reduce.expr(named(column), &frame.dtype(column)?, &order)?))
+            };
+            let exprs = reductions.into_iter().map(expr).collect::<Result<_>>()?;
+            self.aggregate_exprs(&frame, keys, exprs)
+        }))
+    }
+
+    /// Several quantiles of columns in each group: for each group a row for each part, and the parts as the
+    /// last level of the index.
+    ///
+    /// ```
+    /// use tharsis_dataframe::{DataFrame, Interpolation};
+    /// let frame = DataFrame::from_columns([("k", vec!["a", "a"].into()), ("n", vec![1, 3].into())]);
+    /// let found = frame.groupby(["k"]).quantiles(["n"], &[0.0, 0.5], Interpolation::Linear);
+    /// assert_eq!(found.col("n").values::<f64>()?, [Some(1.0), Some(2.0)]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn quantiles<'a>(
+        &self,
+        labels: impl IntoIterator<Item = &'a str>,
+        parts: &[f64],
+        interpolation: Interpolation,
+    ) -> DataFrame {
+        let labels: Vec<&str> = labels.into_iter().collect();
+        DataFrame::new(self.parts().and_then(|(frame, keys)| {
+            let frame = frame.with_order()?;
+            let order = frame.sort_exprs();
+            let mut cells = Vec::new();
+            for label in &labels {
+                frame.check(label)?;
+                for part in parts {
+                    let reduce = Reduce::by(Aggregate::Quantile(*part)).interpolation(interpolation);
+                    cells.push((cell(cells.len()), reduce.expr(named(label), &frame.dtype(label)?, &order)?));
+                }
+            }
+            let indexed = GroupBy { as_index: true, ..self.clone() };
+            let rows = indexed.aggregate_exprs(&frame, keys, cells)?;
+            let of_column = |(at, label): (usize, &&str)| {
+                let first = at * parts.len();
+                ((*label).to_owned(), (first..first + parts.len()).map(|at| named(&cell(at))).collect())
+            };
+            let columns = labels.iter().enumerate().map(of_column).collect();
+            let made = unfolded(&rows, parts.iter().map(|part| lit(*part)).collect(), columns)?;
+            // The parts are dropped with the index of positions, as pandas does it.
+            if self.as_index { Ok(made) } else { made.index_as_columns() }
+        }))
     }
 
     fn pairs(&self, measure: Measure<'_>) -> Result<Frame> {
@@ -112,7 +190,8 @@ impl GroupBy {
         let columns = labels.iter().enumerate().map(|(column, label)| {
             (label.clone(), (0..labels.len()).map(|row| place(row, column)).collect())
         });
-        let made = unfolded(&row, &labels, columns.collect())?;
+        let labels = labels.iter().map(|label| lit(label.clone())).collect();
+        let made = unfolded(&row, labels, columns.collect())?;
         if self.as_index { Ok(made) } else { made.index_as_columns() }
     }
 
@@ -227,10 +306,10 @@ impl GroupBy {
 }
 
 /// Each row of groups as several ones, with labels as the last level of their index.
-fn unfolded(groups: &Frame, labels: &[String], columns: Vec<(String, Vec<Expr>)>) -> Result<Frame> {
+fn unfolded(groups: &Frame, labels: Vec<Expr>, columns: Vec<(String, Vec<Expr>)>) -> Result<Frame> {
     let mut exprs: Vec<Expr> = groups.key_columns().iter().map(|column| named(column)).collect();
     exprs.push(make_array((0..labels.len()).map(|at| lit(at as i64)).collect()).alias(ORDER));
-    exprs.push(make_array(labels.iter().map(|label| lit(label.clone())).collect()).alias(LEVEL));
+    exprs.push(make_array(labels).alias(LEVEL));
     let names: Vec<String> = columns.iter().map(|(label, _)| label.clone()).collect();
     exprs.extend(columns.into_iter().map(|(label, values)| make_array(values).alias(label)));
     let lists = [ORDER, LEVEL].into_iter().chain(names.iter().map(String::as_str));

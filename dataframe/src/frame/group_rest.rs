@@ -68,35 +68,6 @@ impl GroupBy {
         self.groups().len()
     }
 
-    /// The number of rows of each group with each value that is there of the chosen columns, or of all but
-    /// the keys: the most frequent first in each group. Keys and values are the index, the numbers a column
-    /// `count`.
-    #[track_caller]
-    #[must_use]
-    pub fn value_counts(&self) -> DataFrame {
-        let made = self.columns_but_keys().and_then(|columns| {
-            if !self.sort {
-                let text = "counts of values in groups that are not sorted".to_owned();
-                return Err(Error::NotImplemented(text));
-            }
-            let (frame, keys) = self.parts()?;
-            let mut frame = (**frame).clone();
-            for column in &columns {
-                frame.plan = frame.builder().filter(named(column).is_not_null())?.build()?;
-            }
-            let mut all = keys.to_vec();
-            all.extend(columns.into_iter().map(|column| super::group::Key { label: column.clone(), column }));
-            let groups = GroupBy::of_keys(DataFrame::new(Ok(frame)), all).dropna(self.dropna).sort(false);
-            let counts = groups.size().rename([("size", "count")]);
-            let counts = counts.frame()?;
-            let of_key = |at: usize| OrderKey::growing(&counts.index[at].column);
-            let largest = OrderKey { ascending: false, ..OrderKey::growing("count") };
-            let order = (0..keys.len()).map(of_key).chain([largest]).chain(counts.order.iter().cloned());
-            Ok(Frame { order: order.collect(), ..(**counts).clone() })
-        });
-        DataFrame::new(made)
-    }
-
     /// Some rows of each group, by numbers that look random: the same rows for the same seed.
     #[track_caller]
     #[must_use]
@@ -199,16 +170,30 @@ impl GroupBy {
     #[track_caller]
     #[must_use]
     pub fn describe(&self, label: &str) -> DataFrame {
-        self.agg_as([
-            ("count", label, Aggregate::Count),
-            ("mean", label, Aggregate::Mean),
-            ("std", label, Aggregate::Std),
-            ("min", label, Aggregate::Min),
-            ("25%", label, Aggregate::Quantile(0.25)),
-            ("50%", label, Aggregate::Median),
-            ("75%", label, Aggregate::Quantile(0.75)),
-            ("max", label, Aggregate::Max),
-        ])
+        self.agg_as(DESCRIPTION.map(|(name, aggregate)| (name, label, aggregate)))
+    }
+
+    /// As [`GroupBy::describe`] for each column with numbers, under labels like `sold_mean`.
+    ///
+    /// ```
+    /// use tharsis_dataframe::DataFrame;
+    /// let frame = DataFrame::from_columns([("k", vec!["a", "a"].into()), ("n", vec![1, 3].into())]);
+    /// let described = frame.groupby(["k"]).describe_columns();
+    /// assert_eq!(described.columns()?[..2], ["n_count", "n_mean"]);
+    /// assert_eq!(described.col("n_mean").values::<f64>()?, [Some(2.0)]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn describe_columns(&self) -> DataFrame {
+        let labels = match self.numeric() {
+            Ok(labels) => labels,
+            Err(error) => return DataFrame::new(Err(error)),
+        };
+        let rows = labels.iter().flat_map(|label| {
+            DESCRIPTION.map(|(name, aggregate)| (format!("{label}_{name}"), label.clone(), aggregate))
+        });
+        self.aggregate(rows.collect())
     }
 
     /// The rows of each group at these positions, counted from the end if negative, in the order of the
@@ -288,3 +273,15 @@ impl DataFrame {
         })
     }
 }
+
+/// The aggregates that describe numbers.
+const DESCRIPTION: [(&str, Aggregate); 8] = [
+    ("count", Aggregate::Count),
+    ("mean", Aggregate::Mean),
+    ("std", Aggregate::Std),
+    ("min", Aggregate::Min),
+    ("25%", Aggregate::Quantile(0.25)),
+    ("50%", Aggregate::Median),
+    ("75%", Aggregate::Quantile(0.75)),
+    ("max", Aggregate::Max),
+];

@@ -1,6 +1,6 @@
 //! Size, memory and rows of frames, one by one.
 
-use super::{DataFrame, Index, JoinKind, Merge, Sort, named};
+use super::{DataFrame, Index, JoinKind, Merge, named};
 use crate::error::{Error, Result};
 use crate::frame::series::Series;
 use crate::table::Table;
@@ -121,29 +121,6 @@ impl DataFrame {
         let there = self.dropna_all_in(labels.iter().map(String::as_str));
         let row = if last { there.tail(1) } else { there.head(1) };
         Ok(row.index().values()?.pop().unwrap_or_else(Value::missing))
-    }
-
-    /// The most frequent values of each column, from the smallest to the largest; columns with fewer of them
-    /// have missing values at the end.
-    #[track_caller]
-    #[must_use]
-    pub fn mode(&self) -> DataFrame {
-        let labels = self.columns().unwrap_or_default();
-        let modes: Vec<DataFrame> = labels.iter().map(|label| self.col(label).mode().to_frame()).collect();
-        match modes.is_empty() {
-            true => self.clone(),
-            false => DataFrame::concat_columns(&modes, super::JoinKind::Outer).reset_index(true),
-        }
-    }
-
-    /// The number of rows with each combination of values in these columns, the most frequent first, with the
-    /// values as index and the numbers in a column `count`. Rows with a missing value are left out.
-    #[track_caller]
-    #[must_use]
-    pub fn value_counts<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
-        let labels: Vec<&str> = labels.into_iter().collect();
-        let sizes = self.groupby(labels).size().rename([("size", "count")]);
-        sizes.sort_values(["count"], Sort::descending())
     }
 
     /// The rows with the columns of two frames that are equal in keys, sorted by the keys; pandas'

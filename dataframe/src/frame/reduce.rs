@@ -1,8 +1,7 @@
 //! Whole columns reduced to one value.
 
 use super::group::{Aggregate, first_where};
-use super::window::Step;
-use super::{DataFrame, Frame, Level, OrderKey, named};
+use super::{DataFrame, Frame, Reduce, named};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute};
 use crate::frame::series::Series;
@@ -51,40 +50,25 @@ impl Frame {
 }
 
 impl Series {
-    /// One aggregate of all values.
+    /// One aggregate of all values, with options if it is a [`Reduce`].
     ///
     /// # Errors
     /// The error that the series carries, one of its run, or `TypeError` for values that it is not made for.
-    pub fn agg(&self, aggregate: Aggregate) -> Result<Value> {
-        self.agg_on(aggregate, &*default_executor())
+    pub fn agg(&self, reduce: impl Into<Reduce>) -> Result<Value> {
+        self.agg_on(reduce, &*default_executor())
     }
 
     /// One aggregate of all values, computed by an executor.
     ///
     /// # Errors
     /// As [`Series::agg`].
-    pub fn agg_on(&self, aggregate: Aggregate, executor: &dyn Executor) -> Result<Value> {
+    pub fn agg_on(&self, reduce: impl Into<Reduce>, executor: &dyn Executor) -> Result<Value> {
         let (frame, expr) = self.parts()?;
         let dtype = expr.get_type(frame.plan.schema())?;
         let (lifted, exprs) = frame.lifted(vec![expr.clone()])?;
         let ordered = lifted.with_order()?;
         let expr = exprs.into_iter().next().ok_or_else(|| Error::Internal("a lost expression".to_owned()))?;
-        ordered.reduce(aggregate.expr(expr, &dtype, &ordered.sort_exprs())?, executor)
-    }
-
-    /// The number of rows with each value, the most frequent first, with the values as index; among equals,
-    /// the value that came first.
-    #[track_caller]
-    #[must_use]
-    pub fn value_counts(&self) -> DataFrame {
-        let label = self.label();
-        let counted = self.to_frame().groupby([label.as_str()]).sort(false).size();
-        counted.rename([("size", "count")]).then(|frame| {
-            let first = OrderKey { column: "count".to_owned(), ascending: false, nulls_first: false };
-            let order = [vec![first], frame.order.clone()].concat();
-            let index = frame.index.iter().map(|level| Level { name: Some(label.clone()), ..level.clone() });
-            Ok(Frame { order, index: index.collect(), ..frame.clone() })
-        })
+        ordered.reduce(reduce.into().expr(expr, &dtype, &ordered.sort_exprs())?, executor)
     }
 
     /// The label of the index at the smallest value; of several, the first. Missing without values.
@@ -114,20 +98,6 @@ impl Series {
         let best = vec![named(&label).sort(smallest, false)];
         let order = [best, frame.sort_exprs()].concat();
         frame.reduce(first_where(named(&level.column), named(&label), order)?, &*default_executor())
-    }
-
-    /// The most frequent values, from the smallest to the largest.
-    #[track_caller]
-    #[must_use]
-    pub fn mode(&self) -> Series {
-        let label = self.label();
-        let counted = self.to_frame().groupby([label.as_str()]).size().reset_index(false);
-        let largest = counted.col("size").window_step(&Step::Whole(Aggregate::Max));
-        let found = counted.filter(&counted.col("size").eq(largest)).reset_index(true).col(&label);
-        match self.name() {
-            Some(name) => found.rename(name),
-            None => found,
-        }
     }
 
     /// Number of rows.

@@ -4,12 +4,17 @@
 
 use super::clean::named_column;
 use super::group::first_where;
-use super::{Aggregate, DataFrame, Frame, Level, OrderKey, named};
+use super::{Aggregate, DataFrame, Frame, Level, OrderKey, Reduce, named};
 use crate::error::{Error, Result};
+use crate::execute::Executor;
+use crate::frame::series::Series;
+use crate::value::Value;
 use arrow::datatypes::DataType;
+use datafusion::functions::expr_fn::coalesce;
 use datafusion::functions_nested::expr_fn::make_array;
-use datafusion::logical_expr::expr_fn::cast;
+use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use std::sync::Arc;
 
 /// The type that holds values of all these types.
 pub(crate) fn common_type(types: &[DataType]) -> Result<DataType> {
@@ -57,11 +62,11 @@ pub(super) fn unfolded(row: LogicalPlan, labels: Vec<String>, columns: Cells) ->
 
 impl Frame {
     /// The columns for whose values all these aggregates are made.
-    fn aggregable(&self, aggregates: &[Aggregate]) -> Result<Vec<String>> {
+    fn aggregable(&self, aggregates: &[Reduce]) -> Result<Vec<String>> {
         let mut columns = Vec::new();
         for column in &self.columns {
             let dtype = self.dtype(column)?;
-            if aggregates.iter().all(|aggregate| aggregate.fits(&dtype)) {
+            if aggregates.iter().all(|reduce| reduce.aggregate.fits(&dtype)) {
                 columns.push(column.clone());
             }
         }
@@ -69,7 +74,7 @@ impl Frame {
     }
 
     /// One row with all aggregates of these columns, and the names of its columns.
-    fn aggregated(&self, columns: &[String], aggregates: &[Aggregate]) -> Result<(LogicalPlan, Vec<String>)> {
+    fn aggregated(&self, columns: &[String], aggregates: &[Reduce]) -> Result<(LogicalPlan, Vec<String>)> {
         let frame = self.with_order()?;
         let order = frame.sort_exprs();
         let (mut exprs, mut names) = (Vec::new(), Vec::new());
@@ -109,11 +114,11 @@ impl Frame {
     }
 
     /// A row for each aggregate.
-    fn rows_of(&self, columns: &[String], rows: Vec<(String, Aggregate)>) -> Result<Frame> {
+    fn rows_of(&self, columns: &[String], rows: Vec<(String, Reduce)>) -> Result<Frame> {
         if columns.is_empty() || rows.is_empty() {
             return Err(Error::Value("there is no column for these aggregates".to_owned()));
         }
-        let (labels, aggregates): (Vec<String>, Vec<Aggregate>) = rows.into_iter().unzip();
+        let (labels, aggregates): (Vec<String>, Vec<Reduce>) = rows.into_iter().unzip();
         let (row, names) = self.aggregated(columns, &aggregates)?;
         let cells = columns.iter().zip(names.chunks(aggregates.len()));
         let cells = cells.map(|(column, names)| Ok((column.clone(), Frame::cells(&row, names)?)));
@@ -137,23 +142,90 @@ impl DataFrame {
     /// ```
     #[track_caller]
     #[must_use]
-    pub fn agg(&self, aggregate: Aggregate) -> DataFrame {
+    pub fn agg(&self, reduce: impl Into<Reduce>) -> DataFrame {
+        let reduce = reduce.into();
         self.then(|frame| {
-            let columns = frame.aggregable(&[aggregate])?;
-            let (row, names) = frame.aggregated(&columns, &[aggregate])?;
+            let columns = frame.aggregable(&[reduce])?;
+            let (row, names) = frame.aggregated(&columns, &[reduce])?;
             let cells = Frame::cells(&row, &names)?;
             unfolded(row, columns, vec![("0".to_owned(), cells)])
         })
     }
 
+    /// One aggregate of the columns of each row, as a series with the labels of the rows; pandas' `axis=1`.
+    ///
+    /// ```
+    /// use tharsis_dataframe::{Aggregate, DataFrame};
+    /// let frame = DataFrame::from_columns([("a", vec![1, 2].into()), ("b", vec![0.5, 1.5].into())]);
+    /// assert_eq!(frame.agg_across(Aggregate::Sum).values::<f64>()?, [Some(1.5), Some(3.5)]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn agg_across(&self, reduce: impl Into<Reduce>) -> Series {
+        let made = self
+            .frame()
+            .and_then(|frame| Ok((Arc::clone(frame), reduce.into().across(frame, &frame.columns)?)));
+        Series::new(made, None)
+    }
+
+    /// The label of the column with the smallest value of each row; of several, the first. Missing in rows
+    /// without values.
+    #[track_caller]
+    #[must_use]
+    pub fn idxmin_across(&self) -> Series {
+        self.label_across(Aggregate::Min)
+    }
+
+    /// The label of the column with the largest value of each row; of several, the first. Missing in rows
+    /// without values.
+    #[track_caller]
+    #[must_use]
+    pub fn idxmax_across(&self) -> Series {
+        self.label_across(Aggregate::Max)
+    }
+
+    #[track_caller]
+    fn label_across(&self, best: Aggregate) -> Series {
+        let made = self.frame().and_then(|frame| {
+            let best = Reduce::by(best).across(frame, &frame.columns)?;
+            let is_best = |column: &String| named(column).eq(best.clone());
+            let labels =
+                frame.columns.iter().map(|column| Ok(when(is_best(column), lit(column.clone())).end()?));
+            let labels = labels.collect::<Result<Vec<_>>>()?;
+            let none = cast(lit(datafusion::common::ScalarValue::Null), DataType::Utf8);
+            let label = if labels.is_empty() { none } else { coalesce(labels) };
+            Ok((Arc::clone(frame), label))
+        });
+        Series::new(made, None)
+    }
+
+    /// The values of some reductions of columns, all in one pass.
+    pub(crate) fn cells_on(&self, cells: &[(String, Reduce)], executor: &dyn Executor) -> Result<Vec<Value>> {
+        if cells.is_empty() {
+            return Ok(Vec::new());
+        }
+        let frame = self.frame()?.with_order()?;
+        let order = frame.sort_exprs();
+        let mut exprs = Vec::new();
+        for (number, (column, reduce)) in cells.iter().enumerate() {
+            frame.check(column)?;
+            let found = reduce.expr(named(column), &frame.dtype(column)?, &order)?;
+            exprs.push(found.alias(format!("__tharsis_cell_{number}")));
+        }
+        let plan = frame.builder().aggregate(Vec::<Expr>::new(), exprs)?.build()?;
+        let table = DataFrame::new(Frame::of_plan(plan)).collect_on(executor)?;
+        (0..cells.len()).map(|number| table.value(0, &format!("__tharsis_cell_{number}"))).collect()
+    }
+
     /// Several aggregates of each column: a row for each aggregate, with its name as index.
     #[track_caller]
     #[must_use]
-    pub fn agg_rows(&self, aggregates: impl IntoIterator<Item = Aggregate>) -> DataFrame {
-        let aggregates: Vec<Aggregate> = aggregates.into_iter().collect();
+    pub fn agg_rows<R: Into<Reduce>>(&self, aggregates: impl IntoIterator<Item = R>) -> DataFrame {
+        let aggregates: Vec<Reduce> = aggregates.into_iter().map(Into::into).collect();
         self.then(|frame| {
             let columns = frame.aggregable(&aggregates)?;
-            let rows = aggregates.iter().map(|aggregate| (aggregate.name().to_owned(), *aggregate));
+            let rows = aggregates.iter().map(|aggregate| (aggregate.aggregate.name().to_owned(), *aggregate));
             frame.rows_of(&columns, rows.collect())
         })
     }
@@ -204,7 +276,7 @@ impl DataFrame {
             ];
             let numbers = |column: &&String| frame.dtype(column).is_ok_and(|dtype| dtype.is_numeric());
             let columns: Vec<String> = frame.columns.iter().filter(numbers).cloned().collect();
-            let rows = rows.map(|(label, aggregate)| (label.to_owned(), aggregate));
+            let rows = rows.map(|(label, aggregate)| (label.to_owned(), Reduce::by(aggregate)));
             frame.rows_of(&columns, rows.to_vec())
         })
     }

@@ -6,29 +6,56 @@ use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::{Result, ScalarValue, exec_datafusion_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, Volatility,
+    Accumulator, AggregateUDF, AggregateUDFImpl, EmitTo, GroupsAccumulator, Signature, TypeSignature,
+    Volatility,
 };
 use datafusion::physical_expr::expressions::Literal;
 use std::sync::{Arc, OnceLock};
 
-/// The aggregate `tharsis_quantile` of float64 values and a literal part from 0 to 1; null without values.
+/// The aggregate `tharsis_quantile` of float64 values, a literal part from 0 to 1 and, if a quantile between
+/// two values is not between them by its distance to each, the number of an interpolation; null without
+/// values.
 pub(crate) fn quantile() -> Arc<AggregateUDF> {
     static QUANTILE: OnceLock<Arc<AggregateUDF>> = OnceLock::new();
     let quantile = || {
-        let signature = Signature::exact(vec![DataType::Float64, DataType::Float64], Volatility::Immutable);
+        let plain = vec![DataType::Float64, DataType::Float64];
+        let other = vec![DataType::Float64, DataType::Float64, DataType::Int64];
+        let kinds = vec![TypeSignature::Exact(plain), TypeSignature::Exact(other)];
+        let signature = Signature::one_of(kinds, Volatility::Immutable);
         Arc::new(AggregateUDF::from(Quantile { signature }))
     };
     Arc::clone(QUANTILE.get_or_init(quantile))
 }
 
+/// Numbers of interpolations, in the order of their names.
+pub(super) const LINEAR: i64 = 0;
+const LOWER: i64 = 1;
+const HIGHER: i64 = 2;
+const NEAREST: i64 = 3;
+
 /// The value below which a part of the others lies.
-pub(super) fn quantile_of(values: &mut [f64], part: f64) -> Option<f64> {
+pub(super) fn quantile_of(values: &mut [f64], part: f64, interpolation: i64) -> Option<f64> {
     let place = part * values.len().checked_sub(1)? as f64;
     let (_, low, above) = values.select_nth_unstable_by(place as usize, f64::total_cmp);
     let low = *low;
     let high = above.iter().copied().min_by(f64::total_cmp).unwrap_or(low);
     // Two equal infinities have no distance.
-    Some(if low == high || place.fract() == 0.0 { low } else { low + (high - low) * place.fract() })
+    if low == high || place.fract() == 0.0 {
+        return Some(low);
+    }
+    Some(match interpolation {
+        LINEAR => low + (high - low) * place.fract(),
+        LOWER => low,
+        HIGHER => high,
+        NEAREST => {
+            if place.round_ties_even() <= place {
+                low
+            } else {
+                high
+            }
+        }
+        _ => low + (high - low) * 0.5,
+    })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -36,12 +63,30 @@ struct Quantile {
     signature: Signature,
 }
 
-/// The literal part of a call.
-fn part(args: &AccumulatorArgs) -> Result<f64> {
-    let literal = args.exprs.get(1).and_then(|expr| expr.downcast_ref::<Literal>());
-    match literal.map(Literal::value) {
-        Some(ScalarValue::Float64(Some(part))) if (0.0..=1.0).contains(part) => Ok(*part),
-        other => Err(exec_datafusion_err!("a quantile lies between 0 and 1, not at {other:?}")),
+/// The literals of a call.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    part: f64,
+    interpolation: i64,
+}
+
+impl Place {
+    fn of(args: &AccumulatorArgs) -> Result<Place> {
+        let literal = |at: usize| args.exprs.get(at).and_then(|expr| expr.downcast_ref::<Literal>());
+        let interpolation = match literal(2).map(Literal::value) {
+            Some(ScalarValue::Int64(Some(number))) => *number,
+            _ => LINEAR,
+        };
+        match literal(1).map(Literal::value) {
+            Some(ScalarValue::Float64(Some(part))) if (0.0..=1.0).contains(part) => {
+                Ok(Place { part: *part, interpolation })
+            }
+            other => Err(exec_datafusion_err!("a quantile lies between 0 and 1, not at {other:?}")),
+        }
+    }
+
+    fn find(self, values: &mut [f64]) -> Option<f64> {
+        quantile_of(values, self.part, self.interpolation)
     }
 }
 
@@ -59,7 +104,7 @@ impl AggregateUDFImpl for Quantile {
     }
 
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(OfAll { values: Vec::new(), part: part(&args)? }))
+        Ok(Box::new(OfAll { values: Vec::new(), place: Place::of(&args)? }))
     }
 
     fn groups_accumulator_supported(&self, _: AccumulatorArgs) -> bool {
@@ -67,7 +112,7 @@ impl AggregateUDFImpl for Quantile {
     }
 
     fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(OfGroups { values: Vec::new(), part: part(&args)? }))
+        Ok(Box::new(OfGroups { values: Vec::new(), place: Place::of(&args)? }))
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -90,7 +135,7 @@ fn lists<'a>(values: impl Iterator<Item = &'a [f64]>) -> ArrayRef {
 #[derive(Debug)]
 struct OfAll {
     values: Vec<f64>,
-    part: f64,
+    place: Place,
 }
 
 impl Accumulator for OfAll {
@@ -120,7 +165,7 @@ impl Accumulator for OfAll {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::Float64(quantile_of(&mut self.values, self.part)))
+        Ok(ScalarValue::Float64(self.place.find(&mut self.values)))
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
@@ -136,7 +181,7 @@ impl Accumulator for OfAll {
 #[derive(Debug)]
 struct OfGroups {
     values: Vec<Vec<f64>>,
-    part: f64,
+    place: Place,
 }
 
 impl GroupsAccumulator for OfGroups {
@@ -169,8 +214,8 @@ impl GroupsAccumulator for OfGroups {
 
     fn evaluate(&mut self, emitted: EmitTo) -> Result<ArrayRef> {
         let mut groups = emitted.take_needed(&mut self.values);
-        let part = self.part;
-        Ok(Arc::new(groups.iter_mut().map(|values| quantile_of(values, part)).collect::<Float64Array>()))
+        let place = self.place;
+        Ok(Arc::new(groups.iter_mut().map(|values| place.find(values)).collect::<Float64Array>()))
     }
 
     fn state(&mut self, emitted: EmitTo) -> Result<Vec<ArrayRef>> {
@@ -199,20 +244,23 @@ fn passes(filter: Option<&BooleanArray>, row: usize) -> bool {
 mod tests {
     use super::*;
 
+    const START: Place = Place { part: 0.0, interpolation: LINEAR };
+    const MIDDLE: Place = Place { part: 0.5, interpolation: LINEAR };
+
     #[test]
     fn a_quantile_lies_between_neighbours() {
-        let thirds = quantile_of(&mut [3.0e9, 0.0], 1.0 / 3.0);
+        let thirds = quantile_of(&mut [3.0e9, 0.0], 1.0 / 3.0, LINEAR);
         assert_eq!(thirds, Some(1.0e9));
-        assert_eq!(quantile_of(&mut [5.0, 1.0, 3.0], 0.5), Some(3.0));
-        assert_eq!(quantile_of(&mut [5.0, 1.0, 3.0], 1.0), Some(5.0));
-        assert_eq!(quantile_of(&mut [f64::INFINITY, f64::INFINITY], 0.5), Some(f64::INFINITY));
-        assert_eq!(quantile_of(&mut [], 0.5), None);
+        assert_eq!(quantile_of(&mut [5.0, 1.0, 3.0], 0.5, LINEAR), Some(3.0));
+        assert_eq!(quantile_of(&mut [5.0, 1.0, 3.0], 1.0, LINEAR), Some(5.0));
+        assert_eq!(quantile_of(&mut [f64::INFINITY, f64::INFINITY], 0.5, LINEAR), Some(f64::INFINITY));
+        assert_eq!(quantile_of(&mut [], 0.5, LINEAR), None);
     }
 
     #[test]
     fn values_that_leave_a_window_are_forgotten_once() {
         let array = |values: &[f64]| -> Vec<ArrayRef> { vec![Arc::new(Float64Array::from(values.to_vec()))] };
-        let mut window = OfAll { values: Vec::new(), part: 0.0 };
+        let mut window = OfAll { values: Vec::new(), place: START };
         window.update_batch(&array(&[1.0, 1.0, 2.0])).unwrap();
         window.retract_batch(&array(&[1.0])).unwrap();
         assert_eq!(window.evaluate().unwrap(), ScalarValue::from(1.0));
@@ -223,11 +271,11 @@ mod tests {
     #[test]
     fn states_of_groups_are_merged() {
         let values: Vec<ArrayRef> = vec![Arc::new(Float64Array::from(vec![Some(1.0), None, Some(5.0)]))];
-        let mut first = OfGroups { values: Vec::new(), part: 0.5 };
+        let mut first = OfGroups { values: Vec::new(), place: MIDDLE };
         first.update_batch(&values, &[0, 0, 1], None, 2).unwrap();
         let single = first.convert_to_state(&values, None).unwrap();
         let state = first.state(EmitTo::All).unwrap();
-        let mut all = OfGroups { values: Vec::new(), part: 0.5 };
+        let mut all = OfGroups { values: Vec::new(), place: MIDDLE };
         all.merge_batch(&state, &[1, 0], 2).unwrap();
         all.merge_batch(&single, &[0, 0, 0], 2).unwrap();
         let found = all.evaluate(EmitTo::All).unwrap();

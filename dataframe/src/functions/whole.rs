@@ -1,6 +1,7 @@
 //! Window functions that see all rows of a partition at once: covariances with weights that fade, and
 //! aggregates over spans of time.
 
+use super::quantile::LINEAR;
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, PrimitiveArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
 use datafusion::common::{Result, exec_datafusion_err};
@@ -240,7 +241,7 @@ fn over_spans(arguments: &[ArrayRef]) -> Result<Float64Array> {
         match aggregate {
             COUNT => (end.saturating_sub(start) as i64 >= least).then_some(inside.len() as f64),
             _ if (inside.len() as i64) < least => None,
-            _ => of_values(aggregate, part, inside),
+            _ => of_values(Measure { aggregate, part, ddof: 1.0, interpolation: LINEAR }, inside),
         }
     });
     Ok(results.collect())
@@ -262,12 +263,27 @@ pub(crate) const NUNIQUE: i64 = 11;
 pub(crate) const FIRST: i64 = 12;
 pub(crate) const LAST: i64 = 13;
 
-fn of_values(aggregate: i64, part: f64, mut values: Vec<f64>) -> Option<f64> {
+/// The row function of a list of floats: the number of the aggregate, a part for quantiles, degrees of
+/// freedom that variances are without, and the number of an interpolation.
+pub(crate) const ACROSS: &str = "tharsis_across";
+
+/// An aggregate by its number, and its options.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Measure {
+    pub(crate) aggregate: i64,
+    pub(crate) part: f64,
+    pub(crate) ddof: f64,
+    pub(crate) interpolation: i64,
+}
+
+/// A measure of values.
+pub(crate) fn of_values(measure: Measure, mut values: Vec<f64>) -> Option<f64> {
+    let Measure { aggregate, part, ddof, interpolation } = measure;
     let count = values.len() as f64;
     let variance = || {
         let mean = values.iter().sum::<f64>() / count;
         let squares: f64 = values.iter().map(|value| (value - mean) * (value - mean)).sum();
-        (count > 1.0).then(|| squares / (count - 1.0))
+        (count > ddof && count > 0.0).then(|| squares / (count - ddof))
     };
     match aggregate {
         SUM => Some(values.iter().sum()),
@@ -279,7 +295,7 @@ fn of_values(aggregate: i64, part: f64, mut values: Vec<f64>) -> Option<f64> {
         SEM => variance().map(|variance| (variance / count).sqrt()),
         SKEW => super::skewness_of(values.into_iter()),
         KURT => super::kurtosis_of(values.into_iter()),
-        QUANTILE => super::quantile::quantile_of(&mut values, part),
+        QUANTILE => super::quantile::quantile_of(&mut values, part, interpolation),
         NUNIQUE => Some(values.iter().map(|value| value.to_bits()).collect::<BTreeSet<_>>().len() as f64),
         FIRST => values.first().copied(),
         _ => values.last().copied(),

@@ -2,11 +2,10 @@
 
 use super::Failure;
 use super::args::{Args, operand};
-use super::input::{column, frame_of};
 use super::row::Row;
 use super::value::Value;
+use crate::frame::FrameOperand;
 use crate::frame::series::{Operator, Series};
-use crate::frame::{Aggregate, DataFrame, FrameOperand};
 use crate::value::Value as Scalar;
 
 /// Rows of an operator: of a series, of a frame, and NumPy's.
@@ -173,34 +172,4 @@ fn unary(name: &str, args: &mut Args) -> Result<Value, Failure> {
         (other, "neg" | "negative") => Value::Series(-&other.series()?),
         (other, _) => Value::Series(!&other.series()?),
     })
-}
-
-/// One aggregate of each column of a frame, as a series with the labels as index.
-pub(super) fn reduced(
-    frame: &DataFrame,
-    aggregate: Aggregate,
-    numbers_only: bool,
-    args: &Args,
-) -> Result<Value, Failure> {
-    let numeric = |dtype: &arrow::datatypes::DataType| {
-        dtype.is_numeric() || *dtype == arrow::datatypes::DataType::Boolean
-    };
-    let columns = frame.dtypes()?.into_iter().filter(|(_, dtype)| !numbers_only || numeric(dtype));
-    reduced_each(frame, columns.map(|(label, _)| (label, aggregate)).collect(), args)
-}
-
-/// An aggregate for each of some columns.
-pub(super) fn reduced_each(
-    frame: &DataFrame,
-    aggregates: Vec<(String, Aggregate)>,
-    args: &Args,
-) -> Result<Value, Failure> {
-    let (mut labels, mut values) = (Vec::new(), Vec::new());
-    for (label, aggregate) in aggregates {
-        values.push(frame.col(&label).agg_on(aggregate, &*args.context.executor)?);
-        labels.push(Scalar::from(label));
-    }
-    let columns = vec![("index".to_owned(), column(labels, None)?), ("0".to_owned(), column(values, None)?)];
-    let frame = frame_of(columns, None)?.set_index(["index"]).unnamed_index();
-    Ok(Value::Series(frame.col("0").named(None)))
 }

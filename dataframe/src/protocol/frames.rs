@@ -2,12 +2,11 @@
 
 use super::Failure;
 use super::args::{Args, operand, pairs, strs, text_pairs};
-use super::elementwise::reduced;
 use super::more::group_keys;
 use super::places::level_at;
 use super::row::Row;
 use super::value::{Groups, Value};
-use crate::frame::{Aggregate, DataFrame, GroupKey, JoinKind, Merge, Sort};
+use crate::frame::{DataFrame, GroupKey, JoinKind, Merge, Sort};
 use crate::value::lit;
 
 pub(super) const FRAMES: &[Row] = &[
@@ -82,22 +81,6 @@ pub(super) const FRAMES: &[Row] = &[
     ("pd.DataFrame.dtypes", "()", "label and type of each column", dtypes),
     ("pd.DataFrame.shape", "()", "number of rows and of columns", shape),
     ("pd.DataFrame.index", "()", "the index as a series", index),
-    ("pd.DataFrame.agg", "(func)", "one aggregate of each column, or one for each", agg),
-    ("pd.DataFrame.sum", "(numeric_only=False)", "the sum of each column", reduce),
-    ("pd.DataFrame.mean", "(numeric_only=False)", "the mean of each column", reduce),
-    ("pd.DataFrame.min", "(numeric_only=False)", "the smallest value of each column", reduce),
-    ("pd.DataFrame.max", "(numeric_only=False)", "the largest value of each column", reduce),
-    (
-        "pd.DataFrame.count",
-        "(numeric_only=False)",
-        "the number of values of each column that are there",
-        reduce,
-    ),
-    ("pd.DataFrame.nunique", "()", "the number of distinct values of each column", reduce),
-    ("pd.DataFrame.std", "(numeric_only=False)", "the standard deviation of each column", reduce),
-    ("pd.DataFrame.var", "(numeric_only=False)", "the variance of each column", reduce),
-    ("pd.DataFrame.sem", "(numeric_only=False)", "the standard error of each column's mean", reduce),
-    ("pd.DataFrame.median", "(numeric_only=False)", "the middle value of each column", reduce),
 ];
 
 fn made(frame: DataFrame) -> Result<Value, Failure> {
@@ -432,24 +415,4 @@ fn shape(_: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn index(_: &str, args: &mut Args) -> Result<Value, Failure> {
     Ok(Value::Index(args.frame()?.index()))
-}
-
-fn reduce(name: &str, args: &mut Args) -> Result<Value, Failure> {
-    let frame = args.frame()?;
-    args.rows_only(1)?;
-    let numbers_only = args.flag(usize::MAX, "numeric_only", false)?;
-    reduced(&frame, Aggregate::named(name)?, numbers_only, args)
-}
-
-fn agg(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let frame = args.frame()?;
-    args.rows_only(2)?;
-    match args.need(1, "func")? {
-        Value::Dict(entries) => {
-            let entries =
-                entries.iter().map(|(label, name)| Ok((label.text()?, Aggregate::named(&name.text()?)?)));
-            super::elementwise::reduced_each(&frame, entries.collect::<Result<Vec<_>, Failure>>()?, args)
-        }
-        one => reduced(&frame, Aggregate::named(&one.text()?)?, false, args),
-    }
 }

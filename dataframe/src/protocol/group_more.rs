@@ -4,6 +4,7 @@ use super::Failure;
 use super::args::Args;
 use super::groups::made;
 use super::row::Row;
+use super::summaries::counts;
 use super::value::{Groups, Value};
 use super::windows::one_or_all;
 use crate::frame::{Aggregate, DataFrame, Rank, RankMethod};
@@ -41,7 +42,12 @@ pub(super) const GROUPS: &[Row] = &[
     ("pd.GroupBy.nth", "(n)", "the row of each group at a position", nth),
     ("pd.GroupBy.idxmin", "()", "the label of the smallest value in each group", label_of),
     ("pd.GroupBy.idxmax", "()", "the label of the largest value in each group", label_of),
-    ("pd.GroupBy.value_counts", "()", "how often each value occurs in each group", value_counts),
+    (
+        "pd.GroupBy.value_counts",
+        "(normalize=False, sort=True, ascending=False, dropna=True)",
+        "how often each value occurs in each group",
+        value_counts,
+    ),
     ("pd.GroupBy.get_group", "(name)", "the rows of one group", get_group),
     ("pd.GroupBy.ngroups", "()", "the number of groups", ngroups),
     ("pd.GroupBy.fillna", "(value)", "a value in place of missing ones", fillna),
@@ -178,12 +184,14 @@ fn label_of(name: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn value_counts(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let groups = args.groups()?;
-    if !groups.as_index {
-        return Err(Failure::missing("value_counts of groups with as_index=False is not implemented"));
-    }
-    let counts = groups.by.value_counts();
-    counts.check()?;
-    Ok(Value::Series(counts.col("count")))
+    let of_frame = usize::from(groups.single.is_none());
+    let counts = counts(1 + of_frame, args)?.dropna(args.flag(5, "dropna", true)?);
+    let found = groups.by.value_counts_with(counts);
+    found.check()?;
+    Ok(match groups.as_index {
+        true => Value::Series(found.col(counts.label())),
+        false => Value::Frame(found),
+    })
 }
 
 fn get_group(_: &str, args: &mut Args) -> Result<Value, Failure> {
@@ -234,8 +242,11 @@ fn extreme(name: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn of_column(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let groups = args.groups()?;
-    let label = chosen(&groups, name)?;
-    let frame = if name == "ohlc" { groups.by.ohlc(&label) } else { groups.by.describe(&label) };
+    let frame = match (name, &groups.single) {
+        ("describe", None) => groups.by.describe_columns(),
+        ("describe", Some(label)) => groups.by.describe(label),
+        _ => groups.by.ohlc(&chosen(&groups, name)?),
+    };
     frame.check()?;
     Ok(Value::Frame(frame))
 }

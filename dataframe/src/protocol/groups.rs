@@ -3,9 +3,9 @@
 use super::Failure;
 use super::args::{Args, strs};
 use super::row::Row;
+use super::summaries::{interpolation, parts};
 use super::value::{Groups, Value};
-use crate::frame::{Aggregate, DataFrame};
-use crate::value::lit;
+use crate::frame::{Aggregate, DataFrame, Reduce};
 
 pub(super) const GROUPS: &[Row] = &[
     (
@@ -29,7 +29,12 @@ pub(super) const GROUPS: &[Row] = &[
     ("pd.GroupBy.median", "(numeric_only=False)", "the middle value of each column", all),
     ("pd.GroupBy.any", "()", "whether any value of each column is true", all),
     ("pd.GroupBy.all", "()", "whether all values of each column are true", all),
-    ("pd.GroupBy.quantile", "(q=0.5, numeric_only=False)", "a quantile of each column", quantile),
+    (
+        "pd.GroupBy.quantile",
+        "(q=0.5, interpolation='linear', numeric_only=False)",
+        "quantiles of each column",
+        quantile,
+    ),
 ];
 
 /// The result: a series if one column was chosen.
@@ -59,10 +64,17 @@ pub(super) fn of_all(
 
 fn quantile(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let groups = args.groups()?;
-    let part = args.given(1, "q").map_or(Ok(lit(0.5)), Value::scalar)?;
-    let part = part.as_f64().ok_or_else(|| Failure::kind("q: expected a number"))?;
-    let numbers_only = args.flag(usize::MAX, "numeric_only", false)?;
-    made(&groups, of_all(&groups, Aggregate::Quantile(part), numbers_only)?)
+    let (parts, several) = parts(args.given(1, "q"))?;
+    let how = interpolation(2, args)?;
+    let numbers_only = args.flag(3, "numeric_only", false)?;
+    let columns = groups.by.quantile_columns(numbers_only)?;
+    let labels = strs(&columns);
+    if let ([part], false) = (&parts[..], several) {
+        let reduce = Reduce::by(Aggregate::Quantile(*part)).interpolation(how);
+        return made(&groups, groups.by.reduce_columns(labels.map(|label| (label, label, reduce))));
+    }
+    let found = groups.by.quantiles(labels, &parts, how);
+    made(&groups, found)
 }
 
 fn size(_: &str, args: &mut Args) -> Result<Value, Failure> {
@@ -84,15 +96,22 @@ fn agg(_: &str, args: &mut Args) -> Result<Value, Failure> {
         Some(_) if !named.is_empty() => Err(Failure::missing("options beside func are not implemented")),
         Some(Value::Dict(entries)) => of_dictionary(&groups, entries),
         Some(Value::List(names)) => {
-            let Some(column) = &groups.single else {
-                return Err(Failure::missing(
-                    "a list of aggregates of a frame makes levels of labels, which are not implemented; \
-                     use label=(column, name)",
-                ));
-            };
             let names = names.iter().map(Value::text).collect::<Result<Vec<_>, _>>()?;
-            let list = names.iter().map(|name| Ok((name.as_str(), column.as_str(), Aggregate::named(name)?)));
-            Ok(Value::Frame(groups.by.agg_as(list.collect::<Result<Vec<_>, Failure>>()?)))
+            let columns = match &groups.single {
+                Some(column) => vec![column.clone()],
+                None => groups.by.labels()?,
+            };
+            let mut list = Vec::new();
+            for column in &columns {
+                for name in &names {
+                    // Two levels of labels are one text here.
+                    let label =
+                        if groups.single.is_some() { name.clone() } else { format!("{column}_{name}") };
+                    list.push((label, column.clone(), Aggregate::named(name)?));
+                }
+            }
+            let list = list.iter().map(|(label, column, how)| (label.as_str(), column.as_str(), *how));
+            Ok(Value::Frame(groups.by.agg_as(list)))
         }
         Some(one) => made(&groups, of_all(&groups, Aggregate::named(&one.text()?)?, false)?),
     }

@@ -28,6 +28,7 @@ mod series;
 mod sources;
 mod spans;
 mod steps;
+mod summaries;
 mod texts;
 mod times;
 mod value;

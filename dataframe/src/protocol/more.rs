@@ -6,7 +6,7 @@ use super::axes::{array, texts};
 use super::reply::dtype_name;
 use super::row::Row;
 use super::value::Value;
-use crate::frame::{Aggregate, GroupKey};
+use crate::frame::GroupKey;
 use crate::value::{Value as Scalar, lit};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -25,17 +25,6 @@ pub(super) const MORE: &[Row] = &[
     ("pd.DataFrame.insert", "(loc, column, value)", "the frame with a new column at a position", insert),
     ("pd.DataFrame.itertuples", "()", "the rows as tuples", itertuples),
     ("pd.DataFrame.to_dict", "(orient='dict')", "the values as dictionaries", to_dict),
-    ("pd.DataFrame.mode", "()", "the most frequent values of each column", mode),
-    ("pd.Series.mode", "()", "the most frequent values", mode),
-    ("pd.DataFrame.value_counts", "(subset=None)", "how often each row occurs", value_counts),
-    ("pd.DataFrame.idxmin", "()", "the label of the smallest value of each column", label_of),
-    ("pd.DataFrame.idxmax", "()", "the label of the largest value of each column", label_of),
-    ("pd.DataFrame.prod", "(numeric_only=False)", "the product of each column", reduce),
-    ("pd.DataFrame.skew", "(numeric_only=False)", "the skewness of each column", reduce),
-    ("pd.DataFrame.kurt", "(numeric_only=False)", "the excess kurtosis of each column", reduce),
-    ("pd.DataFrame.any", "()", "whether any value of each column is true", reduce),
-    ("pd.DataFrame.all", "()", "whether all values of each column are true", reduce),
-    ("pd.DataFrame.quantile", "(q=0.5, numeric_only=False)", "a quantile of each column", quantile),
     ("pd.DataFrame.isin", "(values)", "whether each value is one of these", isin),
     (
         "pd.DataFrame.where",
@@ -56,15 +45,9 @@ pub(super) const MORE: &[Row] = &[
     ("pd.Series.map", "(arg)", "the values that a dictionary or a series gives for these", map),
     ("pd.DataFrame.round", "(decimals=0)", "the values rounded, halves to even", round),
     ("pd.DataFrame.abs", "()", "the absolute values", absolute),
-    ("pd.Series.idxmin", "()", "the label of the smallest value", label_of_series),
-    ("pd.Series.idxmax", "()", "the label of the largest value", label_of_series),
     ("pd.Series.argmin", "()", "the position of the smallest value", position),
     ("pd.Series.argmax", "()", "the position of the largest value", position),
     ("pd.Series.argsort", "()", "the positions that sort the values", argsort),
-    ("pd.Series.prod", "()", "the product", reduce_series),
-    ("pd.Series.skew", "()", "the skewness of a sample", reduce_series),
-    ("pd.Series.kurt", "()", "the excess kurtosis of a sample", reduce_series),
-    ("pd.Series.describe", "()", "count, mean, deviation and quantiles", describe),
     ("pd.Series.drop", "(labels, errors='raise')", "the values without those with these labels", drop),
     (
         "pd.Series.case_when",
@@ -215,44 +198,6 @@ fn to_dict(_: &str, args: &mut Args) -> Result<Value, Failure> {
     })
 }
 
-fn mode(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    Ok(match args.need(0, "self")? {
-        Value::Series(series) => Value::Series(series.mode().named(series.name().map(str::to_owned))),
-        other => Value::Frame(other.frame()?.mode()),
-    })
-}
-
-fn value_counts(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let frame = args.frame()?;
-    let labels = args.texts(1, "subset")?.map_or_else(|| frame.columns(), Ok)?;
-    Ok(Value::Series(frame.value_counts(strs(&labels)).col("count")))
-}
-
-fn label_of(name: &str, args: &mut Args) -> Result<Value, Failure> {
-    let frame = args.frame()?;
-    args.rows_only(1)?;
-    let labels = if name == "idxmin" { frame.idxmin() } else { frame.idxmax() };
-    Ok(Value::Series(labels.col("0").named(None)))
-}
-
-fn reduce(name: &str, args: &mut Args) -> Result<Value, Failure> {
-    let frame = args.frame()?;
-    args.rows_only(1)?;
-    let numbers_only = args.flag(usize::MAX, "numeric_only", false)?;
-    super::elementwise::reduced(&frame, Aggregate::named(name)?, numbers_only, args)
-}
-
-fn quantile(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let frame = args.frame()?;
-    let part = args.float(1, "q")?.unwrap_or(0.5);
-    args.rows_only(2)?;
-    let numbers_only = args.flag(3, "numeric_only", false)?;
-    match super::elementwise::reduced(&frame, Aggregate::Quantile(part), numbers_only, args)? {
-        Value::Series(series) => Ok(Value::Series(series.named(Some(format!("{part:?}"))))),
-        other => Ok(other),
-    }
-}
-
 fn isin(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let frame = args.frame()?;
     Ok(Value::Frame(match args.need(1, "values")? {
@@ -389,15 +334,6 @@ fn absolute(_: &str, args: &mut Args) -> Result<Value, Failure> {
     Ok(Value::Frame(args.frame()?.abs()))
 }
 
-fn label_of_series(name: &str, args: &mut Args) -> Result<Value, Failure> {
-    let series = args.series()?;
-    let label = if name == "idxmin" { series.idxmin()? } else { series.idxmax()? };
-    match label.is_missing() {
-        true => Err(Failure::value(format!("Encountered all NA values or an empty sequence: {name}"))),
-        false => Ok(Value::Scalar(label)),
-    }
-}
-
 fn position(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let series = args.series()?;
     let place = if name == "argmin" { series.argmin()? } else { series.argmax()? };
@@ -408,19 +344,6 @@ fn argsort(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let series = args.series()?;
     args.named("kind");
     Ok(Value::Series(series.argsort()))
-}
-
-fn reduce_series(name: &str, args: &mut Args) -> Result<Value, Failure> {
-    let series = args.series()?;
-    args.only(usize::MAX, "skipna", true)?;
-    let found = series.agg_on(Aggregate::named(name)?, &*args.context.executor)?;
-    Ok(Value::Scalar(if found.is_missing() { Scalar::not_a_number() } else { found }))
-}
-
-fn describe(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let series = args.series()?;
-    let label = series.label();
-    Ok(Value::Series(series.describe().col(&label).named(series.name().map(str::to_owned))))
 }
 
 fn drop(_: &str, args: &mut Args) -> Result<Value, Failure> {

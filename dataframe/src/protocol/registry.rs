@@ -3,7 +3,7 @@
 use super::row::{Row, Run};
 use super::{
     Failure, axes, choose, elementwise, files, frames, group_more, groups, index_steps, indices, joins,
-    matrices, more, places, series, sources, spans, steps, texts, times, whole, windows,
+    matrices, more, places, series, sources, spans, steps, summaries, texts, times, whole, windows,
 };
 
 /// One operation of programs.
@@ -36,6 +36,7 @@ const TABLES: &[&[Row]] = &[
     axes::AXES,
     choose::CHOOSE,
     steps::STEPS,
+    summaries::SUMMARIES,
     texts::TEXTS,
     times::TIMES,
     whole::WHOLE,

@@ -2,7 +2,7 @@
 
 use super::Failure;
 use super::context::Context;
-use super::value::Value;
+use super::value::{Objects, Value};
 use crate::error::Error;
 use crate::frame::DataFrame;
 use crate::table::Table;
@@ -68,6 +68,7 @@ impl<'a> Encoder<'a> {
                 }
                 json!({"tbl": table})
             }
+            Value::Objects(objects) => json!({"tbl": mixed(objects)}),
             Value::Groups(_) | Value::Windows(_) | Value::Spans(_) | Value::Indexer(..) => {
                 return Err(Failure::missing(format!("{} as a result", value.kind())));
             }
@@ -116,6 +117,25 @@ impl<'a> Encoder<'a> {
         json["lit"] = Json::Array(columns?);
         Ok(json)
     }
+}
+
+/// A table whose columns hold values of several types, with one level of labels.
+fn mixed(objects: &Objects) -> Json {
+    let level = "__index_level_0__";
+    let values = |values: &[Scalar]| values.iter().map(scalar).collect::<Json>();
+    let labels: Vec<&str> = objects.columns.iter().map(|(label, _)| label.as_str()).collect();
+    let lits: Vec<Json> = objects.columns.iter().map(|(_, column)| values(column)).collect();
+    let index_type =
+        objects.index.first().map_or_else(|| "object".to_owned(), |label| dtype_name(&label.dtype()));
+    let dtypes: Vec<String> =
+        std::iter::once(index_type).chain(labels.iter().map(|_| "object".to_owned())).collect();
+    let mut json = json!({"index": [level], "names": [Json::Null], "dtypes": dtypes,
+        "columns": std::iter::once(level).chain(labels).collect::<Vec<_>>(),
+        "lit": std::iter::once(values(&objects.index)).chain(lits).collect::<Vec<_>>()});
+    if let Some(name) = &objects.name {
+        json["name"] = json!(name);
+    }
+    json
 }
 
 /// The labels of a table's columns in a reply: levels of the index under their names, if these are free.

@@ -6,9 +6,9 @@ use super::frames::{end_rows, level_keys, sort};
 use super::more::group_keys;
 use super::row::Row;
 use super::value::Value;
+use crate::frame::DataFrame;
 use crate::frame::series::Series;
-use crate::frame::{Aggregate, DataFrame};
-use crate::value::{Value as Scalar, lit};
+use crate::value::lit;
 
 pub(super) const SERIES: &[Row] = &[
     ("pd.Series.isin", "(values)", "whether each value is one of these", isin),
@@ -34,12 +34,6 @@ pub(super) const SERIES: &[Row] = &[
     ("pd.Series.round", "(decimals=0)", "the values rounded, halves to even", round),
     ("pd.Series.unique", "()", "the distinct values, by their first rows", unique),
     ("pd.Series.drop_duplicates", "()", "the first of equal values", drop_duplicates),
-    (
-        "pd.Series.value_counts",
-        "(dropna=True)",
-        "how often each value occurs, the most frequent first",
-        value_counts,
-    ),
     ("pd.Series.head", "(n=5)", "the first values", ends),
     ("pd.Series.tail", "(n=5)", "the last values", ends),
     (
@@ -60,21 +54,7 @@ pub(super) const SERIES: &[Row] = &[
     ("pd.Series.to_frame", "(name=None)", "a frame of this one column", to_frame),
     ("pd.Series.rename", "(name)", "the same values with another name", rename),
     ("pd.Series.groupby", "(by, sort=True, dropna=True)", "groups of values with equal keys", groupby),
-    ("pd.Series.quantile", "(q=0.5)", "the value below which this part of the values lies", quantile),
-    ("pd.Series.agg", "(func)", "one aggregate of all values", agg),
     ("pd.Series.size", "()", "number of rows", size),
-    ("pd.Series.sum", "()", "the sum", reduce),
-    ("pd.Series.mean", "()", "the arithmetic mean", reduce),
-    ("pd.Series.min", "()", "the smallest value", reduce),
-    ("pd.Series.max", "()", "the largest value", reduce),
-    ("pd.Series.count", "()", "the number of values that are there", reduce),
-    ("pd.Series.nunique", "()", "the number of distinct values", reduce),
-    ("pd.Series.std", "()", "the standard deviation of a sample", reduce),
-    ("pd.Series.var", "()", "the variance of a sample", reduce),
-    ("pd.Series.sem", "()", "the standard error of the mean", reduce),
-    ("pd.Series.median", "()", "the middle value", reduce),
-    ("pd.Series.any", "()", "whether any value is true", reduce),
-    ("pd.Series.all", "()", "whether all values are true", reduce),
 ];
 
 fn made(series: Series) -> Result<Value, Failure> {
@@ -153,16 +133,6 @@ fn drop_duplicates(_: &str, args: &mut Args) -> Result<Value, Failure> {
     made(through(&args.series()?, |frame, _| frame.drop_duplicates()))
 }
 
-fn value_counts(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let series = args.series()?;
-    for (name, default) in [("normalize", false), ("sort", true), ("ascending", false), ("dropna", true)] {
-        args.only(usize::MAX, name, default)?;
-    }
-    let counts = series.value_counts();
-    let counts = if series.name().is_none() { counts.unnamed_index() } else { counts };
-    made(counts.col("count"))
-}
-
 fn ends(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let series = args.series()?;
     let rows = args.integer(1, "n", 5)?;
@@ -226,34 +196,6 @@ fn groupby(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let label = series.label();
     let by = by.select([label.as_str()]);
     Ok(Value::Groups(Box::new(super::value::Groups { by, single: Some(label), as_index: true })))
-}
-
-/// One value of a series.
-fn value(series: &Series, aggregate: Aggregate, args: &Args) -> Result<Value, Failure> {
-    let found = series.agg_on(aggregate, &*args.context.executor)?;
-    let float = found.is_missing() && (found.dtype().is_floating() || found.dtype().is_integer());
-    // A missing number is not a number, as pandas says.
-    Ok(Value::Scalar(if float { Scalar::not_a_number() } else { found }))
-}
-
-fn reduce(name: &str, args: &mut Args) -> Result<Value, Failure> {
-    let series = args.series()?;
-    args.only(usize::MAX, "skipna", true)?;
-    value(&series, Aggregate::named(name)?, args)
-}
-
-fn quantile(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let series = args.series()?;
-    let part = args.given(1, "q").map_or(Ok(lit(0.5)), Value::scalar)?;
-    let part = part.as_f64().ok_or_else(|| Failure::kind("q: expected a number"))?;
-    args.choice(2, "interpolation", &["linear"])?;
-    value(&series, Aggregate::Quantile(part), args)
-}
-
-fn agg(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let series = args.series()?;
-    let name = args.need(1, "func")?.text()?;
-    value(&series, Aggregate::named(&name)?, args)
 }
 
 fn size(_: &str, args: &mut Args) -> Result<Value, Failure> {

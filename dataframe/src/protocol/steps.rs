@@ -12,7 +12,6 @@ macro_rules! steps {
     ($($name:literal $signature:literal $doc:literal $run:ident),*) => {
         &[$((concat!("pd.Series.", $name), $signature, $doc, $run),
             (concat!("pd.DataFrame.", $name), $signature, $doc, $run)),*,
-            ("pd.DataFrame.describe", "()", "count, mean, deviation and quantiles of columns", describe),
             ("pd.DataFrame.duplicated", "()", "whether a row is equal to one before", duplicated),
             ("pd.DataFrame.explode", "(column)", "a row for each element of lists", explode),
             ("pd.DataFrame.melt", "(id_vars=None, value_vars=None, var_name='variable', value_name='value', \
@@ -85,10 +84,6 @@ fn rank(_: &str, args: &mut Args) -> Result<Value, Failure> {
         options = options.pct();
     }
     stepped(args, |series| series.rank(options), |frame| frame.rank(options))
-}
-
-fn describe(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    Ok(Value::Frame(args.frame()?.describe()))
 }
 
 fn duplicated(_: &str, args: &mut Args) -> Result<Value, Failure> {

@@ -42,6 +42,18 @@ pub(super) enum Value {
     Indexer(Box<Value>, &'static str),
     /// Numbers of a shape: the name of their type in NumPy, and the values in rows.
     Array(&'static str, Vec<usize>, Vec<Scalar>),
+    /// A small result whose columns hold values of several types.
+    Objects(Box<Objects>),
+}
+
+/// A small table whose columns may hold values of several types, which no frame does. It can be a result; steps
+/// do not take it.
+#[derive(Clone, Debug)]
+pub(super) struct Objects {
+    pub(super) index: Vec<Scalar>,
+    pub(super) columns: Vec<(String, Vec<Scalar>)>,
+    /// The name, if it is a series.
+    pub(super) name: Option<Option<String>>,
 }
 
 /// Windows over the rows of something.
@@ -105,6 +117,7 @@ impl Value {
             Value::Spans(_) => "spans of time",
             Value::Indexer(..) => "an indexer",
             Value::Array(..) => "an array",
+            Value::Objects(_) => "values of several types",
         }
     }
 
@@ -144,6 +157,7 @@ impl Value {
     pub(super) fn frame(self) -> Result<DataFrame, Failure> {
         match self {
             Value::Frame(frame) => Ok(frame),
+            Value::Objects(_) => Err(Failure::missing("a step over values of several types")),
             other => Err(Failure::kind(format!("expected a frame, found {}", other.kind()))),
         }
     }
@@ -151,6 +165,7 @@ impl Value {
     pub(super) fn series(self) -> Result<Series, Failure> {
         match self {
             Value::Series(series) => Ok(series),
+            Value::Objects(_) => Err(Failure::missing("a step over values of several types")),
             other => Err(Failure::kind(format!("expected a series, found {}", other.kind()))),
         }
     }

@@ -3,8 +3,10 @@
 use super::kernel::{Constants, Kernel};
 use super::text_cuts;
 use super::text_kernels::KERNELS;
+use crate::functions::whole::{ACROSS, Measure, of_values};
 use arrow::array::{
-    ArrayRef, AsArray, BooleanArray, Int64Array, ListBuilder, StringArray, StringBuilder, UInt64Array,
+    ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, ListBuilder, StringArray, StringBuilder,
+    UInt64Array,
 };
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
@@ -58,7 +60,7 @@ impl ScalarUDFImpl for RowFunction {
             Kernel::Whole(_) | Kernel::Optional(_) | Kernel::Checked(_) => DataType::Int64,
             Kernel::Texts(_) => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))),
             Kernel::Random => DataType::UInt64,
-            Kernel::Round => DataType::Float64,
+            Kernel::Round | Kernel::Across => DataType::Float64,
         })
     }
 
@@ -92,6 +94,21 @@ impl Kernel {
                 let floats = floats.as_primitive::<Float64Type>();
                 Ok(Arc::new(floats.unary::<_, Float64Type>(|float| rounded(float, decimals))))
             }
+            Kernel::Across => {
+                let measure = Measure {
+                    aggregate: constants.whole(0).unwrap_or_default(),
+                    part: constants.float(1).unwrap_or_default(),
+                    ddof: constants.float(2).unwrap_or_default(),
+                    interpolation: constants.whole(3).unwrap_or_default(),
+                };
+                let lists = array.as_list_opt::<i32>();
+                let lists = lists.ok_or_else(|| exec_datafusion_err!("a measure of rows takes lists"))?;
+                let measured = lists.iter().map(|list| {
+                    let list = list?;
+                    of_values(measure, list.as_primitive::<Float64Type>().iter().flatten().collect())
+                });
+                Ok(Arc::new(measured.collect::<Float64Array>()))
+            }
             _ => self.run_on_texts(array, constants),
         }
     }
@@ -124,7 +141,9 @@ impl Kernel {
                 }
                 Arc::new(lists.finish())
             }
-            Kernel::Random | Kernel::Round => return internal_err!("numbers are not made of texts"),
+            Kernel::Random | Kernel::Round | Kernel::Across => {
+                return internal_err!("numbers are not made of texts");
+            }
         })
     }
 }
@@ -155,7 +174,7 @@ pub(crate) fn row_functions() -> &'static [Arc<ScalarUDF>] {
     static FUNCTIONS: OnceLock<Vec<Arc<ScalarUDF>>> = OnceLock::new();
     FUNCTIONS.get_or_init(|| {
         let texts = KERNELS.iter().chain(text_cuts::KERNELS).copied();
-        let all = texts.chain([(RANDOM, Kernel::Random), (ROUND, Kernel::Round)]);
+        let all = texts.chain([(RANDOM, Kernel::Random), (ROUND, Kernel::Round), (ACROSS, Kernel::Across)]);
         let function = |(name, kernel)| {
             let signature = Signature::variadic_any(Volatility::Immutable);
             Arc::new(ScalarUDF::from(RowFunction { name, kernel, signature }))

@@ -18,6 +18,8 @@ pub(super) enum Kernel {
     Random,
     /// A float rounded to decimals.
     Round,
+    /// A measure of a list of floats.
+    Across,
 }
 
 /// The arguments after the first.
@@ -28,6 +30,13 @@ impl Constants {
     pub(super) fn whole(&self, at: usize) -> Option<i64> {
         match self.0.get(at) {
             Some(ScalarValue::Int64(value)) => *value,
+            _ => None,
+        }
+    }
+
+    pub(super) fn float(&self, at: usize) -> Option<f64> {
+        match self.0.get(at) {
+            Some(ScalarValue::Float64(value)) => *value,
             _ => None,
         }
     }

@@ -2,7 +2,7 @@
 
 use super::Series;
 use crate::error::{Error, Result};
-use crate::frame::{Aggregate, DataFrame, Frame, Index, Sort};
+use crate::frame::{DataFrame, Frame, Index, Reduce, Sort};
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::expr_fn::cast;
@@ -361,7 +361,7 @@ impl Series {
     /// Several aggregates of the values: a row for each, with its name as index.
     #[track_caller]
     #[must_use]
-    pub fn agg_rows(&self, aggregates: impl IntoIterator<Item = Aggregate>) -> Series {
+    pub fn agg_rows<R: Into<Reduce>>(&self, aggregates: impl IntoIterator<Item = R>) -> Series {
         self.through(|frame, _| frame.agg_rows(aggregates))
     }
 

@@ -14,6 +14,7 @@ mod spans;
 mod step;
 
 pub use rolling::{Ewm, Rolling};
+pub(crate) use spans::numbered;
 pub use spans::{Ends, SpanRolling};
 pub(crate) use step::{Over, Step};
 pub use step::{Rank, RankMethod};

@@ -109,7 +109,7 @@ impl<T> SpanRolling<T> {
 }
 
 /// The number of an aggregate in a call, and the part of a quantile.
-fn numbered(how: Aggregate) -> Result<(i64, f64)> {
+pub(crate) fn numbered(how: Aggregate) -> Result<(i64, f64)> {
     let number = match how {
         Aggregate::Sum => whole::SUM,
         Aggregate::Mean => whole::MEAN,
