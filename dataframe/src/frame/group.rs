@@ -96,15 +96,6 @@ impl Aggregate {
         }
     }
 
-    /// Whether a value is true: one that is not zero, or not empty.
-    pub(super) fn truth(value: Expr, dtype: &DataType) -> Expr {
-        match dtype {
-            DataType::Boolean => value,
-            dtype if crate::value::is_text(dtype) => value.not_eq(lit("")),
-            _ => value.not_eq(cast(lit(0_i64), dtype.clone())),
-        }
-    }
-
     /// The expression that computes it. `order` gives the order of rows.
     pub(crate) fn expr(self, value: Expr, dtype: &DataType, order: &[SortExpr]) -> Result<Expr> {
         if !self.fits(dtype) {
@@ -116,7 +107,7 @@ impl Aggregate {
             DataType::Boolean => cast(expr, DataType::Int64),
             _ => expr,
         };
-        let truth = |expr: Expr| Aggregate::truth(expr, dtype);
+        let truth = |expr: Expr| super::reducing::truth(expr, dtype);
         Ok(match self {
             Aggregate::Sum => sum(number(value), dtype)?,
             Aggregate::Mean => functions::avg(float(value)),

@@ -6,11 +6,13 @@ use super::{Frame, named};
 use crate::error::{Error, Result};
 use crate::functions::whole;
 use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn::{coalesce, greatest, least, sqrt};
 use datafusion::functions_aggregate::expr_fn as functions;
+use datafusion::functions_aggregate::string_agg::string_agg;
 use datafusion::functions_nested::expr_fn::{array_distinct, array_length, make_array};
 use datafusion::logical_expr::expr_fn::{cast, when};
-use datafusion::logical_expr::{Expr, SortExpr, lit};
+use datafusion::logical_expr::{Expr, ExprFunctionExt, SortExpr, lit};
 use std::collections::BTreeMap;
 
 /// The value of a quantile that lies between two values.
@@ -104,8 +106,12 @@ impl Reduce {
             Aggregate::Quantile(part) if self.interpolation != Interpolation::Linear => {
                 self.aggregate.expr(value.clone(), dtype, order)?;
                 let number = lit(self.interpolation as i64);
-                crate::functions::quantile().call(vec![float(value.clone()), lit(part), number])
+                let found = crate::functions::quantile().call(vec![float(value.clone()), lit(part), number]);
+                // One of the values is what they are: a truth value.
+                let own = *dtype == DataType::Boolean && self.interpolation != Interpolation::Midpoint;
+                if own { cast(found, DataType::Boolean) } else { found }
             }
+            Aggregate::Sum if crate::value::is_text(dtype) => joined(value.clone(), order)?,
             aggregate => aggregate.expr(value.clone(), dtype, order)?,
         };
         let found = match (self.skipna, self.aggregate) {
@@ -150,13 +156,14 @@ impl Reduce {
             Aggregate::Count => return Ok(count),
             Aggregate::Size => return Ok(lit(columns.len() as i64)),
             Aggregate::Nunique => distinct(&typed) + self.one_for_missing(missing()),
-            Aggregate::Any => any_of(typed.iter().map(|(value, dtype)| {
-                coalesce(vec![Aggregate::truth(value.clone(), dtype), lit(!self.skipna)])
-            })),
-            Aggregate::All => {
-                let parts = typed
+            Aggregate::Any => any_of(
+                typed
                     .iter()
-                    .map(|(value, dtype)| coalesce(vec![Aggregate::truth(value.clone(), dtype), lit(true)]));
+                    .map(|(value, dtype)| coalesce(vec![truth(value.clone(), dtype), lit(!self.skipna)])),
+            ),
+            Aggregate::All => {
+                let parts =
+                    typed.iter().map(|(value, dtype)| coalesce(vec![truth(value.clone(), dtype), lit(true)]));
                 parts.reduce(Expr::and).unwrap_or_else(|| lit(true))
             }
             _ => self.measured(&typed)?,
@@ -177,17 +184,20 @@ impl Reduce {
 
     /// A measure of the values of a row that share one type.
     fn measured(self, typed: &[(Expr, DataType)]) -> Result<Expr> {
-        let types: Vec<DataType> = typed.iter().map(|(_, dtype)| number(dtype)).collect();
-        let common = match types.is_empty() {
-            true => DataType::Float64,
-            false => super::common_type(&types)?,
+        let common = match typed.is_empty() {
+            true => {
+                let value = match self.aggregate {
+                    Aggregate::Sum => Some(0.0),
+                    Aggregate::Prod => Some(1.0),
+                    _ => None,
+                };
+                return Ok(lit(ScalarValue::Float64(value)));
+            }
+            false => super::common_type(&typed.iter().map(|(_, dtype)| number(dtype)).collect::<Vec<_>>())?,
         };
         let whole = common.is_integer();
         let values = typed.iter().map(|(value, _)| cast(value.clone(), common.clone()));
         Ok(match self.aggregate {
-            Aggregate::Min | Aggregate::Max if typed.is_empty() => {
-                lit(datafusion::common::ScalarValue::Float64(None))
-            }
             Aggregate::Min => least(values.collect()),
             Aggregate::Max => greatest(values.collect()),
             Aggregate::Sum if whole => sum_of(values.map(|value| coalesce(vec![value, lit(0_i64)]))),
@@ -204,6 +214,21 @@ impl Reduce {
             }
         })
     }
+}
+
+/// Whether a value is true: one that is not zero, or not empty.
+pub(super) fn truth(value: Expr, dtype: &DataType) -> Expr {
+    match dtype {
+        DataType::Boolean => value,
+        dtype if crate::value::is_text(dtype) => value.not_eq(lit("")),
+        _ => value.not_eq(cast(lit(0_i64), dtype.clone())),
+    }
+}
+
+/// Texts one behind the other.
+fn joined(value: Expr, order: &[SortExpr]) -> Result<Expr> {
+    let all = string_agg(cast(value, DataType::Utf8), lit("")).order_by(order.to_vec()).build()?;
+    Ok(coalesce(vec![all, lit("")]))
 }
 
 fn float(value: Expr) -> Expr {

@@ -243,7 +243,7 @@ fn extreme(name: &str, args: &mut Args) -> Result<Value, Failure> {
 fn of_column(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let groups = args.groups()?;
     let frame = match (name, &groups.single) {
-        ("describe", None) => groups.by.describe_columns(),
+        ("describe", None) => super::groups::two_levels(&groups, groups.by.describe_columns())?,
         ("describe", Some(label)) => groups.by.describe(label),
         _ => groups.by.ohlc(&chosen(&groups, name)?),
     };

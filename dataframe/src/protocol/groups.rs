@@ -111,10 +111,22 @@ fn agg(_: &str, args: &mut Args) -> Result<Value, Failure> {
                 }
             }
             let list = list.iter().map(|(label, column, how)| (label.as_str(), column.as_str(), *how));
-            Ok(Value::Frame(groups.by.agg_as(list)))
+            Ok(Value::Frame(two_levels(&groups, groups.by.agg_as(list))?))
         }
         Some(one) => made(&groups, of_all(&groups, Aggregate::named(&one.text()?)?, false)?),
     }
+}
+
+/// A frame under labels of two levels: those of keys have an empty second one.
+pub(super) fn two_levels(groups: &Groups, frame: DataFrame) -> Result<DataFrame, Failure> {
+    if groups.as_index || groups.single.is_some() {
+        return Ok(frame);
+    }
+    let labels = frame.columns()?;
+    let keys = groups.by.key_labels()?;
+    let changed = labels.iter().take(keys.len()).map(|label| (label.clone(), format!("{label}_")));
+    let changed: Vec<(String, String)> = changed.collect();
+    Ok(frame.rename(changed.iter().map(|(old, new)| (old.as_str(), new.as_str()))))
 }
 
 /// Aggregates under labels of their own.

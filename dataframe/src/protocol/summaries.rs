@@ -170,14 +170,21 @@ pub(super) fn interpolation(at: usize, args: &mut Args) -> Result<Interpolation,
     })
 }
 
+/// Refuses what lies between truth values.
+fn between(types: &[(String, DataType)], how: Interpolation) -> Result<(), Failure> {
+    let computed = matches!(how, Interpolation::Linear | Interpolation::Midpoint);
+    match computed && types.iter().any(|(_, dtype)| *dtype == DataType::Boolean) {
+        true => Err(Failure::kind("there is nothing between truth values")),
+        false => Ok(()),
+    }
+}
+
 fn quantile(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let of = args.need(0, "self")?;
     let (parts, several) = parts(args.given(1, "q"))?;
     if let Value::Series(series) = of {
         let how = interpolation(2, args)?;
-        if series.dtype()? == DataType::Boolean {
-            return Err(Failure::kind("quantile is not made for truth values"));
-        }
+        between(&[(String::new(), series.dtype()?)], how)?;
         let reduce = |part: &f64| Reduce::by(Aggregate::Quantile(*part)).interpolation(how);
         let [part] = parts[..] else { return quantiles(&series, &parts, reduce, args) };
         return if several {
@@ -190,9 +197,7 @@ fn quantile(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let across = args.axis(2)?;
     let frame = if args.flag(3, "numeric_only", false)? { numbers(&frame)? } else { frame };
     let how = interpolation(4, args)?;
-    if frame.dtypes()?.iter().any(|(_, dtype)| *dtype == DataType::Boolean) {
-        return Err(Failure::kind("quantile is not made for truth values"));
-    }
+    between(&frame.dtypes()?, how)?;
     let reduce = |part: &f64| Reduce::by(Aggregate::Quantile(*part)).interpolation(how);
     let labels = frame.columns()?;
     match (&parts[..], several, across) {

@@ -105,7 +105,7 @@ impl Kernel {
                 let lists = lists.ok_or_else(|| exec_datafusion_err!("a measure of rows takes lists"))?;
                 let measured = lists.iter().map(|list| {
                     let list = list?;
-                    of_values(measure, list.as_primitive::<Float64Type>().iter().flatten().collect())
+                    of_values(measure, list.as_primitive_opt::<Float64Type>()?.iter().flatten().collect())
                 });
                 Ok(Arc::new(measured.collect::<Float64Array>()))
             }
