@@ -371,7 +371,7 @@ impl GroupBy {
         }
     }
 
-    pub(super) fn columns_but_keys(&self) -> Result<Vec<String>> {
+    pub(crate) fn columns_but_keys(&self) -> Result<Vec<String>> {
         self.check()?;
         let frame = self.frame.frame()?;
         let keys = self.keys.as_ref().map_err(|error| (**error).clone())?;

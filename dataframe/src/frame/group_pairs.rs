@@ -92,11 +92,6 @@ impl GroupBy {
         Ok(labels)
     }
 
-    /// The columns that are aggregated: the chosen ones, or all but the keys.
-    pub(crate) fn labels(&self) -> Result<Vec<String>> {
-        self.columns_but_keys()
-    }
-
     /// The labels of the keys.
     pub(crate) fn key_labels(&self) -> Result<Vec<String>> {
         Ok(self.parts()?.1.iter().map(|key| key.label.clone()).collect())
@@ -170,7 +165,6 @@ impl GroupBy {
             };
             let columns = labels.iter().enumerate().map(of_column).collect();
             let made = unfolded(&rows, parts.iter().map(|part| lit(*part)).collect(), columns)?;
-            // The parts are dropped with the index of positions, as pandas does it.
             if self.as_index { Ok(made) } else { made.index_as_columns() }
         }))
     }

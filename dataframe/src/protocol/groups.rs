@@ -99,7 +99,7 @@ fn agg(_: &str, args: &mut Args) -> Result<Value, Failure> {
             let names = names.iter().map(Value::text).collect::<Result<Vec<_>, _>>()?;
             let columns = match &groups.single {
                 Some(column) => vec![column.clone()],
-                None => groups.by.labels()?,
+                None => groups.by.columns_but_keys()?,
             };
             let mut list = Vec::new();
             for column in &columns {

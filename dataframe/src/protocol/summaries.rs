@@ -26,9 +26,9 @@ pub(super) const SUMMARIES: &[Row] = both!(
     "all" "(axis=0, skipna=True)" "whether all values are true" reduce,
     "count" "(axis=0, numeric_only=False)" "the number of values that are there" reduce,
     "nunique" "(axis=0, dropna=True)" "the number of distinct values" reduce,
-    "idxmin" "(axis=0, skipna=True)" "the label of the smallest value" label_of,
-    "idxmax" "(axis=0, skipna=True)" "the label of the largest value" label_of,
-    "quantile" "(q=0.5, interpolation='linear')" "values below which these parts of the others lie" quantile,
+    "idxmin" "(axis=0, skipna=True, numeric_only=False)" "the label of the smallest value" label_of,
+    "idxmax" "(axis=0, skipna=True, numeric_only=False)" "the label of the largest value" label_of,
+    "quantile" "(q=0.5, axis=0, numeric_only=False, interpolation='linear')" "quantiles of the values" quantile,
     "agg" "(func)" "aggregates: a name, a list of names, or one or several for each label" agg,
     "mode" "(dropna=True, numeric_only=False)" "the most frequent values" mode,
     "value_counts" "(subset=None, normalize=False, sort=True, ascending=False, dropna=True)"
