@@ -49,15 +49,15 @@ pub use error::{Error, FileFault, FunctionFault, Result};
 pub use execute::{Executor, Limits, LocalExecutor, Offer, Outcome, Parts, default_executor, offer_executor};
 pub use explain::{Explanation, RunLine, StageLine, StageRunLine};
 pub use frame::series::{
-    Categories, Cut, Mapping, Operand, Operator, Series, Texts, Times, bdate_range, bdate_range_until, cut,
-    date_range, date_range_until, qcut, timedelta_range, to_datetime, to_datetime_as, to_datetime_or_missing,
-    to_numeric, to_numeric_or_missing, to_timedelta, to_timedelta_or_missing,
+    Categories, Cut, Factorize, Mapping, Operand, Operator, Series, Texts, Times, bdate_range,
+    bdate_range_until, cut, date_range, date_range_until, qcut, timedelta_range, to_datetime, to_datetime_as,
+    to_datetime_or_missing, to_numeric, to_numeric_or_missing, to_timedelta, to_timedelta_or_missing,
 };
 pub use frame::{
     Aggregate, AsOf, Batches, Compare, Computation, Computed, Correlation, Counts, DataFrame, Dummies, Ends,
-    Ewm, Fill, FrameOperand, GroupBy, GroupKey, Index, Interpolation, Join, JoinKind, Melt, Merge, Nearest,
-    Rank, RankMethod, Reduce, Reduction, Resample, Rolling, Sort, SpanRolling, Squeezed, Term, Transform,
-    crosstab, dtype_named, eval,
+    Ewm, Fill, FrameOperand, GroupBy, GroupKey, Index, Interpolation, Join, JoinKind, Keep, Melt, Merge,
+    Nearest, Rank, RankMethod, Reduce, Reduction, Resample, ResetIndex, Rolling, SetIndex, Sort, SpanRolling,
+    Squeezed, Term, Ties, Transform, crosstab, dtype_named, eval,
 };
 pub use library::Library;
 pub use metrics::{Metrics, StageMetrics, TaskMetrics};

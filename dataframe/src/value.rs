@@ -112,7 +112,8 @@ values!(bool => Boolean, i8 => Int64, i16 => Int64, i32 => Int64, i64 => Int64, 
 
 impl From<f64> for Value {
     fn from(value: f64) -> Value {
-        Value(ScalarValue::Float64((!value.is_nan()).then_some(value)))
+        // With one zero, as the columns that it meets.
+        Value(ScalarValue::Float64((!value.is_nan()).then_some(value + 0.0)))
     }
 }
 

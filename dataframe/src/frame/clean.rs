@@ -7,7 +7,6 @@ use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn::{coalesce, to_char};
-use datafusion::functions_aggregate::expr_fn::first_value;
 use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, lit};
 
@@ -42,28 +41,49 @@ impl DataFrame {
     #[track_caller]
     #[must_use]
     pub fn dropna_in<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
-        let labels: Vec<&str> = labels.into_iter().collect();
-        self.then(|frame| {
-            labels.iter().try_for_each(|label| frame.check(label))?;
-            let present = labels.iter().map(|label| named(label).is_not_null()).reduce(Expr::and);
-            let Some(present) = present else { return Ok(frame.clone()) };
-            let frame = frame.with_index()?;
-            let plan = frame.builder().filter(present)?.build()?;
-            Ok(Frame { plan, ..frame })
-        })
+        self.with_values(labels, |present| present.into_iter().reduce(Expr::and))
     }
 
     /// The rows with a value in at least one of these columns.
     #[track_caller]
     #[must_use]
     pub fn dropna_all_in<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
+        self.with_values(labels, |present| Some(present.into_iter().reduce(Expr::or).unwrap_or(lit(false))))
+    }
+
+    /// The rows with at least so many values in these columns; pandas' `dropna` with `thresh`.
+    ///
+    /// ```
+    /// use tharsis_dataframe::{DataFrame, Series};
+    /// let a = Series::from_values("a", vec![Some(1), None, Some(3)]).to_frame();
+    /// let frame = a.assign("b", a.col("a").mask(&a.col("a").gt(2), tharsis_dataframe::Value::missing()));
+    /// assert_eq!(frame.dropna_below(1, ["a", "b"]).len()?, 2);
+    /// assert_eq!(frame.dropna_below(2, ["a", "b"]).len()?, 1);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[track_caller]
+    #[must_use]
+    pub fn dropna_below<'a>(&self, values: i64, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
+        self.with_values(labels, |present| {
+            let counts = present.into_iter().map(|present| cast(present, DataType::Int64));
+            Some(counts.reduce(|sum, one| sum + one).unwrap_or(lit(0_i64)).gt_eq(lit(values)))
+        })
+    }
+
+    /// The rows for which a condition on which of these columns have a value holds; without one, all rows.
+    #[track_caller]
+    fn with_values<'a>(
+        &self,
+        labels: impl IntoIterator<Item = &'a str>,
+        condition: impl FnOnce(Vec<Expr>) -> Option<Expr>,
+    ) -> DataFrame {
         let labels: Vec<&str> = labels.into_iter().collect();
         self.then(|frame| {
             labels.iter().try_for_each(|label| frame.check(label))?;
-            let present = labels.iter().map(|label| named(label).is_not_null()).reduce(Expr::or);
-            let Some(present) = present else { return Ok(frame.clone()) };
+            let present = labels.iter().map(|label| named(label).is_not_null()).collect();
+            let Some(kept) = condition(present) else { return Ok(frame.clone()) };
             let frame = frame.with_index()?;
-            let plan = frame.builder().filter(present)?.build()?;
+            let plan = frame.builder().filter(kept)?.build()?;
             Ok(Frame { plan, ..frame })
         })
     }
@@ -104,25 +124,6 @@ impl DataFrame {
         })
     }
 
-    /// The first of the rows that are equal in all columns.
-    #[track_caller]
-    #[must_use]
-    pub fn drop_duplicates(&self) -> DataFrame {
-        let labels = self.columns().unwrap_or_default();
-        self.drop_duplicates_in(labels.iter().map(String::as_str))
-    }
-
-    /// The first of the rows that are equal in these columns.
-    #[track_caller]
-    #[must_use]
-    pub fn drop_duplicates_in<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
-        let labels: Vec<&str> = labels.into_iter().collect();
-        self.then(|frame| {
-            labels.iter().try_for_each(|label| frame.check(label))?;
-            frame.with_index()?.first_of_each(&labels)
-        })
-    }
-
     /// The frame with each column replaced by an expression of it.
     #[track_caller]
     pub(crate) fn map_columns(&self, step: impl Fn(Expr) -> Result<Expr>) -> DataFrame {
@@ -155,41 +156,6 @@ impl Series {
             None => kept,
         }
     }
-
-    /// The distinct values, in the order of their first rows.
-    #[track_caller]
-    #[must_use]
-    pub fn unique(&self) -> Series {
-        let label = self.label();
-        self.to_frame().reset_index(true).drop_duplicates().reset_index(true).col(&label)
-    }
-}
-
-impl Frame {
-    /// The first of the rows that are equal in these columns, in their order.
-    fn first_of_each(&self, labels: &[&str]) -> Result<Frame> {
-        if labels.is_empty() {
-            return Ok(self.clone());
-        }
-        let frame = self.with_order()?;
-        let order = frame.sort_exprs();
-        let is_key = |column: &String| labels.contains(&column.as_str());
-        let hidden = frame.key_columns().into_iter().filter(|column| !frame.columns.contains(column));
-        let columns: Vec<String> = frame.columns.iter().cloned().chain(hidden).collect();
-        let keys: Vec<Expr> = columns.iter().filter(|column| is_key(column)).map(|key| named(key)).collect();
-        let internal = |column: &String| format!("__tharsis_agg_{column}");
-        let firsts = columns
-            .iter()
-            .filter(|column| !is_key(column))
-            .map(|column| first_value(named(column), order.clone()).alias(internal(column)));
-        let firsts: Vec<Expr> = firsts.collect();
-        let labelled = columns.iter().map(|column| match is_key(column) {
-            true => named(column),
-            false => named(&internal(column)).alias(column),
-        });
-        let plan = frame.builder().aggregate(keys, firsts)?.project(labelled.collect::<Vec<_>>())?.build()?;
-        Ok(Frame { plan, ..frame })
-    }
 }
 
 /// A column reference by its exact name.
@@ -217,7 +183,11 @@ fn converted(
         let known = when(expr.clone(), text("True")).otherwise(text("False"))?;
         return Ok(when(expr.is_null(), missing).otherwise(known)?);
     }
-    Ok(cast(expr, to.clone()))
+    match crate::value::is_text(from) && *to == DataType::Float64 {
+        // Texts have a second zero, and one for what is no number.
+        true => crate::frame::series::present(cast(expr, to.clone())),
+        false => Ok(cast(expr, to.clone())),
+    }
 }
 
 /// Whether a column of one type can hold values of another.

@@ -2,16 +2,19 @@
 
 use super::group::{Aggregate, GroupBy};
 use super::window::{Over, from_end, in_order, rows, window};
-use super::{DataFrame, Frame, Level, OrderKey, Sort, named};
+use super::{DataFrame, Frame, Level, OrderKey, Sort, Ties, named};
 use crate::error::{Error, Result};
 use crate::frame::series::{RANDOM, call};
 use crate::stage::row_number::Numbering;
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::functions::expr_fn::coalesce;
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_window::rank::rank_udwf;
 use datafusion::functions_window::row_number::row_number_udwf;
-use datafusion::logical_expr::expr_fn::cast;
-use datafusion::logical_expr::{Expr, SortExpr, lit};
+use datafusion::logical_expr::expr_fn::{cast, when};
+use datafusion::logical_expr::{Expr, SortExpr, WindowUDF, lit};
+use std::sync::Arc;
 
 impl GroupBy {
     /// The rows of the group with these keys, one for each column that groups are made by; `KeyError` if
@@ -82,34 +85,60 @@ impl GroupBy {
         DataFrame::new(made)
     }
 
-    /// The rows of each group with the largest values of a column, the largest first; groups by key.
+    /// The rows of each group with the largest values of a column, the largest first; groups by key. Missing
+    /// values come last.
     #[track_caller]
     #[must_use]
     pub fn nlargest(&self, rows_of_each: usize, label: &str) -> DataFrame {
-        self.extreme(rows_of_each, label, false)
+        self.nlargest_with(rows_of_each, label, Ties::First)
+    }
+
+    /// As [`GroupBy::nlargest`], with a choice among rows with equal values.
+    #[track_caller]
+    #[must_use]
+    pub fn nlargest_with(&self, rows_of_each: usize, label: &str, ties: Ties) -> DataFrame {
+        self.extreme(rows_of_each, label, ties, false)
     }
 
     /// The rows of each group with the smallest values of a column, the smallest first; groups by key.
+    /// Missing values come last.
     #[track_caller]
     #[must_use]
     pub fn nsmallest(&self, rows_of_each: usize, label: &str) -> DataFrame {
-        self.extreme(rows_of_each, label, true)
+        self.nsmallest_with(rows_of_each, label, Ties::First)
+    }
+
+    /// As [`GroupBy::nsmallest`], with a choice among rows with equal values.
+    #[track_caller]
+    #[must_use]
+    pub fn nsmallest_with(&self, rows_of_each: usize, label: &str, ties: Ties) -> DataFrame {
+        self.extreme(rows_of_each, label, ties, true)
     }
 
     #[track_caller]
-    fn extreme(&self, rows_of_each: usize, label: &str, smallest: bool) -> DataFrame {
+    fn extreme(&self, rows_of_each: usize, label: &str, ties: Ties, smallest: bool) -> DataFrame {
         let made = self.parts().and_then(|(frame, keys)| {
             frame.check(label)?;
             let mut frame = frame.with_order()?.with_index()?;
-            frame.plan = frame.builder().filter(named(label).is_not_null())?.build()?;
-            let order = vec![named(label).sort(smallest, false), in_order()];
-            let kept = self.first_rows(&frame, keys, order, rows_of_each)?;
+            let mut by_value = vec![OrderKey { ascending: smallest, ..OrderKey::growing(label) }];
+            let mut order = vec![named(label).sort(smallest, false)];
+            match ties {
+                Ties::First => order.push(in_order()),
+                Ties::All => {}
+                Ties::Last => {
+                    let (with, tie) = frame.with_ties(keys, label, rows_of_each)?;
+                    frame = with;
+                    order.push(named(&tie).sort(true, false));
+                    by_value.push(OrderKey::growing(&tie));
+                }
+            }
+            let number = if ties == Ties::All { rank_udwf() } else { row_number_udwf() };
+            let kept = self.rows_up_to(&frame, keys, number, order, rows_of_each)?;
             let level =
                 |key: &super::group::Key| Level { column: key.column.clone(), name: Some(key.label.clone()) };
             let index = keys.iter().map(level).chain(kept.index.clone()).collect();
             let (kept, by_key) = self.group_order(&Frame { index, ..kept }, keys)?;
-            let by_value = OrderKey { ascending: smallest, ..OrderKey::growing(label) };
-            let order = by_key.into_iter().chain([by_value]).chain(kept.order.clone()).collect();
+            let order = by_key.into_iter().chain(by_value).chain(kept.order.clone()).collect();
             self.shown(Frame { order, ..kept })
         });
         DataFrame::new(made)
@@ -123,8 +152,25 @@ impl GroupBy {
         order: Vec<SortExpr>,
         rows_of_each: usize,
     ) -> Result<Frame> {
+        self.rows_up_to(frame, keys, row_number_udwf(), order, rows_of_each)
+    }
+
+    /// The number of columns that groups are made by.
+    pub(crate) fn key_count(&self) -> Result<usize> {
+        Ok(self.parts()?.1.len())
+    }
+
+    /// The rows of each group whose number in an order is at most this one.
+    fn rows_up_to(
+        &self,
+        frame: &Frame,
+        keys: &[super::group::Key],
+        number: Arc<WindowUDF>,
+        order: Vec<SortExpr>,
+        rows_of_each: usize,
+    ) -> Result<Frame> {
         let over: Vec<Expr> = keys.iter().map(|key| named(&key.column)).collect();
-        let place = window(row_number_udwf(), Vec::new(), &over, order, rows(None, Some(0)));
+        let place = window(number, Vec::new(), &over, order, rows(None, Some(0)));
         let mut kept = vec![cast(place, DataType::Int64).lt_eq(lit(rows_of_each as i64))];
         kept.extend(self.in_group(keys));
         let (frame, exprs) = frame.lifted(kept)?;
@@ -258,6 +304,25 @@ impl GroupBy {
             found.frame().map(|frame| (**frame).clone())
         });
         DataFrame::new(made)
+    }
+}
+
+impl Frame {
+    /// The frame with a column that puts rows with equal values from the last to the first in groups of more
+    /// rows than these; those with missing values keep their order.
+    fn with_ties(
+        &self,
+        keys: &[super::group::Key],
+        label: &str,
+        rows_of_each: usize,
+    ) -> Result<(Frame, String)> {
+        let over = Over { keys: keys.iter().map(|key| named(&key.column)).collect() };
+        let position = cast(over.position(), DataType::Int64);
+        let size = window(count_udaf(), vec![lit(1_i64)], &over.keys, Vec::new(), rows(None, None));
+        let turned = size.gt(lit(rows_of_each as i64)).and(named(label).is_not_null());
+        let tie = when(turned, lit(0_i64) - position.clone()).otherwise(position)?;
+        let (frame, exprs) = self.lifted(vec![tie])?;
+        frame.with_hidden("tie", exprs.into_iter().next().unwrap_or(lit(0_i64)))
     }
 }
 

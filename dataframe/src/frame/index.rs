@@ -254,27 +254,6 @@ impl Index {
         self.levels.rename(columns.iter().map(String::as_str).zip(labels.map(String::as_str)))
     }
 
-    /// The distinct labels, in the order of their first rows.
-    #[track_caller]
-    #[must_use]
-    pub fn unique(&self) -> Index {
-        self.over(self.levels.drop_duplicates())
-    }
-
-    /// The distinct labels, as [`Index::unique`].
-    #[track_caller]
-    #[must_use]
-    pub fn drop_duplicates(&self) -> Index {
-        self.unique()
-    }
-
-    /// Whether each label equals an earlier one.
-    #[track_caller]
-    #[must_use]
-    pub fn duplicated(&self) -> Series {
-        self.levels.duplicated()
-    }
-
     /// Whether each label stands once.
     ///
     /// # Errors

@@ -243,17 +243,6 @@ impl Index {
         (labels.clone(), self.get_indexer(labels))
     }
 
-    /// The number of each label among the distinct ones, by their first rows, -1 for a missing one; and
-    /// these, without a name. It computes the distinct labels at once, which runs the plan.
-    ///
-    /// # Errors
-    /// The error that the index carries, or one of its run.
-    #[track_caller]
-    pub fn factorize(&self) -> Result<(Series, Index)> {
-        let distinct = Index { names: vec![None], ..self.dropna().unique() };
-        Ok((self.single().factorize()?.0, distinct))
-    }
-
     /// Whether both have equal labels in the same order, and the same names.
     ///
     /// # Errors

@@ -182,21 +182,6 @@ impl DataFrame {
         })
     }
 
-    /// The same rows with columns as further levels of the index.
-    #[track_caller]
-    #[must_use]
-    pub fn append_index<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
-        let labels: Vec<&str> = labels.into_iter().collect();
-        self.then(|frame| {
-            labels.iter().try_for_each(|label| frame.check(label))?;
-            let mut frame = frame.with_index()?;
-            let level = |label: &&str| Level { column: (*label).to_owned(), name: Some((*label).to_owned()) };
-            frame.index.extend(labels.iter().map(level));
-            frame.columns.retain(|column| !labels.contains(&column.as_str()));
-            Ok(frame)
-        })
-    }
-
     /// The same rows with two levels of the index, by place, in each other's place.
     #[track_caller]
     #[must_use]

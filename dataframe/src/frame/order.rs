@@ -81,25 +81,6 @@ impl DataFrame {
             frame.sort_by(&levels, &sort)
         })
     }
-
-    /// The rows with the largest values of a column, the largest first.
-    #[track_caller]
-    #[must_use]
-    pub fn nlargest<'a>(&self, rows: usize, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
-        self.extreme(rows, labels.into_iter().collect(), Sort::descending())
-    }
-
-    /// The rows with the smallest values of a column, the smallest first.
-    #[track_caller]
-    #[must_use]
-    pub fn nsmallest<'a>(&self, rows: usize, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
-        self.extreme(rows, labels.into_iter().collect(), Sort::ascending())
-    }
-
-    #[track_caller]
-    fn extreme(&self, rows: usize, labels: Vec<&str>, sort: Sort) -> DataFrame {
-        self.sort_values(labels, sort).head(rows)
-    }
 }
 
 impl Frame {

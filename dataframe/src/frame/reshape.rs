@@ -79,7 +79,7 @@ impl Frame {
     }
 
     /// The frame with a hidden column of an expression.
-    fn with_hidden(&self, what: &str, expr: Expr) -> Result<(Frame, String)> {
+    pub(super) fn with_hidden(&self, what: &str, expr: Expr) -> Result<(Frame, String)> {
         let column = self.fresh(what);
         let fields = self.plan.schema().fields().iter();
         let mut exprs: Vec<Expr> = fields.map(|field| named(field.name())).collect();

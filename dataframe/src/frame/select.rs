@@ -157,30 +157,6 @@ impl DataFrame {
         self.then(|frame| frame.with_index()?.limited(from, to.saturating_sub(from)))
     }
 
-    /// Columns as the index, in place of the one there was.
-    #[track_caller]
-    #[must_use]
-    pub fn set_index<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
-        let labels: Vec<&str> = labels.into_iter().collect();
-        self.then(|frame| {
-            labels.iter().try_for_each(|label| frame.check(label))?;
-            let level = |label: &&str| Level { column: (*label).to_owned(), name: Some((*label).to_owned()) };
-            let columns = frame.columns.iter().filter(|column| !labels.contains(&column.as_str()));
-            let columns: Vec<String> = columns.cloned().collect();
-            Ok(Frame { index: labels.iter().map(level).collect(), columns, ..frame.clone() })
-        })
-    }
-
-    /// An index of positions; the levels of the former one become the first columns, unless they are dropped.
-    #[track_caller]
-    #[must_use]
-    pub fn reset_index(&self, drop: bool) -> DataFrame {
-        self.then(|frame| match drop {
-            true => Ok(Frame { index: Vec::new(), ..frame.clone() }),
-            false => frame.with_index()?.index_as_columns(),
-        })
-    }
-
     /// Number of rows and of columns.
     ///
     /// # Errors
@@ -231,23 +207,5 @@ impl Frame {
         let from_end = OrderKey { ascending: false, ..OrderKey::growing(&row) };
         let last = Frame { order: vec![from_end], ..frame.clone() }.limited(0, rows)?;
         Ok(Frame { order: frame.order, ..last })
-    }
-
-    /// The levels of the index as the first columns; an index of positions.
-    pub(crate) fn index_as_columns(&self) -> Result<Frame> {
-        let single = self.index.len() == 1;
-        let label = |(at, level): (usize, &Level)| match &level.name {
-            Some(name) => name.clone(),
-            None if single => "index".to_owned(),
-            None => format!("level_{at}"),
-        };
-        let labels: Vec<String> = self.index.iter().enumerate().map(label).collect();
-        if let Some(taken) = labels.iter().find(|label| self.columns.contains(label)) {
-            return Err(Error::Value(format!("cannot insert {taken:?}: the frame has this column")));
-        }
-        let levels = labels.into_iter().zip(self.index.iter().map(|level| named(&level.column)));
-        let columns = self.columns.iter().map(|column| (column.clone(), named(column)));
-        let all = levels.chain(columns).collect();
-        Frame { index: Vec::new(), ..self.clone() }.project(all)
     }
 }

@@ -1,18 +1,18 @@
 //! Values of all columns changed alike, and columns moved.
 
 use super::align::Paired;
-use super::clean::{named_column, takes};
+use super::clean::takes;
 use super::{DataFrame, Frame, named};
 use crate::error::{Error, Result};
-use crate::frame::series::{Operand, Operator, Series, check_numbers, clipped, mapped, rounded, truth};
+use crate::frame::series::{
+    Operand, Operator, Series, check_numbers, clipped, is_among, mapped, rounded, truth,
+};
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::common::{JoinType, ScalarValue};
 use datafusion::functions::expr_fn::{abs, coalesce};
-use datafusion::functions_aggregate::expr_fn::min;
 use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
-use std::sync::Arc;
 
 impl DataFrame {
     /// The frame with each column replaced by an expression of it and its type.
@@ -50,7 +50,7 @@ impl DataFrame {
         let (lower, upper) = (lower.into(), upper.into());
         self.map_typed(|expr, dtype| {
             check_numbers(dtype, "clip")?;
-            clipped(expr, &lower, &upper)
+            clipped(expr, dtype, &lower, &upper)
         })
     }
 
@@ -79,16 +79,7 @@ impl DataFrame {
     #[must_use]
     pub fn isin<T: Into<Value>>(&self, values: impl IntoIterator<Item = T>) -> DataFrame {
         let values: Vec<Value> = values.into_iter().map(Into::into).collect();
-        self.map_typed(|expr, dtype| {
-            let fitting = values.iter().filter(|value| !value.is_missing() && takes(dtype, &value.dtype()));
-            let list: Vec<Expr> = fitting.map(|value| lit(value.0.clone())).collect();
-            let found = match list.is_empty() {
-                true => lit(false),
-                false => coalesce(vec![expr.clone().in_list(list, false), lit(false)]),
-            };
-            let missing = values.iter().any(Value::is_missing);
-            Ok(if missing { found.or(expr.is_null()) } else { found })
-        })
+        self.map_typed(|expr, dtype| Ok(is_among(expr, dtype, &values)))
     }
 
     /// The values of the rows in which a condition holds, and another value elsewhere; pandas' `where` with
@@ -238,33 +229,6 @@ impl DataFrame {
             });
             frame.project(columns.collect())
         })
-    }
-
-    /// Whether each row equals an earlier one in all columns.
-    #[track_caller]
-    #[must_use]
-    pub fn duplicated(&self) -> Series {
-        let labels = self.columns().unwrap_or_default();
-        self.duplicated_in(labels.iter().map(String::as_str))
-    }
-
-    /// Whether each row equals an earlier one in these columns.
-    #[track_caller]
-    #[must_use]
-    pub fn duplicated_in<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> Series {
-        let labels: Vec<&str> = labels.into_iter().collect();
-        let made = self.frame().and_then(|frame| {
-            labels.iter().try_for_each(|label| frame.check(label))?;
-            let (frame, row) = frame.with_row()?;
-            let first = frame.fresh("first");
-            let keys: Vec<Expr> = labels.iter().map(|label| named(label)).collect();
-            let firsts = frame.builder().aggregate(keys, vec![min(named(&row)).alias(&first)])?;
-            let firsts = firsts.project(vec![named(&first)])?.build()?;
-            let on = (vec![named_column(&row)], vec![named_column(&first)]);
-            let plan = frame.builder().join(firsts, JoinType::Left, on, None)?.build()?;
-            Ok((Arc::new(Frame { plan, ..frame }), named(&first).is_null()))
-        });
-        Series::new(made, None)
     }
 }
 

@@ -93,4 +93,5 @@ macro_rules! accumulator {
 }
 
 accumulator!(Integers Int64Type, Int64, i64::wrapping_mul);
-accumulator!(Floats Float64Type, Float64, |left: f64, right: f64| left * right);
+// With one zero, as all floats of frames.
+accumulator!(Floats Float64Type, Float64, |left: f64, right: f64| left * right + 0.0);

@@ -3,8 +3,9 @@
 use super::Failure;
 use super::args::{Args, operand, pairs, strs, text_pairs};
 use super::more::group_keys;
-use super::places::level_at;
+use super::places::{Either, level_at};
 use super::row::Row;
+use super::rows::renumbered;
 use super::value::{Groups, Value};
 use crate::frame::{DataFrame, GroupKey, JoinKind, Merge, Sort};
 use crate::value::lit;
@@ -34,16 +35,9 @@ pub(super) const FRAMES: &[Row] = &[
     ),
     (
         "pd.DataFrame.sort_index",
-        "(ascending=True, na_position='last')",
+        "(ascending=True, na_position='last', ignore_index=False)",
         "the rows by the labels of the index",
         sort_index,
-    ),
-    ("pd.DataFrame.set_index", "(keys, drop=True)", "columns as the index", set_index),
-    (
-        "pd.DataFrame.reset_index",
-        "(drop=False)",
-        "an index of positions; the former one as columns",
-        reset_index,
     ),
     (
         "pd.DataFrame.groupby",
@@ -59,23 +53,9 @@ pub(super) const FRAMES: &[Row] = &[
         merge,
     ),
     ("pd.DataFrame.fillna", "(value)", "a value, or one for each column, in place of missing ones", fillna),
-    (
-        "pd.DataFrame.dropna",
-        "(how='any', subset=None, ignore_index=False)",
-        "the rows without missing values",
-        dropna,
-    ),
     ("pd.DataFrame.isna", "()", "whether each value is missing", isna),
     ("pd.DataFrame.notna", "()", "whether each value is there", isna),
     ("pd.DataFrame.astype", "(dtype)", "the columns with another type, or one for each", astype),
-    (
-        "pd.DataFrame.drop_duplicates",
-        "(subset=None, keep='first', ignore_index=False)",
-        "the first of equal rows",
-        drop_duplicates,
-    ),
-    ("pd.DataFrame.nlargest", "(n, columns)", "the rows with the largest values", extreme),
-    ("pd.DataFrame.nsmallest", "(n, columns)", "the rows with the smallest values", extreme),
     ("pd.DataFrame.copy", "()", "the same frame", copy),
     ("pd.DataFrame.columns", "()", "the labels of the columns", columns),
     ("pd.DataFrame.dtypes", "()", "label and type of each column", dtypes),
@@ -85,11 +65,6 @@ pub(super) const FRAMES: &[Row] = &[
 
 fn made(frame: DataFrame) -> Result<Value, Failure> {
     Ok(Value::Frame(frame))
-}
-
-/// The frame with numbered rows, if that is asked for.
-fn renumbered(frame: DataFrame, ignore_index: bool) -> Result<Value, Failure> {
-    made(if ignore_index { frame.reset_index(true) } else { frame })
 }
 
 fn assign(_: &str, args: &mut Args) -> Result<Value, Failure> {
@@ -198,30 +173,15 @@ fn sort_values(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let frame = args.frame()?;
     let labels = args.need(1, "by")?.texts()?;
     args.rows_only(2)?;
-    let sorted = frame.sort_values(strs(&labels), sort(args)?);
-    renumbered(sorted, args.flag(usize::MAX, "ignore_index", false)?)
+    let order = sort(args)?;
+    renumbered(&Either::Frame(frame), args, usize::MAX, |frame| frame.sort_values(strs(&labels), order))
 }
 
 fn sort_index(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let frame = args.frame()?;
     args.rows_only(1)?;
-    let sorted = frame.sort_index(sort(args)?);
-    renumbered(sorted, args.flag(usize::MAX, "ignore_index", false)?)
-}
-
-fn set_index(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let frame = args.frame()?;
-    let labels = args.need(1, "keys")?.texts()?;
-    args.only(usize::MAX, "drop", true)?;
-    made(match args.flag(usize::MAX, "append", false)? {
-        true => frame.append_index(strs(&labels)),
-        false => frame.set_index(strs(&labels)),
-    })
-}
-
-fn reset_index(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let frame = args.frame()?;
-    made(frame.reset_index(args.flag(usize::MAX, "drop", false)?))
+    let order = sort(args)?;
+    renumbered(&Either::Frame(frame), args, usize::MAX, |frame| frame.sort_index(order))
 }
 
 fn groupby(_: &str, args: &mut Args) -> Result<Value, Failure> {
@@ -331,21 +291,6 @@ fn fillna(_: &str, args: &mut Args) -> Result<Value, Failure> {
     }
 }
 
-fn dropna(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let frame = args.frame()?;
-    args.rows_only(1)?;
-    let how = args.choice(usize::MAX, "how", &["any", "all"])?;
-    let subset = match args.texts(usize::MAX, "subset")? {
-        Some(subset) => subset,
-        None => frame.columns()?,
-    };
-    let left = match how {
-        "any" => frame.dropna_in(strs(&subset)),
-        _ => frame.dropna_all_in(strs(&subset)),
-    };
-    renumbered(left, args.flag(usize::MAX, "ignore_index", false)?)
-}
-
 fn isna(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let frame = args.frame()?;
     made(if name == "isna" { frame.isna() } else { frame.notna() })
@@ -361,33 +306,6 @@ fn astype(_: &str, args: &mut Args) -> Result<Value, Failure> {
         }
     };
     made(frame.astype(types.iter().map(|(label, dtype)| (label.as_str(), dtype.clone()))))
-}
-
-fn drop_duplicates(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let frame = args.frame()?;
-    let subset = match args.texts(1, "subset")? {
-        Some(subset) => subset,
-        None => frame.columns()?,
-    };
-    if args
-        .named("keep")
-        .is_some_and(|keep| keep.text().is_ok_and(|keep| keep != "first") || keep.flag().is_ok())
-    {
-        return Err(Failure::missing("keep: only 'first' is implemented"));
-    }
-    renumbered(frame.drop_duplicates_in(strs(&subset)), args.flag(usize::MAX, "ignore_index", false)?)
-}
-
-fn extreme(name: &str, args: &mut Args) -> Result<Value, Failure> {
-    let frame = args.frame()?;
-    let rows = usize::try_from(args.need(1, "n")?.integer()?).unwrap_or(0);
-    let labels = args.need(2, "columns")?.texts()?;
-    args.choice(3, "keep", &["first"])?;
-    made(if name == "nlargest" {
-        frame.nlargest(rows, strs(&labels))
-    } else {
-        frame.nsmallest(rows, strs(&labels))
-    })
 }
 
 fn copy(_: &str, args: &mut Args) -> Result<Value, Failure> {

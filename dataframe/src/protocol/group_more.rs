@@ -52,8 +52,8 @@ pub(super) const GROUPS: &[Row] = &[
     ("pd.GroupBy.ngroups", "()", "the number of groups", ngroups),
     ("pd.GroupBy.fillna", "(value)", "a value in place of missing ones", fillna),
     ("pd.GroupBy.sample", "(n=1, random_state=0)", "some rows of each group", sample),
-    ("pd.GroupBy.nlargest", "(n=5)", "the largest values of each group", extreme),
-    ("pd.GroupBy.nsmallest", "(n=5)", "the smallest values of each group", extreme),
+    ("pd.GroupBy.nlargest", "(n=5, keep='first')", "the largest values of each group", extreme),
+    ("pd.GroupBy.nsmallest", "(n=5, keep='first')", "the smallest values of each group", extreme),
     ("pd.GroupBy.ohlc", "()", "first, largest, smallest and last value of each group", of_column),
     ("pd.GroupBy.describe", "()", "count, mean, deviation and quantiles of each group", of_column),
     (
@@ -232,11 +232,17 @@ fn indexed(groups: &Groups, name: &str) -> Result<String, Failure> {
 
 fn extreme(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let groups = args.groups()?;
-    let label = indexed(&groups, name)?;
-    let rows = args.count(1, "n", 5)?;
-    stepped(&groups, |by| match name {
-        "nlargest" => by.nlargest(rows, &label),
-        _ => by.nsmallest(rows, &label),
+    let label = chosen(&groups, name)?;
+    let (rows, ties) = (args.count(1, "n", 5)?, super::rows::ties(args, 2)?);
+    let keys = groups.by.key_count()?;
+    stepped(&groups, |by| {
+        let found = match name {
+            "nlargest" => by.nlargest_with(rows, &label, ties),
+            _ => by.nsmallest_with(rows, &label, ties),
+        };
+        // Without the keys as index, pandas leaves them out.
+        let levels = if groups.as_index { 0 } else { keys };
+        (0..levels).fold(found, |found, _| found.droplevel(0))
     })
 }
 

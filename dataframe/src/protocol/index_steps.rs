@@ -25,7 +25,6 @@ pub(super) const STEPS: &[Row] = &[
     ("pd.Index.join", "(other, how='left')", "the labels of a join", join),
     ("pd.Index.get_indexer", "(target)", "the positions of other labels, or -1", indexer),
     ("pd.Index.reindex", "(target)", "other labels, and their positions or -1", indexer),
-    ("pd.Index.factorize", "()", "the number of each label among the distinct ones, and these", factorize),
     ("pd.Index.identical", "(other)", "whether both have equal labels and names", identical),
     ("pd.Index.droplevel", "(level=0)", "the labels without a level", droplevel),
     ("pd.Index.swaplevel", "(i=-2, j=-1)", "the labels with two levels swapped", swaplevel),
@@ -143,11 +142,6 @@ fn indexer(name: &str, args: &mut Args) -> Result<Value, Failure> {
         "reindex" => Value::Tuple(vec![Value::Index(labels), places]),
         _ => places,
     })
-}
-
-fn factorize(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let (codes, distinct) = args.index()?.factorize()?;
-    Ok(Value::Tuple(vec![array(&codes, args)?, Value::Index(distinct)]))
 }
 
 fn identical(_: &str, args: &mut Args) -> Result<Value, Failure> {

@@ -13,7 +13,6 @@ pub(super) const INDICES: &[Row] = &[
     ("pd.Index", "(data, name=None)", "labels of a list or of a series", make),
     ("pd.Series.index", "()", "the labels of the values", of_series),
     ("pd.Index.unique", "()", "the distinct labels", labels),
-    ("pd.Index.drop_duplicates", "()", "the distinct labels", labels),
     ("pd.Index.dropna", "()", "the labels that are there", labels),
     ("pd.Index.copy", "()", "the same labels", labels),
     ("pd.Index.T", "()", "the same labels", labels),
@@ -27,7 +26,6 @@ pub(super) const INDICES: &[Row] = &[
     ("pd.Index.isin", "(values)", "whether each label is one of these", isin),
     ("pd.Index.isna", "()", "whether each label is missing", truths),
     ("pd.Index.notna", "()", "whether each label is there", truths),
-    ("pd.Index.duplicated", "()", "whether each label equals an earlier one", truths),
     ("pd.Index.fillna", "(value)", "the labels, and a value where they are missing", fillna),
     ("pd.Index.astype", "(dtype)", "the labels with another type", astype),
     ("pd.Index.map", "(mapper)", "the labels that a dictionary gives for these", map),
@@ -133,12 +131,7 @@ fn isin(_: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn truths(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let index = args.index()?;
-    let truths = match name {
-        "isna" => index.isna(),
-        "notna" => index.notna(),
-        _ => index.duplicated(),
-    };
-    array(&truths, args)
+    array(&if name == "isna" { index.isna() } else { index.notna() }, args)
 }
 
 fn fillna(_: &str, args: &mut Args) -> Result<Value, Failure> {

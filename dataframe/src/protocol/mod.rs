@@ -24,6 +24,7 @@ mod program;
 pub mod registry;
 mod reply;
 mod row;
+mod rows;
 mod series;
 mod sources;
 mod spans;

@@ -55,11 +55,7 @@ pub(super) const MORE: &[Row] = &[
         "other values where conditions hold, the first that does",
         case_when,
     ),
-    ("pd.Series.duplicated", "()", "whether a value is equal to one before", duplicated),
-    ("pd.Series.explode", "()", "a value for each element of lists", explode),
     ("pd.Series.repeat", "(repeats)", "each value several times", repeat),
-    ("pd.Series.factorize", "()", "the number of each value among the distinct ones, and these", factorize),
-    ("pd.factorize", "(values)", "the number of each value among the distinct ones, and these", factorize),
     ("pd.unique", "(values)", "the distinct values", unique),
     (
         "pd.Series.searchsorted",
@@ -200,22 +196,29 @@ fn to_dict(_: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn isin(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let frame = args.frame()?;
-    Ok(Value::Frame(match args.need(1, "values")? {
+    let among = |label: &str, values: Vec<Scalar>| {
+        let column = frame.col(label);
+        Ok((label.to_owned(), column.isin(super::series::comparable(values, &column.dtype()?))))
+    };
+    let labels = frame.columns()?;
+    let columns = match args.need(1, "values")? {
+        Value::Frame(other) => return Ok(Value::Frame(frame.isin_frame(&other))),
+        Value::Series(other) => return Ok(Value::Frame(frame.isin_series(&other))),
         Value::Dict(entries) => {
-            let labels = frame.columns()?;
-            let mut made = frame.isin(Vec::<Scalar>::new());
-            for (label, values) in entries {
-                let label = label.text()?;
-                if labels.contains(&label) {
-                    made = made.assign(&label, frame.col(&label).isin(values.scalars()?));
-                }
-            }
-            made
+            let entries = entries.into_iter().map(|(label, values)| Ok((label.text()?, values.scalars()?)));
+            let entries = entries.collect::<Result<Vec<_>, Failure>>()?;
+            let of = |label: &String| entries.iter().rev().find(|(known, _)| known == label);
+            let columns =
+                labels.iter().map(|label| among(label, of(label).map_or_else(Vec::new, |of| of.1.clone())));
+            columns.collect::<Result<Vec<_>, Failure>>()?
         }
-        Value::Frame(other) => frame.isin_frame(&other),
-        Value::Series(other) => frame.isin_series(&other),
-        other => frame.isin(other.scalars()?),
-    }))
+        Value::Scalar(_) | Value::None => return Err(Failure::kind("isin: expected a list of values")),
+        other => {
+            let values = other.scalars()?;
+            labels.iter().map(|label| among(label, values.clone())).collect::<Result<Vec<_>, Failure>>()?
+        }
+    };
+    Ok(Value::Frame(frame.of_same_rows(columns)))
 }
 
 fn choose(name: &str, args: &mut Args) -> Result<Value, Failure> {
@@ -355,24 +358,9 @@ fn drop(_: &str, args: &mut Args) -> Result<Value, Failure> {
     }))
 }
 
-fn duplicated(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    Ok(Value::Series(args.series()?.duplicated()))
-}
-
-fn explode(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    Ok(Value::Series(args.series()?.explode()))
-}
-
 fn repeat(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let series = args.series()?;
     Ok(Value::Series(series.repeat(args.count(1, "repeats", 1)?)))
-}
-
-fn factorize(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let series = args.need(0, "values")?.series()?;
-    let (codes, distinct) = series.factorize()?;
-    let distinct = distinct.into_iter().map(Value::Scalar).collect();
-    Ok(Value::Tuple(vec![array(&codes, args)?, Value::List(distinct)]))
 }
 
 fn unique(_: &str, args: &mut Args) -> Result<Value, Failure> {

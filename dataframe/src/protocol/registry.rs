@@ -3,7 +3,7 @@
 use super::row::{Row, Run};
 use super::{
     Failure, axes, choose, elementwise, files, frames, group_more, groups, index_steps, indices, joins,
-    matrices, more, places, series, sources, spans, steps, summaries, texts, times, whole, windows,
+    matrices, more, places, rows, series, sources, spans, steps, summaries, texts, times, whole, windows,
 };
 
 /// One operation of programs.
@@ -33,6 +33,8 @@ const TABLES: &[&[Row]] = &[
     matrices::MATRICES,
     more::MORE,
     places::PLACES,
+    rows::BOTH,
+    rows::ROWS,
     axes::AXES,
     choose::CHOOSE,
     steps::STEPS,

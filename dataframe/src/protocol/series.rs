@@ -4,11 +4,13 @@ use super::Failure;
 use super::args::{Args, operand};
 use super::frames::{end_rows, level_keys, sort};
 use super::more::group_keys;
+use super::places::Either;
 use super::row::Row;
+use super::rows::renumbered;
 use super::value::Value;
-use crate::frame::DataFrame;
 use crate::frame::series::Series;
-use crate::value::lit;
+use crate::value::{Value as Scalar, lit};
+use arrow::datatypes::DataType;
 
 pub(super) const SERIES: &[Row] = &[
     ("pd.Series.isin", "(values)", "whether each value is one of these", isin),
@@ -28,28 +30,23 @@ pub(super) const SERIES: &[Row] = &[
     ("pd.Series.mask", "(cond, other=NaN)", "others where a condition holds, these values elsewhere", choose),
     ("pd.Series.isna", "()", "whether each value is missing", isna),
     ("pd.Series.notna", "()", "whether each value is there", isna),
-    ("pd.Series.dropna", "()", "the values that are there", dropna),
     ("pd.Series.astype", "(dtype)", "the values with another type", astype),
     ("pd.Series.abs", "()", "the absolute values", abs),
     ("pd.Series.round", "(decimals=0)", "the values rounded, halves to even", round),
     ("pd.Series.unique", "()", "the distinct values, by their first rows", unique),
-    ("pd.Series.drop_duplicates", "()", "the first of equal values", drop_duplicates),
     ("pd.Series.head", "(n=5)", "the first values", ends),
     ("pd.Series.tail", "(n=5)", "the last values", ends),
     (
         "pd.Series.sort_values",
-        "(ascending=True, na_position='last')",
+        "(ascending=True, na_position='last', ignore_index=False)",
         "the values in their order",
         sort_values,
     ),
-    ("pd.Series.sort_index", "(ascending=True)", "the values by the labels of the index", sort_values),
-    ("pd.Series.nlargest", "(n=5)", "the largest values", extreme),
-    ("pd.Series.nsmallest", "(n=5)", "the smallest values", extreme),
     (
-        "pd.Series.reset_index",
-        "(drop=False)",
-        "an index of positions; the former one as a column of a frame",
-        reset_index,
+        "pd.Series.sort_index",
+        "(ascending=True, na_position='last', ignore_index=False)",
+        "the values by the labels of the index",
+        sort_values,
     ),
     ("pd.Series.to_frame", "(name=None)", "a frame of this one column", to_frame),
     ("pd.Series.rename", "(name)", "the same values with another name", rename),
@@ -61,19 +58,27 @@ fn made(series: Series) -> Result<Value, Failure> {
     Ok(Value::Series(series))
 }
 
-/// A series changed as a frame of one column.
-fn through(series: &Series, step: impl FnOnce(&DataFrame, &str) -> DataFrame) -> Series {
-    let name = series.name().map(str::to_owned);
-    let label = series.label();
-    step(&series.to_frame(), &label).col(&label).named(name)
-}
-
 fn isin(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let series = args.series()?;
-    let Value::List(values) = args.need(1, "values")? else {
-        return Err(Failure::kind("isin: expected a list of values"));
+    let values = match args.need(1, "values")? {
+        Value::Scalar(_) | Value::None => return Err(Failure::kind("isin: expected a list of values")),
+        other => other.scalars()?,
     };
-    made(series.isin(values.into_iter().map(Value::scalar).collect::<Result<Vec<_>, _>>()?))
+    made(series.isin(comparable(values, &series.dtype()?)))
+}
+
+/// Those of these values that pandas compares with values of a type. A missing number is one of floats, but
+/// `None` is not; a missing time is one of times if a time is given too; texts are no times.
+pub(super) fn comparable(values: Vec<Scalar>, dtype: &DataType) -> Vec<Scalar> {
+    let times = values.iter().any(|value| value.dtype().is_temporal());
+    let is_comparable = |value: &Scalar| match (value.is_missing(), dtype) {
+        (true, dtype) if dtype.is_temporal() => times,
+        (true, DataType::Boolean) => !value.dtype().is_floating(),
+        (true, dtype) if dtype.is_numeric() => value.dtype().is_floating(),
+        (false, dtype) if dtype.is_temporal() => value.dtype().is_temporal(),
+        _ => true,
+    };
+    values.into_iter().filter(is_comparable).collect()
 }
 
 fn between(_: &str, args: &mut Args) -> Result<Value, Failure> {
@@ -104,10 +109,6 @@ fn isna(name: &str, args: &mut Args) -> Result<Value, Failure> {
     made(if name == "isna" { series.isna() } else { series.notna() })
 }
 
-fn dropna(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    made(through(&args.series()?, |frame, _| frame.dropna()))
-}
-
 fn astype(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let series = args.series()?;
     made(series.astype(args.need(1, "dtype")?.dtype()?))
@@ -129,10 +130,6 @@ fn unique(_: &str, args: &mut Args) -> Result<Value, Failure> {
     made(series.unique().named(series.name().map(str::to_owned)))
 }
 
-fn drop_duplicates(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    made(through(&args.series()?, |frame, _| frame.drop_duplicates()))
-}
-
 fn ends(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let series = args.series()?;
     let rows = args.integer(1, "n", 5)?;
@@ -143,30 +140,11 @@ fn ends(name: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn sort_values(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let series = args.series()?;
-    let order = sort(args)?;
-    let sorted = through(&series, |frame, label| match name {
+    let (order, label) = (sort(args)?, series.label());
+    renumbered(&Either::Series(series), args, usize::MAX, |frame| match name {
         "sort_index" => frame.sort_index(order),
-        _ => frame.sort_values([label], order),
-    });
-    let ignore_index = args.flag(usize::MAX, "ignore_index", false)?;
-    made(if ignore_index { through(&sorted, |frame, _| frame.reset_index(true)) } else { sorted })
-}
-
-fn extreme(name: &str, args: &mut Args) -> Result<Value, Failure> {
-    let series = args.series()?;
-    let rows = usize::try_from(args.integer(1, "n", 5)?).unwrap_or(0);
-    made(through(&series, |frame, label| match name {
-        "nlargest" => frame.nlargest(rows, [label]),
-        _ => frame.nsmallest(rows, [label]),
-    }))
-}
-
-fn reset_index(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let series = args.series()?;
-    match args.flag(usize::MAX, "drop", false)? {
-        true => made(through(&series, |frame, _| frame.reset_index(true))),
-        false => Ok(Value::Frame(series.to_frame().reset_index(false))),
-    }
+        _ => frame.sort_values([label.as_str()], order),
+    })
 }
 
 fn to_frame(_: &str, args: &mut Args) -> Result<Value, Failure> {

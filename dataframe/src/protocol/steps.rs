@@ -12,8 +12,6 @@ macro_rules! steps {
     ($($name:literal $signature:literal $doc:literal $run:ident),*) => {
         &[$((concat!("pd.Series.", $name), $signature, $doc, $run),
             (concat!("pd.DataFrame.", $name), $signature, $doc, $run)),*,
-            ("pd.DataFrame.duplicated", "()", "whether a row is equal to one before", duplicated),
-            ("pd.DataFrame.explode", "(column)", "a row for each element of lists", explode),
             ("pd.DataFrame.melt", "(id_vars=None, value_vars=None, var_name='variable', value_name='value', \
                 ignore_index=True)", "columns as rows", melt),
             ("pd.get_dummies", "(data, prefix=None, prefix_sep='_', dummy_na=False, columns=None, drop_first=False)",
@@ -84,15 +82,6 @@ fn rank(_: &str, args: &mut Args) -> Result<Value, Failure> {
         options = options.pct();
     }
     stepped(args, |series| series.rank(options), |frame| frame.rank(options))
-}
-
-fn duplicated(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    Ok(Value::Series(args.frame()?.duplicated()))
-}
-
-fn explode(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let frame = args.frame()?;
-    Ok(Value::Frame(frame.explode(&args.need(1, "column")?.text()?)))
 }
 
 fn melt(_: &str, args: &mut Args) -> Result<Value, Failure> {

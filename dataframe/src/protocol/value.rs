@@ -329,7 +329,7 @@ pub(super) fn scalar(json: &Json) -> Result<Scalar, Failure> {
             }
             if let Some(float) = object.get("f") {
                 let float = parse_float(float).ok_or_else(bad)?;
-                return Ok(Scalar(ScalarValue::Float64((!float.is_nan()).then_some(float))));
+                return Ok(Scalar::from(float));
             }
             if let Some(digits) = object.get("i").and_then(Json::as_str) {
                 let small = digits.parse::<i64>().map(Scalar::from);

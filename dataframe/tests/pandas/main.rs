@@ -123,6 +123,14 @@ fn columns_become_rows_intervals_and_truth_values() {
 #[test]
 fn options_of_texts_labels_and_spans_are_kept() {
     check("options.jsonl");
+}
+
+#[test]
 fn columns_and_rows_are_summed_up_with_options() {
     check("summaries.jsonl");
+}
+
+#[test]
+fn rows_that_are_equal_missing_or_extreme_are_chosen() {
+    check("rows.jsonl");
 }

@@ -5,8 +5,10 @@
 use super::operator_traits::operator_traits;
 use super::{Operand, Operator, Series};
 use crate::error::{Error, Result};
-use crate::value::{Value, is_text};
+use crate::frame::labels::is_of;
+use crate::value::Value;
 use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use std::ops;
@@ -56,18 +58,8 @@ impl Series {
     #[must_use]
     pub fn isin<T: Into<Value>>(&self, values: impl IntoIterator<Item = T>) -> Series {
         let values: Vec<Value> = values.into_iter().map(Into::into).collect();
-        let missing = values.iter().any(Value::is_missing);
         let dtype = self.dtype();
-        self.map_expr(|expr| {
-            let dtype = dtype?;
-            let fitting = values.into_iter().filter(|value| !value.is_missing() && may_equal(value, &dtype));
-            let list: Vec<Expr> = fitting.map(|value| lit(value.0)).collect();
-            let found = match list.is_empty() {
-                true => lit(false),
-                false => known(expr.clone().in_list(list, false), false),
-            };
-            Ok(if missing { found.or(expr.is_null()) } else { found })
-        })
+        self.map_expr(|expr| Ok(is_among(expr, &dtype?, &values)))
     }
 
     /// Whether each value is missing.
@@ -89,7 +81,11 @@ impl Series {
     #[must_use]
     pub fn fillna(&self, value: impl Into<Operand>) -> Series {
         let name = self.name.clone();
-        let filled = self.merged(value, |_, left, right| Ok(coalesce(vec![left, right])));
+        let filled = self.merged(value, |frame, left, right| match left.nullable(frame.plan.schema())? {
+            true => Ok(coalesce(vec![left, right])),
+            // Whatever the other values are, none is needed.
+            false => Ok(left),
+        });
         Series { name, ..filled }
     }
 
@@ -138,14 +134,33 @@ impl Series {
     }
 }
 
-/// Whether a value of a type can equal this one: a number is never equal to a text.
-fn may_equal(value: &Value, dtype: &DataType) -> bool {
-    let values = if let DataType::Dictionary(_, values) = dtype { values } else { dtype };
-    match (is_text(&value.dtype()), is_text(values)) {
-        (true, false) => values.is_temporal() && value.0.cast_to(values).is_ok(),
-        (false, true) => false,
-        _ => true,
+/// Whether each value is one of these; a missing value is if a missing one is among them.
+pub(crate) fn is_among(expr: Expr, dtype: &DataType, values: &[Value]) -> Expr {
+    let list: Vec<Expr> = values.iter().filter_map(|value| member(value, dtype)).map(lit).collect();
+    let found = match list.is_empty() {
+        true => lit(false),
+        false => known(expr.clone().in_list(list, false), false),
+    };
+    if values.iter().any(Value::is_missing) { found.or(expr.is_null()) } else { found }
+}
+
+/// The value of a type that equals this one, if there is one: a number is never equal to a text, but true
+/// equals 1.
+fn member(value: &Value, dtype: &DataType) -> Option<ScalarValue> {
+    let dtype = if let DataType::Dictionary(_, values) = dtype { values } else { dtype };
+    let number = match value.as_bool() {
+        Some(truth) if dtype.is_numeric() => Value::from(i64::from(truth)),
+        _ => value.clone(),
+    };
+    if *dtype == DataType::Boolean && number.dtype().is_numeric() {
+        let truth = number.as_f64().filter(|number| *number == 0.0 || *number == 1.0)?;
+        return Some(ScalarValue::Boolean(Some(truth == 1.0)));
     }
+    let fits = !number.is_missing() && is_of(&number, dtype);
+    let found = fits.then(|| number.0.cast_to(dtype).ok()).flatten()?;
+    // A time between two of a column's unit is none of them.
+    let is_between = number.dtype().is_temporal() && found.cast_to(&number.dtype()).ok()? != number.0;
+    (!is_between).then_some(found)
 }
 
 /// Refuses what is no truth value.

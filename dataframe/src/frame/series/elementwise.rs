@@ -29,6 +29,15 @@ pub(crate) fn check_numbers(dtype: &DataType, what: &str) -> Result<()> {
     }
 }
 
+/// Whether a value can be one of a type: truth values, numbers and others are apart.
+fn is_of_kind(value: &Value, dtype: &DataType) -> bool {
+    let dtype = if let DataType::Dictionary(_, values) = dtype { values } else { dtype };
+    let own = value.dtype();
+    value.is_missing()
+        || *dtype == DataType::Null
+        || (own.is_numeric(), own == DataType::Boolean) == (dtype.is_numeric(), *dtype == DataType::Boolean)
+}
+
 /// One value for each of others, as an expression; the rest is `otherwise`.
 pub(crate) fn mapped(expr: &Expr, pairs: &[(Value, Value)], otherwise: Expr) -> Result<Expr> {
     let mut cases: Option<datafusion::logical_expr::conditional_expressions::CaseBuilder> = None;
@@ -50,7 +59,14 @@ pub(crate) fn mapped(expr: &Expr, pairs: &[(Value, Value)], otherwise: Expr) -> 
 }
 
 /// The value moved into bounds; a missing bound is none.
-pub(crate) fn clipped(expr: Expr, lower: &Value, upper: &Value) -> Result<Expr> {
+pub(crate) fn clipped(expr: Expr, dtype: &DataType, lower: &Value, upper: &Value) -> Result<Expr> {
+    if *dtype == DataType::Boolean {
+        let (low, high) = (lower.as_f64(), upper.as_f64());
+        // Truth values are 0 and 1, so that these bounds move none.
+        if low.is_none_or(|low| low <= 0.0) && high.is_none_or(|high| 1.0 <= high) {
+            return Ok(expr);
+        }
+    }
     let (low, high) = (lit(lower.0.clone()), lit(upper.0.clone()));
     let below = expr.clone().lt(low.clone());
     let above = expr.clone().gt(high.clone());
@@ -72,8 +88,11 @@ impl<I: IntoIterator<Item = (K, V)>, K: Into<Value>, V: Into<Value>> Mapping for
     #[track_caller]
     fn over(self, series: &Series) -> Series {
         let pairs = self.into_iter().map(|(from, to)| (from.into(), to.into()));
-        let pairs: Vec<(Value, Value)> = pairs.collect();
-        series.map_expr(|expr| mapped(&expr, &pairs, lit(ScalarValue::Null)))
+        let dtype = series.dtype().unwrap_or(DataType::Null);
+        let pairs: Vec<(Value, Value)> = pairs.filter(|(from, _)| is_of_kind(from, &dtype)).collect();
+        // Missing values without a type would fit into no file.
+        let missing = if pairs.is_empty() { ScalarValue::Float64(None) } else { ScalarValue::Null };
+        series.map_expr(|expr| mapped(&expr, &pairs, lit(missing)))
     }
 }
 
@@ -98,8 +117,9 @@ impl Series {
     #[track_caller]
     #[must_use]
     pub fn replace<K: Into<Value>, V: Into<Value>>(&self, pairs: impl IntoIterator<Item = (K, V)>) -> Series {
-        let pairs: Vec<(Value, Value)> =
-            pairs.into_iter().map(|(from, to)| (from.into(), to.into())).collect();
+        let dtype = self.dtype().unwrap_or(DataType::Null);
+        let pairs = pairs.into_iter().map(|(from, to)| (from.into(), to.into()));
+        let pairs: Vec<(Value, Value)> = pairs.filter(|(from, _)| is_of_kind(from, &dtype)).collect();
         self.map_expr(|expr| mapped(&expr, &pairs, expr.clone()))
     }
 
@@ -108,7 +128,8 @@ impl Series {
     #[must_use]
     pub fn clip(&self, lower: impl Into<Value>, upper: impl Into<Value>) -> Series {
         let (lower, upper) = (lower.into(), upper.into());
-        self.map_expr(|expr| clipped(expr, &lower, &upper))
+        let dtype = self.dtype();
+        self.map_expr(|expr| clipped(expr, &dtype?, &lower, &upper))
     }
 
     /// 1, 0 or -1, with the sign of each number.

@@ -92,7 +92,8 @@ impl Kernel {
                 let decimals = constants.whole(0).unwrap_or_default() as i32;
                 let floats = cast(array, &DataType::Float64)?;
                 let floats = floats.as_primitive::<Float64Type>();
-                Ok(Arc::new(floats.unary::<_, Float64Type>(|float| rounded(float, decimals))))
+                // With one zero: small negative numbers become it too.
+                Ok(Arc::new(floats.unary::<_, Float64Type>(|float| rounded(float, decimals) + 0.0)))
             }
             Kernel::Across => {
                 let measure = Measure {

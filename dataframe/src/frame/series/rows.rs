@@ -4,8 +4,6 @@ use super::Series;
 use crate::error::{Error, Result};
 use crate::frame::{DataFrame, Frame, Index, Reduce, Sort};
 use crate::value::Value;
-use arrow::datatypes::DataType;
-use datafusion::logical_expr::expr_fn::cast;
 
 impl Series {
     /// A series changed as a frame of one column, which keeps its name.
@@ -108,20 +106,6 @@ impl Series {
         self.through(|frame, label| frame.sort_values([label], sort))
     }
 
-    /// The largest values, the largest first.
-    #[track_caller]
-    #[must_use]
-    pub fn nlargest(&self, rows: usize) -> Series {
-        self.through(|frame, label| frame.nlargest(rows, [label]))
-    }
-
-    /// The smallest values, the smallest first.
-    #[track_caller]
-    #[must_use]
-    pub fn nsmallest(&self, rows: usize) -> Series {
-        self.through(|frame, label| frame.nsmallest(rows, [label]))
-    }
-
     /// A value for each element of lists, with the label of the list's row.
     #[track_caller]
     #[must_use]
@@ -160,13 +144,6 @@ impl Series {
     #[must_use]
     pub fn reset_index(&self) -> DataFrame {
         self.to_frame().reset_index(false)
-    }
-
-    /// Whether each value equals an earlier one.
-    #[track_caller]
-    #[must_use]
-    pub fn duplicated(&self) -> Series {
-        self.to_frame().duplicated().named(self.name().map(str::to_owned))
     }
 
     /// The last level of the index as columns.
@@ -291,26 +268,6 @@ impl Series {
                 Ok(Frame { index, columns: frame.columns.clone(), ..(**made.frame()?).clone() })
             })
         })
-    }
-
-    /// The number of each value among the distinct ones, by their first rows, -1 for a missing one; and
-    /// these. It computes the distinct values at once, which runs the plan.
-    ///
-    /// # Errors
-    /// The error that the series carries, or one of its run.
-    pub fn factorize(&self) -> Result<(Series, Vec<Value>)> {
-        let distinct = Index::of_series(self).dropna().unique().values()?;
-        let pairs: Vec<(Value, Value)> = distinct
-            .iter()
-            .cloned()
-            .enumerate()
-            .map(|(code, value)| (value, Value::from(code as i64)))
-            .collect();
-        let codes = self.drop_index().map_expr(|expr| {
-            let codes = super::mapped(&expr, &pairs, datafusion::logical_expr::lit(-1_i64))?;
-            Ok(cast(codes, DataType::Int64))
-        });
-        Ok((codes.named(None), distinct))
     }
 
     /// The position at which a value would keep sorted values sorted: the first one, or the one behind
