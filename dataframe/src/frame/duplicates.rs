@@ -1,9 +1,10 @@
 //! Rows that are equal in some columns: found, or all but one of them dropped.
 
 use super::clean::named_column;
-use super::{DataFrame, Frame, Index, named};
+use super::{DataFrame, Frame, Index, OrderKey, named};
 use crate::error::Result;
 use crate::frame::series::Series;
+use crate::stage::row_number::Numbering;
 use datafusion::common::JoinType;
 use datafusion::functions_aggregate::expr_fn::{count, first_value, last_value, max, min};
 use datafusion::logical_expr::{Expr, lit};
@@ -59,7 +60,9 @@ impl Frame {
 
     /// Whether each row is equal in these columns to the one that stays, but is not that one.
     fn others_of_each(&self, labels: &[&str], keep: Keep) -> Result<(Frame, Expr)> {
-        let (frame, row) = self.with_row()?;
+        // The same numbers in both uses: planning moves no filter below exact ones.
+        let (frame, row) = self.numbered("row", Numbering::Exact)?;
+        let frame = Frame { order: vec![OrderKey::growing(&row)], ..frame };
         let stays = frame.fresh("stays");
         let keys: Vec<Expr> = labels.iter().map(|label| named(label)).collect();
         let kept = match keep {

@@ -3,9 +3,10 @@
 use super::{DataFrame, Frame, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::frame::series::Series;
+use datafusion::functions::expr_fn::coalesce;
 use datafusion::functions_aggregate::expr_fn::{count, last_value};
 use datafusion::logical_expr::expr_fn::when;
-use datafusion::logical_expr::{Expr, LogicalPlan, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 
 /// The rows that come of those with equal values, where not all of them fit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,14 +28,11 @@ fn at_border(border: &str, column: &str) -> String {
 /// Number of rows up to the border.
 const ROWS: &str = "rows";
 
-/// Whether a row has the same value as the one at a border; two missing ones are the same.
+/// Whether a row has the same value as the one at a border; two missing ones are the same. No distinctness:
+/// planning makes keys of joins of it, under which missing values are not the same.
 fn same(border: &str, key: &OrderKey) -> Expr {
-    let other = named(&at_border(border, &key.column));
-    datafusion::logical_expr::binary_expr(
-        named(&key.column),
-        datafusion::logical_expr::Operator::IsNotDistinctFrom,
-        other,
-    )
+    let (own, other) = (named(&key.column), named(&at_border(border, &key.column)));
+    coalesce(vec![own.clone().eq(other.clone()), own.is_null().and(other.is_null())])
 }
 
 /// Whether a row comes before the one at a border by the first key that differs, or has the same keys.
@@ -58,14 +56,15 @@ struct Extremes {
 }
 
 impl Extremes {
-    /// One row: the last of so many rows, by these keys, and their number.
-    fn border(frame: &Frame, name: &str, order: &[OrderKey], rows: usize) -> Result<LogicalPlan> {
+    /// One row: the values of the last of so many rows, by these keys, and the number of rows. Numbers of
+    /// rows are no values: a filter that planning moves below them changes them in one use of a plan alone.
+    fn border(&self, frame: &Frame, name: &str, order: &[OrderKey], rows: usize) -> Result<LogicalPlan> {
         let sorted = Frame { order: order.to_vec(), ..frame.clone() };
         let first = sorted.limited(0, rows)?;
         let last = |key: &OrderKey| {
             last_value(named(&key.column), sorted.sort_exprs()).alias(at_border(name, &key.column))
         };
-        let mut exprs: Vec<Expr> = order.iter().map(last).collect();
+        let mut exprs: Vec<Expr> = self.values.iter().map(last).collect();
         exprs.push(count(lit(1_i64)).alias(at_border(name, ROWS)));
         Ok(first.builder().aggregate(Vec::<Expr>::new(), exprs)?.build()?)
     }
@@ -104,6 +103,33 @@ impl Extremes {
         })
     }
 
+    /// The rows with those at the borders beside them, by these keys.
+    fn chosen(&self, frame: &Frame, keys: &[OrderKey]) -> Result<LogicalPlan> {
+        let bordered = |rows: &Frame| -> Result<LogicalPlanBuilder> {
+            let plan = rows.builder().cross_join(self.border(frame, "border", keys, self.rows)?)?;
+            match self.ties {
+                Ties::Last => {
+                    Ok(plan.cross_join(self.border(frame, "beyond", keys, self.rows.saturating_add(1))?)?)
+                }
+                _ => Ok(plan),
+            }
+        };
+        let missing = self.missing_at_border();
+        if self.ties == Ties::All {
+            let up_to = up_to("border", &self.values);
+            let kept = missing.map_or(up_to.clone(), |missing| up_to.or(missing));
+            return Ok(bordered(frame)?.filter(kept)?.build()?);
+        }
+        let first = bordered(&Frame { order: keys.to_vec(), ..frame.clone() }.limited(0, self.rows)?)?;
+        Ok(match missing {
+            None => first.build()?,
+            Some(missing) => {
+                let others = bordered(frame)?.filter(missing.clone())?.build()?;
+                first.filter(Expr::Not(Box::new(missing)))?.union(others)?.build()?
+            }
+        })
+    }
+
     fn of(&self, frame: &Frame) -> Result<Frame> {
         let mut frame = frame.with_index()?.with_order()?;
         frame.order.retain(|key| !self.values.iter().any(|value| value.column == key.column));
@@ -113,23 +139,13 @@ impl Extremes {
         }
         let last_value = self.values.last().map_or(lit(false), |key| named(&key.column).is_not_null());
         let (wide, keys) = match self.ties {
-            Ties::First => (frame.clone(), in_order),
-            Ties::All => (frame.clone(), self.values.clone()),
+            Ties::First | Ties::All => (frame.clone(), in_order),
             Ties::Last => {
                 let (wide, turned) = Extremes::turned(&frame, &last_value)?;
                 (wide, [self.values.clone(), turned, frame.order.clone()].concat())
             }
         };
-        let mut plan = wide.builder().cross_join(Extremes::border(&wide, "border", &keys, self.rows)?)?;
-        if self.ties == Ties::Last {
-            plan = plan.cross_join(Extremes::border(&wide, "beyond", &keys, self.rows.saturating_add(1))?)?;
-        }
-        let kept = up_to("border", &keys);
-        let kept = match self.missing_at_border() {
-            Some(missing) => kept.or(missing),
-            None => kept,
-        };
-        let mut found = Frame { plan: plan.filter(kept)?.build()?, ..wide };
+        let mut found = Frame { plan: self.chosen(&wide, &keys)?, ..wide };
         let mut order = self.values.clone();
         if self.ties == Ties::Last {
             let (turned, keys) = Extremes::turned(&found, &self.among_last().and(last_value))?;

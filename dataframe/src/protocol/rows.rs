@@ -11,13 +11,20 @@ use crate::frame::{DataFrame, Index, Keep, ResetIndex, SetIndex, Ties};
 
 /// Rows that series and frames share.
 pub(super) const BOTH: &[Row] = both!(
-    "drop_duplicates" "(subset=None, keep='first', ignore_index=False)" "the first of equal rows, the last or none; a series has no subset" drop_duplicates,
-    "duplicated" "(subset=None, keep='first')" "whether a row is equal to one before; a series has no subset" duplicated,
-    "dropna" "(how='any', thresh=None, subset=None, ignore_index=False)" "the rows without missing values" dropna,
-    "nlargest" "(n, columns, keep='first')" "the rows with the largest values; a series has no columns" extreme,
-    "nsmallest" "(n, columns, keep='first')" "the rows with the smallest values; a series has no columns" extreme,
-    "explode" "(column, ignore_index=False)" "a row for each element of lists; a series has no columns" explode,
-    "reset_index" "(level=None, drop=False, name=None, names=None)" "an index of positions; the former one as columns" reset_index
+    "drop_duplicates" "(subset=None, keep='first', ignore_index=False)"
+    "the first of equal rows, the last or none; a series has no subset" drop_duplicates,
+    "duplicated" "(subset=None, keep='first')"
+    "whether a row is equal to one before; a series has no subset" duplicated,
+    "dropna" "(how='any', thresh=None, subset=None, ignore_index=False)"
+    "the rows without missing values" dropna,
+    "nlargest" "(n, columns, keep='first')"
+    "the rows with the largest values; a series has no columns" extreme,
+    "nsmallest" "(n, columns, keep='first')"
+    "the rows with the smallest values; a series has no columns" extreme,
+    "explode" "(column, ignore_index=False)"
+    "a row for each element of lists; a series has no columns" explode,
+    "reset_index" "(level=None, drop=False, name=None, names=None)"
+    "an index of positions; the former one as columns" reset_index
 );
 
 /// Rows that one kind has alone.

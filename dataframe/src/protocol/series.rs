@@ -68,9 +68,10 @@ fn isin(_: &str, args: &mut Args) -> Result<Value, Failure> {
 }
 
 /// Those of these values that pandas compares with values of a type. A missing number is one of floats, but
-/// `None` is not; a missing time is one of times if a time is given too; texts are no times.
+/// `None` is not; a missing time is one of times if only times are given beside it; texts are no times.
 pub(super) fn comparable(values: Vec<Scalar>, dtype: &DataType) -> Vec<Scalar> {
-    let times = values.iter().any(|value| value.dtype().is_temporal());
+    let times = values.iter().filter(|value| !value.is_missing()).collect::<Vec<_>>();
+    let times = !times.is_empty() && times.iter().all(|value| value.dtype().is_temporal());
     let is_comparable = |value: &Scalar| match (value.is_missing(), dtype) {
         (true, dtype) if dtype.is_temporal() => times,
         (true, DataType::Boolean) => !value.dtype().is_floating(),

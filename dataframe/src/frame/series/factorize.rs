@@ -49,7 +49,8 @@ impl Series {
     ///
     /// ```
     /// use tharsis_dataframe::{Factorize, Series};
-    /// let (codes, names) = Series::from_values("k", vec!["b", "a", "b"]).factorize_with(Factorize::new().sort(true))?;
+    /// let names = Series::from_values("k", vec!["b", "a", "b"]);
+    /// let (codes, names) = names.factorize_with(Factorize::new().sort(true))?;
     /// assert_eq!(codes.values::<i64>()?, [1, 0, 1].map(Some));
     /// assert_eq!(names[0].as_str(), Some("a"));
     /// # Ok::<(), tharsis_dataframe::Error>(())
