@@ -55,7 +55,7 @@ impl DataFrame {
     ///
     /// ```
     /// use tharsis_dataframe::{DataFrame, Series};
-    /// let a = Series::from_values("a", vec![Some(1), None, Some(3)]).to_frame();
+    /// let a = Series::from_values("a", vec![Some(1_i64), None, Some(3)]).to_frame();
     /// let frame = a.assign("b", a.col("a").mask(&a.col("a").gt(2), tharsis_dataframe::Value::missing()));
     /// assert_eq!(frame.dropna_below(1, ["a", "b"]).len()?, 2);
     /// assert_eq!(frame.dropna_below(2, ["a", "b"]).len()?, 1);
