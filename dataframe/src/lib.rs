@@ -55,9 +55,10 @@ pub use frame::series::{
 };
 pub use frame::{
     Aggregate, AsOf, Batches, Compare, Computation, Computed, Correlation, Counts, DataFrame, Dummies, Ends,
-    Ewm, Fill, FrameOperand, GroupBy, GroupKey, Index, Interpolation, Join, JoinKind, Keep, Melt, Merge,
-    Nearest, Rank, RankMethod, Reduce, Reduction, Resample, ResetIndex, Rolling, SetIndex, Sort, SpanRolling,
-    Squeezed, Term, Ties, Transform, crosstab, dtype_named, eval,
+    Ewm, Fill, FillLimit, FrameOperand, GroupBy, GroupKey, Index, Interpolation, Join, JoinKind, Keep,
+    LimitArea, LimitDirection, Melt, Merge, NaOption, Nearest, Rank, RankMethod, Reduce, Reduction, Resample,
+    ResetIndex, Rolling, SetIndex, Sort, SpanRolling, Squeezed, Term, Ties, Transform, crosstab, dtype_named,
+    eval,
 };
 pub use library::Library;
 pub use metrics::{Metrics, StageMetrics, TaskMetrics};

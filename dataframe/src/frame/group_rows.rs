@@ -206,6 +206,22 @@ impl GroupBy {
         self.keep(from_end(), |place| place.lt_eq(lit(rows as i64)))
     }
 
+    /// The rows of each group but its last ones, in the order of the frame; pandas' `head` of a negative
+    /// number.
+    #[track_caller]
+    #[must_use]
+    pub fn head_but(&self, rows: usize) -> DataFrame {
+        self.keep(from_end(), |place| place.gt(lit(rows as i64)))
+    }
+
+    /// The rows of each group but its first ones, in the order of the frame; pandas' `tail` of a negative
+    /// number.
+    #[track_caller]
+    #[must_use]
+    pub fn tail_but(&self, rows: usize) -> DataFrame {
+        self.keep(in_order(), |place| place.gt(lit(rows as i64)))
+    }
+
     /// The row of each group at a position from 0, or from the end if it is negative.
     #[track_caller]
     #[must_use]

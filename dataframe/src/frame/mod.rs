@@ -75,7 +75,9 @@ pub use reduction::Reduction;
 pub use resample::{Fill, Resample};
 pub use reshape::Melt;
 pub(crate) use summary::common_type;
-pub use window::{Ends, Ewm, Rank, RankMethod, Rolling, SpanRolling};
+pub use window::{
+    Ends, Ewm, FillLimit, LimitArea, LimitDirection, NaOption, Rank, RankMethod, Rolling, SpanRolling,
+};
 
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute, plan_stages};

@@ -15,14 +15,14 @@ use std::sync::{Arc, OnceLock};
 type Run = fn(&[ArrayRef]) -> Result<Float64Array>;
 
 /// The window function `tharsis_ewm_cov` of two columns: alpha, whether weights are adjusted, the number of
-/// pairs from which there is a value, whether it is biased.
+/// pairs from which there is a value, whether it is biased, whether missing pairs make no others older.
 pub(crate) fn ewm_cov() -> Arc<WindowUDF> {
     static COV: OnceLock<Arc<WindowUDF>> = OnceLock::new();
     Arc::clone(COV.get_or_init(|| function("tharsis_ewm_cov", covariances)))
 }
 
-/// The window function `tharsis_ewm_sum` of a column: alpha, and the number of values from which there is
-/// one.
+/// The window function `tharsis_ewm_sum` of a column: alpha, the number of values from which there is one,
+/// and whether missing values make no others older.
 pub(crate) fn ewm_sum() -> Arc<WindowUDF> {
     static SUM: OnceLock<Arc<WindowUDF>> = OnceLock::new();
     Arc::clone(SUM.get_or_init(|| function("tharsis_ewm_sum", faded_sums)))
@@ -176,12 +176,14 @@ fn covariances(arguments: &[ArrayRef]) -> Result<Float64Array> {
     }
     let (alpha, adjust) = (arguments.floats(2)?.value(0), arguments.flag(3)?);
     let (least, bias) = (arguments.wholes(4)?.value(0).max(1), arguments.flag(5)?);
+    let ignore_na = arguments.flag(6)?;
     let mut state: Option<Faded> = None;
     let mut seen = 0;
     let values = left.iter().zip(right.iter()).map(|(left, right)| {
         let pair = left.zip(right);
         seen += i64::from(pair.is_some());
         match (&mut state, pair) {
+            (Some(_), None) if ignore_na => {}
             (Some(state), pair) => state.step(pair, alpha, adjust),
             (None, Some(mean)) => {
                 state = Some(Faded { mean, cov: 0.0, sum_weight: 1.0, sum_square: 1.0, old_weight: 1.0 });
@@ -200,11 +202,13 @@ fn faded_sums(arguments: &[ArrayRef]) -> Result<Float64Array> {
         return Ok(Float64Array::from(Vec::<f64>::new()));
     }
     let (alpha, least) = (arguments.floats(1)?.value(0), arguments.wholes(2)?.value(0).max(1));
+    let ignore_na = arguments.flag(3)?;
     let (mut sum, mut seen) = (None, 0);
     let sums = values.iter().map(|value| {
         seen += i64::from(value.is_some());
         sum = match (sum, value) {
             (None, value) => value,
+            (Some(sum), None) if ignore_na => Some(sum),
             (Some(sum), value) => Some((1.0 - alpha) * sum + value.unwrap_or(0.0)),
         };
         sum.filter(|_| seen >= least)

@@ -26,7 +26,7 @@ pub(crate) fn next_present() -> Arc<WindowUDF> {
 }
 
 /// The window function `tharsis_ewm_mean` of values, the weight of a new value, whether weights are
-/// adjusted, and the number of values from which there is a mean.
+/// adjusted, the number of values from which there is a mean, and whether missing values make no others older.
 pub(crate) fn ewm_mean() -> Arc<WindowUDF> {
     static MEAN: OnceLock<Arc<WindowUDF>> = OnceLock::new();
     Arc::clone(MEAN.get_or_init(|| function(Kind::EwmMean)))
@@ -35,7 +35,13 @@ pub(crate) fn ewm_mean() -> Arc<WindowUDF> {
 fn function(kind: Kind) -> Arc<WindowUDF> {
     let signature = match kind {
         Kind::EwmMean => Signature::exact(
-            vec![DataType::Float64, DataType::Float64, DataType::Boolean, DataType::Float64],
+            vec![
+                DataType::Float64,
+                DataType::Float64,
+                DataType::Boolean,
+                DataType::Float64,
+                DataType::Boolean,
+            ],
             Volatility::Immutable,
         ),
         _ => Signature::any(1, Volatility::Immutable),
@@ -124,7 +130,8 @@ fn nearest(values: &ArrayRef, rows: impl Iterator<Item = u64>) -> UInt64Array {
     rows.collect()
 }
 
-/// Exponentially weighted means. A missing value makes those before it older, but has no weight itself.
+/// Exponentially weighted means. A missing value has no weight itself, but makes those before it older unless
+/// it is ignored.
 fn means(arguments: &[ArrayRef]) -> Float64Array {
     let values = arguments[0].as_primitive::<Float64Type>();
     if values.is_empty() {
@@ -133,6 +140,7 @@ fn means(arguments: &[ArrayRef]) -> Float64Array {
     let alpha = arguments[1].as_primitive::<Float64Type>().value(0);
     let adjust = arguments[2].as_boolean().value(0);
     let min_periods = arguments[3].as_primitive::<Float64Type>().value(0).max(1.0);
+    let ignore_na = arguments[4].as_boolean().value(0);
     let new_weight = if adjust { 1.0 } else { alpha };
     let (mut mean, mut old_weight, mut seen) = (None, 1.0, 0.0);
     let means = values.iter().map(|value| {
@@ -140,7 +148,9 @@ fn means(arguments: &[ArrayRef]) -> Float64Array {
         mean = match (mean, value) {
             (None, value) => value,
             (Some(mean), None) => {
-                old_weight *= 1.0 - alpha;
+                if !ignore_na {
+                    old_weight *= 1.0 - alpha;
+                }
                 Some(mean)
             }
             (Some(mean), Some(value)) => {

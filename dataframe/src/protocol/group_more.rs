@@ -7,7 +7,7 @@ use super::row::Row;
 use super::summaries::counts;
 use super::value::{Groups, Value};
 use super::windows::one_or_all;
-use crate::frame::{Aggregate, DataFrame, Rank, RankMethod};
+use crate::frame::{Aggregate, DataFrame, FillLimit, Rank};
 use crate::value::lit;
 
 pub(super) const GROUPS: &[Row] = &[
@@ -20,18 +20,18 @@ pub(super) const GROUPS: &[Row] = &[
         "an aggregate of each group in each of its rows, or a step",
         transform,
     ),
-    ("pd.GroupBy.cumsum", "()", "the sum so far in each group", step),
-    ("pd.GroupBy.cumprod", "()", "the product so far in each group", step),
-    ("pd.GroupBy.cummin", "()", "the smallest value so far in each group", step),
-    ("pd.GroupBy.cummax", "()", "the largest value so far in each group", step),
-    ("pd.GroupBy.ffill", "()", "missing values as the last one before in the group", step),
-    ("pd.GroupBy.bfill", "()", "missing values as the next one in the group", step),
+    ("pd.GroupBy.cumsum", "(skipna=True)", "the sum so far in each group", step),
+    ("pd.GroupBy.cumprod", "(skipna=True)", "the product so far in each group", step),
+    ("pd.GroupBy.cummin", "(skipna=True)", "the smallest value so far in each group", step),
+    ("pd.GroupBy.cummax", "(skipna=True)", "the largest value so far in each group", step),
+    ("pd.GroupBy.ffill", "(limit=None)", "missing values as the last one before in the group", fill),
+    ("pd.GroupBy.bfill", "(limit=None)", "missing values as the next one in the group", fill),
     ("pd.GroupBy.shift", "(periods=1)", "the values of some rows before in the group", by_rows),
     ("pd.GroupBy.diff", "(periods=1)", "the difference to some rows before in the group", by_rows),
     ("pd.GroupBy.pct_change", "(periods=1)", "the change from some rows before in the group", by_rows),
     (
         "pd.GroupBy.rank",
-        "(method='average', ascending=True, pct=False)",
+        "(method='average', ascending=True, na_option='keep', pct=False)",
         "the place of each value in its group",
         rank,
     ),
@@ -97,7 +97,26 @@ fn by_name(groups: &Groups, name: &str) -> Result<Value, Failure> {
 }
 
 fn step(name: &str, args: &mut Args) -> Result<Value, Failure> {
-    by_name(&*args.groups()?, name)
+    let groups = args.groups()?;
+    args.only(usize::MAX, "numeric_only", false)?;
+    let skipna = args.flag(usize::MAX, "skipna", true)?;
+    stepped(&groups, |by| match name {
+        "cumsum" => by.cumsum_skipna(skipna),
+        "cumprod" => by.cumprod_skipna(skipna),
+        "cummin" => by.cummin_skipna(skipna),
+        _ => by.cummax_skipna(skipna),
+    })
+}
+
+fn fill(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let groups = args.groups()?;
+    let rows = args.given(1, "limit").map(|limit| limit.integer()).transpose()?;
+    let limit = match rows.map(usize::try_from) {
+        None => FillLimit::default(),
+        Some(Ok(rows)) => FillLimit::rows(rows),
+        Some(Err(_)) => return Err(Failure::value("Limit must be greater than 0")),
+    };
+    stepped(&groups, |by| if name == "ffill" { by.ffill_limited(limit) } else { by.bfill_limited(limit) })
 }
 
 fn transform(_: &str, args: &mut Args) -> Result<Value, Failure> {
@@ -133,20 +152,7 @@ fn by_rows(name: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn rank(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let groups = args.groups()?;
-    let mut options =
-        Rank::by(match args.choice(1, "method", &["average", "min", "max", "first", "dense"])? {
-            "min" => RankMethod::Min,
-            "max" => RankMethod::Max,
-            "first" => RankMethod::First,
-            "dense" => RankMethod::Dense,
-            _ => RankMethod::Average,
-        });
-    if !args.flag(2, "ascending", true)? {
-        options = options.descending();
-    }
-    if args.flag(4, "pct", false)? {
-        options = options.pct();
-    }
+    let options = super::steps::ranks(args, [1, 3, 2, 4])?;
     stepped(&groups, |by| by.rank(options))
 }
 
@@ -158,8 +164,14 @@ fn number(name: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn ends(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let groups = args.groups()?;
-    let rows = args.count(1, "n", 5)?;
-    stepped(&groups, |by| if name == "head" { by.head(rows) } else { by.tail(rows) })
+    let rows = args.integer(1, "n", 5)?;
+    let count = usize::try_from(rows.unsigned_abs()).unwrap_or(usize::MAX);
+    stepped(&groups, |by| match (name, rows < 0) {
+        ("head", false) => by.head(count),
+        ("head", true) => by.head_but(count),
+        (_, false) => by.tail(count),
+        (_, true) => by.tail_but(count),
+    })
 }
 
 fn nth(_: &str, args: &mut Args) -> Result<Value, Failure> {

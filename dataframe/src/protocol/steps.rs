@@ -5,7 +5,9 @@ use super::args::{Args, strs};
 use super::row::Row;
 use super::value::Value;
 use crate::frame::series::Series;
-use crate::frame::{DataFrame, Dummies, Melt, Rank, RankMethod};
+use crate::frame::{
+    DataFrame, Dummies, FillLimit, LimitArea, LimitDirection, Melt, NaOption, Rank, RankMethod,
+};
 
 /// Rows of a step: of a series, and of a frame.
 macro_rules! steps {
@@ -23,14 +25,14 @@ pub(super) const STEPS: &[Row] = steps!(
     "shift" "(periods=1)" "the values of some rows before" by_rows,
     "diff" "(periods=1)" "the difference to some rows before" by_rows,
     "pct_change" "(periods=1)" "the change from some rows before" by_rows,
-    "cumsum" "()" "the sum so far" so_far,
-    "cumprod" "()" "the product so far" so_far,
-    "cummin" "()" "the smallest value so far" so_far,
-    "cummax" "()" "the largest value so far" so_far,
-    "ffill" "()" "missing values as the last one before" so_far,
-    "bfill" "()" "missing values as the next one" so_far,
-    "interpolate" "()" "missing values on a line between their neighbours" so_far,
-    "rank" "(method='average', ascending=True, pct=False)" "the place of each value, from 1" rank
+    "cumsum" "(skipna=True)" "the sum so far" so_far,
+    "cumprod" "(skipna=True)" "the product so far" so_far,
+    "cummin" "(skipna=True)" "the smallest value so far" so_far,
+    "cummax" "(skipna=True)" "the largest value so far" so_far,
+    "ffill" "(limit=None, limit_area=None)" "missing values as the last one before" fill,
+    "bfill" "(limit=None, limit_area=None)" "missing values as the next one" fill,
+    "interpolate" "(limit=None, limit_direction='forward', limit_area=None)" "missing values on a line between their neighbours" fill,
+    "rank" "(method='average', na_option='keep', ascending=True, pct=False)" "the place of each value, from 1" rank
 );
 
 /// Applies a step of either kind to the first argument.
@@ -55,19 +57,56 @@ fn by_rows(name: &str, args: &mut Args) -> Result<Value, Failure> {
 }
 
 fn so_far(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let skipna = args.flag(usize::MAX, "skipna", true)?;
     match name {
-        "cumsum" => stepped(args, Series::cumsum, DataFrame::cumsum),
-        "cumprod" => stepped(args, Series::cumprod, DataFrame::cumprod),
-        "cummin" => stepped(args, Series::cummin, DataFrame::cummin),
-        "cummax" => stepped(args, Series::cummax, DataFrame::cummax),
-        "ffill" => stepped(args, Series::ffill, DataFrame::ffill),
-        "bfill" => stepped(args, Series::bfill, DataFrame::bfill),
-        _ => stepped(args, Series::interpolate, DataFrame::interpolate),
+        "cumsum" => stepped(args, |series| series.cumsum_skipna(skipna), |frame| frame.cumsum_skipna(skipna)),
+        "cumprod" => {
+            stepped(args, |series| series.cumprod_skipna(skipna), |frame| frame.cumprod_skipna(skipna))
+        }
+        "cummin" => stepped(args, |series| series.cummin_skipna(skipna), |frame| frame.cummin_skipna(skipna)),
+        _ => stepped(args, |series| series.cummax_skipna(skipna), |frame| frame.cummax_skipna(skipna)),
     }
 }
 
-fn rank(_: &str, args: &mut Args) -> Result<Value, Failure> {
-    let method = match args.choice(2, "method", &["average", "min", "max", "first", "dense"])? {
+/// The missing values that an operation fills.
+pub(super) fn fill_limit(args: &mut Args) -> Result<FillLimit, Failure> {
+    let rows = args.given(usize::MAX, "limit").map(|limit| limit.integer()).transpose()?;
+    let limit = match rows.map(usize::try_from) {
+        None => FillLimit::default(),
+        Some(Ok(rows @ 1..)) => FillLimit::rows(rows),
+        Some(_) => return Err(Failure::value("Limit must be greater than 0")),
+    };
+    let limit = limit.direction(
+        match args.choice(usize::MAX, "limit_direction", &["forward", "backward", "both"])? {
+            "backward" => LimitDirection::Backward,
+            "both" => LimitDirection::Both,
+            _ => LimitDirection::Forward,
+        },
+    );
+    Ok(match args.choice(usize::MAX, "limit_area", &["", "inside", "outside"])? {
+        "inside" => limit.area(LimitArea::Inside),
+        "outside" => limit.area(LimitArea::Outside),
+        _ => limit,
+    })
+}
+
+fn fill(name: &str, args: &mut Args) -> Result<Value, Failure> {
+    let limit = fill_limit(args)?;
+    match name {
+        "ffill" => stepped(args, |series| series.ffill_limited(limit), |frame| frame.ffill_limited(limit)),
+        "bfill" => stepped(args, |series| series.bfill_limited(limit), |frame| frame.bfill_limited(limit)),
+        _ => stepped(
+            args,
+            |series| series.interpolate_limited(limit),
+            |frame| frame.interpolate_limited(limit),
+        ),
+    }
+}
+
+/// The options of a rank; the places of its arguments are method, na_option, ascending and pct.
+pub(super) fn ranks(args: &mut Args, places: [usize; 4]) -> Result<Rank, Failure> {
+    let [method, na_option, ascending, pct] = places;
+    let method = match args.choice(method, "method", &["average", "min", "max", "first", "dense"])? {
         "min" => RankMethod::Min,
         "max" => RankMethod::Max,
         "first" => RankMethod::First,
@@ -75,12 +114,19 @@ fn rank(_: &str, args: &mut Args) -> Result<Value, Failure> {
         _ => RankMethod::Average,
     };
     let mut options = Rank::by(method);
-    if !args.flag(5, "ascending", true)? {
+    options = options.na_option(match args.choice(na_option, "na_option", &["keep", "top", "bottom"])? {
+        "top" => NaOption::Top,
+        "bottom" => NaOption::Bottom,
+        _ => NaOption::Keep,
+    });
+    if !args.flag(ascending, "ascending", true)? {
         options = options.descending();
     }
-    if args.flag(6, "pct", false)? {
-        options = options.pct();
-    }
+    Ok(if args.flag(pct, "pct", false)? { options.pct() } else { options })
+}
+
+fn rank(_: &str, args: &mut Args) -> Result<Value, Failure> {
+    let options = ranks(args, [2, 4, 5, 6])?;
     stepped(args, |series| series.rank(options), |frame| frame.rank(options))
 }
 

@@ -67,15 +67,15 @@ pub(super) struct Windows {
 /// The rows of windows, or their weights.
 #[derive(Clone, Debug)]
 pub(super) enum WindowKind {
-    /// This many rows, the least number of values, and whether the row is in the middle.
-    Rows(usize, Option<usize>, bool),
+    /// This many rows, the least number of values, whether the row is in the middle, and the ends.
+    Rows(usize, Option<usize>, bool, Ends),
     /// All rows so far.
     Growing(usize),
     /// A span of time: its length, the least number of values, its ends, and the column of times.
     Span(String, usize, Ends, Option<String>),
     /// Weights that fade: the name of the measure and its value, the least number of values, whether weights
-    /// are adjusted.
-    Fading(&'static str, f64, usize, bool),
+    /// are adjusted, whether missing values are ignored.
+    Fading(&'static str, f64, usize, bool, bool),
 }
 
 /// Rows by spans of time.

@@ -19,7 +19,7 @@ macro_rules! kinds {
 pub(super) const KINDS: &[Row] = kinds!(
     "rolling" "(window, min_periods=None, center=False, on=None, closed=None)" "windows of rows or of a span of time",
     "expanding" "(min_periods=1)" "windows of all rows so far",
-    "ewm" "(com=None, span=None, halflife=None, alpha=None, min_periods=0, adjust=True)" "windows whose weights fade"
+    "ewm" "(com=None, span=None, halflife=None, alpha=None, min_periods=0, adjust=True, ignore_na=False)" "windows whose weights fade"
 );
 
 /// Rows of an aggregate of windows: of fixed ones, and of growing ones.
@@ -89,17 +89,6 @@ fn rows(args: &mut Args) -> Result<WindowKind, Failure> {
     let center = args.flag(3, "center", false)?;
     let on = args.given(5, "on").map(|on| on.text()).transpose()?;
     let closed = args.given(6, "closed").map(|closed| closed.text()).transpose()?;
-    if let Ok(rows) = window.integer() {
-        if closed.is_some() || on.is_some() {
-            return Err(Failure::missing("closed and on of a window of rows are not implemented"));
-        }
-        let rows =
-            usize::try_from(rows).map_err(|_| Failure::value("window must be an integer 0 or greater"))?;
-        return Ok(WindowKind::Rows(rows, least, center));
-    }
-    if center {
-        return Err(Failure::missing("center of a span of time is not implemented"));
-    }
     let ends = match closed.as_deref() {
         None | Some("right") => Ends::Right,
         Some("left") => Ends::Left,
@@ -107,6 +96,17 @@ fn rows(args: &mut Args) -> Result<WindowKind, Failure> {
         Some("neither") => Ends::Neither,
         Some(_) => return Err(Failure::value("closed must be 'right', 'left', 'both' or 'neither'")),
     };
+    if let Ok(rows) = window.integer() {
+        if on.is_some() {
+            return Err(Failure::missing("on of a window of rows is not implemented"));
+        }
+        let rows =
+            usize::try_from(rows).map_err(|_| Failure::value("window must be an integer 0 or greater"))?;
+        return Ok(WindowKind::Rows(rows, least, center, ends));
+    }
+    if center {
+        return Err(Failure::missing("center of a span of time is not implemented"));
+    }
     Ok(WindowKind::Span(window.text()?, least.unwrap_or(1), ends, on))
 }
 
@@ -123,8 +123,8 @@ fn fading(args: &mut Args) -> Result<WindowKind, Failure> {
     };
     let least = args.count(5, "min_periods", 0)?;
     let adjust = args.flag(6, "adjust", true)?;
-    args.only(7, "ignore_na", false)?;
-    Ok(WindowKind::Fading(name, value, least, adjust))
+    let ignore_na = args.flag(7, "ignore_na", false)?;
+    Ok(WindowKind::Fading(name, value, least, adjust, ignore_na))
 }
 
 fn windows(args: &mut Args) -> Result<Box<Windows>, Failure> {
@@ -135,8 +135,8 @@ fn windows(args: &mut Args) -> Result<Box<Windows>, Failure> {
 }
 
 fn faded<T>(ewm: Ewm<T>, kind: &WindowKind) -> Ewm<T> {
-    let WindowKind::Fading(name, value, least, adjust) = *kind else { return ewm };
-    let ewm = ewm.min_periods(least).adjust(adjust);
+    let WindowKind::Fading(name, value, least, adjust, ignore_na) = *kind else { return ewm };
+    let ewm = ewm.min_periods(least).adjust(adjust).ignore_na(ignore_na);
     match name {
         "com" => ewm.com(value),
         "span" => ewm.span(value),
@@ -150,8 +150,8 @@ macro_rules! computed {
     ($name:ident $of:ident $to:ident $on:ident) => {
         fn $name(of: &$of, kind: &WindowKind, how: How) -> Result<$to, Failure> {
             Ok(match (kind, how) {
-                (WindowKind::Rows(rows, least, center), How::Aggregate(aggregate)) => {
-                    let rolling = of.rolling(*rows).center(*center);
+                (WindowKind::Rows(rows, least, center, ends), How::Aggregate(aggregate)) => {
+                    let rolling = of.rolling(*rows).center(*center).closed(*ends);
                     match least {
                         Some(least) => rolling.min_periods(*least).agg(aggregate),
                         None => rolling.agg(aggregate),
@@ -160,8 +160,8 @@ macro_rules! computed {
                 (WindowKind::Growing(least), How::Aggregate(aggregate)) => {
                     of.expanding().min_periods(*least).agg(aggregate)
                 }
-                (WindowKind::Rows(rows, least, center), How::Ranked(options)) => {
-                    let rolling = of.rolling(*rows).center(*center);
+                (WindowKind::Rows(rows, least, center, ends), How::Ranked(options)) => {
+                    let rolling = of.rolling(*rows).center(*center).closed(*ends);
                     match least {
                         Some(least) => rolling.min_periods(*least).rank(options),
                         None => rolling.rank(options),
@@ -339,8 +339,8 @@ fn pairs(name: &str, args: &mut Args) -> Result<Value, Failure> {
             let ewm = faded(series.ewm(), &windows.kind).bias(bias);
             if name == "cov" { ewm.cov(&other) } else { ewm.corr(&other) }
         }
-        WindowKind::Rows(rows, least, center) => {
-            let rolling = series.rolling(*rows).center(*center);
+        WindowKind::Rows(rows, least, center, ends) => {
+            let rolling = series.rolling(*rows).center(*center).closed(*ends);
             let rolling = if let Some(least) = least { rolling.min_periods(*least) } else { rolling };
             if name == "cov" { rolling.cov(&other) } else { rolling.corr(&other) }
         }

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::frame::clean::takes;
 use crate::frame::labels::{Absent, WANTED};
 use crate::frame::near::{AsOf, Nearest};
-use crate::frame::window::Step;
+use crate::frame::window::{FillLimit, Step};
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::common::JoinType;
@@ -164,10 +164,11 @@ impl Rows {
             Over { keys: levels.iter().take(labels.last()).map(|level| named(&level.column)).collect() };
         let mut columns = vec![(MARK.to_owned(), paired.right_of(MARK)?)];
         let mut names = Vec::new();
+        let interpolate = Step::Interpolate(FillLimit::default());
         for label in &self.frame.columns {
             let dtype = self.frame.dtype(label)?;
-            if Step::Interpolate.fits(&dtype) {
-                let line = over.step(&Step::Interpolate, paired.left_of(label)?, &dtype)?;
+            if interpolate.fits(&dtype) {
+                let line = over.step(&interpolate, paired.left_of(label)?, &dtype)?;
                 columns.push((label.clone(), line));
                 names.push(label.clone());
             }

@@ -8,16 +8,18 @@
 //! second stage adds what the partitions before carry over (a sum, the last values, the last `n` rows).
 
 mod applied;
+mod fill;
 mod pairs;
 mod rolling;
 mod spans;
 mod step;
 
+pub use fill::{FillLimit, LimitArea, LimitDirection};
 pub use rolling::{Ewm, Rolling};
 pub(crate) use spans::numbered;
 pub use spans::{Ends, SpanRolling};
-pub(crate) use step::{Over, Step};
-pub use step::{Rank, RankMethod};
+pub(crate) use step::{Fading, Over, Step};
+pub use step::{NaOption, Rank, RankMethod};
 
 use super::{DataFrame, Frame, HIDDEN, named};
 use crate::error::{Error, Result};
@@ -45,10 +47,16 @@ pub(crate) fn from_end() -> SortExpr {
 
 /// Rows from some before to some after each row; all if there is no number.
 pub(crate) fn rows(before: Option<u64>, after: Option<u64>) -> WindowFrame {
+    between_rows(before, after.map(|after| after as i64))
+}
+
+/// As [`rows`], with a last row that stands before each row if its number is negative.
+pub(crate) fn between_rows(before: Option<u64>, after: Option<i64>) -> WindowFrame {
     let bound = |rows| datafusion::common::ScalarValue::UInt64(rows);
     let end = match after {
         Some(0) => WindowFrameBound::CurrentRow,
-        after => WindowFrameBound::Following(bound(after)),
+        Some(before @ ..0) => WindowFrameBound::Preceding(bound(Some(before.unsigned_abs()))),
+        after => WindowFrameBound::Following(bound(after.map(i64::unsigned_abs))),
     };
     WindowFrame::new_bounds(WindowFrameUnits::Rows, WindowFrameBound::Preceding(bound(before)), end)
 }

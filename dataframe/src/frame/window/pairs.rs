@@ -85,8 +85,6 @@ impl Ewm<Series> {
     }
 
     fn faded(&self, left: &Expr, right: &Expr, bias: bool) -> Result<Expr> {
-        let alpha = self.alpha.clone()?;
-        let least = self.min_periods;
-        Ok(Over::default().ewm_cov(left.clone(), right.clone(), alpha, self.adjust, least, bias))
+        Ok(Over::default().ewm_cov(left.clone(), right.clone(), self.fading()?, bias))
     }
 }

@@ -1,11 +1,14 @@
 //! Windows that move with the rows: of fixed length, growing, or with weights that fade.
 
-use super::{Rank, Step, rows};
+use super::{Ends, Fading, Rank, Step, between_rows, rows};
 use crate::error::{Error, Result};
 use crate::frame::DataFrame;
 use crate::frame::group::{Aggregate, GroupBy};
 use crate::frame::series::Series;
-use datafusion::logical_expr::WindowFrame;
+use arrow::datatypes::DataType;
+use datafusion::common::ScalarValue;
+use datafusion::logical_expr::expr_fn::cast;
+use datafusion::logical_expr::{Expr, WindowFrame, lit};
 
 /// Rows of a window whose variance is exact. Longer ones add and take away values, which is faster but
 /// inexact after very large values.
@@ -18,13 +21,28 @@ pub(crate) struct Span {
     window: Option<usize>,
     min_periods: Option<usize>,
     center: bool,
+    /// The ends that belong to it: the row before the first one of the window, and the last one.
+    ends: Ends,
 }
 
 impl Span {
     pub(crate) fn frame(self) -> WindowFrame {
-        let Some(window) = self.window else { return rows(None, Some(0)) };
+        let Some(window) = self.window.filter(|_| !self.is_empty()) else { return rows(None, Some(0)) };
         let after = if self.center { (window.max(1) - 1) / 2 } else { 0 };
-        rows(Some((window.max(1) - 1 - after) as u64), Some(after as u64))
+        let before = window.max(1) - 1 - after + usize::from(matches!(self.ends, Ends::Left | Ends::Both));
+        let left_out = i64::from(matches!(self.ends, Ends::Left | Ends::Neither));
+        between_rows(Some(before as u64), Some(after as i64 - left_out))
+    }
+
+    /// Whether no row is ever in it: a window of one row without that one.
+    pub(crate) fn is_empty(self) -> bool {
+        self.window == Some(1) && self.ends == Ends::Neither
+    }
+
+    /// The values that it holds, as floats: none if it is empty, for which there is no frame of rows.
+    pub(crate) fn values(self, value: Expr) -> Expr {
+        let value = if self.is_empty() { lit(ScalarValue::Null) } else { value };
+        cast(value, DataType::Float64)
     }
 
     /// Whether rows leave it again.
@@ -88,6 +106,21 @@ impl<T> Rolling<T> {
         self
     }
 
+    /// The ends that belong to a window, which is one row longer with both of them; the last row by default.
+    ///
+    /// ```
+    /// use tharsis_dataframe::{Ends, Series};
+    /// let n = Series::from_values("n", vec![1, 2, 6]);
+    /// let before = n.rolling(2).min_periods(1).closed(Ends::Left);
+    /// assert_eq!(before.sum().values::<f64>()?, [None, Some(1.0), Some(3.0)]);
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[must_use]
+    pub fn closed(mut self, ends: Ends) -> Rolling<T> {
+        self.span.ends = ends;
+        self
+    }
+
     /// The result of a function of these windows, for chains of calls.
     #[must_use]
     pub fn pipe<U>(&self, step: impl FnOnce(&Rolling<T>) -> U) -> U {
@@ -107,12 +140,13 @@ pub struct Ewm<T> {
     pub(super) adjust: bool,
     pub(super) min_periods: usize,
     pub(super) bias: bool,
+    pub(super) ignore_na: bool,
 }
 
 impl<T> Ewm<T> {
     fn new(of: T) -> Ewm<T> {
         let alpha = Err(Error::Value("pass alpha, span, halflife or com of the weights".to_owned()));
-        Ewm { of, alpha, adjust: true, min_periods: 0, bias: false }
+        Ewm { of, alpha, adjust: true, min_periods: 0, bias: false, ignore_na: false }
     }
 
     fn with(self, alpha: f64, fits: bool, name: &str) -> Ewm<T> {
@@ -162,16 +196,34 @@ impl<T> Ewm<T> {
         Ewm { bias, ..self }
     }
 
+    /// Whether a missing value leaves the weights of those before it as they are; by default they fade.
+    ///
+    /// ```
+    /// use tharsis_dataframe::Series;
+    /// let n = Series::from_values("n", vec![Some(1.0), None, Some(4.0)]);
+    /// let means = n.ewm().alpha(0.5).ignore_na(true).mean();
+    /// assert_eq!(means.values::<f64>()?, [1.0, 1.0, 3.0].map(Some));
+    /// # Ok::<(), tharsis_dataframe::Error>(())
+    /// ```
+    #[must_use]
+    pub fn ignore_na(self, ignore_na: bool) -> Ewm<T> {
+        Ewm { ignore_na, ..self }
+    }
+
+    pub(super) fn fading(&self) -> Result<Fading> {
+        let (adjust, min_periods, ignore_na) = (self.adjust, self.min_periods, self.ignore_na);
+        Ok(Fading { alpha: self.alpha.clone()?, adjust, min_periods, ignore_na })
+    }
+
     fn spread(&self, root: bool) -> Result<Step> {
-        let (alpha, adjust, bias) = (self.alpha.clone()?, self.adjust, self.bias);
-        Ok(Step::EwmVar { alpha, adjust, min_periods: self.min_periods, bias, root })
+        Ok(Step::EwmVar { fading: self.fading()?, bias: self.bias, root })
     }
 
     fn total(&self) -> Result<Step> {
         if !self.adjust {
             return Err(Error::NotImplemented("sum is not implemented with adjust=False".to_owned()));
         }
-        Ok(Step::EwmSum { alpha: self.alpha.clone()?, min_periods: self.min_periods })
+        Ok(Step::EwmSum(self.fading()?))
     }
 
     fn weighted(&self, aggregate: Aggregate) -> Result<Step> {
@@ -185,8 +237,7 @@ impl<T> Ewm<T> {
     }
 
     fn step(&self) -> Result<Step> {
-        let alpha = self.alpha.clone()?;
-        Ok(Step::EwmMean { alpha, adjust: self.adjust, min_periods: self.min_periods })
+        Ok(Step::EwmMean(self.fading()?))
     }
 }
 
@@ -196,14 +247,14 @@ macro_rules! windows {
             /// Windows of this many rows: each row and those before it.
             #[must_use]
             pub fn rolling(&self, window: usize) -> Rolling<$from> {
-                let span = Span { window: Some(window), min_periods: None, center: false };
+                let span = Span { window: Some(window), min_periods: None, center: false, ends: Ends::Right };
                 Rolling { of: self.clone(), span }
             }
 
             /// Windows of each row and all before it.
             #[must_use]
             pub fn expanding(&self) -> Rolling<$from> {
-                let span = Span { window: None, min_periods: None, center: false };
+                let span = Span { window: None, min_periods: None, center: false, ends: Ends::Right };
                 Rolling { of: self.clone(), span }
             }
 

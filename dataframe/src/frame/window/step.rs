@@ -1,5 +1,6 @@
 //! The steps that go through rows in their order: shifts, running sums, filled values, ranks.
 
+use super::fill::{FillLimit, LimitDirection};
 use super::rolling::Span;
 use super::{in_order, over_window, rows, window};
 use crate::error::{Error, Result};
@@ -37,7 +38,19 @@ pub enum RankMethod {
     Dense,
 }
 
-/// Options of a rank: the method, the direction, whether ranks are parts of the whole.
+/// The ranks of missing values, which are equal to each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NaOption {
+    /// The highest ranks, in either direction.
+    Bottom,
+    /// None: they stay missing.
+    Keep,
+    /// The lowest ranks, in either direction.
+    Top,
+}
+
+/// Options of a rank: the method, the direction, whether ranks are parts of the whole, the ranks of missing
+/// values.
 ///
 /// ```
 /// use tharsis_dataframe::{Rank, RankMethod, Series};
@@ -52,11 +65,12 @@ pub struct Rank {
     method: RankMethod,
     ascending: bool,
     pct: bool,
+    na_option: NaOption,
 }
 
 impl Default for Rank {
     fn default() -> Rank {
-        Rank { method: RankMethod::Average, ascending: true, pct: false }
+        Rank { method: RankMethod::Average, ascending: true, pct: false, na_option: NaOption::Keep }
     }
 }
 
@@ -78,6 +92,21 @@ impl Rank {
     pub fn pct(self) -> Rank {
         Rank { pct: true, ..self }
     }
+
+    /// The ranks of missing values, which have none by default.
+    #[must_use]
+    pub fn na_option(self, na_option: NaOption) -> Rank {
+        Rank { na_option, ..self }
+    }
+}
+
+/// Weights that fade.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fading {
+    pub(super) alpha: f64,
+    pub(super) adjust: bool,
+    pub(super) min_periods: usize,
+    pub(super) ignore_na: bool,
 }
 
 /// A step through rows in their order.
@@ -86,34 +115,26 @@ pub(crate) enum Step {
     Shift(i64),
     Diff(i64),
     PctChange(i64),
-    CumSum,
-    CumProd,
-    CumMin,
-    CumMax,
-    Ffill,
-    Bfill,
-    Interpolate,
+    /// The sum so far; as for the other running aggregates, whether missing values are left out.
+    CumSum(bool),
+    CumProd(bool),
+    CumMin(bool),
+    CumMax(bool),
+    Ffill(FillLimit),
+    Bfill(FillLimit),
+    Interpolate(FillLimit),
     Rank(Rank),
     Rolling(Span, Aggregate),
     RollingRank(Span, Rank),
-    EwmMean {
-        alpha: f64,
-        adjust: bool,
-        min_periods: usize,
-    },
+    EwmMean(Fading),
     /// The variance with weights that fade, or its root.
     EwmVar {
-        alpha: f64,
-        adjust: bool,
-        min_periods: usize,
+        fading: Fading,
         bias: bool,
         root: bool,
     },
     /// The sum with weights that fade.
-    EwmSum {
-        alpha: f64,
-        min_periods: usize,
-    },
+    EwmSum(Fading),
     /// An aggregate of all rows, in each row.
     Whole(Aggregate),
 }
@@ -123,7 +144,8 @@ impl Step {
     pub(crate) fn fits(&self, dtype: &DataType) -> bool {
         let number = dtype.is_numeric() || *dtype == DataType::Boolean;
         match self {
-            Step::Shift(_) | Step::CumMin | Step::CumMax | Step::Ffill | Step::Bfill | Step::Rank(_) => true,
+            Step::Shift(_) | Step::CumMin(_) | Step::CumMax(_) | Step::Rank(_) => true,
+            Step::Ffill(_) | Step::Bfill(_) => true,
             Step::Diff(_) => number || dtype.is_temporal(),
             Step::Whole(aggregate) => aggregate.fits(dtype),
             _ => number,
@@ -158,45 +180,41 @@ impl Over {
                 let value = cast(value, DataType::Float64);
                 present(value.clone() / self.shift(value, by) - lit(1.0))?
             }
-            Step::CumSum => self.running(sum_udaf(), number(value))?,
-            Step::CumProd => self.running(product(), number(value))?,
-            Step::CumMin => self.running(min_udaf(), value)?,
-            Step::CumMax => self.running(max_udaf(), value)?,
-            Step::Ffill => self.last(value),
-            Step::Bfill => self.next(value),
-            Step::Interpolate => self.interpolated(cast(value, DataType::Float64))?,
+            Step::CumSum(skipna) => self.running(sum_udaf(), number(value), skipna)?,
+            Step::CumProd(skipna) => self.running(product(), number(value), skipna)?,
+            Step::CumMin(skipna) => self.running(min_udaf(), value, skipna)?,
+            Step::CumMax(skipna) => self.running(max_udaf(), value, skipna)?,
+            Step::Ffill(limit) => self.filled(value, limit.direction(LimitDirection::Forward))?,
+            Step::Bfill(limit) => self.filled(value, limit.direction(LimitDirection::Backward))?,
+            Step::Interpolate(limit) => self.interpolated(cast(value, DataType::Float64), limit)?,
             Step::Rank(rank) => self.rank(rank, value)?,
             Step::Rolling(span, aggregate) => self.rolling(span, aggregate, value)?,
             Step::RollingRank(span, rank) => self.rolling_rank(span, rank, value)?,
-            Step::EwmMean { alpha, adjust, min_periods } => {
+            Step::EwmMean(fading) => {
                 let value = cast(value, DataType::Float64);
-                let args = vec![value, lit(alpha), lit(adjust), lit(min_periods as f64)];
+                let least = lit(fading.min_periods as f64);
+                let args = vec![value, lit(fading.alpha), lit(fading.adjust), least, lit(fading.ignore_na)];
                 self.running_call(ewm_mean(), args)
             }
-            Step::EwmVar { alpha, adjust, min_periods, bias, root } => {
+            Step::EwmVar { fading, bias, root } => {
                 let value = cast(value, DataType::Float64);
-                let var = self.ewm_cov(value.clone(), value, alpha, adjust, min_periods, bias);
+                let var = self.ewm_cov(value.clone(), value, fading, bias);
                 if root { sqrt(var) } else { var }
             }
-            Step::EwmSum { alpha, min_periods } => {
+            Step::EwmSum(fading) => {
                 let value = cast(value, DataType::Float64);
-                self.running_call(ewm_sum(), vec![value, lit(alpha), lit(min_periods as i64)])
+                let least = lit(fading.min_periods as i64);
+                self.running_call(ewm_sum(), vec![value, lit(fading.alpha), least, lit(fading.ignore_na)])
             }
             Step::Whole(aggregate) => self.whole(aggregate, value, dtype)?,
         })
     }
 
     /// A covariance with weights that fade.
-    pub(super) fn ewm_cov(
-        &self,
-        left: Expr,
-        right: Expr,
-        alpha: f64,
-        adjust: bool,
-        least: usize,
-        bias: bool,
-    ) -> Expr {
-        let args = vec![left, right, lit(alpha), lit(adjust), lit(least as i64), lit(bias)];
+    pub(super) fn ewm_cov(&self, left: Expr, right: Expr, fading: Fading, bias: bool) -> Expr {
+        let Fading { alpha, adjust, min_periods, ignore_na } = fading;
+        let least = lit(min_periods as i64);
+        let args = vec![left, right, lit(alpha), lit(adjust), least, lit(bias), lit(ignore_na)];
         self.running_call(ewm_cov(), args)
     }
 
@@ -214,17 +232,25 @@ impl Over {
         }
     }
 
-    /// An aggregate of the values so far; missing where the value is.
-    fn running(&self, fun: impl Into<WindowFunctionDefinition>, value: Expr) -> Result<Expr> {
+    /// An aggregate of the values so far; missing where the value is, and behind such a row too unless missing
+    /// values are left out.
+    fn running(&self, fun: impl Into<WindowFunctionDefinition>, value: Expr, skipna: bool) -> Result<Expr> {
         let running = self.running_call(fun, vec![value.clone()]);
-        Ok(when(value.is_not_null(), running).end()?)
+        let there = match skipna {
+            true => value.is_not_null(),
+            false => {
+                let present = self.running_call(count_udaf(), vec![value]);
+                cast(present, DataType::UInt64).eq(self.position())
+            }
+        };
+        Ok(when(there, running).end()?)
     }
 
-    fn last(&self, value: Expr) -> Expr {
+    pub(super) fn last(&self, value: Expr) -> Expr {
         self.running_call(last_present(), vec![value])
     }
 
-    fn next(&self, value: Expr) -> Expr {
+    pub(super) fn next(&self, value: Expr) -> Expr {
         self.running_call(next_present(), vec![value])
     }
 
@@ -233,25 +259,17 @@ impl Over {
         self.running_call(row_number_udwf(), Vec::new())
     }
 
-    /// Values on a line between their neighbours; behind the last value, that value.
-    fn interpolated(&self, value: Expr) -> Result<Expr> {
-        let at = cast(self.position(), DataType::Float64);
-        let at_value = when(value.clone().is_not_null(), at.clone()).end()?;
-        let (before, after) = (self.last(value.clone()), self.next(value.clone()));
-        let (from, to) = (self.last(at_value.clone()), self.next(at_value));
-        let line = before.clone() + (after - before.clone()) * (at - from.clone()) / (to - from);
-        Ok(coalesce(vec![value, line, before]))
-    }
-
     fn rank(&self, rank: Rank, value: Expr) -> Result<Expr> {
         let float = |expr: Expr| cast(expr, DataType::Float64);
-        let sorted = value.clone().sort(rank.ascending, false);
+        let keep = rank.na_option == NaOption::Keep;
+        let sorted = value.clone().sort(rank.ascending, rank.na_option == NaOption::Top);
         let ranked = |fun: WindowFunctionDefinition| {
             let frame = rows(None, Some(0));
             float(window(fun, Vec::new(), &self.keys, vec![sorted.clone()], frame))
         };
         let counted = |keys: &[Expr]| {
-            float(window(count_udaf(), vec![value.clone()], keys, Vec::new(), rows(None, None)))
+            let counted = if keep { value.clone() } else { lit(1_i64) };
+            float(window(count_udaf(), vec![counted], keys, Vec::new(), rows(None, None)))
         };
         let equals: Vec<Expr> = self.keys.iter().cloned().chain([value.clone()]).collect();
         let lowest = ranked(rank_udwf().into());
@@ -266,7 +284,7 @@ impl Over {
                 float(window(row_number_udwf(), Vec::new(), &self.keys, order, frame))
             }
         };
-        let ranks = when(value.clone().is_not_null(), ranks).end()?;
+        let ranks = if keep { when(value.clone().is_not_null(), ranks).end()? } else { ranks };
         let highest = match (rank.pct, rank.method) {
             (false, _) => return Ok(ranks),
             (true, RankMethod::Dense) => {
@@ -279,7 +297,7 @@ impl Over {
 
     pub(super) fn rolling(&self, span: Span, aggregate: Aggregate, value: Expr) -> Result<Expr> {
         span.check()?;
-        let value = cast(value, DataType::Float64);
+        let value = span.values(value);
         let over = |aggregate: Aggregate| {
             let expr = aggregate.expr(value.clone(), &DataType::Float64, &[])?;
             over_window(expr, &self.keys, vec![in_order()], span.frame())
@@ -310,7 +328,7 @@ impl Over {
         };
         let enough = match aggregate {
             // The rows of the window count, not those with a value.
-            Aggregate::Count => over(Aggregate::Size)?,
+            Aggregate::Count if !span.is_empty() => over(Aggregate::Size)?,
             _ => count,
         };
         Ok(when(enough.gt_eq(lit(span.least() as i64)), rolled).end()?)
@@ -319,7 +337,7 @@ impl Over {
     /// The rank of each row's value among those of its window.
     fn rolling_rank(&self, span: Span, rank: Rank, value: Expr) -> Result<Expr> {
         span.check()?;
-        let value = cast(value, DataType::Float64);
+        let value = span.values(value);
         let sign = if rank.ascending { 1.0 } else { -1.0 };
         let own = |fun: WindowFunctionDefinition| {
             window(fun, vec![value.clone() * lit(sign)], &self.keys, vec![in_order()], span.frame())
@@ -376,20 +394,37 @@ steps!(
     /// The change from the value of this many rows before, as a part of it.
     pct_change(by: i64) Step::PctChange(by);
     /// The sum of the values so far; missing values stay and add nothing.
-    cumsum() Step::CumSum;
+    cumsum() Step::CumSum(true);
     /// The product of the values so far; missing values stay and change nothing.
-    cumprod() Step::CumProd;
+    cumprod() Step::CumProd(true);
     /// The smallest value so far; missing values stay.
-    cummin() Step::CumMin;
+    cummin() Step::CumMin(true);
     /// The largest value so far; missing values stay.
-    cummax() Step::CumMax;
+    cummax() Step::CumMax(true);
     /// The values, and where they are missing the last one before.
-    ffill() Step::Ffill;
+    ffill() Step::Ffill(FillLimit::default());
     /// The values, and where they are missing the next one.
-    bfill() Step::Bfill;
+    bfill() Step::Bfill(FillLimit::default());
     /// The values, and where they are missing those on a line between their neighbours, by position. Behind
     /// the last value it is repeated; before the first one they stay missing.
-    interpolate() Step::Interpolate;
+    interpolate() Step::Interpolate(FillLimit::default());
+    /// As [`Series::cumsum`]; unless missing values are left out, all from the first one on are missing.
+    cumsum_skipna(skipna: bool) Step::CumSum(skipna);
+    /// As [`Series::cumprod`]; unless missing values are left out, all from the first one on are missing.
+    cumprod_skipna(skipna: bool) Step::CumProd(skipna);
+    /// As [`Series::cummin`]; unless missing values are left out, all from the first one on are missing.
+    cummin_skipna(skipna: bool) Step::CumMin(skipna);
+    /// As [`Series::cummax`]; unless missing values are left out, all from the first one on are missing.
+    cummax_skipna(skipna: bool) Step::CumMax(skipna);
+    /// As [`Series::ffill`], for some of the missing values only; `ValueError` for a limit of no rows. The
+    /// direction of the limit does not count.
+    ffill_limited(limit: FillLimit) Step::Ffill(limit);
+    /// As [`Series::bfill`], for some of the missing values only; `ValueError` for a limit of no rows. The
+    /// direction of the limit does not count.
+    bfill_limited(limit: FillLimit) Step::Bfill(limit);
+    /// As [`Series::interpolate`], for some of the missing values only; `ValueError` for a limit of no rows.
+    /// Before the first value it is repeated if the direction allows.
+    interpolate_limited(limit: FillLimit) Step::Interpolate(limit);
     /// The place of each value among all, from 1; missing values have none.
     rank(options: Rank) Step::Rank(options);
 );
