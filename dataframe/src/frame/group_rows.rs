@@ -68,7 +68,8 @@ impl GroupBy {
         DataFrame::new(stepped.and_then(|(frame, columns)| frame.project(columns)))
     }
 
-    /// A step over the rows of each group. Rows come by group, with the keys as first levels of the index.
+    /// A step over the rows of each group. Rows come by group, with the keys as first levels of the index, or
+    /// as first columns without [`GroupBy::as_index`].
     #[track_caller]
     pub(crate) fn window_step_by_group(&self, step: &Step) -> DataFrame {
         let made = self.steps(step).and_then(|(frame, columns)| self.ordered_by_group(frame, columns));
@@ -100,13 +101,19 @@ impl GroupBy {
         let (_, keys) = self.parts()?;
         let indexed = frame.with_order()?.with_index()?;
         let level = |key: &Key| Level { column: key.column.clone(), name: Some(key.label.clone()) };
-        let index = keys.iter().map(level).chain(indexed.index.clone()).collect();
+        let indexed_by = indexed.index.clone();
+        let index = keys.iter().map(level).chain(indexed_by.clone()).collect();
         let (mut by_group, order) = self.group_order(&Frame { index, ..indexed }, keys)?;
         by_group.order = order.into_iter().chain(by_group.order).collect();
         if let Some(present) = self.in_group(keys) {
             by_group.plan = by_group.builder().filter(present)?.build()?;
         }
-        by_group.project(columns)
+        if self.as_index {
+            return by_group.project(columns);
+        }
+        by_group.index = indexed_by;
+        let labels = keys.iter().map(|key| (key.label.clone(), named(&key.column)));
+        by_group.project(labels.chain(columns).collect())
     }
 
     /// The columns that give groups their order: the keys, or the place of the first row of each group, which

@@ -271,11 +271,12 @@ fn of_column(name: &str, args: &mut Args) -> Result<Value, Failure> {
 
 fn monotonic(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let groups = args.groups()?;
-    let label = indexed(&groups, name)?;
-    stepped(&groups, |by| match name {
-        "is_monotonic_increasing" => by.is_monotonic_increasing(&label),
-        _ => by.is_monotonic_decreasing(&label),
-    })
+    let label = chosen(&groups, name)?;
+    let found = match name {
+        "is_monotonic_increasing" => groups.by.is_monotonic_increasing(&label),
+        _ => groups.by.is_monotonic_decreasing(&label),
+    };
+    made(&groups, found)
 }
 
 fn pairs(name: &str, args: &mut Args) -> Result<Value, Failure> {

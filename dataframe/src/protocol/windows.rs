@@ -66,9 +66,6 @@ pub(super) const WINDOWS: &[Row] = aggregates!(
 
 fn make(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let of = match args.need(0, "self")? {
-        Value::Groups(groups) if !groups.as_index => {
-            return Err(Failure::missing("windows over groups with as_index=False are not implemented"));
-        }
         of @ (Value::Series(_) | Value::Frame(_) | Value::Groups(_)) => of,
         other => return Err(Failure::kind(format!("windows over {}", other.kind()))),
     };
@@ -241,7 +238,10 @@ fn computed(windows: &Windows, how: How) -> Result<Value, Failure> {
         }
         Value::Groups(groups) => {
             let made = of_groups(&groups.by, &windows.kind, how)?;
-            one_or_all(groups, made)?
+            match windows.kind {
+                WindowKind::Rows(..) | WindowKind::Span(..) => super::groups::made(groups, made)?,
+                WindowKind::Growing(_) | WindowKind::Fading(..) => one_or_all(groups, made)?,
+            }
         }
         other => return Err(Failure::kind(format!("windows over {}", other.kind()))),
     })

@@ -134,3 +134,8 @@ fn columns_and_rows_are_summed_up_with_options() {
 fn rows_that_are_equal_missing_or_extreme_are_chosen() {
     check("rows.jsonl");
 }
+
+#[test]
+fn fills_ranks_and_windows_have_their_options() {
+    check("fills.jsonl");
+}

@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// A function of windows: called with the values of each window that has enough of them.
 fn applied(span: Span, call: &Call, keys: &[Expr], label: &str, value: Expr) -> Result<Expr> {
     span.check()?;
-    let value = span.values(value);
+    let value = span.values(value)?;
     let returns = column_type(call, &DataType::Float64)?;
     let list = window(window_values(), vec![value.clone()], keys, vec![in_order()], span.frame());
     let function = CalledFunction::over_lists(call.clone(), label.to_owned(), returns);

@@ -212,7 +212,8 @@ impl DataFrame {
             let mut columns = Vec::new();
             for column in &frame.columns {
                 let dtype = frame.dtype(column)?;
-                if step.fits(&dtype) {
+                // pandas refuses a frame with texts here; elsewhere columns are left out.
+                if step.fits(&dtype) || matches!(step, Step::Interpolate(_)) {
                     columns.push((column.clone(), Over::default().step(step, named(column), &dtype)?));
                 }
             }

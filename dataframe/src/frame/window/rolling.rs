@@ -7,7 +7,8 @@ use crate::frame::group::{Aggregate, GroupBy};
 use crate::frame::series::Series;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
-use datafusion::logical_expr::expr_fn::cast;
+use datafusion::functions::expr_fn::abs;
+use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, WindowFrame, lit};
 
 /// Rows of a window whose variance is exact. Longer ones add and take away values, which is faster but
@@ -39,10 +40,12 @@ impl Span {
         self.window == Some(1) && self.ends == Ends::Neither
     }
 
-    /// The values that it holds, as floats: none if it is empty, for which there is no frame of rows.
-    pub(crate) fn values(self, value: Expr) -> Expr {
-        let value = if self.is_empty() { lit(ScalarValue::Null) } else { value };
-        cast(value, DataType::Float64)
+    /// The values that it holds, as finite floats: none if it is empty, for which there is no frame of rows.
+    pub(crate) fn values(self, value: Expr) -> Result<Expr> {
+        match self.is_empty() {
+            true => Ok(lit(ScalarValue::Float64(None))),
+            false => finite(value),
+        }
     }
 
     /// Whether rows leave it again.
@@ -74,6 +77,12 @@ impl Span {
             (None, None) => 1,
         }
     }
+}
+
+/// A value as a float; infinite ones count as missing in windows, as in pandas.
+pub(super) fn finite(value: Expr) -> Result<Expr> {
+    let value = cast(value, DataType::Float64);
+    Ok(when(abs(value.clone()).lt(lit(f64::INFINITY)), value).end()?)
 }
 
 /// Windows of rows around each row, for aggregates: what [`Series::rolling`] and [`Series::expanding`] give.
@@ -242,7 +251,7 @@ impl<T> Ewm<T> {
 }
 
 macro_rules! windows {
-    ($from:ident, $to:ident, $step:ident) => {
+    ($from:ident, $to:ident, $step:ident, $grown:path) => {
         impl $from {
             /// Windows of this many rows: each row and those before it.
             #[must_use]
@@ -255,13 +264,13 @@ macro_rules! windows {
             #[must_use]
             pub fn expanding(&self) -> Rolling<$from> {
                 let span = Span { window: None, min_periods: None, center: false, ends: Ends::Right };
-                Rolling { of: self.clone(), span }
+                Rolling { of: $grown(self), span }
             }
 
             /// Exponentially weighted windows over all rows so far.
             #[must_use]
             pub fn ewm(&self) -> Ewm<$from> {
-                Ewm::new(self.clone())
+                Ewm::new($grown(self))
             }
         }
 
@@ -384,9 +393,14 @@ macro_rules! windows {
     };
 }
 
-windows!(Series, Series, window_step);
-windows!(DataFrame, DataFrame, window_step);
-windows!(GroupBy, DataFrame, window_step_by_group);
+windows!(Series, Series, window_step, Clone::clone);
+windows!(DataFrame, DataFrame, window_step, Clone::clone);
+windows!(GroupBy, DataFrame, window_step_by_group, indexed);
+
+/// Groups whose keys are levels of the index: those that grow or fade have no other form in pandas.
+fn indexed(groups: &GroupBy) -> GroupBy {
+    groups.clone().as_index(true)
+}
 
 impl Series {
     /// A series that carries an error.

@@ -1,7 +1,7 @@
 //! The steps that go through rows in their order: shifts, running sums, filled values, ranks.
 
 use super::fill::{FillLimit, LimitDirection};
-use super::rolling::Span;
+use super::rolling::{Span, finite};
 use super::{in_order, over_window, rows, window};
 use crate::error::{Error, Result};
 use crate::frame::DataFrame;
@@ -186,23 +186,27 @@ impl Over {
             Step::CumMax(skipna) => self.running(max_udaf(), value, skipna)?,
             Step::Ffill(limit) => self.filled(value, limit.direction(LimitDirection::Forward))?,
             Step::Bfill(limit) => self.filled(value, limit.direction(LimitDirection::Backward))?,
+            // Truth values of which some are missing are no truth values in pandas.
+            Step::Interpolate(_) if *dtype == DataType::Boolean => value,
             Step::Interpolate(limit) => self.interpolated(cast(value, DataType::Float64), limit)?,
+            // One zero: the other one is equal to it, but comes before it in a sort.
+            Step::Rank(rank) if dtype.is_floating() => self.rank(rank, value + lit(0.0))?,
             Step::Rank(rank) => self.rank(rank, value)?,
             Step::Rolling(span, aggregate) => self.rolling(span, aggregate, value)?,
             Step::RollingRank(span, rank) => self.rolling_rank(span, rank, value)?,
             Step::EwmMean(fading) => {
-                let value = cast(value, DataType::Float64);
+                let value = finite(value)?;
                 let least = lit(fading.min_periods as f64);
                 let args = vec![value, lit(fading.alpha), lit(fading.adjust), least, lit(fading.ignore_na)];
                 self.running_call(ewm_mean(), args)
             }
             Step::EwmVar { fading, bias, root } => {
-                let value = cast(value, DataType::Float64);
+                let value = finite(value)?;
                 let var = self.ewm_cov(value.clone(), value, fading, bias);
                 if root { sqrt(var) } else { var }
             }
             Step::EwmSum(fading) => {
-                let value = cast(value, DataType::Float64);
+                let value = finite(value)?;
                 let least = lit(fading.min_periods as i64);
                 self.running_call(ewm_sum(), vec![value, lit(fading.alpha), least, lit(fading.ignore_na)])
             }
@@ -297,7 +301,11 @@ impl Over {
 
     pub(super) fn rolling(&self, span: Span, aggregate: Aggregate, value: Expr) -> Result<Expr> {
         span.check()?;
-        let value = span.values(value);
+        // An infinite value is one of the values, though no aggregate of them takes it.
+        let value = match aggregate {
+            Aggregate::Count if !span.is_empty() => cast(value, DataType::Float64),
+            _ => span.values(value)?,
+        };
         let over = |aggregate: Aggregate| {
             let expr = aggregate.expr(value.clone(), &DataType::Float64, &[])?;
             over_window(expr, &self.keys, vec![in_order()], span.frame())
@@ -320,7 +328,7 @@ impl Over {
             }
             Aggregate::First => own(sliding_first().into()),
             Aggregate::Last => own(sliding_last().into()),
-            Aggregate::Nunique => own(sliding_nunique().into()),
+            Aggregate::Nunique => coalesce(vec![own(sliding_nunique().into()), lit(0.0)]),
             Aggregate::Skew if span.moves() => own(sliding_skew().into()),
             Aggregate::Kurt if span.moves() => own(sliding_kurt().into()),
             Aggregate::Std | Aggregate::Var => present(over(aggregate)?)?,
@@ -337,10 +345,16 @@ impl Over {
     /// The rank of each row's value among those of its window.
     fn rolling_rank(&self, span: Span, rank: Rank, value: Expr) -> Result<Expr> {
         span.check()?;
-        let value = span.values(value);
+        let value = span.values(value)?;
         let sign = if rank.ascending { 1.0 } else { -1.0 };
         let own = |fun: WindowFunctionDefinition| {
-            window(fun, vec![value.clone() * lit(sign)], &self.keys, vec![in_order()], span.frame())
+            window(
+                fun,
+                vec![value.clone() * lit(sign) + lit(0.0)],
+                &self.keys,
+                vec![in_order()],
+                span.frame(),
+            )
         };
         let (lowest, highest) = (own(sliding_rank_min().into()), own(sliding_rank_max().into()));
         let ranks = match rank.method {
