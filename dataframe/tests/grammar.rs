@@ -82,7 +82,7 @@ fn step(dice: &mut Dice, plain: &Plain, frame: &DataFrame) -> (String, Plain, Da
     let (label, other) = (dice.pick(&numbers), dice.pick(&numbers));
     let any = dice.pick(&plain.columns);
     let (label, other, any) = (label.as_str(), other.as_str(), any.as_str());
-    match dice.below(14) {
+    match dice.below(16) {
         0 | 1 => {
             let bound = dice.below(5) as i64 - 3;
             let kept = frame.filter(&frame.col(label).gt(bound));
@@ -122,6 +122,13 @@ fn step(dice: &mut Dice, plain: &Plain, frame: &DataFrame) -> (String, Plain, Da
             let step = dice.pick(&[1, 2, 3, -1, -2]);
             let steps = frame.iloc_step(Some(from), Some(to), step);
             (format!("rows {from}:{to}:{step}"), plain.steps(from, to, step), steps)
+        }
+        13 | 14 => {
+            let ascending = dice.below(2) == 0;
+            let turned = frame.assign(label, -&frame.col(label));
+            let sorted = turned.sort_values([label], Sort::each([ascending]));
+            let plain = plain.negate(label).sort(label, ascending);
+            (format!("{label} = -{label}, sort {label} {ascending}"), plain, sorted)
         }
         _ => joined_or_grouped(dice, plain, frame, label),
     }

@@ -89,6 +89,8 @@ use crate::stage::row_number::{Numbering, RowNumber};
 use crate::table::Table;
 use arrow::datatypes::DataType;
 use datafusion::common::Column;
+use datafusion::logical_expr::expr_rewriter::normalize_sorts;
+use datafusion::logical_expr::logical_plan::Sort as LogicalSort;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SortExpr};
 use std::panic::Location;
 use std::sync::Arc;
@@ -307,7 +309,10 @@ impl Frame {
         if self.order.is_empty() {
             return Ok(self.clone());
         }
-        let plan = self.builder().sort(self.sort_exprs())?.build()?;
+        // Not by the library's builder: it looks for a key among the columns before a projection first, which a
+        // column that was replaced is one of, and its former values are kept under another name.
+        let expr = normalize_sorts(self.sort_exprs(), &self.plan)?;
+        let plan = LogicalPlan::Sort(LogicalSort { expr, input: Arc::new(self.plan.clone()), fetch: None });
         Ok(Frame { plan, order: Vec::new(), ..self.clone() })
     }
 

@@ -44,6 +44,14 @@ impl Plain {
         })
     }
 
+    pub fn negate(&self, label: &str) -> Plain {
+        let at = self.at(label);
+        self.set(label, |row| match &row[at] {
+            Cell::Number(number) => Cell::Number(-number),
+            other => other.clone(),
+        })
+    }
+
     fn set(&self, label: &str, value: impl Fn(&[Cell]) -> Cell) -> Plain {
         let mut made = self.clone();
         let at = self.columns.iter().position(|column| column == label);
