@@ -183,10 +183,6 @@ fn converted(
         let known = when(expr.clone(), text("True")).otherwise(text("False"))?;
         return Ok(when(expr.is_null(), missing).otherwise(known)?);
     }
-    if from.is_floating() && *to == DataType::Boolean {
-        // What is no number is not zero.
-        return Ok(coalesce(vec![cast(expr, to.clone()), lit(true)]));
-    }
     match crate::value::is_text(from) && *to == DataType::Float64 {
         // Texts have a second zero, and one for what is no number.
         true => crate::frame::series::present(cast(expr, to.clone())),

@@ -93,8 +93,8 @@ impl Merge {
         Merge { sort, ..self }
     }
 
-    /// Adds a column that tells whether a row is of `both` frames, `left_only` or `right_only`; pandas calls it
-    /// `_merge` by default.
+    /// Adds a column that tells whether a row is of `both` frames, `left_only` or `right_only`; pandas calls
+    /// it `_merge` by default.
     #[must_use]
     pub fn indicator(self, label: &str) -> Merge {
         Merge { indicator: Some(label.to_owned()), ..self }

@@ -48,8 +48,8 @@ impl Dummies {
 }
 
 impl DataFrame {
-    /// The frame with a truth value for each value of some columns, in place of these columns: `city_Oslo` for
-    /// `city`. Without labels, all columns of texts are meant.
+    /// The frame with a truth value for each value of some columns, in place of these columns: `city_Oslo`
+    /// for `city`. Without labels, all columns of texts are meant.
     ///
     /// The distinct values are computed at once, which runs the plan.
     ///

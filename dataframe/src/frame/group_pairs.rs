@@ -97,7 +97,8 @@ impl GroupBy {
         Ok(self.parts()?.1.iter().map(|key| key.label.clone()).collect())
     }
 
-    /// The columns that quantiles are made of: those with numbers, or all, none of which may hold truth values.
+    /// The columns that quantiles are made of: those with numbers, or all, none of which may hold truth
+    /// values.
     pub(crate) fn quantile_columns(&self, numbers_only: bool) -> Result<Vec<String>> {
         let labels = if numbers_only { self.numeric()? } else { self.columns_but_keys()? };
         let frame = self.frame.frame()?;

@@ -131,8 +131,8 @@ impl DataFrame {
         self.merge(right, merge.how(JoinKind::Outer))
     }
 
-    /// As [`DataFrame::merge_ordered`]; a row that only one frame has gets the values of the other frame's last
-    /// row before it, as with pandas' `fill_method='ffill'`.
+    /// As [`DataFrame::merge_ordered`]; a row that only one frame has gets the values of the other frame's
+    /// last row before it, as with pandas' `fill_method='ffill'`.
     ///
     /// ```
     /// use tharsis_dataframe::{DataFrame, Merge};

@@ -26,7 +26,8 @@ pub(crate) fn next_present() -> Arc<WindowUDF> {
 }
 
 /// The window function `tharsis_ewm_mean` of values, the weight of a new value, whether weights are
-/// adjusted, the number of values from which there is a mean, and whether missing values make no others older.
+/// adjusted, the number of values from which there is a mean, and whether missing values make no others
+/// older.
 pub(crate) fn ewm_mean() -> Arc<WindowUDF> {
     static MEAN: OnceLock<Arc<WindowUDF>> = OnceLock::new();
     Arc::clone(MEAN.get_or_init(|| function(Kind::EwmMean)))

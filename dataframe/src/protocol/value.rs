@@ -46,8 +46,8 @@ pub(super) enum Value {
     Objects(Box<Objects>),
 }
 
-/// A small table whose columns may hold values of several types, which no frame does. It can be a result; steps
-/// do not take it.
+/// A small table whose columns may hold values of several types, which no frame does. It can be a result;
+/// steps do not take it.
 #[derive(Clone, Debug)]
 pub(super) struct Objects {
     pub(super) index: Vec<Scalar>,

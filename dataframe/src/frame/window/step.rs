@@ -236,8 +236,8 @@ impl Over {
         }
     }
 
-    /// An aggregate of the values so far; missing where the value is, and behind such a row too unless missing
-    /// values are left out.
+    /// An aggregate of the values so far; missing where the value is, and behind such a row too unless
+    /// missing values are left out.
     fn running(&self, fun: impl Into<WindowFunctionDefinition>, value: Expr, skipna: bool) -> Result<Expr> {
         let running = self.running_call(fun, vec![value.clone()]);
         let there = match skipna {
