@@ -180,6 +180,7 @@ fn session_of(config: SessionConfig) -> SessionState {
         .with_runtime_env(Environment::unlimited().0)
         .with_query_planner(Arc::new(Planner))
         .with_physical_optimizer_rules(crate::stage::limited_windows::rules())
+        .with_optimizer_rules(crate::stage::repeated_projections::rules())
         .with_optimizer_rule(crate::stage::filtered_windows::rule())
         .with_optimizer_rule(crate::stage::unread_numbers::rule())
         .build();

@@ -82,7 +82,7 @@ fn step(dice: &mut Dice, plain: &Plain, frame: &DataFrame) -> (String, Plain, Da
     let (label, other) = (dice.pick(&numbers), dice.pick(&numbers));
     let any = dice.pick(&plain.columns);
     let (label, other, any) = (label.as_str(), other.as_str(), any.as_str());
-    match dice.below(16) {
+    match dice.below(17) {
         0 | 1 => {
             let bound = dice.below(5) as i64 - 3;
             let kept = frame.filter(&frame.col(label).gt(bound));
@@ -129,6 +129,12 @@ fn step(dice: &mut Dice, plain: &Plain, frame: &DataFrame) -> (String, Plain, Da
             let sorted = turned.sort_values([label], Sort::each([ascending]));
             let plain = plain.negate(label).sort(label, ascending);
             (format!("{label} = -{label}, sort {label} {ascending}"), plain, sorted)
+        }
+        15 => {
+            let once = frame.assign(label, &frame.col(label) + &frame.col(other));
+            let twice = once.assign(label, &once.col(label) + &once.col(other));
+            let plain = plain.assign_sum(label, label, other).assign_sum(label, label, other);
+            (format!("{label} = {label} + {other}, twice"), plain, twice)
         }
         _ => joined_or_grouped(dice, plain, frame, label),
     }

@@ -1,4 +1,4 @@
-//! How often values occur: counts of values, and the most frequent ones.
+//! Counts of values, and the most frequent ones.
 
 use super::group::{Aggregate, GroupBy, Key};
 use super::window::{Over, Step};

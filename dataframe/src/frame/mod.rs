@@ -309,8 +309,8 @@ impl Frame {
         if self.order.is_empty() {
             return Ok(self.clone());
         }
-        // Not by the library's builder: it looks for a key among the columns below a projection first. There a
-        // replaced column still has its former values, which are kept under a hidden name.
+        // Not by the library's builder: it looks for a key among the columns below a projection first. There
+        // a replaced column still has its former values, which are kept under a hidden name.
         let expr = normalize_sorts(self.sort_exprs(), &self.plan)?;
         let plan = LogicalPlan::Sort(LogicalSort { expr, input: Arc::new(self.plan.clone()), fetch: None });
         Ok(Frame { plan, order: Vec::new(), ..self.clone() })

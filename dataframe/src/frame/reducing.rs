@@ -31,7 +31,7 @@ pub enum Interpolation {
     Midpoint,
 }
 
-/// How values are reduced to one: an aggregate, and its options.
+/// A reduction of values to one: an aggregate, and its options.
 ///
 /// ```
 /// use tharsis_dataframe::{Aggregate, Reduce, Series};
@@ -87,7 +87,7 @@ impl Reduce {
         Reduce { interpolation, ..self }
     }
 
-    /// The aggregate.
+    /// The aggregate without its options.
     #[must_use]
     pub fn aggregate(self) -> Aggregate {
         self.aggregate

@@ -18,6 +18,7 @@ mod ranged;
 mod ranges;
 mod rank_filter;
 mod recursive;
+pub(crate) mod repeated_projections;
 mod resident_table;
 pub(crate) mod row_number;
 mod scans;

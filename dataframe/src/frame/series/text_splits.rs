@@ -36,8 +36,8 @@ impl Texts {
         }
     }
 
-    /// The parts between a text as columns `0`, `1`, …, with at most `n` cuts; 0 is without a limit. There are
-    /// as many columns as the most parts of a text, which is computed at once.
+    /// The parts between a text as columns `0`, `1`, …, with at most `n` cuts; 0 is without a limit. There
+    /// are as many columns as the most parts of a text, which is computed at once.
     ///
     /// ```
     /// use tharsis_dataframe::Series;
