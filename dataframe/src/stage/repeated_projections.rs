@@ -1,8 +1,9 @@
 //! Keeps a projection whose expressions are those of the projection below it.
 //!
-//! The library takes such two for one, but `3 * n AS n` of `3 * n AS n` is nine times n. (Mended upstream by
-//! apache/datafusion#24686; this file goes when the pinned version has it.) Its rule runs over a plan in which
-//! no two projections are equal: in each one a changed column has a mark, which is taken off afterwards.
+//! The library takes such two for one, but `3 * n AS n` of `3 * n AS n` is nine times n. (It is mended
+//! upstream by apache/datafusion#24686; this file goes when the pinned version has that.) Its rule runs
+//! over a plan in which no two projections are equal: in each one a changed column has a mark, which is
+//! taken off afterwards.
 
 use datafusion::common::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode};
