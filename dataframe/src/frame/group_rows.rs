@@ -306,8 +306,7 @@ impl GroupBy {
             for column in self.chosen.as_ref().unwrap_or(&frame.columns) {
                 frame.check(column)?;
                 if self.chosen.is_some() || !keys.iter().any(|key| key.column == *column) {
-                    let best = vec![named(column).sort(smallest, false)];
-                    let order = [best, frame.sort_exprs()].concat();
+                    let order = frame.by_value(column, smallest);
                     labels.push((column.clone(), first_where(named(&label), named(column), order)?));
                 }
             }

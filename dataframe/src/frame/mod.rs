@@ -327,6 +327,14 @@ impl Frame {
         self.order.iter().map(|key| named(&key.column).sort(key.ascending, key.nulls_first)).collect()
     }
 
+    /// The values of a column from small to large, or from large to small, and equal ones in the order of
+    /// their rows. Each column stands once: the library's first values panic at a second one.
+    pub(crate) fn by_value(&self, column: &str, smallest: bool) -> Vec<SortExpr> {
+        let rest = self.order.iter().filter(|key| key.column != column);
+        let rest = rest.map(|key| named(&key.column).sort(key.ascending, key.nulls_first));
+        std::iter::once(named(column).sort(smallest, false)).chain(rest).collect()
+    }
+
     /// A plan that gives the columns of the index, if it is not of positions, then those of the frame, all
     /// rows in order.
     pub(crate) fn output(&self) -> Result<LogicalPlan> {

@@ -95,8 +95,7 @@ impl Series {
         let [level] = &frame.index[..] else {
             return Err(Error::NotImplemented("labels of an index with several levels".to_owned()));
         };
-        let best = vec![named(&label).sort(smallest, false)];
-        let order = [best, frame.sort_exprs()].concat();
+        let order = frame.by_value(&label, smallest);
         frame.reduce(first_where(named(&level.column), named(&label), order)?, &*default_executor())
     }
 

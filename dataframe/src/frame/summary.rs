@@ -104,7 +104,7 @@ impl Frame {
         };
         let (mut exprs, mut cells) = (Vec::new(), Vec::new());
         for (number, column) in self.columns.iter().enumerate() {
-            let order = [vec![named(column).sort(smallest, false)], frame.sort_exprs()].concat();
+            let order = frame.by_value(column, smallest);
             let name = format!("__tharsis_cell_{number}");
             exprs.push(first_where(named(&level.column), named(column), order)?.alias(&name));
             cells.push(named(&name));
