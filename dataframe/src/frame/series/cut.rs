@@ -188,6 +188,7 @@ impl Cut {
             Labels::Numbers => ScalarValue::Int64(None),
             _ => ScalarValue::Utf8(None),
         };
+        // A first branch, as there may be no interval.
         let mut cases = when(lit(false), lit(missing.clone()));
         for ((at, pair), value) in bounds.windows(2).enumerate().zip(self.values(bounds)?) {
             let (low, high) = (lit(pair[0]), lit(pair[1]));
