@@ -1,0 +1,95 @@
+//! How much a test does, and trials that report their seconds.
+//!
+//! `./test` runs a part of the random cases, always the same ones. `./test --long` sets [`LONG`]: all cases run,
+//! and [`first_seed`] is another one each time. `./test` also sets [`SECONDS`]: programs that bring their own
+//! `main` write the seconds of each trial there, which the standard test harness prints itself.
+
+#![forbid(unsafe_code)]
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+/// Variable that is set in a long run.
+pub const LONG: &str = "THARSIS_LONG";
+/// Variable with the first seed of random cases. A failing test prints its seed.
+pub const SEED: &str = "THARSIS_SEED";
+/// Variable with the file to which the seconds of trials are written.
+pub const SECONDS: &str = "THARSIS_TEST_SECONDS";
+
+/// Whether this is a long run.
+#[must_use]
+pub fn is_long() -> bool {
+    std::env::var_os(LONG).is_some_and(|value| !value.is_empty() && value != "0")
+}
+
+/// The number of cases: `usual`, or `long` in a long run.
+#[must_use]
+pub fn cases<N>(usual: N, long: N) -> N {
+    if is_long() { long } else { usual }
+}
+
+/// The first seed of random cases: [`SEED`] if it is set, `usual` in a short run, and a fresh number in a
+/// long one.
+#[must_use]
+pub fn first_seed(usual: u64) -> u64 {
+    let given = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
+    given.unwrap_or_else(|| if is_long() { fresh_seed() } else { usual })
+}
+
+fn fresh_seed() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// A trial of a function that panics if it fails. It runs on a separate thread, so that its thread-local
+/// values go with it.
+pub fn trial(name: impl Into<String>, run: impl FnOnce() + Send + 'static) -> Trial {
+    trial_of(name, move || std::thread::spawn(run).join().map_err(|panic| message(&*panic)))
+}
+
+/// A trial of a function that says what is wrong.
+pub fn trial_of(
+    name: impl Into<String>,
+    run: impl FnOnce() -> Result<(), String> + Send + 'static,
+) -> Trial {
+    let name = name.into();
+    Trial::test(name.clone(), move || {
+        let start = Instant::now();
+        let outcome = run();
+        report(&name, start.elapsed());
+        outcome.map_err(Failed::from)
+    })
+}
+
+/// Runs the trials that the command line names, one after the other unless it says otherwise: each starts
+/// several processes, and machines are small.
+#[must_use]
+pub fn run_in_turn(trials: Vec<Trial>) -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(1);
+    libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Runs the trials that the command line names, side by side.
+#[must_use]
+pub fn run(trials: Vec<Trial>) -> ExitCode {
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
+}
+
+/// The message of a panic.
+#[must_use]
+pub fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it panicked".to_owned())
+}
+
+/// Appends a line. A run without the file, or one that cannot write it, is still a run.
+fn report(name: &str, took: Duration) {
+    let Some(path) = std::env::var_os(SECONDS) else { return };
+    if let Ok(mut file) = OpenOptions::new().create(true).append(true).open(path) {
+        let _written = writeln!(file, "{name}\t{:.3}", took.as_secs_f64());
+    }
+}
