@@ -1,7 +1,9 @@
 //! Detection of the CPU at run time, and compilation of a loop for each kind of CPU.
 //!
 //! A [`Kernel`] is a plain loop whose `run` is inlined into one copy per [`Level`]; the compiler vectorises
-//! each copy for that level. On AArch64 the portable copy uses NEON, which belongs to the baseline.
+//! each copy for that level. On AArch64 the portable copy uses NEON, which belongs to the baseline. A loop
+//! that gains nothing from a level, since it calls a function for each element, names a lower one
+//! ([`Kernel::LEVEL`]) and is compiled less often.
 //!
 //! This file has `unsafe` for two reasons: calling a function compiled for more CPU features than the caller,
 //! and access to the floating-point status of the CPU, for which there is no safe function.
@@ -23,6 +25,8 @@ pub enum Level {
 pub trait Kernel {
     /// Result of the loop.
     type Output;
+    /// The best level whose copy is faster than the one below it; there is no copy for a better one.
+    const LEVEL: Level = Level::Avx512;
     /// Runs the loop.
     fn run(self) -> Self::Output;
 }
@@ -33,22 +37,28 @@ pub fn level() -> Level {
     *FOUND.get_or_init(detect)
 }
 
-/// Runs `kernel` compiled for the best level of this CPU.
+/// Runs `kernel` compiled for the best level of this CPU that it has a copy for.
 #[inline]
 pub fn dispatch<K: Kernel>(kernel: K) -> K::Output {
     dispatch_at(level(), kernel)
 }
 
-/// Runs `kernel` compiled for `wanted`, or for the best level below it that this CPU has.
+/// Runs `kernel` compiled for `wanted`, or for the best level below it that this CPU has and the kernel has a
+/// copy for.
 #[inline]
 pub fn dispatch_at<K: Kernel>(wanted: Level, kernel: K) -> K::Output {
     #[cfg(target_arch = "x86_64")]
     match wanted.min(level()) {
-        // SAFETY: `level()` found all features of `run_avx512` on this CPU, and `wanted` is not above it.
-        Level::Avx512 => return unsafe { run_avx512(kernel) },
-        // SAFETY: as above for `run_avx2`, whose features every AVX-512 level here includes.
-        Level::Avx2 => return unsafe { run_avx2(kernel) },
-        Level::Portable => {}
+        // Constants: the compiler makes no copy that is not called.
+        Level::Avx512 if const { matches!(K::LEVEL, Level::Avx512) } => {
+            // SAFETY: `level()` found all features of `run_avx512` on this CPU, and `wanted` is not above it.
+            return unsafe { run_avx512(kernel) };
+        }
+        Level::Avx512 | Level::Avx2 if const { !matches!(K::LEVEL, Level::Portable) } => {
+            // SAFETY: as above for `run_avx2`, whose features every AVX-512 level here includes.
+            return unsafe { run_avx2(kernel) };
+        }
+        _ => {}
     }
     let _ = wanted;
     kernel.run()

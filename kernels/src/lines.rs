@@ -175,9 +175,12 @@ fn put_along<T: Element>(args: &[Chunk], axis: usize) -> Result<Chunk, KernelErr
 
 fn search<T: Ordered>(sorted: &Chunk, wanted: &Chunk, right: bool) -> Result<Chunk, KernelError> {
     let keys: Vec<T::Key> = sorted.to_vec::<T>()?.into_iter().map(T::key).collect();
-    let before = |key: T::Key| match right {
-        true => keys.partition_point(|other| *other <= key),
-        false => keys.partition_point(|other| *other < key),
+    let before = |key: T::Key| {
+        if right {
+            keys.partition_point(|other| *other <= key)
+        } else {
+            keys.partition_point(|other| *other < key)
+        }
     };
     let counts: Vec<i64> = wanted.to_vec::<T>()?.into_iter().map(|x| before(x.key()) as i64).collect();
     assert_eq!(DType::I64, <i64 as Element>::DTYPE, "counts are int64");

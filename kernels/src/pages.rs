@@ -3,9 +3,9 @@
 //!
 //! The first touch of a fresh page costs many times as much as writing it (measured: 4 GB in 0.6 s fresh and
 //! huge, in 0.9 s fresh and small, in 0.08 s reused), and the system clears pages before it hands them out
-//! again. So the pages of a dropped chunk stay here, as they are, for [`KEEP`], and are then returned to the
+//! again. So the pages of a dropped chunk stay here, as they are, for `KEEP`, and are then returned to the
 //! system: a job of many seconds may want pages in one of its stages that another one gave back long before,
-//! so it is [`KEEP_MAX`] while a job runs ([`InUse`]) or pages are taken. The pool never takes more memory
+//! so it is `KEEP_MAX` while a job runs ([`InUse`]) or pages are taken. The pool never takes more memory
 //! than chunks took before: before fresh pages are mapped, as many unused ones of other sizes are released.
 
 use memmap2::{Advice, MmapMut};

@@ -106,9 +106,10 @@ fn sorted<T: Ordered + Compare>(x: &Chunk) -> Result<Chunk, KernelError> {
         elements[kept] = x;
         kept += usize::from(!is_known);
     }
-    match kept == elements.len() {
-        true => Chunk::contiguous(T::DTYPE, &[kept], memory),
-        false => Chunk::from_elements(&[kept], &elements[..kept]),
+    if kept == elements.len() {
+        Chunk::contiguous(T::DTYPE, &[kept], memory)
+    } else {
+        Chunk::from_elements(&[kept], &elements[..kept])
     }
 }
 

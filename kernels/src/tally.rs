@@ -168,9 +168,10 @@ fn between<'a>(x: &'a Chunk, edges: &Chunk, even: bool) -> Result<Box<dyn Bins +
             let (elements, edges) = (elements::<f64>(x)?, edges.to_vec::<f64>()?);
             let bins = edges.len() - 1;
             let bins_per_unit = bins as f64 / (edges[bins] - edges[0]);
-            match even && bins_per_unit.is_finite() {
-                true => Box::new(Even { elements, edges, bins_per_unit }),
-                false => Box::new(Between { elements, edges }),
+            if even && bins_per_unit.is_finite() {
+                Box::new(Even { elements, edges, bins_per_unit })
+            } else {
+                Box::new(Between { elements, edges })
             }
         }
         DType::I64 => Box::new(Between { elements: elements::<i64>(x)?, edges: edges.to_vec()? }),

@@ -187,10 +187,7 @@ impl<S: Copy> Shared<S> {
 /// Waits a moment: first on the core, then by offering it to other threads.
 fn pause(spins: &mut u32) {
     *spins = spins.saturating_add(1);
-    match *spins < SPINS_BEFORE_YIELD {
-        true => std::hint::spin_loop(),
-        false => std::thread::yield_now(),
-    }
+    if *spins < SPINS_BEFORE_YIELD { std::hint::spin_loop() } else { std::thread::yield_now() }
 }
 
 /// About ten microseconds.

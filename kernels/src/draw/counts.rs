@@ -100,9 +100,10 @@ pub(super) fn hypergeometric(source: &mut Source, good: i64, bad: i64, sample: i
     // The rest of the sample has what the sample has not.
     let drawn = sample.min(total - sample);
     let few = good.min(bad);
-    let found = match drawn < SMALL_SAMPLE {
-        true => one_by_one(source, few, total, drawn),
-        false => by_ratios(source, few as f64, total as f64, drawn as f64),
+    let found = if drawn < SMALL_SAMPLE {
+        one_by_one(source, few, total, drawn)
+    } else {
+        by_ratios(source, few as f64, total as f64, drawn as f64)
     };
     let of_good = if good <= bad { found } else { drawn - found };
     if drawn == sample { of_good } else { good - of_good }

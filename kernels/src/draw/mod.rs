@@ -1,7 +1,7 @@
 //! Random numbers that are made of several others: distributions drawn by rejection, and rows of numbers that
 //! depend on each other.
 //!
-//! Each element has a [`Source`] of its own, a sequence of bits that follows from its random number. So the
+//! Each element has a `Source` of its own, a sequence of bits that follows from its random number. So the
 //! number of bits that it takes makes no difference to its neighbours, and a value does not depend on chunks.
 
 mod counts;

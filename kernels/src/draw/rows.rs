@@ -13,10 +13,12 @@ pub(super) fn dirichlet(source: &mut Source, alpha: &[f64], row: &mut Vec<f64>) 
         for (place, &a) in alpha.iter().enumerate() {
             rest -= a;
             let later = alpha[place + 1..].iter().any(|&a| 0.0 < a);
-            let share = match later {
-                _ if a == 0.0 => 0.0,
-                true => beta(source, a, rest.max(f64::MIN_POSITIVE)),
-                false => 1.0,
+            let share = if a == 0.0 {
+                0.0
+            } else if later {
+                beta(source, a, rest.max(f64::MIN_POSITIVE))
+            } else {
+                1.0
             };
             row.push(stick * share);
             stick *= 1.0 - share;

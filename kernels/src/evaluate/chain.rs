@@ -58,9 +58,10 @@ pub(super) fn store(
     let mut at = 0;
     each_source(input, start, end, |source, len| {
         let out = &mut out[at / width..(at + len) / width];
-        match pairs {
-            true => with_source(source, map, Pairs { out }),
-            false => with_source(source, map, Store { out }),
+        if pairs {
+            with_source(source, map, Pairs { out })
+        } else {
+            with_source(source, map, Store { out })
         }
         at += len;
     });

@@ -377,9 +377,10 @@ impl BoundGroup {
             let (_, source) = self.undrawn.swap_remove(at);
             let other = self.tile(other, &compiled.program);
             let to = self.next(member, dtype);
-            let kind = match is_short {
-                true => TileKind::DrawnShort(draw, Then::Nothing),
-                false => TileKind::Drawn(draw, Then::Nothing),
+            let kind = if is_short {
+                TileKind::DrawnShort(draw, Then::Nothing)
+            } else {
+                TileKind::Drawn(draw, Then::Nothing)
             };
             self.push(kind, [other, source], to, [0.0; 2]);
         } else if let Some(op) = binary(op) {

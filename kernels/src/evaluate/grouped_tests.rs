@@ -95,12 +95,16 @@ fn program(draw: &mut Draw, shape: &[usize]) -> Program {
 fn input(draw: &mut Draw, dtype: DType, shape: &[usize]) -> Chunk {
     let odd = [f64::NAN, f64::INFINITY, -0.0, 0.0, -1e300, 1e300];
     let is_odd = draw.below(3) == 0;
-    let elements: Vec<f64> = (0..shape.iter().product())
-        .map(|i: usize| match is_odd && i % 977 == 500 {
-            true => draw.of(&odd),
-            false => (draw.below(2000) as f64 - 500.0) * 0.01,
-        })
-        .collect();
+    let elements: Vec<f64> =
+        (0..shape.iter().product())
+            .map(|i: usize| {
+                if is_odd && i % 977 == 500 {
+                    draw.of(&odd)
+                } else {
+                    (draw.below(2000) as f64 - 500.0) * 0.01
+                }
+            })
+            .collect();
     match dtype {
         DType::F32 => Chunk::from_elements(shape, &elements.iter().map(|&x| x as f32).collect::<Vec<_>>()),
         _ => Chunk::from_elements(shape, &elements),

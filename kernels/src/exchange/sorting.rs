@@ -32,13 +32,14 @@ pub const SAMPLE_WORDS: usize = 3;
 impl SortMap {
     /// Bytes that a task needs for each byte of its bucket, beside the pieces.
     pub const fn scratch_share(with_positions: bool) -> u64 {
-        match with_positions {
+        if with_positions {
             // For an element and its position, 9 bytes or more, these in one piece, and twice a key and a
             // place, 16 bytes.
-            true => 5,
+            5
+        } else {
             // Of elements that are all zeros or NaN a copy each for those that keys do not tell apart, and as
             // much again to sort.
-            false => 2,
+            2
         }
     }
 

@@ -1,8 +1,9 @@
 //! Smallest and largest element; also `any` and `all`.
 
+use super::sum::level_of_lanes;
 use super::{Accumulate, stretch};
 use crate::chunk::Chunk;
-use crate::cpu::{self, Kernel};
+use crate::cpu::{self, Kernel, Level};
 use crate::dtype::DType;
 use crate::element::Bool;
 use crate::error::KernelError;
@@ -72,6 +73,7 @@ struct Segment<'a, T, const MAX: bool>(T, &'a [T]);
 
 impl<T: Bounded, const MAX: bool> Kernel for Segment<'_, T, MAX> {
     type Output = T;
+    const LEVEL: Level = level_of_lanes(T::DTYPE);
 
     #[inline(always)]
     fn run(self) -> T {

@@ -124,10 +124,8 @@ fn merge<T: Real>(values: &mut [T], mut vectors: MatMut<'_, T>, middle: usize, b
     vectors.rb_mut().submatrix_mut(middle, 0, n - middle, middle).fill(T::zero_impl());
     let half = T::of(0.5).root();
     let sign = if beside < T::zero_impl() { -half } else { half };
-    let z_of = |j: usize| match j < middle {
-        true => half * vectors[(middle - 1, j)],
-        false => sign * vectors[(middle, j)],
-    };
+    let z_of =
+        |j: usize| if j < middle { half * vectors[(middle - 1, j)] } else { sign * vectors[(middle, j)] };
     let z = (0..n).map(z_of).collect();
     let r = T::of(2.0) * beside.magnitude();
     let Deflated { kept, aside, is_mixed, z } = deflate(values, vectors.rb_mut(), middle, z, r);

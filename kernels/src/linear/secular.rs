@@ -136,11 +136,12 @@ fn step<T: Real>(sides: &Sides<T>, [lower, upper]: [T; 2], is_last: bool) -> T {
     let b = lower * upper * value;
     let root = (a * a - T::of(4.0) * b * c).magnitude().root();
     let two = T::of(2.0);
-    let step = match is_last {
-        true if zero <= a => (a + root) / (two * c),
-        true => two * b / (a - root),
-        false if a <= zero => (a - root) / (two * c),
-        false => two * b / (a + root),
+    let step = if is_last {
+        if zero <= a { (a + root) / (two * c) } else { two * b / (a - root) }
+    } else if a <= zero {
+        (a - root) / (two * c)
+    } else {
+        two * b / (a + root)
     };
     // Towards the root, since the value grows.
     if step * value < zero { step } else { -value / sides.slope() }

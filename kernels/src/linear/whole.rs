@@ -69,10 +69,7 @@ pub(super) fn cholesky<T: Field>(a: MatRef<'_, T>) -> Result<Mat<T>, KernelError
     take_real_diagonal(&mut a);
     let lower = a.llt(Side::Lower).map_err(|_| refused())?.L().to_owned();
     // NaN is no pivot at which a factorization would stop.
-    match (0..a.nrows()).all(|i| lower[(i, i)].is_finite_number()) {
-        true => Ok(lower),
-        false => Err(refused()),
-    }
+    if (0..a.nrows()).all(|i| lower[(i, i)].is_finite_number()) { Ok(lower) } else { Err(refused()) }
 }
 
 fn determinant<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) {
@@ -251,10 +248,7 @@ fn svd<T: Field>(
         return Ok(());
     }
     let (scale, scaled) = ready(a)?;
-    let svd = match full {
-        true => Svd::new(scaled.as_ref()),
-        false => Svd::new_thin(scaled.as_ref()),
-    };
+    let svd = if full { Svd::new(scaled.as_ref()) } else { Svd::new_thin(scaled.as_ref()) };
     let svd = svd.map_err(|_| singular(NO_SVD))?;
     write_rows::<T, T>(results.of(0, index), svd.U());
     let values = real_diagonal::<T>(svd.S().column_vector().iter().copied());

@@ -1,7 +1,7 @@
 //! Digits of keys, by which elements are dealt to parts of all keys.
 
 use super::{Direction, Key, Ordered};
-use crate::cpu::{Kernel, dispatch};
+use crate::cpu::{Kernel, Level, dispatch};
 use bytemuck::Zeroable;
 
 /// The distance of keys from the lowest one of a range, without its lower bits. Keys outside the range have
@@ -54,6 +54,7 @@ struct FindDigits<'a, T: Ordered> {
 
 impl<T: Ordered> Kernel for FindDigits<'_, T> {
     type Output = ();
+    const LEVEL: Level = LEVEL_OF_SORTS;
 
     #[inline(always)]
     fn run(self) {
@@ -63,6 +64,9 @@ impl<T: Ordered> Kernel for FindDigits<'_, T> {
         }
     }
 }
+
+/// The best level for passes over keys: a sort is no faster if they use 512 bits.
+pub(super) const LEVEL_OF_SORTS: Level = Level::Avx2;
 
 /// Elements whose digits are found before the first of them is used.
 const AT_ONCE: usize = 512;

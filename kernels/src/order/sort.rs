@@ -1,9 +1,9 @@
 //! Sorts of the elements of one chunk, or of pieces that become one.
 
-use super::digits::Digits;
+use super::digits::{Digits, LEVEL_OF_SORTS};
 use super::{Direction, Key, Ordered};
 use crate::chunk::Buffer;
-use crate::cpu::{Kernel, dispatch};
+use crate::cpu::{Kernel, Level, dispatch};
 use crate::radix;
 use bytemuck::{Pod, Zeroable};
 
@@ -113,6 +113,7 @@ struct SurveyOf<'a, T> {
 
 impl<T: Ordered> Kernel for SurveyOf<'_, T> {
     type Output = Survey;
+    const LEVEL: Level = LEVEL_OF_SORTS;
 
     #[inline(always)]
     fn run(self) -> Survey {
@@ -135,6 +136,7 @@ struct IntoKeys<'a, T: Ordered> {
 
 impl<T: Ordered> Kernel for IntoKeys<'_, T> {
     type Output = ();
+    const LEVEL: Level = LEVEL_OF_SORTS;
 
     #[inline(always)]
     fn run(self) {
@@ -152,6 +154,7 @@ struct OutOfKeys<'a, T: Ordered> {
 
 impl<T: Ordered> Kernel for OutOfKeys<'_, T> {
     type Output = ();
+    const LEVEL: Level = LEVEL_OF_SORTS;
 
     #[inline(always)]
     fn run(self) {
@@ -166,6 +169,7 @@ struct ArePlain<'a, T>(&'a [T]);
 
 impl<T: Ordered> Kernel for ArePlain<'_, T> {
     type Output = bool;
+    const LEVEL: Level = LEVEL_OF_SORTS;
 
     #[inline(always)]
     fn run(self) -> bool {

@@ -41,10 +41,7 @@ fn each_met(
 /// Both tiles of a function of two, whose tables are `stride` apart.
 fn two(tables: &[Vec<Chunk>], stride: usize) -> Result<[Pattern<'_>; 2], KernelError> {
     let (a, b) = (Pattern::of(tables, 0, 0)?, Pattern::of(tables, stride, 0)?);
-    match a.rows() == b.rows() {
-        true => Ok([a, b]),
-        false => Err(malformed("tiles of different numbers of rows")),
-    }
+    if a.rows() == b.rows() { Ok([a, b]) } else { Err(malformed("tiles of different numbers of rows")) }
 }
 
 pub(super) fn count_aligned(site: Site<'_>, tables: &[Vec<Chunk>], both: bool) -> Result<usize, KernelError> {

@@ -106,10 +106,7 @@ pub(super) fn each_place(
         for draw in 0.. {
             // Of a chance of 1 the rate is infinite and no place is left out; of 0 the distance is infinite.
             let distance = (open_unit(draws.bits(draw)).ln() / rate).floor();
-            column = match distance < columns as f64 {
-                true => column + distance as usize,
-                false => break,
-            };
+            column = if distance < columns as f64 { column + distance as usize } else { break };
             if end.min(columns) <= column {
                 break;
             }

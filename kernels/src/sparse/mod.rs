@@ -174,9 +174,10 @@ impl<'a> Pattern<'a> {
         let ends = piece(tables, first, index)?.elements::<u32>()?;
         let columns = piece(tables, first + 1, index)?.elements::<u32>()?;
         let is_whole = ends.last().is_some_and(|&end| end as usize == columns.len());
-        match is_whole {
-            true => Ok(Pattern { ends, columns }),
-            false => Err(malformed("a tile whose rows do not end where its elements do")),
+        if is_whole {
+            Ok(Pattern { ends, columns })
+        } else {
+            Err(malformed("a tile whose rows do not end where its elements do"))
         }
     }
 
@@ -290,9 +291,10 @@ impl<T: Element> Values<T> {
     }
 
     fn finish(self) -> Result<Chunk, KernelError> {
-        match self.at == self.stored {
-            true => Chunk::contiguous(T::DTYPE, &[self.stored], self.data),
-            false => Err(other_count()),
+        if self.at == self.stored {
+            Chunk::contiguous(T::DTYPE, &[self.stored], self.data)
+        } else {
+            Err(other_count())
         }
     }
 }

@@ -26,9 +26,10 @@ impl<'a> Factors<'a> {
         ends: &'a [usize],
     ) -> Result<Factors<'a>, KernelError> {
         let (left, right) = (Pattern::all(tables, 0)?, Pattern::all(tables, second)?);
-        match left.len() == starts.len() && right.len() == ends.len() {
-            true => Ok(Factors { left, right, starts, ends }),
-            false => Err(malformed("a product of another number of tiles")),
+        if left.len() == starts.len() && right.len() == ends.len() {
+            Ok(Factors { left, right, starts, ends })
+        } else {
+            Err(malformed("a product of another number of tiles"))
         }
     }
 

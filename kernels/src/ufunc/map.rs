@@ -1,7 +1,7 @@
 //! The loops under all element-wise functions: one function, one block.
 
 use crate::chunk::Buffer;
-use crate::cpu::Kernel;
+use crate::cpu::{Kernel, Level};
 use crate::element::Element;
 use crate::scalar::Scalar;
 
@@ -33,12 +33,16 @@ impl<'a> Operand<'a> {
 /// A function of one element.
 pub(crate) trait UnaryFn<T> {
     type Out: Element;
+    /// As [`Kernel::LEVEL`], for the loop over this function.
+    const LEVEL: Level = Level::Avx512;
     fn apply(x: T) -> Self::Out;
 }
 
 /// A function of two elements of one type.
 pub(crate) trait BinaryFn<T> {
     type Out: Element;
+    /// As [`Kernel::LEVEL`], for the loop over this function.
+    const LEVEL: Level = Level::Avx512;
     fn apply(a: T, b: T) -> Self::Out;
 }
 
@@ -50,6 +54,7 @@ pub(crate) struct Map1<'a, T, F: UnaryFn<T>> {
 
 impl<T: Element, F: UnaryFn<T>> Kernel for Map1<'_, T, F> {
     type Output = ();
+    const LEVEL: Level = F::LEVEL;
 
     #[inline(always)]
     fn run(self) {
@@ -69,6 +74,7 @@ pub(crate) struct Map2<'a, T, F: BinaryFn<T>> {
 
 impl<T: Element, F: BinaryFn<T>> Kernel for Map2<'_, T, F> {
     type Output = ();
+    const LEVEL: Level = F::LEVEL;
 
     #[inline(always)]
     fn run(self) {
