@@ -1,6 +1,6 @@
 //! Readers of a large object from this node, and the copies that later readers are sent to.
 //!
-//! A copy has at most [`READERS_MAX`] readers at a time. Later readers are sent to these, in turn: each of
+//! A copy has at most `READERS_MAX` readers at a time. Later readers are sent to these, in turn: each of
 //! them will soon have a complete copy, which takes as many readers again. A node that is still receiving
 //! lets the readers that were sent to it wait until its copy is complete. So many readers that come at once
 //! form a tree, and the source sends the object only twice, however many there are.

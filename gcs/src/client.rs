@@ -1,7 +1,7 @@
 //! Calls to the control stores that outlast their absences, and a view of the membership that converges.
 //!
 //! A call goes to the control store that answered last. If that one cannot be reached, or cannot serve now,
-//! the next one is called at once; if it is silent for [`SILENCE_MAX`], the next one is called as well, and
+//! the next one is called at once; if it is silent for `SILENCE_MAX`, the next one is called as well, and
 //! the first answer counts. When all have been tried the call pauses and begins again, until the patience of
 //! its caller ends: a control store that restarts, or whose etcd has lost its quorum, is waited for, and what
 //! needs nothing of it goes on. All calls are safe to send twice, with one exception: a `kv_put` that must

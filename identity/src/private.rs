@@ -30,7 +30,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<(), IdentityError> {
     })
 }
 
-/// As [`write`], unless the file is there already: of several that make it at once, one wins. Says whether
+/// As [`write()`], unless the file is there already: of several that make it at once, one wins. Says whether
 /// this one did.
 pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, IdentityError> {
     let new = beside(path)?;

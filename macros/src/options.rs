@@ -78,11 +78,10 @@ impl Attribute {
         let at = self.groups.iter().position(|(group, _)| group == name);
         at.and_then(|at| u16::try_from(at + 1).ok()).ok_or_else(|| {
             let known: Vec<_> = self.groups.iter().map(|(group, _)| group.to_string()).collect();
-            let text = match known.is_empty() {
-                true => {
-                    format!("no group `{name}`: the actor has none, as in `#[actor(groups({name} = 2))]`")
-                }
-                false => format!("no group `{name}`; there are: {}", known.join(", ")),
+            let text = if known.is_empty() {
+                format!("no group `{name}`: the actor has none, as in `#[actor(groups({name} = 2))]`")
+            } else {
+                format!("no group `{name}`; there are: {}", known.join(", "))
             };
             Error::new(name.span(), text)
         })

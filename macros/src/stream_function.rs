@@ -87,10 +87,7 @@ fn iterator_definition(
     let (name, output, item) = (&function.sig.ident, &function.sig.output, &items.item);
     let (names, parameters, taken) = (arguments.names(), arguments.0, arguments.taken());
     let checked = items.is_refusable.then(unwrapped);
-    let is_last = match items.is_fallible {
-        true => quote!(|item| item.is_err()),
-        false => quote!(|_| false),
-    };
+    let is_last = if items.is_fallible { quote!(|item| item.is_err()) } else { quote!(|_| false) };
     let run = quote! {
         #taken
         let value = #name(#(#names),*);

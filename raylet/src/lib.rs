@@ -8,7 +8,7 @@
 //!
 //! | read | for |
 //! |---|---|
-//! | [`node`] | assembly and end of a node |
+//! | `node` | assembly and end of a node |
 //! | [`engine`], [`record_codec`], [`port`] | the loop and the rings of its clients |
 //! | [`effects`], [`workers`], [`executable`], [`local`] | carrying out actions: processes, pages, sockets |
 //! | [`annex`] | room on disk for values that are larger than the store |

@@ -1,6 +1,6 @@
 //! Readers of the output of workers: they get the lines that are kept, and those that come.
 //!
-//! The log of the node ([`crate::logbook`]) has the lines of all workers. A [`Cursor`] goes through it and
+//! The log of the node ([`crate::logbook`]) has the lines of all workers. A `Cursor` goes through it and
 //! picks those that were asked for. It is moved on a thread that may wait for the disk.
 
 use crate::inbox::{Inbox, Input};
@@ -162,10 +162,7 @@ impl Cursor {
             let count = self.found.iter().take(BATCH_LINES_MAX).take_while(fits).count();
             return Step::Lines(self.found.drain(..count.max(1)).collect());
         }
-        match self.query.follow && !self.is_task_over(now_ms) {
-            true => Step::Wait,
-            false => Step::Over,
-        }
+        if self.query.follow && !self.is_task_over(now_ms) { Step::Wait } else { Step::Over }
     }
 
     /// Finds the last lines that are kept.

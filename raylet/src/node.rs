@@ -377,7 +377,7 @@ impl NodeHandle {
     /// A node with worker processes that is part of a cluster, listening on a Unix socket and a port.
     ///
     /// # Errors
-    /// As [`NodeHandle::alone`] and [`Cluster::start`].
+    /// As [`NodeHandle::alone`] and `Cluster::start`.
     pub fn clustered(
         options: NodeOptions,
         program: Program,

@@ -146,9 +146,10 @@ pub fn write(node: &Node, port: &mut Port, record: &Record) {
         }
         Record::Value { token, object, extent: None } => {
             let stays = || matches!(node.value_for(port.client, *token, *object), Some(Value::Inline(_)));
-            match port.is_far_behind() && stays() {
-                true => port.deliver_later(*token, *object),
-                false => deliver(node, port, *token, *object),
+            if port.is_far_behind() && stays() {
+                port.deliver_later(*token, *object)
+            } else {
+                deliver(node, port, *token, *object)
             }
         }
     }

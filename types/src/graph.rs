@@ -110,9 +110,10 @@ impl GraphPart {
         let last = u64::from(self.first) + self.steps.len() as u64;
         let is_here = |r: &GraphResult| self.first <= r.step && u64::from(r.step) < last;
         let in_order = self.results.is_sorted_by(|a, b| (a.step, a.index) < (b.step, b.index));
-        match in_order && self.results.iter().all(is_here) {
-            true => Ok(()),
-            false => Err("the results of a graph are not of its steps"),
+        if in_order && self.results.iter().all(is_here) {
+            Ok(())
+        } else {
+            Err("the results of a graph are not of its steps")
         }
     }
 }

@@ -43,6 +43,9 @@ pub struct CodeUnitId(pub [u8; 32]);
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TaskId([u8; 16]);
 
+/// Number of a try of a task; the first is 0.
+pub type Attempt = u32;
+
 /// One immutable value: an output of a task (`index` below [`ObjectId::PUT_BASE`]) or something it put.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ObjectId {

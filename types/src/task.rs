@@ -10,9 +10,6 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use std::sync::Arc;
 
-/// Number of a try of a task; the first is 0.
-pub type Attempt = u32;
-
 /// Properties shared by all calls of one function with the same options.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TaskClass {

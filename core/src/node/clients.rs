@@ -193,12 +193,11 @@ impl Node {
 impl Node {
     /// A client submits the next part of a graph: with the first, the graph is a call of the client's task.
     pub(super) fn submit_graph(&mut self, client: ClientId, graph: TaskId, part: &GraphPart) {
-        let submitter = match self.owner.awaits_part(client, graph) {
-            true => GraphSubmitter::default(),
-            false => {
-                let Parent { task, depth, deadline } = self.note_parent(client, graph);
-                GraphSubmitter { is_task: task.is_some(), depth, deadline }
-            }
+        let submitter = if self.owner.awaits_part(client, graph) {
+            GraphSubmitter::default()
+        } else {
+            let Parent { task, depth, deadline } = self.note_parent(client, graph);
+            GraphSubmitter { is_task: task.is_some(), depth, deadline }
         };
         self.owner.submit_graph(client, graph, submitter, part, &mut self.effects);
     }
@@ -299,9 +298,12 @@ impl Node {
         }
         self.runs_lost(client, failure, out);
         let computes = remains == Remains::Thread;
-        self.lease_change(out, |leases, effects| match computes {
-            true => leases.worker_cut_off(client, effects),
-            false => leases.worker_gone(client, effects),
+        self.lease_change(out, |leases, effects| {
+            if computes {
+                leases.worker_cut_off(client, effects)
+            } else {
+                leases.worker_gone(client, effects)
+            }
         });
         self.apply(out);
         self.room.client_gone(client);

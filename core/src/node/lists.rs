@@ -226,11 +226,12 @@ impl Node {
     /// A task that runs here; `None` if its owner took it back and the worker has not returned it yet.
     fn run_item<'a>(&'a self, now: Now, run: &'a Run) -> Option<TaskItem<'a>> {
         let call = run.call(&self.owner)?;
-        let stage = match run.is_first() {
-            true if self.leases.is_blocked(run.client) => TaskStage::Blocked,
-            true => TaskStage::Running,
-            false if run.is_staging() => TaskStage::Fetching,
-            false => TaskStage::InLine,
+        let stage = if run.is_first() {
+            if self.leases.is_blocked(run.client) { TaskStage::Blocked } else { TaskStage::Running }
+        } else if run.is_staging() {
+            TaskStage::Fetching
+        } else {
+            TaskStage::InLine
         };
         Some(TaskItem {
             id: run.task,

@@ -205,9 +205,10 @@ impl Node {
     ) {
         let object = ObjectId::output(task, 0);
         let is_mine = from != self.id && (self.owner.value_ref(object).is_some() || self.owner.owns(object));
-        match is_mine {
-            true => self.owner.cancel(object, force, recursive, &mut self.effects),
-            false => self.cancel_run(task, force, recursive, out),
+        if is_mine {
+            self.owner.cancel(object, force, recursive, &mut self.effects)
+        } else {
+            self.cancel_run(task, force, recursive, out)
         }
     }
 }

@@ -34,7 +34,7 @@
 //! | file between them | concern |
 //! |---|---|
 //! | `mod.rs` | events, time, snapshots for people |
-//! | `effects.rs` | effects of the ledger and the leases, here or on another node: [`Node::route`] |
+//! | `effects.rs` | effects of the ledger and the leases, here or on another node: `Node::route` |
 //! | `messages.rs` | members that come and go, messages between nodes |
 //! | `clients.rs` | references, values, clients that are gone |
 //! | `mappings.rs` | values that are mapped and unmapped |

@@ -53,9 +53,10 @@ impl Node {
     /// Sends messages about quotas.
     pub(super) fn tell_of_quotas(&mut self, told: Vec<(NodeId, QuotaMessage)>) {
         for (to, message) in told {
-            match to == self.id {
-                true => self.quota_messages.push_back(message),
-                false => self.send(to, Message::Quota(message)),
+            if to == self.id {
+                self.quota_messages.push_back(message)
+            } else {
+                self.send(to, Message::Quota(message))
             }
         }
     }

@@ -80,9 +80,10 @@ impl Node {
     }
 
     fn sent_elsewhere(&self, node: NodeId) -> String {
-        match node == self.id {
-            true => "on its way to a worker here".to_owned(),
-            false => format!("what it waits for there, node {node} can say"),
+        if node == self.id {
+            "on its way to a worker here".to_owned()
+        } else {
+            format!("what it waits for there, node {node} can say")
         }
     }
 

@@ -178,9 +178,10 @@ impl Transfers {
 
     /// Tells the readers that wait here to read now, or to go elsewhere.
     fn tell_waiting(&mut self, object: ObjectId, is_complete: bool, out: &mut Vec<Effect>) {
-        let (waiting, turn) = match is_complete {
-            true => (self.relay.arrived(object), Turn::Now),
-            false => (self.relay.lost(object), Turn::Never),
+        let (waiting, turn) = if is_complete {
+            (self.relay.arrived(object), Turn::Now)
+        } else {
+            (self.relay.lost(object), Turn::Never)
         };
         let reply = |to| Effect::Send { to, message: Message::ReadReply { object, turn } };
         out.extend(waiting.into_iter().map(reply));
@@ -340,9 +341,10 @@ impl Node {
     /// elsewhere, are unaffected.
     pub(super) fn no_memory_for(&mut self, object: ObjectId, cause: &str, out: &mut Vec<Action>) {
         self.transfer_ended(object, false, out);
-        let (kind, what) = match self.store.is_in_annex(object) {
-            true => (FailureKind::OutOfDisk, "room on disk"),
-            false => (FailureKind::OutOfMemory, "memory"),
+        let (kind, what) = if self.store.is_in_annex(object) {
+            (FailureKind::OutOfDisk, "room on disk")
+        } else {
+            (FailureKind::OutOfMemory, "memory")
         };
         self.store.received(object, false);
         let text = format!("no {what} to read object {object} into: {cause}");

@@ -125,10 +125,7 @@ impl Owner {
 
     /// The home of an actor is known; if its node is gone, the news is on its way to the owner.
     fn home_told(&mut self, actor: Slot<Object>, home: Home) {
-        match self.is_gone(home.node) {
-            true => self.actors.look_later(actor),
-            false => self.actors.found(actor, home),
-        }
+        if self.is_gone(home.node) { self.actors.look_later(actor) } else { self.actors.found(actor, home) }
     }
 
     /// An object has its value: if it is an actor that is called here, its calls are sent to its home, or
@@ -164,9 +161,10 @@ impl Owner {
             kind if kind.is_crash() || kind == FailureKind::OutOfMemory => {
                 let home = self.actors.home(self.actors.actor_of(call));
                 let may_restart = home.is_some_and(|home| home.may_restart) && !is_killed;
-                let (kind, text) = match may_restart {
-                    true => (FailureKind::ActorUnavailable, "the worker of the actor is gone"),
-                    false => (FailureKind::ActorDied, "the actor has ended"),
+                let (kind, text) = if may_restart {
+                    (FailureKind::ActorUnavailable, "the worker of the actor is gone")
+                } else {
+                    (FailureKind::ActorDied, "the actor has ended")
                 };
                 let unknown = Failure::new(kind, text).with_executed(Executed::Unknown);
                 return Arc::new(unknown.because((**failure).clone()));
@@ -192,10 +190,7 @@ impl Owner {
             let executed = if 0 < task.attempt() { Executed::Unknown } else { Executed::No };
             return Arc::new((**failure).clone().with_executed(executed));
         }
-        match self.is_constructor(slot) {
-            true => self.actor_failure(slot, failure),
-            false => failure.clone(),
-        }
+        if self.is_constructor(slot) { self.actor_failure(slot, failure) } else { failure.clone() }
     }
 }
 
@@ -265,9 +260,10 @@ impl Owner {
 
     /// A sent task is not with its lease any more.
     pub(super) fn left_lease(&mut self, lease: LeaseId, slot: Slot<Task>) {
-        match self.tasks[slot].is_call() {
-            true => self.actors.came_back(lease, slot),
-            false => self.schedule.sent_left(lease, slot),
+        if self.tasks[slot].is_call() {
+            self.actors.came_back(lease, slot)
+        } else {
+            self.schedule.sent_left(lease, slot)
         }
     }
 }

@@ -130,9 +130,10 @@ impl Owner {
 
     /// Names a class for later submissions of a client.
     pub fn define_class(&mut self, client: ClientId, number: u32, definition: &Arc<TaskClass>) {
-        let class = match self.jobs.contains(definition.job) {
-            true => Err(job_ended()),
-            false => Ok(self.intern_class(definition)),
+        let class = if self.jobs.contains(definition.job) {
+            Err(job_ended())
+        } else {
+            Ok(self.intern_class(definition))
         };
         self.classes.of_client.insert((client, number), class);
     }

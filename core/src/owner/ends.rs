@@ -4,7 +4,7 @@ use super::calls::call_refused;
 use super::grouped::removed;
 use super::references::Unkept;
 use super::tasks::{OutputSlots, TaskState};
-use super::{Effect, Object, Owner, Task};
+use super::{Effect, Ended, Object, Owner, Task};
 use crate::Now;
 use crate::event::Value;
 use crate::slab::Slot;
@@ -12,24 +12,7 @@ use std::sync::Arc;
 use tharsis_types::failure::Origin;
 use tharsis_types::peer::{DoneOutcome, DoneValue, Message};
 use tharsis_types::task::{Output, Outputs};
-use tharsis_types::{
-    Attempt, Dependency, Failure, FailureKind, JobId, LeaseId, NodeId, ObjectId, TaskClass, TaskId,
-};
-
-/// An attempt that ended, wherever it ran.
-#[derive(Debug)]
-pub struct Ended {
-    /// The lease it ran under.
-    pub lease: LeaseId,
-    /// The task.
-    pub task: TaskId,
-    /// The number of the attempt.
-    pub attempt: Attempt,
-    /// Time in the function, in nanoseconds.
-    pub run_ns: u64,
-    /// The node it ran on.
-    pub node: NodeId,
-}
+use tharsis_types::{Dependency, Failure, FailureKind, JobId, NodeId, ObjectId, TaskClass, TaskId};
 
 /// Attempts that end.
 impl Owner {
@@ -75,9 +58,10 @@ impl Owner {
             DoneOutcome::Failed { .. } if self.is_constructor(slot) => drop(self.actor_stops(slot)),
             _ => {}
         }
-        match self.tasks[slot].is_call() {
-            true => self.actors.came_back(ended.lease, slot),
-            false => self.schedule.sent_ended(now, ended.lease, slot, ended.run_ns),
+        if self.tasks[slot].is_call() {
+            self.actors.came_back(ended.lease, slot)
+        } else {
+            self.schedule.sent_ended(now, ended.lease, slot, ended.run_ns)
         }
         self.tasks.set_run_ns(slot, ended.run_ns);
         match outcome {
@@ -269,9 +253,10 @@ impl Owner {
             returned.iter().map(|o| self.references.adopt_nested(&o.nested, lender, out)).collect();
         let member = self.tasks[slot].member();
         let stored = returned.iter().any(|o| matches!(o.value, DoneValue::Stored { .. }));
-        let outputs = match stored && self.is_worth_keeping(slot) && !self.tasks[slot].is_call() {
-            true => self.finish_kept(slot, out),
-            false => self.finish(slot, out),
+        let outputs = if stored && self.is_worth_keeping(slot) && !self.tasks[slot].is_call() {
+            self.finish_kept(slot, out)
+        } else {
+            self.finish(slot, out)
         };
         for ((output, returned), inside) in outputs.into_iter().zip(returned).zip(inside) {
             let value = match returned.value {

@@ -100,15 +100,13 @@ mod tasks;
 
 pub(crate) use checkpoints::{Offered, Taken};
 pub use classes::Class;
-pub use ends::Ended;
 pub(crate) use ends::dependency_failure;
 pub use graphs::StepTally;
 pub use groups::GroupStage;
 pub(crate) use lists::Unfinished;
 pub use lists::{GraphItem, GroupItem};
-pub use objects::MadeBy;
 pub(crate) use objects::because;
-pub use references::{Holders, Object};
+pub use references::{Holders, MadeBy, Object};
 pub use schedule::Pending;
 pub use starts::StartView;
 pub use steps::GraphSubmitter;
@@ -130,7 +128,22 @@ use schedule::{Schedule, Shape};
 use std::sync::Arc;
 use tasks::{TaskState, Tasks};
 use tharsis_types::peer::Message;
-use tharsis_types::{ClientId, JobId, LeaseId, NodeId, ObjectId, TaskClass, TaskId};
+use tharsis_types::{Attempt, ClientId, JobId, LeaseId, NodeId, ObjectId, TaskClass, TaskId};
+
+/// An attempt that ended, wherever it ran.
+#[derive(Debug)]
+pub struct Ended {
+    /// The lease it ran under.
+    pub lease: LeaseId,
+    /// The task.
+    pub task: TaskId,
+    /// The number of the attempt.
+    pub attempt: Attempt,
+    /// Time in the function, in nanoseconds.
+    pub run_ns: u64,
+    /// The node it ran on.
+    pub node: NodeId,
+}
 
 /// The effects that the ledger asks for.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,7 +4,7 @@
 //! value wakes the tasks that wait for it, an entry without a reference is freed, a lost object is computed
 //! again.
 
-use super::references::{Holders, Lost, Release, Unused};
+use super::references::{Holders, Lost, MadeBy, Release, Unused};
 use super::{Effect, Object, Owner, Task};
 use crate::Now;
 use crate::event::Value;
@@ -14,17 +14,6 @@ use std::sync::Arc;
 use tharsis_types::hash::IdSet;
 use tharsis_types::peer::RemoteState;
 use tharsis_types::{ClientId, Failure, FailureKind, NodeId, ObjectId, RefId};
-
-/// The task or the call that made an object.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct MadeBy {
-    /// Name of the task; `put` for a call that put the value.
-    pub name: String,
-    /// `file:line` of the call.
-    pub call_site: String,
-    /// Time spent in the function by the last run, in nanoseconds; 0 for a call that put the value.
-    pub run_ns: u64,
-}
 
 /// Waiting tasks to wake, each with an argument whose value has come.
 ///

@@ -103,10 +103,7 @@ impl Owner {
     /// The entry of an output is gone. With the last of its outputs, the kept task goes too. Returns its
     /// arguments, which may be unused now.
     pub(super) fn output_gone(&mut self, output: Slot<Object>, kept: Slot<Task>) -> Vec<Slot<Object>> {
-        match self.tasks.output_gone(kept, output) {
-            true => self.drop_kept(kept),
-            false => Vec::new(),
-        }
+        if self.tasks.output_gone(kept, output) { self.drop_kept(kept) } else { Vec::new() }
     }
 
     /// Removes a kept task from the ledger; returns its arguments, which it does not need any more.

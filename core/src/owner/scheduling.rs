@@ -52,9 +52,10 @@ impl Owner {
         if self.bundle_lost(lease, out) {
             return;
         }
-        match self.actors.has_lease(lease) {
-            true => self.detached(lease, false, out),
-            false => self.take_back(lease, false, out),
+        if self.actors.has_lease(lease) {
+            self.detached(lease, false, out)
+        } else {
+            self.take_back(lease, false, out)
         }
     }
 

@@ -558,9 +558,10 @@ impl Owner {
         }
         let failure = Failure::new(FailureKind::Cancelled, "its submitter went before it was complete");
         for graph in self.graphs.client_gone(client) {
-            match self.graphs[graph].awaits_part_of(client) {
-                true => self.end_graph(graph, &failure, out),
-                false => self.remove_graph_if_over(graph, out),
+            if self.graphs[graph].awaits_part_of(client) {
+                self.end_graph(graph, &failure, out)
+            } else {
+                self.remove_graph_if_over(graph, out)
             }
         }
     }

@@ -154,9 +154,10 @@ impl Owner {
     /// The reason why an object has no value.
     fn why_without_value(&self, object: &Object) -> String {
         if let Some(owner) = object.owner() {
-            return match self.is_gone(owner) {
-                true => format!("of node {owner}, which is gone"),
-                false => format!("of node {owner}, which has not said that it has a value"),
+            return if self.is_gone(owner) {
+                format!("of node {owner}, which is gone")
+            } else {
+                format!("of node {owner}, which has not said that it has a value")
             };
         }
         match object.producer() {

@@ -230,12 +230,11 @@ impl Owner {
     /// The failure of a task one of whose arguments is not known any more.
     pub(super) fn unknown_reference(&self, slot: Slot<Task>, reference: RefId, parameter: u16) -> Failure {
         let object = reference.object;
-        let unknown = match self.tasks[slot].id().job() == object.task.job() {
-            true => Failure::new(FailureKind::ObjectFreed, format!("argument {object} was freed")),
-            false => {
-                let text = format!("argument {object} belongs to another session");
-                Failure::new(FailureKind::InvalidReference, text)
-            }
+        let unknown = if self.tasks[slot].id().job() == object.task.job() {
+            Failure::new(FailureKind::ObjectFreed, format!("argument {object} was freed"))
+        } else {
+            let text = format!("argument {object} belongs to another session");
+            Failure::new(FailureKind::InvalidReference, text)
         };
         match parameter {
             Dependency::ACTOR => call_refused(&unknown),

@@ -53,9 +53,12 @@ impl View {
     pub fn plan_group(&self, now: Now, spec: &GroupSpec, held: &[Option<NodeId>]) -> GroupPlan {
         let missing: Vec<_> = spec.bundles.iter().zip(held).filter(|(_, node)| node.is_none()).collect();
         let missing: Vec<&Resources> = missing.into_iter().map(|(bundle, _)| bundle).collect();
-        let free = self.sites(held, |view, node| match view.loads.is_denied(now, node) {
-            true => None,
-            false => view.members.get(node).map(|member| view.load(member).free),
+        let free = self.sites(held, |view, node| {
+            if view.loads.is_denied(now, node) {
+                None
+            } else {
+                view.members.get(node).map(|member| view.load(member).free)
+            }
         });
         let nodes =
             |sites: &[Site], chosen: Vec<usize>| chosen.into_iter().map(|at| sites[at].node).collect();
@@ -223,10 +226,12 @@ fn try_all(sites: &[Site], missing: &[&Resources]) -> Found {
     let mut rooms: Vec<_> = sites.iter().map(|site| site.room.clone()).collect();
     let mut chosen = vec![0; missing.len()];
     let mut steps = 0;
-    match try_rest(&order, missing, &mut rooms, &mut chosen, &mut steps) {
-        true => Found::Sites(chosen),
-        false if STEPS_MAX <= steps => Found::CutOff,
-        false => Found::Nothing,
+    if try_rest(&order, missing, &mut rooms, &mut chosen, &mut steps) {
+        Found::Sites(chosen)
+    } else if STEPS_MAX <= steps {
+        Found::CutOff
+    } else {
+        Found::Nothing
     }
 }
 

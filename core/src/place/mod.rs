@@ -5,10 +5,10 @@
 //! The free resources of other nodes are those that they reported, less those asked of them since.
 //!
 //! In a small cluster every node hears the load of every other one, and all of them are compared. In a large
-//! one a node hears few loads ([`loads`]), and a decision costs the same however many nodes there are: it
-//! compares the local node and [`DRAWS`] others that are drawn, of those that could run the task at all
-//! ([`members`]). The best of a few is nearly as good as the best of all, and nodes that decide at the same
-//! time do not all choose the same one. If none of these has room, up to [`LOOKS_MAX`] more are looked at,
+//! one a node hears few loads (`loads`), and a decision costs the same however many nodes there are: it
+//! compares the local node and `DRAWS` others that are drawn, of those that could run the task at all
+//! (`members`). The best of a few is nearly as good as the best of all, and nodes that decide at the same
+//! time do not all choose the same one. If none of these has room, up to `LOOKS_MAX` more are looked at,
 //! each decision going on where the last one ended. Nobody is asked while it looks.
 
 mod draining;

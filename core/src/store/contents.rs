@@ -74,22 +74,25 @@ impl Store {
         let mut unowned = Unowned { annex_bytes: self.annex.leaving_bytes(), ..Unowned::default() };
         for (client, regions) in &self.regions {
             for rest in regions.iter().flat_map(super::Region::unsealed) {
-                match self.annex.holds(rest) {
-                    true => unowned.annex_bytes += rest.len,
-                    false => *unowned.granted.entry(*client).or_default() += rest.len,
+                if self.annex.holds(rest) {
+                    unowned.annex_bytes += rest.len
+                } else {
+                    *unowned.granted.entry(*client).or_default() += rest.len
                 }
             }
         }
         for ((client, _), extent) in &self.doubles {
-            match self.annex.holds(*extent) {
-                true => unowned.annex_bytes += self.span(*extent).len,
-                false => *unowned.granted.entry(*client).or_default() += self.span(*extent).len,
+            if self.annex.holds(*extent) {
+                unowned.annex_bytes += self.span(*extent).len
+            } else {
+                *unowned.granted.entry(*client).or_default() += self.span(*extent).len
             }
         }
         for extent in self.superseded_extents() {
-            match self.annex.holds(extent) {
-                true => unowned.annex_bytes += self.span(extent).len,
-                false => unowned.superseded_bytes += self.span(extent).len,
+            if self.annex.holds(extent) {
+                unowned.annex_bytes += self.span(extent).len
+            } else {
+                unowned.superseded_bytes += self.span(extent).len
             }
         }
         unowned

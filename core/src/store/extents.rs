@@ -82,7 +82,7 @@ impl Extents {
         new
     }
 
-    /// Takes a range of at least `len` bytes, which begins at a page if it has [`PAGED`] bytes or more;
+    /// Takes a range of at least `len` bytes, which begins at a page if it has `PAGED` bytes or more;
     /// `None` if no hole is large enough.
     pub fn take(&mut self, len: u64) -> Option<Extent> {
         let align = if len < PAGED { ALIGN } else { PAGE };

@@ -381,9 +381,10 @@ impl Store {
             let regions = sum(&mut self.regions.values().flatten().flat_map(Region::unsealed));
             let superseded = self.superseded_extents().chain(self.doubles.values().copied());
             let superseded = sum(&mut superseded.map(|e| self.span(e)));
-            let used = match in_annex {
-                false => self.extents.used_bytes(),
-                true => self.annex.used_bytes() - self.annex.leaving_bytes(),
+            let used = if in_annex {
+                self.annex.used_bytes() - self.annex.leaving_bytes()
+            } else {
+                self.extents.used_bytes()
             };
             assert_eq!(used, objects + regions + superseded, "arena bytes without an owner, or with two");
         }
@@ -449,10 +450,13 @@ impl Store {
         if stored.pins > 0 {
             return;
         }
-        match is_doomed {
-            true if !is_sealed || self.is_copy_writing(object) => {}
-            true => self.drop_object(object),
-            false => self.rest(object),
+        if is_doomed {
+            if !is_sealed || self.is_copy_writing(object) {
+            } else {
+                self.drop_object(object)
+            }
+        } else {
+            self.rest(object)
         }
     }
 

@@ -7,7 +7,7 @@
 //! | a stream | is opened | is closed |
 //! |---|---|---|
 //! | in a small cluster, or between neighbours (`Peers::arrange`) | at once, by the node with the lower id if it lives | never |
-//! | between other nodes | by a node that has a packet for the other one | after [`IDLE_MAX`] without packets |
+//! | between other nodes | by a node that has a packet for the other one | after `IDLE_MAX` without packets |
 //!
 //! If both nodes call at the same time, the call of the node with the lower id counts: it refuses the other
 //! one, which takes over the queue for the stream that comes in.

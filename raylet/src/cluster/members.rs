@@ -137,9 +137,10 @@ impl Membership {
             }
             let changed = lock(&self.isolation).change(Instant::now());
             if let Some(is_isolated) = changed {
-                match is_isolated {
-                    true => tracing::warn!("nobody answers: this node starts no work of others"),
-                    false => tracing::info!("somebody answers: this node goes on"),
+                if is_isolated {
+                    tracing::warn!("nobody answers: this node starts no work of others")
+                } else {
+                    tracing::info!("somebody answers: this node goes on")
                 }
                 self.inbox.put(Input::Event(Event::IsolationChanged { is_isolated }));
             }

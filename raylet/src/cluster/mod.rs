@@ -14,7 +14,7 @@
 //! |---|---|
 //! | [`members`] | who is in the cluster, and when this node must end itself |
 //! | [`isolation`] | whether it reaches anybody, and so may start work of others |
-//! | [`links`], [`wire`] | messages of the machines |
+//! | [`links`], [`tharsis_protos::peer::wire`] | messages of the machines |
 //! | [`listen`], [`places`], [`pulls`] | object bytes |
 //! | [`code`] | the programs of jobs |
 //! | [`identity`], [`secret`] | how members know each other |

@@ -49,9 +49,10 @@ impl Machine {
 impl Group {
     /// Use and limit in bytes; none without a limit.
     fn gauge(&self) -> Option<MemoryGauge> {
-        let (used, limit) = match self.is_v1 {
-            true => ("memory.usage_in_bytes", "memory.limit_in_bytes"),
-            false => ("memory.current", "memory.max"),
+        let (used, limit) = if self.is_v1 {
+            ("memory.usage_in_bytes", "memory.limit_in_bytes")
+        } else {
+            ("memory.current", "memory.max")
         };
         let number = |name| fs::read_to_string(self.folder.join(name)).ok()?.trim().parse::<u64>().ok();
         // Without a limit, the file says `max`, or a number near 2^63.
@@ -63,10 +64,8 @@ impl Group {
 
 /// Memory that caches files, of a group and the groups inside it.
 fn files_bytes(stat: &str, is_v1: bool) -> u64 {
-    let names = match is_v1 {
-        true => ["total_inactive_file", "total_active_file"],
-        false => ["inactive_file", "active_file"],
-    };
+    let names =
+        if is_v1 { ["total_inactive_file", "total_active_file"] } else { ["inactive_file", "active_file"] };
     let lines = stat.lines().filter_map(|line| line.split_once(' '));
     let files = lines.filter(|(name, _)| names.contains(name));
     files.filter_map(|(_, bytes)| bytes.trim().parse::<u64>().ok()).sum()
@@ -119,9 +118,10 @@ fn cgroup_mount(line: &str, is_v1: bool) -> Option<(&str, &str)> {
     let (root, mount) = (fields.next()?, fields.next()?);
     let mut kind = kind.split_whitespace();
     let name = kind.next()?;
-    let is_it = match is_v1 {
-        true => name == "cgroup" && kind.nth(1)?.split(',').any(|option| option == "memory"),
-        false => name == "cgroup2",
+    let is_it = if is_v1 {
+        name == "cgroup" && kind.nth(1)?.split(',').any(|option| option == "memory")
+    } else {
+        name == "cgroup2"
     };
     is_it.then_some((root.trim_end_matches('/'), mount))
 }

@@ -2,7 +2,7 @@
 //!
 //! Each has a thread. It starts the program in a process group of its own, tells the control store what
 //! becomes of it, and kills what is left of the group when the program has ended. The output goes to files in
-//! the node's folder ([`output`]), which outlive the node.
+//! the node's folder (`output`), which outlive the node.
 //!
 //! If the node is killed, the kernel kills the program ([`PROGRAM_VARIABLE`]); nobody tells the control store
 //! then. The record names the node, so that readers see that it is gone.
@@ -122,9 +122,10 @@ impl Submissions {
     pub fn stop(&self, name: &str, grace: Duration) -> Result<bool, Refusal> {
         check_name(name)?;
         let Some(entry) = lock(&self.shared.table).by_name.get(name).cloned() else {
-            return match output::exists(&self.shared.folder, name) {
-                true => Ok(false),
-                false => Err(self.unknown(name)),
+            return if output::exists(&self.shared.folder, name) {
+                Ok(false)
+            } else {
+                Err(self.unknown(name))
             };
         };
         entry.is_stopped.store(true, Ordering::Release);

@@ -47,13 +47,12 @@ pub fn find(new: &NewSubmission) -> Result<PathBuf, Refusal> {
         return Err(Refusal::new(RefusalCode::NotFound, text));
     }
     let word = new.words.first().map_or("", String::as_str);
-    let candidates: Vec<PathBuf> = match word.contains('/') {
-        true => vec![folder.join(word)],
-        false => {
-            let path = new.variables.get("PATH").map(Into::into).or_else(|| std::env::var_os("PATH"));
-            let folders = path.unwrap_or_default();
-            std::env::split_paths(&folders).map(|place| folder.join(place).join(word)).collect()
-        }
+    let candidates: Vec<PathBuf> = if word.contains('/') {
+        vec![folder.join(word)]
+    } else {
+        let path = new.variables.get("PATH").map(Into::into).or_else(|| std::env::var_os("PATH"));
+        let folders = path.unwrap_or_default();
+        std::env::split_paths(&folders).map(|place| folder.join(place).join(word)).collect()
     };
     let found: Vec<&PathBuf> = candidates.iter().filter(|path| path.is_file()).collect();
     let may_run = |path: &Path| path.metadata().is_ok_and(|data| data.permissions().mode() & 0o111 != 0);

@@ -182,12 +182,11 @@ impl World {
         holder.held.values().for_each(|taken| assert!(free.take(taken)));
         let Some((lease, is_granted)) = answer else { return };
         let now = self.now;
-        match is_granted {
-            true => self.change(|owner, _, out| owner.lease_granted(now, lease, node, out)),
-            false => {
-                self.view.denied(now, node, free);
-                self.change(|owner, _, out| owner.lease_denied(lease, out));
-            }
+        if is_granted {
+            self.change(|owner, _, out| owner.lease_granted(now, lease, node, out))
+        } else {
+            self.view.denied(now, node, free);
+            self.change(|owner, _, out| owner.lease_denied(lease, out));
         }
         self.round();
     }

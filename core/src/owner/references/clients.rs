@@ -5,9 +5,20 @@
 
 use super::{Object, References};
 use crate::event::Value;
-use crate::owner::{Effect, MadeBy};
+use crate::owner::Effect;
 use crate::slab::Slot;
 use tharsis_types::{ClientId, NodeId, ObjectId, RefId};
+
+/// The task or the call that made an object.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MadeBy {
+    /// Name of the task; `put` for a call that put the value.
+    pub name: String,
+    /// `file:line` of the call.
+    pub call_site: String,
+    /// Time spent in the function by the last run, in nanoseconds; 0 for a call that put the value.
+    pub run_ns: u64,
+}
 
 /// References to an object by kind, as far as the ledger of this node knows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,9 +106,10 @@ impl References {
                 }
             }
         }
-        match made {
-            true => self.objects.unname(client, token, slot),
-            false => self.objects.let_go(client, slot),
+        if made {
+            self.objects.unname(client, token, slot)
+        } else {
+            self.objects.let_go(client, slot)
         }
         Some(slot)
     }

@@ -21,7 +21,7 @@ mod locations;
 mod object;
 mod table;
 
-pub use clients::Holders;
+pub use clients::{Holders, MadeBy};
 pub(super) use locations::Lost;
 pub use object::Object;
 pub(super) use object::{Origin, Unkept};
@@ -218,10 +218,11 @@ impl References {
         let id = object.id;
         let copies = &mut object.links().copies;
         if !copies.contains(&node) {
-            match counts {
-                true => copies.push(node),
+            if counts {
+                copies.push(node)
+            } else {
                 // The bytes of this run were not compared with those that are there.
-                false => out.push(Effect::DropCopy { holder: node, object: id }),
+                out.push(Effect::DropCopy { holder: node, object: id })
             }
         }
     }
@@ -248,9 +249,10 @@ impl References {
         }
         let Some(links) = object.links.as_mut() else { return Vec::new() };
         for (client, token) in links.fetchers.drain(..) {
-            out.push(match stored {
-                true => Effect::Serve { client, token, object: id },
-                false => Effect::Deliver { client, token, object: id },
+            out.push(if stored {
+                Effect::Serve { client, token, object: id }
+            } else {
+                Effect::Deliver { client, token, object: id }
             });
         }
         let askers = std::mem::take(&mut links.askers);

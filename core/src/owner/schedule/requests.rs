@@ -52,10 +52,7 @@ impl Schedule {
             }
             if !self.has_quota_left(shape_index) {
                 let job = shape.key.job;
-                match self.return_idle_of(job, out) {
-                    true => continue,
-                    false => return Ok(()),
-                }
+                if self.return_idle_of(job, out) { continue } else { return Ok(()) }
             }
             let (demand, placement) = (shape.key.resources.clone(), shape.key.placement.clone());
             let mut choice = match placement {

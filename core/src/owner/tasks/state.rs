@@ -238,9 +238,10 @@ impl Tasks {
         self.ended(id);
         let fact = if is_queued { Fact::EndedInQueue } else { Fact::Ended };
         self.journal.note(About::Task(id), fact);
-        match is_queued {
-            true => (outputs, self.queued_to_tombstone(slot)),
-            false => (outputs, self.entries.take(slot).inputs),
+        if is_queued {
+            (outputs, self.queued_to_tombstone(slot))
+        } else {
+            (outputs, self.entries.take(slot).inputs)
         }
     }
 
