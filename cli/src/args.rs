@@ -289,10 +289,7 @@ fn subject_of_revocation(text: &str) -> Result<u64, String> {
 
 /// A task or an object by its id.
 fn subject(text: &str) -> Result<Subject, NotAnId> {
-    match text.contains('/') {
-        true => text.parse().map(Subject::Object),
-        false => text.parse().map(Subject::Task),
-    }
+    if text.contains('/') { text.parse().map(Subject::Object) } else { text.parse().map(Subject::Task) }
 }
 
 /// Lines of workers to show.

@@ -10,6 +10,7 @@ mod allocator;
 mod args;
 mod bench;
 mod commands;
+mod frames;
 mod hosts;
 mod log;
 mod output;

@@ -15,6 +15,17 @@ pub fn line(text: &str) -> Result<()> {
     }
 }
 
+/// Ends a stream of replies quietly if its reader went away.
+///
+/// # Errors
+/// Any other error.
+pub fn until_nobody_reads(outcome: std::io::Result<()>) -> Result<()> {
+    match outcome {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        outcome => Ok(outcome?),
+    }
+}
+
 /// Prints a warning on standard error.
 pub fn warn(text: &str) {
     complain(&format!("tharsis: warning: {text}"));

@@ -179,9 +179,10 @@ fn renew(folder: &Path, heads: &[String]) {
 /// The error of a call that was refused or did not get through.
 pub fn refused(address: &str, error: &CallError) -> anyhow::Error {
     let (address, cause) = (address.to_owned(), error.to_string());
-    match is_shut_out(error) {
-        true => Refusal::NotAdmitted { address, cause }.into(),
-        false => Refusal::NothingAnswers { address, cause }.into(),
+    if is_shut_out(error) {
+        Refusal::NotAdmitted { address, cause }.into()
+    } else {
+        Refusal::NothingAnswers { address, cause }.into()
     }
 }
 

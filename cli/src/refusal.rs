@@ -56,11 +56,18 @@ pub enum Refusal {
         problem: String,
     },
     /// A query that cannot be planned.
+    #[cfg(feature = "frames")]
     #[error("{}: {cause}", cause.class())]
     Query {
         /// The mistake in it, or the file that cannot be read.
         cause: tharsis::frame::Error,
     },
+    /// The command was built without frames.
+    #[cfg_attr(feature = "frames", expect(dead_code, reason = "made by a build without frames"))]
+    #[error(
+        "this command was built without frames; build it with the feature frames, which is on by default"
+    )]
+    NoFrames,
     /// More GPUs than there are.
     #[error("--num-gpus {asked}: this machine has {found}; use --allow-fake-resources to offer more")]
     FakeGpus {
@@ -256,12 +263,14 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             | Refusal::NoSuchBench { .. }
             | Refusal::NotForMembers { .. }
             | Refusal::NotIssued { .. }
-            | Refusal::Query { .. }
             | Refusal::DrainWhom
             | Refusal::NoCluster { .. }
+            | Refusal::NoFrames
             | Refusal::UnknownProgram { .. }
             | Refusal::UnknownNode { .. }
             | Refusal::TokenAlone => WRONG_INPUT,
+            #[cfg(feature = "frames")]
+            Refusal::Query { .. } => WRONG_INPUT,
             Refusal::NoNode { .. }
             | Refusal::NodeGone { .. }
             | Refusal::NotAdmitted { .. }

@@ -1,8 +1,8 @@
 //! The settings under which plans are optimised and run, the same in every process.
 
+use crate::engine_future::EngineFuture;
 use crate::error::{Error, Result};
 use crate::stage::applied::{Applied, AppliedExec};
-use crate::stage::read_here;
 use crate::stage::row_number::{RowNumber, RowNumberExec};
 use arrow::compute::SortOptions;
 use datafusion::catalog::Session;
@@ -21,7 +21,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 use datafusion::prelude::SessionConfig;
 use std::collections::HashMap;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -41,9 +41,10 @@ impl Environment {
     /// # Errors
     /// A folder cannot be used.
     pub fn new(memory_bytes: u64, spill_folders: Vec<PathBuf>) -> Result<Environment> {
-        let mode = match spill_folders.is_empty() {
-            true => DiskManagerMode::OsTmpDirectory,
-            false => DiskManagerMode::Directories(spill_folders),
+        let mode = if spill_folders.is_empty() {
+            DiskManagerMode::OsTmpDirectory
+        } else {
+            DiskManagerMode::Directories(spill_folders)
         };
         // All environments of the process share the knowledge of files that were read.
         let environment = RuntimeEnvBuilder::from_runtime_env(&Environment::unlimited().0)
@@ -107,7 +108,7 @@ impl Default for Settings {
 
 impl Settings {
     /// Sets what the plan is made under, for a user who may have chosen the safer ones already.
-    fn choose(self, options: &mut ConfigOptions) {
+    pub(crate) fn choose(self, options: &mut ConfigOptions) {
         options.execution.target_partitions = self.partitions.max(1);
         options.optimizer.prefer_hash_join &= !self.joins_spill;
         options.optimizer.repartition_file_scans &= !self.whole_files;
@@ -124,7 +125,7 @@ fn config(settings: Settings) -> SessionConfig {
 }
 
 /// Settings without which a plan cannot be cut into tasks, whatever users say.
-fn pin(options: &mut ConfigOptions) {
+pub(crate) fn pin(options: &mut ConfigOptions) {
     // An exchange costs a copy of the rows; the engine spreads tasks over threads.
     options.optimizer.enable_round_robin_repartition = false;
     // Its children would have to be partitioned by the same hash when they are read from other stages too.
@@ -229,46 +230,21 @@ pub(crate) fn task_context<T: Send + Sync + 'static>(
     Ok(Arc::new(context))
 }
 
-/// Optimises a plan and makes it physical.
-pub(crate) async fn physical(plan: &LogicalPlan, settings: Settings) -> Result<Arc<dyn ExecutionPlan>> {
-    let session = session(settings);
-    read_here(session.create_physical_plan(plan).await?, &session.task_ctx()).await
-}
-
-/// Optimises a plan in the session of a user and makes it physical.
-pub(crate) async fn physical_in(
-    session: &SessionState,
-    plan: &LogicalPlan,
-    settings: Settings,
-) -> Result<Arc<dyn ExecutionPlan>> {
-    // Building a state makes its catalog anew otherwise, in place of that which the session shares.
-    let mut config = session.config().clone().with_create_default_catalog_and_schema(false);
-    pin(config.options_mut());
-    settings.choose(config.options_mut());
-    let planning = SessionStateBuilder::new_from_existing(session.clone()).with_config(config).build();
-    read_here(planning.create_physical_plan(plan).await?, &session.task_ctx()).await
-}
-
 /// Plans nodes of this crate beside those of the library.
 #[derive(Debug)]
 struct Planner;
 
-#[async_trait::async_trait]
-impl QueryPlanner for Planner {
-    async fn create_physical_plan(
-        &self,
-        plan: &LogicalPlan,
-        session: &dyn Session,
-    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(Planner)]);
-        planner.create_physical_plan(plan, session).await
+impl Planner {
+    /// The plan by the library's planner, which asks this one about nodes that it does not know.
+    fn plan<'a>(plan: &'a LogicalPlan, session: &'a dyn Session) -> EngineFuture<'a, Arc<dyn ExecutionPlan>> {
+        Box::pin(async move {
+            let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(Planner)]);
+            planner.create_physical_plan(plan, session).await
+        })
     }
-}
 
-#[async_trait::async_trait]
-impl ExtensionPlanner for Planner {
-    async fn plan_extension(
-        &self,
+    /// The plan of a node of this crate; `None` for any other.
+    fn plan_node(
         planner: &dyn PhysicalPlanner,
         node: &dyn UserDefinedLogicalNode,
         logical_inputs: &[&LogicalPlan],
@@ -292,6 +268,47 @@ impl ExtensionPlanner for Planner {
         let order = LexOrdering::new(order.collect::<EngineResult<Vec<_>>>()?);
         let plan = RowNumberExec::new(Arc::clone(input), node.column.clone(), node.numbering, None, order);
         Ok(Some(Arc::new(plan)))
+    }
+}
+
+impl QueryPlanner for Planner {
+    fn create_physical_plan<'life0, 'life1, 'life2, 'async_trait>(
+        &'life0 self,
+        plan: &'life1 LogicalPlan,
+        session: &'life2 dyn Session,
+    ) -> EngineFuture<'async_trait, Arc<dyn ExecutionPlan>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        'life2: 'async_trait,
+        Self: 'async_trait,
+    {
+        Planner::plan(plan, session)
+    }
+}
+
+impl ExtensionPlanner for Planner {
+    fn plan_extension<'life0, 'life1, 'life2, 'life3, 'life4, 'life5, 'life6, 'life7, 'async_trait>(
+        &'life0 self,
+        planner: &'life1 dyn PhysicalPlanner,
+        node: &'life2 dyn UserDefinedLogicalNode,
+        logical_inputs: &'life3 [&'life4 LogicalPlan],
+        inputs: &'life5 [Arc<dyn ExecutionPlan>],
+        session: &'life6 dyn Session,
+        context: &'life7 PhysicalPlanningContext,
+    ) -> EngineFuture<'async_trait, Option<Arc<dyn ExecutionPlan>>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        'life2: 'async_trait,
+        'life3: 'async_trait,
+        'life4: 'async_trait,
+        'life5: 'async_trait,
+        'life6: 'async_trait,
+        'life7: 'async_trait,
+        Self: 'async_trait,
+    {
+        Box::pin(ready(Planner::plan_node(planner, node, logical_inputs, inputs, session, context)))
     }
 }
 

@@ -9,6 +9,8 @@
 //! | what users call | `frame`, `frame/series`, `read`, `write`, `sql`, `sqlite` |
 //! | tables as texts and HTML | `repr` |
 //! | settings of planning, the context of a task | `engine` |
+//! | plans made physical | `planning` |
+//! | the types of DataFusion's asynchronous traits | `engine_future` |
 //! | own functions of plans | `functions` |
 //! | stages, tasks, fragments as bytes | `stage` |
 //! | files in tasks | `scan` |
@@ -23,6 +25,7 @@
 
 mod bar;
 mod engine;
+mod engine_future;
 mod error;
 mod execute;
 mod explain;
@@ -30,6 +33,7 @@ mod frame;
 mod functions;
 mod library;
 mod metrics;
+mod planning;
 mod progress;
 pub mod protocol;
 mod read;

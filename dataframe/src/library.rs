@@ -38,7 +38,7 @@ impl Library {
     /// Runs one statement to its end; gives the rows of a query.
     ///
     /// # Errors
-    /// Those of [`sql`](crate::sql), and errors of the run.
+    /// Those of [`sql`](crate::sql()), and errors of the run.
     pub fn run(&self, statement: &str) -> Result<Vec<RecordBatch>> {
         self.runtime.block_on(async { Ok(self.session.sql(statement).await?.collect().await?) })
     }

@@ -48,9 +48,10 @@ fn length(text: &str) -> usize {
 impl Table {
     /// The rows that are shown: all, or the first and the last ones.
     fn shown_rows(&self) -> Vec<usize> {
-        match self.len() > MOST_ROWS {
-            false => (0..self.len()).collect(),
-            true => (0..END_ROWS).chain(self.len() - END_ROWS..self.len()).collect(),
+        if self.len() > MOST_ROWS {
+            (0..END_ROWS).chain(self.len() - END_ROWS..self.len()).collect()
+        } else {
+            (0..self.len()).collect()
         }
     }
 
@@ -235,9 +236,10 @@ fn texts(array: &ArrayRef, rows: &[usize]) -> Result<Vec<String>> {
             let missing = if dtype.is_temporal() { "NaT" } else { "NaN" };
             let options = FormatOptions::default();
             let formatter = ArrayFormatter::try_new(&array, &options)?;
-            let text = |row: usize| match array.is_null(row) {
-                true => missing.to_owned(),
-                false => {
+            let text = |row: usize| {
+                if array.is_null(row) {
+                    missing.to_owned()
+                } else {
                     let text = formatter.value(row).to_string();
                     let space = if sign && text.starts_with('-') { "" } else { space };
                     shortened(&format!("{space}{text}"))
@@ -251,9 +253,10 @@ fn texts(array: &ArrayRef, rows: &[usize]) -> Result<Vec<String>> {
 /// A text of one line that is not too long.
 fn shortened(text: &str) -> String {
     let text = text.replace('\n', "\\n").replace('\t', "\\t").replace('\r', "\\r");
-    match length(&text) > VALUE_WIDTH {
-        true => text.chars().take(VALUE_WIDTH - 3).chain("...".chars()).collect(),
-        false => text,
+    if length(&text) > VALUE_WIDTH {
+        text.chars().take(VALUE_WIDTH - 3).chain("...".chars()).collect()
+    } else {
+        text
     }
 }
 
@@ -261,15 +264,19 @@ fn shortened(text: &str) -> String {
 fn times(array: &ArrayRef) -> Result<Vec<String>> {
     let options = FormatOptions::default();
     let formatter = ArrayFormatter::try_new(array, &options)?;
-    let text = |row: usize| match array.is_null(row) {
-        true => "NaT".to_owned(),
-        false => formatter.value(row).to_string().replacen('T', " ", 1),
+    let text = |row: usize| {
+        if array.is_null(row) {
+            "NaT".to_owned()
+        } else {
+            formatter.value(row).to_string().replacen('T', " ", 1)
+        }
     };
     let texts: Vec<String> = (0..array.len()).map(text).collect();
     const MIDNIGHT: &str = " 00:00:00";
-    match texts.iter().all(|text| text == "NaT" || text.ends_with(MIDNIGHT)) {
-        true => Ok(texts.iter().map(|text| text.trim_end_matches(MIDNIGHT).to_owned()).collect()),
-        false => Ok(texts),
+    if texts.iter().all(|text| text == "NaT" || text.ends_with(MIDNIGHT)) {
+        Ok(texts.iter().map(|text| text.trim_end_matches(MIDNIGHT).to_owned()).collect())
+    } else {
+        Ok(texts)
     }
 }
 
@@ -300,10 +307,7 @@ fn floats(array: &ArrayRef) -> Vec<String> {
     let long = fixed.iter().any(|text| length(text) > DECIMALS + 6);
     let small = finite().any(|value| value > 0.0 && value < 1e-6);
     let large = values.iter().flatten().any(|value| value.abs() > 1e6);
-    match small || (long && large) {
-        true => each(&exponential),
-        false => fixed,
-    }
+    if small || (long && large) { each(&exponential) } else { fixed }
 }
 
 /// The float with two digits of its exponent at least.

@@ -50,7 +50,6 @@ pub enum IfExists {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[track_caller]
-#[must_use]
 pub fn read_sql(query: &str, database: &str) -> DataFrame {
     match path_of(database).and_then(|path| read(query, path)) {
         Ok((schema, batches)) => DataFrame::from_batches(schema, batches),
@@ -310,9 +309,12 @@ fn texts(array: &ArrayRef) -> Result<Vec<Cell>> {
     let options =
         FormatOptions::default().with_timestamp_format(Some(form)).with_timestamp_tz_format(Some(zoned));
     let formatter = ArrayFormatter::try_new(array, &options)?;
-    let cell = |row: usize| match array.is_null(row) {
-        true => Ok(Cell::Null),
-        false => Ok(Cell::Text(formatter.value(row).try_to_string()?)),
+    let cell = |row: usize| {
+        if array.is_null(row) {
+            Ok(Cell::Null)
+        } else {
+            Ok(Cell::Text(formatter.value(row).try_to_string()?))
+        }
     };
     (0..array.len()).map(cell).collect()
 }
@@ -330,10 +332,13 @@ fn from_sqlite(path: &str, error: &rusqlite::Error) -> Error {
             ErrorCode::PermissionDenied | ErrorCode::ReadOnly | ErrorCode::AuthorizationForStatementDenied,
         ) => FileFault::Denied,
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => FileFault::Unavailable,
-        Some(ErrorCode::CannotOpen) => match Path::new(path).exists() {
-            true => FileFault::Denied,
-            false => FileFault::Missing,
-        },
+        Some(ErrorCode::CannotOpen) => {
+            if Path::new(path).exists() {
+                FileFault::Denied
+            } else {
+                FileFault::Missing
+            }
+        }
         Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure) => FileFault::Failed,
         _ => return Error::Sql(format!("{path}: {error}")),
     };

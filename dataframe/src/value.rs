@@ -84,10 +84,7 @@ impl Value {
 
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0.is_null() {
-            true => f.write_str("NaN"),
-            false => write!(f, "{}", self.0),
-        }
+        if self.0.is_null() { f.write_str("NaN") } else { write!(f, "{}", self.0) }
     }
 }
 
@@ -207,9 +204,10 @@ pub trait Native: Sized {
 
 /// The array with another type, if its values are of a type that is read as it.
 fn read_as(array: &ArrayRef, to: &DataType, fits: bool) -> Result<ArrayRef> {
-    match fits {
-        true => Ok(cast(array, to)?),
-        false => Err(Error::Type(format!("a column of {} is read as {to}", array.data_type()))),
+    if fits {
+        Ok(cast(array, to)?)
+    } else {
+        Err(Error::Type(format!("a column of {} is read as {to}", array.data_type())))
     }
 }
 
@@ -295,8 +293,32 @@ fn floats_without_nan<T: ArrowPrimitiveType>(
 ) -> ArrayRef {
     let floats = array.as_primitive::<T>();
     let same = |value: T::Native| number(value).is_some_and(|plain| plain.is_eq(value));
-    match floats.values().iter().all(|value| same(*value)) {
-        true => Arc::clone(array),
-        false => Arc::new(floats.iter().map(|value| value.and_then(number)).collect::<PrimitiveArray<T>>()),
+    if floats.values().iter().all(|value| same(*value)) {
+        Arc::clone(array)
+    } else {
+        Arc::new(floats.iter().map(|value| value.and_then(number)).collect::<PrimitiveArray<T>>())
+    }
+}
+
+/// The type that holds values of all these types.
+pub(crate) fn common_type(types: &[DataType]) -> Result<DataType> {
+    let Some(first) = types.first() else {
+        return Err(Error::Value("there is no column for this".to_owned()));
+    };
+    let text = is_text;
+    let known: Vec<&DataType> = types.iter().filter(|dtype| **dtype != DataType::Null).collect();
+    if known.iter().all(|dtype| *dtype == first) {
+        return Ok(first.clone());
+    }
+    if known.iter().all(|dtype| text(dtype)) {
+        return Ok(DataType::Utf8);
+    }
+    match known.iter().find(|dtype| !dtype.is_numeric()) {
+        None if known.iter().all(|dtype| dtype.is_integer()) => Ok(DataType::Int64),
+        None => Ok(DataType::Float64),
+        Some(other) => {
+            let text = "values of these columns do not fit into one column";
+            Err(Error::Type(format!("{text}: {first} and {other}; select columns of one kind first")))
+        }
     }
 }

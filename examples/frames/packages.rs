@@ -142,9 +142,10 @@ fn check_sections(sections: &DataFrame, packages: &str) -> Outcome<()> {
     let same = pairs
         .clone()
         .all(|(section, kib)| section.and_then(|section| sizes.get(section.as_str()).copied()) == kib);
-    match same && pairs.len() == sizes.len() {
-        true => Ok(()),
-        false => Err("the sections have other sizes than the plain loop found".into()),
+    if same && pairs.len() == sizes.len() {
+        Ok(())
+    } else {
+        Err("the sections have other sizes than the plain loop found".into())
     }
 }
 

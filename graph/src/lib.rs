@@ -14,7 +14,7 @@
 //! - [`Runnable`] tells the inputs and outputs of a task, and runs it: pure functions of plan, task and
 //!   chunks. So anything that can call a function on chunks can run a plan.
 //! - [`schedule`](schedule::schedule) orders tasks depth-first and bounds the memory before anything runs.
-//! - [`Batches`](batch::Batches) groups small tasks, for executors for which submitting a task is expensive.
+//! - [`Batches`] groups small tasks, for executors for which submitting a task is expensive.
 //! - A [`Foreign`] function is one that plans name but do not contain: a user's, or the reading of a file.
 //! - A program with sizes that are known only after a run is executed in [`phases`].
 //! - An [`Executor`] runs jobs. [`LocalExecutor`] does so on threads of this process; the task engine brings
@@ -45,6 +45,7 @@ pub mod node;
 pub mod ops;
 pub mod phases;
 pub mod plan;
+mod resident;
 pub mod schedule;
 pub mod shape;
 pub mod task;
@@ -57,8 +58,8 @@ pub use explain::Explanation;
 pub use foreign::{Foreign, ForeignName};
 pub use lower::Limits;
 pub use node::{Meta, Node, NodeRef, Operator};
-pub use ops::{KeptChunk, Resident, ResidentChunk};
 pub use phases::run;
 pub use plan::Plan;
+pub use resident::{KeptChunk, Resident, ResidentChunk};
 pub use task::Runnable;
 pub use tiling::Chunks;

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::lower::{ExprId, Lowering};
-use crate::ops::Resident;
+use crate::resident::Resident;
 use crate::shape::{check_known, check_shape, element_count, is_known};
 use std::fmt;
 use std::sync::Arc;
@@ -109,9 +109,10 @@ impl Node {
     pub fn shared(op: Arc<dyn Operator>, inputs: Vec<NodeRef>) -> Result<NodeRef, Error> {
         let metas: Vec<&Meta> = inputs.iter().map(|input| &input.meta).collect();
         let meta = op.infer(&metas)?;
-        match inputs.is_empty() {
-            true => check_shape(&meta.shape)?,
-            false => check_known(&meta.shape)?,
+        if inputs.is_empty() {
+            check_shape(&meta.shape)?
+        } else {
+            check_known(&meta.shape)?
         }
         Ok(Arc::new(Node { op, inputs, meta }))
     }

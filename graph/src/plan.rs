@@ -220,9 +220,10 @@ impl TensorSpec {
     /// Bytes of a chunk, rounded up as [`TensorSpec::chunk_bytes_max`]. Exact where pieces are of any length;
     /// of equal ones all count as the largest.
     pub fn chunk_bytes(&self, index: usize) -> u64 {
-        match self.tiling.axes.iter().all(|axis| matches!(axis, AxisTiling::Even { .. })) {
-            true => self.chunk_bytes_max(),
-            false => self.lines_bytes(self.tiling.chunk_elements(index)),
+        if self.tiling.axes.iter().all(|axis| matches!(axis, AxisTiling::Even { .. })) {
+            self.chunk_bytes_max()
+        } else {
+            self.lines_bytes(self.tiling.chunk_elements(index))
         }
     }
 

@@ -13,10 +13,7 @@ pub const ELEMENTS_MAX: u64 = 1 << 62;
 /// # Errors
 /// `UnknownSize`.
 pub fn require_known(function: &'static str, shape: &[usize]) -> Result<(), Error> {
-    match is_known(shape) {
-        true => Ok(()),
-        false => Err(Error::UnknownSize { function, shape: shape.to_vec() }),
-    }
+    if is_known(shape) { Ok(()) } else { Err(Error::UnknownSize { function, shape: shape.to_vec() }) }
 }
 
 /// As [`check_shape`], of the extents that are known.

@@ -43,7 +43,7 @@ impl AxisTiling {
     }
 
     /// Pieces of these lengths, merged with their neighbours up to the length of the longest one, or up to
-    /// [`PIECE_ELEMENTS_MIN`] if that is more. A piece is empty only if it is the only one.
+    /// `PIECE_ELEMENTS_MIN` if that is more. A piece is empty only if it is the only one.
     pub fn put_together(lengths: &[usize]) -> AxisTiling {
         let longest = lengths.iter().copied().max().unwrap_or(0).max(PIECE_ELEMENTS_MIN);
         let mut pieces: Vec<usize> = Vec::new();

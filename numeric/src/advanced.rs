@@ -302,11 +302,10 @@ impl Tensor {
         let rows = self.in_front(axes, &extents);
         let taken = rows.take_at(&flat, 0);
         let (first, rank) = (axes[0] as i64, shape.len() as i64);
-        match in_place {
-            true => {
-                taken.moveaxes(&(0..rank).collect::<Vec<_>>(), &(first..first + rank).collect::<Vec<_>>())
-            }
-            false => taken,
+        if in_place {
+            taken.moveaxes(&(0..rank).collect::<Vec<_>>(), &(first..first + rank).collect::<Vec<_>>())
+        } else {
+            taken
         }
     }
 

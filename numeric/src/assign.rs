@@ -133,9 +133,10 @@ impl Tensor {
     #[track_caller]
     fn put_rows(&self, positions: &Tensor, rows: &Tensor, axis: usize) -> Tensor {
         let (extent, count) = (carry!(self.shape())[0], carry!(positions.shape())[0]);
-        match extent.max(count) <= LINE_ELEMENTS_MAX {
-            true => Tensor::apply(AlongLine { axis: 0, own: false }, &[self, positions, rows]),
-            false => Tensor::apply(Scatter::new(axis), &[self, positions, rows]),
+        if extent.max(count) <= LINE_ELEMENTS_MAX {
+            Tensor::apply(AlongLine { axis: 0, own: false }, &[self, positions, rows])
+        } else {
+            Tensor::apply(Scatter::new(axis), &[self, positions, rows])
         }
     }
 

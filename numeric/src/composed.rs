@@ -131,9 +131,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn iscomplex(&self) -> Tensor {
-        match carry!(self.dtype()).is_complex() {
-            true => self.imag().not_equal(0),
-            false => self.isnan().logical_and(false),
+        if carry!(self.dtype()).is_complex() {
+            self.imag().not_equal(0)
+        } else {
+            self.isnan().logical_and(false)
         }
     }
 
@@ -146,10 +147,7 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn isreal(&self) -> Tensor {
-        match carry!(self.dtype()).is_complex() {
-            true => self.imag().equal(0),
-            false => self.isnan().logical_or(true),
-        }
+        if carry!(self.dtype()).is_complex() { self.imag().equal(0) } else { self.isnan().logical_or(true) }
     }
 
     /// NumPy's `isneginf`: whether minus infinity; gives bool.

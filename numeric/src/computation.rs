@@ -21,6 +21,7 @@ use tharsis_graph::{Executor, Explanation, Metrics, Progress};
 /// assert!((computed.tensors[0].item()?.to_f64() - 5e5).abs() < 1e4);
 /// # Ok::<(), tharsis_numeric::Error>(())
 /// ```
+#[must_use = "nothing is computed until it is run"]
 pub struct Computation<'a> {
     tensors: &'a [&'a Tensor],
     executor: Option<&'a dyn Executor>,
@@ -56,7 +57,6 @@ impl<'a> Computation<'a> {
     /// assert_eq!(computed.tensors[1].item()?.to_f64(), 9.0);
     /// # Ok::<(), tharsis_numeric::Error>(())
     /// ```
-    #[must_use]
     pub fn of(tensors: &'a [&'a Tensor]) -> Computation<'a> {
         Computation { tensors, executor: None, watchers: Vec::new() }
     }
@@ -71,7 +71,6 @@ impl<'a> Computation<'a> {
     /// assert_eq!(computed.tensors[0].item()?.to_f64(), 45.0);
     /// # Ok::<(), tharsis_numeric::Error>(())
     /// ```
-    #[must_use]
     pub fn on(mut self, executor: &'a dyn Executor) -> Computation<'a> {
         self.executor = Some(executor);
         self
@@ -89,7 +88,6 @@ impl<'a> Computation<'a> {
     /// assert_eq!(last.0, last.1);
     /// # Ok::<(), tharsis_numeric::Error>(())
     /// ```
-    #[must_use]
     pub fn watched(mut self, watch: impl FnMut(u64, u64) + Send + 'a) -> Computation<'a> {
         self.watchers.push(Box::new(watch));
         self
@@ -104,7 +102,6 @@ impl<'a> Computation<'a> {
     /// assert_eq!(computed.tensors[0].item()?.to_f64(), 45.0);
     /// # Ok::<(), tharsis_numeric::Error>(())
     /// ```
-    #[must_use]
     pub fn bar(self, label: &str) -> Computation<'a> {
         match Bar::on_terminal(label) {
             Some(mut bar) => self.watched(move |done, total| bar.draw(done, total)),

@@ -124,9 +124,10 @@ impl Tensor {
             return late("correlate", mode, meta, &[self, other], move |x| x[0].correlate(&x[1], mode));
         }
         let other = if carry!(other.dtype()).is_complex() { other.conj() } else { other.clone() };
-        match carry!(self.size()) < carry!(other.size()) {
-            true => other.slid(self, mode).flip(None),
-            false => self.slid(&other, mode),
+        if carry!(self.size()) < carry!(other.size()) {
+            other.slid(self, mode).flip(None)
+        } else {
+            self.slid(&other, mode)
         }
     }
 

@@ -264,10 +264,7 @@ pub fn geomspace(start: f64, stop: f64, count: usize, endpoint: bool) -> Tensor 
     let between = logspace(first, last, count, endpoint, 10.0).multiply(sign);
     let position = arange(count);
     let exact = where_(&position.equal(0), start, between);
-    match endpoint && 1 < count {
-        true => where_(&position.equal(count as i64 - 1), stop, exact),
-        false => exact,
-    }
+    if endpoint && 1 < count { where_(&position.equal(count as i64 - 1), stop, exact) } else { exact }
 }
 
 /// NumPy's `eye`: ones on a diagonal, zeros elsewhere; `offset` 0 is the main diagonal, positive ones lie
@@ -362,7 +359,6 @@ impl Tensor {
     /// assert_eq!(arange(2).copy().to_vec::<i64>()?, [0, 1]);
     /// # Ok::<(), tharsis_numeric::Error>(())
     /// ```
-    #[must_use]
     pub fn copy(&self) -> Tensor {
         self.clone()
     }

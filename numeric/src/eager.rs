@@ -5,6 +5,7 @@ use crate::tensor::{Tensor, carry};
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicBool, Ordering};
+use tharsis_graph::Operator;
 
 /// Whether every thread is eager.
 static EVERYWHERE: AtomicBool = AtomicBool::new(false);
@@ -69,9 +70,25 @@ impl Drop for Eager {
     }
 }
 
+impl Tensor {
+    /// The result of an operator of the graph on tensors; in eager mode it is computed at once. Carries the
+    /// error if the operator's inference fails; in eager mode also if its tasks fail.
+    ///
+    /// ```
+    /// use tharsis_numeric::{DType, Tensor};
+    /// let seven = tharsis_graph::ops::Full { shape: vec![2], value: 7.into(), dtype: DType::I64 };
+    /// assert_eq!(Tensor::apply(seven, &[]).to_vec::<i64>()?, [7, 7]);
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    #[track_caller]
+    pub fn apply(op: impl Operator + 'static, inputs: &[&Tensor]) -> Tensor {
+        as_mode_has_it(Tensor::lazily(op, inputs))
+    }
+}
+
 /// A tensor in the mode of this thread: unchanged in lazy mode, computed in eager mode.
 #[track_caller]
-pub(crate) fn as_mode_has_it(tensor: Tensor) -> Tensor {
+fn as_mode_has_it(tensor: Tensor) -> Tensor {
     if !is_eager() || COMPUTES.get() || carry!(tensor.node()).op().resident().is_some() {
         return tensor;
     }

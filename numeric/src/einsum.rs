@@ -314,9 +314,10 @@ impl Term {
     #[track_caller]
     fn in_order(&self, order: &[Label]) -> Tensor {
         let place = |label: &Label| self.labels.iter().position(|own| own == label).unwrap_or(0) as i64;
-        match self.labels == order {
-            true => self.x.clone(),
-            false => self.x.transpose(&order.iter().map(place).collect::<Vec<_>>()),
+        if self.labels == order {
+            self.x.clone()
+        } else {
+            self.x.transpose(&order.iter().map(place).collect::<Vec<_>>())
         }
     }
 
@@ -394,17 +395,15 @@ fn contracted(left: &Term, right: &Term, keep: &[Label]) -> Term {
     let (high, wide) = (extents(left, &rows), extents(right, &columns));
     let joined = |x: Tensor, groups: [&[i64]; 2]| {
         let ends = groups.map(|group| group.iter().product::<i64>());
-        match groups.iter().all(|group| group.len() == 1) {
-            true => x,
-            false => x.reshape(&[&stack[..], &ends].concat()),
-        }
+        if groups.iter().all(|group| group.len() == 1) { x } else { x.reshape(&[&stack[..], &ends].concat()) }
     };
     let a = joined(left.in_order(&[&batch[..], &rows, &depth].concat()), [&high, &summed]);
     let b = joined(right.in_order(&[&batch[..], &depth, &columns].concat()), [&summed, &wide]);
     let product = a.matmul(&b);
-    let x = match high.len() == 1 && wide.len() == 1 {
-        true => product,
-        false => product.reshape(&[&stack[..], &high, &wide].concat()),
+    let x = if high.len() == 1 && wide.len() == 1 {
+        product
+    } else {
+        product.reshape(&[&stack[..], &high, &wide].concat())
     };
     Term { x, labels }
 }

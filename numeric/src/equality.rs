@@ -60,10 +60,7 @@ impl Tensor {
             return full(&[], false, DType::Bool);
         }
         let equal = self.equal(other);
-        let equal = match equal_nan {
-            true => equal.logical_or(self.isnan().logical_and(other.isnan())),
-            false => equal,
-        };
+        let equal = if equal_nan { equal.logical_or(self.isnan().logical_and(other.isnan())) } else { equal };
         equal.all(..)
     }
 

@@ -19,7 +19,7 @@ const TALL_RATIO: usize = 4;
 /// A matrix with fewer elements is factored in one task whatever its shape.
 const TALL_ELEMENTS_MIN: u64 = 1 << 16;
 
-/// Q = x * inverses[0] * inverses[1] * ..., and R.
+/// `Q = x * inverses[0] * inverses[1] * ...`, and R.
 struct TallQr {
     inverses: Vec<Tensor>,
     upper: Tensor,

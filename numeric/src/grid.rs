@@ -234,9 +234,10 @@ impl Tensor {
                 let on = column.subtract(&row).equal(offset);
                 let zeros = full(&[offset.unsigned_abs() as usize], 0i64, carry!(self.dtype()));
                 // Row r of the matrix has element r, or r + offset above.
-                let rows = match offset < 0 {
-                    true => crate::manipulate::concatenate(&[&zeros, self], 0),
-                    false => crate::manipulate::concatenate(&[self, &zeros], 0),
+                let rows = if offset < 0 {
+                    crate::manipulate::concatenate(&[&zeros, self], 0)
+                } else {
+                    crate::manipulate::concatenate(&[self, &zeros], 0)
                 };
                 where_(&on, rows.expand_dims(1), full(&[], 0i64, carry!(self.dtype())))
             }

@@ -135,9 +135,10 @@ impl Tensor {
             &[even],
             options.weights.as_ref(),
         );
-        match options.density {
-            true => counts.divide(cast(&edges.diff(1, 0), DType::F64)).divide(counts.sum(..)),
-            false => counts,
+        if options.density {
+            counts.divide(cast(&edges.diff(1, 0), DType::F64)).divide(counts.sum(..))
+        } else {
+            counts
         }
     }
 

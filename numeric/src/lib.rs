@@ -43,6 +43,7 @@ pub mod error;
 pub mod errstate;
 pub mod factor;
 pub mod fft;
+pub mod foreign;
 pub mod grid;
 #[cfg(feature = "hdf5")]
 pub mod hdf5;

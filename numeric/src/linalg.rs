@@ -221,9 +221,10 @@ impl Tensor {
     /// As [`Tensor::svd`].
     #[track_caller]
     pub fn singular_values(&self) -> Tensor {
-        match carry!(self.is_tall()) {
-            true => self.tall_singular_values(),
-            false => self.linear(Linear::SingularValues, 0, None),
+        if carry!(self.is_tall()) {
+            self.tall_singular_values()
+        } else {
+            self.linear(Linear::SingularValues, 0, None)
         }
     }
 
@@ -366,19 +367,17 @@ impl Tensor {
     /// The squares of absolute values.
     #[track_caller]
     fn square_sizes(&self) -> Tensor {
-        match carry!(self.dtype()).is_complex() {
-            true => self.real().square().add(self.imag().square()),
-            false => self.square(),
+        if carry!(self.dtype()).is_complex() {
+            self.real().square().add(self.imag().square())
+        } else {
+            self.square()
         }
     }
 
     /// The largest of numbers that are not negative; zero of none.
     #[track_caller]
     fn largest_size(&self, axes: impl Into<Axes>) -> Tensor {
-        match carry!(self.shape(), self).contains(&0) {
-            true => self.sum(axes),
-            false => self.max(axes),
-        }
+        if carry!(self.shape(), self).contains(&0) { self.sum(axes) } else { self.max(axes) }
     }
 
     /// In floats: integers and truth values as float64.

@@ -23,12 +23,11 @@ impl Tensor {
     #[track_caller]
     pub fn nanvar(&self, axes: impl Into<Axes>, ddof: f64) -> Tensor {
         let axes = axes.into();
-        match carry!(self.dtype()).kind() < Kind::Float {
-            true => self.var_ddof(axes, ddof),
-            false => {
-                let variance = variance_where(self, &self.isnan().logical_not(), &axes, ddof, true);
-                cast(&variance, moment_dtype(carry!(self.dtype())))
-            }
+        if carry!(self.dtype()).kind() < Kind::Float {
+            self.var_ddof(axes, ddof)
+        } else {
+            let variance = variance_where(self, &self.isnan().logical_not(), &axes, ddof, true);
+            cast(&variance, moment_dtype(carry!(self.dtype())))
         }
     }
 
@@ -45,12 +44,11 @@ impl Tensor {
     #[track_caller]
     pub fn nanstd(&self, axes: impl Into<Axes>, ddof: f64) -> Tensor {
         let axes = axes.into();
-        match carry!(self.dtype()).kind() < Kind::Float {
-            true => self.std_ddof(axes, ddof),
-            false => {
-                let variance = variance_where(self, &self.isnan().logical_not(), &axes, ddof, true);
-                cast(&variance.sqrt(), moment_dtype(carry!(self.dtype())))
-            }
+        if carry!(self.dtype()).kind() < Kind::Float {
+            self.std_ddof(axes, ddof)
+        } else {
+            let variance = variance_where(self, &self.isnan().logical_not(), &axes, ddof, true);
+            cast(&variance.sqrt(), moment_dtype(carry!(self.dtype())))
         }
     }
 
@@ -119,9 +117,10 @@ pub(crate) fn sum_and_count(x: &Tensor, mask: &Tensor, axes: &Axes) -> (Tensor, 
 pub(crate) fn variance_where(x: &Tensor, mask: &Tensor, axes: &Axes, ddof: f64, strict: bool) -> Tensor {
     let (sum, count) = sum_and_count(x, mask, &axes.clone().keepdims());
     let away = cast(x, carry!(sum.dtype())).subtract(sum.divide(&count));
-    let square = match carry!(away.dtype()).is_complex() {
-        true => away.real().square().add(away.imag().square()),
-        false => away.square(),
+    let square = if carry!(away.dtype()).is_complex() {
+        away.real().square().add(away.imag().square())
+    } else {
+        away.square()
     };
     let zero = cast(&Tensor::number(Scalar::Int(0)), carry!(square.dtype()));
     let squares = where_(mask, &square, zero).sum(axes.clone());

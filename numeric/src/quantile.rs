@@ -284,23 +284,20 @@ impl Tensor {
         if count == 0 || shape.contains(&0) {
             return crate::create::full(&shape, Scalar::Float(f64::NAN), dtype);
         }
-        let found = match skips_nan {
-            true => {
-                let sorted = lines.sort(-1);
-                let numbers = sorted.isnan().logical_not().count_nonzero(Axes::from(-1).keepdims());
-                let last = numbers.subtract(1).maximum(0);
-                let [low, high] = [last.floor_divide(2), numbers.floor_divide(2).minimum(&last)]
-                    .map(|at| cast(&sorted.take_along_axis(&at, -1), dtype));
-                crate::manipulate::concatenate(&[&low, &high], -1).mean(Axes::from(-1).keepdims())
-            }
-            false => {
-                let both = [(count as i64 - 1) / 2, count as i64 / 2];
-                let (sorted, places) = ordered(&lines, count, vec![(both, 0.0)]);
-                let both = places[0].0;
-                let middle = if both[0] == both[1] { &both[..1] } else { &both };
-                let mean = cast(&pick(&sorted, middle), dtype).mean(Axes::from(-1).keepdims());
-                if Kind::Float <= meta.dtype.kind() { spoiled(&sorted, &mean) } else { mean }
-            }
+        let found = if skips_nan {
+            let sorted = lines.sort(-1);
+            let numbers = sorted.isnan().logical_not().count_nonzero(Axes::from(-1).keepdims());
+            let last = numbers.subtract(1).maximum(0);
+            let [low, high] = [last.floor_divide(2), numbers.floor_divide(2).minimum(&last)]
+                .map(|at| cast(&sorted.take_along_axis(&at, -1), dtype));
+            crate::manipulate::concatenate(&[&low, &high], -1).mean(Axes::from(-1).keepdims())
+        } else {
+            let both = [(count as i64 - 1) / 2, count as i64 / 2];
+            let (sorted, places) = ordered(&lines, count, vec![(both, 0.0)]);
+            let both = places[0].0;
+            let middle = if both[0] == both[1] { &both[..1] } else { &both };
+            let mean = cast(&pick(&sorted, middle), dtype).mean(Axes::from(-1).keepdims());
+            if Kind::Float <= meta.dtype.kind() { spoiled(&sorted, &mean) } else { mean }
         };
         found.reshape(&wide)
     }
@@ -372,11 +369,8 @@ fn spoiled(sorted: &Tensor, found: &Tensor) -> Tensor {
 }
 
 fn result_dtype(from: DType, q: &Quantiles, method: Method) -> DType {
-    match method.chooses() {
-        true => from,
-        false if q.shape.is_empty() && from.is_float() => from,
-        false => DType::F64,
-    }
+    let keeps = method.chooses() || (q.shape.is_empty() && from.is_float());
+    if keeps { from } else { DType::F64 }
 }
 
 /// The nearest number of a float dtype.

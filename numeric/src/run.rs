@@ -10,8 +10,7 @@ use std::sync::{Arc, OnceLock};
 use tharsis_graph::phases::Phase;
 use tharsis_graph::tiling::Tiling;
 use tharsis_graph::{
-    Error as GraphError, Executor, Explanation, Foreign, ForeignName, LocalExecutor, Metrics, NodeRef,
-    Resident, ResidentChunk, run,
+    Error as GraphError, Executor, Explanation, LocalExecutor, Metrics, NodeRef, Resident, ResidentChunk, run,
 };
 use tharsis_kernels::layout::c_strides;
 use tharsis_kernels::{Chunk, Element, Scalar};
@@ -69,20 +68,6 @@ static OFFER: OnceLock<Offer> = OnceLock::new();
 /// ```
 pub fn offer_executor(offer: Offer) {
     let _first_wins = OFFER.set(offer);
-}
-
-/// The function of this crate that a plan names: the reading and writing of files.
-///
-/// ```
-/// use tharsis_graph::ForeignName;
-/// let name = ForeignName { kind: "no such kind".to_owned(), name: "{}".to_owned() };
-/// assert!(tharsis_numeric::run::find_foreign(&name).is_none());
-/// ```
-pub fn find_foreign(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
-    let found = crate::npy::find(name).or_else(|| crate::zarr::find(name));
-    #[cfg(feature = "hdf5")]
-    let found = found.or_else(|| crate::hdf5::find(name));
-    found
 }
 
 /// Bytes of memory of this machine; 4 GiB if that is unknown.

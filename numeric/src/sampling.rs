@@ -123,9 +123,10 @@ fn in_order_of(x: &Tensor, key: Key, axis: i64, together: bool) -> Tensor {
     }
     let shape = if together { vec![meta.shape[at]] } else { meta.shape.clone() };
     let numbers = Tensor::apply(Indexed { shape, map: IndexMap::Below { key, span: 0 } }, &[]);
-    match together {
-        true => x.take_at(&numbers.argsort(0), axis),
-        false => x.take_along_axis(&numbers.argsort(axis), axis),
+    if together {
+        x.take_at(&numbers.argsort(0), axis)
+    } else {
+        x.take_along_axis(&numbers.argsort(axis), axis)
     }
 }
 

@@ -93,9 +93,10 @@ impl Tensor {
     /// ```
     #[track_caller]
     pub fn unique_values(&self) -> Tensor {
-        match carry!(self.dtype()).kind() < tharsis_kernels::Kind::Float {
-            true => self.unique(),
-            false => self.unique_part(Part::Values, false),
+        if carry!(self.dtype()).kind() < tharsis_kernels::Kind::Float {
+            self.unique()
+        } else {
+            self.unique_part(Part::Values, false)
         }
     }
 
@@ -176,10 +177,11 @@ impl Tensor {
         let rows = moved.reshape(&[count as i64, width as i64]);
         let columns: Vec<Tensor> =
             (0..width).rev().map(|column| rows.get(&[Index::from(..), Index::At(column as i64)])).collect();
-        let order = match columns.is_empty() {
+        let order = if columns.is_empty() {
             // Parts without elements are all the same.
-            true => crate::create::arange(count),
-            false => crate::parts::lexsort(&columns.iter().collect::<Vec<_>>(), 0),
+            crate::create::arange(count)
+        } else {
+            crate::parts::lexsort(&columns.iter().collect::<Vec<_>>(), 0)
         };
         let sorted = rows.take_at(&order, 0);
         let (behind, before) = (sorted.get(&[Index::from(1..)]), sorted.get(&[Index::from(..-1)]));
@@ -219,10 +221,7 @@ impl Tensor {
         let dtype = promote(carry!(self.dtype()), carry!(among.dtype()));
         let (x, known) = (cast(self, dtype), cast(&among.in_one_axis(), dtype).sort(0));
         let found = known.searchsorted_right(&x).not_equal(known.searchsorted(&x));
-        match dtype.kind() < tharsis_kernels::Kind::Float {
-            true => found,
-            false => found.logical_and(x.equal(&x)),
-        }
+        if dtype.kind() < tharsis_kernels::Kind::Float { found } else { found.logical_and(x.equal(&x)) }
     }
 
     /// NumPy's `union1d`: the distinct elements of both, ascending.

@@ -184,9 +184,10 @@ impl Tensor {
         }
         let deviation = found.diagonal(0).real().sqrt();
         let scaled = found.divide(deviation.expand_dims(1)).divide(&deviation);
-        match carry!(scaled.dtype()).is_complex() {
-            true => binary(BinaryOp::FromParts, scaled.real().clip(-1.0, 1.0), scaled.imag().clip(-1.0, 1.0)),
-            false => scaled.clip(-1.0, 1.0),
+        if carry!(scaled.dtype()).is_complex() {
+            binary(BinaryOp::FromParts, scaled.real().clip(-1.0, 1.0), scaled.imag().clip(-1.0, 1.0))
+        } else {
+            scaled.clip(-1.0, 1.0)
         }
     }
 

@@ -27,6 +27,7 @@ use tharsis_kernels::DType;
 /// ));
 /// # Ok::<(), tharsis_numeric::Error>(())
 /// ```
+#[must_use = "it is lazy: nothing is computed until values are asked for"]
 #[derive(Clone)]
 pub struct Tensor {
     node: Result<NodeRef>,
@@ -40,20 +41,6 @@ impl From<Error> for Tensor {
 }
 
 impl Tensor {
-    /// The result of an operator of the graph on tensors; in eager mode it is computed at once. Carries the
-    /// error if the operator's inference fails; in eager mode also if its tasks fail.
-    ///
-    /// ```
-    /// use tharsis_numeric::{DType, Tensor};
-    /// let seven = tharsis_graph::ops::Full { shape: vec![2], value: 7.into(), dtype: DType::I64 };
-    /// assert_eq!(Tensor::apply(seven, &[]).to_vec::<i64>()?, [7, 7]);
-    /// # Ok::<(), tharsis_numeric::Error>(())
-    /// ```
-    #[track_caller]
-    pub fn apply(op: impl Operator + 'static, inputs: &[&Tensor]) -> Tensor {
-        crate::eager::as_mode_has_it(Tensor::lazily(op, inputs))
-    }
-
     /// As [`Tensor::apply`], but lazy in every mode.
     #[track_caller]
     pub(crate) fn lazily(op: impl Operator + 'static, inputs: &[&Tensor]) -> Tensor {

@@ -6,7 +6,7 @@
 //!
 //! A file on disk cannot be sealed, and a store to a page without a disk block ends the process with SIGBUS.
 //! So blocks are allocated before a range is granted, and freed when the range is free again.
-//! [`AnnexFile::create`] checks whether the file system can do that. The blocks count against the quota of
+//! `AnnexFile::create` checks whether the file system can do that. The blocks count against the quota of
 //! the directory, together with its other files.
 
 use crate::error::{NoSpace, StoreError};

@@ -53,7 +53,7 @@ mod tests {
     }
 }
 
-#[cfg(all(loom, test))]
+#[cfg(all(feature = "loom", test))]
 #[allow(unsafe_code)]
 mod loom_tests {
     use super::*;

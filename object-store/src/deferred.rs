@@ -60,7 +60,7 @@ impl<R> Deferred<R> {
     }
 }
 
-#[cfg(all(loom, test))]
+#[cfg(all(feature = "loom", test))]
 mod loom_tests {
     use super::*;
     use loom::sync::Arc;

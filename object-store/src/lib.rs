@@ -25,8 +25,6 @@
 
 #![deny(unsafe_code)]
 #![warn(missing_docs)]
-// `loom` is a build flag of the model tests, not a cargo feature.
-#![allow(unexpected_cfgs)]
 
 // In reading order; the empty lines keep the formatter from sorting them.
 pub mod error;

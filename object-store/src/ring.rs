@@ -433,6 +433,6 @@ impl Consumer {
 }
 
 #[cfg(test)]
-#[cfg(not(loom))]
+#[cfg(not(feature = "loom"))]
 #[path = "ring_tests.rs"]
 mod tests;

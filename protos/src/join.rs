@@ -185,9 +185,10 @@ fn sign(signer: &Signer, caller: Caller, request: &Request) -> Result<Answer, Id
     let (certificate, machine) = if request.token.is_empty() {
         let machine: Subject = caller.subject.ok_or(IdentityError::UnknownToken)?;
         let renewed = authority.renew_machine(machine, &request.machine_key)?;
-        let certificate = match request.public_key.is_empty() {
-            true => Vec::new(),
-            false => authority.renew(machine, request.node, &request.public_key, *lifetime)?,
+        let certificate = if request.public_key.is_empty() {
+            Vec::new()
+        } else {
+            authority.renew(machine, request.node, &request.public_key, *lifetime)?
         };
         (certificate, renewed)
     } else {

@@ -31,7 +31,7 @@ use tharsis_types::{Extent, RefId};
 /// Names a reference inside its client.
 pub type Token = u64;
 
-/// Bytes of a packed [`RefId`](tharsis_types::RefId).
+/// Bytes of a packed [`RefId`].
 pub const REF_BYTES: usize = RefId::LEN;
 /// Bytes of a packed [`Dependency`](tharsis_types::task::Dependency).
 pub const DEPENDENCY_BYTES: usize = REF_BYTES + 2;

@@ -151,9 +151,10 @@ impl TaskCall<'_> {
         actor: &A,
         every: u32,
     ) -> Result<(), Failure> {
-        match hosted.count_change().is_multiple_of(every) {
-            true => checkpoint(actor).map_err(into_failure),
-            false => Ok(()),
+        if hosted.count_change().is_multiple_of(every) {
+            checkpoint(actor).map_err(into_failure)
+        } else {
+            Ok(())
         }
     }
 }

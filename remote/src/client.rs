@@ -1,6 +1,6 @@
 //! A client: one driver or worker connected to its node.
 //!
-//! A client is a [`Connection`] (the link, the handles, the regions) and the state for calls: the classes
+//! A client is a `Connection` (the link, the handles, the regions) and the state for calls: the classes
 //! that it has defined, and the root task of threads that run no task.
 //!
 //! Loss. When the node is gone, or ends this client, every handle without a value fails, all waiting threads
@@ -30,7 +30,7 @@ pub struct Client(Arc<Core>);
 /// Asks the node about names of actors.
 pub type Names = Box<dyn Fn(NameQuestion) -> Result<Named> + Send + Sync>;
 
-/// Parts of a client; see [`crate::connect`] for the usual way.
+/// Parts of a client; see [`crate::connect()`] for the usual way.
 pub struct ClientParts {
     /// Number of the client at its node.
     pub client: ClientId,

@@ -49,10 +49,11 @@ impl PlacementGroup {
             return Ok(first.0);
         }
         let now = locations(&self.object)?;
-        match now.len() == self.spec.bundles.len() {
-            true => Ok(now.into_iter().map(|node| Some(node).filter(|node| node.0 != 0)).collect()),
+        if now.len() == self.spec.bundles.len() {
+            Ok(now.into_iter().map(|node| Some(node).filter(|node| node.0 != 0)).collect())
+        } else {
             // It was removed meanwhile.
-            false => Err(Failure::new(FailureKind::GroupRemoved, "the placement group was removed").into()),
+            Err(Failure::new(FailureKind::GroupRemoved, "the placement group was removed").into())
         }
     }
 
@@ -94,9 +95,10 @@ impl PlacementGroup {
         let bundles = &self.spec.bundles;
         let infeasible = |text: String| Err(Error::new(FailureKind::Infeasible, text));
         let Some(index) = bundle else {
-            return match bundles.iter().any(|bundle| bundle.fits(demand)) {
-                true => Ok(()),
-                false => infeasible(format!("no bundle of the placement group holds {demand} for a task")),
+            return if bundles.iter().any(|bundle| bundle.fits(demand)) {
+                Ok(())
+            } else {
+                infeasible(format!("no bundle of the placement group holds {demand} for a task"))
             };
         };
         match bundles.get(index as usize) {

@@ -158,10 +158,12 @@ pub(crate) fn until_ready(handle: &Arc<Handle>, timeout: Option<Timeout>) -> Res
     }
     let outcome = waiting.wait(link, &mut condition, deadline);
     waiting.end()?;
-    match outcome? {
-        true => Ok(()),
-        false if link.is_lost() => Err(link.loss()),
-        false => Err(Error::new(FailureKind::GetTimeout, "the next item is not made in time")),
+    if outcome? {
+        Ok(())
+    } else if link.is_lost() {
+        Err(link.loss())
+    } else {
+        Err(Error::new(FailureKind::GetTimeout, "the next item is not made in time"))
     }
 }
 

@@ -22,7 +22,7 @@ const ENDED_MAX: usize = 64;
 const WAIT_MIN: Duration = Duration::from_millis(10);
 
 /// Values in the order of their items, of calls that are made again when they take long; made by
-/// [`map_speculating`](crate::map_speculating).
+/// [`map_speculating`].
 pub struct MapSpeculating<I: Iterator, F, T> {
     items: I,
     call: F,

@@ -152,10 +152,7 @@ impl LocalCluster {
     /// # Errors
     /// Why it does not start.
     pub fn add(&mut self, node: LocalNode) -> Result<usize> {
-        match self.heads.is_empty() {
-            true => self.add_head(node),
-            false => self.add_as(node, self.member()),
-        }
+        if self.heads.is_empty() { self.add_head(node) } else { self.add_as(node, self.member()) }
     }
 
     /// Adds nodes, several at a time, and waits until all see all.

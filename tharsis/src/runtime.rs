@@ -20,6 +20,15 @@ pub(crate) struct Started {
     pub(crate) stop: Box<dyn FnOnce() + Send + Sync>,
 }
 
+/// A part of this crate that has an executor for each runtime.
+#[derive(Debug)]
+pub(crate) struct Guest {
+    /// Called when a runtime has started.
+    pub(crate) enter: fn(&Runtime),
+    /// Called with its client when it ends, before the client is closed.
+    pub(crate) leave: fn(&Client),
+}
+
 /// A running runtime. Dropping it ends the job: waiting calls fail with `Shutdown`, and no processes or files
 /// are left behind.
 #[must_use = "the runtime ends when this is dropped"]
@@ -28,6 +37,7 @@ pub struct Runtime {
     socket: Option<std::path::PathBuf>,
     report: Reporter,
     stop: Option<Box<dyn FnOnce() + Send + Sync>>,
+    guests: &'static [Guest],
     /// Kept until everything has ended; `None` if only threads that enter use it.
     _place: Option<ProgramPlace>,
 }
@@ -40,7 +50,7 @@ pub struct Entered<'a> {
 
 impl Runtime {
     /// With `place` it is the runtime of the program, else only of threads that enter.
-    pub(crate) fn new(started: Started, place: Option<ProgramPlace>) -> Self {
+    pub(crate) fn new(started: Started, place: Option<ProgramPlace>, guests: &'static [Guest]) -> Self {
         if place.is_some() {
             current::set_global(Some(started.client.clone()));
         }
@@ -49,12 +59,12 @@ impl Runtime {
             socket: started.socket,
             report: Arc::from(started.report),
             stop: Some(started.stop),
+            guests,
             _place: place,
         };
-        #[cfg(feature = "tensor")]
-        crate::tensor::enter(&runtime);
-        #[cfg(feature = "dataframe")]
-        crate::frame::enter(&runtime);
+        for guest in guests {
+            (guest.enter)(&runtime);
+        }
         runtime
     }
 
@@ -106,10 +116,9 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        #[cfg(feature = "tensor")]
-        crate::tensor::leave(&self.client);
-        #[cfg(feature = "dataframe")]
-        crate::frame::leave(&self.client);
+        for guest in self.guests {
+            (guest.leave)(&self.client);
+        }
         current::unset_global(&self.client);
         self.client.close();
         if let Some(stop) = self.stop.take() {

@@ -3,7 +3,7 @@
 use crate::init::Init;
 use crate::part::{ProgramPlace, Restartable, check_may_start, restartable};
 use crate::process::NodeProcess;
-use crate::runtime::{Runtime, Started};
+use crate::runtime::{Guest, Runtime, Started};
 use crate::{embedded, join, machine, observe, spill_dirs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +13,14 @@ use tharsis_raylet::{NodeOptions, SpillChoice};
 use tharsis_remote::{Client, Error, FailureKind, Result, connect};
 use tharsis_types::limits::{JOB_WEIGHT_DEFAULT, QUEUED_TASKS_MAX, SMALL_CLUSTER_MAX};
 use tharsis_types::{BadQuota, Quota};
+
+/// Whatever computes on the runtime of a thread by itself.
+const GUESTS: &[Guest] = &[
+    #[cfg(feature = "tensor")]
+    Guest { enter: crate::tensor::enter, leave: crate::tensor::leave },
+    #[cfg(feature = "dataframe")]
+    Guest { enter: crate::frame::enter, leave: crate::frame::leave },
+];
 
 impl Init {
     /// Starts the runtime, for all threads of the program, until the returned value is dropped. There is one
@@ -24,7 +32,7 @@ impl Init {
     /// address, `ResourceExhausted` if the machine, or a limit on this process, has no room for the store.
     pub fn start(self) -> Result<Runtime> {
         let place = ProgramPlace::take()?;
-        self.checked_start().map(|started| Runtime::new(started, Some(place)))
+        self.checked_start().map(|started| Runtime::new(started, Some(place), GUESTS))
     }
 
     /// Starts a runtime that only threads use that [`Runtime::enter`] it. For programs, and tests, with
@@ -33,7 +41,7 @@ impl Init {
     /// # Errors
     /// As [`Init::start`], but any number may run at a time.
     pub fn start_local(self) -> Result<Runtime> {
-        self.checked_start().map(|started| Runtime::new(started, None))
+        self.checked_start().map(|started| Runtime::new(started, None, GUESTS))
     }
 
     fn checked_start(self) -> Result<Started> {

@@ -75,9 +75,10 @@ impl Bounded {
     /// If the node does not start.
     pub fn start(options: &Options, store_bytes: u64, spill: SpillChoice) -> Result<Bounded> {
         let watch = Watch::begin(store_bytes);
-        let init = match options.embedded {
-            true => tharsis::init().num_cpus(WORKERS as f64),
-            false => tharsis::init().workers(WORKERS),
+        let init = if options.embedded {
+            tharsis::init().num_cpus(WORKERS as f64)
+        } else {
+            tharsis::init().workers(WORKERS)
         };
         Ok(Bounded { runtime: init.store_bytes(store_bytes).spill(spill).start()?, watch })
     }

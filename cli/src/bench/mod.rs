@@ -13,6 +13,9 @@ mod disk_floor;
 mod elementwise;
 mod failover;
 mod floors;
+#[cfg(feature = "frames")]
+mod frame_benches;
+#[cfg(feature = "frames")]
 mod frames;
 mod graphs;
 mod groups;
@@ -35,6 +38,7 @@ mod tasks;
 mod tensor_floors;
 mod tensor_sort;
 mod tensors;
+#[cfg(feature = "frames")]
 mod tpch;
 mod waits;
 
@@ -80,6 +84,7 @@ pub struct Options {
 
 impl Options {
     /// The size of a bench whose unit is large: `--quick` takes a tenth of one too.
+    #[cfg(feature = "frames")]
     fn scale(&self) -> f64 {
         if self.quick { self.size as f64 / 10.0 } else { self.size as f64 }
     }
@@ -196,25 +201,6 @@ const BENCHES: &[Entry] = &[
         .sized(100, 20)
         .with_flags(&["--nodes"])
         .apart(),
-    row("tpch", tpch::tpch, "ratio <= 1.3", "<= 0.8 of the best").sized(1, 1).with_flags(FRAMES).apart(),
-    row("frame-groupby", frames::groupby, FRAME_MUST, FRAME_AIM)
-        .sized(10_000_000, 1_000_000)
-        .with_flags(FRAMES)
-        .apart(),
-    row("frame-join", frames::join, FRAME_MUST, FRAME_AIM)
-        .sized(10_000_000, 1_000_000)
-        .with_flags(FRAMES)
-        .apart(),
-    row("frame-sort", frames::sort, FRAME_MUST, FRAME_AIM)
-        .sized(100_000_000, 10_000_000)
-        .with_flags(FRAMES)
-        .apart(),
-    row("frame-csv", frames::csv, FRAME_MUST, FRAME_AIM).sized(5, 5).with_flags(FRAMES).apart(),
-    row("frame-parquet", frames::parquet, FRAME_MUST, FRAME_AIM)
-        .sized(10_000_000, 1_000_000)
-        .with_flags(FRAMES)
-        .apart(),
-    row("frame-shuffle", frames::shuffle, "ratio >= 0.5", "").sized(20, 20).with_flags(&["--memory"]).apart(),
     row("sort", tensor_sort::sort, "ratio >= 0.5", ">= 0.8")
         .sized(1_000_000_000, 100_000_000)
         .with_flags(&["--store"])
@@ -225,11 +211,6 @@ const BENCHES: &[Entry] = &[
 /// Target of element-wise programs without a kernel of their own.
 const OFF_LIST_MUST: &str = "ratio >= 0.6";
 const OFF_LIST_AIM: &str = ">= 0.9";
-/// Target of frames beside the library and others.
-const FRAME_MUST: &str = "<= 1.3 of the best";
-const FRAME_AIM: &str = "<= 1.0 of the best";
-/// Flags of benches over frames.
-const FRAMES: &[&str] = &["--data", "--memory", "--rounds"];
 const SPILL_MUST: &str = ">= 0.7, random 0.6, compressible 1.3";
 
 const fn row(name: &'static str, bench: Bench, must: &'static str, aim: &'static str) -> Entry {
@@ -290,9 +271,19 @@ impl Measurement {
     }
 }
 
+/// The benches over frames; none in a build without them.
+#[cfg(feature = "frames")]
+const FRAME_BENCHES: &[Entry] = frame_benches::BENCHES;
+#[cfg(not(feature = "frames"))]
+const FRAME_BENCHES: &[Entry] = &[];
+
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    BENCHES.iter().chain(FRAME_BENCHES)
+}
+
 /// Names of all benches.
 pub fn names() -> impl Iterator<Item = &'static str> {
-    BENCHES.iter().map(|e| e.name)
+    entries().map(|e| e.name)
 }
 
 /// Runs one bench, or all, and prints a line of JSON each or a table.
@@ -301,7 +292,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 /// An unknown name, or an error of a bench.
 pub fn run(name: &str, options: Options, size: Option<usize>, json: bool) -> Result<()> {
     let mut rows: Vec<(&Entry, Options)> = Vec::new();
-    for entry in BENCHES.iter().filter(|e| (name == "all" && e.in_all) || e.name == name) {
+    for entry in entries().filter(|e| (name == "all" && e.in_all) || e.name == name) {
         entry.check_flags(&options)?;
         let options = entry.options(options.clone(), size)?;
         rows.push((entry, options.clone()));

@@ -83,10 +83,7 @@ pub fn large(options: &Options) -> Result<Measurement> {
     let bytes = if options.quick { LARGE_BYTES / 10 } else { LARGE_BYTES };
     let floor = floors::memcpy_gb_s(bytes);
     let cold_floor = floors::cold_memcpy_gb_s(bytes)?;
-    let init = match options.embedded {
-        true => tharsis::init().num_cpus(1.0),
-        false => tharsis::init().workers(1),
-    };
+    let init = if options.embedded { tharsis::init().num_cpus(1.0) } else { tharsis::init().workers(1) };
     let _runtime = init.store_bytes(bytes as u64 * 5 / 2).start()?;
     let value = Blob::from(vec![7u8; bytes]);
     let mut rates = Vec::new();

@@ -54,7 +54,6 @@ pub fn idle(options: &Options) -> Result<Measurement> {
     let mut node = Command::new(std::env::current_exe()?)
         .args(["node", "--socket"])
         .arg(&socket)
-        .args(crate::commands::IDLE_NODE_ARGUMENTS)
         .stdin(Stdio::null())
         .spawn()?;
     while !socket.exists() {

@@ -38,9 +38,10 @@ fn gate(opened_by: PathBuf) {
 
 /// A runtime with workers, as processes or threads according to the options.
 pub fn runtime(options: &Options, workers: usize) -> Result<Runtime> {
-    let init = match options.embedded {
-        true => tharsis::init().num_cpus(workers as f64),
-        false => tharsis::init().workers(workers),
+    let init = if options.embedded {
+        tharsis::init().num_cpus(workers as f64)
+    } else {
+        tharsis::init().workers(workers)
     };
     Ok(init.start()?)
 }

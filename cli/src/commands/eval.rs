@@ -5,13 +5,11 @@
 //! requests could be read and replies written.
 
 use super::eval_places::Started;
-use crate::{output, refusal::Refusal};
+use crate::{frames, output, refusal::Refusal};
 use anyhow::{Context, Result};
 use serde_json::Value as Json;
-use std::io::{ErrorKind, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
-use tharsis_dataframe::protocol as frames;
-use tharsis_dataframe::{SqlSession, sql_stream};
 use tharsis_numeric::protocol as tensors;
 
 /// Answers the requests of standard input, or those in the files of a folder.
@@ -23,7 +21,7 @@ pub fn run(folder: Option<&Path>) -> Result<()> {
     match folder {
         None => {
             let (folder, places) = (Path::new("."), Started::default());
-            until_nobody_reads(tensors::eval_by(std::io::stdin().lock(), replies, |request| {
+            output::until_nobody_reads(tensors::eval_by(std::io::stdin().lock(), replies, |request| {
                 answer(request, folder, &places)
             }))
         }
@@ -31,22 +29,10 @@ pub fn run(folder: Option<&Path>) -> Result<()> {
     }
 }
 
-/// Answers statements of SQL, one a line of standard input, as an engine of a runner of SQL logic tests.
-///
-/// # Errors
-/// If statements cannot be read or replies cannot be written.
-pub fn sql() -> Result<()> {
-    let mut session = SqlSession::default();
-    let replies = std::io::stdout().lock();
-    until_nobody_reads(sql_stream(&mut session, std::io::stdin().lock(), replies))
-}
-
 /// The reply to a program by the evaluator that it is for.
 fn answer(request: &Json, folder: &Path, places: &Started) -> Json {
-    match frames::is_about_frames(request) {
-        true => frames::run(request, folder, places),
-        false => tensors::answer_on(request, folder, places),
-    }
+    let about_frames = frames::answer(request, folder, places);
+    about_frames.unwrap_or_else(|| tensors::answer_on(request, folder, places))
 }
 
 /// Prints one line per operation.
@@ -65,7 +51,7 @@ fn answer_files(folder: &Path, mut replies: impl Write) -> Result<()> {
     for path in programs(folder)? {
         let text = std::fs::read(&path).with_context(|| path.display().to_string())?;
         let answered = tensors::eval_text_by(&text, &mut replies, |request| answer(request, folder, &places));
-        until_nobody_reads(answered)?;
+        output::until_nobody_reads(answered)?;
     }
     Ok(())
 }
@@ -83,12 +69,4 @@ fn programs(folder: &Path) -> Result<Vec<PathBuf>> {
     }
     found.sort();
     Ok(found)
-}
-
-/// A reader that goes away ends the command quietly, as for all output.
-fn until_nobody_reads(outcome: std::io::Result<()>) -> Result<()> {
-    match outcome {
-        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-        outcome => Ok(outcome?),
-    }
 }

@@ -1,10 +1,9 @@
 //! Worker processes and nodes for programs that ask for them. They are started with the first such program,
 //! and kept for programs that ask for the same.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use tharsis::tensor::{Executor, RemoteExecutor};
-use tharsis::{LocalCluster, Runtime, frame};
-use tharsis_dataframe::protocol as frames;
+use tharsis::{LocalCluster, Runtime};
 use tharsis_numeric::protocol::{Failure, PlaceRequest, Places};
 
 /// The runtime that was started last.
@@ -13,10 +12,13 @@ pub struct Started(Mutex<Option<Place>>);
 
 /// Size of what a program runs on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Size {
-    nodes: usize,
-    workers: usize,
-    memory_bytes: u64,
+pub struct Size {
+    /// Nodes of a cluster of this machine.
+    pub nodes: usize,
+    /// Worker processes in all.
+    pub workers: usize,
+    /// Memory for chunks.
+    pub memory_bytes: u64,
 }
 
 struct Place {
@@ -34,7 +36,10 @@ const STORE_BYTES_MIN: u64 = 64 << 20;
 
 impl Started {
     /// Something made on the runtime of a size, which is started unless it runs already.
-    fn on<T>(&self, size: Size, make: impl FnOnce(&Runtime) -> T) -> tharsis::Result<T> {
+    ///
+    /// # Errors
+    /// If the runtime does not start.
+    pub fn on<T>(&self, size: Size, make: impl FnOnce(&Runtime) -> T) -> tharsis::Result<T> {
         let mut started = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let place = match started.take().filter(|place| place.size == size) {
             Some(place) => place,
@@ -57,18 +62,6 @@ impl Places for Started {
             Some(deadline) => Box::new(executor.until(deadline)),
             None => Box::new(executor),
         })
-    }
-}
-
-impl frames::Places for Started {
-    fn executor(&self, request: &frames::PlaceRequest) -> Result<Arc<dyn frame::Executor>, frames::Failure> {
-        let frames::PlaceRequest { nodes, workers, memory_bytes, .. } = *request;
-        let executor = self.on(Size { nodes, workers, memory_bytes }, frame::RemoteExecutor::new);
-        let executor = executor.map_err(|error| frames::Failure {
-            class: "RuntimeError".to_owned(),
-            message: error.to_string(),
-        })?;
-        Ok(Arc::new(executor.memory_bytes(memory_bytes)))
     }
 }
 

@@ -123,9 +123,12 @@ async fn targets(asked: &LogsArgs, settings: &Settings) -> Result<Targets> {
     let members = store.list_nodes().await?.nodes.into_iter();
     let mut nodes: Vec<_> = members
         .filter(|member| is_wanted(member.id.0))
-        .map(|member| match own_node == Some(member.id.0) {
-            true => Target::Own(member.id.0, settings.socket()),
-            false => Target::Other(member.id.0, member.listen),
+        .map(|member| {
+            if own_node == Some(member.id.0) {
+                Target::Own(member.id.0, settings.socket())
+            } else {
+                Target::Other(member.id.0, member.listen)
+            }
         })
         .collect();
     nodes.sort_by_key(|target| matches!(target, Target::Other(..)));

@@ -12,26 +12,26 @@ mod list;
 mod logs;
 mod memory;
 mod node;
-mod sql;
 mod start;
 mod status;
 mod stop;
 mod token;
 mod why;
 
+#[cfg(feature = "frames")]
+pub use eval_places::Size;
+pub use eval_places::Started;
+
 use crate::args::{Args, BenchArgs, Command, ConfigCommand, NodeCommand};
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use crate::{bench, hosts, output};
+use crate::{bench, frames, hosts, output};
 use anyhow::Result;
 use list::Kind;
 use std::path::Path;
 use tharsis::{Error, FailureKind, observe};
 use tharsis_protos::handshake::Question;
 use tharsis_protos::report::Report;
-
-/// Arguments that `bench idle` adds to the command line of its node.
-pub const IDLE_NODE_ARGUMENTS: &[&str] = &[];
 
 /// Runs a command.
 ///
@@ -51,7 +51,7 @@ pub fn run(args: Args) -> Result<()> {
             drain::run(node, deadline, address.as_deref(), &Settings::read(&settings)?)
         }
         Command::Eval { list: true, .. } => eval::list(),
-        Command::Eval { sql: true, .. } => eval::sql(),
+        Command::Eval { sql: true, .. } => frames::statements(),
         Command::Eval { folder, .. } => eval::run(folder.as_deref()),
         Command::Gcs { settings } => gcs::run(&Settings::read(&settings)?),
         Command::Graphs(asked) => list::run(Kind::Graphs, &asked),
@@ -69,7 +69,7 @@ pub fn run(args: Args) -> Result<()> {
         Command::Node { command: None, part, settings } => node::run(&part, &settings),
         Command::Nodes(asked) => list::run(Kind::Nodes, &asked),
         Command::Objects(asked) => list::run(Kind::Objects, &asked),
-        Command::Sql(asked) => sql::run(&asked),
+        Command::Sql(asked) => frames::query(&asked),
         Command::Start { part, settings } => start::run(&part, &settings),
         Command::Status { file: Some(file), json, .. } => hosts::states(&file, json),
         Command::Status { file: None, json, settings } => {

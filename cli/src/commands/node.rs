@@ -132,9 +132,10 @@ fn spill_choice(settings: &Settings) -> Result<SpillChoice, Error> {
             path.display()
         ));
     }
-    let folders = match settings.is_default(Key::SpillDirs) {
-        true => Ok(spill_dirs::default_choice().folders),
-        false => dirs.iter().map(|dir| spill_dirs::folder(&dir.path, dir.quota_bytes)).collect(),
+    let folders = if settings.is_default(Key::SpillDirs) {
+        Ok(spill_dirs::default_choice().folders)
+    } else {
+        dirs.iter().map(|dir| spill_dirs::folder(&dir.path, dir.quota_bytes)).collect()
     };
     let percent = |key| Ok::<_, Error>(settings.get(key, parse::percent)?.unwrap_or_default());
     Ok(SpillChoice {

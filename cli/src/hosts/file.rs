@@ -248,7 +248,7 @@ labels = { zone = 'a' }
 
     #[test]
     fn the_file_of_the_page_is_one() {
-        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/ssh.md");
+        let page = Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../docs/ssh.md");
         let page = std::fs::read_to_string(page).unwrap();
         let text = page.split("```toml\n").nth(1).unwrap().split("```").next().unwrap();
         let cluster = read_text(text).unwrap();

@@ -300,7 +300,7 @@ fn unknown_variable(name: &OsStr) -> Option<String> {
         process::WORKER_START_VARIABLE,
     ];
     let name = name.to_string_lossy();
-    let is_other = OTHERS.iter().chain(&tharsis_dataframe::STORAGE_VARIABLES).any(|other| *other == name);
+    let is_other = OTHERS.iter().chain(&crate::frames::STORAGE_VARIABLES).any(|other| *other == name);
     let said = name.strip_prefix("THARSIS_").filter(|_| !is_other)?;
     let key = said.to_lowercase();
     if Key::ALL.into_iter().any(|known| known.name() == key && known.variable() == name) {

@@ -1,8 +1,7 @@
 //! A separate home for each test of the real program: its folder, its processes, and checks that nothing
 //! stays behind.
 
-// Each test program uses a part of this, and helpers of tests panic on failure, like tests.
-#![allow(dead_code, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(dead_code, reason = "each of the two programs uses a part of it")]
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -45,12 +44,7 @@ impl Home {
     /// The program, without the settings in this test's environment, in the home.
     pub fn command<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tharsis"));
-        for (name, _) in std::env::vars_os() {
-            if name.to_str().is_some_and(|name| name.starts_with("THARSIS_") || name.starts_with("OTEL_")) {
-                command.env_remove(name);
-            }
-        }
-        command.args(words).envs(self.folders()).stdin(Stdio::null());
+        without_settings(&mut command).args(words).envs(self.folders()).stdin(Stdio::null());
         command
     }
 
@@ -70,8 +64,8 @@ impl Home {
         let program = Path::new(env!("CARGO_BIN_EXE_tharsis"));
         let path = format!("{}:{}", program.parent().unwrap().display(), std::env::var("PATH").unwrap());
         let mut shell = Command::new("sh");
-        shell.args(["-c", line]).env("PATH", path).envs(self.folders()).stdin(Stdio::null());
-        Ended::of(shell.output().unwrap())
+        without_settings(&mut shell).args(["-c", line]).env("PATH", path).envs(self.folders());
+        Ended::of(shell.stdin(Stdio::null()).output().unwrap())
     }
 
     /// A background process of the program.
@@ -151,6 +145,22 @@ impl Ended {
             assert!(self.err.contains(part), "{part:?} missing in: {}", self.err);
         }
     }
+}
+
+/// Takes the settings in this test's environment from a command.
+pub fn without_settings(command: &mut Command) -> &mut Command {
+    for (name, _) in std::env::vars_os() {
+        if name.to_str().is_some_and(|name| name.starts_with("THARSIS_") || name.starts_with("OTEL_")) {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// The root of the workspace. Cargo names the package when the tests run, so that a program that another
+/// clone built reads the files of this one.
+pub fn root() -> PathBuf {
+    PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR").unwrap()).join("..")
 }
 
 /// Names of segments that these processes made.

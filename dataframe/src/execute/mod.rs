@@ -7,9 +7,10 @@ mod stream;
 pub use local::LocalExecutor;
 pub(crate) use stream::Streamed;
 
-use crate::engine::{Settings, block_on, physical, physical_in, task_options};
+use crate::engine::{Settings, block_on, task_options};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
+use crate::planning::{physical, physical_in};
 use crate::progress::Progress;
 use crate::stage::{KeptPart, PARTITIONS_MAX, Resident, Stages, partitions};
 use arrow::datatypes::SchemaRef;
@@ -246,10 +247,7 @@ impl<'a> Query<'a> {
             partitions: partitions(&physical, self.limits.threads, self.limits.memory_bytes)?,
             ..first
         };
-        match settings == first {
-            true => self.cut(physical, settings),
-            false => self.planned_under(settings),
-        }
+        if settings == first { self.cut(physical, settings) } else { self.planned_under(settings) }
     }
 
     fn planned_under(&self, settings: Settings) -> Result<Planned> {
@@ -282,12 +280,12 @@ impl<'a> Query<'a> {
     /// The stages with smaller tasks than those of these settings; the error if there are none.
     fn smaller(&self, mut settings: Settings, error: String) -> Result<Planned> {
         let most = PARTITIONS_MAX.max(self.limits.threads);
-        match settings.joins_spill {
-            _ if settings.partitions < most => {
-                settings.partitions = most.min(settings.partitions * MORE_PARTITIONS);
-            }
-            false => settings.joins_spill = true,
-            true => return Err(Error::Memory(error)),
+        if settings.partitions < most {
+            settings.partitions = most.min(settings.partitions * MORE_PARTITIONS);
+        } else if settings.joins_spill {
+            return Err(Error::Memory(error));
+        } else {
+            settings.joins_spill = true;
         }
         self.planned_under(settings)
     }

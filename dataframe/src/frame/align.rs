@@ -58,9 +58,10 @@ impl Paired {
     /// The columns of one side with these labels; missing ones where it has none, of the other side's type.
     fn side(&self, of_left: bool, labels: &[String]) -> Result<Frame> {
         let columns = labels.iter().map(|label| {
-            let (own, other) = match of_left {
-                true => (self.left(label), self.right(label)),
-                false => (self.right(label), self.left(label)),
+            let (own, other) = if of_left {
+                (self.left(label), self.right(label))
+            } else {
+                (self.right(label), self.left(label))
             };
             let expr = match own {
                 Some(expr) => expr,
@@ -259,7 +260,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn align(&self, other: &DataFrame, kind: JoinKind) -> (DataFrame, DataFrame) {
         self.aligned_with(other, kind, |left, right| {
             let labels = match kind {
@@ -277,7 +277,6 @@ impl DataFrame {
 
     /// Both frames with the same rows, as [`DataFrame::align`], and each with its own columns.
     #[track_caller]
-    #[must_use]
     pub fn align_rows(&self, other: &DataFrame, kind: JoinKind) -> (DataFrame, DataFrame) {
         self.aligned_with(other, kind, |left, right| (left.columns.clone(), right.columns.clone()))
     }
@@ -306,7 +305,6 @@ impl Series {
     /// Both series over the same rows: those of either with `Outer`, of both with `Inner`, of one with `Left`
     /// or `Right`. Values that a series lacks are missing.
     #[track_caller]
-    #[must_use]
     pub fn align(&self, other: &Series, kind: JoinKind) -> (Series, Series) {
         let aligned = self.to_frame().frame().and_then(|left| {
             let right = other.to_frame();
@@ -336,7 +334,6 @@ impl Series {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn align_filled(&self, other: impl Into<Operand>, fill: impl Into<Value>) -> (Series, Series) {
         let (other, fill) = (other.into(), fill.into());
         let names = match &other {

@@ -79,9 +79,10 @@ impl DataFrame {
 impl Frame {
     /// The frame with its index as columns, if all levels have names, else with an index of positions.
     pub(crate) fn with_named_index(&self) -> Result<Frame> {
-        match !self.index.is_empty() && self.index.iter().all(|level| level.name.is_some()) {
-            true => self.index_as_columns(),
-            false => Ok(Frame { index: Vec::new(), ..self.clone() }),
+        if !self.index.is_empty() && self.index.iter().all(|level| level.name.is_some()) {
+            self.index_as_columns()
+        } else {
+            Ok(Frame { index: Vec::new(), ..self.clone() })
         }
     }
 }

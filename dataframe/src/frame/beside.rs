@@ -12,6 +12,7 @@ use datafusion::logical_expr::Expr;
 use datafusion::logical_expr::expr_fn::cast;
 
 /// Options of [`DataFrame::join`]: the rows to keep, endings of labels that both frames have, a key.
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct Join {
     kind: JoinKind,
@@ -21,19 +22,16 @@ pub struct Join {
 
 impl Join {
     /// By the labels of both frames' rows.
-    #[must_use]
     pub fn how(kind: JoinKind) -> Join {
         Join { kind, suffixes: (String::new(), String::new()), on: Vec::new() }
     }
 
     /// Endings of labels that both frames have; without any, such labels are refused.
-    #[must_use]
     pub fn suffixes(self, left: &str, right: &str) -> Join {
         Join { suffixes: (left.to_owned(), right.to_owned()), ..self }
     }
 
     /// By columns of the left frame, which hold labels of the right one's rows.
-    #[must_use]
     pub fn on<'a>(self, labels: impl IntoIterator<Item = &'a str>) -> Join {
         Join { on: labels.into_iter().map(str::to_owned).collect(), ..self }
     }
@@ -48,9 +46,8 @@ impl Paired {
             return Err(Error::Value(format!("columns overlap but no suffix specified: {shared:?}")));
         }
         let lost = || Error::Internal("a lost column".to_owned());
-        let ending = |label: &String, ending: &str| match shared.contains(&label) {
-            true => format!("{label}{ending}"),
-            false => label.clone(),
+        let ending = |label: &String, ending: &str| {
+            if shared.contains(&label) { format!("{label}{ending}") } else { label.clone() }
         };
         let lefts = left.iter().map(|label| Ok((ending(label, of_left), self.left(label).ok_or_else(lost)?)));
         let rights =
@@ -72,7 +69,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn join(&self, other: &DataFrame, join: Join) -> DataFrame {
         if !join.on.is_empty() {
             return self.join_on(other, &join);
@@ -122,7 +118,6 @@ impl DataFrame {
     /// The columns of frames side by side, by the labels of their rows: all rows with `Outer`, those that
     /// every frame has with `Inner`. Rows come in the order of the first frame, then those of the next.
     #[track_caller]
-    #[must_use]
     pub fn concat_columns<'a>(frames: impl IntoIterator<Item = &'a DataFrame>, kind: JoinKind) -> DataFrame {
         let mut frames = frames.into_iter();
         let Some(first) = frames.next() else {
@@ -158,7 +153,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn combine_first(&self, other: &DataFrame) -> DataFrame {
         self.then(|left| {
             let right = other.frame()?;
@@ -175,7 +169,6 @@ impl DataFrame {
     /// This frame with the values of another one that have the same labels and are there, in place of its
     /// own.
     #[track_caller]
-    #[must_use]
     pub fn update(&self, other: &DataFrame) -> DataFrame {
         self.then(|left| {
             let right = other.frame()?;
@@ -221,7 +214,6 @@ impl Series {
     /// These values, and those of another series with the same labels where they are missing; with the rows
     /// of both.
     #[track_caller]
-    #[must_use]
     pub fn combine_first(&self, other: &Series) -> Series {
         let label = self.label();
         let own = self.to_frame();
@@ -231,7 +223,6 @@ impl Series {
 
     /// These values, with those of another series that have the same labels and are there in their place.
     #[track_caller]
-    #[must_use]
     pub fn update(&self, other: &Series) -> Series {
         let label = self.label();
         let other = other.rename(&label).to_frame();

@@ -13,16 +13,13 @@ use datafusion::logical_expr::{Expr, lit};
 impl DataFrame {
     /// The frame with a value in place of missing ones, in the columns whose type takes it.
     #[track_caller]
-    #[must_use]
     pub fn fillna(&self, value: impl Into<Value>) -> DataFrame {
         let value = value.into();
         self.then(|frame| {
             let filled = frame.columns.iter().map(|column| {
                 let fits = takes(&frame.dtype(column)?, &value.dtype());
-                let expr = match fits {
-                    true => coalesce(vec![named(column), lit(value.0.clone())]),
-                    false => named(column),
-                };
+                let expr =
+                    if fits { coalesce(vec![named(column), lit(value.0.clone())]) } else { named(column) };
                 Ok((column.clone(), expr))
             });
             frame.project(filled.collect::<Result<_>>()?)
@@ -31,7 +28,6 @@ impl DataFrame {
 
     /// The rows without a missing value in any column.
     #[track_caller]
-    #[must_use]
     pub fn dropna(&self) -> DataFrame {
         let labels = self.columns().unwrap_or_default();
         self.dropna_in(labels.iter().map(String::as_str))
@@ -39,14 +35,12 @@ impl DataFrame {
 
     /// The rows without a missing value in these columns.
     #[track_caller]
-    #[must_use]
     pub fn dropna_in<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
         self.with_values(labels, |present| present.into_iter().reduce(Expr::and))
     }
 
     /// The rows with a value in at least one of these columns.
     #[track_caller]
-    #[must_use]
     pub fn dropna_all_in<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
         self.with_values(labels, |present| Some(present.into_iter().reduce(Expr::or).unwrap_or(lit(false))))
     }
@@ -62,7 +56,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn dropna_below<'a>(&self, values: i64, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
         self.with_values(labels, |present| {
             let counts = present.into_iter().map(|present| cast(present, DataType::Int64));
@@ -90,21 +83,18 @@ impl DataFrame {
 
     /// Whether each value is missing.
     #[track_caller]
-    #[must_use]
     pub fn isna(&self) -> DataFrame {
         self.map_columns(|column| Ok(column.is_null()))
     }
 
     /// Whether each value is there.
     #[track_caller]
-    #[must_use]
     pub fn notna(&self) -> DataFrame {
         self.map_columns(|column| Ok(column.is_not_null()))
     }
 
     /// The frame with columns of other types, where the pairs have one.
     #[track_caller]
-    #[must_use]
     pub fn astype<'a>(&self, types: impl IntoIterator<Item = (&'a str, DataType)>) -> DataFrame {
         let types: Vec<(&str, DataType)> = types.into_iter().collect();
         self.then(|frame| {
@@ -137,7 +127,6 @@ impl DataFrame {
 impl Series {
     /// The values with another type.
     #[track_caller]
-    #[must_use]
     pub fn astype(&self, dtype: DataType) -> Series {
         match self.dtype() {
             Ok(from) => self.map_expr(|expr| converted(expr, &from, &dtype, || self.time_form())),
@@ -147,7 +136,6 @@ impl Series {
 
     /// The values that are there.
     #[track_caller]
-    #[must_use]
     pub fn dropna(&self) -> Series {
         let label = self.label();
         let kept = self.to_frame().dropna().col(&label);
@@ -183,10 +171,11 @@ fn converted(
         let known = when(expr.clone(), text("True")).otherwise(text("False"))?;
         return Ok(when(expr.is_null(), missing).otherwise(known)?);
     }
-    match crate::value::is_text(from) && *to == DataType::Float64 {
+    if crate::value::is_text(from) && *to == DataType::Float64 {
         // Texts have a second zero, and one for what is no number.
-        true => crate::frame::series::present(cast(expr, to.clone())),
-        false => Ok(cast(expr, to.clone())),
+        crate::frame::series::present(cast(expr, to.clone()))
+    } else {
+        Ok(cast(expr, to.clone()))
     }
 }
 

@@ -31,6 +31,7 @@ pub enum JoinKind {
 }
 
 /// Options of [`DataFrame::merge`]: the keys, the kind of join, suffixes.
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct Merge {
     left: Vec<String>,
@@ -45,7 +46,6 @@ pub struct Merge {
 
 impl Merge {
     /// On columns that both frames have.
-    #[must_use]
     pub fn on<'a>(labels: impl IntoIterator<Item = &'a str>) -> Merge {
         let labels: Vec<String> = labels.into_iter().map(str::to_owned).collect();
         Merge::inner(labels.clone(), labels)
@@ -65,7 +65,6 @@ impl Merge {
     }
 
     /// On columns of the left frame and as many of the right one.
-    #[must_use]
     pub fn on_pairs<'a>(
         left: impl IntoIterator<Item = &'a str>,
         right: impl IntoIterator<Item = &'a str>,
@@ -76,26 +75,22 @@ impl Merge {
     }
 
     /// Each row with each row.
-    #[must_use]
     pub fn cross() -> Merge {
         Merge::inner(Vec::new(), Vec::new()).how(JoinKind::Cross)
     }
 
     /// The rows to keep; those with a partner by default.
-    #[must_use]
     pub fn how(self, kind: JoinKind) -> Merge {
         Merge { kind, ..self }
     }
 
     /// Whether rows come in the order of their keys, then of the sides.
-    #[must_use]
     pub fn sort(self, sort: bool) -> Merge {
         Merge { sort, ..self }
     }
 
     /// Adds a column that tells whether a row is of `both` frames, `left_only` or `right_only`; pandas calls
     /// it `_merge` by default.
-    #[must_use]
     pub fn indicator(self, label: &str) -> Merge {
         Merge { indicator: Some(label.to_owned()), ..self }
     }
@@ -106,7 +101,6 @@ impl Merge {
     }
 
     /// Endings of labels that both frames have beside the keys; `_x` and `_y` by default.
-    #[must_use]
     pub fn suffixes(self, left: &str, right: &str) -> Merge {
         Merge { suffixes: (left.to_owned(), right.to_owned()), ..self }
     }
@@ -171,7 +165,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn merge(&self, right: &DataFrame, merge: Merge) -> DataFrame {
         self.then(|left| {
             let right = right.frame()?;
@@ -183,7 +176,6 @@ impl DataFrame {
     /// The rows of all frames, one frame after the other. Columns are matched by label; what a frame lacks is
     /// missing in its rows. With `ignore_index` the rows are numbered anew.
     #[track_caller]
-    #[must_use]
     pub fn concat<'a>(frames: impl IntoIterator<Item = &'a DataFrame>, ignore_index: bool) -> DataFrame {
         let frames = frames.into_iter().map(DataFrame::frame).collect::<Result<Vec<_>>>();
         DataFrame::new(frames.and_then(|frames| {

@@ -10,6 +10,7 @@ use datafusion::logical_expr::{Expr, lit};
 
 /// Options of [`DataFrame::compare_with`]: which rows, columns and values are kept, and the names of both
 /// sides.
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct Compare {
     keep_shape: bool,
@@ -25,25 +26,21 @@ impl Default for Compare {
 
 impl Compare {
     /// Rows and columns that differ, with missing values where both are equal; names `self` and `other`.
-    #[must_use]
     pub fn new() -> Compare {
         Compare::default()
     }
 
     /// All rows and columns, if true.
-    #[must_use]
     pub fn keep_shape(self, keep_shape: bool) -> Compare {
         Compare { keep_shape, ..self }
     }
 
     /// Values also where both are equal, if true.
-    #[must_use]
     pub fn keep_equal(self, keep_equal: bool) -> Compare {
         Compare { keep_equal, ..self }
     }
 
     /// Names of both sides, which labels of columns end in.
-    #[must_use]
     pub fn names(self, own: &str, other: &str) -> Compare {
         Compare { names: (own.to_owned(), other.to_owned()), ..self }
     }
@@ -97,9 +94,10 @@ impl Compared {
         for (at, both) in self.columns.iter().enumerate() {
             let differs = self.differs(both)?;
             for (label, value) in [(&both.labels.0, &both.own), (&both.labels.1, &both.other)] {
-                let shown = match options.keep_equal {
-                    true => value.clone(),
-                    false => when(differs.clone(), value.clone()).otherwise(lit(ScalarValue::Null))?,
+                let shown = if options.keep_equal {
+                    value.clone()
+                } else {
+                    when(differs.clone(), value.clone()).otherwise(lit(ScalarValue::Null))?
                 };
                 columns.push((label.clone(), shown));
             }
@@ -151,7 +149,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn compare(&self, other: &DataFrame) -> DataFrame {
         self.compare_with(other, &Compare::new())
     }
@@ -159,7 +156,6 @@ impl DataFrame {
     /// As [`DataFrame::compare`], with options. With all rows and columns, values are compared when the
     /// result runs.
     #[track_caller]
-    #[must_use]
     pub fn compare_with(&self, other: &DataFrame, options: &Compare) -> DataFrame {
         self.then(|left| {
             let (own, others) = &options.names;
@@ -180,7 +176,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn combine(&self, other: &DataFrame, step: impl Fn(&Series, &Series) -> Series) -> DataFrame {
         const OTHER: &str = "__tharsis_other_";
         const MADE: &str = "__tharsis_made_";
@@ -219,7 +214,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn map(&self, mapping: impl Mapping + Clone) -> DataFrame {
         let labels = self.columns().unwrap_or_default();
         let mut mapped = Vec::new();
@@ -255,14 +249,12 @@ impl Series {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn compare(&self, other: &Series) -> DataFrame {
         self.compare_with(other, &Compare::new())
     }
 
     /// As [`Series::compare`], with options; both columns stay if nothing differs.
     #[track_caller]
-    #[must_use]
     pub fn compare_with(&self, other: &Series, options: &Compare) -> DataFrame {
         let (own, others) = &options.names;
         let frame = self.rename("0").to_frame();
@@ -282,7 +274,6 @@ impl Series {
     /// The result of a function of both series, over the labels of either; a value that a series lacks is
     /// missing.
     #[track_caller]
-    #[must_use]
     pub fn combine(&self, other: &Series, step: impl FnOnce(&Series, &Series) -> Series) -> Series {
         let (own, others) = self.align(other, super::JoinKind::Outer);
         step(&own, &others)

@@ -20,6 +20,7 @@ use std::time::Duration;
 /// assert_eq!(computed.frame.len()?, 2);
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
+#[must_use = "nothing is computed until it is run"]
 pub struct Computation<'a> {
     frame: &'a DataFrame,
     executor: Option<&'a dyn Executor>,
@@ -46,13 +47,11 @@ const WATCH_EVERY: Duration = Duration::from_millis(50);
 
 impl<'a> Computation<'a> {
     /// A computation of all rows of a frame.
-    #[must_use]
     pub fn of(frame: &'a DataFrame) -> Computation<'a> {
         Computation { frame, executor: None, watchers: Vec::new() }
     }
 
     /// Uses this executor instead of the default one.
-    #[must_use]
     pub fn on(mut self, executor: &'a dyn Executor) -> Computation<'a> {
         self.executor = Some(executor);
         self
@@ -68,14 +67,12 @@ impl<'a> Computation<'a> {
     /// assert_eq!((last.tasks, last.rows), (last.all, 3));
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
-    #[must_use]
     pub fn watched(mut self, watch: impl FnMut(Done) + Send + 'a) -> Computation<'a> {
         self.watchers.push(Box::new(watch));
         self
     }
 
     /// Draws a progress bar on standard error if that is a terminal.
-    #[must_use]
     pub fn bar(self, label: &str) -> Computation<'a> {
         match Bar::on_terminal(label) {
             Some(mut bar) => self.watched(move |done| bar.draw(done)),

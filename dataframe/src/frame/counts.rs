@@ -1,6 +1,7 @@
 //! Counts of values, and the most frequent ones.
 
-use super::group::{Aggregate, GroupBy, Key};
+use super::aggregate::Aggregate;
+use super::group::{GroupBy, Key};
 use super::window::{Over, Step};
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::Result;
@@ -19,6 +20,7 @@ use datafusion::logical_expr::expr_fn::cast;
 /// assert_eq!(parts.index().to_list::<String>()?, [Some("Oslo".to_owned()), Some("Rome".to_owned())]);
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counts {
     normalize: bool,
@@ -35,25 +37,21 @@ impl Default for Counts {
 
 impl Counts {
     /// Counts as parts of their sum, in a column `proportion`.
-    #[must_use]
     pub fn normalize(self) -> Counts {
         Counts { normalize: true, ..self }
     }
 
     /// Counts in the order in which the values come, if false.
-    #[must_use]
     pub fn sort(self, sort: bool) -> Counts {
         Counts { sort, ..self }
     }
 
     /// The smallest count first.
-    #[must_use]
     pub fn ascending(self) -> Counts {
         Counts { ascending: true, ..self }
     }
 
     /// Missing values are counted too, if false.
-    #[must_use]
     pub fn dropna(self, dropna: bool) -> Counts {
         Counts { dropna, ..self }
     }
@@ -68,14 +66,12 @@ impl Series {
     /// The number of rows with each value, the most frequent first, with the values as index; among equals,
     /// the value that came first.
     #[track_caller]
-    #[must_use]
     pub fn value_counts(&self) -> DataFrame {
         self.value_counts_with(Counts::default())
     }
 
     /// As [`Series::value_counts`], with options.
     #[track_caller]
-    #[must_use]
     pub fn value_counts_with(&self, counts: Counts) -> DataFrame {
         let label = self.label();
         self.to_frame().value_counts_with([label.as_str()], counts)
@@ -83,14 +79,12 @@ impl Series {
 
     /// The most frequent values, from the smallest to the largest.
     #[track_caller]
-    #[must_use]
     pub fn mode(&self) -> Series {
         self.mode_with(true)
     }
 
     /// As [`Series::mode`]; a missing value is one of the values if they are not dropped.
     #[track_caller]
-    #[must_use]
     pub fn mode_with(&self, dropna: bool) -> Series {
         let label = self.label();
         let counted = self.to_frame().groupby([label.as_str()]).dropna(dropna).size().then(|frame| {
@@ -108,21 +102,20 @@ impl DataFrame {
     /// The most frequent values of each column, from the smallest to the largest; columns with fewer of them
     /// have missing values at the end.
     #[track_caller]
-    #[must_use]
     pub fn mode(&self) -> DataFrame {
         self.mode_with(true)
     }
 
     /// As [`DataFrame::mode`]; a missing value is one of the values if they are not dropped.
     #[track_caller]
-    #[must_use]
     pub fn mode_with(&self, dropna: bool) -> DataFrame {
         let labels = self.columns().unwrap_or_default();
         let mode = |label: &String| self.col(label).mode_with(dropna).to_frame();
         let modes: Vec<DataFrame> = labels.iter().map(mode).collect();
-        match modes.is_empty() {
-            true => self.clone(),
-            false => DataFrame::concat_columns(&modes, super::JoinKind::Outer).reset_index(true),
+        if modes.is_empty() {
+            self.clone()
+        } else {
+            DataFrame::concat_columns(&modes, super::JoinKind::Outer).reset_index(true)
         }
     }
 
@@ -130,14 +123,12 @@ impl DataFrame {
     /// values as index and the numbers in a column `count`; among equals, the combination that came first.
     /// Rows with a missing value are left out.
     #[track_caller]
-    #[must_use]
     pub fn value_counts<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
         self.value_counts_with(labels, Counts::default())
     }
 
     /// As [`DataFrame::value_counts`], with options.
     #[track_caller]
-    #[must_use]
     pub fn value_counts_with<'a>(
         &self,
         labels: impl IntoIterator<Item = &'a str>,
@@ -158,14 +149,12 @@ impl GroupBy {
     /// the keys: the most frequent first in each group. Keys and values are the index, the numbers a column
     /// `count`.
     #[track_caller]
-    #[must_use]
     pub fn value_counts(&self) -> DataFrame {
         self.value_counts_with(Counts::default())
     }
 
     /// As [`GroupBy::value_counts`], with options. Proportions are parts of each group.
     #[track_caller]
-    #[must_use]
     pub fn value_counts_with(&self, counts: Counts) -> DataFrame {
         DataFrame::new(self.columns_but_keys().and_then(|columns| {
             let (frame, keys) = self.parts()?;

@@ -64,7 +64,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn between_time(&self, start: &str, end: &str) -> DataFrame {
         self.then(|frame| {
             let time = frame.day_time()?;
@@ -77,7 +76,6 @@ impl DataFrame {
 
     /// The rows whose labels have this time of the day; `TypeError` if the labels are no times.
     #[track_caller]
-    #[must_use]
     pub fn at_time(&self, time: &str) -> DataFrame {
         self.then(|frame| {
             let kept = frame.day_time()?.eq(lit(since_midnight(time)?));
@@ -87,16 +85,18 @@ impl DataFrame {
 
     /// Each row this many times, with its label.
     #[track_caller]
-    #[must_use]
     pub(crate) fn repeated(&self, label: &str, times: usize) -> DataFrame {
         self.then(|frame| {
             let (frame, _) = frame.with_index()?.with_row()?;
             if times == 0 {
                 return frame.limited(0, 0);
             }
-            let columns = frame.columns.iter().map(|column| match column == label {
-                true => (column.clone(), make_array(vec![named(column); times])),
-                false => (column.clone(), named(column)),
+            let columns = frame.columns.iter().map(|column| {
+                if column == label {
+                    (column.clone(), make_array(vec![named(column); times]))
+                } else {
+                    (column.clone(), named(column))
+                }
             });
             let mut frame = frame.project(columns.collect())?;
             let lists = vec![super::clean::named_column(label)];

@@ -7,6 +7,7 @@ use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::{Expr, lit};
 
 /// Options of [`DataFrame::get_dummies_with`].
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct Dummies {
     dummy_na: bool,
@@ -23,25 +24,21 @@ impl Default for Dummies {
 
 impl Dummies {
     /// Whether there is a column for missing values, with the name `nan`, or `NaT` beside times.
-    #[must_use]
     pub fn dummy_na(self, dummy_na: bool) -> Dummies {
         Dummies { dummy_na, ..self }
     }
 
     /// Whether the first value has no column: its rows have no truth in the others.
-    #[must_use]
     pub fn drop_first(self, drop_first: bool) -> Dummies {
         Dummies { drop_first, ..self }
     }
 
     /// The text before a value in the labels of all columns; that of the value's column by default.
-    #[must_use]
     pub fn prefix(self, prefix: &str) -> Dummies {
         Dummies { prefix: Some(prefix.to_owned()), ..self }
     }
 
     /// The text between both; `_` by default.
-    #[must_use]
     pub fn prefix_sep(self, separator: &str) -> Dummies {
         Dummies { prefix_sep: separator.to_owned(), ..self }
     }
@@ -60,7 +57,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn get_dummies<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
         self.get_dummies_with(labels, &Dummies::default())
     }
@@ -75,7 +71,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn get_dummies_with<'a>(
         &self,
         labels: impl IntoIterator<Item = &'a str>,

@@ -46,9 +46,8 @@ impl Frame {
         let mut exprs: Vec<Expr> = others.map(|column| kept(column).alias(internal(column))).collect();
         let alone = (keep == Keep::Neither).then(|| count(lit(1_i64)).alias(EQUALS));
         exprs.extend(alone.clone());
-        let labelled = columns.iter().map(|column| match is_key(column) {
-            true => named(column),
-            false => named(&internal(column)).alias(column),
+        let labelled = columns.iter().map(|column| {
+            if is_key(column) { named(column) } else { named(&internal(column)).alias(column) }
         });
         let mut plan = frame.builder().aggregate(keys, exprs)?;
         if alone.is_some() {
@@ -84,7 +83,6 @@ impl Frame {
 impl DataFrame {
     /// The first of the rows that are equal in all columns.
     #[track_caller]
-    #[must_use]
     pub fn drop_duplicates(&self) -> DataFrame {
         let labels = self.columns().unwrap_or_default();
         self.drop_duplicates_in(labels.iter().map(String::as_str))
@@ -92,7 +90,6 @@ impl DataFrame {
 
     /// The first of the rows that are equal in these columns.
     #[track_caller]
-    #[must_use]
     pub fn drop_duplicates_in<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
         self.drop_duplicates_but(labels, Keep::First)
     }
@@ -109,7 +106,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn drop_duplicates_but<'a>(
         &self,
         labels: impl IntoIterator<Item = &'a str>,
@@ -124,7 +120,6 @@ impl DataFrame {
 
     /// Whether each row equals an earlier one in all columns.
     #[track_caller]
-    #[must_use]
     pub fn duplicated(&self) -> Series {
         let labels = self.columns().unwrap_or_default();
         self.duplicated_in(labels.iter().map(String::as_str))
@@ -132,7 +127,6 @@ impl DataFrame {
 
     /// Whether each row equals an earlier one in these columns.
     #[track_caller]
-    #[must_use]
     pub fn duplicated_in<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> Series {
         self.duplicated_but(labels, Keep::First)
     }
@@ -147,7 +141,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn duplicated_but<'a>(&self, labels: impl IntoIterator<Item = &'a str>, keep: Keep) -> Series {
         let labels: Vec<&str> = labels.into_iter().collect();
         let made = self.frame().and_then(|frame| {
@@ -162,21 +155,18 @@ impl DataFrame {
 impl Series {
     /// The values without those that are equal to another one, as [`DataFrame::drop_duplicates_but`].
     #[track_caller]
-    #[must_use]
     pub fn drop_duplicates_but(&self, keep: Keep) -> Series {
         self.through(|frame, label| frame.drop_duplicates_but([label], keep))
     }
 
     /// Whether each value equals an earlier one.
     #[track_caller]
-    #[must_use]
     pub fn duplicated(&self) -> Series {
         self.duplicated_but(Keep::First)
     }
 
     /// Whether [`Series::drop_duplicates_but`] drops each value.
     #[track_caller]
-    #[must_use]
     pub fn duplicated_but(&self, keep: Keep) -> Series {
         let label = self.label();
         self.to_frame().duplicated_but([label.as_str()], keep).named(self.name().map(str::to_owned))
@@ -184,7 +174,6 @@ impl Series {
 
     /// The distinct values, in the order of their first rows.
     #[track_caller]
-    #[must_use]
     pub fn unique(&self) -> Series {
         let label = self.label();
         self.to_frame().reset_index(true).drop_duplicates().reset_index(true).col(&label)
@@ -194,21 +183,18 @@ impl Series {
 impl Index {
     /// The distinct labels, in the order of their first rows.
     #[track_caller]
-    #[must_use]
     pub fn unique(&self) -> Index {
         self.drop_duplicates_but(Keep::First)
     }
 
     /// The distinct labels, as [`Index::unique`].
     #[track_caller]
-    #[must_use]
     pub fn drop_duplicates(&self) -> Index {
         self.unique()
     }
 
     /// The labels without those that are equal to another one, as [`DataFrame::drop_duplicates_but`].
     #[track_caller]
-    #[must_use]
     pub fn drop_duplicates_but(&self, keep: Keep) -> Index {
         let columns = self.columns();
         self.over(self.levels.drop_duplicates_but(columns.iter().map(String::as_str), keep))
@@ -216,14 +202,12 @@ impl Index {
 
     /// Whether each label equals an earlier one.
     #[track_caller]
-    #[must_use]
     pub fn duplicated(&self) -> Series {
         self.duplicated_but(Keep::First)
     }
 
     /// Whether [`Index::drop_duplicates_but`] drops each label.
     #[track_caller]
-    #[must_use]
     pub fn duplicated_but(&self, keep: Keep) -> Series {
         let columns = self.columns();
         self.levels.duplicated_but(columns.iter().map(String::as_str), keep)

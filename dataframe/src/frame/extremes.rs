@@ -40,9 +40,10 @@ fn up_to(border: &str, keys: &[OrderKey]) -> Expr {
     let Some((key, rest)) = keys.split_first() else { return lit(true) };
     let (own, other) = (named(&key.column), named(&at_border(border, &key.column)));
     let less = if key.ascending { own.clone().lt(other.clone()) } else { own.clone().gt(other.clone()) };
-    let before = match key.nulls_first {
-        true => less.or(own.is_null().and(other.is_not_null())),
-        false => less.or(own.is_not_null().and(other.is_null())),
+    let before = if key.nulls_first {
+        less.or(own.is_null().and(other.is_not_null()))
+    } else {
+        less.or(own.is_not_null().and(other.is_null()))
     };
     before.or(same(border, key).and(up_to(border, rest)))
 }
@@ -162,7 +163,6 @@ impl DataFrame {
     /// The rows with the largest values of a column, the largest first; of equal ones the first. Further
     /// columns choose among rows that are equal in those before.
     #[track_caller]
-    #[must_use]
     pub fn nlargest<'a>(&self, rows: usize, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
         self.nlargest_with(rows, labels, Ties::First)
     }
@@ -177,7 +177,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn nlargest_with<'a>(
         &self,
         rows: usize,
@@ -189,14 +188,12 @@ impl DataFrame {
 
     /// The rows with the smallest values of a column, the smallest first, as [`DataFrame::nlargest`].
     #[track_caller]
-    #[must_use]
     pub fn nsmallest<'a>(&self, rows: usize, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
         self.nsmallest_with(rows, labels, Ties::First)
     }
 
     /// As [`DataFrame::nsmallest`], with a choice among rows with equal values.
     #[track_caller]
-    #[must_use]
     pub fn nsmallest_with<'a>(
         &self,
         rows: usize,
@@ -228,28 +225,24 @@ impl DataFrame {
 impl Series {
     /// The largest values, the largest first; of equal ones the first.
     #[track_caller]
-    #[must_use]
     pub fn nlargest(&self, rows: usize) -> Series {
         self.nlargest_with(rows, Ties::First)
     }
 
     /// As [`Series::nlargest`], with a choice among equal values.
     #[track_caller]
-    #[must_use]
     pub fn nlargest_with(&self, rows: usize, ties: Ties) -> Series {
         self.through(|frame, label| frame.nlargest_with(rows, [label], ties))
     }
 
     /// The smallest values, the smallest first; of equal ones the first.
     #[track_caller]
-    #[must_use]
     pub fn nsmallest(&self, rows: usize) -> Series {
         self.nsmallest_with(rows, Ties::First)
     }
 
     /// As [`Series::nsmallest`], with a choice among equal values.
     #[track_caller]
-    #[must_use]
     pub fn nsmallest_with(&self, rows: usize, ties: Ties) -> Series {
         self.through(|frame, label| frame.nsmallest_with(rows, [label], ties))
     }

@@ -26,7 +26,6 @@ impl DataFrame {
     /// # Errors
     /// When it runs: `Function` if it fails, panics, or gives other columns than declared or found.
     #[track_caller]
-    #[must_use]
     pub fn map_chunk(&self, function: Function<OverChunk>) -> DataFrame {
         let place = Location::caller();
         self.then(|frame| {
@@ -44,7 +43,6 @@ impl DataFrame {
     /// # Errors
     /// As [`DataFrame::map_chunk`].
     #[track_caller]
-    #[must_use]
     pub fn cartesian_chunk(&self, other: &DataFrame, function: Function<OverPair>) -> DataFrame {
         let place = Location::caller();
         self.then(|frame| {
@@ -65,7 +63,6 @@ impl DataFrame {
     /// # Errors
     /// When it runs: `Function` if it fails or panics.
     #[track_caller]
-    #[must_use]
     pub fn apply(&self, function: Function<OverRow>) -> Series {
         let place = Location::caller();
         let made = self.frame().and_then(|frame| {
@@ -82,7 +79,6 @@ impl DataFrame {
     /// # Errors
     /// When it runs: `Function` if it fails, panics, or gives fewer values or other types than it should.
     #[track_caller]
-    #[must_use]
     pub fn transform(&self, function: Function<OverColumn>) -> DataFrame {
         let place = Location::caller();
         self.then(|frame| {
@@ -111,7 +107,6 @@ impl Series {
     /// # Errors
     /// As [`DataFrame::transform`].
     #[track_caller]
-    #[must_use]
     pub fn transform(&self, function: Function<OverColumn>) -> Series {
         let place = Location::caller();
         let (label, dtype) = (self.label(), self.dtype());
@@ -333,7 +328,6 @@ impl ChunkResult for DataFrame {
 impl Table {
     /// A frame of these rows.
     #[track_caller]
-    #[must_use]
     pub fn to_frame(&self) -> DataFrame {
         let names = self.index_names().to_vec();
         let columns = self.columns();
@@ -351,9 +345,8 @@ impl Table {
 
 /// The batch with names for its first columns that no label has.
 fn with_hidden_levels(batch: &RecordBatch, levels: usize) -> Result<RecordBatch> {
-    let name = |at: usize, field: &Field| match at < levels {
-        true => format!("{HIDDEN}level_{at}"),
-        false => field.name().clone(),
+    let name = |at: usize, field: &Field| {
+        if at < levels { format!("{HIDDEN}level_{at}") } else { field.name().clone() }
     };
     let schema = batch.schema();
     let fields = schema.fields().iter().enumerate();

@@ -1,198 +1,21 @@
 //! Groups of rows with equal keys, and what is computed of each.
 
+use super::aggregate::Aggregate;
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::frame::series::Series;
 use arrow::datatypes::DataType;
-use datafusion::common::ScalarValue;
-use datafusion::functions::expr_fn::coalesce;
 use datafusion::functions_aggregate::expr_fn as functions;
-use datafusion::logical_expr::expr_fn::cast;
 use datafusion::logical_expr::{Expr, ExprFunctionExt, SortExpr, lit};
 use std::sync::Arc;
-
-/// A function of the values of a group. Missing values are left out.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Aggregate {
-    /// The sum; 0 without values.
-    Sum,
-    /// The arithmetic mean.
-    Mean,
-    /// The smallest value.
-    Min,
-    /// The largest value.
-    Max,
-    /// The number of values that are there.
-    Count,
-    /// The number of rows, with those that miss the value.
-    Size,
-    /// The number of distinct values.
-    Nunique,
-    /// The first value that is there.
-    First,
-    /// The last value that is there.
-    Last,
-    /// The standard deviation of a sample.
-    Std,
-    /// The variance of a sample.
-    Var,
-    /// The standard error of the mean.
-    Sem,
-    /// The middle value.
-    Median,
-    /// The value below which this part of the values lies, between neighbours if need be.
-    Quantile(f64),
-    /// Whether any value is true.
-    Any,
-    /// Whether all values are true.
-    All,
-    /// The product; 1 without values.
-    Prod,
-    /// The skewness of a sample.
-    Skew,
-    /// The excess kurtosis of a sample.
-    Kurt,
-}
-
-impl Aggregate {
-    /// The aggregate with a pandas name.
-    ///
-    /// # Errors
-    /// `ValueError` for a name that is none.
-    pub fn named(name: &str) -> Result<Aggregate> {
-        let found = NAMES.iter().find(|(known, _)| *known == name);
-        found.map(|(_, aggregate)| *aggregate).ok_or_else(|| {
-            let near = crate::error::nearest(name, NAMES.iter().map(|(known, _)| *known));
-            let hint = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
-            Error::Value(format!("no aggregate {name:?}{hint}"))
-        })
-    }
-
-    /// The name that pandas gives it.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        let found =
-            NAMES.iter().find(|(_, known)| std::mem::discriminant(known) == std::mem::discriminant(self));
-        found.map_or("quantile", |(name, _)| name)
-    }
-
-    /// Whether it is made for values of a type.
-    pub(crate) fn fits(self, dtype: &DataType) -> bool {
-        match self {
-            Aggregate::Sum
-            | Aggregate::Mean
-            | Aggregate::Std
-            | Aggregate::Var
-            | Aggregate::Sem
-            | Aggregate::Median
-            | Aggregate::Prod
-            | Aggregate::Skew
-            | Aggregate::Kurt
-            | Aggregate::Quantile(_) => dtype.is_numeric() || *dtype == DataType::Boolean,
-            Aggregate::Any | Aggregate::All => {
-                dtype.is_numeric() || *dtype == DataType::Boolean || crate::value::is_text(dtype)
-            }
-            _ => true,
-        }
-    }
-
-    /// The expression that computes it. `order` gives the order of rows.
-    pub(crate) fn expr(self, value: Expr, dtype: &DataType, order: &[SortExpr]) -> Result<Expr> {
-        if !self.fits(dtype) {
-            let name = self.name();
-            return Err(Error::Type(format!("{name} is not made for values of type {dtype}")));
-        }
-        let float = |expr: Expr| cast(expr, DataType::Float64);
-        let number = |expr: Expr| match dtype {
-            DataType::Boolean => cast(expr, DataType::Int64),
-            _ => expr,
-        };
-        let truth = |expr: Expr| super::reducing::truth(expr, dtype);
-        Ok(match self {
-            Aggregate::Sum => sum(number(value), dtype)?,
-            Aggregate::Mean => functions::avg(float(value)),
-            Aggregate::Min => functions::min(value),
-            Aggregate::Max => functions::max(value),
-            Aggregate::Count => functions::count(value),
-            Aggregate::Size => functions::count(lit(1_i64)),
-            Aggregate::Nunique => functions::count_distinct(value),
-            Aggregate::First => in_order(functions::first_value(value, Vec::new()), order)?,
-            Aggregate::Last => in_order(functions::last_value(value, Vec::new()), order)?,
-            Aggregate::Std => functions::stddev(float(value)),
-            Aggregate::Var => functions::var_sample(float(value)),
-            Aggregate::Sem => {
-                let count = cast(functions::count(value.clone()), DataType::Float64);
-                functions::stddev(float(value)) / datafusion::functions::expr_fn::sqrt(count)
-            }
-            Aggregate::Median => functions::median(float(value)),
-            Aggregate::Quantile(part) => quantile(float(value), part)?,
-            Aggregate::Any => coalesce(vec![functions::bool_or(truth(value)), lit(false)]),
-            Aggregate::All => coalesce(vec![functions::bool_and(truth(value)), lit(true)]),
-            Aggregate::Prod if dtype.is_floating() => product(float(value), lit(1.0)),
-            Aggregate::Prod => product(cast(value, DataType::Int64), lit(1_i64)),
-            Aggregate::Skew => crate::functions::skewness().call(vec![float(value)]),
-            Aggregate::Kurt => crate::functions::kurtosis().call(vec![float(value)]),
-        })
-    }
-}
-
-const NAMES: [(&str, Aggregate); 19] = [
-    ("sum", Aggregate::Sum),
-    ("mean", Aggregate::Mean),
-    ("min", Aggregate::Min),
-    ("max", Aggregate::Max),
-    ("count", Aggregate::Count),
-    ("size", Aggregate::Size),
-    ("nunique", Aggregate::Nunique),
-    ("first", Aggregate::First),
-    ("last", Aggregate::Last),
-    ("std", Aggregate::Std),
-    ("var", Aggregate::Var),
-    ("sem", Aggregate::Sem),
-    ("median", Aggregate::Median),
-    ("quantile", Aggregate::Quantile(0.5)),
-    ("any", Aggregate::Any),
-    ("all", Aggregate::All),
-    ("prod", Aggregate::Prod),
-    ("skew", Aggregate::Skew),
-    ("kurt", Aggregate::Kurt),
-];
-
-/// A product that is one without values.
-fn product(value: Expr, one: Expr) -> Expr {
-    coalesce(vec![crate::functions::product().call(vec![value]), one])
-}
 
 /// The first value, in an order, of the rows that have another value.
 pub(super) fn first_where(value: Expr, present: Expr, order: Vec<SortExpr>) -> Result<Expr> {
     Ok(functions::first_value(value, Vec::new()).order_by(order).filter(present.is_not_null()).build()?)
 }
 
-/// A sum that is zero without values.
-fn sum(value: Expr, dtype: &DataType) -> Result<Expr> {
-    let zero = match dtype {
-        DataType::Float32 | DataType::Float64 | DataType::Float16 => ScalarValue::Float64(Some(0.0)),
-        _ if dtype.is_unsigned_integer() => ScalarValue::UInt64(Some(0)),
-        _ => ScalarValue::Int64(Some(0)),
-    };
-    Ok(coalesce(vec![functions::sum(value), lit(zero)]))
-}
-
-fn in_order(call: Expr, order: &[SortExpr]) -> Result<Expr> {
-    Ok(call
-        .order_by(order.to_vec())
-        .null_treatment(datafusion::logical_expr::expr::NullTreatment::IgnoreNulls)
-        .build()?)
-}
-
-fn quantile(value: Expr, part: f64) -> Result<Expr> {
-    match (0.0..=1.0).contains(&part) {
-        true => Ok(crate::functions::quantile().call(vec![value, lit(part)])),
-        false => Err(Error::Value(format!("a quantile lies between 0 and 1, not at {part}"))),
-    }
-}
-
 /// Rows of a frame by the values of keys.
+#[must_use = "groups do nothing by themselves: call an aggregate"]
 #[derive(Clone, Debug)]
 pub struct GroupBy {
     pub(super) frame: DataFrame,
@@ -253,7 +76,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn groupby<K: Into<GroupKey>>(&self, keys: impl IntoIterator<Item = K>) -> GroupBy {
         let keys: Vec<GroupKey> = keys.into_iter().map(Into::into).collect();
         let made = self.frame().and_then(|frame| frame.with_keys(&keys));
@@ -287,9 +109,10 @@ impl Frame {
                 GroupKey::Values(series) => {
                     let (others, expr) = series.parts()?;
                     // Columns of this frame have their names in the one with the keys that came before.
-                    let (aligned, expr) = match self.is_same(others) {
-                        true => (frame, expr.clone()),
-                        false => frame.align_rows(others, expr)?,
+                    let (aligned, expr) = if self.is_same(others) {
+                        (frame, expr.clone())
+                    } else {
+                        frame.align_rows(others, expr)?
                     };
                     let column = aligned.fresh("key");
                     let columns = aligned.columns.iter().map(|label| (label.clone(), named(label)));
@@ -310,25 +133,21 @@ impl GroupBy {
     }
 
     /// The groups by their first rows instead of by their keys, if false.
-    #[must_use]
     pub fn sort(self, sort: bool) -> GroupBy {
         GroupBy { sort, ..self }
     }
 
     /// The keys as columns of the result instead of its index, if false.
-    #[must_use]
     pub fn as_index(self, as_index: bool) -> GroupBy {
         GroupBy { as_index, ..self }
     }
 
     /// A group of the rows without a key too, if false.
-    #[must_use]
     pub fn dropna(self, dropna: bool) -> GroupBy {
         GroupBy { dropna, ..self }
     }
 
     /// Only these columns are aggregated.
-    #[must_use]
     pub fn select<'a>(self, labels: impl IntoIterator<Item = &'a str>) -> GroupBy {
         GroupBy { chosen: Some(labels.into_iter().map(str::to_owned).collect()), ..self }
     }
@@ -345,7 +164,6 @@ impl GroupBy {
 
     /// One aggregate of all columns but the keys, or of all chosen ones, whatever their types.
     #[track_caller]
-    #[must_use]
     pub(crate) fn every_column(&self, aggregate: Aggregate) -> DataFrame {
         match self.columns_but_keys() {
             Ok(columns) => self.clone().select(columns.iter().map(String::as_str)).all_columns(aggregate),
@@ -355,7 +173,6 @@ impl GroupBy {
 
     /// One aggregate of those columns that hold numbers or truth values.
     #[track_caller]
-    #[must_use]
     pub(crate) fn numbers(&self, aggregate: Aggregate) -> DataFrame {
         let columns = self.columns_but_keys().and_then(|columns| {
             let frame = self.frame.frame()?;
@@ -384,14 +201,12 @@ impl GroupBy {
 
     /// Aggregates of columns, under labels like `sold_sum`; a column with one aggregate keeps its label.
     #[track_caller]
-    #[must_use]
     pub fn agg<'a>(&self, aggregates: impl IntoIterator<Item = (&'a str, Aggregate)>) -> DataFrame {
         self.aggregate(labelled_aggregates(aggregates))
     }
 
     /// Aggregates under labels of their own: label, column, aggregate.
     #[track_caller]
-    #[must_use]
     pub fn agg_as<'a>(
         &self,
         aggregates: impl IntoIterator<Item = (&'a str, &'a str, Aggregate)>,
@@ -404,7 +219,6 @@ impl GroupBy {
 
     /// The number of rows of each group, in a column `size`.
     #[track_caller]
-    #[must_use]
     pub fn size(&self) -> DataFrame {
         let column = self.keys.as_ref().ok().and_then(|keys| keys.first()).map(|key| key.column.clone());
         self.aggregate(vec![("size".to_owned(), column.unwrap_or_default(), Aggregate::Size)])
@@ -412,7 +226,6 @@ impl GroupBy {
 
     /// One aggregate of all columns but the keys; of those with numbers only if it needs numbers.
     #[track_caller]
-    #[must_use]
     pub fn all_columns(&self, aggregate: Aggregate) -> DataFrame {
         let made = self.frame.frame().and_then(|frame| {
             let keys = self.keys.as_ref().map_err(|error| (**error).clone())?;
@@ -550,14 +363,12 @@ macro_rules! aggregates {
         impl GroupBy {
             $($(#[$doc])*
             #[track_caller]
-            #[must_use]
             pub fn $name(&self) -> DataFrame {
                 self.all_columns(Aggregate::$aggregate)
             })*
 
             /// A quantile of each column with numbers.
             #[track_caller]
-            #[must_use]
             pub fn quantile(&self, part: f64) -> DataFrame {
                 self.all_columns(Aggregate::Quantile(part))
             }

@@ -1,7 +1,8 @@
 //! Functions of the program over groups of rows.
 
+use super::aggregate::Aggregate;
 use super::functions::{Given, POSITION, column_type};
-use super::group::{Aggregate, GroupBy, Key};
+use super::group::{GroupBy, Key};
 use super::reduction::Reduction;
 use super::window::Step;
 use super::{DataFrame, Frame, HIDDEN, Level, OrderKey};
@@ -42,7 +43,6 @@ impl GroupBy {
     /// # Errors
     /// When it runs: `Function` if it fails, panics, or gives other columns than declared or found.
     #[track_caller]
-    #[must_use]
     pub fn apply(&self, function: Function<OverChunk>) -> DataFrame {
         let place = Location::caller();
         let made = self.check().and_then(|()| {
@@ -75,7 +75,6 @@ impl GroupBy {
     /// # Errors
     /// When it runs: `Function` if a function fails, panics, or gives other numbers of values.
     #[track_caller]
-    #[must_use]
     pub fn transform(&self, how: impl Into<Transform>) -> DataFrame {
         let place = Location::caller();
         match how.into() {
@@ -111,7 +110,6 @@ impl GroupBy {
     /// # Errors
     /// As [`GroupBy::apply`].
     #[track_caller]
-    #[must_use]
     pub fn reduce(&self, reduction: &Reduction) -> DataFrame {
         let place = Location::caller();
         let made = self.check().and_then(|()| {
@@ -140,15 +138,14 @@ impl GroupBy {
     /// The results of functions for the groups of a frame, in order, under the labels of the keys.
     fn by_group(&self, plan: LogicalPlan, frame: &Frame, keys: &[Key], made: &Made) -> Result<Frame> {
         let key_name = |at: usize| format!("{HIDDEN}key_{at}");
-        let mut order: Vec<OrderKey> = match self.sort {
-            true => (0..keys.len()).map(|at| OrderKey::growing(&key_name(at))).collect(),
+        let mut order: Vec<OrderKey> = if self.sort {
+            (0..keys.len()).map(|at| OrderKey::growing(&key_name(at))).collect()
+        } else {
             // The first row of each group.
-            false => {
-                let passed = frame.order_columns();
-                let at = |key: &OrderKey| passed.iter().position(|column| *column == key.column);
-                let name = |key: &OrderKey| format!("{HIDDEN}pass_{}", at(key).unwrap_or_default());
-                frame.order.iter().map(|key| OrderKey { column: name(key), ..key.clone() }).collect()
-            }
+            let passed = frame.order_columns();
+            let at = |key: &OrderKey| passed.iter().position(|column| *column == key.column);
+            let name = |key: &OrderKey| format!("{HIDDEN}pass_{}", at(key).unwrap_or_default());
+            frame.order.iter().map(|key| OrderKey { column: name(key), ..key.clone() }).collect()
         };
         order.push(OrderKey::growing(POSITION));
         let keys = keys.iter().enumerate();

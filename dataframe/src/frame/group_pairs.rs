@@ -42,14 +42,12 @@ impl GroupBy {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn cov(&self, min_periods: usize) -> DataFrame {
         DataFrame::new(self.pairs(&|left, right| covariance(left, right, min_periods)))
     }
 
     /// The correlation of each pair of columns with numbers in each group, as [`GroupBy::cov`].
     #[track_caller]
-    #[must_use]
     pub fn corr(&self, min_periods: usize) -> DataFrame {
         DataFrame::new(self.pairs(&|left, right| correlation(left, right, min_periods)))
     }
@@ -57,7 +55,6 @@ impl GroupBy {
     /// The covariance of each column with numbers with a series, over the rows with equal labels, in each
     /// group.
     #[track_caller]
-    #[must_use]
     pub fn cov_with(&self, other: &Series, min_periods: usize) -> DataFrame {
         DataFrame::new(self.beside(other, &|left, right| covariance(left, right, min_periods)))
     }
@@ -65,7 +62,6 @@ impl GroupBy {
     /// The correlation of each column with numbers with a series, over the rows with equal labels, in each
     /// group; pandas' `corrwith`, and `corr` of one column.
     #[track_caller]
-    #[must_use]
     pub fn corrwith(&self, other: &Series, min_periods: usize) -> DataFrame {
         DataFrame::new(self.beside(other, &|left, right| correlation(left, right, min_periods)))
     }
@@ -112,7 +108,6 @@ impl GroupBy {
 
     /// Reductions of columns with their options: label, column, reduction.
     #[track_caller]
-    #[must_use]
     pub(crate) fn reduce_columns<'a>(
         &self,
         reductions: impl IntoIterator<Item = (&'a str, &'a str, Reduce)>,
@@ -139,7 +134,6 @@ impl GroupBy {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn quantiles<'a>(
         &self,
         labels: impl IntoIterator<Item = &'a str>,
@@ -231,7 +225,6 @@ impl GroupBy {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn unique(&self, label: &str) -> DataFrame {
         DataFrame::new(self.parts().and_then(|(frame, keys)| {
             frame.check(label)?;
@@ -258,7 +251,6 @@ impl GroupBy {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn indices(&self) -> DataFrame {
         DataFrame::new(self.parts().and_then(|(frame, keys)| {
             let (numbered, row) = frame.numbered("row", Numbering::Exact)?;
@@ -293,9 +285,10 @@ impl GroupBy {
             let labels = row.values()?;
             let mut rows = indexed.clone();
             for (key, label) in keys.iter().zip(&labels) {
-                let is = match label.is_missing() {
-                    true => named(&key.column).is_null(),
-                    false => named(&key.column).eq(lit(label.0.clone())),
+                let is = if label.is_missing() {
+                    named(&key.column).is_null()
+                } else {
+                    named(&key.column).eq(lit(label.0.clone()))
                 };
                 rows.plan = rows.builder().filter(is)?.build()?;
             }

@@ -1,6 +1,7 @@
 //! Single groups, counts of values in groups, and rows of groups by their values.
 
-use super::group::{Aggregate, GroupBy};
+use super::aggregate::Aggregate;
+use super::group::GroupBy;
 use super::window::{Over, from_end, in_order, rows, window};
 use super::{DataFrame, Frame, Level, OrderKey, Sort, Ties, named};
 use crate::error::{Error, Result};
@@ -27,7 +28,6 @@ impl GroupBy {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn get_group<T: Into<Value>>(&self, labels: impl IntoIterator<Item = T>) -> DataFrame {
         let labels: Vec<Value> = labels.into_iter().map(Into::into).collect();
         let made = self.parts().and_then(|(frame, keys)| {
@@ -40,16 +40,18 @@ impl GroupBy {
                 if !super::labels::is_of(label, &dtype) {
                     return Err(super::labels::no_row(&labels));
                 }
-                let is = match label.is_missing() {
-                    true => named(&key.column).is_null(),
-                    false => named(&key.column).eq(lit(label.0.cast_to(&dtype)?)),
+                let is = if label.is_missing() {
+                    named(&key.column).is_null()
+                } else {
+                    named(&key.column).eq(lit(label.0.cast_to(&dtype)?))
                 };
                 frame.plan = frame.builder().filter(is)?.build()?;
             }
             let found = DataFrame::new(Ok(self.shown(frame)?)).execute()?;
-            match found.is_empty()? {
-                true => Err(super::labels::no_row(&labels)),
-                false => found.frame().map(|frame| (**frame).clone()),
+            if found.is_empty()? {
+                Err(super::labels::no_row(&labels))
+            } else {
+                found.frame().map(|frame| (**frame).clone())
             }
         });
         DataFrame::new(made)
@@ -57,7 +59,6 @@ impl GroupBy {
 
     /// The keys of all groups, a column for each, in the order of the groups.
     #[track_caller]
-    #[must_use]
     pub fn groups(&self) -> DataFrame {
         let sizes = GroupBy { chosen: None, ..self.clone() }.as_index(true).size();
         sizes.index().to_frame()
@@ -73,7 +74,6 @@ impl GroupBy {
 
     /// Some rows of each group, by numbers that look random: the same rows for the same seed.
     #[track_caller]
-    #[must_use]
     pub fn sample(&self, rows_of_each: usize, seed: u64) -> DataFrame {
         let made = self.parts().and_then(|(frame, keys)| {
             let (frame, row) = frame.with_index()?.numbered("row", Numbering::Exact)?;
@@ -88,14 +88,12 @@ impl GroupBy {
     /// The rows of each group with the largest values of a column, the largest first; groups by key. Missing
     /// values come last.
     #[track_caller]
-    #[must_use]
     pub fn nlargest(&self, rows_of_each: usize, label: &str) -> DataFrame {
         self.nlargest_with(rows_of_each, label, Ties::First)
     }
 
     /// As [`GroupBy::nlargest`], with a choice among rows with equal values.
     #[track_caller]
-    #[must_use]
     pub fn nlargest_with(&self, rows_of_each: usize, label: &str, ties: Ties) -> DataFrame {
         self.extreme(rows_of_each, label, ties, false)
     }
@@ -103,14 +101,12 @@ impl GroupBy {
     /// The rows of each group with the smallest values of a column, the smallest first; groups by key.
     /// Missing values come last.
     #[track_caller]
-    #[must_use]
     pub fn nsmallest(&self, rows_of_each: usize, label: &str) -> DataFrame {
         self.nsmallest_with(rows_of_each, label, Ties::First)
     }
 
     /// As [`GroupBy::nsmallest`], with a choice among rows with equal values.
     #[track_caller]
-    #[must_use]
     pub fn nsmallest_with(&self, rows_of_each: usize, label: &str, ties: Ties) -> DataFrame {
         self.extreme(rows_of_each, label, ties, true)
     }
@@ -183,7 +179,6 @@ impl GroupBy {
 
     /// The columns but the keys with a value in place of missing ones, in the columns whose type takes it.
     #[track_caller]
-    #[must_use]
     pub fn fillna(&self, value: impl Into<Value>) -> DataFrame {
         let value = value.into();
         let made = self.columns_but_keys().and_then(|columns| {
@@ -202,7 +197,6 @@ impl GroupBy {
     /// The first, largest, smallest and last value of a column in each group, as `open`, `high`, `low`,
     /// `close`.
     #[track_caller]
-    #[must_use]
     pub fn ohlc(&self, label: &str) -> DataFrame {
         self.agg_as([
             ("open", label, Aggregate::First),
@@ -214,7 +208,6 @@ impl GroupBy {
 
     /// Count, mean, deviation, smallest and largest value and quartiles of a column in each group.
     #[track_caller]
-    #[must_use]
     pub fn describe(&self, label: &str) -> DataFrame {
         self.agg_as(DESCRIPTION.map(|(name, aggregate)| (name, label, aggregate)))
     }
@@ -230,7 +223,6 @@ impl GroupBy {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn describe_columns(&self) -> DataFrame {
         let labels = match self.numeric() {
             Ok(labels) => labels,
@@ -245,7 +237,6 @@ impl GroupBy {
     /// The rows of each group at these positions, counted from the end if negative, in the order of the
     /// frame.
     #[track_caller]
-    #[must_use]
     pub fn take(&self, positions: impl IntoIterator<Item = i64>) -> DataFrame {
         let positions: Vec<i64> = positions.into_iter().collect();
         let made = self.parts().and_then(|(frame, keys)| {
@@ -274,14 +265,12 @@ impl GroupBy {
 
     /// Whether the values of a column never fall within each group, in a column of its label.
     #[track_caller]
-    #[must_use]
     pub fn is_monotonic_increasing(&self, label: &str) -> DataFrame {
         self.monotonic(label, true)
     }
 
     /// Whether the values of a column never rise within each group, in a column of its label.
     #[track_caller]
-    #[must_use]
     pub fn is_monotonic_decreasing(&self, label: &str) -> DataFrame {
         self.monotonic(label, false)
     }
@@ -329,7 +318,6 @@ impl Frame {
 impl DataFrame {
     /// The rows by the labels of one level of the index, by its name, then in the order that they had.
     #[track_caller]
-    #[must_use]
     pub fn sort_level(&self, level: &str, sort: Sort) -> DataFrame {
         self.then(|frame| {
             let frame = frame.with_index()?;

@@ -1,6 +1,7 @@
 //! Groups of rows: what is computed of a group for each of its rows, and the rows that are kept.
 
-use super::group::{Aggregate, GroupBy, Key, first_where};
+use super::aggregate::Aggregate;
+use super::group::{GroupBy, Key, first_where};
 use super::window::{Over, Step, from_end, in_order, over_window, rows, window};
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
@@ -146,25 +147,22 @@ impl GroupBy {
 
     /// The position of each row in its group, from 0.
     #[track_caller]
-    #[must_use]
     pub fn cumcount(&self) -> Series {
         self.row_series(|_, keys| Ok(cast(Self::over(keys).position(), DataType::Int64) - lit(1_i64)))
     }
 
     /// The number of each row's group, from 0, in the order of groups.
     #[track_caller]
-    #[must_use]
     pub fn ngroup(&self) -> Series {
         self.row_series(|_, keys| {
             let over = Self::over(keys);
-            let order: Vec<SortExpr> = match self.sort {
-                true => over.keys.iter().map(|key| key.clone().sort(true, false)).collect(),
-                false => {
-                    let position = Over::default().position();
-                    let first = window(min_udaf(), vec![position], &over.keys, Vec::new(), rows(None, None));
-                    let grouped = self.masked(keys, first)?;
-                    vec![grouped.sort(true, false)]
-                }
+            let order: Vec<SortExpr> = if self.sort {
+                over.keys.iter().map(|key| key.clone().sort(true, false)).collect()
+            } else {
+                let position = Over::default().position();
+                let first = window(min_udaf(), vec![position], &over.keys, Vec::new(), rows(None, None));
+                let grouped = self.masked(keys, first)?;
+                vec![grouped.sort(true, false)]
             };
             let number = window(dense_rank_udwf(), Vec::new(), &[], order, rows(None, Some(0)));
             Ok(cast(number, DataType::Int64) - lit(1_i64))
@@ -201,14 +199,12 @@ impl GroupBy {
 
     /// The first rows of each group, in the order of the frame.
     #[track_caller]
-    #[must_use]
     pub fn head(&self, rows: usize) -> DataFrame {
         self.keep(in_order(), |place| place.lt_eq(lit(rows as i64)))
     }
 
     /// The last rows of each group, in the order of the frame.
     #[track_caller]
-    #[must_use]
     pub fn tail(&self, rows: usize) -> DataFrame {
         self.keep(from_end(), |place| place.lt_eq(lit(rows as i64)))
     }
@@ -216,7 +212,6 @@ impl GroupBy {
     /// The rows of each group but its last ones, in the order of the frame; pandas' `head` of a negative
     /// number.
     #[track_caller]
-    #[must_use]
     pub fn head_but(&self, rows: usize) -> DataFrame {
         self.keep(from_end(), |place| place.gt(lit(rows as i64)))
     }
@@ -224,14 +219,12 @@ impl GroupBy {
     /// The rows of each group but its first ones, in the order of the frame; pandas' `tail` of a negative
     /// number.
     #[track_caller]
-    #[must_use]
     pub fn tail_but(&self, rows: usize) -> DataFrame {
         self.keep(in_order(), |place| place.gt(lit(rows as i64)))
     }
 
     /// The row of each group at a position from 0, or from the end if it is negative.
     #[track_caller]
-    #[must_use]
     pub fn nth(&self, position: i64) -> DataFrame {
         match position {
             0.. => self.keep(in_order(), |place| place.eq(lit(position + 1))),
@@ -252,7 +245,6 @@ impl GroupBy {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn filter_groups(
         &self,
         label: &str,
@@ -281,14 +273,12 @@ impl GroupBy {
 
     /// The label of the index where each column has its smallest value, by group.
     #[track_caller]
-    #[must_use]
     pub fn idxmin(&self) -> DataFrame {
         self.label_of(true)
     }
 
     /// The label of the index where each column has its largest value, by group.
     #[track_caller]
-    #[must_use]
     pub fn idxmax(&self) -> DataFrame {
         self.label_of(false)
     }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 /// assert_eq!(both.to_list::<String>()?, ["a", "b", "c"].map(|label| Some(label.to_owned())));
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
+#[must_use = "it is lazy: nothing is computed until values are asked for"]
 #[derive(Clone, Debug)]
 pub struct Index {
     /// A column for each level, and an index of positions.
@@ -34,7 +35,6 @@ fn column(level: usize) -> String {
 impl DataFrame {
     /// The labels of the rows; their positions if there are no others.
     #[track_caller]
-    #[must_use]
     pub fn index(&self) -> Index {
         let names = self.index_names().unwrap_or_else(|_| vec![None]);
         let levels = self.then(|frame| {
@@ -50,7 +50,6 @@ impl DataFrame {
 impl Series {
     /// The labels of the values; their positions if there are no others.
     #[track_caller]
-    #[must_use]
     pub fn index(&self) -> Index {
         self.to_frame().index()
     }
@@ -59,7 +58,6 @@ impl Series {
 impl Index {
     /// An index of one level with these labels.
     #[track_caller]
-    #[must_use]
     pub fn from_values(name: &str, labels: impl Into<Column>) -> Index {
         let levels = DataFrame::from_columns([("0", labels.into())]);
         Index { levels, names: vec![Some(name.to_owned())] }
@@ -67,7 +65,6 @@ impl Index {
 
     /// The values of a series as labels.
     #[track_caller]
-    #[must_use]
     pub fn of_series(series: &Series) -> Index {
         let levels = series.rename("0").to_frame().reset_index(true);
         Index { levels, names: vec![series.name().map(str::to_owned)] }
@@ -75,7 +72,6 @@ impl Index {
 
     /// An index of several levels, each a series over the same rows.
     #[track_caller]
-    #[must_use]
     pub fn from_levels<'a>(levels: impl IntoIterator<Item = &'a Series>) -> Index {
         let mut made: Option<DataFrame> = None;
         let mut names = Vec::new();
@@ -131,29 +127,25 @@ impl Index {
     }
 
     /// The same labels under another name.
-    #[must_use]
     pub fn rename(&self, name: &str) -> Index {
         Index { names: vec![Some(name.to_owned()); self.names.len().min(1)], ..self.clone() }
     }
 
     /// The same labels with names for all levels.
     #[track_caller]
-    #[must_use]
     pub fn set_names(&self, names: impl IntoIterator<Item = Option<String>>) -> Index {
         let names: Vec<Option<String>> = names.into_iter().collect();
-        match names.len() == self.names.len() {
-            true => Index { names, ..self.clone() },
-            false => {
-                let text = format!("{} names for {} levels", names.len(), self.names.len());
-                let levels = self.levels.then(|_| Err(Error::Value(text)));
-                Index { levels, ..self.clone() }
-            }
+        if names.len() == self.names.len() {
+            Index { names, ..self.clone() }
+        } else {
+            let text = format!("{} names for {} levels", names.len(), self.names.len());
+            let levels = self.levels.then(|_| Err(Error::Value(text)));
+            Index { levels, ..self.clone() }
         }
     }
 
     /// One level, by its place, as an index of its own.
     #[track_caller]
-    #[must_use]
     pub fn get_level_values(&self, level: usize) -> Index {
         let name = self.names.get(level).cloned().flatten();
         let levels = self.levels.select([column(level).as_str()]).rename([(column(level).as_str(), "0")]);
@@ -233,7 +225,6 @@ impl Index {
 
     /// The labels as a series whose index they are too.
     #[track_caller]
-    #[must_use]
     pub fn to_series(&self) -> Series {
         let series = self.single();
         let name = series.name().map(str::to_owned);
@@ -247,7 +238,6 @@ impl Index {
 
     /// The levels as columns, with an index of positions. A level without a name is called by its place.
     #[track_caller]
-    #[must_use]
     pub fn to_frame(&self) -> DataFrame {
         let columns = self.columns();
         let labels = self.names.iter().zip(&columns).map(|(name, column)| name.as_ref().unwrap_or(column));
@@ -353,56 +343,48 @@ impl Index {
 
     /// Whether each label is one of these.
     #[track_caller]
-    #[must_use]
     pub fn isin<T: Into<Value>>(&self, labels: impl IntoIterator<Item = T>) -> Series {
         self.single().isin(labels).named(None)
     }
 
     /// The labels for which a condition over positions holds.
     #[track_caller]
-    #[must_use]
     pub fn filter(&self, condition: &Series) -> Index {
         self.over(self.levels.filter_by_position(condition))
     }
 
     /// Whether each label is missing.
     #[track_caller]
-    #[must_use]
     pub fn isna(&self) -> Series {
         self.single().isna().named(None)
     }
 
     /// Whether each label is there.
     #[track_caller]
-    #[must_use]
     pub fn notna(&self) -> Series {
         self.single().notna().named(None)
     }
 
     /// The labels that are there.
     #[track_caller]
-    #[must_use]
     pub fn dropna(&self) -> Index {
         self.over(self.levels.dropna())
     }
 
     /// The labels, and a value where they are missing.
     #[track_caller]
-    #[must_use]
     pub fn fillna(&self, value: impl Into<Value>) -> Index {
         self.over(self.levels.fillna(value))
     }
 
     /// The labels with another type.
     #[track_caller]
-    #[must_use]
     pub fn astype(&self, dtype: DataType) -> Index {
         self.changed(|label| label.astype(dtype))
     }
 
     /// The second value of each pair for the first; missing where no pair has the label.
     #[track_caller]
-    #[must_use]
     pub fn map<K: Into<Value>, V: Into<Value>>(&self, pairs: impl IntoIterator<Item = (K, V)>) -> Index {
         self.changed(|label| label.map(pairs))
     }
@@ -415,7 +397,6 @@ impl Index {
 
     /// The labels without these; `KeyError` if one is not there, which is looked for at once.
     #[track_caller]
-    #[must_use]
     pub fn drop<T: Into<Value>>(&self, labels: impl IntoIterator<Item = T>) -> Index {
         let labels: Vec<Value> = labels.into_iter().map(Into::into).collect();
         let lacking = self.lacking(&labels);
@@ -428,7 +409,6 @@ impl Index {
 
     /// The labels from small to large, or as the options say.
     #[track_caller]
-    #[must_use]
     pub fn sort_values(&self, sort: Sort) -> Index {
         let columns = self.columns();
         self.over(self.levels.sort_values(columns.iter().map(String::as_str), sort))

@@ -10,7 +10,6 @@ const NTH: &str = "__tharsis_nth";
 impl Index {
     /// The labels of this index, then those of another one.
     #[track_caller]
-    #[must_use]
     pub fn append(&self, other: &Index) -> Index {
         self.both(other, |own, others| DataFrame::concat([own, others], true))
     }
@@ -27,7 +26,6 @@ impl Index {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn union(&self, other: &Index) -> Index {
         let columns = self.columns();
         // The second row of a label meets the second one of the other index.
@@ -48,14 +46,12 @@ impl Index {
 
     /// The labels that both have, each once, in the order of this one.
     #[track_caller]
-    #[must_use]
     pub fn intersection(&self, other: &Index) -> Index {
         self.both(other, |own, others| own.merge(others, self.on_all().how(JoinKind::Semi))).unique()
     }
 
     /// The labels that the other one lacks, each once, sorted.
     #[track_caller]
-    #[must_use]
     pub fn difference(&self, other: &Index) -> Index {
         let left = self.both(other, |own, others| own.merge(others, self.on_all().how(JoinKind::Anti)));
         Index { names: self.names.clone(), ..left.unique().sort_values(Sort::ascending()) }
@@ -63,7 +59,6 @@ impl Index {
 
     /// The labels that exactly one of both has, each once, sorted.
     #[track_caller]
-    #[must_use]
     pub fn symmetric_difference(&self, other: &Index) -> Index {
         self.difference(other).union(&other.difference(self))
     }
@@ -80,12 +75,11 @@ impl Index {
         other: &Index,
         step: impl FnOnce(&DataFrame, &DataFrame) -> DataFrame,
     ) -> Index {
-        let levels = match self.names.len() == other.names.len() {
-            true => step(&self.levels, &other.levels),
-            false => {
-                let text = "indices with different numbers of levels";
-                DataFrame::new(Err(Error::Value(text.to_owned())))
-            }
+        let levels = if self.names.len() == other.names.len() {
+            step(&self.levels, &other.levels)
+        } else {
+            let text = "indices with different numbers of levels";
+            DataFrame::new(Err(Error::Value(text.to_owned())))
         };
         let names = self.names.iter().zip(&other.names);
         let names = names.map(|(own, other)| own.clone().filter(|_| own == other)).collect();
@@ -94,7 +88,6 @@ impl Index {
 
     /// The number of rows with each label, the most frequent first, with the labels as index.
     #[track_caller]
-    #[must_use]
     pub fn value_counts(&self) -> DataFrame {
         self.single().value_counts()
     }
@@ -102,7 +95,7 @@ impl Index {
     /// One aggregate of the labels.
     ///
     /// # Errors
-    /// As [`Series::agg`].
+    /// As [`Series::agg`](crate::Series::agg).
     pub fn agg(&self, aggregate: Aggregate) -> Result<Value> {
         self.single().agg(aggregate)
     }
@@ -110,7 +103,7 @@ impl Index {
     /// The smallest label that is there.
     ///
     /// # Errors
-    /// As [`Series::agg`].
+    /// As [`Series::agg`](crate::Series::agg).
     pub fn min(&self) -> Result<Value> {
         self.agg(Aggregate::Min)
     }
@@ -118,7 +111,7 @@ impl Index {
     /// The largest label that is there.
     ///
     /// # Errors
-    /// As [`Series::agg`].
+    /// As [`Series::agg`](crate::Series::agg).
     pub fn max(&self) -> Result<Value> {
         self.agg(Aggregate::Max)
     }
@@ -126,7 +119,7 @@ impl Index {
     /// The number of distinct labels that are there.
     ///
     /// # Errors
-    /// As [`Series::agg`].
+    /// As [`Series::agg`](crate::Series::agg).
     pub fn nunique(&self) -> Result<usize> {
         Ok(self.agg(Aggregate::Nunique)?.as_i64().unwrap_or(0) as usize)
     }
@@ -134,7 +127,7 @@ impl Index {
     /// Whether any label is true, or not zero.
     ///
     /// # Errors
-    /// As [`Series::agg`].
+    /// As [`Series::agg`](crate::Series::agg).
     pub fn any(&self) -> Result<bool> {
         Ok(self.agg(Aggregate::Any)?.as_bool() == Some(true))
     }
@@ -142,7 +135,7 @@ impl Index {
     /// Whether all labels are true, or not zero.
     ///
     /// # Errors
-    /// As [`Series::agg`].
+    /// As [`Series::agg`](crate::Series::agg).
     pub fn all(&self) -> Result<bool> {
         Ok(self.agg(Aggregate::All)?.as_bool() == Some(true))
     }

@@ -39,7 +39,6 @@ impl Index {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn argsort(&self) -> Series {
         let columns = self.columns();
         let sorted = self.levels.sort_values(columns.iter().map(String::as_str), Sort::ascending());
@@ -49,7 +48,6 @@ impl Index {
     /// The labels at these positions, from the end if negative; `IndexError` if there is none, which is
     /// looked at at once.
     #[track_caller]
-    #[must_use]
     pub fn take(&self, positions: impl IntoIterator<Item = i64>) -> Index {
         self.over(self.levels.iloc_each(positions))
     }
@@ -57,7 +55,6 @@ impl Index {
     /// The labels without those at these positions, from the end if negative; `IndexError` if there is none,
     /// which is looked at at once.
     #[track_caller]
-    #[must_use]
     pub fn delete(&self, positions: impl IntoIterator<Item = i64>) -> Index {
         let places = self.len().and_then(|rows| {
             let places = positions.into_iter().map(|position| place(position, rows, rows));
@@ -80,7 +77,6 @@ impl Index {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn insert(&self, position: i64, label: impl Into<Value>) -> Index {
         let label = label.into();
         let inserted = self.len().and_then(|rows| {
@@ -98,14 +94,12 @@ impl Index {
 
     /// Each label this many times.
     #[track_caller]
-    #[must_use]
     pub fn repeat(&self, times: usize) -> Index {
         self.over(self.levels.repeated("0", times))
     }
 
     /// The labels where a condition over positions holds, and another one elsewhere; pandas' `where`.
     #[track_caller]
-    #[must_use]
     pub fn keep_where(&self, condition: &Series, other: impl Into<Operand>) -> Index {
         let kept = self.single().keep_where(&condition.drop_index(), other);
         self.over(kept.rename("0").to_frame())
@@ -113,7 +107,6 @@ impl Index {
 
     /// Another label where a condition over positions holds.
     #[track_caller]
-    #[must_use]
     pub fn putmask(&self, condition: &Series, other: impl Into<Operand>) -> Index {
         let kept = self.single().mask(&condition.drop_index(), other);
         self.over(kept.rename("0").to_frame())
@@ -121,7 +114,6 @@ impl Index {
 
     /// The labels rounded to this many decimals, halves to even ones.
     #[track_caller]
-    #[must_use]
     pub fn round(&self, decimals: i32) -> Index {
         self.changed(|label| label.round(decimals))
     }
@@ -136,7 +128,6 @@ impl Index {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn shift(&self, periods: i64, length: &str) -> Index {
         let dtype = self.dtype();
         self.changed(|label| {
@@ -199,7 +190,6 @@ impl Index {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn join(&self, other: &Index, kind: JoinKind) -> Index {
         let joined = self.both(other, |own, others| own.merge(others, self.on_all().how(kind)));
         match kind {
@@ -220,7 +210,6 @@ impl Index {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn get_indexer(&self, labels: &Index) -> Series {
         let columns = self.columns();
         let on = Merge::on(columns.iter().map(String::as_str)).how(JoinKind::Left);
@@ -238,7 +227,6 @@ impl Index {
 
     /// The labels of another index, and the position of each in this one, as [`Index::get_indexer`].
     #[track_caller]
-    #[must_use]
     pub fn reindex(&self, labels: &Index) -> (Index, Series) {
         (labels.clone(), self.get_indexer(labels))
     }
@@ -263,16 +251,16 @@ impl Index {
 
     /// The labels without one level, by its place; `ValueError` if it is the only one.
     #[track_caller]
-    #[must_use]
     pub fn droplevel(&self, level: usize) -> Index {
         let kept: Vec<usize> = (0..self.names.len()).filter(|at| *at != level).collect();
         match (kept.is_empty(), level < self.names.len()) {
             (false, true) => self.chosen_levels(&kept),
             (only, _) => {
                 let levels = self.names.len();
-                let error = match only {
-                    true => Error::Value("at least one level must be left".to_owned()),
-                    false => Error::Index(format!("level {level} of {levels}")),
+                let error = if only {
+                    Error::Value("at least one level must be left".to_owned())
+                } else {
+                    Error::Index(format!("level {level} of {levels}"))
                 };
                 Index { levels: self.levels.then(|_| Err(error)), ..self.clone() }
             }
@@ -289,7 +277,6 @@ impl Index {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn swaplevel(&self, first: usize, second: usize) -> Index {
         let levels = self.names.len();
         if levels <= first.max(second) {

@@ -126,7 +126,6 @@ impl DataFrame {
     /// The rows with the columns of two frames that are equal in keys, sorted by the keys; pandas'
     /// `merge_ordered`.
     #[track_caller]
-    #[must_use]
     pub fn merge_ordered(&self, right: &DataFrame, merge: Merge) -> DataFrame {
         self.merge(right, merge.how(JoinKind::Outer))
     }
@@ -143,7 +142,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn merge_ordered_filled(&self, right: &DataFrame, merge: Merge) -> DataFrame {
         let of_left = self.columns().map_or(0, |columns| columns.len());
         let keys = merge.shared_keys();

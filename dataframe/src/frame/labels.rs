@@ -180,7 +180,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn loc(&self, label: impl Into<Value>) -> DataFrame {
         let label = [label.into()];
         self.then(|frame| frame.with_first_labels(&label)).found(&label)
@@ -188,7 +187,6 @@ impl DataFrame {
 
     /// The rows with these labels in the first levels of the index, as [`DataFrame::loc`] for one level.
     #[track_caller]
-    #[must_use]
     pub fn loc_levels(&self, labels: impl IntoIterator<Item = Value>) -> DataFrame {
         let labels: Vec<Value> = labels.into_iter().collect();
         self.then(|frame| frame.with_first_labels(&labels)).found(&labels)
@@ -197,7 +195,6 @@ impl DataFrame {
     /// The rows with each of these labels, in the order of the labels; `KeyError` if one is not there. It
     /// looks for the rows at once, which runs the plan.
     #[track_caller]
-    #[must_use]
     pub fn loc_each<T: Into<Value>>(&self, labels: impl IntoIterator<Item = T>) -> DataFrame {
         let labels: Vec<Value> = labels.into_iter().map(Into::into).collect();
         self.then(|frame| {
@@ -216,7 +213,6 @@ impl DataFrame {
     /// shrinks, the labels need not be there; else each must be there once. It looks at the index at once,
     /// which runs the plan.
     #[track_caller]
-    #[must_use]
     pub fn loc_between(&self, from: Option<Value>, to: Option<Value>) -> DataFrame {
         self.then(|frame| {
             let dtype = frame.label_dtype(0)?;
@@ -253,7 +249,6 @@ impl DataFrame {
 
     /// The rows with a label in one level of the index, without that level.
     #[track_caller]
-    #[must_use]
     pub fn xs(&self, label: impl Into<Value>, level: &str) -> DataFrame {
         let label = label.into();
         let found = self.then(|frame| {
@@ -271,7 +266,6 @@ impl DataFrame {
     /// The rows without those that have one of these labels; `KeyError` if a label is not there, which is
     /// looked for at once.
     #[track_caller]
-    #[must_use]
     pub fn drop_rows<T: Into<Value>>(&self, labels: impl IntoIterator<Item = T>) -> DataFrame {
         let labels: Vec<Value> = labels.into_iter().map(Into::into).collect();
         let kept = self.then(|frame| {
@@ -287,7 +281,6 @@ impl DataFrame {
 
     /// As [`DataFrame::drop_rows`], but labels that no row has are passed over.
     #[track_caller]
-    #[must_use]
     pub fn drop_rows_if_there<T: Into<Value>>(&self, labels: impl IntoIterator<Item = T>) -> DataFrame {
         let labels: Vec<Value> = labels.into_iter().map(Into::into).collect();
         self.then(|frame| {
@@ -308,7 +301,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn reindex<T: Into<Value>>(&self, labels: impl IntoIterator<Item = T>) -> DataFrame {
         let labels: Vec<Value> = labels.into_iter().map(Into::into).collect();
         self.then(|frame| {
@@ -320,7 +312,6 @@ impl DataFrame {
 
     /// As [`DataFrame::reindex`], with a value in the rows of labels that no row has.
     #[track_caller]
-    #[must_use]
     pub fn reindex_filled<T: Into<Value>>(
         &self,
         labels: impl IntoIterator<Item = T>,
@@ -353,7 +344,6 @@ impl DataFrame {
 
     /// The rows and columns with the labels of another frame, in its order.
     #[track_caller]
-    #[must_use]
     pub fn reindex_like(&self, other: &DataFrame) -> DataFrame {
         self.then(|frame| {
             frame.check_unique()?;
@@ -375,7 +365,6 @@ impl DataFrame {
 
     /// The rows whose labels lie between two, both included, in an index that grows.
     #[track_caller]
-    #[must_use]
     pub fn truncate(&self, before: Option<Value>, after: Option<Value>) -> DataFrame {
         self.then(|frame| {
             if let (Some(first), Some(last)) = (&before, &after)
@@ -411,14 +400,16 @@ impl Frame {
                 return Err(no_row(labels));
             }
             let level = named(&level.column);
-            plan = plan.filter(match label.is_missing() {
-                true => level.is_null(),
-                false => level.eq(lit(label.0.cast_to(&dtype)?)),
+            plan = plan.filter(if label.is_missing() {
+                level.is_null()
+            } else {
+                level.eq(lit(label.0.cast_to(&dtype)?))
             })?;
         }
-        let index = match frame.index.len() == labels.len() {
-            true => frame.index.clone(),
-            false => frame.index[labels.len()..].to_vec(),
+        let index = if frame.index.len() == labels.len() {
+            frame.index.clone()
+        } else {
+            frame.index[labels.len()..].to_vec()
         };
         Ok(Frame { plan: plan.build()?, index, ..frame })
     }

@@ -4,6 +4,7 @@ use super::{DataFrame, Frame, Level, named};
 use crate::error::{Error, Result};
 
 /// Options of [`DataFrame::set_index_with`]: whether the columns stay, and whether the former levels do.
+#[must_use]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SetIndex {
     keep: bool,
@@ -12,19 +13,16 @@ pub struct SetIndex {
 
 impl SetIndex {
     /// The columns move into the index, in place of the former levels.
-    #[must_use]
     pub fn new() -> SetIndex {
         SetIndex::default()
     }
 
     /// The columns stay columns too, if true; pandas' `drop=False`.
-    #[must_use]
     pub fn keep(self, keep: bool) -> SetIndex {
         SetIndex { keep, ..self }
     }
 
     /// The columns become levels behind the former ones, if true.
-    #[must_use]
     pub fn append(self, append: bool) -> SetIndex {
         SetIndex { append, ..self }
     }
@@ -32,6 +30,7 @@ impl SetIndex {
 
 /// Options of [`DataFrame::reset_index_with`]: which levels, the labels of their columns, whether they are
 /// left out.
+#[must_use]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResetIndex {
     levels: Option<Vec<usize>>,
@@ -41,25 +40,21 @@ pub struct ResetIndex {
 
 impl ResetIndex {
     /// All levels, under their names.
-    #[must_use]
     pub fn new() -> ResetIndex {
         ResetIndex::default()
     }
 
     /// Only these levels, by place.
-    #[must_use]
     pub fn levels(self, levels: impl IntoIterator<Item = usize>) -> ResetIndex {
         ResetIndex { levels: Some(levels.into_iter().collect()), ..self }
     }
 
     /// A label for the column of each level of the index, by its place.
-    #[must_use]
     pub fn names<'a>(self, names: impl IntoIterator<Item = &'a str>) -> ResetIndex {
         ResetIndex { names: names.into_iter().map(str::to_owned).collect(), ..self }
     }
 
     /// The levels become no columns, if true.
-    #[must_use]
     pub fn drop(self, drop: bool) -> ResetIndex {
         ResetIndex { drop, ..self }
     }
@@ -77,14 +72,12 @@ impl ResetIndex {
 impl DataFrame {
     /// Columns as the index, in place of the one there was.
     #[track_caller]
-    #[must_use]
     pub fn set_index<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
         self.set_index_with(labels, SetIndex::new())
     }
 
     /// The same rows with columns as further levels of the index.
     #[track_caller]
-    #[must_use]
     pub fn append_index<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
         self.set_index_with(labels, SetIndex::new().append(true))
     }
@@ -100,7 +93,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn set_index_with<'a>(
         &self,
         labels: impl IntoIterator<Item = &'a str>,
@@ -131,7 +123,6 @@ impl DataFrame {
 
     /// An index of positions; the levels of the former one become the first columns, unless they are dropped.
     #[track_caller]
-    #[must_use]
     pub fn reset_index(&self, drop: bool) -> DataFrame {
         self.reset_index_with(&ResetIndex::new().drop(drop))
     }
@@ -147,7 +138,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn reset_index_with(&self, options: &ResetIndex) -> DataFrame {
         self.then(|frame| {
             let levels = frame.index.len().max(1);

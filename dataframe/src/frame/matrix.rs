@@ -3,13 +3,13 @@
 use super::align::join_type;
 use super::operators::labelled;
 use super::pivot::label_text;
-use super::summary::{common_type, unfolded};
+use super::summary::unfolded;
 use super::window::Step;
 use super::{DataFrame, Frame, JoinKind, Rank, named};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor};
 use crate::frame::series::{Series, present};
-use crate::value::Value;
+use crate::value::{Value, common_type};
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::compute::{cast as cast_array, concat};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -138,7 +138,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn cov(&self, min_periods: usize) -> DataFrame {
         self.then(|frame| frame.pairs(false, |left, right| covariance(left, right, min_periods)))
     }
@@ -146,7 +145,6 @@ impl DataFrame {
     /// The correlation of each pair of columns with numbers, as [`DataFrame::cov`]; missing with fewer than
     /// `min_periods` pairs.
     #[track_caller]
-    #[must_use]
     pub fn corr(&self, method: Correlation, min_periods: usize) -> DataFrame {
         let ranked = method == Correlation::Spearman;
         self.then(|frame| frame.pairs(ranked, |left, right| correlation(left, right, min_periods)))
@@ -155,7 +153,6 @@ impl DataFrame {
     /// The correlation of each column with the column of another frame that has its label, over the rows with
     /// equal labels: a row for each label of either, in a column `0`.
     #[track_caller]
-    #[must_use]
     pub fn corrwith(&self, other: &DataFrame) -> DataFrame {
         self.then(|left| {
             let right = other.frame()?;
@@ -172,7 +169,6 @@ impl DataFrame {
     /// The correlation of each column with a series, over the rows with equal labels: a row for each label,
     /// in a column `0`.
     #[track_caller]
-    #[must_use]
     pub fn corrwith_series(&self, other: &Series) -> DataFrame {
         self.then(|left| {
             let right = other.rename("right").to_frame();
@@ -193,7 +189,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn dot(&self, other: &DataFrame) -> DataFrame {
         self.then(|frame| {
             let mut columns = Vec::new();
@@ -206,7 +201,6 @@ impl DataFrame {
 
     /// The sum of the columns' products with the values of a series that have their labels.
     #[track_caller]
-    #[must_use]
     pub fn dot_series(&self, other: &Series) -> Series {
         let made = self.frame().and_then(|frame| Ok((Arc::clone(frame), frame.product(&labelled(other)?)?)));
         Series::new(made, None)
@@ -223,14 +217,12 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn transpose(&self) -> DataFrame {
         self.transpose_on(&*default_executor())
     }
 
     /// As [`DataFrame::transpose`], computed by an executor.
     #[track_caller]
-    #[must_use]
     pub fn transpose_on(&self, executor: &dyn Executor) -> DataFrame {
         self.then(|frame| {
             let shown = DataFrame::new(frame.with_index());
@@ -355,9 +347,6 @@ impl Series {
     /// The error that either carries, or one of their runs.
     pub fn dot(&self, other: &Series) -> Result<Value> {
         let products = self * other;
-        match products.hasnans()? {
-            true => Ok(Value::missing()),
-            false => products.sum(),
-        }
+        if products.hasnans()? { Ok(Value::missing()) } else { products.sum() }
     }
 }

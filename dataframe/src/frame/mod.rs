@@ -1,5 +1,6 @@
 //! The lazy frame: a plan, labels, an index, and the order of rows.
 
+mod aggregate;
 mod align;
 mod batches;
 mod beside;
@@ -48,6 +49,7 @@ mod wide;
 mod window;
 mod zones;
 
+pub use aggregate::Aggregate;
 pub use batches::Batches;
 pub use beside::Join;
 pub use clean::dtype_named;
@@ -59,7 +61,7 @@ pub use counts::Counts;
 pub use dummies::Dummies;
 pub use duplicates::Keep;
 pub use extremes::Ties;
-pub use group::{Aggregate, GroupBy, GroupKey};
+pub use group::{GroupBy, GroupKey};
 pub use group_functions::Transform;
 pub use index::Index;
 pub use levels::{ResetIndex, SetIndex};
@@ -74,7 +76,6 @@ pub use reducing::{Interpolation, Reduce};
 pub use reduction::Reduction;
 pub use resample::{Fill, Resample};
 pub use reshape::Melt;
-pub(crate) use summary::common_type;
 pub use window::{
     Ends, Ewm, FillLimit, LimitArea, LimitDirection, NaOption, Rank, RankMethod, Rolling, SpanRolling,
 };
@@ -112,6 +113,7 @@ use std::sync::Arc;
 /// assert_eq!(by_city.collect()?.column::<i64>("sold")?, [Some(4), Some(5)]);
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
+#[must_use = "it is lazy: nothing is computed until values are asked for"]
 #[derive(Clone, Debug)]
 pub struct DataFrame {
     state: std::result::Result<Arc<Frame>, Arc<Error>>,
@@ -188,9 +190,10 @@ impl Frame {
 
     /// The error for a label that does not exist.
     pub(crate) fn check(&self, label: &str) -> Result<()> {
-        match self.columns.iter().any(|column| column == label) {
-            true => Ok(()),
-            false => Err(Error::Key { label: label.to_owned(), known: self.columns.clone() }),
+        if self.columns.iter().any(|column| column == label) {
+            Ok(())
+        } else {
+            Err(Error::Key { label: label.to_owned(), known: self.columns.clone() })
         }
     }
 
@@ -218,10 +221,8 @@ impl Frame {
             if unchanged {
                 continue;
             }
-            let name = match labels.contains(&column) {
-                true => self.fresh_beside(&column, &given),
-                false => column.clone(),
-            };
+            let name =
+                if labels.contains(&column) { self.fresh_beside(&column, &given) } else { column.clone() };
             given.push(name.clone());
             exprs.push(named(&column).alias(&name));
             kept.rename_key(&column, &name);
@@ -413,9 +414,10 @@ impl DataFrame {
     /// The error that the frame carries.
     pub fn index_names(&self) -> Result<Vec<Option<String>>> {
         let frame = self.frame()?;
-        match frame.index.is_empty() {
-            true => Ok(vec![None]),
-            false => Ok(frame.index.iter().map(|level| level.name.clone()).collect()),
+        if frame.index.is_empty() {
+            Ok(vec![None])
+        } else {
+            Ok(frame.index.iter().map(|level| level.name.clone()).collect())
         }
     }
 
@@ -442,7 +444,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn col(&self, label: &str) -> Series {
         let made = self.frame().and_then(|frame| {
             frame.check(label)?;

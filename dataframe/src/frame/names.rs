@@ -1,12 +1,11 @@
 //! Labels of columns, and levels of the index with their names.
 
 use super::labels::{array_of, is_of};
-use super::summary::common_type;
 use super::{DataFrame, Frame, Level, named};
 use crate::error::{Error, Result};
 use crate::frame::series::mapped;
 use crate::frame::series::matches;
-use crate::value::Value;
+use crate::value::{Value, common_type};
 use arrow::datatypes::DataType;
 
 /// The hidden column of labels that are given for each row.
@@ -23,7 +22,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn set_axis<T: Into<Value>>(&self, labels: impl IntoIterator<Item = T>) -> DataFrame {
         let labels: Vec<Value> = labels.into_iter().map(Into::into).collect();
         self.then(|frame| {
@@ -43,7 +41,6 @@ impl DataFrame {
 
     /// The same columns under these labels, one for each.
     #[track_caller]
-    #[must_use]
     pub fn set_columns<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
         let labels: Vec<&str> = labels.into_iter().collect();
         self.then(|frame| {
@@ -60,14 +57,12 @@ impl DataFrame {
 
     /// The same columns with a text before each label.
     #[track_caller]
-    #[must_use]
     pub fn add_prefix(&self, prefix: &str) -> DataFrame {
         self.relabelled(|label| format!("{prefix}{label}"))
     }
 
     /// The same columns with a text behind each label.
     #[track_caller]
-    #[must_use]
     pub fn add_suffix(&self, suffix: &str) -> DataFrame {
         self.relabelled(|label| format!("{label}{suffix}"))
     }
@@ -81,7 +76,6 @@ impl DataFrame {
 
     /// The columns in whose label a regular expression matches; pandas' `filter(regex=..)`.
     #[track_caller]
-    #[must_use]
     pub fn select_matching(&self, pattern: &str) -> DataFrame {
         self.then(|frame| {
             let matches = matches(&frame.columns, pattern)?;
@@ -92,7 +86,6 @@ impl DataFrame {
 
     /// The columns for whose label a condition holds; pandas' `filter(like=..)`.
     #[track_caller]
-    #[must_use]
     pub fn select_labels(&self, condition: impl Fn(&str) -> bool) -> DataFrame {
         self.then(|frame| {
             let kept = frame.columns.iter().filter(|label| condition(label));
@@ -110,7 +103,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn select_dtypes<'a>(
         &self,
         include: impl IntoIterator<Item = &'a str>,
@@ -141,7 +133,6 @@ impl DataFrame {
 
     /// The same rows, whose levels of the index have these names.
     #[track_caller]
-    #[must_use]
     pub fn rename_axis(&self, names: impl IntoIterator<Item = Option<String>>) -> DataFrame {
         let names: Vec<Option<String>> = names.into_iter().collect();
         self.then(|frame| {
@@ -160,7 +151,6 @@ impl DataFrame {
 
     /// The same rows, with the second label of a pair in place of the first in each level of the index.
     #[track_caller]
-    #[must_use]
     pub fn rename_rows<K: Into<Value>, V: Into<Value>>(
         &self,
         pairs: impl IntoIterator<Item = (K, V)>,
@@ -184,7 +174,6 @@ impl DataFrame {
 
     /// The same rows with two levels of the index, by place, in each other's place.
     #[track_caller]
-    #[must_use]
     pub fn swaplevel(&self, first: usize, second: usize) -> DataFrame {
         self.then(|frame| {
             let mut frame = frame.clone();
@@ -196,7 +185,6 @@ impl DataFrame {
 
     /// The same rows with the levels of the index in this order, by place.
     #[track_caller]
-    #[must_use]
     pub fn reorder_levels(&self, order: impl IntoIterator<Item = usize>) -> DataFrame {
         let order: Vec<usize> = order.into_iter().collect();
         self.then(|frame| {
@@ -213,7 +201,6 @@ impl DataFrame {
 
     /// The same rows without one level of the index, by place; the last one stays.
     #[track_caller]
-    #[must_use]
     pub fn droplevel(&self, level: usize) -> DataFrame {
         self.then(|frame| {
             let mut frame = frame.clone();

@@ -26,6 +26,7 @@ pub enum Nearest {
 }
 
 /// Options of [`DataFrame::merge_asof`]: the key, keys that must be equal, direction, tolerance.
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct AsOf {
     on: (String, String),
@@ -38,13 +39,11 @@ pub struct AsOf {
 
 impl AsOf {
     /// By the nearest key in a column that both frames have.
-    #[must_use]
     pub fn on(label: &str) -> AsOf {
         AsOf::on_pair(label, label)
     }
 
     /// By the nearest key: a column of the left frame and one of the right frame.
-    #[must_use]
     pub fn on_pair(left: &str, right: &str) -> AsOf {
         AsOf {
             on: (left.to_owned(), right.to_owned()),
@@ -57,31 +56,26 @@ impl AsOf {
     }
 
     /// Columns of both frames that must be equal.
-    #[must_use]
     pub fn by<'a>(self, labels: impl IntoIterator<Item = &'a str>) -> AsOf {
         AsOf { by: labels.into_iter().map(str::to_owned).collect(), ..self }
     }
 
     /// The direction in which the nearest key is sought; backward by default.
-    #[must_use]
     pub fn nearest(self, nearest: Nearest) -> AsOf {
         AsOf { nearest, ..self }
     }
 
     /// The largest distance of keys: a number, or a text like `10min` for times.
-    #[must_use]
     pub fn tolerance(self, distance: impl Into<Value>) -> AsOf {
         AsOf { tolerance: Some(distance.into()), ..self }
     }
 
     /// Whether equal keys belong together, as is the default.
-    #[must_use]
     pub fn allow_exact_matches(self, exact: bool) -> AsOf {
         AsOf { exact, ..self }
     }
 
     /// Endings of labels that both frames have; `_x` and `_y` by default.
-    #[must_use]
     pub fn suffixes(self, left: &str, right: &str) -> AsOf {
         AsOf { suffixes: (left.to_owned(), right.to_owned()), ..self }
     }
@@ -259,7 +253,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn merge_asof(&self, right: &DataFrame, asof: AsOf) -> DataFrame {
         self.then(|left| left.nearest_rows(right.frame()?, &asof))
     }
@@ -276,7 +269,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn merge_where(&self, right: &DataFrame, condition: impl FnOnce(&DataFrame) -> Series) -> DataFrame {
         let both = self.merge(right, Merge::cross());
         let condition = condition(&both);

@@ -68,7 +68,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn operate(&self, operator: Operator, other: impl Into<FrameOperand>) -> DataFrame {
         let other = other.into();
         self.then(|frame| frame.operated(operator, &other, None, false))
@@ -76,7 +75,6 @@ impl DataFrame {
 
     /// As [`DataFrame::operate`], with a value where exactly one side is missing.
     #[track_caller]
-    #[must_use]
     pub fn operate_filled(
         &self,
         operator: Operator,
@@ -89,7 +87,6 @@ impl DataFrame {
 
     /// An operator of each column and a series with labels of rows; pandas' `axis=0`.
     #[track_caller]
-    #[must_use]
     pub fn operate_rows(&self, operator: Operator, other: &Series) -> DataFrame {
         self.then(|frame| {
             let (others, expr) = other.parts()?;
@@ -107,7 +104,6 @@ impl DataFrame {
 
     /// An operator whose left side is one value and whose right side are the values of this frame.
     #[track_caller]
-    #[must_use]
     pub fn operate_reversed(&self, operator: Operator, left: impl Into<FrameOperand>) -> DataFrame {
         let left = left.into();
         self.then(|frame| frame.operated(operator, &left, None, true))
@@ -115,7 +111,6 @@ impl DataFrame {
 
     /// As [`DataFrame::operate_filled`], with the other side first.
     #[track_caller]
-    #[must_use]
     pub fn operate_reversed_filled(
         &self,
         operator: Operator,
@@ -128,14 +123,12 @@ impl DataFrame {
 
     /// The quotient rounded down, as Python's `//`.
     #[track_caller]
-    #[must_use]
     pub fn floordiv(&self, other: impl Into<FrameOperand>) -> DataFrame {
         self.operate(Operator::FloorDiv, other)
     }
 
     /// The power, as Python's `**`.
     #[track_caller]
-    #[must_use]
     pub fn pow(&self, other: impl Into<FrameOperand>) -> DataFrame {
         self.operate(Operator::Pow, other)
     }
@@ -146,7 +139,6 @@ macro_rules! comparisons {
         impl DataFrame {
             $($(#[$doc])*
             #[track_caller]
-            #[must_use]
             pub fn $name(&self, other: impl Into<FrameOperand>) -> DataFrame {
                 self.operate(Operator::$operator, other)
             })*
@@ -224,7 +216,6 @@ impl DataFrame {
     /// The frame with a series made of each column in its place: `frame.each_column(|column| column.abs())`.
     /// The series must be computed row by row of the column.
     #[track_caller]
-    #[must_use]
     pub fn each_column(&self, step: impl Fn(&Series) -> Series) -> DataFrame {
         let labels = self.columns().unwrap_or_default();
         self.of_same_rows(labels.into_iter().map(|label| (label.clone(), step(&self.col(&label)))).collect())

@@ -4,6 +4,7 @@ use super::{DataFrame, Frame, OrderKey};
 use crate::error::{Error, Result};
 
 /// Options of a sort: which way, and where missing values go.
+#[must_use]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sort {
     ascending: Vec<bool>,
@@ -18,25 +19,21 @@ impl Default for Sort {
 
 impl Sort {
     /// From small to large, missing values last.
-    #[must_use]
     pub fn ascending() -> Sort {
         Sort::default()
     }
 
     /// From large to small, missing values last.
-    #[must_use]
     pub fn descending() -> Sort {
         Sort { ascending: vec![false], ..Sort::default() }
     }
 
     /// A direction for each key; true is from small to large.
-    #[must_use]
     pub fn each(ascending: impl IntoIterator<Item = bool>) -> Sort {
         Sort { ascending: ascending.into_iter().collect(), ..Sort::default() }
     }
 
     /// Missing values before all others.
-    #[must_use]
     pub fn missing_first(self) -> Sort {
         Sort { missing_first: true, ..self }
     }
@@ -61,7 +58,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn sort_values<'a>(&self, labels: impl IntoIterator<Item = &'a str>, sort: Sort) -> DataFrame {
         let labels: Vec<&str> = labels.into_iter().collect();
         self.then(|frame| {
@@ -72,7 +68,6 @@ impl DataFrame {
 
     /// The rows by the labels of the index.
     #[track_caller]
-    #[must_use]
     pub fn sort_index(&self, sort: Sort) -> DataFrame {
         self.then(|frame| {
             let frame = frame.with_index()?;

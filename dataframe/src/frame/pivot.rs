@@ -43,7 +43,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn pivot_table<'a>(
         &self,
         index: impl IntoIterator<Item = &'a str>,
@@ -59,7 +58,6 @@ impl DataFrame {
     /// The values of a column by those of the columns `index` and of another column, as
     /// [`DataFrame::pivot_table`] without an aggregate: `ValueError` if several rows have the same place.
     #[track_caller]
-    #[must_use]
     pub fn pivot<'a>(
         &self,
         index: impl IntoIterator<Item = &'a str>,
@@ -80,7 +78,6 @@ impl DataFrame {
 
     /// The last level of the index as columns, for a frame of one column. Levels without a name get one.
     #[track_caller]
-    #[must_use]
     pub fn unstack(&self) -> DataFrame {
         let made = self.frame().and_then(|frame| {
             if frame.index.len() < 2 || frame.columns.len() != 1 {
@@ -162,7 +159,6 @@ pub(super) fn label_text(value: &Value) -> Result<String> {
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
 #[track_caller]
-#[must_use]
 pub fn crosstab(index: &Series, columns: &Series) -> DataFrame {
     let (row, column) = (index.label(), columns.label());
     if row == column {

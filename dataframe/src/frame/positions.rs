@@ -86,7 +86,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn iloc(&self, position: i64) -> DataFrame {
         match self.place(position, &mut None) {
             Ok(place) => self.slice(place, place + 1),
@@ -96,7 +95,6 @@ impl DataFrame {
 
     /// The rows at these positions, in this order. It counts the rows at once, which runs the plan.
     #[track_caller]
-    #[must_use]
     pub fn iloc_each(&self, positions: impl IntoIterator<Item = i64>) -> DataFrame {
         let mut rows = None;
         let places: Result<Vec<usize>> =
@@ -107,7 +105,6 @@ impl DataFrame {
     /// Every so many rows from one position to before another, as slices of Python: negative bounds count
     /// from the end, a negative step goes backwards. It counts the rows if a bound or the step is negative.
     #[track_caller]
-    #[must_use]
     pub fn iloc_step(&self, from: Option<i64>, to: Option<i64>, step: i64) -> DataFrame {
         self.then(|frame| {
             if step == 0 {
@@ -140,12 +137,10 @@ fn python_slice(from: Option<i64>, to: Option<i64>, step: i64, rows: i64) -> (i6
     let bound = |bound: i64, low: i64, high: i64| {
         (if bound < 0 { bound.saturating_add(rows) } else { bound }).clamp(low, high)
     };
-    match step > 0 {
-        true => (from.map_or(0, |from| bound(from, 0, rows)), to.map_or(rows, |to| bound(to, 0, rows))),
-        false => (
-            from.map_or(rows - 1, |from| bound(from, -1, rows - 1)),
-            to.map_or(-1, |to| bound(to, -1, rows - 1)),
-        ),
+    if step > 0 {
+        (from.map_or(0, |from| bound(from, 0, rows)), to.map_or(rows, |to| bound(to, 0, rows)))
+    } else {
+        (from.map_or(rows - 1, |from| bound(from, -1, rows - 1)), to.map_or(-1, |to| bound(to, -1, rows - 1)))
     }
 }
 

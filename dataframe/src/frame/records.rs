@@ -4,8 +4,7 @@ use super::DataFrame;
 use crate::error::{Error, Result};
 use crate::frame::labels::array_of;
 use crate::frame::series::Series;
-use crate::frame::summary::common_type;
-use crate::value::{Native, Value};
+use crate::value::{Native, Value, common_type};
 use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 
@@ -38,7 +37,6 @@ impl DataFrame {
     /// `ValueError` for a row with another number of values, `TypeError` for values of a column that do not
     /// fit into one type.
     #[track_caller]
-    #[must_use]
     pub fn from_records<'a>(
         labels: impl IntoIterator<Item = &'a str>,
         rows: impl IntoIterator<Item = Vec<Value>>,

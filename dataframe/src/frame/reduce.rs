@@ -1,6 +1,7 @@
 //! Whole columns reduced to one value.
 
-use super::group::{Aggregate, first_where};
+use super::aggregate::Aggregate;
+use super::group::first_where;
 use super::{DataFrame, Frame, Reduce, named};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute};

@@ -1,10 +1,11 @@
 //! Options of reductions: missing values, how many values there must be, degrees of freedom, and the place of
 //! a quantile between two values.
 
-use super::group::Aggregate;
+use super::aggregate::{Aggregate, numbered, truth};
 use super::{Frame, named};
 use crate::error::{Error, Result};
 use crate::functions::whole;
+use crate::value::common_type;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn::{coalesce, greatest, least, sqrt};
@@ -41,6 +42,7 @@ pub enum Interpolation {
 /// assert!(n.agg(Reduce::by(Aggregate::Sum).min_count(3))?.is_missing());
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Reduce {
     pub(super) aggregate: Aggregate,
@@ -58,31 +60,26 @@ impl From<Aggregate> for Reduce {
 
 impl Reduce {
     /// An aggregate of the values that are there.
-    #[must_use]
     pub fn by(aggregate: Aggregate) -> Reduce {
         Reduce { aggregate, skipna: true, min_count: 0, ddof: 1, interpolation: Interpolation::Linear }
     }
 
     /// A missing value makes the result missing, if false; it counts as a distinct value and is true.
-    #[must_use]
     pub fn skipna(self, skipna: bool) -> Reduce {
         Reduce { skipna, ..self }
     }
 
     /// The result is missing with fewer values than these.
-    #[must_use]
     pub fn min_count(self, min_count: usize) -> Reduce {
         Reduce { min_count, ..self }
     }
 
     /// Degrees of freedom that variances, deviations and standard errors are without: 1 for samples.
-    #[must_use]
     pub fn ddof(self, ddof: usize) -> Reduce {
         Reduce { ddof, ..self }
     }
 
     /// The value of a quantile that lies between two values.
-    #[must_use]
     pub fn interpolation(self, interpolation: Interpolation) -> Reduce {
         Reduce { interpolation, ..self }
     }
@@ -184,16 +181,15 @@ impl Reduce {
 
     /// A measure of the values of a row that share one type.
     fn measured(self, typed: &[(Expr, DataType)]) -> Result<Expr> {
-        let common = match typed.is_empty() {
-            true => {
-                let value = match self.aggregate {
-                    Aggregate::Sum => Some(0.0),
-                    Aggregate::Prod => Some(1.0),
-                    _ => None,
-                };
-                return Ok(lit(ScalarValue::Float64(value)));
-            }
-            false => super::common_type(&typed.iter().map(|(_, dtype)| number(dtype)).collect::<Vec<_>>())?,
+        let common = if typed.is_empty() {
+            let value = match self.aggregate {
+                Aggregate::Sum => Some(0.0),
+                Aggregate::Prod => Some(1.0),
+                _ => None,
+            };
+            return Ok(lit(ScalarValue::Float64(value)));
+        } else {
+            common_type(&typed.iter().map(|(_, dtype)| number(dtype)).collect::<Vec<_>>())?
         };
         let whole = common.is_integer();
         let values = typed.iter().map(|(value, _)| cast(value.clone(), common.clone()));
@@ -207,21 +203,12 @@ impl Reduce {
                 values.reduce(|left, right| left * right).unwrap_or(lit(1.0))
             }
             aggregate => {
-                let (number, part) = super::window::numbered(aggregate)?;
+                let (number, part) = numbered(aggregate)?;
                 let options = [lit(number), lit(part), lit(self.ddof as f64), lit(self.interpolation as i64)];
                 let list = make_array(values.map(float).collect());
                 crate::frame::series::call(whole::ACROSS, std::iter::once(list).chain(options).collect())?
             }
         })
-    }
-}
-
-/// Whether a value is true: one that is not zero, or not empty.
-pub(super) fn truth(value: Expr, dtype: &DataType) -> Expr {
-    match dtype {
-        DataType::Boolean => value,
-        dtype if crate::value::is_text(dtype) => value.not_eq(lit("")),
-        _ => value.not_eq(cast(lit(0_i64), dtype.clone())),
     }
 }
 

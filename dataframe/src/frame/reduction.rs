@@ -18,6 +18,7 @@ use std::sync::Arc;
 /// grouping, and `post` makes the result of the last state. Without `pre` the rows themselves are states,
 /// without `post` the last state is the result. A state is a table of any form, without an index, and should
 /// be small: the last step has those of all chunks in memory. `agg` is called with no rows if there are none.
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct Reduction {
     pre: Option<Function<OverChunk>>,
@@ -27,19 +28,16 @@ pub struct Reduction {
 
 impl Reduction {
     /// A reduction that makes one state of several by this function.
-    #[must_use]
     pub fn new(agg: Function<OverChunk>) -> Reduction {
         Reduction { pre: None, agg, post: None }
     }
 
     /// Makes states of rows by this function.
-    #[must_use]
     pub fn pre(self, pre: Function<OverChunk>) -> Reduction {
         Reduction { pre: Some(pre), ..self }
     }
 
     /// Makes the result of the last state by this function.
-    #[must_use]
     pub fn post(self, post: Function<OverChunk>) -> Reduction {
         Reduction { post: Some(post), ..self }
     }
@@ -126,7 +124,6 @@ impl DataFrame {
     /// # Errors
     /// When it runs: `Function` if one fails, panics, or gives other columns than declared or found.
     #[track_caller]
-    #[must_use]
     pub fn reduce(&self, reduction: &Reduction) -> DataFrame {
         let place = Location::caller();
         self.then(|frame| {

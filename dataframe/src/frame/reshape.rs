@@ -3,11 +3,11 @@
 //! A frame cannot be transposed: its columns have types of their own, and its rows are in several places.
 
 use super::clean::named_column;
-use super::summary::common_type;
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::frame::series::{RANDOM, call};
 use crate::stage::row_number::Numbering;
+use crate::value::common_type;
 use arrow::datatypes::DataType;
 use datafusion::common::{ScalarValue, UnnestOptions};
 use datafusion::functions_nested::expr_fn::{array_length, make_array};
@@ -15,6 +15,7 @@ use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, lit};
 
 /// Options of [`DataFrame::melt_with`]: labels of the new columns, and what becomes of the index.
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct Melt {
     var_name: String,
@@ -30,19 +31,16 @@ impl Default for Melt {
 
 impl Melt {
     /// The label of the column of labels; `variable` by default.
-    #[must_use]
     pub fn var_name(self, label: &str) -> Melt {
         Melt { var_name: label.to_owned(), ..self }
     }
 
     /// The label of the column of values; `value` by default.
-    #[must_use]
     pub fn value_name(self, label: &str) -> Melt {
         Melt { value_name: label.to_owned(), ..self }
     }
 
     /// Whether rows get new numbers, as by default, or keep their labels.
-    #[must_use]
     pub fn ignore_index(self, ignore_index: bool) -> Melt {
         Melt { ignore_index, ..self }
     }
@@ -108,9 +106,12 @@ impl Frame {
         // An empty list gives a row without a value.
         let empty = array_length(named(label)).eq(lit(ScalarValue::UInt64(Some(0))));
         let missing = cast(lit(ScalarValue::Null), dtype);
-        let columns = frame.columns.iter().map(|column| match column == label {
-            true => Ok((column.clone(), when(empty.clone(), missing.clone()).otherwise(named(label))?)),
-            false => Ok((column.clone(), named(column))),
+        let columns = frame.columns.iter().map(|column| {
+            if column == label {
+                Ok((column.clone(), when(empty.clone(), missing.clone()).otherwise(named(label))?))
+            } else {
+                Ok((column.clone(), named(column)))
+            }
         });
         let mut frame = frame.project(columns.collect::<Result<_>>()?)?;
         let options = UnnestOptions::new().with_preserve_nulls(true);
@@ -140,7 +141,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn melt<'a>(
         &self,
         ids: impl IntoIterator<Item = &'a str>,
@@ -151,7 +151,6 @@ impl DataFrame {
 
     /// As [`DataFrame::melt`], with options. A label of values that a column has is a `ValueError`.
     #[track_caller]
-    #[must_use]
     pub fn melt_with<'a>(
         &self,
         ids: impl IntoIterator<Item = &'a str>,
@@ -180,7 +179,6 @@ impl DataFrame {
 
     /// Columns as rows, with the labels as the last level of the index, and the values in a column `0`.
     #[track_caller]
-    #[must_use]
     pub fn stack(&self) -> DataFrame {
         self.then(|frame| {
             let frame = frame.with_index()?;
@@ -205,21 +203,18 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn explode(&self, label: &str) -> DataFrame {
         self.then(|frame| frame.exploded(label))
     }
 
     /// This many rows in an order that looks random: the same rows for the same seed, on every executor.
     #[track_caller]
-    #[must_use]
     pub fn sample(&self, rows: usize, seed: u64) -> DataFrame {
         self.then(|frame| frame.sampled(rows, seed))
     }
 
     /// This part of the rows, as [`DataFrame::sample`]. It counts the rows at once, which runs the plan.
     #[track_caller]
-    #[must_use]
     pub fn sample_part(&self, part: f64, seed: u64) -> DataFrame {
         self.then(|frame| {
             if !(0.0..=1.0).contains(&part) {

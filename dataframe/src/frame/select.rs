@@ -10,7 +10,6 @@ use std::sync::Arc;
 impl DataFrame {
     /// These columns, in this order.
     #[track_caller]
-    #[must_use]
     pub fn select<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
         self.then(|frame| {
             let labels = labels.into_iter().map(|label| {
@@ -23,7 +22,6 @@ impl DataFrame {
 
     /// All columns but these.
     #[track_caller]
-    #[must_use]
     pub fn drop<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
         let labels: Vec<&str> = labels.into_iter().collect();
         self.then(|frame| {
@@ -35,7 +33,6 @@ impl DataFrame {
 
     /// The same columns under other labels, where the pairs have one.
     #[track_caller]
-    #[must_use]
     pub fn rename<'a>(&self, labels: impl IntoIterator<Item = (&'a str, &'a str)>) -> DataFrame {
         let labels: Vec<(&str, &str)> = labels.into_iter().collect();
         self.then(|frame| {
@@ -58,7 +55,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn assign(&self, label: &str, values: impl Into<Operand>) -> DataFrame {
         let values = values.into();
         self.then(|frame| {
@@ -75,7 +71,6 @@ impl DataFrame {
 
     /// The rows for which a condition holds.
     #[track_caller]
-    #[must_use]
     pub fn filter(&self, condition: &Series) -> DataFrame {
         let condition = Operand::Series(condition.clone());
         self.then(|frame| {
@@ -94,7 +89,6 @@ impl DataFrame {
 
     /// The rows at whose positions a condition over rows of positions holds.
     #[track_caller]
-    #[must_use]
     pub(crate) fn filter_by_position(&self, condition: &Series) -> DataFrame {
         let by_position = self.then(|frame| {
             let mut wide = frame.with_index()?;
@@ -112,7 +106,6 @@ impl DataFrame {
 
     /// The frame with levels of the index that have no name.
     #[track_caller]
-    #[must_use]
     pub(crate) fn unnamed_index(&self) -> DataFrame {
         self.then(|frame| {
             let index = frame.index.iter().map(|level| Level { name: None, ..level.clone() });
@@ -122,14 +115,14 @@ impl DataFrame {
 
     /// A frame of series that are computed of this frame's rows.
     #[track_caller]
-    #[must_use]
     pub(crate) fn of_same_rows(&self, columns: Vec<(String, Series)>) -> DataFrame {
         self.then(|frame| {
             let columns = columns.into_iter().map(|(label, series)| {
                 let (of, expr) = series.parts()?;
-                match std::ptr::eq(frame, &**of) {
-                    true => Ok((label, expr.clone())),
-                    false => Err(Error::Internal("a series of other rows".to_owned())),
+                if std::ptr::eq(frame, &**of) {
+                    Ok((label, expr.clone()))
+                } else {
+                    Err(Error::Internal("a series of other rows".to_owned()))
                 }
             });
             frame.project(columns.collect::<Result<_>>()?)
@@ -138,21 +131,18 @@ impl DataFrame {
 
     /// The first rows, in their order.
     #[track_caller]
-    #[must_use]
     pub fn head(&self, rows: usize) -> DataFrame {
         self.then(|frame| frame.limited(0, rows))
     }
 
     /// The last rows, in their order.
     #[track_caller]
-    #[must_use]
     pub fn tail(&self, rows: usize) -> DataFrame {
         self.then(|frame| frame.with_index()?.last(rows))
     }
 
     /// The rows at these positions: from the first to before the second.
     #[track_caller]
-    #[must_use]
     pub fn slice(&self, from: usize, to: usize) -> DataFrame {
         self.then(|frame| frame.with_index()?.limited(from, to.saturating_sub(from)))
     }
@@ -189,9 +179,10 @@ impl Frame {
             Operand::Series(series) => series,
         };
         let (others, expr) = series.parts()?;
-        match std::ptr::eq(self, &**others) || self.is_same(others) {
-            true => Ok((self.clone(), expr.clone())),
-            false => self.align_rows(others, expr),
+        if std::ptr::eq(self, &**others) || self.is_same(others) {
+            Ok((self.clone(), expr.clone()))
+        } else {
+            self.align_rows(others, expr)
         }
     }
 

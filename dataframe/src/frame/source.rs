@@ -21,7 +21,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn from_columns<'a>(columns: impl IntoIterator<Item = (&'a str, Column)>) -> DataFrame {
         let columns = columns.into_iter().map(|(label, column)| (label, column.into_array(), true));
         let batch = RecordBatch::try_from_iter_with_nullable(columns);
@@ -33,14 +32,12 @@ impl DataFrame {
 
     /// A frame of Arrow batches.
     #[track_caller]
-    #[must_use]
     pub fn from_batches(schema: SchemaRef, batches: Vec<RecordBatch>) -> DataFrame {
         DataFrame::new(Frame::of_batches(schema, batches))
     }
 
     /// A frame of rows that exist, in parts that follow each other.
     #[track_caller]
-    #[must_use]
     pub fn from_parts(table: Resident) -> DataFrame {
         DataFrame::new(Frame::of_table(table))
     }

@@ -8,36 +8,13 @@ use super::{Aggregate, DataFrame, Frame, Level, OrderKey, Reduce, named};
 use crate::error::{Error, Result};
 use crate::execute::Executor;
 use crate::frame::series::Series;
-use crate::value::Value;
+use crate::value::{Value, common_type};
 use arrow::datatypes::DataType;
 use datafusion::functions::expr_fn::coalesce;
 use datafusion::functions_nested::expr_fn::make_array;
 use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use std::sync::Arc;
-
-/// The type that holds values of all these types.
-pub(crate) fn common_type(types: &[DataType]) -> Result<DataType> {
-    let Some(first) = types.first() else {
-        return Err(Error::Value("there is no column for this".to_owned()));
-    };
-    let text = crate::value::is_text;
-    let known: Vec<&DataType> = types.iter().filter(|dtype| **dtype != DataType::Null).collect();
-    if known.iter().all(|dtype| *dtype == first) {
-        return Ok(first.clone());
-    }
-    if known.iter().all(|dtype| text(dtype)) {
-        return Ok(DataType::Utf8);
-    }
-    match known.iter().find(|dtype| !dtype.is_numeric()) {
-        None if known.iter().all(|dtype| dtype.is_integer()) => Ok(DataType::Int64),
-        None => Ok(DataType::Float64),
-        Some(other) => {
-            let text = "values of these columns do not fit into one column";
-            Err(Error::Type(format!("{text}: {first} and {other}; select columns of one kind first")))
-        }
-    }
-}
 
 /// The columns of an unfolded row: labels, and a value for each row.
 type Cells = Vec<(String, Vec<Expr>)>;
@@ -141,7 +118,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn agg(&self, reduce: impl Into<Reduce>) -> DataFrame {
         let reduce = reduce.into();
         self.then(|frame| {
@@ -161,7 +137,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn agg_across(&self, reduce: impl Into<Reduce>) -> Series {
         let made = self
             .frame()
@@ -172,7 +147,6 @@ impl DataFrame {
     /// The label of the column with the smallest value of each row; of several, the first. Missing in rows
     /// without values.
     #[track_caller]
-    #[must_use]
     pub fn idxmin_across(&self) -> Series {
         self.label_across(Aggregate::Min)
     }
@@ -180,7 +154,6 @@ impl DataFrame {
     /// The label of the column with the largest value of each row; of several, the first. Missing in rows
     /// without values.
     #[track_caller]
-    #[must_use]
     pub fn idxmax_across(&self) -> Series {
         self.label_across(Aggregate::Max)
     }
@@ -220,7 +193,6 @@ impl DataFrame {
 
     /// Several aggregates of each column: a row for each aggregate, with its name as index.
     #[track_caller]
-    #[must_use]
     pub fn agg_rows<R: Into<Reduce>>(&self, aggregates: impl IntoIterator<Item = R>) -> DataFrame {
         let aggregates: Vec<Reduce> = aggregates.into_iter().map(Into::into).collect();
         self.then(|frame| {
@@ -232,21 +204,18 @@ impl DataFrame {
 
     /// A quantile of each column of numbers, as [`DataFrame::agg`].
     #[track_caller]
-    #[must_use]
     pub fn quantile(&self, part: f64) -> DataFrame {
         self.agg(Aggregate::Quantile(part))
     }
 
     /// The label of the row with the smallest value of each column, as [`DataFrame::agg`].
     #[track_caller]
-    #[must_use]
     pub fn idxmin(&self) -> DataFrame {
         self.then(|frame| frame.label_of_each(true))
     }
 
     /// The label of the row with the largest value of each column, as [`DataFrame::agg`].
     #[track_caller]
-    #[must_use]
     pub fn idxmax(&self) -> DataFrame {
         self.then(|frame| frame.label_of_each(false))
     }
@@ -261,7 +230,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn describe(&self) -> DataFrame {
         self.then(|frame| {
             let rows = [
@@ -287,7 +255,6 @@ macro_rules! reductions {
         impl DataFrame {
             $($(#[$doc])*
             #[track_caller]
-            #[must_use]
             pub fn $name(&self) -> DataFrame {
                 self.agg(Aggregate::$aggregate)
             })*

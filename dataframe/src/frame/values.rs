@@ -29,7 +29,6 @@ impl DataFrame {
 
     /// The second value of each pair in place of the first, in the columns whose type takes both.
     #[track_caller]
-    #[must_use]
     pub fn replace<K: Into<Value>, V: Into<Value>>(
         &self,
         pairs: impl IntoIterator<Item = (K, V)>,
@@ -45,7 +44,6 @@ impl DataFrame {
 
     /// All numbers moved into bounds; [`Value::missing`] is no bound.
     #[track_caller]
-    #[must_use]
     pub fn clip(&self, lower: impl Into<Value>, upper: impl Into<Value>) -> DataFrame {
         let (lower, upper) = (lower.into(), upper.into());
         self.map_typed(|expr, dtype| {
@@ -56,17 +54,14 @@ impl DataFrame {
 
     /// All numbers rounded to this many decimals, halves to even ones; other columns stay.
     #[track_caller]
-    #[must_use]
     pub fn round(&self, decimals: i32) -> DataFrame {
-        self.map_typed(|expr, dtype| match dtype.is_numeric() {
-            true => rounded(expr, dtype, decimals),
-            false => Ok(expr),
-        })
+        self.map_typed(
+            |expr, dtype| if dtype.is_numeric() { rounded(expr, dtype, decimals) } else { Ok(expr) },
+        )
     }
 
     /// The absolute values of all columns, which must be of numbers.
     #[track_caller]
-    #[must_use]
     pub fn abs(&self) -> DataFrame {
         self.map_typed(|expr, dtype| {
             check_numbers(dtype, "abs")?;
@@ -76,7 +71,6 @@ impl DataFrame {
 
     /// Whether each value is one of these; a missing value is if a missing one is among them.
     #[track_caller]
-    #[must_use]
     pub fn isin<T: Into<Value>>(&self, values: impl IntoIterator<Item = T>) -> DataFrame {
         let values: Vec<Value> = values.into_iter().map(Into::into).collect();
         self.map_typed(|expr, dtype| Ok(is_among(expr, dtype, &values)))
@@ -85,7 +79,6 @@ impl DataFrame {
     /// The values of the rows in which a condition holds, and another value elsewhere; pandas' `where` with
     /// a series. The other value must fit into all columns, or be missing.
     #[track_caller]
-    #[must_use]
     pub fn keep_where(&self, condition: &Series, other: impl Into<Value>) -> DataFrame {
         let (condition, other) = (Operand::Series(condition.clone()), other.into());
         self.then(|frame| {
@@ -108,7 +101,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn keep_where_each(&self, conditions: &DataFrame, other: impl Into<Value>) -> DataFrame {
         let other = other.into();
         self.then(|frame| {
@@ -125,7 +117,6 @@ impl DataFrame {
     /// As [`DataFrame::keep_where_each`], with the values of another frame that have the same labels
     /// elsewhere.
     #[track_caller]
-    #[must_use]
     pub fn keep_where_from(&self, conditions: &DataFrame, other: &DataFrame) -> DataFrame {
         const HOLDS: &str = "__tharsis_holds_";
         let conditions = conditions.add_prefix(HOLDS);
@@ -155,7 +146,6 @@ impl DataFrame {
 
     /// Whether each value equals that of another frame with the same labels of row and column.
     #[track_caller]
-    #[must_use]
     pub fn isin_frame(&self, other: &DataFrame) -> DataFrame {
         self.then(|frame| {
             let paired = frame.paired(other.frame()?, JoinType::Left)?;
@@ -173,7 +163,6 @@ impl DataFrame {
 
     /// Whether each value equals that of a series with the same label of its row.
     #[track_caller]
-    #[must_use]
     pub fn isin_series(&self, other: &Series) -> DataFrame {
         self.then(|frame| {
             let other = other.rename("right").to_frame();
@@ -188,14 +177,12 @@ impl DataFrame {
 
     /// Another value in the rows in which a condition holds; pandas' `mask`.
     #[track_caller]
-    #[must_use]
     pub fn mask(&self, condition: &Series, other: impl Into<Value>) -> DataFrame {
         self.keep_where(&!condition, other)
     }
 
     /// The frame with a new column at a position.
     #[track_caller]
-    #[must_use]
     pub fn insert(&self, position: usize, label: &str, values: impl Into<Operand>) -> DataFrame {
         let known = self.columns().unwrap_or_default();
         if known.iter().any(|column| column == label) {
@@ -212,14 +199,12 @@ impl DataFrame {
 
     /// A column, and the frame without it.
     #[track_caller]
-    #[must_use]
     pub fn pop(&self, label: &str) -> (Series, DataFrame) {
         (self.col(label), self.drop([label]))
     }
 
     /// The columns with these labels in this order; those that the frame lacks are missing floats.
     #[track_caller]
-    #[must_use]
     pub fn reindex_columns<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> DataFrame {
         self.then(|frame| {
             let missing = || cast(lit(ScalarValue::Null), DataType::Float64);

@@ -25,7 +25,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn wide_to_long<'a>(
         &self,
         stubs: impl IntoIterator<Item = &'a str>,
@@ -85,7 +84,6 @@ impl DataFrame {
     /// column that is true. A row without one, or with several, is a `ValueError`, which is looked for at
     /// once.
     #[track_caller]
-    #[must_use]
     pub fn from_dummies(&self, separator: Option<&str>) -> DataFrame {
         self.then(|frame| {
             let mut groups: Vec<(String, Vec<(String, String)>)> = Vec::new();

@@ -30,7 +30,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn tz_localize(&self, zone: &str) -> DataFrame {
         self.then(|frame| frame.zoned(Zone::Localize(zone)))
     }
@@ -38,14 +37,12 @@ impl DataFrame {
     /// The rows whose labels are points in time, by the clock of another zone; `TypeError` for labels
     /// without a zone.
     #[track_caller]
-    #[must_use]
     pub fn tz_convert(&self, zone: &str) -> DataFrame {
         self.then(|frame| frame.zoned(Zone::Convert(zone)))
     }
 
     /// The rows whose labels are points in time, with what the clock of their zone shows instead.
     #[track_caller]
-    #[must_use]
     pub fn tz_remove(&self) -> DataFrame {
         self.then(|frame| frame.zoned(Zone::Remove))
     }
@@ -61,7 +58,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn asof<T: Into<Value>>(&self, labels: impl IntoIterator<Item = T>) -> DataFrame {
         let columns = self.columns().unwrap_or_default();
         self.asof_in(columns.iter().map(String::as_str), labels)
@@ -69,7 +65,6 @@ impl DataFrame {
 
     /// As [`DataFrame::asof`], for rows that miss no value of these columns.
     #[track_caller]
-    #[must_use]
     pub fn asof_in<'a, T: Into<Value>>(
         &self,
         columns: impl IntoIterator<Item = &'a str>,
@@ -119,21 +114,18 @@ impl Frame {
 impl Series {
     /// The values whose labels are times of a clock, as [`DataFrame::tz_localize`].
     #[track_caller]
-    #[must_use]
     pub fn tz_localize(&self, zone: &str) -> Series {
         self.through(|frame, _| frame.tz_localize(zone))
     }
 
     /// The values whose labels are points in time, as [`DataFrame::tz_convert`].
     #[track_caller]
-    #[must_use]
     pub fn tz_convert(&self, zone: &str) -> Series {
         self.through(|frame, _| frame.tz_convert(zone))
     }
 
     /// The values whose labels are points in time, as [`DataFrame::tz_remove`].
     #[track_caller]
-    #[must_use]
     pub fn tz_remove(&self) -> Series {
         self.through(|frame, _| frame.tz_remove())
     }
@@ -142,14 +134,12 @@ impl Series {
 impl Index {
     /// Labels that are times of a clock as points in time by its zone.
     #[track_caller]
-    #[must_use]
     pub fn tz_localize(&self, zone: &str) -> Index {
         self.changed(|label| label.dt().tz_localize(zone))
     }
 
     /// Labels that are points in time by the clock of another zone.
     #[track_caller]
-    #[must_use]
     pub fn tz_convert(&self, zone: &str) -> Index {
         self.changed(|label| label.dt().tz_convert(zone))
     }

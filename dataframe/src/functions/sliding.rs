@@ -147,10 +147,8 @@ impl Sum {
         }
         let value = value * sign;
         let sum = self.sum + value;
-        self.rest += match self.sum.abs() >= value.abs() {
-            true => (self.sum - sum) + value,
-            false => (value - sum) + self.sum,
-        };
+        self.rest +=
+            if self.sum.abs() >= value.abs() { (self.sum - sum) + value } else { (value - sum) + self.sum };
         self.sum = sum;
     }
 

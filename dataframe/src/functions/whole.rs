@@ -236,9 +236,10 @@ fn over_spans(arguments: &[ArrayRef]) -> Result<Float64Array> {
         while start < row && (times[start] < from || (!left_in && times[start] == from)) {
             start += 1;
         }
-        let end = match right_in {
-            true => row + 1,
-            false => row - times[..row].iter().rev().take_while(|time| **time == times[row]).count(),
+        let end = if right_in {
+            row + 1
+        } else {
+            row - times[..row].iter().rev().take_while(|time| **time == times[row]).count()
         };
         let inside = (start.min(end)..end).filter(|row| values.is_valid(*row)).map(|row| values.value(row));
         let inside: Vec<f64> = inside.collect();

@@ -103,9 +103,10 @@ impl<'a> Args<'a> {
 
     /// Refuses another value of a flag than the one that is implemented.
     pub(super) fn only(&mut self, position: usize, name: &str, value: bool) -> Result<(), Failure> {
-        match self.flag(position, name, value)? == value {
-            true => Ok(()),
-            false => Err(Failure::missing(format!("{name}={} is not implemented", !value))),
+        if self.flag(position, name, value)? == value {
+            Ok(())
+        } else {
+            Err(Failure::missing(format!("{name}={} is not implemented", !value)))
         }
     }
 
@@ -164,10 +165,7 @@ impl<'a> Args<'a> {
 
     /// Refuses the axis of columns.
     pub(super) fn rows_only(&mut self, position: usize) -> Result<(), Failure> {
-        match self.axis(position)? {
-            false => Ok(()),
-            true => Err(Failure::missing("axis=1 is not implemented")),
-        }
+        if self.axis(position)? { Err(Failure::missing("axis=1 is not implemented")) } else { Ok(()) }
     }
 
     /// Refuses arguments that the operation has not taken.

@@ -129,19 +129,16 @@ fn align(_: &str, args: &mut Args) -> Result<Value, Failure> {
 fn set_axis(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let object = Either::of(args)?;
     let labels = args.need(1, "labels")?;
-    match args.axis(2)? {
-        true => {
-            let labels = labels.texts()?;
-            Ok(object.through(|frame| frame.set_columns(strs(&labels))))
-        }
-        false => {
-            let name = match &labels {
-                Value::Index(index) => index.name().map(str::to_owned),
-                _ => None,
-            };
-            let labels = labels.scalars()?;
-            Ok(object.through(|frame| frame.set_axis(labels).rename_axis([name])))
-        }
+    if args.axis(2)? {
+        let labels = labels.texts()?;
+        Ok(object.through(|frame| frame.set_columns(strs(&labels))))
+    } else {
+        let name = match &labels {
+            Value::Index(index) => index.name().map(str::to_owned),
+            _ => None,
+        };
+        let labels = labels.scalars()?;
+        Ok(object.through(|frame| frame.set_axis(labels).rename_axis([name])))
     }
 }
 
@@ -297,7 +294,7 @@ fn values(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let frame = object.frame().reset_index(true);
     let table = frame.collect_on(&*args.context.executor)?;
     let types: Vec<_> = frame.dtypes()?.into_iter().map(|(_, dtype)| dtype).collect();
-    let dtype = crate::frame::common_type(&types)?;
+    let dtype = crate::value::common_type(&types)?;
     let name = super::input::numpy_name(&dtype)
         .ok_or_else(|| Failure::missing(format!("an array of {dtype} is not implemented")))?;
     let mut values = Vec::new();

@@ -98,9 +98,10 @@ impl Context {
 
     /// Refuses to go on after the time that the request allows.
     pub(super) fn check_time(&self) -> Result<(), Failure> {
-        match self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
-            true => Err(Failure::new("Timeout", "the time of the request is over")),
-            false => Ok(()),
+        if self.deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+            Err(Failure::new("Timeout", "the time of the request is over"))
+        } else {
+            Ok(())
         }
     }
 }

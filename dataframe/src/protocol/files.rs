@@ -77,10 +77,7 @@ pub(super) const FILES: &[Row] = &[
 
 /// The path of a file that a program names, relative to the folder of requests.
 fn path_of(folder: &Path, name: &str) -> String {
-    match name.contains("://") {
-        true => name.to_owned(),
-        false => folder.join(name).to_string_lossy().into_owned(),
-    }
+    if name.contains("://") { name.to_owned() } else { folder.join(name).to_string_lossy().into_owned() }
 }
 
 /// A path of a program, relative to its folder.
@@ -396,10 +393,10 @@ mod sql {
             _ => IfExists::Fail,
         };
         let unnamed = frame.index_names()? == [None];
-        let frame = match args.flag(usize::MAX, "index", true)? {
-            true if unnamed => frame.reset_index(false),
-            true => with_index(&frame)?,
-            false => frame.reset_index(true),
+        let frame = if args.flag(usize::MAX, "index", true)? {
+            if unnamed { frame.reset_index(false) } else { with_index(&frame)? }
+        } else {
+            frame.reset_index(true)
         };
         let rows = frame.len()?;
         frame.to_sql_on(&table, &database, if_exists, &*args.context.executor)?;

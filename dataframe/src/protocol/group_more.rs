@@ -200,10 +200,7 @@ fn value_counts(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let counts = counts(1 + of_frame, args)?.dropna(args.flag(5, "dropna", true)?);
     let found = groups.by.value_counts_with(counts);
     found.check()?;
-    Ok(match groups.as_index {
-        true => Value::Series(found.col(counts.label())),
-        false => Value::Frame(found),
-    })
+    Ok(if groups.as_index { Value::Series(found.col(counts.label())) } else { Value::Frame(found) })
 }
 
 fn get_group(_: &str, args: &mut Args) -> Result<Value, Failure> {
@@ -236,9 +233,10 @@ fn chosen(groups: &Groups, name: &str) -> Result<String, Failure> {
 
 /// As [`chosen`], for results that have the keys as index.
 fn indexed(groups: &Groups, name: &str) -> Result<String, Failure> {
-    match groups.as_index {
-        true => chosen(groups, name),
-        false => Err(Failure::missing(format!("{name} of groups with as_index=False is not implemented"))),
+    if groups.as_index {
+        chosen(groups, name)
+    } else {
+        Err(Failure::missing(format!("{name} of groups with as_index=False is not implemented")))
     }
 }
 

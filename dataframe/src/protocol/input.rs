@@ -90,9 +90,10 @@ fn literal_frame(literal: &Json, json: &Json, part_rows: Option<usize>) -> Resul
     let columns: Vec<(String, &Json)> = match literal {
         Json::Object(columns) => {
             let wanted = texts(json.get("columns"))?;
-            let order: Vec<String> = match wanted.is_empty() {
-                true => columns.keys().cloned().collect(),
-                false => wanted.into_iter().flatten().collect(),
+            let order: Vec<String> = if wanted.is_empty() {
+                columns.keys().cloned().collect()
+            } else {
+                wanted.into_iter().flatten().collect()
             };
             let column = |label: String| match columns.get(&label) {
                 Some(values) => Ok((label, values)),

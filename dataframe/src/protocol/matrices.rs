@@ -363,15 +363,15 @@ fn query(name: &str, args: &mut Args) -> Result<Value, Failure> {
         Err(error) if error.class() == "ValueError" && text.lines().count() < 2 => {
             let series = frame.eval_series(&text, &given);
             series.dtype()?;
-            match series.is_one_value()? {
-                true => {
-                    let table = series.rename("0").to_frame().collect_on(&*args.context.executor)?;
-                    match table.is_empty() {
-                        true => Ok(Value::Scalar(Scalar::not_a_number())),
-                        false => Ok(Value::Scalar(table.value(0, "0")?)),
-                    }
+            if series.is_one_value()? {
+                let table = series.rename("0").to_frame().collect_on(&*args.context.executor)?;
+                if table.is_empty() {
+                    Ok(Value::Scalar(Scalar::not_a_number()))
+                } else {
+                    Ok(Value::Scalar(table.value(0, "0")?))
                 }
-                false => Ok(Value::Series(series)),
+            } else {
+                Ok(Value::Series(series))
             }
         }
         Err(error) => Err(error.into()),

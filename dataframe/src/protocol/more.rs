@@ -5,7 +5,7 @@ use super::args::{Args, operand, pairs, strs};
 use super::axes::{array, texts};
 use super::reply::dtype_name;
 use super::row::Row;
-use super::value::Value;
+use super::value::{Value, comparable};
 use crate::frame::GroupKey;
 use crate::value::{Value as Scalar, lit};
 use std::collections::HashMap;
@@ -169,12 +169,13 @@ fn to_dict(_: &str, args: &mut Args) -> Result<Value, Failure> {
                 .collect(),
         ),
         "records" => Value::List(rows.iter().map(|(_, values)| Value::Dict(of_row(values))).collect()),
-        "index" => match frame.index().is_unique()? {
-            true => {
+        "index" => {
+            if frame.index().is_unique()? {
                 dictionary(rows.iter().map(|(label, values)| (label.clone(), Value::Dict(of_row(values)))))
+            } else {
+                return Err(Failure::value("DataFrame index must be unique for orient='index'"));
             }
-            false => return Err(Failure::value("DataFrame index must be unique for orient='index'")),
-        },
+        }
         "split" => {
             let data = rows
                 .iter()
@@ -198,7 +199,7 @@ fn isin(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let frame = args.frame()?;
     let among = |label: &str, values: Vec<Scalar>| {
         let column = frame.col(label);
-        Ok((label.to_owned(), column.isin(super::series::comparable(values, &column.dtype()?))))
+        Ok((label.to_owned(), column.isin(comparable(values, &column.dtype()?))))
     };
     let labels = frame.columns()?;
     let columns = match args.need(1, "values")? {

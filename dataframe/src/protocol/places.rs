@@ -173,10 +173,7 @@ fn rows(frame: &DataFrame, by: &str, key: Value, args: &Args) -> Result<DataFram
         }
         key @ (Value::List(_) | Value::Series(_) | Value::Index(_) | Value::Array(..)) => {
             let labels = key.scalars()?;
-            match by_position {
-                false => frame.loc_each(labels),
-                true => frame.iloc_each(positions(&labels)?),
-            }
+            if by_position { frame.iloc_each(positions(&labels)?) } else { frame.loc_each(labels) }
         }
         Value::Tuple(parts) => {
             frame.loc_levels(parts.into_iter().map(Value::scalar).collect::<Result<Vec<_>, _>>()?)
@@ -190,9 +187,10 @@ fn rows(frame: &DataFrame, by: &str, key: Value, args: &Args) -> Result<DataFram
 }
 
 fn positions(labels: &[Scalar]) -> Result<Vec<i64>, Failure> {
-    let position = |label: &Scalar| match label.dtype().is_integer() {
-        true => label.as_i64().ok_or_else(|| Failure::new("IndexError", format!("{label} is out of bounds"))),
-        false => {
+    let position = |label: &Scalar| {
+        if label.dtype().is_integer() {
+            label.as_i64().ok_or_else(|| Failure::new("IndexError", format!("{label} is out of bounds")))
+        } else {
             Err(Failure::kind(format!("Cannot index by location index with a non-integer key: {label}")))
         }
     };

@@ -242,9 +242,10 @@ fn factorize(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let options = options.missing(!args.flag(2, "use_na_sentinel", true)?);
     let (codes, distinct) = Index::of_series(&series).factorize_with(options)?;
     let codes = array(&codes, args)?;
-    let distinct = match of_index {
-        true => Value::Index(distinct),
-        false => Value::List(distinct.values()?.into_iter().map(Value::Scalar).collect()),
+    let distinct = if of_index {
+        Value::Index(distinct)
+    } else {
+        Value::List(distinct.values()?.into_iter().map(Value::Scalar).collect())
     };
     Ok(Value::Tuple(vec![codes, distinct]))
 }

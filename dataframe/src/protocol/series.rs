@@ -7,10 +7,9 @@ use super::more::group_keys;
 use super::places::Either;
 use super::row::Row;
 use super::rows::renumbered;
-use super::value::Value;
+use super::value::{Value, comparable};
 use crate::frame::series::Series;
-use crate::value::{Value as Scalar, lit};
-use arrow::datatypes::DataType;
+use crate::value::lit;
 
 pub(super) const SERIES: &[Row] = &[
     ("pd.Series.isin", "(values)", "whether each value is one of these", isin),
@@ -65,21 +64,6 @@ fn isin(_: &str, args: &mut Args) -> Result<Value, Failure> {
         other => other.scalars()?,
     };
     made(series.isin(comparable(values, &series.dtype()?)))
-}
-
-/// Those of these values that pandas compares with values of a type. A missing number is one of floats, but
-/// `None` is not; a missing time is one of times if only times are given beside it; texts are no times.
-pub(super) fn comparable(values: Vec<Scalar>, dtype: &DataType) -> Vec<Scalar> {
-    let times = values.iter().filter(|value| !value.is_missing()).collect::<Vec<_>>();
-    let times = !times.is_empty() && times.iter().all(|value| value.dtype().is_temporal());
-    let is_comparable = |value: &Scalar| match (value.is_missing(), dtype) {
-        (true, dtype) if dtype.is_temporal() => times,
-        (true, DataType::Boolean) => !value.dtype().is_floating(),
-        (true, dtype) if dtype.is_numeric() => value.dtype().is_floating(),
-        (false, dtype) if dtype.is_temporal() => value.dtype().is_temporal(),
-        _ => true,
-    };
-    values.into_iter().filter(is_comparable).collect()
 }
 
 fn between(_: &str, args: &mut Args) -> Result<Value, Failure> {

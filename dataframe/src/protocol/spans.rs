@@ -164,9 +164,10 @@ fn ohlc(_: &str, args: &mut Args) -> Result<Value, Failure> {
 /// The spans, if rows can be put at their labels.
 fn by_labels(args: &mut Args) -> Result<Box<Spans>, Failure> {
     let spans = spans(args)?;
-    match spans.on {
-        true => Err(Failure::value("Upsampling from level= or on= selection is not supported")),
-        false => Ok(spans),
+    if spans.on {
+        Err(Failure::value("Upsampling from level= or on= selection is not supported"))
+    } else {
+        Ok(spans)
     }
 }
 

@@ -100,9 +100,10 @@ fn reduce(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let across = args.axis(1)?;
     let reduce = options(name, args, false)?;
     let frame = if numbers_only(name, args)? { numbers(&frame)? } else { frame };
-    match across {
-        true => Ok(Value::Series(frame.agg_across(reduce))),
-        false => each(&frame, frame.columns()?.into_iter().map(|label| (label, reduce)).collect(), args),
+    if across {
+        Ok(Value::Series(frame.agg_across(reduce)))
+    } else {
+        each(&frame, frame.columns()?.into_iter().map(|label| (label, reduce)).collect(), args)
     }
 }
 
@@ -121,9 +122,10 @@ fn label_of(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let none = || Failure::value(format!("Encountered all NA values or an empty sequence: {name}"));
     if let Value::Series(series) = of {
         let label = if smallest { series.idxmin()? } else { series.idxmax()? };
-        return match label.is_missing() || (!skipna && series.hasnans()?) {
-            true => Err(none()),
-            false => Ok(Value::Scalar(label)),
+        return if label.is_missing() || (!skipna && series.hasnans()?) {
+            Err(none())
+        } else {
+            Ok(Value::Scalar(label))
         };
     }
     let frame = of.frame()?;
@@ -140,10 +142,7 @@ fn label_of(name: &str, args: &mut Args) -> Result<Value, Failure> {
     let lacking =
         !skipna && frame.dropna().len_on(&*args.context.executor)? < frame.len_on(&*args.context.executor)?;
     let labels = labels.execute_on(&*args.context.executor)?;
-    match lacking || labels.hasnans()? {
-        true => Err(none()),
-        false => Ok(Value::Series(labels)),
-    }
+    if lacking || labels.hasnans()? { Err(none()) } else { Ok(Value::Series(labels)) }
 }
 
 /// The parts of a list, and whether it was one.
@@ -152,9 +151,10 @@ pub(super) fn parts(value: Option<Value>) -> Result<(Vec<f64>, bool), Failure> {
     let several = !matches!(value, Value::Scalar(_));
     let part = |value: Scalar| value.as_f64().ok_or_else(|| Failure::kind("q: expected a number"));
     let parts = value.scalars()?.into_iter().map(part).collect::<Result<Vec<_>, _>>()?;
-    match parts.iter().all(|part| (0.0..=1.0).contains(part)) {
-        true => Ok((parts, several)),
-        false => Err(Failure::value("percentiles should all be in the interval [0, 1]")),
+    if parts.iter().all(|part| (0.0..=1.0).contains(part)) {
+        Ok((parts, several))
+    } else {
+        Err(Failure::value("percentiles should all be in the interval [0, 1]"))
     }
 }
 
@@ -173,9 +173,10 @@ pub(super) fn interpolation(at: usize, args: &mut Args) -> Result<Interpolation,
 /// Refuses what lies between truth values.
 fn between(types: &[(String, DataType)], how: Interpolation) -> Result<(), Failure> {
     let computed = matches!(how, Interpolation::Linear | Interpolation::Midpoint);
-    match computed && types.iter().any(|(_, dtype)| *dtype == DataType::Boolean) {
-        true => Err(Failure::kind("there is nothing between truth values")),
-        false => Ok(()),
+    if computed && types.iter().any(|(_, dtype)| *dtype == DataType::Boolean) {
+        Err(Failure::kind("there is nothing between truth values"))
+    } else {
+        Ok(())
     }
 }
 
@@ -428,9 +429,10 @@ fn described(
     let mut found = frame.cells_on(&cells, &*args.context.executor)?.into_iter().map(shown);
     let mut columns: Vec<(String, Vec<(Scalar, Scalar)>)> = Vec::new();
     for (label, dtype) in kept {
-        let known = match dtype.is_numeric() {
-            true => rows.iter().map(|(row, _)| row.clone()).zip(found.by_ref()).collect(),
-            false => value_rows(&frame.col(&label), args)?,
+        let known = if dtype.is_numeric() {
+            rows.iter().map(|(row, _)| row.clone()).zip(found.by_ref()).collect()
+        } else {
+            value_rows(&frame.col(&label), args)?
         };
         columns.push((label, known));
     }

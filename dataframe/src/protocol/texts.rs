@@ -182,10 +182,8 @@ fn without_case(pattern: &str, regex: bool) -> String {
 
 /// A pattern that matches this text.
 fn escaped(text: &str) -> String {
-    let escaped = text.chars().map(|c| match c.is_ascii_punctuation() {
-        true => format!("\\{c}"),
-        false => c.to_string(),
-    });
+    let escaped =
+        text.chars().map(|c| if c.is_ascii_punctuation() { format!("\\{c}") } else { c.to_string() });
     escaped.collect()
 }
 

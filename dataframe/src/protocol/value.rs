@@ -396,3 +396,18 @@ fn parse_float(json: &Json) -> Option<f64> {
     let half = exponent / 2;
     Some(sign * (digits as f64 * 2f64.powi(half)) * 2f64.powi(exponent - half))
 }
+
+/// Those of these values that pandas compares with values of a type. A missing number is one of floats, but
+/// `None` is not; a missing time is one of times if only times are given beside it; texts are no times.
+pub(super) fn comparable(values: Vec<Scalar>, dtype: &DataType) -> Vec<Scalar> {
+    let times = values.iter().filter(|value| !value.is_missing()).collect::<Vec<_>>();
+    let times = !times.is_empty() && times.iter().all(|value| value.dtype().is_temporal());
+    let is_comparable = |value: &Scalar| match (value.is_missing(), dtype) {
+        (true, dtype) if dtype.is_temporal() => times,
+        (true, DataType::Boolean) => !value.dtype().is_floating(),
+        (true, dtype) if dtype.is_numeric() => value.dtype().is_floating(),
+        (false, dtype) if dtype.is_temporal() => value.dtype().is_temporal(),
+        _ => true,
+    };
+    values.into_iter().filter(is_comparable).collect()
+}

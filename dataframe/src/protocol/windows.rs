@@ -113,9 +113,10 @@ fn fading(args: &mut Args) -> Result<WindowKind, Failure> {
         given.extend(args.float(position, name)?.map(|value| (name, value)));
     }
     let [(name, value)] = given[..] else {
-        return Err(Failure::value(match given.is_empty() {
-            true => "Must pass one of comass, span, halflife, or alpha",
-            false => "comass, span, halflife, and alpha are mutually exclusive",
+        return Err(Failure::value(if given.is_empty() {
+            "Must pass one of comass, span, halflife, or alpha"
+        } else {
+            "comass, span, halflife, and alpha are mutually exclusive"
         }));
     };
     let least = args.count(5, "min_periods", 0)?;

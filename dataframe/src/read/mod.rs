@@ -55,7 +55,6 @@ use table::{FileTable, Format};
 /// where its first record begins, the one before it checks that, and if one guess was wrong the files are
 /// read again as a whole. Files are not cut if they are compressed, have comments, or are not strict UTF-8.
 #[track_caller]
-#[must_use]
 pub fn read_csv(path: &str, options: CsvOptions) -> DataFrame {
     let frame = Opened::at(path).and_then(|opened| {
         let columns = columns::of_csv(&opened.store, &opened.place, &opened.found, &options);
@@ -88,7 +87,6 @@ fn with_options(mut frame: DataFrame, options: &CsvOptions) -> DataFrame {
 /// Filters leave out row groups and pages by their statistics, which are believed. Folders `label=value`
 /// below the path give columns, and filters on these leave out files.
 #[track_caller]
-#[must_use]
 pub fn read_parquet(path: &str) -> DataFrame {
     DataFrame::new(Opened::at(path).and_then(|opened| {
         let mut format = ParquetFormat::default();
@@ -103,7 +101,6 @@ pub fn read_parquet(path: &str) -> DataFrame {
 ///
 /// Files that end with `.gz`, `.bz2`, `.xz` or `.zst` are decompressed.
 #[track_caller]
-#[must_use]
 pub fn read_json(path: &str) -> DataFrame {
     let form =
         TextForm { kind: TextKind::Json, encoding: Encoding::Strict, max_line: options::MAX_LINE_DEFAULT };
@@ -119,7 +116,6 @@ pub fn read_json(path: &str) -> DataFrame {
 /// A frame of files of Arrow's IPC (Feather), or of its streams: a path, a folder, a pattern with `*`, or a
 /// URL.
 #[track_caller]
-#[must_use]
 pub fn read_arrow(path: &str) -> DataFrame {
     DataFrame::new(Opened::at(path).and_then(|opened| {
         let schema = block_on(columns::of_ipc(&opened.store, &opened.place, &opened.found))?;
@@ -129,7 +125,6 @@ pub fn read_arrow(path: &str) -> DataFrame {
 
 /// A frame of Avro files: a path, a folder, a pattern with `*`, or a URL.
 #[track_caller]
-#[must_use]
 pub fn read_avro(path: &str) -> DataFrame {
     DataFrame::new(Opened::at(path).and_then(|opened| opened.binary(Arc::new(AvroFormat))))
 }

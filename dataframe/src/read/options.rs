@@ -19,6 +19,7 @@ use arrow::datatypes::DataType;
 /// # std::fs::remove_dir_all(&folder)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct CsvOptions {
     pub(super) sep: u8,
@@ -66,113 +67,95 @@ impl Default for CsvOptions {
 
 impl CsvOptions {
     /// The options of a reader that was given none.
-    #[must_use]
     pub fn new() -> CsvOptions {
         CsvOptions::default()
     }
 
     /// The separator of fields; a comma by default.
-    #[must_use]
     pub fn sep(self, sep: u8) -> CsvOptions {
         CsvOptions { sep, ..self }
     }
 
     /// Whether the first line has the labels. It has by default, unless names are given. Equal labels get
     /// numbers: `a`, `a.1`. Without a header and names the labels are `0`, `1` and so on.
-    #[must_use]
     pub fn header(self, header: bool) -> CsvOptions {
         CsvOptions { header: Some(header), ..self }
     }
 
     /// Labels of all columns, in place of those in the file.
-    #[must_use]
     pub fn names<'a>(self, names: impl IntoIterator<Item = &'a str>) -> CsvOptions {
         CsvOptions { names: Some(owned(names)), ..self }
     }
 
     /// Labels of the columns to read, which stay in their order in the file; all by default.
-    #[must_use]
     pub fn usecols<'a>(self, labels: impl IntoIterator<Item = &'a str>) -> CsvOptions {
         CsvOptions { usecols: Some(owned(labels)), ..self }
     }
 
     /// The type of a column, which is not found from its values then.
-    #[must_use]
     pub fn dtype(mut self, label: &str, dtype: DataType) -> CsvOptions {
         self.dtypes.push((label.to_owned(), dtype));
         self
     }
 
     /// The type of all columns that are given no other one.
-    #[must_use]
     pub fn dtype_of_all(self, dtype: DataType) -> CsvOptions {
         CsvOptions { dtype_of_all: Some(dtype), ..self }
     }
 
     /// Columns to read as times, by ISO 8601.
-    #[must_use]
     pub fn parse_dates<'a>(self, labels: impl IntoIterator<Item = &'a str>) -> CsvOptions {
         CsvOptions { parse_dates: owned(labels), ..self }
     }
 
     /// Texts that stand for a missing value, beside those of pandas: nothing, `NA`, `NaN`, `null` and others.
-    #[must_use]
     pub fn na_values<'a>(self, texts: impl IntoIterator<Item = &'a str>) -> CsvOptions {
         CsvOptions { na_values: owned(texts), ..self }
     }
 
     /// Whether pandas' texts stand for a missing value too; they do by default. Nothing always does.
-    #[must_use]
     pub fn keep_default_na(self, keep: bool) -> CsvOptions {
         CsvOptions { keep_default_na: keep, ..self }
     }
 
     /// Lines to leave out at the begin of each file.
-    #[must_use]
     pub fn skiprows(self, lines: usize) -> CsvOptions {
         CsvOptions { skiprows: lines, ..self }
     }
 
     /// Rows to read, at most.
-    #[must_use]
     pub fn nrows(self, rows: usize) -> CsvOptions {
         CsvOptions { nrows: Some(rows), ..self }
     }
 
     /// The quote around fields that contain separators or line breaks; a double quote by default.
-    #[must_use]
     pub fn quotechar(self, quote: u8) -> CsvOptions {
         CsvOptions { quote, ..self }
     }
 
     /// The begin of lines that are left out; nothing by default.
-    #[must_use]
     pub fn comment(self, comment: Option<u8>) -> CsvOptions {
         CsvOptions { comment, ..self }
     }
 
     /// The encoding: `utf-8` by default, or `latin-1`.
-    #[must_use]
     pub fn encoding(self, encoding: &str) -> CsvOptions {
         CsvOptions { encoding: encoding.to_owned(), ..self }
     }
 
     /// The treatment of bytes that are not in the encoding: `strict` is an error, `replace` writes a sign for
     /// them, `ignore` leaves them out.
-    #[must_use]
     pub fn encoding_errors(self, errors: &str) -> CsvOptions {
         CsvOptions { encoding_errors: errors.to_owned(), ..self }
     }
 
     /// Bytes of a record, at most; 64 MiB by default. A longer one is an error, not a use of memory.
-    #[must_use]
     pub fn max_line(self, bytes: usize) -> CsvOptions {
         CsvOptions { max_line: bytes.max(1), ..self }
     }
 
     /// Bytes at the begin of the files from which types are found; 8 MiB by default. A value further on that
     /// does not fit is an error.
-    #[must_use]
     pub fn infer_bytes(self, bytes: u64) -> CsvOptions {
         CsvOptions { infer_bytes: bytes.max(1), ..self }
     }

@@ -27,9 +27,10 @@ pub(super) async fn check_end(store: &Arc<dyn ObjectStore>, path: &str, meta: &O
         return corrupt("it does not end with the mark of its format".to_owned());
     }
     let length = length.iter().rev().fold(0, |length, byte| (length << 8) | u64::from(*byte));
-    match length <= end - MAGIC.len() as u64 {
-        true => Ok(()),
-        false => corrupt(format!("its footer would have {length} bytes")),
+    if length <= end - MAGIC.len() as u64 {
+        Ok(())
+    } else {
+        corrupt(format!("its footer would have {length} bytes"))
     }
 }
 

@@ -55,13 +55,15 @@ impl Place {
         }
         let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
         let is_local = store.starts_with("file");
-        let plain = match is_web || (is_local && std::fs::exists(&path).unwrap_or(false)) {
-            true => parts.len(),
-            false => parts.iter().position(|part| is_pattern(part)).unwrap_or(parts.len()),
+        let plain = if is_web || (is_local && std::fs::exists(&path).unwrap_or(false)) {
+            parts.len()
+        } else {
+            parts.iter().position(|part| is_pattern(part)).unwrap_or(parts.len())
         };
-        let base = match is_web {
-            true => Path::from_url_path(&path).map_err(|error| invalid(&error.to_string()))?,
-            false => Path::parse(parts[..plain].join("/")).map_err(|error| invalid(&error.to_string()))?,
+        let base = if is_web {
+            Path::from_url_path(&path).map_err(|error| invalid(&error.to_string()))?
+        } else {
+            Path::parse(parts[..plain].join("/")).map_err(|error| invalid(&error.to_string()))?
         };
         Ok(Place {
             text: text.to_owned(),
@@ -79,14 +81,13 @@ impl Place {
 
     /// The files, in the order of their paths. There is at least one.
     pub(super) async fn files(&self, store: &dyn ObjectStore) -> Result<Vec<Found>> {
-        let mut metas = match self.pattern.is_empty() {
-            true => self.of_path(store).await?,
-            false => self.of_pattern(store).await?,
-        };
+        let mut metas =
+            if self.pattern.is_empty() { self.of_path(store).await? } else { self.of_pattern(store).await? };
         if metas.is_empty() {
-            let reason = match self.pattern.is_empty() {
-                true => "no such file or folder, or no file in the folder",
-                false => "no file matches the pattern",
+            let reason = if self.pattern.is_empty() {
+                "no such file or folder, or no file in the folder"
+            } else {
+                "no file matches the pattern"
             };
             return Err(Error::file(&self.text, FileFault::Missing, reason));
         }

@@ -2,6 +2,7 @@
 
 use super::parquet::check_footer;
 use super::places::{Found, Place};
+use crate::engine_future::EngineFuture;
 use crate::error::{Error, FileFault, Result};
 use crate::scan::{IpcSource, TextForm, TextSource, is_compressed, named_async, store};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
@@ -134,46 +135,19 @@ impl FileTable {
         }
     }
 
-    fn source(&self, files: &[PartitionedFile]) -> Arc<dyn FileSource> {
-        match &self.format {
-            Format::Binary(format) => format.file_source(self.columns.clone()),
-            Format::Ipc => Arc::new(IpcSource::new(self.columns.clone())),
-            Format::Text(form) => {
-                let cut = !files.iter().any(|file| is_compressed(file.object_meta.location.as_ref()));
-                Arc::new(TextSource::new(self.columns.clone(), Arc::clone(form), cut))
-            }
-        }
-    }
-}
-
-/// The columns that folders give: whole numbers if all their values are some, else texts.
-fn folder_columns(place: &Place, found: &[Found]) -> Result<Vec<FieldRef>> {
-    let Some(first) = found.first() else { return Ok(Vec::new()) };
-    let mut columns = Vec::new();
-    for (at, (label, _)) in first.values.iter().enumerate() {
-        if first.values[..at].iter().any(|(before, _)| before == label) {
-            let reason = format!("two folders give values for {label:?}");
-            return Err(Error::file(&place.shown(&first.meta.location), FileFault::Mismatch, reason));
-        }
-        let values = || found.iter().filter_map(|file| file.values.get(at)?.1.as_deref());
-        let whole = values().all(|text| text.parse::<i64>().is_ok()) && values().next().is_some();
-        let dtype = if whole { DataType::Int64 } else { DataType::Utf8 };
-        columns.push(Arc::new(Field::new(label, dtype, true)));
-    }
-    Ok(columns)
-}
-
-#[async_trait::async_trait]
-impl TableProvider for FileTable {
-    fn schema(&self) -> SchemaRef {
-        Arc::clone(self.columns.table_schema())
+    /// The plan of a scan, as a future of the trait.
+    fn scanned<'a>(
+        &'a self,
+        session: &'a dyn Session,
+        projection: Option<&'a Vec<usize>>,
+        filters: &'a [Expr],
+        limit: Option<usize>,
+    ) -> EngineFuture<'a, Arc<dyn ExecutionPlan>> {
+        Box::pin(self.planned(session, projection, filters, limit))
     }
 
-    fn table_type(&self) -> TableType {
-        TableType::Base
-    }
-
-    async fn scan(
+    /// The plan of a scan of the files that filters on folders leave.
+    async fn planned(
         &self,
         session: &dyn Session,
         projection: Option<&Vec<usize>>,
@@ -217,11 +191,69 @@ impl TableProvider for FileTable {
         }
     }
 
+    fn source(&self, files: &[PartitionedFile]) -> Arc<dyn FileSource> {
+        match &self.format {
+            Format::Binary(format) => format.file_source(self.columns.clone()),
+            Format::Ipc => Arc::new(IpcSource::new(self.columns.clone())),
+            Format::Text(form) => {
+                let cut = !files.iter().any(|file| is_compressed(file.object_meta.location.as_ref()));
+                Arc::new(TextSource::new(self.columns.clone(), Arc::clone(form), cut))
+            }
+        }
+    }
+}
+
+/// The columns that folders give: whole numbers if all their values are some, else texts.
+fn folder_columns(place: &Place, found: &[Found]) -> Result<Vec<FieldRef>> {
+    let Some(first) = found.first() else { return Ok(Vec::new()) };
+    let mut columns = Vec::new();
+    for (at, (label, _)) in first.values.iter().enumerate() {
+        if first.values[..at].iter().any(|(before, _)| before == label) {
+            let reason = format!("two folders give values for {label:?}");
+            return Err(Error::file(&place.shown(&first.meta.location), FileFault::Mismatch, reason));
+        }
+        let values = || found.iter().filter_map(|file| file.values.get(at)?.1.as_deref());
+        let whole = values().all(|text| text.parse::<i64>().is_ok()) && values().next().is_some();
+        let dtype = if whole { DataType::Int64 } else { DataType::Utf8 };
+        columns.push(Arc::new(Field::new(label, dtype, true)));
+    }
+    Ok(columns)
+}
+
+impl TableProvider for FileTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(self.columns.table_schema())
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn scan<'life0, 'life1, 'life2, 'life3, 'async_trait>(
+        &'life0 self,
+        session: &'life1 dyn Session,
+        projection: Option<&'life2 Vec<usize>>,
+        filters: &'life3 [Expr],
+        limit: Option<usize>,
+    ) -> EngineFuture<'async_trait, Arc<dyn ExecutionPlan>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        'life2: 'async_trait,
+        'life3: 'async_trait,
+        Self: 'async_trait,
+    {
+        self.scanned(session, projection, filters, limit)
+    }
+
     fn supports_filters_pushdown(&self, filters: &[&Expr]) -> EngineResult<Vec<TableProviderFilterPushDown>> {
         let labels = self.folder_labels();
-        let pushed = |filter: &&Expr| match is_of_folders(&labels, filter) {
-            true => TableProviderFilterPushDown::Exact,
-            false => TableProviderFilterPushDown::Inexact,
+        let pushed = |filter: &&Expr| {
+            if is_of_folders(&labels, filter) {
+                TableProviderFilterPushDown::Exact
+            } else {
+                TableProviderFilterPushDown::Inexact
+            }
         };
         Ok(filters.iter().map(pushed).collect())
     }

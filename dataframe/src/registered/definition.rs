@@ -63,9 +63,10 @@ impl Definition {
     /// The function with this name and these types, if this program has it.
     pub(super) fn find(name: &str, types: u64) -> Result<&'static Definition, FunctionFault> {
         let found = registry().by_name.get(name).copied().ok_or(FunctionFault::Unknown)?;
-        match found.types() == types {
-            true => Ok(found),
-            false => Err(FunctionFault::Version(found.signature.to_owned())),
+        if found.types() == types {
+            Ok(found)
+        } else {
+            Err(FunctionFault::Version(found.signature.to_owned()))
         }
     }
 

@@ -36,9 +36,10 @@ pub(crate) struct SentFunction {
 impl CalledFunction {
     /// A function of columns with these labels.
     pub(crate) fn new(call: Call, labels: Vec<String>, returns: DataType) -> CalledFunction {
-        let signature = match labels.is_empty() {
-            true => Signature::nullary(Volatility::Immutable),
-            false => Signature::any(labels.len(), Volatility::Immutable),
+        let signature = if labels.is_empty() {
+            Signature::nullary(Volatility::Immutable)
+        } else {
+            Signature::any(labels.len(), Volatility::Immutable)
         };
         // Plans tell expressions apart by this text, so it differs between arguments.
         let name = format!("{}[{:x}]", call.name(), call.arguments_hash());

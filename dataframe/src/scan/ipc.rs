@@ -179,10 +179,7 @@ impl File {
             return Err(self.corrupt("the file is empty"));
         }
         let head = self.read(0..self.bytes.min(MAGIC.len() as u64)).await?;
-        match head == MAGIC {
-            true => self.listed().await,
-            false => self.stream().await,
-        }
+        if head == MAGIC { self.listed().await } else { self.stream().await }
     }
 
     /// The contents of a file with a footer.
@@ -207,9 +204,12 @@ impl File {
         let footer = root_as_footer(&bytes).map_err(|error| self.corrupt(format!("its footer: {error}")))?;
         let schema = footer.schema().ok_or_else(|| self.corrupt("its footer has no schema"))?;
         let schema = self.columns(schema)?;
-        let blocks = |blocks: Vec<Block>| match blocks.iter().all(|block| is_within(block, begin)) {
-            true => Ok(blocks),
-            false => Err(self.corrupt("its footer names blocks that lie outside of it")),
+        let blocks = |blocks: Vec<Block>| {
+            if blocks.iter().all(|block| is_within(block, begin)) {
+                Ok(blocks)
+            } else {
+                Err(self.corrupt("its footer names blocks that lie outside of it"))
+            }
         };
         Ok(Contents::Listed {
             schema,

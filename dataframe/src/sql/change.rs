@@ -76,10 +76,7 @@ fn update(input: LogicalPlan) -> Result<Change> {
     let values = expr.into_iter().zip(old.collect::<Vec<_>>()).map(|(new, old)| {
         let name = new.schema_name().to_string();
         let new = new.unalias();
-        let value = match new == old {
-            true => old,
-            false => when(condition.clone(), new).otherwise(old)?,
-        };
+        let value = if new == old { old } else { when(condition.clone(), new).otherwise(old)? };
         Ok(value.alias(name))
     });
     let values = values.collect::<Result<Vec<Expr>>>()?;

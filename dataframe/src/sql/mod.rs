@@ -5,10 +5,12 @@
 //! | statements of a session | `session` |
 //! | tables that statements make and change | `session_table`, `change` |
 //! | plans as texts | `explain` |
-//! | rows as texts, the dialect of runners of tests | `text` |
+//! | rows as texts | `row_texts` |
+//! | the dialect of runners of tests | `text` |
 
 mod change;
 mod explain;
+mod row_texts;
 mod session;
 mod session_table;
 mod text;
@@ -36,7 +38,6 @@ use std::sync::Arc;
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
 #[track_caller]
-#[must_use]
 pub fn sql(query: &str, tables: &[(&str, &DataFrame)]) -> DataFrame {
     DataFrame::new(plan(query, tables).and_then(Frame::of_plan))
 }

@@ -2,7 +2,7 @@
 
 use super::change::{self, Change};
 use super::session_table::SessionTable;
-use super::{explain, text};
+use super::{explain, row_texts};
 use crate::engine::{block_on, session_of_user};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute_in, plan_stages_in};
@@ -25,7 +25,8 @@ const PART_ROWS_MIN: usize = 1 << 16;
 
 /// Tables, views and settings that statements of SQL make, read and drop, from one line to the next.
 ///
-/// Queries are cut into tasks as those of [`sql`](crate::sql), and tables are kept where the tasks left them.
+/// Queries are cut into tasks as those of [`sql`](crate::sql()), and tables are kept where the tasks left
+/// them.
 ///
 /// | statement | meaning |
 /// |---|---|
@@ -106,7 +107,7 @@ impl SqlSession {
     /// As [`SqlSession::execute`].
     pub fn run(&mut self, statement: &str) -> Result<Vec<Vec<String>>> {
         match self.execute(statement)? {
-            SqlAnswer::Rows(table) => text::texts(&table),
+            SqlAnswer::Rows(table) => row_texts::texts(&table),
             SqlAnswer::Changed(_) | SqlAnswer::Done => Ok(Vec::new()),
         }
     }

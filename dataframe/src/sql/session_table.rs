@@ -1,13 +1,15 @@
 //! Tables that statements make and change.
 
+use crate::engine_future::EngineFuture;
 use crate::error::Result;
 use crate::stage::{InputExec, KeptPart, Resident};
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{Constraints, Result as EngineResult};
+use datafusion::common::Constraints;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use std::collections::HashMap;
+use std::future::ready;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// A table whose rows are replaced as a whole: a query reads those of the moment when it was planned.
@@ -48,7 +50,6 @@ impl SessionTable {
     }
 }
 
-#[async_trait::async_trait]
 impl TableProvider for SessionTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.rows().schema)
@@ -66,13 +67,20 @@ impl TableProvider for SessionTable {
         self.defaults.get(column)
     }
 
-    async fn scan(
-        &self,
-        _: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _: &[Expr],
+    fn scan<'life0, 'life1, 'life2, 'life3, 'async_trait>(
+        &'life0 self,
+        _: &'life1 dyn Session,
+        projection: Option<&'life2 Vec<usize>>,
+        _: &'life3 [Expr],
         _: Option<usize>,
-    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(InputExec::of_table(&self.rows(), projection.cloned())?))
+    ) -> EngineFuture<'async_trait, Arc<dyn ExecutionPlan>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        'life2: 'async_trait,
+        'life3: 'async_trait,
+        Self: 'async_trait,
+    {
+        Box::pin(ready(InputExec::scan_of_table(&self.rows(), projection)))
     }
 }

@@ -95,9 +95,10 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Stage> {
 
 /// The fragment of a stage for one task of this process: values of subqueries must not be set by several.
 pub(crate) fn fragment_of_task(stage: &Stage) -> Result<Arc<dyn ExecutionPlan>> {
-    match stage.fragment.is::<ScalarSubqueryExec>() {
-        false => Ok(Arc::clone(&stage.fragment)),
-        true => Ok(decode(&encode(stage)?)?.fragment),
+    if stage.fragment.is::<ScalarSubqueryExec>() {
+        Ok(decode(&encode(stage)?)?.fragment)
+    } else {
+        Ok(Arc::clone(&stage.fragment))
     }
 }
 

@@ -340,12 +340,11 @@ impl Cutter {
 
     fn number_rows(&mut self, numbers: &RowNumberExec, child: Plan) -> Result<Plan> {
         let many = child.output_partitioning().partition_count() > 1;
-        let (child, counted) = match numbers.numbering == Numbering::Exact && many {
-            false => (child, None),
-            true => {
-                let reader = self.exchange(child, Output::Whole, Pattern::Each)?;
-                (reader, Some(self.stages.len() - 1))
-            }
+        let (child, counted) = if numbers.numbering == Numbering::Exact && many {
+            let reader = self.exchange(child, Output::Whole, Pattern::Each)?;
+            (reader, Some(self.stages.len() - 1))
+        } else {
+            (child, None)
         };
         Ok(Arc::new(RowNumberExec::new(child, numbers.column.clone(), numbers.numbering, counted, None)))
     }
@@ -481,9 +480,10 @@ fn collect_needs(plan: &Plan, partition: usize, needs: &mut Needs) {
     for (at, child) in plan.children().into_iter().enumerate() {
         let children = child.output_partitioning().partition_count();
         let whole = children != partitions || plan.is::<RepartitionExec>() || shared_input(plan) == Some(at);
-        match whole {
-            false => collect_needs(child, partition, needs),
-            true => (0..children).for_each(|partition| collect_needs(child, partition, needs)),
+        if whole {
+            (0..children).for_each(|partition| collect_needs(child, partition, needs))
+        } else {
+            collect_needs(child, partition, needs)
         }
     }
 }

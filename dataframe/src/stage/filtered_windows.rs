@@ -72,9 +72,12 @@ impl OptimizerRule for FilteredWindows {
         let changed = LogicalPlan::Window(Window::try_new(functions, Arc::clone(&window.input))?);
         // The plans above read the columns by their old names.
         let old = plan.schema().iter().map(Column::from);
-        let columns = changed.schema().iter().map(Column::from).zip(old).map(|(new, old)| match new == old {
-            true => Expr::Column(new),
-            false => Expr::Column(new).alias_qualified(old.relation, old.name),
+        let columns = changed.schema().iter().map(Column::from).zip(old).map(|(new, old)| {
+            if new == old {
+                Expr::Column(new)
+            } else {
+                Expr::Column(new).alias_qualified(old.relation, old.name)
+            }
         });
         let columns: Vec<Expr> = columns.collect();
         Ok(Transformed::yes(LogicalPlanBuilder::from(changed).project(columns)?.build()?))

@@ -102,6 +102,14 @@ impl InputExec {
         )
     }
 
+    /// The plan of a scan of a table, as the library's planner wants it.
+    pub(crate) fn scan_of_table(
+        table: &Arc<Resident>,
+        projection: Option<&Vec<usize>>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        Ok(Arc::new(InputExec::of_table(table, projection.cloned())?))
+    }
+
     /// The same reader of a table that has a number now.
     pub(super) fn numbered(&self, number: usize) -> InputExec {
         InputExec { source: Source::Given(number), ..self.clone() }

@@ -77,7 +77,8 @@ fn file_bytes(leaf: &Arc<dyn ExecutionPlan>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::{Settings, block_on, physical};
+    use crate::engine::{Settings, block_on};
+    use crate::planning::physical;
     use crate::{Aggregate, DataFrame};
 
     #[test]

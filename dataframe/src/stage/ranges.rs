@@ -225,9 +225,12 @@ fn ranges_of<T: ArrowPrimitiveType>(
     descending: bool,
 ) -> Int32Array {
     let bounds = bounds.values();
-    let range = |value: &T::Native| match descending {
-        false => bounds.partition_point(|bound| bound.is_le(*value)),
-        true => bounds.partition_point(|bound| bound.is_ge(*value)),
+    let range = |value: &T::Native| {
+        if descending {
+            bounds.partition_point(|bound| bound.is_ge(*value))
+        } else {
+            bounds.partition_point(|bound| bound.is_le(*value))
+        }
     };
     Int32Array::from_iter_values(values.values().iter().map(|value| range(value) as i32))
 }

@@ -2,11 +2,12 @@
 
 use super::input::InputExec;
 use super::part::Resident;
+use crate::engine_future::EngineFuture;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::Result as EngineResult;
 use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use std::future::ready;
 use std::sync::Arc;
 
 /// A resident table, as the library's planner wants it.
@@ -19,7 +20,6 @@ impl ResidentTable {
     }
 }
 
-#[async_trait::async_trait]
 impl TableProvider for ResidentTable {
     fn schema(&self) -> SchemaRef {
         Arc::clone(&self.0.schema)
@@ -29,13 +29,20 @@ impl TableProvider for ResidentTable {
         TableType::Base
     }
 
-    async fn scan(
-        &self,
-        _: &dyn Session,
-        projection: Option<&Vec<usize>>,
-        _: &[Expr],
+    fn scan<'life0, 'life1, 'life2, 'life3, 'async_trait>(
+        &'life0 self,
+        _: &'life1 dyn Session,
+        projection: Option<&'life2 Vec<usize>>,
+        _: &'life3 [Expr],
         _: Option<usize>,
-    ) -> EngineResult<Arc<dyn ExecutionPlan>> {
-        Ok(Arc::new(InputExec::of_table(&self.0, projection.cloned())?))
+    ) -> EngineFuture<'async_trait, Arc<dyn ExecutionPlan>>
+    where
+        'life0: 'async_trait,
+        'life1: 'async_trait,
+        'life2: 'async_trait,
+        'life3: 'async_trait,
+        Self: 'async_trait,
+    {
+        Box::pin(ready(InputExec::scan_of_table(&self.0, projection)))
     }
 }

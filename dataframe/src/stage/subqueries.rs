@@ -27,12 +27,11 @@ impl Subqueries {
             })?;
             Ok(if reads { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
         })?;
-        Ok(match reads {
-            false => fragment,
-            true => {
-                let (readers, values) = (self.readers.clone(), self.values.clone());
-                Arc::new(ScalarSubqueryExec::new(fragment, readers, values))
-            }
+        Ok(if reads {
+            let (readers, values) = (self.readers.clone(), self.values.clone());
+            Arc::new(ScalarSubqueryExec::new(fragment, readers, values))
+        } else {
+            fragment
         })
     }
 

@@ -39,10 +39,7 @@ fn without_unread(plan: LogicalPlan, read: Read) -> Result<Transformed<LogicalPl
     }
     let below = read_below(&plan, read)?;
     let changed = plan.map_children(|child| without_unread(child, below.clone()))?;
-    match changed.transformed {
-        true => changed.map_data(LogicalPlan::recompute_schema),
-        false => Ok(changed),
-    }
+    if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
 }
 
 fn numbers(plan: &LogicalPlan) -> Option<&RowNumber> {

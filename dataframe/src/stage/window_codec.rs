@@ -27,9 +27,10 @@ pub(super) fn complete(
 ) -> Result<()> {
     let standard = function.as_any().downcast_ref::<StandardWindowExpr>();
     let Some(standard) = standard else {
-        return match format!("{function:?}").ends_with("filter: None }") {
-            true => Ok(()),
-            false => not_impl_err!("a window's aggregate with FILTER cannot run as a remote task"),
+        return if format!("{function:?}").ends_with("filter: None }") {
+            Ok(())
+        } else {
+            not_impl_err!("a window's aggregate with FILTER cannot run as a remote task")
         };
     };
     let shown = format!("{:?}", standard.get_standard_func_expr());

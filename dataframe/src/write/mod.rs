@@ -156,9 +156,10 @@ enum Place {
 
 impl Place {
     fn prepare(path: &str) -> Result<Place> {
-        match path.contains("://") {
-            true => StoredTarget::prepare(path).map(Place::Stored),
-            false => Target::prepare(path).map(Place::Local),
+        if path.contains("://") {
+            StoredTarget::prepare(path).map(Place::Stored)
+        } else {
+            Target::prepare(path).map(Place::Local)
         }
     }
 
@@ -189,9 +190,10 @@ impl Place {
 /// The frame with the columns that go to a file.
 pub(crate) fn written(frame: &Frame, index: Option<bool>) -> Result<Frame> {
     let named = !frame.index.is_empty() && frame.index.iter().all(|level| level.name.is_some());
-    match index.unwrap_or(named) {
-        true => frame.with_index()?.index_as_columns(),
-        false => Ok(Frame { index: Vec::new(), ..frame.clone() }),
+    if index.unwrap_or(named) {
+        frame.with_index()?.index_as_columns()
+    } else {
+        Ok(Frame { index: Vec::new(), ..frame.clone() })
     }
 }
 
@@ -211,8 +213,9 @@ fn partition_numbers(frame: &Frame, format: FileFormat, path: &str, labels: &[St
         frame.check(label)?;
         numbers.extend(frame.columns.iter().position(|column| column == label));
     }
-    match numbers.len() < frame.columns.len() {
-        true => Ok(numbers),
-        false => Err(Error::Value("partition_cols: no column is left for the files".to_owned())),
+    if numbers.len() < frame.columns.len() {
+        Ok(numbers)
+    } else {
+        Err(Error::Value("partition_cols: no column is left for the files".to_owned()))
     }
 }

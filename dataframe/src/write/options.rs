@@ -37,6 +37,7 @@ pub enum Compression {
 /// # std::fs::remove_dir_all(&folder)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[must_use]
 #[derive(Clone, Debug, Default)]
 pub struct WriteOptions {
     pub(super) compression: Option<Compression>,
@@ -63,21 +64,18 @@ impl Default for TextForm {
 
 impl WriteOptions {
     /// The options of a writer that was given none.
-    #[must_use]
     pub fn new() -> WriteOptions {
         WriteOptions::default()
     }
 
     /// The compression; Zstandard for Parquet by default, none for Arrow. Texts follow the path: `.gz` and
     /// `.zst` are compressed.
-    #[must_use]
     pub fn compression(mut self, compression: Compression) -> WriteOptions {
         self.compression = Some(compression);
         self
     }
 
     /// Rows of a row group of Parquet, or of a batch of Arrow, at most; 2^20 by default.
-    #[must_use]
     pub fn row_group_size(mut self, rows: usize) -> WriteOptions {
         self.row_group_rows = Some(rows.max(1));
         self
@@ -85,42 +83,36 @@ impl WriteOptions {
 
     /// Columns whose values become folders, `year=2025/month=1`, for Parquet and CSV. The path must end
     /// with `/`.
-    #[must_use]
     pub fn partition_cols<'a>(mut self, labels: impl IntoIterator<Item = &'a str>) -> WriteOptions {
         self.partition_cols = labels.into_iter().map(str::to_owned).collect();
         self
     }
 
     /// Whether the index is written as columns; by default it is if all its levels have names.
-    #[must_use]
     pub fn index(mut self, index: bool) -> WriteOptions {
         self.index = Some(index);
         self
     }
 
     /// The separator of fields of CSV; a comma by default.
-    #[must_use]
     pub fn sep(mut self, sep: u8) -> WriteOptions {
         self.text.sep = sep;
         self
     }
 
     /// Whether CSV begins with a line of labels; it does by default.
-    #[must_use]
     pub fn header(mut self, header: bool) -> WriteOptions {
         self.text.header = header;
         self
     }
 
     /// The text of a missing value in CSV; nothing by default.
-    #[must_use]
     pub fn na_rep(mut self, na_rep: &str) -> WriteOptions {
         self.text.na_rep = na_rep.to_owned();
         self
     }
 
     /// The quote around fields of CSV that need one; a double quote by default.
-    #[must_use]
     pub fn quotechar(mut self, quote: u8) -> WriteOptions {
         self.text.quote = quote;
         self
@@ -171,12 +163,10 @@ impl FileFormat {
             }
             FileFormat::Parquet => return Ok(found),
         };
-        match known.contains(&found) {
-            true => Ok(found),
-            false => Err(Error::Value(format!(
-                "{} has no compression {found:?}; there are {known:?}",
-                self.name()
-            ))),
+        if known.contains(&found) {
+            Ok(found)
+        } else {
+            Err(Error::Value(format!("{} has no compression {found:?}; there are {known:?}", self.name())))
         }
     }
 }

@@ -58,9 +58,10 @@ impl Partitions {
     fn folder(&self, texts: &[ArrayRef], row: usize) -> String {
         let mut folder = String::new();
         for (label, text) in self.labels.iter().zip(texts) {
-            let value = match text.is_null(row) {
-                true => NULL_FOLDER.to_owned(),
-                false => escaped(text.as_string::<i32>().value(row)),
+            let value = if text.is_null(row) {
+                NULL_FOLDER.to_owned()
+            } else {
+                escaped(text.as_string::<i32>().value(row))
             };
             let slash = if folder.is_empty() { "" } else { "/" };
             folder.push_str(&format!("{slash}{}={value}", escaped(label)));

@@ -75,9 +75,10 @@ impl StoredTarget {
     /// Makes the reported files visible.
     pub(super) fn finish(self, written: &[Written], spec: &FileSpec) -> Result<()> {
         block_on(async {
-            match self.is_folder {
-                true => self.replace_folder(written, spec).await,
-                false => self.replace_file(written, spec).await,
+            if self.is_folder {
+                self.replace_folder(written, spec).await
+            } else {
+                self.replace_file(written, spec).await
             }
         })
     }
@@ -109,10 +110,11 @@ impl StoredTarget {
         let attempt = unique();
         for (file, number) in numbered(written) {
             let name = format!("{PART}{number:05}-{attempt}.{}", spec.extension());
-            let folder = match file.folder.is_empty() {
-                true => self.whole.clone(),
+            let folder = if file.folder.is_empty() {
+                self.whole.clone()
+            } else {
                 // The names of folders keep their escapes.
-                false => key_of(&format!("{}/{}", self.whole, file.folder))?,
+                key_of(&format!("{}/{}", self.whole, file.folder))?
             };
             self.copy(file, &folder.join(name)).await?;
         }

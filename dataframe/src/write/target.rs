@@ -54,9 +54,10 @@ impl Target {
     /// Makes the reported files visible.
     pub(super) fn finish(self, written: &[Written], spec: &FileSpec) -> Result<()> {
         let made = self.unfinished.join("whole");
-        match self.is_folder {
-            true => self.arrange(&made, written, spec)?,
-            false => self.join(&made, written, spec)?,
+        if self.is_folder {
+            self.arrange(&made, written, spec)?
+        } else {
+            self.join(&made, written, spec)?
         }
         let failed = |error: &std::io::Error| Error::io(&self.path, error);
         if self.is_folder && self.whole.exists() {

@@ -82,9 +82,10 @@ fn outcome(row: &Bad, path: &str, read: impl FnOnce() -> Result<Table, Error>) -
             if !error.to_string().contains(path) {
                 return Err(format!("the file is not in {error}"));
             }
-            match panicked == matches!(row.expected, Expected::Caught(_)) {
-                true => Ok(()),
-                false => Err(format!("a panic: {panicked}, {error}")),
+            if panicked == matches!(row.expected, Expected::Caught(_)) {
+                Ok(())
+            } else {
+                Err(format!("a panic: {panicked}, {error}"))
             }
         }
     }

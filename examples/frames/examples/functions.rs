@@ -243,9 +243,10 @@ fn check_matrix(pairs: &DataFrame, licences: usize) -> Outcome<()> {
     let skew = (&matrix - matrix.t()).abs().max(..).item()?.to_f64();
     let again = matrix.ravel().to_series("share")?.sum()?.as_f64();
     let total = pairs.col("share").sum()?.as_f64();
-    match skew == 0.0 && again.zip(total).is_some_and(|(one, other)| (one - other).abs() < 1e-9) {
-        true => Ok(()),
-        false => Err("the matrix of shares is another one than that of the frame".into()),
+    if skew == 0.0 && again.zip(total).is_some_and(|(one, other)| (one - other).abs() < 1e-9) {
+        Ok(())
+    } else {
+        Err("the matrix of shares is another one than that of the frame".into())
     }
 }
 
@@ -277,9 +278,10 @@ impl Found {
         let largest = plain_alike(&words);
         let found = self.alike.first().map_or(0.0, |(.., share)| *share);
         let total: usize = words.values().map(Vec::len).sum();
-        match most == self.most && same_lengths && total == self.words && (largest - found).abs() < 1e-9 {
-            true => Ok(()),
-            false => Err("the frames found other words than the plain loop".into()),
+        if most == self.most && same_lengths && total == self.words && (largest - found).abs() < 1e-9 {
+            Ok(())
+        } else {
+            Err("the frames found other words than the plain loop".into())
         }
     }
 }

@@ -20,12 +20,21 @@ pub use walk::lower;
 
 use crate::error::Error;
 use crate::foreign::Foreign;
-use crate::ops::{Resident, ResidentChunk, Shared};
-use crate::plan::{Kernel, Plan, StageOutput, TensorId, TensorSpec};
+use crate::plan::{Kernel, Operand, Plan, StageOutput, TensorId, TensorSpec};
+use crate::resident::{Resident, ResidentChunk};
 use crate::shape::element_count;
-use crate::tiling::{AxisTiling, TASKS_MAX};
+use crate::tiling::{AxisTiling, TASKS_MAX, Tiling};
 use std::collections::HashMap;
 use std::sync::Arc;
+
+/// The tensors of the results of one function of one matrix, made once for all of them.
+#[derive(Debug)]
+pub(crate) enum Shared {
+    /// A tensor for each result.
+    Tensors(Vec<TensorId>),
+    /// A stage with the results that were asked for, and their numbers. It is added with the first of them.
+    Stage { grid: Tiling, operands: Vec<Operand>, stage: Option<usize>, parts: Vec<(usize, TensorId)> },
+}
 
 /// State of lowering, for one plan.
 #[derive(Debug)]

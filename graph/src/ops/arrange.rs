@@ -36,9 +36,10 @@ impl Operator for Concatenate {
         }
         for (axis, extent) in shape.iter_mut().enumerate() {
             let mut extents = inputs.iter().map(|meta| meta.shape[axis]);
-            *extent = match axis == self.axis {
-                true => extents.try_fold(0usize, |sum, extent| sum.checked_add(extent)).unwrap_or(UNKNOWN),
-                false => extents.find(|&extent| extent != UNKNOWN).unwrap_or(UNKNOWN),
+            *extent = if axis == self.axis {
+                extents.try_fold(0usize, |sum, extent| sum.checked_add(extent)).unwrap_or(UNKNOWN)
+            } else {
+                extents.find(|&extent| extent != UNKNOWN).unwrap_or(UNKNOWN)
             };
         }
         Ok(Meta { shape, dtype: inputs[0].dtype })

@@ -104,14 +104,14 @@ impl Operator for MapOverlap {
     fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
         let [own, read] = [&inputs[0].shape, &inputs[1].shape];
         require_known(self.name(), own)?;
-        let wide = |(&extent, depth): (&usize, &[usize; 2])| match self.has_borders {
-            true => extent + depth[0] + depth[1],
-            false => extent,
+        let wide = |(&extent, depth): (&usize, &[usize; 2])| {
+            if self.has_borders { extent + depth[0] + depth[1] } else { extent }
         };
         let expected: Vec<usize> = own.iter().zip(&self.depth).map(wide).collect();
-        match self.depth.len() == own.len() && expected == *read {
-            true => Ok(Meta { shape: own.clone(), dtype: self.dtype }),
-            false => Err(Error::Internal("map_overlap: borders of another depth".to_owned())),
+        if self.depth.len() == own.len() && expected == *read {
+            Ok(Meta { shape: own.clone(), dtype: self.dtype })
+        } else {
+            Err(Error::Internal("map_overlap: borders of another depth".to_owned()))
         }
     }
 

@@ -2,9 +2,9 @@
 
 use super::tiles::lower_by_tiles;
 use crate::error::Error;
-use crate::lower::{ExprId, ExprKind, Lowering};
+use crate::lower::{ExprId, ExprKind, Lowering, Shared};
 use crate::node::{Meta, Operator};
-use crate::plan::{Along, Kernel, Operand, StageOutput, TensorId, TensorSpec};
+use crate::plan::{Along, Kernel, StageOutput, TensorId, TensorSpec};
 use crate::shape::require_known;
 use crate::tiling::{AxisTiling, Tiling};
 use tharsis_kernels::KernelError;
@@ -74,15 +74,6 @@ impl LinearPart {
         }
         Some(tensor)
     }
-}
-
-/// The tensors of the results of one function of one matrix, made once for all of them.
-#[derive(Debug)]
-pub(crate) enum Shared {
-    /// A tensor for each result.
-    Tensors(Vec<TensorId>),
-    /// A stage with the results that were asked for, and their numbers. It is added with the first of them.
-    Stage { grid: Tiling, operands: Vec<Operand>, stage: Option<usize>, parts: Vec<(usize, TensorId)> },
 }
 
 impl Operator for LinearPart {

@@ -41,10 +41,8 @@ impl Operator for SortLines {
         let SortLines { axis, direction, .. } = *self;
         let x = lowering.whole_along(inputs[0], axis);
         let grid = lowering.tile(&[x], true);
-        let lines = match self.positions {
-            true => Lines::Order { axis, direction },
-            false => Lines::Sort { axis, direction },
-        };
+        let lines =
+            if self.positions { Lines::Order { axis, direction } } else { Lines::Sort { axis, direction } };
         let operands = vec![lowering.operand(x)?];
         let tensor =
             lowering.add_stage_tensor(Kernel::Whole(ChunkFunction::Lines(lines)), grid, operands, out.dtype);
@@ -171,9 +169,10 @@ impl Operator for AlongLine {
         let grid = lowering.tile(&[x], true);
         let count = lowering.expr(inputs[2]).shape[axis];
         let whole = vec![(axis, Along::Whole(count))];
-        let positions = match self.own {
-            true => lowering.operand_along(inputs[1], whole.clone())?,
-            false => lowering.positions_whole(inputs[1], axis, &grid)?,
+        let positions = if self.own {
+            lowering.operand_along(inputs[1], whole.clone())?
+        } else {
+            lowering.positions_whole(inputs[1], axis, &grid)?
         };
         let operands = vec![lowering.operand(x)?, positions, lowering.operand_along(inputs[2], whole)?];
         let lines = if self.own { Lines::PutAlong { axis } } else { Lines::Put { axis } };
@@ -188,12 +187,11 @@ impl Operator for AlongLine {
 fn check_alike(function: &'static str, inputs: &[&Meta], axis: usize) -> Result<(), Error> {
     let [a, b] = [&inputs[0].shape, &inputs[1].shape];
     let alike = a.len() == b.len() && (0..a.len()).all(|at| at == axis || agree(a[at], b[at]));
-    match alike {
-        true => Ok(()),
-        false => {
-            let reason = format!("all but axis {axis} must match");
-            Err(Error::Shape { function, shapes: vec![a.clone(), b.clone()], reason })
-        }
+    if alike {
+        Ok(())
+    } else {
+        let reason = format!("all but axis {axis} must match");
+        Err(Error::Shape { function, shapes: vec![a.clone(), b.clone()], reason })
     }
 }
 

@@ -81,9 +81,10 @@ fn product(
         return gram_by_tiles(lowering, [left, right], &cut, dtype);
     }
     let gram = whole && is_gram && shape[rank - 1] <= GRAM_COLUMNS_MAX;
-    let operands = match gram {
-        true => vec![lowering.operand(right)?],
-        false => vec![lowering.operand(left)?, lowering.operand(right)?],
+    let operands = if gram {
+        vec![lowering.operand(right)?]
+    } else {
+        vec![lowering.operand(left)?, lowering.operand(right)?]
     };
     let kernel = |split: bool| Kernel::Product(Product { depth: cut.depth.clone(), split, gram, dtype });
     if !cut.split {

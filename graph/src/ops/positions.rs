@@ -29,9 +29,10 @@ impl Operator for FlatPositions {
 
     fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
         let alike = inputs.iter().all(|meta| meta.dtype == DType::I64 && meta.shape == inputs[0].shape);
-        match alike && inputs.len() == self.extents.len() {
-            true => Ok(inputs[0].clone()),
-            false => Err(Error::Internal("positions are int64, for each axis".to_owned())),
+        if alike && inputs.len() == self.extents.len() {
+            Ok(inputs[0].clone())
+        } else {
+            Err(Error::Internal("positions are int64, for each axis".to_owned()))
         }
     }
 

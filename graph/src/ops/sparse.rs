@@ -7,9 +7,9 @@
 //! read.
 
 use crate::error::Error;
-use crate::lower::{ExchangeStage, ExprId, Lowering};
+use crate::lower::{ExchangeStage, ExprId, Lowering, Shared};
 use crate::node::{Meta, Operator};
-use crate::ops::{Resident, Shared};
+use crate::ops::Resident;
 use crate::plan::{Along, Pieces, TensorId, TensorSpec};
 use crate::shape::{UNKNOWN, element_count};
 use crate::tiling::{AxisTiling, Tiling};

@@ -86,9 +86,12 @@ impl Operator for Histogram {
             let zero = crate::lower::ExprKind::Const(tharsis_kernels::Scalar::Int(0));
             return Ok(lowering.add(&out.shape, out.dtype, zero));
         }
-        let operands = (0..inputs.len()).map(|at| match bins.contains(&at) {
-            true => self.operand_of_bins(lowering, inputs[at], &grid),
-            false => operand_of_elements(lowering, inputs[at], &grid),
+        let operands = (0..inputs.len()).map(|at| {
+            if bins.contains(&at) {
+                self.operand_of_bins(lowering, inputs[at], &grid)
+            } else {
+                operand_of_elements(lowering, inputs[at], &grid)
+            }
         });
         let operands = operands.collect::<Result<Vec<_>, _>>()?;
         let mut tiling = grid.clone();

@@ -456,10 +456,7 @@ fn substitute(
     for step in 0..cut.count() {
         let block = if lower { step } else { cut.count() - 1 - step };
         let (start, rows) = cut.piece(block);
-        let (first, known) = match lower {
-            true => (0, start),
-            false => (start + rows, cut.len() - start - rows),
-        };
+        let (first, known) = if lower { (0, start) } else { (start + rows, cut.len() - start - rows) };
         let pieces = if lower { 0..block } else { block + 1..cut.count() };
         let depth = AxisTiling::from_lengths(&pieces.map(|piece| cut.piece(piece).1).collect::<Vec<_>>());
         let over = grid(&AxisTiling::whole(rows), &columns);

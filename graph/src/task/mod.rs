@@ -496,9 +496,10 @@ fn evaluated_bytes(grid: &Tiling, operand: &Operand) -> u64 {
 
 /// The pieces of the depth that a task does: first element and length of each.
 fn pieces(product: &Product, region: &Region) -> Vec<(usize, usize)> {
-    match product.split {
-        true => vec![product.depth.piece(region.origin[0])],
-        false => (0..product.depth.count()).map(|index| product.depth.piece(index)).collect(),
+    if product.split {
+        vec![product.depth.piece(region.origin[0])]
+    } else {
+        (0..product.depth.count()).map(|index| product.depth.piece(index)).collect()
     }
 }
 

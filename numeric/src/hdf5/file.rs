@@ -187,9 +187,10 @@ impl Bytes for File {
     }
 
     fn read_range(&self, offset: u64, len: usize) -> Answer<StorageBuffer> {
-        match len < BLOCK_BYTES {
-            true => self.blocks.read_range(offset, len),
-            false => self.whole.read_range(offset, len),
+        if len < BLOCK_BYTES {
+            self.blocks.read_range(offset, len)
+        } else {
+            self.whole.read_range(offset, len)
         }
     }
 }

@@ -178,7 +178,7 @@ pub fn load(path: impl AsRef<Path>) -> Tensor {
 /// ```
 ///
 /// # Errors
-/// As [`execute`](crate::execute), and `OSError` if the file cannot be written; `NotImplemented` for web
+/// As [`execute`], and `OSError` if the file cannot be written; `NotImplemented` for web
 /// servers, and for all URLs in a build without the feature.
 #[track_caller]
 pub fn save(path: impl AsRef<Path>, tensor: &Tensor, executor: &dyn Executor) -> Result<()> {

@@ -34,9 +34,10 @@ pub(super) fn check_number(number: Scalar, dtype: DType) -> Result<(), Failure> 
 fn check_whole(number: i128, dtype: DType) -> Result<(), Failure> {
     let bits = 8 * dtype.size_bytes() as u32;
     let is_signed = dtype.kind() == Kind::Signed;
-    let (low, high) = match is_signed {
-        true => (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1),
-        false => (0, (1i128 << bits) - 1),
+    let (low, high) = if is_signed {
+        (-(1i128 << (bits - 1)), (1i128 << (bits - 1)) - 1)
+    } else {
+        (0, (1i128 << bits) - 1)
     };
     if (low..=high).contains(&number) {
         return Ok(());

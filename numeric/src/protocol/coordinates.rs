@@ -185,9 +185,10 @@ fn triangle_of(args: &mut Args, is_upper: bool) -> Result<Value, Failure> {
 }
 
 fn coordinates_of(rows: usize, columns: usize, offset: i64, is_upper: bool) -> Result<Value, Failure> {
-    let below = match is_upper {
-        true => tri(rows, columns, offset.saturating_sub(1)).logical_not(),
-        false => tri(rows, columns, offset),
+    let below = if is_upper {
+        tri(rows, columns, offset.saturating_sub(1)).logical_not()
+    } else {
+        tri(rows, columns, offset)
     };
     nonzero(&below)
 }

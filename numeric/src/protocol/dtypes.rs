@@ -96,7 +96,7 @@ pub(super) const DTYPES: &[Row] = &[
     }),
     ("nd.T", "(x)", "axes in reverse order", |_, args| tensor(args.tensor(0, "x")?.t())),
     ("nd.device", "(x)", "the device of the elements: cpu", |_, args| {
-        args.tensor(0, "x")?;
+        let _checked = args.tensor(0, "x")?;
         Ok(Value::Text("cpu".to_owned()))
     }),
     ("nd.dtype", "(x)", "the type of the elements", |_, args| {

@@ -27,10 +27,7 @@ pub(super) const MATRICES: &[Row] = &[
     }),
     ("np.inner", "(a, b)", "sums of products over the last axes", |_, args| {
         let (a, b) = (args.tensor(0, "a")?, args.tensor(1, "b")?);
-        tensor(match a.ndim()? == 0 || b.ndim()? == 0 {
-            true => a.multiply(&b),
-            false => a.tensordot(&b, &[-1], &[-1]),
-        })
+        tensor(if a.ndim()? == 0 || b.ndim()? == 0 { a.multiply(&b) } else { a.tensordot(&b, &[-1], &[-1]) })
     }),
     ("np.kron", "(a, b)", "each element of one times all of the other", |_, args| {
         let (a, b) = (args.tensor(0, "a")?, args.tensor(1, "b")?);
@@ -38,10 +35,7 @@ pub(super) const MATRICES: &[Row] = &[
     }),
     ("np.linalg.cholesky", "(a, upper=False)", "the lower Cholesky factor, or the upper one", |_, args| {
         let x = args.tensor(0, "a")?;
-        tensor(match args.flag(usize::MAX, "upper", false)? {
-            false => x.cholesky(),
-            true => x.cholesky_upper(),
-        })
+        tensor(if args.flag(usize::MAX, "upper", false)? { x.cholesky_upper() } else { x.cholesky() })
     }),
     ("np.linalg.cond", "(x)", "the largest singular value by the smallest", |_, args| {
         tensor(args.tensor(0, "x")?.cond())

@@ -11,9 +11,10 @@ pub(super) const SELECTIONS: &[Row] = &[
         tensor(args.tensor(0, "a")?.argwhere())
     }),
     ("np.compress", "(condition, a, axis=None)", "slices where a condition is true", |name, args| {
-        let (x, condition) = match name.starts_with("nd.") {
-            true => (args.tensor(0, "a")?, args.tensor(1, "condition")?),
-            false => (args.tensor(1, "a")?, args.tensor(0, "condition")?),
+        let (x, condition) = if name.starts_with("nd.") {
+            (args.tensor(0, "a")?, args.tensor(1, "condition")?)
+        } else {
+            (args.tensor(1, "a")?, args.tensor(0, "condition")?)
         };
         let axis = args.integers(2, "axis")?.and_then(|axes| axes.first().copied());
         tensor(x.compress(&condition, axis))

@@ -42,9 +42,10 @@ impl Sparse {
             return Err(GraphError::Value(text.to_owned())).blame();
         }
         let values = f(&self.values);
-        match values.shape()? == self.values.shape()? {
-            true => Ok(self.with_values(values)),
-            false => Err(GraphError::Value("a function of elements keeps their number".to_owned())).blame(),
+        if values.shape()? == self.values.shape()? {
+            Ok(self.with_values(values))
+        } else {
+            Err(GraphError::Value("a function of elements keeps their number".to_owned())).blame()
         }
     }
 
@@ -142,9 +143,10 @@ impl Sparse {
         }
         let lengths = |cut: &AxisTiling| (0..cut.count()).map(|at| cut.piece(at).1).collect::<Vec<_>>();
         let cut = |matrix: &Sparse| vec![lengths(&matrix.rows), lengths(&matrix.columns)];
-        let other = match cut(self) == cut(other) {
-            true => other.clone(),
-            false => other.rechunk(Chunks::Lengths(cut(self)))?,
+        let other = if cut(self) == cut(other) {
+            other.clone()
+        } else {
+            other.rechunk(Chunks::Lengths(cut(self)))?
         };
         let dtype = promote(self.dtype()?, other.dtype()?);
         let (left, right) = (cast(&self.values, dtype), cast(&other.values, dtype));

@@ -264,9 +264,10 @@ fn check_triplets(
         return Err(GraphError::Shape { function: "coo", shapes: shapes.to_vec(), reason });
     }
     let is_integer = |x: &Tensor| x.dtype().is_ok_and(DType::is_integer);
-    match count == 0 || (is_integer(rows) && is_integer(columns)) {
-        true => Ok(count),
-        false => Err(GraphError::Type("places must be integers".to_owned())),
+    if count == 0 || (is_integer(rows) && is_integer(columns)) {
+        Ok(count)
+    } else {
+        Err(GraphError::Type("places must be integers".to_owned()))
     }
 }
 

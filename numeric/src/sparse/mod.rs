@@ -99,10 +99,7 @@ impl Sparse {
     /// As [`execute`](crate::execute).
     #[track_caller]
     pub fn nnz(&self) -> Result<u64> {
-        match self.values.is_known()? {
-            true => self.values.size(),
-            false => self.values.compute_chunk_sizes()?.size(),
-        }
+        if self.values.is_known()? { self.values.size() } else { self.values.compute_chunk_sizes()?.size() }
     }
 
     /// The same matrix, computed: it is not computed again by what uses it.

@@ -16,10 +16,7 @@ impl Storage for Disk {
         let Some(file) = open(path)? else { return Ok(None) };
         let mut bytes = Vec::new();
         file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|error| file_error(path, &error))?;
-        match bytes.len() as u64 <= bytes_max {
-            true => Ok(Some(bytes)),
-            false => Err(too_long(path, bytes_max)),
-        }
+        if bytes.len() as u64 <= bytes_max { Ok(Some(bytes)) } else { Err(too_long(path, bytes_max)) }
     }
 
     fn read_several(&self, paths: &[PathBuf], bytes_max: u64) -> Stored<Vec<Option<Vec<u8>>>> {

@@ -155,10 +155,7 @@ async fn fetch(object: Object, range: Range<u64>) -> Stored<Vec<u8>> {
     let found = object.get(GetRange::Bounded(range.clone())).await;
     let found = found.map_err(|error| object.failed(&error))?;
     let bytes = object.body(found, range.end - range.start).await?;
-    match bytes.len() as u64 == range.end - range.start {
-        true => Ok(bytes),
-        false => Err(shortened(&object.url)),
-    }
+    if bytes.len() as u64 == range.end - range.start { Ok(bytes) } else { Err(shortened(&object.url)) }
 }
 
 /// The number of requests to make at once: with the bytes of the largest one in sum.

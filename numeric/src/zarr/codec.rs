@@ -109,9 +109,10 @@ impl Codec {
                 let Some(sum) = bytes.len().checked_sub(4).map(|at| bytes.split_off(at)) else {
                     return Err(ErrorKind::UnexpectedEof.into());
                 };
-                match sum == crc32c(&bytes).to_le_bytes() {
-                    true => Ok(bytes),
-                    false => Err(IoError::new(ErrorKind::InvalidData, "the checksum is that of other bytes")),
+                if sum == crc32c(&bytes).to_le_bytes() {
+                    Ok(bytes)
+                } else {
+                    Err(IoError::new(ErrorKind::InvalidData, "the checksum is that of other bytes"))
                 }
             }
         }
@@ -137,12 +138,11 @@ pub(super) fn decode(codecs: &[Codec], bytes: Vec<u8>, expected: u64) -> std::io
     let sizes = sizes(codecs, expected);
     let mut undone = codecs.iter().zip(sizes).rev();
     let bytes = undone.try_fold(bytes, |bytes, (codec, most)| codec.decode(bytes, most))?;
-    match bytes.len() as u64 == expected {
-        true => Ok(bytes),
-        false => {
-            let text = format!("a chunk of {} bytes instead of {expected}", bytes.len());
-            Err(IoError::new(ErrorKind::InvalidData, text))
-        }
+    if bytes.len() as u64 == expected {
+        Ok(bytes)
+    } else {
+        let text = format!("a chunk of {} bytes instead of {expected}", bytes.len());
+        Err(IoError::new(ErrorKind::InvalidData, text))
     }
 }
 
@@ -165,9 +165,10 @@ pub(super) fn stored_max(codecs: &[Codec], expected: u64) -> u64 {
 fn bounded(reader: impl Read, most: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(most + 1).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 <= most {
-        true => Ok(bytes),
-        false => Err(IoError::new(ErrorKind::InvalidData, "a chunk of more bytes than it has elements")),
+    if bytes.len() as u64 <= most {
+        Ok(bytes)
+    } else {
+        Err(IoError::new(ErrorKind::InvalidData, "a chunk of more bytes than it has elements"))
     }
 }
 

@@ -213,7 +213,7 @@ pub fn load(path: impl AsRef<Path>) -> Tensor {
 /// ```
 ///
 /// # Errors
-/// As [`execute`](crate::execute); `ValueError` for chunks or shards that do not fit; `OSError` if the folder
+/// As [`execute`]; `ValueError` for chunks or shards that do not fit; `OSError` if the folder
 /// is there already or cannot be written; `NotImplemented` for web servers, and for all URLs in a build
 /// without the feature.
 #[track_caller]

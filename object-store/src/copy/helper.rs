@@ -35,9 +35,10 @@ pub(super) fn share(work: &(dyn Fn(Side) + Sync)) -> Result<(), StoreError> {
     work(Side::Here);
     let Some(helper) = offer.as_ref().map(|offer| offer.helper) else { return Ok(()) };
     drop(offer);
-    match helper.has_panicked.swap(false, Ordering::Relaxed) {
-        true => Err(StoreError::system("copy", io::Error::other("a thread panicked"))),
-        false => Ok(()),
+    if helper.has_panicked.swap(false, Ordering::Relaxed) {
+        Err(StoreError::system("copy", io::Error::other("a thread panicked")))
+    } else {
+        Ok(())
     }
 }
 

@@ -334,7 +334,7 @@ fn groups_nested_ten_thousand_deep_are_refused_by_their_depth() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2000))]
+    #![proptest_config(ProptestConfig::with_cases(tharsis_trials::cases(256, 2000)))]
 
     /// Whatever happens to the bytes on the way, there is a packet or an error.
     #[test]

@@ -1,37 +1,67 @@
-//! Shared parts of the programs that test several nodes. The behaviours are in `tests/`: a program of
-//! nodes brings its own `main`.
+//! Shared parts of the behaviours of several nodes, which are in `tests/cluster`.
 
-// All of it is test code.
-#![allow(clippy::unwrap_used)]
+#![forbid(unsafe_code)]
 
-use libtest_mimic::{Arguments, Failed, Trial};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 use tharsis::{LocalCluster, LocalNode, Resources, Runtime, SpillChoice, init};
+use tharsis_trials::{Trial, run_beside, trial};
 
 /// Bytes of the store of a small node.
 const STORE_BYTES: u64 = 64 << 20;
-/// Time limit, in seconds, of anything that should happen soon.
-pub const SOON: f64 = 60.0;
-/// Lease of a small cluster's members: long enough for a busy machine, short enough to wait for in a test.
-const LEASE_TTL: Duration = Duration::from_secs(3);
+/// Time limit, in seconds, of anything that should happen soon: far above what a busy machine needs.
+pub const SOON: f64 = 90.0;
+/// Lease of a cluster's members: long enough for a busy machine, short enough to wait for in a test.
+pub const LEASE_TTL: Duration = Duration::from_secs(3);
+/// Trials side by side, unless the command line says otherwise: most of their time they wait for a lease, a
+/// process or a sleep.
+const THREADS: usize = 3;
 
-/// A behaviour: its name, and the function that panics if it does not hold.
-pub type Scenario = (&'static str, fn());
+/// A behaviour.
+#[derive(Clone, Copy)]
+pub struct Scenario {
+    /// Its module and its function.
+    pub name: &'static str,
+    /// The function, which panics if the behaviour is not there.
+    pub run: fn(),
+    /// Whether it measures times or shares that other trials would change.
+    pub is_alone: bool,
+}
 
-/// Runs what the command line names, one after the other unless it says otherwise: the machines this runs on
-/// are small.
-pub fn run(all: &'static [Scenario]) -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(1);
-    let trials = all.iter().map(|(name, scenario)| Trial::test(*name, move || run_one(*scenario)));
-    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+/// Lists functions as scenarios: `scenarios![a, b; alone: c]`.
+#[macro_export]
+macro_rules! scenarios {
+    ($($name:ident),* $(,)? $(; alone: $($alone:ident),* $(,)?)?) => {
+        &[
+            $($crate::scenarios!(@ $name, false),)*
+            $($($crate::scenarios!(@ $alone, true),)*)?
+        ]
+    };
+    (@ $name:ident, $is_alone:literal) => {
+        $crate::Scenario {
+            name: concat!(module_path!(), "::", stringify!($name)),
+            run: $name,
+            is_alone: $is_alone,
+        }
+    };
+}
+
+/// Runs what the command line names: some trials at a time, and then those that must be alone.
+#[must_use]
+pub fn run(all: &[&'static [Scenario]]) -> ExitCode {
+    let (alone, beside): (Vec<_>, Vec<_>) =
+        all.iter().copied().flatten().copied().partition(|scenario| scenario.is_alone);
+    let trials = |scenarios: Vec<Scenario>| scenarios.into_iter().map(trial_of).collect();
+    run_beside(THREADS, trials(beside), trials(alone))
+}
+
+fn trial_of(scenario: Scenario) -> Trial {
+    // Without the name of the program.
+    let name = scenario.name.split_once("::").map_or(scenario.name, |(_, name)| name);
+    trial(name, scenario.run)
 }
 
 /// A node with so many CPUs and a small store.
-///
-/// # Panics
-/// If there is no such number of CPUs.
 #[must_use]
 pub fn small_node(cpus: f64) -> LocalNode {
     LocalNode {
@@ -43,43 +73,41 @@ pub fn small_node(cpus: f64) -> LocalNode {
 }
 
 /// A cluster of so many small nodes.
-///
-/// # Panics
-/// If a node does not start.
 #[must_use]
 pub fn small_cluster(count: usize, cpus: f64) -> LocalCluster {
+    cluster_of(vec![small_node(cpus); count])
+}
+
+/// A cluster of these nodes.
+#[must_use]
+pub fn cluster_of(nodes: Vec<LocalNode>) -> LocalCluster {
     let mut cluster = LocalCluster::empty().lease_ttl(LEASE_TTL);
-    for _ in 0..count {
-        cluster.add(small_node(cpus)).unwrap();
+    for node in nodes {
+        cluster.add(node).unwrap();
     }
     cluster
 }
 
 /// Waits until something holds.
-///
-/// # Panics
-/// If that takes longer than [`SOON`].
-pub fn await_that(what: &str, mut holds: impl FnMut() -> bool) {
-    let until = Instant::now() + Duration::from_secs_f64(SOON);
+#[track_caller]
+pub fn await_that(what: &str, holds: impl FnMut() -> bool) {
+    await_within(Duration::from_secs_f64(SOON), what, holds);
+}
+
+/// Waits until something holds, which must be within a time; returns how long it took.
+#[track_caller]
+pub fn await_within(within: Duration, what: &str, mut holds: impl FnMut() -> bool) -> Duration {
+    let begin = Instant::now();
     while !holds() {
-        assert!(Instant::now() < until, "{what}: not within {SOON} s");
-        std::thread::sleep(Duration::from_millis(10));
+        assert!(begin.elapsed() < within, "{what}: not within {within:?}");
+        std::thread::sleep(Duration::from_millis(5));
     }
+    begin.elapsed()
 }
 
 /// A driver at a node.
-///
-/// # Panics
-/// If there is no such node, or it does not answer.
+#[must_use]
 pub fn driver(cluster: &LocalCluster, index: usize) -> Runtime {
     let socket = cluster.socket(index).unwrap().display().to_string();
     init().address(socket).start_local().unwrap()
-}
-
-/// On a thread of its own, so that what it left in thread-local places goes with it.
-fn run_one(scenario: fn()) -> Result<(), Failed> {
-    std::thread::spawn(scenario).join().map_err(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default().into()
-    })
 }

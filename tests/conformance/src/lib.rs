@@ -2,13 +2,10 @@
 //! folders.
 //!
 //! A check is a function that takes a [`Subject`] and panics when the back end is not what
-//! `tharsis_gcs::backend` says. `tests/backends.rs` runs all of them against memory, a file and a real etcd;
-//! `tests/service.rs` tests the service over
-//! loopback, `tests/identity.rs` who may call it. A missing etcd fails: nothing is skipped.
+//! `tharsis_gcs::backend` says. The program `tests/conformance` runs all of them against memory, a file and a
+//! real etcd, and tests the service and who may call it. A missing etcd fails: nothing is skipped.
 
 #![forbid(unsafe_code)]
-// A suite says what is wrong by panicking.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::missing_panics_doc)]
 
 pub mod etcd;
 pub mod raw;

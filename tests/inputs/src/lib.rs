@@ -1,8 +1,8 @@
 //! Everything that reads bytes of another process or of a disk, by name: an entry takes any bytes and panics
 //! where they were believed.
 //!
-//! `tests/mutations.rs` feeds each entry with damaged seeds, the same ones every time; `fuzz/` searches
-//! further with the same entries, for as long as one likes.
+//! `tests/mutations.rs` feeds each entry with damaged seeds, the same ones in every short run; `fuzz/`
+//! searches further with the same entries, for as long as one likes.
 
 use tharsis_object_store::inputs as store;
 use tharsis_protos::records::{

@@ -8,14 +8,12 @@
 //! expected to fail and are printed at the end; one that passes must leave the list.
 
 #![forbid(unsafe_code)]
-// All of it is test code.
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 pub mod mounted;
 pub mod processes;
 pub mod restarts;
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Arguments;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -27,6 +25,7 @@ use std::time::{Duration, Instant};
 use tharsis::{Init, Runtime, SpillChoice, SpillFolder, init};
 use tharsis_protos::inventory::Inventory;
 use tharsis_protos::report::{Report, StoreRow};
+use tharsis_trials::{message, trial_of};
 
 /// Longest time of a trial. `THARSIS_TRIAL_SECONDS` gives long runs more.
 pub const TRIAL_WAIT: Duration = Duration::from_secs(60);
@@ -86,17 +85,19 @@ pub fn run(scenarios: &[&'static [Scenario]]) -> ExitCode {
         scenario.modes.iter().map(|mode| {
             let name = format!("{}::{}", mode.name(), scenario.name);
             let (run, mode) = (scenario.run, *mode);
-            Trial::test(name, move || attempt(run, mode).map_err(Failed::from))
+            trial_of(name, move || attempt(run, mode))
         })
     });
     let conclusion = libtest_mimic::run(&arguments, trials.collect());
     let left = left_behind();
     left.iter().for_each(|thing| println!("LEFT BEHIND {thing}"));
     let _removed = fs::remove_dir_all(scratch());
-    match left.is_empty() && !arguments.list {
-        true => conclusion.exit_code(),
-        false if arguments.list => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
+    if left.is_empty() && !arguments.list {
+        conclusion.exit_code()
+    } else if arguments.list {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     }
 }
 
@@ -114,12 +115,7 @@ fn attempt(run: fn(Mode), mode: Mode) -> Result<(), String> {
     if outcome == Err(RecvTimeoutError::Timeout) {
         return Err(format!("it still runs after {} s", limit.as_secs()));
     }
-    thread.join().map_err(|panic| {
-        let text = panic.downcast_ref::<&str>().copied();
-        text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-            .unwrap_or("it panicked")
-            .to_owned()
-    })
+    thread.join().map_err(|panic| message(&*panic))
 }
 
 impl Mode {

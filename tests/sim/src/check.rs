@@ -109,9 +109,10 @@ impl Cluster {
         let mut borrowed = Vec::new();
         for host in self.hosts.iter().filter(|h| h.alive) {
             for reference in host.node.references() {
-                match reference.owner == host.id {
-                    true => drop(owned.insert((host.id, reference.object), ())),
-                    false => borrowed.push((host.id, reference)),
+                if reference.owner == host.id {
+                    drop(owned.insert((host.id, reference.object), ()))
+                } else {
+                    borrowed.push((host.id, reference))
                 }
             }
         }

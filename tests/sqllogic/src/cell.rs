@@ -131,10 +131,7 @@ fn options() -> FormatOptions<'static> {
 }
 
 fn text(value: &str) -> String {
-    match value.is_empty() {
-        true => "(empty)".to_owned(),
-        false => value.trim_end_matches('\n').replace('\0', "\\0"),
-    }
+    if value.is_empty() { "(empty)".to_owned() } else { value.trim_end_matches('\n').replace('\0', "\\0") }
 }
 
 /// A float, or its shortest text if that is of fewer digits.
@@ -180,10 +177,8 @@ fn carry(digits: &mut Vec<u8>) {
 /// A decimal text without zeros at its ends, and without the sign of a zero.
 fn plain(text: &str) -> String {
     let (sign, digits) = text.strip_prefix('-').map_or(("", text), |digits| ("-", digits));
-    let digits = match digits.contains('.') {
-        true => digits.trim_end_matches('0').trim_end_matches('.'),
-        false => digits,
-    };
+    let digits =
+        if digits.contains('.') { digits.trim_end_matches('0').trim_end_matches('.') } else { digits };
     let digits = digits.trim_start_matches('0');
     match digits {
         "" => "0".to_owned(),

@@ -49,9 +49,10 @@ impl Engine {
                     .map_err(|error: datafusion::error::DataFusionError| {
                         EngineError::Refused(error.to_string())
                     })?;
-                match schema.fields().is_empty() && batches.iter().all(|batch| batch.num_rows() == 0) {
-                    true => Ok(DBOutput::StatementComplete(0)),
-                    false => output(&schema, &batches),
+                if schema.fields().is_empty() && batches.iter().all(|batch| batch.num_rows() == 0) {
+                    Ok(DBOutput::StatementComplete(0))
+                } else {
+                    output(&schema, &batches)
                 }
             }
         }

@@ -68,10 +68,7 @@ fn main() -> Result<()> {
                 report
             }
             None => {
-                let beside = match args.alone {
-                    true => None,
-                    false => Some(run(&path, &library)?),
-                };
+                let beside = if args.alone { None } else { Some(run(&path, &library)?) };
                 Report::of(run(&path, &started)?, beside.as_deref())
             }
         };

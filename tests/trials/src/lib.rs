@@ -1,12 +1,13 @@
-//! How much a test does, and trials that report their seconds.
+//! The amount of work in a test, and trials that report their seconds.
 //!
-//! `./test` runs a part of the random cases, always the same ones. `./test --long` sets [`LONG`]: all cases run,
-//! and [`first_seed`] is another one each time. `./test` also sets [`SECONDS`]: programs that bring their own
-//! `main` write the seconds of each trial there, which the standard test harness prints itself.
+//! `./test` runs a part of the random cases, always the same ones. `./test --long` sets [`LONG`]: all cases
+//! run, and [`first_seed`] is another one each time. `./test` also sets [`SECONDS`]: programs that bring
+//! their own `main` write the seconds of each trial there, which the standard test harness prints itself.
 
 #![forbid(unsafe_code)]
 
-use libtest_mimic::{Arguments, Failed, Trial};
+pub use libtest_mimic::Trial;
+use libtest_mimic::{Arguments, Failed};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::process::ExitCode;
@@ -51,10 +52,7 @@ pub fn trial(name: impl Into<String>, run: impl FnOnce() + Send + 'static) -> Tr
 }
 
 /// A trial of a function that says what is wrong.
-pub fn trial_of(
-    name: impl Into<String>,
-    run: impl FnOnce() -> Result<(), String> + Send + 'static,
-) -> Trial {
+pub fn trial_of(name: impl Into<String>, run: impl FnOnce() -> Result<(), String> + Send + 'static) -> Trial {
     let name = name.into();
     Trial::test(name.clone(), move || {
         let start = Instant::now();
@@ -71,6 +69,18 @@ pub fn run_in_turn(trials: Vec<Trial>) -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(1);
     libtest_mimic::run(&arguments, trials).exit_code()
+}
+
+/// Runs the trials that the command line names: first `beside`, this many at a time unless it says otherwise,
+/// then `alone`, one after the other. For programs whose trials mostly wait, with a few that measure times.
+#[must_use]
+pub fn run_beside(threads: usize, beside: Vec<Trial>, alone: Vec<Trial>) -> ExitCode {
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(threads);
+    let first = libtest_mimic::run(&arguments, beside);
+    arguments.test_threads = Some(1);
+    let last = libtest_mimic::run(&arguments, alone);
+    if first.has_failed() { first.exit_code() } else { last.exit_code() }
 }
 
 /// Runs the trials that the command line names, side by side.

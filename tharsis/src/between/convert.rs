@@ -123,9 +123,10 @@ impl View {
             [] => return Err(Error::Internal("a chunk of no rows".to_owned())),
             pieces => concat(&pieces.iter().map(|piece| &**piece).collect::<Vec<_>>())?,
         };
-        match array.len() == self.rows {
-            true => chunk_of(&array),
-            false => Err(Error::Internal(format!("{} rows were given for {}", array.len(), self.rows))),
+        if array.len() == self.rows {
+            chunk_of(&array)
+        } else {
+            Err(Error::Internal(format!("{} rows were given for {}", array.len(), self.rows)))
         }
     }
 

@@ -78,9 +78,10 @@ fn in_rows(tensor: &Tensor) -> Result<Resident> {
     let computed = computed.map_err(of_tensor)?;
     let resident = computed.node().map_err(of_tensor)?.op().resident().cloned();
     let resident = resident.ok_or_else(|| Error::Internal("a computed tensor without chunks".to_owned()))?;
-    match resident.tiling.axes.get(1).is_none_or(|axis| axis.count() == 1) {
-        true => Ok(resident),
-        false => Err(Error::Internal("rows of a tensor are cut".to_owned())),
+    if resident.tiling.axes.get(1).is_none_or(|axis| axis.count() == 1) {
+        Ok(resident)
+    } else {
+        Err(Error::Internal("rows of a tensor are cut".to_owned()))
     }
 }
 

@@ -150,14 +150,13 @@ fn pieces(parts: &[Arc<dyn KeptPart>]) -> Vec<Piece> {
 fn tensor(pieces: &[Piece], column: usize, dtype: DType) -> Result<Tensor> {
     let lengths: Vec<usize> = pieces.iter().map(|piece| piece.rows).collect();
     let mut chunks: Vec<ResidentChunk> = pieces.iter().map(|piece| piece.chunk(column)).collect();
-    let axis = match chunks.is_empty() {
-        true => {
-            let empty = Chunk::contiguous(dtype, &[0], tharsis_kernels::Buffer::default());
-            let empty = empty.map_err(|error| Error::Internal(error.to_string()))?;
-            chunks.push(ResidentChunk::Here(Arc::new(empty)));
-            AxisTiling::whole(0)
-        }
-        false => AxisTiling::from_lengths(&lengths),
+    let axis = if chunks.is_empty() {
+        let empty = Chunk::contiguous(dtype, &[0], tharsis_kernels::Buffer::default());
+        let empty = empty.map_err(|error| Error::Internal(error.to_string()))?;
+        chunks.push(ResidentChunk::Here(Arc::new(empty)));
+        AxisTiling::whole(0)
+    } else {
+        AxisTiling::from_lengths(&lengths)
     };
     let tiling = Tiling { axes: vec![axis] };
     Ok(Tensor::apply(Resident { dtype, tiling, chunks: Arc::new(chunks) }, &[]))

@@ -135,9 +135,10 @@ impl Drive {
         loop {
             while let Some((stage, task, calls)) = self.demand.take() {
                 self.count_reads(stage, task, &calls);
-                match stage == self.last() {
-                    true => self.held.push_back((task, calls)),
-                    false => self.submit(stage, task, &calls)?,
+                if stage == self.last() {
+                    self.held.push_back((task, calls))
+                } else {
+                    self.submit(stage, task, &calls)?
                 }
             }
             let end = self.taken.saturating_add(self.ahead);
@@ -244,9 +245,10 @@ impl Drive {
                 work.formed.push((inputs.len(), form));
             }
             let objects = self.objects(*piece)?;
-            match objects.is_empty() {
-                true => work.skipped.push(*piece),
-                false => work.pieces.extend(objects.iter().map(|_| *piece)),
+            if objects.is_empty() {
+                work.skipped.push(*piece)
+            } else {
+                work.pieces.extend(objects.iter().map(|_| *piece))
             }
             inputs.extend(objects);
         }

@@ -184,9 +184,10 @@ impl Rows {
 
 impl Output {
     fn end(self) -> Made {
-        let output = match self.blocks.is_empty() {
-            true => TaskOutput::of_rows(self.batches.into()),
-            false => TaskOutput::Blocks(Blocks::new(self.blocks)),
+        let output = if self.blocks.is_empty() {
+            TaskOutput::of_rows(self.batches.into())
+        } else {
+            TaskOutput::Blocks(Blocks::new(self.blocks))
         };
         Made { output, size: self.size }
     }

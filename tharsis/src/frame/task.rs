@@ -75,10 +75,7 @@ fn outputs(stage: &Blob, work: Work, inputs: Values<TaskOutput>) -> Result<Vec<T
     let started = Instant::now();
     let environment = environment(work.memory_bytes)?;
     let (task, whole) = (work.task, work.whole);
-    let bounds = match whole {
-        true => Bounds::none(),
-        false => Bounds::new(work.memory_bytes, work.single_bytes),
-    };
+    let bounds = if whole { Bounds::none() } else { Bounds::new(work.memory_bytes, work.single_bytes) };
     let gathered = Gathered::new(bounds)?;
     let inputs = task_inputs(work, inputs)?;
     let fragment = Fragment::decode(stage)?;

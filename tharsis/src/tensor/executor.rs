@@ -208,9 +208,8 @@ fn memory_beside_disks(batches: &Batches, limits: Limits) -> Option<u64> {
 
 /// Refuses batches that cannot run within the limits even one after the other.
 fn check_bytes(batches: &Batches, limits: Limits) -> std::result::Result<(), Error> {
-    let check = |needed_bytes, limit_bytes| match needed_bytes <= limit_bytes {
-        true => Ok(()),
-        false => Err(Error::Memory { needed_bytes, limit_bytes }),
+    let check = |needed_bytes, limit_bytes| {
+        if needed_bytes <= limit_bytes { Ok(()) } else { Err(Error::Memory { needed_bytes, limit_bytes }) }
     };
     check(batches.live_bytes + batches.largest_bytes, limits.stored_bytes)?;
     check(batches.running_bytes, limits.memory_bytes)
@@ -218,13 +217,14 @@ fn check_bytes(batches: &Batches, limits: Limits) -> std::result::Result<(), Err
 
 /// Refuses functions that workers cannot find.
 fn check_functions(job: &Job) -> std::result::Result<(), Error> {
-    match job.runnable.plan().foreign.iter().all(Option::is_some) {
-        true => Ok(()),
-        false => Err(Error::Type(
+    if job.runnable.plan().foreign.iter().all(Option::is_some) {
+        Ok(())
+    } else {
+        Err(Error::Type(
             "map_chunk: a closure is in this process only; give workers a remote function with map_remote, or \
              run the program on a LocalExecutor"
                 .to_owned(),
-        )),
+        ))
     }
 }
 

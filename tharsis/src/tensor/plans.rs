@@ -28,7 +28,7 @@ fn find_foreign(name: Option<&ForeignName>) -> Result<Arc<dyn Foreign>, Fault> {
     let name = name.ok_or_else(|| Fault::Internal("a closure has no name".to_owned()))?;
     let found = match name.kind.as_str() {
         mapping::KIND => mapping::find(&name.name),
-        _ => tharsis_numeric::run::find_foreign(name),
+        _ => tharsis_numeric::foreign::find_foreign(name),
     };
     found.ok_or_else(|| Fault::Internal(format!("this program has no function {name:?}")))
 }

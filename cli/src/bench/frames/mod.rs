@@ -210,9 +210,10 @@ pub fn digest_query(frame: &DataFrame, from: &str) -> Result<String> {
     let mut columns = vec!["count(*) as rows".to_owned()];
     for (label, dtype) in frame.dtypes()? {
         columns.push(format!("count(\"{label}\") as \"{label}_count\""));
-        columns.push(match dtype.is_numeric() {
-            true => format!("sum(cast(\"{label}\" as double)) as \"{label}_sum\""),
-            false => format!("min(\"{label}\") as \"{label}_min\", max(\"{label}\") as \"{label}_max\""),
+        columns.push(if dtype.is_numeric() {
+            format!("sum(cast(\"{label}\" as double)) as \"{label}_sum\"")
+        } else {
+            format!("min(\"{label}\") as \"{label}_min\", max(\"{label}\") as \"{label}_max\"")
         });
     }
     Ok(format!("select {} from {from}", columns.join(", ")))

@@ -144,12 +144,11 @@ impl Parser {
 
     fn opposite(&mut self) -> Result<Node> {
         let at = self.at();
-        match self.word("not") {
-            true => {
-                let inner = self.deeper(Parser::opposite)?;
-                Ok(Node { at, form: Form::Not(Box::new(inner)) })
-            }
-            false => self.comparison(),
+        if self.word("not") {
+            let inner = self.deeper(Parser::opposite)?;
+            Ok(Node { at, form: Form::Not(Box::new(inner)) })
+        } else {
+            self.comparison()
         }
     }
 
@@ -183,9 +182,10 @@ impl Parser {
         while let Some(compare) = self.compare() {
             others.push((compare, self.sum()?));
         }
-        Ok(match others.is_empty() {
-            true => first,
-            false => Node { at, form: Form::Comparison(Box::new(first), others) },
+        Ok(if others.is_empty() {
+            first
+        } else {
+            Node { at, form: Form::Comparison(Box::new(first), others) }
         })
     }
 

@@ -75,14 +75,12 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn query(&self, text: &str) -> DataFrame {
         self.query_with(text, &[])
     }
 
     /// As [`DataFrame::query`], with values that the text names with `@`: `"n > @least"`.
     #[track_caller]
-    #[must_use]
     pub fn query_with(&self, text: &str, given: &[(&str, Term)]) -> DataFrame {
         let condition = statement_of(text).and_then(|statement| match statement.target {
             Some(_) => Err(Error::Value("cannot assign without a target object".to_owned())),
@@ -104,14 +102,12 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn eval(&self, text: &str) -> DataFrame {
         self.eval_with(text, &[])
     }
 
     /// As [`DataFrame::eval`], with values that the text names with `@`.
     #[track_caller]
-    #[must_use]
     pub fn eval_with(&self, text: &str, given: &[(&str, Term)]) -> DataFrame {
         let mut made = self.clone();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -134,7 +130,6 @@ impl DataFrame {
 
     /// The value of an expression over columns, for each row.
     #[track_caller]
-    #[must_use]
     pub fn eval_series(&self, text: &str, given: &[(&str, Term)]) -> Series {
         let made = statement_of(text).and_then(|statement| match statement.target {
             Some(_) => Err(Error::Value("an assignment gives a frame; see `eval`".to_owned())),
@@ -189,9 +184,10 @@ pub fn eval(text: &str, names: &[(&str, Term)]) -> Result<Term> {
 }
 
 fn statement_of(text: &str) -> Result<grammar::Statement> {
-    match text.trim().is_empty() {
-        true => Err(Error::Value("expr cannot be an empty string".to_owned())),
-        false => statement(text),
+    if text.trim().is_empty() {
+        Err(Error::Value("expr cannot be an empty string".to_owned()))
+    } else {
+        statement(text)
     }
 }
 

@@ -239,28 +239,24 @@ impl Resample {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn asfreq(&self, fill: Fill) -> DataFrame {
         self.put(&fill)
     }
 
     /// The last row at or before the label of each span, as [`Resample::asfreq`] with [`Fill::Before`].
     #[track_caller]
-    #[must_use]
     pub fn ffill(&self) -> DataFrame {
         self.put(&Fill::Before)
     }
 
     /// The next row at or behind the label of each span.
     #[track_caller]
-    #[must_use]
     pub fn bfill(&self) -> DataFrame {
         self.put(&Fill::After)
     }
 
     /// The row nearest to the label of each span.
     #[track_caller]
-    #[must_use]
     pub fn nearest(&self) -> DataFrame {
         self.put(&Fill::Nearest)
     }
@@ -268,7 +264,6 @@ impl Resample {
     /// The columns with numbers at the labels of spans: on lines between their neighbours, by position among
     /// the rows and the labels.
     #[track_caller]
-    #[must_use]
     pub fn interpolate(&self) -> DataFrame {
         let made = self.spans().and_then(|spans| spans.rows()?.interpolated(&spans.labels()?));
         DataFrame::new(made)
@@ -335,7 +330,6 @@ impl DataFrame {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn asfreq(&self, frequency: &str, fill: Fill) -> DataFrame {
         self.then(|frame| frame.asfreq(frequency, &fill))
     }
@@ -344,7 +338,6 @@ impl DataFrame {
 impl Series {
     /// The values at times at equal distances, as [`DataFrame::asfreq`].
     #[track_caller]
-    #[must_use]
     pub fn asfreq(&self, frequency: &str, fill: Fill) -> Series {
         self.through(|frame, _| frame.asfreq(frequency, fill))
     }

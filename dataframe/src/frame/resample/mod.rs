@@ -6,7 +6,8 @@ mod rule;
 pub use fill::Fill;
 pub(super) use rule::duration;
 
-use super::group::{Aggregate, GroupBy, Key};
+use super::aggregate::Aggregate;
+use super::group::{GroupBy, Key};
 use super::group_functions::Transform;
 use super::window::{Over, over_window, rows};
 use super::{DataFrame, Frame, Level, OrderKey, named};
@@ -30,6 +31,7 @@ const SPAN: &str = "__tharsis_span";
 ///
 /// Aggregates give a row for each span; [`asfreq`](Resample::asfreq), [`ffill`](Resample::ffill) and their
 /// like put the rows themselves at the labels of spans, so that the index must hold each time once.
+#[must_use = "groups do nothing by themselves: call an aggregate"]
 #[derive(Clone, Debug)]
 pub struct Resample {
     spans: std::result::Result<Spans, Arc<Error>>,
@@ -61,7 +63,6 @@ impl DataFrame {
     /// assert_eq!(monthly.col("v").values::<i64>()?, [Some(1), Some(0), Some(2)]);
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
-    #[must_use]
     pub fn resample(&self, on: &str, rule: &str) -> Resample {
         Resample::of(self.frame().and_then(|frame| {
             let time = frame.time_named(on)?;
@@ -80,7 +81,6 @@ impl DataFrame {
     /// assert_eq!(doubled.col("v").values::<i64>()?, [1, 1, 2, 2, 3].map(Some));
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
-    #[must_use]
     pub fn resample_index(&self, rule: &str) -> Resample {
         Resample::of(self.frame().and_then(|frame| {
             let time = frame.times_of_index()?;
@@ -92,7 +92,6 @@ impl DataFrame {
 impl Series {
     /// The values by spans of the times that are their labels, as [`DataFrame::resample_index`]: results are
     /// frames of one column.
-    #[must_use]
     pub fn resample(&self, rule: &str) -> Resample {
         self.to_frame().resample_index(rule)
     }
@@ -112,13 +111,11 @@ impl GroupBy {
     /// assert_eq!(daily.sum().col("v").values::<i64>()?, [1, 0, 3, 2].map(Some));
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
-    #[must_use]
     pub fn resample(&self, on: &str, rule: &str) -> Resample {
         self.spans(rule, |frame| frame.time_named(on))
     }
 
     /// The rows of each group by spans of the times that are their labels.
-    #[must_use]
     pub fn resample_index(&self, rule: &str) -> Resample {
         self.spans(rule, Frame::times_of_index)
     }
@@ -323,7 +320,6 @@ impl Resample {
 
     /// The same spans of these columns alone.
     #[track_caller]
-    #[must_use]
     pub fn select<'a>(&self, labels: impl IntoIterator<Item = &'a str>) -> Resample {
         Resample::of(self.spans().and_then(|spans| {
             let groups = spans.groups.clone().select(labels);
@@ -335,7 +331,6 @@ impl Resample {
     /// One aggregate of all columns but the time and the keys; of those with numbers only if it needs
     /// numbers.
     #[track_caller]
-    #[must_use]
     pub fn all_columns(&self, aggregate: Aggregate) -> DataFrame {
         DataFrame::new(self.spans().and_then(|spans| spans.all_columns(aggregate)))
     }
@@ -351,14 +346,12 @@ impl Resample {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn agg<'a>(&self, aggregates: impl IntoIterator<Item = (&'a str, Aggregate)>) -> DataFrame {
         self.aggregate(super::group::labelled_aggregates(aggregates))
     }
 
     /// Aggregates under labels of their own: label, column, aggregate.
     #[track_caller]
-    #[must_use]
     pub fn agg_as<'a>(
         &self,
         aggregates: impl IntoIterator<Item = (&'a str, &'a str, Aggregate)>,
@@ -375,14 +368,12 @@ impl Resample {
 
     /// The number of rows of each span, in a column `size`.
     #[track_caller]
-    #[must_use]
     pub fn size(&self) -> DataFrame {
         DataFrame::new(self.spans().and_then(Spans::sizes))
     }
 
     /// A quantile of each column with numbers.
     #[track_caller]
-    #[must_use]
     pub fn quantile(&self, part: f64) -> DataFrame {
         self.all_columns(Aggregate::Quantile(part))
     }
@@ -390,7 +381,6 @@ impl Resample {
     /// The first, largest, smallest and last value of a column in each span, as `open`, `high`, `low`,
     /// `close`.
     #[track_caller]
-    #[must_use]
     pub fn ohlc(&self, label: &str) -> DataFrame {
         self.agg_as([
             ("open", label, Aggregate::First),
@@ -405,7 +395,6 @@ impl Resample {
     /// # Errors
     /// As [`GroupBy::transform`].
     #[track_caller]
-    #[must_use]
     pub fn transform(&self, how: impl Into<Transform>) -> DataFrame {
         match self.spans().and_then(Spans::of_values) {
             Ok(groups) => groups.transform(how),
@@ -419,7 +408,6 @@ impl Resample {
     /// # Errors
     /// As [`GroupBy::apply`].
     #[track_caller]
-    #[must_use]
     pub fn apply(&self, function: Function<OverChunk>) -> DataFrame {
         match self.spans().and_then(|spans| Ok((spans, spans.of_values()?))) {
             Ok((spans, groups)) => groups.apply(function).then(|made| spans.labelled(made)),
@@ -447,7 +435,6 @@ macro_rules! aggregates {
         impl Resample {
             $($(#[$doc])*
             #[track_caller]
-            #[must_use]
             pub fn $name(&self) -> DataFrame {
                 self.all_columns(Aggregate::$aggregate)
             })*

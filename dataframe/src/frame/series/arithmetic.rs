@@ -1,43 +1,17 @@
 //! Arithmetic of series, row by row, with a number or another series.
 
+use super::expr::present;
 use super::operator_traits::operator_traits;
-use super::{Operator, Series};
+use super::{Operand, Series};
 use crate::error::{Error, Result};
 use crate::frame::Frame;
-use crate::value::{Value, is_text};
+use crate::value::is_text;
 use arrow::datatypes::DataType;
-use datafusion::functions::expr_fn::{isnan, power};
+use datafusion::functions::expr_fn::power;
 use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use std::ops;
 use std::sync::Arc;
-
-/// The other side of an operator: a series, or one value for all rows.
-#[derive(Clone, Debug)]
-pub enum Operand {
-    /// A series; rows with equal labels of the index belong together.
-    Series(Series),
-    /// One value.
-    Value(Value),
-}
-
-impl From<&Series> for Operand {
-    fn from(series: &Series) -> Operand {
-        Operand::Series(series.clone())
-    }
-}
-
-impl From<Series> for Operand {
-    fn from(series: Series) -> Operand {
-        Operand::Series(series)
-    }
-}
-
-impl<T: Into<Value>> From<T> for Operand {
-    fn from(value: T) -> Operand {
-        Operand::Value(value.into())
-    }
-}
 
 impl Series {
     /// A series of two expressions over the same rows.
@@ -75,42 +49,18 @@ impl Series {
         }
     }
 
-    /// The quotient rounded down, as Python's `//`.
-    #[track_caller]
-    #[must_use]
-    pub fn floordiv(&self, other: impl Into<Operand>) -> Series {
-        self.operate(Operator::FloorDiv, other)
-    }
-
-    /// The power, as Python's `**`.
-    #[track_caller]
-    #[must_use]
-    pub fn pow(&self, other: impl Into<Operand>) -> Series {
-        self.operate(Operator::Pow, other)
-    }
-
     /// The absolute value of each number.
     #[track_caller]
-    #[must_use]
     pub fn abs(&self) -> Series {
         self.map_expr(|expr| Ok(datafusion::functions::expr_fn::abs(expr)))
     }
 
     /// The value rounded to this many decimals, halves to even.
     #[track_caller]
-    #[must_use]
     pub fn round(&self, decimals: i32) -> Series {
         let dtype = self.dtype();
         self.map_expr(|expr| super::elementwise::rounded(expr, &dtype?, decimals))
     }
-}
-
-/// An expression whose result is missing where it is not a number, and has one zero: minus zero would be
-/// another key, and differ from zero, for the library.
-pub(crate) fn present(expr: Expr) -> Result<Expr> {
-    let one_zero = expr + lit(0_f64);
-    Ok(when(isnan(one_zero.clone()), lit(datafusion::common::ScalarValue::Float64(None)))
-        .otherwise(one_zero)?)
 }
 
 /// Arithmetic by its sign.
@@ -196,9 +146,10 @@ fn simple(left: Expr, right: Expr, sign: &str) -> Expr {
 /// A result of floats that is missing where it is not a number.
 fn present_of(expr: Expr, types: &(DataType, DataType)) -> Result<Expr> {
     let narrow = |dtype: &DataType| *dtype == DataType::Float32;
-    match narrow(&types.0) && narrow(&types.1) {
-        true => Ok(cast(present(cast(expr, DataType::Float64))?, DataType::Float32)),
-        false => present(expr),
+    if narrow(&types.0) && narrow(&types.1) {
+        Ok(cast(present(cast(expr, DataType::Float64))?, DataType::Float32))
+    } else {
+        present(expr)
     }
 }
 

@@ -61,7 +61,6 @@ impl Categories {
     /// The position of each text among the categories, -1 for a missing one. It computes the categories at
     /// once, which runs the plan.
     #[track_caller]
-    #[must_use]
     pub fn codes(&self) -> Series {
         let pairs = self.categories().map(|categories| {
             let pairs = categories.into_iter().enumerate();
@@ -81,7 +80,6 @@ impl Categories {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn rename_categories<'a>(&self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Series {
         let pairs: Vec<(Value, Value)> =
             pairs.into_iter().map(|(from, to)| (Value::from(from), Value::from(to))).collect();
@@ -91,33 +89,36 @@ impl Categories {
     /// The series with these texts for its categories, one for each from the smallest on; `ValueError` for
     /// another number of texts. It computes the categories at once, which runs the plan.
     #[track_caller]
-    #[must_use]
     pub fn rename_all_categories<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> Series {
         let texts: Vec<Value> = texts.into_iter().map(Value::from).collect();
-        let pairs = self.categories().and_then(|categories| match categories.len() == texts.len() {
-            true => Ok(categories.into_iter().map(Value::from).zip(texts).collect::<Vec<_>>()),
-            false => Err(Error::Value(
-                "new categories need to have the same number of items as the old categories".to_owned(),
-            )),
+        let pairs = self.categories().and_then(|categories| {
+            if categories.len() == texts.len() {
+                Ok(categories.into_iter().map(Value::from).zip(texts).collect::<Vec<_>>())
+            } else {
+                Err(Error::Value(
+                    "new categories need to have the same number of items as the old categories".to_owned(),
+                ))
+            }
         });
         self.categorized(|expr| mapped(&expr, &pairs?, expr.clone()))
     }
 
     /// The series with missing values for the texts that are none of these.
     #[track_caller]
-    #[must_use]
     pub fn set_categories<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> Series {
         let texts: Vec<Expr> = texts.into_iter().map(lit).collect();
-        self.categorized(|expr| match texts.is_empty() {
-            true => Ok(cast(lit(ScalarValue::Null), DataType::Utf8)),
-            false => Ok(when(expr.clone().in_list(texts, false), expr).end()?),
+        self.categorized(|expr| {
+            if texts.is_empty() {
+                Ok(cast(lit(ScalarValue::Null), DataType::Utf8))
+            } else {
+                Ok(when(expr.clone().in_list(texts, false), expr).end()?)
+            }
         })
     }
 
     /// The series with missing values for these texts; `ValueError` if one is no category, which is looked at
     /// at once.
     #[track_caller]
-    #[must_use]
     pub fn remove_categories<'a>(&self, texts: impl IntoIterator<Item = &'a str>) -> Series {
         let texts: Vec<&str> = texts.into_iter().collect();
         let known = self.categories().and_then(|categories| {
@@ -130,10 +131,7 @@ impl Categories {
         let list: Vec<Expr> = texts.iter().map(|text| lit(*text)).collect();
         self.categorized(|expr| {
             known?;
-            match list.is_empty() {
-                true => Ok(expr),
-                false => Ok(when(expr.clone().in_list(list, true), expr).end()?),
-            }
+            if list.is_empty() { Ok(expr) } else { Ok(when(expr.clone().in_list(list, true), expr).end()?) }
         })
     }
 

@@ -2,9 +2,9 @@
 //!
 //! A comparison with a missing value is false, and "not equal" is true, as in pandas.
 
+use super::expr::{known, truth};
 use super::operator_traits::operator_traits;
 use super::{Operand, Operator, Series};
-use crate::error::{Error, Result};
 use crate::frame::labels::is_of;
 use crate::value::Value;
 use arrow::datatypes::DataType;
@@ -13,16 +13,10 @@ use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use std::ops;
 
-/// A truth value that is never missing.
-pub(super) fn known(expr: Expr, otherwise: bool) -> Expr {
-    coalesce(vec![expr, lit(otherwise)])
-}
-
 macro_rules! comparisons {
     ($($(#[$doc:meta])* $name:ident $operator:ident),*) => {
         $($(#[$doc])*
         #[track_caller]
-        #[must_use]
         pub fn $name(&self, other: impl Into<Operand>) -> Series {
             self.operate(Operator::$operator, other)
         }
@@ -48,14 +42,12 @@ impl Series {
 
     /// Whether each value lies between two others, both included.
     #[track_caller]
-    #[must_use]
     pub fn between(&self, low: impl Into<Operand>, high: impl Into<Operand>) -> Series {
         &self.ge(low) & self.le(high)
     }
 
     /// Whether each value is one of these; a missing value is if a missing one is among them.
     #[track_caller]
-    #[must_use]
     pub fn isin<T: Into<Value>>(&self, values: impl IntoIterator<Item = T>) -> Series {
         let values: Vec<Value> = values.into_iter().map(Into::into).collect();
         let dtype = self.dtype();
@@ -64,34 +56,33 @@ impl Series {
 
     /// Whether each value is missing.
     #[track_caller]
-    #[must_use]
     pub fn isna(&self) -> Series {
         self.map_expr(|expr| Ok(expr.is_null()))
     }
 
     /// Whether each value is there.
     #[track_caller]
-    #[must_use]
     pub fn notna(&self) -> Series {
         self.map_expr(|expr| Ok(expr.is_not_null()))
     }
 
     /// These values, others where they are missing.
     #[track_caller]
-    #[must_use]
     pub fn fillna(&self, value: impl Into<Operand>) -> Series {
         let name = self.name.clone();
-        let filled = self.merged(value, |frame, left, right| match left.nullable(frame.plan.schema())? {
-            true => Ok(coalesce(vec![left, right])),
-            // Whatever the other values are, none is needed.
-            false => Ok(left),
+        let filled = self.merged(value, |frame, left, right| {
+            if left.nullable(frame.plan.schema())? {
+                Ok(coalesce(vec![left, right]))
+            } else {
+                // Whatever the other values are, none is needed.
+                Ok(left)
+            }
         });
         Series { name, ..filled }
     }
 
     /// These values where the condition holds, the others elsewhere; pandas' `where`.
     #[track_caller]
-    #[must_use]
     pub fn keep_where(&self, condition: &Series, other: impl Into<Operand>) -> Series {
         let chosen = condition.merged(self, |frame, condition, value| {
             truth(&condition.get_type(frame.plan.schema())?)?;
@@ -110,7 +101,6 @@ impl Series {
 
     /// The other values where the condition holds, these elsewhere.
     #[track_caller]
-    #[must_use]
     pub fn mask(&self, condition: &Series, other: impl Into<Operand>) -> Series {
         self.keep_where(&!condition, other)
     }
@@ -125,7 +115,6 @@ impl Series {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn case_when(&self, cases: impl IntoIterator<Item = (Series, Operand)>) -> Series {
         let cases: Vec<(Series, Operand)> = cases.into_iter().collect();
         let chosen = cases.into_iter().rev();
@@ -137,10 +126,7 @@ impl Series {
 /// Whether each value is one of these; a missing value is if a missing one is among them.
 pub(crate) fn is_among(expr: Expr, dtype: &DataType, values: &[Value]) -> Expr {
     let list: Vec<Expr> = values.iter().filter_map(|value| member(value, dtype)).map(lit).collect();
-    let found = match list.is_empty() {
-        true => lit(false),
-        false => known(expr.clone().in_list(list, false), false),
-    };
+    let found = if list.is_empty() { lit(false) } else { known(expr.clone().in_list(list, false), false) };
     if values.iter().any(Value::is_missing) { found.or(expr.is_null()) } else { found }
 }
 
@@ -161,14 +147,6 @@ fn member(value: &Value, dtype: &DataType) -> Option<ScalarValue> {
     // A time between two of a column's unit is none of them.
     let is_between = number.dtype().is_temporal() && found.cast_to(&number.dtype()).ok()? != number.0;
     (!is_between).then_some(found)
-}
-
-/// Refuses what is no truth value.
-pub(crate) fn truth(dtype: &DataType) -> Result<()> {
-    match dtype {
-        DataType::Boolean | DataType::Null => Ok(()),
-        other => Err(Error::Type(format!("truth values are needed, not {other}"))),
-    }
 }
 
 operator_traits!(Series, Operand; BitAnd bitand And, BitOr bitor Or, BitXor bitxor Xor);

@@ -9,6 +9,7 @@ use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, lit};
 
 /// The intervals of [`cut`]: their bounds, which bound belongs to them, and their labels.
+#[must_use]
 #[derive(Clone, Debug)]
 pub struct Cut {
     bins: Bins,
@@ -43,61 +44,51 @@ impl Cut {
     }
 
     /// Intervals between these bounds, which grow.
-    #[must_use]
     pub fn at(bounds: &[f64]) -> Cut {
         Cut::new(Bins::Bounds(bounds.to_vec(), false))
     }
 
     /// Intervals between these integers.
-    #[must_use]
     pub fn at_integers(bounds: &[i64]) -> Cut {
         Cut::new(Bins::Bounds(bounds.iter().map(|&bound| bound as f64).collect(), true))
     }
 
     /// So many intervals of one length. The smallest and the largest number are computed at once.
-    #[must_use]
     pub fn into_equal(count: usize) -> Cut {
         Cut::new(Bins::Count(count))
     }
 
     /// Intervals between these quantiles, as pandas' `qcut`. The quantiles are computed at once.
-    #[must_use]
     pub fn at_quantiles(parts: &[f64]) -> Cut {
         Cut::new(Bins::Quantiles(parts.to_vec())).include_lowest(true)
     }
 
     /// Whether an interval has its upper bound, as by default, or its lower one.
-    #[must_use]
     pub fn right(self, right: bool) -> Cut {
         Cut { right, ..self }
     }
 
     /// Whether the first interval has its lower bound too.
-    #[must_use]
     pub fn include_lowest(self, include_lowest: bool) -> Cut {
         Cut { include_lowest, ..self }
     }
 
     /// Drops bounds that are there twice, which are a `ValueError` otherwise.
-    #[must_use]
     pub fn drop_duplicates(self) -> Cut {
         Cut { unique: true, ..self }
     }
 
     /// Labels of the intervals, one less than bounds.
-    #[must_use]
     pub fn labels<'a>(self, labels: impl IntoIterator<Item = &'a str>) -> Cut {
         Cut { labels: Labels::Texts(labels.into_iter().map(str::to_owned).collect()), ..self }
     }
 
     /// The number of the interval in place of its label, from 0.
-    #[must_use]
     pub fn numbered(self) -> Cut {
         Cut { labels: Labels::Numbers, ..self }
     }
 
     /// The number of decimals of the bounds in labels; 3 by default. Bounds that would look equal get more.
-    #[must_use]
     pub fn precision(self, precision: i32) -> Cut {
         Cut { precision, ..self }
     }
@@ -227,7 +218,6 @@ fn rounded(bound: f64, precision: i32) -> f64 {
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
 #[track_caller]
-#[must_use]
 pub fn cut(series: &Series, cut: &Cut) -> Series {
     let numbers = match series.dtype() {
         Ok(DataType::Boolean) => series.map_expr(|truth| Ok(cast(truth, DataType::Int64))),
@@ -243,7 +233,6 @@ pub fn cut(series: &Series, cut: &Cut) -> Series {
 /// The interval of each number between quantiles: `count` intervals with about as many numbers each, as
 /// texts or labels. It computes the quantiles at once, which runs the plan.
 #[track_caller]
-#[must_use]
 pub fn qcut(series: &Series, count: usize, labels: Option<&[&str]>) -> Series {
     let count = count.max(1);
     let parts: Vec<f64> = (0..=count).map(|at| at as f64 / count as f64).collect();

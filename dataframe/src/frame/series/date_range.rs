@@ -1,13 +1,11 @@
 //! Series of times at equal distances.
 
 use super::Series;
-use super::text_kernels::whole_time;
-use super::time::{DAY_SECONDS, count_and_unit, fixed_length};
+use super::time::{DAY_SECONDS, count_and_unit, fixed_length, microseconds};
 use crate::error::{Error, Result};
 use crate::frame::DataFrame;
 use crate::value::Column;
 use arrow::array::TimestampMicrosecondArray;
-use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 use std::sync::Arc;
 
 /// This many times from the first on, at a distance: `D`, `2h`, `15min`, `s`, `B` (days from Monday to
@@ -20,7 +18,6 @@ use std::sync::Arc;
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
 #[track_caller]
-#[must_use]
 pub fn date_range(start: &str, periods: usize, frequency: &str) -> Series {
     series(Frequency::parse(frequency).and_then(|frequency| {
         let start = microseconds(start)?;
@@ -30,7 +27,6 @@ pub fn date_range(start: &str, periods: usize, frequency: &str) -> Series {
 
 /// The times from the first to the last, both included, at a distance as in [`date_range`].
 #[track_caller]
-#[must_use]
 pub fn date_range_until(start: &str, end: &str, frequency: &str) -> Series {
     series(Frequency::parse(frequency).and_then(|frequency| {
         let (start, end) = (microseconds(start)?, microseconds(end)?);
@@ -47,7 +43,6 @@ pub fn date_range_until(start: &str, end: &str, frequency: &str) -> Series {
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
 #[track_caller]
-#[must_use]
 pub fn bdate_range(start: &str, periods: usize) -> Series {
     series(
         midnight(start)
@@ -57,7 +52,6 @@ pub fn bdate_range(start: &str, periods: usize) -> Series {
 
 /// The days from Monday to Friday between two days, both included, at midnight.
 #[track_caller]
-#[must_use]
 pub fn bdate_range_until(start: &str, end: &str) -> Series {
     series(midnight(start).and_then(|start| {
         let end = midnight(end)?;
@@ -81,13 +75,6 @@ fn series(times: Result<Vec<i64>>) -> Series {
         Err(error) => DataFrame::new(Err(error)),
     };
     Series { name: None, ..frame.col("0") }
-}
-
-/// A time in microseconds from 1970.
-pub(super) fn microseconds(time: &str) -> Result<i64> {
-    let nanoseconds =
-        string_to_timestamp_nanos(&whole_time(time)).map_err(|error| Error::Value(error.to_string()))?;
-    Ok(nanoseconds.div_euclid(1_000))
 }
 
 const DAY: i64 = DAY_SECONDS * 1_000_000;

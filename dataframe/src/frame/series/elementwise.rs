@@ -1,7 +1,7 @@
 //! Functions of single numbers under NumPy's names, and values put in place of others.
 
 use super::Series;
-use super::arithmetic::present;
+use super::expr::present;
 use super::function::{ROUND, call};
 use crate::error::{Error, Result};
 use crate::value::Value;
@@ -23,9 +23,10 @@ pub(crate) fn rounded(expr: Expr, dtype: &DataType, decimals: i32) -> Result<Exp
 
 /// Refuses what are no numbers or truth values.
 pub(crate) fn check_numbers(dtype: &DataType, what: &str) -> Result<()> {
-    match dtype.is_numeric() || matches!(dtype, DataType::Boolean | DataType::Null) {
-        true => Ok(()),
-        false => Err(Error::Type(format!("{what} is not made for values of type {dtype}"))),
+    if dtype.is_numeric() || matches!(dtype, DataType::Boolean | DataType::Null) {
+        Ok(())
+    } else {
+        Err(Error::Type(format!("{what} is not made for values of type {dtype}")))
     }
 }
 
@@ -42,10 +43,8 @@ fn is_of_kind(value: &Value, dtype: &DataType) -> bool {
 pub(crate) fn mapped(expr: &Expr, pairs: &[(Value, Value)], otherwise: Expr) -> Result<Expr> {
     let mut cases: Option<datafusion::logical_expr::conditional_expressions::CaseBuilder> = None;
     for (from, to) in pairs {
-        let is = match from.is_missing() {
-            true => expr.clone().is_null(),
-            false => expr.clone().eq(lit(from.0.clone())),
-        };
+        let is =
+            if from.is_missing() { expr.clone().is_null() } else { expr.clone().eq(lit(from.0.clone())) };
         let to = lit(to.0.clone());
         cases = Some(match cases {
             None => when(is, to),
@@ -108,14 +107,12 @@ impl Series {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn map(&self, mapping: impl Mapping) -> Series {
         mapping.over(self)
     }
 
     /// The second value of each pair in place of the first; other values stay.
     #[track_caller]
-    #[must_use]
     pub fn replace<K: Into<Value>, V: Into<Value>>(&self, pairs: impl IntoIterator<Item = (K, V)>) -> Series {
         let dtype = self.dtype().unwrap_or(DataType::Null);
         let pairs = pairs.into_iter().map(|(from, to)| (from.into(), to.into()));
@@ -125,7 +122,6 @@ impl Series {
 
     /// Values below the first bound or above the second one moved to it; [`Value::missing`] is no bound.
     #[track_caller]
-    #[must_use]
     pub fn clip(&self, lower: impl Into<Value>, upper: impl Into<Value>) -> Series {
         let (lower, upper) = (lower.into(), upper.into());
         let dtype = self.dtype();
@@ -134,7 +130,6 @@ impl Series {
 
     /// 1, 0 or -1, with the sign of each number.
     #[track_caller]
-    #[must_use]
     pub fn sign(&self) -> Series {
         let dtype = self.dtype();
         self.map_expr(|expr| {
@@ -170,28 +165,24 @@ impl Series {
 
     /// The largest integer that is not above each number.
     #[track_caller]
-    #[must_use]
     pub fn floor(&self) -> Series {
         self.to_whole("floor", functions::floor)
     }
 
     /// The smallest integer that is not below each number.
     #[track_caller]
-    #[must_use]
     pub fn ceil(&self) -> Series {
         self.to_whole("ceil", functions::ceil)
     }
 
     /// Each number without its decimals.
     #[track_caller]
-    #[must_use]
     pub fn trunc(&self) -> Series {
         self.to_whole("trunc", |expr| functions::trunc(vec![expr]))
     }
 
     /// Each number times itself, with the same type.
     #[track_caller]
-    #[must_use]
     pub fn square(&self) -> Series {
         self * self
     }
@@ -229,7 +220,6 @@ macro_rules! float_functions {
         impl Series {
             $($(#[$doc])*
             #[track_caller]
-            #[must_use]
             pub fn $name(&self) -> Series {
                 self.float(stringify!($name), $step)
             })*

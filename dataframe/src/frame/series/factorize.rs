@@ -8,6 +8,7 @@ use arrow::datatypes::DataType;
 
 /// Options of [`Series::factorize_with`]: the order of the distinct values, and whether a missing one is
 /// among them.
+#[must_use]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Factorize {
     sort: bool,
@@ -16,19 +17,16 @@ pub struct Factorize {
 
 impl Factorize {
     /// Distinct values by their first rows; -1 for a missing one.
-    #[must_use]
     pub fn new() -> Factorize {
         Factorize::default()
     }
 
     /// Distinct values from the smallest to the largest, if true; a missing one is the last.
-    #[must_use]
     pub fn sort(self, sort: bool) -> Factorize {
         Factorize { sort, ..self }
     }
 
     /// A number for missing values too, if true; pandas' `use_na_sentinel=False`.
-    #[must_use]
     pub fn missing(self, missing: bool) -> Factorize {
         Factorize { missing, ..self }
     }

@@ -152,9 +152,10 @@ impl Kernel {
 /// The float rounded to decimals, halves to even ones, as NumPy does it.
 fn rounded(float: f64, decimals: i32) -> f64 {
     let scale = 10_f64.powi(decimals.abs());
-    let rounded = match decimals >= 0 {
-        true => (float * scale).round_ties_even() / scale,
-        false => (float / scale).round_ties_even() * scale,
+    let rounded = if decimals >= 0 {
+        (float * scale).round_ties_even() / scale
+    } else {
+        (float / scale).round_ties_even() * scale
     };
     if rounded.is_finite() { rounded } else { float }
 }

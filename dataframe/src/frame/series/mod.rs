@@ -7,6 +7,7 @@ mod cut;
 mod date_range;
 mod durations;
 mod elementwise;
+mod expr;
 mod factorize;
 mod function;
 mod kernel;
@@ -23,14 +24,13 @@ mod time_format;
 mod time_parts;
 mod whole;
 
-pub use arithmetic::Operand;
-pub(crate) use arithmetic::present;
 pub use category::Categories;
-pub(crate) use compare::{for_filter, is_among, truth};
+pub(crate) use compare::{for_filter, is_among};
 pub use cut::{Cut, cut, qcut};
 pub use date_range::{bdate_range, bdate_range_until, date_range, date_range_until};
 pub use elementwise::Mapping;
 pub(crate) use elementwise::{check_numbers, clipped, mapped, rounded};
+pub(crate) use expr::{present, truth};
 pub use factorize::Factorize;
 pub(crate) use function::{RANDOM, call, row_functions};
 pub use operator::Operator;
@@ -62,10 +62,38 @@ use std::sync::Arc;
 /// assert_eq!(sum.values::<i64>()?, [Some(21), Some(42)]);
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
+#[must_use = "it is lazy: nothing is computed until values are asked for"]
 #[derive(Clone, Debug)]
 pub struct Series {
     state: std::result::Result<(Arc<Frame>, Expr), Arc<Error>>,
     name: Option<String>,
+}
+
+/// The other side of an operator: a series, or one value for all rows.
+#[derive(Clone, Debug)]
+pub enum Operand {
+    /// A series; rows with equal labels of the index belong together.
+    Series(Series),
+    /// One value.
+    Value(Value),
+}
+
+impl From<&Series> for Operand {
+    fn from(series: &Series) -> Operand {
+        Operand::Series(series.clone())
+    }
+}
+
+impl From<Series> for Operand {
+    fn from(series: Series) -> Operand {
+        Operand::Series(series)
+    }
+}
+
+impl<T: Into<Value>> From<T> for Operand {
+    fn from(value: T) -> Operand {
+        Operand::Value(value.into())
+    }
 }
 
 impl Series {
@@ -88,7 +116,6 @@ impl Series {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn from_values(name: &str, values: impl Into<Column>) -> Series {
         DataFrame::from_columns([(name, values.into())]).col(name)
     }
@@ -108,13 +135,11 @@ impl Series {
     }
 
     /// The same values with another name.
-    #[must_use]
     pub fn rename(&self, name: &str) -> Series {
         Series { state: self.state.clone(), name: Some(name.to_owned()) }
     }
 
     /// The same values with another name, or none.
-    #[must_use]
     pub(crate) fn named(&self, name: Option<String>) -> Series {
         Series { state: self.state.clone(), name }
     }
@@ -134,13 +159,12 @@ impl Series {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn filter(&self, condition: &Series) -> Series {
         let label = self.label();
         let kept = self.parts().and_then(|(frame, expr)| {
             let column = frame.fresh("value");
             let (frame, condition) = frame.with_operand(&Operand::Series(condition.clone()))?;
-            crate::frame::series::truth(&condition.get_type(frame.plan.schema())?)?;
+            truth(&condition.get_type(frame.plan.schema())?)?;
             let kept = frame.fresh("kept");
             let columns = vec![(column.clone(), expr.clone()), (kept.clone(), condition)];
             let made = DataFrame::new(frame.project(columns));
@@ -176,7 +200,6 @@ impl Series {
 
     /// A frame of this one column.
     #[track_caller]
-    #[must_use]
     pub fn to_frame(&self) -> DataFrame {
         let label = self.label();
         let frame = self.parts().and_then(|(frame, expr)| frame.project(vec![(label, expr.clone())]));

@@ -1,7 +1,7 @@
 //! The operators of two values, for series, frames and expressions in texts.
 
 use super::arithmetic::{arithmetic, number};
-use super::compare::{known, truth};
+use super::expr::{known, truth};
 use super::{Operand, Series};
 use crate::error::{Error, Result};
 use crate::value::is_text;
@@ -123,9 +123,10 @@ impl Operator {
                 _ => Err(Error::Type(format!("values of {} and {} have no order", types.0, types.1))),
             };
         }
-        let (left, right) = match types.0 == types.1 {
-            true => (left, right),
-            false => (number(left, &types.0), number(right, &types.1)),
+        let (left, right) = if types.0 == types.1 {
+            (left, right)
+        } else {
+            (number(left, &types.0), number(right, &types.1))
         };
         Ok(match self {
             Operator::Eq => known(left.eq(right), false),
@@ -139,9 +140,20 @@ impl Operator {
 }
 
 impl Series {
+    /// The quotient rounded down, as Python's `//`.
+    #[track_caller]
+    pub fn floordiv(&self, other: impl Into<Operand>) -> Series {
+        self.operate(Operator::FloorDiv, other)
+    }
+
+    /// The power, as Python's `**`.
+    #[track_caller]
+    pub fn pow(&self, other: impl Into<Operand>) -> Series {
+        self.operate(Operator::Pow, other)
+    }
+
     /// An operator of this series and another one, or one value; `a + b` is `a.operate(Operator::Add, b)`.
     #[track_caller]
-    #[must_use]
     pub fn operate(&self, operator: Operator, other: impl Into<Operand>) -> Series {
         self.merged(other, |frame, left, right| operator.expr(frame.plan.schema(), left, right))
     }

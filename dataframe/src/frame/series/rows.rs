@@ -19,7 +19,6 @@ macro_rules! through {
         impl Series {
             $($(#[$doc])*
             #[track_caller]
-            #[must_use]
             pub fn $name(&self $(, $arg: $type)*) -> Series {
                 self.through(|frame, _| frame.$name($($arg),*))
             }
@@ -76,7 +75,6 @@ macro_rules! through_labels {
         impl Series {
             $($(#[$doc])*
             #[track_caller]
-            #[must_use]
             pub fn $name<T: Into<Value>>(&self, labels: impl IntoIterator<Item = T>) -> Series {
                 self.through(|frame, _| frame.$name(labels))
             }
@@ -101,21 +99,18 @@ through_labels!(
 impl Series {
     /// The values in their order, equal ones in that of their rows.
     #[track_caller]
-    #[must_use]
     pub fn sort_values(&self, sort: Sort) -> Series {
         self.through(|frame, label| frame.sort_values([label], sort))
     }
 
     /// A value for each element of lists, with the label of the list's row.
     #[track_caller]
-    #[must_use]
     pub fn explode(&self) -> Series {
         self.through(|frame, label| frame.explode(label))
     }
 
     /// As [`Series::reindex`], with a value for labels that no row has.
     #[track_caller]
-    #[must_use]
     pub fn reindex_filled<T: Into<Value>>(
         &self,
         labels: impl IntoIterator<Item = T>,
@@ -126,7 +121,6 @@ impl Series {
 
     /// The values with the labels of another series, in its order.
     #[track_caller]
-    #[must_use]
     pub fn reindex_like(&self, other: &Series) -> Series {
         let others = other.rename(&self.label()).to_frame();
         self.through(|frame, _| frame.reindex_like(&others))
@@ -134,28 +128,24 @@ impl Series {
 
     /// The values with an index of positions; the former labels are left out.
     #[track_caller]
-    #[must_use]
     pub fn drop_index(&self) -> Series {
         self.through(|frame, _| frame.reset_index(true))
     }
 
     /// A frame of the labels and the values, with an index of positions.
     #[track_caller]
-    #[must_use]
     pub fn reset_index(&self) -> DataFrame {
         self.to_frame().reset_index(false)
     }
 
     /// The last level of the index as columns.
     #[track_caller]
-    #[must_use]
     pub fn unstack(&self) -> DataFrame {
         self.to_frame().unstack()
     }
 
     /// Groups of values with equal keys: series, or names of levels of the index.
     #[track_caller]
-    #[must_use]
     pub fn groupby<K: Into<crate::frame::GroupKey>>(
         &self,
         keys: impl IntoIterator<Item = K>,
@@ -257,7 +247,6 @@ impl Series {
 
     /// The positions that sort the values; missing ones come last.
     #[track_caller]
-    #[must_use]
     pub fn argsort(&self) -> Series {
         let sorted = self.drop_index().sort_values(Sort::ascending());
         let places = sorted.index().to_series().drop_index();
@@ -310,28 +299,24 @@ impl Series {
     /// Count, mean, deviation, smallest and largest value and quartiles of numbers, as
     /// [`DataFrame::describe`].
     #[track_caller]
-    #[must_use]
     pub fn describe(&self) -> DataFrame {
         self.to_frame().describe()
     }
 
     /// Several aggregates of the values: a row for each, with its name as index.
     #[track_caller]
-    #[must_use]
     pub fn agg_rows<R: Into<Reduce>>(&self, aggregates: impl IntoIterator<Item = R>) -> Series {
         self.through(|frame, _| frame.agg_rows(aggregates))
     }
 
     /// Each value this many times, with its label.
     #[track_caller]
-    #[must_use]
     pub fn repeat(&self, times: usize) -> Series {
         self.through(|frame, label| frame.repeated(label, times))
     }
 
     /// The quotient rounded down and the remainder, as Python's `divmod`.
     #[track_caller]
-    #[must_use]
     pub fn divmod(&self, other: impl Into<super::Operand>) -> (Series, Series) {
         let other = other.into();
         (self.floordiv(other.clone()), self % other)
@@ -355,14 +340,12 @@ impl Series {
 
     /// The same values with a text before each label, which becomes a text.
     #[track_caller]
-    #[must_use]
     pub fn add_prefix(&self, prefix: &str) -> Series {
         self.through(|frame, _| frame.prefixed_rows(prefix, ""))
     }
 
     /// The same values with a text behind each label, which becomes a text.
     #[track_caller]
-    #[must_use]
     pub fn add_suffix(&self, suffix: &str) -> Series {
         self.through(|frame, _| frame.prefixed_rows("", suffix))
     }

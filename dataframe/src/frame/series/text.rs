@@ -30,13 +30,13 @@ use datafusion::logical_expr::{Expr, ExprSchemable, Operator, binary_expr, lit};
 /// assert_eq!(first.values::<String>()?, [Some("ADA".to_owned()), None]);
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
+#[must_use = "it does nothing by itself: call one of its methods"]
 #[derive(Clone, Debug)]
 pub struct Texts(pub(super) Series);
 
 impl Series {
     /// Functions of the texts; a series of other values carries a `TypeError` from here on.
     #[track_caller]
-    #[must_use]
     pub fn str(&self) -> Texts {
         let made = self.parts().and_then(|(frame, expr)| {
             let expr = match expr.get_type(frame.plan.schema())? {
@@ -95,7 +95,6 @@ macro_rules! questions {
         impl Texts {
             $($(#[$doc])*
             #[track_caller]
-            #[must_use]
             pub fn $name(&self) -> Series {
                 self.function($function, Vec::new())
             }
@@ -140,10 +139,14 @@ impl Texts {
     /// A step for texts only, or for lists only.
     #[track_caller]
     pub(super) fn of_kind(&self, lists: bool, step: impl FnOnce(Expr) -> Result<Expr>) -> Series {
-        let made = self.is_list().and_then(|is_list| match is_list == lists {
-            true => Ok(()),
-            false if lists => Err(Error::Type("this is made for lists, not for texts".to_owned())),
-            false => Err(Error::Type("this is made for texts, not for lists".to_owned())),
+        let made = self.is_list().and_then(|is_list| {
+            if is_list == lists {
+                Ok(())
+            } else if lists {
+                Err(Error::Type("this is made for lists, not for texts".to_owned()))
+            } else {
+                Err(Error::Type("this is made for texts, not for lists".to_owned()))
+            }
         });
         match made {
             Ok(()) => self.0.map_expr(step),
@@ -171,59 +174,52 @@ impl Texts {
 
     /// The number of characters of each text, or of elements of each list.
     #[track_caller]
-    #[must_use]
     pub fn len(&self) -> Series {
-        match self.is_list().unwrap_or(false) {
-            true => self.of_kind(true, |expr| Ok(cast(lists::array_length(expr), DataType::Int64))),
-            false => self.function("tharsis_text_len", Vec::new()),
+        if self.is_list().unwrap_or(false) {
+            self.of_kind(true, |expr| Ok(cast(lists::array_length(expr), DataType::Int64)))
+        } else {
+            self.function("tharsis_text_len", Vec::new())
         }
     }
 
     /// All letters as small ones.
     #[track_caller]
-    #[must_use]
     pub fn lower(&self) -> Series {
         self.map(|expr| Ok(functions::lower(expr)))
     }
 
     /// All letters as large ones.
     #[track_caller]
-    #[must_use]
     pub fn upper(&self) -> Series {
         self.map(|expr| Ok(functions::upper(expr)))
     }
 
     /// Without white space at both ends, or without these characters.
     #[track_caller]
-    #[must_use]
     pub fn strip(&self, chars: Option<&str>) -> Series {
         self.function("tharsis_text_strip", vec![text("lr"), optional(chars)])
     }
 
     /// Without white space at the beginning, or without these characters.
     #[track_caller]
-    #[must_use]
     pub fn lstrip(&self, chars: Option<&str>) -> Series {
         self.function("tharsis_text_strip", vec![text("l"), optional(chars)])
     }
 
     /// Without white space at the end, or without these characters.
     #[track_caller]
-    #[must_use]
     pub fn rstrip(&self, chars: Option<&str>) -> Series {
         self.function("tharsis_text_strip", vec![text("r"), optional(chars)])
     }
 
     /// Without a text at the beginning, where it is there.
     #[track_caller]
-    #[must_use]
     pub fn removeprefix(&self, prefix: &str) -> Series {
         self.function("tharsis_text_removeprefix", vec![text(prefix)])
     }
 
     /// Without a text at the end, where it is there.
     #[track_caller]
-    #[must_use]
     pub fn removesuffix(&self, suffix: &str) -> Series {
         self.function("tharsis_text_removesuffix", vec![text(suffix)])
     }
@@ -238,35 +234,30 @@ impl Texts {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn contains(&self, pattern: &str) -> Series {
         self.pattern(pattern, |expr, pattern| answered(functions::regexp_like(expr, pattern, None)))
     }
 
     /// Whether a text occurs anywhere, letter by letter; pandas' `contains(…, regex=False)`.
     #[track_caller]
-    #[must_use]
     pub fn contains_text(&self, part: &str) -> Series {
         self.map(|expr| Ok(answered(functions::contains(expr, text(part)))))
     }
 
     /// Whether each text begins with another.
     #[track_caller]
-    #[must_use]
     pub fn startswith(&self, prefix: &str) -> Series {
         self.map(|expr| Ok(answered(functions::starts_with(expr, text(prefix)))))
     }
 
     /// Whether each text ends with another.
     #[track_caller]
-    #[must_use]
     pub fn endswith(&self, suffix: &str) -> Series {
         self.map(|expr| Ok(answered(functions::ends_with(expr, text(suffix)))))
     }
 
     /// Whether a regular expression matches at the beginning; pandas' `match`.
     #[track_caller]
-    #[must_use]
     pub fn match_(&self, pattern: &str) -> Series {
         let anchored = format!(r"\A(?:{pattern})");
         self.pattern(&anchored, |expr, pattern| answered(functions::regexp_like(expr, pattern, None)))
@@ -274,7 +265,6 @@ impl Texts {
 
     /// Whether a regular expression matches the whole text.
     #[track_caller]
-    #[must_use]
     pub fn fullmatch(&self, pattern: &str) -> Series {
         let anchored = format!(r"\A(?:{pattern})\z");
         self.pattern(&anchored, |expr, pattern| answered(functions::regexp_like(expr, pattern, None)))
@@ -282,21 +272,18 @@ impl Texts {
 
     /// Position of the first occurrence of a text, -1 where there is none.
     #[track_caller]
-    #[must_use]
     pub fn find(&self, part: &str) -> Series {
         self.function("tharsis_text_find", vec![text(part)])
     }
 
     /// Position of the last occurrence of a text, -1 where there is none.
     #[track_caller]
-    #[must_use]
     pub fn rfind(&self, part: &str) -> Series {
         self.function("tharsis_text_rfind", vec![text(part)])
     }
 
     /// The number of matches of a regular expression.
     #[track_caller]
-    #[must_use]
     pub fn count(&self, pattern: &str) -> Series {
         self.pattern(pattern, |expr, pattern| {
             let counted = regexp_count().call(vec![expr.clone(), pattern]);
@@ -309,14 +296,12 @@ impl Texts {
 
     /// One text in place of another, wherever it occurs.
     #[track_caller]
-    #[must_use]
     pub fn replace(&self, from: &str, to: &str) -> Series {
         self.map(|expr| Ok(functions::replace(expr, text(from), text(to))))
     }
 
     /// A text in place of each match of a regular expression; `\1` and `\g<name>` stand for its groups.
     #[track_caller]
-    #[must_use]
     pub fn replace_regex(&self, pattern: &str, to: &str) -> Series {
         let to = replacement(to);
         self.pattern(pattern, |expr, pattern| {
@@ -326,7 +311,6 @@ impl Texts {
 
     /// As [`Texts::replace_regex`], for the first match alone.
     #[track_caller]
-    #[must_use]
     pub fn replace_first_regex(&self, pattern: &str, to: &str) -> Series {
         let to = replacement(to);
         self.pattern(pattern, |expr, pattern| regexp_replace().call(vec![expr, pattern, text(&to)]))
@@ -334,26 +318,24 @@ impl Texts {
 
     /// The characters from one position to before another; negative positions count from the end.
     #[track_caller]
-    #[must_use]
     pub fn slice(&self, from: impl Into<Option<i64>>, to: impl Into<Option<i64>>) -> Series {
         self.function("tharsis_text_slice", vec![whole(from.into()), whole(to.into())])
     }
 
     /// The character at a position, or the element of a list; a negative position counts from the end.
     #[track_caller]
-    #[must_use]
     pub fn get(&self, at: i64) -> Series {
-        match self.is_list().unwrap_or(false) {
-            true => self.of_kind(true, |expr| {
+        if self.is_list().unwrap_or(false) {
+            self.of_kind(true, |expr| {
                 Ok(lists::array_element(expr, whole(Some(if at < 0 { at } else { at.saturating_add(1) }))))
-            }),
-            false => self.function("tharsis_text_get", vec![whole(Some(at))]),
+            })
+        } else {
+            self.function("tharsis_text_get", vec![whole(Some(at))])
         }
     }
 
     /// The texts of two series put together, with another between them.
     #[track_caller]
-    #[must_use]
     pub fn cat(&self, other: &Series, separator: &str) -> Series {
         let other = other.str();
         let joined = self.0.merged(&other.0, |_, left, right| {
@@ -374,35 +356,30 @@ impl Texts {
 
     /// The elements of each list as one text, with another between them.
     #[track_caller]
-    #[must_use]
     pub fn join(&self, separator: &str) -> Series {
         self.of_kind(true, |expr| Ok(lists::array_to_string(expr, text(separator))))
     }
 
     /// Each text this many times.
     #[track_caller]
-    #[must_use]
     pub fn repeat(&self, times: usize) -> Series {
         self.map(|expr| Ok(functions::repeat(expr, size(times))))
     }
 
     /// Filled to a width at the beginning with a character.
     #[track_caller]
-    #[must_use]
     pub fn rjust(&self, width: usize, fill: char) -> Series {
         self.fill("l", width, fill)
     }
 
     /// Filled to a width at the end with a character.
     #[track_caller]
-    #[must_use]
     pub fn ljust(&self, width: usize, fill: char) -> Series {
         self.fill("r", width, fill)
     }
 
     /// Filled to a width at both ends with a character.
     #[track_caller]
-    #[must_use]
     pub fn center(&self, width: usize, fill: char) -> Series {
         self.fill("lr", width, fill)
     }
@@ -414,7 +391,6 @@ impl Texts {
 
     /// Filled to a width with zeros, behind a sign.
     #[track_caller]
-    #[must_use]
     pub fn zfill(&self, width: usize) -> Series {
         self.function("tharsis_text_zfill", vec![size(width)])
     }
@@ -431,7 +407,6 @@ impl Texts {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn extract(&self, pattern: &str) -> DataFrame {
         let made = check_pattern(pattern).and_then(|()| {
             let (frame, expr) = self.0.parts()?;

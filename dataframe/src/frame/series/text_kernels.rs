@@ -109,9 +109,10 @@ fn title(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     let mut inside = false;
     for c in text.chars() {
-        match inside {
-            true => result.extend(c.to_lowercase()),
-            false => result.extend(c.to_uppercase()),
+        if inside {
+            result.extend(c.to_lowercase())
+        } else {
+            result.extend(c.to_uppercase())
         }
         inside = is_cased(c);
     }
@@ -127,10 +128,7 @@ fn capitalize(text: &str) -> String {
 fn swapcase(text: &str) -> String {
     let mut result = String::with_capacity(text.len());
     for c in text.chars() {
-        match c.is_uppercase() {
-            true => result.extend(c.to_lowercase()),
-            false => result.extend(c.to_uppercase()),
-        }
+        if c.is_uppercase() { result.extend(c.to_lowercase()) } else { result.extend(c.to_uppercase()) }
     }
     result
 }
@@ -162,9 +160,10 @@ fn slice(text: &str, constants: &Constants) -> String {
 
 fn get(text: &str, constants: &Constants) -> Option<String> {
     let at = constants.whole(0)?;
-    let found = match at < 0 {
-        true => text.chars().rev().nth(usize::try_from(-1 - at).ok()?),
-        false => text.chars().nth(usize::try_from(at).ok()?),
+    let found = if at < 0 {
+        text.chars().rev().nth(usize::try_from(-1 - at).ok()?)
+    } else {
+        text.chars().nth(usize::try_from(at).ok()?)
     };
     found.map(String::from)
 }

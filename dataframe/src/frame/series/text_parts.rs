@@ -15,28 +15,24 @@ use datafusion::logical_expr::{Expr, lit};
 impl Texts {
     /// The text without differences of case, for comparisons.
     #[track_caller]
-    #[must_use]
     pub fn casefold(&self) -> Series {
         self.function("tharsis_text_casefold", Vec::new())
     }
 
     /// Whether all characters are of ASCII.
     #[track_caller]
-    #[must_use]
     pub fn isascii(&self) -> Series {
         self.function("tharsis_text_isascii", Vec::new())
     }
 
     /// Position of the first occurrence of a text; a text without it ends the run with a `ValueError`.
     #[track_caller]
-    #[must_use]
     pub fn index(&self, part: &str) -> Series {
         self.function("tharsis_text_index", vec![text(part)])
     }
 
     /// Position of the last occurrence of a text; a text without it ends the run with a `ValueError`.
     #[track_caller]
-    #[must_use]
     pub fn rindex(&self, part: &str) -> Series {
         self.function("tharsis_text_rindex", vec![text(part)])
     }
@@ -50,32 +46,28 @@ impl Texts {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn partition(&self, separator: &str) -> DataFrame {
         self.parted(separator, 0)
     }
 
     /// As [`Texts::partition`], at the last separator.
     #[track_caller]
-    #[must_use]
     pub fn rpartition(&self, separator: &str) -> DataFrame {
         self.parted(separator, 1)
     }
 
     #[track_caller]
     fn parted(&self, separator: &str, from_end: i64) -> DataFrame {
-        match separator.is_empty() {
-            true => DataFrame::new(Err(Error::Value("empty separator".to_owned()))),
-            false => {
-                let constants = vec![text(separator), whole(Some(from_end))];
-                self.function("tharsis_text_partition", constants).expand(3)
-            }
+        if separator.is_empty() {
+            DataFrame::new(Err(Error::Value("empty separator".to_owned())))
+        } else {
+            let constants = vec![text(separator), whole(Some(from_end))];
+            self.function("tharsis_text_partition", constants).expand(3)
         }
     }
 
     /// Another text in place of the characters from one position to before another.
     #[track_caller]
-    #[must_use]
     pub fn slice_replace(
         &self,
         from: impl Into<Option<i64>>,
@@ -88,7 +80,6 @@ impl Texts {
 
     /// A text in place of each of these characters.
     #[track_caller]
-    #[must_use]
     pub fn translate<'a>(&self, pairs: impl IntoIterator<Item = (char, &'a str)>) -> Series {
         let pairs = pairs.into_iter().flat_map(|(from, to)| [text(&from.to_string()), text(to)]);
         self.function("tharsis_text_translate", pairs.collect())
@@ -96,7 +87,6 @@ impl Texts {
 
     /// Lines of at most so many characters, cut between words where possible.
     #[track_caller]
-    #[must_use]
     pub fn wrap(&self, width: usize) -> Series {
         self.function("tharsis_text_wrap", vec![size(width)])
     }
@@ -110,18 +100,17 @@ impl Texts {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn normalize(&self, form: &str) -> Series {
-        match ["NFC", "NFD", "NFKC", "NFKD"].contains(&form) {
-            true => self.function("tharsis_text_normalize", vec![text(form)]),
-            false => self.map(|_| Err(Error::Value(format!("invalid normalization form {form:?}")))),
+        if ["NFC", "NFD", "NFKC", "NFKD"].contains(&form) {
+            self.function("tharsis_text_normalize", vec![text(form)])
+        } else {
+            self.map(|_| Err(Error::Value(format!("invalid normalization form {form:?}"))))
         }
     }
 
     /// Filled to a width with a character: at the beginning with `left`, at the end with `right`, or with
     /// `both`.
     #[track_caller]
-    #[must_use]
     pub fn pad(&self, width: usize, side: &str, fill: char) -> Series {
         match side {
             "left" => self.rjust(width, fill),
@@ -135,7 +124,6 @@ impl Texts {
 
     /// The bytes of each text in UTF-8.
     #[track_caller]
-    #[must_use]
     pub fn encode(&self) -> Series {
         self.map(|expr| Ok(cast(expr, DataType::Binary)))
     }
@@ -160,7 +148,6 @@ impl Texts {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn findall(&self, pattern: &str) -> Series {
         self.0.map_expr(|_| {
             let wanted = match groups(pattern).len() {
@@ -175,7 +162,6 @@ impl Texts {
     /// The groups of all matches of a regular expression as columns, a row for each match, whose number
     /// within its text is the last level of the index, `match`.
     #[track_caller]
-    #[must_use]
     pub fn extractall(&self, pattern: &str) -> DataFrame {
         let made = self.0.parts().and_then(|(frame, _)| {
             let found = groups(pattern);
@@ -211,7 +197,6 @@ impl Texts {
     /// A column for each distinct part between separators, with 1 where the text has it, else 0. The parts
     /// are computed at once, which runs the plan.
     #[track_caller]
-    #[must_use]
     pub fn get_dummies(&self, separator: &str) -> DataFrame {
         let made = self.0.parts().and_then(|(frame, _)| {
             let parts = self.split(Some(separator));
@@ -232,7 +217,6 @@ impl Texts {
 impl Series {
     /// Bytes as texts of UTF-8; bytes that are none end the run with a `ValueError`. pandas' `str.decode`.
     #[track_caller]
-    #[must_use]
     pub fn decode(&self) -> Series {
         match self.dtype() {
             Ok(DataType::Binary | DataType::LargeBinary | DataType::BinaryView) => {

@@ -9,21 +9,18 @@ use datafusion::functions_nested::expr_fn as lists;
 impl Texts {
     /// The parts between a text, or between white space, as lists.
     #[track_caller]
-    #[must_use]
     pub fn split(&self, separator: Option<&str>) -> Series {
         self.split_n(separator, 0)
     }
 
     /// As [`Texts::split`], with at most `n` cuts from the beginning; 0 is without a limit.
     #[track_caller]
-    #[must_use]
     pub fn split_n(&self, separator: Option<&str>, n: usize) -> Series {
         self.cut("tharsis_text_split", separator, n)
     }
 
     /// As [`Texts::split`], with at most `n` cuts from the end; 0 is without a limit.
     #[track_caller]
-    #[must_use]
     pub fn rsplit(&self, separator: Option<&str>, n: usize) -> Series {
         self.cut("tharsis_text_rsplit", separator, n)
     }
@@ -46,14 +43,12 @@ impl Texts {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn split_all(&self, separator: Option<&str>, n: usize) -> DataFrame {
         self.split_n(separator, n).expand_all()
     }
 
     /// As [`Texts::split_all`], with cuts from the end.
     #[track_caller]
-    #[must_use]
     pub fn rsplit_all(&self, separator: Option<&str>, n: usize) -> DataFrame {
         self.rsplit(separator, n).expand_all()
     }
@@ -61,7 +56,6 @@ impl Texts {
     /// The parts between a text as this many columns `0`, `1`, …; the last one has what is left. No run is
     /// needed to count the columns.
     #[track_caller]
-    #[must_use]
     pub fn split_expand(&self, separator: Option<&str>, columns: usize) -> DataFrame {
         match columns {
             0 => DataFrame::new(Err(Error::Value("a split into no columns".to_owned()))),

@@ -2,9 +2,10 @@
 
 use super::Series;
 use super::function::call;
-use super::text_kernels::WHOLE_TIME;
+use super::text_kernels::{WHOLE_TIME, whole_time};
 use crate::error::{Error, Result};
 use crate::value::{Value, is_text};
+use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn as functions;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 /// assert_eq!(days.dt().is_year_end().values::<bool>()?, [Some(false), Some(true)]);
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
+#[must_use = "it does nothing by itself: call one of its methods"]
 #[derive(Clone, Debug)]
 pub struct Times(pub(super) Series);
 
@@ -34,7 +36,6 @@ pub(super) const TIME: DataType = DataType::Timestamp(TimeUnit::Microsecond, Non
 impl Series {
     /// Functions of the times or durations; other values carry a `TypeError` from here on.
     #[track_caller]
-    #[must_use]
     pub fn dt(&self) -> Times {
         let made = self.parts().and_then(|(frame, expr)| {
             let expr = match expr.get_type(frame.plan.schema())? {
@@ -61,7 +62,7 @@ impl Value {
     /// # Errors
     /// `ValueError` for a text that is no time.
     pub fn time(text: &str) -> Result<Value> {
-        let microseconds = super::date_range::microseconds(text)?;
+        let microseconds = microseconds(text)?;
         Ok(Value(ScalarValue::TimestampMicrosecond(Some(microseconds), None)))
     }
 }
@@ -117,7 +118,6 @@ macro_rules! parts {
         impl Times {
             $($(#[$doc])*
             #[track_caller]
-            #[must_use]
             pub fn $name(&self) -> Series {
                 self.map($step)
             }
@@ -221,7 +221,6 @@ impl Times {
 
     /// The microseconds of the second.
     #[track_caller]
-    #[must_use]
     pub fn microsecond(&self) -> Series {
         self.times(|expr, unit| {
             let ticks = remainder(cast(expr, DataType::Int64), per_second(unit));
@@ -235,7 +234,6 @@ impl Times {
 
     /// The nanoseconds of the microsecond.
     #[track_caller]
-    #[must_use]
     pub fn nanosecond(&self) -> Series {
         self.times(|expr, unit| {
             let ticks = cast(expr, DataType::Int64);
@@ -250,7 +248,6 @@ impl Times {
 
     /// The times as texts, by Python's codes: `%Y-%m-%d`.
     #[track_caller]
-    #[must_use]
     pub fn strftime(&self, format: &str) -> Series {
         let format = format.replace("%f", "%6f");
         self.map(|expr| Ok(functions::to_char(expr, lit(format))))
@@ -258,14 +255,12 @@ impl Times {
 
     /// The last multiple of a length of time: `D`, `h`, `15min`, `s`, `ms`, `us`, `ns`.
     #[track_caller]
-    #[must_use]
     pub fn floor(&self, length: &str) -> Series {
         self.to_multiple(length, |ticks, rest, _| Ok(ticks - rest))
     }
 
     /// The next multiple of a length of time.
     #[track_caller]
-    #[must_use]
     pub fn ceil(&self, length: &str) -> Series {
         self.to_multiple(length, |ticks, rest, step| {
             let above = ticks.clone() - rest.clone() + lit(step);
@@ -275,7 +270,6 @@ impl Times {
 
     /// The nearest multiple of a length of time, halves to even ones.
     #[track_caller]
-    #[must_use]
     pub fn round(&self, length: &str) -> Series {
         self.to_multiple(length, |ticks, rest, step| {
             let below = ticks - rest.clone();
@@ -307,14 +301,12 @@ impl Times {
 
     /// The length of each duration in seconds.
     #[track_caller]
-    #[must_use]
     pub fn total_seconds(&self) -> Series {
         self.durations(|ticks, unit| Ok(cast(ticks, DataType::Float64) / lit(per_second(unit) as f64)))
     }
 
     /// The whole days of each duration, rounded down.
     #[track_caller]
-    #[must_use]
     pub fn days(&self) -> Series {
         self.durations(|ticks, unit| {
             let day = per_second(unit) * DAY_SECONDS;
@@ -324,7 +316,6 @@ impl Times {
 
     /// The seconds of each duration beside its whole days.
     #[track_caller]
-    #[must_use]
     pub fn seconds(&self) -> Series {
         self.durations(|ticks, unit| {
             let second = per_second(unit);
@@ -344,6 +335,13 @@ pub(super) fn count_and_unit(length: &str) -> Result<(i64, &str)> {
         Ok(count) if count > 0 => Ok((count, unit)),
         _ => Err(Error::Value(format!("{length:?} is no length of time"))),
     }
+}
+
+/// A time in microseconds from 1970.
+pub(super) fn microseconds(time: &str) -> Result<i64> {
+    let nanoseconds =
+        string_to_timestamp_nanos(&whole_time(time)).map_err(|error| Error::Value(error.to_string()))?;
+    Ok(nanoseconds.div_euclid(1_000))
 }
 
 /// A length of time in nanoseconds.
@@ -370,21 +368,18 @@ pub(super) fn fixed_length(length: &str) -> Result<i64> {
 ///
 /// A text that is no time is an error of the run; see [`to_datetime_or_missing`].
 #[track_caller]
-#[must_use]
 pub fn to_datetime(series: &Series) -> Series {
     times(series, |expr| Ok(functions::to_timestamp_micros(vec![call(WHOLE_TIME, vec![expr])?])))
 }
 
 /// The values as times; missing where a text is none.
 #[track_caller]
-#[must_use]
 pub fn to_datetime_or_missing(series: &Series) -> Series {
     times(series, |expr| Ok(try_cast(call(WHOLE_TIME, vec![expr])?, TIME)))
 }
 
 /// The texts as times, by a format of Python's codes: `%d/%m/%Y`.
 #[track_caller]
-#[must_use]
 pub fn to_datetime_as(series: &Series, format: &str) -> Series {
     let format = format.replace(".%f", "%.f");
     times(series, |expr| Ok(functions::to_timestamp_micros(vec![expr, lit(format)])))
@@ -409,14 +404,12 @@ fn times(series: &Series, of_text: impl FnOnce(Expr) -> Result<Expr>) -> Series 
 ///
 /// A text that is no number is an error of the run; see [`to_numeric_or_missing`].
 #[track_caller]
-#[must_use]
 pub fn to_numeric(series: &Series) -> Series {
     numbers(series, |expr| cast(expr, DataType::Float64))
 }
 
 /// The values as numbers; missing where a text is none.
 #[track_caller]
-#[must_use]
 pub fn to_numeric_or_missing(series: &Series) -> Series {
     numbers(series, |expr| try_cast(expr, DataType::Float64))
 }
@@ -425,7 +418,7 @@ pub fn to_numeric_or_missing(series: &Series) -> Series {
 fn numbers(series: &Series, of_text: impl FnOnce(Expr) -> Expr) -> Series {
     let dtype = series.dtype();
     series.map_expr(|expr| match dtype? {
-        dtype if is_text(&dtype) => super::arithmetic::present(of_text(functions::btrim(vec![expr]))),
+        dtype if is_text(&dtype) => super::expr::present(of_text(functions::btrim(vec![expr]))),
         DataType::Null => Ok(cast(expr, DataType::Float64)),
         dtype if dtype.is_numeric() || dtype == DataType::Boolean => Ok(expr),
         other => Err(Error::Type(format!("{other} is not convertible to numbers"))),

@@ -43,14 +43,12 @@ fn nanoseconds(ticks: Expr, unit: TimeUnit) -> Expr {
 impl Times {
     /// The microseconds of each duration beside its whole seconds.
     #[track_caller]
-    #[must_use]
     pub fn microseconds(&self) -> Series {
         self.durations(|ticks, unit| Ok(remainder(nanoseconds(ticks, unit), NANOSECONDS) / lit(1_000_i64)))
     }
 
     /// The nanoseconds of each duration beside its whole microseconds.
     #[track_caller]
-    #[must_use]
     pub fn nanoseconds(&self) -> Series {
         self.durations(|ticks, unit| Ok(remainder(nanoseconds(ticks, unit), 1_000)))
     }
@@ -66,7 +64,6 @@ impl Times {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn components(&self) -> DataFrame {
         const MINUTE: i64 = 60 * NANOSECONDS;
         const PARTS: [(&str, i64, i64); 6] = [
@@ -89,7 +86,6 @@ impl Times {
 
     /// Year, week and day of the calendar of ISO 8601, as columns `year`, `week` and `day`.
     #[track_caller]
-    #[must_use]
     pub fn isocalendar(&self) -> DataFrame {
         let columns = ["isoyear", "week", "isodow"].map(|name| {
             self.times(|expr, _| {
@@ -115,7 +111,6 @@ impl Times {
 
     /// The time of the day, without the day.
     #[track_caller]
-    #[must_use]
     pub fn time(&self) -> Series {
         self.times(|expr, _| Ok(cast(expr, DataType::Time64(TimeUnit::Nanosecond))))
     }
@@ -144,7 +139,6 @@ impl Times {
 
     /// The same times or durations, counted in another unit.
     #[track_caller]
-    #[must_use]
     pub fn as_unit(&self, unit: &str) -> Series {
         let dtype = self.0.dtype();
         self.0.map_expr(|expr| {
@@ -159,7 +153,6 @@ impl Times {
     /// The same points in time by the clock of another zone, such as `Europe/Oslo`; the times must have a
     /// zone.
     #[track_caller]
-    #[must_use]
     pub fn tz_convert(&self, zone: &str) -> Series {
         self.zoned(Zone::Convert(zone))
     }
@@ -173,14 +166,12 @@ impl Times {
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
     #[track_caller]
-    #[must_use]
     pub fn tz_localize(&self, zone: &str) -> Series {
         self.zoned(Zone::Localize(zone))
     }
 
     /// The times that the clock of their zone shows, without the zone.
     #[track_caller]
-    #[must_use]
     pub fn tz_remove(&self) -> Series {
         self.zoned(Zone::Remove)
     }
@@ -233,14 +224,12 @@ pub(crate) fn in_zone(expr: Expr, dtype: &DataType, zone: Zone<'_>) -> Result<Ex
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
 #[track_caller]
-#[must_use]
 pub fn to_timedelta(series: &Series) -> Series {
     durations(series, "tharsis_text_duration")
 }
 
 /// The values as durations; missing where a text is none.
 #[track_caller]
-#[must_use]
 pub fn to_timedelta_or_missing(series: &Series) -> Series {
     durations(series, "tharsis_text_duration_or_missing")
 }
@@ -260,7 +249,6 @@ fn durations(series: &Series, of_text: &str) -> Series {
 
 /// This many durations from the first on, at a distance: `1h`, `D`, `15min`.
 #[track_caller]
-#[must_use]
 pub fn timedelta_range(start: &str, periods: usize, frequency: &str) -> Series {
     let made = fixed_length(frequency).and_then(|step| {
         let start = duration(start, &Constants(Vec::new())).map_err(Error::Value)?;

@@ -182,7 +182,6 @@ impl Series {
     /// # Errors
     /// When it runs: `Function` if it fails or panics.
     #[track_caller]
-    #[must_use]
     pub fn apply(&self, function: Function<OverValue>) -> Series {
         self.map_function(&function)
     }
@@ -192,7 +191,6 @@ impl Series {
     /// # Errors
     /// As [`DataFrame::map_chunk`].
     #[track_caller]
-    #[must_use]
     pub fn map_chunk(&self, function: Function<OverChunk>) -> DataFrame {
         self.to_frame().map_chunk(function)
     }
@@ -203,14 +201,12 @@ impl Series {
     /// # Errors
     /// As [`DataFrame::cartesian_chunk`].
     #[track_caller]
-    #[must_use]
     pub fn cartesian_chunk(&self, other: &DataFrame, function: Function<OverPair>) -> DataFrame {
         self.to_frame().cartesian_chunk(other, function)
     }
 
     /// As [`Series::divmod`], with the other side divided by these values.
     #[track_caller]
-    #[must_use]
     pub fn rdivmod(&self, other: impl Into<Operand>) -> (Series, Series) {
         let left = match other.into() {
             Operand::Series(left) => left,

@@ -1,10 +1,12 @@
 //! Functions of the program over the values of moving windows.
 
-use super::rolling::{Rolling, Span};
+use super::rolling::Rolling;
+use super::span::Span;
 use super::{in_order, over_window, window};
 use crate::error::Result;
+use crate::frame::aggregate::Aggregate;
 use crate::frame::functions::column_type;
-use crate::frame::group::{Aggregate, GroupBy};
+use crate::frame::group::GroupBy;
 use crate::frame::series::Series;
 use crate::frame::{DataFrame, named};
 use crate::functions::window_values;
@@ -38,7 +40,6 @@ impl Rolling<Series> {
     /// # Errors
     /// When it runs: `Function` if the function fails, panics, or gives other numbers of values.
     #[track_caller]
-    #[must_use]
     pub fn apply(&self, function: Function<OverColumn>) -> Series {
         let place = Location::caller();
         let label = self.of.label();
@@ -56,7 +57,6 @@ impl Rolling<DataFrame> {
     /// # Errors
     /// As [`Rolling::apply`] of a series.
     #[track_caller]
-    #[must_use]
     pub fn apply(&self, function: Function<OverColumn>) -> DataFrame {
         let place = Location::caller();
         self.of.then(|frame| {
@@ -79,7 +79,6 @@ impl Rolling<GroupBy> {
     /// # Errors
     /// As [`Rolling::apply`] of a series.
     #[track_caller]
-    #[must_use]
     pub fn apply(&self, function: Function<OverColumn>) -> DataFrame {
         let call = function.call_from(Location::caller());
         self.of.step_by_group(|_, keys, label, dtype| match (&call, is_number(dtype)) {

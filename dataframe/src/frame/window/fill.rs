@@ -40,6 +40,7 @@ pub enum LimitArea {
 /// assert_eq!(outside.values::<f64>()?, [Some(1.0), Some(1.0), None, None, Some(4.0)]);
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FillLimit {
     rows: Option<usize>,
@@ -55,19 +56,16 @@ impl Default for FillLimit {
 
 impl FillLimit {
     /// At most this many missing values next to each value.
-    #[must_use]
     pub fn rows(rows: usize) -> FillLimit {
         FillLimit { rows: Some(rows), ..FillLimit::default() }
     }
 
     /// Missing values on these sides of a value; behind it by default.
-    #[must_use]
     pub fn direction(self, direction: LimitDirection) -> FillLimit {
         FillLimit { direction, ..self }
     }
 
     /// Missing values in this area only.
-    #[must_use]
     pub fn area(self, area: LimitArea) -> FillLimit {
         FillLimit { area: Some(area), ..self }
     }

@@ -9,16 +9,18 @@
 
 mod applied;
 mod fill;
+mod over;
 mod pairs;
 mod rolling;
+mod span;
 mod spans;
 mod step;
 
 pub use fill::{FillLimit, LimitArea, LimitDirection};
+pub(crate) use over::Over;
 pub use rolling::{Ewm, Rolling};
-pub(crate) use spans::numbered;
 pub use spans::{Ends, SpanRolling};
-pub(crate) use step::{Fading, Over, Step};
+pub(crate) use step::{Fading, Step};
 pub use step::{NaOption, Rank, RankMethod};
 
 use super::{DataFrame, Frame, HIDDEN, named};

@@ -1,10 +1,10 @@
 //! Covariances and correlations of two series over windows.
 
-use super::rolling::Span;
+use super::span::Span;
 use super::{Ewm, Over, Rolling};
 use crate::error::Result;
 use crate::frame::JoinKind;
-use crate::frame::group::Aggregate;
+use crate::frame::aggregate::Aggregate;
 use crate::frame::series::{Series, present};
 use arrow::datatypes::DataType;
 use datafusion::functions::expr_fn::sqrt;
@@ -46,7 +46,6 @@ fn of_pairs(own: &Series, other: &Series, measure: impl FnOnce(&Expr, &Expr) -> 
 impl Rolling<Series> {
     /// The covariance with another series in each window, over the rows in which both have a value.
     #[track_caller]
-    #[must_use]
     pub fn cov(&self, other: &Series) -> Series {
         of_pairs(&self.of, other, |left, right| {
             self.span.check()?;
@@ -56,7 +55,6 @@ impl Rolling<Series> {
 
     /// The correlation with another series in each window, over the rows in which both have a value.
     #[track_caller]
-    #[must_use]
     pub fn corr(&self, other: &Series) -> Series {
         of_pairs(&self.of, other, |left, right| {
             self.span.check()?;
@@ -69,14 +67,12 @@ impl Rolling<Series> {
 impl Ewm<Series> {
     /// The weighted covariance with another series, over the rows so far in which both have a value.
     #[track_caller]
-    #[must_use]
     pub fn cov(&self, other: &Series) -> Series {
         of_pairs(&self.of, other, |left, right| self.faded(left, right, self.bias))
     }
 
     /// The weighted correlation with another series, over the rows so far in which both have a value.
     #[track_caller]
-    #[must_use]
     pub fn corr(&self, other: &Series) -> Series {
         of_pairs(&self.of, other, |left, right| {
             let both = self.faded(left, right, true)?;

@@ -1,89 +1,12 @@
 //! Windows that move with the rows: of fixed length, growing, or with weights that fade.
 
-use super::{Ends, Fading, Rank, Step, between_rows, rows};
+use super::span::Span;
+use super::{Ends, Fading, Rank, Step};
 use crate::error::{Error, Result};
 use crate::frame::DataFrame;
-use crate::frame::group::{Aggregate, GroupBy};
+use crate::frame::aggregate::Aggregate;
+use crate::frame::group::GroupBy;
 use crate::frame::series::Series;
-use arrow::datatypes::DataType;
-use datafusion::common::ScalarValue;
-use datafusion::functions::expr_fn::abs;
-use datafusion::logical_expr::expr_fn::{cast, when};
-use datafusion::logical_expr::{Expr, WindowFrame, lit};
-
-/// Rows of a window whose variance is exact. Longer ones add and take away values, which is faster but
-/// inexact after very large values.
-const SHORT: usize = 1024;
-
-/// The rows of a moving window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
-    /// Number of rows; `None` for all up to the current one.
-    window: Option<usize>,
-    min_periods: Option<usize>,
-    center: bool,
-    /// The ends that belong to it: the row before the first one of the window, and the last one.
-    ends: Ends,
-}
-
-impl Span {
-    pub(crate) fn frame(self) -> WindowFrame {
-        let Some(window) = self.window.filter(|_| !self.is_empty()) else { return rows(None, Some(0)) };
-        let after = if self.center { (window.max(1) - 1) / 2 } else { 0 };
-        let before = window.max(1) - 1 - after + usize::from(matches!(self.ends, Ends::Left | Ends::Both));
-        let left_out = i64::from(matches!(self.ends, Ends::Left | Ends::Neither));
-        between_rows(Some(before as u64), Some(after as i64 - left_out))
-    }
-
-    /// Whether no row is ever in it: a window of one row without that one.
-    pub(crate) fn is_empty(self) -> bool {
-        self.window == Some(1) && self.ends == Ends::Neither
-    }
-
-    /// The values that it holds, as finite floats: none if it is empty, for which there is no frame of rows.
-    pub(crate) fn values(self, value: Expr) -> Result<Expr> {
-        match self.is_empty() {
-            true => Ok(lit(ScalarValue::Float64(None))),
-            false => finite(value),
-        }
-    }
-
-    /// Whether rows leave it again.
-    pub(crate) fn moves(self) -> bool {
-        self.window.is_some()
-    }
-
-    /// Whether its variance may be computed from all its values in each row.
-    pub(crate) fn is_short(self) -> bool {
-        self.window.is_some_and(|window| window <= SHORT)
-    }
-
-    /// Refuses a window that can never have the values that it must have.
-    pub(crate) fn check(self) -> Result<()> {
-        match (self.window, self.min_periods) {
-            (Some(0), _) => Err(Error::Value("a window has at least one row".to_owned())),
-            (Some(window), Some(values)) if window < values => {
-                Err(Error::Value(format!("min_periods {values} must be <= window {window}")))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// The number of values from which an aggregate is there.
-    pub(crate) fn least(self) -> usize {
-        match (self.min_periods, self.window) {
-            (Some(given), _) => given,
-            (None, Some(window)) => window,
-            (None, None) => 1,
-        }
-    }
-}
-
-/// A value as a float; infinite ones count as missing in windows, as in pandas.
-pub(super) fn finite(value: Expr) -> Result<Expr> {
-    let value = cast(value, DataType::Float64);
-    Ok(when(abs(value.clone()).lt(lit(f64::INFINITY)), value).end()?)
-}
 
 /// Windows of rows around each row, for aggregates: what [`Series::rolling`] and [`Series::expanding`] give.
 ///
@@ -94,6 +17,7 @@ pub(super) fn finite(value: Expr) -> Result<Expr> {
 /// assert_eq!(n.rolling(2).min_periods(1).max().values::<f64>()?, [1.0, 2.0, 6.0].map(Some));
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
+#[must_use = "windows do nothing by themselves: call an aggregate"]
 #[derive(Clone, Debug)]
 pub struct Rolling<T> {
     pub(super) of: T,
@@ -102,14 +26,12 @@ pub struct Rolling<T> {
 
 impl<T> Rolling<T> {
     /// The number of values that a window must have; its length by default.
-    #[must_use]
     pub fn min_periods(mut self, values: usize) -> Rolling<T> {
         self.span.min_periods = Some(values);
         self
     }
 
     /// The row in the middle of its window instead of at its end, if true.
-    #[must_use]
     pub fn center(mut self, center: bool) -> Rolling<T> {
         self.span.center = center;
         self
@@ -124,7 +46,6 @@ impl<T> Rolling<T> {
     /// assert_eq!(before.sum().values::<f64>()?, [None, Some(1.0), Some(3.0)]);
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
-    #[must_use]
     pub fn closed(mut self, ends: Ends) -> Rolling<T> {
         self.span.ends = ends;
         self
@@ -142,6 +63,7 @@ impl<T> Rolling<T> {
 }
 
 /// Means with weights that fade by the age of values: what [`Series::ewm`] gives.
+#[must_use = "windows do nothing by themselves: call an aggregate"]
 #[derive(Clone, Debug)]
 pub struct Ewm<T> {
     pub(super) of: T,
@@ -164,43 +86,36 @@ impl<T> Ewm<T> {
     }
 
     /// The weight of the newest value, above 0 and up to 1.
-    #[must_use]
     pub fn alpha(self, alpha: f64) -> Ewm<T> {
         self.with(alpha, alpha > 0.0 && alpha <= 1.0, "alpha")
     }
 
     /// Weights by a span of at least 1: alpha is `2 / (span + 1)`.
-    #[must_use]
     pub fn span(self, span: f64) -> Ewm<T> {
         self.with(2.0 / (span + 1.0), span >= 1.0, "span")
     }
 
     /// Weights by the number of rows after which they are one half.
-    #[must_use]
     pub fn halflife(self, rows: f64) -> Ewm<T> {
         self.with(1.0 - (-std::f64::consts::LN_2 / rows).exp(), rows > 0.0, "halflife")
     }
 
     /// Weights by their centre of mass: alpha is `1 / (com + 1)`.
-    #[must_use]
     pub fn com(self, com: f64) -> Ewm<T> {
         self.with(1.0 / (1.0 + com), com >= 0.0, "com")
     }
 
     /// Weights divided by their sum, as is the default; else each mean is made of the last one and the value.
-    #[must_use]
     pub fn adjust(self, adjust: bool) -> Ewm<T> {
         Ewm { adjust, ..self }
     }
 
     /// The number of values from which there is a mean.
-    #[must_use]
     pub fn min_periods(self, values: usize) -> Ewm<T> {
         Ewm { min_periods: values, ..self }
     }
 
     /// Whether variances are those of the values alone, not estimates for what they were drawn from.
-    #[must_use]
     pub fn bias(self, bias: bool) -> Ewm<T> {
         Ewm { bias, ..self }
     }
@@ -214,7 +129,6 @@ impl<T> Ewm<T> {
     /// assert_eq!(means.values::<f64>()?, [1.0, 1.0, 3.0].map(Some));
     /// # Ok::<(), tharsis_dataframe::Error>(())
     /// ```
-    #[must_use]
     pub fn ignore_na(self, ignore_na: bool) -> Ewm<T> {
         Ewm { ignore_na, ..self }
     }
@@ -254,21 +168,18 @@ macro_rules! windows {
     ($from:ident, $to:ident, $step:ident, $grown:path) => {
         impl $from {
             /// Windows of this many rows: each row and those before it.
-            #[must_use]
             pub fn rolling(&self, window: usize) -> Rolling<$from> {
                 let span = Span { window: Some(window), min_periods: None, center: false, ends: Ends::Right };
                 Rolling { of: self.clone(), span }
             }
 
             /// Windows of each row and all before it.
-            #[must_use]
             pub fn expanding(&self) -> Rolling<$from> {
                 let span = Span { window: None, min_periods: None, center: false, ends: Ends::Right };
                 Rolling { of: $grown(self), span }
             }
 
             /// Exponentially weighted windows over all rows so far.
-            #[must_use]
             pub fn ewm(&self) -> Ewm<$from> {
                 Ewm::new($grown(self))
             }
@@ -308,28 +219,24 @@ macro_rules! windows {
         impl Ewm<$from> {
             /// The weighted mean of the values so far.
             #[track_caller]
-            #[must_use]
             pub fn mean(&self) -> $to {
                 self.made(self.step())
             }
 
             /// The weighted variance of the values so far.
             #[track_caller]
-            #[must_use]
             pub fn var(&self) -> $to {
                 self.made(self.spread(false))
             }
 
             /// The weighted standard deviation of the values so far.
             #[track_caller]
-            #[must_use]
             pub fn std(&self) -> $to {
                 self.made(self.spread(true))
             }
 
             /// The weighted sum of the values so far.
             #[track_caller]
-            #[must_use]
             pub fn sum(&self) -> $to {
                 self.made(self.total())
             }
@@ -337,7 +244,6 @@ macro_rules! windows {
             /// One aggregate with the weights: the mean, sum, variance or standard deviation; `ValueError`
             /// for another one.
             #[track_caller]
-            #[must_use]
             pub fn agg(&self, aggregate: Aggregate) -> $to {
                 self.made(self.weighted(aggregate))
             }
@@ -355,14 +261,12 @@ macro_rules! windows {
         impl Rolling<$from> {
             $($(#[$doc])*
             #[track_caller]
-            #[must_use]
             pub fn $name(&self) -> $to {
                 self.of.$step(&self.step(Aggregate::$aggregate))
             })*
 
             /// One aggregate of each window.
             #[track_caller]
-            #[must_use]
             pub fn agg(&self, aggregate: Aggregate) -> $to {
                 self.of.$step(&self.step(aggregate))
             }
@@ -378,14 +282,12 @@ macro_rules! windows {
             /// # Ok::<(), tharsis_dataframe::Error>(())
             /// ```
             #[track_caller]
-            #[must_use]
             pub fn rank(&self, options: Rank) -> $to {
                 self.of.$step(&Step::RollingRank(self.span, options))
             }
 
             /// A quantile of each window, between neighbours if need be.
             #[track_caller]
-            #[must_use]
             pub fn quantile(&self, part: f64) -> $to {
                 self.of.$step(&self.step(Aggregate::Quantile(part)))
             }

@@ -2,11 +2,12 @@
 
 use super::{in_order, rows, window};
 use crate::error::{Error, Result};
-use crate::frame::group::{Aggregate, GroupBy};
+use crate::frame::aggregate::{Aggregate, numbered};
+use crate::frame::group::GroupBy;
 use crate::frame::resample::duration;
 use crate::frame::series::Series;
 use crate::frame::{DataFrame, Frame, named};
-use crate::functions::{over_span, whole};
+use crate::functions::over_span;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::logical_expr::expr_fn::cast;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
@@ -35,6 +36,7 @@ pub enum Ends {
 /// assert_eq!(frame.col("n").rolling_span("2D").sum().values::<f64>()?, [1.0, 3.0, 6.0].map(Some));
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
+#[must_use = "windows do nothing by themselves: call an aggregate"]
 #[derive(Clone, Debug)]
 pub struct SpanRolling<T> {
     of: T,
@@ -51,13 +53,11 @@ impl<T> SpanRolling<T> {
     }
 
     /// The number of values that a window must have; one by default.
-    #[must_use]
     pub fn min_periods(self, values: usize) -> SpanRolling<T> {
         SpanRolling { min_periods: values, ..self }
     }
 
     /// The ends that belong to a window; the last one by default.
-    #[must_use]
     pub fn closed(self, ends: Ends) -> SpanRolling<T> {
         SpanRolling { ends, ..self }
     }
@@ -108,32 +108,8 @@ impl<T> SpanRolling<T> {
     }
 }
 
-/// The number of an aggregate in a call, and the part of a quantile.
-pub(crate) fn numbered(how: Aggregate) -> Result<(i64, f64)> {
-    let number = match how {
-        Aggregate::Sum => whole::SUM,
-        Aggregate::Mean => whole::MEAN,
-        Aggregate::Min => whole::MIN,
-        Aggregate::Max => whole::MAX,
-        Aggregate::Count => whole::COUNT,
-        Aggregate::Std => whole::STD,
-        Aggregate::Var => whole::VAR,
-        Aggregate::Sem => whole::SEM,
-        Aggregate::Skew => whole::SKEW,
-        Aggregate::Kurt => whole::KURT,
-        Aggregate::Nunique => whole::NUNIQUE,
-        Aggregate::First => whole::FIRST,
-        Aggregate::Last => whole::LAST,
-        Aggregate::Median => return Ok((whole::QUANTILE, 0.5)),
-        Aggregate::Quantile(part) => return Ok((whole::QUANTILE, part)),
-        other => return Err(Error::NotImplemented(format!("{} of a window", other.name()))),
-    };
-    Ok((number, 0.0))
-}
-
 impl Series {
     /// Windows of a span of time before each value, by the labels, which must be times that do not fall.
-    #[must_use]
     pub fn rolling_span(&self, length: &str) -> SpanRolling<Series> {
         SpanRolling::new(self.clone(), length, None)
     }
@@ -141,13 +117,11 @@ impl Series {
 
 impl DataFrame {
     /// Windows of a span of time before each row, by the labels, which must be times that do not fall.
-    #[must_use]
     pub fn rolling_span(&self, length: &str) -> SpanRolling<DataFrame> {
         SpanRolling::new(self.clone(), length, None)
     }
 
     /// As [`DataFrame::rolling_span`], by a column of times.
-    #[must_use]
     pub fn rolling_span_on(&self, on: &str, length: &str) -> SpanRolling<DataFrame> {
         SpanRolling::new(self.clone(), length, Some(on.to_owned()))
     }
@@ -155,7 +129,6 @@ impl DataFrame {
 
 impl GroupBy {
     /// Windows of a span of time before each row within its group, by a column of times. Rows come by group.
-    #[must_use]
     pub fn rolling_span_on(&self, on: &str, length: &str) -> SpanRolling<GroupBy> {
         SpanRolling::new(self.clone(), length, Some(on.to_owned()))
     }
@@ -164,7 +137,6 @@ impl GroupBy {
 impl SpanRolling<Series> {
     /// One aggregate of each window.
     #[track_caller]
-    #[must_use]
     pub fn agg(&self, aggregate: Aggregate) -> Series {
         let made = self.of.parts().and_then(|(frame, expr)| {
             let dtype = expr.get_type(frame.plan.schema())?;
@@ -177,7 +149,6 @@ impl SpanRolling<Series> {
 impl SpanRolling<DataFrame> {
     /// One aggregate of each window, in each column with numbers.
     #[track_caller]
-    #[must_use]
     pub fn agg(&self, aggregate: Aggregate) -> DataFrame {
         self.of.then(|frame| {
             let mut columns = Vec::new();
@@ -197,13 +168,13 @@ impl SpanRolling<DataFrame> {
 impl SpanRolling<GroupBy> {
     /// One aggregate of each window, in each column with numbers but the keys.
     #[track_caller]
-    #[must_use]
     pub fn agg(&self, aggregate: Aggregate) -> DataFrame {
         self.of.step_by_group(|frame, keys, label, dtype| {
             let is_number = dtype.is_numeric() || *dtype == DataType::Boolean;
-            match Some(label) == self.on.as_deref() || !is_number {
-                true => Ok(None),
-                false => self.expr(frame, keys, named(label), dtype, aggregate).map(Some),
+            if Some(label) == self.on.as_deref() || !is_number {
+                Ok(None)
+            } else {
+                self.expr(frame, keys, named(label), dtype, aggregate).map(Some)
             }
         })
     }
@@ -214,7 +185,6 @@ macro_rules! aggregates {
         impl SpanRolling<$of> {
             $($(#[$doc])*
             #[track_caller]
-            #[must_use]
             pub fn $name(&self) -> $to {
                 self.agg(Aggregate::$aggregate)
             })*

@@ -1,16 +1,17 @@
 //! The steps that go through rows in their order: shifts, running sums, filled values, ranks.
 
 use super::fill::{FillLimit, LimitDirection};
-use super::rolling::{Span, finite};
+use super::over::Over;
+use super::span::{Span, finite};
 use super::{in_order, over_window, rows, window};
 use crate::error::{Error, Result};
 use crate::frame::DataFrame;
-use crate::frame::group::{Aggregate, GroupBy};
+use crate::frame::aggregate::Aggregate;
+use crate::frame::group::GroupBy;
 use crate::frame::series::{Series, present};
 use crate::functions::{
-    ewm_cov, ewm_mean, ewm_sum, last_present, next_present, product, sliding_first, sliding_kurt,
-    sliding_last, sliding_nunique, sliding_rank_max, sliding_rank_min, sliding_skew, sliding_sum,
-    sliding_var,
+    ewm_cov, ewm_mean, ewm_sum, product, sliding_first, sliding_kurt, sliding_last, sliding_nunique,
+    sliding_rank_max, sliding_rank_min, sliding_skew, sliding_sum, sliding_var,
 };
 use arrow::datatypes::DataType;
 use datafusion::functions::expr_fn::{coalesce, sqrt};
@@ -60,6 +61,7 @@ pub enum NaOption {
 /// assert_eq!(points.cumsum().values::<i64>()?, [Some(7), Some(16), Some(23)]);
 /// # Ok::<(), tharsis_dataframe::Error>(())
 /// ```
+#[must_use]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rank {
     method: RankMethod,
@@ -76,25 +78,21 @@ impl Default for Rank {
 
 impl Rank {
     /// Ranks by this method, from the smallest value.
-    #[must_use]
     pub fn by(method: RankMethod) -> Rank {
         Rank { method, ..Rank::default() }
     }
 
     /// From the largest value to the smallest.
-    #[must_use]
     pub fn descending(self) -> Rank {
         Rank { ascending: false, ..self }
     }
 
     /// Ranks as parts of the highest rank.
-    #[must_use]
     pub fn pct(self) -> Rank {
         Rank { pct: true, ..self }
     }
 
     /// The ranks of missing values, which have none by default.
-    #[must_use]
     pub fn na_option(self, na_option: NaOption) -> Rank {
         Rank { na_option, ..self }
     }
@@ -151,12 +149,6 @@ impl Step {
             _ => number,
         }
     }
-}
-
-/// The rows of a window: all, or those with equal keys.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Over {
-    pub(crate) keys: Vec<Expr>,
 }
 
 impl Over {
@@ -222,11 +214,6 @@ impl Over {
         self.running_call(ewm_cov(), args)
     }
 
-    /// A call over the rows up to each row.
-    pub(super) fn running_call(&self, fun: impl Into<WindowFunctionDefinition>, args: Vec<Expr>) -> Expr {
-        window(fun, args, &self.keys, vec![in_order()], rows(None, Some(0)))
-    }
-
     pub(crate) fn shift(&self, value: Expr, by: i64) -> Expr {
         let missing = lit(datafusion::common::ScalarValue::Null);
         // Not a negative lag: the planner takes each lag for one that needs no row behind.
@@ -240,27 +227,13 @@ impl Over {
     /// missing values are left out.
     fn running(&self, fun: impl Into<WindowFunctionDefinition>, value: Expr, skipna: bool) -> Result<Expr> {
         let running = self.running_call(fun, vec![value.clone()]);
-        let there = match skipna {
-            true => value.is_not_null(),
-            false => {
-                let present = self.running_call(count_udaf(), vec![value]);
-                cast(present, DataType::UInt64).eq(self.position())
-            }
+        let there = if skipna {
+            value.is_not_null()
+        } else {
+            let present = self.running_call(count_udaf(), vec![value]);
+            cast(present, DataType::UInt64).eq(self.position())
         };
         Ok(when(there, running).end()?)
-    }
-
-    pub(super) fn last(&self, value: Expr) -> Expr {
-        self.running_call(last_present(), vec![value])
-    }
-
-    pub(super) fn next(&self, value: Expr) -> Expr {
-        self.running_call(next_present(), vec![value])
-    }
-
-    /// The number of each row, from 1.
-    pub(crate) fn position(&self) -> Expr {
-        self.running_call(row_number_udwf(), Vec::new())
     }
 
     fn rank(&self, rank: Rank, value: Expr) -> Result<Expr> {
@@ -320,9 +293,10 @@ impl Over {
             Aggregate::Var if span.is_short() => own(sliding_var().into()),
             Aggregate::Std if span.is_short() => sqrt(own(sliding_var().into())),
             Aggregate::Sem => {
-                let deviation = match span.is_short() {
-                    true => sqrt(own(sliding_var().into())),
-                    false => present(over(Aggregate::Std)?)?,
+                let deviation = if span.is_short() {
+                    sqrt(own(sliding_var().into()))
+                } else {
+                    present(over(Aggregate::Std)?)?
                 };
                 deviation / sqrt(cast(count.clone(), DataType::Float64))
             }
@@ -392,7 +366,6 @@ macro_rules! steps {
         impl $from {
             $($(#[$doc])*
             #[track_caller]
-            #[must_use]
             pub fn $name(&self $(, $arg: $type)?) -> $to {
                 self.window_step(&$step)
             })*

@@ -168,9 +168,10 @@ fn of_reader(path: &str, error: &DataFusionError) -> Error {
 
 /// A decompressor reports broken data as any kind of error of the system.
 fn of_io(path: &str, error: &std::io::Error) -> Error {
-    let fault = match is_compressed(path) && error.raw_os_error().is_none() {
-        true => error.get_ref().and_then(|inner| cause(inner)).unwrap_or(FileFault::Corrupt),
-        false => FileFault::of_io(error),
+    let fault = if is_compressed(path) && error.raw_os_error().is_none() {
+        error.get_ref().and_then(|inner| cause(inner)).unwrap_or(FileFault::Corrupt)
+    } else {
+        FileFault::of_io(error)
     };
     Error::file(path, if fault == FileFault::Failed { FileFault::Corrupt } else { fault }, error)
 }

@@ -247,13 +247,14 @@ pub(super) fn fields(form: &CsvForm, record: &[u8]) -> Vec<String> {
     let mut fresh = true;
     while let Some(byte) = bytes.next() {
         match byte {
-            _ if quoted && byte == form.quote => match bytes.peek() == Some(&form.quote) {
-                true => {
+            _ if quoted && byte == form.quote => {
+                if bytes.peek() == Some(&form.quote) {
                     bytes.next();
                     push(&mut fields, byte);
+                } else {
+                    quoted = false
                 }
-                false => quoted = false,
-            },
+            }
             _ if quoted => push(&mut fields, byte),
             _ if fresh && byte == form.quote => (quoted, fresh) = (true, false),
             _ if byte == form.sep => {

@@ -113,16 +113,13 @@ impl Records {
             Some(range) => text.first_record(range.start).await?,
         };
         let is_empty = text.range.as_ref().is_some_and(|range| range.end <= start);
-        let blocks = match is_empty {
-            true => {
-                text.check_cut(start).await?;
-                None
-            }
-            false => {
-                let range = text.range.as_ref().map(|_| start..text.bytes);
-                let encoding = text.form.encoding;
-                Some(Blocks::open(&*text.store, &text.location, &text.path, range, encoding).await?)
-            }
+        let blocks = if is_empty {
+            text.check_cut(start).await?;
+            None
+        } else {
+            let range = text.range.as_ref().map(|_| start..text.bytes);
+            let encoding = text.form.encoding;
+            Some(Blocks::open(&*text.store, &text.location, &text.path, range, encoding).await?)
         };
         let (skip, header) = match &text.form.kind {
             TextKind::Csv(form) if start == 0 => (form.skip, form.header.clone()),

@@ -337,9 +337,10 @@ mod tests {
             for block in text.as_bytes().chunks(size) {
                 each.scan(block, |_| true);
                 all_blocks += 1;
-                match fast.scan_plain(block, 1000) {
-                    true => plain_blocks += 1,
-                    false => assert_eq!(fast.scan(block, |_| true), Scanned::Block),
+                if fast.scan_plain(block, 1000) {
+                    plain_blocks += 1
+                } else {
+                    assert_eq!(fast.scan(block, |_| true), Scanned::Block)
                 }
                 let of = |scanner: &Scanner| (scanner.state, scanner.position, scanner.begin, scanner.lines);
                 assert_eq!(of(&fast), of(&each), "blocks of {size} bytes");

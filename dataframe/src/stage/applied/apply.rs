@@ -55,10 +55,7 @@ impl Apply {
         let Some(unit) = units.first() else {
             return Err(Error::Internal("a call without rows".to_owned()));
         };
-        let made = match self.spec.by_column {
-            true => self.by_column(unit)?,
-            false => self.by_table(units)?,
-        };
+        let made = if self.spec.by_column { self.by_column(unit)? } else { self.by_table(units)? };
         let rows = made.first().map_or(0, |column| column.len());
         let mut columns = self.keys(unit, rows)?;
         columns.extend(made);

@@ -109,10 +109,13 @@ impl ExecutionPlan for AppliedExec {
             Unit::ChunkGroup => Distribution::UnspecifiedDistribution,
             Unit::Whole => Distribution::SinglePartition,
             Unit::Pair if 0 < at => Distribution::SinglePartition,
-            Unit::Chunk | Unit::Pair => match spec.order[at].is_empty() {
-                true => Distribution::UnspecifiedDistribution,
-                false => Distribution::SinglePartition,
-            },
+            Unit::Chunk | Unit::Pair => {
+                if spec.order[at].is_empty() {
+                    Distribution::UnspecifiedDistribution
+                } else {
+                    Distribution::SinglePartition
+                }
+            }
         };
         InputDistributionRequirements::new((0..self.inputs.len()).map(of_input).collect())
     }
@@ -152,9 +155,10 @@ impl ExecutionPlan for AppliedExec {
         children: Vec<Plan>,
         _: ReplaceChildrenOptions,
     ) -> EngineResult<Plan> {
-        match children.len() == self.inputs.len() {
-            true => Ok(Arc::new(AppliedExec::new(children, self.apply.clone()))),
-            false => internal_err!("AppliedExec with {} inputs", children.len()),
+        if children.len() == self.inputs.len() {
+            Ok(Arc::new(AppliedExec::new(children, self.apply.clone())))
+        } else {
+            internal_err!("AppliedExec with {} inputs", children.len())
         }
     }
 

@@ -91,9 +91,10 @@ impl UserDefinedLogicalNodeCore for Applied {
                 .iter()
                 .zip(&self.inputs)
                 .all(|(new, old)| new.schema().fields().len() == old.schema().fields().len());
-        match same {
-            true => Ok(Applied { inputs, ..self.clone() }),
-            false => internal_err!("a function of the program with other inputs"),
+        if same {
+            Ok(Applied { inputs, ..self.clone() })
+        } else {
+            internal_err!("a function of the program with other inputs")
         }
     }
 

@@ -6,8 +6,6 @@
 //! that starts it as a worker gives it neither arguments nor the environment of its driver.
 
 #![forbid(unsafe_code)]
-// All of it is test code.
-#![allow(clippy::print_stderr)]
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

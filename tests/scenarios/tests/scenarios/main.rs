@@ -4,8 +4,6 @@
 //! filters as usual. Behaviours that need several nodes are not here.
 
 #![forbid(unsafe_code)]
-// All of it is test code.
-#![allow(clippy::expect_used, clippy::panic, clippy::print_stderr, clippy::print_stdout, clippy::unwrap_used)]
 
 mod actor_calls;
 mod actor_exits;
@@ -33,6 +31,7 @@ mod spill;
 mod store_socket;
 mod streams;
 mod tenants;
+mod tensors;
 mod unmarked;
 mod values;
 
@@ -81,6 +80,7 @@ fn main() -> ExitCode {
         ends::ALL,
         pressure::ALL,
         unmarked::ALL,
+        tensors::ALL,
     ];
     tharsis_scenarios::run(&all)
 }

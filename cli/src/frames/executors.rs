@@ -1,0 +1,16 @@
+//! Executors of programs over frames, on the runtimes that programs over tensors use too.
+
+use crate::commands::{Size, Started};
+use std::sync::Arc;
+use tharsis::frame;
+use tharsis_dataframe::protocol::{Failure, PlaceRequest, Places};
+
+impl Places for Started {
+    fn executor(&self, request: &PlaceRequest) -> Result<Arc<dyn frame::Executor>, Failure> {
+        let PlaceRequest { nodes, workers, memory_bytes, .. } = *request;
+        let executor = self.on(Size { nodes, workers, memory_bytes }, frame::RemoteExecutor::new);
+        let executor = executor
+            .map_err(|error| Failure { class: "RuntimeError".to_owned(), message: error.to_string() })?;
+        Ok(Arc::new(executor.memory_bytes(memory_bytes)))
+    }
+}

@@ -1,0 +1,22 @@
+//! Commands over frames: queries, and programs as data.
+//!
+//! A build without the feature `frames` has [`absent`] in place of [`present`], with the same functions: it
+//! contains no DataFusion, and refuses what needs it. The nodes of a cluster need no frames; the programs
+//! that they run bring their own.
+
+#[cfg(feature = "frames")]
+mod executors;
+#[cfg(feature = "frames")]
+mod present;
+#[cfg(feature = "frames")]
+mod query;
+
+#[cfg(not(feature = "frames"))]
+mod absent;
+
+#[cfg(not(feature = "frames"))]
+pub use absent::{STORAGE_VARIABLES, answer, list, query, statements};
+#[cfg(feature = "frames")]
+pub use present::{STORAGE_VARIABLES, answer, list, statements};
+#[cfg(feature = "frames")]
+pub use query::query;

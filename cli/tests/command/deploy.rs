@@ -1,0 +1,135 @@
+//! The commands in `deploy/`, run here with other folders, ports and names: the units and the manifests start
+//! a head and its member.
+
+use crate::home::{self, Home, await_that, end_of, kill, root};
+use std::net::TcpListener;
+use std::process::{Child, Stdio};
+
+fn text(file: &str) -> String {
+    std::fs::read_to_string(root().join("deploy").join(file)).unwrap()
+}
+
+/// A machine: a home, and what its files and commands say instead.
+struct Machine {
+    home: Home,
+    instead: Vec<(&'static str, String)>,
+}
+
+impl Machine {
+    fn new(more: &[(&'static str, &str)]) -> Self {
+        let home = Home::new();
+        let mut instead: Vec<_> = ["/etc/tharsis", "/var/lib/tharsis", "/var/log/tharsis"]
+            .map(|path| (path, home.text(&path[1..])))
+            .into();
+        for (_, path) in &instead {
+            std::fs::create_dir_all(path).unwrap();
+        }
+        instead.extend(more.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        Self { home, instead }
+    }
+
+    fn here(&self, text: &str) -> String {
+        self.instead.iter().fold(text.to_owned(), |text, (name, value)| text.replace(name, value))
+    }
+
+    /// Starts the program with these words.
+    fn spawn(&self, words: &[String], token: Option<&str>) -> Child {
+        let mut command = self.home.command(words);
+        command.args(home::SMALL).envs(token.map(|token| ("THARSIS_TOKEN", token)));
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    fn socket(&self) -> String {
+        self.here("/var/lib/tharsis/node/node.sock")
+    }
+
+    fn await_node(&self) {
+        let socket = self.socket();
+        await_that("the node answers", || self.home.run(["status", "--socket", &socket]).status == 0);
+    }
+
+    fn token(&self) -> String {
+        let folder = self.here("/var/lib/tharsis/identity");
+        let made = self.home.run(["token", "create", "--identity-dir", &folder]);
+        assert_eq!(made.status, 0, "{}", made.err);
+        made.out.trim().to_owned()
+    }
+}
+
+/// The words of a unit's command.
+fn exec_start(unit: &str, machine: &Machine) -> Vec<String> {
+    let unit = text(unit);
+    let line = unit.lines().find_map(|line| line.strip_prefix("ExecStart=")).unwrap();
+    machine.here(line).split(' ').skip(1).map(str::to_owned).collect()
+}
+
+/// The words of a container's command: the lines below `args:`.
+fn arguments(manifest: &str, machine: &Machine) -> Vec<String> {
+    let manifest = text(manifest);
+    let below = manifest.lines().skip_while(|line| line.trim() != "args:").skip(1);
+    below.map_while(|line| line.trim().strip_prefix("- ")).map(|word| machine.here(word)).collect()
+}
+
+fn free_port() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
+}
+
+/// Runs a head and a member, the member twice: the second time with a token that is too old to join.
+fn assert_they_are_a_cluster(head: &Machine, member: &Machine, commands: [Vec<String>; 2]) {
+    let [head_words, member_words] = commands;
+    let head_process = head.spawn(&head_words, None);
+    head.await_node();
+    let token = head.token();
+    let mut parts: Vec<&str> = token.split('.').collect();
+    parts[2] = "0123456789abcdef0123456789abcdef";
+    let too_old = parts.join(".");
+    for token in [token.as_str(), &too_old] {
+        let process = member.spawn(&member_words, Some(token));
+        member.await_node();
+        for machine in [head, member] {
+            machine.home.await_nodes(Some(&machine.socket()), 2);
+        }
+        let environment = std::fs::read(format!("/proc/{}/environ", process.id())).unwrap();
+        assert!(
+            !String::from_utf8_lossy(&environment).contains("THARSIS_TOKEN"),
+            "tasks would have the token"
+        );
+        kill(process.id(), "TERM");
+        let ended = end_of(process);
+        assert_eq!(ended.status, 0, "{}", ended.err);
+    }
+    kill(head_process.id(), "TERM");
+    let ended = end_of(head_process);
+    assert_eq!(ended.status, 0, "{}", ended.err);
+}
+
+#[test]
+fn the_units_run_a_head_and_a_member() {
+    let port = free_port();
+    let head = Machine::new(&[("head.example.com", "localhost"), ("7600", &port)]);
+    let member = Machine::new(&[("${HEAD_ADDRESS}", &format!("localhost:{port}")), ("7601", "0")]);
+    for (machine, file) in [(&head, "head.toml"), (&member, "worker.toml")] {
+        let settings = machine.here(&text(&format!("systemd/{file}")));
+        std::fs::write(machine.here(&format!("/etc/tharsis/{file}")), settings).unwrap();
+    }
+    let commands = [
+        exec_start("systemd/tharsis-head.service", &head),
+        exec_start("systemd/tharsis-worker.service", &member),
+    ];
+    assert_they_are_a_cluster(&head, &member, commands);
+    for (machine, log) in [(&head, "head.log"), (&member, "worker.log")] {
+        let log = machine.here(&format!("/var/log/tharsis/{log}"));
+        assert!(std::fs::read_to_string(&log).unwrap().contains("node joined"), "{log}");
+    }
+}
+
+#[test]
+fn the_manifests_run_a_head_and_a_member() {
+    let name = "tharsis-head-0.tharsis-head.tharsis.svc";
+    let port = free_port();
+    let head = Machine::new(&[(name, "localhost"), ("7600", &port)]);
+    let member = Machine::new(&[(name, "localhost"), ("7600", &port), ("7601", "0")]);
+    let commands = [arguments("kubernetes/head.yaml", &head), arguments("kubernetes/workers.yaml", &member)];
+    assert_eq!(commands[0][..2], ["node", "--head"]);
+    assert_they_are_a_cluster(&head, &member, commands);
+}

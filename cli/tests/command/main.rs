@@ -1,0 +1,27 @@
+//! The `tharsis` command as a user runs it: real processes, their output and status, and what they leave
+//! behind.
+
+#![forbid(unsafe_code)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "helpers of tests fail as tests do"
+)]
+
+#[path = "../home/mod.rs"]
+mod home;
+
+mod bad_input;
+mod bench;
+mod deploy;
+mod drain;
+mod eval;
+mod hosts;
+mod identity;
+mod nodes;
+mod options;
+mod port;
+mod settings;
+mod sql;
+mod telemetry;

@@ -1,0 +1,95 @@
+//! The executors that every program runs on.
+
+use arrow::array::{Int64Array, RecordBatch};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::{Arc, LazyLock};
+use tharsis_dataframe::{
+    DataFrame, Error, Executor, Fragment, KeptPart, Limits, LocalExecutor, LocalPart, Metrics, Outcome,
+    Piece, PieceSource, Stages, TaskInputs, offer_executor,
+};
+
+/// The result of a program on each executor.
+#[track_caller]
+pub fn each_executor<T>(program: impl Fn(&dyn Executor) -> Result<T, Error>) -> Vec<T> {
+    // Programs share them: a thread for each of thousands of programs takes longer than the programs.
+    static ONE: LazyLock<LocalExecutor> = LazyLock::new(|| LocalExecutor::sized(1, 1 << 30));
+    static FOUR: LazyLock<LocalExecutor> = LazyLock::new(|| LocalExecutor::sized(4, 1 << 30));
+    let executors: [&dyn Executor; 3] = [&*ONE, &*FOUR, &SentExecutor { attempts: 1 }];
+    executors.into_iter().map(|executor| program(executor).unwrap()).collect()
+}
+
+/// Ten rows in three parts: `n` counts them, `k` is `n` modulo three.
+pub fn three_parts() -> DataFrame {
+    let part = |from: i64, to: i64| {
+        let n = Arc::new(Int64Array::from_iter_values(from..to));
+        let k = Arc::new(Int64Array::from_iter_values((from..to).map(|n| n % 3)));
+        RecordBatch::try_from_iter_with_nullable([("n", n as _, true), ("k", k as _, true)]).unwrap()
+    };
+    let parts = vec![part(0, 4), part(4, 5), part(5, 10)];
+    DataFrame::from_batches(parts[0].schema(), parts)
+}
+
+/// A program whose frames run on this executor if they name none.
+pub fn by_default<T>(executor: Arc<dyn Executor>, program: impl FnOnce() -> T) -> T {
+    thread_local! {
+        static CHOSEN: RefCell<Option<Arc<dyn Executor>>> = const { RefCell::new(None) };
+    }
+    offer_executor(|| CHOSEN.with_borrow(Clone::clone));
+    CHOSEN.set(Some(executor));
+    let made = program();
+    CHOSEN.set(None);
+    made
+}
+
+/// Sends each stage as bytes and runs its tasks one by one, as a worker of a cluster does.
+pub struct SentExecutor {
+    /// Times that each task runs; the last one counts.
+    pub attempts: usize,
+}
+
+impl Executor for SentExecutor {
+    fn limits(&self) -> Limits {
+        Limits { threads: 3, memory_bytes: 1 << 30 }
+    }
+
+    fn execute(&self, stages: &Stages) -> Result<Outcome, Error> {
+        let mut pieces: HashMap<Piece, Vec<RecordBatch>> = HashMap::new();
+        let mut rows: Vec<Vec<usize>> = Vec::new();
+        for stage in 0..stages.count() {
+            let bytes = stages.encode(stage)?;
+            rows.push(Vec::new());
+            for task in 0..stages.tasks_of(stage) {
+                let needs = stages.needs_of(stage, task);
+                let inputs = || {
+                    let mut inputs = TaskInputs::default();
+                    for piece in &needs.pieces {
+                        let batches = match piece.source {
+                            PieceSource::Given(table) => stages.tables()[table].parts[piece.task].fetch()?,
+                            PieceSource::Stage(_) => pieces[piece].clone(),
+                        };
+                        inputs.insert(*piece, batches);
+                    }
+                    for &(counted, tasks) in &needs.counts {
+                        inputs.insert_rows(counted, rows[counted][..tasks].to_vec());
+                    }
+                    Ok::<_, Error>(inputs)
+                };
+                for _ in 1..self.attempts {
+                    Fragment::decode(&bytes)?.run(task, inputs()?, None)?;
+                }
+                let outputs = Fragment::decode(&bytes)?.run(task, inputs()?, None)?.outputs;
+                rows[stage].push(outputs.iter().flatten().map(RecordBatch::num_rows).sum());
+                for (output, batches) in outputs.into_iter().enumerate() {
+                    pieces.insert(Piece { source: PieceSource::Stage(stage), task, output }, batches);
+                }
+            }
+        }
+        let source = PieceSource::Stage(stages.count() - 1);
+        let parts = (0..stages.tasks_of(stages.count() - 1)).map(|task| {
+            let part = LocalPart(pieces[&Piece { source, task, output: 0 }].clone());
+            Arc::new(part) as Arc<dyn KeptPart>
+        });
+        Ok(Outcome { parts: parts.collect(), metrics: Metrics::default() })
+    }
+}

@@ -1,0 +1,158 @@
+//! Statements of a session that need files, frames or settings.
+
+use crate::executors::{SentExecutor, by_default};
+use std::fs;
+use std::sync::Arc;
+use tempfile::TempDir;
+use tharsis_dataframe::{DataFrame, Error, SqlAnswer, SqlSession};
+
+/// Runs statements in turn; gives the rows of the last one.
+#[track_caller]
+fn rows(session: &mut SqlSession, statements: &[&str]) -> Vec<Vec<String>> {
+    let mut last = Vec::new();
+    for statement in statements {
+        last = session.run(statement).unwrap_or_else(|error| panic!("{statement}: {error}"));
+    }
+    last
+}
+
+#[test]
+fn rows_are_copied_to_files_and_read_from_them() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (csv, parquet, added) = (path("t.csv"), path("t.parquet"), path("added"));
+    fs::create_dir(&added).unwrap();
+    let found = rows(
+        &mut SqlSession::default(),
+        &[
+            "create table t as values (1, 'one'), (2, 'two'), (3, null)",
+            &format!(
+                "copy (select column1 as n, column2 as name from t) to '{csv}' options (format.has_header true)"
+            ),
+            &format!("copy t to '{parquet}' stored as parquet"),
+            &format!(
+                "create external table c stored as csv location '{csv}' options (format.has_header true)"
+            ),
+            &format!("create external table p stored as parquet location '{parquet}'"),
+            &format!(
+                "create external table a (n bigint, name varchar) stored as parquet location '{added}/'"
+            ),
+            "insert into a select n, name from c where n > 1",
+            "insert into a values (9, 'nine')",
+            "select a.n, a.name, p.column2 from a left join p on a.n = p.column1 order by a.n",
+        ],
+    );
+    assert_eq!(found, [["2", "two", "two"], ["3", "NULL", "NULL"], ["9", "nine", "NULL"]]);
+}
+
+#[test]
+fn frames_have_names_in_a_session() {
+    let sales = DataFrame::from_columns([("city", vec!["Oslo", "Rome"].into()), ("sold", vec![3, 5].into())]);
+    let mut session = SqlSession::default();
+    session.register("sales", &sales).unwrap();
+    assert_eq!(rows(&mut session, &["select city from sales where sold > 4"]), [["Rome"]]);
+    let broken = sales.select(["cities"]);
+    assert_eq!(session.register("broken", &broken).unwrap_err().class(), "KeyError");
+}
+
+#[test]
+fn answers_tell_rows_from_changes() {
+    let mut session = SqlSession::default();
+    assert_eq!(session.execute("create table t as values (1), (2)").unwrap(), SqlAnswer::Done);
+    assert_eq!(session.execute("insert into t values (3)").unwrap(), SqlAnswer::Changed(1));
+    let SqlAnswer::Rows(table) = session.execute("select a.column1, b.column1 from t a, t b").unwrap() else {
+        panic!("a query gives rows");
+    };
+    assert_eq!((table.len(), table.columns()), (9, vec!["column1".to_owned(), "column1".to_owned()]));
+}
+
+#[test]
+fn plans_are_explained_by_their_stages() {
+    let mut session = SqlSession::default();
+    rows(&mut session, &["create table t as values (1), (2)"]);
+    let plan = rows(&mut session, &["explain select column1, count(*) from t group by column1"]);
+    assert_eq!((plan[0][0].as_str(), plan[1][0].as_str()), ("logical_plan", "stages"));
+    assert!(plan[1][1].contains("stage 0"), "{}", plan[1][1]);
+    let ran = rows(&mut session, &["explain analyze select count(*) from t"]);
+    assert!(ran[1][1].contains("1 tasks made 1 rows"), "{}", ran[1][1]);
+}
+
+#[test]
+fn settings_of_a_session_go_to_its_tasks() {
+    let mut session = SqlSession::default().part_rows_min(1);
+    rows(&mut session, &["create table t as values (1704067200), (null)", "set time zone = '+05:00'"]);
+    let shown = "select to_timestamp(column1) from t where column1 is not null";
+    assert_eq!(rows(&mut session, &[shown]), [["2024-01-01 00:00:00+05:00"]]);
+    let error = session.run("set datafusion.runtime.memory_limit = '1G'").unwrap_err();
+    assert!(matches!(error, Error::NotImplemented(_)), "{error}");
+    assert!(session.run("set datafusion.optimizer.no_such = 1").is_err());
+}
+
+#[test]
+fn sorts_know_of_files_that_are_sorted_in_part() {
+    let folder = TempDir::new().unwrap();
+    let csv = folder.path().join("t.csv");
+    fs::write(&csv, "a,b,c\n1,1,5\n1,1,4\n1,2,9\n2,1,3\n2,1,1\n").unwrap();
+    let found = rows(
+        &mut SqlSession::default(),
+        &[
+            &format!(
+                "create external table t (a int, b int, c int) stored as csv with order (a, b) location '{}' \
+                 options (format.has_header true)",
+                csv.display()
+            ),
+            "select a, b, c, sum(c) over (partition by b order by a, c) from t order by a, b, c",
+        ],
+    );
+    let expected = [
+        ["1", "1", "4", "4"],
+        ["1", "1", "5", "9"],
+        ["1", "2", "9", "9"],
+        ["2", "1", "1", "10"],
+        ["2", "1", "3", "13"],
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn aggregates_of_windows_with_filters_are_sent_to_tasks() {
+    let query = "select n, count(*) filter (where n % 2 = 0) over w, sum(n) filter (where n > 1) over w,
+                        count(distinct k) filter (where n < 4) over (), max(n) over w
+                 from (values (1, 'a'), (2, 'a'), (3, 'b'), (4, null), (null, 'b')) t (n, k)
+                 window w as (order by n nulls last) order by n nulls last";
+    let found =
+        by_default(Arc::new(SentExecutor { attempts: 1 }), || rows(&mut SqlSession::default(), &[query]));
+    let expected = [
+        ["1", "0", "NULL", "2", "1"],
+        ["2", "1", "2", "2", "2"],
+        ["3", "1", "5", "2", "3"],
+        ["4", "2", "9", "2", "4"],
+        ["NULL", "2", "9", "2", "4"],
+    ];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn compressed_files_of_a_table_are_read_by_tasks() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    for (format, compression, extension) in [("csv", "gzip", "csv.gz"), ("json", "zstd", "json.zst")] {
+        let options = format!("options (format.compression {compression})");
+        let written = path(&format!("t.{extension}"));
+        let statements = [
+            "create table t as values (1, 'one'), (2, null)",
+            &format!(
+                "copy (select column1 as n, column2 as name from t) to '{written}' stored as {format} {options}"
+            ),
+            &format!(
+                "create external table c (n bigint, name varchar) stored as {format} location '{written}' {options}"
+            ),
+            "select n, name from c order by n",
+        ];
+        let found = by_default(Arc::new(SentExecutor { attempts: 1 }), || {
+            rows(&mut SqlSession::default(), &statements)
+        });
+        assert_eq!(found, [["1", "one"], ["2", "NULL"]], "{format}");
+        assert_ne!(fs::read(&written).unwrap()[0], b'1', "{format} is not compressed");
+    }
+}

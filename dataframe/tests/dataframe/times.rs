@@ -1,0 +1,197 @@
+//! Times row by row, with the results of pandas 3.1.
+
+use crate::executors::{each_executor, three_parts};
+use arrow::datatypes::DataType;
+use std::time::Duration;
+use tharsis_dataframe::{
+    Aggregate, DataFrame, Native, Series, Value, date_range, date_range_until, to_datetime, to_datetime_as,
+    to_datetime_or_missing, to_numeric, to_numeric_or_missing,
+};
+
+fn sample() -> Series {
+    let texts =
+        vec![Some("2024-02-29 13:45:56.123456"), Some("1969-12-31 23:59:59"), None, Some("2023-01-01")];
+    to_datetime(&Series::from_values("t", texts))
+}
+
+#[track_caller]
+fn assert_values<T: Native + PartialEq + std::fmt::Debug>(series: &Series, expected: &[Option<T>]) {
+    let frame = series.rename("v").to_frame();
+    for found in each_executor(|executor| frame.collect_on(executor)?.column::<T>("v")) {
+        assert_eq!(found, expected);
+    }
+}
+
+#[track_caller]
+fn assert_texts(series: &Series, expected: &[Option<&str>]) {
+    let expected: Vec<_> = expected.iter().map(|text| text.map(str::to_owned)).collect();
+    assert_values(series, &expected);
+}
+
+/// The times as texts that are read easily.
+#[track_caller]
+fn assert_times(series: &Series, expected: &[Option<&str>]) {
+    assert_texts(&series.dt().strftime("%Y-%m-%d %H:%M:%S.%f"), expected);
+}
+
+#[test]
+fn times_have_parts() {
+    let t = sample().dt();
+    let parts: [(Series, [i64; 3]); 13] = [
+        (t.year(), [2024, 1969, 2023]),
+        (t.month(), [2, 12, 1]),
+        (t.day(), [29, 31, 1]),
+        (t.hour(), [13, 23, 0]),
+        (t.minute(), [45, 59, 0]),
+        (t.second(), [56, 59, 0]),
+        (t.microsecond(), [123_456, 0, 0]),
+        (t.nanosecond(), [0, 0, 0]),
+        (t.quarter(), [1, 4, 1]),
+        (t.dayofweek(), [3, 2, 6]),
+        (t.dayofyear(), [60, 365, 1]),
+        (t.week(), [9, 1, 52]),
+        (t.days_in_month(), [29, 31, 31]),
+    ];
+    for (found, [a, b, c]) in parts {
+        assert_values(&found, &[Some(a), Some(b), None, Some(c)]);
+    }
+    assert_texts(&t.month_name(), &[Some("February"), Some("December"), None, Some("January")]);
+    assert_texts(&t.day_name(), &[Some("Thursday"), Some("Wednesday"), None, Some("Sunday")]);
+    assert_eq!(t.date().dtype().unwrap(), DataType::Date32);
+    assert_eq!(t.date().dt().day().dtype().unwrap(), DataType::Int32);
+}
+
+#[test]
+fn times_know_their_place_in_the_calendar() {
+    let t = sample().dt();
+    assert_values(&t.is_month_start(), &[false, false, false, true].map(Some));
+    assert_values(&t.is_month_end(), &[true, true, false, false].map(Some));
+    assert_values(&t.is_quarter_start(), &[false, false, false, true].map(Some));
+    assert_values(&t.is_quarter_end(), &[false, true, false, false].map(Some));
+    assert_values(&t.is_year_start(), &[false, false, false, true].map(Some));
+    assert_values(&t.is_year_end(), &[false, true, false, false].map(Some));
+    assert_values(&t.is_leap_year(), &[true, false, false, false].map(Some));
+}
+
+#[test]
+fn times_are_rounded() {
+    let t = sample().dt();
+    let at = |a, b, c| [Some(a), Some(b), None, Some(c)];
+    assert_times(
+        &t.floor("15min"),
+        &at("2024-02-29 13:45:00.000000", "1969-12-31 23:45:00.000000", "2023-01-01 00:00:00.000000"),
+    );
+    assert_times(
+        &t.ceil("h"),
+        &at("2024-02-29 14:00:00.000000", "1970-01-01 00:00:00.000000", "2023-01-01 00:00:00.000000"),
+    );
+    assert_times(
+        &t.round("D"),
+        &at("2024-03-01 00:00:00.000000", "1970-01-01 00:00:00.000000", "2023-01-01 00:00:00.000000"),
+    );
+    assert_times(
+        &t.normalize(),
+        &at("2024-02-29 00:00:00.000000", "1969-12-31 00:00:00.000000", "2023-01-01 00:00:00.000000"),
+    );
+    // Halves go to even multiples.
+    let halves = to_datetime(&Series::from_values(
+        "h",
+        vec!["1970-01-01 00:30", "1970-01-01 01:30", "1969-12-31 23:30"],
+    ));
+    assert_texts(
+        &halves.dt().round("h").dt().strftime("%d %H"),
+        &[Some("01 00"), Some("01 02"), Some("01 00")],
+    );
+    assert_eq!(t.floor("ME").dtype().unwrap_err().class(), "ValueError");
+    let numbers = Series::from_values("n", vec![1]);
+    assert_eq!(numbers.dt().year().dtype().unwrap_err().class(), "TypeError");
+}
+
+#[test]
+fn differences_are_durations() {
+    let from =
+        to_datetime(&Series::from_values("t", vec![Some("2024-01-01"), Some("2024-01-03 06:00"), None]));
+    let to =
+        to_datetime(&Series::from_values("t", vec!["2024-01-02 00:00:01.5", "2024-01-01", "2024-01-01"]));
+    let lengths = (&to - &from).dt();
+    assert_values(&lengths.total_seconds(), &[Some(86_401.5), Some(-194_400.0), None]);
+    assert_values(&lengths.days(), &[Some(1), Some(-3), None]);
+    assert_values(&lengths.seconds(), &[Some(1), Some(64_800), None]);
+    let since = &from - Value::time("2024-01-01").unwrap();
+    assert_values(&since.dt().days(), &[Some(0), Some(2), None]);
+    let later = &from + Duration::from_secs(90);
+    assert_texts(&later.dt().strftime("%d %H:%M:%S"), &[Some("01 00:01:30"), Some("03 06:01:30"), None]);
+    assert_eq!(lengths.year().dtype().unwrap_err().class(), "TypeError");
+    assert_eq!(from.dt().total_seconds().dtype().unwrap_err().class(), "TypeError");
+}
+
+#[test]
+fn texts_become_times_and_numbers() {
+    let days = Series::from_values("d", vec![Some("29/02/2024"), None]);
+    assert_texts(&to_datetime_as(&days, "%d/%m/%Y").dt().strftime("%Y-%m-%d"), &[Some("2024-02-29"), None]);
+    assert_eq!(to_datetime(&days).values::<i64>().unwrap_err().class(), "ValueError");
+    let some = Series::from_values("d", vec!["2024-02-29", "never", "9999-12-31"]);
+    assert_texts(&to_datetime_or_missing(&some).dt().strftime("%Y"), &[Some("2024"), None, Some("9999")]);
+    assert_values(
+        &to_datetime(&Series::from_values("n", vec![86_400_000_000_000_i64])).dt().day(),
+        &[Some(2)],
+    );
+    let numbers = Series::from_values("n", vec![Some("1.5"), Some(" 2 "), None, Some("1e3"), Some("nan")]);
+    assert_values(&to_numeric(&numbers), &[Some(1.5), Some(2.0), None, Some(1000.0), None]);
+    assert!(to_numeric(&some).values::<f64>().is_err());
+    assert_values::<f64>(&to_numeric_or_missing(&some), &[None, None, None]);
+    assert_values(&to_numeric(&Series::from_values("n", vec![3])), &[Some(3)]);
+}
+
+#[test]
+fn ranges_have_the_times_that_pandas_gives() {
+    let days = |series: Series| series.dt().strftime("%y%m%d").values::<String>().unwrap();
+    let expect = |found: Vec<Option<String>>, expected: &str| {
+        assert_eq!(found.into_iter().flatten().collect::<Vec<_>>().join(" "), expected);
+    };
+    expect(days(date_range("2024-02-28", 3, "D")), "240228 240229 240301");
+    expect(days(date_range("2024-02-28", 3, "2D")), "240228 240301 240303");
+    expect(days(date_range("2024-02-28", 3, "W")), "240303 240310 240317");
+    expect(days(date_range("2024-03-01", 4, "B")), "240301 240304 240305 240306");
+    expect(days(date_range("2024-03-02", 3, "B")), "240304 240305 240306");
+    expect(days(date_range("2024-01-15", 3, "MS")), "240201 240301 240401");
+    expect(days(date_range("2024-01-31", 3, "ME")), "240131 240229 240331");
+    expect(days(date_range("2023-11-15", 3, "QS")), "240101 240401 240701");
+    expect(days(date_range("2023-11-15", 2, "QE")), "231231 240331");
+    expect(days(date_range("2023-01-01", 2, "YS")), "230101 240101");
+    expect(days(date_range("2023-01-02", 2, "YE")), "231231 241231");
+    expect(days(date_range("1969-12-30", 2, "2ME")), "691231 700228");
+    expect(days(date_range_until("2024-02-27", "2024-03-01", "D")), "240227 240228 240229 240301");
+    let hours = date_range("2024-01-01 06:00", 3, "90min").dt().strftime("%H:%M").values::<String>().unwrap();
+    expect(hours, "06:00 07:30 09:00");
+    assert_eq!(date_range("2024-01-01", 2, "fortnight").dtype().unwrap_err().class(), "ValueError");
+    assert_eq!(date_range("soon", 2, "D").dtype().unwrap_err().class(), "ValueError");
+}
+
+#[test]
+fn times_of_several_parts_stay_in_order() {
+    let days = to_datetime(&(three_parts().col("n") * 86_400_000_000_000_i64));
+    assert_values(&days.dt().day(), &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(Some));
+    assert_values(&days.dt().dayofweek(), &[3, 4, 5, 6, 0, 1, 2, 3, 4, 5].map(Some));
+}
+
+/// Sales by the quarter, on the days from Monday to Friday.
+#[test]
+fn a_program_groups_by_parts_of_times() {
+    let days = date_range("2024-01-01", 182, "D");
+    let sold: Vec<i64> = (0..182).collect();
+    let frame = DataFrame::from_columns([("sold", sold.into())]);
+    let frame = frame.assign("day", &days);
+    let weekdays = frame.filter(&frame.col("day").dt().dayofweek().lt(5));
+    let quarter = weekdays.col("day").dt().quarter().rename("quarter");
+    let sums = weekdays.groupby([&quarter]).agg_as([
+        ("total", "sold", Aggregate::Sum),
+        ("days", "sold", Aggregate::Count),
+        ("last", "day", Aggregate::Max),
+    ]);
+    assert_values(&sums.col("total"), &[Some(2860), Some(8775)]);
+    assert_values(&sums.col("days"), &[Some(65), Some(65)]);
+    assert_texts(&sums.col("last").dt().strftime("%m-%d"), &[Some("03-29"), Some("06-28")]);
+    let since = frame.filter(&frame.col("day").ge("2024-06-29"));
+    assert_values(&since.col("sold"), &[Some(180), Some(181)]);
+}

@@ -1,0 +1,141 @@
+//! Nodes that die, hang or are merely busy: who is declared dead, how soon, and what ends with a node.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tharsis::prelude::*;
+use tharsis::{LocalCluster, NodeId};
+use tharsis_cluster_tests::{SOON, Scenario, await_that, await_within, driver, scenarios, small_node};
+
+/// So long that no lease runs out in a test.
+const NEVER: Duration = Duration::from_secs(600);
+/// A node that hangs is known to be dead within this time.
+const HANG_MAX: Duration = Duration::from_secs(5);
+/// Threads that compute for nothing: the load of a machine that is much too busy.
+const SPINNERS: usize = 20;
+
+pub const ALL: &[Scenario] = scenarios![
+    the_job_of_a_driver_ends_everywhere_with_its_node;
+    alone:
+        h4_a_node_that_hangs_is_dead_and_ends_when_it_goes_on,
+        h5_a_busy_machine_kills_nobody,
+];
+
+fn cluster(count: usize, lease_ttl: Duration) -> LocalCluster {
+    let mut cluster = LocalCluster::empty().lease_ttl(lease_ttl);
+    for _ in 0..count {
+        cluster.add(small_node(2.0)).unwrap();
+    }
+    cluster
+}
+
+#[remote]
+fn here_after(ms: u64) -> NodeId {
+    std::thread::sleep(Duration::from_millis(ms));
+    context().unwrap().node()
+}
+
+/// Submits a task of its own that does not end.
+#[remote]
+fn begin_a_long_task() -> ObjectRef<NodeId> {
+    here_after::options().node(context().unwrap().node(), false).remote(3_600_000)
+}
+
+fn signal(pid: u32, signal: &str) {
+    let sent = std::process::Command::new("kill").args([signal, &pid.to_string()]).status().unwrap();
+    assert!(sent.success(), "kill {signal} {pid}");
+}
+
+/// Whether a process has ended. A child of this process stays a zombie until it is waited for.
+fn has_ended(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(')').next().is_none_or(|rest| rest.is_empty() || rest.starts_with(" Z"))
+}
+
+/// The node that knows of a driver's end dies with the driver. Elsewhere the workers of the job end all the
+/// same: an idle one, and one whose task belongs to the node on which it runs.
+fn the_job_of_a_driver_ends_everywhere_with_its_node() {
+    let mut cluster = cluster(2, NEVER);
+    let head = cluster.node(0).unwrap();
+    let runtime = driver(&cluster, 1);
+    let entered = runtime.enter();
+    let idle = here_after::options().node(head, false).remote(0);
+    assert_eq!(idle.get_timeout(SOON).unwrap(), head);
+    let long = begin_a_long_task::options().node(head, false).remote().get_timeout(SOON).unwrap();
+    await_that("the long task runs", || cluster.report(0).unwrap().running_count == 1);
+    assert!(2 <= cluster.report(0).unwrap().worker_count, "one computes, one is idle");
+    cluster.kill(1);
+    let took = await_within(Duration::from_secs_f64(SOON), "nobody works for the job", || {
+        let report = cluster.report(0).unwrap();
+        report.worker_count == 0 && report.task_count == 0
+    });
+    println!("its workers elsewhere ended after {took:?}");
+    drop(long);
+    drop(entered);
+}
+
+fn h4_a_node_that_hangs_is_dead_and_ends_when_it_goes_on() {
+    let mut cluster = cluster(3, NEVER);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let pid = cluster.pid(2).unwrap();
+    let tasks: Vec<_> = (0..12).map(|_| here_after::options().spread().max_retries(3).remote(300)).collect();
+    std::thread::sleep(Duration::from_millis(100));
+    signal(pid, "-STOP");
+    let took = await_within(HANG_MAX, "everybody knows", || {
+        [0, 1].iter().all(|index| cluster.report(*index).unwrap().nodes.len() == 2)
+    });
+    println!("a node of 3 that hangs: everybody knows after {took:?}");
+    let hung = cluster.node(2).unwrap();
+    for task in &tasks {
+        task.get_timeout(SOON).unwrap();
+    }
+    assert_ne!(here_after::options().node(hung, true).remote(0).get_timeout(SOON).unwrap(), hung);
+    signal(pid, "-CONT");
+    await_that("it ends", || has_ended(pid));
+    cluster.kill(2);
+    cluster.await_count(2, Duration::from_secs(1)).unwrap();
+}
+
+/// 20 threads compete for the cores, for `THARSIS_BUSY_SECONDS`; if nothing is said, for longer than a lease
+/// lasts, and in a long run for a minute.
+fn h5_a_busy_machine_kills_nobody() {
+    let given = std::env::var("THARSIS_BUSY_SECONDS").ok().and_then(|n| n.parse().ok());
+    let seconds = given.unwrap_or_else(|| tharsis_trials::cases(13, 60));
+    let cluster = cluster(4, Duration::from_secs(10));
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let nodes: Vec<NodeId> = (0..4).map(|index| cluster.node(index).unwrap()).collect();
+    let run_on_all = || {
+        for there in &nodes {
+            let task = here_after::options().node(*there, false).max_retries(0).remote(1);
+            assert_eq!(task.get_timeout(SOON).unwrap(), *there);
+        }
+    };
+    // Before the load each node fetches the program, hundreds of megabytes, and starts a worker.
+    run_on_all();
+    let is_over = AtomicBool::new(false);
+    let mut count = 0;
+    std::thread::scope(|scope| {
+        for _ in 0..SPINNERS {
+            scope.spawn(|| {
+                while !is_over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
+        }
+        let until = Instant::now() + Duration::from_secs(seconds);
+        // A panic ends the spinners too, or the scope would wait for them.
+        let work = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            while Instant::now() < until {
+                run_on_all();
+                count += nodes.len();
+            }
+        }));
+        is_over.store(true, Ordering::Relaxed);
+        work.unwrap();
+    });
+    for index in 0..4 {
+        assert_eq!(cluster.report(index).unwrap().nodes.len(), 4, "nobody is declared dead");
+    }
+    println!("{count} tasks on 4 nodes in {seconds} s at a load of {SPINNERS}");
+}

@@ -1,0 +1,43 @@
+//! The control store: its back ends, its service, who may call it, several of them, and a real etcd in
+//! trouble.
+//!
+//! | file | tests |
+//! |---|---|
+//! | `backends.rs` | every check of the suite against every back end |
+//! | `service.rs` | the service over loopback: membership, jobs, code units, keys |
+//! | `identity.rs` | roles, certificates and tokens |
+//! | `stores.rs` | several control stores over one back end |
+//! | `etcd.rs` | the service over an etcd that is compacted or full |
+
+#![forbid(unsafe_code)]
+
+mod backends;
+mod etcd;
+mod identity;
+mod service;
+mod stores;
+
+use std::collections::BTreeMap;
+use tharsis_protos::connection::Credentials;
+use tharsis_protos::control::NodeInfo;
+use tharsis_protos::proof::Secret;
+use tharsis_types::{NodeId, Resources};
+
+/// Credentials of all members of clusters with a secret.
+fn own() -> Credentials {
+    Credentials::with_secret(Secret::from_bytes([7; 32]), None)
+}
+
+/// A node that has a value in each field.
+fn node(id: u64) -> NodeInfo {
+    let mut resources = Resources::cpus(4.0).unwrap();
+    resources.set_custom("tpu", 2.0).unwrap();
+    NodeInfo {
+        id: NodeId(id),
+        listen: format!("127.0.0.1:{}", 7000 + id),
+        host: "a-boot-id".to_owned(),
+        local_socket: format!("/run/tharsis/{id}"),
+        resources,
+        labels: BTreeMap::from([("zone".to_owned(), "a".to_owned())]),
+    }
+}
