@@ -1,13 +1,15 @@
-//! Chores of this workspace, in Rust so that they run wherever it builds.
+//! `cargo xtask CHORE`: chores of this workspace.
 //!
-//! `cargo xtask protos` writes the generated code of `tharsis-protos` from its .proto files; with `--check`
-//! it only says whether what is checked in is what it would write.
+//! `commits` checks the messages of commits, and `hooks` has git call it before it makes one.
+//! `fmt` formats the code and its comments, or with `--check` says whether it is formatted.
+//! `protos` writes the generated code of `tharsis-protos` from its .proto files; with `--check` it only says
+//! whether what is checked in is what it would write.
 
 #![forbid(unsafe_code)]
 
-mod protos;
-
 use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
 
 #[derive(Parser)]
 #[command(about = "Chores of this workspace")]
@@ -18,17 +20,50 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Chore {
+    /// Check the messages of commits
+    Commits {
+        /// Commits to check, as for `git log`; without it the new ones
+        range: Option<String>,
+        /// Check the message in this file instead
+        #[arg(long, conflicts_with = "range")]
+        message: Option<PathBuf>,
+    },
+    /// Format the code, and break comments that are wider than it
+    Fmt {
+        /// Write nothing; fail if something is not formatted
+        #[arg(long)]
+        check: bool,
+    },
+    /// Have git check the message of each commit
+    Hooks,
     /// Generate the Rust code of the messages
     Protos {
         /// Write nothing; fail if the code that is checked in is stale
         #[arg(long)]
         check: bool,
     },
+    /// Run the tests
+    Test(xtask::test::Options),
 }
 
-fn main() -> anyhow::Result<()> {
-    match Arguments::parse().chore {
-        Chore::Protos { check: true } => protos::check(),
-        Chore::Protos { check: false } => protos::write(),
+fn main() -> ExitCode {
+    match run(Arguments::parse().chore) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            // Without the stack that the environment may ask for: the message says all.
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(chore: Chore) -> anyhow::Result<()> {
+    match chore {
+        Chore::Commits { message: Some(file), .. } => xtask::commits::check_message(&xtask::root(), &file),
+        Chore::Commits { range, .. } => xtask::commits::check(&xtask::root(), range.as_deref()),
+        Chore::Fmt { check } => xtask::format::run(check),
+        Chore::Hooks => xtask::commits::install_hook(&xtask::root()),
+        Chore::Protos { check } => xtask::protos::run(check),
+        Chore::Test(options) => xtask::test::run(&options),
     }
 }

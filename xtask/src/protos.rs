@@ -1,77 +1,20 @@
-//! Generated code of the messages: .proto files in, Rust out, without a protoc.
-//!
-//! The code is checked in, so that users of our crates need no generator; [`check`] keeps it honest and
-//! runs as a test. Refused: a build script in `tharsis-protos`, which would put the generator into the build
-//! of every user.
+//! Generated code of the messages, made by the package `protos/codegen`, which is compiled only when it is
+//! asked for.
 
+use crate::cargo_program;
 use anyhow::{Context, bail};
-use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::process::Command;
 
-const SOURCES: [&str; 2] = ["control.proto", "peer.proto"];
-const HEADER: &str = "// Written by `cargo xtask protos`; edit the .proto file instead.\n";
-
-/// Writes the generated code.
-pub fn write() -> anyhow::Result<()> {
-    let folder = protos()?.join("src/generated");
-    for (name, text) in generate()? {
-        let path = folder.join(&name);
-        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+/// Writes the generated code of `tharsis-protos`, or with `check` only fails if what is checked in is stale.
+pub fn run(check: bool) -> anyhow::Result<()> {
+    let mut command = Command::new(cargo_program());
+    command.args(["run", "--quiet", "--package", "tharsis-protos-codegen", "--"]);
+    if check {
+        command.arg("--check");
+    }
+    let status = command.status().context("cannot start cargo")?;
+    if !status.success() {
+        bail!("the generator of the messages failed");
     }
     Ok(())
-}
-
-/// Fails if the generated code that is checked in is not what [`write`] would write.
-pub fn check() -> anyhow::Result<()> {
-    let found = read(&protos()?.join("src/generated"))?;
-    let wanted = generate()?;
-    let stale: Vec<&String> =
-        found.keys().chain(wanted.keys()).filter(|name| found.get(*name) != wanted.get(*name)).collect();
-    if stale.is_empty() {
-        return Ok(());
-    }
-    bail!("generated code is stale: {stale:?}; run `cargo xtask protos`")
-}
-
-fn generate() -> anyhow::Result<BTreeMap<String, String>> {
-    let sources = protos()?.join("proto");
-    let mut compiler = protox::Compiler::new([&sources])?;
-    compiler.include_imports(true).include_source_info(true);
-    for source in SOURCES {
-        compiler.open_file(sources.join(source))?;
-    }
-    let scratch = tempfile::tempdir()?;
-    tonic_prost_build::configure()
-        .bytes(".")
-        .btree_map(".")
-        .out_dir(scratch.path())
-        .compile_fds(compiler.file_descriptor_set())?;
-    let files = read(scratch.path())?;
-    Ok(files.into_iter().map(|(name, text)| (name, format!("{HEADER}{text}"))).collect())
-}
-
-fn read(folder: &Path) -> anyhow::Result<BTreeMap<String, String>> {
-    let mut files = BTreeMap::new();
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        let path = entry?.path();
-        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        files.insert(name, text);
-    }
-    Ok(files)
-}
-
-/// The crate `protos` of the tree that cargo runs this for, whichever tree it was compiled in.
-fn protos() -> anyhow::Result<PathBuf> {
-    let xtask = std::env::var_os("CARGO_MANIFEST_DIR").context("run it as `cargo xtask`")?;
-    Ok(Path::new(&xtask).join("../protos"))
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn generated_code_is_current() {
-        super::check().unwrap();
-    }
 }

@@ -8,6 +8,7 @@ mod circles;
 mod dependencies;
 mod drawing;
 mod lengths;
+mod modules;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -74,19 +75,7 @@ fn dependencies(folder: &str) -> Vec<String> {
 
 /// Our sources, without what is generated.
 fn sources() -> BTreeMap<PathBuf, String> {
-    fn walk(folder: &Path, out: &mut BTreeMap<PathBuf, String>) {
-        for entry in fs::read_dir(folder).unwrap().flatten() {
-            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-            if path.is_dir() && !["target", ".git", "generated", "misuse"].contains(&name.as_str()) {
-                walk(&path, out);
-            } else if path.extension().is_some_and(|e| e == "rs") {
-                out.insert(path.clone(), fs::read_to_string(&path).unwrap());
-            }
-        }
-    }
-    let mut out = BTreeMap::new();
-    walk(&root(), &mut out);
-    out
+    xtask::sources(&root()).expect("the tree can be read")
 }
 
 #[test]
@@ -119,5 +108,16 @@ fn nothing_is_left_unfinished() {
         for mark in marks {
             assert!(!text.contains(mark), "{} has a {mark}", path.display());
         }
+    }
+}
+
+/// A target folder may hold a program that was compiled in another clone. Examples in docs are compiled
+/// where they run.
+#[test]
+fn programs_look_for_their_folder_when_they_run() {
+    let mark = concat!("env!(\"CARGO_", "MANIFEST_DIR\")");
+    for (path, text) in sources() {
+        let line = text.lines().find(|line| line.contains(mark) && !line.trim_start().starts_with("//"));
+        assert!(line.is_none(), "{}: read the variable at run time: {line:?}", path.display());
     }
 }

@@ -1,0 +1,315 @@
+//! `cargo xtask commits`: the rules of commit messages, and `cargo xtask hooks`, which has git ask for them.
+//!
+//! A subject is `area: act`, such as `core: split lease requests`, with several areas as `core, raylet: ..`.
+//! An area is a folder of the root or one of `OTHER_AREAS`; it has one spelling, so that `git log --grep`
+//! finds all of it.
+
+use anyhow::{Context, bail};
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+
+/// Most characters of a subject, so that `git log --oneline` fits a terminal.
+const SUBJECT_CHARS_MAX: usize = 72;
+
+/// Most characters of a line of the body.
+const BODY_CHARS_MAX: usize = 100;
+
+/// Areas that are no folder: benchmarks wherever they lie, manifests and settings of tools, and what runs on
+/// each push.
+const OTHER_AREAS: &[&str] = &["bench", "build", "ci"];
+
+/// Folders that are no area: `bench` is the one for it.
+const NO_AREAS: &[&str] = &["benches", "target"];
+
+/// First words that tell a thing or a result, where an act is asked for.
+const NO_ACTS: &[&str] = &[
+    "a", "all", "an", "and", "any", "each", "every", "from", "how", "in", "it", "its", "more", "new", "no",
+    "of", "on", "one", "our", "some", "that", "the", "there", "these", "this", "those", "three", "two",
+    "what", "when", "where", "which", "who", "whose", "why", "with",
+];
+
+/// Acts that end like a past, a present or a plural.
+const ACTS: &[&str] = &["bring", "embed", "exceed", "feed", "focus", "need", "ping", "seed", "shed", "speed"];
+
+/// Beginning of the hook's second line, by which a hook of ours is known.
+const HOOK_SIGN: &str = "# Written by `cargo xtask hooks`";
+
+/// The range that is checked when nobody names one begins after the commit that added this file.
+const RULE: &str = "xtask/src/commits.rs";
+
+/// Areas of the tree at `root`.
+pub fn areas(root: &Path) -> anyhow::Result<BTreeSet<String>> {
+    let mut areas: BTreeSet<String> = OTHER_AREAS.iter().map(|area| (*area).to_owned()).collect();
+    for entry in fs::read_dir(root).with_context(|| format!("cannot read {}", root.display()))? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().is_dir() && !name.starts_with('.') && !NO_AREAS.contains(&name.as_str()) {
+            areas.insert(name);
+        }
+    }
+    Ok(areas)
+}
+
+/// The rules that a commit's message breaks. Messages that git writes itself, of merges and reverts, and
+/// those of commits that are to be squashed, are right.
+pub fn complaints(message: &str, areas: &BTreeSet<String>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let mut lines = message.lines();
+    let subject = lines.next().unwrap_or("");
+    if ["Merge ", "Revert \"", "fixup! ", "squash! "].iter().any(|of_git| subject.starts_with(of_git)) {
+        return wrong;
+    }
+    let length = subject.chars().count();
+    if SUBJECT_CHARS_MAX < length {
+        wrong.push(format!("the subject has {length} characters, {SUBJECT_CHARS_MAX} are allowed"));
+    }
+    match subject.split_once(": ") {
+        None => wrong.push("the subject has no area: `core: split lease requests`".to_owned()),
+        Some((named, act)) => {
+            let unknown: Vec<&str> = named.split(", ").filter(|area| !areas.contains(*area)).collect();
+            if !unknown.is_empty() {
+                let known: Vec<&str> = areas.iter().map(String::as_str).collect();
+                wrong.push(format!("no area: {}; the areas are {}", unknown.join(", "), known.join(" ")));
+            }
+            wrong.extend(act_complaint(act));
+        }
+    }
+    if lines.next().is_some_and(|second| !second.is_empty()) {
+        wrong.push("the second line is not empty".to_owned());
+    }
+    // Tables, output and addresses cannot be broken.
+    let prose = lines.filter(|line| !line.starts_with(['|', '\t']) && !line.starts_with("    "));
+    for line in prose.filter(|line| line.trim().contains(' ')) {
+        let length = line.chars().count();
+        if BODY_CHARS_MAX < length {
+            wrong.push(format!("a line has {length} characters, {BODY_CHARS_MAX} are allowed: {line}"));
+        }
+    }
+    wrong
+}
+
+/// The reason why a subject after its area is no act. Endings give away most of those that are none.
+fn act_complaint(act: &str) -> Option<String> {
+    let word = act.split_whitespace().next().unwrap_or("");
+    let has_ending = ["ed", "ing", "s"].iter().any(|ending| word.ends_with(ending)) && !word.ends_with("ss");
+    let is_act = word.starts_with(|c: char| c.is_ascii_lowercase())
+        && !NO_ACTS.contains(&word)
+        && (!has_ending || ACTS.contains(&word));
+    if !is_act {
+        return Some(format!("`{word}` is no act: begin with a verb, as in `split lease requests`"));
+    }
+    act.ends_with('.').then(|| "the subject ends with a full stop".to_owned())
+}
+
+/// Fails if a commit of the range breaks a rule. Without a range, those are checked that the upstream branch
+/// does not have and that came after the rules; none where there is no repository.
+pub fn check(root: &Path, range: Option<&str>) -> anyhow::Result<()> {
+    let revisions = match range {
+        Some(range) => vec![range.to_owned()],
+        None => new_revisions(root),
+    };
+    if revisions.is_empty() {
+        return Ok(());
+    }
+    let mut arguments = vec!["log", "-z", "--no-merges", "--format=%h%n%B"];
+    arguments.extend(revisions.iter().map(String::as_str));
+    arguments.push("--");
+    let Some(log) = git(root, &arguments) else { bail!("git knows no range {}", revisions.join(" ")) };
+    let areas = areas(root)?;
+    let mut wrong = Vec::new();
+    for commit in log.split('\0').filter(|commit| !commit.is_empty()) {
+        let (id, message) = commit.split_once('\n').unwrap_or((commit, ""));
+        let subject = message.lines().next().unwrap_or("");
+        let complaints = complaints(message.trim_end(), &areas);
+        wrong.extend(complaints.iter().map(|complaint| format!("{id} {subject}\n  {complaint}")));
+    }
+    if !wrong.is_empty() {
+        bail!("messages of commits (CONTRIBUTING.md, Commits):\n{}", wrong.join("\n"));
+    }
+    Ok(())
+}
+
+/// Arguments of `git log` for the commits that are new: at HEAD, after the rules, and not upstream.
+fn new_revisions(root: &Path) -> Vec<String> {
+    let added = git(root, &["log", "--diff-filter=A", "--format=%H", "--", RULE]);
+    let Some(first) = added.as_deref().and_then(|ids| ids.lines().next_back()) else { return Vec::new() };
+    let mut revisions = vec!["HEAD".to_owned(), format!("^{first}")];
+    if let Some(upstream) = git(root, &["rev-parse", "--verify", "--quiet", "@{upstream}"]) {
+        revisions.push(format!("^{}", upstream.trim()));
+    }
+    revisions
+}
+
+/// Fails if the message in a file breaks a rule. Git calls it before it makes a commit.
+pub fn check_message(root: &Path, file: &Path) -> anyhow::Result<()> {
+    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let wrong = complaints(&without_comments(&text), &areas(root)?);
+    if !wrong.is_empty() {
+        bail!("message of the commit (CONTRIBUTING.md, Commits):\n  {}", wrong.join("\n  "));
+    }
+    Ok(())
+}
+
+/// A message as git takes it out of its file.
+fn without_comments(text: &str) -> String {
+    let written = text.split("# ------------------------ >8 ").next().unwrap_or("");
+    let lines: Vec<&str> = written.lines().filter(|line| !line.starts_with('#')).map(str::trim_end).collect();
+    lines.join("\n").trim().to_owned()
+}
+
+/// Installs the hook that checks messages, unless there is one of somebody else.
+pub fn install_hook(root: &Path) -> anyhow::Result<()> {
+    let folder = git(root, &["rev-parse", "--git-path", "hooks"]).context("no git repository")?;
+    let folder = root.join(folder.trim());
+    let path = folder.join("commit-msg");
+    if fs::read_to_string(&path).is_ok_and(|hook| !hook.contains(HOOK_SIGN)) {
+        bail!("{} is another hook; let it call `cargo xtask commits --message \"$1\"`", path.display());
+    }
+    let hook = format!("#!/bin/sh\n{HOOK_SIGN}.\nexec cargo xtask commits --message \"$1\"\n");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::write(&path, hook).with_context(|| format!("cannot write {}", path.display()))?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).context("cannot make the hook a program")
+}
+
+/// The output of git; nothing if it fails or is not there.
+fn git(root: &Path, arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").current_dir(root).args(arguments).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn of(message: &str) -> Vec<String> {
+        complaints(message, &["core", "raylet", "docs"].map(str::to_owned).into())
+    }
+
+    #[test]
+    fn good_messages_pass() {
+        assert!(of("core: split lease requests").is_empty());
+        assert!(of("core, raylet: pass the leases of a node on\n\nA body that says why.\n").is_empty());
+        assert!(of("docs: embed a figure").is_empty());
+        assert!(of("core: address what is missing").is_empty());
+        assert!(of("Merge branch 'a'").is_empty());
+        assert!(of("Revert \"core: split lease requests\"\n\nThis reverts commit 12.").is_empty());
+        let long = "x".repeat(120);
+        assert!(of(&format!("core: a{}", "b".repeat(65))).is_empty(), "72 characters");
+        assert!(
+            of(&format!("core: split\n\n{long}\n    {long} {long}\n| {long} |\nhttps://{long}")).is_empty()
+        );
+    }
+
+    #[test]
+    fn each_rule_is_held() {
+        let cases = [
+            ("split lease requests", "has no area"),
+            ("cores: split lease requests", "no area: cores;"),
+            ("core/owner: split", "no area: core/owner;"),
+            ("core, : split", "no area: ;"),
+            ("core: two runs of 10^8 rows", "`two` is no act"),
+            ("core: the label of an extreme", "`the` is no act"),
+            ("core: Split lease requests", "`Split` is no act"),
+            ("core: fixes a leak", "`fixes` is no act"),
+            ("core: fixed a leak", "`fixed` is no act"),
+            ("core: fixing a leak", "`fixing` is no act"),
+            ("core: ", "`` is no act"),
+            ("core: split lease requests.", "full stop"),
+            ("core: split\nlease requests", "the second line is not empty"),
+        ];
+        for (message, complaint) in cases {
+            let found = of(message);
+            assert!(found.len() == 1 && found[0].contains(complaint), "{message:?}: {found:?}");
+        }
+        let wide = of(&format!("core: a{}\n\n{} b", "b".repeat(66), "c".repeat(99)));
+        assert!(wide.len() == 2 && wide[0].contains("has 73 characters"), "{wide:?}");
+        assert!(wide[1].contains("has 101 characters"), "{wide:?}");
+    }
+
+    #[test]
+    fn comments_of_git_are_no_part_of_a_message() {
+        let file = "\ncore: split  \n\nBody\n# a comment\n# ------------------------ >8 ---\n+ code\n";
+        assert_eq!(without_comments(file), "core: split\n\nBody");
+    }
+
+    /// A repository in a folder that goes with it.
+    struct Repository(PathBuf);
+
+    impl Repository {
+        fn new(name: &str) -> Self {
+            let root = std::env::temp_dir().join(format!("xtask-commits-{name}-{}", std::process::id()));
+            fs::create_dir_all(root.join("xtask/src")).unwrap();
+            Self(root)
+        }
+
+        fn git(&self, arguments: &[&str]) {
+            let user = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgSign=false"];
+            git(&self.0, &[&user, arguments].concat()).unwrap_or_else(|| panic!("git {arguments:?} failed"));
+        }
+
+        fn commit(&self, message: &str) {
+            self.git(&["commit", "--quiet", "--allow-empty", "--no-verify", "-m", message]);
+        }
+
+        fn refused(&self, range: Option<&str>) -> Vec<String> {
+            let error = check(&self.0, range).err().map(|error| error.to_string()).unwrap_or_default();
+            error
+                .lines()
+                .skip(1)
+                .filter(|line| !line.starts_with(' '))
+                .map(|line| line[8..].to_owned())
+                .collect()
+        }
+    }
+
+    impl Drop for Repository {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn commits_after_the_rule_are_checked_that_upstream_does_not_have() {
+        let at = Repository::new("range");
+        assert!(check(&at.0, None).is_ok(), "no repository, or one outside without the rule");
+        at.git(&["init", "--quiet", "--initial-branch=main"]);
+        assert!(check(&at.0, None).is_ok(), "no commit");
+        at.git(&["config", "core.abbrev", "7"]);
+        at.commit("Older than the rule");
+        assert!(check(&at.0, None).is_ok(), "no rule");
+        fs::write(at.0.join(RULE), "").unwrap();
+        at.git(&["add", RULE]);
+        at.commit("Add the rule");
+        assert_eq!(at.refused(None), Vec::<String>::new());
+        at.commit("xtask: split");
+        at.commit("No area");
+        assert_eq!(at.refused(None), ["No area"]);
+        assert_eq!(at.refused(Some("HEAD")), ["No area", "Add the rule", "Older than the rule"]);
+        assert!(check(&at.0, Some("nobody..HEAD")).is_err());
+        at.git(&["checkout", "--quiet", "-b", "work", "--track"]);
+        assert_eq!(at.refused(None), Vec::<String>::new());
+        at.commit("No area either");
+        assert_eq!(at.refused(None), ["No area either"]);
+    }
+
+    #[test]
+    fn the_hook_refuses_a_message_and_stays_off_others() {
+        let at = Repository::new("hook");
+        at.git(&["init", "--quiet"]);
+        install_hook(&at.0).unwrap();
+        install_hook(&at.0).unwrap();
+        let path = at.0.join(".git/hooks/commit-msg");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o755);
+        fs::write(&path, "#!/bin/sh\n").unwrap();
+        assert!(install_hook(&at.0).unwrap_err().to_string().contains("is another hook"));
+        let message = at.0.join("message");
+        fs::write(&message, "xtask: split\n# Please enter the message\n").unwrap();
+        check_message(&at.0, &message).unwrap();
+        fs::write(&message, "split\n").unwrap();
+        assert!(check_message(&at.0, &message).unwrap_err().to_string().contains("no area"));
+    }
+}

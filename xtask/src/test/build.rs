@@ -1,0 +1,114 @@
+//! One cargo command that compiles all test programs, with lints.
+//!
+//! `tools/lint-while-building` makes clippy compile the crates of the workspace: lints cost one reading of
+//! our code, not a second build of every dependency.
+
+use super::Places;
+use super::program::Program;
+use super::selection::Selection;
+use crate::cargo_program;
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The products of a build.
+pub struct Build {
+    /// The test programs.
+    pub programs: Vec<Program>,
+    /// Folders of the shared libraries that test programs load.
+    pub libraries: Vec<PathBuf>,
+}
+
+/// A cargo command whose crates of the workspace are linted while they are compiled.
+pub fn linting_cargo(places: &Places) -> Result<Command> {
+    let mut command = Command::new(cargo_program());
+    // The wrapper's path is a part of what cargo knows a crate by: in the target folder it is the same for
+    // each clone.
+    let wrapper = places.target.join("lint-while-building");
+    std::fs::copy(places.root.join("tools/lint-while-building"), &wrapper)
+        .with_context(|| format!("cannot write {}", wrapper.display()))?;
+    command
+        .current_dir(&places.root)
+        .env("RUSTC_WORKSPACE_WRAPPER", wrapper)
+        .env("THARSIS_CLIPPY_DRIVER", toolchain()?.join("bin/clippy-driver"))
+        // The separator is clippy's own.
+        .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+    Ok(command)
+}
+
+/// The folder of the toolchain.
+fn toolchain() -> Result<PathBuf> {
+    let output = Command::new("rustc").args(["--print", "sysroot"]).output().context("cannot start rustc")?;
+    let folder = String::from_utf8(output.stdout).context("the folder of the toolchain is no UTF-8")?;
+    Ok(PathBuf::from(folder.trim()))
+}
+
+/// Compiles the test programs of a selection.
+pub fn build(places: &Places, selection: &Selection) -> Result<Build> {
+    let mut command = linting_cargo(places)?;
+    command.args(["test", "--no-run", "--message-format=json-render-diagnostics"]);
+    command.args(selection.packages()).stdout(Stdio::piped());
+    let mut cargo = command.spawn().context("cannot start cargo test")?;
+    let output = cargo.stdout.take().context("cargo has no output")?;
+    let mut programs = Vec::new();
+    for line in BufReader::new(output).lines() {
+        let message: Value = serde_json::from_str(&line.context("cargo's output broke off")?)
+            .context("cargo wrote something that is no JSON")?;
+        programs.extend(test_program(&places.root, &message));
+    }
+    if !cargo.wait().context("cargo was lost")?.success() {
+        bail!("the tests do not compile");
+    }
+    let toolchain = toolchain()?;
+    let libraries =
+        vec![places.target.join("debug/deps"), places.target.join("debug"), toolchain.join("lib")];
+    Ok(Build { programs, libraries })
+}
+
+/// The test program of a message, if it is about one.
+fn test_program(root: &Path, message: &Value) -> Option<Program> {
+    let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
+    let kind = message["target"]["kind"][0].as_str()?;
+    if !is_test {
+        return None;
+    }
+    let manifest = Path::new(message["manifest_path"].as_str()?).parent()?;
+    let folder = manifest.strip_prefix(root).unwrap_or(manifest).to_string_lossy().into_owned();
+    Some(Program {
+        package: folder,
+        target: if kind == "test" { message["target"]["name"].as_str()?.to_owned() } else { kind.to_owned() },
+        file: PathBuf::from(message["executable"].as_str()?),
+        manifest: manifest.to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::test_program;
+    use serde_json::json;
+    use std::path::Path;
+
+    fn artifact(kind: &str, is_test: bool) -> serde_json::Value {
+        json!({
+            "reason": "compiler-artifact",
+            "manifest_path": "/w/tests/sim/Cargo.toml",
+            "target": {"kind": [kind], "name": "seeds"},
+            "profile": {"test": is_test},
+            "executable": "/w/target/debug/deps/seeds-1",
+        })
+    }
+
+    #[test]
+    fn test_programs_are_named_by_folder_and_target() {
+        let name = |kind| test_program(Path::new("/w"), &artifact(kind, true)).map(|found| found.name());
+        assert_eq!(name("test").as_deref(), Some("tests/sim/seeds"));
+        assert_eq!(name("lib").as_deref(), Some("tests/sim/lib"));
+    }
+
+    #[test]
+    fn plain_programs_are_not_run() {
+        assert!(test_program(Path::new("/w"), &artifact("example", false)).is_none());
+    }
+}

@@ -1,0 +1,167 @@
+//! One test program: how it is started, and what it says.
+
+use super::Places;
+use super::report::{Outcome, Tests};
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longest time of a program in a usual run. One that still runs then hangs.
+const LIMIT: Duration = Duration::from_secs(20 * 60);
+/// Longest time of a program in a long run.
+const LONG_LIMIT: Duration = Duration::from_secs(4 * 60 * 60);
+/// Time between two looks at a program that runs.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// A test program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Program {
+    /// Folder of its package below the root.
+    pub package: String,
+    /// Name of the target; `lib` or `bin` for the unit tests of one.
+    pub target: String,
+    /// The program's file.
+    pub file: PathBuf,
+    /// Folder of the package's manifest, where the program runs.
+    pub manifest: PathBuf,
+}
+
+impl Program {
+    /// A name for people: `tests/cluster/cluster`, `core/lib`.
+    pub fn name(&self) -> String {
+        format!("{}/{}", self.package, self.target)
+    }
+}
+
+/// The settings that all programs of a run share.
+pub struct Environment {
+    output: PathBuf,
+    libraries: OsString,
+    is_long: bool,
+}
+
+impl Environment {
+    /// The environment of a run; the folders of shared libraries come before the user's.
+    pub fn of(places: &Places, libraries: &[PathBuf], is_long: bool) -> Self {
+        let given = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+        let folders = libraries.iter().cloned().chain(std::env::split_paths(&given));
+        let libraries = std::env::join_paths(folders).unwrap_or(given);
+        Self { output: places.output.clone(), libraries, is_long }
+    }
+
+    /// The file for the output of a job.
+    fn output_file(&self, name: &str, round: usize, ending: &str) -> PathBuf {
+        self.output.join(format!("{}.{round}.{ending}", name.replace(['/', ' '], "-")))
+    }
+
+    fn limit(&self) -> Duration {
+        if self.is_long { LONG_LIMIT } else { LIMIT }
+    }
+
+    /// Runs a test program, with `niceness` behind other programs.
+    pub fn run(&self, program: &Program, filter: Option<&str>, niceness: u8, round: usize) -> Outcome {
+        let name = program.name();
+        let seconds = self.output_file(&name, round, "seconds");
+        let mut command = Command::new("nice");
+        command.arg(format!("-n{niceness}")).arg(&program.file).args(filter).current_dir(&program.manifest);
+        command.env("CARGO_MANIFEST_DIR", &program.manifest).env("LD_LIBRARY_PATH", &self.libraries);
+        command.env("THARSIS_TEST_SECONDS", &seconds);
+        if self.is_long {
+            command.env("THARSIS_LONG", "1");
+        }
+        if has_times(&program.file, &self.libraries) {
+            // The times of single tests are an unstable option of the standard harness.
+            command.env("RUSTC_BOOTSTRAP", "1").args(["-Zunstable-options", "--report-time"]);
+        }
+        let mut outcome = self.run_command(name, command, round);
+        let trials = std::fs::read_to_string(seconds).unwrap_or_default();
+        outcome.tests.add_trials(&trials);
+        outcome
+    }
+
+    /// Runs a command to its end, with its output in a file.
+    pub fn run_command(&self, name: String, mut command: Command, round: usize) -> Outcome {
+        let output = self.output_file(&name, round, "txt");
+        let start = Instant::now();
+        let ended = started(&mut command, &output).and_then(|child| wait(child, start + self.limit()));
+        let mut text = String::from_utf8_lossy(&std::fs::read(&output).unwrap_or_default()).into_owned();
+        let failure = match ended {
+            Ok(Some(status)) if status.success() => None,
+            Ok(Some(status)) => Some(status.to_string()),
+            Ok(None) => Some(format!("still running after {} s, so it was killed", self.limit().as_secs())),
+            Err(error) => Some(format!("could not be run: {error}")),
+        };
+        if let Some(failure) = &failure {
+            text.push_str(&format!("\n{name}: {failure}\n"));
+        }
+        let tests = Tests::read(&text);
+        Outcome { name, took: start.elapsed(), tests, is_green: failure.is_none(), text }
+    }
+}
+
+fn started(command: &mut Command, output: &Path) -> std::io::Result<Child> {
+    let file = File::create(output)?;
+    command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn()
+}
+
+/// Waits for a child; kills it at the deadline, and says none then.
+fn wait(mut child: Child, deadline: Instant) -> std::io::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if deadline <= Instant::now() {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Whether a program has the standard harness, which can print the seconds of each test.
+fn has_times(program: &Path, libraries: &OsString) -> bool {
+    let help = Command::new(program).arg("--help").env("LD_LIBRARY_PATH", libraries).output();
+    help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--report-time"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Environment, wait};
+    use std::ffi::OsString;
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    fn run(line: &str) -> super::Outcome {
+        let output = std::env::temp_dir().join(format!("xtask-program-{}", std::process::id()));
+        std::fs::create_dir_all(&output).unwrap();
+        let environment = Environment { output, libraries: OsString::new(), is_long: false };
+        let mut command = Command::new("sh");
+        command.args(["-c", line]);
+        environment.run_command(line.replace('/', " "), command, 0)
+    }
+
+    #[test]
+    fn a_program_that_fails_without_a_failed_test_is_a_failure() {
+        let outcome = run("echo 'test result: ok. 3 passed; 0 failed; 0 ignored;'; exit 7");
+        assert!(!outcome.is_green && outcome.text.contains("exit status: 7"), "{}", outcome.text);
+        assert_eq!(outcome.tests.passed, 3);
+    }
+
+    #[test]
+    fn a_program_that_ends_well_is_green() {
+        let outcome =
+            run("echo 'test a ... ok <0.250s>'; echo 'test result: ok. 1 passed; 0 failed; 2 ignored;'");
+        assert!(outcome.is_green);
+        assert_eq!((outcome.tests.passed, outcome.tests.ignored), (1, 2));
+        assert_eq!(outcome.tests.seconds, [("a".to_owned(), 0.25)]);
+    }
+
+    #[test]
+    fn a_program_that_hangs_is_killed() {
+        let child = Command::new("sleep").arg("60").spawn().unwrap();
+        assert!(wait(child, Instant::now() + Duration::from_millis(50)).unwrap().is_none());
+    }
+}

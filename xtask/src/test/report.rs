@@ -1,0 +1,233 @@
+//! The results of a run: counts, seconds of programs, the slowest tests, and the output of what failed.
+
+use anyhow::{Context, Result};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Slowest tests that are printed.
+const SLOWEST_COUNT: usize = 30;
+/// File of the seconds of the last run, in the target folder.
+const HISTORY_FILE: &str = "test-seconds.tsv";
+
+/// The tests that a program ran, as it printed them.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Tests {
+    /// Tests that passed.
+    pub passed: usize,
+    /// Tests that failed.
+    pub failed: usize,
+    /// Tests that were left out.
+    pub ignored: usize,
+    /// Names and seconds of single tests, where they are known.
+    pub seconds: Vec<(String, f64)>,
+}
+
+/// The result of one job.
+pub struct Outcome {
+    /// Name of the job.
+    pub name: String,
+    /// Its time on the wall.
+    pub took: Duration,
+    /// The tests in it.
+    pub tests: Tests,
+    /// Whether it ended well.
+    pub is_green: bool,
+    /// All that it printed.
+    pub text: String,
+}
+
+/// Seconds of the last run, by job.
+#[derive(Default)]
+pub struct History(BTreeMap<String, f64>);
+
+/// The results of a run so far.
+#[derive(Default)]
+pub struct Report {
+    phases: Vec<(&'static str, Duration)>,
+    jobs: Vec<(String, Duration, usize)>,
+    tests: Tests,
+    failed_jobs: Vec<String>,
+}
+
+impl Tests {
+    /// Reads the lines of the standard harness and of libtest-mimic.
+    pub fn read(text: &str) -> Self {
+        let mut tests = Self::default();
+        for line in text.lines() {
+            if let Some(counts) = line.strip_prefix("test result: ") {
+                tests.passed += count(counts, "passed");
+                tests.failed += count(counts, "failed");
+                tests.ignored += count(counts, "ignored");
+            } else if let Some((name, seconds)) = timed(line) {
+                tests.seconds.push((name.to_owned(), seconds));
+            }
+        }
+        tests
+    }
+
+    /// Adds the seconds of trials: lines of a name, a tab and seconds.
+    pub fn add_trials(&mut self, lines: &str) {
+        let trial = |line: &str| {
+            let (name, seconds) = line.split_once('\t')?;
+            Some((name.to_owned(), seconds.parse().ok()?))
+        };
+        self.seconds.extend(lines.lines().filter_map(trial));
+    }
+
+    fn add(&mut self, other: Self, program: &str) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.ignored += other.ignored;
+        let named = other.seconds.into_iter().map(|(name, seconds)| (format!("{program} {name}"), seconds));
+        self.seconds.extend(named);
+    }
+}
+
+/// The number before a word: 3 in "ok. 3 passed; 0 failed".
+fn count(text: &str, word: &str) -> usize {
+    let before = text.split(';').find_map(|part| part.trim().strip_suffix(word));
+    before.and_then(|part| part.split_whitespace().last()?.parse().ok()).unwrap_or(0)
+}
+
+/// Name and seconds of a line `test NAME ... ok <0.123s>`.
+fn timed(line: &str) -> Option<(&str, f64)> {
+    let (name, outcome) = line.strip_prefix("test ")?.rsplit_once(" ... ")?;
+    let (_, seconds) = outcome.split_once('<')?;
+    Some((name, seconds.strip_suffix("s>")?.parse().ok()?))
+}
+
+impl Report {
+    /// Runs a phase and keeps its time.
+    pub fn phase<T>(&mut self, name: &'static str, run: impl FnOnce() -> Result<T>) -> Result<T> {
+        let start = Instant::now();
+        let outcome = run();
+        self.phase_took(name, start.elapsed());
+        outcome
+    }
+
+    /// Keeps the time of a phase.
+    pub fn phase_took(&mut self, name: &'static str, took: Duration) {
+        self.phases.push((name, took));
+    }
+
+    /// Prints a line for a job, or all it printed if it failed, and keeps its counts.
+    pub fn add(&mut self, outcome: Outcome) {
+        let Outcome { name, took, tests, is_green, text } = outcome;
+        if !is_green || 0 < tests.failed {
+            println!("\n==== {name} failed ====\n{text}==== end of {name} ====\n");
+            self.failed_jobs.push(name.clone());
+        }
+        let word = if is_green { "ok" } else { "FAILED" };
+        println!(
+            "{word:6} {:7.1} s  {name}: {} passed, {} failed",
+            took.as_secs_f64(),
+            tests.passed,
+            tests.failed
+        );
+        self.jobs.push((name.clone(), took, tests.passed + tests.failed));
+        self.tests.add(tests, &name);
+    }
+
+    /// Whether every job ended well.
+    pub fn is_green(&self) -> bool {
+        self.failed_jobs.is_empty()
+    }
+
+    /// Keeps the seconds of this run for the next one's order.
+    pub fn record(&self, history: &mut History) {
+        for (name, took, _) in &self.jobs {
+            history.0.insert(name.clone(), took.as_secs_f64());
+        }
+    }
+
+    /// Prints the seconds of phases and programs, the slowest tests, what failed, and the totals.
+    pub fn print(&self) {
+        let mut jobs: Vec<_> = self.jobs.iter().filter(|(_, _, tests)| 0 < *tests).collect();
+        jobs.sort_by_key(|(_, took, _)| std::cmp::Reverse(*took));
+        println!("\nseconds of programs");
+        for (name, took, tests) in jobs {
+            println!("{:9.1}  {name} ({tests} tests)", took.as_secs_f64());
+        }
+        let mut tests: Vec<_> = self.tests.seconds.iter().collect();
+        tests.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        println!("\nslowest tests");
+        for (name, seconds) in tests.into_iter().take(SLOWEST_COUNT) {
+            println!("{seconds:9.2}  {name}");
+        }
+        println!("\nseconds of phases");
+        for (name, took) in &self.phases {
+            println!("{:9.1}  {name}", took.as_secs_f64());
+        }
+        for name in &self.failed_jobs {
+            println!("\nFAILED {name}");
+        }
+        println!(
+            "\n{} passed, {} failed, {} skipped",
+            self.tests.passed,
+            self.failures(),
+            self.tests.ignored
+        );
+    }
+
+    /// Failed tests; a job that failed without one counts as one.
+    fn failures(&self) -> usize {
+        self.tests.failed.max(self.failed_jobs.len())
+    }
+}
+
+impl History {
+    /// The seconds of the last run on this machine, if there was one.
+    pub fn read(target: &Path) -> Self {
+        let text = std::fs::read_to_string(target.join(HISTORY_FILE)).unwrap_or_default();
+        let mut tests = Tests::default();
+        tests.add_trials(&text);
+        Self(tests.seconds.into_iter().collect())
+    }
+
+    /// Seconds of a job; one that never ran comes first.
+    pub fn seconds(&self, name: &str) -> f64 {
+        self.0.get(name).copied().unwrap_or(f64::INFINITY)
+    }
+
+    /// Writes the seconds for the next run.
+    pub fn write(&self, target: &Path) -> Result<()> {
+        let lines: String = self.0.iter().map(|(name, seconds)| format!("{name}\t{seconds:.1}\n")).collect();
+        std::fs::write(target.join(HISTORY_FILE), lines).context("cannot keep the seconds of this run")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Outcome, Report, Tests};
+    use std::time::Duration;
+
+    fn outcome(is_green: bool, text: &str) -> Outcome {
+        let tests = Tests::read(text);
+        Outcome { name: "a".to_owned(), took: Duration::ZERO, tests, is_green, text: text.to_owned() }
+    }
+
+    #[test]
+    fn counts_of_several_results_are_added_up() {
+        let text = "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.1s\n\
+                    test result: FAILED. 2 passed; 4 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        let tests = Tests::read(text);
+        assert_eq!((tests.passed, tests.failed, tests.ignored), (5, 4, 1));
+    }
+
+    #[test]
+    fn seconds_are_read_with_names_that_have_spaces() {
+        let tests = Tests::read("test src/a.rs - f (line 3) ... ok <1.500s>\ntest b ... ignored\n");
+        assert_eq!(tests.seconds, [("src/a.rs - f (line 3)".to_owned(), 1.5)]);
+    }
+
+    #[test]
+    fn a_job_that_breaks_off_is_not_green() {
+        let mut report = Report::default();
+        report.add(outcome(true, "test result: ok. 3 passed; 0 failed; 0 ignored;"));
+        assert!(report.is_green());
+        report.add(outcome(false, "it crashed"));
+        assert!(!report.is_green());
+        assert_eq!((report.tests.passed, report.failures()), (3, 1));
+    }
+}

@@ -1,0 +1,123 @@
+//! The packages and tests that a pattern on the command line selects.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// With arrays in object stores and in HDF5 files.
+const FEATURES: &str = "--features=tharsis-numeric/object-storage,tharsis-numeric/hdf5";
+
+/// A package of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Package {
+    name: String,
+    /// Its folder below the root.
+    folder: String,
+}
+
+/// The packages whose tests run, and the tests of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// All packages if it is none.
+    package: Option<Package>,
+    /// A part of the names of tests.
+    filter: Option<String>,
+}
+
+impl Selection {
+    /// Reads a pattern: nothing; a package or its folder, then perhaps a part of names; or only a part of
+    /// names.
+    pub fn find(root: &Path, pattern: &[String]) -> Result<Self> {
+        let [first, rest @ ..] = pattern else { return Ok(Self { package: None, filter: None }) };
+        Self::among(&packages(root)?, first, rest.first())
+    }
+
+    fn among(packages: &[Package], first: &str, second: Option<&String>) -> Result<Self> {
+        let folder = first.trim_end_matches('/');
+        let is_meant =
+            |p: &&Package| p.folder == folder || p.name == folder || p.name == format!("tharsis-{folder}");
+        let package = packages.iter().find(is_meant).cloned();
+        match (package, second) {
+            (Some(package), filter) => Ok(Self { package: Some(package), filter: filter.cloned() }),
+            (None, None) => Ok(Self { package: None, filter: Some(first.to_owned()) }),
+            (None, Some(_)) => bail!("{first} is no package and no folder of one"),
+        }
+    }
+
+    /// Whether nothing is left out.
+    pub fn is_everything(&self) -> bool {
+        self.package.is_none() && self.filter.is_none()
+    }
+
+    /// A part of the names of the tests that run, if not all do.
+    pub fn filter(&self) -> Option<&str> {
+        self.filter.as_deref()
+    }
+
+    /// Whether examples in the documentation of a library are among the tests.
+    pub fn has_doc_tests(&self, root: &Path) -> bool {
+        self.package.as_ref().is_none_or(|package| root.join(&package.folder).join("src/lib.rs").exists())
+    }
+
+    /// Cargo's words for the packages.
+    pub fn packages(&self) -> Vec<String> {
+        let features = FEATURES.to_owned();
+        match &self.package {
+            None => vec!["--workspace".to_owned(), features],
+            Some(package) if package.folder == "numeric" => {
+                vec![format!("--package={}", package.name), features]
+            }
+            Some(package) => vec![format!("--package={}", package.name)],
+        }
+    }
+}
+
+fn packages(root: &Path) -> Result<Vec<Package>> {
+    let words = ["metadata", "--no-deps", "--format-version", "1"];
+    let output = Command::new(crate::cargo_program())
+        .args(words)
+        .current_dir(root)
+        .output()
+        .context("cannot start cargo metadata")?;
+    let all: Value = serde_json::from_slice(&output.stdout).context("cargo metadata wrote no JSON")?;
+    let packages = all["packages"].as_array().context("cargo metadata has no packages")?.iter();
+    let package = |package: &Value| {
+        let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
+        let folder = folder.strip_prefix(root).unwrap_or(folder).to_string_lossy().into_owned();
+        Some(Package { name: package["name"].as_str()?.to_owned(), folder })
+    };
+    Ok(packages.filter_map(package).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Package, Selection};
+
+    fn select(first: &str, second: Option<&str>) -> anyhow::Result<Selection> {
+        let package = |name: &str, folder: &str| Package { name: name.to_owned(), folder: folder.to_owned() };
+        let packages = [package("tharsis-core", "core"), package("tharsis-cluster-tests", "tests/cluster")];
+        Selection::among(&packages, first, second.map(str::to_owned).as_ref())
+    }
+
+    #[test]
+    fn packages_are_found_by_folder_and_by_name() {
+        for first in ["tests/cluster", "tests/cluster/", "tharsis-cluster-tests", "cluster-tests"] {
+            let selection = select(first, Some("drain")).unwrap();
+            assert_eq!(selection.packages(), ["--package=tharsis-cluster-tests"], "{first}");
+            assert_eq!(selection.filter(), Some("drain"));
+        }
+    }
+
+    #[test]
+    fn anything_else_is_a_part_of_names() {
+        let selection = select("a_node_drains", None).unwrap();
+        assert!(selection.packages().contains(&"--workspace".to_owned()) && !selection.is_everything());
+        assert_eq!(selection.filter(), Some("a_node_drains"));
+    }
+
+    #[test]
+    fn a_second_word_needs_a_package_before_it() {
+        assert!(select("kore", Some("drain")).is_err());
+    }
+}
