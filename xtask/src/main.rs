@@ -6,6 +6,7 @@
 //! whether what is checked in is what it would write.
 
 #![forbid(unsafe_code)]
+#![allow(clippy::print_stderr, reason = "errors are for the person who runs a chore")]
 
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;

@@ -2,7 +2,7 @@
 
 use crate::client::Phase;
 use crate::cluster::Cluster;
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use tharsis_types::{NodeId, ObjectId};
 
 /// Workers that a node may have beyond what its CPUs and blocked tasks explain: leases of tasks without
@@ -105,18 +105,18 @@ impl Cluster {
             // A lender that died leaves a moment in which the owner is not told yet.
             return;
         }
-        let mut owned: BTreeMap<(NodeId, ObjectId), ()> = BTreeMap::new();
+        let mut owned: BTreeSet<(NodeId, ObjectId)> = BTreeSet::new();
         let mut borrowed = Vec::new();
         for host in self.hosts.iter().filter(|h| h.alive) {
             for reference in host.node.references() {
                 if reference.owner == host.id {
-                    drop(owned.insert((host.id, reference.object), ()))
+                    owned.insert((host.id, reference.object));
                 } else {
-                    borrowed.push((host.id, reference))
+                    borrowed.push((host.id, reference));
                 }
             }
         }
-        let lost = borrowed.into_iter().find(|(_, r)| !owned.contains_key(&(r.owner, r.object)));
+        let lost = borrowed.into_iter().find(|(_, r)| !owned.contains(&(r.owner, r.object)));
         if let Some((at, reference)) = lost {
             let text = format!(
                 "node {at} refers to {} of node {}, which has freed it",
@@ -130,7 +130,7 @@ impl Cluster {
     fn check_held(&mut self) {
         let mut gone = None;
         for host in self.hosts.iter().filter(|h| h.alive) {
-            let known: std::collections::BTreeSet<_> = host.node.references().map(|r| r.object).collect();
+            let known: BTreeSet<_> = host.node.references().map(|r| r.object).collect();
             let held = host.clients.values().flat_map(|c| c.refs.values());
             gone = gone.or_else(|| {
                 held.filter(|h| h.ended).map(|h| h.reference.object).find(|o| !known.contains(o))

@@ -48,7 +48,7 @@ fn toolchain() -> Result<PathBuf> {
 /// Compiles the test programs of a selection.
 pub fn build(places: &Places, selection: &Selection) -> Result<Build> {
     let mut command = linting_cargo(places)?;
-    command.args(["test", "--no-run", "--message-format=json-render-diagnostics"]);
+    command.args(["test", "--no-run", "--no-fail-fast", "--message-format=json-render-diagnostics"]);
     command.args(selection.packages()).stdout(Stdio::piped());
     let mut cargo = command.spawn().context("cannot start cargo test")?;
     let output = cargo.stdout.take().context("cargo has no output")?;

@@ -1,5 +1,7 @@
 //! The results of a run: counts, seconds of programs, the slowest tests, and the output of what failed.
 
+#![allow(clippy::print_stdout, reason = "the report is for the person or the log that runs the tests")]
+
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -501,8 +501,8 @@ fn t8_sparse_matrices_are_multiplied_added_and_summed_as_on_threads(mode: Mode) 
     session.await_quiet();
 }
 
-/// Kills a worker again and again. The pauses grow until a worker, which takes long to start on a busy machine,
-/// ends a task between two of them.
+/// Kills a worker again and again. The pauses grow until a worker, which takes long to start on a busy
+/// machine, ends a task between two of them.
 fn kill_workers(node: u32, is_done: &AtomicBool) {
     let mut pause = Duration::from_millis(40);
     while !is_done.load(Ordering::Relaxed) {
