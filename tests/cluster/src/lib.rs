@@ -106,7 +106,6 @@ pub fn await_within(within: Duration, what: &str, mut holds: impl FnMut() -> boo
 }
 
 /// A driver at a node.
-#[must_use]
 pub fn driver(cluster: &LocalCluster, index: usize) -> Runtime {
     let socket = cluster.socket(index).unwrap().display().to_string();
     init().address(socket).start_local().unwrap()

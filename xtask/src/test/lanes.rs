@@ -18,14 +18,15 @@ use std::sync::{Mutex, PoisonError};
 /// Rounds of programs that start processes in a long run.
 pub const LONG_ROUNDS: usize = 10;
 
-/// Programs that mostly wait: for leases, for processes, for timers.
-const WAITING: &[&str] = &[
-    "cli/command",
-    "cli/driver",
-    "examples/frames/frames",
-    "tests/cluster/cluster",
-    "tests/conformance/conformance",
-    "tests/scenarios/scenarios",
+/// Programs that mostly wait, for leases, for processes, for timers, and the threads of their tests. Those
+/// that start clusters choose a number themselves.
+const WAITING: &[(&str, Option<usize>)] = &[
+    ("cli/command", Some(4)),
+    ("cli/driver", None),
+    ("examples/frames/frames", None),
+    ("tests/cluster/cluster", None),
+    ("tests/conformance/conformance", Some(6)),
+    ("tests/scenarios/scenarios", Some(3)),
 ];
 
 /// Programs that run alone: they compare times, or have deadlines that a busy machine does not keep.
@@ -59,7 +60,7 @@ enum Lane {
 }
 
 enum Work {
-    Program { program: Program, filter: Option<String> },
+    Program { program: Program, arguments: Vec<String> },
     Command(Command),
 }
 
@@ -81,8 +82,8 @@ pub fn programs(programs: Vec<Program>, selection: &Selection, rounds: usize) ->
         let lane = lane(&name);
         let rounds = if lane == Lane::Waiting { rounds } else { 1 };
         for round in 0..rounds {
-            let filter = selection.filter().map(str::to_owned);
-            let work = Work::Program { program: program.clone(), filter };
+            let arguments = selection.filter().map(str::to_owned).into_iter().chain(threads(&name)).collect();
+            let work = Work::Program { program: program.clone(), arguments };
             jobs.push(Job { name: name.clone(), lane, round, work });
         }
     }
@@ -90,13 +91,19 @@ pub fn programs(programs: Vec<Program>, selection: &Selection, rounds: usize) ->
 }
 
 fn lane(name: &str) -> Lane {
-    if WAITING.contains(&name) {
+    if WAITING.iter().any(|(waiting, _)| *waiting == name) {
         Lane::Waiting
     } else if ALONE.contains(&name) {
         Lane::Alone
     } else {
         Lane::Computing
     }
+}
+
+/// The argument that sets the threads of a program's tests.
+fn threads(name: &str) -> Option<String> {
+    let (_, threads) = WAITING.iter().find(|(waiting, _)| *waiting == name)?;
+    threads.map(|threads| format!("--test-threads={threads}"))
 }
 
 /// The jobs that are commands of cargo: what the one build does not compile.
@@ -164,8 +171,8 @@ impl Job {
     fn run(self, environment: &Environment) -> Outcome {
         let niceness = if self.lane == Lane::Computing { NICENESS } else { 0 };
         match self.work {
-            Work::Program { program, filter } => {
-                environment.run(&program, filter.as_deref(), niceness, self.round)
+            Work::Program { program, arguments } => {
+                environment.run(&program, &arguments, niceness, self.round)
             }
             Work::Command(command) => environment.run_command(self.name, command, self.round),
         }
@@ -178,7 +185,7 @@ mod tests {
 
     #[test]
     fn programs_with_an_entry_exist() {
-        for name in WAITING.iter().chain(ALONE) {
+        for name in WAITING.iter().map(|(name, _)| name).chain(ALONE) {
             let (package, target) = name.rsplit_once('/').unwrap();
             let tests = crate::root().join(package).join("tests");
             let files = [tests.join(target).join("main.rs"), tests.join(format!("{target}.rs"))];

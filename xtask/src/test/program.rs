@@ -61,11 +61,15 @@ impl Environment {
     }
 
     /// Runs a test program, with `niceness` behind other programs.
-    pub fn run(&self, program: &Program, filter: Option<&str>, niceness: u8, round: usize) -> Outcome {
+    pub fn run(&self, program: &Program, arguments: &[String], niceness: u8, round: usize) -> Outcome {
         let name = program.name();
         let seconds = self.output_file(&name, round, "seconds");
         let mut command = Command::new("nice");
-        command.arg(format!("-n{niceness}")).arg(&program.file).args(filter).current_dir(&program.manifest);
+        command
+            .arg(format!("-n{niceness}"))
+            .arg(&program.file)
+            .args(arguments)
+            .current_dir(&program.manifest);
         command.env("CARGO_MANIFEST_DIR", &program.manifest).env("LD_LIBRARY_PATH", &self.libraries);
         command.env("THARSIS_TEST_SECONDS", &seconds);
         if self.is_long {
