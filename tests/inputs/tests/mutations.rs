@@ -1,6 +1,9 @@
 //! Each entry with its seeds as they are, cut everywhere, and damaged many times over: the same way in every
 //! short run, another way in each long one.
 
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used)]
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use tharsis_inputs::{ENTRIES, Entry};
