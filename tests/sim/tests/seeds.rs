@@ -1,6 +1,9 @@
 //! The simulator finds nothing in the nodes, the same thing each time, and something where something is
 //! planted.
 
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used)]
+
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
