@@ -16,7 +16,7 @@ const PARTS: [usize; 2] = [2, 100];
 fn parts(number: usize) -> impl Iterator<Item = (usize, bool)> {
     let is_tried = move |at: usize| at == 0 || is_long() || number % 4 < 2;
     let parts = PARTS.into_iter().enumerate().filter(move |(at, _)| is_tried(*at));
-    parts.map(move |(at, rows)| (rows, (number + at) % 2 == 0))
+    parts.map(move |(at, rows)| (rows, (number + at).is_multiple_of(2)))
 }
 
 fn text(file: &str) -> String {
