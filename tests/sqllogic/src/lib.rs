@@ -19,7 +19,7 @@
 //! | where tasks run | [`place`] |
 //! | sessions as the runner wants them | `engine` |
 //! | values as texts | `cell` |
-//! | a file, record by record | [`file`] |
+//! | a file, record by record | [`mod@file`] |
 //! | tables of files that are not there | `absent` |
 //! | counts of outcomes | [`report`] |
 

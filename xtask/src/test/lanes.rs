@@ -112,7 +112,7 @@ pub fn cargo_jobs(places: &Places, selection: &Selection) -> Result<Vec<Job>> {
     if selection.has_doc_tests(&places.root) {
         let mut command = linting_cargo(places)?;
         command.env("RUSTDOC", places.root.join("tools/rustdoc-checked"));
-        command.args(["test", "--doc"]).args(selection.packages());
+        command.args(["test", "--doc", "--no-fail-fast"]).args(selection.packages());
         command.args(selection.filter().map(|filter| ["--", filter]).into_iter().flatten());
         jobs.push(Job::cargo("doc tests", command));
     }
