@@ -29,12 +29,14 @@ fn says_much(count: u64, len: usize) -> u64 {
 
 pub const ALL: &[Behaviour] = behaviours![
     lines_are_shown_with_who_wrote_them,
-    lines_of_a_task_are_told_from_those_of_others,
     lines_of_all_nodes_are_shown,
     nodes_that_join_and_leave_later_are_followed_too,
     what_is_followed_comes_without_a_gap,
     what_does_not_exist_is_refused,
 ];
+
+/// Times tell the lines of two tasks apart, which needs a node that is not kept waiting.
+pub const ALONE: &[Behaviour] = behaviours![lines_of_a_task_are_told_from_those_of_others];
 
 /// A home with a node of one CPU, and the node's socket.
 fn started() -> (Home, String) {

@@ -57,7 +57,9 @@ fn main() -> ExitCode {
     for all in [job::ALL, lists::ALL, logs::ALL, memory::ALL, metrics::ALL, slurm::ALL, why::ALL] {
         beside.extend(all.iter().map(of));
     }
-    run_beside(THREADS, beside, of_machines(machines::ALONE))
+    let mut alone: Vec<Trial> = of_machines(machines::ALONE);
+    alone.extend(logs::ALONE.iter().map(of));
+    run_beside(THREADS, beside, alone)
 }
 
 fn of((name, run): &Behaviour) -> Trial {
