@@ -11,6 +11,7 @@ use super::selection::Selection;
 use crate::cargo_program;
 use anyhow::Result;
 use std::collections::VecDeque;
+use std::path::Path;
 use std::process::Command;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Mutex, PoisonError};
@@ -45,10 +46,10 @@ const CARGO: &[(&str, &str)] = &[
     ("models", "test --package tharsis-object-store --features loom --lib -- loom"),
 ];
 
-/// Computing programs that run at once. Each has a thread per core; two have no idle core when one ends.
-const COMPUTING_SLOTS: usize = 2;
+/// Computing programs that run at once. Each has a thread per core.
+const COMPUTING_SLOTS: usize = 1;
 
-/// Niceness of computing programs: the deadlines of waiting ones are short.
+/// Niceness of computing programs and of cargo: the deadlines of waiting ones are short.
 const NICENESS: u8 = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,6 +127,15 @@ pub fn cargo_jobs(places: &Places, selection: &Selection) -> Result<Vec<Job>> {
     Ok(jobs)
 }
 
+/// The command, behind others by this niceness.
+fn nicer(command: &Command, niceness: u8) -> Command {
+    let mut nicer = Command::new("nice");
+    nicer.arg(format!("-n{niceness}")).arg(command.get_program()).args(command.get_args());
+    nicer.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    nicer.current_dir(command.get_current_dir().unwrap_or(Path::new(".")));
+    nicer
+}
+
 /// Runs all jobs, and hands on what came of each.
 pub fn run(mut jobs: Vec<Job>, history: &History, environment: &Environment, mut ended: impl FnMut(Outcome)) {
     // The longest first, so that no lane is left with a long job at the end.
@@ -165,6 +175,7 @@ fn drain(queue: &Mutex<VecDeque<Job>>, environment: &Environment, tell: &Sender<
 
 impl Job {
     fn cargo(name: &str, command: Command) -> Self {
+        let command = nicer(&command, NICENESS);
         Self { name: name.to_owned(), lane: Lane::Cargo, round: 0, work: Work::Command(command) }
     }
 
