@@ -70,9 +70,6 @@ pub fn run(options: &Options) -> Result<()> {
     let rounds = if options.long { lanes::LONG_ROUNDS } else { 1 };
     let mut jobs: Vec<Job> = lanes::programs(build.programs, &selection, rounds);
     jobs.extend(lanes::cargo_jobs(&places, &selection)?);
-    if jobs.is_empty() {
-        bail!("no test program matches {:?}", options.pattern);
-    }
     let start = Instant::now();
     let environment = program::Environment::of(&places, &build.libraries, options.long);
     let mut history = report::History::read(&places.target);
@@ -85,6 +82,9 @@ pub fn run(options: &Options) -> Result<()> {
     report.print();
     if !report.is_green() {
         bail!("tests failed");
+    }
+    if report.is_empty() {
+        bail!("no test matches {}", options.pattern.join(" "));
     }
     Ok(())
 }

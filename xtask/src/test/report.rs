@@ -131,6 +131,11 @@ impl Report {
         self.tests.add(tests, &name);
     }
 
+    /// Whether no test ran.
+    pub fn is_empty(&self) -> bool {
+        self.tests.passed + self.tests.failed == 0
+    }
+
     /// Whether every job ended well.
     pub fn is_green(&self) -> bool {
         self.failed_jobs.is_empty()
@@ -226,8 +231,9 @@ mod tests {
     #[test]
     fn a_job_that_breaks_off_is_not_green() {
         let mut report = Report::default();
+        assert!(report.is_empty());
         report.add(outcome(true, "test result: ok. 3 passed; 0 failed; 0 ignored;"));
-        assert!(report.is_green());
+        assert!(report.is_green() && !report.is_empty());
         report.add(outcome(false, "it crashed"));
         assert!(!report.is_green());
         assert_eq!((report.tests.passed, report.failures()), (3, 1));
