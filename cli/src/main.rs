@@ -99,8 +99,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_argument_of_a_mebibyte_is_shown_in_part() {
-        let long = "x".repeat(1 << 20);
+    fn the_longest_argument_is_shown_in_part() {
+        // Linux hands over no longer one. Clap compares it with each name, in the square of its length.
+        let long = "x".repeat((128 << 10) - 1);
         for words in [
             vec!["tharsis", "start", "--head", "--store", long.as_str()],
             vec!["tharsis", "start", "--head", long.as_str()],
