@@ -10,7 +10,6 @@ use crate::chunk::Chunk;
 use crate::error::KernelError;
 use crate::fourier::{Part, failed, scratch_bytes};
 use num_complex::Complex;
-use realfft::RealFftPlanner;
 use rustfft::FftDirection;
 use serde::{Deserialize, Serialize};
 use std::f64::consts::{PI, SQRT_2};
@@ -127,7 +126,7 @@ impl Cosine {
     /// A line between zeros is continued by its mirror image with the other sign.
     fn first_of_sines<T: Part>(&self, x: &[Chunk]) -> Result<Chunk, KernelError> {
         let len = self.len;
-        let plan = RealFftPlanner::<T>::new().plan_fft_forward(2 * len + 2);
+        let plan = T::plan_real_forward(2 * len + 2);
         let (mut odd, mut half) = (plan.make_input_vec(), plan.make_output_vec());
         let mut scratch = plan.make_scratch_vec();
         self.along().each(x, |line: &mut [T], out: &mut [T]| {
@@ -143,7 +142,7 @@ impl Cosine {
     /// A line is continued by its mirror image.
     fn first<T: Part>(&self, x: &[Chunk]) -> Result<Chunk, KernelError> {
         let last = self.len - 1;
-        let plan = RealFftPlanner::<T>::new().plan_fft_forward(2 * last);
+        let plan = T::plan_real_forward(2 * last);
         let (mut even, mut half) = (plan.make_input_vec(), plan.make_output_vec());
         let mut scratch = plan.make_scratch_vec();
         self.along().each(x, |line: &mut [T], out: &mut [T]| {
@@ -167,7 +166,7 @@ impl Cosine {
     /// element, the result.
     fn second<T: Part>(&self, x: &[Chunk]) -> Result<Chunk, KernelError> {
         let len = self.len;
-        let plan = RealFftPlanner::<T>::new().plan_fft_forward(len);
+        let plan = T::plan_real_forward(len);
         let (mut folded, mut half) = (plan.make_input_vec(), plan.make_output_vec());
         let mut scratch = plan.make_scratch_vec();
         let turns: Vec<Complex<T>> = (0..half.len()).map(|k| turn(k as f64, 2 * len)).collect();
@@ -194,7 +193,7 @@ impl Cosine {
     /// The steps of the second type in reverse.
     fn third<T: Part>(&self, x: &[Chunk]) -> Result<Chunk, KernelError> {
         let len = self.len;
-        let plan = RealFftPlanner::<T>::new().plan_fft_inverse(len);
+        let plan = T::plan_real_inverse(len);
         let (mut half, mut folded) = (plan.make_input_vec(), plan.make_output_vec());
         let mut scratch = plan.make_scratch_vec();
         let turns: Vec<Complex<T>> = (0..half.len()).map(|k| turn(k as f64, 2 * len).conj()).collect();
@@ -223,7 +222,7 @@ impl Cosine {
         Complex<T>: Scaled,
     {
         let len = self.len;
-        let plan = T::plan(len / 2, FftDirection::Forward);
+        let plan = T::kept_plan(len / 2, FftDirection::Forward);
         let mut scratch = vec![Complex::new(T::zero(), T::zero()); plan.get_inplace_scratch_len()];
         let mut pairs = vec![Complex::new(T::zero(), T::zero()); len / 2];
         let before: Vec<Complex<T>> = (0..len / 2).map(|n| turn((4 * n + 1) as f64, 4 * len)).collect();
@@ -249,7 +248,7 @@ impl Cosine {
     {
         let len = self.len;
         let zero = Complex::new(T::zero(), T::zero());
-        let plan = T::plan(2 * len, FftDirection::Forward);
+        let plan = T::kept_plan(2 * len, FftDirection::Forward);
         let mut scratch = vec![zero; plan.get_inplace_scratch_len()];
         let mut wide = vec![zero; 2 * len];
         let before: Vec<Complex<T>> = (0..len).map(|n| turn(n as f64, 2 * len)).collect();

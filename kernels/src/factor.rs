@@ -3,8 +3,9 @@
 use crate::chunk::Chunk;
 use crate::error::KernelError;
 use crate::product::Matrix;
-use faer::{Mat, MatRef, Side};
+use faer::{Mat, MatRef};
 use serde::{Deserialize, Serialize};
+use tharsis_dense::DenseField;
 
 /// One result of a factorization of a matrix (m, n), with k = min(m, n).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,8 +66,8 @@ impl Factor {
             Factor::Cholesky => rows_of(&shape, cholesky(a)?.as_ref()),
             Factor::GramUpper { rows } => rows_of(&shape, gram_upper(a, rows)?.transpose()),
             Factor::InverseUpper => rows_of(&shape, inverse_upper(a)?.as_ref()),
-            Factor::QrQ => rows_of(&shape, a.qr().compute_thin_Q().as_ref()),
-            Factor::QrR => rows_of(&shape, a.qr().thin_R()),
+            Factor::QrQ => rows_of(&shape, f64::thin_q(&f64::qr(a)).as_ref()),
+            Factor::QrR => rows_of(&shape, f64::qr(a).thin_R()),
             Factor::SvdS | Factor::SvdU | Factor::SvdVt => self.svd(a, &shape),
         }
     }
@@ -74,7 +75,7 @@ impl Factor {
     fn svd(self, a: MatRef<'_, f64>, shape: &[usize]) -> Result<Chunk, KernelError> {
         // Scaling by a power of two brings the largest element near one, so that products of tiny or huge
         // elements keep their precision.
-        let largest = a.norm_max();
+        let largest = f64::norm_max(a);
         let scale =
             if EASY.contains(&largest) || largest == 0.0 { 1.0 } else { power_of_two_near(1.0 / largest) };
         let scaled;
@@ -84,7 +85,8 @@ impl Factor {
             scaled = Mat::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)] * scale);
             scaled.as_ref()
         };
-        let svd = a.thin_svd().map_err(|_| KernelError::Singular("SVD did not converge".to_owned()))?;
+        let svd =
+            f64::svd(a, false).ok_or_else(|| KernelError::Singular("SVD did not converge".to_owned()))?;
         match self {
             Factor::SvdU => rows_of(shape, svd.U()),
             Factor::SvdVt => rows_of(shape, svd.V().transpose()),
@@ -111,8 +113,8 @@ fn rows_of(shape: &[usize], matrix: MatRef<'_, f64>) -> Result<Chunk, KernelErro
 }
 
 fn cholesky(a: MatRef<'_, f64>) -> Result<Mat<f64>, KernelError> {
-    let refused = |_| KernelError::Singular("Matrix is not positive definite".to_owned());
-    Ok(a.llt(Side::Lower).map_err(refused)?.L().to_owned())
+    let refused = || KernelError::Singular("Matrix is not positive definite".to_owned());
+    f64::cholesky(a).ok_or_else(refused)
 }
 
 /// The lower factor of a Gram matrix, shifted if need be (Fukaya et al., shifted CholeskyQR).

@@ -7,11 +7,11 @@ use crate::element::Element;
 use crate::error::KernelError;
 use bytemuck::Zeroable;
 use num_complex::Complex;
-use realfft::RealFftPlanner;
-use rustfft::{Fft, FftDirection, FftNum, FftPlanner};
+use rustfft::{Fft, FftDirection};
 use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::sync::Arc;
+use tharsis_dense::Transformed;
 
 /// A transform of lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -102,7 +102,7 @@ impl Fourier {
                     Transform::Forward => FftDirection::Forward,
                     _ => FftDirection::Inverse,
                 };
-                let plan = T::plan(self.len, direction);
+                let plan = T::kept_plan(self.len, direction);
                 let mut scratch = vec![Complex::zeroed(); plan.get_outofplace_scratch_len()];
                 self.each(x, |line: &mut [Complex<T>], out: &mut [Complex<T>]| {
                     plan.process_outofplace_with_scratch(line, out, &mut scratch);
@@ -110,14 +110,14 @@ impl Fourier {
                 })
             }
             Transform::RealForward => {
-                let plan = RealFftPlanner::<T>::new().plan_fft_forward(self.len);
+                let plan = T::plan_real_forward(self.len);
                 let mut scratch = plan.make_scratch_vec();
                 self.each(x, |line: &mut [T], out: &mut [Complex<T>]| {
                     plan.process_with_scratch(line, out, &mut scratch).map_err(failed)
                 })
             }
             Transform::RealInverse => {
-                let plan = RealFftPlanner::<T>::new().plan_fft_inverse(self.len);
+                let plan = T::plan_real_inverse(self.len);
                 let mut scratch = plan.make_scratch_vec();
                 self.each(x, |line: &mut [Complex<T>], out: &mut [T]| {
                     // These have no imaginary parts in a Hermitian line; as in NumPy, what is there is left
@@ -162,10 +162,10 @@ pub(crate) fn failed(error: realfft::FftError) -> KernelError {
 }
 
 /// float32 or float64.
-pub(crate) trait Part: FftNum + Scaled {
+pub(crate) trait Part: Transformed + Scaled {
     /// The plan for a length, which each thread keeps until it needs another one: making it takes as long as
     /// some lines.
-    fn plan(len: usize, direction: FftDirection) -> Arc<dyn Fft<Self>>;
+    fn kept_plan(len: usize, direction: FftDirection) -> Arc<dyn Fft<Self>>;
 
     /// The nearest number.
     fn nearest(x: f64) -> Self;
@@ -174,13 +174,13 @@ pub(crate) trait Part: FftNum + Scaled {
 macro_rules! parts {
     ($($t:ty),*) => {$(
         impl Part for $t {
-            fn plan(len: usize, direction: FftDirection) -> Arc<dyn Fft<$t>> {
+            fn kept_plan(len: usize, direction: FftDirection) -> Arc<dyn Fft<$t>> {
                 thread_local! {
                     static LAST: RefCell<Option<Arc<dyn Fft<$t>>>> = const { RefCell::new(None) };
                 }
                 LAST.with_borrow_mut(|last| match last {
                     Some(plan) if plan.len() == len && plan.fft_direction() == direction => plan.clone(),
-                    _ => last.insert(FftPlanner::new().plan_fft(len, direction)).clone(),
+                    _ => last.insert(<$t>::plan(len, direction)).clone(),
                 })
             }
 

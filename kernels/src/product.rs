@@ -9,11 +9,9 @@ use crate::element::{Bool, Element};
 use crate::error::KernelError;
 use crate::ufunc::Number;
 use crate::with_element;
-use faer::linalg::matmul::matmul;
-use faer::linalg::matmul::triangular::{self, BlockStructure};
-use faer::traits::ComplexField;
-use faer::{Accum, MatMut, MatRef, Par};
+use faer::{Accum, MatMut, MatRef};
 use num_complex::Complex;
+use tharsis_dense::DenseField;
 
 /// The sum of products (.., m, k) x (.., k, n) over pieces of k: an array (.., m, n).
 #[derive(Debug)]
@@ -154,27 +152,21 @@ impl Accumulator {
         Ok(())
     }
 
-    fn add_fields<T: Element + ComplexField>(
+    fn add_fields<T: Element + DenseField>(
         &mut self,
         left: &Chunk,
         right: &Chunk,
     ) -> Result<(), KernelError> {
         self.each_matrix::<T>(left, right, |[m, _, n], accum, a, b, sum| {
             let sum = MatMut::from_row_major_slice_mut(sum, m, n);
-            matmul(sum, accum, a.as_faer(), b.as_faer(), T::one_impl(), Par::Seq);
+            T::multiply(sum, accum, a.as_faer(), b.as_faer(), T::one_impl());
         })
     }
 
-    fn add_lower<T: Element + ComplexField>(
-        &mut self,
-        left: &Chunk,
-        right: &Chunk,
-    ) -> Result<(), KernelError> {
+    fn add_lower<T: Element + DenseField>(&mut self, left: &Chunk, right: &Chunk) -> Result<(), KernelError> {
         self.each_matrix::<T>(left, right, |[m, _, n], accum, a, b, sum| {
             let sum = MatMut::from_row_major_slice_mut(sum, m, n);
-            let (a, b, whole) = (a.as_faer(), b.as_faer(), BlockStructure::Rectangular);
-            let lower = BlockStructure::TriangularLower;
-            triangular::matmul(sum, lower, accum, a, whole, b, whole, T::one_impl(), Par::Seq);
+            T::multiply_lower(sum, accum, a.as_faer(), b.as_faer());
         })
     }
 

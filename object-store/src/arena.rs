@@ -147,6 +147,6 @@ impl Arena {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 #[path = "arena_tests.rs"]
 mod tests;

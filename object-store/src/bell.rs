@@ -205,9 +205,9 @@ struct BoardWords {
     _gap_too: [u8; 56],
     marks: [AtomicU64; WORD_COUNT],
 }
-#[cfg(not(all(feature = "loom", test)))]
+#[cfg(not(models))]
 const _: () = assert!(size_of::<BoardWords>() == BELL_BOARD_BYTES, "the layout is part of the protocol");
-#[cfg(not(all(feature = "loom", test)))]
+#[cfg(not(models))]
 const _: () = assert!(size_of::<BellWords>() <= BELL_BYTES, "a bell fits its place");
 
 /// A bell with a mark per client, for a server of many rings.
@@ -323,8 +323,7 @@ impl Iterator for Bits {
     }
 }
 
-#[cfg(test)]
-#[cfg(not(feature = "loom"))]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
@@ -432,7 +431,7 @@ mod tests {
     }
 }
 
-#[cfg(all(feature = "loom", test))]
+#[cfg(all(test, models))]
 mod loom_tests {
     use super::*;
     use crate::positions::{ConsumerPositions, Line, PositionWords, ProducerPositions};

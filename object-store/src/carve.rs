@@ -33,7 +33,7 @@ impl Carver {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
 
@@ -53,7 +53,7 @@ mod tests {
     }
 }
 
-#[cfg(all(feature = "loom", test))]
+#[cfg(all(test, models))]
 #[allow(unsafe_code)]
 mod loom_tests {
     use super::*;

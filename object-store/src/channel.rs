@@ -72,7 +72,7 @@ fn places(segment: &Arc<Segment>) -> Result<(RingPlace, RingPlace), StoreError> 
     Ok((to_node, from_node))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
     use crate::PendingLarge;

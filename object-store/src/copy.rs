@@ -223,7 +223,7 @@ mod x86 {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
     use std::sync::atomic::{AtomicUsize, Ordering};

@@ -60,7 +60,7 @@ impl<R> Deferred<R> {
     }
 }
 
-#[cfg(all(feature = "loom", test))]
+#[cfg(all(test, models))]
 mod loom_tests {
     use super::*;
     use loom::sync::Arc;

@@ -57,7 +57,7 @@ impl Grants {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

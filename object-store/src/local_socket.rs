@@ -302,7 +302,7 @@ fn failed(action: &'static str, cause: io::Error) -> SocketError {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

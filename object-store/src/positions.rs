@@ -172,7 +172,7 @@ fn check(published: u64, consumed: u64, capacity: u64) -> Result<(), BadPosition
     }
 }
 
-#[cfg(all(feature = "loom", test))]
+#[cfg(all(test, models))]
 #[allow(unsafe_code)]
 mod loom_tests {
     use super::*;

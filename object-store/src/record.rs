@@ -67,7 +67,7 @@ pub(crate) fn record_bytes(len: u64) -> u64 {
     HEADER_BYTES + len.next_multiple_of(RECORD_ALIGN)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
 

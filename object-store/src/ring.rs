@@ -432,7 +432,6 @@ impl Consumer {
     }
 }
 
-#[cfg(test)]
-#[cfg(not(feature = "loom"))]
+#[cfg(all(test, not(models)))]
 #[path = "ring_tests.rs"]
 mod tests;

@@ -23,7 +23,7 @@ pub const RING_BYTES_MAX: usize = 1 << 30;
 const PLACE_ALIGN: usize = 128;
 const WORDS_OFFSET: usize = 128;
 const MAGIC: u64 = u64::from_le_bytes(*b"THRING\x01\0");
-#[cfg(not(all(feature = "loom", test)))]
+#[cfg(not(models))]
 const _: () = assert!(WORDS_OFFSET + size_of::<PositionWords>() == RING_HEADER_BYTES, "the header is full");
 
 /// Place of a ring. Both sides must be given the same place.
@@ -265,8 +265,7 @@ impl RingPlace {
     }
 }
 
-#[cfg(test)]
-#[cfg(not(feature = "loom"))]
+#[cfg(all(test, not(models)))]
 impl RingPlace {
     /// The ring without a check of its header, for tests that play a hostile peer.
     pub(crate) fn mapped_for_tests(self) -> Mapped {

@@ -292,7 +292,7 @@ fn map_shmem_error(error: ShmemError) -> StoreError {
     StoreError::system("map a segment", cause)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;

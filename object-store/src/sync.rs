@@ -1,14 +1,14 @@
 //! The primitives of the shared-memory protocols, either the real ones or the model checker's.
 //!
 //! `positions`, `bell`, `deferred` and `carve` import atomics, fences and the futex from here only, so the
-//! model tests (feature `loom`) run the product's own code.
+//! model tests (the package in `models`) run the product's own code.
 
-#[cfg(all(feature = "loom", test))]
+#[cfg(models)]
 pub(crate) use model::*;
-#[cfg(not(all(feature = "loom", test)))]
+#[cfg(not(models))]
 pub(crate) use real::*;
 
-#[cfg(not(all(feature = "loom", test)))]
+#[cfg(not(models))]
 mod real {
     pub(crate) use std::hint::spin_loop;
     pub(crate) use std::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
@@ -49,7 +49,7 @@ mod real {
     }
 }
 
-#[cfg(all(feature = "loom", test))]
+#[cfg(models)]
 mod model {
     pub(crate) use loom::hint::spin_loop;
     pub(crate) use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};

@@ -625,6 +625,6 @@ fn failed(action: &'static str, cause: io::Error) -> TransferError {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 #[path = "transfer_tests.rs"]
 mod tests;

@@ -12,12 +12,8 @@
 use super::real::Real;
 use super::secular::{Root, Secular, roots, weights};
 use crate::team::each;
-use faer::diag::{DiagMut, DiagRef};
-use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd_scratch, tridiagonal_self_adjoint_evd};
-use faer::linalg::matmul::matmul;
 use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{Accum, Mat, MatMut, MatRef, Par, Spec};
+use faer::{Accum, Mat, MatMut, MatRef};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Replaces the diagonal by the eigenvalues, ascending, and `vectors` by the eigenvectors, one a column;
@@ -88,21 +84,9 @@ fn leaves<T: Real>(
 }
 
 fn leaf<T: Real>(diagonal: &mut [T], beside: &[T], vectors: MatMut<'_, T>) -> Option<()> {
-    let n = diagonal.len();
     let own = diagonal.to_vec();
     let beside: Vec<T> = beside.iter().copied().chain([T::zero_impl()]).collect();
-    let scratch = self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::Yes, Par::Seq, Spec::default());
-    let mut memory = MemBuffer::new(scratch);
-    tridiagonal_self_adjoint_evd(
-        DiagRef::from_slice(&own),
-        DiagRef::from_slice(&beside),
-        DiagMut::from_slice_mut(diagonal),
-        Some(vectors),
-        Par::Seq,
-        MemStack::new(&mut memory),
-        Spec::default(),
-    )
-    .ok()
+    T::tridiagonal_eigen(&own, &beside, diagonal, Some(vectors))
 }
 
 /// Two halves of which eigenvectors that do not change are set aside.
@@ -281,7 +265,7 @@ impl<T: Real> Product<'_, T> {
         let [top, bottom] = self.halves.each_ref().map(Mat::as_ref);
         let small = small.as_ref();
         let multiply = |to: MatMut<'_, T>, left: MatRef<'_, T>, right: MatRef<'_, T>| {
-            matmul(to, Accum::Replace, left, right, T::one_impl(), Par::Seq);
+            T::multiply(to, Accum::Replace, left, right, T::one_impl());
         };
         let (above, below) =
             (small.subrows(0, top.ncols()), small.subrows(k - bottom.ncols(), bottom.ncols()));

@@ -10,9 +10,10 @@ use faer::linalg::solvers::Eigen;
 use faer::traits::{ComplexField, Conjugate, RealField};
 use faer::{Mat, MatMut, MatRef};
 use num_complex::Complex;
+use tharsis_dense::DenseField;
 
 /// float32, float64, and complex numbers of them.
-pub(crate) trait Field: Element + ComplexField<Real = Self::Size> {
+pub(crate) trait Field: Element + DenseField + ComplexField<Real = Self::Size> {
     /// The type of absolute values.
     type Size: Element + Real + num_real::Number;
 
@@ -36,7 +37,7 @@ pub(crate) trait Field: Element + ComplexField<Real = Self::Size> {
 
     /// Eigenvalues, and right eigenvectors of length one, one a column, row by row; `None` if they were not
     /// found.
-    fn eigen(matrix: MatRef<'_, Self>) -> Option<ValuesAndVectors<Self::Pair>>;
+    fn unit_eigen(matrix: MatRef<'_, Self>) -> Option<ValuesAndVectors<Self::Pair>>;
 
     /// The same as elements of the type of absolute values if that is this type, else unchanged.
     fn as_real<'a>(given: Given<'a, Self>) -> Result<Given<'a, Self::Size>, Given<'a, Self>>;
@@ -121,8 +122,8 @@ macro_rules! real_field {
 
             type Pair = Complex<$t>;
 
-            fn eigen(matrix: MatRef<'_, $t>) -> Option<Pairs<$t>> {
-                Eigen::new_from_real(matrix).ok().map(pairs)
+            fn unit_eigen(matrix: MatRef<'_, $t>) -> Option<Pairs<$t>> {
+                <$t>::eigen(matrix).map(pairs)
             }
 
             fn as_real(given: Given<'_, $t>) -> Result<Given<'_, $t>, Given<'_, $t>> {
@@ -155,8 +156,8 @@ macro_rules! real_field {
 
             type Pair = Complex<$t>;
 
-            fn eigen(matrix: MatRef<'_, Complex<$t>>) -> Option<Pairs<$t>> {
-                Eigen::new(matrix).ok().map(pairs)
+            fn unit_eigen(matrix: MatRef<'_, Complex<$t>>) -> Option<Pairs<$t>> {
+                <Complex<$t>>::eigen(matrix).map(pairs)
             }
 
             fn as_real(given: Given<'_, Self>) -> Result<Given<'_, $t>, Given<'_, Self>> {

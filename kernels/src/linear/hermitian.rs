@@ -16,18 +16,10 @@ use crate::chunk::Buffer;
 use crate::element::Element;
 use crate::error::KernelError;
 use crate::team::each;
-use faer::diag::{DiagMut, DiagRef};
-use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd_scratch, tridiagonal_self_adjoint_evd};
-use faer::linalg::householder::{
-    apply_block_householder_sequence_on_the_left_in_place_scratch as apply_scratch,
-    apply_block_householder_sequence_on_the_left_in_place_with_conj as apply_reflections,
-    upgrade_householder_factor,
-};
-use faer::linalg::solvers::SelfAdjointEigen;
 use faer::prelude::ReborrowMut;
 use faer::traits::ComplexField;
-use faer::{Conj, Mat, MatMut, MatRef, Par, Side, Spec};
+use faer::{Mat, MatMut, MatRef};
+use tharsis_dense::DenseField;
 
 /// The results that are asked for, and how to find them.
 #[derive(Clone, Copy, Debug)]
@@ -72,12 +64,12 @@ pub(super) fn hermitian<T: Field>(
 }
 
 /// Eigenvalues by faer, from the lower triangle, and eigenvectors row by row if there is a place for them.
-pub(super) fn by_faer<T: Element + ComplexField<Real: Copy>>(
+pub(super) fn by_faer<T: Element + DenseField>(
     lower: MatRef<'_, T>,
     vectors: Option<&mut [T]>,
 ) -> Option<Vec<T::Real>> {
-    let Some(to) = vectors else { return lower.self_adjoint_eigenvalues(Side::Lower).ok() };
-    let eigen = SelfAdjointEigen::new(lower, Side::Lower).ok()?;
+    let Some(to) = vectors else { return T::hermitian_eigenvalues(lower) };
+    let eigen = T::hermitian_eigen(lower)?;
     MatMut::from_row_major_slice_mut(to, lower.nrows(), lower.ncols()).copy_from(eigen.U());
     Some(eigen.S().column_vector().iter().map(T::real_part_impl).collect())
 }
@@ -103,19 +95,7 @@ fn values_alone<T: Real>(diagonal: &[T], mut beside: Vec<T>) -> Option<Vec<T>> {
     let n = diagonal.len();
     beside.push(T::zero_impl());
     let mut values = vec![T::zero_impl(); n];
-    // More than is needed for a tridiagonal matrix, of which faer does not tell it.
-    let scratch = self_adjoint_evd_scratch::<T>(n, ComputeEigenvectors::No, Par::Seq, Spec::default());
-    let mut memory = MemBuffer::new(scratch);
-    tridiagonal_self_adjoint_evd(
-        DiagRef::from_slice(diagonal),
-        DiagRef::from_slice(&beside),
-        DiagMut::from_slice_mut(&mut values),
-        None,
-        Par::Seq,
-        MemStack::new(&mut memory),
-        Spec::default(),
-    )
-    .ok()?;
+    T::tridiagonal_eigen(diagonal, &beside, &mut values, None)?;
     Some(values)
 }
 
@@ -139,10 +119,7 @@ fn reflect<T: Real>(
         rest = (vectors, others);
     }
     each(threads, items, |(mut own, mut to)| {
-        let mut memory = MemBuffer::new(apply_scratch::<T>(n - 1, REFLECTIONS, own.ncols()));
-        let stack = MemStack::new(&mut memory);
-        let below = own.rb_mut().subrows_mut(1, n - 1);
-        apply_reflections(reflections, blocks.as_ref(), Conj::No, below, Par::Seq, stack);
+        T::apply_blocks(reflections, blocks.as_ref(), own.rb_mut().subrows_mut(1, n - 1));
         for i in 0..n {
             (0..own.ncols()).for_each(|j| to[(i, j)] = own[(i, j)]);
         }
@@ -158,7 +135,7 @@ fn block_factors<T: Real>(reflections: MatRef<'_, T>, factors: &[T]) -> Mat<T> {
         let mut block = blocks.as_mut().submatrix_mut(0, first, width, width);
         (0..width).for_each(|j| block[(j, j)] = factors[first + j]);
         let reflections = reflections.submatrix(first, first, rows - first, width);
-        upgrade_householder_factor(block, reflections, width, 1, Par::Seq);
+        T::complete_block(block, reflections);
     }
     blocks
 }

@@ -1,9 +1,9 @@
 //! Real numbers in which symmetric matrices are taken apart.
 
-use faer::traits::RealField;
+use tharsis_dense::DenseReal;
 
 /// float32 or float64.
-pub(crate) trait Real: RealField + Copy + Send + Sync {
+pub(crate) trait Real: DenseReal + Send + Sync {
     /// The distance from one to the next number.
     const EPSILON: Self;
 

@@ -6,7 +6,7 @@ use faer::{Mat, MatRef};
 /// A power of two by which a matrix is to be multiplied, or 1 if its largest element is neither huge nor
 /// tiny.
 pub(super) fn scale_of<T: Field>(matrix: MatRef<'_, T>) -> f64 {
-    let largest = matrix.norm_max().to_float();
+    let largest = T::norm_max(matrix).to_float();
     let is_double = T::DTYPE.size_bytes() / if T::DTYPE.is_complex() { 2 } else { 1 } == 8;
     let easy = if is_double { 1e-100..1e100 } else { 1e-12..1e12 };
     if largest == 0.0 || easy.contains(&largest) {

@@ -9,10 +9,7 @@ use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
 use crate::error::KernelError;
 use crate::product::Matrix;
-use faer::linalg::matmul::matmul;
-use faer::linalg::solvers::PartialPivLu;
-use faer::linalg::triangular_solve::solve_unit_lower_triangular_in_place;
-use faer::{Accum, MatMut, Par};
+use faer::{Accum, MatMut};
 use serde::{Deserialize, Serialize};
 
 /// A step of a factorization by tiles. Exchanges of rows are as in LAPACK: row `i` of the matrix is exchanged
@@ -105,7 +102,7 @@ fn chunk_of<T: Field>(shape: &[usize], fill: impl FnOnce(&mut [T])) -> Result<Ch
 fn panel<T: Field>(block: &Chunk, start: usize) -> Result<Vec<Chunk>, KernelError> {
     let a = columns_of::<T>(block, 0)?;
     let (m, b) = (a.nrows(), a.ncols());
-    let lu = PartialPivLu::new(a.as_ref());
+    let lu = T::lu(a.as_ref());
     let swaps: Vec<i64> = swaps_of(lu.P().arrays().0, b).iter().map(|&row| (start + row) as i64).collect();
     let (lower, upper) = (lu.L(), lu.U());
     let packed = chunk_of::<T>(&[m, b], |to| {
@@ -182,13 +179,13 @@ fn update<T: Field>(args: &[Chunk], start: usize) -> Result<Vec<Chunk>, KernelEr
     let above = &mut top.elements_mut::<T>()[..b * w];
     ordered(above, &order[..b]);
     let mut above = MatMut::from_row_major_slice_mut(above, b, w);
-    solve_unit_lower_triangular_in_place(factored.get(..b, ..), above.as_mut(), Par::Seq);
+    T::solve_triangle(factored.get(..b, ..), above.as_mut(), true, true);
     let rest = chunk_of::<T>(&[m - b, w], |to| {
         ordered(to, &order[b..]);
         let minus = -T::one_impl();
         if b < m && w != 0 {
             let below = MatMut::from_row_major_slice_mut(to, m - b, w);
-            matmul(below, Accum::Add, factored.get(b.., ..), above.as_ref(), minus, Par::Seq);
+            T::multiply(below, Accum::Add, factored.get(b.., ..), above.as_ref(), minus);
         }
     })?;
     Ok(vec![Chunk::contiguous(T::DTYPE, &[b, w], top)?, rest])

@@ -18,10 +18,8 @@
 use super::real::Real;
 use crate::cpu::{Kernel, dispatch};
 use crate::team::{Team, with_team};
-use faer::linalg::householder::make_householder_in_place;
-use faer::linalg::matmul::matmul;
 use faer::prelude::{Reborrow, ReborrowMut};
-use faer::{Accum, ColMut, ColRef, Mat, MatMut, MatRef, Par};
+use faer::{Accum, ColMut, ColRef, Mat, MatMut, MatRef};
 use std::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 /// A tridiagonal matrix T, and what is needed beside the reflections to find Q.
@@ -170,7 +168,7 @@ impl<'a, T: Real> Reduction<'a, T> {
         let mut to = lock(&self.rows[stretch]);
         let to = to.products.as_mut().subrows_mut(0, pairs);
         let (left, v) = (rows.subcols(0, pairs).transpose(), rows.subcols(pairs, 1));
-        matmul(to, Accum::Replace, left, v, T::one_impl(), Par::Seq);
+        T::multiply(to, Accum::Replace, left, v, T::one_impl());
     }
 
     fn correct(&self, column: usize, stretch: usize) {
@@ -197,7 +195,7 @@ impl<'a, T: Real> Reduction<'a, T> {
             let panel = read(&self.panel);
             let left = panel.pairs.as_ref().submatrix(first, 0, count, pairs);
             let right = panel.coefficients.as_ref().subrows(0, pairs);
-            matmul(to, Accum::Add, left, right, -T::one_impl(), Par::Seq);
+            T::multiply(to, Accum::Add, left, right, -T::one_impl());
         }
     }
 
@@ -213,7 +211,7 @@ impl<'a, T: Real> Reduction<'a, T> {
             let to = columns.rb_mut().submatrix_mut(first, skipped, self.n - first, width);
             let left = panel.pairs.as_ref().subrows(first, self.n - first);
             let right = panel.exchanged.as_ref().subrows(first, width).transpose();
-            matmul(to, Accum::Add, left, right, -T::one_impl(), Par::Seq);
+            T::multiply(to, Accum::Add, left, right, -T::one_impl());
         }
     }
 }
@@ -271,7 +269,7 @@ impl<'a, 'b, T: Real> Leader<'a, 'b, T> {
     /// Makes the reflection of the column, and stores it; the inverse of its factor.
     fn reflect(&mut self, j: usize) -> T {
         let (head, tail) = self.column[j + 1..].split_at_mut(1);
-        let factor = make_householder_in_place(&mut head[0], ColMut::from_slice_mut(tail)).tau;
+        let factor = T::reflect(&mut head[0], tail);
         self.made.beside.push(head[0]);
         self.made.factors.push(factor);
         head[0] = T::one_impl();

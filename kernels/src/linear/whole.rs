@@ -7,11 +7,7 @@ use super::{Linear, QrMode, Results, singular};
 use crate::chunk::Chunk;
 use crate::error::KernelError;
 use crate::product::Matrix;
-use faer::dyn_stack::{MemBuffer, MemStack};
-use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch};
-use faer::linalg::solvers::{PartialPivLu, Qr, Solve, Svd};
-use faer::linalg::triangular_solve as triangular;
-use faer::{Mat, MatRef, Par, Side, Spec};
+use faer::{Mat, MatRef};
 
 /// Computes the results for matrix number `index`.
 pub(super) fn run<T: Field>(
@@ -67,13 +63,13 @@ pub(super) fn cholesky<T: Field>(a: MatRef<'_, T>) -> Result<Mat<T>, KernelError
     let refused = || singular("Matrix is not positive definite");
     let mut a = a.to_owned();
     take_real_diagonal(&mut a);
-    let lower = a.llt(Side::Lower).map_err(|_| refused())?.L().to_owned();
+    let lower = T::cholesky(a.as_ref()).ok_or_else(refused)?;
     // NaN is no pivot at which a factorization would stop.
     if (0..a.nrows()).all(|i| lower[(i, i)].is_finite_number()) { Ok(lower) } else { Err(refused()) }
 }
 
 fn determinant<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) {
-    let lu = PartialPivLu::new(a);
+    let lu = T::lu(a);
     let pivots: Vec<T> = (0..a.nrows()).map(|i| lu.U()[(i, i)]).collect();
     let (product, sign, log) = determinant_of(&pivots, is_odd(lu.P().arrays().0));
     results.of::<T>(0, index)[0] = product;
@@ -134,7 +130,7 @@ fn eigen<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) -> Res
     if !is_finite(a) {
         return Err(singular("Array must not contain infs or NaNs"));
     }
-    let (values, vectors) = T::eigen(a).ok_or_else(|| singular("Eigenvalues did not converge"))?;
+    let (values, vectors) = T::unit_eigen(a).ok_or_else(|| singular("Eigenvalues did not converge"))?;
     results.of::<T::Pair>(0, index).copy_from_slice(&values);
     results.of::<T::Pair>(1, index).copy_from_slice(&vectors);
     Ok(())
@@ -146,7 +142,7 @@ fn lu<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) {
         results.of::<i64>(0, index).iter_mut().zip(0..).for_each(|(to, i)| *to = i);
         return;
     }
-    let lu = PartialPivLu::new(a);
+    let lu = T::lu(a);
     let order = lu.P().arrays().0;
     results.of::<i64>(0, index).iter_mut().zip(order).for_each(|(to, &row)| *to = row as i64);
     write_rows::<T, T>(results.of(1, index), lu.L().get(.., ..m.min(n)));
@@ -158,12 +154,12 @@ fn solved<T: Field>(a: MatRef<'_, T>, mut b: Mat<T>) -> Result<Mat<T>, KernelErr
     if a.nrows() == 0 {
         return Ok(b);
     }
-    let lu = PartialPivLu::new(a);
+    let lu = T::lu(a);
     if (0..a.nrows()).any(|i| lu.U()[(i, i)] == T::zero_impl()) {
         return Err(singular("Singular matrix"));
     }
     if b.ncols() != 0 {
-        lu.solve_in_place(b.as_mut());
+        T::solve(&lu, b.as_mut());
     }
     Ok(b)
 }
@@ -181,12 +177,7 @@ pub(super) fn solve_triangular<T: Field>(
     if !unit && (0..a.nrows()).any(|i| a[(i, i)] == T::zero_impl()) {
         return Err(singular("Singular matrix"));
     }
-    match (lower, unit) {
-        (true, false) => triangular::solve_lower_triangular_in_place(a, x, Par::Seq),
-        (true, true) => triangular::solve_unit_lower_triangular_in_place(a, x, Par::Seq),
-        (false, false) => triangular::solve_upper_triangular_in_place(a, x, Par::Seq),
-        (false, true) => triangular::solve_unit_upper_triangular_in_place(a, x, Par::Seq),
-    }
+    T::solve_triangle(a, x, lower, unit);
     Ok(())
 }
 
@@ -200,15 +191,15 @@ fn qr<T: Field>(a: MatRef<'_, T>, mode: QrMode, index: usize, results: &mut Resu
     }
     match mode {
         QrMode::Raw => raw_qr(a, index, results),
-        QrMode::R => write_rows::<T, T>(results.of(0, index), Qr::new(a).thin_R()),
+        QrMode::R => write_rows::<T, T>(results.of(0, index), T::qr(a).thin_R()),
         QrMode::Reduced => {
-            let qr = Qr::new(a);
-            write_rows::<T, T>(results.of(0, index), qr.compute_thin_Q().as_ref());
+            let qr = T::qr(a);
+            write_rows::<T, T>(results.of(0, index), T::thin_q(&qr).as_ref());
             write_rows::<T, T>(results.of(1, index), qr.thin_R());
         }
         QrMode::Complete => {
-            let qr = Qr::new(a);
-            write_rows::<T, T>(results.of(0, index), qr.compute_Q().as_ref());
+            let qr = T::qr(a);
+            write_rows::<T, T>(results.of(0, index), T::whole_q(&qr).as_ref());
             // Rows below the triangle are zeros.
             let upper = qr.R();
             let to = results.of(1, index);
@@ -223,10 +214,7 @@ fn raw_qr<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) {
     let (m, n) = (a.nrows(), a.ncols());
     let mut packed = a.to_owned();
     let mut factors = Mat::<T>::zeros(1, m.min(n));
-    let scratch = qr_in_place_scratch::<T>(m, n, 1, Par::Seq, Spec::default());
-    let mut memory = MemBuffer::new(scratch);
-    let stack = MemStack::new(&mut memory);
-    qr_in_place(packed.as_mut(), factors.as_mut(), Par::Seq, stack, Spec::default());
+    T::reflections(packed.as_mut(), factors.as_mut());
     write_rows::<T, T>(results.of(0, index), packed.as_ref().transpose());
     for (j, to) in results.of::<T>(1, index).iter_mut().enumerate() {
         *to = T::from_real(1.0 / factors[(0, j)].real_part());
@@ -248,8 +236,7 @@ fn svd<T: Field>(
         return Ok(());
     }
     let (scale, scaled) = ready(a)?;
-    let svd = if full { Svd::new(scaled.as_ref()) } else { Svd::new_thin(scaled.as_ref()) };
-    let svd = svd.map_err(|_| singular(NO_SVD))?;
+    let svd = T::svd(scaled.as_ref(), full).ok_or_else(|| singular(NO_SVD))?;
     write_rows::<T, T>(results.of(0, index), svd.U());
     let values = real_diagonal::<T>(svd.S().column_vector().iter().copied());
     for (to, value) in results.of::<T::Size>(1, index).iter_mut().zip(values) {
@@ -264,7 +251,7 @@ fn singular_values<T: Field>(a: MatRef<'_, T>) -> Result<Vec<T::Size>, KernelErr
         return Ok(Vec::new());
     }
     let (scale, scaled) = ready(a)?;
-    let values = scaled.singular_values().map_err(|_| singular(NO_SVD))?;
+    let values = T::singular_values(scaled.as_ref()).ok_or_else(|| singular(NO_SVD))?;
     Ok(values.into_iter().map(|value: T::Size| Number::of_float(value.to_float() / scale)).collect())
 }
 

@@ -174,7 +174,7 @@ impl Drop for Offer<'_> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;

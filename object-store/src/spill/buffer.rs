@@ -104,7 +104,7 @@ fn buffer_bytes() -> usize {
     compressed_bytes_max().max(BLOCK_BYTES as usize).next_multiple_of(ALIGN)
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
 

@@ -112,7 +112,7 @@ pub(crate) fn decompress(source: &[u8], target: &mut [u8]) -> Option<()> {
     (len == target.len()).then_some(())
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -73,7 +73,7 @@ pub fn plan_compaction(fills: &[SegmentFill], limits: &CompactionLimits) -> Vec<
     steps
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

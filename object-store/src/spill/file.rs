@@ -283,7 +283,7 @@ fn memory_align(file: &File) -> usize {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
 

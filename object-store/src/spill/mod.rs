@@ -53,16 +53,16 @@ mod set;
 #[cfg(feature = "inputs")]
 pub(crate) mod inputs;
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests;
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 pub(crate) mod mounted;
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod fault_tests;
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod disk_tests;
 
 pub use buffer::DirectBuffer;

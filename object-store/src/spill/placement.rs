@@ -279,7 +279,7 @@ impl SegmentUse {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

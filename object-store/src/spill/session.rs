@@ -170,7 +170,7 @@ fn io_error(action: &'static str, path: &Path, cause: io::Error) -> SpillError {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;

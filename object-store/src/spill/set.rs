@@ -130,7 +130,7 @@ fn order(loads: &[(usize, u64)], needed_bytes: u64) -> Vec<usize> {
     order
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 mod tests {
     use super::*;
 

@@ -33,18 +33,11 @@ const WAITING: &[(&str, Option<usize>)] = &[
 /// Programs that run alone: they compare times, or have deadlines that a busy machine does not keep.
 const ALONE: &[&str] = &["core/scale", "core/throughput", "remote/remote"];
 
-/// Commands of cargo in a run of everything.
-const CARGO: &[(&str, &str)] = &[
-    // The form of the engine that is built first of a clean clone, without frames; tensors without object
-    // stores, and benches; and the crates that the build leaves to rustc.
-    (
-        "lints without frames",
-        "clippy --quiet --package tharsis-examples --package tharsis-object-store --package tharsis-kernels \
-         --package tharsis-numeric --all-targets -- -D warnings",
-    ),
-    // The protocols of rings, bells and writers in every order of their steps.
-    ("models", "test --package tharsis-object-store --features loom --lib -- loom"),
-];
+/// The command of a long run for the forms that users build: the engine and the command without frames,
+/// tensors without object stores, and benches. In a usual run, `tools/lint-while-building` reads the crates
+/// that have such a form; this one has its dependencies, too.
+const FORMS: &str = "clippy --quiet --package tharsis-examples --package tharsis-numeric --package tharsis-cli \
+                     --no-default-features --all-targets -- -D warnings";
 
 /// Computing programs that run at once. Each has a thread per core.
 const COMPUTING_SLOTS: usize = 1;
@@ -108,7 +101,7 @@ fn threads(name: &str) -> Option<String> {
 }
 
 /// The jobs that are commands of cargo: what the one build does not compile.
-pub fn cargo_jobs(places: &Places, selection: &Selection) -> Result<Vec<Job>> {
+pub fn cargo_jobs(places: &Places, selection: &Selection, is_long: bool) -> Result<Vec<Job>> {
     let mut jobs = Vec::new();
     if selection.has_doc_tests(&places.root) {
         let mut command = linting_cargo(places)?;
@@ -117,12 +110,10 @@ pub fn cargo_jobs(places: &Places, selection: &Selection) -> Result<Vec<Job>> {
         command.args(selection.filter().map(|filter| ["--", filter]).into_iter().flatten());
         jobs.push(Job::cargo("doc tests", command));
     }
-    if selection.is_everything() {
-        for (name, words) in CARGO {
-            let mut command = Command::new(cargo_program());
-            command.current_dir(&places.root).args(words.split(' '));
-            jobs.push(Job::cargo(name, command));
-        }
+    if is_long && selection.is_everything() {
+        let mut command = Command::new(cargo_program());
+        command.current_dir(&places.root).args(FORMS.split(' '));
+        jobs.push(Job::cargo("forms", command));
     }
     Ok(jobs)
 }

@@ -69,7 +69,7 @@ pub fn run(options: &Options) -> Result<()> {
     let build = report.phase("build", || build::build(&places, &selection))?;
     let rounds = if options.long { lanes::LONG_ROUNDS } else { 1 };
     let mut jobs: Vec<Job> = lanes::programs(build.programs, &selection, rounds);
-    jobs.extend(lanes::cargo_jobs(&places, &selection)?);
+    jobs.extend(lanes::cargo_jobs(&places, &selection, options.long)?);
     let start = Instant::now();
     let environment = program::Environment::of(&places, &build.libraries, options.long);
     let mut history = report::History::read(&places.target);

@@ -89,7 +89,9 @@ impl Environment {
     pub fn run_command(&self, name: String, mut command: Command, round: usize) -> Outcome {
         let output = self.output_file(&name, round, "txt");
         let start = Instant::now();
-        let ended = started(&mut command, &output).and_then(|child| wait(child, start + self.limit()));
+        let mut processor = Duration::ZERO;
+        let ended = started(&mut command, &output)
+            .and_then(|child| wait(child, start + self.limit(), &mut processor));
         let mut text = String::from_utf8_lossy(&std::fs::read(&output).unwrap_or_default()).into_owned();
         let failure = match ended {
             Ok(Some(status)) if status.success() => None,
@@ -101,7 +103,7 @@ impl Environment {
             text.push_str(&format!("\n{name}: {failure}\n"));
         }
         let tests = Tests::read(&text);
-        Outcome { name, took: start.elapsed(), tests, is_green: failure.is_none(), text }
+        Outcome { name, took: start.elapsed(), processor, tests, is_green: failure.is_none(), text }
     }
 }
 
@@ -110,9 +112,15 @@ fn started(command: &mut Command, output: &Path) -> std::io::Result<Child> {
     command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn()
 }
 
-/// Waits for a child; kills it at the deadline, and says none then.
-fn wait(mut child: Child, deadline: Instant) -> std::io::Result<Option<ExitStatus>> {
+/// Waits for a child; kills it at the deadline, and says none then. `processor` gets its processor time.
+fn wait(
+    mut child: Child,
+    deadline: Instant,
+    processor: &mut Duration,
+) -> std::io::Result<Option<ExitStatus>> {
     loop {
+        // Before the child is taken from the process table, which ends the account.
+        *processor = processor_time(child.id()).unwrap_or(*processor);
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
         }
@@ -123,6 +131,17 @@ fn wait(mut child: Child, deadline: Instant) -> std::io::Result<Option<ExitStatu
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// Processor time of a process and of its children that have ended, as far as Linux tells it.
+fn processor_time(process: u32) -> Option<Duration> {
+    let account = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The second field is the program's name in parentheses, which may have spaces. See proc_pid_stat(5).
+    let (_, fields) = account.rsplit_once(')')?;
+    let ticks = fields.split_whitespace().skip(11).take(4).map(|field| field.parse::<u64>().ok());
+    let ticks = ticks.sum::<Option<u64>>()?;
+    // Linux counts in hundredths of a second here on every platform.
+    Some(Duration::from_millis(ticks * 10))
 }
 
 /// Whether a program has the standard harness, which can print the seconds of each test.
@@ -166,6 +185,14 @@ mod tests {
     #[test]
     fn a_program_that_hangs_is_killed() {
         let child = Command::new("sleep").arg("60").spawn().unwrap();
-        assert!(wait(child, Instant::now() + Duration::from_millis(50)).unwrap().is_none());
+        let deadline = Instant::now() + Duration::from_millis(50);
+        assert!(wait(child, deadline, &mut Duration::ZERO).unwrap().is_none());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_processor_time_of_children_counts() {
+        let outcome = run("sh -c 'i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done'");
+        assert!(Duration::ZERO < outcome.processor && outcome.processor <= 2 * outcome.took);
     }
 }

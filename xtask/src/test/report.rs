@@ -31,6 +31,8 @@ pub struct Outcome {
     pub name: String,
     /// Its time on the wall.
     pub took: Duration,
+    /// Its time on processors, with that of processes that it waited for.
+    pub processor: Duration,
     /// The tests in it.
     pub tests: Tests,
     /// Whether it ended well.
@@ -43,11 +45,19 @@ pub struct Outcome {
 #[derive(Default)]
 pub struct History(BTreeMap<String, f64>);
 
+/// A line of the report.
+struct Ended {
+    name: String,
+    took: Duration,
+    processor: Duration,
+    tests: usize,
+}
+
 /// The results of a run so far.
 #[derive(Default)]
 pub struct Report {
     phases: Vec<(&'static str, Duration)>,
-    jobs: Vec<(String, Duration, usize)>,
+    jobs: Vec<Ended>,
     tests: Tests,
     failed_jobs: Vec<String>,
 }
@@ -115,7 +125,7 @@ impl Report {
 
     /// Prints a line for a job, or all it printed if it failed, and keeps its counts.
     pub fn add(&mut self, outcome: Outcome) {
-        let Outcome { name, took, tests, is_green, text } = outcome;
+        let Outcome { name, took, processor, tests, is_green, text } = outcome;
         if !is_green || 0 < tests.failed {
             println!("\n==== {name} failed ====\n{text}==== end of {name} ====\n");
             self.failed_jobs.push(name.clone());
@@ -127,7 +137,7 @@ impl Report {
             tests.passed,
             tests.failed
         );
-        self.jobs.push((name.clone(), took, tests.passed + tests.failed));
+        self.jobs.push(Ended { name: name.clone(), took, processor, tests: tests.passed + tests.failed });
         self.tests.add(tests, &name);
     }
 
@@ -143,18 +153,18 @@ impl Report {
 
     /// Keeps the seconds of this run for the next one's order.
     pub fn record(&self, history: &mut History) {
-        for (name, took, _) in &self.jobs {
-            history.0.insert(name.clone(), took.as_secs_f64());
+        for job in &self.jobs {
+            history.0.insert(job.name.clone(), job.took.as_secs_f64());
         }
     }
 
     /// Prints the seconds of phases and programs, the slowest tests, what failed, and the totals.
     pub fn print(&self) {
-        let mut jobs: Vec<_> = self.jobs.iter().filter(|(_, _, tests)| 0 < *tests).collect();
-        jobs.sort_by_key(|(_, took, _)| std::cmp::Reverse(*took));
-        println!("\nseconds of programs");
-        for (name, took, tests) in jobs {
-            println!("{:9.1}  {name} ({tests} tests)", took.as_secs_f64());
+        let mut jobs: Vec<_> = self.jobs.iter().filter(|job| 0 < job.tests).collect();
+        jobs.sort_by_key(|job| std::cmp::Reverse(job.took));
+        println!("\nseconds of programs, and those on processors");
+        for Ended { name, took, processor, tests } in jobs {
+            println!("{:9.1} {:9.1}  {name} ({tests} tests)", took.as_secs_f64(), processor.as_secs_f64());
         }
         let mut tests: Vec<_> = self.tests.seconds.iter().collect();
         tests.sort_by(|(_, a), (_, b)| b.total_cmp(a));
@@ -211,7 +221,14 @@ mod tests {
 
     fn outcome(is_green: bool, text: &str) -> Outcome {
         let tests = Tests::read(text);
-        Outcome { name: "a".to_owned(), took: Duration::ZERO, tests, is_green, text: text.to_owned() }
+        Outcome {
+            name: "a".to_owned(),
+            took: Duration::ZERO,
+            processor: Duration::ZERO,
+            tests,
+            is_green,
+            text: text.to_owned(),
+        }
     }
 
     #[test]

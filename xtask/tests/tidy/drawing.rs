@@ -12,6 +12,7 @@ const CRATES: &[&str] = &[
     "cli",
     "core",
     "dataframe",
+    "dense",
     "gcs",
     "graph",
     "identity",
