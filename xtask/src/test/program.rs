@@ -186,7 +186,8 @@ mod tests {
     fn a_program_that_hangs_is_killed() {
         let child = Command::new("sleep").arg("60").spawn().unwrap();
         let deadline = Instant::now() + Duration::from_millis(50);
-        assert!(wait(child, deadline, &mut Duration::ZERO).unwrap().is_none());
+        let mut processor = Duration::ZERO;
+        assert!(wait(child, deadline, &mut processor).unwrap().is_none());
     }
 
     #[cfg(target_os = "linux")]
