@@ -147,6 +147,7 @@ impl Arena {
     }
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 #[path = "arena_tests.rs"]
 mod tests;

@@ -323,7 +323,8 @@ impl Iterator for Bits {
     }
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
@@ -431,7 +432,8 @@ mod tests {
     }
 }
 
-#[cfg(all(test, models))]
+#[cfg(models)]
+#[cfg(test)]
 mod loom_tests {
     use super::*;
     use crate::positions::{ConsumerPositions, Line, PositionWords, ProducerPositions};

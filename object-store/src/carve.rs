@@ -33,7 +33,8 @@ impl Carver {
     }
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -53,7 +54,8 @@ mod tests {
     }
 }
 
-#[cfg(all(test, models))]
+#[cfg(models)]
+#[cfg(test)]
 #[allow(unsafe_code)]
 mod loom_tests {
     use super::*;

@@ -72,7 +72,8 @@ fn places(segment: &Arc<Segment>) -> Result<(RingPlace, RingPlace), StoreError> 
     Ok((to_node, from_node))
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::PendingLarge;

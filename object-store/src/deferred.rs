@@ -60,7 +60,8 @@ impl<R> Deferred<R> {
     }
 }
 
-#[cfg(all(test, models))]
+#[cfg(models)]
+#[cfg(test)]
 mod loom_tests {
     use super::*;
     use loom::sync::Arc;

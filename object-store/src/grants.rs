@@ -57,7 +57,8 @@ impl Grants {
     }
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

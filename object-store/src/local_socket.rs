@@ -302,7 +302,8 @@ fn failed(action: &'static str, cause: io::Error) -> SocketError {
     }
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -172,7 +172,8 @@ fn check(published: u64, consumed: u64, capacity: u64) -> Result<(), BadPosition
     }
 }
 
-#[cfg(all(test, models))]
+#[cfg(models)]
+#[cfg(test)]
 #[allow(unsafe_code)]
 mod loom_tests {
     use super::*;

@@ -76,7 +76,8 @@ impl RangeSet {
     }
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -67,7 +67,8 @@ pub(crate) fn record_bytes(len: u64) -> u64 {
     HEADER_BYTES + len.next_multiple_of(RECORD_ALIGN)
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -432,6 +432,7 @@ impl Consumer {
     }
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 #[path = "ring_tests.rs"]
 mod tests;

@@ -265,7 +265,8 @@ impl RingPlace {
     }
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 impl RingPlace {
     /// The ring without a check of its header, for tests that play a hostile peer.
     pub(crate) fn mapped_for_tests(self) -> Mapped {

@@ -292,7 +292,8 @@ fn map_shmem_error(error: ShmemError) -> StoreError {
     StoreError::system("map a segment", cause)
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;

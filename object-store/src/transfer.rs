@@ -625,6 +625,7 @@ fn failed(action: &'static str, cause: io::Error) -> TransferError {
     }
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 #[path = "transfer_tests.rs"]
 mod tests;

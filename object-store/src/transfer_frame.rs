@@ -171,7 +171,8 @@ impl Reader<'_> {
     }
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

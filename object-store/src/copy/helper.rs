@@ -174,7 +174,8 @@ impl Drop for Offer<'_> {
     }
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;

@@ -104,7 +104,8 @@ fn buffer_bytes() -> usize {
     compressed_bytes_max().max(BLOCK_BYTES as usize).next_multiple_of(ALIGN)
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -112,7 +112,8 @@ pub(crate) fn decompress(source: &[u8], target: &mut [u8]) -> Option<()> {
     (len == target.len()).then_some(())
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

@@ -73,7 +73,8 @@ pub fn plan_compaction(fills: &[SegmentFill], limits: &CompactionLimits) -> Vec<
     steps
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;

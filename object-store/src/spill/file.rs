@@ -283,7 +283,8 @@ fn memory_align(file: &File) -> usize {
     }
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

@@ -53,16 +53,20 @@ mod set;
 #[cfg(feature = "inputs")]
 pub(crate) mod inputs;
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests;
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 pub(crate) mod mounted;
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod fault_tests;
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod disk_tests;
 
 pub use buffer::DirectBuffer;

@@ -170,7 +170,8 @@ fn io_error(action: &'static str, path: &Path, cause: io::Error) -> SpillError {
     }
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;

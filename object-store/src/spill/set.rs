@@ -130,7 +130,8 @@ fn order(loads: &[(usize, u64)], needed_bytes: u64) -> Vec<usize> {
     order
 }
 
-#[cfg(all(test, not(models)))]
+#[cfg(not(models))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
