@@ -625,7 +625,6 @@ fn failed(action: &'static str, cause: io::Error) -> TransferError {
     }
 }
 
-#[cfg(not(models))]
 #[cfg(test)]
 #[path = "transfer_tests.rs"]
 mod tests;

@@ -1,5 +1,7 @@
 //! Tests of the transfer: ranges, resuming, corruption, and peers that lie.
 
+#![cfg(not(models))]
+
 use super::*;
 use crate::arena::Arena;
 use proptest::prelude::*;
