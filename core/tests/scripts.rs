@@ -7,7 +7,7 @@
 //! | command | event |
 //! |---|---|
 //! | `node a [cpu=2] [memory=MIB] [store=65536]` | a node joins those before it |
-//! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [pure=1] [node=b] [actor=1]` | a class for later calls |
+//! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [pure=1] [node=b] [actor=1] [group=CPUS]` | a class for later calls |
 //! | `driver d a [job=1]` | a driver joins a node |
 //! | `submit d t1 f [again] [deps=t0,..] [nested=..]` | a call, or the same `again`; `t1` names its outputs, `t1.1` the second |
 //! | `ready a w1`, `start-fails a` | the oldest start ends |
@@ -46,8 +46,8 @@ use tharsis_types::peer::{
 };
 use tharsis_types::task::{Output, Role};
 use tharsis_types::{
-    ClientId, Dependency, Extent, Failure, FailureKind, FunctionId, JobId, LeaseId, NodeId, ObjectId,
-    Placement, RefId, Resources, RetryOn, TaskArgs, TaskClass, TaskId,
+    ClientId, Dependency, Extent, Failure, FailureKind, FunctionId, GroupSpec, JobId, LeaseId, NodeId,
+    ObjectId, Placement, RefId, Resources, RetryOn, Strategy, TaskArgs, TaskClass, TaskId,
 };
 
 #[test]
@@ -337,9 +337,7 @@ impl World {
             max_calls: number(options, "max_calls", 0) as u32,
             pure: number(options, "pure", 0) == 1,
             role: if number(options, "actor", 0) == 1 { Role::Constructor } else { Role::Task },
-            placement: options
-                .get("node")
-                .map_or(Placement::Default, |n| Placement::Node { node: node_id(n), soft: false }),
+            placement: placement(options),
             ..TaskClass::new(JobId(1), FunctionId(u64::from(number_of)), name)
         };
         self.classes.insert(name.to_owned(), (number_of, class));
@@ -840,6 +838,14 @@ fn tell_quota(message: &QuotaMessage) -> String {
 
 fn node_name(id: NodeId) -> String {
     char::from(id.0 as u8).to_string()
+}
+
+fn placement(options: &BTreeMap<&str, &str>) -> Placement {
+    if let Some(cpus) = options.get("group") {
+        let bundles = vec![Resources::cpus(cpus.parse().unwrap()).unwrap()];
+        return Placement::Reserve(GroupSpec { bundles, strategy: Strategy::Pack, patience_ms: 1000 });
+    }
+    options.get("node").map_or(Placement::Default, |n| Placement::Node { node: node_id(n), soft: false })
 }
 
 fn number(options: &BTreeMap<&str, &str>, key: &str, default: u64) -> u64 {

@@ -308,7 +308,6 @@ impl Owner {
 
     /// Removes a task from the ledger, drops its references and returns its outputs.
     fn finish(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> OutputSlots {
-        self.deadlines.forget(slot);
         if self.tasks[slot].is_call() {
             self.actors.leave(slot);
             if self.tasks[slot].state() == TaskState::Queued {
@@ -330,7 +329,6 @@ impl Owner {
 
     /// Keeps a task as lineage and returns its outputs. From now on lineage needs the references of the task.
     fn finish_kept(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) -> OutputSlots {
-        self.deadlines.forget(slot);
         let outputs = self.keep(slot, out);
         let inputs: Vec<_> = self.tasks[slot].input_slots().collect();
         self.drop_inputs(slot, &outputs, inputs.into_iter(), out);

@@ -10,7 +10,7 @@
 //! | machine | owns | file |
 //! |---|---|---|
 //! | `References` | objects, references of clients, borrows, copies | `references/` |
-//! | `Tasks` | tasks and their states, kept tasks | `tasks/` |
+//! | `Tasks` | tasks and their states, their deadlines, kept tasks | `tasks/` |
 //! | `Schedule` | shapes, queues, leases | `schedule/` |
 //! | `Actors` | lines of calls, attachments to actors | `actors/` |
 //! | `Graphs` | graphs of tasks: their steps | `graphs/` |
@@ -18,7 +18,6 @@
 //! | `Classes` | task classes by number | `classes.rs` |
 //! | `EndedJobs` | ended jobs, whose tasks do not start again | `jobs.rs` |
 //! | `Checkpoints` | snapshots of actors on other nodes that are on their way here | `checkpoints.rs` |
-//! | `Deadlines` | the ends of the times that tasks have from their callers | `deadlines.rs` |
 //!
 //! | file between them | concern |
 //! |---|---|
@@ -26,6 +25,7 @@
 //! | `scheduling.rs` | queues and leases: the queue of a task, tasks that come back, tasks that never run |
 //! | `starts.rs` | data for the start of a task; tasks that come back unstarted |
 //! | `ends.rs` | ends: returned, failed, tried again, cancelled |
+//! | `deadlines.rs` | ends because the time of the task that called them is over |
 //! | `objects.rs` | values that come and are lost, references that come and go, freeing |
 //! | `calls.rs` | actors: constructed, called, lost, started again, ended |
 //! | `steps.rs` | graphs: parts that come, steps that become tasks, end and fail |
@@ -118,7 +118,6 @@ use crate::{MS, Now};
 use actors::Actors;
 use checkpoints::Checkpoints;
 use classes::Classes;
-use deadlines::Deadlines;
 use graphs::Graphs;
 use groups::Groups;
 use jobs::EndedJobs;
@@ -274,7 +273,6 @@ pub struct Owner {
     graphs: Graphs,
     wakes: Wakes,
     jobs: EndedJobs,
-    deadlines: Deadlines,
     checkpoints: Checkpoints,
     /// When to give back memory of entries that are gone.
     trim_at: Option<Now>,
@@ -307,7 +305,6 @@ impl Owner {
             graphs: Graphs::default(),
             wakes: Wakes::default(),
             jobs: EndedJobs::default(),
-            deadlines: Deadlines::default(),
             checkpoints: Checkpoints::default(),
             trim_at: None,
             totals: Totals::default(),
@@ -367,7 +364,6 @@ impl Owner {
         let others = [
             ("tasks to wake", self.wakes.len()),
             ("snapshots on their way here", self.checkpoints.len()),
-            ("deadlines", self.deadlines.len()),
             ("classes of ended jobs", self.classes.of_ended_jobs(&self.jobs)),
         ];
         self.references
@@ -385,7 +381,7 @@ impl Owner {
     #[must_use]
     pub fn next_timeout(&self, now: Now) -> Option<Now> {
         let (schedule, actors) = (self.schedule.next_timeout(now), self.actors.next_timeout());
-        let (groups, deadlines) = (self.groups.next_timeout(), self.deadlines.next());
+        let (groups, deadlines) = (self.groups.next_timeout(), self.tasks.deadlines.next());
         let times = [schedule, actors, groups, deadlines, self.references.next_timeout(), self.trim_at];
         times.into_iter().flatten().min()
     }
@@ -412,7 +408,6 @@ impl Owner {
         self.tasks.check();
         self.classes.check(&self.schedule);
         self.jobs.check();
-        self.deadlines.check(|task| self.tasks.get(task).is_some_and(Task::is_unfinished));
         self.wakes.check();
         self.check_producers();
         self.schedule.check(&self.tasks);

@@ -251,7 +251,7 @@ impl Owner {
             .collect();
         self.use_outputs(member, &outputs, submitter.is_task);
         let definition = &self.classes[class].definition;
-        let (retries, role) = (definition.max_retries, definition.role);
+        let retries = definition.max_retries;
         let graph = &self.graphs[member.graph];
         let new = NewTask {
             id,
@@ -265,7 +265,7 @@ impl Owner {
         };
         let slot = self.tasks.insert(new);
         outputs.iter().for_each(|output| self.references.set_producer(*output, slot));
-        self.set_deadline(slot, submitter.deadline, role);
+        self.set_deadline(slot, submitter.deadline);
         Entered::Task(slot)
     }
 

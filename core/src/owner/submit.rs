@@ -66,7 +66,7 @@ impl Owner {
         let new = NewTask { id, class, retries, depth, priority: 0, member: None, payload, outputs };
         let slot = self.tasks.insert(new);
         outputs.iter().for_each(|output| self.references.set_producer(*output, slot));
-        self.set_deadline(slot, deadline, role);
+        self.set_deadline(slot, deadline);
         if self.classes[class].definition.detached {
             self.detach(slot);
         }

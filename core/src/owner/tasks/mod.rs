@@ -7,8 +7,10 @@
 //! |---|---|
 //! | `mod.rs` | entries: submission, attempts, retries |
 //! | `state.rs` | states, and the transitions between them |
+//! | `deadlines.rs` | deadlines of unfinished tasks |
 //! | `lineage.rs` | tasks that have ended and are kept, to compute their outputs again |
 
+mod deadlines;
 mod lineage;
 mod state;
 
@@ -20,6 +22,7 @@ use super::{Class, Object};
 use crate::Now;
 use crate::journal::{About, Entry, Fact, Journal};
 use crate::slab::{COPIED_IN_PLACE_BYTES, Slab, Slot};
+use deadlines::Deadlines;
 use lineage::Lineage;
 use std::ops::Index;
 use tharsis_types::hash::IdMap;
@@ -35,6 +38,8 @@ pub(super) struct Tasks {
     /// Unfinished tasks of each job.
     unfinished: IdMap<JobId, usize>,
     lineage: Lineage,
+    /// The ends of the times that unfinished tasks have from their callers.
+    pub(super) deadlines: Deadlines,
     journal: Journal,
 }
 
@@ -111,7 +116,13 @@ impl Index<Slot<Task>> for Tasks {
 impl Tasks {
     pub(super) fn new(lineage_bytes_max: usize) -> Self {
         let lineage = Lineage::new(lineage_bytes_max);
-        Self { entries: Slab::default(), unfinished: IdMap::default(), lineage, journal: Journal::default() }
+        Self {
+            entries: Slab::default(),
+            unfinished: IdMap::default(),
+            lineage,
+            deadlines: Deadlines::default(),
+            journal: Journal::default(),
+        }
     }
 
     /// Sets the time at which the transitions that follow happen.
@@ -248,8 +259,9 @@ impl Tasks {
     }
 
     /// Sizes of tables that must be empty once there are no references.
-    pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
-        [("tasks", self.count()), ("kept tasks", self.lineage.len())]
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 3] {
+        let (kept, timed) = (self.lineage.len(), self.deadlines.len());
+        [("tasks", self.count()), ("kept tasks", kept), ("deadlines", timed)]
     }
 
     /// Uses of each object by unfinished tasks.
@@ -277,6 +289,7 @@ impl Tasks {
             }
         }
         assert_eq!(self.unfinished, unfinished, "unfinished tasks are miscounted");
+        self.deadlines.check(|task| self.get(task).is_some_and(Task::is_unfinished));
         self.check_lineage();
     }
 }

@@ -180,7 +180,7 @@ impl Tasks {
         let (id, since) = (task.id, self.lineage.add(slot, task.kept_bytes()));
         task.enter(TaskState::Kept { since }, self.journal.now());
         self.journal.note(About::Task(id), Fact::Kept);
-        self.ended(id);
+        self.ended(slot, id);
     }
 
     /// It runs again, as another attempt, for new entries of its outputs; `missing` of its arguments have no
@@ -235,7 +235,7 @@ impl Tasks {
         let outputs: OutputSlots = task.output_slots().flatten().collect();
         assert_eq!(outputs.len(), task.output_count(), "{} lacks an output", task.id);
         let (id, is_queued) = (task.id, task.state == TaskState::Queued);
-        self.ended(id);
+        self.ended(slot, id);
         let fact = if is_queued { Fact::EndedInQueue } else { Fact::Ended };
         self.journal.note(About::Task(id), fact);
         if is_queued {
@@ -249,7 +249,9 @@ impl Tasks {
         *self.unfinished.entry(id.job()).or_default() += 1;
     }
 
-    fn ended(&mut self, id: TaskId) {
+    /// A task is not unfinished any more, for whatever reason.
+    fn ended(&mut self, slot: Slot<Task>, id: TaskId) {
+        self.deadlines.forget(slot);
         let job = id.job();
         let count = self.unfinished.get_mut(&job).filter(|count| 0 < **count);
         assert!(count.is_some(), "more tasks of {job} end than there are");
