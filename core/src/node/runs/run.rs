@@ -219,7 +219,7 @@ impl Run {
     /// When its timeout is over; `None` if it has none or has not started.
     pub(in crate::node) fn due(&self) -> Option<Now> {
         let since = self.first_since().filter(|_| 0 < self.timeout_ms)?;
-        Some(since + self.timeout_ms * MS)
+        Some(since.saturating_add(self.timeout_ms.saturating_mul(MS)))
     }
 }
 
