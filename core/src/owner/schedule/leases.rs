@@ -61,6 +61,13 @@ impl LeaseUse {
         self.is_granted() && !self.recalled && !self.paused
     }
 
+    /// When its task will have taken long, which is after `after`; `None` if it has, or waits for others.
+    pub(super) fn long_from(&self, now: Now, after: Now) -> Option<Now> {
+        let at = self.active_at + after;
+        let is_long = !self.in_flight.is_empty() && (self.paused || at <= now);
+        (!is_long).then_some(at)
+    }
+
     /// Forgets a sent task; returns whether it was the first.
     fn take_out(&mut self, slot: Slot<Task>) -> bool {
         let at = self.in_flight.iter().position(|s| *s == slot);
@@ -123,6 +130,7 @@ impl Schedule {
     pub(in crate::owner) fn paused(&mut self, lease: LeaseId) {
         if let Some(used) = self.leases.get_mut(&lease) {
             used.paused = !used.in_flight.is_empty();
+            self.dirty.insert(used.shape);
         }
     }
 
@@ -210,13 +218,22 @@ impl Schedule {
     /// When [`Schedule::expire`] has something to do.
     pub(in crate::owner) fn next_timeout(&self, now: Now) -> Option<Now> {
         let leases = self.leases.values().filter_map(LeaseUse::next_timeout).min();
-        leases.into_iter().chain(self.refusals.next_timeout(now)).chain(self.look_at).min()
+        leases
+            .into_iter()
+            .chain(self.refusals.next_timeout(now))
+            .chain(self.look_at)
+            .chain(self.look_at_crowded)
+            .min()
     }
 
     /// Marks the shapes of leases that have been idle for long, and those with tasks near nodes, and takes
     /// back tasks that wait behind a long one.
     pub(in crate::owner) fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
         self.look_for_behind(now);
+        if self.look_at_crowded.is_some_and(|at| at <= now) {
+            self.look_at_crowded = None;
+            self.dirty_all();
+        }
         for (lease, used) in &mut self.leases {
             if used.next_timeout().is_none_or(|at| at > now) {
                 continue;

@@ -69,6 +69,8 @@ pub(super) struct Schedule {
     refusals: Refusals,
     /// When to look for nodes that have fallen behind, if tasks are queued near any.
     look_at: Option<Now>,
+    /// When to look again at shapes without resources that have many leases.
+    look_at_crowded: Option<Now>,
     /// Quotas of jobs.
     quotas: IdMap<JobId, Arc<JobQuota>>,
     journal: Journal,
@@ -101,6 +103,7 @@ impl Schedule {
             dirty: BTreeSet::new(),
             refusals: Refusals::default(),
             look_at: None,
+            look_at_crowded: None,
             quotas: IdMap::default(),
             journal: Journal::default(),
         }

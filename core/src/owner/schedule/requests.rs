@@ -2,20 +2,27 @@
 
 use super::leases::Request;
 use super::{LeaseUse, Schedule, Shape, leases};
-use crate::Now;
 use crate::journal::Fact;
 use crate::owner::Effect;
 use crate::owner::groups::KnownGroups;
 use crate::owner::tasks::Tasks;
 use crate::place::{Choice, View};
 use crate::slab::Slot;
+use crate::{MS, Now};
 use std::cmp::Reverse;
+use tharsis_types::limits::CLIENTS_MAX;
 use tharsis_types::{Failure, LeaseId, NodeId, Placement, Resources};
 
 /// Maximum number of requests for leases of one shape under way at a time.
 const REQUESTS_MAX: usize = 16;
-/// Maximum number of leases of a shape that needs no resources.
+/// Maximum number of leases of a shape that needs no resources, besides those whose tasks wait for others or
+/// take long: what these wait for may be in the queue.
 const FREE_LEASES_MAX: usize = 64;
+/// A task takes long, as to [`FREE_LEASES_MAX`], after this time.
+const FREE_LONG_AFTER: Now = 100 * MS;
+/// Maximum number of leases of a shape that needs no resources. Each has a worker, and a node has room for
+/// [`CLIENTS_MAX`].
+const FREE_WORKERS_MAX: usize = CLIENTS_MAX / 2;
 
 impl Schedule {
     /// Asks for as many leases as a shape needs. Returns an error if none can ever be granted.
@@ -41,15 +48,14 @@ impl Schedule {
             }
         }
         loop {
-            let shape = &self.shapes[shape_index];
             let requested = self.requested(shape_index).count();
-            // Every actor has a worker of its own, for as long as it lives.
-            let free = shape.key.resources == Resources::default()
-                && shape.leases.len() >= FREE_LEASES_MAX
-                && !shape.key.constructs;
-            if shape.queue.len() <= requested || requested >= REQUESTS_MAX || free {
+            if self.shapes[shape_index].queue.len() <= requested || requested >= REQUESTS_MAX {
                 return Ok(());
             }
+            if self.is_crowded(now, shape_index) {
+                return Ok(());
+            }
+            let shape = &self.shapes[shape_index];
             if !self.has_quota_left(shape_index) {
                 let job = shape.key.job;
                 if self.return_idle_of(job, out) { continue } else { return Ok(()) }
@@ -70,6 +76,33 @@ impl Schedule {
                 return Ok(());
             }
         }
+    }
+
+    /// Whether a shape without resources has as many leases as it may have for now. It has more as tasks
+    /// take long or wait for others.
+    fn is_crowded(&mut self, now: Now, shape_index: Slot<Shape>) -> bool {
+        let shape = &self.shapes[shape_index];
+        // Every actor has a worker of its own, for as long as it lives.
+        let is_bounded = shape.key.resources == Resources::default() && !shape.key.constructs;
+        if !is_bounded || shape.leases.len() < FREE_LEASES_MAX {
+            return false;
+        }
+        let reason = if FREE_WORKERS_MAX <= shape.leases.len() {
+            format!("{FREE_WORKERS_MAX} workers have tasks that need no resources, which is the limit")
+        } else {
+            let leases = shape.leases.iter().map(|id| &self.leases[id]);
+            let counted = leases.filter_map(|used| used.long_from(now, FREE_LONG_AFTER));
+            let (count, next) = counted.fold((0, None), |(count, next): (_, Option<Now>), at| {
+                (count + 1, Some(next.map_or(at, |next| next.min(at))))
+            });
+            if count < FREE_LEASES_MAX {
+                return false;
+            }
+            self.look_at_crowded = self.look_at_crowded.into_iter().chain(next).min();
+            format!("{FREE_LEASES_MAX} workers with tasks that need no resources are asked for or busy")
+        };
+        self.shapes[shape_index].stuck = Some(reason);
+        true
     }
 
     /// Asks for leases on the node that has the arguments. False if there is none there: the tasks go to the
