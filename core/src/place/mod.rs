@@ -165,6 +165,12 @@ impl View {
         })
     }
 
+    /// Whether requests for leases wait at a node, as far as is known.
+    #[must_use]
+    pub fn has_waiting(&self, node: NodeId) -> bool {
+        self.loads.of(node).is_some_and(|load| 0 < load.waiting)
+    }
+
     /// When another decision may come out differently: a node that denied a lease may be asked again, or more
     /// nodes can be looked at.
     #[must_use]

@@ -61,6 +61,11 @@ impl LeaseUse {
         self.is_granted() && !self.recalled && !self.paused
     }
 
+    /// Whether it was asked for, and waits at its node while there is no room.
+    pub(super) fn waits(&self) -> bool {
+        self.request.is_some_and(|request| request.waits)
+    }
+
     /// When its task will have taken long, which is after `after`; `None` if it has, or waits for others.
     pub(super) fn long_from(&self, now: Now, after: Now) -> Option<Now> {
         let at = self.active_at + after;

@@ -5,7 +5,7 @@
 //! and lends its CPUs, or what other owners hold. So each shape may have one request more than fits, which
 //! waits where it is known.
 
-use super::{Schedule, Shape};
+use super::{LeaseUse, Schedule, Shape};
 use crate::owner::Effect;
 use crate::slab::Slot;
 use std::sync::Arc;
@@ -46,10 +46,19 @@ impl Schedule {
 
     /// Whether one more lease of a shape and those that this owner knows to be in use fit the quota.
     fn fits_quota(&self, shape: Slot<Shape>) -> bool {
+        self.fits_quota_with(shape, |used| !used.paused)
+    }
+
+    /// Whether a lease of a shape fits the quota in place of its requests that wait at nodes without room.
+    pub(super) fn fits_quota_instead(&self, shape: Slot<Shape>) -> bool {
+        self.fits_quota_with(shape, |used| !used.paused && !(used.shape == shape && used.waits()))
+    }
+
+    fn fits_quota_with(&self, shape: Slot<Shape>, counts: impl Fn(&LeaseUse) -> bool) -> bool {
         let shape = &self.shapes[shape];
         let Some(terms) = self.quota(shape.key.job).filter(|_| !shape.is_inside()) else { return true };
         let mut held = terms.quota.part(&shape.key.resources);
-        for used in self.leases.values().filter(|used| !used.paused) {
+        for used in self.leases.values().filter(|used| counts(used)) {
             let other = &self.shapes[used.shape];
             if other.key.job == shape.key.job && !other.is_inside() {
                 held.give(&terms.quota.part(&other.key.resources));

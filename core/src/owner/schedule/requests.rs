@@ -24,6 +24,20 @@ const FREE_LONG_AFTER: Now = 100 * MS;
 /// [`CLIENTS_MAX`].
 const FREE_WORKERS_MAX: usize = CLIENTS_MAX / 2;
 
+/// A request that is not granted after this time waits for room, whatever its node says about its load.
+const WAITS_AFTER: Now = 1_000 * MS;
+
+/// The leases that a shape asks for next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// None.
+    Nothing,
+    /// One for a task that has none.
+    Lease,
+    /// One at another node for a task whose request waits at a node without room.
+    Elsewhere,
+}
+
 impl Schedule {
     /// Asks for as many leases as a shape needs. Returns an error if none can ever be granted.
     pub(super) fn request_leases(
@@ -48,9 +62,11 @@ impl Schedule {
             }
         }
         loop {
-            let requested = self.requested(shape_index).count();
-            if self.shapes[shape_index].queue.len() <= requested || requested >= REQUESTS_MAX {
-                return Ok(());
+            match self.need(now, shape_index, view) {
+                Need::Nothing => return Ok(()),
+                Need::Lease => {}
+                Need::Elsewhere if self.request_elsewhere(now, shape_index, view, out) => continue,
+                Need::Elsewhere => return Ok(()),
             }
             if self.is_crowded(now, shape_index) {
                 return Ok(());
@@ -76,6 +92,47 @@ impl Schedule {
                 return Ok(());
             }
         }
+    }
+
+    /// The next need of a shape. A request that has its resources, and whose worker starts, is as good as
+    /// granted.
+    fn need(&self, now: Now, shape_index: Slot<Shape>, view: &View) -> Need {
+        let (mut requested, mut waiting) = (0, 0);
+        for used in self.requested(shape_index) {
+            requested += 1;
+            let waits = || view.has_waiting(used.node) || used.active_at + WAITS_AFTER <= now;
+            waiting += usize::from(used.waits() && waits());
+        }
+        let wanted = self.shapes[shape_index].queue.len().min(REQUESTS_MAX);
+        if requested < wanted {
+            Need::Lease
+        } else if requested - waiting < wanted {
+            Need::Elsewhere
+        } else {
+            Need::Nothing
+        }
+    }
+
+    /// Asks another node for a lease than those at which requests of the shape wait, if one should have room.
+    /// The first grant counts: the requests that wait then go back with the rest of the need.
+    fn request_elsewhere(
+        &mut self,
+        now: Now,
+        shape_index: Slot<Shape>,
+        view: &mut View,
+        out: &mut Vec<Effect>,
+    ) -> bool {
+        let key = &self.shapes[shape_index].key;
+        let mut left_out = self.refusals.left_out(now, key.job);
+        let waiting = self.requested(shape_index).filter(|used| used.waits()).map(|used| used.node);
+        left_out.extend(waiting);
+        if self.shapes[shape_index].is_inside() || !self.fits_quota_instead(shape_index) {
+            return false;
+        }
+        let choice = view.choose_besides(now, &key.resources, &key.placement, None, &left_out);
+        let Choice::Now(node) = choice else { return false };
+        self.request(shape_index, node, node == self.me, now, view, out);
+        true
     }
 
     /// Whether a shape without resources has as many leases as it may have for now. It has more as tasks
