@@ -42,10 +42,10 @@
 //! | state | collection | enters by | leaves by |
 //! |---|---|---|---|
 //! | waiting | `dependents` of arguments | `submit`, `waits_again`, `run_again` | `input_ready`, `fail` |
-//! | queued | a queue of its shape | `enqueue`, `requeue` | `Schedule::round`, `lease_failed`, `fail_queue` |
+//! | queued | a queue of its shape | `enqueue`, `requeue` | `Schedule::round`, `fail_hopeless`, `fail_queue` |
 //! | sent | `in_flight` of its lease | `Schedule::round` | `ended_slot`, `given_back`, `take_back` |
 //! | kept | kept tasks by age | `finish_kept` | `run_again`, `forget_task`, `output_gone` |
-//! | tombstone | the queue in which it ended | `finish` | `Schedule::round`, `lease_failed`, `fail_queue` |
+//! | tombstone | the queue in which it ended | `finish` | `Schedule::round`, `fail_hopeless`, `fail_queue` |
 //!
 //! A call of an actor stands in the line of its caller while it waits or is queued, and in `in_flight` of an
 //! attachment while it is sent (`actors/`); it is never kept, and no tombstone. The constructor of an actor

@@ -70,17 +70,18 @@ impl Owner {
         self.schedule.paused(lease);
     }
 
-    /// No worker could be started for the lease: the next task of its shape has failed an attempt.
-    pub fn lease_failed(&mut self, now: Now, lease: LeaseId, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
-        let failed = self.schedule.failed(now, lease, failure, &mut self.tasks);
-        let Some((node, slot)) = failed else { return };
+    /// No worker could be started for the lease. If none can be started anywhere, a task of its shape fails.
+    pub fn lease_failed(&mut self, now: Now, lease: LeaseId, failure: &Arc<Failure>) {
+        self.schedule.failed(now, lease, failure);
+    }
+
+    /// Fails the next task of a shape if no node starts workers for it.
+    fn fail_hopeless(&mut self, now: Now, shape: Slot<Shape>, view: &mut View, out: &mut Vec<Effect>) {
+        let hopeless = self.schedule.take_hopeless(now, shape, &mut self.tasks, view);
+        let Some((node, slot, failure)) = hopeless else { return };
         self.tasks.queued_to_waiting(slot);
-        if self.take_retry(slot) {
-            self.enqueue(slot);
-        } else {
-            let failure = self.located_failure(slot, failure, node);
-            self.fail(slot, &failure, out);
-        }
+        let failure = self.located_failure(slot, &failure, node);
+        self.fail(slot, &failure, out);
     }
 
     /// A node is gone: the first task of each of its leases may have run, the others have not.
@@ -132,6 +133,7 @@ impl Owner {
         self.plan_groups(view, out);
         while self.schedule.is_dirty() {
             for shape in self.schedule.take_dirty() {
+                self.fail_hopeless(now, shape, view, out);
                 self.relieve(now, shape, view);
                 let known = &self.groups.known;
                 if let Err(failure) = self.schedule.round(now, shape, &mut self.tasks, known, view, out) {

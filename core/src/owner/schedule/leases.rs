@@ -6,6 +6,7 @@ use super::{STEAL_AFTER, Schedule, Shape};
 use crate::journal::Fact;
 use crate::owner::tasks::Tasks;
 use crate::owner::{Effect, Task};
+use crate::place::View;
 use crate::slab::Slot;
 use crate::{MS, Now};
 use std::collections::VecDeque;
@@ -139,25 +140,45 @@ impl Schedule {
         }
     }
 
-    /// No worker could be started for a lease. Returns its node, and the next task of its shape: the task has
-    /// failed an attempt.
-    pub(in crate::owner) fn failed(
-        &mut self,
-        now: Now,
-        lease: LeaseId,
-        failure: &Arc<Failure>,
-        tasks: &mut Tasks,
-    ) -> Option<(NodeId, Slot<Task>)> {
-        let failed = self.remove_lease(lease)?;
+    /// No worker could be started for a lease. No task has run, so none has failed: other leases may serve
+    /// them. If it goes on, the node is left out, and [`Schedule::take_hopeless`] looks at what is left.
+    pub(in crate::owner) fn failed(&mut self, now: Now, lease: LeaseId, failure: &Arc<Failure>) {
+        let Some(failed) = self.remove_lease(lease) else { return };
         self.note(failed.shape, Fact::LeaseFailed(failed.node));
         let shape = &mut self.shapes[failed.shape];
-        self.refusals.failed(now, shape.key.job, failed.node, failure);
-        let slot = shape.next_for(failed.node, now)?;
-        if tasks.tombstone_to_gone(slot) {
-            shape.tombstone_left();
+        if self.refusals.failed(now, shape.key.job, failed.node, failure) {
+            shape.refused = Some((failed.node, failure.clone()));
+        }
+    }
+
+    /// The next task of a shape if no worker starts for it anywhere: each node that it may run on is left
+    /// out. Returns the node and the reason of the last attempt. One task for each attempt: the fault may be
+    /// repaired.
+    pub(in crate::owner) fn take_hopeless(
+        &mut self,
+        now: Now,
+        slot: Slot<Shape>,
+        tasks: &mut Tasks,
+        view: &mut View,
+    ) -> Option<(NodeId, Slot<Task>, Arc<Failure>)> {
+        let (node, failure) = self.shapes[slot].refused.take()?;
+        if self.has_granted(slot) || self.choose_elsewhere(now, slot, view, None).is_some() {
             return None;
         }
-        Some((failed.node, slot))
+        let shape = &mut self.shapes[slot];
+        loop {
+            let task = shape.next_for(node, now)?;
+            if !tasks.tombstone_to_gone(task) {
+                return Some((node, task, failure));
+            }
+            shape.tombstone_left();
+        }
+    }
+
+    /// Whether a shape has workers that serve its tasks one after the other. Those of actors do not.
+    pub(super) fn has_granted(&self, shape: Slot<Shape>) -> bool {
+        let shape = &self.shapes[shape];
+        !shape.key.constructs && shape.leases.iter().any(|id| self.leases[id].is_granted())
     }
 
     /// Removes a lease that is gone; returns the tasks that were sent under it, oldest first.

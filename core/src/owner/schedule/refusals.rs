@@ -24,15 +24,17 @@ struct Refusal {
 }
 
 impl Refusals {
-    /// A worker of a job did not start on a node.
-    pub(super) fn failed(&mut self, now: Now, job: JobId, node: NodeId, why: &Arc<Failure>) {
+    /// A worker of a job did not start on a node. Returns whether the node is left out from now on.
+    pub(super) fn failed(&mut self, now: Now, job: JobId, node: NodeId, why: &Arc<Failure>) -> bool {
         let fresh = || Refusal { in_a_row: 0, until: 0, why: why.clone() };
         let refusal = self.nodes.entry((job, node)).or_insert_with(fresh);
         refusal.in_a_row += 1;
         refusal.why = why.clone();
-        if IN_A_ROW <= refusal.in_a_row {
+        let is_left_out = IN_A_ROW <= refusal.in_a_row;
+        if is_left_out {
             refusal.until = now + LEFT_OUT_FOR;
         }
+        is_left_out
     }
 
     /// A worker of a job runs on a node.

@@ -225,14 +225,31 @@ impl Schedule {
     /// while there are others.
     fn choose(&self, now: Now, shape_index: Slot<Shape>, view: &mut View, near: Option<NodeId>) -> Choice {
         let key = &self.shapes[shape_index].key;
-        let left_out = self.refusals.left_out(now, key.job);
-        if !left_out.is_empty() {
-            let others = view.choose_besides(now, &key.resources, &key.placement, near, &left_out);
-            if matches!(others, Choice::Now(_) | Choice::Wait(_)) {
-                return others;
-            }
+        if self.refusals.left_out(now, key.job).is_empty() {
+            return view.choose(now, &key.resources, &key.placement, near);
+        }
+        if let Some(others) = self.choose_elsewhere(now, shape_index, view, near) {
+            return others;
+        }
+        if self.has_granted(shape_index) {
+            // Those that it has will do for a while.
+            return Choice::Nowhere("no further worker is started for now".to_owned());
         }
         view.choose(now, &key.resources, &key.placement, near)
+    }
+
+    /// The node to ask for a lease of a shape, besides those on which workers of its job do not start.
+    pub(super) fn choose_elsewhere(
+        &self,
+        now: Now,
+        shape_index: Slot<Shape>,
+        view: &mut View,
+        near: Option<NodeId>,
+    ) -> Option<Choice> {
+        let key = &self.shapes[shape_index].key;
+        let left_out = self.refusals.left_out(now, key.job);
+        let others = view.choose_besides(now, &key.resources, &key.placement, near, &left_out);
+        matches!(others, Choice::Now(_) | Choice::Wait(_)).then_some(others)
     }
 
     /// Acts on a choice of node; false if no further request makes sense now, an error if none ever does.

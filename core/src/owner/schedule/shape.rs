@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use tharsis_types::limits::{PIPELINE_AHEAD_NS, PIPELINE_DEPTH_MAX};
 use tharsis_types::task::Role;
-use tharsis_types::{JobId, LeaseId, NodeId, Placement, Resources, TaskClass};
+use tharsis_types::{Failure, JobId, LeaseId, NodeId, Placement, Resources, TaskClass};
 
 /// Tasks that need the same resources in the same way: they share a queue and leases.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub struct Shape {
     pub(super) leases: Vec<LeaseId>,
     /// Time a task takes, in nanoseconds; 0 while unknown.
     run_ns: u64,
+    /// The node on which no worker started for it, which is left out now, until that is looked at.
+    pub(super) refused: Option<(NodeId, Arc<Failure>)>,
     /// The reason why no lease can be asked for, for people.
     pub(super) stuck: Option<String>,
 }
@@ -70,6 +72,7 @@ impl Shape {
             tombstones: 0,
             leases: Vec::new(),
             run_ns: 0,
+            refused: None,
             stuck: None,
         }
     }
