@@ -30,6 +30,13 @@ pub struct Host {
     pub attempt: Attempt,
 }
 
+impl Hosts {
+    /// The workers of living actors, and the leases under which these were constructed.
+    pub(super) fn leases(&self) -> impl Iterator<Item = (ClientId, LeaseKey)> {
+        self.by_worker.iter().map(|(client, host)| (*client, host.lease))
+    }
+}
+
 impl Leases {
     /// The worker of an active lease or of an attachment.
     #[must_use]

@@ -63,6 +63,16 @@ impl Bundles {
         open.map(|(id, _)| Some(*id)).collect()
     }
 
+    /// All resources of each bundle.
+    pub(super) fn totals(&self) -> impl Iterator<Item = &Resources> {
+        self.all.values().map(|bundle| &bundle.total)
+    }
+
+    /// All resources of a bundle.
+    pub(super) fn total(&self, id: BundleId) -> &Resources {
+        &self.all[&id].total
+    }
+
     /// The free resources of a bundle.
     pub(super) fn free(&self, id: BundleId) -> &Resources {
         &self.all[&id].free

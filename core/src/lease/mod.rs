@@ -117,6 +117,8 @@ pub struct Leases {
     quotas: Quotas,
     /// Jobs whose driver is gone.
     ended_jobs: JobSet,
+    /// When the first of the present reservations ends.
+    reserved_until: Option<Now>,
     /// Whether requests wait although there may be room: the node is short of memory.
     is_held: bool,
     /// The only jobs whose requests are placed, while the node is isolated.
@@ -195,6 +197,7 @@ impl Leases {
             clock: 0,
             quotas: Quotas::default(),
             ended_jobs: JobSet::default(),
+            reserved_until: None,
             is_held: false,
             served: None,
             only_owner: None,

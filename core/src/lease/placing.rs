@@ -10,6 +10,10 @@ use tharsis_types::{ClientId, Resources, TaskClass};
 /// Once a request that does not fit has waited this long, the resources that it needs are reserved for it.
 /// Until then, later requests may use them.
 const RESERVE_AFTER: Now = 100 * MS;
+/// The time for which resources are reserved at first. Then others may use them for as long, then they are
+/// reserved for twice as long, and so on: whatever the request waits for, the node is not idle for its sake
+/// for more than two thirds of the time.
+const RESERVE_FOR: Now = 10_000 * MS;
 
 impl Leases {
     /// Makes requests wait. Running tasks go on, and blocked workers may resume.
@@ -36,13 +40,26 @@ impl Leases {
             let is_outside = |client: &ClientId| self.pool_of(*client).is_none();
             let resumes = |client: &ClientId| is_outside(client) && !self.resumes_beyond_quota(*client);
             let resumes_outside = self.resuming.iter().any(resumes);
-            self.waiting_count() == 0 && !resumes_outside
+            !self.has_earlier() && !resumes_outside
         };
         let fits = |pool: &Pool| self.free_in(*pool).fits(&class.resources);
         !self.is_held
             && self.serves(class.job)
             && (is_inside(class) || is_first())
             && self.bundles.pools(class).iter().any(fits)
+    }
+
+    /// Whether a request waits that must not be passed: not for a quota, and not for what actors or placement
+    /// groups hold.
+    fn has_earlier(&self) -> bool {
+        if self.waiting_count() == 0 {
+            return false;
+        }
+        let mut movable = Movable::default();
+        self.waiting.values().any(|key| {
+            let class = &self.leases[key].class;
+            !is_inside(class) && !self.lacks_quota(class) && movable.fits(self, None, &class.resources)
+        })
     }
 
     /// Serves resuming workers first, then the waiting leases that fit.
@@ -53,10 +70,12 @@ impl Leases {
             return self.balance_quotas(out);
         }
         let mut kept = Kept::default();
+        self.reserved_until = None;
         let mut order = self.in_order();
         let mut at = 0;
         while let Some(key) = order.get(at).copied() {
             if self.place(key, &short, &kept, out) {
+                kept.movable = Movable::default();
                 // The grant moves its job back in the order.
                 order.remove(at);
                 self.put_in_order(&mut order[at..]);
@@ -187,31 +206,104 @@ impl Leases {
         true
     }
 
-    /// Reserves the resources of a request against later ones, if it has waited long enough.
-    fn reserve(&self, key: LeaseKey, kept: &mut Kept) {
+    /// Reserves the resources of a request against later ones, if it has waited long enough and they can
+    /// come.
+    fn reserve(&mut self, key: LeaseKey, kept: &mut Kept) {
         let Some(lease) = self.leases.get(&key) else { return };
-        if lease.asked_at + RESERVE_AFTER <= self.shares.now() && !self.lacks_quota(&lease.class) {
-            let pool = self.bundles.pools(&lease.class).into_iter().next().flatten();
+        let waited = self.shares.now().saturating_sub(lease.asked_at);
+        let Some(time_left) = reserved_for(waited).filter(|_| !self.lacks_quota(&lease.class)) else {
+            return;
+        };
+        let can_come = |pool: &Pool| kept.movable.fits(self, *pool, &lease.class.resources);
+        if let Some(pool) = self.bundles.pools(&lease.class).into_iter().find(can_come) {
             kept.give(pool, &lease.class.resources);
+            let until = self.shares.now() + time_left;
+            self.reserved_until = Some(self.reserved_until.map_or(until, |other| other.min(until)));
         }
+    }
+
+    /// Places requests again if the time of a reservation is over.
+    pub fn end_reservations(&mut self, out: &mut Vec<Effect>) {
+        if self.reserved_until.is_some_and(|until| until <= self.shares.now()) {
+            self.place_waiting(out);
+        }
+    }
+
+    /// The resources of a pool that do not come back while others want them: those of actors, but for what
+    /// these lend, of bundles, and of workers that were cut off.
+    fn held_for_good(&self, pool: Pool) -> Resources {
+        let mut held = Resources::default();
+        for (client, key) in self.hosts.leases() {
+            if let Some(lease) = self.leases.get(&key).filter(|lease| lease.pool == pool) {
+                held.give(&lease.class.resources);
+                let lent = self.workers.get(&client).and_then(|worker| worker.lent.as_ref());
+                lent.into_iter().for_each(|lent| take_what_is_there(&mut held, lent));
+            }
+        }
+        for worker in self.cut_off.values().filter(|worker| worker.pool == pool) {
+            held.give(&worker.taken);
+            worker.lent.iter().for_each(|lent| take_what_is_there(&mut held, lent));
+        }
+        if pool.is_none() {
+            self.bundles.totals().for_each(|total| held.give(total));
+        }
+        held
+    }
+
+    /// All resources of a pool.
+    fn total_of(&self, pool: Pool) -> &Resources {
+        pool.map_or(&self.total, |bundle| self.bundles.total(bundle))
+    }
+}
+
+/// For how much longer resources are reserved for a request that has waited for some time; `None` if they
+/// are not.
+fn reserved_for(waited: Now) -> Option<Now> {
+    let since = waited.checked_sub(RESERVE_AFTER)?;
+    match (since / RESERVE_FOR).checked_ilog2() {
+        None => Some(RESERVE_FOR - since),
+        Some(doublings) if doublings % 2 == 1 => Some((RESERVE_FOR << (doublings + 1)) - since),
+        Some(_) => None,
+    }
+}
+
+/// Resources of pools that may come free for a request: all but those that are held for good. Looked up
+/// once, as there may be many actors.
+#[derive(Default)]
+struct Movable(Vec<(Pool, Resources)>);
+
+impl Movable {
+    /// Whether a demand may fit a pool in the end.
+    fn fits(&mut self, leases: &Leases, pool: Pool, demand: &Resources) -> bool {
+        if let Some((_, movable)) = self.0.iter().find(|(of, _)| *of == pool) {
+            return movable.fits(demand);
+        }
+        let mut movable = leases.total_of(pool).clone();
+        take_what_is_there(&mut movable, &leases.held_for_good(pool));
+        let fits = movable.fits(demand);
+        self.0.push((pool, movable));
+        fits
     }
 }
 
 /// Resources that are kept for requests which have waited for long, by pool.
 #[derive(Default)]
-struct Kept(Vec<(Pool, Resources)>);
+struct Kept {
+    resources: Vec<(Pool, Resources)>,
+    movable: Movable,
+}
 
 impl Kept {
     fn give(&mut self, pool: Pool, resources: &Resources) {
-        match self.0.iter_mut().find(|(of, _)| *of == pool) {
+        match self.resources.iter_mut().find(|(of, _)| *of == pool) {
             Some((_, kept)) => kept.give(resources),
-            None => self.0.push((pool, resources.clone())),
+            None => self.resources.push((pool, resources.clone())),
         }
     }
 
     /// Takes what is kept out of what is free.
     fn take_from(&self, pool: Pool, free: &mut Resources) {
-        if let Some((_, kept)) = self.0.iter().find(|(of, _)| *of == pool) {
+        if let Some((_, kept)) = self.resources.iter().find(|(of, _)| *of == pool) {
             take_what_is_there(free, kept);
         }
     }

@@ -140,6 +140,53 @@ fn a_wide_request_gets_its_room_although_narrow_ones_keep_coming() {
     panic!("the wide request starves");
 }
 
+/// A request that waits for what an actor holds waits alone: others are served, also those of other nodes.
+#[test]
+fn a_request_that_actors_make_unservable_reserves_nothing() {
+    let mut bench = Bench::new(4.0);
+    let actor = bench.ask(1, 1.0);
+    let host = bench.leases.worker(actor).unwrap();
+    bench.leases.constructed(host, GROUP, 0);
+    let wide = bench.ask(1, 4.0);
+    for _ in 0..100 {
+        bench.pass(10);
+        let narrow: Vec<_> = (0..3).map(|_| bench.ask(2, 1.0)).collect();
+        assert!(narrow.iter().all(|key| bench.is_active(*key)), "at {} ms", bench.now / MS);
+        narrow.into_iter().for_each(|key| bench.end(key));
+        assert!(bench.leases.has_room(&class(2, 3.0)), "another node may ask too");
+    }
+    // With the actor gone it is served as before.
+    let narrow = bench.ask(2, 1.0);
+    bench.end(actor);
+    assert!(!bench.is_active(wide) && !bench.leases.has_room(&class(2, 1.0)));
+    let later = bench.ask(2, 1.0);
+    assert!(!bench.is_active(later), "the resources are reserved");
+    bench.end(narrow);
+    assert!(bench.is_active(wide));
+}
+
+/// A lease that does not end, for whatever reason, does not keep the rest of the node idle.
+#[test]
+fn a_reservation_lets_others_pass_from_time_to_time() {
+    let mut bench = Bench::new(2.0);
+    let endless = bench.ask(1, 1.0);
+    let wide = bench.ask(1, 2.0);
+    let (mut served, mut narrow) = (0, None);
+    for _ in 0..1000 {
+        bench.pass(100);
+        bench.leases.end_reservations(&mut bench.effects);
+        bench.follow();
+        let key = *narrow.get_or_insert_with(|| bench.ask(1, 1.0));
+        if bench.is_active(key) {
+            bench.end(key);
+            (served, narrow) = (served + 1, None);
+        }
+    }
+    assert!((330..700).contains(&served), "{served} of 1000");
+    bench.end(endless);
+    assert!(bench.is_active(wide));
+}
+
 #[test]
 fn an_idle_lease_makes_way_for_a_worker_that_resumes() {
     let mut bench = Bench::new(1.0);

@@ -524,6 +524,7 @@ impl Node {
             let is_idle = |client| !runs.is_busy(client);
             self.leases.make_way(is_idle, true, &mut effects);
             self.leases.recall(is_idle, &mut effects);
+            self.leases.end_reservations(&mut effects);
             self.apply_leases(effects, out);
         }
         self.lease_change(out, |leases, effects| leases.stop_surplus(effects));
