@@ -107,8 +107,9 @@ impl Leases {
         short
     }
 
-    /// Requests in the order in which they are served: the most urgent first, then the job that has had
-    /// least, then the oldest. Without those that are not served now.
+    /// Requests in the order in which they are served: those of the job that has had least first, of these
+    /// the most urgent, then the oldest. So the urgency of a job's tasks takes nothing from other jobs.
+    /// Without those that are not served now.
     pub(super) fn in_order(&self) -> Vec<LeaseKey> {
         let is_served = |key: &LeaseKey| self.serves(self.leases[key].class.job);
         let mut order: Vec<_> = self.waiting.values().copied().filter(is_served).collect();
@@ -119,7 +120,7 @@ impl Leases {
     fn put_in_order(&self, requests: &mut [LeaseKey]) {
         requests.sort_by_cached_key(|key| {
             let lease = &self.leases[key];
-            (Reverse(lease.urgency), self.shares.rank(lease.class.job), lease.asked)
+            (self.shares.rank(lease.class.job), lease.class.job, Reverse(lease.urgency), lease.asked)
         });
     }
 

@@ -98,7 +98,8 @@ impl Leases {
                 || c.placement != wanted.placement
         };
         let may_go = |l: &Lease| {
-            l.pool == pool && !l.recalled && l.class.priority <= wanted.priority && is_other(&l.class)
+            let yields = l.class.job != wanted.job || l.class.priority <= wanted.priority;
+            l.pool == pool && !l.recalled && yields && is_other(&l.class)
         };
         let candidate = |(key, lease): (&LeaseKey, &Lease)| {
             let (idle, part) = self.gives(lease, &is_idle)?;
@@ -119,11 +120,11 @@ impl Leases {
         Vec::new()
     }
 
+    /// Whether a busy lease may be asked back for a request. Priorities count within a job only.
     fn may_take(&self, lease: &Lease, wanted: &TaskClass) -> bool {
-        let (class, priority) = (&lease.class, lease.class.priority);
-        let is_urgent = priority < wanted.priority;
+        let class = &lease.class;
         let holder = (class.job, &class.resources);
-        class.job == wanted.job || is_urgent || self.shares.gives_way(holder, (wanted.job, &wanted.resources))
+        class.job == wanted.job || self.shares.gives_way(holder, (wanted.job, &wanted.resources))
     }
 
     /// Whether an active lease is idle, and the resources that it would return; `None` if its worker is

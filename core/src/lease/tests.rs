@@ -187,6 +187,35 @@ fn a_reservation_lets_others_pass_from_time_to_time() {
     assert!(bench.is_active(wide));
 }
 
+/// Priority says which request of a job is served first; what jobs get is a matter of their weights.
+#[test]
+fn the_priority_of_one_job_takes_nothing_from_another() {
+    let mut bench = Bench::new(1.0);
+    bench.leases.set_weight(JobId(1), 300);
+    let ask = |bench: &mut Bench, job: u32, priority: i32| {
+        bench.next += 1;
+        let key = (OWNER, LeaseId(bench.next));
+        let class = TaskClass { priority, ..(*class(job, 1.0)).clone() };
+        bench.leases.request(key, Arc::new(class), true, priority, &mut bench.effects);
+        bench.follow();
+        key
+    };
+    let mut waiting =
+        vec![(1, ask(&mut bench, 1, 0)), (2, ask(&mut bench, 2, 7)), (2, ask(&mut bench, 2, 9))];
+    let mut served = [0, 0];
+    let mut last = None;
+    for _ in 0..400 {
+        let at = waiting.iter().position(|(_, key)| bench.is_active(*key)).unwrap();
+        let (job, key) = waiting.remove(at);
+        served[job as usize - 1] += 1;
+        bench.pass(10);
+        waiting.push((job, ask(&mut bench, job, if job == 1 { 0 } else { 8 })));
+        last = Some(key);
+        bench.end(key);
+    }
+    assert!(last.is_some() && (280..=320).contains(&served[0]), "{served:?} of 400, at weights of 3 to 1");
+}
+
 #[test]
 fn an_idle_lease_makes_way_for_a_worker_that_resumes() {
     let mut bench = Bench::new(1.0);

@@ -46,7 +46,7 @@ use leases::LeaseUse;
 use refusals::Refusals;
 use shape::ShapeKey;
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{Failure, JobId, JobQuota, LeaseId, NodeId, Resources, TaskClass, TaskId};
@@ -66,6 +66,8 @@ pub(super) struct Schedule {
     next_lease: u64,
     /// Shapes whose queues or leases changed since the last look.
     dirty: BTreeSet<Slot<Shape>>,
+    /// The job, by its place among those with dirty shapes, that came first in the last round.
+    turn: usize,
     refusals: Refusals,
     /// When to look for nodes that have fallen behind, if tasks are queued near any.
     look_at: Option<Now>,
@@ -101,6 +103,7 @@ impl Schedule {
             leases: IdMap::default(),
             next_lease: 0,
             dirty: BTreeSet::new(),
+            turn: 0,
             refusals: Refusals::default(),
             look_at: None,
             look_at_crowded: None,
@@ -277,11 +280,21 @@ impl Schedule {
         !self.dirty.is_empty()
     }
 
-    /// The shapes to look at, the most urgent first.
+    /// The shapes to look at, the most urgent of a job first. Jobs take turns: what one calls urgent says
+    /// nothing about another.
     pub(super) fn take_dirty(&mut self) -> Vec<Slot<Shape>> {
         let mut dirty: Vec<_> = std::mem::take(&mut self.dirty).into_iter().collect();
         if 1 < dirty.len() {
-            dirty.sort_by_cached_key(|shape| Reverse(self.shapes[*shape].urgency_at(0)));
+            let job = |shape: &Slot<Shape>| self.shapes[*shape].key.job;
+            let mut jobs: Vec<_> = dirty.iter().map(job).collect();
+            jobs.sort_unstable();
+            jobs.dedup();
+            self.turn = (self.turn + 1) % jobs.len();
+            jobs.rotate_left(self.turn);
+            let turns: BTreeMap<_, _> = jobs.into_iter().enumerate().map(|(turn, job)| (job, turn)).collect();
+            dirty.sort_by_cached_key(|shape| {
+                (turns.get(&job(shape)), Reverse(self.shapes[*shape].urgency_at(0)))
+            });
         }
         dirty
     }
