@@ -441,7 +441,7 @@ impl Owner {
                 assert!(task.output_slots().any(|output| output == Some(slot)), "{id} is not of its lineage");
             }
             for dependent in object.dependents() {
-                let task = &self.tasks[*dependent];
+                let task = &self.tasks[dependent];
                 let is_waiting = matches!(task.state(), TaskState::Waiting { .. });
                 assert!(is_waiting, "{} waits for {id} and is {:?}", task.id(), task.state());
             }

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `mod.rs` | entries: uses, values, freeing, lineage data |
 //! | `object.rs` | one entry and its fields |
+//! | `dependents.rs` | tasks that wait for an entry |
 //! | `clients.rs` | references of clients |
 //! | `borrows.rs` | references that are sent between nodes, nodes that die |
 //! | `locations.rs` | state and copies of an object, between nodes |
@@ -17,6 +18,7 @@
 
 mod borrows;
 mod clients;
+mod dependents;
 mod locations;
 mod object;
 mod table;
@@ -155,7 +157,7 @@ impl References {
     /// Notes that a task does not wait for a value any more.
     pub(super) fn remove_dependent(&mut self, slot: Slot<Object>, task: Slot<Task>) {
         if let Some(links) = self.objects[slot].links.as_mut() {
-            links.dependents.retain(|t| *t != task);
+            links.dependents.remove(task);
         }
     }
 
@@ -256,7 +258,7 @@ impl References {
             });
         }
         let askers = std::mem::take(&mut links.askers);
-        let dependents = std::mem::take(&mut links.dependents);
+        let dependents = links.dependents.take();
         askers.into_iter().for_each(|node| self.answer(slot, node, out));
         dependents
     }

@@ -1,5 +1,6 @@
 //! One entry of the ledger: an owned object, or a proxy of another node's.
 
+use super::dependents::Dependents;
 use crate::event::Value;
 use crate::owner::Task;
 use crate::slab::Slot;
@@ -32,7 +33,7 @@ pub(super) struct Links {
     /// References of clients that wait for the value. Emptied when the value is there.
     pub(super) fetchers: Vec<(ClientId, u64)>,
     /// Tasks that wait for the value, once for each argument. Emptied when the value is there.
-    pub(super) dependents: Vec<Slot<Task>>,
+    pub(super) dependents: Dependents,
     /// Objects whose references stand inside the value. Each counts as one use of that object.
     pub(super) nested: Vec<Slot<Object>>,
     /// Nodes that borrowed it from this node, and the number of their borrows. They give back as many.
@@ -145,8 +146,8 @@ impl Object {
     }
 
     /// Tasks that wait for the value.
-    pub(in crate::owner) fn dependents(&self) -> &[Slot<Task>] {
-        self.links.as_ref().map_or(&[], |l| &l.dependents)
+    pub(in crate::owner) fn dependents(&self) -> impl Iterator<Item = Slot<Task>> {
+        self.links.iter().flat_map(|links| links.dependents.iter())
     }
 
     /// The call that put it, as `file:line`.
