@@ -24,6 +24,7 @@
 //! This machine owns lines and attachments. It names objects and tasks by their slots; the entry of an actor
 //! goes with the entry of its object.
 
+mod called;
 mod home;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ use super::tasks::{TaskState, Tasks};
 use super::{Effect, Object, Task};
 use crate::slab::Slot;
 use crate::{MS, Now};
+use called::Called;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tharsis_types::hash::IdMap;
 use tharsis_types::limits::PIPELINE_DEPTH_MAX;
@@ -66,23 +68,6 @@ pub(super) struct Actors {
     dirty: BTreeSet<Slot<Object>>,
     next_number: u64,
     now: Now,
-}
-
-/// An actor that clients of this node call.
-#[derive(Debug)]
-struct Called {
-    /// The task that constructed it.
-    id: TaskId,
-    /// Calls that are not sent, by line and by number.
-    unsent: BTreeMap<Line, BTreeMap<u64, Slot<Task>>>,
-    /// Unfinished calls of callers that have a bound on them.
-    pending: BTreeMap<Caller, usize>,
-    /// Whether a call that comes back holds up later ones.
-    keeps_order: bool,
-    home: Option<Home>,
-    attachment: Option<LeaseId>,
-    /// When its home is looked for again.
-    look_at: Option<Now>,
 }
 
 /// A call and its place in the line of its caller.
@@ -202,15 +187,7 @@ impl Actors {
         let before = self.calls.insert(call, entry);
         assert!(before.is_none(), "{call:?} is called twice");
         let is_first = !self.called.contains_key(&actor);
-        let called = self.called.entry(actor).or_insert_with(|| Called {
-            id,
-            unsent: BTreeMap::new(),
-            pending: BTreeMap::new(),
-            keeps_order: rules.keep_order(),
-            home: None,
-            attachment: None,
-            look_at: None,
-        });
+        let called = self.called.entry(actor).or_insert_with(|| Called::new(id, rules.keep_order()));
         if entry.is_counted {
             *called.pending.entry(caller).or_default() += 1;
         }
@@ -220,22 +197,24 @@ impl Actors {
 
     /// Puts a call into its place in the line.
     fn stand_in_line(&mut self, call: Slot<Task>) {
-        let Call { actor, line, number, .. } = self.calls[&call];
-        let line = called_mut(&mut self.called, actor).unsent.entry(line).or_default();
-        let before = line.insert(number, call);
+        let Call { actor, line: key, number, .. } = self.calls[&call];
+        let called = called_mut(&mut self.called, actor);
+        let before = called.unsent.entry(key).or_default().insert(number, call);
         assert!(before.is_none(), "{call:?} stands in line twice");
+        called.look_at_line(key);
         self.dirty.insert(actor);
     }
 
     /// Takes a call out of its line; returns whether it stood there.
     fn leave_line(&mut self, call: Slot<Task>) -> bool {
         let Call { actor, line: key, number, .. } = self.calls[&call];
-        let unsent = &mut called_mut(&mut self.called, actor).unsent;
-        let Some(line) = unsent.get_mut(&key) else { return false };
+        let called = called_mut(&mut self.called, actor);
+        let Some(line) = called.unsent.get_mut(&key) else { return false };
         let stood = line.remove(&number).is_some();
         if line.is_empty() {
-            unsent.remove(&key);
+            called.unsent.remove(&key);
         }
+        called.look_at_line(key);
         self.dirty.insert(actor);
         stood
     }
@@ -261,7 +240,9 @@ impl Actors {
 
     /// A call in line has its arguments.
     pub(super) fn ready(&mut self, call: Slot<Task>) {
-        self.dirty.insert(self.calls[&call].actor);
+        let Call { actor, line, .. } = self.calls[&call];
+        called_mut(&mut self.called, actor).look_at_line(line);
+        self.dirty.insert(actor);
     }
 
     /// The actor of a call.
@@ -433,10 +414,8 @@ impl Actors {
     ) {
         self.return_closed(actor, out);
         let Some(called) = self.called.get_mut(&actor) else { return };
-        let is_ready = |line: &BTreeMap<u64, Slot<Task>>| {
-            line.first_key_value().is_some_and(|(_, call)| tasks[*call].state() == TaskState::Queued)
-        };
-        if !called.unsent.values().any(is_ready) {
+        called.forget_unready(tasks);
+        if called.ready.is_empty() {
             return;
         }
         let Some(attached) = called.attachment else {
@@ -453,22 +432,18 @@ impl Actors {
         if !attachment.is_granted || attachment.is_closed {
             return;
         }
-        loop {
-            let before = attachment.in_flight.len();
+        for group in called.ready.keys().copied().collect::<Vec<_>>() {
             // One call of each line in turn.
-            for ((_, group, _), line) in &mut called.unsent {
-                let next = line.first_entry().filter(|next| tasks[*next.get()].state() == TaskState::Queued);
-                let Some(next) = next.filter(|_| attachment.has_room(*group)) else { continue };
-                let call = next.remove();
+            let mut last = None;
+            while attachment.has_room(group) {
+                let Some(line) = called.next_line(group, last) else { break };
+                last = Some(line);
+                let Some(call) = called.take_ready(line, tasks) else { continue };
                 tasks.queued_to_sent(call, attached);
-                attachment.enter_flight(call, *group);
+                attachment.enter_flight(call, group);
                 out.push(Effect::Start { to: attachment.node, lease: attached, task: call });
             }
-            if attachment.in_flight.len() == before {
-                break;
-            }
         }
-        called.unsent.retain(|_, line| !line.is_empty());
     }
 
     /// Sizes of tables that must be empty once there are no references.
@@ -486,6 +461,7 @@ impl Actors {
     pub(super) fn check(&self, tasks: &Tasks) {
         let mut places: IdMap<Slot<Task>, Option<LeaseId>> = IdMap::default();
         for (actor, called) in &self.called {
+            called.check_ready(tasks);
             for (key, line) in &called.unsent {
                 assert!(!line.is_empty(), "an empty line is kept for {key:?}");
                 for (number, call) in line {

@@ -246,6 +246,29 @@ fn a_call_overtakes_those_that_wait_where_that_is_allowed() {
     assert_eq!(tasks(&ledger.take_started()), [second]);
 }
 
+/// Each of these calls has a line of its own, and most wait for an argument.
+#[test]
+fn a_call_costs_the_same_however_many_lines_wait() {
+    const COUNT: usize = 200;
+    let mut ledger = Ledger::new(0, 0);
+    let made = ledger.submit(DRIVER, TASK, &[]);
+    let late = ObjectId::output(made, 0);
+    let actor = (Dependency::ACTOR, ledger.actor());
+    ledger.submit(DRIVER, OUT_OF_ORDER, &[actor]);
+    ledger.round();
+    ledger.attach();
+    for _ in 0..COUNT {
+        ledger.submit(DRIVER, OUT_OF_ORDER, &[actor, (0, late)]);
+    }
+    for _ in 0..COUNT {
+        ledger.submit(DRIVER, OUT_OF_ORDER, &[actor]);
+        let started = ledger.take_started();
+        started.into_iter().for_each(|started| ledger.returns(started));
+    }
+    let steps: usize = ledger.owner.actors.called.values().map(|called| called.steps).sum();
+    assert!(steps < 8 * COUNT, "{steps} steps");
+}
+
 #[test]
 fn a_caller_has_no_more_unfinished_calls_than_it_may() {
     let mut ledger = Ledger::new(0, 0);
