@@ -484,6 +484,7 @@ fn call_rules(options: &Options, call: &Call<'_>) -> CallRules {
         Role::Method => CallRules {
             group: call.definition.group,
             concurrent: !call.definition.groups.is_empty(),
+            limit: call.definition.groups.get(usize::from(call.definition.group)).copied().unwrap_or(0),
             out_of_order: options.out_of_order,
             max_pending: options.max_pending_calls,
         },

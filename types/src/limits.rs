@@ -40,6 +40,8 @@ pub const PIPELINE_DEPTH_MAX: usize = 256;
 /// Work, in nanoseconds, that may wait in a worker behind the running task.
 pub const PIPELINE_AHEAD_NS: u64 = 200_000;
 
+/// Calls that one group of an actor may run at the same time.
+pub const CONCURRENCY_MAX: u32 = 10_000;
 /// Largest amount of one CPU, GPU or custom resource.
 pub const RESOURCE_AMOUNT_MAX: f64 = 1e12;
 /// Most CPUs of one node.

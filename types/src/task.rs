@@ -62,6 +62,9 @@ pub struct CallRules {
     pub group: u16,
     /// Whether the actor runs several calls at the same time: each call that was sent may have started.
     pub concurrent: bool,
+    /// Number of calls of the group that the actor runs at the same time; 0 if that is unknown. So many more
+    /// may be sent to it than to an actor that runs one at a time: each may wait for one of the next.
+    pub limit: u32,
     /// Whether a call overtakes earlier ones of its caller that wait for arguments.
     pub out_of_order: bool,
     /// Calls of one caller that may be unfinished at the same time; 0 means no bound.

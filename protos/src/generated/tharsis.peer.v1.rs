@@ -839,6 +839,9 @@ pub struct CallRules {
     /// Calls of one caller that may be unfinished; 0 for no bound.
     #[prost(uint32, tag = "4")]
     pub max_pending: u32,
+    /// Calls of the group that the actor runs at the same time; 0 if that is unknown.
+    #[prost(uint32, tag = "5")]
+    pub limit: u32,
 }
 /// Error values that make a task run again.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

@@ -60,12 +60,12 @@ fn call_rules(m: wire::CallRules) -> Result<CallRules, BadMessage> {
     let group = u16::try_from(m.group)
         .map_err(|_| BadMessage::invalid("calls.group", format!("{} is no number of a group", m.group)))?;
     let (concurrent, out_of_order, max_pending) = (m.concurrent, m.out_of_order, m.max_pending);
-    Ok(CallRules { group, concurrent, out_of_order, max_pending })
+    Ok(CallRules { group, concurrent, limit: m.limit, out_of_order, max_pending })
 }
 
 fn wire_call_rules(rules: CallRules) -> Option<wire::CallRules> {
-    let CallRules { group, concurrent, out_of_order, max_pending } = rules;
-    let wire = wire::CallRules { group: group.into(), concurrent, out_of_order, max_pending };
+    let CallRules { group, concurrent, limit, out_of_order, max_pending } = rules;
+    let wire = wire::CallRules { group: group.into(), concurrent, out_of_order, max_pending, limit };
     (rules != CallRules::default()).then_some(wire)
 }
 

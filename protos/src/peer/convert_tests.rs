@@ -35,7 +35,7 @@ fn class(name: &str, placement: Placement, retry_on: RetryOn) -> Arc<TaskClass> 
         pure: true,
         placement,
         role: Role::Method,
-        calls: CallRules { group: 3, concurrent: true, out_of_order: true, max_pending: 5 },
+        calls: CallRules { group: 3, concurrent: true, limit: 6, out_of_order: true, max_pending: 5 },
         detached: true,
         shared_process: true,
     })

@@ -21,6 +21,9 @@ pub(super) struct Called {
     /// Lines looked at, for a test.
     #[cfg(test)]
     pub(super) steps: usize,
+    /// Calls of each group that the actor runs at the same time, if it is more than one: so many may be sent
+    /// besides those that are sent ahead.
+    pub(super) limits: BTreeMap<u16, usize>,
     /// Unfinished calls of callers that have a bound on them.
     pub(super) pending: BTreeMap<Caller, usize>,
     /// Whether a call that comes back holds up later ones.
@@ -40,6 +43,7 @@ impl Called {
             ready: BTreeMap::new(),
             #[cfg(test)]
             steps: 0,
+            limits: BTreeMap::new(),
             pending: BTreeMap::new(),
             keeps_order,
             home: None,

@@ -38,7 +38,7 @@ use crate::{MS, Now};
 use called::Called;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tharsis_types::hash::IdMap;
-use tharsis_types::limits::PIPELINE_DEPTH_MAX;
+use tharsis_types::limits::{CONCURRENCY_MAX, PIPELINE_DEPTH_MAX};
 use tharsis_types::task::CallRules;
 use tharsis_types::{ClientId, JobId, LeaseId, NodeId, TaskId};
 
@@ -100,9 +100,9 @@ impl Attachment {
         Self { actor, node, is_granted: false, is_closed: false, in_flight, in_flight_of }
     }
 
-    /// Whether another call of a group may be sent.
-    fn has_room(&self, group: u16) -> bool {
-        self.in_flight_of.get(&group).is_none_or(|count| *count < PIPELINE_DEPTH_MAX)
+    /// Whether another call of a group may be sent to an actor that runs so many of them at the same time.
+    fn has_room(&self, group: u16, limit: usize) -> bool {
+        self.in_flight_of.get(&group).is_none_or(|count| *count < PIPELINE_DEPTH_MAX + limit)
     }
 
     fn enter_flight(&mut self, call: Slot<Task>, group: u16) {
@@ -188,6 +188,11 @@ impl Actors {
         assert!(before.is_none(), "{call:?} is called twice");
         let is_first = !self.called.contains_key(&actor);
         let called = self.called.entry(actor).or_insert_with(|| Called::new(id, rules.keep_order()));
+        let limit = rules.limit.min(CONCURRENCY_MAX) as usize;
+        if 1 < limit {
+            let known = called.limits.entry(rules.group).or_default();
+            *known = limit.max(*known);
+        }
         if entry.is_counted {
             *called.pending.entry(caller).or_default() += 1;
         }
@@ -435,7 +440,7 @@ impl Actors {
         for group in called.ready.keys().copied().collect::<Vec<_>>() {
             // One call of each line in turn.
             let mut last = None;
-            while attachment.has_room(group) {
+            while attachment.has_room(group, called.limits.get(&group).copied().unwrap_or(0)) {
                 let Some(line) = called.next_line(group, last) else { break };
                 last = Some(line);
                 let Some(call) = called.take_ready(line, tasks) else { continue };

@@ -26,6 +26,9 @@ const BOUNDED: u32 = 4;
 const GROUP_0: u32 = 5;
 const GROUP_1: u32 = 6;
 const DETACHED: u32 = 7;
+const WIDE: u32 = 8;
+/// Calls of `WIDE` that run at the same time.
+const WIDE_LIMIT: u32 = 1000;
 
 /// A ledger with an actor that lives, and the effects since.
 struct Ledger {
@@ -70,6 +73,7 @@ impl Ledger {
                 (BOUNDED, CallRules { max_pending: 2, ..usual }),
                 (GROUP_0, CallRules { concurrent: true, ..usual }),
                 (GROUP_1, CallRules { concurrent: true, group: 1, ..usual }),
+                (WIDE, CallRules { concurrent: true, group: 2, limit: WIDE_LIMIT, ..usual }),
             ];
             for (number, calls) in rules {
                 let class = TaskClass { calls, ..TaskClass::clone(&class(Role::Method, 0)) };
@@ -296,6 +300,18 @@ fn a_group_that_is_full_does_not_hold_up_another() {
     assert_eq!(ledger.take_started().len(), PIPELINE_DEPTH_MAX);
     let other = ledger.submit(DRIVER, GROUP_0, &[actor]);
     assert_eq!(tasks(&ledger.take_started()), [other]);
+}
+
+/// A call may wait in the actor for a later one: all that the actor runs at the same time are sent.
+#[test]
+fn an_actor_gets_as_many_calls_as_it_runs_at_the_same_time() {
+    let mut ledger = Ledger::new(0, 0);
+    let actor = (Dependency::ACTOR, ledger.actor());
+    for _ in 0..WIDE_LIMIT as usize + PIPELINE_DEPTH_MAX + 1 {
+        ledger.submit(DRIVER, WIDE, &[actor]);
+    }
+    ledger.attach();
+    assert_eq!(ledger.take_started().len(), WIDE_LIMIT as usize + PIPELINE_DEPTH_MAX);
 }
 
 #[test]
