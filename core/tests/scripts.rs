@@ -16,7 +16,7 @@
 //! | `fetch d t1`, `hold d t1`, `release d t1`, `cancel d t1 [force]` | operations of clients on references |
 //! | `keep w1 p1`, `unmapped d p1` | a worker keeps an argument mapped, a client unmaps a value |
 //! | `put d p1 inline:x \| written:LEN [nested=..]`, `region d BYTES`, `retire d` | values of clients |
-//! | `checkpoint w1 a1 s1 inline:x \| written:LEN [attempt=0] [number=1] [nested=..]` | the actor of a worker offers the snapshot `s1`, the `number`-th of its node |
+//! | `checkpoint w1 a1 s1 inline:x \| written:LEN [attempt=0] [number=1] [nested=..]` | the actor of a worker offers the snapshot `s1`, the `number`-th of its worker |
 //! | `gone w1 [Kind] [remains=memory \| thread]` | a client is gone |
 //! | `pulled a t1`, `pull-fails a t1` | a transfer ends |
 //! | `memory a USED/LIMIT w1=MIB ..` | a reading of the memory of a node and its workers, in MiB |

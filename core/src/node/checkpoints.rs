@@ -22,24 +22,28 @@ const ATTEMPTS: u64 = 1 << 63;
 pub(super) struct Checkpoints {
     /// Each worker, with its number of the request.
     asked: IdMap<ObjectId, (ClientId, u32)>,
-    /// Snapshots named so far. An attempt lives on one node, so its snapshots have different names.
-    count: u32,
+    /// Snapshots of each worker named so far. An attempt lives in one worker, so its snapshots have different
+    /// names. The numbers start again at the bound; of two that exist at a time, the order is known.
+    counts: IdMap<ClientId, u32>,
 }
 
 impl Checkpoints {
-    fn name(&mut self, actor: TaskId, attempt: Attempt) -> ObjectId {
-        self.count = (self.count + 1) % ObjectId::PUT_BASE;
-        ObjectId::put(actor.child(ATTEMPTS | u64::from(attempt)), self.count)
+    fn name(&mut self, client: ClientId, actor: TaskId, attempt: Attempt) -> ObjectId {
+        let count = self.counts.entry(client).or_default();
+        *count = (*count + 1) % ObjectId::PUT_BASE;
+        ObjectId::put(actor.child(ATTEMPTS | u64::from(attempt)), *count)
     }
 
     /// A worker is gone: nobody waits for its answers.
     pub(super) fn client_gone(&mut self, client: ClientId) {
         self.asked.retain(|_, (asker, _)| *asker != client);
+        self.counts.remove(&client);
     }
 
     /// Sizes of tables that must be empty when nothing is under way.
-    pub(super) fn leftovers(&self) -> [(&'static str, usize); 1] {
-        [("workers that wait for their snapshot", self.asked.len())]
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 2] {
+        let counted = self.counts.len();
+        [("workers that wait for their snapshot", self.asked.len()), ("workers with snapshots", counted)]
     }
 }
 
@@ -59,7 +63,7 @@ impl Node {
             let text = "a checkpoint: no actor lives in this worker yet";
             return out.push(refuse(Failure::new(FailureKind::InvalidArgument, text)).to(client));
         };
-        let object = self.checkpoints.name(actor, attempt);
+        let object = self.checkpoints.name(client, actor, attempt);
         let value = match value {
             OutputValue::Inline(bytes) => DoneValue::Inline(bytes),
             OutputValue::Written(extent) => match self.store.seal(client, object, extent) {
@@ -139,5 +143,26 @@ impl Node {
         if self.view.knows(from) {
             self.send(from, Message::ActorCheckpointed { object, refusal });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_types::JobId;
+
+    #[test]
+    fn each_worker_counts_its_own_snapshots() {
+        let mut checkpoints = Checkpoints::default();
+        let actor = TaskId::root(JobId(1)).child(0);
+        let [busy, idle] = [ClientId(1), ClientId(2)];
+        checkpoints.counts.insert(busy, ObjectId::PUT_BASE - 2);
+        let names: Vec<_> = (0..3).map(|_| checkpoints.name(busy, actor, 0)).collect();
+        assert!(names.iter().all(ObjectId::is_put) && names[0] != names[1] && names[1] != names[2]);
+        assert_eq!(names[2].index, ObjectId::PUT_BASE + 1, "{names:?}");
+        assert_eq!(checkpoints.name(idle, actor, 1).index, ObjectId::PUT_BASE + 1);
+        checkpoints.client_gone(busy);
+        checkpoints.client_gone(idle);
+        assert!(checkpoints.leftovers().iter().all(|(_, count)| *count == 0));
     }
 }

@@ -141,8 +141,9 @@ impl Owner {
     /// constructor from now on. A small snapshot may have overtaken a large one that was taken before it.
     fn continue_from(&mut self, constructor: Slot<Task>, snapshot: Slot<Object>, out: &mut Vec<Effect>) {
         let reference = self.references.reference(snapshot);
-        let is_later =
-            |known: &ObjectId| known.task == reference.object.task && reference.object.index < known.index;
+        let is_later = |known: &ObjectId| {
+            known.task == reference.object.task && is_after(known.index, reference.object.index)
+        };
         if self.tasks[constructor].snapshot().is_some_and(|known| is_later(&known)) {
             return self.unuse(snapshot, out);
         }
@@ -162,6 +163,13 @@ impl Owner {
     }
 }
 
+/// Whether the number of a snapshot was drawn after another one of the same worker. The numbers start again
+/// at 2^31, and few of them are under way at a time, so the shorter way around is the right one.
+fn is_after(number: u32, other: u32) -> bool {
+    let ahead = number.wrapping_sub(other) % ObjectId::PUT_BASE;
+    0 < ahead && ahead < ObjectId::PUT_BASE / 2
+}
+
 fn outdated() -> Arc<Failure> {
     let text = "the snapshot came too late: the actor has ended, or was started again elsewhere";
     Arc::new(Failure::new(FailureKind::ActorDied, text))
@@ -170,4 +178,19 @@ fn outdated() -> Arc<Failure> {
 fn not_kept() -> Arc<Failure> {
     let text = "the node that owns the actor could not read the snapshot, or has no room for it";
     Arc::new(Failure::new(FailureKind::StoreFull, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_snapshots_keep_their_order_where_they_start_again() {
+        let at = |n: u32| ObjectId::PUT_BASE | n;
+        let last = ObjectId::PUT_BASE - 1;
+        for (earlier, later) in [(1, 2), (1, 1000), (last, 0), (last - 5, 7)] {
+            assert!(is_after(at(later), at(earlier)), "{later} comes after {earlier}");
+            assert!(!is_after(at(earlier), at(later)) && !is_after(at(later), at(later)));
+        }
+    }
 }
