@@ -44,7 +44,8 @@ pub trait Checkpoint {
 ///
 /// When this returns, the snapshot is kept, and the one before is freed. It survives the loss of the actor's
 /// worker and of its node; it goes with the actor. This takes a round trip to the node on which the actor was
-/// created, and the time to copy the snapshot there. For this time there are two snapshots.
+/// created, and the time to copy the snapshot there. For this time there are two snapshots. Methods that run
+/// at the same time take their snapshots one after the other, so `snapshot` must not wait for another method.
 ///
 /// # Errors
 /// `InvalidArgument` outside of methods of actors, or if the snapshot cannot be encoded; `StoreFull` or
@@ -55,14 +56,21 @@ pub fn checkpoint<A: Checkpoint>(actor: &A) -> Result<()> {
     if context.role() != Some(Role::Method) {
         return Err(Error::argument("checkpoint: this is no method of an actor"));
     }
+    let Connection { link, table, .. } = &**context.client().connection();
     let mut encoded = Encoded::default();
+    let in_order = table.snapshots.lock();
     encoded.push(type_name::<A>())?;
     encoded.push(&actor.snapshot())?;
-    keep(context.client(), &encoded)
+    let request = send(context.client(), &encoded)?;
+    drop(in_order);
+    match table.checkpoints.take(link, request)? {
+        None => Ok(()),
+        Some(refusal) => Err(refusal.into()),
+    }
 }
 
-/// Sends a snapshot, and waits until it is kept.
-fn keep(client: &Client, encoded: &Encoded) -> Result<()> {
+/// Sends a snapshot; returns the number of the request for it.
+fn send(client: &Client, encoded: &Encoded) -> Result<u32> {
     let Connection { link, regions, table } = &**client.connection();
     check_session(client.connection(), &encoded.keep)?;
     let layout = encoded.layout()?;
@@ -77,10 +85,7 @@ fn keep(client: &Client, encoded: &Encoded) -> Result<()> {
         let written = regions.write_frame(link, &encoded.in_band, &encoded.buffers, &layout)?;
         link.send(&FromClient::Checkpoint { request, value: ValueView::Local(written.extent), nested })?;
     }
-    match table.checkpoints.take(link, request)? {
-        None => Ok(()),
-        Some(refusal) => Err(refusal.into()),
-    }
+    Ok(request)
 }
 
 /// For generated code: how an actor of this type continues from a snapshot.

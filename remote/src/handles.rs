@@ -51,6 +51,9 @@ pub(crate) struct Table {
     pub(crate) locations: Answers<Vec<NodeId>>,
     /// Snapshots that are on their way to the owner of the actor, and the reasons if it refuses them.
     pub(crate) checkpoints: Answers<Option<Failure>>,
+    /// Held from the moment at which a snapshot is taken until it is sent: methods that run at the same time
+    /// send their snapshots in the order in which they took them, which is the order that counts.
+    pub(crate) snapshots: Mutex<()>,
 }
 
 /// One reference of this client.
