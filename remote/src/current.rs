@@ -5,7 +5,7 @@
 
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::task::{TaskState, own_task};
+use crate::task::{TaskState, own_task, put_index};
 use parking_lot::RwLock;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -94,15 +94,14 @@ pub(crate) fn next_child(client: &Client, content: impl FnOnce() -> u128) -> Tas
 
 /// The id of a value that this thread puts. A task that runs again and puts the same value gets the same id
 /// if the value is hashed; otherwise the value gets a unique id.
-pub(crate) fn next_put(client: &Client, content: impl FnOnce() -> Option<u128>) -> Result<ObjectId> {
+pub(crate) fn next_put(client: &Client, content: impl FnOnce() -> Option<u128>) -> ObjectId {
     if let Some(state) = repeatable_task(client)
         && let Some(content) = content()
     {
-        let number = state.next_put_number()?;
-        return Ok(ObjectId::put(state.task.call(u64::from(number), content), number));
+        let number = state.next_put_number();
+        return ObjectId::put(state.task.call(number, content), put_index(number));
     }
-    let root = client.root();
-    Ok(ObjectId::put(root.task, root.next_put_number()?))
+    client.root().next_put()
 }
 
 /// The task that this thread runs and that may run again elsewhere. A driver runs none, and most submissions

@@ -375,7 +375,7 @@ fn put_encoded(client: &Client, arguments: &Arguments, site: &Location<'_>) -> R
     let encoded = &arguments.encoded;
     check_session(client.connection(), &encoded.keep)?;
     let layout = encoded.layout()?;
-    let object = current::next_put(client, || content_of_value(encoded, layout.total_len()))?;
+    let object = current::next_put(client, || content_of_value(encoded, layout.total_len()));
     let reference = RefId { object, owner: client.node() };
     let nested = pack::references(&encoded.nested);
     let nested = RefsView::new(&nested).map_err(malformed)?;

@@ -1,9 +1,8 @@
 //! The task of a thread, and the numbers of its calls and puts.
 
-use crate::error::{Error, Result};
 use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tharsis_types::{Attempt, ObjectId, TaskClass, TaskId};
 
 /// A running task, or the root task of a driver's threads.
@@ -15,7 +14,7 @@ pub(crate) struct TaskState {
     pub(crate) class: Option<Arc<TaskClass>>,
     pub(crate) is_cancelled: AtomicBool,
     children: AtomicU64,
-    puts: AtomicU32,
+    puts: AtomicU64,
 }
 
 impl TaskState {
@@ -37,7 +36,7 @@ impl TaskState {
             class,
             is_cancelled,
             children: AtomicU64::new(0),
-            puts: AtomicU32::new(0),
+            puts: AtomicU64::new(0),
         }
     }
 
@@ -47,20 +46,28 @@ impl TaskState {
     }
 
     /// The number of the next value that this task puts.
-    ///
-    /// # Errors
-    /// `InvalidArgument` if it has put the largest allowed number of values.
-    pub(crate) fn next_put_number(&self) -> Result<u32> {
-        let count = self.puts.fetch_add(1, Ordering::Relaxed);
-        if count < ObjectId::PUT_BASE {
-            Ok(count)
-        } else {
-            // Stays at the bound; the numbers up to the wrap are enough for concurrent calls.
-            self.puts.store(ObjectId::PUT_BASE, Ordering::Relaxed);
-            Err(Error::argument(format!("a task cannot put more than {} values", ObjectId::PUT_BASE)))
+    pub(crate) fn next_put_number(&self) -> u64 {
+        self.puts.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// The id of the next value that this task puts, whatever it is.
+    pub(crate) fn next_put(&self) -> ObjectId {
+        let number = self.next_put_number();
+        // An id has room for so many puts of one task. Later ones are those of tasks that never run.
+        match number / u64::from(ObjectId::PUT_BASE) {
+            0 => ObjectId::put(self.task, put_index(number)),
+            round => ObjectId::put(self.task.call(round, LATER_PUTS), put_index(number)),
         }
     }
 }
+
+/// The index of a put in the id of its object.
+pub(crate) fn put_index(number: u64) -> u32 {
+    (number % u64::from(ObjectId::PUT_BASE)) as u32
+}
+
+/// Stands for the content of calls that are none: they name the puts of a task after the first 2^31.
+const LATER_PUTS: u128 = u128::from_le_bytes(*b"puts of a driver");
 
 thread_local! {
     /// The task that runs on this thread, and the serial number of its link.
@@ -86,4 +93,28 @@ pub(crate) fn any_own_task() -> Option<Arc<TaskState>> {
 /// Sets the task of this thread and returns the previous one.
 pub(crate) fn replace_task(task: Option<(u32, Arc<TaskState>)>) -> Option<(u32, Arc<TaskState>)> {
     TASK.with_borrow_mut(|slot| std::mem::replace(slot, task))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_types::JobId;
+
+    /// A driver that puts for weeks comes to this bound.
+    #[test]
+    fn a_task_puts_more_values_than_the_ids_of_one_task_number() {
+        let state = TaskState::root(TaskId::root(JobId(3)));
+        let bound = u64::from(ObjectId::PUT_BASE);
+        let mut seen = std::collections::BTreeSet::new();
+        for from in [0, bound - 2, 2 * bound - 2, u64::from(u32::MAX) * bound] {
+            state.puts.store(from, Ordering::Relaxed);
+            for _ in 0..4 {
+                let id = state.next_put();
+                assert!(id.is_put() && id.task.job() == JobId(3));
+                assert!(seen.insert(id), "{id} is given twice");
+            }
+        }
+        state.puts.store(0, Ordering::Relaxed);
+        assert_eq!(state.next_put(), ObjectId::put(state.task, 0));
+    }
 }
