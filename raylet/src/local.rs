@@ -306,11 +306,11 @@ impl ClientAcceptor {
         let (facts, event, kind) = self.introduce(client, hello, program, pid)?;
         let (job, is_driver) = (facts.job, kind == Kind::Driver);
         let connected = self.connect(client, kind, facts, stream);
-        let (index, port, segment) = connected.inspect_err(|_| {
+        let (index, port, segment) = connected.inspect_err(|failure| {
             if is_driver {
                 self.end_job(job);
             } else if let Some(arrivals) = &self.arrivals {
-                arrivals.refused(client);
+                arrivals.refused(client, failure);
             }
         })?;
         self.inbox.put(Input::Connected { index, port: Box::new(port), event });

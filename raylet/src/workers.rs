@@ -7,6 +7,8 @@
 
 mod output;
 mod shared;
+#[cfg(test)]
+mod tests;
 
 use crate::executable::Executable;
 use crate::inbox::{Inbox, Input};
@@ -223,12 +225,22 @@ impl Arrivals {
         Err(failure)
     }
 
-    /// A worker that had said hello could not be connected: it is killed, and counts as never started.
-    pub fn refused(&self, client: ClientId) {
+    /// A worker that had said hello could not be connected: it counts as never started. Its process is killed
+    /// if it has one of its own. A thread ends as it is refused, and the workers beside it go on.
+    pub fn refused(&self, client: ClientId, failure: &Failure) {
         let mut workers = lock(&self.0.workers);
-        if let Some(worker) = workers.table.values_mut().find(|w| w.client == Some(client)) {
-            worker.client = None;
-            worker.pid.into_iter().for_each(kill_group);
+        let workers = &mut *workers;
+        let found = workers.table.iter_mut().find(|(_, worker)| worker.client == Some(client));
+        let Some((start, worker)) = found else { return };
+        let (start, process) = (*start, worker.process);
+        worker.client = None;
+        match process {
+            Some(process) => {
+                workers.table.remove(&start);
+                workers.end_if_idle(process);
+                shared::fail(&self.0, start, &failure.message);
+            }
+            None => worker.pid.into_iter().for_each(kill_group),
         }
     }
 
@@ -514,50 +526,5 @@ fn kill_group(pid: u32) {
     if let Some(group) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
         // It may be gone already.
         let _gone = kill_process_group(group, Signal::KILL);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tharsis_object_store::bell::BELL_BOARD_BYTES;
-    use tharsis_object_store::{BellBoard, Segment};
-
-    #[test]
-    fn a_worker_that_does_not_connect_is_killed_and_its_output_is_in_the_failure() {
-        // This program never connects, and writes output all the time.
-        let program = ["/usr/bin/yes", "/bin/yes"].iter().find_map(|path| {
-            let file = std::fs::File::open(path).ok()?;
-            Some(Executable::new(file, PathBuf::from(path)))
-        });
-        let program = program.unwrap();
-        let segment = Arc::new(Segment::anonymous(BELL_BOARD_BYTES).unwrap());
-        let inbox = Arc::new(Inbox::new(BellBoard::at(&segment, 0).unwrap()));
-        let timeout = Duration::from_millis(200);
-        let find_program: FindProgram = Arc::new(move |_job| Ok(program.clone()));
-        let folder = tempfile::tempdir().unwrap();
-        let log = Arc::new(LogBook::open(folder.path().join("logs")).unwrap());
-        let starting = Starting {
-            socket: PathBuf::from("nowhere"),
-            find_program,
-            timeout,
-            log: Arc::clone(&log),
-            scratch: Vec::new(),
-        };
-        let processes = Processes::new(Arc::clone(&inbox), starting);
-        let started = Instant::now();
-        processes.start(7, JobId(1), None);
-        let failure = loop {
-            match inbox.take() {
-                Some(Input::Event(Event::WorkerStartFailed { start: 7, failure })) => break failure,
-                Some(_) => {}
-                None => std::thread::sleep(Duration::from_millis(1)),
-            }
-            assert!(started.elapsed() < Duration::from_secs(30), "nobody hears of it");
-        };
-        assert!(timeout <= started.elapsed());
-        assert_eq!(failure.kind, FailureKind::WorkerStartFailed, "{failure}");
-        assert!(failure.message.contains("did not connect"), "{failure}");
-        assert!(failure.log_tail.contains("y\ny\n"), "{}", failure.log_tail);
     }
 }

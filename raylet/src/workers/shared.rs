@@ -152,7 +152,8 @@ fn begin(shared: &Arc<Shared>, start: u64, mut worker: Worker, number: ProcessNu
     }
 }
 
-fn fail(shared: &Shared, start: u64, problem: &str) {
+/// Reports that a worker did not start.
+pub(super) fn fail(shared: &Shared, start: u64, problem: &str) {
     let failure = Arc::new(Failure::new(FailureKind::WorkerStartFailed, problem));
     shared.inbox.put(Input::Event(Event::WorkerStartFailed { start, failure }));
 }

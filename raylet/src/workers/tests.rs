@@ -1,0 +1,74 @@
+//! Tests of workers that do not start, or are refused.
+
+use super::*;
+use tharsis_object_store::bell::BELL_BOARD_BYTES;
+use tharsis_object_store::{BellBoard, Segment};
+
+/// Workers of a program that never connects, and writes output all the time.
+fn workers_that_say_y(timeout: Duration) -> (Processes, Arc<Inbox>, tempfile::TempDir) {
+    let program = ["/usr/bin/yes", "/bin/yes"].iter().find_map(|path| {
+        let file = std::fs::File::open(path).ok()?;
+        Some(Executable::new(file, PathBuf::from(path)))
+    });
+    let program = program.unwrap();
+    let segment = Arc::new(Segment::anonymous(BELL_BOARD_BYTES).unwrap());
+    let inbox = Arc::new(Inbox::new(BellBoard::at(&segment, 0).unwrap()));
+    let find_program: FindProgram = Arc::new(move |_job| Ok(program.clone()));
+    let folder = tempfile::tempdir().unwrap();
+    let log = Arc::new(LogBook::open(folder.path().join("logs")).unwrap());
+    let socket = PathBuf::from("nowhere");
+    let starting = Starting { socket, find_program, timeout, log, scratch: Vec::new() };
+    (Processes::new(Arc::clone(&inbox), starting), inbox, folder)
+}
+
+fn failure_of(inbox: &Inbox, wanted: u64) -> Arc<Failure> {
+    let started = Instant::now();
+    loop {
+        match inbox.take() {
+            Some(Input::Event(Event::WorkerStartFailed { start, failure })) if start == wanted => {
+                return failure;
+            }
+            Some(_) => {}
+            None => std::thread::sleep(Duration::from_millis(1)),
+        }
+        assert!(started.elapsed() < Duration::from_secs(30), "nobody hears of it");
+    }
+}
+
+#[test]
+fn a_worker_that_does_not_connect_is_killed_and_its_output_is_in_the_failure() {
+    let timeout = Duration::from_millis(200);
+    let (processes, inbox, _folder) = workers_that_say_y(timeout);
+    let started = Instant::now();
+    processes.start(7, JobId(1), None);
+    let failure = failure_of(&inbox, 7);
+    assert!(timeout <= started.elapsed());
+    assert_eq!(failure.kind, FailureKind::WorkerStartFailed, "{failure}");
+    assert!(failure.message.contains("did not connect"), "{failure}");
+    assert!(failure.log_tail.contains("y\ny\n"), "{}", failure.log_tail);
+}
+
+/// The node may have as many clients as it can, or no memory for rings: that is no fault of the others.
+#[test]
+fn a_thread_that_is_refused_does_not_end_the_process_that_it_shares() {
+    let (processes, inbox, _folder) = workers_that_say_y(Duration::from_secs(60));
+    let process = Some(ProcessNumber(3));
+    [1, 2].into_iter().for_each(|start| processes.start(start, JobId(1), process));
+    let arrivals = processes.arrivals();
+    let pid = arrivals.settled().table[&1].pid.unwrap();
+    for start in [1, 2] {
+        arrivals.arrived(start, pid, ClientId(start as u32)).unwrap();
+    }
+    arrivals.refused(ClientId(1), &Failure::new(FailureKind::StoreFull, "no rings"));
+    let failure = failure_of(&inbox, 1);
+    assert_eq!((failure.kind, &failure.message[..]), (FailureKind::WorkerStartFailed, "no rings"));
+    std::thread::sleep(Duration::from_millis(100));
+    let lives = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+    assert!(!lives.contains(") Z "), "{lives}");
+    assert!(lock(&processes.shared.workers).table.contains_key(&2), "its neighbour goes on");
+    // The last one ends it.
+    arrivals.refused(ClientId(2), &Failure::new(FailureKind::StoreFull, "no rings"));
+    failure_of(&inbox, 2);
+    assert!(lock(&processes.shared.workers).shared.is_empty());
+    kill_group(pid);
+}
