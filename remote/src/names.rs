@@ -22,12 +22,12 @@ use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use tharsis_protos::handshake::{NameAct, NameKind, NameQuestion, Named};
-use tharsis_types::limits::NAME_BYTES_MAX;
+use tharsis_types::limits::{NAME_BYTES_MAX, UNKNOWN_NODE_WAIT_MS};
 use tharsis_types::{FailureKind, RefId};
 
-/// The longest time in which the owner of an object says whether it has ended. One that is being made is
-/// silent for longer, and lives.
-const LIVES_WAIT: Duration = Duration::from_secs(2);
+/// The longest time in which it is known whether an object has ended: its owner says so, or the node gives
+/// that up. One that is being made is silent for longer, and lives.
+const LIVES_WAIT: Duration = Duration::from_millis(UNKNOWN_NODE_WAIT_MS + 1_000);
 /// The time for which an object may be unknown to its owner after its name was claimed.
 const SUBMIT_WAIT: Duration = Duration::from_secs(1);
 /// Interval of looks at an object that is not known yet.

@@ -33,15 +33,18 @@ pub const QUEUED_TASKS_MAX: usize = 8_000_000;
 /// Nodes of a small cluster, at most: there every node has a connection to every other one and hears its
 /// load.
 pub const SMALL_CLUSTER_MAX: usize = 16;
+/// Time, in milliseconds, after which a node that was named and is no member is given up: its objects and
+/// actors have ended.
+pub const UNKNOWN_NODE_WAIT_MS: u64 = 2_000;
 /// Clients (drivers and workers) of one node at a time.
 pub const CLIENTS_MAX: usize = 4096;
 /// Tasks sent ahead to one worker, at most.
 pub const PIPELINE_DEPTH_MAX: usize = 256;
+/// Calls that one group of an actor may run at the same time.
+pub const CONCURRENCY_MAX: u32 = 10_000;
 /// Work, in nanoseconds, that may wait in a worker behind the running task.
 pub const PIPELINE_AHEAD_NS: u64 = 200_000;
 
-/// Calls that one group of an actor may run at the same time.
-pub const CONCURRENCY_MAX: u32 = 10_000;
 /// Largest amount of one CPU, GPU or custom resource.
 pub const RESOURCE_AMOUNT_MAX: f64 = 1e12;
 /// Most CPUs of one node.

@@ -20,10 +20,11 @@ use crate::link::Link;
 use crate::{MS, Now};
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::NodeId;
+use tharsis_types::limits::UNKNOWN_NODE_WAIT_MS;
 use tharsis_types::peer::{Message, Packet};
 
 /// An unknown peer that has not joined within this time is dead.
-const UNKNOWN_WAIT: Now = 2_000 * MS;
+const UNKNOWN_WAIT: Now = UNKNOWN_NODE_WAIT_MS * MS;
 
 /// Links to other nodes, and messages for unknown ones.
 #[derive(Debug, Default)]
