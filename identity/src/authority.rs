@@ -4,16 +4,17 @@
 //! keys                      its key and its certificates
 //! tokens/<number>           "<hash of the secret> <role> <expiry in Unix seconds>"
 //! machines/<machine>        "<role> <time of the join in Unix seconds> <host name>"
-//! nodes/<node>              "<machine>", for nodes that were given certificates
+//! nodes/<node>              "<machine>": the only one that gets certificates for this node
 //! revoked/<machine>         empty
 //! ```
 //! Each file is written whole or not at all, and a token or a machine is one file: several processes may work
-//! in the folder at once, and what one revokes holds for the others from then on.
+//! in the folder at once, and what one revokes holds for the others from then on. A node is a machine's from
+//! its first certificate on: no other machine gets one for it.
 
 use crate::keys::{Keys, valid_for};
 use crate::private::{at, make_folder, names, random, read, write, write_new};
 use crate::subject::number;
-use crate::{Anchors, Identity, IdentityError, MachineId, NewKey, Role, Subject, Token};
+use crate::{Anchors, AuthorityHash, Identity, IdentityError, MachineId, NewKey, Role, Subject, Token};
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyUsagePurpose, PublicKeyData, SignatureAlgorithm};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -199,10 +200,11 @@ impl Authority {
         Ok(certificate)
     }
 
-    /// A certificate for a node of a machine that shows its own.
+    /// A certificate for a node of a machine that shows its own. The first machine that asks for a node has
+    /// it.
     ///
     /// # Errors
-    /// `Revoked`, `NotANode`, `Certificate` for a key that is none.
+    /// `Revoked`, `NotANode`, `NotItsNode`, `Certificate` for a key that is none.
     pub fn renew(
         &self,
         machine: Subject,
@@ -218,8 +220,20 @@ impl Authority {
         }
         let subject = Subject { node: Some(node), is_control: false, ..machine };
         let certificate = self.sign(subject, public_key, lifetime)?;
-        write(&self.node_file(node), machine.machine.to_string().as_bytes())?;
+        self.claim(node, machine.machine)?;
         Ok(certificate)
+    }
+
+    /// Gives a node to a machine, or finds that it has it; the file shows the time of the last claim.
+    fn claim(&self, node: u64, machine: MachineId) -> Result<(), IdentityError> {
+        let (file, text) = (self.node_file(node), machine.to_string());
+        if write_new(&file, text.as_bytes())? {
+            return Ok(());
+        }
+        if self.machine_of(node)? != Some(machine) {
+            return Err(IdentityError::NotItsNode(format!("{node:016x}")));
+        }
+        write(&file, text.as_bytes())
     }
 
     /// A new certificate for a machine that shows its own, good for a year from now.
@@ -236,10 +250,11 @@ impl Authority {
         self.sign(machine, public_key, MACHINE_LIFETIME)
     }
 
-    /// An identity for a process of the authority's own machine: a head, a control store, a command.
+    /// An identity for a process of the authority's own machine: a head, a control store, a command. Its node
+    /// is nobody else's from then on.
     ///
     /// # Errors
-    /// `Certificate`.
+    /// `Certificate`, `Folder`.
     pub fn own(
         &self,
         role: Role,
@@ -248,11 +263,13 @@ impl Authority {
         lifetime: Duration,
     ) -> Result<Identity, IdentityError> {
         let key = NewKey::generate()?;
-        // The machine of the authority is the same for all its processes, and cannot be revoked.
         let anchors = self.anchors()?;
-        let machine = MachineId(u64::from_str_radix(&anchors.hash().short(), 16).unwrap_or_default());
-        let subject = Subject { machine, role, node, is_control };
+        let subject = Subject { machine: own_machine(anchors.hash()), role, node, is_control };
         let certificate = self.sign(subject, &key.public(), lifetime)?;
+        if let Some(node) = node {
+            // Not a claim: with another key this machine has another name.
+            write(&self.node_file(node), subject.machine.to_string().as_bytes())?;
+        }
         Ok(key.with(certificate, anchors))
     }
 
@@ -260,8 +277,13 @@ impl Authority {
     /// whether the authority had admitted it.
     ///
     /// # Errors
-    /// `Folder`.
+    /// `OwnMachine` for the authority's own, `Folder`.
     pub fn revoke_machine(&self, machine: MachineId) -> Result<bool, IdentityError> {
+        let anchors = self.anchors()?;
+        if std::iter::once(anchors.hash()).chain(anchors.former_hash()).map(own_machine).any(|own| own == machine)
+        {
+            return Err(IdentityError::OwnMachine);
+        }
         let is_known = read(&self.folder.join("machines").join(machine.to_string()))?.is_some();
         write(&self.folder.join("revoked").join(machine.to_string()), b"")?;
         Ok(is_known)
@@ -382,6 +404,11 @@ impl Authority {
         let certificate = params.signed_by(&public_key, &issuer).map_err(IdentityError::certificate)?;
         Ok(certificate.der().to_vec())
     }
+}
+
+/// The machine of an authority, the same for all its processes. It cannot be revoked.
+fn own_machine(authority: AuthorityHash) -> MachineId {
+    MachineId(u64::from_str_radix(&authority.short(), 16).unwrap_or_default())
 }
 
 /// A public key that somebody else made: a point of the curve P-256, uncompressed.

@@ -88,6 +88,40 @@ fn a_machine_gets_certificates_for_its_nodes_until_it_is_revoked() {
 }
 
 #[test]
+fn a_node_is_the_machines_that_had_it_first() {
+    let (_folder, authority) = authority();
+    let token = authority.make_token(Role::Driver, HOUR).unwrap();
+    let [own, other] = [(), ()].map(|()| subject(&join(&authority, &token).unwrap()));
+    let public = NewKey::generate().unwrap().public();
+    authority.renew(own, 7, &public, HOUR).unwrap();
+    assert!(matches!(authority.renew(other, 7, &public, HOUR), Err(IdentityError::NotItsNode(_))));
+    assert_eq!(authority.machine_of(7).unwrap(), Some(own.machine));
+    authority.renew(own, 7, &public, HOUR).unwrap();
+    // The nodes of the authority's own machine are nobody else's either, whatever its key becomes.
+    for change in [None, Some(CHANGES[0]), Some(CHANGES[1])] {
+        change.map(|change| change(&authority).unwrap());
+        let head = subject(&authority.own(Role::Node, Some(1), true, HOUR).unwrap());
+        assert!(matches!(authority.renew(other, 1, &public, HOUR), Err(IdentityError::NotItsNode(_))));
+        assert_eq!(authority.machine_of(1).unwrap(), Some(head.machine));
+        assert!(matches!(authority.revoke_machine(head.machine), Err(IdentityError::OwnMachine)));
+    }
+}
+
+#[test]
+fn of_machines_that_ask_for_a_node_at_once_one_gets_it() {
+    let (_folder, authority) = authority();
+    let token = authority.make_token(Role::Node, HOUR).unwrap();
+    let machines: Vec<Subject> = (0..8).map(|_| subject(&join(&authority, &token).unwrap())).collect();
+    let public = NewKey::generate().unwrap().public();
+    let signed = std::thread::scope(|scope| {
+        let ask = |machine: &Subject| authority.renew(*machine, 7, &public, HOUR).is_ok();
+        let threads: Vec<_> = machines.iter().map(|machine| scope.spawn(|| ask(machine))).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).filter(|ok| *ok).count()
+    });
+    assert_eq!(signed, 1);
+}
+
+#[test]
 fn machines_that_only_look_have_no_nodes() {
     let (_folder, authority) = authority();
     for role in [Role::Observer, Role::Operator] {

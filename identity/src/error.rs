@@ -39,9 +39,15 @@ pub enum IdentityError {
     /// Only a machine with the role of a node or a driver has nodes.
     #[error("a machine with the role {0} cannot run a node")]
     NotANode(&'static str),
+    /// The node is another machine's.
+    #[error("node {0} is another machine's: its certificates are for that one only")]
+    NotItsNode(String),
     /// No key of the authority is being replaced.
     #[error("the key of the authority is not being replaced")]
     NotReplacing,
+    /// The machine is that of the authority itself.
+    #[error("the machine of the authority cannot be revoked: stop its node with `tharsis stop`")]
+    OwnMachine,
     /// Members may not have heard of the new key yet.
     #[error("members may rely on the former key for another {} s; those that do are shut out then", left.as_secs())]
     Overlap {
