@@ -9,8 +9,9 @@
 //! machine, in the role and with the node, that its certificate names; what it may then call is in
 //! [`crate::rights`].
 
+use crate::caller::{Caller, Who};
 use crate::message::is_of_machine;
-use crate::proof::{self, Caller, PROOF_WAIT, ProofError, Purpose, Reason, Secret};
+use crate::proof::{self, Claim, PROOF_WAIT, ProofError, Purpose, Reason, Secret};
 use crate::rights::{Admitted, PortCounts};
 use crate::scrape::{self, Pass};
 use hyper_util::rt::TokioIo;
@@ -20,7 +21,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tharsis_identity::{Authority, Subject, Tls, proof_key, subject_of};
+use tharsis_identity::{Authority, Tls, proof_key, subject_of};
 use tharsis_types::NodeId;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -238,7 +239,7 @@ impl Gate {
         let called = stream.local_addr()?;
         let (caller, transport) = match &self.trust {
             Trust::Secret(secret) => {
-                let allow = |caller: &Caller| match caller.purpose {
+                let allow = |claim: &Claim| match claim.purpose {
                     Purpose::Join => Err(Reason::NoAuthority),
                     Purpose::Calls | Purpose::Transfers => Ok(()),
                 };
@@ -247,24 +248,30 @@ impl Gate {
                         let stream = Stream { transport: Transport::Clear(stream), admitted: None };
                         return Ok(Admission::Scrape(stream, begun, Pass::Token(scrape::token(secret))));
                     }
-                    admitted => (admitted?, Transport::Clear(stream)),
+                    claimed => {
+                        let Claim { purpose, node } = claimed?;
+                        (Caller { purpose, who: Who::Trusted { says: node } }, Transport::Clear(stream))
+                    }
                 }
             }
             Trust::Identity(tls) => {
                 let stream = self.shake_hands(tls, stream).await?;
                 let mut stream = stream;
                 let connection = stream.get_ref().1;
-                let subject = subject_of(connection.peer_certificates());
+                let who = subject_of(connection.peer_certificates()).map_or(Who::Stranger, Who::Certified);
                 let key = Secret::from_bytes(proof_key(connection)?);
-                let allow = |caller: &Caller| self.allow(subject, caller);
+                let allow = |claim: &Claim| self.allow(who, claim);
                 match proof::admit(&mut stream, &key, allow).await {
                     Err(ProofError::Scrape(begun)) => {
                         let transport = Transport::Tls(Box::new(stream.into()));
-                        let caller = Caller { purpose: Purpose::Calls, node: None, subject };
-                        let pass = Pass::Certificate(subject, Some(self.admitted(caller)));
+                        let pass =
+                            Pass::Certificate(self.admitted(Caller { purpose: Purpose::Calls, who }));
                         return Ok(Admission::Scrape(Stream { transport, admitted: None }, begun, pass));
                     }
-                    admitted => (Caller { subject, ..admitted? }, Transport::Tls(Box::new(stream.into()))),
+                    claimed => {
+                        let caller = Caller { purpose: claimed?.purpose, who };
+                        (caller, Transport::Tls(Box::new(stream.into())))
+                    }
                 }
             }
         };
@@ -301,15 +308,15 @@ impl Gate {
     }
 
     /// Checks the purpose of a connection against its certificate, before any call is looked at.
-    fn allow(&self, subject: Option<Subject>, caller: &Caller) -> Result<(), Reason> {
-        if caller.purpose == Purpose::Join {
+    fn allow(&self, who: Who, claim: &Claim) -> Result<(), Reason> {
+        if claim.purpose == Purpose::Join {
             return if self.signer.is_some() { Ok(()) } else { Err(Reason::NoAuthority) };
         }
-        let subject = subject.ok_or(Reason::NoCertificate)?;
-        if subject.node != caller.node.map(|node| node.0) {
+        let Who::Certified(subject) = who else { return Err(Reason::NoCertificate) };
+        if subject.node != claim.node.map(|node| node.0) {
             return Err(Reason::OtherNode);
         }
-        match (caller.purpose, subject.role, subject.node) {
+        match (claim.purpose, subject.role, subject.node) {
             (Purpose::Transfers, role, Some(_)) if role.has_nodes() => Ok(()),
             (Purpose::Calls, ..) => Ok(()),
             _ => Err(Reason::WrongRole),

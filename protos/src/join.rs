@@ -4,13 +4,14 @@
 //! machine's, for one that names the node, and for a new one of its machine. All go over TLS, after the proof
 //! with [`Purpose::Join`]: one frame each way, a little-endian length of four bytes and a protobuf message.
 
+use crate::caller::{Caller, Who};
 use crate::connection::{Called, Credentials, Signer, Stream, Trust};
-use crate::proof::{self, Caller, PROOF_WAIT, ProofError, Purpose, Secret};
+use crate::proof::{self, PROOF_WAIT, ProofError, Purpose, Secret};
 use prost::Message;
 use std::io;
 use std::time::Duration;
 use tharsis_identity::{
-    Anchors, Former, Identity, IdentityError, NewKey, Subject, Tls, Token, pinned, proof_key,
+    Anchors, Former, Identity, IdentityError, NewKey, Tls, Token, pinned, proof_key,
 };
 use tharsis_types::NodeId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -183,7 +184,7 @@ pub(crate) async fn serve(signer: &Signer, caller: Caller, mut stream: Stream) {
 fn sign(signer: &Signer, caller: Caller, request: &Request) -> Result<Answer, IdentityError> {
     let Signer { authority, lifetime } = signer;
     let (certificate, machine) = if request.token.is_empty() {
-        let machine: Subject = caller.subject.ok_or(IdentityError::UnknownToken)?;
+        let Who::Certified(machine) = caller.who else { return Err(IdentityError::UnknownToken) };
         let renewed = authority.renew_machine(machine, &request.machine_key)?;
         let certificate = if request.public_key.is_empty() {
             Vec::new()

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 pub mod call;
+pub mod caller;
 pub mod connection;
 pub mod control;
 pub mod handshake;

@@ -59,6 +59,9 @@ const PROBE_INTERVAL: Duration = Duration::from_secs(5);
 /// A probe that is not answered for this long ends the stream.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Longest time that a stream may take to say whose it is.
+const HELLO_WAIT: Duration = Duration::from_secs(5);
+
 /// Packets that arrive; ends when the other side is done, or with the reason why it broke.
 pub type Incoming = BoxStream<'static, Result<wire::Packet, CallError>>;
 /// Packets to send.
@@ -66,11 +69,12 @@ pub type Outgoing = BoxStream<'static, wire::Packet>;
 
 /// A node that others connect to.
 pub trait Service: Send + Sync + 'static {
-    /// Takes up a stream that another node opened: the packets that it sends for those that it gets.
-    /// `certified` is the node of the caller's certificate; none without certificates.
+    /// Takes up a stream that the node `from` opened, as its certificate says, to the node `to`: the packets
+    /// that it sends for those that it gets.
     fn link(
         &self,
-        certified: Option<NodeId>,
+        from: NodeId,
+        to: NodeId,
         incoming: Incoming,
     ) -> impl Future<Output = Result<Outgoing, Refusal>> + Send;
 
@@ -233,9 +237,14 @@ impl<S: Service> Peer for Door<S> {
         &self,
         request: Request<Streaming<wire::Packet>>,
     ) -> Result<Response<Self::LinkStream>, Status> {
-        let (_, extensions, packets) = request.into_parts();
-        let certified = rights::certified_node(&extensions);
-        let outgoing = self.0.link(certified, incoming(packets, "a peer".to_owned())).await?;
+        let (_, extensions, mut packets) = request.into_parts();
+        let Ok(Ok(Some(first))) = tokio::time::timeout(HELLO_WAIT, packets.message()).await else {
+            return Err(Status::invalid_argument("the stream does not say whose it is"));
+        };
+        let from = node_id("from_node", first.from_node).map_err(Refusal::from)?;
+        rights::check_node(&extensions, from)?;
+        let to = node_id("to_node", first.to_node).map_err(Refusal::from)?;
+        let outgoing = self.0.link(from, to, incoming(packets, "a peer".to_owned())).await?;
         Ok(Response::new(outgoing.map(Ok).boxed()))
     }
 }

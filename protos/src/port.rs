@@ -5,7 +5,8 @@
 //! [`UNPROVED_MAX`] of them: one more ends the oldest, so that silent ones keep nobody out.
 
 use crate::connection::{Admission, Gate, Stream};
-use crate::proof::{Caller, ProofError, Purpose};
+use crate::caller::Caller;
+use crate::proof::{ProofError, Purpose};
 use crate::{join, scrape};
 use std::collections::VecDeque;
 use std::future::Future;

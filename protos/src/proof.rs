@@ -29,7 +29,7 @@ use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::time::Duration;
-use tharsis_identity::{IdentityError, Subject, words_about_clocks};
+use tharsis_identity::{IdentityError, words_about_clocks};
 use tharsis_types::NodeId;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
@@ -81,15 +81,13 @@ pub enum Purpose {
     Join = 3,
 }
 
-/// A connection that has been proved.
+/// The words of a caller about itself, in its hello.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Caller {
+pub struct Claim {
     /// Purpose.
     pub purpose: Purpose,
-    /// The node that calls; none for the command line. Without certificates it is the caller's own word.
+    /// The node that it says it is; none for the command line.
     pub node: Option<NodeId>,
-    /// Whom its certificate is for; none without TLS, and none for one that joins.
-    pub subject: Option<Subject>,
 }
 
 /// Why a connection is not one of the cluster.
@@ -296,16 +294,16 @@ pub fn prove_blocking<S: Read + Write>(
 pub async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     key: &Secret,
-    allow: impl Fn(&Caller) -> Result<(), Reason>,
-) -> Result<Caller, ProofError> {
+    allow: impl Fn(&Claim) -> Result<(), Reason>,
+) -> Result<Claim, ProofError> {
     let exchange = async {
         let hello = read_hello(stream).await?;
-        let caller = caller_of(&hello).and_then(|caller| allow(&caller).map(|()| caller));
+        let claim = claim_of(&hello).and_then(|claim| allow(&claim).map(|()| claim));
         let nonce = random()?;
-        let challenge = challenge(caller.err(), &nonce);
+        let challenge = challenge(claim.err(), &nonce);
         stream.write_all(&challenge).await?;
         stream.flush().await?;
-        let caller = caller.map_err(ProofError::Refused)?;
+        let claim = claim.map_err(ProofError::Refused)?;
         let mut answer = [0; ANSWER_BYTES];
         stream.read_exact(&mut answer).await?;
         // Equality of these hashes takes the same time wherever they differ.
@@ -317,7 +315,7 @@ pub async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
         let own = key.listener_mac(&hello, &challenge);
         stream.write_all(&verdict(Ok(own))).await?;
         stream.flush().await?;
-        Ok(caller)
+        Ok(claim)
     };
     let admitted = timeout(PROOF_WAIT, exchange).await.unwrap_or(Err(ProofError::Timeout));
     if let Err(ProofError::Refused(_) | ProofError::Look) = admitted {
@@ -439,8 +437,8 @@ fn verdict(proof: Result<blake3::Hash, Reason>) -> [u8; VERDICT_BYTES] {
     bytes
 }
 
-/// Reads the caller of a hello. The magic has been looked at.
-fn caller_of(hello: &Hello) -> Result<Caller, Reason> {
+/// Reads a hello. The magic has been looked at.
+fn claim_of(hello: &Hello) -> Result<Claim, Reason> {
     if number(hello, 8) != VERSION {
         return Err(Reason::Version);
     }
@@ -451,7 +449,7 @@ fn caller_of(hello: &Hello) -> Result<Caller, Reason> {
         _ => return Err(Reason::Version),
     };
     let node = u64::from(number(hello, 16)) | u64::from(number(hello, 20)) << 32;
-    Ok(Caller { purpose, node: (node != 0).then_some(NodeId(node)), subject: None })
+    Ok(Claim { purpose, node: (node != 0).then_some(NodeId(node)) })
 }
 
 /// The reason that a status stands for; none for "go on". What a later release may say is a matter of
@@ -476,7 +474,7 @@ mod tests {
     use super::*;
     use tokio::net::{TcpListener, TcpStream};
 
-    const CALLER: Caller = Caller { purpose: Purpose::Transfers, node: Some(NodeId(7)), subject: None };
+    const CALLER: Claim = Claim { purpose: Purpose::Transfers, node: Some(NodeId(7)) };
 
     fn secret(byte: u8) -> Secret {
         Secret::from_bytes([byte; SECRET_BYTES])
@@ -486,7 +484,7 @@ mod tests {
     async fn meet(
         callers: Secret,
         listeners: Secret,
-    ) -> (Result<(), ProofError>, Result<Caller, ProofError>) {
+    ) -> (Result<(), ProofError>, Result<Claim, ProofError>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let called = async {

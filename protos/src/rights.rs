@@ -15,10 +15,11 @@
 //! | `GET /metrics` | x | x | x | x |
 //!
 //! The table in code is [`RIGHTS`]; a call that is not in it is nobody's. What a node says of a node, it says
-//! of itself only. The node of a driver has no resources: nobody else's work runs there. Without certificates
-//! whoever knows the cluster's secret may call everything.
+//! of itself only ([`Who::check_speaks_for`]). The node of a driver has no resources: nobody else's work runs
+//! there. Without certificates whoever knows the cluster's secret may call everything; a caller that nothing
+//! is known about may call nothing.
 
-use crate::proof::Caller;
+use crate::caller::{Caller, Who};
 use http::Extensions;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -83,23 +84,26 @@ pub const RIGHTS: [(&str, &[Role]); 25] = [
 
 /// Refuses a call that is not of the caller's role, or of a machine that was revoked.
 pub(crate) fn check_call(extensions: &Extensions, path: &str) -> Result<(), Status> {
-    let Some(admitted) = admitted(extensions) else { return Ok(()) };
-    let Some(subject) = admitted.caller.subject else { return Ok(()) };
+    let Some(admitted) = admitted(extensions) else { return Err(unknown()) };
     let call = path.rsplit('/').next().unwrap_or_default();
-    check(call, subject, Some(admitted)).map_err(|why| {
+    check(call, admitted).map_err(|why| {
         admitted.counts.calls_refused.fetch_add(1, Ordering::Relaxed);
         Status::permission_denied(why)
     })
 }
 
 /// Refuses a scrape by a role that may not look, or a machine that was revoked.
-pub(crate) fn check_scrape(subject: Subject, admitted: Option<&Admitted>) -> Result<(), String> {
-    check("GET /metrics", subject, admitted)
+pub(crate) fn check_scrape(admitted: &Admitted) -> Result<(), String> {
+    check("GET /metrics", admitted)
 }
 
-fn check(call: &str, subject: Subject, admitted: Option<&Admitted>) -> Result<(), String> {
-    let authority = admitted.and_then(|admitted| admitted.authority.as_ref());
-    if authority.is_some_and(|authority| authority.is_revoked(subject.machine)) {
+fn check(call: &str, admitted: &Admitted) -> Result<(), String> {
+    let subject = match admitted.caller.who {
+        Who::Certified(subject) => subject,
+        Who::Stranger => return Err(format!("{call} is not for callers without a certificate")),
+        Who::Trusted { .. } => return Ok(()),
+    };
+    if admitted.authority.as_ref().is_some_and(|authority| authority.is_revoked(subject.machine)) {
         return Err(format!("machine {} was revoked", subject.machine));
     }
     let rights = RIGHTS.iter().find(|(name, _)| *name == call);
@@ -110,25 +114,23 @@ fn check(call: &str, subject: Subject, admitted: Option<&Admitted>) -> Result<()
     Err(format!("{call} is not for the role {role}"))
 }
 
-/// The node of the caller's certificate; none without certificates, or if it is no node's.
-pub(crate) fn certified_node(extensions: &tonic::Extensions) -> Option<NodeId> {
-    subject(extensions)?.node.map(NodeId)
+/// Refuses what is said in the name of a node by another caller.
+pub(crate) fn check_node(extensions: &tonic::Extensions, node: NodeId) -> Result<(), Status> {
+    who(extensions)?.check_speaks_for(node).map_err(Status::permission_denied)
 }
 
-/// Refuses what a node says of another node.
-pub(crate) fn check_node(extensions: &tonic::Extensions, node: NodeId) -> Result<(), Status> {
-    match subject(extensions) {
-        Some(subject) if subject.role.has_nodes() && subject.node != Some(node.0) => Err(
-            Status::permission_denied(format!("the certificate of the caller is not that of node {node}")),
-        ),
-        _ => Ok(()),
+/// Refuses the end of a node by another one. Operators end any.
+pub(crate) fn check_removal(extensions: &tonic::Extensions, node: NodeId) -> Result<(), Status> {
+    match who(extensions)? {
+        Who::Certified(Subject { role: Role::Operator, .. }) => Ok(()),
+        _ => check_node(extensions, node),
     }
 }
 
 /// Refuses resources of a driver's node.
 pub(crate) fn check_resources(extensions: &tonic::Extensions, resources: &Resources) -> Result<(), Status> {
-    match subject(extensions) {
-        Some(subject) if subject.role == Role::Driver && *resources != Resources::default() => {
+    match who(extensions)? {
+        Who::Certified(subject) if subject.role == Role::Driver && *resources != Resources::default() => {
             Err(Status::permission_denied("a machine with the role driver runs nodes without resources only"))
         }
         _ => Ok(()),
@@ -138,15 +140,22 @@ pub(crate) fn check_resources(extensions: &tonic::Extensions, resources: &Resour
 /// Refuses a node without a certificate that says it is reached elsewhere than on this machine.
 pub(crate) fn check_address(extensions: &tonic::Extensions, address: &str) -> Result<(), Status> {
     let is_loopback = address.parse::<SocketAddr>().is_ok_and(|address| address.ip().is_loopback());
-    if subject(extensions).is_some() || is_loopback {
+    if matches!(who(extensions)?, Who::Certified(_)) || is_loopback {
         return Ok(());
     }
     let reason = format!("field node.listen_address: {address:?} is not an address of this machine");
     Err(Status::invalid_argument(format!("{reason}: without certificates nodes listen on loopback only")))
 }
 
-fn subject(extensions: &tonic::Extensions) -> Option<Subject> {
-    extensions.get::<Option<Admitted>>()?.as_ref()?.caller.subject
+/// The caller of a request.
+pub(crate) fn who(extensions: &tonic::Extensions) -> Result<Who, Status> {
+    let admitted = extensions.get::<Option<Admitted>>().and_then(Option::as_ref);
+    admitted.map(|admitted| admitted.caller.who).ok_or_else(unknown)
+}
+
+/// The refusal of a request that came over a connection that no gate let in.
+fn unknown() -> Status {
+    Status::unauthenticated("nothing is known about the caller")
 }
 
 fn admitted(extensions: &Extensions) -> Option<&Admitted> {
@@ -166,7 +175,11 @@ mod tests {
 
     fn admitted(role: Role) -> Option<Admitted> {
         let subject = Subject { machine: MachineId(1), role, node: Some(1), is_control: false };
-        let caller = Caller { purpose: Purpose::Calls, node: Some(NodeId(1)), subject: Some(subject) };
+        admitted_as(Who::Certified(subject))
+    }
+
+    fn admitted_as(who: Who) -> Option<Admitted> {
+        let caller = Caller { purpose: Purpose::Calls, who };
         Some(Admitted { caller, authority: None, counts: Arc::default() })
     }
 
@@ -197,7 +210,8 @@ mod tests {
     #[test]
     fn a_node_without_a_certificate_listens_on_this_machine() {
         let reached = |address: &str, extensions: &tonic::Extensions| check_address(extensions, address);
-        let secret = tonic::Extensions::new();
+        let mut secret = tonic::Extensions::new();
+        secret.insert(admitted_as(Who::Trusted { says: Some(NodeId(1)) }));
         reached("127.0.0.1:80", &secret).unwrap();
         reached("[::1]:80", &secret).unwrap();
         for elsewhere in ["10.0.0.1:80", "169.254.169.254:80", "host:80", ""] {
@@ -210,7 +224,16 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_no_certificate_was_admitted_by_the_secret() {
-        check_call(&Extensions::new(), "/tharsis.control.v1.Control/KvPut").unwrap();
+    fn whoever_knows_the_secret_may_call_everything_and_an_unknown_caller_nothing() {
+        let call = "/tharsis.control.v1.Control/KvPut";
+        let mut extensions = Extensions::new();
+        let refused = check_call(&extensions, call).unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::Unauthenticated);
+        let refused = check_node(&tonic::Extensions::new(), NodeId(1)).unwrap_err();
+        assert_eq!(refused.code(), tonic::Code::Unauthenticated);
+        extensions.insert(admitted_as(Who::Trusted { says: None }));
+        check_call(&extensions, call).unwrap();
+        extensions.insert(admitted_as(Who::Stranger));
+        assert_eq!(check_call(&extensions, call).unwrap_err().code(), tonic::Code::PermissionDenied);
     }
 }

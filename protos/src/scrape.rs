@@ -13,12 +13,12 @@
 //!
 //! One request is read and answered, then the connection ends. What is read is bounded in bytes and time.
 
+use crate::caller::Who;
 use crate::proof::Secret;
 use crate::rights::{self, Admitted};
 use std::fmt::Write;
 use std::io;
 use std::time::Duration;
-use tharsis_identity::Subject;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
@@ -34,8 +34,8 @@ const TEXT_FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 pub(crate) enum Pass {
     /// It must show this token.
     Token(String),
-    /// Its certificate, if it showed one.
-    Certificate(Option<Subject>, Option<Admitted>),
+    /// Its certificate must have the right.
+    Certificate(Admitted),
 }
 
 /// The bearer token of scrapers, for a cluster that shares a secret.
@@ -135,12 +135,14 @@ fn allow(pass: &Pass, request: &Request) -> Result<(), String> {
             let text = "show as a bearer token what is in the file cluster.metrics-token beside the cluster's secret\n";
             Err(answer("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", text, is_head))
         }
-        Pass::Certificate(None, _) => {
+        Pass::Certificate(admitted) if matches!(admitted.caller.who, Who::Certified(_)) => {
+            rights::check_scrape(admitted)
+                .map_err(|why| answer("403 Forbidden", "", &format!("{why}\n"), is_head))
+        }
+        Pass::Certificate(_) => {
             let text = "show a certificate of this cluster; the role observer suffices\n";
             Err(answer("401 Unauthorized", "", text, is_head))
         }
-        Pass::Certificate(Some(subject), admitted) => rights::check_scrape(*subject, admitted.as_ref())
-            .map_err(|why| answer("403 Forbidden", "", &format!("{why}\n"), is_head)),
     }
 }
 
@@ -159,7 +161,10 @@ fn answer(status: &str, headers: &str, body: &str, is_head: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tharsis_identity::{MachineId, Role};
+    use crate::caller::Caller;
+    use crate::proof::Purpose;
+    use std::sync::Arc;
+    use tharsis_identity::{MachineId, Role, Subject};
 
     async fn asked(request: &str, pass: &Pass) -> (bool, String) {
         let (mut here, mut there) = tokio::io::duplex(64 << 10);
@@ -170,6 +175,11 @@ mod tests {
         let mut heard = String::new();
         there.read_to_string(&mut heard).await.unwrap();
         (is_in, heard)
+    }
+
+    fn certificate(who: Who) -> Pass {
+        let caller = Caller { purpose: Purpose::Calls, who };
+        Pass::Certificate(Admitted { caller, authority: None, counts: Arc::default() })
     }
 
     fn pass() -> Pass {
@@ -210,10 +220,10 @@ mod tests {
         let request = "GET /metrics HTTP/1.1\r\n\r\n";
         for role in Role::ALL {
             let subject = Subject { machine: MachineId(1), role, node: None, is_control: false };
-            let heard = asked(request, &Pass::Certificate(Some(subject), None)).await.1;
+            let heard = asked(request, &certificate(Who::Certified(subject))).await.1;
             assert!(heard.starts_with("HTTP/1.1 200 OK"), "{heard}");
         }
-        let heard = asked(request, &Pass::Certificate(None, None)).await.1;
+        let heard = asked(request, &certificate(Who::Stranger)).await.1;
         assert!(heard.starts_with("HTTP/1.1 401 "), "{heard}");
     }
 

@@ -180,7 +180,7 @@ impl<S: Service> Control for Door<S> {
     ) -> Answer<wire::UnregisterNodeAnswer> {
         let (_, extensions, request) = request.into_parts();
         let node = message::node_id("node_id", request.node_id).map_err(bad)?;
-        rights::check_node(&extensions, node)?;
+        rights::check_removal(&extensions, node)?;
         let reason = message::text("reason", request.reason, TEXT_BYTES_MAX).map_err(bad)?;
         let known = self.0.unregister_node(node, reason).await?;
         Ok(Response::new(wire::UnregisterNodeAnswer { known }))

@@ -51,7 +51,7 @@ const IDLE_MAX: Duration = Duration::from_secs(30);
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
 /// Packets that wait for one stream; above, they are dropped and sent again later.
 const OUTBOX_PACKETS_MAX: usize = 1024;
-/// The longest time that a stream may take to open and to say who it is.
+/// The longest time that a stream may take to open.
 const OPEN_DEADLINE: Duration = Duration::from_secs(5);
 /// The time for which a caller that is no member yet is kept waiting for the news that it is.
 const MEMBER_WAIT: Duration = Duration::from_secs(2);
@@ -454,29 +454,19 @@ impl peer::Service for Links {
         self.submissions.output(&query)
     }
 
-    async fn link(&self, certified: Option<NodeId>, mut incoming: Incoming) -> Result<Outgoing, Refusal> {
+    async fn link(&self, from: NodeId, to: NodeId, mut incoming: Incoming) -> Result<Outgoing, Refusal> {
         let me = self.peers.me;
-        let first = timeout(OPEN_DEADLINE, incoming.next()).await;
-        let Ok(Some(Ok(first))) = first else {
-            return Err(Refusal::new(RefusalCode::InvalidArgument, "the stream does not say whose it is"));
-        };
-        let hello = convert::decode(first)
-            .map_err(|bad| Refusal::new(RefusalCode::InvalidArgument, bad.to_string()))?;
-        if hello.to != me || me == hello.from {
-            let reason = format!("node {} calls node {}, and this is node {me}", hello.from, hello.to);
+        if to != me || me == from {
+            let reason = format!("node {from} calls node {to}, and this is node {me}");
             return Err(Refusal::new(RefusalCode::FailedPrecondition, reason));
         }
-        if certified.is_some_and(|node| node != hello.from) {
-            let reason = format!("the certificate of the caller is not that of node {}", hello.from);
-            return Err(Refusal::new(RefusalCode::PermissionDenied, reason));
-        }
-        let Some(peer) = self.peers.await_member(hello.from).await else {
-            let reason = format!("node {} is no member of the cluster that node {me} sees", hello.from);
+        let Some(peer) = self.peers.await_member(from).await else {
+            let reason = format!("node {from} is no member of the cluster that node {me} sees");
             return Err(Refusal::new(RefusalCode::Unavailable, reason));
         };
-        let opening = if me < hello.from { Opening::CalledByHigher } else { Opening::CalledByLower };
+        let opening = if me < from { Opening::CalledByHigher } else { Opening::CalledByLower };
         let Some((stream, outgoing)) = peer.open_stream(opening) else {
-            let reason = format!("node {me} has called node {} itself", hello.from);
+            let reason = format!("node {me} has called node {from} itself");
             return Err(Refusal::new(RefusalCode::Unavailable, reason));
         };
         let (peers, inbox) = (Arc::clone(&self.peers), Arc::clone(&self.inbox));

@@ -20,9 +20,10 @@ use std::time::{Duration, Instant};
 use tharsis_core::node::Place;
 use tharsis_object_store::transfer::{self, ObjectKey, ReadAt, Source, SourceRange};
 use tharsis_object_store::{AnnexReader, Arena, ArenaSlice};
+use tharsis_protos::caller::{Caller, Who};
 use tharsis_protos::connection::Stream;
 use tharsis_protos::port::PortHandler;
-use tharsis_protos::proof::{Caller, ProofError, Purpose};
+use tharsis_protos::proof::{ProofError, Purpose};
 use tharsis_types::{NodeId, ObjectId};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
@@ -55,7 +56,7 @@ impl PortHandler for Callers {
                 let _ended = self.calls.send(Ok(stream)).await;
             }
             Purpose::Transfers if self.may_read(&caller).await => {
-                self.senders.serve(caller.node, stream).await;
+                self.senders.serve(caller.who.node(), stream).await;
             }
             Purpose::Transfers => tracing::info!(?caller, "objects are read by members only"),
             // The gate answers it before anybody here is asked.
@@ -76,10 +77,10 @@ impl Callers {
     /// Whether the caller is a member, if certificates say who it is. The certificate of a node that was
     /// removed may still be good for a while.
     async fn may_read(&self, caller: &Caller) -> bool {
-        match (caller.subject, caller.node) {
-            (None, _) => true,
-            (Some(_), None) => false,
-            (Some(_), Some(node)) => self.peers.await_member(node).await.is_some(),
+        match (caller.who, caller.who.node()) {
+            (Who::Trusted { .. }, _) => true,
+            (Who::Certified(_), Some(node)) => self.peers.await_member(node).await.is_some(),
+            (Who::Certified(_), None) | (Who::Stranger, _) => false,
         }
     }
 }

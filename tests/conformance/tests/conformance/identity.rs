@@ -26,18 +26,18 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsConnector;
 use tonic::service::Routes;
 
-const HOUR: Duration = Duration::from_secs(3600);
+pub const HOUR: Duration = Duration::from_secs(3600);
 /// A certificate that is over: clocks may differ by five minutes, so it ended before that.
 const OVER: Duration = Duration::ZERO;
 
-struct Cluster {
-    authority: Arc<Authority>,
+pub struct Cluster {
+    pub authority: Arc<Authority>,
     server: Server,
     _folder: TempDir,
 }
 
 impl Cluster {
-    async fn start() -> Cluster {
+    pub async fn start() -> Cluster {
         let folder = tempfile::tempdir().unwrap();
         let authority = Arc::new(Authority::load_or_make(folder.path()).unwrap());
         let own = Tls::new(&authority.own(Role::Node, None, true, HOUR).unwrap()).unwrap();
@@ -52,17 +52,17 @@ impl Cluster {
         Cluster { authority, server, _folder: folder }
     }
 
-    fn address(&self) -> String {
+    pub fn address(&self) -> String {
         self.server.address().to_string()
     }
 
     /// A machine that joined with a token.
-    async fn machine(&self, role: Role) -> Identity {
+    pub async fn machine(&self, role: Role) -> Identity {
         let token = self.authority.make_token(role, HOUR).unwrap();
         join::with_token(&self.address(), &token, "host").await.unwrap()
     }
 
-    /// Credentials of a caller of this role, which is node 1 if its role has nodes.
+    /// Credentials of a caller of this role, which is node 1 if its role has nodes. One machine has that node.
     async fn caller(&self, role: Role) -> Credentials {
         let machine = self.machine(role).await;
         if !role.has_nodes() {
@@ -77,7 +77,7 @@ impl Cluster {
     }
 }
 
-fn credentials(tls: Tls, node: Option<NodeId>) -> Credentials {
+pub fn credentials(tls: Tls, node: Option<NodeId>) -> Credentials {
     Credentials { trust: Trust::Identity(tls), node }
 }
 
@@ -102,10 +102,10 @@ fn code(error: &CallError) -> RefusalCode {
 }
 
 /// A node that does nothing of what it is asked for.
-struct SilentNode;
+pub struct SilentNode;
 
 impl peer::Service for SilentNode {
-    async fn link(&self, _: Option<NodeId>, _: peer::Incoming) -> Result<peer::Outgoing, Refusal> {
+    async fn link(&self, _: NodeId, _: NodeId, _: peer::Incoming) -> Result<peer::Outgoing, Refusal> {
         Err(Refusal::new(RefusalCode::Unavailable, "silent"))
     }
 
@@ -154,9 +154,9 @@ async fn scrape(address: &str, own: &Credentials) -> String {
 
 #[tokio::test]
 async fn each_role_makes_its_own_calls_and_no_others() {
-    let cluster = Cluster::start().await;
-    let address = cluster.address();
     for role in Role::ALL {
+        let cluster = Cluster::start().await;
+        let address = cluster.address();
         let own = cluster.caller(role).await;
         for (call, roles) in RIGHTS {
             let is_denied = match call {
@@ -168,8 +168,8 @@ async fn each_role_makes_its_own_calls_and_no_others() {
             };
             assert_eq!(is_denied, !roles.contains(&role), "{call} by {}", role.name());
         }
+        cluster.server.stop().await.unwrap();
     }
-    cluster.server.stop().await.unwrap();
 }
 
 #[tokio::test]

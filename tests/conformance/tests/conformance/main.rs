@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `backends.rs` | every check of the suite against every back end |
 //! | `service.rs` | the service over loopback: membership, jobs, code units, keys |
+//! | `doors.rs` | every call by every role with every certificate, at heads and members |
 //! | `identity.rs` | roles, certificates and tokens |
 //! | `stores.rs` | several control stores over one back end |
 //! | `etcd.rs` | the service over an etcd that is compacted or full |
@@ -12,6 +13,7 @@
 #![forbid(unsafe_code)]
 
 mod backends;
+mod doors;
 mod etcd;
 mod identity;
 mod service;
