@@ -21,6 +21,7 @@ use tharsis_protos::control::{
     ClusterInfo, CodeUnit, JobPage, JobProgram, JobRequest, KeyPage, LeftReason, Members, NodeChange,
     NodeEvents, NodeInfo, PROTOCOL, PutIf, Registered, Stub,
 };
+use tharsis_protos::revoked::Revoked;
 use tharsis_protos::{CallError, Refusal, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId};
 use tokio::time::{Instant, sleep, sleep_until};
@@ -59,6 +60,8 @@ pub struct Membership {
     events: Option<(String, NodeEvents)>,
     nodes: BTreeMap<NodeId, NodeInfo>,
     queue: VecDeque<NodeChange>,
+    /// Takes the lists of machines that were shut out.
+    revoked: Revoked,
 }
 
 impl Default for ClientOptions {
@@ -179,7 +182,8 @@ impl ControlClient {
     /// The membership, from the members of now on.
     #[must_use]
     pub fn membership(&self) -> Membership {
-        Membership { client: self.clone(), events: None, nodes: BTreeMap::new(), queue: VecDeque::new() }
+        let (nodes, queue, revoked) = (BTreeMap::new(), VecDeque::new(), Revoked::unheard());
+        Membership { client: self.clone(), events: None, nodes, queue, revoked }
     }
 
     /// Makes a job. `job.request` must be new for each job and the same for the same job.
@@ -425,13 +429,20 @@ fn may_pass(error: &CallError) -> bool {
 }
 
 impl Membership {
+    /// The same, with a place for the machines that were shut out: what is heard of them goes there.
+    #[must_use]
+    pub fn with_revoked(self, revoked: Revoked) -> Self {
+        Self { revoked, ..self }
+    }
+
     /// The members as of the last change shown.
     #[must_use]
     pub fn nodes(&self) -> &BTreeMap<NodeId, NodeInfo> {
         &self.nodes
     }
 
-    /// The next change: a join or a leave, never a list. Lists of control stores go to the client. Begins
+    /// The next change: a join or a leave, never a list. Lists of control stores go to the client, those of
+    /// machines that were shut out to the place that was given for them. Begins
     /// with a join per member. Each node is
     /// shown to join once and to leave once, whatever happens to the connection in between.
     ///
@@ -497,6 +508,7 @@ impl Membership {
             }
             NodeChange::Joined(node) if self.nodes.contains_key(&node.id) => {}
             NodeChange::Left { node, .. } if !self.nodes.contains_key(&node) => {}
+            NodeChange::Revoked(machines) => self.revoked.replace(machines),
             NodeChange::Stores(addresses) => self.client.stores.learn(&addresses),
             change => self.queue.push_back(change),
         }
@@ -510,7 +522,7 @@ impl Membership {
             NodeChange::Left { node, .. } => {
                 self.nodes.remove(node);
             }
-            NodeChange::Listed(_) | NodeChange::Stores(_) => {}
+            NodeChange::Listed(_) | NodeChange::Revoked(_) | NodeChange::Stores(_) => {}
         }
     }
 }

@@ -5,8 +5,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
-use tharsis_protos::connection::{Gate, Stream};
 use tharsis_protos::caller::Caller;
+use tharsis_protos::connection::{Gate, Stream};
 use tharsis_protos::port;
 use tharsis_protos::proof::{ProofError, Purpose};
 use tokio::net::TcpListener;
@@ -65,7 +65,7 @@ pub fn serve(
 ) -> Result<Server, ServeError> {
     let address = listener.local_addr().map_err(ServeError::Address)?;
     let (stop, stopped) = oneshot::channel::<()>();
-    let routes = control.mount(others);
+    let (gate, routes) = (control.guard(gate), control.mount(others));
     let (calls, mut accepted) = mpsc::channel(CALLS_WAITING_MAX);
     let accepting = tokio::spawn(port::accept(listener, gate, Arc::new(Calls(calls))));
     let server = tonic::transport::Server::builder()

@@ -13,10 +13,12 @@
 mod calls;
 mod hang;
 mod judge;
+mod machines;
 mod silence;
 mod stores;
 mod suspects;
 mod watch;
+mod watchers;
 
 use crate::backend::{Backend, StoreLease, check_ttl};
 use crate::error::StoreError;
@@ -25,19 +27,19 @@ use parking_lot::Mutex;
 use silence::Silences;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use stores::Listing;
-use tharsis_protos::control::{ClusterId, NODES_MAX};
+use tharsis_protos::connection::{Gate, Signer};
+use tharsis_protos::control::ClusterId;
+use tharsis_protos::revoked::Revoked;
 use tharsis_protos::{Refusal, RefusalCode, control};
 use tharsis_types::NodeId;
-use tokio::sync::Semaphore;
 use tonic::service::Routes;
+use watchers::Watchers;
 
 pub use silence::renewal_pace;
 
-/// Most watchers of one server: every node, and some people.
-pub const WATCHERS_MAX: usize = NODES_MAX + 256;
 /// Time limit of one call; longer than the time limits of the back ends.
 const CALL_DEADLINE: Duration = Duration::from_secs(10);
 /// Number of tries of a transaction that conflicts with others.
@@ -73,7 +75,11 @@ struct Shared {
     stores: tokio::sync::watch::Sender<Listing>,
     /// The lease of this control store's own address, once that is written.
     own_lease: Mutex<Option<StoreLease>>,
-    watchers: Arc<Semaphore>,
+    watchers: Arc<Mutex<Watchers>>,
+    /// The machines that were shut out.
+    revoked: Revoked,
+    /// The authority on this machine, if the port of this control store signs.
+    signer: OnceLock<Signer>,
     stopping: tokio::sync::watch::Sender<bool>,
 }
 
@@ -109,10 +115,14 @@ impl Control {
             silences: Mutex::new(Silences::new(options.lease_ttl)),
             stores: tokio::sync::watch::Sender::default(),
             own_lease: Mutex::default(),
-            watchers: Arc::new(Semaphore::new(WATCHERS_MAX)),
+            watchers: Arc::default(),
+            revoked: Revoked::unheard(),
+            signer: OnceLock::new(),
             stopping: tokio::sync::watch::Sender::new(false),
         };
         let shared = Arc::new(shared);
+        shared.read_machines().await?;
+        tokio::spawn(machines::follow_machines(Arc::downgrade(&shared)));
         tokio::spawn(judge::judge(Arc::downgrade(&shared), options.lease_ttl));
         tokio::spawn(hang::watch_silences(Arc::downgrade(&shared)));
         tokio::spawn(stores::follow_list(Arc::downgrade(&shared)));
@@ -123,6 +133,19 @@ impl Control {
     #[must_use]
     pub fn cluster(&self) -> ClusterId {
         self.shared.cluster
+    }
+
+    /// The gate of a port of this control store's process, with what the control stores of the cluster know
+    /// of its machines: those that were shut out, and whose each node is. If it signs, what its authority
+    /// notes holds for all of them from now on.
+    #[must_use]
+    pub fn guard(&self, gate: Gate) -> Gate {
+        let gate = gate.knowing(&self.shared.revoked);
+        let Some(signer) = gate.signer() else { return gate };
+        if self.shared.signer.set(signer.clone()).is_ok() {
+            tokio::spawn(machines::keep_rows(Arc::downgrade(&self.shared)));
+        }
+        gate.with_owners(self.shared.clone())
     }
 
     /// Adds the service to the routes of a port, so that a node can serve it beside its own.

@@ -8,6 +8,7 @@
 //! | `alive/<node>` | the node's lease as text, under that lease |
 //! | `stores/<address>` | nothing, under the lease of the control store at that address |
 //! | `jobs/<job>` | [`JobRecord`] |
+//! | `machines/<row>` | a note of the authority: a token, a machine, a node, the end of one of them (`service/machines.rs`) |
 //! | `driven/<node>/<job>` | nothing; until the job of a driver on that node ends |
 //! | `job-requests/<request>` | the job that this request made, as text; until the job ends |
 //! | `code/<unit>/<node>` | length of the code unit in bytes as text; counts while that node is a member |
@@ -31,6 +32,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use tharsis_protos::control::{ClusterId, JobInfo, NodeInfo, STORES_MAX};
+use tharsis_protos::rows::Row;
 use tharsis_types::{CodeUnitId, JobId, NodeId};
 
 /// Ended jobs are kept until this many younger ones were registered.
@@ -41,6 +43,8 @@ pub const NODES: &str = "nodes/";
 const ALIVE: &str = "alive/";
 /// Prefix of the addresses of all control stores.
 pub const STORES: &str = "stores/";
+/// Prefix of the notes of the authority.
+pub const MACHINES: &str = "machines/";
 const DRIVEN: &str = "driven/";
 const CODE: &str = "code/";
 const CLUSTER: &str = "meta/cluster";
@@ -54,6 +58,9 @@ pub struct NodeRecord {
     /// Reason of its leave. Written just before the record is deleted, so that watchers see it.
     #[serde(default)]
     pub departure: Option<String>,
+    /// The machine that made it a member; none without certificates.
+    #[serde(default)]
+    pub machine: Option<String>,
 }
 
 /// A job.
@@ -321,6 +328,53 @@ pub fn readable<T: DeserializeOwned>(entries: &[KeyValue]) -> impl Iterator<Item
             None
         }
     })
+}
+
+/// Reads a page of the notes of the authority, after the last key of the page before.
+#[must_use]
+pub fn machine_rows(after: Option<Vec<u8>>) -> Txn {
+    let prefix = MACHINES.into();
+    Txn::always(vec![Op::Range(Range { prefix, after, limit: RANGE_ENTRIES_MAX, keys_only: false })])
+}
+
+/// A note of the authority; none if the entry is not one.
+#[must_use]
+pub fn machine_row(entry: &KeyValue) -> Option<Row> {
+    let name = std::str::from_utf8(&entry.key).ok()?.strip_prefix(MACHINES)?;
+    Row::new(name, std::str::from_utf8(&entry.value).ok()?)
+}
+
+fn machine_key(row: &Row) -> Vec<u8> {
+    format!("{MACHINES}{}", row.name).into_bytes()
+}
+
+/// Adds a note of the authority, if there is none of its name.
+#[must_use]
+pub fn add_machine_row(row: &Row) -> Txn {
+    let key = machine_key(row);
+    Txn::always(vec![Op::put(key.clone(), row.text.as_bytes())]).when(Compare::Absent(key))
+}
+
+/// Gives a node to a machine, or reads whose it is.
+#[must_use]
+pub fn claim_node(row: &Row) -> Txn {
+    add_machine_row(row).otherwise(Op::Get(machine_key(row)))
+}
+
+/// Notes that a machine asked again for its node, if nothing changed since `value` was read.
+#[must_use]
+pub fn claim_again(row: &Row, value: &[u8]) -> Txn {
+    let key = machine_key(row);
+    let is_unchanged = Compare::Value(key.clone(), value.to_vec());
+    Txn::always(vec![Op::put(key, row.text.as_bytes())]).when(is_unchanged)
+}
+
+/// Removes a note of the authority, if it is unchanged.
+#[must_use]
+pub fn drop_machine_row(row: &Row) -> Txn {
+    let key = machine_key(row);
+    let is_unchanged = Compare::Value(key.clone(), row.text.as_bytes().to_vec());
+    Txn::always(vec![Op::Delete(key)]).when(is_unchanged)
 }
 
 /// Reads the state that is needed to make a job.

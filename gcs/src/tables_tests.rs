@@ -80,7 +80,7 @@ fn node(id: u64) -> NodeRecord {
         resources: Resources::default(),
         labels: BTreeMap::new(),
     };
-    NodeRecord { info, departure: None }
+    NodeRecord { info, departure: None, machine: None }
 }
 
 fn entry(key: &str, value: &[u8]) -> KeyValue {

@@ -3,26 +3,26 @@
 //! ```text
 //! keys                      its key and its certificates
 //! tokens/<number>           "<hash of the secret> <role> <expiry in Unix seconds>"
-//! machines/<machine>        "<role> <time of the join in Unix seconds> <host name>"
-//! nodes/<node>              "<machine>": the only one that gets certificates for this node
-//! revoked/<machine>         empty
+//! ended/<number>            "<expiry in Unix seconds>", for tokens that were revoked
+//! machines/<machine>        "<role> <time of the join in Unix seconds> +<number of the token> <host name>"
+//! nodes/<node>              "<machine> <until>": no other machine gets certificates for it until then
+//! revoked/<machine>         "<time in Unix seconds>"
 //! ```
 //! Each file is written whole or not at all, and a token or a machine is one file: several processes may work
 //! in the folder at once, and what one revokes holds for the others from then on. A node is a machine's from
-//! its first certificate on: no other machine gets one for it.
+//! its first certificate on. Control stores carry all of it but the keys between the heads of a cluster
+//! (`rows.rs`).
 
 use crate::keys::{Keys, valid_for};
-use crate::private::{at, make_folder, names, random, read, write, write_new};
+use crate::private::{at, make_folder, names, random, read, remove, write, write_new};
+use crate::rows::{MACHINE_LIFETIME, PARTS, Row, unix};
 use crate::subject::number;
 use crate::{Anchors, AuthorityHash, Identity, IdentityError, MachineId, NewKey, Role, Subject, Token};
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyUsagePurpose, PublicKeyData, SignatureAlgorithm};
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// A machine's own certificate: it serves to ask for others, at each of which it may be refused.
-const MACHINE_LIFETIME: Duration = Duration::from_secs(365 * 86_400);
-/// A node is remembered for this long after its last certificate.
-const NODE_MEMORY: Duration = Duration::from_secs(30 * 86_400);
 const HOST_CHARS_MAX: usize = 64;
 /// The file of the key.
 const KEYS: &str = "keys";
@@ -53,6 +53,8 @@ pub struct MachineRecord {
     pub role: Role,
     /// When it joined.
     pub joined: SystemTime,
+    /// The number of the token with which it joined.
+    pub token: Option<u64>,
     /// Its host name, as it said.
     pub host: String,
     /// Whether it was shut out.
@@ -67,14 +69,12 @@ impl Authority {
     /// `Folder`, `Certificate`.
     pub fn load_or_make(folder: &Path) -> Result<Authority, IdentityError> {
         make_folder(folder)?;
-        for part in ["tokens", "machines", "nodes", "revoked"] {
-            make_folder(&folder.join(part))?;
-        }
+        PARTS.iter().try_for_each(|part| make_folder(&folder.join(part)))?;
         if read(&folder.join(KEYS))?.is_none() {
             write_new(&folder.join(KEYS), &Keys::generate()?.to_bytes())?;
         }
         let authority = Authority::load(folder)?;
-        authority.forget_nodes();
+        authority.forget_over()?;
         Ok(authority)
     }
 
@@ -160,24 +160,25 @@ impl Authority {
         for number in names(&self.folder.join("tokens")).iter().filter_map(|name| number(name)) {
             match self.token(number)? {
                 Some((_, record)) if SystemTime::now() < record.expires => found.push(record),
-                Some(_) => drop(self.revoke_token(number)?),
+                Some(_) => remove(&self.token_file(number))?,
                 None => {}
             }
         }
         Ok(found)
     }
 
-    /// Makes a token useless. Says whether there was one.
+    /// Makes a token useless, here and at heads that hear of it later. Says whether there was one.
     ///
     /// # Errors
     /// `Folder`.
     pub fn revoke_token(&self, number: u64) -> Result<bool, IdentityError> {
-        let path = self.token_file(number);
-        match std::fs::remove_file(&path) {
-            Ok(()) => Ok(true),
-            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(false),
-            Err(cause) => Err(at(&path)(cause)),
-        }
+        let Some((_, record)) = self.token(number)? else { return Ok(false) };
+        let ended = self.folder.join("ended");
+        // Folders of earlier releases lack it.
+        make_folder(&ended)?;
+        write(&ended.join(format!("{number:016x}")), unix(record.expires).to_string().as_bytes())?;
+        remove(&self.token_file(number))?;
+        Ok(true)
     }
 
     /// Admits a machine that shows a token: a certificate for its public key, good for a year.
@@ -196,7 +197,7 @@ impl Authority {
         let machine = MachineId(u64::from_le_bytes(random()?));
         let subject = Subject { machine, role: record.role, node: None, is_control: false };
         let certificate = self.sign(subject, public_key, MACHINE_LIFETIME)?;
-        self.note(subject, host)?;
+        self.note(subject, token.number, host)?;
         Ok(certificate)
     }
 
@@ -220,20 +221,20 @@ impl Authority {
         }
         let subject = Subject { node: Some(node), is_control: false, ..machine };
         let certificate = self.sign(subject, public_key, lifetime)?;
-        self.claim(node, machine.machine)?;
+        self.claim(node, machine.machine, lifetime)?;
         Ok(certificate)
     }
 
-    /// Gives a node to a machine, or finds that it has it; the file shows the time of the last claim.
-    fn claim(&self, node: u64, machine: MachineId) -> Result<(), IdentityError> {
-        let (file, text) = (self.node_file(node), machine.to_string());
-        if write_new(&file, text.as_bytes())? {
+    /// Gives a node to a machine, or finds that it has it.
+    fn claim(&self, node: u64, machine: MachineId, lifetime: Duration) -> Result<(), IdentityError> {
+        let (file, row) = (self.node_file(node), Row::owner(node, machine, lifetime));
+        if write_new(&file, row.text.as_bytes())? {
             return Ok(());
         }
         if self.machine_of(node)? != Some(machine) {
             return Err(IdentityError::NotItsNode(format!("{node:016x}")));
         }
-        write(&file, text.as_bytes())
+        write(&file, row.text.as_bytes())
     }
 
     /// A new certificate for a machine that shows its own, good for a year from now.
@@ -268,7 +269,7 @@ impl Authority {
         let certificate = self.sign(subject, &key.public(), lifetime)?;
         if let Some(node) = node {
             // Not a claim: with another key this machine has another name.
-            write(&self.node_file(node), subject.machine.to_string().as_bytes())?;
+            write(&self.node_file(node), Row::owner(node, subject.machine, lifetime).text.as_bytes())?;
         }
         Ok(key.with(certificate, anchors))
     }
@@ -280,12 +281,16 @@ impl Authority {
     /// `OwnMachine` for the authority's own, `Folder`.
     pub fn revoke_machine(&self, machine: MachineId) -> Result<bool, IdentityError> {
         let anchors = self.anchors()?;
-        if std::iter::once(anchors.hash()).chain(anchors.former_hash()).map(own_machine).any(|own| own == machine)
+        if std::iter::once(anchors.hash())
+            .chain(anchors.former_hash())
+            .map(own_machine)
+            .any(|own| own == machine)
         {
             return Err(IdentityError::OwnMachine);
         }
         let is_known = read(&self.folder.join("machines").join(machine.to_string()))?.is_some();
-        write(&self.folder.join("revoked").join(machine.to_string()), b"")?;
+        let now = unix(SystemTime::now()).to_string();
+        write(&self.folder.join("revoked").join(machine.to_string()), now.as_bytes())?;
         Ok(is_known)
     }
 
@@ -313,10 +318,10 @@ impl Authority {
     /// `Folder`.
     pub fn machine_of(&self, node: u64) -> Result<Option<MachineId>, IdentityError> {
         let bytes = read(&self.node_file(node))?;
-        Ok(bytes.and_then(|bytes| String::from_utf8_lossy(&bytes).parse().ok()))
+        Ok(bytes.and_then(|bytes| String::from_utf8_lossy(&bytes).split(' ').next()?.parse().ok()))
     }
 
-    /// The nodes of a machine that were given certificates in the last month.
+    /// The nodes of a machine whose certificates may be good.
     ///
     /// # Errors
     /// `Folder`.
@@ -330,17 +335,68 @@ impl Authority {
         Ok(nodes)
     }
 
-    /// Forgets the nodes whose certificates are long over.
-    fn forget_nodes(&self) {
-        for name in names(&self.folder.join("nodes")) {
-            let path = self.folder.join("nodes").join(name);
-            let age =
-                path.metadata().and_then(|file| file.modified()).ok().and_then(|time| time.elapsed().ok());
-            if age.is_some_and(|age| NODE_MEMORY < age) {
-                // Another process may have been faster.
-                let _gone = std::fs::remove_file(&path);
+    /// The token with which a machine joined, if it is good still.
+    ///
+    /// # Errors
+    /// `Folder`.
+    pub fn token_of(&self, machine: MachineId) -> Result<Option<u64>, IdentityError> {
+        let Some(number) = self.machine(machine)?.and_then(|record| record.token) else { return Ok(None) };
+        let found = self.token(number)?.filter(|(_, record)| SystemTime::now() < record.expires);
+        Ok(found.map(|(_, record)| record.number))
+    }
+
+    /// Something that changes when a row is added or removed here.
+    #[must_use]
+    pub fn rows_stamp(&self) -> [Option<SystemTime>; 5] {
+        PARTS.map(|part| self.folder.join(part).metadata().and_then(|folder| folder.modified()).ok())
+    }
+
+    /// The rows here that are not over, but for those of these names.
+    ///
+    /// # Errors
+    /// `Folder`.
+    pub fn rows(&self, known: &HashSet<String>) -> Result<Vec<Row>, IdentityError> {
+        let mut rows = self.all_rows(known)?;
+        rows.retain(|row| !row.is_over());
+        Ok(rows)
+    }
+
+    /// Forgets the rows here that are over.
+    ///
+    /// # Errors
+    /// `Folder`.
+    pub fn forget_over(&self) -> Result<(), IdentityError> {
+        let rows = self.all_rows(&HashSet::new())?;
+        rows.iter().filter(|row| row.is_over()).try_for_each(|row| remove(&self.folder.join(&row.name)))
+    }
+
+    fn all_rows(&self, known: &HashSet<String>) -> Result<Vec<Row>, IdentityError> {
+        let mut rows = Vec::new();
+        for part in PARTS {
+            for id in names(&self.folder.join(part)) {
+                let name = format!("{part}/{id}");
+                // A file that is being written has another name.
+                let Some(row) = Row::new(&name, "").filter(|_| !known.contains(&name)) else { continue };
+                let Some(bytes) = read(&self.folder.join(&name))? else { continue };
+                rows.push(Row { text: String::from_utf8_lossy(&bytes).into_owned(), ..row });
             }
         }
+        Ok(rows)
+    }
+
+    /// Notes what another head of the cluster noted.
+    ///
+    /// # Errors
+    /// `Folder`.
+    pub fn take_row(&self, row: &Row) -> Result<(), IdentityError> {
+        let (file, text) = (self.folder.join(&row.name), row.text.as_bytes());
+        if let Some(ended) = row.name.strip_prefix("ended/") {
+            remove(&self.folder.join("tokens").join(ended))?;
+        }
+        if !row.name.starts_with("nodes/") {
+            return if file.exists() { Ok(()) } else { write_new(&file, text).map(drop) };
+        }
+        if read(&file)?.as_deref() == Some(text) { Ok(()) } else { write(&file, text) }
     }
 
     fn node_file(&self, node: u64) -> PathBuf {
@@ -354,16 +410,22 @@ impl Authority {
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let mut words = text.splitn(3, ' ');
         let mut next = || words.next().unwrap_or_default();
-        let (role, joined, host) = (next(), next(), next());
+        let (role, joined, rest) = (next(), next(), next());
         let (Ok(role), Ok(joined)) = (role.parse(), joined.parse()) else { return Ok(None) };
+        let (token, host) = match rest.strip_prefix('+').and_then(|rest| rest.split_once(' ')) {
+            Some((token, host)) => (number(token), host),
+            // A machine that joined before tokens were noted.
+            None => (None, rest),
+        };
         let is_revoked = self.is_revoked(machine);
         let joined = UNIX_EPOCH + Duration::from_secs(joined);
-        Ok(Some(MachineRecord { machine, role, joined, host: host.to_owned(), is_revoked }))
+        Ok(Some(MachineRecord { machine, role, joined, token, host: host.to_owned(), is_revoked }))
     }
 
-    fn note(&self, subject: Subject, host: &str) -> Result<(), IdentityError> {
+    fn note(&self, subject: Subject, token: u64, host: &str) -> Result<(), IdentityError> {
         let host: String = host.chars().filter(|c| !c.is_control()).take(HOST_CHARS_MAX).collect();
-        let text = format!("{} {} {host}", subject.role.name(), unix(SystemTime::now()));
+        let (role, now) = (subject.role.name(), unix(SystemTime::now()));
+        let text = format!("{role} {now} +{token:016x} {host}");
         write(&self.folder.join("machines").join(subject.machine.to_string()), text.as_bytes())
     }
 
@@ -372,6 +434,9 @@ impl Authority {
     }
 
     fn token(&self, number: u64) -> Result<Option<(blake3::Hash, TokenRecord)>, IdentityError> {
+        if read(&self.folder.join("ended").join(format!("{number:016x}")))?.is_some() {
+            return Ok(None);
+        }
         let Some(bytes) = read(&self.token_file(number))? else { return Ok(None) };
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let words: Vec<&str> = text.split(' ').collect();
@@ -435,10 +500,6 @@ impl PublicKeyData for P256Point<'_> {
     fn algorithm(&self) -> &'static SignatureAlgorithm {
         &rcgen::PKCS_ECDSA_P256_SHA256
     }
-}
-
-fn unix(time: SystemTime) -> u64 {
-    time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
 #[cfg(test)]

@@ -113,8 +113,8 @@ fn of_machines_that_ask_for_a_node_at_once_one_gets_it() {
     let token = authority.make_token(Role::Node, HOUR).unwrap();
     let machines: Vec<Subject> = (0..8).map(|_| subject(&join(&authority, &token).unwrap())).collect();
     let public = NewKey::generate().unwrap().public();
+    let ask = |machine: &Subject| authority.renew(*machine, 7, &public, HOUR).is_ok();
     let signed = std::thread::scope(|scope| {
-        let ask = |machine: &Subject| authority.renew(*machine, 7, &public, HOUR).is_ok();
         let threads: Vec<_> = machines.iter().map(|machine| scope.spawn(|| ask(machine))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).filter(|ok| *ok).count()
     });
@@ -228,4 +228,32 @@ fn a_revoked_machine_and_a_node_renew_no_machine() {
     assert!(matches!(authority.renew_machine(node, &public), Err(IdentityError::NotAMachine)));
     authority.revoke_machine(machine.machine).unwrap();
     assert!(matches!(authority.renew_machine(machine, &public), Err(IdentityError::Revoked(_))));
+}
+
+#[test]
+fn two_heads_with_one_key_note_the_same() {
+    let (folder, here) = authority();
+    let other = folder.path().join("other");
+    let there = Authority::load_or_make(&other).unwrap();
+    std::fs::copy(here.folder.join("keys"), other.join("keys")).unwrap();
+    let tell = |from: &Authority, to: &Authority| {
+        from.rows(&HashSet::new()).unwrap().iter().for_each(|row| to.take_row(row).unwrap());
+    };
+    let token = here.make_token(Role::Node, HOUR).unwrap();
+    tell(&here, &there);
+    let machine = subject(&join(&there, &token).unwrap());
+    let public = NewKey::generate().unwrap().public();
+    there.renew(machine, 7, &public, HOUR).unwrap();
+    tell(&there, &here);
+    // The other head knows the machine by its node, and shuts it and its token out for both.
+    let found = here.machine_of(7).unwrap().unwrap();
+    assert_eq!((found, here.token_of(found).unwrap()), (machine.machine, Some(token.number)));
+    assert!(here.revoke_machine(found).unwrap() && here.revoke_token(token.number).unwrap());
+    tell(&here, &there);
+    assert!(there.is_revoked(found));
+    assert!(matches!(join(&there, &token), Err(IdentityError::UnknownToken)));
+    // A head that still has the token does not bring it back.
+    tell(&there, &here);
+    assert!(matches!(join(&here, &token), Err(IdentityError::UnknownToken)));
+    assert_eq!(here.rows(&HashSet::new()).unwrap(), there.rows(&HashSet::new()).unwrap());
 }

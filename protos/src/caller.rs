@@ -79,9 +79,8 @@ mod tests {
 
     #[test]
     fn only_the_certificate_of_a_node_speaks_for_it() {
-        let certified = |role, node| {
-            Who::Certified(Subject { machine: MachineId(1), role, node, is_control: false })
-        };
+        let certified =
+            |role, node| Who::Certified(Subject { machine: MachineId(1), role, node, is_control: false });
         let speaks = |who: Who| who.check_speaks_for(NodeId(7)).is_ok();
         for role in Role::ALL {
             assert_eq!(speaks(certified(role, Some(7))), role.has_nodes());

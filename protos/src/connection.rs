@@ -10,8 +10,10 @@
 //! [`crate::rights`].
 
 use crate::caller::{Caller, Who};
+use crate::join::Owners;
 use crate::message::is_of_machine;
 use crate::proof::{self, Claim, PROOF_WAIT, ProofError, Purpose, Reason, Secret};
+use crate::revoked::Revoked;
 use crate::rights::{Admitted, PortCounts};
 use crate::scrape::{self, Pass};
 use hyper_util::rt::TokioIo;
@@ -21,7 +23,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
-use tharsis_identity::{Authority, Tls, proof_key, subject_of};
+use tharsis_identity::{Authority, MachineId, Tls, proof_key, subject_of};
 use tharsis_types::NodeId;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
@@ -35,6 +37,9 @@ pub use tharsis_identity::Called;
 
 /// First byte of a TLS record with a handshake.
 const TLS_HANDSHAKE: u8 = 22;
+
+/// Time from the revocation of a machine until its connections are cut.
+const CUT_GRACE: Duration = Duration::from_millis(250);
 
 /// By what the members of a cluster know each other.
 #[derive(Clone, Debug)]
@@ -59,6 +64,7 @@ pub struct Credentials {
 pub struct Gate {
     trust: Trust,
     signer: Option<Signer>,
+    revoked: Revoked,
     counts: Arc<PortCounts>,
 }
 
@@ -78,6 +84,8 @@ pub struct Signer {
     pub authority: Arc<Authority>,
     /// Lifetime of the certificate of a node.
     pub lifetime: Duration,
+    /// The table of the machines of all nodes; none where the authority's folder is the only one.
+    pub owners: Option<Arc<dyn Owners>>,
 }
 
 /// A connection that was proved.
@@ -85,6 +93,13 @@ pub struct Signer {
 pub struct Stream {
     transport: Transport,
     admitted: Option<Admitted>,
+    cut: Option<Cut>,
+}
+
+/// The end of a connection from outside: its machine was shut out.
+struct Cut {
+    hit: Pin<Box<dyn Future<Output = ()> + Send + Sync>>,
+    is_hit: bool,
 }
 
 #[derive(Debug)]
@@ -155,7 +170,7 @@ impl Credentials {
                 Transport::Tls(Box::new(stream.into()))
             }
         };
-        Ok(Stream { transport, admitted: None })
+        Ok(Stream { transport, admitted: None, cut: None })
     }
 
     /// Proves a connection that this thread opened.
@@ -207,26 +222,56 @@ impl Credentials {
 }
 
 impl Gate {
-    /// Lets members of this trust in.
+    /// Lets members of this trust in. With certificates nobody is let in before it was heard which machines
+    /// were shut out ([`Gate::revoked`]).
     #[must_use]
     pub fn new(trust: Trust) -> Gate {
-        Gate { trust, signer: None, counts: Arc::default() }
+        let revoked = match trust {
+            Trust::Identity(_) => Revoked::unheard(),
+            Trust::Secret(_) => Revoked::nobody(),
+        };
+        Gate { trust, signer: None, revoked, counts: Arc::default() }
     }
 
-    /// Signs certificates for machines that join, as well.
+    /// Signs certificates for machines that join, as well. Its authority knows which ones were shut out.
     #[must_use]
     pub fn signing(self, signer: Signer) -> Gate {
-        Gate { signer: Some(signer), ..self }
+        let revoked = Revoked::nobody().with_authority(Some(Arc::clone(&signer.authority)));
+        Gate { signer: Some(signer), revoked, ..self }
+    }
+
+    /// Asks this list, which others change, beside the authority of this machine.
+    #[must_use]
+    pub fn knowing(self, revoked: &Revoked) -> Gate {
+        let authority = self.signer.as_ref().map(|signer| Arc::clone(&signer.authority));
+        Gate { revoked: revoked.with_authority(authority), ..self }
+    }
+
+    /// Gives nodes to machines by a table that several authorities share.
+    #[must_use]
+    pub fn with_owners(mut self, owners: Arc<dyn Owners>) -> Gate {
+        if let Some(signer) = &mut self.signer {
+            signer.owners = Some(owners);
+        }
+        self
+    }
+
+    /// The machines that were shut out, as this port knows them.
+    #[must_use]
+    pub fn revoked(&self) -> &Revoked {
+        &self.revoked
+    }
+
+    /// The authority on this machine, if it signs here.
+    #[must_use]
+    pub fn signer(&self) -> Option<&Signer> {
+        self.signer.as_ref()
     }
 
     /// Counts of what the port refused.
     #[must_use]
     pub fn counts(&self) -> &Arc<PortCounts> {
         &self.counts
-    }
-
-    pub(crate) fn signer(&self) -> Option<&Signer> {
-        self.signer.as_ref()
     }
 
     /// Has a connection that was accepted prove itself, and refuses it otherwise.
@@ -245,7 +290,11 @@ impl Gate {
                 };
                 match proof::admit(&mut stream, &secret.at(called), allow).await {
                     Err(ProofError::Scrape(begun)) => {
-                        let stream = Stream { transport: Transport::Clear(stream), admitted: None };
+                        let stream = Stream {
+                            transport: Transport::Clear(stream),
+                            admitted: None,
+                            cut: None,
+                        };
                         return Ok(Admission::Scrape(stream, begun, Pass::Token(scrape::token(secret))));
                     }
                     claimed => {
@@ -264,9 +313,9 @@ impl Gate {
                 match proof::admit(&mut stream, &key, allow).await {
                     Err(ProofError::Scrape(begun)) => {
                         let transport = Transport::Tls(Box::new(stream.into()));
-                        let pass =
-                            Pass::Certificate(self.admitted(Caller { purpose: Purpose::Calls, who }));
-                        return Ok(Admission::Scrape(Stream { transport, admitted: None }, begun, pass));
+                        let pass = Pass::Certificate(self.admitted(Caller { purpose: Purpose::Calls, who }));
+                        let stream = Stream { transport, admitted: None, cut: None };
+                        return Ok(Admission::Scrape(stream, begun, pass));
                     }
                     claimed => {
                         let caller = Caller { purpose: claimed?.purpose, who };
@@ -275,12 +324,12 @@ impl Gate {
                 }
             }
         };
-        Ok(Admission::Caller(caller, Stream { transport, admitted: Some(self.admitted(caller)) }))
+        let cut = caller.who.machine().map(|machine| Cut::when(&self.revoked, machine));
+        Ok(Admission::Caller(caller, Stream { transport, admitted: Some(self.admitted(caller)), cut }))
     }
 
     fn admitted(&self, caller: Caller) -> Admitted {
-        let authority = self.signer.as_ref().map(|signer| Arc::clone(&signer.authority));
-        Admitted { caller, authority, counts: Arc::clone(&self.counts) }
+        Admitted { caller, revoked: self.revoked.clone(), counts: Arc::clone(&self.counts) }
     }
 
     async fn shake_hands(
@@ -309,6 +358,9 @@ impl Gate {
 
     /// Checks the purpose of a connection against its certificate, before any call is looked at.
     fn allow(&self, who: Who, claim: &Claim) -> Result<(), Reason> {
+        if let Some(machine) = who.machine() {
+            self.revoked.check(machine)?;
+        }
         if claim.purpose == Purpose::Join {
             return if self.signer.is_some() { Ok(()) } else { Err(Reason::NoAuthority) };
         }
@@ -327,7 +379,7 @@ impl Gate {
 impl Stream {
     /// A stream over TLS that nobody else has proved; for one that joins.
     pub(crate) fn over_tls(stream: tokio_rustls::client::TlsStream<TcpStream>) -> Stream {
-        Stream { transport: Transport::Tls(Box::new(stream.into())), admitted: None }
+        Stream { transport: Transport::Tls(Box::new(stream.into())), admitted: None, cut: None }
     }
 
     /// The same connection, for a thread that may wait.
@@ -354,6 +406,16 @@ impl Stream {
         })
     }
 
+    /// Whether the machine of the caller was not shut out since it was let in.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        let admitted = self.admitted.as_ref();
+        admitted.is_none_or(|admitted| {
+            let machine = admitted.caller.who.machine();
+            machine.is_none_or(|machine| admitted.revoked.check(machine).is_ok())
+        })
+    }
+
     /// A handle by which another thread can cut the connection. It keeps the connection open.
     ///
     /// # Errors
@@ -372,6 +434,37 @@ impl Stream {
             Transport::Tls(stream) => Pin::new(&mut **stream),
         }
     }
+
+    /// Fails once the machine of the caller was shut out, and wakes the reader when it is.
+    fn check_cut(&mut self, context: &mut Context<'_>) -> io::Result<()> {
+        if self.cut.as_mut().is_some_and(|cut| cut.is_hit(context)) {
+            return Err(io::Error::new(io::ErrorKind::ConnectionAborted, Reason::Revoked.to_string()));
+        }
+        Ok(())
+    }
+}
+
+impl Cut {
+    fn when(revoked: &Revoked, machine: MachineId) -> Cut {
+        let hits = revoked.hits(machine);
+        let hit = async move {
+            hits.await;
+            // Calls are refused from now on. Answers that say so, and news of it, may be under way.
+            tokio::time::sleep(CUT_GRACE).await;
+        };
+        Cut { hit: Box::pin(hit), is_hit: false }
+    }
+
+    fn is_hit(&mut self, context: &mut Context<'_>) -> bool {
+        self.is_hit = self.is_hit || self.hit.as_mut().poll(context).is_ready();
+        self.is_hit
+    }
+}
+
+impl std::fmt::Debug for Cut {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Cut({})", self.is_hit)
+    }
 }
 
 trait Duplex: AsyncRead + AsyncWrite {}
@@ -380,10 +473,11 @@ impl<T: AsyncRead + AsyncWrite> Duplex for T {}
 
 impl AsyncRead for Stream {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        self.check_cut(context)?;
         self.io().poll_read(context, buffer)
     }
 }

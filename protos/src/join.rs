@@ -7,11 +7,13 @@
 use crate::caller::{Caller, Who};
 use crate::connection::{Called, Credentials, Signer, Stream, Trust};
 use crate::proof::{self, PROOF_WAIT, ProofError, Purpose, Secret};
+use futures::future::BoxFuture;
 use prost::Message;
+use std::fmt::Debug;
 use std::io;
 use std::time::Duration;
 use tharsis_identity::{
-    Anchors, Former, Identity, IdentityError, NewKey, Tls, Token, pinned, proof_key,
+    Anchors, Former, Identity, IdentityError, MachineId, NewKey, Subject, Tls, Token, pinned, proof_key,
 };
 use tharsis_types::NodeId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -166,11 +168,24 @@ async fn ask(mut stream: Stream, request: Request) -> Result<Answer, JoinError> 
     if answer.refused.is_empty() { Ok(answer) } else { Err(JoinError::Refused(answer.refused)) }
 }
 
+/// The machines of nodes, as the control stores of a cluster know them together.
+pub trait Owners: Debug + Send + Sync {
+    /// Gives a node to a machine for a certificate of this lifetime, if it is not another one's; whether the
+    /// machine has it. The error says why
+    /// this cannot be known now.
+    fn claim(
+        &self,
+        node: NodeId,
+        machine: MachineId,
+        lifetime: Duration,
+    ) -> BoxFuture<'_, Result<bool, String>>;
+}
+
 /// Answers one request.
 pub(crate) async fn serve(signer: &Signer, caller: Caller, mut stream: Stream) {
     let exchange = async {
         let request = read::<Request>(&mut stream).await?;
-        let answer = sign(signer, caller, &request).unwrap_or_else(|error| {
+        let answer = sign(signer, caller, &request).await.unwrap_or_else(|error| {
             tracing::info!(%error, "a certificate is refused");
             Answer { refused: error.to_string(), ..Answer::default() }
         });
@@ -181,14 +196,15 @@ pub(crate) async fn serve(signer: &Signer, caller: Caller, mut stream: Stream) {
     let _answered = timeout(PROOF_WAIT, exchange).await;
 }
 
-fn sign(signer: &Signer, caller: Caller, request: &Request) -> Result<Answer, IdentityError> {
-    let Signer { authority, lifetime } = signer;
+async fn sign(signer: &Signer, caller: Caller, request: &Request) -> Result<Answer, JoinError> {
+    let Signer { authority, lifetime, .. } = signer;
     let (certificate, machine) = if request.token.is_empty() {
-        let Who::Certified(machine) = caller.who else { return Err(IdentityError::UnknownToken) };
+        let Who::Certified(machine) = caller.who else { return Err(IdentityError::UnknownToken.into()) };
         let renewed = authority.renew_machine(machine, &request.machine_key)?;
         let certificate = if request.public_key.is_empty() {
             Vec::new()
         } else {
+            check_owner(signer, machine, request.node).await?;
             authority.renew(machine, request.node, &request.public_key, *lifetime)?
         };
         (certificate, renewed)
@@ -202,6 +218,18 @@ fn sign(signer: &Signer, caller: Caller, request: &Request) -> Result<Answer, Id
     let (former, cross) = former.unwrap_or_default();
     let refused = String::new();
     Ok(Answer { certificate, authority: anchors.current, refused, lifetime_ms, former, cross, machine })
+}
+
+/// Refuses a node that another control store gave to another machine.
+async fn check_owner(signer: &Signer, machine: Subject, node: u64) -> Result<(), JoinError> {
+    // Callers that may not have this node are refused without a claim.
+    let may_have = machine.role.has_nodes() && machine.node.is_none_or(|own| own == node);
+    let Some(owners) = signer.owners.as_ref().filter(|_| may_have) else { return Ok(()) };
+    match owners.claim(NodeId(node), machine.machine, signer.lifetime).await {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(IdentityError::NotItsNode(format!("{node:016x}")).into()),
+        Err(cause) => Err(JoinError::Refused(format!("the machine of the node is not known now: {cause}"))),
+    }
 }
 
 async fn write<M: Message>(stream: &mut Stream, message: &M) -> io::Result<()> {

@@ -31,9 +31,15 @@ pub mod port;
 pub mod proof;
 pub mod records;
 pub mod report;
+pub mod revoked;
 pub mod rights;
 pub mod scrape;
 pub mod submission;
+
+/// The notes of an authority, for control stores that keep them.
+pub mod rows {
+    pub use tharsis_identity::Row;
+}
 
 mod generated;
 mod mount;

@@ -165,10 +165,16 @@ pub enum Reason {
     /// The listener signs no certificates.
     #[error("this node admits nobody to the cluster: name the address of the head")]
     NoAuthority = 8,
+    /// The machine of its certificate was shut out.
+    #[error("the machine of the caller was revoked")]
+    Revoked = 9,
+    /// The listener does not know yet which machines were shut out.
+    #[error("this node has not heard yet which machines were revoked: ask again")]
+    NotYet = 10,
 }
 
 impl Reason {
-    const ALL: [Reason; 8] = [
+    const ALL: [Reason; 10] = [
         Reason::NoProof,
         Reason::Version,
         Reason::WrongProof,
@@ -177,6 +183,8 @@ impl Reason {
         Reason::OtherNode,
         Reason::WrongRole,
         Reason::NoAuthority,
+        Reason::Revoked,
+        Reason::NotYet,
     ];
 }
 
@@ -481,10 +489,7 @@ mod tests {
     }
 
     /// Connects with one secret to a listener with another, and says what either side says of it.
-    async fn meet(
-        callers: Secret,
-        listeners: Secret,
-    ) -> (Result<(), ProofError>, Result<Claim, ProofError>) {
+    async fn meet(callers: Secret, listeners: Secret) -> (Result<(), ProofError>, Result<Claim, ProofError>) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let called = async {

@@ -20,11 +20,13 @@
 //! is known about may call nothing.
 
 use crate::caller::{Caller, Who};
+use crate::proof::Reason;
+use crate::revoked::Revoked;
 use http::Extensions;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tharsis_identity::{Authority, Role, Subject};
+use tharsis_identity::{Role, Subject};
 use tharsis_types::{NodeId, Resources};
 use tonic::Status;
 
@@ -33,8 +35,8 @@ use tonic::Status;
 pub struct Admitted {
     /// The caller, as its proof and its certificate say.
     pub caller: Caller,
-    /// Knows which machines were revoked, if it is on this machine.
-    pub authority: Option<Arc<Authority>>,
+    /// The machines that were shut out.
+    pub revoked: Revoked,
     /// Counts of the port.
     pub counts: Arc<PortCounts>,
 }
@@ -86,32 +88,34 @@ pub const RIGHTS: [(&str, &[Role]); 25] = [
 pub(crate) fn check_call(extensions: &Extensions, path: &str) -> Result<(), Status> {
     let Some(admitted) = admitted(extensions) else { return Err(unknown()) };
     let call = path.rsplit('/').next().unwrap_or_default();
-    check(call, admitted).map_err(|why| {
+    check(call, admitted).inspect_err(|_| {
         admitted.counts.calls_refused.fetch_add(1, Ordering::Relaxed);
-        Status::permission_denied(why)
     })
 }
 
 /// Refuses a scrape by a role that may not look, or a machine that was revoked.
-pub(crate) fn check_scrape(admitted: &Admitted) -> Result<(), String> {
+pub(crate) fn check_scrape(admitted: &Admitted) -> Result<(), Status> {
     check("GET /metrics", admitted)
 }
 
-fn check(call: &str, admitted: &Admitted) -> Result<(), String> {
+fn check(call: &str, admitted: &Admitted) -> Result<(), Status> {
+    let denied = |why: String| Err(Status::permission_denied(why));
     let subject = match admitted.caller.who {
         Who::Certified(subject) => subject,
-        Who::Stranger => return Err(format!("{call} is not for callers without a certificate")),
+        Who::Stranger => return denied(format!("{call} is not for callers without a certificate")),
         Who::Trusted { .. } => return Ok(()),
     };
-    if admitted.authority.as_ref().is_some_and(|authority| authority.is_revoked(subject.machine)) {
-        return Err(format!("machine {} was revoked", subject.machine));
+    match admitted.revoked.check(subject.machine) {
+        Ok(()) => {}
+        Err(Reason::NotYet) => return Err(Status::unavailable(Reason::NotYet.to_string())),
+        Err(_) => return denied(format!("machine {} was revoked", subject.machine)),
     }
     let rights = RIGHTS.iter().find(|(name, _)| *name == call);
     if rights.is_some_and(|(_, roles)| roles.contains(&subject.role)) {
         return Ok(());
     }
     let role = subject.role.name();
-    Err(format!("{call} is not for the role {role}"))
+    denied(format!("{call} is not for the role {role}"))
 }
 
 /// Refuses what is said in the name of a node by another caller.
@@ -180,7 +184,7 @@ mod tests {
 
     fn admitted_as(who: Who) -> Option<Admitted> {
         let caller = Caller { purpose: Purpose::Calls, who };
-        Some(Admitted { caller, authority: None, counts: Arc::default() })
+        Some(Admitted { caller, revoked: Revoked::nobody(), counts: Arc::default() })
     }
 
     fn extensions(role: Role) -> Extensions {

@@ -136,8 +136,11 @@ fn allow(pass: &Pass, request: &Request) -> Result<(), String> {
             Err(answer("401 Unauthorized", "WWW-Authenticate: Bearer\r\n", text, is_head))
         }
         Pass::Certificate(admitted) if matches!(admitted.caller.who, Who::Certified(_)) => {
-            rights::check_scrape(admitted)
-                .map_err(|why| answer("403 Forbidden", "", &format!("{why}\n"), is_head))
+            rights::check_scrape(admitted).map_err(|why| {
+                let is_early = why.code() == tonic::Code::Unavailable;
+                let status = if is_early { "503 Service Unavailable" } else { "403 Forbidden" };
+                answer(status, "", &format!("{}\n", why.message()), is_head)
+            })
         }
         Pass::Certificate(_) => {
             let text = "show a certificate of this cluster; the role observer suffices\n";
@@ -163,6 +166,7 @@ mod tests {
     use super::*;
     use crate::caller::Caller;
     use crate::proof::Purpose;
+    use crate::revoked::Revoked;
     use std::sync::Arc;
     use tharsis_identity::{MachineId, Role, Subject};
 
@@ -179,7 +183,7 @@ mod tests {
 
     fn certificate(who: Who) -> Pass {
         let caller = Caller { purpose: Purpose::Calls, who };
-        Pass::Certificate(Admitted { caller, authority: None, counts: Arc::default() })
+        Pass::Certificate(Admitted { caller, revoked: Revoked::nobody(), counts: Arc::default() })
     }
 
     fn pass() -> Pass {

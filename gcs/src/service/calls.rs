@@ -6,12 +6,14 @@ use crate::error::StoreError;
 use crate::tables::{self, JOBS_KEPT_MAX, JobRecord, NodeRecord, StoredNode};
 use bytes::Bytes;
 use std::future::Future;
+use tharsis_protos::caller::Who;
 use tharsis_protos::control::{
-    ClusterInfo, CodeUnit, EventStream, JobEnd, JobInfo, JobPage, JobProgram, JobRequest, KeyPage, Members,
-    NODES_MAX, NodeInfo, PROTOCOL, PutIf, Registered, Renewed, Service,
+    ClusterInfo, CodeUnit, DRIVERS_MAX, EventStream, JobEnd, JobInfo, JobPage, JobProgram, JobRequest,
+    KeyPage, Members, NODES_MAX, NODES_PER_MACHINE_MAX, NodeInfo, PROTOCOL, PutIf, Registered, Renewed,
+    Service,
 };
 use tharsis_protos::{Refusal, RefusalCode};
-use tharsis_types::{CodeUnitId, JobId, NodeId};
+use tharsis_types::{CodeUnitId, JobId, NodeId, Resources};
 use tokio::time::Instant;
 
 /// A job that runs.
@@ -27,11 +29,17 @@ impl Service for Shared {
     async fn cluster_info(&self) -> Result<ClusterInfo, Refusal> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
         let stores = self.listed_stores();
-        Ok(ClusterInfo { cluster: self.cluster, protocol: PROTOCOL, version, stores })
+        let revoked = self.revoked.machines();
+        Ok(ClusterInfo { cluster: self.cluster, protocol: PROTOCOL, version, stores, revoked })
     }
 
-    async fn register_node(&self, node: NodeInfo, clock_unix_ms: u64) -> Result<Registered, Refusal> {
-        within("register node", self.register(node, clock_unix_ms)).await
+    async fn register_node(
+        &self,
+        who: Who,
+        node: NodeInfo,
+        clock_unix_ms: u64,
+    ) -> Result<Registered, Refusal> {
+        within("register node", self.register(who, node, clock_unix_ms)).await
     }
 
     async fn keep_alive(&self, node: NodeId) -> Result<Renewed, Refusal> {
@@ -56,8 +64,8 @@ impl Service for Shared {
         within("list nodes", async { self.members().await.map_err(refusal) }).await
     }
 
-    async fn watch_nodes(&self, from_revision: u64) -> Result<EventStream, Refusal> {
-        within("watch nodes", self.watch(from_revision)).await
+    async fn watch_nodes(&self, who: Who, from_revision: u64) -> Result<EventStream, Refusal> {
+        within("watch nodes", self.watch(who, from_revision)).await
     }
 
     async fn register_job(&self, job: JobRequest) -> Result<JobId, Refusal> {
@@ -158,7 +166,7 @@ impl Shared {
         within(call, async { self.backend.txn(txn).await.map_err(refusal) }).await
     }
 
-    async fn register(&self, node: NodeInfo, clock_unix_ms: u64) -> Result<Registered, Refusal> {
+    async fn register(&self, who: Who, node: NodeInfo, clock_unix_ms: u64) -> Result<Registered, Refusal> {
         let clock_skew_ms =
             i64::try_from(i128::from(unix_ms()) - i128::from(clock_unix_ms)).unwrap_or(i64::MAX);
         let count = tables::node_count(&self.backend.txn(tables::count_nodes()).await.map_err(refusal)?);
@@ -166,8 +174,12 @@ impl Shared {
             let reason = format!("the cluster has {count} nodes, the limit is {NODES_MAX}");
             return Err(Refusal::new(RefusalCode::ResourceExhausted, reason));
         }
+        let machine = who.machine().map(|machine| machine.to_string());
+        if let Some(machine) = &machine {
+            self.check_share(machine, &node).await?;
+        }
         for _ in 0..ATTEMPTS_MAX {
-            if let Some(lease) = self.join(&node).await? {
+            if let Some(lease) = self.join(&node, machine.clone()).await? {
                 self.leases.lock().insert(node.id, lease);
                 self.silences.lock().heard(node.id, Instant::now());
                 let stores = self.listed_stores();
@@ -177,8 +189,29 @@ impl Shared {
         Err(refusal(StoreError::Contention { what: "register node", attempts: ATTEMPTS_MAX }))
     }
 
+    /// Refuses a node above the share of its machine, or of all nodes without resources.
+    async fn check_share(&self, machine: &str, node: &NodeInfo) -> Result<(), Refusal> {
+        let result = self.backend.txn(tables::all_nodes()).await.map_err(refusal)?;
+        let others = tables::readable::<NodeRecord>(tables::ranged(&result, 0).0)
+            .filter(|record| record.info.id != node.id);
+        let is_driver = |node: &NodeInfo| node.resources == Resources::default();
+        let (mut of_machine, mut drivers) = (0, 0);
+        for record in others {
+            of_machine += usize::from(record.machine.as_deref() == Some(machine));
+            drivers += usize::from(is_driver(&record.info));
+        }
+        let reason = if NODES_PER_MACHINE_MAX <= of_machine {
+            format!("machine {machine} has {of_machine} nodes, the limit is {NODES_PER_MACHINE_MAX}")
+        } else if is_driver(node) && DRIVERS_MAX <= drivers {
+            format!("{drivers} nodes without resources are members, the limit is {DRIVERS_MAX}")
+        } else {
+            return Ok(());
+        };
+        Err(Refusal::new(RefusalCode::ResourceExhausted, reason))
+    }
+
     /// One attempt: the node's lease, or `None` if the record was changed meanwhile.
-    async fn join(&self, node: &NodeInfo) -> Result<Option<StoreLease>, Refusal> {
+    async fn join(&self, node: &NodeInfo, machine: Option<String>) -> Result<Option<StoreLease>, Refusal> {
         if let Some(known) = self.node(node.id).await.map_err(refusal)? {
             if known.record.info != *node || known.record.departure.is_some() {
                 let is_leaving = known.record.departure.is_some();
@@ -188,7 +221,7 @@ impl Shared {
             }
             return self.keep(&known).await.map_err(refusal);
         }
-        let record = NodeRecord { info: node.clone(), departure: None };
+        let record = NodeRecord { info: node.clone(), departure: None, machine };
         self.under_new_lease(|lease| tables::join(&record, lease)).await.map_err(refusal)
     }
 

@@ -6,18 +6,22 @@
 //! from the last revision that it delivered.
 
 use super::stores::Listing;
+use super::watchers::Watchers;
 use super::{Shared, refusal};
 use crate::backend::{Backend, Watch, WatchEvent, WatchItem};
 use crate::error::StoreError;
 use crate::tables::{self, NODES, NodeRecord};
 use futures::StreamExt;
+use parking_lot::Mutex;
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
+use tharsis_protos::caller::Who;
 use tharsis_protos::control::{EventStream, LeftReason, Members, NodeChange, NodeEvent};
+use tharsis_protos::revoked::{List, REVOKED_MAX};
 use tharsis_protos::{Refusal, RefusalCode};
 use tharsis_types::NodeId;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
 /// Pause between attempts to watch again while the back end cannot be reached.
 const RETRY: Duration = Duration::from_millis(250);
@@ -34,10 +38,25 @@ struct NodeWatch {
     departed: BTreeSet<NodeId>,
     queue: VecDeque<NodeEvent>,
     done: bool,
-    _permit: OwnedSemaphorePermit,
+    revoked: watch::Receiver<List>,
+    ended: watch::Receiver<bool>,
+    _seat: Seat,
+}
+
+/// The place of one watch; it is given back when this is dropped.
+struct Seat {
+    watchers: Arc<Mutex<Watchers>>,
+    number: u64,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.watchers.lock().leave(self.number);
+    }
 }
 
 enum Wake {
+    Revoked,
     Stores,
     Change(Option<Result<WatchItem, StoreError>>),
     Nothing,
@@ -45,11 +64,13 @@ enum Wake {
 }
 
 impl Shared {
-    pub(super) async fn watch(&self, from_revision: u64) -> Result<EventStream, Refusal> {
-        let permit = self.watchers.clone().try_acquire_owned().map_err(|_| {
-            let reason = format!("{} watchers are being served, the limit", super::WATCHERS_MAX);
-            Refusal::new(RefusalCode::ResourceExhausted, reason)
-        })?;
+    pub(super) async fn watch(&self, who: Who, from_revision: u64) -> Result<EventStream, Refusal> {
+        let (number, ended) = self
+            .watchers
+            .lock()
+            .enter(&who)
+            .map_err(|reason| Refusal::new(RefusalCode::ResourceExhausted, reason))?;
+        let seat = Seat { watchers: Arc::clone(&self.watchers), number };
         let now = self.members().await.map_err(refusal)?;
         let mut state = NodeWatch {
             backend: self.backend.clone(),
@@ -60,13 +81,19 @@ impl Shared {
             departed: BTreeSet::new(),
             queue: VecDeque::new(),
             done: false,
-            _permit: permit,
+            revoked: self.revoked.changes(),
+            ended,
+            _seat: seat,
         };
         // A revision in the future belongs to another store, so the watcher gets a whole list.
         if from_revision == 0 || now.revision + 1 < from_revision {
             state.show_list(now);
         }
         state.stores.mark_changed();
+        // A watcher that must know has asked for an empty list, too.
+        if !self.revoked.machines().is_empty() {
+            state.revoked.mark_changed();
+        }
         Ok(futures::stream::unfold(state, NodeWatch::next_event).boxed())
     }
 }
@@ -103,6 +130,7 @@ impl NodeWatch {
         match self.wake().await {
             Wake::Stop => self.done = true,
             Wake::Nothing => {}
+            Wake::Revoked => self.show_revoked(),
             Wake::Stores => self.show_stores(),
             Wake::Change(None) => {
                 self.changes = None;
@@ -130,7 +158,9 @@ impl NodeWatch {
         tokio::select! {
             biased;
             _ = self.stopping.wait_for(|stop| *stop) => Wake::Stop,
+            _ = self.ended.wait_for(|ended| *ended) => Wake::Stop,
             change = changes.next() => Wake::Change(change),
+            Ok(()) = self.revoked.changed() => Wake::Revoked,
             Ok(()) = self.stores.changed() => Wake::Stores,
         }
     }
@@ -146,6 +176,12 @@ impl NodeWatch {
         self.next = members.revision + 1;
         let change = NodeChange::Listed(members.nodes);
         self.queue.push_back(NodeEvent { revision: members.revision, change });
+    }
+
+    fn show_revoked(&mut self) {
+        let Some(list) = self.revoked.borrow_and_update().clone() else { return };
+        let change = NodeChange::Revoked(list.iter().copied().take(REVOKED_MAX).collect());
+        self.queue.push_back(NodeEvent { revision: self.next.saturating_sub(1), change });
     }
 
     fn show_stores(&mut self) {

@@ -1,6 +1,6 @@
 //! The caller's side: one function per call, each with the deadline of the stub and checked answers.
 
-use super::wire::{hash, nodes, stores};
+use super::wire::{hash, machines, nodes, stores};
 use super::*;
 use crate::call::{CallError, chain};
 use crate::connection::{Called, Credentials};
@@ -88,6 +88,7 @@ impl Stub {
                 protocol: message::required("protocol", answer.protocol)?.into(),
                 version: message::text("version", answer.version, TEXT_BYTES_MAX)?,
                 stores: stores(answer.stores)?,
+                revoked: machines("revoked", answer.revoked)?,
             })
         })
     }

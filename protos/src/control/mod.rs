@@ -18,14 +18,19 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
+pub use tharsis_identity::MachineId;
 use tharsis_types::limits::{KIB, MESSAGE_BYTES_MAX, MIB};
 use tharsis_types::{CodeUnitId, JobId, NodeId, Resources};
 
 /// The version of the protocol that this build speaks.
-pub const PROTOCOL: ProtocolVersion = ProtocolVersion { major: 1, minor: 0 };
+pub const PROTOCOL: ProtocolVersion = ProtocolVersion { major: 2, minor: 0 };
 
 /// Nodes of one cluster.
 pub const NODES_MAX: usize = 1024;
+/// Nodes of one machine of a cluster with certificates.
+pub const NODES_PER_MACHINE_MAX: usize = 64;
+/// Of the nodes of such a cluster, those without resources: drivers'.
+pub const DRIVERS_MAX: usize = NODES_MAX / 2;
 /// Control stores of one cluster.
 pub const STORES_MAX: usize = 16;
 /// Bytes of all that one node says of itself.
@@ -75,6 +80,8 @@ pub struct ClusterInfo {
     pub version: String,
     /// Addresses of all control stores of the cluster.
     pub stores: Vec<String>,
+    /// Machines that were shut out.
+    pub revoked: Vec<MachineId>,
 }
 
 /// Description of a node that joins.
@@ -146,6 +153,8 @@ pub enum NodeChange {
     },
     /// All members: whoever is not among them has left.
     Listed(Vec<NodeInfo>),
+    /// All machines that were shut out.
+    Revoked(Vec<MachineId>),
     /// Addresses of all control stores.
     Stores(Vec<String>),
 }

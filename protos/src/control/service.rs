@@ -4,6 +4,7 @@
 use super::wire::{bounded, key, namespace, to_wire};
 use super::*;
 use crate::call::{Refusal, RefusalCode};
+use crate::caller::Who;
 use crate::generated::control as wire;
 use crate::generated::control::control_server::{Control, ControlServer};
 use crate::message::{self, BadMessage};
@@ -23,9 +24,10 @@ pub type EventStream = BoxStream<'static, Result<NodeEvent, Refusal>>;
 pub trait Service: Send + Sync + 'static {
     /// Identity of the cluster and release of the control store.
     fn cluster_info(&self) -> impl Future<Output = Result<ClusterInfo, Refusal>> + Send;
-    /// Makes a node a member.
+    /// Makes a node a member; `who` is that node.
     fn register_node(
         &self,
+        who: Who,
         node: NodeInfo,
         clock_unix_ms: u64,
     ) -> impl Future<Output = Result<Registered, Refusal>> + Send;
@@ -42,7 +44,11 @@ pub trait Service: Send + Sync + 'static {
     /// All members.
     fn list_nodes(&self) -> impl Future<Output = Result<Members, Refusal>> + Send;
     /// Changes from a revision on, or a list and then changes.
-    fn watch_nodes(&self, from_revision: u64) -> impl Future<Output = Result<EventStream, Refusal>> + Send;
+    fn watch_nodes(
+        &self,
+        who: Who,
+        from_revision: u64,
+    ) -> impl Future<Output = Result<EventStream, Refusal>> + Send;
     /// Makes a job, or finds the one that the same request made.
     fn register_job(&self, job: JobRequest) -> impl Future<Output = Result<JobId, Refusal>> + Send;
     /// Ends a job; false if there is none of that id.
@@ -144,6 +150,7 @@ impl<S: Service> Control for Door<S> {
             protocol: Some(info.protocol.into()),
             version: info.version,
             stores: info.stores,
+            revoked: info.revoked.iter().map(|machine| machine.0).collect(),
         }))
     }
 
@@ -158,7 +165,8 @@ impl<S: Service> Control for Door<S> {
         rights::check_node(&extensions, node.id)?;
         rights::check_address(&extensions, &node.listen)?;
         rights::check_resources(&extensions, &node.resources)?;
-        let done = self.0.register_node(node, request.clock_unix_ms).await?;
+        let who = rights::who(&extensions)?;
+        let done = self.0.register_node(who, node, request.clock_unix_ms).await?;
         Ok(Response::new(wire::RegisterNodeAnswer {
             lease_ttl_ms: u64::try_from(done.lease_ttl.as_millis()).unwrap_or(u64::MAX),
             clock_skew_ms: done.clock_skew_ms,
@@ -203,7 +211,8 @@ impl<S: Service> Control for Door<S> {
     }
 
     async fn watch_nodes(&self, request: Request<wire::WatchNodesRequest>) -> Answer<Self::WatchNodesStream> {
-        let events = self.0.watch_nodes(request.into_inner().from_revision).await?;
+        let (_, extensions, request) = request.into_parts();
+        let events = self.0.watch_nodes(rights::who(&extensions)?, request.from_revision).await?;
         let events = events.map(|event| event.map(wire::NodeEvent::from).map_err(Status::from));
         Ok(Response::new(events.boxed()))
     }

@@ -3,6 +3,7 @@
 use super::*;
 use crate::generated::control as wire;
 use crate::message::{self, BadMessage};
+use crate::revoked::REVOKED_MAX;
 use crate::submission;
 
 impl From<ProtocolVersion> for wire::ProtocolVersion {
@@ -62,6 +63,10 @@ impl From<NodeEvent> for wire::NodeEvent {
             NodeChange::Joined(node) => Event::Joined(node.into()),
             NodeChange::Left { node, reason } => Event::Left(left(node, reason)),
             NodeChange::Listed(nodes) => Event::Listed(wire::NodeList { members: to_wire(nodes) }),
+            NodeChange::Revoked(machines) => {
+                let machines = machines.into_iter().map(|machine| machine.0).collect();
+                Event::Revoked(wire::MachineList { machines })
+            }
             NodeChange::Stores(addresses) => Event::Stores(wire::StoreList { addresses }),
         };
         Self { revision: event.revision, event: Some(change) }
@@ -85,6 +90,7 @@ impl TryFrom<wire::NodeEvent> for NodeEvent {
                 },
             },
             Event::Listed(list) => NodeChange::Listed(nodes(list.members)?),
+            Event::Revoked(list) => NodeChange::Revoked(machines("revoked", list.machines)?),
             Event::Stores(list) => NodeChange::Stores(stores(list.addresses)?),
         };
         Ok(Self { revision: event.revision, change })
@@ -173,6 +179,14 @@ pub(super) fn stores(stores: Vec<String>) -> Result<Vec<String>, BadMessage> {
         return Err(BadMessage::too_many("stores", stores.len(), STORES_MAX, "addresses"));
     }
     stores.into_iter().map(|store| message::address("stores", store)).collect()
+}
+
+/// Machines that were shut out.
+pub(super) fn machines(field: &str, machines: Vec<u64>) -> Result<Vec<MachineId>, BadMessage> {
+    if machines.len() > REVOKED_MAX {
+        return Err(BadMessage::too_many(field, machines.len(), REVOKED_MAX, "machines"));
+    }
+    Ok(machines.into_iter().map(MachineId).collect())
 }
 
 pub(super) fn to_wire<A, B: From<A>>(values: Vec<A>) -> Vec<B> {

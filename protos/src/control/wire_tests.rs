@@ -96,6 +96,7 @@ fn every_change_of_the_membership_survives_the_wire() {
         NodeChange::Left { node: NodeId(2), reason: LeftReason::Expired },
         NodeChange::Left { node: NodeId(2), reason: LeftReason::Unregistered("told to".to_owned()) },
         NodeChange::Listed(vec![node(1), node(2)]),
+        NodeChange::Revoked(vec![MachineId(1), MachineId(u64::MAX)]),
         NodeChange::Stores(vec!["10.0.0.1:6379".to_owned()]),
     ];
     for (revision, change) in (1..).zip(changes) {

@@ -59,6 +59,9 @@ pub struct ClusterInfoAnswer {
     /// host:port of every control store of the cluster.
     #[prost(string, repeated, tag = "4")]
     pub stores: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// Machines that were shut out.
+    #[prost(fixed64, repeated, tag = "5")]
+    pub revoked: ::prost::alloc::vec::Vec<u64>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct RegisterNodeRequest {
@@ -138,7 +141,7 @@ pub struct NodeEvent {
     /// The revision after which this holds.
     #[prost(uint64, tag = "1")]
     pub revision: u64,
-    #[prost(oneof = "node_event::Event", tags = "2, 3, 5, 6")]
+    #[prost(oneof = "node_event::Event", tags = "2, 3, 5, 6, 7")]
     pub event: ::core::option::Option<node_event::Event>,
 }
 /// Nested message and enum types in `NodeEvent`.
@@ -154,12 +157,20 @@ pub mod node_event {
         /// Addresses of all control stores, whenever they change.
         #[prost(message, tag = "6")]
         Stores(super::StoreList),
+        /// All machines that were shut out, whenever they change.
+        #[prost(message, tag = "7")]
+        Revoked(super::MachineList),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StoreList {
     #[prost(string, repeated, tag = "1")]
     pub addresses: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct MachineList {
+    #[prost(fixed64, repeated, tag = "1")]
+    pub machines: ::prost::alloc::vec::Vec<u64>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct NodeLeft {

@@ -208,7 +208,7 @@ fn own(
     let authority = Arc::new(Authority::load_or_make(&authority_folder(folder))?);
     let own = authority.own(identity::Role::Node, node.map(|node| node.0), true, lifetime)?;
     let tls = Tls::new(&own)?;
-    let signer = Signer { authority: Arc::clone(&authority), lifetime };
+    let signer = Signer { authority: Arc::clone(&authority), lifetime, owners: None };
     let gate = Gate::new(Trust::Identity(tls.clone())).signing(signer);
     let renewal = Renewal { tls: tls.clone(), source: Source::Own { authority, node }, lifetime };
     Ok((tls, gate, renewal))

@@ -18,13 +18,15 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use tharsis_core::node::Place;
+use tharsis_identity::MachineId;
 use tharsis_object_store::transfer::{self, ObjectKey, ReadAt, Source, SourceRange};
 use tharsis_object_store::{AnnexReader, Arena, ArenaSlice};
 use tharsis_protos::caller::{Caller, Who};
 use tharsis_protos::connection::Stream;
 use tharsis_protos::port::PortHandler;
 use tharsis_protos::proof::{ProofError, Purpose};
-use tharsis_types::{NodeId, ObjectId};
+use tharsis_protos::revoked::Revoked;
+use tharsis_types::ObjectId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -56,7 +58,7 @@ impl PortHandler for Callers {
                 let _ended = self.calls.send(Ok(stream)).await;
             }
             Purpose::Transfers if self.may_read(&caller).await => {
-                self.senders.serve(caller.who.node(), stream).await;
+                self.senders.serve(caller.who, stream).await;
             }
             Purpose::Transfers => tracing::info!(?caller, "objects are read by members only"),
             // The gate answers it before anybody here is asked.
@@ -97,7 +99,13 @@ pub struct Senders {
 #[derive(Default)]
 struct Seats {
     places: Places,
-    streams: HashMap<u64, std::net::TcpStream>,
+    streams: HashMap<u64, Seated>,
+}
+
+/// One connection, to cut it.
+struct Seated {
+    stream: std::net::TcpStream,
+    machine: Option<MachineId>,
 }
 
 /// The place of one connection; it is given back when this is dropped.
@@ -107,7 +115,7 @@ struct Seat {
 }
 
 /// Objects that one connection may read; notes when it reads.
-struct Seated {
+struct Reading {
     source: Arc<NodeSource>,
     seat: Seat,
 }
@@ -135,11 +143,28 @@ impl Senders {
         Ok(Self { source: Arc::new(source), stopping, seats: Arc::default(), threads: Mutex::default() })
     }
 
-    async fn serve(&self, node: Option<NodeId>, stream: Stream) {
-        let Some(seat) = self.seat(node, &stream) else { return turn_away(stream).await };
+    /// Cuts connections whose machine is shut out, for ever.
+    pub async fn cut_revoked(self: Arc<Self>, revoked: Revoked) {
+        let mut changes = revoked.changes();
+        while changes.changed().await.is_ok() {
+            for seated in lock(&self.seats).streams.values() {
+                if seated.machine.is_some_and(|machine| revoked.check(machine).is_err()) {
+                    // Its thread sees the end; one that has ended already is no matter.
+                    let _cut = seated.stream.shutdown(Shutdown::Both);
+                }
+            }
+        }
+    }
+
+    async fn serve(&self, who: Who, stream: Stream) {
+        let Some(seat) = self.seat(who, &stream) else { return turn_away(stream).await };
+        // Shut out after the gate let it in, and before its place could be cut.
+        if !stream.is_good() {
+            return;
+        }
         let Ok(stream) = stream.into_blocking() else { return };
         let (source, stopping) = (Arc::clone(&self.source), Arc::clone(&self.stopping));
-        let seated = Seated { source, seat };
+        let seated = Reading { source, seat };
         let thread = std::thread::Builder::new().name("send".into()).stack_size(THREAD_STACK_BYTES);
         let spawned = thread.spawn(move || {
             if let Err(error) = transfer::serve(Proved(stream), &seated, &stopping) {
@@ -157,17 +182,17 @@ impl Senders {
     }
 
     /// A place for a connection, if there is one now.
-    fn seat(&self, node: Option<NodeId>, stream: &Stream) -> Option<Seat> {
+    fn seat(&self, who: Who, stream: &Stream) -> Option<Seat> {
         let handle = stream.handle().ok()?;
         let mut seats = lock(&self.seats);
-        let Entry::Seated { place, instead_of } = seats.places.enter(node, Instant::now()) else {
+        let Entry::Seated { place, instead_of } = seats.places.enter(who.node(), Instant::now()) else {
             return None;
         };
         if let Some(idle) = instead_of.and_then(|place| seats.streams.remove(&place)) {
             // Its thread sees the end; one that has ended already is no matter.
-            let _cut = idle.shutdown(Shutdown::Both);
+            let _cut = idle.stream.shutdown(Shutdown::Both);
         }
-        seats.streams.insert(place, handle);
+        seats.streams.insert(place, Seated { stream: handle, machine: who.machine() });
         drop(seats);
         Some(Seat { seats: Arc::clone(&self.seats), place })
     }
@@ -213,7 +238,7 @@ impl Drop for Seat {
     }
 }
 
-impl Source for Seated {
+impl Source for Reading {
     fn open(&self, key: &ObjectKey) -> Option<SourceRange> {
         self.seat.working(true);
         self.source.open(key)

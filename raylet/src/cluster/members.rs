@@ -13,6 +13,7 @@ use crate::drain::Drain;
 use crate::inbox::{Inbox, Input};
 use crate::registry::lock;
 use std::fmt::Display;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tharsis_core::Event;
@@ -20,6 +21,8 @@ use tharsis_core::event::Member;
 use tharsis_gcs::{ControlClient, renewal_pace};
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::{NodeChange, NodeInfo};
+use tharsis_protos::revoked::Revoked;
+use tharsis_protos::{CallError, RefusalCode};
 use tharsis_types::NodeId;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
@@ -28,6 +31,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep};
 const WATCH_PAUSE: Duration = Duration::from_millis(500);
 /// The time for which a node that stops tries to say so.
 const FAREWELL_WAIT: Duration = Duration::from_secs(1);
+
+/// Why a node that was shut out ends itself.
+const REVOKED: &str = "its machine was revoked";
 
 /// Receiver of the changes that a member hears.
 pub struct Membership {
@@ -51,6 +57,8 @@ pub struct Membership {
     pub isolation: Arc<Mutex<Isolation>>,
     /// Its drain.
     pub drain: Arc<Drain>,
+    /// The machines that were shut out, as its port knows them.
+    pub revoked: Revoked,
     /// Why this node had to end itself, if it had to.
     pub fenced: Arc<Mutex<Option<String>>>,
 }
@@ -76,23 +84,29 @@ impl Membership {
     }
 
     async fn keep_alive(&self) {
+        let is_revoked = Arc::new(AtomicBool::new(false));
         let renew = || {
             let (control, node) = (self.control.clone(), self.me.id);
             let heard = Arc::clone(&self.isolation);
+            let is_revoked = Arc::clone(&is_revoked);
             async move {
                 let answer = control.keep_alive(node).await;
                 if answer.is_ok() {
                     lock(&heard).heard(Instant::now());
                 }
-                answer
+                // A node that was shut out is no member, whatever becomes of its lease.
+                let is_shut_out = answer.as_ref().is_err_and(is_shut_out);
+                is_revoked.fetch_or(is_shut_out, Ordering::Relaxed);
+                if is_shut_out { Ok(false) } else { answer }
             }
         };
         renew_until_lost(renewal_pace(self.lease_ttl), renew).await;
-        self.fence("its lease ran out");
+        let is_revoked = is_revoked.load(Ordering::Relaxed);
+        self.fence(if is_revoked { REVOKED } else { "its lease ran out" });
     }
 
     async fn watch(&self) {
-        let mut membership = self.control.membership();
+        let mut membership = self.control.membership().with_revoked(self.revoked.clone());
         loop {
             match membership.next().await {
                 Ok(NodeChange::Joined(node)) => self.joined(node),
@@ -100,7 +114,8 @@ impl Membership {
                     return self.fence(&reason.to_string());
                 }
                 Ok(NodeChange::Left { node, reason }) => self.left(node, &reason.to_string()),
-                Ok(NodeChange::Listed(_) | NodeChange::Stores(_)) => {}
+                Ok(NodeChange::Listed(_) | NodeChange::Revoked(_) | NodeChange::Stores(_)) => {}
+                Err(error) if is_shut_out(&error) => return self.fence(REVOKED),
                 Err(error) => {
                     tracing::info!(%error, "membership is not seen");
                     sleep(WATCH_PAUSE).await;
@@ -178,6 +193,11 @@ impl Membership {
         lock(&self.fenced).get_or_insert(text);
         self.inbox.put(Input::Stop);
     }
+}
+
+/// Whether a control store refused because of who this node is: its machine was revoked.
+fn is_shut_out(error: &CallError) -> bool {
+    error.refusal_code() == Some(RefusalCode::PermissionDenied)
 }
 
 /// Renews a lease at a fixed pace until an answer says that it is lost.

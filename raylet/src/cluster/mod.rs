@@ -424,6 +424,7 @@ async fn join(
         Role::Head { store, lease_ttl_ms } => Some(begin(me, store, *lease_ttl_ms, &address).await?),
         Role::Member { .. } => None,
     };
+    let gate = control.as_ref().map_or(gate.clone(), |control| control.guard(gate));
     let limits = ClientOptions { call_deadline: CALL_DEADLINE, patience: PATIENCE };
     let client =
         ControlClient::new(stores, &own, limits).map_err(|e| refused("the cluster's address", &e))?;
@@ -450,6 +451,14 @@ async fn join(
     let scraped = Scraped::new(me, Arc::clone(&inbox), Arc::clone(gate.counts()));
     let callers =
         |calls| Callers { calls, senders: Arc::clone(&senders), peers: Arc::clone(&peers), scraped };
+    let revoked = gate.revoked().clone();
+    if control.is_none() {
+        // Before the first caller: nobody knows the address of this node yet.
+        let info = client.with_patience(JOIN_PATIENCE).cluster_info().await;
+        let info = info.map_err(|e| refused("cannot join the cluster", &e))?;
+        revoked.replace(info.revoked);
+    }
+    tokio::spawn(Arc::clone(&senders).cut_revoked(revoked.clone()));
     serve(listener, gate, routes, callers)?;
     if let Some(renewal) = renewal {
         tokio::spawn(renewal.run());
@@ -468,6 +477,7 @@ async fn join(
         lease_ttl: registered.lease_ttl,
         isolation: Arc::new(Mutex::new(Isolation::new(registered.lease_ttl, Instant::now()))),
         drain,
+        revoked,
         fenced: Arc::clone(&fenced),
     };
     let cluster_handle = ClusterHandle { me, control: client, tasks, code, fenced };

@@ -1,12 +1,13 @@
 //! Every call, at heads and at members, by every role with every certificate: who is let in.
 
-use super::identity::{Cluster, HOUR, SilentNode, credentials};
+use super::identity::{Cluster, HOUR, SilentNode, connect, credentials, node};
 use std::sync::Arc;
 use std::time::Duration;
 use tharsis_conformance::raw;
 use tharsis_identity::{Identity, NewKey, Role, Tls, pinned, proof_key};
-use tharsis_protos::connection::{Called, Credentials, Gate, Stream, Trust};
 use tharsis_protos::caller::Caller;
+use tharsis_protos::connection::{Called, Credentials, Gate, Stream, Trust};
+use tharsis_protos::join;
 use tharsis_protos::peer;
 use tharsis_protos::port::{self, PortHandler};
 use tharsis_protos::proof::{self, ProofError, Purpose, Reason, Secret};
@@ -26,6 +27,9 @@ const OTHER: u64 = 2;
 
 /// A call that has no answer by then goes on.
 const WATCHED: Duration = Duration::from_millis(500);
+
+/// The row of scrapes in the table of rights.
+const SCRAPE: &str = "GET /metrics";
 
 /// The certificate that a caller shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +60,7 @@ const ALL: [Shown; 7] = [
     Shown::ForeignAuthority,
 ];
 
-/// What became of a call.
+/// Outcome of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// The connection was refused.
@@ -91,7 +95,22 @@ impl PortHandler for Handler {
 }
 
 impl Member {
+    /// One that hears of machines that are revoked, as members do.
     async fn start(cluster: &Cluster) -> Member {
+        let (address, gate) = Member::listen(cluster).await;
+        let looking = cluster.authority.own(Role::Observer, None, false, HOUR).unwrap();
+        let looking = credentials(Tls::new(&looking).unwrap(), None);
+        let client = connect(&cluster.address(), &looking).await.unwrap();
+        gate.revoked().replace(client.cluster_info().await.unwrap().revoked);
+        let revoked = gate.revoked().clone();
+        tokio::spawn(async move {
+            let mut changes = client.membership().with_revoked(revoked);
+            while changes.next().await.is_ok() {}
+        });
+        Member { address, gate }
+    }
+
+    async fn listen(cluster: &Cluster) -> (String, Gate) {
         // Callers expect the name of a control store; what makes a head is its signer.
         let own = cluster.authority.own(Role::Node, Some(CALLED), true, HOUR).unwrap();
         let gate = Gate::new(Trust::Identity(Tls::new(&own).unwrap()));
@@ -101,15 +120,21 @@ impl Member {
         tokio::spawn(port::accept(listener, gate.clone(), Arc::new(Handler(calls))));
         let routes = peer::routes(Routes::default(), Arc::new(SilentNode));
         let server = tonic::transport::Server::builder().add_routes(routes);
-        tokio::spawn(server.serve_with_incoming(futures::stream::poll_fn(move |context| {
-            accepted.poll_recv(context)
-        })));
-        Member { address, gate }
+        tokio::spawn(
+            server.serve_with_incoming(futures::stream::poll_fn(move |context| accepted.poll_recv(context))),
+        );
+        (address, gate)
     }
 }
 
 /// A caller with a certificate. Its machine is revoked by whoever asks for one that is to be.
-async fn caller(cluster: &Cluster, elsewhere: &Cluster, role: Role, shown: Shown) -> Credentials {
+async fn caller(
+    cluster: &Cluster,
+    elsewhere: &Cluster,
+    place: Place<'_>,
+    role: Role,
+    shown: Shown,
+) -> Credentials {
     let at = if shown == Shown::ForeignAuthority { elsewhere } else { cluster };
     let machine = at.machine(role).await;
     let subject = Tls::new(&machine).unwrap().subject().unwrap();
@@ -124,6 +149,9 @@ async fn caller(cluster: &Cluster, elsewhere: &Cluster, role: Role, shown: Shown
     };
     if matches!(shown, Shown::RevokedMachine | Shown::RevokedNode) {
         at.authority.revoke_machine(subject.machine).unwrap();
+        if let Place::Member(member) = place {
+            until(|| member.gate.revoked().check(subject.machine) == Err(Reason::Revoked)).await;
+        }
     }
     credentials(Tls::new(&identity).unwrap(), node)
 }
@@ -183,15 +211,14 @@ fn expected(call: &str, roles: &[Role], role: Role, shown: Shown) -> Outcome {
 }
 
 async fn outcome(address: &str, own: &Credentials, call: &str, shown: Shown) -> Outcome {
-    if call == "GET /metrics" {
+    if call == SCRAPE {
         return scraped(address, own).await;
     }
     // A connection first: a call would say of its refusal that nobody answers.
     if own.connect(address, Called::Control, Purpose::Calls).await.is_err() {
         return Outcome::NoConnection;
     }
-    let is_of_peer = ["Drain", "JobOutput", "Link", "Logs", "StopJob", "SubmitJob"].contains(&call);
-    let service = if is_of_peer { "tharsis.peer.v1.Peer" } else { "tharsis.control.v1.Control" };
+    let service = if is_of_peer(call) { "tharsis.peer.v1.Peer" } else { "tharsis.control.v1.Control" };
     let node = match (shown, own.node) {
         (Shown::ForeignNode, _) | (_, None) => OTHER,
         (_, Some(node)) => node.0,
@@ -223,19 +250,47 @@ async fn scraped(address: &str, own: &Credentials) -> Outcome {
     }
 }
 
-async fn check_doors(cluster: &Cluster, elsewhere: &Cluster, address: &str, is_head: bool) {
+/// The port that is called.
+#[derive(Clone, Copy)]
+enum Place<'a> {
+    Head,
+    Member(&'a Member),
+}
+
+/// Waits for what another task does.
+async fn until(is_so: impl Fn() -> bool) {
+    for _ in 0..1000 {
+        if is_so() {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("it did not come to pass within 20 s");
+}
+
+async fn check_doors(cluster: &Cluster, elsewhere: &Cluster, port: Place<'_>) {
+    let (address, is_head) = match port {
+        Place::Head => (cluster.address(), true),
+        Place::Member(member) => (member.address.clone(), false),
+    };
+    let address = address.as_str();
     for role in Role::ALL {
         for shown in ALL {
-            let own = caller(cluster, elsewhere, role, shown).await;
+            let own = caller(cluster, elsewhere, port, role, shown).await;
             if shown == Shown::Expired {
                 // Certificates count in seconds.
                 tokio::time::sleep(Duration::from_millis(1100)).await;
             }
-            let place = format!("{shown:?} by {} at a {}", role.name(), if is_head { "head" } else { "member" });
+            let place =
+                format!("{shown:?} by {} at a {}", role.name(), if is_head { "head" } else { "member" });
             for (call, roles) in RIGHTS {
+                if !is_head && !is_of_peer(call) && call != SCRAPE {
+                    // Members serve no control store.
+                    continue;
+                }
                 let found = outcome(address, &own, call, shown).await;
                 let mut wanted = expected(call, roles, role, shown);
-                if call == "GET /metrics" && is_revoked(shown) {
+                if call == SCRAPE && is_revoked(shown) {
                     wanted = Outcome::Denied;
                 }
                 assert_eq!(found, wanted, "{call}: {place}");
@@ -244,6 +299,10 @@ async fn check_doors(cluster: &Cluster, elsewhere: &Cluster, address: &str, is_h
         }
     }
     check_nobody(cluster, address).await;
+}
+
+fn is_of_peer(call: &str) -> bool {
+    ["Drain", "JobOutput", "Link", "Logs", "StopJob", "SubmitJob"].contains(&call)
 }
 
 fn is_revoked(shown: Shown) -> bool {
@@ -272,12 +331,7 @@ async fn check_connections(
 /// A caller that shows no certificate.
 async fn check_nobody(cluster: &Cluster, address: &str) {
     for purpose in [Purpose::Calls, Purpose::Transfers] {
-        let config = pinned(cluster.authority.anchors().unwrap().hash()).unwrap();
-        let stream = TcpStream::connect(address).await.unwrap();
-        let name = Called::Control.server_name().unwrap();
-        let mut stream = TlsConnector::from(config).connect(name, stream).await.unwrap();
-        let key = Secret::from_bytes(proof_key(stream.get_ref().1).unwrap());
-        let refused = proof::prove(&mut stream, &key, None, purpose).await;
+        let refused = stranger(cluster, address, purpose).await.map(drop);
         assert!(matches!(refused, Err(ProofError::Refused(Reason::NoCertificate))), "{refused:?}");
     }
 }
@@ -285,5 +339,119 @@ async fn check_nobody(cluster: &Cluster, address: &str) {
 #[tokio::test]
 async fn every_call_by_every_role_with_every_certificate_at_a_head() {
     let (cluster, elsewhere) = (Cluster::start().await, Cluster::start().await);
-    check_doors(&cluster, &elsewhere, &cluster.address(), true).await;
+    check_doors(&cluster, &elsewhere, Place::Head).await;
+}
+
+#[tokio::test]
+async fn every_call_by_every_role_with_every_certificate_at_a_member() {
+    let (cluster, elsewhere) = (Cluster::start().await, Cluster::start().await);
+    let member = Member::start(&cluster).await;
+    check_doors(&cluster, &elsewhere, Place::Member(&member)).await;
+}
+
+#[tokio::test]
+async fn a_member_lets_no_machine_in_before_it_has_heard_which_ones_were_revoked() {
+    let cluster = Cluster::start().await;
+    let own = credentials(Tls::new(&cluster.machine(Role::Driver).await).unwrap(), None);
+    let (address, gate) = Member::listen(&cluster).await;
+    for purpose in [Purpose::Calls, Purpose::Transfers, Purpose::Join] {
+        let refused = own.connect(&address, Called::Control, purpose).await.map(drop);
+        assert!(matches!(refused, Err(ProofError::Refused(Reason::NotYet))), "{purpose:?}: {refused:?}");
+    }
+    assert_eq!(scraped(&address, &own).await, Outcome::Served, "it is told to ask again");
+    gate.revoked().replace([]);
+    own.connect(&address, Called::Control, Purpose::Calls).await.unwrap();
+}
+
+#[tokio::test]
+async fn open_connections_of_a_revoked_machine_are_cut_at_heads_and_members() {
+    let cluster = Cluster::start().await;
+    let member = Member::start(&cluster).await;
+    let machine = cluster.machine(Role::Operator).await;
+    let own = credentials(Tls::new(&machine).unwrap(), None);
+    let client = connect(&cluster.address(), &own).await.unwrap();
+    let mut watch = client.with_patience(Duration::ZERO).membership();
+    let listening = tokio::spawn(async move {
+        // The list of those that were revoked comes first.
+        while watch.next().await.is_ok() {}
+    });
+    let mut open = Vec::new();
+    for address in [&cluster.address(), &member.address] {
+        open.push(own.connect(address, Called::Control, Purpose::Calls).await.unwrap());
+    }
+    let id = Tls::new(&machine).unwrap().subject().unwrap().machine;
+    assert!(cluster.authority.revoke_machine(id).unwrap());
+    let wait = Duration::from_secs(20);
+    for mut stream in open {
+        // Settings of HTTP/2 come first.
+        let ended = tokio::time::timeout(wait, stream.read_to_end(&mut Vec::new())).await;
+        assert!(ended.is_ok(), "the connection stays open");
+    }
+    tokio::time::timeout(wait, listening).await.expect("the watch goes on").unwrap();
+}
+
+#[tokio::test]
+async fn what_one_head_notes_holds_for_the_others() {
+    let here = Cluster::start().await;
+    let there = here.beside().await;
+    // A token of one head is good at the other one.
+    let token = here.authority.make_token(Role::Node, HOUR).unwrap();
+    until(|| there.authority.tokens().unwrap().len() == 1).await;
+    let [own, other] = [
+        join::with_token(&there.address(), &token, "own").await.unwrap(),
+        join::with_token(&here.address(), &token, "other").await.unwrap(),
+    ];
+    let subject = Tls::new(&own).unwrap().subject().unwrap();
+    // A node is one machine's, whichever head is asked.
+    let identity = join::as_node(&there.address(), &own, NodeId(OWN)).await.unwrap().node;
+    let refused = join::as_node(&here.address(), &other, NodeId(OWN)).await.map(drop).unwrap_err();
+    assert!(refused.to_string().contains("another machine"), "{refused}");
+    let shown = credentials(Tls::new(&identity).unwrap(), Some(NodeId(OWN)));
+    let client = connect(&there.address(), &shown).await.unwrap();
+    client.register_node(&node(OWN), 0).await.unwrap();
+    // A machine that is revoked at one is refused by the other, its node is removed, and its token is good no more.
+    until(|| here.authority.machine_of(OWN).unwrap() == Some(subject.machine)).await;
+    until(|| here.authority.token_of(subject.machine).unwrap().is_some()).await;
+    assert!(here.authority.revoke_machine(subject.machine).unwrap());
+    assert!(here.authority.revoke_token(here.authority.token_of(subject.machine).unwrap().unwrap()).unwrap());
+    until(|| there.authority.is_revoked(subject.machine)).await;
+    let refused = own_call(&there.address(), &own).await.unwrap_err();
+    assert!(matches!(refused, ProofError::Refused(Reason::Revoked)), "{refused}");
+    let looking = credentials(
+        Tls::new(&there.authority.own(Role::Operator, None, false, HOUR).unwrap()).unwrap(),
+        None,
+    );
+    let client = connect(&there.address(), &looking).await.unwrap();
+    for left in (0..1000).rev() {
+        if client.list_nodes().await.unwrap().nodes.is_empty() {
+            break;
+        }
+        assert_ne!(left, 0, "the node of the machine stays");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    until(|| there.authority.tokens().unwrap().is_empty()).await;
+    let refused = join::with_token(&there.address(), &token, "again").await.map(drop).unwrap_err();
+    assert!(refused.to_string().contains("UnknownToken"), "{refused}");
+    // A head that starts later knows all of it.
+    let later = here.beside().await;
+    until(|| later.authority.is_revoked(subject.machine)).await;
+    let refused = join::with_token(&later.address(), &token, "again").await.map(drop).unwrap_err();
+    assert!(refused.to_string().contains("UnknownToken"), "{refused}");
+}
+
+/// A connection without a certificate that was proved, for as much as that is.
+async fn stranger(cluster: &Cluster, address: &str, purpose: Purpose) -> Result<Opened, ProofError> {
+    let config = pinned(cluster.authority.anchors().unwrap().hash()).unwrap();
+    let stream = TcpStream::connect(address).await.unwrap();
+    let name = Called::Control.server_name().unwrap();
+    let mut stream = TlsConnector::from(config).connect(name, stream).await.map_err(ProofError::Tls)?;
+    let key = Secret::from_bytes(proof_key(stream.get_ref().1).unwrap());
+    proof::prove(&mut stream, &key, None, purpose).await.map(|()| stream)
+}
+
+type Opened = tokio_rustls::client::TlsStream<TcpStream>;
+
+async fn own_call(address: &str, machine: &Identity) -> Result<(), ProofError> {
+    let own = credentials(Tls::new(machine).unwrap(), None);
+    own.connect(address, Called::Control, Purpose::Calls).await.map(drop)
 }

@@ -600,12 +600,12 @@ async fn other_protocols_and_unreadable_messages_are_refused() {
     let cluster = cluster().await;
     let address = cluster.server.address().to_string();
     let register = "/tharsis.control.v1.Control/RegisterNode";
-    // Field 2, the protocol: major 2.
-    let status = raw(&address, register, vec![0x12, 2, 0x08, 2]).await;
+    // Field 2, the protocol: major 3.
+    let status = raw(&address, register, vec![0x12, 2, 0x08, 3]).await;
     assert_eq!(status.code(), tonic::Code::FailedPrecondition);
-    assert!(status.message().contains("protocol 2.0") && status.message().contains("speaks 1.0"), "{status}");
+    assert!(status.message().contains("protocol 3.0") && status.message().contains("speaks 2.0"), "{status}");
     // A newer minor version is served, so the node is what is missing next. Field 99 is unknown and ignored.
-    let status = raw(&address, register, vec![0x12, 4, 0x08, 1, 0x10, 7, 0x9a, 6, 1, 0]).await;
+    let status = raw(&address, register, vec![0x12, 4, 0x08, 2, 0x10, 7, 0x9a, 6, 1, 0]).await;
     assert_eq!((status.code(), status.message()), (tonic::Code::InvalidArgument, "field node: is missing"));
     let status = raw(&address, register, Vec::new()).await;
     assert_eq!(

@@ -1,0 +1,241 @@
+//! The machines of a cluster with certificates: what its authority noted, as a table.
+//!
+//! Each head has the authority's folder, where commands write. What is new there becomes rows of the table,
+//! and new rows go into the folder, so all heads over one back end know the same tokens, the same machines
+//! of nodes, and the same machines that were shut out. The latter are also told to members with the
+//! membership, and their nodes are removed. A node is given to a machine by a transaction: of two machines
+//! that ask two heads for it, one gets it.
+
+use super::{Shared, refusal};
+use crate::backend::{WatchEvent, WatchItem};
+use crate::error::StoreError;
+use crate::tables::{self, MACHINES, NodeRecord};
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use std::collections::HashSet;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, SystemTime};
+use tharsis_protos::connection::Signer;
+use tharsis_protos::control::MachineId;
+use tharsis_protos::join::Owners;
+use tharsis_protos::rows::Row;
+use tharsis_types::NodeId;
+use tokio::time::{Instant, sleep};
+
+/// Between two looks into the authority's folder, where commands write.
+const FOLDER_LOOKS: Duration = Duration::from_millis(250);
+/// More than the tick of a clock of files.
+const TICK: Duration = Duration::from_secs(1);
+/// Between two rounds in which rows that are over are removed.
+const ROUNDS: Duration = Duration::from_secs(3600);
+/// Pause between attempts while the back end cannot be reached.
+const RETRY: Duration = Duration::from_millis(250);
+
+impl Shared {
+    /// Reads the table; returns its rows and the revision that they show.
+    pub(super) async fn read_machines(&self) -> Result<(Vec<Row>, u64), StoreError> {
+        let (mut rows, mut after) = (Vec::new(), None);
+        loop {
+            let result = self.backend.txn(tables::machine_rows(after)).await?;
+            let (entries, more) = tables::ranged(&result, 0);
+            rows.extend(entries.iter().filter_map(tables::machine_row));
+            after = entries.last().map(|entry| entry.key.clone());
+            if !more {
+                self.revoked.replace(rows.iter().filter(|row| !row.is_over()).filter_map(Row::revoked));
+                return Ok((rows, result.revision));
+            }
+        }
+    }
+
+    /// Takes rows up that others wrote: into the authority's folder, and to the doors.
+    async fn take_rows(&self, rows: Vec<Row>) -> Result<(), StoreError> {
+        let revoked: Vec<MachineId> = rows.iter().filter_map(Row::revoked).collect();
+        revoked.iter().for_each(|machine| self.revoked.add(*machine));
+        if let Some(signer) = self.signer.get().cloned() {
+            // Each file is synced.
+            let noted = tokio::task::spawn_blocking(move || note(&signer, &rows)).await;
+            noted.unwrap_or_else(|error| tracing::error!(%error, "the authority's folder is not written"));
+        }
+        if revoked.is_empty() { Ok(()) } else { self.remove_revoked().await }
+    }
+
+    /// Removes the nodes of machines that were shut out.
+    async fn remove_revoked(&self) -> Result<(), StoreError> {
+        let revoked: HashSet<String> =
+            self.revoked.machines().iter().map(|machine| machine.to_string()).collect();
+        let result = self.backend.txn(tables::all_nodes()).await?;
+        let records: Vec<NodeRecord> = tables::readable(tables::ranged(&result, 0).0).collect();
+        for record in records {
+            if record.machine.is_some_and(|machine| revoked.contains(&machine)) {
+                let node = record.info.id;
+                if let Err(error) = self.unregister(node, "its machine was revoked".to_owned()).await {
+                    tracing::warn!(%error, %node, "the node of a revoked machine is not removed yet");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes rows of what is in the authority's folder, but for those that are in the table already. False if
+    /// the folder could not be read.
+    async fn add_rows(&self, signer: &Signer, known: &mut HashSet<String>) -> Result<bool, StoreError> {
+        let (authority, named) = (Arc::clone(&signer.authority), std::mem::take(known));
+        let read = tokio::task::spawn_blocking(move || (authority.rows(&named), named)).await;
+        let read = read.map(|(rows, named)| {
+            *known = named;
+            rows
+        });
+        let failed = match read {
+            Ok(Ok(rows)) => return self.add_all(rows, known).await.map(|()| true),
+            Ok(Err(error)) => error.to_string(),
+            Err(error) => error.to_string(),
+        };
+        tracing::warn!(cause = failed, "the authority's folder is not read");
+        Ok(false)
+    }
+
+    async fn add_all(&self, rows: Vec<Row>, known: &mut HashSet<String>) -> Result<(), StoreError> {
+        for row in rows {
+            let name = row.name.clone();
+            if self.backend.txn(tables::add_machine_row(&row)).await?.succeeded {
+                // Also without a watch that says so.
+                self.take_rows(vec![row]).await?;
+            }
+            known.insert(name);
+        }
+        Ok(())
+    }
+
+    /// Removes rows that are over.
+    async fn drop_rows(&self, signer: &Signer) -> Result<(), StoreError> {
+        let (rows, _) = self.read_machines().await?;
+        for row in rows.iter().filter(|row| row.is_over()) {
+            self.backend.txn(tables::drop_machine_row(row)).await?;
+        }
+        let authority = Arc::clone(&signer.authority);
+        match tokio::task::spawn_blocking(move || authority.forget_over()).await {
+            Ok(Err(error)) => tracing::warn!(%error, "notes of the authority that are over stay"),
+            Ok(Ok(())) => {}
+            Err(error) => tracing::error!(%error, "notes of the authority that are over stay"),
+        }
+        Ok(())
+    }
+
+    async fn claim_node(&self, row: Row) -> Result<bool, StoreError> {
+        loop {
+            let result = self.backend.txn(tables::claim_node(&row)).await?;
+            let Some(entry) = tables::found(&result, 0) else { return Ok(true) };
+            if tables::machine_row(entry).and_then(|found| found.machine()) != row.machine() {
+                return Ok(false);
+            }
+            if self.backend.txn(tables::claim_again(&row, &entry.value)).await?.succeeded {
+                return Ok(true);
+            }
+        }
+    }
+}
+
+impl Owners for Shared {
+    fn claim(
+        &self,
+        node: NodeId,
+        machine: MachineId,
+        lifetime: Duration,
+    ) -> BoxFuture<'_, Result<bool, String>> {
+        Box::pin(async move {
+            let claimed = self.claim_node(Row::owner(node.0, machine, lifetime)).await;
+            claimed.map_err(|error| refusal(error).to_string())
+        })
+    }
+}
+
+fn note(signer: &Signer, rows: &[Row]) {
+    for row in rows {
+        if let Err(error) = signer.authority.take_row(row) {
+            tracing::warn!(%error, "the authority's folder does not take a note of another head");
+        }
+    }
+}
+
+/// Whether the last change is so long ago that another one would show.
+fn is_settled(stamp: &[Option<SystemTime>]) -> bool {
+    let is_old = |time: &SystemTime| time.elapsed().is_ok_and(|age| TICK <= age);
+    stamp.iter().flatten().all(is_old)
+}
+
+/// Takes up what others write, until the control store stops or is dropped.
+pub(super) async fn follow_machines(shared: Weak<Shared>) {
+    loop {
+        match read_changes(&shared).await {
+            Ok(()) | Err(StoreError::Closed) => return,
+            Err(error) => tracing::debug!(%error, "the table of machines is not watched"),
+        }
+        sleep(RETRY).await;
+    }
+}
+
+/// As [`follow_machines`], until an error. The control store is not kept alive by the wait for a change.
+async fn read_changes(shared: &Weak<Shared>) -> Result<(), StoreError> {
+    let Some(open) = shared.upgrade() else { return Ok(()) };
+    let mut stopping = open.stopping.subscribe();
+    drop(open);
+    loop {
+        let Some(open) = shared.upgrade() else { return Ok(()) };
+        let (rows, shown) = open.read_machines().await?;
+        open.take_rows(rows).await?;
+        let mut changes = open.backend.watch(MACHINES.into(), shown + 1).await?;
+        drop(open);
+        loop {
+            let change = tokio::select! {
+                biased;
+                _ = stopping.wait_for(|stop| *stop) => return Ok(()),
+                change = changes.next() => change.transpose()?,
+            };
+            let Some(open) = shared.upgrade() else { return Ok(()) };
+            let Some(WatchItem::Changed { events, .. }) = change else { break };
+            let rows = events.iter().filter_map(|event| match event {
+                WatchEvent::Put(entry) => tables::machine_row(entry),
+                WatchEvent::Deleted(_) => None,
+            });
+            open.take_rows(rows.collect()).await?;
+        }
+    }
+}
+
+/// Makes rows of what commands write into the authority's folder, until the control store stops.
+pub(super) async fn keep_rows(shared: Weak<Shared>) {
+    let (mut seen, mut known, mut round) = (None, HashSet::new(), Instant::now());
+    let mut is_first = true;
+    loop {
+        let Some(open) = shared.upgrade().filter(|open| !*open.stopping.borrow()) else { return };
+        let Some(signer) = open.signer.get().cloned() else { return };
+        if is_first {
+            // Rows that were there before this head: its folder lacks them.
+            let there = match open.read_machines().await {
+                Ok((rows, _)) => open.take_rows(rows).await,
+                Err(error) => Err(error),
+            };
+            match there {
+                Ok(()) => is_first = false,
+                Err(error) => tracing::debug!(%error, "the table of machines is not read"),
+            }
+        }
+        let stamp = signer.authority.rows_stamp();
+        if seen != Some(stamp) {
+            match open.add_rows(&signer, &mut known).await {
+                // Files that are written within one tick of the clock leave the same stamp.
+                Ok(is_read) => seen = (is_read && is_settled(&stamp)).then_some(stamp),
+                Err(error) => tracing::debug!(%error, "notes of the authority are not in the table yet"),
+            }
+        }
+        if ROUNDS <= round.elapsed() {
+            round = Instant::now();
+            known.clear();
+            if let Err(error) = open.drop_rows(&signer).await {
+                tracing::debug!(%error, "rows that are over stay in the table of machines");
+            }
+        }
+        drop(open);
+        sleep(FOLDER_LOOKS).await;
+    }
+}
