@@ -191,6 +191,7 @@ fn refusal_of(proof: &ProofError) -> Option<RefusalCode> {
         ProofError::Refused(Reason::Version) => Some(RefusalCode::FailedPrecondition),
         ProofError::Refused(Reason::Revoked) => Some(RefusalCode::PermissionDenied),
         ProofError::Refused(Reason::NotYet) => Some(RefusalCode::Unavailable),
+        ProofError::Refused(Reason::TooMany) => Some(RefusalCode::ResourceExhausted),
         ProofError::Refused(_) | ProofError::Unproved => Some(RefusalCode::Unauthenticated),
         ProofError::Identity(_) => Some(RefusalCode::Unauthenticated),
         // A certificate that is not believed: TLS 1.3 tells the caller of its own only with the first bytes.

@@ -10,12 +10,14 @@
 //! [`crate::rights`].
 
 use crate::caller::{Caller, Who};
+use crate::descriptors::Descriptors;
 use crate::join::Owners;
 use crate::message::is_of_machine;
 use crate::proof::{self, Claim, PROOF_WAIT, ProofError, Purpose, Reason, Secret};
 use crate::revoked::Revoked;
 use crate::rights::{Admitted, PortCounts};
 use crate::scrape::{self, Pass};
+use crate::shares::{Part, Shares};
 use hyper_util::rt::TokioIo;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -65,6 +67,8 @@ pub struct Gate {
     trust: Trust,
     signer: Option<Signer>,
     revoked: Revoked,
+    shares: Shares,
+    per_machine_max: usize,
     counts: Arc<PortCounts>,
 }
 
@@ -94,6 +98,8 @@ pub struct Stream {
     transport: Transport,
     admitted: Option<Admitted>,
     cut: Option<Cut>,
+    /// Counts while the connection is open.
+    _part: Option<Part>,
 }
 
 /// The end of a connection from outside: its machine was shut out.
@@ -170,7 +176,7 @@ impl Credentials {
                 Transport::Tls(Box::new(stream.into()))
             }
         };
-        Ok(Stream { transport, admitted: None, cut: None })
+        Ok(Stream { transport, admitted: None, cut: None, _part: None })
     }
 
     /// Proves a connection that this thread opened.
@@ -230,7 +236,9 @@ impl Gate {
             Trust::Identity(_) => Revoked::unheard(),
             Trust::Secret(_) => Revoked::nobody(),
         };
-        Gate { trust, signer: None, revoked, counts: Arc::default() }
+        let per_machine_max = Descriptors::of_process().per_machine_max();
+        let shares = Shares::default();
+        Gate { trust, signer: None, revoked, shares, per_machine_max, counts: Arc::default() }
     }
 
     /// Signs certificates for machines that join, as well. Its authority knows which ones were shut out.
@@ -268,6 +276,13 @@ impl Gate {
         self.signer.as_ref()
     }
 
+    /// Lets at most this many connections of one machine be open; a quarter of what the process may have open
+    /// if nothing is said.
+    #[must_use]
+    pub fn per_machine(self, max: usize) -> Gate {
+        Gate { per_machine_max: max, ..self }
+    }
+
     /// Counts of what the port refused.
     #[must_use]
     pub fn counts(&self) -> &Arc<PortCounts> {
@@ -294,6 +309,7 @@ impl Gate {
                             transport: Transport::Clear(stream),
                             admitted: None,
                             cut: None,
+                            _part: None,
                         };
                         return Ok(Admission::Scrape(stream, begun, Pass::Token(scrape::token(secret))));
                     }
@@ -314,7 +330,7 @@ impl Gate {
                     Err(ProofError::Scrape(begun)) => {
                         let transport = Transport::Tls(Box::new(stream.into()));
                         let pass = Pass::Certificate(self.admitted(Caller { purpose: Purpose::Calls, who }));
-                        let stream = Stream { transport, admitted: None, cut: None };
+                        let stream = Stream { transport, admitted: None, cut: None, _part: None };
                         return Ok(Admission::Scrape(stream, begun, pass));
                     }
                     claimed => {
@@ -324,8 +340,11 @@ impl Gate {
                 }
             }
         };
-        let cut = caller.who.machine().map(|machine| Cut::when(&self.revoked, machine));
-        Ok(Admission::Caller(caller, Stream { transport, admitted: Some(self.admitted(caller)), cut }))
+        let machine = caller.who.machine();
+        let cut = machine.map(|machine| Cut::when(&self.revoked, machine));
+        let part = machine.map(|machine| self.shares.enter(machine));
+        let admitted = Some(self.admitted(caller));
+        Ok(Admission::Caller(caller, Stream { transport, admitted, cut, _part: part }))
     }
 
     fn admitted(&self, caller: Caller) -> Admitted {
@@ -360,6 +379,9 @@ impl Gate {
     fn allow(&self, who: Who, claim: &Claim) -> Result<(), Reason> {
         if let Some(machine) = who.machine() {
             self.revoked.check(machine)?;
+            if self.shares.is_full(machine, self.per_machine_max) {
+                return Err(Reason::TooMany);
+            }
         }
         if claim.purpose == Purpose::Join {
             return if self.signer.is_some() { Ok(()) } else { Err(Reason::NoAuthority) };
@@ -379,7 +401,7 @@ impl Gate {
 impl Stream {
     /// A stream over TLS that nobody else has proved; for one that joins.
     pub(crate) fn over_tls(stream: tokio_rustls::client::TlsStream<TcpStream>) -> Stream {
-        Stream { transport: Transport::Tls(Box::new(stream.into())), admitted: None, cut: None }
+        Stream { transport: Transport::Tls(Box::new(stream.into())), admitted: None, cut: None, _part: None }
     }
 
     /// The same connection, for a thread that may wait.

@@ -41,8 +41,10 @@ pub mod rows {
     pub use tharsis_identity::Row;
 }
 
+mod descriptors;
 mod generated;
 mod mount;
+mod shares;
 
 pub use call::{CallError, Refusal, RefusalCode};
 pub use message::{BadMessage, Problem};

@@ -2,25 +2,32 @@
 //! handler gets it.
 //!
 //! Connections that have not proved anything cost a socket and a few hundred bytes each. There are at most
-//! [`UNPROVED_MAX`] of them: one more ends the oldest, so that silent ones keep nobody out.
+//! [`UNPROVED_MAX`] of them: one more ends the oldest, so that silent ones keep nobody out. Callers without a
+//! certificate that ask for one are among them until they have their answer, and so are scrapes. A part of
+//! the process's descriptors is not for connections at all (`descriptors.rs`).
 
+use crate::caller::{Caller, Who};
 use crate::connection::{Admission, Gate, Stream};
-use crate::caller::Caller;
+use crate::descriptors::Descriptors;
 use crate::proof::{ProofError, Purpose};
 use crate::{join, scrape};
 use std::collections::VecDeque;
 use std::future::Future;
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::task::AbortHandle;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// Connections that have not proved themselves yet.
 pub const UNPROVED_MAX: usize = 256;
 /// After an accept that failed for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(20);
+
+/// Between two lines about descriptors that are short.
+const SHORT_EVERY: Duration = Duration::from_secs(60);
 
 /// Takes connections up.
 pub trait PortHandler: Send + Sync + 'static {
@@ -38,25 +45,39 @@ pub trait PortHandler: Send + Sync + 'static {
 
 /// Accepts connections for ever.
 pub async fn accept<R: PortHandler>(listener: TcpListener, gate: Gate, handler: Arc<R>) {
-    let gate = Arc::new(gate);
-    let mut unproved: VecDeque<AbortHandle> = VecDeque::new();
+    let (gate, descriptors) = (Arc::new(gate), Descriptors::of_process());
+    let (mut unproved, mut said) = (VecDeque::new(), None);
     loop {
-        let Ok((stream, _)) = listener.accept().await else {
-            sleep(ACCEPT_PAUSE).await;
-            continue;
-        };
+        let accepted = listener.accept().await;
+        let is_short = accepted.as_ref().map_or(true, |(stream, _)| descriptors.is_short(stream.as_raw_fd()));
+        if is_short {
+            say_short(&mut said, accepted.as_ref().err());
+            let has_ended = end_oldest(&mut unproved);
+            if !has_ended || accepted.is_err() {
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        }
+        let Ok((stream, _)) = accepted else { continue };
         make_room(&mut unproved);
         let (gate, handler) = (Arc::clone(&gate), Arc::clone(&handler));
         let proving = tokio::spawn(async move {
             match gate.admit(stream).await {
                 Ok(Admission::Caller(caller, stream)) => {
-                    // A task of its own: what was proved is no longer in the way.
-                    tokio::spawn(async move {
-                        match gate.signer().filter(|_| caller.purpose == Purpose::Join) {
-                            Some(signer) => join::serve(signer, caller, stream).await,
-                            None => handler.take(caller, stream).await,
+                    let signer = gate.signer().filter(|_| caller.purpose == Purpose::Join).cloned();
+                    match signer {
+                        // Not a task of its own: without a certificate the proof proves nothing.
+                        Some(signer) if caller.who == Who::Stranger => {
+                            join::serve(&signer, caller, stream).await;
                         }
-                    });
+                        // A task of its own: what was proved is no longer in the way.
+                        Some(signer) => {
+                            tokio::spawn(async move { join::serve(&signer, caller, stream).await });
+                        }
+                        None => {
+                            tokio::spawn(async move { handler.take(caller, stream).await });
+                        }
+                    }
                 }
                 // Not a task of its own: scrapes count among connections that have proved nothing.
                 Ok(Admission::Scrape(mut stream, begun, pass)) => {
@@ -73,6 +94,22 @@ pub async fn accept<R: PortHandler>(listener: TcpListener, gate: Gate, handler: 
             }
         });
         unproved.push_back(proving.abort_handle());
+    }
+}
+
+/// Ends the oldest connection that has not proved anything; whether there was one.
+fn end_oldest(unproved: &mut VecDeque<AbortHandle>) -> bool {
+    unproved.retain(|proving| !proving.is_finished());
+    unproved.pop_front().inspect(AbortHandle::abort).is_some()
+}
+
+/// Says, not too often, that connections are refused for want of descriptors.
+fn say_short(said: &mut Option<Instant>, cause: Option<&std::io::Error>) {
+    if said.is_none_or(|said| SHORT_EVERY <= said.elapsed()) {
+        *said = Some(Instant::now());
+        let cause =
+            cause.map_or_else(|| "the rest is kept for workers and files".to_owned(), |e| e.to_string());
+        tracing::error!(cause, "connections are refused: this process may not have more open files");
     }
 }
 

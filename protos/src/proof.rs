@@ -171,10 +171,13 @@ pub enum Reason {
     /// The listener does not know yet which machines were shut out.
     #[error("this node has not heard yet which machines were revoked: ask again")]
     NotYet = 10,
+    /// The machine of its certificate has many connections open.
+    #[error("the machine of the caller has as many connections open here as one may")]
+    TooMany = 11,
 }
 
 impl Reason {
-    const ALL: [Reason; 10] = [
+    const ALL: [Reason; 11] = [
         Reason::NoProof,
         Reason::Version,
         Reason::WrongProof,
@@ -185,6 +188,7 @@ impl Reason {
         Reason::NoAuthority,
         Reason::Revoked,
         Reason::NotYet,
+        Reason::TooMany,
     ];
 }
 

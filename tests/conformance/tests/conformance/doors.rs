@@ -1,6 +1,7 @@
 //! Every call, at heads and at members, by every role with every certificate: who is let in.
 
-use super::identity::{Cluster, HOUR, SilentNode, connect, credentials, node};
+use super::identity::{Cluster, HOUR, PER_MACHINE_MAX, SilentNode, connect, credentials, node};
+use futures::StreamExt;
 use std::sync::Arc;
 use std::time::Duration;
 use tharsis_conformance::raw;
@@ -9,7 +10,7 @@ use tharsis_protos::caller::Caller;
 use tharsis_protos::connection::{Called, Credentials, Gate, Stream, Trust};
 use tharsis_protos::join;
 use tharsis_protos::peer;
-use tharsis_protos::port::{self, PortHandler};
+use tharsis_protos::port::{self, PortHandler, UNPROVED_MAX};
 use tharsis_protos::proof::{self, ProofError, Purpose, Reason, Secret};
 use tharsis_protos::rights::RIGHTS;
 use tharsis_types::NodeId;
@@ -450,6 +451,51 @@ async fn stranger(cluster: &Cluster, address: &str, purpose: Purpose) -> Result<
 }
 
 type Opened = tokio_rustls::client::TlsStream<TcpStream>;
+
+#[tokio::test]
+async fn strangers_that_ask_for_a_certificate_and_say_no_more_are_few() {
+    const MORE: usize = 40;
+    let cluster = Cluster::start().await;
+    let address = cluster.address();
+    let silent = (0..UNPROVED_MAX + MORE).map(|_| stranger(&cluster, &address, Purpose::Join));
+    let silent: Vec<_> = futures::stream::iter(silent).buffered(16).collect().await;
+    let mut open = 0;
+    for stream in silent {
+        let Ok(mut stream) = stream else { continue };
+        let ended = tokio::time::timeout(Duration::from_millis(1), stream.read(&mut [0])).await;
+        open += usize::from(ended.is_err());
+    }
+    assert!(open <= UNPROVED_MAX, "{open} are open");
+    // A machine with a token is not kept out meanwhile.
+    cluster.machine(Role::Node).await;
+}
+
+#[tokio::test]
+async fn one_machine_does_not_take_all_connections_of_a_port() {
+    let cluster = Cluster::start().await;
+    let greedy = credentials(Tls::new(&cluster.machine(Role::Observer).await).unwrap(), None);
+    let address = cluster.address();
+    let mut open = Vec::new();
+    let refused = loop {
+        match greedy.connect(&address, Called::Control, Purpose::Calls).await {
+            Ok(stream) if open.len() < PER_MACHINE_MAX => open.push(stream),
+            Ok(_) => panic!("{} connections of one machine", open.len()),
+            Err(refused) => break refused,
+        }
+    };
+    assert!(matches!(refused, ProofError::Refused(Reason::TooMany)), "{refused}");
+    let other = credentials(Tls::new(&cluster.machine(Role::Observer).await).unwrap(), None);
+    other.connect(&address, Called::Control, Purpose::Calls).await.unwrap();
+    // Those that end make room.
+    open.clear();
+    for left in (0..1000).rev() {
+        if greedy.connect(&address, Called::Control, Purpose::Calls).await.is_ok() {
+            break;
+        }
+        assert_ne!(left, 0);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
 
 async fn own_call(address: &str, machine: &Identity) -> Result<(), ProofError> {
     let own = credentials(Tls::new(machine).unwrap(), None);

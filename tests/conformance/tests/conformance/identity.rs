@@ -27,6 +27,8 @@ use tokio_rustls::TlsConnector;
 use tonic::service::Routes;
 
 pub const HOUR: Duration = Duration::from_secs(3600);
+/// Connections that one machine may have open.
+pub const PER_MACHINE_MAX: usize = 24;
 /// A certificate that is over: clocks may differ by five minutes, so it ended before that.
 const OVER: Duration = Duration::ZERO;
 
@@ -55,7 +57,7 @@ impl Cluster {
         let authority = Arc::new(Authority::load_or_make(folder.path()).unwrap());
         let own = Tls::new(&authority.own(Role::Node, None, true, HOUR).unwrap()).unwrap();
         let signer = Signer { authority: Arc::clone(&authority), lifetime: HOUR, owners: None };
-        let gate = Gate::new(Trust::Identity(own)).signing(signer);
+        let gate = Gate::new(Trust::Identity(own)).signing(signer).per_machine(PER_MACHINE_MAX);
         let options = ControlOptions { lease_ttl: Duration::from_secs(10), cluster: None };
         let control = Control::start(Arc::clone(&store) as Arc<dyn Backend>, options).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
