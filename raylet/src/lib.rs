@@ -15,6 +15,7 @@
 //! | [`spill`] | writing objects to disk and reading them back |
 //! | [`drain`] | leaving without loss |
 //! | [`pressure`] | readings of the memory of the node and its workers |
+//! | [`descriptors`] | the limit on open files |
 //! | [`observe`] | traces of tasks |
 //! | [`metrics`] | counts for monitors |
 //! | [`logs`], [`logbook`], [`windows`] | output of workers |
@@ -25,6 +26,7 @@
 
 pub mod annex;
 pub mod cluster;
+pub mod descriptors;
 pub mod drain;
 pub mod effects;
 pub mod engine;

@@ -3,6 +3,7 @@
 //! A scrape asks the loop once for numbers that it has at hand. The text is made on the thread of the
 //! cluster, so a scrape costs the loop a microsecond, however much the node has to do.
 
+use crate::descriptors;
 use crate::inbox::{Counts, Inbox, Input};
 use std::fmt::{Display, Write};
 use std::sync::Arc;
@@ -173,6 +174,9 @@ impl Text {
         }
         if let Ok(files) = std::fs::read_dir("/proc/self/fd") {
             self.gauge("process_open_fds", "Files that the process has open.", files.count());
+        }
+        if let Some(max) = descriptors::max() {
+            self.gauge("process_max_fds", "Files that the process may have open.", max);
         }
     }
 }

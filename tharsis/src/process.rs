@@ -117,6 +117,7 @@ pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> Exi
 /// Why it cannot start.
 pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
     allow_huge_pages();
+    tharsis_raylet::descriptors::raise();
     let node = Arc::new(start_node(spec.options, program, &spec.socket, spec.cluster)?);
     stop_at_signals(&node, spec.drain_within)?;
     if spec.ends_with_stdin {

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use tharsis::process::BackendChoice;
 use tharsis_gcs::{Control, ControlOptions, serve};
 use tharsis_raylet::cluster::{advertised_address, network_runtime};
+use tharsis_raylet::descriptors;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::service::Routes;
@@ -22,6 +23,7 @@ use tonic::service::Routes;
 /// Why it cannot start, or how it failed.
 pub fn run(settings: &Settings) -> Result<()> {
     LogChoice::of(settings).begin()?;
+    descriptors::raise();
     let Place { listen, advertised } = settings.place(None)?;
     reach::check_free(listen)?;
     let backend = backend(settings)?;
