@@ -36,7 +36,7 @@ mod keyspace;
 
 pub use addresses::{Addresses, KnownStores};
 pub use backend::{Answer, Backend, Compare, Op, Response, StoreLease, Txn, TxnResult, Watch, WatchItem};
-pub use choice::BackendChoice;
+pub use choice::{BackendChoice, EtcdAccess};
 pub use client::{ClientOptions, ControlClient, Membership};
 pub use embedded::Embedded;
 pub use error::StoreError;

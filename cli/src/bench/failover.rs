@@ -63,8 +63,11 @@ impl Drop for Etcd {
 pub fn failover(options: &Options) -> Result<Measurement> {
     let (kills, pauses) = if options.quick { (KILLS / 3, 1) } else { (KILLS, PAUSES) };
     let etcd = Etcd::start()?;
-    let store =
-        BackendChoice::Etcd { endpoints: vec![etcd.endpoint.clone()], cluster: "bench-failover".to_owned() };
+    let store = BackendChoice::Etcd {
+        endpoints: vec![etcd.endpoint.clone()],
+        cluster: "bench-failover".to_owned(),
+        access: tharsis_gcs::EtcdAccess::default(),
+    };
     let mut cluster = LocalCluster::empty().store(store);
     let mut first = cluster.add_head(node()?)?;
     cluster.add(node()?)?;

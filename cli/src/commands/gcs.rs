@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use tharsis::process::BackendChoice;
-use tharsis_gcs::{Control, ControlOptions, serve};
+use tharsis_gcs::{Control, ControlOptions, EtcdAccess, serve};
 use tharsis_raylet::cluster::{advertised_address, network_runtime};
 use tharsis_raylet::descriptors;
 use tokio::net::TcpListener;
@@ -60,12 +60,53 @@ pub fn run(settings: &Settings) -> Result<()> {
 /// [`Error::BadValue`].
 pub fn backend(settings: &Settings) -> Result<BackendChoice, Error> {
     if let Some(endpoints) = settings.get(Key::Etcd, parse::endpoints)? {
-        return Ok(BackendChoice::Etcd { endpoints, cluster: settings.text(Key::Cluster).to_owned() });
+        let access = etcd_access(settings, &endpoints)?;
+        let cluster = settings.text(Key::Cluster).to_owned();
+        return Ok(BackendChoice::Etcd { endpoints, cluster, access });
     }
     Ok(match settings.value(Key::State) {
         Some(path) => BackendChoice::File(PathBuf::from(&path.text)),
         None => BackendChoice::Memory,
     })
+}
+
+/// Means by which the control store and its etcd know each other. Beyond loopback that takes TLS, unless it
+/// is said that the network needs none.
+fn etcd_access(settings: &Settings, endpoints: &[String]) -> Result<EtcdAccess, Error> {
+    let path = |key| settings.value(key).map(|value| PathBuf::from(&value.text));
+    let lacks = |key: Key, other: Key| {
+        settings.bad(key, settings.text(key), format!("needs {} as well", other.flag()))
+    };
+    let ca = path(Key::EtcdCa);
+    let identity = match (path(Key::EtcdCertificate), path(Key::EtcdKey)) {
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        (Some(_), None) => return Err(lacks(Key::EtcdCertificate, Key::EtcdKey)),
+        (None, Some(_)) => return Err(lacks(Key::EtcdKey, Key::EtcdCertificate)),
+        (None, None) => None,
+    };
+    if identity.is_some() && ca.is_none() {
+        return Err(lacks(Key::EtcdCertificate, Key::EtcdCa));
+    }
+    let user = match (settings.value(Key::EtcdUser), path(Key::EtcdPasswordFile)) {
+        (Some(user), Some(file)) => Some((user.text.clone(), file)),
+        (Some(_), None) => return Err(lacks(Key::EtcdUser, Key::EtcdPasswordFile)),
+        (None, Some(_)) => return Err(lacks(Key::EtcdPasswordFile, Key::EtcdUser)),
+        (None, None) => None,
+    };
+    let is_insecure_fine = settings.get(Key::EtcdInsecure, parse::switch)?.unwrap_or_default();
+    for url in endpoints {
+        let bad = |problem: &str| Err(settings.bad(Key::Etcd, settings.text(Key::Etcd), problem.to_owned()));
+        if url.starts_with("https://") != ca.is_some() {
+            return bad("servers with https:// need --etcd-ca, and --etcd-ca needs servers with https://");
+        }
+        if ca.is_none() && !is_insecure_fine && !parse::is_loopback_url(url) {
+            return bad(
+                "whoever reaches this etcd may change the tables: use https:// with --etcd-ca, or say \
+                 --etcd-insecure if the network shuts others out",
+            );
+        }
+    }
+    Ok(EtcdAccess { ca, identity, user })
 }
 
 fn taken(listen: SocketAddr, cause: std::io::Error) -> anyhow::Error {

@@ -88,6 +88,18 @@ pub enum Key {
     State,
     /// etcd of the control store.
     Etcd,
+    /// Authority of its servers' certificates.
+    EtcdCa,
+    /// Certificate that is shown to them.
+    EtcdCertificate,
+    /// Key of that certificate.
+    EtcdKey,
+    /// User of that etcd.
+    EtcdUser,
+    /// File with the user's password.
+    EtcdPasswordFile,
+    /// Accept an etcd of another machine without TLS.
+    EtcdInsecure,
     /// Name of the cluster in that etcd.
     Cluster,
     /// Silence after which a node is dead.
@@ -135,7 +147,7 @@ pub struct Row {
 }
 
 /// All settings, in the order of help.
-const ROWS: [Row; 32] = [
+const ROWS: [Row; 38] = [
     Row {
         key: Key::Socket,
         name: "socket",
@@ -406,6 +418,30 @@ const ROWS: [Row; 32] = [
         form: Form::List,
         check: |text| parse::endpoints(text).map(drop),
     },
+    of_store(
+        Key::EtcdCa,
+        "etcd_ca",
+        "FILE",
+        "Certificate of the authority that signed those of the etcd servers, as PEM; for servers with https://",
+    ),
+    of_store(
+        Key::EtcdCertificate,
+        "etcd_certificate",
+        "FILE",
+        "Certificate that is shown to the etcd servers, as PEM",
+    ),
+    of_store(Key::EtcdKey, "etcd_key", "FILE", "Key of that certificate, as PEM"),
+    of_store(Key::EtcdUser, "etcd_user", "NAME", "User of etcd, where it asks for one"),
+    of_store(Key::EtcdPasswordFile, "etcd_password_file", "FILE", "File with the password of that user"),
+    Row {
+        key: Key::EtcdInsecure,
+        name: "etcd_insecure",
+        value_name: "BOOL",
+        help: "Accept servers without TLS that are not on this machine: whoever reaches them may change the tables",
+        used_by: STORE,
+        form: Form::Switch,
+        check: |text| parse::switch(text).map(drop),
+    },
     Row {
         key: Key::Cluster,
         name: "cluster",
@@ -486,7 +522,7 @@ impl Key {
             Self::LogFileSize => "64MiB".to_owned(),
             Self::LogFiles => "5".to_owned(),
             Self::NumCpus => machine::cpu_count().to_string(),
-            Self::AllowFakeResources => "false".to_owned(),
+            Self::AllowFakeResources | Self::EtcdInsecure => "false".to_owned(),
             Self::Store => machine::default_store_bytes(machine::memory_bytes()).to_string(),
             Self::MemoryLimit => machine::default_memory_limit_bytes(machine::memory_bytes()).to_string(),
             Self::SpillDirs => {
@@ -507,9 +543,19 @@ impl Key {
             | Self::Labels
             | Self::LogFile
             | Self::State
-            | Self::Etcd => return None,
+            | Self::Etcd
+            | Self::EtcdCa
+            | Self::EtcdCertificate
+            | Self::EtcdKey
+            | Self::EtcdUser
+            | Self::EtcdPasswordFile => return None,
         })
     }
+}
+
+/// The row of a setting of control stores that is any text.
+const fn of_store(key: Key, name: &'static str, value_name: &'static str, help: &'static str) -> Row {
+    Row { key, name, value_name, help, used_by: STORE, form: Form::Text, check: not_empty }
 }
 
 fn not_empty(text: &str) -> Result<(), String> {
@@ -529,46 +575,5 @@ fn one_of(all: &[&str], text: &str) -> Result<(), String> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use std::path::Path;
-
-    /// The page of settings has one row for each, with the text of the help.
-    #[test]
-    fn the_settings_page_shows_every_setting() {
-        let page = Path::new(&std::env::var("CARGO_MANIFEST_DIR").unwrap()).join("../docs/settings.md");
-        let text = std::fs::read_to_string(&page).unwrap();
-        let (begin, end) = ("settings_page` -->\n", "<!-- end of settings -->");
-        let (before, rest) = text.split_once(begin).unwrap();
-        let (table, after) = rest.split_once(end).unwrap();
-        let row = |key: Key| {
-            let of_whom =
-                [(NODE, "nodes"), (STORE, "control stores"), (ASK, "commands"), (IDENTITY, "tokens")];
-            let used_by = of_whom.into_iter().filter(|(bit, _)| key.row().used_by & bit != 0);
-            let used_by: Vec<_> = used_by.map(|(_, name)| name).collect();
-            format!(
-                "| `{}` | {} | {} |\n",
-                key.name(),
-                key.row().help.replace('|', "\\|"),
-                used_by.join(", ")
-            )
-        };
-        let rows: String = Key::ALL.into_iter().map(row).collect();
-        let wanted = format!("| setting | meaning | of |\n|---|---|---|\n{rows}");
-        if std::env::var_os("UPDATE_SETTINGS").is_some() {
-            std::fs::write(&page, format!("{before}{begin}{wanted}{end}{after}")).unwrap();
-        } else {
-            assert_eq!(table, wanted, "run it with UPDATE_SETTINGS=1");
-        }
-    }
-
-    #[test]
-    fn every_default_passes_its_own_check() {
-        for key in Key::ALL {
-            if let Some(text) = key.default_text() {
-                assert_eq!((key.row().check)(&text), Ok(()), "{} = {text}", key.name());
-            }
-            assert!(key.row().used_by & ALL != 0);
-        }
-    }
-}
+#[path = "key_tests.rs"]
+mod tests;

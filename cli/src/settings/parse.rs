@@ -253,14 +253,23 @@ pub fn resources(text: &str) -> Result<Vec<(String, f64)>, String> {
 pub fn endpoints(text: &str) -> Result<Vec<String>, String> {
     let endpoints: Vec<_> = text.split(',').map(str::trim).filter(|url| !url.is_empty()).collect();
     if endpoints.is_empty() {
-        return Err("expected URLs such as http://127.0.0.1:2379, several with commas".into());
+        return Err("expected URLs such as https://etcd-1:2379, several with commas".into());
     }
     for url in &endpoints {
-        if !url.starts_with("http://") {
-            return Err("the URL of an etcd server must begin with http://".into());
+        if !url.starts_with("http://") && !url.starts_with("https://") {
+            return Err("the URL of an etcd server must begin with http:// or https://".into());
         }
     }
     Ok(endpoints.into_iter().map(str::to_owned).collect())
+}
+
+/// Whether a URL names this machine.
+pub fn is_loopback_url(url: &str) -> bool {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or_default();
+    let host = authority.rsplit_once(':').map_or(authority, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// A name that can be part of a key.
@@ -289,6 +298,20 @@ mod tests {
             assert!(size(bad).is_err(), "{bad}");
         }
         assert!(store_size("1KiB").unwrap_err().contains("smallest"));
+    }
+
+    #[test]
+    fn loopback_is_told_from_other_hosts() {
+        for url in
+            ["http://127.0.0.1:2379", "http://localhost:2379/", "http://[::1]:2379", "http://127.1.2.3"]
+        {
+            assert!(is_loopback_url(url), "{url}");
+        }
+        for url in
+            ["http://10.0.0.1:2379", "http://127.0.0.1.example.com:1", "http://e:2379", "http://[fe80::1]:1"]
+        {
+            assert!(!is_loopback_url(url), "{url}");
+        }
     }
 
     #[test]

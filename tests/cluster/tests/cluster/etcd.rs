@@ -31,7 +31,11 @@ fn node() -> LocalNode {
 
 /// No nodes yet, over an etcd.
 fn cluster(endpoints: Vec<String>) -> LocalCluster {
-    let store = BackendChoice::Etcd { endpoints, cluster: "test".to_owned() };
+    let store = BackendChoice::Etcd {
+        endpoints,
+        cluster: "test".to_owned(),
+        access: tharsis_gcs::EtcdAccess::default(),
+    };
     LocalCluster::empty().lease_ttl(LEASE_TTL).store(store)
 }
 
