@@ -15,8 +15,9 @@ use crate::keyspace::EmbeddedLimits;
 use crate::keyspace::{Commit, Entry, KeySpace};
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition};
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::Read;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -145,7 +146,28 @@ impl Journal {
 }
 
 fn create(path: &Path) -> Result<Database, DatabaseError> {
-    Database::builder().set_cache_size(CACHE_BYTES).create(path)
+    let file = open_own(path).map_err(|cause| DatabaseError::Storage(StorageError::Io(cause)))?;
+    Database::builder().set_cache_size(CACHE_BYTES).create_file(file)
+}
+
+/// Opens or makes the file, for its user alone: it holds what users write, and their command lines. One that
+/// is somebody else's, or is reached by a link, is refused.
+fn open_own(path: &Path) -> std::io::Result<File> {
+    let file = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    let (found, named) = (file.metadata()?, path.symlink_metadata()?);
+    let refused = |text: &str| Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, text));
+    if (found.dev(), found.ino()) != (named.dev(), named.ino()) {
+        return refused("it is a link: name the file itself");
+    }
+    // The owner of this process, as the kernel shows it.
+    if found.uid() != std::fs::metadata("/proc/self")?.uid() {
+        return refused("it is another user's");
+    }
+    if found.mode() & 0o077 != 0 {
+        // One of an earlier release, or on a volume whose files are given to a group at each mount.
+        file.set_permissions(Permissions::from_mode(0o600))?;
+    }
+    Ok(file)
 }
 
 /// Fills up a partly written last page; returns whether there was one. The database refuses such a file as
@@ -172,4 +194,42 @@ fn io(path: &Path, error: &dyn std::error::Error) -> StoreError {
 
 fn millis(ttl: Duration) -> u64 {
     u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(path: &Path) -> Result<(), StoreError> {
+        Journal::open(path, EmbeddedLimits::default()).map(drop)
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.metadata().unwrap().permissions().mode() & 0o777
+    }
+
+    #[test]
+    fn the_file_is_its_users_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        open(&path).unwrap();
+        assert_eq!(mode(&path), 0o600);
+        // As an earlier release made it, or as a volume is mounted.
+        for wide in [0o644, 0o660] {
+            std::fs::set_permissions(&path, Permissions::from_mode(wide)).unwrap();
+            open(&path).unwrap();
+            assert_eq!(mode(&path), 0o600);
+        }
+    }
+
+    #[test]
+    fn a_link_is_refused_and_what_it_leads_to_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let (target, link) = (folder.path().join("target"), folder.path().join("link"));
+        std::fs::write(&target, b"").unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let refused = open(&link).unwrap_err().to_string();
+        assert!(refused.contains("link"), "{refused}");
+        assert_eq!(target.metadata().unwrap().len(), 0);
+    }
 }
