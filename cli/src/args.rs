@@ -212,6 +212,9 @@ pub enum NodeCommand {
         /// The machine as `tharsis token list` shows it, or one of its nodes.
         #[arg(value_parser = subject_of_revocation)]
         id: u64,
+        /// Leave the token with which it joined good: others join with it, and it could as well.
+        #[arg(long)]
+        keep_token: bool,
         /// Folder of the authority.
         #[command(flatten)]
         settings: FlagsOf<{ key::IDENTITY }>,

@@ -63,8 +63,8 @@ pub fn run(args: Args) -> Result<()> {
         Command::Jobs(asked) => list::run(Kind::Jobs, &asked),
         Command::Logs(asked) => logs::run(&asked),
         Command::Memory { json, settings } => memory::run(&Settings::read(&settings)?.socket(), json),
-        Command::Node { command: Some(NodeCommand::Revoke { id, settings }), .. } => {
-            token::revoke_machine(&Settings::read(&settings)?, id)
+        Command::Node { command: Some(NodeCommand::Revoke { id, keep_token, settings }), .. } => {
+            token::revoke_machine(&Settings::read(&settings)?, id, keep_token)
         }
         Command::Node { command: None, part, settings } => node::run(&part, &settings),
         Command::Nodes(asked) => list::run(Kind::Nodes, &asked),

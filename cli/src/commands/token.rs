@@ -11,7 +11,6 @@ use tharsis_gcs::{ClientOptions, ControlClient};
 use tharsis_identity::{Authority, MachineId, Role, Tls};
 use tharsis_protos::connection::{Credentials, Trust};
 use tharsis_protos::handshake::Question;
-use tharsis_types::NodeId;
 
 /// Lifetime of the token that a head prints when it starts.
 const FIRST_TOKEN_LIFETIME: Duration = Duration::from_secs(24 * 3600);
@@ -50,39 +49,62 @@ pub fn flag(settings: &Settings) -> Result<String> {
     Ok(format!(" --token {token}"))
 }
 
-/// Shuts a machine out, named by itself or by one of its nodes, and removes its nodes from the cluster.
+/// Shuts a machine out, named by itself or by one of its nodes, and removes its nodes from the cluster. The
+/// token with which it joined admits nobody any more either, unless it is to be kept.
 ///
 /// # Errors
-/// `NoAuthority`, `NotIssued`.
-pub fn revoke_machine(settings: &Settings, id: u64) -> Result<()> {
+/// `NoAuthority`, `NotIssued`, `OwnMachine`.
+pub fn revoke_machine(settings: &Settings, id: u64, keep_token: bool) -> Result<()> {
     let authority = authority(settings)?;
     let machine = authority.machine_of(id)?.unwrap_or(MachineId(id));
+    let nodes = authority.nodes_of(machine)?;
+    let token = authority.token_of(machine)?;
+    // Before: the control stores remove its nodes as soon as they hear of it.
+    let members = ask(settings, &authority, async |control: &ControlClient| {
+        let members = control.list_nodes().await?.nodes;
+        Ok(members.into_iter().map(|node| node.id).filter(|id| nodes.contains(&id.0)).collect::<Vec<_>>())
+    });
     if !authority.revoke_machine(machine)? {
         return Err(Refusal::NotIssued { what: "machine or node", id }.into());
     }
     output::line(&format!("Machine {machine} gets no certificate any more, and its calls are refused."))?;
-    let nodes = authority.nodes_of(machine)?;
-    match remove(settings, &authority, &nodes) {
+    if let Some(number) = token {
+        if keep_token {
+            output::line(&format!("Token {number:016x}, with which it joined, is good still."))?;
+        } else {
+            authority.revoke_token(number)?;
+            output::line(&format!("Token {number:016x}, with which it joined, admits nobody any more."))?;
+        }
+    }
+    let removed = members.and_then(|members| {
+        ask(settings, &authority, async |control: &ControlClient| {
+            for node in &members {
+                control.unregister_node(*node, "its machine was revoked").await?;
+            }
+            Ok(members.len())
+        })
+    });
+    match removed {
         Ok(removed) => output::line(&format!("Removed {removed} of its nodes from the cluster.")),
         Err(error) => output::line(&format!(
-            "Its nodes stay members until their leases run out: the control store was not asked ({error:#})."
+            "Its nodes stay members until a control store has heard of it: none was asked ({error:#})."
         )),
     }
 }
 
-/// Removes nodes from the cluster, as an operator. Answers how many of them were members.
-fn remove(settings: &Settings, authority: &Authority, nodes: &[u64]) -> Result<usize> {
+/// Asks the control store of the head on this machine, as an operator.
+fn ask<T>(
+    settings: &Settings,
+    authority: &Authority,
+    asked: impl AsyncFnOnce(&ControlClient) -> Result<T>,
+) -> Result<T> {
     let head = observe::ask(&settings.socket(), Question::Status)?.address;
     let own = authority.own(Role::Operator, None, false, OPERATOR_LIFETIME)?;
     let own = Credentials { trust: Trust::Identity(Tls::new(&own)?), node: None };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
         let (control, _) = ControlClient::connect(&head, &own, ClientOptions::default()).await?;
-        let mut removed = 0;
-        for node in nodes {
-            removed += usize::from(control.unregister_node(NodeId(*node), "its machine was revoked").await?);
-        }
-        Ok(removed)
+        asked(&control).await
     })
 }
 

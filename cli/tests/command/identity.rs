@@ -108,6 +108,9 @@ fn a_revoked_machine_leaves_and_does_not_come_back() {
     let revoked = head.machine.run(["node", "revoke", &node]);
     assert_eq!(revoked.status, 0, "{}", revoked.err);
     assert!(revoked.out.contains("Removed 1 of its nodes"), "{}", revoked.out);
+    assert!(revoked.out.contains("admits nobody any more"), "{}", revoked.out);
+    // Of the tokens there is that of the head's line, with which nobody joined.
+    assert_eq!(head.tokens()["tokens"].as_array().unwrap().len(), 1);
     head.machine.await_nodes(None, 1);
     home::await_that("the member has ended", || member.processes().is_empty());
     head.join(&member, None).assert_refused(4, &["revoked"]);
