@@ -78,6 +78,15 @@ pub struct Member {
     pub labels: Vec<(String, String)>,
 }
 
+impl Member {
+    /// Whether it runs anything for other nodes. Those of drivers and heads without resources do not, also
+    /// what takes none: it would be somebody else's program beside what is theirs.
+    #[must_use]
+    pub fn serves_others(&self) -> bool {
+        self.resources != Resources::default()
+    }
+}
+
 /// The events of a node.
 #[derive(Clone, Debug)]
 pub enum Event {

@@ -22,7 +22,7 @@ use tharsis_protos::listing::{Cell, Table};
 use tharsis_protos::peer::{self, OutputStream};
 use tharsis_protos::submission::{NAMESPACE, NewSubmission, OutputQuery, State, Submission};
 use tharsis_protos::{CallError, RefusalCode};
-use tharsis_types::NodeId;
+use tharsis_types::{NodeId, Resources};
 
 /// The longest time that a call may take until it is answered.
 const CALL_WAIT: Duration = Duration::from_secs(10);
@@ -229,9 +229,11 @@ async fn submit(cluster: &Cluster, asked: SubmitArgs) -> Result<()> {
     Err(Refusal::ProgramFailed { name, how, status: status.unwrap_or(process::FAILED) }.into())
 }
 
-/// The node that was named, the one of this machine, or the one with most CPUs.
+/// The node that was named, the one of this machine if it takes work, or the one with most CPUs.
 fn chosen(nodes: &[NodeInfo], named: Option<u64>, own: Option<NodeId>) -> Result<NodeInfo> {
-    let wanted = named.map(NodeId).or(own);
+    let takes_work =
+        |id: &NodeId| nodes.iter().any(|node| node.id == *id && node.resources != Resources::default());
+    let wanted = named.map(NodeId).or(own.filter(takes_work));
     let found = match wanted {
         Some(wanted) => nodes.iter().find(|node| node.id == wanted),
         None => nodes.iter().rev().max_by_key(|node| node.resources.cpu),

@@ -53,6 +53,9 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
     }
     let settings = Settings::read(flags)?;
     join_once(part, &settings)?;
+    if let Some(work) = work_of_head(part, &settings) {
+        output::warn(work.words());
+    }
     let spec = spec(part, &settings)?;
     if let Ok(report) = observe::ask(&spec.socket, Question::Status) {
         return Err(Refusal::AlreadyRunning { pid: report.pid, socket: spec.socket }.into());
@@ -96,7 +99,11 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
     machine::check_memory_limit(memory_limit_bytes, store_bytes, memory)
         .map_err(|bad| wrong(settings, Key::MemoryLimit, &bad))?;
     let options = NodeOptions {
-        resources: resources(settings, memory_limit_bytes - store_bytes)?,
+        resources: if work_of_head(part, settings) == Some(Work::None) {
+            Resources::default()
+        } else {
+            resources(settings, memory_limit_bytes - store_bytes)?
+        },
         labels: settings.get(Key::Labels, parse::labels)?.unwrap_or_default(),
         store_bytes,
         spill: spill_choice(settings)?,
@@ -113,6 +120,38 @@ fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {
     let cluster = cluster(part, settings)?;
     let drain_within = settings.get(Key::DrainTimeout, parse::positive_duration)?.unwrap_or_default();
     Ok(NodeSpec { socket: settings.socket(), options, ends_with_stdin: false, cluster, drain_within })
+}
+
+/// The work that a head with an authority takes: programs run as its user, who may read the authority's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// None: nobody said that it should.
+    None,
+    /// It was told what it offers.
+    AsTold,
+}
+
+impl Work {
+    fn words(self) -> &'static str {
+        match self {
+            Work::None => {
+                "this head runs no programs: it holds the key of the cluster's authority, which they could read. Join \
+                 machines to it that do, or say --num-cpus N"
+            }
+            Work::AsTold => {
+                "this head holds the key of the cluster's authority and runs programs as the same user: whoever may \
+                 submit work can read the key and admit machines of every role"
+            }
+        }
+    }
+}
+
+/// The work of a head that admits machines by certificates; none for other nodes.
+fn work_of_head(part: &Part, settings: &Settings) -> Option<Work> {
+    let offers = [Key::NumCpus, Key::NumGpus, Key::Resources];
+    let is_told = offers.into_iter().any(|key| !settings.is_default(key));
+    let has_authority = part.entry.head && settings.value(Key::Host).is_some();
+    has_authority.then_some(if is_told { Work::AsTold } else { Work::None })
 }
 
 /// The error of a value that does not suit the machine.

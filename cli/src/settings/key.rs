@@ -220,7 +220,7 @@ const ROWS: [Row; 38] = [
         name: "num_cpus",
         value_name: "N",
         help: "CPUs it offers, and with them the worker processes that run tasks at the same time; by default those of \
-             the machine",
+             the machine, and none on a head that admits by certificates: programs could read its key",
         used_by: NODE,
         form: Form::Number,
         check: |text| parse::cpus(text).map(drop),

@@ -125,6 +125,8 @@ pub struct Leases {
     served: Option<BTreeSet<JobId>>,
     /// The only owner that still gets leases: this node, while it drains.
     only_owner: Option<NodeId>,
+    /// This node, if it has no resources: it runs nothing for other owners.
+    own_only: Option<NodeId>,
     journal: Journal,
 }
 
@@ -201,6 +203,7 @@ impl Leases {
             is_held: false,
             served: None,
             only_owner: None,
+            own_only: None,
             journal: Journal::default(),
         }
     }

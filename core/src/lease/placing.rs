@@ -5,7 +5,7 @@ use super::{Effect, LeaseKey, Leases, State, lease_mut};
 use crate::journal::Fact;
 use crate::{MS, Now};
 use std::cmp::Reverse;
-use tharsis_types::{ClientId, Resources, TaskClass};
+use tharsis_types::{ClientId, NodeId, Resources, TaskClass};
 
 /// Once a request that does not fit has waited this long, the resources that it needs are reserved for it.
 /// Until then, later requests may use them.
@@ -27,9 +27,15 @@ impl Leases {
         self.place_waiting(out);
     }
 
+    /// Refuses all requests but those of this node, also if they take nothing: it has no resources, and runs
+    /// nothing for others.
+    pub fn serve_own_only(&mut self, me: NodeId) {
+        self.own_only = Some(me);
+    }
+
     /// Whether a request cannot even wait here.
     pub(super) fn refuses(&self, (owner, _): LeaseKey, class: &TaskClass) -> bool {
-        self.only_owner.is_some_and(|only| only != owner)
+        self.only_owner.or(self.own_only).is_some_and(|only| only != owner)
             || is_inside(class) && self.bundles.pools(class).is_empty()
             || held_bundle(class).is_some_and(|id| self.only_owner.is_some() || self.bundles.has(id))
     }

@@ -422,6 +422,19 @@ fn a_lease_inside_waits_only_where_its_bundle_is() {
 }
 
 #[test]
+fn a_node_without_resources_gives_leases_to_itself_alone() {
+    let mut bench = Bench::new(0.0);
+    bench.leases.serve_own_only(OWNER);
+    let own = bench.ask(1, 0.0);
+    assert!(bench.is_active(own));
+    let other = (NodeId(2), LeaseId(1));
+    for wait in [false, true] {
+        bench.leases.request(other, class(2, 0.0), wait, 0, &mut bench.effects);
+        assert_eq!(bench.follow(), [Effect::Denied(other)]);
+    }
+}
+
+#[test]
 fn blocked_workers_lend_inside_their_bundle() {
     let mut bench = Bench::new(2.0);
     bench.reserve(0, 1.0);

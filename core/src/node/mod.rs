@@ -226,6 +226,10 @@ impl Node {
     pub fn new(config: Config) -> Self {
         let id = config.member.node;
         let load = Load { free: config.member.resources.clone(), waiting: 0 };
+        let mut leases = Leases::new(config.member.resources.clone());
+        if !config.member.serves_others() {
+            leases.serve_own_only(id);
+        }
         Self {
             id,
             now: 0,
@@ -234,7 +238,7 @@ impl Node {
             effects: Vec::new(),
             spare: Vec::new(),
             owner: Owner::new(id, config.lineage_bytes_max),
-            leases: Leases::new(config.member.resources.clone()),
+            leases,
             store: Store::with_annex(config.store_bytes, config.annex_bytes),
             pulls: Pulls::beside((config.annex_bytes > 0).then_some(config.store_bytes)),
             view: View::new(config.member.clone(), config.small_cluster_max),

@@ -88,6 +88,7 @@ impl Members {
         }
         let fits = |member: &&Member| {
             !self.draining.contains(&member.node)
+                && member.serves_others()
                 && member.resources.fits(resources)
                 && labels.is_none_or(|labels| matches(labels, &member.labels))
         };

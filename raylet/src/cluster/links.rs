@@ -379,6 +379,8 @@ pub struct Links {
     pub drain: Arc<Drain>,
     /// Whether the control store is served here.
     pub is_head: bool,
+    /// Whether it offers resources, and so runs programs of others.
+    pub takes_work: bool,
     /// Output of the workers.
     pub logs: Logs,
     /// Submitted programs.
@@ -386,19 +388,6 @@ pub struct Links {
 }
 
 impl Links {
-    /// The services of a node beside its transfers; `is_head` if it serves a control store.
-    #[must_use]
-    pub fn new(
-        peers: Arc<Peers>,
-        inbox: Arc<Inbox>,
-        drain: Arc<Drain>,
-        logs: Logs,
-        submissions: Arc<Submissions>,
-        is_head: bool,
-    ) -> Self {
-        Self { peers, inbox, drain, is_head, logs, submissions }
-    }
-
     /// Refuses a call that is meant for another node.
     fn check_node(&self, node: NodeId) -> Result<(), Refusal> {
         let me = self.peers.me;
@@ -433,6 +422,13 @@ impl peer::Service for Links {
 
     async fn submit_job(&self, node: NodeId, new: NewSubmission) -> Result<u32, Refusal> {
         self.check_node(node)?;
+        if !self.takes_work {
+            let reason = format!(
+                "NoResources: node {node} offers nothing, it runs no programs: submit to another node, or start \
+                 it with `--num-cpus`"
+            );
+            return Err(Refusal::new(RefusalCode::FailedPrecondition, reason));
+        }
         if self.drain.has_begun() {
             let reason = format!("node {node} drains, it takes no new work");
             return Err(Refusal::new(RefusalCode::FailedPrecondition, reason));

@@ -71,6 +71,7 @@ use tharsis_gcs::{ClientOptions, Control, ControlClient, ControlOptions, KnownSt
 use tharsis_object_store::Arena;
 use tharsis_protos::connection::{Gate, Stream};
 use tharsis_protos::control::{JobRequest, NodeInfo, Registered};
+use tharsis_protos::revoked::Revoked;
 use tharsis_protos::{CallError, RefusalCode, peer, port};
 use tharsis_types::peer::Packet;
 use tharsis_types::{Extent, Failure, FailureKind, JobId, NodeId, ObjectId};
@@ -417,8 +418,8 @@ async fn join(
         Role::Head { .. } => KnownStores::new([own_address(&listener)?.to_string()]),
         Role::Member { heads } => KnownStores::new(heads.iter().cloned()),
     };
-    let entry = options.security.enter(me, &options.role, &stores).await?;
-    let Entry { credentials: own, gate, renewal } = entry;
+    let Entry { credentials: own, gate, renewal } =
+        options.security.enter(me, &options.role, &stores).await?;
     let folder = make_folder(&options.folder)?;
     let control = match &options.role {
         Role::Head { store, lease_ttl_ms } => Some(begin(me, store, *lease_ttl_ms, &address).await?),
@@ -426,43 +427,35 @@ async fn join(
     };
     let gate = control.as_ref().map_or(gate.clone(), |control| control.guard(gate));
     let limits = ClientOptions { call_deadline: CALL_DEADLINE, patience: PATIENCE };
-    let client =
-        ControlClient::new(stores, &own, limits).map_err(|e| refused("the cluster's address", &e))?;
+    let client = ControlClient::new(stores, &own, limits);
+    let client = client.map_err(|e| refused("the cluster's address", &e))?;
     let tasks = Tasks::current();
     let peers = Arc::new(Peers::new(me, small_cluster_max));
-    let pulls = Pulls::new(Arc::clone(&arena), Arc::clone(&inbox), Arc::clone(&peers), own.clone());
-    let pulls = Arc::new(pulls);
+    let pulls = Arc::new(Pulls::new(Arc::clone(&arena), Arc::clone(&inbox), Arc::clone(&peers), own.clone()));
     let code = Code::new(me, folder, client.clone(), tasks.clone(), Arc::clone(&peers), Arc::clone(&pulls));
     let code = Arc::new(code);
-    let senders = Senders::new(&arena, Arc::clone(&inbox), Arc::clone(&code), spill)
-        .map_err(|e| internal(&e.to_string()))?;
-    let senders = Arc::new(senders);
+    let senders = Senders::new(&arena, Arc::clone(&inbox), Arc::clone(&code), spill);
+    let senders = Arc::new(senders.map_err(|e| internal(&e.to_string()))?);
     let submissions = Arc::new(submissions(me, options, &client, &tasks));
-    let links = Links::new(
-        Arc::clone(&peers),
-        Arc::clone(&inbox),
-        Arc::clone(&drain),
+    let links = Links {
+        peers: Arc::clone(&peers),
+        inbox: Arc::clone(&inbox),
+        drain: Arc::clone(&drain),
+        is_head: control.is_some(),
+        takes_work: member.serves_others(),
         logs,
-        Arc::clone(&submissions),
-        control.is_some(),
-    );
+        submissions: Arc::clone(&submissions),
+    };
     let routes = peer::routes(Routes::default(), Arc::new(links));
     let routes = control.as_ref().map_or(routes.clone(), |control| control.mount(routes));
     let scraped = Scraped::new(me, Arc::clone(&inbox), Arc::clone(gate.counts()));
     let callers =
         |calls| Callers { calls, senders: Arc::clone(&senders), peers: Arc::clone(&peers), scraped };
-    let revoked = gate.revoked().clone();
-    if control.is_none() {
-        // Before the first caller: nobody knows the address of this node yet.
-        let info = client.with_patience(JOIN_PATIENCE).cluster_info().await;
-        let info = info.map_err(|e| refused("cannot join the cluster", &e))?;
-        revoked.replace(info.revoked);
-    }
+    let revoked =
+        if control.is_some() { gate.revoked().clone() } else { heard_revoked(&client, &gate).await? };
     tokio::spawn(Arc::clone(&senders).cut_revoked(revoked.clone()));
     serve(listener, gate, routes, callers)?;
-    if let Some(renewal) = renewal {
-        tokio::spawn(renewal.run());
-    }
+    let _detached = renewal.map(|renewal| tokio::spawn(renewal.run()));
     let info = info(member, address, &options.socket);
     let registered = register(&client, &info).await?;
     let fenced = Arc::new(Mutex::new(None));
@@ -499,6 +492,15 @@ fn info(member: Member, address: String, socket: &Path) -> NodeInfo {
 fn submissions(me: NodeId, options: &ClusterOptions, client: &ControlClient, tasks: &Tasks) -> Submissions {
     let place = Place { node: me, host: host(), socket: options.socket.clone() };
     Submissions::new(place, options.folder.clone(), client.clone(), tasks.clone())
+}
+
+/// The machines that were shut out, which a member hears before its first caller: nobody has its address yet.
+async fn heard_revoked(client: &ControlClient, gate: &Gate) -> Result<Revoked, Failure> {
+    let info = client.with_patience(JOIN_PATIENCE).cluster_info().await;
+    let place = client.address();
+    let info = info.map_err(|e| refused(&format!("cannot join the cluster at {place}"), &e))?;
+    gate.revoked().replace(info.revoked);
+    Ok(gate.revoked().clone())
 }
 
 /// Makes the node a member.
