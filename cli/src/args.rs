@@ -462,6 +462,9 @@ pub struct Part {
     /// Token with which this machine joins the cluster at --address for the first time.
     #[arg(long, value_name = "TOKEN", env = TOKEN_VARIABLE, hide_env_values = true)]
     pub token: Option<String>,
+    /// File with that token, in place of --token: arguments and environments can be read by others.
+    #[arg(long, value_name = "FILE", conflicts_with = "token")]
+    pub token_file: Option<PathBuf>,
 }
 
 /// Whether a node begins a cluster or joins one; neither if it is alone.

@@ -7,9 +7,11 @@ use crate::log::LogChoice;
 use crate::refusal::Refusal;
 use crate::settings::{Error, Flags, Key, Settings, parse, spill};
 use crate::{output, reach};
-use anyhow::Result;
+use anyhow::{Context, Result};
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::Command as Program;
 use tharsis::join::TOKEN_VARIABLE;
 use tharsis::process::{ClusterRole, ClusterSpec, NodeOptions, NodeSpec, Security, run_node};
@@ -24,7 +26,7 @@ use tharsis_types::limits::{QUEUED_TASKS_MAX, SMALL_CLUSTER_MAX};
 /// # Errors
 /// Why it cannot start, or why it ended.
 pub fn run(part: &Part, flags: &Flags) -> Result<()> {
-    if std::env::var_os(TOKEN_VARIABLE).is_some() {
+    if part.token.is_some() {
         return run_without_token(part, flags);
     }
     let (spec, settings) = prepare(part, flags)?;
@@ -32,13 +34,24 @@ pub fn run(part: &Part, flags: &Flags) -> Result<()> {
     Ok(run_node(spec, crate::PROGRAM)?)
 }
 
-/// Joins, and becomes this program again without the token in its environment: the node has no use for it,
-/// and its workers would have it in theirs.
+/// Joins, and becomes this program again without the token in its environment and its arguments: the node has
+/// no use for it, its workers would have the one, and other users of the machine could read the others.
 fn run_without_token(part: &Part, flags: &Flags) -> Result<()> {
     join_once(part, &Settings::read(flags)?)?;
     let mut program = Program::new(std::env::current_exe()?);
-    program.args(std::env::args_os().skip(1)).env_remove(TOKEN_VARIABLE);
+    program.args(without_token(std::env::args_os().skip(1))).env_remove(TOKEN_VARIABLE);
     Err(anyhow::Error::new(program.exec()).context("the program does not start again"))
+}
+
+/// Arguments but for the token among them.
+fn without_token(arguments: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut is_value = false;
+    let is_left = |argument: &OsString| {
+        let is_token = is_value || argument.as_encoded_bytes().starts_with(b"--token=");
+        is_value = !is_value && argument == "--token";
+        !is_token && !is_value
+    };
+    arguments.filter(is_left).collect()
 }
 
 /// Makes the specification of the node, after checks that it can start: the socket is free, the port is free,
@@ -72,14 +85,22 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
 }
 
 /// Joins the cluster with a token, if there is one. The node's process never sees it. A token in the
-/// environment may be older than what it was for, as with a service that starts again: it is not used by a
-/// machine that has joined.
+/// environment or in a file may be older than what it was for, as with a service that starts again: it is not
+/// used by a machine that has joined.
 fn join_once(part: &Part, settings: &Settings) -> Result<()> {
-    let Some(token) = &part.token else { return Ok(()) };
+    let read = |file: &PathBuf| {
+        let text = std::fs::read_to_string(file).with_context(|| format!("--token-file {}", file.display()));
+        text.map(|text| text.trim().to_owned())
+    };
+    let token = match (&part.token, &part.token_file) {
+        (Some(token), _) => token.clone(),
+        (None, Some(file)) => read(file)?,
+        (None, None) => return Ok(()),
+    };
     let address = part.entry.address.as_ref().ok_or(Refusal::TokenAlone)?;
     let token: Token = token.parse()?;
     let folder = settings.identity_dir();
-    let is_typed = std::env::var(TOKEN_VARIABLE).is_err();
+    let is_typed = part.token_file.is_none() && std::env::var(TOKEN_VARIABLE).is_err();
     if !is_typed && join::is_known(&join::heads(address), &folder)? {
         return Ok(());
     }
@@ -248,4 +269,21 @@ fn gpu_devices() -> Vec<String> {
     let files = std::fs::read_dir("/dev").into_iter().flatten().flatten();
     let is_gpu = |name: &String| name.strip_prefix("nvidia").is_some_and(|n| n.parse::<u32>().is_ok());
     files.filter_map(|file| file.file_name().into_string().ok()).filter(is_gpu).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_taken_out_of_the_arguments() {
+        let left = |words: &[&str]| without_token(words.iter().map(OsString::from));
+        let others = ["node", "--address", "a:1", "--token-file", "f"];
+        assert_eq!(left(&others), others);
+        for with in
+            [&["node", "--token", "th1.a", "--port", "1"][..], &["node", "--token=th1.a", "--port", "1"]]
+        {
+            assert_eq!(left(with), ["node", "--port", "1"]);
+        }
+    }
 }

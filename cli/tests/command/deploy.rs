@@ -18,9 +18,8 @@ struct Machine {
 impl Machine {
     fn new(more: &[(&'static str, &str)]) -> Self {
         let home = Home::new();
-        let mut instead: Vec<_> = ["/etc/tharsis", "/var/lib/tharsis", "/var/log/tharsis"]
-            .map(|path| (path, home.text(&path[1..])))
-            .into();
+        let folders = ["/etc/tharsis", "/var/lib/tharsis", "/var/log/tharsis", "/var/run/secrets/tharsis"];
+        let mut instead: Vec<_> = folders.map(|path| (path, home.text(&path[1..]))).into();
         for (_, path) in &instead {
             std::fs::create_dir_all(path).unwrap();
         }
@@ -35,7 +34,14 @@ impl Machine {
     /// Starts the program with these words.
     fn spawn(&self, words: &[String], token: Option<&str>) -> Child {
         let mut command = self.home.command(words);
-        command.args(home::SMALL).envs(token.map(|token| ("THARSIS_TOKEN", token)));
+        command.args(home::SMALL);
+        // Manifests name a file of a secret, units a variable.
+        match words.iter().find_map(|word| word.strip_prefix("--token-file=")) {
+            Some(file) => std::fs::write(file, token.unwrap_or_default()).unwrap(),
+            None => {
+                command.envs(token.map(|token| ("THARSIS_TOKEN", token)));
+            }
+        }
         command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 

@@ -239,6 +239,14 @@ fn secrets_that_pods_name_exist_with_their_keys() {
     let all = read();
     let mut named = 0;
     for workload in &all.workloads {
+        let volumes = workload.pod().volumes.iter().flatten().filter_map(|volume| volume.secret.as_ref());
+        for name in volumes.filter_map(|secret| secret.secret_name.clone()) {
+            let secret = all.secrets.iter().find(|secret| secret.metadata.name.as_ref() == Some(&name));
+            let keys = secret.unwrap().string_data.as_ref().unwrap();
+            let file = workload.flag("token-file").unwrap();
+            assert!(keys.contains_key(file.rsplit('/').next().unwrap()), "{}: {file}", workload.name);
+            named += 1;
+        }
         for variable in workload.container().env.iter().flatten() {
             let Some(source) = &variable.value_from else { continue };
             let wanted = source.secret_key_ref.as_ref().unwrap();
