@@ -290,6 +290,7 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             IdentityError::NoIdentity(_) => NO_ANSWER,
             IdentityError::NoAuthority(_)
             | IdentityError::NotReplacing
+            | IdentityError::OwnMachine
             | IdentityError::Overlap { .. }
             | IdentityError::Replacing => WRONG_INPUT,
             _ => process::FAILED,
