@@ -1,14 +1,16 @@
 //! Shared-memory segments, which contain rings and bells.
 //!
 //! A named segment is a file in `/dev/shm`, made through the `shared_memory` crate with mode 0600, called
-//! `tharsis-PID-PREFIX-NUMBER`. Three hazards shape this module:
+//! `tharsis-PID-PREFIX-RANDOM`. Three hazards shape this module:
 //!
 //! * **A full `/dev/shm` kills by SIGBUS** at the first touch of a page. So every page is allocated before
 //!   the segment is handed out, and exhaustion is a [`NoSpace`] at creation.
 //! * **A SIGKILL leaks the name.** So the creator calls [`Segment::unlink`] as soon as the peer has mapped
-//!   it: from then on the kernel frees the memory with the last process. If the creator is killed before
-//!   that moment, [`sweep`] removes the segment at the next start of a node: it recognises it by the process
-//!   id in the name and by our uid.
+//!   it: from then on the kernel frees the memory with the last process. Until then the creator holds a lock
+//!   on the file, which the kernel releases when the creator ends in any way. [`sweep`] at the next start of
+//!   a node removes the segments of our uid that nobody has locked. The process id in the name is for people
+//!   alone: processes of other containers see the same `/dev/shm` under other ids, and a container's first
+//!   process has the same id at every start.
 //! * **A mapping outlives its name.** Everything placed in a segment holds an `Arc<Segment>`, so the mapping
 //!   stays for as long as anything points into it.
 //!
@@ -24,11 +26,12 @@ use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Largest segment; rings of one client are a few mebibytes, so anything near this is a mistake.
 pub const SEGMENT_BYTES_MAX: u64 = 1 << 32;
@@ -37,7 +40,9 @@ pub const PREFIX_BYTES_MAX: usize = 64;
 
 const SHM_DIR: &str = "/dev/shm";
 const NAME_HEAD: &str = "tharsis-";
-static NEXT_NUMBER: AtomicU64 = AtomicU64::new(0);
+/// Tries to make a segment: a sweep may take it before it is locked. More than one loss in a row is no
+/// accident.
+const CREATE_TRIES: u32 = 5;
 
 /// One mapping of shared memory.
 pub struct Segment {
@@ -45,7 +50,6 @@ pub struct Segment {
     base: NonNull<u8>,
     len: usize,
     name: String,
-    unlinked: AtomicBool,
 }
 
 enum Memory {
@@ -53,7 +57,8 @@ enum Memory {
     Named {
         /// Held for its destructor, which unmaps.
         _shmem: Shmem,
-        creator: bool,
+        /// The creator's lock on the file, until its name is removed. A peer has none.
+        lock: Mutex<Option<File>>,
     },
 }
 
@@ -75,12 +80,33 @@ impl Segment {
             return Err(StoreError::BadName { name: prefix.to_owned() });
         }
         check_size(bytes)?;
-        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("{NAME_HEAD}{}-{prefix}-{number}", std::process::id());
+        for _ in 0..CREATE_TRIES {
+            if let Some(segment) = Segment::create_locked(prefix, bytes)? {
+                return Ok(segment);
+            }
+        }
+        Err(StoreError::system("keep the name of a segment", io::ErrorKind::NotFound))
+    }
+
+    /// As [`Segment::create`]; `None` if another process removed the name before it was locked.
+    fn create_locked(prefix: &str, bytes: usize) -> Result<Option<Segment>, StoreError> {
+        let process_id = std::process::id();
+        let name =
+            format!("{NAME_HEAD}{process_id}-{prefix}-{:016x}", RandomState::new().hash_one(process_id));
         let shmem = ShmemConf::new().os_id(&name).size(bytes).create().map_err(map_shmem_error)?;
         // From now on dropping `shmem` removes the name, so an early return leaks nothing.
-        allocate_pages(&shm_path(&name), bytes as u64)?;
-        Segment::from_shmem(shmem, name, true)
+        let path = shm_path(&name);
+        let file = match open_shm(&path) {
+            Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(|cause| StoreError::system("open a segment", cause))?,
+        };
+        // Waits for a sweep that is checking the file. Where a system refuses locks, sweeps remove nothing.
+        let _ = lock(&file);
+        if !is_linked(&file) {
+            return Ok(None);
+        }
+        allocate_pages(&file, bytes as u64)?;
+        Segment::from_shmem(shmem, name, Some(file)).map(Some)
     }
 
     /// Maps the segment that a peer made.
@@ -88,12 +114,12 @@ impl Segment {
     /// # Errors
     /// `BadName` for a name of another form, `System` if there is no such segment, `BadSize` if it is empty.
     pub fn open(name: &str) -> Result<Segment, StoreError> {
-        if parse_creator(name).is_none() || name.contains('/') {
+        if !is_segment_name(name) || name.contains('/') {
             return Err(StoreError::BadName { name: name.to_owned() });
         }
         let shmem = ShmemConf::new().os_id(name).open().map_err(map_shmem_error)?;
         check_size(shmem.len())?;
-        Segment::from_shmem(shmem, name.to_owned(), false)
+        Segment::from_shmem(shmem, name.to_owned(), None)
     }
 
     /// Makes a nameless segment for use inside this process.
@@ -108,32 +134,29 @@ impl Segment {
         }
         .map_err(|cause| StoreError::system("map anonymous memory", cause))?;
         let base = non_null(base.cast())?;
-        Ok(Segment {
-            memory: Memory::Anonymous,
-            base,
-            len: bytes,
-            name: String::new(),
-            unlinked: AtomicBool::new(true),
-        })
+        Ok(Segment { memory: Memory::Anonymous, base, len: bytes, name: String::new() })
     }
 
-    fn from_shmem(mut shmem: Shmem, name: String, creator: bool) -> Result<Segment, StoreError> {
+    /// A mapped segment; `lock` is the creator's.
+    fn from_shmem(mut shmem: Shmem, name: String, lock: Option<File>) -> Result<Segment, StoreError> {
         let base = non_null(shmem.as_ptr())?;
         let len = shmem.len();
         // Names are removed by this module alone: the crate's own removal would also fire after `unlink`.
         shmem.set_owner(false);
-        let memory = Memory::Named { _shmem: shmem, creator };
-        Ok(Segment { memory, base, len, name, unlinked: AtomicBool::new(!creator) })
+        let memory = Memory::Named { _shmem: shmem, lock: Mutex::new(lock) };
+        Ok(Segment { memory, base, len, name })
     }
 
-    /// Removes the name; mappings stay. Call it once the peer has mapped the segment.
+    /// Removes the name that this side made; mappings stay. Call it once the peer has mapped the segment.
     ///
     /// # Errors
     /// `System` if the name exists and cannot be removed; a name that is gone already is no error.
     pub fn unlink(&self) -> Result<(), StoreError> {
-        if self.unlinked.swap(true, Ordering::Relaxed) {
+        let Memory::Named { lock, .. } = &self.memory else { return Ok(()) };
+        // The lock ends after the removal: no sweep ever finds the name without it.
+        let Some(_lock) = lock.lock().unwrap_or_else(PoisonError::into_inner).take() else {
             return Ok(());
-        }
+        };
         match fs::remove_file(shm_path(&self.name)) {
             Err(cause) if cause.kind() != io::ErrorKind::NotFound => {
                 Err(StoreError::system("remove the name of a segment", cause))
@@ -185,38 +208,54 @@ impl Drop for Segment {
                 // everything placed in a segment holds an `Arc` of it.
                 let _ = unsafe { munmap(self.base.as_ptr().cast(), self.len) };
             }
-            Memory::Named { creator: true, .. } => {
+            Memory::Named { .. } => {
                 let _ = self.unlink();
             }
-            Memory::Named { .. } => {}
         }
     }
 }
 
-/// Removes the named segments of this user whose creator is dead, and returns how many it removed.
-///
-/// `is_alive` tells whether a process id is alive; usually it is [`process_is_alive`].
+/// Removes the named segments of this user that no process has locked: those whose creator has ended. Returns
+/// how many it removed.
 ///
 /// # Errors
 /// `System` if the directory of segments cannot be read. A segment that cannot be removed is passed over.
-pub fn sweep(is_alive: impl Fn(u32) -> bool) -> Result<usize, StoreError> {
+pub fn sweep() -> Result<usize, StoreError> {
     let failed = |cause| StoreError::system("list the segments", cause);
-    let own_uid = rustix::process::geteuid().as_raw();
     let mut removed_count = 0;
     for entry in fs::read_dir(SHM_DIR).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        let name = entry.file_name();
-        let Some(creator) = name.to_str().and_then(parse_creator) else { continue };
-        let Ok(metadata) = fs::symlink_metadata(entry.path()) else { continue };
-        if metadata.is_file()
-            && metadata.uid() == own_uid
-            && !is_alive(creator)
-            && fs::remove_file(entry.path()).is_ok()
-        {
+        if entry.file_name().to_str().is_some_and(is_segment_name) && remove_left_over(&entry.path()) {
             removed_count += 1;
         }
     }
     Ok(removed_count)
+}
+
+/// Removes a segment of this user that no process has locked.
+fn remove_left_over(path: &Path) -> bool {
+    let own_uid = rustix::process::geteuid().as_raw();
+    let is_ours = fs::symlink_metadata(path).is_ok_and(|m| m.is_file() && m.uid() == own_uid);
+    let Some(file) = is_ours.then(|| open_shm(path).ok()).flatten() else { return false };
+    // The lock is held until the name is gone: whoever makes a segment at this moment waits for it.
+    file.metadata().is_ok_and(|m| m.uid() == own_uid)
+        && matches!(file.try_lock(), Ok(()))
+        && fs::remove_file(path).is_ok()
+}
+
+/// Locks a file for as long as it is open here.
+fn lock(file: &File) -> io::Result<()> {
+    loop {
+        match file.lock() {
+            Err(cause) if cause.kind() == io::ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
+}
+
+/// Whether the file still has its name.
+fn is_linked(file: &File) -> bool {
+    file.metadata().is_ok_and(|m| 0 < m.nlink())
 }
 
 /// Whether a process with this id lives; true if it belongs to another user. A zombie counts as dead: in a
@@ -234,24 +273,22 @@ pub fn process_is_alive(process_id: u32) -> bool {
     !matches!(state, Some('Z' | 'X'))
 }
 
-/// Process id in the name of a segment, if the name is one of ours.
-fn parse_creator(name: &str) -> Option<u32> {
-    let (process_id, rest) = name.strip_prefix(NAME_HEAD)?.split_once('-')?;
-    if rest.is_empty() || !process_id.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    process_id.parse().ok()
+/// Whether a name is that of a segment.
+fn is_segment_name(name: &str) -> bool {
+    let parts = name.strip_prefix(NAME_HEAD).and_then(|rest| rest.split_once('-'));
+    parts.is_some_and(|(process_id, rest)| {
+        !rest.is_empty() && !process_id.is_empty() && process_id.bytes().all(|b| b.is_ascii_digit())
+    })
 }
 
-fn allocate_pages(path: &Path, bytes: u64) -> Result<(), StoreError> {
+fn allocate_pages(file: &File, bytes: u64) -> Result<(), StoreError> {
     let failed = |cause: io::Error| StoreError::system("allocate the pages of a segment", cause);
-    let file = open_shm(path).map_err(failed)?;
     loop {
-        match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+        match fallocate(file, FallocateFlags::empty(), 0, bytes) {
             Ok(()) => return Ok(()),
             Err(rustix::io::Errno::INTR) => {}
             Err(rustix::io::Errno::NOSPC | rustix::io::Errno::NOMEM) => {
-                let available_bytes = fstatvfs(&file).map_or(0, |s| s.f_bavail.saturating_mul(s.f_frsize));
+                let available_bytes = fstatvfs(file).map_or(0, |s| s.f_bavail.saturating_mul(s.f_frsize));
                 return Err(NoSpace { needed_bytes: bytes, available_bytes, place: SHM_DIR }.into());
             }
             Err(cause) => return Err(failed(cause.into())),
@@ -337,34 +374,50 @@ mod tests {
 
     #[test]
     fn a_full_device_is_an_error_with_numbers() {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(shm_path("tharsis-1-x"));
-        drop(file.unwrap());
-        let refused = allocate_pages(&shm_path("tharsis-1-x"), 1 << 46);
-        fs::remove_file(shm_path("tharsis-1-x")).unwrap();
-        match refused {
+        let segment = Segment::create("full", 4096).unwrap();
+        match allocate_pages(&open_shm(&shm_path(segment.name())).unwrap(), 1 << 46) {
             Err(StoreError::NoSpace(no_space)) => assert_eq!(no_space.needed_bytes, 1 << 46),
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn the_sweep_removes_only_what_the_dead_left() {
-        let dead = shm_path("tharsis-4000000001-sweep-0");
+    fn the_sweep_removes_only_what_nobody_has_locked() {
+        // The process ids of names say nothing: one is alive here, the other in another container.
+        let left = shm_path(&format!("tharsis-{}-sweep-0", std::process::id()));
+        let held = shm_path("tharsis-4000000001-sweep-0");
         let foreign = shm_path("tharsisx-4000000001-sweep-0");
-        fs::write(&dead, b"x").unwrap();
-        fs::write(&foreign, b"x").unwrap();
+        for path in [&left, &held, &foreign] {
+            fs::write(path, b"x").unwrap();
+        }
+        let holder = open_shm(&held).unwrap();
+        lock(&holder).unwrap();
         let alive = Segment::create("sweep", 4096).unwrap();
-        let removed_count = sweep(|pid| pid != 4_000_000_001).unwrap();
-        assert_eq!((removed_count, dead.exists(), foreign.exists()), (1, false, true));
+        sweep().unwrap();
+        assert_eq!([&left, &held, &foreign].map(|path| path.exists()), [false, true, true]);
         assert!(shm_path(alive.name()).exists());
+        fs::remove_file(held).unwrap();
         fs::remove_file(foreign).unwrap();
         assert!(process_is_alive(std::process::id()));
         assert!(!process_is_alive(4_000_000_001));
+    }
+
+    #[test]
+    fn segments_are_made_beside_sweeps() {
+        let is_over = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    sweep().unwrap();
+                }
+            });
+            for _ in 0..500 {
+                let made = Segment::create("beside", 4096).unwrap();
+                assert!(shm_path(made.name()).exists());
+                Segment::open(made.name()).unwrap();
+            }
+            is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
     }
 
     #[test]

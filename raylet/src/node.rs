@@ -176,7 +176,7 @@ impl Parts {
         let no_memory = |cause: String| Failure::new(FailureKind::ResourceExhausted, cause);
         if shared {
             // Remove the segments of nodes that were killed. A failure here does not prevent the start.
-            let _swept = segment::sweep(segment::process_is_alive);
+            let _swept = segment::sweep();
         }
         let spill = Spill::open(&options.spill)?;
         let arena = make_arena(options.store_bytes, spill.as_ref());

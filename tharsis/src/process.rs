@@ -317,7 +317,7 @@ impl Drop for NodeProcess {
         let _reaped = self.child.wait();
         if !has_ended {
             // A node that is killed leaves its shared memory; no other node may start to remove it.
-            let _swept = segment::sweep(segment::process_is_alive);
+            let _swept = segment::sweep();
         }
         if let Some(folder) = self.socket.parent() {
             let _removed = std::fs::remove_dir_all(folder);
