@@ -34,6 +34,7 @@ pub mod links;
 pub mod listen;
 pub mod members;
 mod names;
+mod own_folder;
 pub mod places;
 mod proved;
 pub mod pulls;
@@ -56,11 +57,11 @@ use isolation::Isolation;
 use links::{Links, Peers};
 use listen::{Callers, Senders};
 use members::Membership;
+use own_folder::OwnFolder;
 use pulls::Pulls;
 use runtime::Tasks;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
@@ -116,7 +117,8 @@ pub struct ClusterOptions {
     pub advertised: Option<String>,
     /// Threads for connections, at least one.
     pub network_threads: usize,
-    /// The node's own folder; fetched programs go there.
+    /// The folder of its socket, which other nodes may share. Fetched programs go to a folder of the node's
+    /// own in it.
     pub folder: PathBuf,
     /// Means by which the members know each other.
     pub security: Security,
@@ -382,8 +384,15 @@ fn run(
             return;
         }
     };
+    let programs = match OwnFolder::for_programs(&options.folder, joining.member.node) {
+        Ok(programs) => programs,
+        Err(failure) => {
+            let _gone = reply.send(Err(failure));
+            return;
+        }
+    };
     runtime.block_on(async {
-        match join(joining, options, listener, address).await {
+        match join(joining, options, programs.path(), listener, address).await {
             Ok((started, membership, control)) => {
                 let _gone = reply.send(Ok(started));
                 tokio::select! {
@@ -403,12 +412,12 @@ fn run(
     });
     // Ends all tasks, and with them their connections.
     runtime.shutdown_timeout(STOP_WAIT);
-    let _removed = std::fs::remove_dir_all(code_folder(&options.folder));
 }
 
 async fn join(
     joining: JoiningNode,
     options: &ClusterOptions,
+    programs: &Path,
     listener: std::net::TcpListener,
     address: String,
 ) -> Result<(Started, Membership, Option<Control>), Failure> {
@@ -420,7 +429,6 @@ async fn join(
     };
     let Entry { credentials: own, gate, renewal } =
         options.security.enter(me, &options.role, &stores).await?;
-    let folder = make_folder(&options.folder)?;
     let control = match &options.role {
         Role::Head { store, lease_ttl_ms } => Some(begin(me, store, *lease_ttl_ms, &address).await?),
         Role::Member { .. } => None,
@@ -431,8 +439,16 @@ async fn join(
     let client = client.map_err(|e| refused("the cluster's address", &e))?;
     let tasks = Tasks::current();
     let peers = Arc::new(Peers::new(me, small_cluster_max));
-    let pulls = Arc::new(Pulls::new(Arc::clone(&arena), Arc::clone(&inbox), Arc::clone(&peers), own.clone()));
-    let code = Code::new(me, folder, client.clone(), tasks.clone(), Arc::clone(&peers), Arc::clone(&pulls));
+    let pulls = Pulls::new(Arc::clone(&arena), Arc::clone(&inbox), Arc::clone(&peers), own.clone());
+    let pulls = Arc::new(pulls);
+    let code = Code::new(
+        me,
+        programs.to_owned(),
+        client.clone(),
+        tasks.clone(),
+        Arc::clone(&peers),
+        Arc::clone(&pulls),
+    );
     let code = Arc::new(code);
     let senders = Senders::new(&arena, Arc::clone(&inbox), Arc::clone(&code), spill);
     let senders = Arc::new(senders.map_err(|e| internal(&e.to_string()))?);
@@ -559,19 +575,6 @@ fn serve(
         }
     });
     Ok(())
-}
-
-fn make_folder(folder: &Path) -> Result<PathBuf, Failure> {
-    let code = code_folder(folder);
-    // Files left there by a node that was killed.
-    let _removed = std::fs::remove_dir_all(&code);
-    let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&code);
-    made.map_err(|e| Failure::new(FailureKind::InvalidArgument, format!("folder {}: {e}", code.display())))?;
-    Ok(code)
-}
-
-fn code_folder(folder: &Path) -> PathBuf {
-    folder.join("code")
 }
 
 /// State shared by the nodes of one machine.
