@@ -3,7 +3,7 @@
 use crate::IdentityError;
 use std::fs;
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn random<const N: usize>() -> Result<[u8; N], IdentityError> {
@@ -51,6 +51,7 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, IdentityError> {
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(cause) => return Err(at(path)(cause)),
     };
+    close_to_group(&file, path).map_err(at(path))?;
     let mode = file.metadata().map_err(at(path))?.mode();
     if mode & 0o077 != 0 {
         let text = format!("others may read it (mode {:03o}); make it 600", mode & 0o777);
@@ -59,6 +60,25 @@ pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, IdentityError> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(at(path))?;
     Ok(Some(bytes))
+}
+
+/// Closes a file of this user that a volume has opened to its group, and says so in the log. Kubernetes does
+/// so with all files of a volume that is mounted for a pod with `fsGroup`. A file that is open in another way
+/// is left to be refused: who made it so is not known.
+fn close_to_group(file: &fs::File, path: &Path) -> io::Result<()> {
+    let data = file.metadata()?;
+    let groups = rustix::process::getgroups().unwrap_or_default();
+    let own_group = rustix::process::getegid();
+    let is_in = own_group.as_raw() == data.gid() || groups.iter().any(|group| group.as_raw() == data.gid());
+    let is_own = data.uid() == rustix::process::geteuid().as_raw();
+    if data.mode() & 0o077 == 0o060 && is_own && is_in {
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
+        tracing::warn!(
+            path = %path.display(),
+            "it was open to the group, as a volume with fsGroup makes it, and is closed again"
+        );
+    }
+    Ok(())
 }
 
 /// Removes a file, if it is there.
@@ -89,4 +109,26 @@ fn beside(path: &Path) -> Result<PathBuf, IdentityError> {
 
 pub(crate) fn at(path: &Path) -> impl FnOnce(io::Error) -> IdentityError + '_ {
     |cause| IdentityError::Folder { path: path.to_owned(), cause }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_volume_opened_to_the_group_is_closed_and_the_rest_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("keys");
+        write(&path, b"secret").unwrap();
+        let open = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        open(0o660);
+        assert_eq!(read(&path).unwrap().as_deref(), Some(&b"secret"[..]));
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, 0o600);
+        for mode in [0o640, 0o604, 0o644, 0o664] {
+            open(mode);
+            let refused = read(&path).unwrap_err().to_string();
+            assert!(refused.contains("others may read it"), "{refused}");
+            assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, mode);
+        }
+    }
 }

@@ -41,6 +41,7 @@ pub mod metrics;
 pub mod names;
 mod node;
 pub mod observe;
+mod own_files;
 pub mod port;
 pub mod pressure;
 pub mod record_codec;

@@ -6,9 +6,11 @@ use crate::inbox::{Inbox, Input};
 use crate::lists;
 use crate::logs::Logs;
 use crate::names::Names;
+use crate::own_files::close_to_group;
 use crate::port::{Facts, Port, function_table};
 use crate::registry::{Job, Registry};
 use crate::workers::{Arrivals, Departure};
+use std::fs::File;
 use std::io::Read;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -102,6 +104,7 @@ impl LocalSocket {
     pub fn start(path: &Path, acceptor: ClientAcceptor) -> Result<Self, Failure> {
         let refuse = |kind, cause: String| Failure::new(kind, format!("socket {}: {cause}", path.display()));
         let cannot = |cause: String| refuse(FailureKind::InvalidArgument, cause);
+        close_folder(path).map_err(|cause| cannot(format!("its folder: {cause}")))?;
         let listener = bind(path).map_err(|cause| match cause {
             SocketError::InUse => refuse(FailureKind::InUse, cause.to_string()),
             _ => cannot(cause.to_string()),
@@ -125,6 +128,15 @@ impl LocalSocket {
             let _joined = thread.join();
         }
         let _removed = std::fs::remove_file(&self.path);
+    }
+}
+
+/// Closes the folder of a socket if a volume has opened it.
+fn close_folder(socket: &Path) -> std::io::Result<()> {
+    let folder = socket.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    match File::open(folder) {
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        opened => close_to_group(&opened?, folder),
     }
 }
 

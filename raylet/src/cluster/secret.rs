@@ -4,6 +4,7 @@
 //! by address finds it, and a head that starts again has the secret that its members know. It is never in a
 //! command line, a variable or a log; they have its path.
 
+use crate::own_files::close_to_group;
 use std::fs::{DirBuilder, File, Metadata};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
@@ -52,6 +53,7 @@ pub fn write_scrape_token(path: &Path, secret: &Secret) -> io::Result<PathBuf> {
 fn load(path: &Path) -> io::Result<Secret> {
     let no_link = rustix::fs::OFlags::NOFOLLOW.bits().cast_signed();
     let file = File::options().read(true).custom_flags(no_link).open(path)?;
+    close_to_group(&file, path)?;
     check_private(&file.metadata()?, 0o077)?;
     let mut text = String::new();
     file.take(FILE_BYTES_MAX).read_to_string(&mut text)?;
