@@ -14,6 +14,7 @@ mod calls;
 mod hang;
 mod judge;
 mod machines;
+mod reach;
 mod silence;
 mod stores;
 mod suspects;
@@ -24,6 +25,7 @@ use crate::backend::{Backend, StoreLease, check_ttl};
 use crate::error::StoreError;
 use crate::tables;
 use parking_lot::Mutex;
+use reach::Reach;
 use silence::Silences;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -69,6 +71,10 @@ struct Shared {
     leases: Mutex<HashMap<NodeId, StoreLease>>,
     /// Members that are being probed.
     suspects: Mutex<HashSet<NodeId>>,
+    /// The member that this control store is part of.
+    own_node: OnceLock<NodeId>,
+    /// Members whose addresses led to them from here.
+    reach: Arc<Mutex<Reach>>,
     /// When members were last heard of.
     silences: Mutex<Silences>,
     /// Addresses of all control stores.
@@ -112,6 +118,8 @@ impl Control {
             lease_ttl: options.lease_ttl,
             leases: Mutex::default(),
             suspects: Mutex::default(),
+            own_node: OnceLock::new(),
+            reach: Arc::default(),
             silences: Mutex::new(Silences::new(options.lease_ttl)),
             stores: tokio::sync::watch::Sender::default(),
             own_lease: Mutex::default(),
@@ -160,6 +168,9 @@ impl Control {
     /// # Errors
     /// Errors of the back end.
     pub async fn announce(&self, address: String, head: Option<NodeId>) -> Result<(), StoreError> {
+        if let Some(head) = head {
+            let _the_same = self.shared.own_node.set(head);
+        }
         self.shared.announce(address, head).await
     }
 

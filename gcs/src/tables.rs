@@ -250,6 +250,12 @@ pub fn heads(result: &TxnResult) -> Vec<NodeId> {
     values.filter_map(|value| u64::from_str_radix(value, 16).ok().map(NodeId)).take(STORES_MAX).collect()
 }
 
+/// The nodes with a record that [`roll_call`] found.
+#[must_use]
+pub fn called(result: &TxnResult) -> Vec<NodeId> {
+    ranged(result, 0).0.iter().filter_map(|entry| node_of_key(&entry.key)).collect()
+}
+
 /// The nodes without a lease that [`roll_call`] found, each with the version of its record.
 #[must_use]
 pub fn without_lease(result: &TxnResult) -> Vec<(NodeId, u64)> {

@@ -455,7 +455,7 @@ const ROWS: [Row; 38] = [
         key: Key::LeaseTtl,
         name: "lease_ttl",
         value_name: "DURATION",
-        help: "A node that is not heard of for this long is declared dead",
+        help: "A node that is not heard of for this long is declared dead, after a quarter of it one that hangs",
         used_by: STORE,
         form: Form::Text,
         check: |text| parse::lease_ttl(text).map(drop),

@@ -1,11 +1,13 @@
 //! Looks at members that are silent, and removes those whose processes hang (`silence.rs` decides).
 //!
 //! A look needs no credentials: every port of a node answers a knock with words of its own, under TLS and
-//! without, and does not count it as a refused connection. Two looks overlap, so that a hang is known soon;
-//! a last connection shows that the network still works.
+//! without, and does not count it as a refused connection. A member that never answered one is left to its
+//! lease: its address may lead elsewhere from here (`reach.rs`). Two looks overlap, so that a hang is known
+//! soon; a last connection shows that the network still works.
 
 use super::Shared;
-use super::silence::{Look, Verdict, verdict};
+pub(super) use super::silence::Look;
+use super::silence::{Verdict, verdict};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tharsis_protos::proof::KNOCK;
@@ -19,7 +21,7 @@ const LOOK_WAIT: Duration = Duration::from_secs(1);
 /// Time between the beginnings of two looks.
 const LOOKS_APART: Duration = Duration::from_millis(600);
 /// Time by which the clock of this process may be late before it counts as a standstill.
-const LATE_MAX: Duration = Duration::from_millis(400);
+pub(super) const LATE_MAX: Duration = Duration::from_millis(400);
 
 /// Watches for silent members until the control store stops or is dropped.
 pub(super) async fn watch_silences(shared: Weak<Shared>) {
@@ -57,6 +59,7 @@ pub(super) fn look_at_heads(shared: &Arc<Shared>, heads: &[NodeId]) {
 /// Looks at one member, and removes it if it hangs.
 async fn examine(shared: Arc<Shared>, node: NodeId) {
     let (listen, verdict) = match shared.node(node).await {
+        Ok(Some(known)) if !shared.may_judge_port(node) => (known.record.info.listen, Verdict::Leave),
         Ok(Some(known)) => {
             let verdict = look_twice(&known.record.info.listen).await;
             (known.record.info.listen, verdict)
@@ -91,7 +94,8 @@ async fn look_twice(address: &str) -> Verdict {
     if found != Verdict::Hangs || is_accepted(address).await { found } else { Verdict::Leave }
 }
 
-async fn look(address: &str) -> Look {
+/// One look at a port.
+pub(super) async fn look(address: &str) -> Look {
     let Ok(Ok(mut stream)) = timeout(LOOK_WAIT, TcpStream::connect(address)).await else {
         return Look::NotAccepted;
     };

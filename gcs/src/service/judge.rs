@@ -13,7 +13,7 @@
 //! lease. All members see the removal, and a node without a record gets no lease any more. So all members
 //! agree whether a node is alive, however many judges there are.
 
-use super::{Shared, hang, unix_ms};
+use super::{Shared, hang, reach, unix_ms};
 use crate::error::StoreError;
 use crate::tables;
 use std::sync::{Arc, Weak};
@@ -80,6 +80,7 @@ async fn round(shared: &Arc<Shared>, pulse: &mut Pulse) -> Result<(), StoreError
     let answer = shared.backend.txn(tables::roll_call()).await?;
     pulse.answered(Instant::now());
     shared.note_stores(&answer);
+    reach::knock_at_new(shared, &tables::called(&answer));
     hang::look_at_heads(shared, &tables::heads(&answer));
     for (job, node) in tables::without_driver(&answer) {
         let message = format!("its driver's node {node} has left");

@@ -12,6 +12,9 @@
 //! | not accepted in time | is cut off, or its machine is down or too busy | its lease decides |
 //! | accepted, twice, and never answered | hangs | it is declared dead |
 //!
+//! That takes a quarter of a lease and a second or two, so whoever runs nodes that stand still at times (a
+//! frozen container, swapping, a debugger) gives them longer leases.
+//!
 //! If the looks themselves took longer than they may, this process or its machine stood still, and they show
 //! nothing.
 
@@ -24,6 +27,8 @@ use tokio::time::Instant;
 const RENEWAL_PACE_MAX: Duration = Duration::from_secs(1);
 /// Renewals within the time of one lease.
 const RENEWALS_PER_LEASE: u32 = 4;
+/// The part of a lease for which a member is silent before it is looked at.
+const SILENT_PART: u32 = 4;
 
 /// Time between two renewals of a lease that lasts for `lease_ttl`.
 #[must_use]
@@ -79,12 +84,18 @@ pub(super) fn verdict(looks: &[Look], elapsed: Duration, expected: Duration) -> 
 impl Silences {
     pub(super) fn new(lease_ttl: Duration) -> Self {
         // Two renewals may be lost or late.
-        Self { limit: renewal_pace(lease_ttl) * 5 / 2, heard: HashMap::new() }
+        let limit = (renewal_pace(lease_ttl) * 5 / 2).max(lease_ttl / SILENT_PART);
+        Self { limit, heard: HashMap::new() }
     }
 
     /// A member renewed its lease.
     pub(super) fn heard(&mut self, node: NodeId, now: Instant) {
         self.heard.insert(node, Heard { at: now, is_examined: false });
+    }
+
+    /// When a member was last heard of here.
+    pub(super) fn heard_at(&self, node: NodeId) -> Option<Instant> {
+        self.heard.get(&node).map(|heard| heard.at)
     }
 
     /// A node is no member any more, or calls another control store now.
@@ -213,6 +224,21 @@ mod tests {
         for other in [Look::Answered, Look::NotAccepted] {
             assert_eq!(verdict(&[Look::Silent, other], SECOND, SECOND * 2), Verdict::Leave);
             assert_eq!(verdict(&[other, Look::Silent], SECOND * 3, SECOND * 2), Verdict::Leave);
+        }
+    }
+
+    #[test]
+    fn a_longer_lease_is_a_longer_patience_with_a_process_that_stands_still() {
+        let start = Instant::now();
+        for (ttl, patience) in [(2, 1.25), (10, 2.5), (60, 15.0), (600, 150.0)] {
+            let mut silences = Silences::new(SECOND * ttl);
+            silences.heard(NODE, start);
+            assert_eq!(
+                silences.next_due(start),
+                start + Duration::from_secs_f64(patience),
+                "lease of {ttl} s"
+            );
+            assert!(silences.due(start + Duration::from_secs_f64(patience - 0.1)).is_empty());
         }
     }
 

@@ -1,11 +1,19 @@
 //! Probes a member whose streams to others broke.
 //!
 //! A process that has ended leaves a closed port, and the system of its machine refuses connections to it at
-//! once. A busy machine, a paused process or a cut network does not: there, a connection attempt waits. So
-//! two witnesses can declare a node dead before its lease has expired: the member whose stream broke, and
-//! this control store, whose connections are refused. In all other cases the lease decides (`judge.rs`).
+//! once. A busy machine, a paused process or a cut network does not: there, a connection attempt waits. But
+//! what refuses may be something else on the way: another machine that the name means here, a firewall that
+//! rejects. So three witnesses together declare a node dead before its lease has expired:
+//!
+//! - the member whose stream broke,
+//! - this control store, whose connections to the node are refused where the node answered before
+//!   (`reach.rs`),
+//! - the silence of the node: its next renewal does not come.
+//!
+//! In all other cases the lease decides (`judge.rs`). A control store never declares its own process dead.
 
-use super::{Shared, refusal};
+use super::hang::LATE_MAX;
+use super::{Shared, refusal, renewal_pace};
 use parking_lot::Mutex;
 use std::collections::HashSet;
 use std::io::ErrorKind;
@@ -13,7 +21,7 @@ use std::time::Duration;
 use tharsis_protos::Refusal;
 use tharsis_types::NodeId;
 use tokio::net::TcpStream;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 /// Number of connection attempts: a process that is ending closes its streams and its port one after the
 /// other.
@@ -27,7 +35,12 @@ const LOOK_WAIT: Duration = Duration::from_millis(500);
 const REFUSALS: u32 = 2;
 
 impl Shared {
-    /// Removes a member whose port is closed; returns whether the node is no member (any more).
+    /// Whether connection attempts from here show anything about a member.
+    pub(super) fn may_judge_port(&self, node: NodeId) -> bool {
+        self.own_node.get() != Some(&node) && self.reach.lock().has_answered(node)
+    }
+
+    /// Removes a member whose port is closed and that renews its lease no more; returns whether the node is no member (any more).
     pub(super) async fn suspect(&self, node: NodeId) -> Result<bool, Refusal> {
         let Some(known) = self.node(node).await.map_err(refusal)? else { return Ok(true) };
         let Some(_probe) = Probe::begin(&self.suspects, node) else {
@@ -35,12 +48,28 @@ impl Shared {
             return Ok(false);
         };
         let listen = known.record.info.listen;
-        if !is_closed(&listen).await {
+        let is_dead = self.may_judge_port(node)
+            && is_closed(&listen).await
+            && self.stays_silent(node).await
+            && is_closed(&listen).await;
+        if !is_dead {
             return Ok(false);
         }
-        tracing::warn!(%node, listen, "the node's port is closed: it is declared dead");
+        tracing::warn!(%node, listen, "the node's port is closed and it is silent: it is declared dead");
         self.unregister(node, format!("its process has ended: nobody listens at {listen}")).await?;
         Ok(true)
+    }
+
+    /// Whether the next renewal of a member does not come. One that renews its lease at another control store
+    /// is never heard of here.
+    async fn stays_silent(&self, node: NodeId) -> bool {
+        let asked = Instant::now();
+        let heard = || self.silences.lock().heard_at(node);
+        let until = heard().unwrap_or(asked) + renewal_pace(self.lease_ttl) * 3 / 2;
+        sleep_until(until).await;
+        // If this process stood still, renewals wait to be read.
+        let is_in_time = Instant::now() < until.max(asked) + LATE_MAX;
+        is_in_time && !heard().is_some_and(|at| asked < at)
     }
 }
 

@@ -8,6 +8,8 @@ use tharsis_cluster_tests::{SOON, Scenario, await_that, await_within, driver, sc
 
 /// So long that no lease runs out in a test.
 const NEVER: Duration = Duration::from_secs(600);
+/// Lease of the nodes if nothing else is said. A node that hangs is looked at after a quarter of it.
+const USUAL: Duration = Duration::from_secs(10);
 /// A node that hangs is known to be dead within this time.
 const HANG_MAX: Duration = Duration::from_secs(5);
 /// Threads that compute for nothing: the load of a machine that is much too busy.
@@ -17,6 +19,7 @@ pub const ALL: &[Scenario] = scenarios![
     the_job_of_a_driver_ends_everywhere_with_its_node;
     alone:
         h4_a_node_that_hangs_is_dead_and_ends_when_it_goes_on,
+        h4_a_node_with_a_long_lease_may_stand_still,
         h5_a_busy_machine_kills_nobody,
 ];
 
@@ -74,7 +77,7 @@ fn the_job_of_a_driver_ends_everywhere_with_its_node() {
 }
 
 fn h4_a_node_that_hangs_is_dead_and_ends_when_it_goes_on() {
-    let mut cluster = cluster(3, NEVER);
+    let mut cluster = cluster(3, USUAL);
     let runtime = driver(&cluster, 0);
     let _entered = runtime.enter();
     let pid = cluster.pid(2).unwrap();
@@ -94,6 +97,20 @@ fn h4_a_node_that_hangs_is_dead_and_ends_when_it_goes_on() {
     await_that("it ends", || has_ended(pid));
     cluster.kill(2);
     cluster.await_count(2, Duration::from_secs(1)).unwrap();
+}
+
+fn h4_a_node_with_a_long_lease_may_stand_still() {
+    let cluster = cluster(3, 4 * USUAL);
+    let runtime = driver(&cluster, 0);
+    let _entered = runtime.enter();
+    let (pid, there) = (cluster.pid(2).unwrap(), cluster.node(2).unwrap());
+    signal(pid, "-STOP");
+    std::thread::sleep(HANG_MAX + Duration::from_secs(1));
+    let count = cluster.report(0).unwrap().nodes.len();
+    signal(pid, "-CONT");
+    assert_eq!(count, 3, "it has a quarter of its lease");
+    let task = here_after::options().node(there, false).max_retries(0).remote(0);
+    assert_eq!(task.get_timeout(SOON).unwrap(), there);
 }
 
 /// 20 threads compete for the cores, for `THARSIS_BUSY_SECONDS`; if nothing is said, for longer than a lease

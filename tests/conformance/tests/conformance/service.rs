@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 use tharsis_conformance::raw;
 use tharsis_gcs::{
@@ -21,6 +21,7 @@ use tharsis_protos::control::{
 use tharsis_protos::proof::Secret;
 use tharsis_protos::{CallError, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId, Resources};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 use tonic::service::Routes;
 
@@ -406,19 +407,113 @@ async fn code_units_are_held_by_members() {
     cluster.server.stop().await.unwrap();
 }
 
+/// The port of a node, which answers whoever knocks.
+struct Port {
+    listen: String,
+    answering: tokio::task::JoinHandle<()>,
+    knocks: Arc<AtomicUsize>,
+}
+
+impl Port {
+    async fn open() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listen = listener.local_addr().unwrap().to_string();
+        let knocks = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&knocks);
+        let answering = tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let _written = stream.write_all(b"x").await;
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        Self { listen, answering, knocks }
+    }
+
+    async fn await_knock(&self) {
+        let until = std::time::Instant::now() + TTL;
+        while self.knocks.load(Ordering::Relaxed) == 0 && std::time::Instant::now() < until {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        // The answer is on its way.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+
+    async fn close(self) {
+        self.answering.abort();
+        let _aborted = self.answering.await;
+    }
+}
+
+/// What refuses connections to it is not the node: the address means something else at the control store.
+#[tokio::test]
+async fn a_member_that_was_never_reached_is_not_judged_by_refusals() {
+    let cluster = cluster().await;
+    let client = &cluster.client;
+    let unbound = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listen = unbound.local_addr().unwrap().to_string();
+    drop(unbound);
+    client.register_node(&NodeInfo { listen, ..node(1) }, 0).await.unwrap();
+    assert!(!client.suspect_node(NodeId(1)).await.unwrap());
+    assert!(client.keep_alive(NodeId(1)).await.unwrap(), "it lives");
+    cluster.server.stop().await.unwrap();
+}
+
+/// A firewall rejects what it let through before; the node goes on with its renewals.
+#[tokio::test]
+async fn a_member_that_renews_its_lease_is_not_judged_by_refusals() {
+    let cluster = cluster().await;
+    let client = &cluster.client;
+    let port = Port::open().await;
+    client.register_node(&NodeInfo { listen: port.listen.clone(), ..node(1) }, 0).await.unwrap();
+    port.await_knock().await;
+    port.close().await;
+    let renewing = async {
+        loop {
+            tokio::time::sleep(TTL / 4).await;
+            assert!(client.keep_alive(NodeId(1)).await.unwrap(), "it lives");
+        }
+    };
+    tokio::select! {
+        is_dead = client.suspect_node(NodeId(1)) => assert!(!is_dead.unwrap()),
+        () = renewing => unreachable!(),
+    }
+    assert!(client.keep_alive(NodeId(1)).await.unwrap());
+    cluster.server.stop().await.unwrap();
+}
+
+/// The control store is part of a node: that it runs is proof enough.
+#[tokio::test]
+async fn a_control_store_never_declares_its_own_node_dead() {
+    let store = Arc::new(Embedded::memory(EmbeddedLimits::default()));
+    let options = ControlOptions { lease_ttl: TTL, cluster: None };
+    let control = Control::start(store, options).await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = Port::open().await;
+    control.announce(port.listen.clone(), Some(NodeId(1))).await.unwrap();
+    let server = serve(control, listener, Gate::new(own().trust), Routes::default()).unwrap();
+    let (client, _) = connect(&server.address().to_string()).await.unwrap();
+    client.register_node(&NodeInfo { listen: port.listen.clone(), ..node(1) }, 0).await.unwrap();
+    port.await_knock().await;
+    port.close().await;
+    assert!(!client.suspect_node(NodeId(1)).await.unwrap());
+    assert!(client.keep_alive(NodeId(1)).await.unwrap());
+    server.stop().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_member_is_dead_when_its_port_is_closed_and_lives_while_it_is_open() {
     let cluster = cluster().await;
     let client = &cluster.client;
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let listen = listener.local_addr().unwrap().to_string();
+    let port = Port::open().await;
+    let listen = port.listen.clone();
     client.register_node(&NodeInfo { listen: listen.clone(), ..node(1) }, 0).await.unwrap();
+    port.await_knock().await;
     let mut membership = client.membership();
     assert!(matches!(next(&mut membership).await, NodeChange::Joined(_)));
     assert!(client.suspect_node(NodeId(9)).await.unwrap(), "it is no member");
     assert!(!client.suspect_node(NodeId(1)).await.unwrap(), "it listens, and is only slow");
     assert!(client.keep_alive(NodeId(1)).await.unwrap());
-    drop(listener);
+    port.close().await;
     let began = std::time::Instant::now();
     let (first, second) = tokio::join!(client.suspect_node(NodeId(1)), client.suspect_node(NodeId(1)));
     assert!(first.unwrap() | second.unwrap(), "two members may tell the same");
