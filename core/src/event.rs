@@ -253,6 +253,11 @@ pub enum Event {
         /// Its packet.
         packet: Packet,
     },
+    /// As many submitted programs as that run here now: a node that drains waits for them.
+    ProgramsRun {
+        /// Their number.
+        count: u64,
+    },
     /// An object arrived from another node and is verified.
     PullDone {
         /// The object.

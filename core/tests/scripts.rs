@@ -23,6 +23,7 @@
 //! | `forge c a grant \| deny \| recall \| revoke LEASE` | a node sends this message about another node's lease, even if it was not asked for it |
 //! | `net`, `lose` | all packets on their way arrive, or are lost |
 //! | `drain b MS` | a node is to leave within this time |
+//! | `programs b N` | as many submitted programs run at a node now |
 //! | `tick MS` | time passes |
 //! | `die b [unheard]` | a node dies, and the others are told, or not yet |
 //! | `hear a b` | node `a` is told that node `b` is dead |
@@ -259,6 +260,10 @@ impl World {
             ("net", []) => self.deliver(),
             ("forge", [from, to, what, lease]) => self.forge(from, to, what, LeaseId(lease.parse().unwrap())),
             ("lose", []) => self.packets.clear(),
+            ("programs", [host, count]) => {
+                let host = self.host(host);
+                self.feed(host, Event::ProgramsRun { count: count.parse().unwrap() });
+            }
             ("drain", [host, ms]) => {
                 let within = ms.parse::<u64>().unwrap() * MS;
                 self.feed(host, Event::DrainWanted { within });

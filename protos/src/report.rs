@@ -92,6 +92,8 @@ pub struct DrainRow {
     pub moved: u64,
     /// Bytes of these.
     pub moved_bytes: u64,
+    /// Submitted programs that run there.
+    pub programs: u64,
 }
 
 /// Use of an arena.

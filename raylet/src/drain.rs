@@ -107,6 +107,7 @@ fn row(state: &DrainState) -> DrainRow {
         messages: state.messages,
         moved: state.moved,
         moved_bytes: state.moved_bytes,
+        programs: state.programs,
     }
 }
 

@@ -141,6 +141,7 @@ fn waiting(row: &DrainRow) -> String {
     let counts = [
         (row.runs, "runs"),
         (row.jobs, "jobs of its drivers"),
+        (row.programs, "submitted programs"),
         (row.tasks, "tasks of its own"),
         (row.leases, "leases"),
         (row.copies, "copies to move"),

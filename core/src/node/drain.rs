@@ -9,6 +9,7 @@
 //!
 //! A node that drains is kept by:
 //! - runs, and leases of its workers: their owners give them back when what runs has ended
+//! - submitted programs: they may be between two drivers, or have none
 //! - drivers, and unfinished tasks of its own ledger: a job lives on the node of its driver
 //! - entries of its ledger: objects that it owns, and references that other nodes have from it
 //! - copies of other nodes' objects: their owners have them moved ([`super::moves`])
@@ -46,6 +47,8 @@ pub(super) struct Drain {
     told: BTreeMap<ObjectId, (u64, Now)>,
     moved_count: u64,
     moved_bytes: u64,
+    /// Submitted programs that run here.
+    programs: u64,
 }
 
 /// Progress of a drain.
@@ -63,6 +66,8 @@ pub struct DrainState {
     pub leases: u64,
     /// Jobs whose drivers are connected.
     pub jobs: u64,
+    /// Submitted programs that run here.
+    pub programs: u64,
     /// Unfinished tasks that it owns.
     pub tasks: u64,
     /// Objects that it owns or that others know through it.
@@ -84,7 +89,7 @@ pub struct DrainState {
 impl DrainState {
     /// Whether nothing is left that keeps the node.
     fn is_done(&self) -> bool {
-        let work = self.runs + self.leases + self.jobs + self.tasks;
+        let work = self.runs + self.leases + self.jobs + self.programs + self.tasks;
         work + self.objects + self.copies + self.messages == 0
     }
 }
@@ -161,6 +166,7 @@ impl Node {
             runs: self.runs.len() as u64,
             leases: self.leases.lease_count() as u64,
             jobs: self.clients.driver_count() as u64,
+            programs: self.drain.programs,
             tasks: tasks as u64,
             objects: objects as u64,
             copies: self.copy_owners.len() as u64,
@@ -169,6 +175,11 @@ impl Node {
             moved_bytes: self.drain.moved_bytes,
             ..DrainState::default()
         }
+    }
+
+    /// Submitted programs began or ended.
+    pub(super) fn programs_run(&mut self, count: u64) {
+        self.drain.programs = count;
     }
 
     /// Begins to drain: tells the other nodes, gives back what has not started, and asks the leases back.

@@ -346,6 +346,7 @@ impl Node {
             Event::MemberLeft { node } => self.member_left(now, node, out),
             Event::MemoryRead(reading) => self.memory_read(&reading, out),
             Event::PacketReceived { from, packet } => self.packet(now, from, packet, out),
+            Event::ProgramsRun { count } => self.programs_run(count),
             Event::PullDone { object } => self.pull_done(object, out),
             Event::PullFailed { object, from, done_bytes, cause } => {
                 self.pull_failed(object, from, done_bytes, &cause, out)

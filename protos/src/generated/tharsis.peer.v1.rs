@@ -144,6 +144,9 @@ pub struct DrainProgress {
     pub moved: u64,
     #[prost(uint64, tag = "14")]
     pub moved_bytes: u64,
+    /// Submitted programs.
+    #[prost(uint64, tag = "15")]
+    pub programs: u64,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Packet {

@@ -46,7 +46,8 @@ pub async fn drain(
 impl From<DrainRow> for wire::DrainProgress {
     fn from(row: DrainRow) -> Self {
         let DrainRow { remaining_ms, is_over, is_clean, runs, leases, jobs, tasks, .. } = row;
-        let DrainRow { objects, copies, put_copies, copy_bytes, messages, moved, moved_bytes, .. } = row;
+        let DrainRow { objects, copies, put_copies, copy_bytes, messages, moved, .. } = row;
+        let DrainRow { moved_bytes, programs, .. } = row;
         Self {
             remaining_ms,
             is_over,
@@ -62,6 +63,7 @@ impl From<DrainRow> for wire::DrainProgress {
             messages,
             moved,
             moved_bytes,
+            programs,
         }
     }
 }
@@ -70,7 +72,7 @@ impl From<wire::DrainProgress> for DrainRow {
     fn from(row: wire::DrainProgress) -> Self {
         let wire::DrainProgress { remaining_ms, is_over, is_clean, runs, leases, jobs, tasks, .. } = row;
         let wire::DrainProgress { objects, copies, put_copies, copy_bytes, messages, .. } = row;
-        let wire::DrainProgress { moved, moved_bytes, .. } = row;
+        let wire::DrainProgress { moved, moved_bytes, programs, .. } = row;
         Self {
             remaining_ms,
             is_over,
@@ -86,6 +88,7 @@ impl From<wire::DrainProgress> for DrainRow {
             messages,
             moved,
             moved_bytes,
+            programs,
         }
     }
 }

@@ -452,7 +452,7 @@ async fn join(
     let code = Arc::new(code);
     let senders = Senders::new(&arena, Arc::clone(&inbox), Arc::clone(&code), spill);
     let senders = Arc::new(senders.map_err(|e| internal(&e.to_string()))?);
-    let submissions = Arc::new(submissions(me, options, &client, &tasks));
+    let submissions = Arc::new(submissions(me, options, &client, &tasks, &inbox));
     let links = Links {
         peers: Arc::clone(&peers),
         inbox: Arc::clone(&inbox),
@@ -505,9 +505,15 @@ fn info(member: Member, address: String, socket: &Path) -> NodeInfo {
     }
 }
 
-fn submissions(me: NodeId, options: &ClusterOptions, client: &ControlClient, tasks: &Tasks) -> Submissions {
+fn submissions(
+    me: NodeId,
+    options: &ClusterOptions,
+    client: &ControlClient,
+    tasks: &Tasks,
+    inbox: &Arc<Inbox>,
+) -> Submissions {
     let place = Place { node: me, host: host(), socket: options.socket.clone() };
-    Submissions::new(place, options.folder.clone(), client.clone(), tasks.clone())
+    Submissions::new(place, options.folder.clone(), client.clone(), tasks.clone(), Arc::clone(inbox))
 }
 
 /// The machines that were shut out, which a member hears before its first caller: nobody has its address yet.

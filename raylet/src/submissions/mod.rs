@@ -13,6 +13,7 @@ mod program;
 pub use program::{PROGRAM_VARIABLE, told_program};
 
 use crate::cluster::runtime::Tasks;
+use crate::inbox::{Inbox, Input};
 use crate::logs::unix_ms;
 use crate::registry::lock;
 use futures::StreamExt;
@@ -27,6 +28,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use tharsis_core::Event;
 use tharsis_gcs::ControlClient;
 use tharsis_protos::submission::{NAMESPACE, NewSubmission, OutputQuery, State, Submission, check_name};
 use tharsis_protos::{Refusal, RefusalCode};
@@ -73,6 +75,8 @@ struct Shared {
     folder: PathBuf,
     control: ControlClient,
     tasks: Tasks,
+    /// The loop, which waits for the programs when it drains.
+    inbox: Arc<Inbox>,
     table: Mutex<Table>,
 }
 
@@ -94,9 +98,15 @@ struct Entry {
 impl Submissions {
     /// None yet. Their output will be in a folder of the node's own.
     #[must_use]
-    pub fn new(place: Place, node_folder: PathBuf, control: ControlClient, tasks: Tasks) -> Self {
+    pub fn new(
+        place: Place,
+        node_folder: PathBuf,
+        control: ControlClient,
+        tasks: Tasks,
+        inbox: Arc<Inbox>,
+    ) -> Self {
         let folder = node_folder.join("submissions");
-        Self { shared: Arc::new(Shared { place, folder, control, tasks, table: Mutex::default() }) }
+        Self { shared: Arc::new(Shared { place, folder, control, tasks, inbox, table: Mutex::default() }) }
     }
 
     /// Starts a program: the id of its process.
@@ -197,11 +207,20 @@ impl Shared {
         }
         let entry = Arc::new(Entry::default());
         table.by_name.insert(name.to_owned(), Arc::clone(&entry));
+        self.tell_count(&table);
         Ok(entry)
     }
 
     fn leave(&self, name: &str) {
-        lock(&self.table).by_name.remove(name);
+        let mut table = lock(&self.table);
+        table.by_name.remove(name);
+        self.tell_count(&table);
+    }
+
+    /// Tells the loop how many programs run, in the order of the changes.
+    fn tell_count(&self, table: &Table) {
+        let count = table.by_name.len() as u64;
+        self.inbox.put(Input::Event(Event::ProgramsRun { count }));
     }
 
     fn is_live(&self, name: &str) -> bool {
