@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod annex;
+mod claim;
 pub mod cluster;
 pub mod descriptors;
 pub mod drain;

@@ -1,6 +1,7 @@
 //! Names of actors and placement groups in the control store.
 
 use super::ClusterHandle;
+use crate::claim::claim;
 use crate::names::nearest;
 use prost::bytes::Bytes;
 use tharsis_gcs::ControlClient;
@@ -8,9 +9,6 @@ use tharsis_protos::CallError;
 use tharsis_protos::control::{ACTORS_NAMESPACE, GROUPS_NAMESPACE, KeyPage};
 use tharsis_protos::handshake::{NameAct, NameKind, NameQuestion, Named};
 use tharsis_types::{Failure, FailureKind, JobId};
-
-/// Attempts to claim a name whose answers are lost.
-const CLAIMS_MAX: usize = 5;
 
 impl ClusterHandle {
     /// Finds or claims a name in the namespace of its job. Blocks.
@@ -52,36 +50,6 @@ async fn answer(control: &ControlClient, question: NameQuestion) -> Result<Named
         None => {
             let page = control.kv_list(table, Bytes::from(prefix.clone().into_bytes()), Bytes::new(), 0);
             Ok(Named::Missing { nearest: nearest_of(&question.name, &prefix, &page.await?) })
-        }
-    }
-}
-
-/// Writes a record where there is none, or over the one that is known. Returns the one that is there instead.
-async fn claim(
-    control: &ControlClient,
-    (table, key): (&str, &Bytes),
-    record: &Bytes,
-    over: Option<Bytes>,
-) -> Result<Option<Bytes>, CallError> {
-    let mut attempt = 0;
-    loop {
-        attempt += 1;
-        let written = match &over {
-            None => control.kv_put_if_absent(table, key.clone(), record.clone()).await,
-            Some(old) => control.kv_replace(table, key.clone(), old.clone(), record.clone()).await,
-        };
-        match written {
-            Ok(true) => return Ok(None),
-            Ok(false) => {}
-            Err(error) if error.refusal_code().is_some() || attempt == CLAIMS_MAX => return Err(error),
-            // The answer was lost: whose record is there tells what happened.
-            Err(_) => {}
-        }
-        match control.kv_get(table, key.clone()).await? {
-            Some(there) if there == *record => return Ok(None),
-            Some(there) if over.as_ref() != Some(&there) => return Ok(Some(there)),
-            _ if attempt == CLAIMS_MAX => return Ok(over),
-            _ => {}
         }
     }
 }

@@ -12,6 +12,7 @@ mod program;
 
 pub use program::{PROGRAM_VARIABLE, told_program};
 
+use crate::claim::claim;
 use crate::cluster::runtime::Tasks;
 use crate::inbox::{Inbox, Input};
 use crate::logs::unix_ms;
@@ -41,6 +42,8 @@ const RUNNING_MAX: usize = 128;
 const KEPT_MAX: usize = 200;
 /// Pause between attempts to tell a control store that is away what has become of a program.
 const STORE_PAUSE: Duration = Duration::from_millis(500);
+/// The longest time after which a control store still carries out a call that was given up here.
+const CALL_WAIT: Duration = Duration::from_secs(15);
 /// Time that programs have to end by themselves when their node stops.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 /// The longest time that a node which stops waits for programs that it killed.
@@ -301,14 +304,15 @@ async fn submit(shared: Arc<Shared>, new: NewSubmission) -> Result<u32, Refusal>
     let stored = json(&record)?;
     let entry = shared.enter(&new.name)?;
     let key = Bytes::from(new.name.clone().into_bytes());
-    let is_new = shared.control.kv_put_if_absent(NAMESPACE, key.clone(), stored).await;
-    match is_new {
-        Ok(true) => {}
-        Ok(false) => {
+    match claim(&shared.control, (NAMESPACE, &key), &stored, None).await {
+        Ok(None) => {}
+        Ok(Some(_)) => {
             shared.leave(&new.name);
             return Err(taken(&new.name));
         }
         Err(error) => {
+            // The record may be there all the same.
+            shared.tasks.start(withdraw(Arc::clone(&shared), key, stored));
             shared.leave(&new.name);
             return Err(Refusal::new(RefusalCode::Unavailable, format!("the control store: {error}")));
         }
@@ -345,10 +349,33 @@ async fn submit(shared: Arc<Shared>, new: NewSubmission) -> Result<u32, Refusal>
         }
     };
     // The program never ran: its name is free again.
-    if let Err(error) = shared.control.kv_delete(NAMESPACE, key).await {
-        tracing::info!(%error, name, "the record of a program that did not start stays");
+    if let Err(error) = shared.control.kv_delete(NAMESPACE, key.clone()).await {
+        tracing::info!(%error, name, "the record of a program that did not start is removed later");
+        shared.tasks.start(withdraw(Arc::clone(&shared), key, stored));
     }
     Err(failed)
+}
+
+/// Removes the record of a program that did not start, unless another one has the name: as soon as the
+/// control store answers, and once more when no call that was given up can be carried out any more.
+async fn withdraw(shared: Arc<Shared>, key: Bytes, stored: Bytes) {
+    let mut is_again = false;
+    while !lock(&shared.table).stopping {
+        let removed = match shared.control.kv_get(NAMESPACE, key.clone()).await {
+            Ok(Some(found)) if found == stored => {
+                shared.control.kv_delete(NAMESPACE, key.clone()).await.map(drop)
+            }
+            other => other.map(drop),
+        };
+        match removed {
+            Ok(()) if is_again => return,
+            Ok(()) => {
+                is_again = true;
+                tokio::time::sleep(CALL_WAIT).await;
+            }
+            Err(_) => tokio::time::sleep(STORE_PAUSE).await,
+        }
+    }
 }
 
 /// Starts a program, and a thread that keeps its output: the id of its process.
