@@ -4,8 +4,15 @@
 //! the watchers. The key space has its own lock, which is held only to read or to apply, so that watchers and
 //! keep-alives never wait for a disk. Lock order: `writer` before `space`.
 //!
+//! A write to the file that fails (a full disk) is answered with the error, and nothing is applied. The
+//! database takes no more writes then until it is opened again, so that is what the next writes do, once a
+//! second at most. Reads, renewals of leases and watches go on from memory meanwhile.
+//!
 //! Watchers pull from the history at their own revision and wait for a higher one. There is no queue per
 //! watcher, so there is none to overflow.
+//!
+//! A store with a file has a thread for it. The pool of the runtime is no place for commits: names are
+//! resolved there, and a name server that does not answer would hold them up.
 //!
 //! One task ends expired leases; [`Backend::close`] joins it, and dropping the store ends it.
 
@@ -17,14 +24,16 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
 /// Pause after a failure to end leases (a full disk), before the next try.
 const EXPIRY_RETRY: Duration = Duration::from_secs(1);
+/// Pause after a write that failed, before the file is opened again.
+const REOPEN_PAUSE: Duration = Duration::from_secs(1);
 
 /// A store inside the process.
 #[derive(Debug)]
@@ -39,13 +48,30 @@ struct Inner {
     space: Mutex<KeySpace>,
     news: watch::Sender<News>,
     path: Option<PathBuf>,
+    limits: EmbeddedLimits,
+    /// None for a store in memory.
+    disk: Option<Disk>,
 }
+
+/// The thread that writes the file. It ends with the store.
+#[derive(Debug)]
+struct Disk(mpsc::Sender<Box<dyn FnOnce() + Send>>);
 
 #[derive(Debug)]
 enum Writer {
     Closed,
+    /// The last write failed.
+    Failed(FailedFile),
     File(Journal),
     Memory,
+}
+
+#[derive(Debug)]
+struct FailedFile {
+    /// Keeps other processes from the file, until it is opened again.
+    journal: Option<Journal>,
+    cause: String,
+    again_at: Instant,
 }
 
 /// The state that watchers and the reaper wait for.
@@ -60,7 +86,7 @@ impl Embedded {
     /// A store in memory. Must be called within a tokio runtime, which runs its reaper.
     #[must_use]
     pub fn memory(limits: EmbeddedLimits) -> Self {
-        Self::start(Writer::Memory, KeySpace::empty(limits, Instant::now()), None)
+        Self::start(Writer::Memory, KeySpace::empty(limits, Instant::now()), None, limits, None)
     }
 
     /// A store in the file at `path`, which is made if it is missing. Its leases restart with their full
@@ -74,9 +100,10 @@ impl Embedded {
             let path = path.clone();
             tokio::task::spawn_blocking(move || Journal::open(&path, limits)).await
         };
-        let (journal, space) =
-            opened.map_err(|cause| StoreError::Io { path: path.clone(), cause: cause.to_string() })??;
-        Ok(Self::start(Writer::File(journal), space, Some(path)))
+        let io = |cause: String| StoreError::Io { path: path.clone(), cause };
+        let (journal, space) = opened.map_err(|cause| io(cause.to_string()))??;
+        let disk = Disk::start().map_err(|cause| io(format!("no thread: {cause}")))?;
+        Ok(Self::start(Writer::File(journal), space, Some(path), limits, Some(disk)))
     }
 
     /// Drops the changes up to and including a revision from the history, as its limits also do.
@@ -84,9 +111,16 @@ impl Embedded {
         self.inner.space.lock().compact(at);
     }
 
-    fn start(writer: Writer, space: KeySpace, path: Option<PathBuf>) -> Self {
+    fn start(
+        writer: Writer,
+        space: KeySpace,
+        path: Option<PathBuf>,
+        limits: EmbeddedLimits,
+        disk: Option<Disk>,
+    ) -> Self {
         let (news, _) = watch::channel(News { revision: space.revision(), leases: 0, closed: false });
-        let inner = Arc::new(Inner { writer: Mutex::new(writer), space: Mutex::new(space), news, path });
+        let (writer, space) = (Mutex::new(writer), Mutex::new(space));
+        let inner = Arc::new(Inner { writer, space, news, path, limits, disk });
         let reaper = tokio::spawn(reap(inner.clone(), inner.news.subscribe()));
         Self { inner, reaper: Mutex::new(Some(reaper)) }
     }
@@ -157,12 +191,9 @@ impl Backend for Embedded {
             {
                 tracing::error!(%error, "the task that ends leases failed");
             }
-            let inner = self.inner.clone();
-            // Waits for the commit in progress and closes the file. That blocks, so it is not done on a
-            // thread of the runtime.
-            let closed = tokio::task::spawn_blocking(move || *inner.writer.lock() = Writer::Closed).await;
-            if let Err(error) = closed {
-                tracing::error!(%error, "closing the store failed");
+            // Waits for the commits before it and closes the file.
+            if on_disk(self.inner.clone(), |inner| *inner.writer.lock() = Writer::Closed).await.is_err() {
+                tracing::error!("closing the store failed");
             }
         })
     }
@@ -186,16 +217,26 @@ impl Inner {
         &self,
         plan: impl FnOnce(&KeySpace) -> Result<(Commit, T), StoreError>,
     ) -> Result<T, StoreError> {
-        let writer = self.writer.lock();
-        if matches!(*writer, Writer::Closed) {
-            return Err(StoreError::Closed);
+        let mut writer = self.writer.lock();
+        match &mut *writer {
+            Writer::Closed => return Err(StoreError::Closed),
+            Writer::Failed(failed) => *writer = Writer::File(self.reopen(failed)?),
+            Writer::File(_) | Writer::Memory => {}
         }
         let (commit, answer) = plan(&self.space.lock())?;
         if commit.is_empty() {
             return Ok(answer);
         }
-        if let Writer::File(journal) = &*writer {
-            journal.commit(&commit)?;
+        if let Writer::File(journal) = &*writer
+            && let Err(error) = journal.commit(&commit)
+        {
+            tracing::error!(%error, "the control store cannot write its file: nothing changes until it can");
+            let again_at = Instant::now() + REOPEN_PAUSE;
+            let cause = error.to_string();
+            if let Writer::File(journal) = std::mem::replace(&mut *writer, Writer::Closed) {
+                *writer = Writer::Failed(FailedFile { journal: Some(journal), cause, again_at });
+            }
+            return Err(error);
         }
         let changed_leases = !commit.leases.is_empty();
         let revision = commit.revision;
@@ -209,14 +250,77 @@ impl Inner {
     }
 }
 
+impl Inner {
+    /// Opens the file again, if it is time to.
+    fn reopen(&self, failed: &mut FailedFile) -> Result<Journal, StoreError> {
+        let path = self.path.clone().unwrap_or_default();
+        if Instant::now() < failed.again_at {
+            return Err(StoreError::Io { path, cause: format!("the write before failed: {}", failed.cause) });
+        }
+        // It must be closed before it can be opened.
+        drop(failed.journal.take());
+        match self.open_again(&path) {
+            Ok(journal) => {
+                tracing::warn!(path = %path.display(), "the control store can write its file again");
+                Ok(journal)
+            }
+            Err(error) => {
+                tracing::info!(%error, "the control store still cannot write its file");
+                (failed.again_at, failed.cause) = (Instant::now() + REOPEN_PAUSE, error.to_string());
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens the file and makes it hold what is in memory: whether the change that failed is on disk is
+    /// unknown, and nobody was told that it is.
+    fn open_again(&self, path: &Path) -> Result<Journal, StoreError> {
+        let (journal, found) = Journal::open(path, self.limits)?;
+        let missing = self.space.lock().difference(&found).ok_or_else(|| StoreError::Corrupt {
+            what: path.display().to_string(),
+            problem: "another process has written it".to_owned(),
+        })?;
+        journal.commit(&missing)?;
+        Ok(journal)
+    }
+}
+
 async fn write<T: Send + 'static>(
     inner: Arc<Inner>,
     plan: impl FnOnce(&KeySpace) -> Result<(Commit, T), StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
     inner.check_open()?;
-    let Some(path) = inner.path.clone() else { return inner.write_now(plan) };
-    let written = tokio::task::spawn_blocking(move || inner.write_now(plan)).await;
-    written.map_err(|cause| StoreError::Io { path, cause: cause.to_string() })?
+    on_disk(inner, |inner| inner.write_now(plan)).await?
+}
+
+/// Does what may wait for a disk, and waits for it.
+async fn on_disk<T: Send + 'static>(
+    inner: Arc<Inner>,
+    work: impl FnOnce(&Inner) -> T + Send + 'static,
+) -> Result<T, StoreError> {
+    let Some(disk) = &inner.disk else { return Ok(work(&inner)) };
+    let (reply, answer) = oneshot::channel();
+    let own = inner.clone();
+    let sent = disk.0.send(Box::new(move || {
+        // Whoever asked may be gone.
+        let _told = reply.send(work(&own));
+    }));
+    match (sent, answer.await) {
+        (Ok(()), Ok(done)) => Ok(done),
+        _ => {
+            let path = inner.path.clone().unwrap_or_default();
+            Err(StoreError::Io { path, cause: "the thread that writes it has ended".to_owned() })
+        }
+    }
+}
+
+impl Disk {
+    fn start() -> std::io::Result<Self> {
+        let (sender, work) = mpsc::channel::<Box<dyn FnOnce() + Send>>();
+        let thread = std::thread::Builder::new().name("store".into());
+        thread.spawn(move || work.into_iter().for_each(|work| work()))?;
+        Ok(Self(sender))
+    }
 }
 
 /// Ends leases when they expire, until the store is closed.

@@ -149,6 +149,26 @@ impl KeySpace {
         self.revision
     }
 
+    /// What is to be written to a file that holds `found`, so that it holds this. The last write to it may
+    /// have failed after it reached the disk; `None` if the file differs by more: another process wrote it,
+    /// or it is another file.
+    pub(crate) fn difference(&self, found: &KeySpace) -> Option<Commit> {
+        if found.revision != self.revision && found.revision != self.revision + 1 {
+            return None;
+        }
+        let mut commit = self.nothing();
+        let gone = found.entries.keys().filter(|key| !self.entries.contains_key(*key));
+        commit.keys.extend(gone.map(|key| (key.clone(), None)));
+        let changed = self.entries.iter().filter(|(key, entry)| found.entries.get(*key) != Some(*entry));
+        commit.keys.extend(changed.map(|(key, entry)| (key.clone(), Some(entry.clone()))));
+        let ended = found.leases.keys().filter(|id| !self.leases.contains_key(*id));
+        commit.leases.extend(ended.map(|id| (*id, None)));
+        let other =
+            self.leases.iter().filter(|(id, lease)| found.leases.get(*id).map(|l| l.ttl) != Some(lease.ttl));
+        commit.leases.extend(other.map(|(id, lease)| (*id, Some(lease.ttl))));
+        Some(commit)
+    }
+
     /// Plans a transaction: returns its commit and its result.
     pub(crate) fn plan(&self, txn: &Txn) -> Result<(Commit, TxnResult), StoreError> {
         txn.check()?;

@@ -70,6 +70,9 @@ pub(super) async fn judge(shared: Weak<Shared>, lease_ttl: Duration) {
         match round(&shared, &mut pulse).await {
             Ok(()) => {}
             Err(StoreError::Closed) => return,
+            Err(error @ StoreError::Io { .. }) => {
+                tracing::error!(%error, "no dead node is declared dead while the store cannot be written");
+            }
             Err(error) => tracing::debug!(%error, "nobody is declared dead while the store does not answer"),
         }
     }

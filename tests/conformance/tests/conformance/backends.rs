@@ -74,6 +74,88 @@ async fn open(path: &Path) -> Embedded {
     Embedded::open(path, EmbeddedLimits::default()).await.unwrap()
 }
 
+/// A file system of two megabytes, which only root can mount.
+struct SmallDisk(tempfile::TempDir);
+
+impl SmallDisk {
+    fn mount() -> Option<Self> {
+        let folder = tempfile::tempdir().unwrap();
+        let mut mount = std::process::Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=2m", "none"]).arg(folder.path());
+        let is_mounted = mount.output().is_ok_and(|output| output.status.success());
+        if !is_mounted {
+            println!("left out: no right to mount a file system");
+        }
+        is_mounted.then_some(Self(folder))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let _unmounted = std::process::Command::new("umount").arg(self.0.path()).status();
+    }
+}
+
+/// A disk that is full for a while: what was answered stays, what was refused is not there, and once there is
+/// room the store goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_that_could_not_be_written_is_written_again() {
+    let Some(disk) = SmallDisk::mount() else { return };
+    let (path, other) = (disk.0.path().join("state"), disk.0.path().join("other"));
+    let store = open(&path).await;
+    std::fs::write(&other, vec![1; 1 << 20]).unwrap();
+    let large = "x".repeat(100_000);
+    let mut written = 0;
+    let refused = loop {
+        match store.txn(put(&format!("k{written}"), &large)).await {
+            Ok(_) => written += 1,
+            Err(error) => break error,
+        }
+        assert!(written < 100, "the disk is never full");
+    };
+    assert!(matches!(refused, StoreError::Io { .. }), "{refused}");
+    let lost = format!("k{written}");
+    assert_eq!(value(&store, &lost).await, None);
+    // Reads and renewals go on meanwhile.
+    assert!(0 < written && value(&store, "k0").await.is_some());
+    std::fs::remove_file(&other).unwrap();
+    let until = Instant::now() + Duration::from_secs(20);
+    while let Err(error) = store.txn(put("after", "it")).await {
+        assert!(Instant::now() < until, "{error}");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(open_refuses(&path).await, "the file is its own still");
+    store.close().await;
+    let again = open(&path).await;
+    for index in 0..written {
+        assert_eq!(value(&again, &format!("k{index}")).await.as_ref(), Some(&large));
+    }
+    assert_eq!((value(&again, &lost).await, value(&again, "after").await), (None, Some("it".to_owned())));
+    again.close().await;
+}
+
+/// Names are resolved in the pool of the runtime, and a name server may not answer for long.
+#[test]
+fn commits_do_not_wait_for_the_pool_of_the_runtime() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        let store = open(&folder.path().join("state")).await;
+        let (release, held) = std::sync::mpsc::channel::<()>();
+        let lookup = tokio::task::spawn_blocking(move || held.recv());
+        let written = tokio::time::timeout(Duration::from_secs(10), store.txn(put("a", "1"))).await;
+        written.expect("the commit does not wait for the lookup").unwrap();
+        tokio::time::timeout(Duration::from_secs(10), store.close()).await.unwrap();
+        drop(release);
+        let _ended = lookup.await;
+    });
+}
+
+async fn open_refuses(path: &Path) -> bool {
+    matches!(Embedded::open(path, EmbeddedLimits::default()).await, Err(StoreError::InUse { .. }))
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn memory_conforms() {
     let store = Arc::new(Embedded::memory(EmbeddedLimits::default()));
