@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tharsis_protos::logs::{BATCH_BYTES_MAX, BATCH_LINES_MAX, LogLine, LogQuery, TAIL_LINES_MAX};
 use tharsis_types::TaskId;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 
 /// The beginning of a run is known from its end and its length: it may be this much too late.
 const EARLY_MS: u64 = 1;
@@ -26,19 +26,24 @@ const LATE_MS: u64 = 300;
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 /// Batches on their way to one reader.
 const BATCHES_MAX: usize = 4;
+/// Readers on other machines that may read from the disk at the same time: the threads for it resolve names
+/// too.
+const READING_MAX: usize = 2;
 
 /// Output of the workers of a node.
 #[derive(Clone)]
 pub struct Logs {
     book: Arc<LogBook>,
     inbox: Arc<Inbox>,
+    /// Readers on other machines that read from the disk at this moment.
+    turns: Arc<Semaphore>,
 }
 
 impl Logs {
     /// The log of a node, whose loop knows when tasks ran.
     #[must_use]
     pub fn new(book: Arc<LogBook>, inbox: Arc<Inbox>) -> Self {
-        Self { book, inbox }
+        Self { book, inbox, turns: Arc::new(Semaphore::new(READING_MAX)) }
     }
 
     /// The lines that are asked for, in batches. Ends with them, or never if those that come are wanted as
@@ -65,11 +70,13 @@ impl Logs {
             }
             ends.mark_unchanged();
             let book = Arc::clone(&self.book);
+            let Ok(turn) = self.turns.acquire().await else { return };
             let moved = tokio::task::spawn_blocking(move || {
                 let step = cursor.step(&book, unix_ms());
                 (cursor, step)
             });
             let Ok((moved, step)) = moved.await else { return };
+            drop(turn);
             cursor = moved;
             match step {
                 Step::Lines(lines) => {

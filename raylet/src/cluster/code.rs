@@ -257,7 +257,7 @@ impl Code {
             state.is_publishing = true;
         }
         let code = Arc::clone(self);
-        self.tasks.start_blocking(move || {
+        let started = Tasks::start_blocking(move || {
             let mut failed = HashSet::new();
             while let Some((job, executable)) = code.next_unpublished(&failed) {
                 match code.publish_one(job, &executable) {
@@ -272,6 +272,11 @@ impl Code {
                 code.publish_later();
             }
         });
+        if let Err(error) = started {
+            tracing::warn!(%error, "no thread to publish programs: they are published later");
+            lock(&self.state).is_publishing = false;
+            self.publish_later();
+        }
     }
 
     /// A job whose program is to be published and was not tried in this round; the round ends with none.

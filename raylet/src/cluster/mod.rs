@@ -102,6 +102,9 @@ const HTTP_WAITING_MAX: usize = 64;
 const PROBE_INTERVAL: Duration = Duration::from_secs(20);
 /// Calls and streams that one connection may have open.
 const STREAMS_PER_CONNECTION_MAX: u32 = 1024;
+/// Threads on which names are resolved: a name server that does not answer holds one for each lookup for
+/// seconds. All else that takes long has threads of its own, or few of these.
+const BLOCKING_THREADS_MAX: usize = 32;
 /// The longest time that work that cannot be broken off may delay the end.
 const STOP_WAIT: Duration = Duration::from_secs(1);
 
@@ -365,7 +368,8 @@ pub fn network_runtime(threads: usize) -> std::io::Result<Runtime> {
         0 | 1 => Builder::new_current_thread(),
         _ => Builder::new_multi_thread(),
     };
-    builder.worker_threads(threads.max(1)).thread_name("network").enable_all().max_blocking_threads(4).build()
+    builder.worker_threads(threads.max(1)).thread_name("network").enable_all();
+    builder.max_blocking_threads(BLOCKING_THREADS_MAX).build()
 }
 
 /// The life of the cluster's thread.

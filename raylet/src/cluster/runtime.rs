@@ -24,9 +24,13 @@ impl Tasks {
         let _ends_by_itself = self.0.spawn(task);
     }
 
-    /// Starts work that takes long, on a thread of its own.
-    pub fn start_blocking(&self, work: impl FnOnce() + Send + 'static) {
-        let _ends_by_itself = self.0.spawn_blocking(work);
+    /// Starts work that takes long, on a thread of its own. The threads of the runtime are for names.
+    ///
+    /// # Errors
+    /// If the system has no thread.
+    pub fn start_blocking(work: impl FnOnce() + Send + 'static) -> std::io::Result<()> {
+        let _ends_by_itself = std::thread::Builder::new().name("network-work".into()).spawn(work)?;
+        Ok(())
     }
 
     /// Runs a task and waits for its answer. Not for the runtime's own thread.
