@@ -26,9 +26,19 @@ use std::process::ExitCode;
 use tharsis_raylet::Program;
 
 fn main() -> ExitCode {
+    if is_service()
+        && let Some(status) = tharsis_raylet::init::supervise()
+    {
+        return status;
+    }
     allocator::set_up();
     log::begin_of_node();
     tharsis::process::enter_with(command, PROGRAM)
+}
+
+/// Whether this is the command of a service, which may be the first process of a container.
+fn is_service() -> bool {
+    std::env::args_os().nth(1).is_some_and(|word| word == "node" || word == "gcs")
 }
 
 /// Parts that this program adds when it runs as a node.

@@ -14,6 +14,7 @@
 //! | [`annex`] | room on disk for values that are larger than the store |
 //! | [`spill`] | writing objects to disk and reading them back |
 //! | [`drain`] | leaving without loss |
+//! | [`init`] | the first process of a container |
 //! | [`pressure`] | readings of the memory of the node and its workers |
 //! | [`descriptors`] | the limit on open files |
 //! | [`observe`] | traces of tasks |
@@ -33,6 +34,7 @@ pub mod effects;
 pub mod engine;
 pub mod executable;
 pub mod inbox;
+pub mod init;
 mod inventory;
 mod lists;
 pub mod local;
