@@ -103,6 +103,13 @@ pub fn offer_worker(pid: u32) {
     }
 }
 
+/// Takes the node's protection from a program that it starts.
+pub fn unprotect_program(pid: u32) {
+    if let Err(error) = processes::set_oom_score(&pid.to_string(), 0) {
+        tracing::debug!(%error, pid, "the program is protected like the node");
+    }
+}
+
 impl MemoryWatch {
     /// Starts the thread.
     ///

@@ -1,5 +1,6 @@
 //! The process of a submitted program: where its file is, its start, its end.
 
+use crate::pressure::unprotect_program;
 use crate::registry::lock;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -113,6 +114,7 @@ impl Running {
         let mut place = lock(&self.child);
         let child = command.spawn().map_err(failed)?;
         let pid = child.id();
+        unprotect_program(pid);
         *place = Some(child);
         Ok((pid, reader))
     }

@@ -70,6 +70,20 @@ fn units_expose_little_of_the_machine() {
 }
 
 #[test]
+fn the_end_of_one_worker_or_of_the_head_does_not_end_a_unit() {
+    for unit in UNITS {
+        for (name, value) in [
+            ("OOMPolicy", "continue"),
+            ("OOMScoreAdjust", "-500"),
+            ("StartLimitIntervalSec", "0"),
+            ("Restart", "on-failure"),
+        ] {
+            assert_eq!(values(unit, name), [value], "{unit}: {name}");
+        }
+    }
+}
+
+#[test]
 fn both_units_are_hardened_alike_and_no_token_is_in_their_text() {
     for name in ["ProtectSystem", "NoNewPrivileges", "SystemCallFilter", "CapabilityBoundingSet", "User"] {
         let [head, worker] = UNITS.map(|unit| values(unit, name));
