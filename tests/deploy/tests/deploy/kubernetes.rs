@@ -5,6 +5,7 @@ use crate::root;
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::core::v1::{Container, Namespace, PodSpec, PodTemplateSpec, Secret, Service};
 use k8s_openapi::api::networking::v1::NetworkPolicy;
+use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde::Serialize;
@@ -22,6 +23,7 @@ struct Manifests {
     secrets: Vec<Secret>,
     services: Vec<Service>,
     policies: Vec<NetworkPolicy>,
+    budgets: Vec<PodDisruptionBudget>,
     workloads: Vec<Workload>,
 }
 
@@ -86,6 +88,7 @@ impl Manifests {
             ("v1", "Secret") => self.secrets.push(typed(document, file)),
             ("v1", "Service") => self.services.push(typed(document, file)),
             ("networking.k8s.io/v1", "NetworkPolicy") => self.policies.push(typed(document, file)),
+            ("policy/v1", "PodDisruptionBudget") => self.budgets.push(typed(document, file)),
             ("apps/v1", "Deployment") => {
                 let Deployment { metadata, spec, .. } = typed(document, file);
                 let spec = spec.unwrap();
@@ -330,6 +333,47 @@ fn probes_ask_the_node_at_its_own_socket() {
         let start = container.startup_probe.as_ref().unwrap();
         let wait_s = start.period_seconds.unwrap() * start.failure_threshold.unwrap();
         assert!(30 <= wait_s, "{}: a node may wait for its head", workload.name);
+    }
+}
+
+#[test]
+fn a_node_drains_within_the_grace_of_its_pod_and_has_time_to_answer() {
+    for workload in &read().workloads {
+        let grace_s = workload.pod().termination_grace_period_seconds.unwrap();
+        let drain = workload.flag("drain-timeout").and_then(|text| text.strip_suffix('s')).unwrap();
+        let drain_s: i64 = drain.parse().unwrap();
+        // Submitted programs have two seconds after it, and one to be killed.
+        assert!((20..=grace_s - 4).contains(&drain_s), "{}: {drain_s} of {grace_s}", workload.name);
+        let container = workload.container();
+        for probe in [&container.startup_probe, &container.readiness_probe, &container.liveness_probe] {
+            assert!(5 <= probe.as_ref().unwrap().timeout_seconds.unwrap(), "{}", workload.name);
+        }
+        let alive = container.liveness_probe.as_ref().unwrap();
+        let patience_s = alive.period_seconds.unwrap() * alive.failure_threshold.unwrap();
+        assert!(180 <= patience_s, "{}: a busy node would lose its objects", workload.name);
+        let of_pod = workload.pod().security_context.as_ref().unwrap();
+        assert_eq!(of_pod.fs_group_change_policy.as_deref(), Some("OnRootMismatch"), "{}", workload.name);
+    }
+}
+
+#[test]
+fn workers_are_spread_over_machines_and_leave_one_at_a_time() {
+    let all = read();
+    let worker = all.workloads.iter().find(|workload| workload.service.is_none()).unwrap();
+    let [spread] = &worker.pod().topology_spread_constraints.as_ref().unwrap()[..] else { panic!("one") };
+    assert_eq!(spread.topology_key, "kubernetes.io/hostname");
+    let spread = spread.label_selector.as_ref().unwrap().match_labels.as_ref().unwrap();
+    let [budget] = &all.budgets[..] else { panic!("one budget") };
+    let spec = budget.spec.as_ref().unwrap();
+    assert_eq!(spec.max_unavailable, Some(IntOrString::Int(1)));
+    assert_eq!(budget.metadata.namespace.as_ref(), Some(&worker.namespace));
+    let held = spec.selector.as_ref().unwrap().match_labels.as_ref().unwrap();
+    for workload in &all.workloads {
+        let is_worker = workload.name == worker.name;
+        assert_eq!(
+            (selects(spread, workload.labels()), selects(held, workload.labels())),
+            (is_worker, is_worker)
+        );
     }
 }
 
