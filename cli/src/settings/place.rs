@@ -2,7 +2,7 @@
 
 use super::parse::{self, Host, NO_HOST};
 use super::{Error, Key, Settings};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 /// The addresses of a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,10 +45,25 @@ impl Settings {
     }
 
     fn resolve_host(&self, name: &str) -> Result<IpAddr, Error> {
-        let found = (name, 0).to_socket_addrs().ok().and_then(|mut found| found.next());
-        let found = found.map(|found| found.ip()).filter(|address| !address.is_unspecified());
-        found.ok_or_else(|| self.bad(Key::Host, name, NO_HOST.to_owned()))
+        let found: Vec<IpAddr> =
+            (name, 0).to_socket_addrs().into_iter().flatten().map(|found| found.ip()).collect();
+        address_of_name(name, &found).ok_or_else(|| self.bad(Key::Host, name, NO_HOST.to_owned()))
     }
+}
+
+/// The address to listen on for a name that means `found` on this machine. Others ask their own name server:
+/// a name that is loopback here alone (Debian's `127.0.1.1`) is reached at some address of this machine, so
+/// all of them are listened on.
+fn address_of_name(name: &str, found: &[IpAddr]) -> Option<IpAddr> {
+    let mut found = found.iter().filter(|address| !address.is_unspecified());
+    let first = *found.clone().next()?;
+    let is_local = name == "localhost" || name.ends_with(".localhost");
+    if is_local {
+        return Some(first);
+    }
+    let others = found.find(|address| !address.is_loopback()).copied();
+    let all = if first.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    Some(others.unwrap_or(all))
 }
 
 #[cfg(test)]
@@ -78,6 +93,24 @@ mod tests {
         assert_eq!(place(&[(bind, "0.0.0.0")], Some("10.0.0.2")), of("0.0.0.0:0", Some("10.0.0.2")));
         assert_eq!(place(&[(bind, "10.0.0.3")], Some("10.0.0.2")), of("10.0.0.3:0", None));
         assert_eq!(place(&[(bind, "127.0.0.2")], None), of("127.0.0.2:0", None));
+    }
+
+    #[test]
+    fn a_name_that_is_loopback_here_alone_is_reached_at_any_address() {
+        let listen = |name: &str, found: &[&str]| {
+            let found: Vec<IpAddr> = found.iter().map(|text| text.parse().unwrap()).collect();
+            address_of_name(name, &found).map(|address| address.to_string())
+        };
+        let of = |text: &str| Some(text.to_owned());
+        assert_eq!(listen("head", &["10.0.0.1", "10.0.0.2"]), of("10.0.0.1"));
+        // Debian's installer writes the name of the machine into /etc/hosts as 127.0.1.1.
+        assert_eq!(listen("head", &["127.0.1.1", "10.0.0.1"]), of("10.0.0.1"));
+        assert_eq!(listen("head", &["127.0.1.1"]), of("0.0.0.0"));
+        assert_eq!(listen("head", &["::1"]), of("::"));
+        assert_eq!(listen("localhost", &["127.0.0.1"]), of("127.0.0.1"));
+        assert_eq!(listen("a.localhost", &["127.0.0.1"]), of("127.0.0.1"));
+        assert_eq!(listen("head", &["0.0.0.0"]), None);
+        assert_eq!(listen("head", &[]), None);
     }
 
     #[test]
