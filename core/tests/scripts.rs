@@ -791,6 +791,7 @@ impl World {
                 format!("push {} attempt {}{given}", self.name(ObjectId::output(task.task, 0)), task.attempt)
             }
             Message::TaskStealBack { lease } => format!("steal back from lease {}", lease.0),
+            Message::Unreadable { .. } => "what cannot be read".to_owned(),
         })
     }
 

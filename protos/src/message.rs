@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use tharsis_types::resources::{self, Resources};
-use tharsis_types::{CodeUnitId, JobId, NodeId, limits};
+use tharsis_types::check::check_name;
+use tharsis_types::{CodeUnitId, JobId, NodeId, Resources, limits};
 
 /// Longest name of a host.
 const HOST_NAME_BYTES_MAX: usize = 253;
@@ -132,10 +132,8 @@ pub fn text(field: &str, value: String, limit: usize) -> Result<String, BadMessa
 /// # Errors
 /// [`BadMessage`] that names the field.
 pub fn name(field: &str, value: String) -> Result<String, BadMessage> {
-    if value.chars().any(char::is_control) {
-        return Err(BadMessage::invalid(field, "has control characters"));
-    }
-    text(field, value, limits::NAME_BYTES_MAX)
+    check_name(&value).map_err(|bad| BadMessage::invalid(field, bad.fault))?;
+    Ok(value)
 }
 
 /// Address at which a node says that it is reached: an IP address that machines have, or a host name, which
@@ -213,25 +211,13 @@ pub fn amounts(
     memory: u64,
     custom: BTreeMap<String, u64>,
 ) -> Result<Resources, BadMessage> {
-    let most = (limits::RESOURCE_AMOUNT_MAX * Resources::UNIT as f64) as u64;
-    let units_max = [("cpu_units", &cpu), ("gpu_units", &gpu)];
-    let custom_max = custom.iter().map(|(name, units)| (name.as_str(), units));
-    if let Some((name, units)) = units_max.into_iter().chain(custom_max).find(|(_, units)| most < **units) {
-        let reason = format!("resource {name}: {units} units, the limit is {most}");
-        return Err(BadMessage::invalid(field, reason));
+    let (count, limit) = (custom.len(), limits::RESOURCE_NAMES_MAX);
+    if limit < count {
+        return Err(BadMessage::too_many(field, count, limit, "custom resources"));
     }
-    if custom.len() > limits::RESOURCE_NAMES_MAX {
-        return Err(BadMessage::too_many(
-            field,
-            custom.len(),
-            limits::RESOURCE_NAMES_MAX,
-            "custom resources",
-        ));
-    }
-    for name in custom.keys() {
-        resources::check_name(name).map_err(|bad| BadMessage::invalid(field, bad))?;
-    }
-    Ok(Resources { cpu, gpu, memory, custom })
+    let set = Resources { cpu, gpu, memory, custom };
+    set.check().map_err(|bad| BadMessage::invalid(field, bad))?;
+    Ok(set)
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod jobs;
 mod logs;
 mod names;
 mod quota_messages;
+mod unreadable;
 
 pub use drain::{DrainStream, drain};
 pub use jobs::{OutputStream, job_output, stop_job, submit_job};

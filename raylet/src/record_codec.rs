@@ -8,15 +8,14 @@ use tharsis_core::event::OutputValue;
 use tharsis_core::node::ArgumentValue;
 use tharsis_core::{Event, Node, Record, TaskOutcome, Value};
 use tharsis_protos::records::{
-    ArgumentsView, FromClient, NodesView, OutcomeView, OutputsView, ToClient, ValueView, pack,
+    ArgumentsView, FromClient, NodesView, OutcomeView, OutputsView, RefsView, ToClient, ValueView, pack,
 };
-use tharsis_types::limits::{
-    INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, NAME_BYTES_MAX, RESOURCE_NAMES_MAX, RETURNS_MAX,
-};
+use tharsis_types::limits::{DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX};
 use tharsis_types::task::Role;
 use tharsis_types::task::{Output, Outputs};
 use tharsis_types::{
-    ClientId, Extent, Failure, FailureKind, ObjectId, Placement, RefId, TaskArgs, TaskClass,
+    ClientId, Extent, Failure, FailureKind, GraphPart, NodeId, ObjectId, Placement, RefId, TaskArgs,
+    TaskClass,
 };
 
 /// The event that a record stands for, if any.
@@ -37,7 +36,7 @@ pub fn event(
             Event::CancelRequested { reference, force, recursive }
         }
         FromClient::Checkpoint { request, value, nested } => {
-            let (value, nested) = (output_value(effects, value)?, nested.iter().collect());
+            let (value, nested) = (output_value(effects, value)?, references(nested)?);
             Event::CheckpointWanted { client, request, value, nested }
         }
         FromClient::DefineClass { class, definition } => {
@@ -52,7 +51,9 @@ pub fn event(
             if graph.job() != facts.job {
                 return Err(format!("graph {graph} belongs to another job than client {}", client.0));
             }
-            Event::GraphSubmitted { client, graph, part: Box::new(part.part()) }
+            let part = part.part();
+            check_steps(&part)?;
+            Event::GraphSubmitted { client, graph, part: Box::new(part) }
         }
         FromClient::GiveBack { returned } => Event::GivenBack { client, returned: returned.iter().collect() },
         FromClient::Hold { token, reference } => Event::Held { client, token, reference },
@@ -64,7 +65,7 @@ pub fn event(
             if object.task.job() != facts.job || !object.is_put() {
                 return Err(format!("client {} of job {} cannot put {object}", client.0, facts.job.0));
             }
-            let (value, nested) = (output_value(effects, value)?, nested.iter().collect());
+            let (value, nested) = (output_value(effects, value)?, references(nested)?);
             Event::Put { client, token, object, value, nested, site: site.into() }
         }
         FromClient::RegionWanted { request, bytes } => Event::RegionWanted { client, request, bytes },
@@ -80,11 +81,13 @@ pub fn event(
                     payload.len()
                 ));
             }
-            let args = TaskArgs {
-                payload: payload.into(),
-                dependencies: dependencies.iter().collect(),
-                nested: nested.iter().collect(),
-            };
+            let count = dependencies.len();
+            if DEPENDENCIES_MAX < count {
+                return Err(format!("{count} references as arguments, the limit is {DEPENDENCIES_MAX}"));
+            }
+            let each = dependencies.iter().map(|given| check_reference(given.reference).map(|_| given));
+            let dependencies = each.collect::<Result<_, _>>()?;
+            let args = TaskArgs { payload: payload.into(), dependencies, nested: references(nested)? };
             Event::Submitted { client, class, task, tokens: tokens.iter().collect(), args }
         }
         FromClient::Unblock => Event::Unblocked { client },
@@ -194,12 +197,7 @@ fn task_class(facts: &Facts, definition: &[u8]) -> Result<TaskClass, Failure> {
     if class.job != facts.job {
         return Err(invalid(format!("job: class of job {}, the driver's job is {}", class.job, facts.job)));
     }
-    if class.returns == 0 || class.returns > RETURNS_MAX {
-        return Err(invalid(format!("num_returns: {} is not from 1 to {RETURNS_MAX}", class.returns)));
-    }
-    if class.role == Role::Constructor && class.returns != 1 {
-        return Err(invalid(format!("num_returns: {} for the constructor of an actor", class.returns)));
-    }
+    class.check().map_err(|bad| invalid(bad.to_string()))?;
     match &class.placement {
         Placement::Reserve(_) if class.returns != 1 || class.role != Role::Task => {
             return Err(invalid("placement: a placement group is one call with one result".to_owned()));
@@ -208,18 +206,6 @@ fn task_class(facts: &Facts, definition: &[u8]) -> Result<TaskClass, Failure> {
         // Only the owner of a group asks for its bundles.
         Placement::Bundle { .. } => return Err(invalid("placement: a bundle is no placement".to_owned())),
         _ => {}
-    }
-    if class.name.len() > NAME_BYTES_MAX {
-        return Err(invalid(format!("name: {} bytes, the limit is {NAME_BYTES_MAX}", class.name.len())));
-    }
-    if class.resources.custom.len() > RESOURCE_NAMES_MAX {
-        return Err(invalid(format!(
-            "resources: {} names, the limit is {RESOURCE_NAMES_MAX}",
-            class.resources.custom.len()
-        )));
-    }
-    for name in class.resources.custom.keys() {
-        tharsis_types::resources::check_name(name).map_err(|bad| invalid(format!("resources: {bad}")))?;
     }
     match facts.functions.get(&class.function) {
         None => {
@@ -240,6 +226,34 @@ fn task_class(facts: &Facts, definition: &[u8]) -> Result<TaskClass, Failure> {
     }
 }
 
+/// References that a client sends along.
+fn references<C: FromIterator<RefId>>(packed: RefsView<'_>) -> Result<C, String> {
+    packed.iter().map(check_reference).collect()
+}
+
+/// Refuses a reference to nothing: other nodes, to which it goes, cannot read it.
+fn check_reference(reference: RefId) -> Result<RefId, String> {
+    if reference.owner == NodeId(0) || reference.object.to_bytes() == [0; ObjectId::LEN] {
+        return Err(format!("{} of node {} is no reference", reference.object, reference.owner));
+    }
+    Ok(reference)
+}
+
+/// Checks that each step of a graph is a task that can be sent.
+fn check_steps(part: &GraphPart) -> Result<(), String> {
+    part.references.iter().try_for_each(|reference| check_reference(*reference).map(drop))?;
+    for step in &part.steps {
+        let (inputs, bytes) = (step.input_count as usize, step.payload_bytes as usize);
+        if DEPENDENCIES_MAX < inputs || INLINE_ARGS_BYTES_MAX < bytes {
+            return Err(format!(
+                "a step of a graph with {inputs} inputs and {bytes} bytes of inline arguments, the limits \
+                 are {DEPENDENCIES_MAX} and {INLINE_ARGS_BYTES_MAX}"
+            ));
+        }
+    }
+    Ok(())
+}
+
 fn task_outcome(effects: &Effects, outcome: OutcomeView<'_>) -> Result<TaskOutcome, String> {
     Ok(match outcome {
         OutcomeView::Returned(outputs) => TaskOutcome::Returned(task_outputs(effects, outputs)?),
@@ -254,8 +268,7 @@ fn task_outcome(effects: &Effects, outcome: OutcomeView<'_>) -> Result<TaskOutco
 fn task_outputs(effects: &Effects, outputs: OutputsView<'_>) -> Result<Outputs<OutputValue>, String> {
     let each = outputs.iter().map(|output| {
         let (value, nested) = output.map_err(|bad| bad.to_string())?;
-        let nested: Vec<RefId> = nested.iter().collect();
-        Ok(Output { value: output_value(effects, value)?, nested })
+        Ok(Output { value: output_value(effects, value)?, nested: references(nested)? })
     });
     each.collect()
 }
@@ -276,3 +289,7 @@ fn output_value(effects: &Effects, value: ValueView<'_>) -> Result<OutputValue, 
         ValueView::Ready { .. } | ValueView::Failed(_) => Err("a value must be sent or written".to_owned()),
     }
 }
+
+#[cfg(test)]
+#[path = "record_codec_tests.rs"]
+mod tests;

@@ -7,10 +7,11 @@ use crate::error::Result;
 use crate::placement::PlacementGroup;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tharsis_types::limits::{NAME_BYTES_MAX, RETURNS_MAX};
+use tharsis_types::check::{check_name, check_placement, check_retry_on, check_returns};
+use tharsis_types::limits::RESOURCE_NAMES_MAX;
 use tharsis_types::resources::{check_name, units};
 use tharsis_types::task::{LabelSelector, Placement, RetryOn, Role};
-use tharsis_types::{NodeId, Resources};
+use tharsis_types::{BadOption, BadResource, NodeId, Resources};
 
 /// Retries after a crash, unless the options say otherwise.
 pub const MAX_RETRIES_DEFAULT: i32 = 3;
@@ -76,6 +77,10 @@ impl Options {
             self.refuse(bad.to_string());
         } else if let Some(units) = self.amount(name, amount) {
             self.custom.insert(name.to_owned(), units);
+            let count = self.custom.len();
+            if RESOURCE_NAMES_MAX < count {
+                self.refuse(BadResource::TooMany { count }.to_string());
+            }
         }
         self
     }
@@ -162,6 +167,8 @@ impl Options {
             RetryOn::Nothing => self.retry_on = RetryOn::Types(vec![name]),
             RetryOn::Types(names) => names.push(name),
         }
+        let checked = check_retry_on(&self.retry_on);
+        self.check(checked);
         self
     }
 
@@ -186,10 +193,10 @@ impl Options {
     #[must_use]
     pub fn name(mut self, name: impl Into<String>) -> Self {
         let name = name.into();
-        if name.is_empty() || name.len() > NAME_BYTES_MAX {
-            let len = name.len();
-            self.refuse(format!("name has {len} bytes, allowed are 1 to {NAME_BYTES_MAX}"));
+        if name.is_empty() {
+            self.refuse("name: it is empty".to_owned());
         }
+        self.check(check_name(&name));
         self.name = Some(name);
         self
     }
@@ -197,9 +204,7 @@ impl Options {
     /// Number of objects that a call returns, for a function that returns `Returns`.
     #[must_use]
     pub fn num_returns(mut self, count: u32) -> Self {
-        if !(1..=RETURNS_MAX).contains(&count) {
-            self.refuse(format!("num_returns is {count}, allowed are 1 to {RETURNS_MAX}"));
-        }
+        self.check(check_returns(count));
         self.num_returns = Some(count);
         self
     }
@@ -230,16 +235,14 @@ impl Options {
 
     /// Runs it on this node; with `soft`, on another one if this one is gone.
     #[must_use]
-    pub fn node(mut self, node: NodeId, soft: bool) -> Self {
-        self.placement = Placement::Node { node, soft };
-        self
+    pub fn node(self, node: NodeId, soft: bool) -> Self {
+        self.placed(Placement::Node { node, soft })
     }
 
     /// Runs it on a node whose labels match; several selectors are tried in order.
     #[must_use]
-    pub fn labels(mut self, selectors: impl IntoIterator<Item = LabelSelector>) -> Self {
-        self.placement = Placement::Labels(selectors.into_iter().collect());
-        self
+    pub fn labels(self, selectors: impl IntoIterator<Item = LabelSelector>) -> Self {
+        self.placed(Placement::Labels(selectors.into_iter().collect()))
     }
 
     /// Runs it inside a placement group, in any of its bundles.
@@ -252,6 +255,12 @@ impl Options {
     #[must_use]
     pub fn bundle(self, group: &PlacementGroup, index: u32) -> Self {
         self.inside(group, Some(index))
+    }
+
+    fn placed(mut self, placement: Placement) -> Self {
+        self.check(check_placement(&placement));
+        self.placement = placement;
+        self
     }
 
     fn inside(mut self, group: &PlacementGroup, bundle: Option<u32>) -> Self {
@@ -300,6 +309,12 @@ impl Options {
                 self.refuse(bad.to_string());
                 None
             }
+        }
+    }
+
+    fn check(&mut self, checked: std::result::Result<(), BadOption>) {
+        if let Err(bad) = checked {
+            self.refuse(bad.to_string());
         }
     }
 
@@ -446,6 +461,7 @@ macro_rules! __actor_option_setters {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tharsis_types::limits::NAME_BYTES_MAX;
 
     #[test]
     fn the_first_problem_is_kept() {
@@ -456,6 +472,9 @@ mod tests {
             Options::default().resource("tpu", f64::NAN),
             Options::default().name("x".repeat(NAME_BYTES_MAX + 1)),
             Options::default().timeout(Duration::ZERO),
+            Options::default().name("a line\n"),
+            Options::default().name("a\tb"),
+            Options::default().node(NodeId(0), true),
         ] {
             assert!(bad.problem.is_some(), "{bad:?}");
         }

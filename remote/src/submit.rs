@@ -26,7 +26,7 @@ use std::cell::{Cell, RefCell};
 use std::panic::Location;
 use std::sync::Arc;
 use tharsis_protos::records::{DependenciesView, FromClient, RefsView, TokensView, ValueView, pack};
-use tharsis_types::limits::{DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX};
+use tharsis_types::limits::{DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, NAME_BYTES_MAX};
 use tharsis_types::task::{CallRules, Role};
 use tharsis_types::{Dependency, GraphStep, ObjectId, RefId, TaskClass};
 use twox_hash::XxHash3_128;
@@ -441,8 +441,9 @@ fn define(client: &Client, key: &ClassKey, number: u32, call: &Call<'_>, returns
         let text = "a detached actor or placement group is created by a driver: others end with their job";
         return Err(Error::argument(format!("{}: {text}", call.definition.path())));
     }
-    let encoded = postcard::to_allocvec(&task_class(client, options, call, returns))
-        .map_err(|error| Error::internal(error.to_string()))?;
+    let class = task_class(client, options, call, returns);
+    class.check().map_err(|bad| Error::argument(format!("{}: {bad}", class.function_name)))?;
+    let encoded = postcard::to_allocvec(&class).map_err(|error| Error::internal(error.to_string()))?;
     client.link().send(&FromClient::DefineClass { class: number, definition: &encoded })
 }
 
@@ -458,7 +459,7 @@ fn task_class(client: &Client, options: &Options, call: &Call<'_>, returns: u32)
         job: client.job(),
         function: function.id,
         signature: function.signature,
-        name: options.name.clone().unwrap_or_else(|| path.clone()),
+        name: options.name.as_ref().map_or_else(|| cut_to_name(&path), String::clone),
         function_name: path,
         call_site: format!("{}:{}", call.site.file(), call.site.line()),
         resources: options.resources(role),
@@ -475,6 +476,11 @@ fn task_class(client: &Client, options: &Options, call: &Call<'_>, returns: u32)
         detached: options.detached,
         shared_process: options.shared_process,
     }
+}
+
+/// A path as a name, for a call without one.
+fn cut_to_name(path: &str) -> String {
+    path[..path.floor_char_boundary(NAME_BYTES_MAX)].to_owned()
 }
 
 /// Rules by which the calls of a class stand in line.

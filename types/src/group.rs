@@ -1,9 +1,8 @@
 //! Placement groups: resources on one or more nodes that are reserved together.
 
-use crate::limits::{BUNDLES_MAX, RESOURCE_NAMES_MAX};
+use crate::limits::BUNDLES_MAX;
 use crate::payload::COMPACT;
-use crate::resources::check_name;
-use crate::{NodeId, Resources, SmallBytes};
+use crate::{BadResource, NodeId, Resources, SmallBytes};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
@@ -52,21 +51,13 @@ pub enum BadGroup {
     /// A bundle that reserves nothing.
     #[error("bundle {0} of a placement group is empty: it reserves nothing")]
     Empty(usize),
-    /// Too many names of custom resources.
-    #[error("bundle {index} names {count} resources, the limit is {RESOURCE_NAMES_MAX}")]
-    Names {
-        /// The bundle.
-        index: usize,
-        /// The number of names.
-        count: usize,
-    },
-    /// A name that is none.
+    /// An amount or a name that is outside the limits.
     #[error("bundle {index}: {why}")]
-    Name {
+    Resources {
         /// The bundle.
         index: usize,
-        /// The fault of the name.
-        why: crate::BadResource,
+        /// The fault of the resource.
+        why: BadResource,
     },
 }
 
@@ -74,7 +65,7 @@ impl GroupSpec {
     /// Checks a group that came from outside.
     ///
     /// # Errors
-    /// [`BadGroup`] if it has no bundle, too many, an empty one, or one with bad names.
+    /// [`BadGroup`] if it has no bundle, too many, an empty one, or one with bad amounts or names.
     pub fn check(&self) -> Result<(), BadGroup> {
         let count = self.bundles.len();
         if count == 0 || BUNDLES_MAX < count {
@@ -84,12 +75,7 @@ impl GroupSpec {
             if bundle.is_nothing() {
                 return Err(BadGroup::Empty(index));
             }
-            if RESOURCE_NAMES_MAX < bundle.custom.len() {
-                return Err(BadGroup::Names { index, count: bundle.custom.len() });
-            }
-            for name in bundle.custom.keys() {
-                check_name(name).map_err(|why| BadGroup::Name { index, why })?;
-            }
+            bundle.check().map_err(|why| BadGroup::Resources { index, why })?;
         }
         Ok(())
     }
@@ -153,7 +139,9 @@ mod tests {
         assert_eq!(spec(vec![cpu(), nothing]).check(), Err(BadGroup::Empty(1)));
         let mut bad = cpu();
         bad.custom.insert("CPU".to_owned(), 1);
-        assert!(matches!(spec(vec![bad]).check(), Err(BadGroup::Name { index: 0, .. })));
+        let much = Resources { gpu: u64::MAX, ..Resources::default() };
+        assert!(matches!(spec(vec![much]).check(), Err(BadGroup::Resources { index: 0, .. })));
+        assert!(matches!(spec(vec![bad]).check(), Err(BadGroup::Resources { index: 0, .. })));
         assert_eq!(spec(vec![cpu(), cpu()]).total(), Resources::cpus(2.0).unwrap());
     }
 }

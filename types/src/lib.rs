@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bytes;
+pub mod check;
 pub mod extent;
 pub mod failure;
 pub mod graph;
@@ -24,6 +25,7 @@ pub mod task;
 pub mod text;
 
 pub use bytes::SmallBytes;
+pub use check::BadOption;
 pub use extent::Extent;
 pub use failure::{Executed, Failure, FailureKind};
 pub use graph::{GraphInput, GraphPart, GraphResult, GraphStep};

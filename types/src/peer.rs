@@ -287,6 +287,12 @@ pub enum Message {
         /// The task.
         task: Box<PushedTask>,
     },
+    /// Arrived, and cannot be read. It counts as taken: the sender would only repeat it, before all that it
+    /// has to say after it.
+    Unreadable {
+        /// The refusal that the sender hears, if it waits for an answer.
+        answer: Option<Box<Message>>,
+    },
 }
 
 /// A message about parts of a job's quota: between the node of its driver, the home, and a node that lends
@@ -417,7 +423,8 @@ impl Message {
             | Self::ReadRequest { .. }
             | Self::TaskCancel { .. }
             | Self::TaskPush { .. }
-            | Self::TaskStealBack { .. } => None,
+            | Self::TaskStealBack { .. }
+            | Self::Unreadable { .. } => None,
         }
     }
 }

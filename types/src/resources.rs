@@ -92,6 +92,25 @@ impl Resources {
         Ok(())
     }
 
+    /// Checks a set that came from outside, as if its amounts were given by a user.
+    ///
+    /// # Errors
+    /// [`BadResource`] for an amount above the limit, a reserved or malformed name, or too many names.
+    pub fn check(&self) -> Result<(), BadResource> {
+        let max = limits::RESOURCE_AMOUNT_MAX as u64;
+        let built_in = [("CPU", self.cpu), ("GPU", self.gpu)];
+        let custom = self.custom.iter().map(|(name, units)| (name.as_str(), *units));
+        let too_much = built_in.into_iter().chain(custom).find(|(_, units)| max * Self::UNIT < *units);
+        if let Some((name, units)) = too_much {
+            let amount = format!("{:e}", whole(units));
+            return Err(BadResource::Amount { name: cut(name), amount, max });
+        }
+        if limits::RESOURCE_NAMES_MAX < self.custom.len() {
+            return Err(BadResource::TooMany { count: self.custom.len() });
+        }
+        self.custom.keys().try_for_each(|name| check_name(name))
+    }
+
     /// Whether `demand` can be taken out of this set.
     #[must_use]
     pub fn fits(&self, demand: &Self) -> bool {

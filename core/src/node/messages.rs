@@ -170,6 +170,11 @@ impl Node {
             }
             Message::TaskPush { lease, task } => self.start_pushed(from, lease, *task, out),
             Message::TaskStealBack { lease } => self.steal_back((from, lease), out),
+            Message::Unreadable { answer } => {
+                if let Some(answer) = answer {
+                    self.send(from, *answer);
+                }
+            }
         }
     }
 

@@ -2,8 +2,8 @@
 
 use super::names::{task, task_bytes};
 use super::wire::{self, label_term, placement};
-use crate::message::{BadMessage, amounts, job_id, name, node_id, required, text};
-use tharsis_types::limits::{KIB, RETURNS_MAX};
+use crate::message::{BadMessage, amounts, job_id, node_id, required, text};
+use tharsis_types::limits::KIB;
 use tharsis_types::task::{CallRules, LabelSelector, LabelTerm, Role};
 use tharsis_types::{FunctionId, Placement, Resources, RetryOn, TaskClass};
 
@@ -11,29 +11,17 @@ use tharsis_types::{FunctionId, Placement, Resources, RetryOn, TaskClass};
 pub(super) const PATH_BYTES_MAX: usize = 4 * KIB;
 
 pub(super) fn task_class(m: wire::TaskClass) -> Result<TaskClass, BadMessage> {
-    if m.num_returns == 0 || RETURNS_MAX < m.num_returns {
-        return Err(BadMessage::invalid(
-            "num_returns",
-            format!("{} is not from 1 to {RETURNS_MAX}", m.num_returns),
-        ));
-    }
-    if m.max_retries < -1 {
-        return Err(BadMessage::invalid(
-            "max_retries",
-            format!("{} is less than -1, without end", m.max_retries),
-        ));
-    }
     let retry_on = match m.retry_on {
         None => RetryOn::Nothing,
         Some(wire::RetryOn { everything: true, .. }) => RetryOn::Everything,
         Some(wire::RetryOn { types, .. }) => RetryOn::Types(types),
     };
-    Ok(TaskClass {
+    let class = TaskClass {
         job: job_id("job", m.job)?,
         function: FunctionId(m.function),
         signature: m.signature,
         function_name: text("function_name", m.function_name, PATH_BYTES_MAX)?,
-        name: name("name", m.name)?,
+        name: m.name,
         call_site: text("call_site", m.call_site, PATH_BYTES_MAX)?,
         resources: resources("resources", m.resources)?,
         priority: m.priority,
@@ -53,7 +41,9 @@ pub(super) fn task_class(m: wire::TaskClass) -> Result<TaskClass, BadMessage> {
         calls: m.calls.map_or(Ok(CallRules::default()), call_rules)?,
         detached: m.detached,
         shared_process: m.shared_process,
-    })
+    };
+    class.check().map_err(|bad| BadMessage::invalid(bad.option, bad.fault))?;
+    Ok(class)
 }
 
 fn call_rules(m: wire::CallRules) -> Result<CallRules, BadMessage> {

@@ -1,10 +1,13 @@
 //! Messages between nodes, to and from their form on the wire.
 //!
-//! Everything from another node is checked here, field by field; a packet with one bad message is refused
-//! whole, with the field named. Nothing here panics, whatever arrives.
+//! Everything from another node is checked here, field by field. A packet that does not say whose it is ends
+//! its stream. A message that cannot be read does not: the link would repeat it for ever, and nothing of any
+//! job would pass behind it. It is taken, its sender hears why ([`super::unreadable`]), and the field is
+//! named. Nothing here panics, whatever arrives.
 
 use super::classes::{PATH_BYTES_MAX, cut, resources, task_class, wire_class, wire_resources};
 use super::names::{bytes_of, object, reference, task, task_bytes, wire_ref};
+use super::unreadable::About;
 use super::wire::{self, message::Kind, output, read_reply, state, task_done};
 use super::{PACKET_MESSAGES_MAX, drain_messages, quota_messages};
 use crate::message::{BadMessage, job_id, node_id, required, text};
@@ -38,6 +41,8 @@ pub struct Received {
     pub to: NodeId,
     /// Its contents.
     pub packet: Packet,
+    /// The fault of the first message that cannot be read.
+    pub fault: Option<BadMessage>,
 }
 
 /// The first packet of a stream: who calls whom.
@@ -73,30 +78,37 @@ pub fn encode(from: NodeId, to: NodeId, packet: &Packet) -> Vec<wire::Packet> {
 /// A packet from the wire.
 ///
 /// # Errors
-/// [`BadMessage`] names the field that is not what it should be.
+/// [`BadMessage`] names the field that is not what it should be, of the packet itself.
 pub fn decode(packet: wire::Packet) -> Result<Received, BadMessage> {
-    if PACKET_MESSAGES_MAX < packet.messages.len() {
-        return Err(BadMessage::too_many("messages", packet.messages.len(), PACKET_MESSAGES_MAX, "messages"));
+    let count = packet.messages.len();
+    if PACKET_MESSAGES_MAX < count {
+        return Err(BadMessage::too_many("messages", count, PACKET_MESSAGES_MAX, "messages"));
     }
     let (from, to) = (node_id("from_node", packet.from_node)?, node_id("to_node", packet.to_node)?);
-    let classes =
-        packet.classes.into_iter().map(|c| task_class(c).map(Arc::new)).collect::<Result<Vec<_>, _>>();
-    let classes = classes.map_err(|bad| bad.within("classes"))?;
-    let messages = packet.messages.into_iter().map(|m| message(m, &classes)).collect::<Result<Vec<_>, _>>();
-    let messages = messages.map_err(|bad| bad.within("messages"))?;
-    let count = messages.len() as u64;
-    if packet.first.checked_add(count).is_none() {
+    if packet.first.checked_add(count as u64).is_none() {
         return Err(BadMessage::invalid(
             "first",
             format!("{} leaves no numbers for {count} messages", packet.first),
         ));
     }
-    Ok(Received {
-        from,
-        to,
-        packet: Packet { first: packet.first, acknowledged: packet.acknowledged, messages },
-    })
+    let classes = packet.classes.into_iter().map(|c| task_class(c).map(Arc::new)).collect::<Vec<_>>();
+    let mut fault = None;
+    let read = |m: wire::Message| {
+        let about = About::of(&m);
+        message(m, &classes).unwrap_or_else(|bad| {
+            let bad = bad.within("messages");
+            let instead = about.instead(&bad);
+            fault.get_or_insert(bad);
+            instead
+        })
+    };
+    let messages = packet.messages.into_iter().map(read).collect();
+    let packet = Packet { first: packet.first, acknowledged: packet.acknowledged, messages };
+    Ok(Received { from, to, packet, fault })
 }
+
+/// A class of a packet, or why it cannot be read.
+type ReadClass = Result<Arc<TaskClass>, BadMessage>;
 
 /// A packet in the making.
 struct Part {
@@ -109,7 +121,7 @@ struct Part {
 impl Part {
     fn add(&mut self, message: &Message) {
         let kind = self.kind(message);
-        let message = wire::Message { kind: Some(kind) };
+        let message = wire::Message { kind };
         self.bytes += message.encoded_len();
         self.packet.messages.push(message);
     }
@@ -127,8 +139,8 @@ impl Part {
         index as u32
     }
 
-    fn kind(&mut self, message: &Message) -> Kind {
-        match message {
+    fn kind(&mut self, message: &Message) -> Option<Kind> {
+        Some(match message {
             Message::ActorAttach { lease, actor } => wire_attach(*lease, actor),
             Message::ActorCheckpoint(offered) => wire_snapshot(offered),
             Message::ActorCheckpointed { object, refusal } => wire_answer(object, refusal.as_deref()),
@@ -212,11 +224,13 @@ impl Part {
                 nested: wire_refs(&task.nested),
             }),
             Message::TaskStealBack { lease } => Kind::TaskStealBack(wire::TaskStealBack { lease: lease.0 }),
-        }
+            // Made where messages arrive, and never sent on.
+            Message::Unreadable { .. } => return None,
+        })
     }
 }
 
-fn lease_request(m: wire::LeaseRequest, classes: &[Arc<TaskClass>]) -> Result<Message, BadMessage> {
+fn lease_request(m: wire::LeaseRequest, classes: &[ReadClass]) -> Result<Message, BadMessage> {
     Ok(Message::LeaseRequest {
         lease: LeaseId(m.lease),
         class: class_at("lease_request.class", m.class, classes)?,
@@ -227,7 +241,7 @@ fn lease_request(m: wire::LeaseRequest, classes: &[Arc<TaskClass>]) -> Result<Me
     })
 }
 
-fn message(message: wire::Message, classes: &[Arc<TaskClass>]) -> Result<Message, BadMessage> {
+fn message(message: wire::Message, classes: &[ReadClass]) -> Result<Message, BadMessage> {
     Ok(match required("kind", message.kind)? {
         Kind::ActorAttach(m) => attach(&m).map_err(|bad| bad.within("actor_attach"))?,
         Kind::ActorCheckpoint(m) => snapshot(m).map_err(|bad| bad.within("actor_checkpoint"))?,
@@ -331,7 +345,7 @@ fn turn(turn: Option<read_reply::Turn>) -> Result<Turn, BadMessage> {
     })
 }
 
-fn push(m: wire::TaskPush, classes: &[Arc<TaskClass>]) -> Result<Message, BadMessage> {
+fn push(m: wire::TaskPush, classes: &[ReadClass]) -> Result<Message, BadMessage> {
     if DEPENDENCIES_MAX < m.dependencies.len() {
         return Err(BadMessage::too_many(
             "dependencies",
@@ -458,11 +472,12 @@ fn failure_link(m: wire::FailureLink) -> Result<Failure, BadMessage> {
     })
 }
 
-fn class_at(field: &str, index: u32, classes: &[Arc<TaskClass>]) -> Result<Arc<TaskClass>, BadMessage> {
-    let class = classes.get(index as usize).cloned();
-    class.ok_or_else(|| {
-        BadMessage::invalid(field, format!("class {index} of {} in the packet", classes.len()))
-    })
+fn class_at(field: &str, index: u32, classes: &[ReadClass]) -> Result<Arc<TaskClass>, BadMessage> {
+    match classes.get(index as usize) {
+        Some(Ok(class)) => Ok(class.clone()),
+        Some(Err(bad)) => Err(bad.clone().within(field)),
+        None => Err(BadMessage::invalid(field, format!("class {index} of {} in the packet", classes.len()))),
+    }
 }
 
 fn references(field: &str, references: Vec<wire::Ref>) -> Result<Vec<RefId>, BadMessage> {

@@ -195,7 +195,7 @@ fn every_message_survives_the_wire_and_classes_are_sent_once() {
     let sent = only_packet(&packet);
     assert_eq!(sent.classes.len(), 7, "the task and the first request share one");
     let received = decode(over_the_wire(&sent)).unwrap();
-    assert_eq!(received, Received { from: NodeId(1), to: NodeId(2), packet });
+    assert_eq!(received, Received { from: NodeId(1), to: NodeId(2), packet, fault: None });
 }
 
 #[test]
@@ -240,15 +240,18 @@ fn bad_fields_are_named() {
     let with = |kind| wire::Packet { messages: vec![wire::Message { kind }], ..good.clone() };
     let short = Bytes::from_static(&[0; 19]);
     let nothing = Bytes::from_static(&[0; 20]);
-    let few_retries =
-        wire::TaskClass { max_retries: -5, ..wire_class(&class("c", Placement::Spread, RetryOn::Nothing)) };
     let lease_request =
         |class| Some(Kind::LeaseRequest(wire::LeaseRequest { lease: 1, class, ..Default::default() }));
-    let no_returns =
-        wire::TaskClass { num_returns: 0, ..wire_class(&class("c", Placement::Spread, RetryOn::Nothing)) };
-    let cases = [
+    let no_numbers =
+        wire::Packet { first: u64::MAX, ..with(Some(Kind::LeaseRecall(wire::LeaseRecall { lease: 1 }))) };
+    for (packet, field) in [
         (wire::Packet { from_node: 0, ..good.clone() }, "from_node"),
         (wire::Packet { to_node: 0, ..good.clone() }, "to_node"),
+        (no_numbers, "first"),
+    ] {
+        assert_eq!(decode(packet).unwrap_err().field, field);
+    }
+    let cases = [
         (with(None), "messages.kind"),
         (with(Some(Kind::HolderAdded(wire::HolderAdded { object: short }))), "messages.holder_added.object"),
         (
@@ -259,16 +262,80 @@ fn bad_fields_are_named() {
         (with(Some(Kind::TaskDone(wire::TaskDone::default()))), "messages.task_done.outcome"),
         (with(Some(Kind::JobEnded(wire::JobEnded { job: 0 }))), "messages.job_ended.job"),
         (with(lease_request(1)), "messages.lease_request.class"),
-        (wire::Packet { classes: vec![no_returns], ..good.clone() }, "classes.num_returns"),
-        (wire::Packet { classes: vec![few_retries], ..good.clone() }, "classes.max_retries"),
-        (
-            wire::Packet { first: u64::MAX, ..with(Some(Kind::LeaseRecall(wire::LeaseRecall { lease: 1 }))) },
-            "first",
-        ),
     ];
     for (packet, field) in cases {
-        assert_eq!(decode(packet).unwrap_err().field, field);
+        assert_eq!(fault_of(packet).field, field);
     }
+}
+
+/// The fault of the only message of a packet, which is taken nevertheless.
+fn fault_of(packet: wire::Packet) -> BadMessage {
+    let received = decode(packet).unwrap();
+    assert_eq!(received.packet.messages.len(), 1);
+    received.fault.unwrap()
+}
+
+/// A packet with a request for a lease for a class.
+fn request_for(class: wire::TaskClass) -> wire::Packet {
+    let request = wire::LeaseRequest { lease: 1, ..Default::default() };
+    wire::Packet {
+        classes: vec![class],
+        messages: vec![wire::Message { kind: Some(Kind::LeaseRequest(request)) }],
+        ..hello(NodeId(1), NodeId(2))
+    }
+}
+
+/// What a node of another version, or a hostile one, may send is taken, so that what follows passes; whoever
+/// waits for it hears a failure.
+#[test]
+fn messages_that_cannot_be_read_are_taken_and_answered() {
+    let mut sent = only_packet(&Packet { first: 40, acknowledged: 12, messages: all_messages() });
+    sent.classes.iter_mut().for_each(|class| class.name = "a line\n".into());
+    let count = sent.messages.len();
+    let received = decode(over_the_wire(&sent)).unwrap();
+    assert_eq!((received.packet.first, received.packet.messages.len()), (40, count));
+    let fault = received.fault.unwrap().to_string();
+    assert!(fault.contains("name: \"a line\\n\" has control characters"), "{fault}");
+    let mut answered = (0, 0);
+    for message in received.packet.messages {
+        let Message::Unreadable { answer } = message else { continue };
+        match *answer.unwrap() {
+            Message::LeaseFailed { lease: LeaseId(9), failure } => {
+                assert_eq!(failure.kind, FailureKind::InvalidArgument);
+                answered.0 += 1;
+            }
+            Message::TaskDone { lease: LeaseId(9), task, attempt: 4, outcome, .. } => {
+                assert!(task == task_id(2) && matches!(*outcome, DoneOutcome::Failed { .. }));
+                answered.1 += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(answered, (7, 1));
+
+    let (task, object) = (task_bytes(&task_id(2)), bytes_of(&reference_to(1).object));
+    let kinds = [
+        Some(Kind::TaskDone(wire::TaskDone { lease: 9, task, ..Default::default() })),
+        Some(Kind::ObjectState(wire::ObjectState { object, ..Default::default() })),
+        Some(Kind::LeaseFailed(wire::LeaseFailed { lease: 9, failure: None })),
+        Some(Kind::LeaseDenied(wire::LeaseDenied { lease: 9, free: None })),
+        None,
+    ];
+    let messages = kinds.map(|kind| wire::Message { kind }).to_vec();
+    let received = decode(wire::Packet { messages, ..hello(NodeId(1), NodeId(2)) }).unwrap();
+    assert!(
+        matches!(
+            &received.packet.messages[..],
+            [
+                Message::TaskDone { .. },
+                Message::ObjectState { state: RemoteState::Failed(_), .. },
+                Message::LeaseFailed { .. },
+                Message::LeaseDenied { .. },
+                Message::Unreadable { answer: None },
+            ]
+        ),
+        "{received:?}"
+    );
 }
 
 #[test]
@@ -286,7 +353,7 @@ fn ids_of_another_length_are_refused() {
         ];
         for (kind, field) in kinds {
             let packet = wire::Packet { messages: vec![wire::Message { kind: Some(kind) }], ..good.clone() };
-            let bad = decode(packet).unwrap_err();
+            let bad = fault_of(packet);
             assert_eq!(bad.field, field);
             assert!(bad.to_string().contains(&format!("has {len} bytes and must have 16")), "{bad}");
         }
@@ -295,7 +362,6 @@ fn ids_of_another_length_are_refused() {
 
 #[test]
 fn amounts_names_and_counts_above_the_limits_are_refused() {
-    let good = only_packet(&Packet { first: 0, acknowledged: 0, messages: Vec::new() });
     let class = || wire_class(&class("c", Placement::Spread, RetryOn::Nothing));
     let with = |resources| wire::TaskClass { resources: Some(resources), ..class() };
     let custom = |names: Vec<String>| wire::Resources {
@@ -305,21 +371,20 @@ fn amounts_names_and_counts_above_the_limits_are_refused() {
     // Amounts are whole units, so there is none below zero and none that is not a number; the largest that a
     // client of another kind could make of infinity is this one.
     let endless = wire::Resources { cpu_units: u64::MAX, ..wire::Resources::default() };
+    let many = custom((0..10_000).map(|n| format!("r{n}")).collect());
     let cases = [
-        (with(endless), "classes.resources", "the limit is"),
-        (with(custom(vec!["a\nb".into()])), "classes.resources", "printable"),
-        (with(custom(vec!["x".repeat(10 << 10)])), "classes.resources", "printable"),
-        (
-            with(custom((0..10_000).map(|n| format!("r{n}")).collect())),
-            "classes.resources",
-            "the limit is 256",
-        ),
-        (wire::TaskClass { num_returns: 1 << 31, ..class() }, "classes.num_returns", "is not from 1 to"),
-        (wire::TaskClass { job: 0, ..class() }, "classes.job", "missing"),
+        (with(endless), "resources", "is not a number from 0 to"),
+        (with(custom(vec!["a\nb".into()])), "resources", "printable"),
+        (with(custom(vec!["x".repeat(10 << 10)])), "resources", "printable"),
+        (with(many), "resources", "the limit is 256"),
+        (wire::TaskClass { num_returns: 1 << 31, ..class() }, "num_returns", "is not from 1 to"),
+        (wire::TaskClass { num_returns: 0, ..class() }, "num_returns", "is not from 1 to"),
+        (wire::TaskClass { max_retries: -5, ..class() }, "max_retries", "is less than -1"),
+        (wire::TaskClass { job: 0, ..class() }, "job", "missing"),
     ];
     for (class, field, problem) in cases {
-        let bad = decode(wire::Packet { classes: vec![class], ..good.clone() }).unwrap_err();
-        assert_eq!(bad.field, field);
+        let bad = fault_of(request_for(class));
+        assert_eq!(bad.field, format!("messages.lease_request.class.{field}"));
         assert!(bad.to_string().contains(problem) && bad.to_string().len() < 1000, "{bad}");
     }
 }

@@ -557,6 +557,9 @@ async fn receive(me: NodeId, peer: &Peer, inbox: &Inbox, incoming: &mut Incoming
                     return false;
                 }
                 peer.note_use();
+                if let Some(fault) = received.fault {
+                    tracing::warn!(%from, %fault, "a message cannot be read: it is passed over");
+                }
                 inbox.put(Input::Event(Event::PacketReceived { from, packet: received.packet }));
             }
             Ok(received) => {
