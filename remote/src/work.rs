@@ -376,7 +376,8 @@ pub(crate) fn origin(link: &Link, class: &TaskClass, task: TaskId, attempt: Atte
 
 /// Shortened form of a failure that is too long to be reported whole.
 fn shortened(failure: Failure, len: usize) -> Failure {
-    let mut short = Failure { cause: None, user: None, ..failure };
+    let mut short = failure.without_cause();
+    short.user = None;
     short.message.truncate(short.message.floor_char_boundary(FAILURE_TEXT_KEPT));
     short.message += &format!(
         " [the error's value and its causes are left out: {len} bytes are above the limit of {FAILURE_BYTES_MAX}]"

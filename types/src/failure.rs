@@ -2,13 +2,25 @@
 //!
 //! A [`Failure`] is itself a value: it is stored under the ids of the outputs it replaces, travels like them
 //! and is read by their readers. It says what happened ([`FailureKind`]), where ([`Origin`]), why
-//! (`cause`) and what to do next ([`FailureKind::advice`]).
+//! ([`Failure::cause`]) and what to do next ([`FailureKind::advice`]).
+//!
+//! A failure that passes through a thousand tasks would be a thousand deep, and whoever decodes, prints or
+//! drops it would go as deep on its stack. So a chain of causes has [`LINKS_MAX`] links at most, by whatever
+//! door it came: only [`Failure::because`] makes it longer, and it leaves out the middle. As bytes a chain is
+//! a flat list.
 
 use crate::resources::BadResource;
 use crate::text::Shown;
 use crate::{Attempt, NodeId, TaskId};
-use serde::{Deserialize, Serialize};
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
+
+/// Failures of one chain, from the last one to its root. Of a longer chain the middle is left out: the first
+/// failures say where it was seen, the last ones why it came to be.
+pub const LINKS_MAX: usize = 16;
+/// Failures of one chain that are read. Ours are shorter.
+pub const LINKS_READ_MAX: usize = 64;
 
 /// The cause of a failure. Each kind has a stable code and one line of advice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -242,7 +254,7 @@ pub struct Origin {
 }
 
 /// Why there is no value.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Failure {
     /// The kind of the failure.
     pub kind: FailureKind,
@@ -257,7 +269,9 @@ pub struct Failure {
     /// Whether the method ran, for a call of an actor.
     pub executed: Option<Executed>,
     /// The failure behind this one.
-    pub cause: Option<Box<Failure>>,
+    cause: Option<Box<Failure>>,
+    /// Number of failures between this one and its cause.
+    left_out: u32,
 }
 
 /// Whether the method of a failed call of an actor ran.
@@ -286,7 +300,7 @@ impl Failure {
     #[must_use]
     pub fn new(kind: FailureKind, message: impl Into<String>) -> Self {
         let (message, log_tail) = (message.into(), String::new());
-        Self { kind, message, origin: None, log_tail, user: None, executed: None, cause: None }
+        Self { kind, message, origin: None, log_tail, user: None, executed: None, cause: None, left_out: 0 }
     }
 
     /// Adds where it happened, unless that is known already.
@@ -310,11 +324,60 @@ impl Failure {
         self
     }
 
-    /// Adds the failure behind this one.
+    /// Adds the failure behind this one. Of a chain that becomes longer than [`LINKS_MAX`] the middle is left
+    /// out.
     #[must_use]
     pub fn because(mut self, cause: Self) -> Self {
+        let links = 1 + cause.links().count();
         self.cause = Some(Box::new(cause));
+        let mut last_of_head = &mut self;
+        for _ in 1..LINKS_MAX / 2 {
+            match last_of_head.cause {
+                Some(ref mut next) => last_of_head = next,
+                None => break,
+            }
+        }
+        for _ in LINKS_MAX..links {
+            last_of_head.leave_out_next();
+        }
         self
+    }
+
+    /// Failures as one chain, the outermost first; none without any.
+    pub fn chain(failures: impl DoubleEndedIterator<Item = Self>) -> Option<Self> {
+        failures.rev().reduce(|behind, failure| failure.because(behind))
+    }
+
+    /// The failure behind this one.
+    #[must_use]
+    pub fn cause(&self) -> Option<&Self> {
+        self.cause.as_deref()
+    }
+
+    /// Number of failures between this one and [`Failure::cause`] that were left out.
+    #[must_use]
+    pub fn left_out(&self) -> u32 {
+        self.left_out
+    }
+
+    /// Notes that failures between this one and its cause were left out.
+    #[must_use]
+    pub fn with_left_out(mut self, count: u32) -> Self {
+        self.left_out = count;
+        self
+    }
+
+    /// The same without what is behind it.
+    #[must_use]
+    pub fn without_cause(mut self) -> Self {
+        self.cause = None;
+        self.left_out = 0;
+        self
+    }
+
+    /// This failure and those behind it.
+    pub fn links(&self) -> impl Iterator<Item = &Self> {
+        std::iter::successors(Some(self), |link| link.cause())
     }
 
     /// Whether it says that all copies of an object are gone.
@@ -326,11 +389,91 @@ impl Failure {
     /// The failure at the end of the chain of causes.
     #[must_use]
     pub fn root(&self) -> &Self {
-        let mut at = self;
-        while let Some(cause) = &at.cause {
-            at = cause;
+        self.links().last().unwrap_or(self)
+    }
+
+    fn leave_out_next(&mut self) {
+        if let Some(next) = self.cause.take() {
+            self.left_out = self.left_out.saturating_add(next.left_out).saturating_add(1);
+            self.cause = next.cause;
         }
-        at
+    }
+}
+
+/// A failure apart from its cause, as bytes.
+#[derive(Serialize)]
+struct LinkRef<'a> {
+    kind: FailureKind,
+    message: &'a str,
+    origin: Option<&'a Origin>,
+    log_tail: &'a str,
+    user: Option<&'a UserError>,
+    executed: Option<Executed>,
+    left_out: u32,
+}
+
+/// The same, read.
+#[derive(Deserialize)]
+struct Link {
+    kind: FailureKind,
+    message: String,
+    origin: Option<Box<Origin>>,
+    log_tail: String,
+    user: Option<UserError>,
+    executed: Option<Executed>,
+    left_out: u32,
+}
+
+/// As a list of links, the outermost first.
+impl Serialize for Failure {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let links = self.links().map(|link| LinkRef {
+            kind: link.kind,
+            message: &link.message,
+            origin: link.origin.as_deref(),
+            log_tail: &link.log_tail,
+            user: link.user.as_ref(),
+            executed: link.executed,
+            left_out: link.left_out,
+        });
+        // The number is in front of the list in some encodings.
+        let links: Vec<_> = links.collect();
+        links.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Failure {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(LinksVisitor)
+    }
+}
+
+struct LinksVisitor;
+
+impl<'de> Visitor<'de> for LinksVisitor {
+    type Value = Failure;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "1 to {LINKS_READ_MAX} failures, each the cause of the one before it")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Failure, A::Error> {
+        let mut links = Vec::new();
+        while let Some(link) = list.next_element::<Link>()? {
+            if links.len() == LINKS_READ_MAX {
+                return Err(de::Error::invalid_length(LINKS_READ_MAX + 1, &self));
+            }
+            links.push(link);
+        }
+        let failures = links.into_iter().map(Failure::from);
+        Failure::chain(failures).ok_or_else(|| de::Error::invalid_length(0, &self))
+    }
+}
+
+impl From<Link> for Failure {
+    fn from(link: Link) -> Self {
+        let Link { kind, message, origin, log_tail, user, executed, left_out } = link;
+        Self { kind, message, origin, log_tail, user, executed, cause: None, left_out }
     }
 }
 
@@ -368,6 +511,9 @@ impl fmt::Display for Failure {
             }
         }
         if let Some(cause) = &self.cause {
+            if 0 < self.left_out {
+                write!(f, "\n  ... {} more failures, left out", self.left_out)?;
+            }
             write!(f, "\n  caused by: {cause}")
         } else {
             write!(f, "\n  what to do: {}", self.kind.advice())
@@ -408,6 +554,48 @@ mod tests {
         let panic = Failure::new(FailureKind::Panicked, "\u{1b}[31m\"red\"\nWorkerCrashed: no").to_string();
         assert!(panic.starts_with("Panicked: \\u{1b}[31m\"red\"\n    | WorkerCrashed: no\n"), "{panic}");
         assert_eq!(failure.root().kind, FailureKind::UserError);
+    }
+
+    fn nested(depth: usize) -> Failure {
+        let link = |n: usize| Failure::new(FailureKind::UserError, n.to_string());
+        (1..depth).fold(link(0), |cause, n| link(n).because(cause))
+    }
+
+    #[test]
+    fn a_chain_of_any_length_keeps_its_ends_and_counts_the_rest() {
+        for depth in [1, 2, LINKS_MAX - 1, LINKS_MAX, LINKS_MAX + 1, LINKS_READ_MAX + 1, 10_000] {
+            let failure = nested(depth);
+            let count = failure.links().count();
+            assert_eq!(count, depth.min(LINKS_MAX));
+            let left_out: u32 = failure.links().map(Failure::left_out).sum();
+            assert_eq!(count + left_out as usize, depth);
+            assert_eq!((failure.message, failure.root().message.as_str()), ((depth - 1).to_string(), "0"));
+        }
+        let failure = nested(100);
+        let messages: Vec<_> = failure.links().map(|link| link.message.as_str()).collect();
+        assert_eq!(messages[..8], ["99", "98", "97", "96", "95", "94", "93", "92"]);
+        assert_eq!(messages[8..], ["7", "6", "5", "4", "3", "2", "1", "0"]);
+        assert!(
+            failure.to_string().contains("\n  ... 84 more failures, left out\n  caused by: UserError: 7")
+        );
+    }
+
+    /// A record of a hostile worker: a few bytes a link, and more links than any stack has room for.
+    #[test]
+    fn bytes_of_a_long_chain_are_refused_and_those_of_ours_are_read() {
+        let failure = nested(100);
+        let bytes = postcard::to_stdvec(&failure).unwrap();
+        assert_eq!(postcard::from_bytes::<Failure>(&bytes), Ok(failure));
+        let link = postcard::to_stdvec(&nested(1)).unwrap()[1..].to_vec();
+        for (count, is_read) in
+            [(0, false), (LINKS_READ_MAX, true), (LINKS_READ_MAX + 1, false), (1 << 20, false)]
+        {
+            let mut bytes = postcard::to_stdvec(&count).unwrap();
+            (0..count).for_each(|_| bytes.extend_from_slice(&link));
+            let read = postcard::from_bytes::<Failure>(&bytes);
+            assert_eq!(read.is_ok(), is_read, "{count}");
+            assert!(read.is_err() || read.unwrap().links().count() == LINKS_MAX);
+        }
     }
 
     #[test]

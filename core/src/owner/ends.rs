@@ -419,7 +419,9 @@ pub(crate) fn dependency_failure(parameter: u16, cause: &Failure) -> Failure {
         return Failure::new(FailureKind::DependencyFailed, text).because(cause.clone());
     }
     if cause.kind == FailureKind::DependencyFailed {
-        return Failure { executed: None, ..cause.clone() };
+        let mut same = cause.clone();
+        same.executed = None;
+        return same;
     }
     let text = format!("argument {parameter} failed, so the task never ran");
     Failure::new(FailureKind::DependencyFailed, text).because(cause.clone())

@@ -757,6 +757,9 @@ pub struct FailureLink {
     /// Whether the method of an actor ran.
     #[prost(enumeration = "Executed", tag = "6")]
     pub executed: i32,
+    /// Failures between this one and the next that are left out.
+    #[prost(uint32, tag = "7")]
+    pub left_out: u32,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Origin {

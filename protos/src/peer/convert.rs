@@ -14,7 +14,7 @@ use crate::message::{BadMessage, job_id, node_id, required, text};
 use prost::Message as _;
 use prost::bytes::Bytes;
 use std::sync::Arc;
-use tharsis_types::failure::{Executed, Origin, UserError};
+use tharsis_types::failure::{Executed, LINKS_READ_MAX, Origin, UserError};
 use tharsis_types::limits::{
     DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, JOB_WEIGHT_DEFAULT, JOB_WEIGHT_MAX, MIB,
     RETURNS_MAX,
@@ -29,8 +29,6 @@ use tharsis_types::{
 
 /// A packet is split when its messages are longer than this together.
 const SPLIT_BYTES: usize = 4 * MIB;
-/// Failures behind a failure that travel with it; of a longer chain the middle is left out.
-const CAUSES_MAX: usize = 64;
 
 /// A packet as it arrives, with its ends.
 #[derive(Clone, Debug, PartialEq)]
@@ -427,16 +425,12 @@ fn remote_state(field: &str, state: Option<wire::State>) -> Result<RemoteState, 
 
 fn failure(field: &str, failure: Option<wire::Failure>) -> Result<Failure, BadMessage> {
     let links = required(field, failure)?.links;
-    if CAUSES_MAX < links.len() {
-        return Err(BadMessage::too_many(field, links.len(), CAUSES_MAX, "failures"));
+    if LINKS_READ_MAX < links.len() {
+        return Err(BadMessage::too_many(field, links.len(), LINKS_READ_MAX, "failures"));
     }
-    let mut behind = None;
-    for link in links.into_iter().rev() {
-        let mut one = failure_link(link).map_err(|bad| bad.within(field))?;
-        one.cause = behind.map(Box::new);
-        behind = Some(one);
-    }
-    required(&format!("{field}.links"), behind)
+    let links = links.into_iter().map(failure_link).collect::<Result<Vec<_>, _>>();
+    let links = links.map_err(|bad| bad.within(field))?;
+    required(&format!("{field}.links"), Failure::chain(links.into_iter()))
 }
 
 fn failure_link(m: wire::FailureLink) -> Result<Failure, BadMessage> {
@@ -455,21 +449,18 @@ fn failure_link(m: wire::FailureLink) -> Result<Failure, BadMessage> {
         }))
     });
     let user = m.user.map(|user| UserError { type_name: user.type_name, payload: user.payload.into() });
-    Ok(Failure {
-        kind,
-        message: m.message,
-        origin: origin.transpose()?,
-        log_tail: m.log_tail,
-        user,
-        executed: match wire::Executed::try_from(m.executed) {
-            Ok(wire::Executed::Unspecified) => None,
-            Ok(wire::Executed::No) => Some(Executed::No),
-            Ok(wire::Executed::Yes) => Some(Executed::Yes),
-            // A newer node may say something else; the failure still counts.
-            Ok(wire::Executed::Unknown) | Err(_) => Some(Executed::Unknown),
-        },
-        cause: None,
-    })
+    let mut failure = Failure::new(kind, m.message).with_left_out(m.left_out);
+    failure.origin = origin.transpose()?;
+    failure.log_tail = m.log_tail;
+    failure.user = user;
+    failure.executed = match wire::Executed::try_from(m.executed) {
+        Ok(wire::Executed::Unspecified) => None,
+        Ok(wire::Executed::No) => Some(Executed::No),
+        Ok(wire::Executed::Yes) => Some(Executed::Yes),
+        // A newer node may say something else; the failure still counts.
+        Ok(wire::Executed::Unknown) | Err(_) => Some(Executed::Unknown),
+    };
+    Ok(failure)
 }
 
 fn class_at(field: &str, index: u32, classes: &[ReadClass]) -> Result<Arc<TaskClass>, BadMessage> {
@@ -554,12 +545,7 @@ fn wire_state(state: &RemoteState) -> wire::State {
 }
 
 fn wire_failure(failure: &Failure) -> wire::Failure {
-    let mut links: Vec<_> = std::iter::successors(Some(failure), |f| f.cause.as_deref()).collect();
-    if CAUSES_MAX < links.len() {
-        // The beginning and the root say most.
-        links.drain(CAUSES_MAX / 2..links.len() - CAUSES_MAX / 2);
-    }
-    wire::Failure { links: links.into_iter().map(wire_failure_link).collect() }
+    wire::Failure { links: failure.links().map(wire_failure_link).collect() }
 }
 
 fn wire_failure_link(failure: &Failure) -> wire::FailureLink {
@@ -583,7 +569,8 @@ fn wire_failure_link(failure: &Failure) -> wire::FailureLink {
         Some(Executed::Unknown) => wire::Executed::Unknown,
         Some(Executed::Yes) => wire::Executed::Yes,
     };
-    wire::FailureLink { kind, message, origin, log_tail, user, executed: executed.into() }
+    let (executed, left_out) = (executed.into(), failure.left_out());
+    wire::FailureLink { kind, message, origin, log_tail, user, executed, left_out }
 }
 
 fn wire_refs(references: &[RefId]) -> Vec<wire::Ref> {

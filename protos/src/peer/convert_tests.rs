@@ -42,17 +42,15 @@ fn class(name: &str, placement: Placement, retry_on: RetryOn) -> Arc<TaskClass> 
 }
 
 fn deep_failure(depth: usize) -> Failure {
-    let root = Failure {
-        user: Some(UserError { type_name: "E".into(), payload: vec![1, 2] }),
-        ..Failure::new(FailureKind::UserError, "root").at(Origin {
-            task_name: "t".into(),
-            task: Some(task_id(1)),
-            call_site: "here".into(),
-            node: Some(NodeId(4)),
-            pid: Some(5),
-            attempt: 6,
-        })
-    };
+    let mut root = Failure::new(FailureKind::UserError, "root").at(Origin {
+        task_name: "t".into(),
+        task: Some(task_id(1)),
+        call_site: "here".into(),
+        node: Some(NodeId(4)),
+        pid: Some(5),
+        attempt: 6,
+    });
+    root.user = Some(UserError { type_name: "E".into(), payload: vec![1, 2] });
     let link = |n: usize| Failure::new(FailureKind::DependencyFailed, n.to_string());
     (0..depth).fold(root, |cause, n| link(n).with_executed(Executed::Unknown).because(cause))
 }
@@ -232,6 +230,7 @@ fn a_long_chain_of_causes_keeps_its_ends() {
         panic!("another message");
     };
     assert_eq!((failure.message.as_str(), failure.root().message.as_str()), ("499", "root"));
+    assert_eq!(**failure, deep_failure(500), "with the number of those that are left out");
 }
 
 #[test]

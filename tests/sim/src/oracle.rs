@@ -123,7 +123,7 @@ impl Oracle {
     pub fn excuse(&self, object: ObjectId, failure: &Failure) -> Result<(), String> {
         let root = decisive(failure);
         let origin = |link: &Failure| link.origin.as_ref().and_then(|o| o.task);
-        let links = std::iter::successors(Some(failure), |link| link.cause.as_deref());
+        let links = failure.links();
         let task = origin(root).or_else(|| links.filter_map(origin).last()).unwrap_or(object.task);
         let facts = self.tasks.get(&task);
         let kind = facts.map_or(u32::MAX, |f| f.kind);
@@ -207,7 +207,7 @@ impl Oracle {
 /// The link of the chain that explains it: a task that was cancelled failed for that, whatever else befell
 /// it.
 fn decisive(failure: &Failure) -> &Failure {
-    let mut links = std::iter::successors(Some(failure), |link| link.cause.as_deref());
+    let mut links = failure.links();
     links.find(|link| link.kind == FailureKind::Cancelled).unwrap_or_else(|| failure.root())
 }
 
