@@ -21,6 +21,7 @@ use crate::pump::{Condition, Reader};
 use crate::registry;
 use crate::task::{self, TaskState};
 use crate::work::{Argument, Run, origin, report_failure};
+use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -228,7 +229,20 @@ fn call(
     match catch_unwind(run) {
         Ok(Ok(())) => Ok(call.outputs),
         Ok(Err(failure)) => Err(failure),
-        Err(panic) => Err(panic_failure(panic.as_ref())),
+        Err(panic) => {
+            let failure = panic_failure(panic.as_ref());
+            drop_payload(panic);
+            Err(failure)
+        }
+    }
+}
+
+/// Drops the payload of a panic. It may be any value: if its own drop panics, that must not unwind through the
+/// worker, which may be one thread of many.
+fn drop_payload(payload: Box<dyn Any + Send>) {
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        // Its drop may panic as well, and so on.
+        std::mem::forget(second);
     }
 }
 
@@ -258,13 +272,33 @@ fn hook_panics() {
     });
 }
 
-fn panic_failure(payload: &(dyn std::any::Any + Send)) -> Failure {
+fn panic_failure(payload: &(dyn Any + Send)) -> Failure {
     let text = PANIC.take().unwrap_or_else(|| message_of(payload).to_owned());
     Failure::new(FailureKind::Panicked, text)
 }
 
-fn message_of(payload: &(dyn std::any::Any + Send)) -> &str {
+fn message_of(payload: &(dyn Any + Send)) -> &str {
     let text = payload.downcast_ref::<&str>().copied();
     text.or_else(|| payload.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("a panic without a message")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Bomb(u32);
+
+    impl Drop for Bomb {
+        fn drop(&mut self) {
+            let left = self.0.checked_sub(1);
+            left.into_iter().for_each(|left| std::panic::panic_any(Self(left)));
+        }
+    }
+
+    #[test]
+    fn a_payload_whose_drop_panics_does_not_unwind_through_the_worker() {
+        let panic = catch_unwind(|| std::panic::panic_any(Bomb(3))).unwrap_err();
+        drop_payload(panic);
+    }
 }
