@@ -3,6 +3,7 @@
 //! An actor that runs one call at a time never leaves the thread of the worker, so it need not be `Send`. One
 //! that runs several at the same time is shared by the threads of its calls, behind a lock.
 
+use crate::worker::drop_payload;
 use parking_lot::{MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::any::Any;
 use std::cell::{RefCell, RefMut};
@@ -94,7 +95,9 @@ impl Hosted {
     /// Drops the actor: its worker ends. A panic meanwhile has nobody to be reported to.
     pub(crate) fn end(&self) {
         let actors = (self.own.borrow_mut().take(), self.shared.0.write().take());
-        let _ = catch_unwind(AssertUnwindSafe(|| drop(actors)));
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| drop(actors))) {
+            drop_payload(panic);
+        }
     }
 }
 

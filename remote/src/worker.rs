@@ -48,11 +48,16 @@ pub fn run_worker(client: &Client) -> Result<()> {
         groups.end();
     }
     // A call that runs is not stopped: an embedded worker ends after it.
-    threads.into_iter().for_each(|thread| drop(thread.join()));
+    join_all(threads);
     if client.work().has_idle_actor() {
         end_actor(client, &hosted);
     }
     outcome
+}
+
+/// Waits for threads to end.
+fn join_all(threads: Vec<JoinHandle<()>>) {
+    threads.into_iter().filter_map(|thread| thread.join().err()).for_each(drop_payload);
 }
 
 /// Drops the actor of a worker that ends. The process may be killed as soon as the loss of the connection has
@@ -120,7 +125,7 @@ fn leave(client: &Client, hosted: &Hosted, threads: &mut Vec<JoinHandle<()>>) ->
     }
     if let Some(groups) = work.groups() {
         groups.leave();
-        threads.drain(..).for_each(|thread| drop(thread.join()));
+        join_all(std::mem::take(threads));
     }
     link.send(&FromClient::ActorEnded)?;
     let mut condition = Condition {
@@ -239,7 +244,7 @@ fn call(
 
 /// Drops the payload of a panic. It may be any value: if its own drop panics, that must not unwind through the
 /// worker, which may be one thread of many.
-fn drop_payload(payload: Box<dyn Any + Send>) {
+pub(crate) fn drop_payload(payload: Box<dyn Any + Send>) {
     if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
         // Its drop may panic as well, and so on.
         std::mem::forget(second);

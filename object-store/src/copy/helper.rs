@@ -31,11 +31,21 @@ pub(super) enum Side {
 /// # Errors
 /// If `work` panicked on the helper.
 pub(super) fn share(work: &(dyn Fn(Side) + Sync)) -> Result<(), StoreError> {
-    let offer = HELPER.get_or_init(Helper::start).and_then(|helper| helper.offer(work));
+    let has_panicked = AtomicBool::new(false);
+    let work = |side| match side {
+        Side::Here => work(Side::Here),
+        Side::There => {
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(Side::There))) {
+                has_panicked.store(true, Ordering::Relaxed);
+                // Its drop may panic.
+                std::mem::forget(panic);
+            }
+        }
+    };
+    let offer = HELPER.get_or_init(Helper::start).and_then(|helper| helper.offer(&work));
     work(Side::Here);
-    let Some(helper) = offer.as_ref().map(|offer| offer.helper) else { return Ok(()) };
     drop(offer);
-    if helper.has_panicked.swap(false, Ordering::Relaxed) {
+    if has_panicked.load(Ordering::Relaxed) {
         Err(StoreError::system("copy", io::Error::other("a thread panicked")))
     } else {
         Ok(())
@@ -51,7 +61,6 @@ struct Helper {
     is_offered: AtomicBool,
     /// Number of the last finished job.
     done: AtomicU64,
-    has_panicked: AtomicBool,
 }
 
 #[derive(Default)]
@@ -83,7 +92,6 @@ impl Helper {
             wake: Condvar::new(),
             is_offered: AtomicBool::new(false),
             done: AtomicU64::new(0),
-            has_panicked: AtomicBool::new(false),
         }));
         thread::Builder::new().name("copy".into()).spawn(|| helper.run()).ok().map(|_| helper)
     }
@@ -112,9 +120,7 @@ impl Helper {
     fn run(&self) {
         loop {
             let (job, number) = self.next();
-            if catch_unwind(AssertUnwindSafe(|| (job.0)(Side::There))).is_err() {
-                self.has_panicked.store(true, Ordering::Relaxed);
-            }
+            (job.0)(Side::There);
             self.done.store(number, Ordering::Release);
         }
     }
@@ -179,6 +185,34 @@ impl Drop for Offer<'_> {
 mod tests {
     use super::*;
     use std::sync::atomic::AtomicUsize;
+
+    #[test]
+    fn a_panic_is_an_error_of_its_own_copy_only() {
+        let is_over = AtomicBool::new(false);
+        let counts = thread::scope(|scope| {
+            let bad = scope.spawn(|| {
+                let fail = |side| {
+                    if side == Side::There {
+                        std::panic::resume_unwind(Box::new("a copy that fails"));
+                    }
+                    thread::sleep(SPIN);
+                };
+                let failed = (0..1_000).filter(|_| share(&fail).is_err()).count();
+                is_over.store(true, Ordering::Relaxed);
+                failed
+            });
+            let good = scope.spawn(|| {
+                let mut failed = 0;
+                while !is_over.load(Ordering::Relaxed) {
+                    failed += usize::from(share(&|_| ()).is_err());
+                }
+                failed
+            });
+            (bad.join().unwrap(), good.join().unwrap())
+        });
+        assert!(HELPER.get().is_none_or(Option::is_none) || 0 < counts.0, "the helper took none");
+        assert_eq!(counts.1, 0);
+    }
 
     #[test]
     fn all_work_is_done_however_many_ask_for_help() {
