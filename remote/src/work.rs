@@ -55,8 +55,7 @@ pub(crate) struct Run {
 pub(crate) struct Work {
     classes: Mutex<IdMap<u32, Arc<TaskClass>>>,
     queue: Mutex<VecDeque<Run>>,
-    /// The running task; several if they are calls of an actor that runs them at the same time.
-    running: Mutex<Vec<Arc<TaskState>>>,
+    running: Mutex<Running>,
     /// Whether the slot is lent: from the report that the running task is blocked until the node resumes it.
     is_lent: AtomicBool,
     lending: Mutex<Lending>,
@@ -66,6 +65,25 @@ pub(crate) struct Work {
     last_calls: OnceLock<usize>,
     /// The groups of the actor that lives here, if it runs several calls at the same time.
     groups: OnceLock<Arc<Groups<Run>>>,
+}
+
+/// What runs, and what is to run no more. Whoever looks for a task in all places where it may be holds the
+/// lock: on its way from one to the next a task is in none of them.
+#[derive(Default)]
+struct Running {
+    /// The running task; several if they are calls of an actor that runs them at the same time.
+    tasks: Vec<Arc<TaskState>>,
+    /// Slots of tasks that were cancelled when they were in no place. They are about to begin, or have ended:
+    /// then the mark goes when the slot is used again.
+    cancelled: Vec<u32>,
+}
+
+/// What becomes of a task that is cancelled.
+enum Cancelled {
+    /// It runs, or will begin with the mark, or is over.
+    Marked,
+    /// It was taken out of its queue.
+    Taken(Run),
 }
 
 /// When an actor that is to end does so.
@@ -116,13 +134,14 @@ impl Work {
             .map(|argument| argument.map(|(parameter, from, value)| Argument::new(parameter, from, value)))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|bad| Failure::new(FailureKind::DataCorrupt, bad.to_string()))?;
+        self.running.lock().cancelled.retain(|cancelled| *cancelled != slot);
         self.queue.lock().push_back(Run { slot, attempt, task, class, payload: payload.into(), arguments });
         Ok(())
     }
 
     /// The running task; none if the worker runs several at the same time.
     pub(crate) fn running(&self) -> Option<Arc<TaskState>> {
-        match self.running.lock().as_slice() {
+        match self.running.lock().tasks.as_slice() {
             [one] if self.groups.get().is_none() => Some(Arc::clone(one)),
             _ => None,
         }
@@ -133,14 +152,21 @@ impl Work {
         own_task(link.serial).or_else(|| self.running())
     }
 
-    /// A task begins.
-    pub(crate) fn begin(&self, task: Arc<TaskState>) {
-        self.running.lock().push(task);
+    /// A task begins. Returns whether it was cancelled on its way here.
+    pub(crate) fn begin(&self, task: Arc<TaskState>) -> bool {
+        let mut running = self.running.lock();
+        let cancelled = running.cancelled.iter().position(|slot| Some(*slot) == task.slot);
+        if let Some(at) = cancelled {
+            running.cancelled.swap_remove(at);
+            task.is_cancelled.store(true, Ordering::Relaxed);
+        }
+        running.tasks.push(task);
+        cancelled.is_some()
     }
 
     /// A task that has begun ends.
     pub(crate) fn end(&self, slot: u32) {
-        self.running.lock().retain(|task| task.slot != Some(slot));
+        self.running.lock().tasks.retain(|task| task.slot != Some(slot));
     }
 
     /// Takes the next task.
@@ -202,7 +228,7 @@ impl Work {
 
     /// Whether an actor lives here that runs no call.
     pub(crate) fn has_idle_actor(&self) -> bool {
-        self.hosts.load(Ordering::SeqCst) && self.running.lock().is_empty()
+        self.hosts.load(Ordering::SeqCst) && self.running.lock().tasks.is_empty()
     }
 
     /// Removes up to `count` tasks that were not started, the last ones first; returns their packed slots.
@@ -265,18 +291,27 @@ impl Argument {
 impl Work {
     /// Marks the running task as cancelled, or ends one that has not started.
     pub(crate) fn cancel_run(&self, link: &Link, slot: u32) {
-        if let Some(state) = self.running.lock().iter().find(|state| state.slot == Some(slot)) {
+        if let Cancelled::Taken(run) = self.cancel(slot) {
+            report_unstarted(link, &run);
+        }
+    }
+
+    fn cancel(&self, slot: u32) -> Cancelled {
+        let mut running = self.running.lock();
+        if let Some(state) = running.tasks.iter().find(|state| state.slot == Some(slot)) {
             state.is_cancelled.store(true, Ordering::Relaxed);
-            return;
+            return Cancelled::Marked;
         }
         let mut queue = self.queue.lock();
         let found = queue.iter().position(|run| run.slot == slot).and_then(|at| queue.remove(at));
         drop(queue);
-        let found = found.or_else(|| self.groups.get()?.take(|run| run.slot == slot));
-        if let Some(run) = found {
-            let failure = Failure::new(FailureKind::Cancelled, "cancelled before it started");
-            report_failure(link, slot, 0, failure.at(origin(link, &run.class, run.task, run.attempt)));
+        if let Some(run) = found.or_else(|| self.groups.get()?.take(|run| run.slot == slot)) {
+            return Cancelled::Taken(run);
         }
+        if !running.cancelled.contains(&slot) {
+            running.cancelled.push(slot);
+        }
+        Cancelled::Marked
     }
 
     /// Hands back tasks that were not started. The answer is sent even if there are none.
@@ -348,6 +383,17 @@ impl Work {
     }
 }
 
+/// Reports the end of a task that was cancelled before it started.
+fn report_unstarted(link: &Link, run: &Run) {
+    let at = origin(link, &run.class, run.task, run.attempt);
+    report_failure(link, run.slot, 0, unstarted().at(at));
+}
+
+/// Failure of a task that was cancelled before it started.
+pub(crate) fn unstarted() -> Failure {
+    Failure::new(FailureKind::Cancelled, "cancelled before it started")
+}
+
 /// Reports that a task has failed.
 pub(crate) fn report_failure(link: &Link, slot: u32, run_ns: u64, failure: Failure) {
     let error_type = match (&failure.kind, &failure.user) {
@@ -383,4 +429,55 @@ fn shortened(failure: Failure, len: usize) -> Failure {
         " [the error's value and its causes are left out: {len} bytes are above the limit of {FAILURE_BYTES_MAX}]"
     );
     short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_types::{FunctionId, JobId};
+
+    fn work_with(slots: impl IntoIterator<Item = u32>) -> Work {
+        let work = Work::default();
+        let class = TaskClass::new(JobId(1), FunctionId(1), "f");
+        work.define(0, &postcard::to_allocvec(&class).unwrap()).unwrap();
+        slots.into_iter().for_each(|slot| accept(&work, slot));
+        work
+    }
+
+    fn accept(work: &Work, slot: u32) {
+        let task = TaskId::root(JobId(1)).child(u64::from(slot));
+        work.accept(slot, 0, 0, task, &[], ArgumentsView::new(0, &[])).unwrap();
+    }
+
+    fn begin(work: &Work, run: &Run) -> bool {
+        work.begin(Arc::new(TaskState::new(run.task, 0, Some(run.slot), None)))
+    }
+
+    #[test]
+    fn a_task_is_cancelled_wherever_it_is() {
+        let work = work_with([7, 8]);
+        assert!(matches!(work.cancel(8), Cancelled::Taken(run) if run.slot == 8), "in the queue");
+        let run = work.next().unwrap();
+        assert!(matches!(work.cancel(7), Cancelled::Marked), "between the queue and its start");
+        assert!(begin(&work, &run));
+        work.end(7);
+        accept(&work, 9);
+        let run = work.next().unwrap();
+        assert!(!begin(&work, &run));
+        assert!(matches!(work.cancel(9), Cancelled::Marked), "it runs");
+        assert!(work.running().unwrap().is_cancelled.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn the_cancellation_of_a_task_that_has_ended_is_not_that_of_the_next_one_in_its_slot() {
+        let work = work_with([7]);
+        let run = work.next().unwrap();
+        assert!(!begin(&work, &run));
+        work.end(7);
+        assert!(matches!(work.cancel(7), Cancelled::Marked));
+        accept(&work, 7);
+        let run = work.next().unwrap();
+        assert!(!begin(&work, &run), "another task has the slot");
+        assert!(work.running.lock().cancelled.is_empty());
+    }
 }

@@ -20,7 +20,7 @@ use crate::link::Link;
 use crate::pump::{Condition, Reader};
 use crate::registry;
 use crate::task::{self, TaskState};
-use crate::work::{Argument, Run, origin, report_failure};
+use crate::work::{Argument, Run, origin, report_failure, unstarted};
 use std::any::Any;
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -178,7 +178,12 @@ fn execute(client: &Client, hosted: &Hosted, run: Run, started: Instant) -> Inst
     let (link, work) = (client.link(), client.work());
     let Run { slot, attempt, task: id, class, payload, arguments } = run;
     let state = Arc::new(TaskState::new(id, attempt, Some(slot), Some(Arc::clone(&class))));
-    work.begin(Arc::clone(&state));
+    let is_cancelled = work.begin(Arc::clone(&state));
+    if is_cancelled {
+        work.end(slot);
+        report_failure(link, slot, 0, unstarted().at(origin(link, &class, id, attempt)));
+        return started;
+    }
     if link.is_lost() {
         // Whoever noticed the loss may have found nothing running.
         work.end(slot);
