@@ -1,11 +1,13 @@
 //! Calls spread over actors, each of which has one at a time.
 
 use crate::error::Result;
+use crate::handles::State;
 use crate::many::{AsCompleted, as_completed};
 use crate::reference::ObjectRef;
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::fmt;
+use tharsis_types::FailureKind;
 
 /// Items per actor whose calls may be made before the value of an earlier item is there.
 const AHEAD_MAX: usize = 16;
@@ -42,8 +44,9 @@ impl<H> ActorPool<H> {
 
     /// Calls a method for each item: the values, in the order of the items.
     ///
-    /// Calls are made as values are taken. A failure is the value of its item; a lost actor fails all items
-    /// that it gets. Without actors there are no values. If the iterator is dropped, calls that run go on.
+    /// Calls are made as values are taken. A failure is the value of its item. An actor that died fails the item
+    /// that it had, and gets no more; if all have died, the last one fails the rest. Without actors there are
+    /// no values. If the iterator is dropped, calls that run go on.
     pub fn map<'a, I, F, T>(&'a mut self, items: I, call: F) -> PoolMap<'a, H, I::IntoIter, F, T>
     where
         I: IntoIterator,
@@ -101,9 +104,22 @@ where
             self.count += 1;
         }
         let (place, reference) = self.running.next_ready()?;
-        self.idle.extend(self.busy.remove(&place));
+        let actor = self.busy.remove(&place);
+        // A dead actor answers at once, and would get one item after the other. The last one stays: somebody
+        // has to fail the rest.
+        let is_last = self.idle.is_empty() && self.busy.is_empty();
+        self.idle.extend(actor.filter(|_| is_last || !has_died(&reference)));
         Some((place, reference))
     }
+}
+
+/// Whether a call ended because its actor will run no more calls.
+fn has_died<T>(call: &ObjectRef<T>) -> bool {
+    let kind = |state: &State| match state {
+        State::Failed(failure) => Some(failure.kind),
+        _ => None,
+    };
+    call.handle().look(kind) == Some(FailureKind::ActorDied)
 }
 
 /// Values in the order of their items; made by [`ActorPool::map`].
@@ -169,5 +185,37 @@ impl<H, I, F, T> fmt::Debug for PoolMap<'_, H, I, F, T> {
 impl<H, I, F, T> fmt::Debug for PoolMapAsCompleted<'_, H, I, F, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "PoolMapAsCompleted({} calls running)", self.0.running.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+
+    /// Values of 1 000 items by ten actors, of which those with these numbers are dead: failures, and calls
+    /// by actor. Calls of the others go on until all of a round are made.
+    fn failures(dead: &[usize]) -> (usize, Vec<usize>) {
+        let mut pool = ActorPool::new(0..10);
+        let mut calls = vec![0; 10];
+        let kind = |actor: &usize| match dead.contains(actor) {
+            true => FailureKind::ActorDied,
+            false => FailureKind::UserError,
+        };
+        let call = |actor: &usize, _: u32| {
+            calls[*actor] += 1;
+            ObjectRef::<u32>::failed(Error::new(kind(actor), "no"))
+        };
+        let ends: Vec<_> = pool.map(0..1_000, call).map(|value| value.unwrap_err().kind()).collect();
+        assert_eq!(ends.len(), 1_000, "each item has its value");
+        (ends.iter().filter(|kind| **kind == FailureKind::ActorDied).count(), calls)
+    }
+
+    #[test]
+    fn a_dead_actor_fails_one_item() {
+        let (failed, calls) = failures(&[0, 3, 9]);
+        assert_eq!((failed, calls[0], calls[3], calls[9]), (3, 1, 1, 1), "{calls:?}");
+        assert_eq!(failures(&[]).0, 0);
+        assert_eq!(failures(&(0..10).collect::<Vec<_>>()).0, 1_000, "nobody is left to compute them");
     }
 }
