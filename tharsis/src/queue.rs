@@ -12,6 +12,11 @@ use std::time::{Duration, Instant};
 /// A call of the actor waits no longer than this: then it is made again, so that a caller that was lost
 /// leaves nobody who takes an item.
 const STEP: Duration = Duration::from_secs(1);
+/// Calls of one kind that may wait in the actor, each on a thread. One call more is answered at once, whoever
+/// made it comes again, and the other threads are free for those that need not wait.
+const WAITING_MAX: usize = 48;
+/// The times after which a caller for whom there was no place to wait comes again.
+const PAUSES: [u64; 6] = [2, 4, 8, 16, 32, 64];
 
 /// A queue of items, first in, first out, which lives in an actor. Clones, here and elsewhere, are the same
 /// queue; it ends with the last of them.
@@ -91,11 +96,7 @@ impl<T> Queue<T> {
 
     /// Adds an item; waits for room. Returns whether there was room in time.
     fn push(&self, item: Item, timeout: Option<Duration>) -> Result<bool> {
-        within(timeout, |step| {
-            let is_in = self.buffer.put(item.clone(), step).get()?;
-            Ok(is_in.then_some(()))
-        })
-        .map(|added| added.is_some())
+        within(timeout, |step| self.buffer.put(item.clone(), step).get()).map(|added| added.is_some())
     }
 }
 
@@ -157,16 +158,21 @@ impl<T: Serialize + DeserializeOwned> Queue<T> {
 /// Tries again, each time for at most a step, until there is something or the time is over.
 fn within<R>(
     timeout: Option<Duration>,
-    attempt: impl Fn(Duration) -> Result<Option<R>>,
+    attempt: impl Fn(Duration) -> Result<Answer<R>>,
 ) -> Result<Option<R>> {
     let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
+    let mut pauses = PAUSES.into_iter();
+    let mut pause = Duration::ZERO;
     loop {
         let left = deadline.map_or(STEP, |deadline| deadline.saturating_duration_since(Instant::now()));
-        if let Some(found) = attempt(left.min(STEP))? {
-            return Ok(Some(found));
-        }
-        if left.is_zero() {
-            return Ok(None);
+        match attempt(left.min(STEP))? {
+            Answer::Done(found) => return Ok(Some(found)),
+            _ if left.is_zero() => return Ok(None),
+            Answer::Crowded => {
+                pause = pauses.next().map_or(pause, Duration::from_millis);
+                std::thread::sleep(pause.min(left));
+            }
+            Answer::Nothing => {}
         }
     }
 }
@@ -185,47 +191,80 @@ enum Item {
     Stored(ObjectRef<()>),
 }
 
+/// Answer of the actor.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+enum Answer<R> {
+    /// Too many wait already.
+    Crowded,
+    Done(R),
+    /// Not in time.
+    Nothing,
+}
+
 /// The actor of a queue.
 struct Buffer {
-    items: Mutex<VecDeque<Item>>,
+    state: Mutex<State>,
     capacity: usize,
     added: Condvar,
     taken: Condvar,
 }
 
-// Callers that wait have a thread each, within these limits; others wait in front of them.
+#[derive(Default)]
+struct State {
+    items: VecDeque<Item>,
+    /// Calls that wait for room.
+    putting: usize,
+    /// Calls that wait for an item.
+    taking: usize,
+}
+
+// Callers that wait have a thread each, within these limits; those that need not wait find one free.
 #[actor(max_concurrency = 4, groups(put = 64, take = 64))]
 impl Buffer {
     fn new(capacity: usize) -> Self {
         let capacity = if capacity == 0 { usize::MAX } else { capacity };
-        Self { items: Mutex::default(), capacity, added: Condvar::new(), taken: Condvar::new() }
+        Self { state: Mutex::default(), capacity, added: Condvar::new(), taken: Condvar::new() }
     }
 
     fn len(&self) -> usize {
-        self.items.lock().len()
+        self.state.lock().items.len()
     }
 
-    /// Returns whether there was room in time.
     #[method(group = put)]
-    fn put(&self, item: Item, timeout: Duration) -> bool {
-        let mut items = self.items.lock();
-        let full = |items: &mut VecDeque<Item>| self.capacity <= items.len();
-        self.taken.wait_while_for(&mut items, full, timeout);
-        if full(&mut items) {
-            return false;
+    fn put(&self, item: Item, timeout: Duration) -> Answer<()> {
+        let mut state = self.state.lock();
+        let is_full = |state: &mut State| self.capacity <= state.items.len();
+        if is_full(&mut state) && !timeout.is_zero() {
+            if state.putting == WAITING_MAX {
+                return Answer::Crowded;
+            }
+            state.putting += 1;
+            self.taken.wait_while_for(&mut state, is_full, timeout);
+            state.putting -= 1;
         }
-        items.push_back(item);
+        if is_full(&mut state) {
+            return Answer::Nothing;
+        }
+        state.items.push_back(item);
         self.added.notify_one();
-        true
+        Answer::Done(())
     }
 
     /// The first item, if there is one in time.
     #[method(group = take)]
-    fn take(&self, timeout: Duration) -> Option<Item> {
-        let mut items = self.items.lock();
-        self.added.wait_while_for(&mut items, |items| items.is_empty(), timeout);
-        let item = items.pop_front();
+    fn take(&self, timeout: Duration) -> Answer<Item> {
+        let mut state = self.state.lock();
+        let is_empty = |state: &mut State| state.items.is_empty();
+        if is_empty(&mut state) && !timeout.is_zero() {
+            if state.taking == WAITING_MAX {
+                return Answer::Crowded;
+            }
+            state.taking += 1;
+            self.added.wait_while_for(&mut state, is_empty, timeout);
+            state.taking -= 1;
+        }
+        let Some(item) = state.items.pop_front() else { return Answer::Nothing };
         self.taken.notify_one();
-        item
+        Answer::Done(item)
     }
 }
