@@ -57,6 +57,15 @@ impl std::error::Error for CollectiveError {}
 /// Brought by a member to a round: references by the rank of the member that they are for, or one for all.
 pub(super) type Brought = Vec<ObjectRef<()>>;
 
+/// What a member takes from a round: from each member, by rank, what it brought for this one. A group of n
+/// hands out n references to each member, and not all n² of them.
+pub(super) type Taken = Vec<Option<ObjectRef<()>>>;
+
+/// What all have brought for the member `rank`.
+fn for_member<R: Clone>(all: &[Vec<R>], rank: usize) -> Vec<Option<R>> {
+    all.iter().map(|brought| brought.get(if brought.len() == 1 { 0 } else { rank }).cloned()).collect()
+}
+
 /// The place where members meet, round by round.
 pub(super) struct Meeting {
     rounds: Mutex<Rounds<Brought>>,
@@ -69,7 +78,7 @@ impl Meeting {
         Self { rounds: Mutex::new(Rounds::new(size)), changed: Condvar::new() }
     }
 
-    /// Gives all that members have brought, by rank, as soon as all have come.
+    /// Gives what members have brought for this one, by rank, as soon as all have come.
     pub(super) fn meet(
         &self,
         round: u64,
@@ -77,16 +86,19 @@ impl Meeting {
         operation: String,
         brought: Brought,
         timeout: Duration,
-    ) -> Result<Vec<Brought>, CollectiveError> {
+    ) -> Result<Taken, CollectiveError> {
         let deadline = Instant::now().checked_add(timeout);
         let mut rounds = self.rounds.lock();
         let came = rounds.come(round, rank, operation, brought);
-        self.changed.notify_all();
+        // Nobody else has anything to do before all are here.
+        if *came.as_ref().unwrap_or(&true) {
+            self.changed.notify_all();
+        }
         came?;
         loop {
             if let Some(all) = rounds.leave(round)? {
                 drop(rounds);
-                return Ok(Arc::unwrap_or_clone(all));
+                return Ok(for_member(&all, rank));
             }
             let is_late = match deadline {
                 Some(deadline) => self.changed.wait_until(&mut rounds, deadline).timed_out(),
@@ -115,6 +127,8 @@ struct Rounds<B> {
 struct Round<B> {
     operation: String,
     brought: Vec<Option<B>>,
+    /// Number of members that have not come.
+    missing: usize,
     /// All that was brought, when all have come.
     all: Option<Arc<Vec<B>>>,
     /// Number of members that have it.
@@ -126,14 +140,14 @@ impl<B> Rounds<B> {
         Rounds { size, open: HashMap::new(), first: 0, failed: None }
     }
 
-    /// Notes what a member brings to a round.
+    /// Notes what a member brings to a round. Returns whether all have come.
     fn come(
         &mut self,
         round: u64,
         rank: usize,
         operation: String,
         brought: B,
-    ) -> Result<(), CollectiveError> {
+    ) -> Result<bool, CollectiveError> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -141,6 +155,7 @@ impl<B> Rounds<B> {
         let entry = self.open.entry(round).or_insert_with(|| Round {
             operation: operation.clone(),
             brought: std::iter::repeat_with(|| None).take(size).collect(),
+            missing: size,
             all: None,
             left: 0,
         });
@@ -153,19 +168,20 @@ impl<B> Rounds<B> {
             Some(place) => *place = Some(brought),
             None => return self.fail(CollectiveError::Twice { rank }),
         }
-        if entry.brought.iter().all(Option::is_some) {
+        entry.missing -= 1;
+        let is_complete = entry.missing == 0;
+        if is_complete {
             entry.all = Some(Arc::new(entry.brought.drain(..).flatten().collect()));
         }
-        Ok(())
+        Ok(is_complete)
     }
 
     /// All that was brought to a round, for one of the members; `None` while some are missing.
     fn leave(&mut self, round: u64) -> Result<Option<Arc<Vec<B>>>, CollectiveError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
-        let Some(entry) = self.open.get_mut(&round) else { return Ok(None) };
-        let Some(all) = entry.all.clone() else { return Ok(None) };
+        let all = self.open.get(&round).and_then(|entry| entry.all.clone());
+        let (Some(all), Some(entry)) = (all, self.open.get_mut(&round)) else {
+            return self.failed.clone().map_or(Ok(None), Err);
+        };
         entry.left += 1;
         if entry.left == self.size {
             self.open.remove(&round);
@@ -183,9 +199,10 @@ impl<B> Rounds<B> {
         let _noted = self.fail(error);
     }
 
-    /// Fails this round and all later ones.
-    fn fail(&mut self, error: CollectiveError) -> Result<(), CollectiveError> {
-        self.open.clear();
+    /// Fails this round and all later ones. A round to which all have come has succeeded, also for those that
+    /// have not left it yet.
+    fn fail(&mut self, error: CollectiveError) -> Result<bool, CollectiveError> {
+        self.open.retain(|_, round| round.all.is_some());
         self.failed = Some(error.clone());
         Err(error)
     }
@@ -200,6 +217,13 @@ mod tests {
     }
 
     #[test]
+    fn a_member_takes_what_is_for_it() {
+        let all = [vec!["a0", "a1", "a2"], vec!["b"], vec![]];
+        assert_eq!(for_member(&all, 0), [Some("a0"), Some("b"), None]);
+        assert_eq!(for_member(&all, 2), [Some("a2"), Some("b"), None]);
+    }
+
+    #[test]
     fn all_leave_with_what_all_brought() {
         let mut rounds = Rounds::new(2);
         rounds.come(0, 1, sum(), "b").unwrap();
@@ -211,6 +235,21 @@ mod tests {
         assert_eq!(rounds.leave(1), Ok(None));
         assert_eq!(rounds.leave(0).unwrap().unwrap()[..], ["a", "b"]);
         assert_eq!((rounds.open.len(), rounds.first), (1, 1));
+    }
+
+    #[test]
+    fn a_round_that_is_complete_stays_so_when_a_later_one_fails() {
+        let mut rounds = Rounds::new(2);
+        assert_eq!(rounds.come(0, 0, sum(), "a"), Ok(false));
+        assert_eq!(rounds.come(0, 1, sum(), "b"), Ok(true));
+        assert!(rounds.leave(0).unwrap().is_some());
+        rounds.come(1, 0, sum(), "c").unwrap();
+        rounds.give_up(1);
+        let missing = CollectiveError::Missing { operation: sum(), ranks: vec![1] };
+        assert_eq!(rounds.leave(1), Err(missing.clone()));
+        assert_eq!(rounds.leave(0).unwrap().unwrap()[..], ["a", "b"], "for the other one");
+        assert_eq!(rounds.come(1, 1, sum(), "d"), Err(missing));
+        assert!(rounds.open.is_empty());
     }
 
     #[test]

@@ -42,7 +42,7 @@ pub use meeting::CollectiveError;
 pub use number::{Number, Reduce};
 
 use crate::{Array, Element, Error, FailureKind, ObjectRef, Result, get_all, put};
-use meeting::{Brought, MEMBERS_MAX, Meeting, MeetingHandle};
+use meeting::{Brought, MEMBERS_MAX, Meeting, MeetingHandle, Taken};
 use ndarray::Ix1;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -124,7 +124,7 @@ impl Member {
         // A root without a value comes all the same: so the others know, and need not wait for it.
         let brought = own.into_iter().map(ObjectRef::cast).collect();
         let mut all = self.meet(format!("broadcast from {root}"), brought)?;
-        let value = all.swap_remove(root).pop().ok_or_else(|| wrong("which brings no value"))?;
+        let value = all.swap_remove(root).ok_or_else(|| wrong("which brings no value"))?;
         value.cast::<T>().get()
     }
 
@@ -172,13 +172,11 @@ impl Member {
     fn reduce_part<T: Number>(&mut self, operation: String, values: &[T], reduce: Reduce) -> Result<Vec<T>> {
         let parts = (0..self.size).map(|rank| stored(&values[part(values.len(), self.size, rank)]));
         let brought = parts.collect::<Result<Vec<_>>>()?;
-        let all = self.meet(operation, brought)?;
-        let rank = self.rank;
-        reduced(all.into_iter().filter_map(|brought| brought.into_iter().nth(rank)), reduce)
+        reduced(self.meet(operation, brought)?.into_iter().flatten(), reduce)
     }
 
-    /// Gives what all members bring to the next round.
-    fn meet(&mut self, operation: String, brought: Brought) -> Result<Vec<Brought>> {
+    /// Gives what all members bring for this one to the next round.
+    fn meet(&mut self, operation: String, brought: Brought) -> Result<Taken> {
         let round = self.round;
         self.round += 1;
         let all = self.meeting.meet(round, self.rank, operation, brought, self.timeout).get()?;
