@@ -875,7 +875,7 @@ fn tell_failure(failure: &Failure) -> String {
     let attempt =
         failure.root().origin.as_ref().map_or(String::new(), |o| format!(" in attempt {}", o.attempt));
     let is_lost = matches!(failure.kind, FailureKind::ObjectLost | FailureKind::RetriesExhausted);
-    match (failure.cause(), failure.message.split_once(": ")) {
+    match (failure.behind(), failure.message.split_once(": ")) {
         (None, Some((_, cause))) if is_lost => format!("{:?}{attempt}: {cause}", failure.kind),
         (None, _) => format!("{:?}{attempt}", failure.kind),
         (Some(_), _) => format!("{:?} because of {:?}{attempt}", failure.kind, failure.root().kind),

@@ -8,14 +8,15 @@ use tharsis_core::event::OutputValue;
 use tharsis_core::node::ArgumentValue;
 use tharsis_core::{Event, Node, Record, TaskOutcome, Value};
 use tharsis_protos::records::{
-    ArgumentsView, FromClient, NodesView, OutcomeView, OutputsView, RefsView, ToClient, ValueView, pack,
+    ArgumentsView, DependenciesView, FromClient, NodesView, OutcomeView, OutputsView, RefsView, ToClient,
+    ValueView, pack,
 };
 use tharsis_types::limits::{DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX};
 use tharsis_types::task::Role;
 use tharsis_types::task::{Output, Outputs};
 use tharsis_types::{
-    ClientId, Extent, Failure, FailureKind, GraphPart, NodeId, ObjectId, Placement, RefId, TaskArgs,
-    TaskClass,
+    ClientId, Dependency, Extent, Failure, FailureKind, GraphPart, NodeId, ObjectId, Placement, RefId,
+    TaskArgs, TaskClass,
 };
 
 /// The event that a record stands for, if any.
@@ -81,13 +82,8 @@ pub fn event(
                     payload.len()
                 ));
             }
-            let count = dependencies.len();
-            if DEPENDENCIES_MAX < count {
-                return Err(format!("{count} references as arguments, the limit is {DEPENDENCIES_MAX}"));
-            }
-            let each = dependencies.iter().map(|given| check_reference(given.reference).map(|_| given));
-            let dependencies = each.collect::<Result<_, _>>()?;
-            let args = TaskArgs { payload: payload.into(), dependencies, nested: references(nested)? };
+            let (dependencies, nested) = (by_reference(dependencies)?, references(nested)?);
+            let args = TaskArgs { payload: payload.into(), dependencies, nested };
             Event::Submitted { client, class, task, tokens: tokens.iter().collect(), args }
         }
         FromClient::Unblock => Event::Unblocked { client },
@@ -231,6 +227,15 @@ fn references<C: FromIterator<RefId>>(packed: RefsView<'_>) -> Result<C, String>
     packed.iter().map(check_reference).collect()
 }
 
+/// Arguments by reference.
+fn by_reference(packed: DependenciesView<'_>) -> Result<Box<[Dependency]>, String> {
+    let count = packed.len();
+    if DEPENDENCIES_MAX < count {
+        return Err(format!("{count} references as arguments, the limit is {DEPENDENCIES_MAX}"));
+    }
+    packed.iter().map(|given| check_reference(given.reference).map(|_| given)).collect()
+}
+
 /// Refuses a reference to nothing: other nodes, to which it goes, cannot read it.
 fn check_reference(reference: RefId) -> Result<RefId, String> {
     if reference.owner == NodeId(0) || reference.object.to_bytes() == [0; ObjectId::LEN] {
@@ -242,8 +247,12 @@ fn check_reference(reference: RefId) -> Result<RefId, String> {
 /// Checks that each step of a graph is a task that can be sent.
 fn check_steps(part: &GraphPart) -> Result<(), String> {
     part.references.iter().try_for_each(|reference| check_reference(*reference).map(drop))?;
+    let mut rest = &part.inputs[..];
     for step in &part.steps {
-        let (inputs, bytes) = (step.input_count as usize, step.payload_bytes as usize);
+        let (own, others) = rest.split_at_checked(step.input_count as usize).unwrap_or((rest, &[]));
+        rest = others;
+        let inputs = own.iter().filter(|input| input.is_argument()).count();
+        let bytes = step.payload_bytes as usize;
         if DEPENDENCIES_MAX < inputs || INLINE_ARGS_BYTES_MAX < bytes {
             return Err(format!(
                 "a step of a graph with {inputs} inputs and {bytes} bytes of inline arguments, the limits \

@@ -104,7 +104,7 @@ impl fmt::Debug for Error {
 
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        self.0.cause().map(|cause| cause as _)
+        self.0.behind().map(|cause| cause as _)
     }
 }
 

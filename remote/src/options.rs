@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tharsis_types::check::{check_name, check_placement, check_retry_on, check_returns};
 use tharsis_types::limits::RESOURCE_NAMES_MAX;
-use tharsis_types::resources::{check_name, units};
+use tharsis_types::resources::{self, units};
 use tharsis_types::task::{LabelSelector, Placement, RetryOn, Role};
 use tharsis_types::{BadOption, BadResource, NodeId, Resources};
 
@@ -73,7 +73,7 @@ impl Options {
     /// An amount of a custom resource. Call it once for each.
     #[must_use]
     pub fn resource(mut self, name: &str, amount: f64) -> Self {
-        if let Err(bad) = check_name(name) {
+        if let Err(bad) = resources::check_name(name) {
             self.refuse(bad.to_string());
         } else if let Some(units) = self.amount(name, amount) {
             self.custom.insert(name.to_owned(), units);

@@ -67,7 +67,7 @@ pub(crate) struct Work {
     groups: OnceLock<Arc<Groups<Run>>>,
 }
 
-/// What runs, and what is to run no more. Whoever looks for a task in all places where it may be holds the
+/// Tasks that run, and those that are to run no more. Whoever looks for a task in all places where it may be holds the
 /// lock: on its way from one to the next a task is in none of them.
 #[derive(Default)]
 struct Running {
@@ -78,7 +78,7 @@ struct Running {
     cancelled: Vec<u32>,
 }
 
-/// What becomes of a task that is cancelled.
+/// The fate of a task that is cancelled.
 enum Cancelled {
     /// It runs, or will begin with the mark, or is over.
     Marked,

@@ -2,18 +2,19 @@
 //!
 //! A [`Failure`] is itself a value: it is stored under the ids of the outputs it replaces, travels like them
 //! and is read by their readers. It says what happened ([`FailureKind`]), where ([`Origin`]), why
-//! ([`Failure::cause`]) and what to do next ([`FailureKind::advice`]).
+//! ([`Failure::behind`]) and what to do next ([`FailureKind::advice`]).
 //!
 //! A failure that passes through a thousand tasks would be a thousand deep, and whoever decodes, prints or
 //! drops it would go as deep on its stack. So a chain of causes has [`LINKS_MAX`] links at most, by whatever
 //! door it came: only [`Failure::because`] makes it longer, and it leaves out the middle. As bytes a chain is
 //! a flat list.
 
+mod bytes;
+
 use crate::resources::BadResource;
 use crate::text::Shown;
 use crate::{Attempt, NodeId, TaskId};
-use serde::de::{self, SeqAccess, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// Failures of one chain, from the last one to its root. Of a longer chain the middle is left out: the first
@@ -350,11 +351,11 @@ impl Failure {
 
     /// The failure behind this one.
     #[must_use]
-    pub fn cause(&self) -> Option<&Self> {
+    pub fn behind(&self) -> Option<&Self> {
         self.cause.as_deref()
     }
 
-    /// Number of failures between this one and [`Failure::cause`] that were left out.
+    /// Number of failures between this one and [`Failure::behind`] that were left out.
     #[must_use]
     pub fn left_out(&self) -> u32 {
         self.left_out
@@ -377,7 +378,7 @@ impl Failure {
 
     /// This failure and those behind it.
     pub fn links(&self) -> impl Iterator<Item = &Self> {
-        std::iter::successors(Some(self), |link| link.cause())
+        std::iter::successors(Some(self), |link| link.behind())
     }
 
     /// Whether it says that all copies of an object are gone.
@@ -397,83 +398,6 @@ impl Failure {
             self.left_out = self.left_out.saturating_add(next.left_out).saturating_add(1);
             self.cause = next.cause;
         }
-    }
-}
-
-/// A failure apart from its cause, as bytes.
-#[derive(Serialize)]
-struct LinkRef<'a> {
-    kind: FailureKind,
-    message: &'a str,
-    origin: Option<&'a Origin>,
-    log_tail: &'a str,
-    user: Option<&'a UserError>,
-    executed: Option<Executed>,
-    left_out: u32,
-}
-
-/// The same, read.
-#[derive(Deserialize)]
-struct Link {
-    kind: FailureKind,
-    message: String,
-    origin: Option<Box<Origin>>,
-    log_tail: String,
-    user: Option<UserError>,
-    executed: Option<Executed>,
-    left_out: u32,
-}
-
-/// As a list of links, the outermost first.
-impl Serialize for Failure {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let links = self.links().map(|link| LinkRef {
-            kind: link.kind,
-            message: &link.message,
-            origin: link.origin.as_deref(),
-            log_tail: &link.log_tail,
-            user: link.user.as_ref(),
-            executed: link.executed,
-            left_out: link.left_out,
-        });
-        // The number is in front of the list in some encodings.
-        let links: Vec<_> = links.collect();
-        links.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for Failure {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(LinksVisitor)
-    }
-}
-
-struct LinksVisitor;
-
-impl<'de> Visitor<'de> for LinksVisitor {
-    type Value = Failure;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "1 to {LINKS_READ_MAX} failures, each the cause of the one before it")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Failure, A::Error> {
-        let mut links = Vec::new();
-        while let Some(link) = list.next_element::<Link>()? {
-            if links.len() == LINKS_READ_MAX {
-                return Err(de::Error::invalid_length(LINKS_READ_MAX + 1, &self));
-            }
-            links.push(link);
-        }
-        let failures = links.into_iter().map(Failure::from);
-        Failure::chain(failures).ok_or_else(|| de::Error::invalid_length(0, &self))
-    }
-}
-
-impl From<Link> for Failure {
-    fn from(link: Link) -> Self {
-        let Link { kind, message, origin, log_tail, user, executed, left_out } = link;
-        Self { kind, message, origin, log_tail, user, executed, cause: None, left_out }
     }
 }
 
@@ -569,7 +493,10 @@ mod tests {
             assert_eq!(count, depth.min(LINKS_MAX));
             let left_out: u32 = failure.links().map(Failure::left_out).sum();
             assert_eq!(count + left_out as usize, depth);
-            assert_eq!((failure.message, failure.root().message.as_str()), ((depth - 1).to_string(), "0"));
+            assert_eq!(
+                (failure.message.clone(), failure.root().message.as_str()),
+                ((depth - 1).to_string(), "0")
+            );
         }
         let failure = nested(100);
         let messages: Vec<_> = failure.links().map(|link| link.message.as_str()).collect();

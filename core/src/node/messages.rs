@@ -142,10 +142,7 @@ impl Node {
                 self.lease_change(out, |leases, effects| leases.end((from, lease), effects));
             }
             Message::LeaseRevoked { lease } => self.owner.lease_revoked(lease, &mut self.effects),
-            Message::LoadReport { free, waiting } => {
-                self.view.reported(now, from, Load { free, waiting });
-                self.owner.dirty_all();
-            }
+            Message::LoadReport { free, waiting } => self.load_reported(from, Load { free, waiting }),
             Message::ObjectFree { object } if from == self.id => self.drop_own_copy(object),
             Message::ObjectFree { object } => self.drop_lent_copy(object, from),
             Message::ObjectLocate { object } => self.owner.locate(from, object, &mut self.effects),
@@ -171,11 +168,15 @@ impl Node {
             Message::TaskPush { lease, task } => self.start_pushed(from, lease, *task, out),
             Message::TaskStealBack { lease } => self.steal_back((from, lease), out),
             Message::Unreadable { answer } => {
-                if let Some(answer) = answer {
-                    self.send(from, *answer);
-                }
+                answer.into_iter().for_each(|answer| self.send(from, *answer));
             }
         }
+    }
+
+    /// Another node says how busy it is.
+    fn load_reported(&mut self, from: NodeId, load: Load) {
+        self.view.reported(self.now, from, load);
+        self.owner.dirty_all();
     }
 
     /// Another node asks for a lease for a job, and says what it knows of that job.

@@ -1,4 +1,4 @@
-//! What is taken in place of a message that cannot be read.
+//! Stand-ins for messages that cannot be read.
 //!
 //! Somebody may wait for it: its sender for a lease, the end of a task or the state of an object; this node
 //! for the answer that it is. What names the thing is read apart from the rest, so that whoever waits hears a
@@ -67,7 +67,7 @@ impl About {
         }
     }
 
-    /// What is taken in place of the message, which has this fault.
+    /// The stand-in for the message, which has this fault.
     pub(super) fn instead(self, bad: &BadMessage) -> Message {
         let failure = || {
             let text = format!("a message between nodes cannot be read: {bad}");

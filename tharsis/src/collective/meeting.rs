@@ -57,11 +57,11 @@ impl std::error::Error for CollectiveError {}
 /// Brought by a member to a round: references by the rank of the member that they are for, or one for all.
 pub(super) type Brought = Vec<ObjectRef<()>>;
 
-/// What a member takes from a round: from each member, by rank, what it brought for this one. A group of n
+/// References that a member takes from a round: from each member, by rank, what it brought for this one. A group of n
 /// hands out n references to each member, and not all n² of them.
 pub(super) type Taken = Vec<Option<ObjectRef<()>>>;
 
-/// What all have brought for the member `rank`.
+/// References that all have brought for the member `rank`.
 fn for_member<R: Clone>(all: &[Vec<R>], rank: usize) -> Vec<Option<R>> {
     all.iter().map(|brought| brought.get(if brought.len() == 1 { 0 } else { rank }).cloned()).collect()
 }
