@@ -2,9 +2,11 @@
 //!
 //! Packets may be lost, late, doubled or out of order (a connection that breaks and is made again does all of
 //! that). Each direction numbers its messages; the receiver takes only the next number and acknowledges in
-//! every packet the messages that it has; the sender repeats from there when no acknowledgement came for a
-//! while (go-back-N: losses are rare, so nothing is kept out of order). A node that restarts has a new id,
-//! hence a new link: node ids are session ids.
+//! every packet the messages that it has, and says if one is missing before one that it has seen; the sender
+//! repeats from there (go-back-N: losses are rare, so nothing is kept out of order). When no acknowledgement
+//! came for a while it asks, and repeats nothing: over a slow connection what it sent is still on its way, and
+//! the question arrives behind it. A node that restarts has a new id, hence a new link: node ids are session
+//! ids.
 //!
 //! The machines above therefore need no request ids, no duplicate checks and no timers of their own.
 
@@ -16,9 +18,9 @@ use tharsis_types::peer::{Message, Packet};
 const WINDOW_MESSAGES: usize = 4096;
 /// Maximum number of messages in one packet.
 const PACKET_MESSAGES: usize = 256;
-/// Delay before the first repetition; it doubles up to [`REPEAT_MAX`].
+/// Delay before the first question; it doubles up to [`REPEAT_MAX`].
 const REPEAT_MIN: Now = 50 * crate::MS;
-/// Longest delay before a repetition.
+/// Longest delay before a question.
 const REPEAT_MAX: Now = 1_000 * crate::MS;
 
 /// One node's end of the exchange with one other node.
@@ -34,6 +36,11 @@ pub struct Link {
     expected: u64,
     /// Whether the peer must be sent an acknowledgement.
     owes_acknowledgement: bool,
+    /// Whether the last packet came too early: messages before it are lost.
+    lacks: bool,
+    /// The message from which all was repeated since the last question: packets that were on their way say
+    /// once more that it is lacking.
+    repeated_from: Option<u64>,
     repeat_at: Option<Now>,
     repeat_after: Now,
 }
@@ -47,8 +54,16 @@ impl Link {
     /// Takes a packet and returns the messages that are new, in order.
     pub fn receive(&mut self, now: Now, packet: Packet) -> impl Iterator<Item = Message> + use<> {
         self.acknowledge(now, packet.acknowledged);
+        if packet.lacks && packet.acknowledged == self.base && self.repeated_from != Some(self.base) {
+            self.repeated_from = Some(self.base);
+            self.sent = 0;
+            self.repeat_at = None;
+        }
         let count = packet.messages.len() as u64;
-        self.owes_acknowledgement |= count > 0;
+        if 0 < count || packet.asks {
+            self.owes_acknowledgement = true;
+            self.lacks = self.expected < packet.first;
+        }
         let known = self.expected.saturating_sub(packet.first);
         let take = if packet.first <= self.expected { count.saturating_sub(known) } else { 0 };
         self.expected += take;
@@ -57,23 +72,24 @@ impl Link {
 
     /// Appends the packets to send now.
     pub fn transmit(&mut self, now: Now, out: &mut Vec<Packet>) {
-        if self.repeat_at.is_some_and(|at| at <= now) {
-            self.sent = 0;
+        let asks = self.repeat_at.is_some_and(|at| at <= now);
+        if asks {
+            self.repeated_from = None;
             self.repeat_after = (self.repeat_after * 2).min(REPEAT_MAX);
             self.repeat_at = None;
         }
         let until = self.queue.len().min(WINDOW_MESSAGES);
+        // Packets with messages are answered as well as questions are.
+        let is_question = asks && self.sent == until;
         while self.sent < until {
             let end = until.min(self.sent + PACKET_MESSAGES);
             let messages = self.queue.range(self.sent..end).cloned().collect();
-            out.push(Packet { first: self.base + self.sent as u64, acknowledged: self.expected, messages });
+            out.push(self.packet(messages));
             self.sent = end;
-            self.owes_acknowledgement = false;
         }
-        if self.owes_acknowledgement {
-            self.owes_acknowledgement = false;
-            let first = self.base + self.sent as u64;
-            out.push(Packet { first, acknowledged: self.expected, messages: Vec::new() });
+        if is_question || self.owes_acknowledgement {
+            let packet = self.packet(Vec::new());
+            out.push(Packet { asks: is_question, ..packet });
         }
         if self.sent > 0 && self.repeat_at.is_none() {
             self.repeat_after = self.repeat_after.max(REPEAT_MIN);
@@ -81,7 +97,7 @@ impl Link {
         }
     }
 
-    /// When [`Link::transmit`] has something to repeat.
+    /// When [`Link::transmit`] has something to ask.
     #[must_use]
     pub fn next_timeout(&self) -> Option<Now> {
         self.repeat_at
@@ -91,6 +107,13 @@ impl Link {
     #[must_use]
     pub fn unacknowledged(&self) -> usize {
         self.queue.len()
+    }
+
+    /// A packet of messages behind those that were sent.
+    fn packet(&mut self, messages: Vec<Message>) -> Packet {
+        self.owes_acknowledgement = false;
+        let (first, lacks) = (self.base + self.sent as u64, std::mem::take(&mut self.lacks));
+        Packet { first, acknowledged: self.expected, asks: false, lacks, messages }
     }
 
     fn acknowledge(&mut self, now: Now, acknowledged: u64) {
@@ -114,6 +137,74 @@ mod tests {
 
     fn numbered(n: u64) -> Message {
         Message::LeaseReturned { lease: LeaseId(n) }
+    }
+
+    /// Messages that are sent in this round.
+    fn sent(link: &mut Link, now: Now) -> Vec<Packet> {
+        let mut out = Vec::new();
+        link.transmit(now, &mut out);
+        out
+    }
+
+    /// A connection that takes 30 s for what is under way, in order and without a loss.
+    #[test]
+    fn nothing_is_repeated_over_a_slow_connection() {
+        const COUNT: u64 = 6_000;
+        const PACKET_TIME: Now = 1_200 * crate::MS;
+        let (mut a, mut b) = (Link::default(), Link::default());
+        (0..COUNT).for_each(|n| a.push(numbered(n)));
+        let (mut wire, mut taken, mut carried, mut now) = (VecDeque::new(), 0, 0, 0);
+        let mut free_at = 0;
+        while taken < COUNT {
+            for packet in sent(&mut a, now) {
+                carried += packet.messages.len() as u64;
+                let time = if packet.messages.is_empty() { 0 } else { PACKET_TIME };
+                free_at = now.max(free_at) + time;
+                wire.push_back((free_at, packet));
+            }
+            now += 10 * crate::MS;
+            while wire.front().is_some_and(|(at, _)| *at <= now) {
+                let (_, packet) = wire.pop_front().unwrap();
+                taken += b.receive(now, packet).count() as u64;
+                for answer in sent(&mut b, now) {
+                    assert_eq!(a.receive(now, answer).count(), 0);
+                }
+            }
+        }
+        assert_eq!(carried, COUNT);
+    }
+
+    /// A connection that breaks loses all that is on its way.
+    #[test]
+    fn what_is_lost_is_repeated_as_soon_as_it_is_missed() {
+        let (mut a, mut b) = (Link::default(), Link::default());
+        (0..1_000).for_each(|n| a.push(numbered(n)));
+        assert_eq!(sent(&mut a, 0).len(), 4, "all are lost");
+        assert!(sent(&mut a, REPEAT_MIN - 1).is_empty());
+        a.push(numbered(1_000));
+        let later = sent(&mut a, 1);
+        assert_eq!(later.iter().map(|packet| packet.messages.len()).collect::<Vec<_>>(), [1]);
+        for packet in later {
+            assert_eq!(b.receive(2, packet).count(), 0);
+        }
+        let answer = sent(&mut b, 2).remove(0);
+        assert!(answer.lacks && answer.acknowledged == 0);
+        let mut again = a.receive(3, answer.clone()).map(drop).collect::<Vec<_>>();
+        again.extend(a.receive(3, answer).map(drop));
+        let repeated = sent(&mut a, 3);
+        assert_eq!(repeated.iter().map(|packet| packet.messages.len()).sum::<usize>(), 1_001);
+        let taken: Vec<_> = repeated.into_iter().flat_map(|packet| b.receive(4, packet)).collect();
+        assert_eq!(taken, (0..1_001).map(numbered).collect::<Vec<_>>());
+        // Without anything later, a question shows it.
+        (0..3).for_each(|n| b.push(numbered(n)));
+        assert_eq!(sent(&mut b, 5).len(), 1, "lost");
+        let question = sent(&mut b, 5 + 2 * REPEAT_MIN).remove(0);
+        assert!(question.asks && question.messages.is_empty());
+        assert_eq!(a.receive(6, question).count(), 0);
+        let answer = sent(&mut a, 6).remove(0);
+        assert!(answer.lacks);
+        assert_eq!(b.receive(7, answer).count(), 0);
+        assert_eq!(sent(&mut b, 7).remove(0).messages.len(), 3);
     }
 
     proptest! {

@@ -529,7 +529,7 @@ impl World {
             _ => panic!("nobody says {what}"),
         };
         let first = self.heard.entry((from.to_owned(), to.to_owned())).or_default();
-        let packet = Packet { first: *first, acknowledged: 0, messages: vec![message] };
+        let packet = Packet::new(*first, 0, vec![message]);
         *first += 1;
         self.feed(to, Event::PacketReceived { from: node_id(from), packet });
     }

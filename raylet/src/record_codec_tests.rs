@@ -105,7 +105,7 @@ proptest! {
         let (task, payload) = (TaskId::root(JOB).child(1), vec![0].into());
         let task = PushedTask { task, attempt: 0, class, payload, dependencies: Vec::new(), nested: Vec::new() };
         let push = Message::TaskPush { lease: LeaseId(1), task: Box::new(task) };
-        let packet = Packet { first: 0, acknowledged: 0, messages: vec![request, push] };
+        let packet = Packet::new(0, 0, vec![request, push]);
         for part in convert::encode(NodeId(1), NodeId(2), &packet) {
             let received = convert::decode(part).unwrap();
             prop_assert_eq!(received.fault, None);

@@ -12,14 +12,26 @@ use crate::{
 use std::sync::Arc;
 
 /// A unit of exchange between two nodes; the link between them numbers its messages.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Packet {
-    /// Number of the first message in the packet.
+    /// Number of the first message in the packet; without messages, of the next one.
     pub first: u64,
     /// All messages below this one arrived.
     pub acknowledged: u64,
+    /// Whether the sender wants to know what has arrived.
+    pub asks: bool,
+    /// Whether messages are known to be lost: a later one arrived, and not the first that is not acknowledged.
+    pub lacks: bool,
     /// The messages.
     pub messages: Vec<Message>,
+}
+
+impl Packet {
+    /// A packet of messages.
+    #[must_use]
+    pub fn new(first: u64, acknowledged: u64, messages: Vec<Message>) -> Self {
+        Self { first, acknowledged, asks: false, lacks: false, messages }
+    }
 }
 
 /// The state of an object as another node knows it.

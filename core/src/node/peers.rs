@@ -222,7 +222,7 @@ mod tests {
         assert!(peers.links.is_empty() && peers.next_timeout().is_none());
         peers.send(0, PEER, ended(1), || Standing::Member);
         assert_eq!((sent(&mut peers, 0).len(), peers.busy.len()), (1, 1));
-        let all = Packet { first: 0, acknowledged: 1, messages: vec![ended(2)] };
+        let all = Packet::new(0, 1, vec![ended(2)]);
         assert_eq!(peers.receive(1, PEER, all).collect::<Vec<_>>(), [ended(2)]);
         assert!(sent(&mut peers, 1).is_empty(), "only an acknowledgement is sent");
         assert!(peers.busy.is_empty() && peers.next_timeout().is_none());

@@ -166,6 +166,12 @@ pub struct Packet {
     pub classes: ::prost::alloc::vec::Vec<TaskClass>,
     #[prost(message, repeated, tag = "6")]
     pub messages: ::prost::alloc::vec::Vec<Message>,
+    /// The sender wants to know what has arrived.
+    #[prost(bool, tag = "7")]
+    pub asks: bool,
+    /// A later message has arrived, and not the first that is not acknowledged.
+    #[prost(bool, tag = "8")]
+    pub lacks: bool,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Message {

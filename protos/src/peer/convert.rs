@@ -53,9 +53,9 @@ pub fn hello(from: NodeId, to: NodeId) -> wire::Packet {
 #[must_use]
 pub fn encode(from: NodeId, to: NodeId, packet: &Packet) -> Vec<wire::Packet> {
     let begin = |first| {
-        let acknowledged = packet.acknowledged;
+        let Packet { acknowledged, asks, lacks, .. } = *packet;
         Part {
-            packet: wire::Packet { first, acknowledged, ..hello(from, to) },
+            packet: wire::Packet { first, acknowledged, asks, lacks, ..hello(from, to) },
             classes: Vec::new(),
             bytes: 0,
         }
@@ -101,7 +101,8 @@ pub fn decode(packet: wire::Packet) -> Result<Received, BadMessage> {
         })
     };
     let messages = packet.messages.into_iter().map(read).collect();
-    let packet = Packet { first: packet.first, acknowledged: packet.acknowledged, messages };
+    let wire::Packet { first, acknowledged, asks, lacks, .. } = packet;
+    let packet = Packet { first, acknowledged, asks, lacks, messages };
     Ok(Received { from, to, packet, fault })
 }
 
@@ -137,6 +138,7 @@ impl Part {
         index as u32
     }
 
+    /// None for what is made where messages arrive, and never sent on.
     fn kind(&mut self, message: &Message) -> Option<Kind> {
         Some(match message {
             Message::ActorAttach { lease, actor } => wire_attach(*lease, actor),
@@ -192,10 +194,7 @@ impl Part {
             Message::ObjectLocate { object } => {
                 Kind::ObjectLocate(wire::ObjectLocate { object: bytes_of(object) })
             }
-            Message::ObjectState { object, state, nested } => {
-                let (object, state) = (bytes_of(object), Some(wire_state(state)));
-                Kind::ObjectState(wire::ObjectState { object, state, nested: wire_refs(nested) })
-            }
+            Message::ObjectState { object, state, nested } => wire_object_state(object, state, nested),
             Message::TaskCancel { task, force, recursive } => {
                 let task = task_bytes(task);
                 Kind::TaskCancel(wire::TaskCancel { task, force: *force, recursive: *recursive })
@@ -222,7 +221,6 @@ impl Part {
                 nested: wire_refs(&task.nested),
             }),
             Message::TaskStealBack { lease } => Kind::TaskStealBack(wire::TaskStealBack { lease: lease.0 }),
-            // Made where messages arrive, and never sent on.
             Message::Unreadable { .. } => return None,
         })
     }
@@ -508,6 +506,11 @@ fn wire_snapshot(offered: &ActorSnapshot) -> Kind {
 fn wire_answer(object: &ObjectId, refusal: Option<&Failure>) -> Kind {
     let refusal = refusal.map(wire_failure);
     Kind::ActorCheckpointed(wire::ActorCheckpointed { object: bytes_of(object), refusal })
+}
+
+fn wire_object_state(object: &ObjectId, state: &RemoteState, nested: &[RefId]) -> Kind {
+    let (object, state) = (bytes_of(object), Some(wire_state(state)));
+    Kind::ObjectState(wire::ObjectState { object, state, nested: wire_refs(nested) })
 }
 
 fn wire_outcome(outcome: &DoneOutcome) -> task_done::Outcome {

@@ -189,7 +189,7 @@ fn only_packet(packet: &Packet) -> wire::Packet {
 
 #[test]
 fn every_message_survives_the_wire_and_classes_are_sent_once() {
-    let packet = Packet { first: 40, acknowledged: 12, messages: all_messages() };
+    let packet = Packet::new(40, 12, all_messages());
     let sent = only_packet(&packet);
     assert_eq!(sent.classes.len(), 7, "the task and the first request share one");
     let received = decode(over_the_wire(&sent)).unwrap();
@@ -202,8 +202,7 @@ fn long_packets_are_split_and_keep_their_numbers() {
     let each =
         |n| Message::ObjectState { object: reference_to(n).object, state: state.clone(), nested: Vec::new() };
     let messages: Vec<_> = (0..3000).map(each).collect();
-    let parts =
-        encode(NodeId(1), NodeId(2), &Packet { first: 5, acknowledged: 1, messages: messages.clone() });
+    let parts = encode(NodeId(1), NodeId(2), &Packet::new(5, 1, messages.clone()));
     assert!(1 < parts.len() && parts.iter().all(|p| p.encoded_len() < 2 * SPLIT_BYTES));
     let mut next = 5;
     let mut all = Vec::new();
@@ -223,7 +222,7 @@ fn a_long_chain_of_causes_keeps_its_ends() {
         state: RemoteState::Failed(Arc::new(deep_failure(500))),
         nested: Vec::new(),
     };
-    let sent = only_packet(&Packet { first: 0, acknowledged: 0, messages: vec![message] });
+    let sent = only_packet(&Packet::new(0, 0, vec![message]));
     let received = decode(over_the_wire(&sent)).unwrap();
     let Message::ObjectState { state: RemoteState::Failed(failure), .. } = &received.packet.messages[0]
     else {
@@ -235,7 +234,7 @@ fn a_long_chain_of_causes_keeps_its_ends() {
 
 #[test]
 fn bad_fields_are_named() {
-    let good = only_packet(&Packet { first: 0, acknowledged: 0, messages: Vec::new() });
+    let good = only_packet(&Packet::new(0, 0, Vec::new()));
     let with = |kind| wire::Packet { messages: vec![wire::Message { kind }], ..good.clone() };
     let short = Bytes::from_static(&[0; 19]);
     let nothing = Bytes::from_static(&[0; 20]);
@@ -284,11 +283,11 @@ fn request_for(class: wire::TaskClass) -> wire::Packet {
     }
 }
 
-/// What a node of another version, or a hostile one, may send is taken, so that what follows passes; whoever
-/// waits for it hears a failure.
+/// Messages of a node of another version, or of a hostile one, are taken, so that those behind them pass;
+/// whoever waits for one hears a failure.
 #[test]
 fn messages_that_cannot_be_read_are_taken_and_answered() {
-    let mut sent = only_packet(&Packet { first: 40, acknowledged: 12, messages: all_messages() });
+    let mut sent = only_packet(&Packet::new(40, 12, all_messages()));
     sent.classes.iter_mut().for_each(|class| class.name = "a line\n".into());
     let count = sent.messages.len();
     let received = decode(over_the_wire(&sent)).unwrap();
@@ -339,7 +338,7 @@ fn messages_that_cannot_be_read_are_taken_and_answered() {
 
 #[test]
 fn ids_of_another_length_are_refused() {
-    let good = only_packet(&Packet { first: 0, acknowledged: 0, messages: Vec::new() });
+    let good = only_packet(&Packet::new(0, 0, Vec::new()));
     for len in [0, 15, 17, 1 << 20] {
         let task = Bytes::from(vec![1; len]);
         let push = wire::TaskPush { task: task.clone(), ..wire::TaskPush::default() };
@@ -410,7 +409,7 @@ proptest! {
     ) {
         let all = all_messages();
         let message = which.get(&all).clone();
-        let sent = only_packet(&Packet { first: 1, acknowledged: 0, messages: vec![message] });
+        let sent = only_packet(&Packet::new(1, 0, vec![message]));
         let mut bytes = sent.encode_to_vec();
         for (at, value) in damage {
             let at = at.index(bytes.len());
@@ -427,7 +426,7 @@ proptest! {
     /// Fields that a newer node adds are passed over.
     #[test]
     fn unknown_fields_are_ignored(number in 100_u32..1000, value in any::<u32>()) {
-        let packet = Packet { first: 1, acknowledged: 2, messages: all_messages() };
+        let packet = Packet::new(1, 2, all_messages());
         let mut bytes = only_packet(&packet).encode_to_vec();
         prost::encoding::encode_varint(u64::from(number) << 3, &mut bytes);
         prost::encoding::encode_varint(u64::from(value), &mut bytes);

@@ -15,6 +15,7 @@
 //! Every packet says who sent it to whom, and both must be what the stream's first packet said. A caller that
 //! is not a member (yet) is refused and calls again.
 
+use super::waiting::Waiting;
 use crate::drain::{Drain, rows};
 use crate::inbox::{Inbox, Input};
 use crate::logs::Logs;
@@ -23,7 +24,7 @@ use crate::submissions::Submissions;
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use prost::bytes::Bytes;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -49,8 +50,6 @@ const SECOND_AFTER: Duration = Duration::from_millis(500);
 const IDLE_MAX: Duration = Duration::from_secs(30);
 /// The longest time that a stream may take to end once it is to be closed.
 const CLOSE_WAIT: Duration = Duration::from_secs(1);
-/// Packets that wait for one stream; above, they are dropped and sent again later.
-const OUTBOX_PACKETS_MAX: usize = 1024;
 /// The longest time that a stream may take to open.
 const OPEN_DEADLINE: Duration = Duration::from_secs(5);
 /// The time for which a caller that is no member yet is kept waiting for the news that it is.
@@ -82,7 +81,7 @@ pub struct Peer {
 
 #[derive(Default)]
 struct Outbox {
-    packets: VecDeque<WirePacket>,
+    packets: Waiting,
     /// The stream that takes them; an older one ends.
     stream: u64,
     /// Whether there is one that takes them, or this node is opening one.
@@ -252,8 +251,7 @@ fn is_neighbour(table: &BTreeMap<NodeId, Arc<Peer>>, me: NodeId, node: NodeId) -
 impl Peer {
     fn put(&self, packet: WirePacket) {
         let mut outbox = lock(&self.outbox);
-        if outbox.packets.len() < OUTBOX_PACKETS_MAX {
-            outbox.packets.push_back(packet);
+        if outbox.packets.push(packet) {
             outbox.used = Some(Instant::now());
             drop(outbox);
             self.news.notify_waiters();
@@ -360,7 +358,7 @@ impl Peer {
                 if outbox.closed || outbox.stream != stream {
                     return None;
                 }
-                if let Some(packet) = outbox.packets.pop_front() {
+                if let Some(packet) = outbox.packets.pop() {
                     return Some(packet);
                 }
             }

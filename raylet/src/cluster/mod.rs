@@ -40,6 +40,7 @@ mod proved;
 pub mod pulls;
 pub mod runtime;
 pub mod secret;
+mod waiting;
 
 use crate::drain::Drain;
 use crate::executable::Executable;

@@ -1,0 +1,71 @@
+//! Packets that wait for a stream to another node.
+//!
+//! They are bounded by number and by bytes: over a slow connection a few large ones would fill the memory.
+//! What finds no room is dropped, and sent again when the other node misses it.
+
+use prost::Message as _;
+use std::collections::VecDeque;
+use tharsis_protos::peer::wire::Packet;
+
+/// Packets that wait for one stream.
+const PACKETS_MAX: usize = 1024;
+/// Bytes that wait for one stream, unless one packet alone has more.
+const BYTES_MAX: usize = 64 << 20;
+
+/// Packets that wait, oldest first.
+#[derive(Default)]
+pub(super) struct Waiting {
+    packets: VecDeque<Packet>,
+    bytes: usize,
+}
+
+impl Waiting {
+    /// Adds a packet; false if there is no room for it.
+    pub(super) fn push(&mut self, packet: Packet) -> bool {
+        let bytes = packet.encoded_len();
+        let fits = self.packets.is_empty() || self.bytes + bytes <= BYTES_MAX;
+        if !fits || self.packets.len() == PACKETS_MAX {
+            return false;
+        }
+        self.bytes += bytes;
+        self.packets.push_back(packet);
+        true
+    }
+
+    /// Takes the oldest packet.
+    pub(super) fn pop(&mut self) -> Option<Packet> {
+        let packet = self.packets.pop_front()?;
+        self.bytes -= packet.encoded_len();
+        Some(packet)
+    }
+
+    /// Whether none waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.packets.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_protos::peer::wire::{Message, TaskPush, message::Kind};
+
+    fn packet(bytes: usize) -> Packet {
+        let push = TaskPush { payload: vec![0; bytes].into(), ..TaskPush::default() };
+        let messages = vec![Message { kind: Some(Kind::TaskPush(push)) }];
+        Packet { messages, ..Packet::default() }
+    }
+
+    #[test]
+    fn packets_are_bounded_by_number_and_by_bytes() {
+        let mut waiting = Waiting::default();
+        assert!((0..PACKETS_MAX).all(|_| waiting.push(packet(1))) && !waiting.push(packet(1)));
+        while waiting.pop().is_some() {}
+        assert_eq!(waiting.bytes, 0);
+        assert!(waiting.push(packet(BYTES_MAX + 1)), "one alone may have more");
+        assert!(!waiting.push(packet(1)));
+        waiting.pop();
+        assert!((0..3).all(|_| waiting.push(packet(BYTES_MAX / 4))));
+        assert!(!waiting.push(packet(BYTES_MAX / 4)), "with what is around it, it is too much");
+    }
+}
