@@ -1,7 +1,7 @@
 //! Support for the code that `#[remote]` generates: arguments and results.
 
 use crate::awaiting;
-use crate::codec::{Decoder, Encoded, Payload};
+use crate::codec::{Decoder, Encoded, Gift, Payload};
 use crate::error::{Error, Result};
 use crate::handles::{self, Connection, Handle, check_session};
 use crate::hosted::Hosted;
@@ -249,6 +249,7 @@ pub(crate) struct Outputs {
     /// Must be kept until the report was sent.
     written: Vec<Written>,
     keep: Vec<Arc<Handle>>,
+    given: Vec<Gift>,
     encoded: Encoded,
     frame: Vec<u8>,
 }
@@ -392,7 +393,13 @@ impl Outputs {
         }
     }
 
+    /// Notes that the report with these was sent.
+    pub(crate) fn sent(&mut self) {
+        Gift::send_all(&mut self.given);
+    }
+
     fn clear(&mut self) {
+        self.given.clear();
         self.count = 0;
         self.bytes.clear();
         self.written.clear();
@@ -421,6 +428,7 @@ impl Outputs {
         // A buffer may be a place in the arena, which cannot be read while it may still be written.
         encoded.buffers.clear();
         self.keep.append(&mut encoded.keep);
+        self.given.append(&mut encoded.given);
         self.count += 1;
         Ok(())
     }

@@ -7,7 +7,7 @@
 
 use crate::call::{TaskCall, into_failure};
 use crate::client::Client;
-use crate::codec::Encoded;
+use crate::codec::{Encoded, Gift};
 use crate::context::context;
 use crate::error::{Error, Result};
 use crate::handles::{Connection, check_session};
@@ -63,10 +63,11 @@ pub fn checkpoint<A: Checkpoint>(actor: &A) -> Result<()> {
     encoded.push(&actor.snapshot())?;
     let request = send(context.client(), &encoded)?;
     drop(in_order);
-    match table.checkpoints.take(link, request)? {
-        None => Ok(()),
-        Some(refusal) => Err(refusal.into()),
+    if let Some(refusal) = table.checkpoints.take(link, request)? {
+        return Err(refusal.into());
     }
+    Gift::send_all(&mut encoded.given);
+    Ok(())
 }
 
 /// Sends a snapshot; returns the number of the request for it.

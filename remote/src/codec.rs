@@ -20,6 +20,7 @@ use serde::de::DeserializeOwned;
 use std::cell::RefCell;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
 use tharsis_types::RefId;
 use tharsis_types::payload::{Frame, FrameLayout, PayloadKind};
 
@@ -38,11 +39,59 @@ pub(crate) struct Encoded {
     pub(crate) nested: Vec<RefId>,
     /// Keeps the nested references alive until the record that names them is sent.
     pub(crate) keep: Vec<Arc<Handle>>,
+    /// Things that belong to whoever decodes it, once it is sent.
+    pub(crate) given: Vec<Gift>,
+}
+
+/// The place of something that has one owner at a time.
+#[derive(Debug, Default)]
+pub(crate) struct Whereabouts(Arc<AtomicU8>);
+
+impl Whereabouts {
+    const HERE: u8 = 0;
+    /// It is encoded, and whether it goes is not yet known.
+    const LEAVING: u8 = 1;
+    const GONE: u8 = 2;
+
+    /// Whether it belongs to this process: it was not encoded.
+    pub(crate) fn is_here(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::HERE
+    }
+
+    /// Gives it away with the active encoding, once that is sent. False if it is given away already.
+    pub(crate) fn leave(&self) -> bool {
+        if self.0.compare_exchange(Self::HERE, Self::LEAVING, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return false;
+        }
+        let gift = Gift(Arc::clone(&self.0));
+        // Without an encoding it goes nowhere.
+        SINK.with_borrow_mut(|sink| sink.as_mut().map(|sink| sink.given.push(gift)));
+        true
+    }
+}
+
+/// Something in an encoded value that has one owner at a time. It stays where it is unless it is sent.
+pub(crate) struct Gift(Arc<AtomicU8>);
+
+impl Gift {
+    /// Notes that these are sent.
+    pub(crate) fn send_all(gifts: &mut Vec<Self>) {
+        gifts.drain(..).for_each(|gift| gift.0.store(Whereabouts::GONE, Ordering::Relaxed));
+    }
+}
+
+impl Drop for Gift {
+    fn drop(&mut self) {
+        let (leaving, here) = (Whereabouts::LEAVING, Whereabouts::HERE);
+        // It has gone if this fails.
+        let _ = self.0.compare_exchange(leaving, here, Ordering::Relaxed, Ordering::Relaxed);
+    }
 }
 
 impl Encoded {
     /// Clears it, but keeps the memory.
     pub(crate) fn clear(&mut self) {
+        self.given.clear();
         self.in_band.clear();
         self.buffers.clear();
         self.nested.clear();
@@ -61,14 +110,24 @@ impl Encoded {
             buffers: std::mem::take(&mut self.buffers),
             nested: std::mem::take(&mut self.nested),
             keep: std::mem::take(&mut self.keep),
+            given: std::mem::take(&mut self.given),
         };
+        let given = own.given.len();
         let outer = SINK.with(|sink| sink.borrow_mut().replace(own));
         let start = self.in_band.len();
         let result = value.serialize(&mut postcard::Serializer { output: Tail(&mut self.in_band) });
         // The reason is found while the context is active, so that references can still be encoded.
-        let result = result.map_err(|error| reason::of(value).unwrap_or_else(|| error.to_string()));
+        let take_back =
+            || SINK.with_borrow_mut(|sink| sink.as_mut().map(|sink| sink.given.split_off(given)).map(drop));
+        let result = result.map_err(|error| {
+            take_back();
+            let reason = reason::of(value).unwrap_or_else(|| error.to_string());
+            take_back();
+            reason
+        });
         if let Some(own) = SINK.with(|sink| std::mem::replace(&mut *sink.borrow_mut(), outer)) {
             (self.buffers, self.nested, self.keep) = (own.buffers, own.nested, own.keep);
+            self.given = own.given;
         }
         result.map_err(|error| {
             self.in_band.truncate(start);
@@ -82,6 +141,7 @@ struct Sink {
     buffers: Vec<Bytes>,
     nested: Vec<RefId>,
     keep: Vec<Arc<Handle>>,
+    given: Vec<Gift>,
 }
 
 /// Decodes consecutive values from a frame.
@@ -273,4 +333,46 @@ pub(crate) fn adopt_reference(reference: RefId) -> Option<Arc<Handle>> {
         source.connection.clone()
     })?;
     Some(connection.hold(reference))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::{Serializer, ser};
+
+    struct Owned(Whereabouts);
+
+    impl Serialize for Owned {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            if self.0.leave() { serializer.serialize_unit() } else { Err(ser::Error::custom("it is gone")) }
+        }
+    }
+
+    struct Bad;
+
+    impl Serialize for Bad {
+        fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+            Err(ser::Error::custom("it is bad"))
+        }
+    }
+
+    #[test]
+    fn what_has_one_owner_goes_when_it_is_sent_and_not_before() {
+        let owned = Owned(Whereabouts::default());
+        let mut encoded = Encoded::default();
+        let error = encoded.push(&(&owned, Bad)).unwrap_err().to_string();
+        assert!(error.contains("it is bad"), "{error}");
+        assert!(owned.0.is_here());
+        let error = encoded.push(&(&owned, &owned)).unwrap_err().to_string();
+        assert!(error.contains("it is gone") && owned.0.is_here(), "twice in a value: {error}");
+        encoded.push(&owned).unwrap();
+        assert!(!owned.0.is_here());
+        assert!(encoded.push(&(1, Bad)).is_err(), "another argument of the call");
+        encoded.clear();
+        assert!(owned.0.is_here(), "the call was not made");
+        encoded.push(&owned).unwrap();
+        Gift::send_all(&mut encoded.given);
+        encoded.clear();
+        assert!(!owned.0.is_here() && encoded.push(&owned).is_err());
+    }
 }

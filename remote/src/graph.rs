@@ -7,6 +7,7 @@
 
 use crate::call::Arguments;
 use crate::client::Client;
+use crate::codec::Gift;
 use crate::current;
 use crate::error::{Error, Result};
 use crate::handles::{Handle, check_session};
@@ -261,6 +262,7 @@ impl TaskGraph {
         }
         self.keep.append(&mut arguments.keep);
         self.keep.append(&mut arguments.encoded.keep);
+        Gift::send_all(&mut arguments.encoded.given);
         self.payload.extend_from_slice(frame);
         let input_count = (self.inputs.len() - before) as u32;
         self.steps.push(GraphStep { input_count, payload_bytes: frame.len() as u32, ..step });

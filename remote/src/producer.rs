@@ -20,19 +20,30 @@ pub struct Producer<T> {
     kept: BTreeMap<u64, T>,
     /// Number of items, once that is known.
     count: Option<u64>,
+    /// Number of items that had been taken, if the iterator made fewer of them when it was started again.
+    taken_before: Option<u64>,
 }
 
 impl<T> Producer<T> {
     /// The producer of an iterator's items.
     pub fn new(items: impl Iterator<Item = T> + 'static, is_last: fn(&T) -> bool) -> Self {
-        Self { items: Some(Box::new(items)), is_last, next: 0, kept: BTreeMap::new(), count: None }
+        Self {
+            items: Some(Box::new(items)),
+            is_last,
+            next: 0,
+            kept: BTreeMap::new(),
+            count: None,
+            taken_before: None,
+        }
     }
 
     /// The item at a position; `None` behind the last one. The consumer has taken `taken` items.
     ///
     /// # Errors
-    /// `ObjectLost` for an item that was made before, `Panicked` if the iterator has panicked.
+    /// `ObjectLost` for an item that was made before, and if the iterator ends before what was taken; `Panicked`
+    /// if it has panicked.
     pub fn take(&mut self, position: u64, taken: u64) -> Result<Option<T>, Failure> {
+        self.check_count()?;
         self.kept = self.kept.split_off(&taken);
         if let Some(item) = self.kept.remove(&position) {
             return Ok(Some(item));
@@ -52,7 +63,23 @@ impl<T> Producer<T> {
                 _ => {}
             }
         }
+        self.check_end(taken)?;
         Ok(None)
+    }
+
+    /// Refuses to end before items that were taken: an iterator that was started again has made others.
+    fn check_end(&mut self, taken: u64) -> Result<(), Failure> {
+        let count = self.count.filter(|count| *count < taken);
+        self.taken_before = count.map(|_| taken);
+        self.check_count()
+    }
+
+    fn check_count(&self) -> Result<(), Failure> {
+        let (Some(count), Some(taken)) = (self.count, self.taken_before) else { return Ok(()) };
+        let text = format!(
+            "the function was started again and made {count} items, of which {taken} had been taken before"
+        );
+        Err(Failure::new(FailureKind::ObjectLost, text))
     }
 
     /// The next item of the iterator, which is put away while it runs: one that panics is gone.
@@ -104,6 +131,17 @@ mod tests {
         assert_eq!(again.kept.len(), 49, "items 51 to 99 were not taken");
         assert_eq!(again.take(101, 100), Ok(None));
         assert!(again.kept.is_empty());
+    }
+
+    #[test]
+    fn a_producer_that_starts_again_and_makes_less_is_no_end() {
+        let mut again = numbers(20);
+        for position in [40, 41] {
+            let failure = again.take(position, 40).unwrap_err();
+            assert_eq!(failure.kind, FailureKind::ObjectLost);
+            assert!(failure.message.contains("20 items, of which 40"), "{failure}");
+        }
+        assert_eq!(numbers(40).take(40, 40), Ok(None));
     }
 
     #[test]

@@ -10,7 +10,8 @@
 
 use crate::actor::ActorHandle;
 use crate::awaiting;
-use crate::error::Result;
+use crate::codec::Whereabouts;
+use crate::error::{Error, Result};
 use crate::get::cancel;
 use crate::handles::{Connection, Handle, State, Waiter};
 use crate::options::Options;
@@ -25,7 +26,6 @@ use std::fmt;
 use std::panic::Location;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use tharsis_types::failure::UserError;
 use tharsis_types::{Failure, FailureKind, FunctionId};
@@ -34,6 +34,8 @@ use tharsis_types::{Failure, FailureKind, FunctionId};
 const UNCONSUMED_MAX_DEFAULT: u32 = 16;
 /// Type of the error that stands behind the last item.
 const END: &str = "tharsis::stream::End";
+/// Text of the error of a stream that belongs to another consumer.
+const GIVEN_AWAY: &str = "the stream was given away: it has one consumer";
 
 /// References to the items of a remote function that returns an iterator, in their order.
 ///
@@ -45,7 +47,8 @@ const END: &str = "tharsis::stream::End";
 /// on. Dropping the stream ends the function, as does the end of the process that consumes it.
 ///
 /// A stream can be given to a task or put inside a value: it goes on there with the next item. It has one
-/// consumer, so here it is over then.
+/// consumer: whoever asks for an item here gets an error then. If the call or the put that was to take it
+/// fails, it stays here.
 pub struct ObjectRefStream<T> {
     /// `None` when the last item was taken.
     source: Option<Source>,
@@ -54,8 +57,10 @@ pub struct ObjectRefStream<T> {
     taken: u64,
     /// Items that were asked for and not taken.
     window: VecDeque<ObjectRef<T>>,
-    /// Whether it was sent elsewhere: the window and the rest belong to others.
-    is_sent: AtomicBool,
+    /// If it was sent elsewhere, the window and the rest belong to others.
+    place: Whereabouts,
+    /// Whether whoever asked here, where it is no more, has been told so.
+    is_told: bool,
     /// The connection at which a future is registered as waiting for the next item.
     entered: Option<Arc<Connection>>,
 }
@@ -87,7 +92,8 @@ impl Call<'_> {
             unconsumed_max: unconsumed_max.unwrap_or(UNCONSUMED_MAX_DEFAULT).max(1),
             taken: 0,
             window: VecDeque::new(),
-            is_sent: AtomicBool::new(false),
+            place: Whereabouts::default(),
+            is_told: false,
             entered: None,
         };
         stream.ask();
@@ -123,15 +129,23 @@ impl<T> ObjectRefStream<T> {
     }
 
     fn next_within(&mut self, timeout: Option<Timeout>) -> Result<Option<ObjectRef<T>>> {
-        if self.is_sent.load(Ordering::Relaxed) {
-            self.window.clear();
-            self.source = None;
+        if !self.place.is_here() {
+            return Ok(self.misplaced());
         }
         match self.window.front() {
             Some(first) => settle::until_ready(first.handle(), timeout)?,
             None => return Ok(None),
         }
         Ok(self.take_first())
+    }
+
+    /// The item of a stream that was given away: an error, so that nobody takes that for the end, and then
+    /// nothing.
+    fn misplaced(&mut self) -> Option<ObjectRef<T>> {
+        self.window.clear();
+        self.source = None;
+        let is_told = std::mem::replace(&mut self.is_told, true);
+        (!is_told).then(|| ObjectRef::failed(Error::new(FailureKind::InvalidReference, GIVEN_AWAY)))
     }
 
     /// Takes the first item of the window, which is ready.
@@ -218,7 +232,7 @@ pub fn end_of_stream() -> Failure {
 impl<T> Drop for ObjectRefStream<T> {
     fn drop(&mut self) {
         self.leave();
-        if !self.is_sent.load(Ordering::Relaxed) {
+        if self.place.is_here() {
             self.close();
         }
     }
@@ -239,8 +253,9 @@ impl<T> Stream for ObjectRefStream<T> {
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<ObjectRef<T>>> {
         let stream = self.get_mut();
-        if stream.is_sent.load(Ordering::Relaxed) {
-            return Poll::Ready(None);
+        if !stream.place.is_here() {
+            stream.leave();
+            return Poll::Ready(stream.misplaced());
         }
         let Some(handle) = stream.window.front().map(|first| Arc::clone(first.handle())) else {
             return Poll::Ready(None);
@@ -275,8 +290,8 @@ struct Sent<T> {
 
 impl<T> Serialize for ObjectRefStream<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if self.is_sent.swap(true, Ordering::Relaxed) {
-            return Err(serde::ser::Error::custom("the stream was given away: it has one consumer"));
+        if !self.place.leave() {
+            return Err(serde::ser::Error::custom(GIVEN_AWAY));
         }
         let source = self.source.as_ref();
         let sent = Sent {
@@ -306,7 +321,8 @@ impl<'de, T> Deserialize<'de> for ObjectRefStream<T> {
             unconsumed_max: sent.unconsumed_max,
             taken: sent.taken,
             window: sent.window.into(),
-            is_sent: AtomicBool::new(false),
+            place: Whereabouts::default(),
+            is_told: false,
             entered: None,
         })
     }

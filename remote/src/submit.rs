@@ -10,7 +10,7 @@ use crate::actor::ActorHandle;
 use crate::call::Arguments;
 use crate::classes::ClassKey;
 use crate::client::Client;
-use crate::codec::Encoded;
+use crate::codec::{Encoded, Gift};
 use crate::current;
 use crate::error::{Error, Result};
 use crate::graph::{self, TaskGraph};
@@ -272,9 +272,12 @@ fn send_call(
     };
     let sent = client.link().send(&record);
     FRAME.with_borrow_mut(|kept| *kept = frame);
-    if let Err(error) = sent {
-        let failure = error.into_shared();
-        handles.iter().for_each(|handle| handle.fail(&failure));
+    match sent {
+        Ok(()) => Gift::send_all(&mut arguments.encoded.given),
+        Err(error) => {
+            let failure = error.into_shared();
+            handles.iter().for_each(|handle| handle.fail(&failure));
+        }
     }
     Ok(handles)
 }
@@ -329,6 +332,9 @@ pub fn put<T: Serialize>(value: &T) -> Result<ObjectRef<T>> {
     let mut arguments = ARGUMENTS.take();
     arguments.clear();
     let outcome = arguments.encoded.push(value).and_then(|()| put_encoded(&client, &arguments, site));
+    if outcome.is_ok() {
+        Gift::send_all(&mut arguments.encoded.given);
+    }
     arguments.clear();
     ARGUMENTS.with_borrow_mut(|kept| *kept = arguments);
     outcome.map(ObjectRef::new)

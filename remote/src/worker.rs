@@ -203,9 +203,12 @@ fn execute(client: &Client, hosted: &Hosted, run: Run, started: Instant) -> Inst
     // Done before the report: the node handles records in order, and the arguments' pins end with the task.
     arguments.into_iter().for_each(|argument| argument.prolong(client.connection()));
     match outcome {
-        Ok(outputs) => {
+        Ok(mut outputs) => {
             let view = OutputsView::new(outputs.count, &outputs.bytes);
             let sent = link.send(&FromClient::Done { slot, run_ns, outcome: OutcomeView::Returned(view) });
+            if sent.is_ok() {
+                outputs.sent();
+            }
             outputs.recycle();
             if let Err(refused) = sent {
                 // Without a report its readers would wait forever. If the connection is lost, this fails too.
