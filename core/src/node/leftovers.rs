@@ -29,6 +29,7 @@ impl Node {
         tables.extend(self.mappings.leftovers());
         tables.extend(self.clients.leftovers());
         tables.extend(self.runs.leftovers());
+        tables.extend(self.kills.leftovers());
         tables.retain(|(_, count)| *count > 0);
         tables
     }

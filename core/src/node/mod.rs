@@ -75,6 +75,7 @@ mod ends;
 mod inventory;
 mod involved;
 mod isolation;
+mod kills;
 mod leftovers;
 mod listeners;
 mod lists;
@@ -118,6 +119,7 @@ use clients::Clients;
 use copies::CopyOwners;
 use drain::Drain;
 use involved::Involved;
+use kills::Kills;
 use listeners::Listeners;
 use mappings::Mappings;
 use moves::Moves;
@@ -201,6 +203,7 @@ pub struct Node {
     mappings: Mappings,
     clients: Clients,
     runs: Runs,
+    kills: Kills,
     pressure: Pressure,
     streams: Streams,
     drain: Drain,
@@ -253,6 +256,7 @@ impl Node {
             mappings: Mappings::default(),
             clients: Clients::default(),
             runs: Runs::default(),
+            kills: Kills::default(),
             pressure: Pressure::default(),
             streams: Streams::default(),
             drain: Drain::default(),
@@ -398,6 +402,7 @@ impl Node {
             self.schedule_again_at,
             self.view.next_timeout(now),
             self.runs.next_timeout(),
+            self.kills.next_timeout(),
             self.pressure.next_timeout(),
             self.leases.next_timeout(),
             self.budgets.next_timeout(),

@@ -11,6 +11,7 @@ use crate::owner::Ended;
 use crate::slab::Slot;
 use std::sync::Arc;
 use tharsis_types::peer::{DoneOutcome, Message};
+use tharsis_types::task::Role;
 use tharsis_types::{ClientId, Failure, FailureKind, ObjectId, TaskId};
 
 /// Workers that come.
@@ -61,6 +62,7 @@ impl Node {
                 self.return_run(slot, out);
             }
         }
+        self.kill_if_alone(client, out);
     }
 
     /// Gives back the runs of a worker that have not started, whether they are sent or not.
@@ -81,7 +83,7 @@ impl Node {
     }
 
     /// Gives back the runs of a worker that are not sent yet, except the first of its line.
-    fn staging_behind_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
+    pub(super) fn staging_behind_given_back(&mut self, client: ClientId, out: &mut Vec<Action>) {
         self.staging_of(client, 1, out);
     }
 
@@ -166,7 +168,7 @@ impl Node {
             self.end_run(slot, 0, TaskOutcome::Failed { error_type: String::new(), failure }, out);
         } else if force && run.is_first() {
             self.runs.doom(slot);
-            out.push(Action::Do(Operation::KillWorker { client, reason: failure }));
+            self.kill_for(client, slot, failure, out);
         } else {
             out.push(Record::CancelRun { run: slot.number() }.to(client));
         }
@@ -177,8 +179,12 @@ impl Node {
         for (client, timeout_ms) in self.runs.doom_overdue(now) {
             let text = format!("ran longer than its timeout of {timeout_ms} ms");
             let reason = Arc::new(Failure::new(FailureKind::TimedOut, text));
-            out.push(Action::Do(Operation::KillWorker { client, reason }));
+            match self.runs.first_slot(client) {
+                Some(slot) => self.kill_for(client, slot, reason, out),
+                None => out.push(Action::Do(Operation::KillWorker { client, reason })),
+            }
         }
+        self.late_kills(now, out);
     }
 }
 
@@ -193,6 +199,7 @@ impl Node {
     /// an actor that runs several at the same time. If it belonged to an actor, the actor is gone.
     pub(super) fn runs_lost(&mut self, client: ClientId, failure: &Arc<Failure>, out: &mut Vec<Action>) {
         let host = self.leases.host(client);
+        self.kills.gone(client);
         self.line_lost(client, failure, out);
         let Some(host) = host else { return };
         let failure = match failure.kind {
@@ -251,8 +258,12 @@ impl Node {
         let runs_again = self.pressure.gone(client);
         // The return of another may have ended it.
         let Some((slot, run)) = first.and_then(|slot| Some((slot, self.runs.get(slot)?))) else { return };
-        let has_retries = run.call(&self.owner).is_some_and(|call| call.class.max_retries != 0);
-        if runs_again && has_retries {
+        let class = run.call(&self.owner).map(|call| call.class);
+        let has_retries = class.is_some_and(|class| class.max_retries != 0);
+        let is_task = class.is_some_and(|class| class.role == Role::Task);
+        // It stood behind the run for which the worker was killed.
+        let is_innocent = is_task && is_of_one_run(failure) && !run.is_doomed();
+        if (runs_again || is_innocent) && has_retries {
             return self.send_back(slot, true, out);
         }
         let failure = failure_of(run, failure);
@@ -263,11 +274,14 @@ impl Node {
 /// Error of a run whose worker is gone. If the worker was killed because of a run that ended just before, it
 /// counts as crashed for the next run.
 fn failure_of(run: &Run, failure: &Arc<Failure>) -> Arc<Failure> {
-    match failure.kind {
-        FailureKind::Cancelled | FailureKind::TimedOut if !run.is_doomed() => {
-            let text = "its worker was killed because of another task";
-            Arc::new(Failure::new(FailureKind::WorkerCrashed, text).because((**failure).clone()))
-        }
-        _ => failure.clone(),
+    if !is_of_one_run(failure) || run.is_doomed() {
+        return failure.clone();
     }
+    let text = "its worker was killed because of another task";
+    Arc::new(Failure::new(FailureKind::WorkerCrashed, text).because((**failure).clone()))
+}
+
+/// Whether a worker was killed because of one of its runs.
+fn is_of_one_run(failure: &Failure) -> bool {
+    matches!(failure.kind, FailureKind::Cancelled | FailureKind::TimedOut)
 }

@@ -264,6 +264,11 @@ impl Runs {
         self.first(client).is_some_and(|run| !run.is_staging())
     }
 
+    /// The run at the front of a worker's line.
+    pub(super) fn first_slot(&self, client: ClientId) -> Option<Slot<Run>> {
+        self.of_worker.get(&client)?.front().copied()
+    }
+
     /// Whether more than one run is in line for a worker.
     pub(super) fn has_behind(&self, client: ClientId) -> bool {
         self.of_worker.get(&client).is_some_and(|line| 1 < line.len())
