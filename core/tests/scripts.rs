@@ -261,7 +261,6 @@ impl World {
             ("forge", [from, to, what, lease]) => self.forge(from, to, what, LeaseId(lease.parse().unwrap())),
             ("lose", []) => self.packets.clear(),
             ("programs", [host, count]) => {
-                let host = self.host(host);
                 self.feed(host, Event::ProgramsRun { count: count.parse().unwrap() });
             }
             ("drain", [host, ms]) => {
