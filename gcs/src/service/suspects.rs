@@ -69,7 +69,7 @@ impl Shared {
         sleep_until(until).await;
         // If this process stood still, renewals wait to be read.
         let is_in_time = Instant::now() < until.max(asked) + LATE_MAX;
-        is_in_time && !heard().is_some_and(|at| asked < at)
+        is_in_time && heard().is_none_or(|at| at <= asked)
     }
 }
 
