@@ -4,9 +4,9 @@
 //! that). Each direction numbers its messages; the receiver takes only the next number and acknowledges in
 //! every packet the messages that it has, and says if one is missing before one that it has seen; the sender
 //! repeats from there (go-back-N: losses are rare, so nothing is kept out of order). When no acknowledgement
-//! came for a while it asks, and repeats nothing: over a slow connection what it sent is still on its way, and
-//! the question arrives behind it. A node that restarts has a new id, hence a new link: node ids are session
-//! ids.
+//! came for a while it asks, and repeats nothing: over a slow connection what it sent is still on its way,
+//! and the question arrives behind it. A node that restarts has a new id, hence a new link: node ids are
+//! session ids.
 //!
 //! The machines above therefore need no request ids, no duplicate checks and no timers of their own.
 

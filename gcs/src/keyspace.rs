@@ -149,7 +149,7 @@ impl KeySpace {
         self.revision
     }
 
-    /// What is to be written to a file that holds `found`, so that it holds this. The last write to it may
+    /// The writes that turn a file that holds `found` into one that holds this. The last write to it may
     /// have failed after it reached the disk; `None` if the file differs by more: another process wrote it,
     /// or it is another file.
     pub(crate) fn difference(&self, found: &KeySpace) -> Option<Commit> {

@@ -52,7 +52,7 @@ impl Played {
         let mut output = BufReader::new(outside.stdout.take().unwrap());
         let board =
             output.by_ref().lines().find_map(|line| line.unwrap().strip_prefix("board ").map(str::to_owned));
-        Self { outside, output, board: board.expect("the node made its board") }
+        Self { outside, output, board: board.unwrap() }
     }
 
     /// Kills the node, and waits until it has ended.

@@ -11,8 +11,8 @@
 
 use crate::caller::{Caller, Who};
 use crate::descriptors::Descriptors;
-use crate::join::Owners;
 use crate::message::is_of_machine;
+use crate::owners::Owners;
 use crate::proof::{self, Claim, PROOF_WAIT, ProofError, Purpose, Reason, Secret};
 use crate::revoked::Revoked;
 use crate::rights::{Admitted, PortCounts};

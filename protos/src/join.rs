@@ -7,13 +7,11 @@
 use crate::caller::{Caller, Who};
 use crate::connection::{Called, Credentials, Signer, Stream, Trust};
 use crate::proof::{self, PROOF_WAIT, ProofError, Purpose, Secret};
-use futures::future::BoxFuture;
 use prost::Message;
-use std::fmt::Debug;
 use std::io;
 use std::time::Duration;
 use tharsis_identity::{
-    Anchors, Former, Identity, IdentityError, MachineId, NewKey, Subject, Tls, Token, pinned, proof_key,
+    Anchors, Former, Identity, IdentityError, NewKey, Subject, Tls, Token, pinned, proof_key,
 };
 use tharsis_types::NodeId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -166,19 +164,6 @@ async fn ask(mut stream: Stream, request: Request) -> Result<Answer, JoinError> 
     let answer = timeout(PROOF_WAIT, exchange).await.map_err(|_| ProofError::Timeout)?;
     let answer = answer.map_err(ProofError::Io)?;
     if answer.refused.is_empty() { Ok(answer) } else { Err(JoinError::Refused(answer.refused)) }
-}
-
-/// The machines of nodes, as the control stores of a cluster know them together.
-pub trait Owners: Debug + Send + Sync {
-    /// Gives a node to a machine for a certificate of this lifetime, if it is not another one's; whether the
-    /// machine has it. The error says why
-    /// this cannot be known now.
-    fn claim(
-        &self,
-        node: NodeId,
-        machine: MachineId,
-        lifetime: Duration,
-    ) -> BoxFuture<'_, Result<bool, String>>;
 }
 
 /// Answers one request.

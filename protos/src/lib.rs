@@ -26,6 +26,7 @@ pub mod join;
 pub mod listing;
 pub mod logs;
 pub mod message;
+pub mod owners;
 pub mod peer;
 pub mod port;
 pub mod proof;

@@ -14,9 +14,8 @@
 //! connection, and a process that took over a port cannot pass the caller's answer on to another port. The
 //! caller sends nothing else before the listener has proved itself as well.
 //!
-//! Without certificates the key is the cluster's secret: whoever knows it is trusted, and the node that a
-//! caller names is its own word. Under TLS the key is derived from the connection itself, whose certificates
-//! say who is there ([`crate::connection`]); the proof then carries the purpose and refuses in words.
+//! Without certificates whoever knows the secret is trusted, and the node that a caller names is its own
+//! word. Under TLS the key is the connection's, whose certificates say who is there ([`crate::connection`]).
 //!
 //! | frame | bytes (numbers are little-endian) |
 //! |---|---|
@@ -50,7 +49,6 @@ pub const HELLO_BYTES: usize = 56;
 pub const ANSWER_BYTES: usize = 32;
 /// Bytes of a verdict.
 pub const VERDICT_BYTES: usize = 40;
-
 /// The time for which one side waits for the other.
 pub(crate) const PROOF_WAIT: Duration = Duration::from_secs(5);
 /// First bytes of an HTTP/2 client, which has nothing proved.
@@ -59,8 +57,7 @@ pub(crate) const HTTP2: [u8; 8] = *b"PRI * HT";
 const HTTP1: [&[u8]; 2] = [b"GET /", b"HEAD /"];
 /// Answer to a client of HTTP/2: SETTINGS, then GOAWAY with INADEQUATE_SECURITY.
 const GO_AWAY: [u8; 26] = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 12];
-/// Limits on time and bytes of the rest that is read of a refused caller, so that it can read why it was
-/// refused.
+/// Limits on time and bytes of the rest that is read of a refused caller, so that it can read the reason.
 const LAST_WORDS_WAIT: Duration = Duration::from_millis(500);
 const LAST_WORDS_BYTES_MAX: usize = 64 << 10;
 /// Offset of the nonce in a hello or a challenge.

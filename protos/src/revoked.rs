@@ -31,7 +31,7 @@ impl Revoked {
         Revoked { list: Arc::new(watch::Sender::new(None)), authority: None }
     }
 
-    /// None so far.
+    /// An empty list: no machine was revoked.
     #[must_use]
     pub fn nobody() -> Revoked {
         Revoked { list: Arc::new(watch::Sender::new(Some(Arc::default()))), authority: None }

@@ -44,9 +44,9 @@ impl<H> ActorPool<H> {
 
     /// Calls a method for each item: the values, in the order of the items.
     ///
-    /// Calls are made as values are taken. A failure is the value of its item. An actor that died fails the item
-    /// that it had, and gets no more; if all have died, the last one fails the rest. Without actors there are
-    /// no values. If the iterator is dropped, calls that run go on.
+    /// Calls are made as values are taken. A failure is the value of its item. An actor that died fails the
+    /// item that it had, and gets no more; if all have died, the last one fails the rest. Without actors
+    /// there are no values. If the iterator is dropped, calls that run go on.
     pub fn map<'a, I, F, T>(&'a mut self, items: I, call: F) -> PoolMap<'a, H, I::IntoIter, F, T>
     where
         I: IntoIterator,
@@ -198,9 +198,8 @@ mod tests {
     fn failures(dead: &[usize]) -> (usize, Vec<usize>) {
         let mut pool = ActorPool::new(0..10);
         let mut calls = vec![0; 10];
-        let kind = |actor: &usize| match dead.contains(actor) {
-            true => FailureKind::ActorDied,
-            false => FailureKind::UserError,
+        let kind = |actor: &usize| {
+            if dead.contains(actor) { FailureKind::ActorDied } else { FailureKind::UserError }
         };
         let call = |actor: &usize, _: u32| {
             calls[*actor] += 1;

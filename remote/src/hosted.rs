@@ -3,7 +3,7 @@
 //! An actor that runs one call at a time never leaves the thread of the worker, so it need not be `Send`. One
 //! that runs several at the same time is shared by the threads of its calls, behind a lock.
 
-use crate::worker::drop_payload;
+use crate::panics::drop_payload;
 use parking_lot::{MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::any::Any;
 use std::cell::{RefCell, RefMut};

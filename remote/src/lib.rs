@@ -62,6 +62,7 @@ mod names;
 mod new_group;
 mod news;
 mod options;
+mod panics;
 mod placement;
 mod planned;
 mod producer;

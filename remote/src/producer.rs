@@ -40,8 +40,8 @@ impl<T> Producer<T> {
     /// The item at a position; `None` behind the last one. The consumer has taken `taken` items.
     ///
     /// # Errors
-    /// `ObjectLost` for an item that was made before, and if the iterator ends before what was taken; `Panicked`
-    /// if it has panicked.
+    /// `ObjectLost` for an item that was made before, and if the iterator ends before what was taken;
+    /// `Panicked` if it has panicked.
     pub fn take(&mut self, position: u64, taken: u64) -> Result<Option<T>, Failure> {
         self.check_count()?;
         self.kept = self.kept.split_off(&taken);

@@ -67,8 +67,8 @@ pub(crate) struct Work {
     groups: OnceLock<Arc<Groups<Run>>>,
 }
 
-/// Tasks that run, and those that are to run no more. Whoever looks for a task in all places where it may be holds the
-/// lock: on its way from one to the next a task is in none of them.
+/// Tasks that run, and those that are to run no more. Whoever looks for a task in all places where it may be
+/// holds the lock: on its way from one to the next a task is in none of them.
 #[derive(Default)]
 struct Running {
     /// The running task; several if they are calls of an actor that runs them at the same time.

@@ -20,7 +20,8 @@ pub struct Packet {
     pub acknowledged: u64,
     /// Whether the sender wants to know what has arrived.
     pub asks: bool,
-    /// Whether messages are known to be lost: a later one arrived, and not the first that is not acknowledged.
+    /// Whether messages are known to be lost: a later one arrived, and not the first that is not
+    /// acknowledged.
     pub lacks: bool,
     /// The messages.
     pub messages: Vec<Message>,

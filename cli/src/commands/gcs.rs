@@ -78,10 +78,10 @@ fn etcd_access(settings: &Settings, endpoints: &[String]) -> Result<EtcdAccess, 
         settings.bad(key, settings.text(key), format!("needs {} as well", other.flag()))
     };
     let ca = path(Key::EtcdCa);
-    let identity = match (path(Key::EtcdCertificate), path(Key::EtcdKey)) {
+    let identity = match (path(Key::EtcdCertificate), path(Key::EtcdKeyFile)) {
         (Some(certificate), Some(key)) => Some((certificate, key)),
-        (Some(_), None) => return Err(lacks(Key::EtcdCertificate, Key::EtcdKey)),
-        (None, Some(_)) => return Err(lacks(Key::EtcdKey, Key::EtcdCertificate)),
+        (Some(_), None) => return Err(lacks(Key::EtcdCertificate, Key::EtcdKeyFile)),
+        (None, Some(_)) => return Err(lacks(Key::EtcdKeyFile, Key::EtcdCertificate)),
         (None, None) => None,
     };
     if identity.is_some() && ca.is_none() {

@@ -93,7 +93,7 @@ pub enum Key {
     /// Certificate that is shown to them.
     EtcdCertificate,
     /// Key of that certificate.
-    EtcdKey,
+    EtcdKeyFile,
     /// User of that etcd.
     EtcdUser,
     /// File with the user's password.
@@ -430,7 +430,7 @@ const ROWS: [Row; 38] = [
         "FILE",
         "Certificate that is shown to the etcd servers, as PEM",
     ),
-    of_store(Key::EtcdKey, "etcd_key", "FILE", "Key of that certificate, as PEM"),
+    of_store(Key::EtcdKeyFile, "etcd_key", "FILE", "Key of that certificate, as PEM"),
     of_store(Key::EtcdUser, "etcd_user", "NAME", "User of etcd, where it asks for one"),
     of_store(Key::EtcdPasswordFile, "etcd_password_file", "FILE", "File with the password of that user"),
     Row {
@@ -546,7 +546,7 @@ impl Key {
             | Self::Etcd
             | Self::EtcdCa
             | Self::EtcdCertificate
-            | Self::EtcdKey
+            | Self::EtcdKeyFile
             | Self::EtcdUser
             | Self::EtcdPasswordFile => return None,
         })

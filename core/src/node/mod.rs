@@ -295,9 +295,8 @@ impl Node {
             Event::Submitted { client, class, task, tokens, args } => {
                 let Parent { task: parent, depth, deadline } = self.note_parent(client, task);
                 let parent = parent.filter(|_| !self.leases.is_host(client));
-                let submission =
-                    owner::Submission { client, parent, depth, deadline, class, task, tokens, args };
-                self.owner.submit(submission, &mut self.effects);
+                let new = owner::Submission { client, parent, depth, deadline, class, task, tokens, args };
+                self.owner.submit(new, &mut self.effects);
             }
             Event::GraphSubmitted { client, graph, part } => self.submit_graph(client, graph, &part),
             Event::Finished { client, run, run_ns, outcome } => {

@@ -17,7 +17,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 use tharsis_protos::connection::Signer;
 use tharsis_protos::control::MachineId;
-use tharsis_protos::join::Owners;
+use tharsis_protos::owners::Owners;
 use tharsis_protos::rows::Row;
 use tharsis_types::NodeId;
 use tokio::time::{Instant, sleep};

@@ -1,6 +1,6 @@
 //! Members that this control store has reached at the addresses that they advertise.
 //!
-//! What a connection attempt shows about a node (`suspects.rs`, `silence.rs`) holds only if the address leads
+//! A connection attempt shows something about a node (`suspects.rs`, `silence.rs`) only if the address leads
 //! to that node from here. It may not: a name that means loopback on this machine (Debian's `127.0.1.1`), an
 //! address behind a translation without a way back, a service address that rejects. So each member is knocked
 //! at once, when this control store first sees it, and only members that answered are judged by their ports.
@@ -20,7 +20,7 @@ const AGAIN_AFTER: Duration = Duration::from_secs(30);
 /// Knocks that begin in one round.
 const KNOCKS_MAX: usize = 64;
 
-/// What became of the knocks at each member.
+/// The outcome of the knocks at each member.
 #[derive(Debug, Default)]
 pub(super) struct Reach(HashMap<NodeId, Knock>);
 

@@ -40,7 +40,8 @@ impl Shared {
         self.own_node.get() != Some(&node) && self.reach.lock().has_answered(node)
     }
 
-    /// Removes a member whose port is closed and that renews its lease no more; returns whether the node is no member (any more).
+    /// Removes a member whose port is closed and that renews its lease no more; returns whether the node is
+    /// no member (any more).
     pub(super) async fn suspect(&self, node: NodeId) -> Result<bool, Refusal> {
         let Some(known) = self.node(node).await.map_err(refusal)? else { return Ok(true) };
         let Some(_probe) = Probe::begin(&self.suspects, node) else {

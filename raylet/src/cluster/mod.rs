@@ -30,6 +30,7 @@ mod addresses;
 pub mod code;
 pub mod identity;
 pub mod isolation;
+mod joining;
 pub mod links;
 pub mod listen;
 pub mod members;
@@ -46,15 +47,16 @@ use crate::drain::Drain;
 use crate::executable::Executable;
 use crate::inbox::Inbox;
 use crate::local::NewJob;
-use crate::logs::{Logs, unix_ms};
+use crate::logs::Logs;
 use crate::metrics::Scraped;
 use crate::registry::{Registry, lock};
 use crate::spill::Spill;
 use crate::submissions::{Place, Submissions};
-use addresses::{listen_on, own_address};
+use addresses::listen_on;
 use code::Code;
 use identity::Entry;
 use isolation::Isolation;
+use joining::{client_of, heard_revoked, known_stores, register};
 use links::{Links, Peers};
 use listen::{Callers, Senders};
 use members::Membership;
@@ -69,11 +71,10 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tharsis_core::event::Member;
-use tharsis_gcs::{ClientOptions, Control, ControlClient, ControlOptions, KnownStores, StoreError};
+use tharsis_gcs::{Control, ControlClient, ControlOptions, StoreError};
 use tharsis_object_store::Arena;
 use tharsis_protos::connection::{Gate, Stream};
-use tharsis_protos::control::{JobRequest, NodeInfo, Registered};
-use tharsis_protos::revoked::Revoked;
+use tharsis_protos::control::{JobRequest, NodeInfo};
 use tharsis_protos::{CallError, RefusalCode, peer, port};
 use tharsis_types::peer::Packet;
 use tharsis_types::{Extent, Failure, FailureKind, JobId, NodeId, ObjectId};
@@ -89,8 +90,6 @@ pub use tharsis_gcs::BackendChoice;
 
 /// The longest time that the control store may take for one answer.
 const CALL_DEADLINE: Duration = Duration::from_secs(3);
-/// Clocks that differ by more are spoken of; nothing depends on them.
-const CLOCK_SKEW_MS_MAX: u64 = 5_000;
 /// The time for which a node that starts waits for a control store that is not there.
 const JOIN_PATIENCE: Duration = Duration::from_secs(5);
 /// The time for which drivers and workers wait for one.
@@ -428,10 +427,7 @@ async fn join(
 ) -> Result<(Started, Membership, Option<Control>), Failure> {
     let JoiningNode { member, arena, inbox, spill, small_cluster_max, drain, logs } = joining;
     let me = member.node;
-    let stores = match &options.role {
-        Role::Head { .. } => KnownStores::new([own_address(&listener)?.to_string()]),
-        Role::Member { heads } => KnownStores::new(heads.iter().cloned()),
-    };
+    let stores = known_stores(&options.role, &listener)?;
     let Entry { credentials: own, gate, renewal } =
         options.security.enter(me, &options.role, &stores).await?;
     let control = match &options.role {
@@ -439,21 +435,13 @@ async fn join(
         Role::Member { .. } => None,
     };
     let gate = control.as_ref().map_or(gate.clone(), |control| control.guard(gate));
-    let limits = ClientOptions { call_deadline: CALL_DEADLINE, patience: PATIENCE };
-    let client = ControlClient::new(stores, &own, limits);
-    let client = client.map_err(|e| refused("the cluster's address", &e))?;
+    let client = client_of(stores, &own)?;
     let tasks = Tasks::current();
     let peers = Arc::new(Peers::new(me, small_cluster_max));
     let pulls = Pulls::new(Arc::clone(&arena), Arc::clone(&inbox), Arc::clone(&peers), own.clone());
     let pulls = Arc::new(pulls);
-    let code = Code::new(
-        me,
-        programs.to_owned(),
-        client.clone(),
-        tasks.clone(),
-        Arc::clone(&peers),
-        Arc::clone(&pulls),
-    );
+    let programs = programs.to_owned();
+    let code = Code::new(me, programs, client.clone(), tasks.clone(), Arc::clone(&peers), Arc::clone(&pulls));
     let code = Arc::new(code);
     let senders = Senders::new(&arena, Arc::clone(&inbox), Arc::clone(&code), spill);
     let senders = Arc::new(senders.map_err(|e| internal(&e.to_string()))?);
@@ -519,27 +507,6 @@ fn submissions(
 ) -> Submissions {
     let place = Place { node: me, host: host(), socket: options.socket.clone() };
     Submissions::new(place, options.folder.clone(), client.clone(), tasks.clone(), Arc::clone(inbox))
-}
-
-/// The machines that were shut out, which a member hears before its first caller: nobody has its address yet.
-async fn heard_revoked(client: &ControlClient, gate: &Gate) -> Result<Revoked, Failure> {
-    let info = client.with_patience(JOIN_PATIENCE).cluster_info().await;
-    let place = client.address();
-    let info = info.map_err(|e| refused(&format!("cannot join the cluster at {place}"), &e))?;
-    gate.revoked().replace(info.revoked);
-    Ok(gate.revoked().clone())
-}
-
-/// Makes the node a member.
-async fn register(client: &ControlClient, info: &NodeInfo) -> Result<Registered, Failure> {
-    let registered = client.with_patience(JOIN_PATIENCE).register_node(info, unix_ms()).await;
-    let place = client.address();
-    let registered = registered.map_err(|e| refused(&format!("cannot join the cluster at {place}"), &e))?;
-    if CLOCK_SKEW_MS_MAX < registered.clock_skew_ms.unsigned_abs() {
-        let skew_s = registered.clock_skew_ms as f64 / 1e3;
-        tracing::warn!(skew_s, "the clocks of this machine and of the control store differ");
-    }
-    Ok(registered)
 }
 
 /// A control store in the process of the node `me`.

@@ -50,7 +50,7 @@ impl OwnFolder {
         Err(io::Error::new(ErrorKind::NotFound, "somebody removes the folder again and again"))
     }
 
-    /// Where it is.
+    /// The path of the folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -1,7 +1,7 @@
 //! Packets that wait for a stream to another node.
 //!
 //! They are bounded by number and by bytes: over a slow connection a few large ones would fill the memory.
-//! What finds no room is dropped, and sent again when the other node misses it.
+//! Packets that find no room are dropped, and sent again when the other node misses it.
 
 use prost::Message as _;
 use std::collections::VecDeque;

@@ -57,8 +57,8 @@ impl std::error::Error for CollectiveError {}
 /// Brought by a member to a round: references by the rank of the member that they are for, or one for all.
 pub(super) type Brought = Vec<ObjectRef<()>>;
 
-/// References that a member takes from a round: from each member, by rank, what it brought for this one. A group of n
-/// hands out n references to each member, and not all n² of them.
+/// References that a member takes from a round: from each member, by rank, what it brought for this one. A
+/// group of n hands out n references to each member, and not all n² of them.
 pub(super) type Taken = Vec<Option<ObjectRef<()>>>;
 
 /// References that all have brought for the member `rank`.

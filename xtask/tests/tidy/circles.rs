@@ -16,6 +16,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "owner/graphs",
             "owner/graphs/graph",
             "owner/groups/known",
+            "owner/references/dependents",
             "owner/references/object",
             "owner/schedule",
             "owner/schedule/leases",

@@ -51,7 +51,7 @@ impl Schedule {
 
     /// Whether a lease of a shape fits the quota in place of its requests that wait at nodes without room.
     pub(super) fn fits_quota_instead(&self, shape: Slot<Shape>) -> bool {
-        self.fits_quota_with(shape, |used| !used.paused && !(used.shape == shape && used.waits()))
+        self.fits_quota_with(shape, |used| !(used.paused || used.shape == shape && used.waits()))
     }
 
     fn fits_quota_with(&self, shape: Slot<Shape>, counts: impl Fn(&LeaseUse) -> bool) -> bool {

@@ -410,7 +410,8 @@ async fn what_one_head_notes_holds_for_the_others() {
     let shown = credentials(Tls::new(&identity).unwrap(), Some(NodeId(OWN)));
     let client = connect(&there.address(), &shown).await.unwrap();
     client.register_node(&node(OWN), 0).await.unwrap();
-    // A machine that is revoked at one is refused by the other, its node is removed, and its token is good no more.
+    // A machine that is revoked at one is refused by the other, its node is removed, and its token is good no
+    // more.
     until(|| here.authority.machine_of(OWN).unwrap() == Some(subject.machine)).await;
     until(|| here.authority.token_of(subject.machine).unwrap().is_some()).await;
     assert!(here.authority.revoke_machine(subject.machine).unwrap());

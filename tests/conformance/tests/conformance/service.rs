@@ -444,7 +444,7 @@ impl Port {
     }
 }
 
-/// What refuses connections to it is not the node: the address means something else at the control store.
+/// Its refusals are not those of the node: the address means something else at the control store.
 #[tokio::test]
 async fn a_member_that_was_never_reached_is_not_judged_by_refusals() {
     let cluster = cluster().await;

@@ -1,0 +1,49 @@
+//! The first calls of a node to the control store: which it knows, who was shut out, and its own entry.
+
+use super::addresses::own_address;
+use super::{CALL_DEADLINE, JOIN_PATIENCE, PATIENCE, Role, refused};
+use crate::logs::unix_ms;
+use std::net::TcpListener;
+use tharsis_gcs::{ClientOptions, ControlClient, KnownStores};
+use tharsis_protos::connection::{Credentials, Gate};
+use tharsis_protos::control::{NodeInfo, Registered};
+use tharsis_protos::revoked::Revoked;
+use tharsis_types::Failure;
+
+/// Clocks that differ by more are spoken of; nothing depends on them.
+const CLOCK_SKEW_MS_MAX: u64 = 5_000;
+
+/// The control stores that a node knows before it has heard of others.
+pub(super) fn known_stores(role: &Role, listener: &TcpListener) -> Result<KnownStores, Failure> {
+    Ok(match role {
+        Role::Head { .. } => KnownStores::new([own_address(listener)?.to_string()]),
+        Role::Member { heads } => KnownStores::new(heads.iter().cloned()),
+    })
+}
+
+/// A client of the control store.
+pub(super) fn client_of(stores: KnownStores, own: &Credentials) -> Result<ControlClient, Failure> {
+    let limits = ClientOptions { call_deadline: CALL_DEADLINE, patience: PATIENCE };
+    ControlClient::new(stores, own, limits).map_err(|e| refused("the cluster's address", &e))
+}
+
+/// The machines that were shut out, which a member hears before its first caller: nobody has its address yet.
+pub(super) async fn heard_revoked(client: &ControlClient, gate: &Gate) -> Result<Revoked, Failure> {
+    let info = client.with_patience(JOIN_PATIENCE).cluster_info().await;
+    let place = client.address();
+    let info = info.map_err(|e| refused(&format!("cannot join the cluster at {place}"), &e))?;
+    gate.revoked().replace(info.revoked);
+    Ok(gate.revoked().clone())
+}
+
+/// Makes the node a member.
+pub(super) async fn register(client: &ControlClient, info: &NodeInfo) -> Result<Registered, Failure> {
+    let registered = client.with_patience(JOIN_PATIENCE).register_node(info, unix_ms()).await;
+    let place = client.address();
+    let registered = registered.map_err(|e| refused(&format!("cannot join the cluster at {place}"), &e))?;
+    if CLOCK_SKEW_MS_MAX < registered.clock_skew_ms.unsigned_abs() {
+        let skew_s = registered.clock_skew_ms as f64 / 1e3;
+        tracing::warn!(skew_s, "the clocks of this machine and of the control store differ");
+    }
+    Ok(registered)
+}
