@@ -32,7 +32,7 @@ pub use tharsis_raylet::NodeOptions;
 pub use tharsis_raylet::cluster::identity::{
     authority_folder, join_with_token, machine_folder, renew_machine,
 };
-pub use tharsis_raylet::cluster::{BackendChoice, Role as ClusterRole, Security};
+pub use tharsis_raylet::cluster::{BackendChoice, EtcdAccess, Role as ClusterRole, Security};
 
 /// Set for a worker: the number of its start; for a process that several share, its own number.
 pub const WORKER_START_VARIABLE: &str = "THARSIS_WORKER_START";

@@ -86,7 +86,7 @@ use tonic::service::Routes;
 
 pub use addresses::advertised_address;
 pub use identity::Security;
-pub use tharsis_gcs::BackendChoice;
+pub use tharsis_gcs::{BackendChoice, EtcdAccess};
 
 /// The longest time that the control store may take for one answer.
 const CALL_DEADLINE: Duration = Duration::from_secs(3);

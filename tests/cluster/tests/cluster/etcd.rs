@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 use tharsis::prelude::*;
-use tharsis::process::BackendChoice;
+use tharsis::process::{BackendChoice, EtcdAccess};
 use tharsis::{LocalCluster, LocalNode, NodeId};
 use tharsis_cluster_tests::{LEASE_TTL, SOON, Scenario, driver, scenarios, small_node};
 use tharsis_conformance::etcd::{EtcdProcess, EtcdTrio};
@@ -31,11 +31,7 @@ fn node() -> LocalNode {
 
 /// No nodes yet, over an etcd.
 fn cluster(endpoints: Vec<String>) -> LocalCluster {
-    let store = BackendChoice::Etcd {
-        endpoints,
-        cluster: "test".to_owned(),
-        access: tharsis_gcs::EtcdAccess::default(),
-    };
+    let store = BackendChoice::Etcd { endpoints, cluster: "test".to_owned(), access: EtcdAccess::default() };
     LocalCluster::empty().lease_ttl(LEASE_TTL).store(store)
 }
 
