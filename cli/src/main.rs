@@ -22,11 +22,13 @@ mod telemetry;
 use clap::Parser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use settings::error::shown;
+use std::ffi::OsString;
 use std::process::ExitCode;
 use tharsis_raylet::Program;
 
 fn main() -> ExitCode {
     if is_service()
+        && !has_token()
         && let Some(status) = tharsis_raylet::init::supervise()
     {
         return status;
@@ -39,6 +41,13 @@ fn main() -> ExitCode {
 /// Whether this is the command of a service, which may be the first process of a container.
 fn is_service() -> bool {
     std::env::args_os().nth(1).is_some_and(|word| word == "node" || word == "gcs")
+}
+
+/// Whether a token is among the arguments or in the environment. The node then starts again without it, in
+/// this process: a supervisor before that would keep the token for its life.
+fn has_token() -> bool {
+    let is_token = |word: OsString| word == "--token" || word.as_encoded_bytes().starts_with(b"--token=");
+    std::env::var_os(tharsis::join::TOKEN_VARIABLE).is_some() || std::env::args_os().any(is_token)
 }
 
 /// Parts that this program adds when it runs as a node.

@@ -396,7 +396,14 @@ impl Authority {
         if !row.name.starts_with("nodes/") {
             return if file.exists() { Ok(()) } else { write_new(&file, text).map(drop) };
         }
-        if read(&file)?.as_deref() == Some(text) { Ok(()) } else { write(&file, text) }
+        // A node stays with its machine, whoever says otherwise.
+        let found = read(&file)?.map(|text| String::from_utf8_lossy(&text).into_owned());
+        let found = found.map(|text| Row { name: row.name.clone(), text });
+        let stays = |found: &Row| {
+            found == row
+                || (found.machine() != row.machine() && found.machine().is_some() && !found.is_over())
+        };
+        if found.as_ref().is_some_and(stays) { Ok(()) } else { write(&file, text) }
     }
 
     fn node_file(&self, node: u64) -> PathBuf {

@@ -225,11 +225,23 @@ pub fn sweep() -> Result<usize, StoreError> {
     let mut removed_count = 0;
     for entry in fs::read_dir(SHM_DIR).map_err(failed)? {
         let entry = entry.map_err(failed)?;
-        if entry.file_name().to_str().is_some_and(is_segment_name) && remove_left_over(&entry.path()) {
+        let name = entry.file_name();
+        let is_left = |name: &str| is_segment_name(name) && !is_of_living_release_before(name);
+        if name.to_str().is_some_and(is_left) && remove_left_over(&entry.path()) {
             removed_count += 1;
         }
     }
     Ok(removed_count)
+}
+
+/// Whether the name is one of the release before, which had no random part and held no lock, and its process
+/// lives. Programs of both may run on a machine while it is upgraded.
+fn is_of_living_release_before(name: &str) -> bool {
+    let is_random = |part: &str| part.len() == 16 && part.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let mut parts = name.rsplit('-');
+    let has_random = parts.next().is_some_and(is_random);
+    let process = name.split('-').nth(1).and_then(|part| part.parse().ok());
+    !has_random && process.is_some_and(process_is_alive)
 }
 
 /// Removes a segment of this user that no process has locked.
@@ -384,20 +396,23 @@ mod tests {
     #[test]
     fn the_sweep_removes_only_what_nobody_has_locked() {
         // The process ids of names say nothing: one is alive here, the other in another container.
-        let left = shm_path(&format!("tharsis-{}-sweep-0", std::process::id()));
-        let held = shm_path("tharsis-4000000001-sweep-0");
-        let foreign = shm_path("tharsisx-4000000001-sweep-0");
-        for path in [&left, &held, &foreign] {
+        let left = shm_path(&format!("tharsis-{}-sweep-00000000000000ab", std::process::id()));
+        let held = shm_path("tharsis-4000000001-sweep-00000000000000ab");
+        let foreign = shm_path("tharsisx-4000000001-sweep-00000000000000ab");
+        // Names of the release before, whose segments have no lock.
+        let old_alive = shm_path(&format!("tharsis-{}-sweep-0", std::process::id()));
+        let old_left = shm_path("tharsis-4000000001-sweep-0");
+        let all = [&left, &held, &foreign, &old_alive, &old_left];
+        for path in all {
             fs::write(path, b"x").unwrap();
         }
         let holder = open_shm(&held).unwrap();
         lock(&holder).unwrap();
         let alive = Segment::create("sweep", 4096).unwrap();
         sweep().unwrap();
-        assert_eq!([&left, &held, &foreign].map(|path| path.exists()), [false, true, true]);
+        assert_eq!(all.map(|path| path.exists()), [false, true, true, true, false]);
         assert!(shm_path(alive.name()).exists());
-        fs::remove_file(held).unwrap();
-        fs::remove_file(foreign).unwrap();
+        [held, foreign, old_alive].into_iter().for_each(|path| fs::remove_file(path).unwrap());
         assert!(process_is_alive(std::process::id()));
         assert!(!process_is_alive(4_000_000_001));
     }

@@ -10,7 +10,7 @@
 //! decided in one place, [`Who::check_speaks_for`].
 
 use crate::proof::Purpose;
-use tharsis_identity::{MachineId, Subject};
+use tharsis_identity::{MachineId, Role, Subject};
 use tharsis_types::NodeId;
 
 /// A connection that has been proved, as far as its purpose asks for.
@@ -62,6 +62,12 @@ impl Who {
         }
     }
 
+    /// Whether it shows the certificate of a driver.
+    #[must_use]
+    pub fn is_driver(&self) -> bool {
+        matches!(self, Who::Certified(subject) if subject.role == Role::Driver)
+    }
+
     /// The machine of its certificate; none without one.
     #[must_use]
     pub fn machine(&self) -> Option<MachineId> {
@@ -75,7 +81,6 @@ impl Who {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tharsis_identity::Role;
 
     #[test]
     fn only_the_certificate_of_a_node_speaks_for_it() {

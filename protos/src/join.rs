@@ -210,6 +210,10 @@ async fn check_owner(signer: &Signer, machine: Subject, node: u64) -> Result<(),
     // Callers that may not have this node are refused without a claim.
     let may_have = machine.role.has_nodes() && machine.node.is_none_or(|own| own == node);
     let Some(owners) = signer.owners.as_ref().filter(|_| may_have) else { return Ok(()) };
+    // The word of this authority comes first: a claim that it would refuse must leave nothing in the table.
+    if signer.authority.machine_of(node)?.is_some_and(|owner| owner != machine.machine) {
+        return Err(IdentityError::NotItsNode(format!("{node:016x}")).into());
+    }
     match owners.claim(NodeId(node), machine.machine, signer.lifetime).await {
         Ok(true) => Ok(()),
         Ok(false) => Err(IdentityError::NotItsNode(format!("{node:016x}")).into()),

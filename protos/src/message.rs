@@ -132,6 +132,7 @@ pub fn text(field: &str, value: String, limit: usize) -> Result<String, BadMessa
 /// # Errors
 /// [`BadMessage`] that names the field.
 pub fn name(field: &str, value: String) -> Result<String, BadMessage> {
+    let value = text(field, value, limits::NAME_BYTES_MAX)?;
     check_name(&value).map_err(|bad| BadMessage::invalid(field, bad.fault))?;
     Ok(value)
 }

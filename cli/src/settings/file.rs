@@ -278,7 +278,7 @@ tpu = 2
             ("labels = { a = \"b,c=d\" }", "without commas"),
             ("resources = { CPU = 2 }", "reserved"),
             ("etcd = [1]", "a list of texts"),
-            ("etcd = \"https://a:1\"", "http://"),
+            ("etcd = \"ftp://a:1\"", "http://"),
             ("log_level = \"loud\"", "warn"),
             ("allow_fake_resources = 1", "true or false"),
         ];

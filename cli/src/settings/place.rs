@@ -53,7 +53,8 @@ impl Settings {
 
 /// The address to listen on for a name that means `found` on this machine. Others ask their own name server:
 /// a name that is loopback here alone (Debian's `127.0.1.1`) is reached at some address of this machine, so
-/// all of them are listened on.
+/// all of them are listened on. Names of the usual loopback addresses mean this machine alone, as
+/// `localhost`.
 fn address_of_name(name: &str, found: &[IpAddr]) -> Option<IpAddr> {
     let mut found = found.iter().filter(|address| !address.is_unspecified());
     let first = *found.clone().next()?;
@@ -62,6 +63,10 @@ fn address_of_name(name: &str, found: &[IpAddr]) -> Option<IpAddr> {
         return Some(first);
     }
     let others = found.find(|address| !address.is_loopback()).copied();
+    let is_usual = first == IpAddr::V4(Ipv4Addr::LOCALHOST) || first == IpAddr::V6(Ipv6Addr::LOCALHOST);
+    if others.is_none() && is_usual {
+        return Some(first);
+    }
     let all = if first.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
     Some(others.unwrap_or(all))
 }
@@ -106,7 +111,8 @@ mod tests {
         // Debian's installer writes the name of the machine into /etc/hosts as 127.0.1.1.
         assert_eq!(listen("head", &["127.0.1.1", "10.0.0.1"]), of("10.0.0.1"));
         assert_eq!(listen("head", &["127.0.1.1"]), of("0.0.0.0"));
-        assert_eq!(listen("head", &["::1"]), of("::"));
+        assert_eq!(listen("ip6-localhost", &["::1"]), of("::1"));
+        assert_eq!(listen("localhost.localdomain", &["127.0.0.1"]), of("127.0.0.1"));
         assert_eq!(listen("localhost", &["127.0.0.1"]), of("127.0.0.1"));
         assert_eq!(listen("a.localhost", &["127.0.0.1"]), of("127.0.0.1"));
         assert_eq!(listen("head", &["0.0.0.0"]), None);

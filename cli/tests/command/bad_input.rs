@@ -393,7 +393,13 @@ fn an_etcd_that_cannot_be_used_ends_the_start_with_the_cause() {
 
 #[test]
 fn an_etcd_with_another_scheme_is_refused() {
-    for url in ["https://127.0.0.1:1", "ftp://127.0.0.1:1", "127.0.0.1:2379", ","] {
-        assert_wrong(&["start", "--head", "--etcd", url], &["--etcd", url, "http://"]);
+    let cases = [
+        ("ftp://127.0.0.1:1", "http://"),
+        ("127.0.0.1:2379", "http://"),
+        (",", "URLs such as"),
+        ("https://127.0.0.1:1", "--etcd-ca"),
+    ];
+    for (url, part) in cases {
+        assert_wrong(&["start", "--head", "--etcd", url], &["--etcd", url, part]);
     }
 }

@@ -281,6 +281,7 @@ async fn streams_of_one_connection_are_bounded_and_others_wait() {
     // refused.
     poll_fn(|context| client.poll_ready(context)).await.unwrap();
     assert_eq!(call(&mut client, request(&address, LIST_NODES).body(()).unwrap(), framed(0, b"")).await, "0");
+    assert_eq!(client.current_max_send_streams(), 1024);
     let taken = Arc::new(AtomicUsize::new(0));
     let mut watches = JoinSet::new();
     for _ in 0..10_000 {
@@ -290,6 +291,10 @@ async fn streams_of_one_connection_are_bounded_and_others_wait() {
         let taken = Arc::clone(&taken);
         watches.spawn(async move {
             let answer = answer.await.unwrap();
+            // A watch beyond the share of this machine is refused at once.
+            if answer.headers().contains_key("grpc-status") {
+                return;
+            }
             taken.fetch_add(1, Ordering::Relaxed);
             // A watch does not end by itself.
             std::future::pending::<()>().await;
@@ -298,7 +303,7 @@ async fn streams_of_one_connection_are_bounded_and_others_wait() {
     }
     tokio::time::sleep(Duration::from_secs(3)).await;
     let count = taken.load(Ordering::Relaxed);
-    assert!(0 < count && count <= 1024, "{count} are taken");
+    assert!(0 < count && count <= 256, "{count} are taken");
     assert_well(&home, &address).await;
 }
 

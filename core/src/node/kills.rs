@@ -67,7 +67,9 @@ impl Node {
             self.owner.lease_paused(lease);
         }
         let (task, attempt) = (self.runs[run].task, self.runs[run].attempt);
-        self.kills.0.insert(client, Kill { run, task, attempt, at: self.now + ANSWER_WAIT, reason });
+        // One that is repeated does not wait longer.
+        let at = self.kills.0.get(&client).map_or(self.now + ANSWER_WAIT, |kill| kill.at);
+        self.kills.0.insert(client, Kill { run, task, attempt, at, reason });
         self.staging_behind_given_back(client, out);
         out.push(Record::StealBack { count: u32::MAX }.to(client));
     }

@@ -52,7 +52,7 @@ fn e1_the_node_with_the_arguments_is_taken_while_it_has_room() {
 fn e4_a_node_without_resources_runs_nothing_for_others() {
     let mut view = View::new(member(1, 0.0, 0, &[]), SMALL_MAX);
     let nothing = Resources::default();
-    assert_eq!(view.choose(0, &nothing, &Placement::Default, None), Choice::Wait(NodeId(1)), "its own");
+    assert_eq!(view.choose(0, &nothing, &Placement::Default, None), Choice::Now(NodeId(1)), "its own");
     let mut view = View::new(member(9, 1.0, 0, &[]), SMALL_MAX);
     view.joined(Arc::new(member(1, 0.0, 0, &[("zone", "a")])));
     let zone = vec![LabelTerm::Exists("zone".into())];

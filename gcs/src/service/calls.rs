@@ -176,7 +176,7 @@ impl Shared {
         }
         let machine = who.machine().map(|machine| machine.to_string());
         if let Some(machine) = &machine {
-            self.check_share(machine, &node).await?;
+            self.check_share(machine, &node, who.is_driver()).await?;
         }
         for _ in 0..ATTEMPTS_MAX {
             if let Some(lease) = self.join(&node, machine.clone()).await? {
@@ -190,20 +190,20 @@ impl Shared {
         Err(refusal(StoreError::Contention { what: "register node", attempts: ATTEMPTS_MAX }))
     }
 
-    /// Refuses a node above the share of its machine, or of all nodes without resources.
-    async fn check_share(&self, machine: &str, node: &NodeInfo) -> Result<(), Refusal> {
+    /// Refuses a node above the share of its machine, or one of a driver above that of all nodes without
+    /// resources. Heads have none either, and always come in.
+    async fn check_share(&self, machine: &str, node: &NodeInfo, is_driver: bool) -> Result<(), Refusal> {
         let result = self.backend.txn(tables::all_nodes()).await.map_err(refusal)?;
         let others = tables::readable::<NodeRecord>(tables::ranged(&result, 0).0)
             .filter(|record| record.info.id != node.id);
-        let is_driver = |node: &NodeInfo| node.resources == Resources::default();
         let (mut of_machine, mut drivers) = (0, 0);
         for record in others {
             of_machine += usize::from(record.machine.as_deref() == Some(machine));
-            drivers += usize::from(is_driver(&record.info));
+            drivers += usize::from(record.info.resources == Resources::default());
         }
         let reason = if NODES_PER_MACHINE_MAX <= of_machine {
             format!("machine {machine} has {of_machine} nodes, the limit is {NODES_PER_MACHINE_MAX}")
-        } else if is_driver(node) && DRIVERS_MAX <= drivers {
+        } else if is_driver && DRIVERS_MAX <= drivers {
             format!("{drivers} nodes without resources are members, the limit is {DRIVERS_MAX}")
         } else {
             return Ok(());

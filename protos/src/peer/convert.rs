@@ -2,7 +2,7 @@
 //!
 //! Everything from another node is checked here, field by field. A packet that does not say whose it is ends
 //! its stream. A message that cannot be read does not: the link would repeat it for ever, and nothing of any
-//! job would pass behind it. It is taken, its sender hears why ([`super::unreadable`]), and the field is
+//! job would pass behind it. It is taken, its sender hears why (`unreadable.rs`), and the field is
 //! named. Nothing here panics, whatever arrives.
 
 use super::classes::{PATH_BYTES_MAX, cut, resources, task_class, wire_class, wire_resources};

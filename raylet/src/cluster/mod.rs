@@ -66,6 +66,7 @@ use runtime::Tasks;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -364,11 +365,14 @@ impl ClusterHandle {
 /// # Errors
 /// If its threads cannot be started.
 pub fn network_runtime(threads: usize) -> std::io::Result<Runtime> {
-    let mut builder = match threads {
-        0 | 1 => Builder::new_current_thread(),
-        _ => Builder::new_multi_thread(),
+    let (mut builder, workers) = match threads {
+        0 | 1 => (Builder::new_current_thread(), 0),
+        _ => (Builder::new_multi_thread(), threads),
     };
-    builder.worker_threads(threads.max(1)).thread_name("network").enable_all();
+    // The workers begin first; later threads are for work that waits.
+    let begun = AtomicUsize::new(0);
+    let name = move || if begun.fetch_add(1, Relaxed) < workers { "network" } else { "network-waits" };
+    builder.worker_threads(threads.max(1)).thread_name_fn(move || name().to_owned()).enable_all();
     builder.max_blocking_threads(BLOCKING_THREADS_MAX).build()
 }
 

@@ -80,6 +80,11 @@ impl Environment {
             command.env("RUSTC_BOOTSTRAP", "1").args(["-Zunstable-options", "--report-time"]);
         }
         let mut outcome = self.run_command(name, command, round);
+        if outcome.is_green && !outcome.text.contains("test result: ") {
+            // A test that ends the process ends it well, and the others did not run.
+            outcome.is_green = false;
+            outcome.text.push_str("\nthe program ended before it had run its tests\n");
+        }
         let trials = std::fs::read_to_string(seconds).unwrap_or_default();
         outcome.tests.add_trials(&trials);
         outcome

@@ -24,6 +24,10 @@ const FREE_LONG_AFTER: Now = 100 * MS;
 /// [`CLIENTS_MAX`].
 const FREE_WORKERS_MAX: usize = CLIENTS_MAX / 2;
 
+/// Maximum number of these leases whose tasks do not wait for others: more would be processes without end,
+/// and nothing waits for them.
+const FREE_RUNNING_MAX: usize = 256;
+
 /// A request that is not granted after this time waits for room, whatever its node says about its load.
 const WAITS_AFTER: Now = 1_000 * MS;
 
@@ -144,13 +148,18 @@ impl Schedule {
         if !is_bounded || shape.leases.len() < FREE_LEASES_MAX {
             return false;
         }
+        let running = shape.leases.iter().filter(|id| !self.leases[id].paused).count();
         let reason = if FREE_WORKERS_MAX <= shape.leases.len() {
             format!("{FREE_WORKERS_MAX} workers have tasks that need no resources, which is the limit")
+        } else if FREE_RUNNING_MAX <= running {
+            format!("{FREE_RUNNING_MAX} tasks that need no resources run, which is the limit")
         } else {
             let leases = shape.leases.iter().map(|id| &self.leases[id]);
             let counted = leases.filter_map(|used| used.long_from(now, FREE_LONG_AFTER));
             let (count, next) = counted.fold((0, None), |(count, next): (_, Option<Now>), at| {
-                (count + 1, Some(next.map_or(at, |next| next.min(at))))
+                // A lease that is not granted counts, and its grant is an event: no time is waited for.
+                let next = if now < at { Some(next.map_or(at, |next| next.min(at))) } else { next };
+                (count + 1, next)
             });
             if count < FREE_LEASES_MAX {
                 return false;
