@@ -19,6 +19,7 @@ pub fn line(text: &str) -> Result<()> {
 ///
 /// # Errors
 /// Any other error.
+#[cfg(feature = "tensors")]
 pub fn until_nobody_reads(outcome: std::io::Result<()>) -> Result<()> {
     match outcome {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

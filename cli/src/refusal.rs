@@ -68,6 +68,12 @@ pub enum Refusal {
         "this command was built without frames; build it with the feature frames, which is on by default"
     )]
     NoFrames,
+    /// The command was built without tensors.
+    #[cfg_attr(feature = "tensors", expect(dead_code, reason = "made by a build without tensors"))]
+    #[error(
+        "this command was built without tensors; build it with the feature tensors, which is on by default"
+    )]
+    NoTensors,
     /// More GPUs than there are.
     #[error("--num-gpus {asked}: this machine has {found}; use --allow-fake-resources to offer more")]
     FakeGpus {
@@ -185,6 +191,7 @@ pub enum Refusal {
         cause: String,
     },
     /// The folder cannot be read.
+    #[cfg(feature = "tensors")]
     #[error("no programs at {}: {cause}; name a folder, or give them on standard input", folder.display())]
     NoPrograms {
         /// Where.
@@ -259,16 +266,18 @@ pub fn status_of(error: &anyhow::Error) -> u8 {
             | Refusal::BenchSize { .. }
             | Refusal::FakeGpus { .. }
             | Refusal::NoColumn { .. }
-            | Refusal::NoPrograms { .. }
             | Refusal::NoSuchBench { .. }
             | Refusal::NotForMembers { .. }
             | Refusal::NotIssued { .. }
             | Refusal::DrainWhom
             | Refusal::NoCluster { .. }
             | Refusal::NoFrames
+            | Refusal::NoTensors
             | Refusal::UnknownProgram { .. }
             | Refusal::UnknownNode { .. }
             | Refusal::TokenAlone => WRONG_INPUT,
+            #[cfg(feature = "tensors")]
+            Refusal::NoPrograms { .. } => WRONG_INPUT,
             #[cfg(feature = "frames")]
             Refusal::Query { .. } => WRONG_INPUT,
             Refusal::NoNode { .. }

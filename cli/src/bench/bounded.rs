@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
+#[cfg(feature = "tensors")]
 use tharsis::tensor::RemoteExecutor;
 use tharsis::{Runtime, SpillChoice, SpillFolder, observe};
 use tharsis_protos::handshake::Question;
@@ -84,6 +85,7 @@ impl Bounded {
     }
 
     /// An executor of tensors on it.
+    #[cfg(feature = "tensors")]
     #[must_use]
     pub fn executor(&self) -> RemoteExecutor {
         RemoteExecutor::new(&self.runtime)

@@ -28,6 +28,7 @@ pub fn family(pid: u32) -> Vec<u32> {
 }
 
 /// Processor time that the calling thread has used.
+#[cfg(feature = "tensors")]
 pub fn thread_time() -> Result<Duration> {
     let path = "/proc/thread-self/schedstat";
     let text = std::fs::read_to_string(path).context(path)?;

@@ -10,7 +10,10 @@ mod broadcast;
 mod churn;
 mod cluster;
 mod disk_floor;
+#[cfg(feature = "tensors")]
 mod elementwise;
+#[cfg(feature = "tensors")]
+mod executors;
 mod failover;
 mod floors;
 #[cfg(feature = "frames")]
@@ -35,8 +38,13 @@ mod statistics;
 mod streams;
 mod system;
 mod tasks;
+#[cfg(feature = "tensors")]
+mod tensor_benches;
+#[cfg(feature = "tensors")]
 mod tensor_floors;
+#[cfg(feature = "tensors")]
 mod tensor_sort;
+#[cfg(feature = "tensors")]
 mod tensors;
 #[cfg(feature = "frames")]
 mod tpch;
@@ -168,18 +176,6 @@ const BENCHES: &[Entry] = &[
     row("join", identities::join, "<= 300", "<= 100"),
     row("coldstart", system::coldstart, "<= 150, embedded <= 20", "<= 50, embedded 5"),
     row("idle", system::idle, "<= 30", "<= 15"),
-    row("pi", tensors::pi, "ratio >= 0.25", ">= 0.7").sized(1_000_000_000, 100_000_000),
-    row("axpb", tensors::axpb, "ratio >= 0.7", ">= 0.95").sized(1_000_000_000, 100_000_000),
-    row("sqrt", elementwise::sqrt, OFF_LIST_MUST, OFF_LIST_AIM).sized(300_000_000, 30_000_000),
-    row("sqrt-f32", elementwise::sqrt_f32, OFF_LIST_MUST, OFF_LIST_AIM).sized(300_000_000, 30_000_000),
-    row("max-abs", elementwise::max_abs, OFF_LIST_MUST, OFF_LIST_AIM).sized(300_000_000, 30_000_000),
-    row("max-abs-f32", elementwise::max_abs_f32, OFF_LIST_MUST, OFF_LIST_AIM).sized(300_000_000, 30_000_000),
-    row("exp", elementwise::exp, OFF_LIST_MUST, OFF_LIST_AIM).sized(300_000_000, 30_000_000),
-    row("exp-f32", elementwise::exp_f32, OFF_LIST_MUST, OFF_LIST_AIM).sized(300_000_000, 30_000_000),
-    row("axpb-store", tensors::axpb_store, "ratio >= 0.7", ">= 0.9").sized(500_000_000, 50_000_000).apart(),
-    row("small-chunks", tensors::small_chunks, ">= 100 000", ">= 500 000").sized(100_000, 10_000),
-    row("plan", tensors::plan, "<= 3, <= 500 B/chunk", "<= 1").sized(1_000_000, 100_000),
-    row("gemm-std", tensors::gemm_std, "ratio >= 0.7", ">= 0.95").sized(10_000, 3_000).apart(),
     row("spill", spill::spill, SPILL_MUST, ">= 0.95, 0.9")
         .sized(12_000, 2_000)
         .with_flags(&["--random", "--compressible", "--disk-limit", "--store"])
@@ -201,16 +197,8 @@ const BENCHES: &[Entry] = &[
         .sized(100, 20)
         .with_flags(&["--nodes"])
         .apart(),
-    row("sort", tensor_sort::sort, "ratio >= 0.5", ">= 0.8")
-        .sized(1_000_000_000, 100_000_000)
-        .with_flags(&["--store"])
-        .apart(),
-    row("svd", tensors::svd, "ratio >= 0.4", ">= 0.8").sized(10_000_000, 1_000_000).apart(),
 ];
 
-/// Target of element-wise programs without a kernel of their own.
-const OFF_LIST_MUST: &str = "ratio >= 0.6";
-const OFF_LIST_AIM: &str = ">= 0.9";
 const SPILL_MUST: &str = ">= 0.7, random 0.6, compressible 1.3";
 
 const fn row(name: &'static str, bench: Bench, must: &'static str, aim: &'static str) -> Entry {
@@ -271,14 +259,18 @@ impl Measurement {
     }
 }
 
-/// The benches over frames; none in a build without them.
+/// The benches over frames and over tensors; none in a build without them.
 #[cfg(feature = "frames")]
 const FRAME_BENCHES: &[Entry] = frame_benches::BENCHES;
 #[cfg(not(feature = "frames"))]
 const FRAME_BENCHES: &[Entry] = &[];
+#[cfg(feature = "tensors")]
+const TENSOR_BENCHES: &[Entry] = tensor_benches::BENCHES;
+#[cfg(not(feature = "tensors"))]
+const TENSOR_BENCHES: &[Entry] = &[];
 
 fn entries() -> impl Iterator<Item = &'static Entry> {
-    BENCHES.iter().chain(FRAME_BENCHES)
+    BENCHES.iter().chain(TENSOR_BENCHES).chain(FRAME_BENCHES)
 }
 
 /// Names of all benches.

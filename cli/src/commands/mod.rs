@@ -3,7 +3,12 @@
 mod authority;
 mod config;
 mod drain;
+#[cfg(feature = "tensors")]
 mod eval;
+#[cfg(not(feature = "tensors"))]
+#[path = "eval_absent.rs"]
+mod eval;
+#[cfg(feature = "tensors")]
 mod eval_places;
 mod gcs;
 mod job;
@@ -20,6 +25,7 @@ mod why;
 
 #[cfg(feature = "frames")]
 pub use eval_places::Size;
+#[cfg(feature = "tensors")]
 pub use eval_places::Started;
 
 use crate::args::{Args, BenchArgs, Command, ConfigCommand, NodeCommand};

@@ -1,11 +1,12 @@
 //! A build without frames: it answers nothing about them.
 
 use crate::args::SqlArgs;
+#[cfg(feature = "tensors")]
 use crate::commands::Started;
 use crate::refusal::Refusal;
 use anyhow::Result;
-use serde_json::Value as Json;
-use std::path::Path;
+#[cfg(feature = "tensors")]
+use {serde_json::Value as Json, std::path::Path};
 
 /// Variables of frames: none is known to this build.
 pub const STORAGE_VARIABLES: [&str; 0] = [];
@@ -27,6 +28,7 @@ pub fn statements() -> Result<()> {
 }
 
 /// The reply to a program about frames. No program is: the evaluator of tensors does not know the operations.
+#[cfg(feature = "tensors")]
 pub fn answer(_: &Json, _: &Path, _: &Started) -> Option<Json> {
     None
 }
@@ -35,6 +37,7 @@ pub fn answer(_: &Json, _: &Path, _: &Started) -> Option<Json> {
 ///
 /// # Errors
 /// Never.
+#[cfg(feature = "tensors")]
 pub fn list(_: &mut Vec<u8>) -> std::io::Result<()> {
     Ok(())
 }

@@ -15,7 +15,9 @@ mod query;
 mod absent;
 
 #[cfg(not(feature = "frames"))]
-pub use absent::{STORAGE_VARIABLES, answer, list, query, statements};
+pub use absent::{STORAGE_VARIABLES, query, statements};
+#[cfg(all(feature = "tensors", not(feature = "frames")))]
+pub use absent::{answer, list};
 #[cfg(feature = "frames")]
 pub use present::{STORAGE_VARIABLES, answer, list, statements};
 #[cfg(feature = "frames")]

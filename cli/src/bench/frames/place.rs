@@ -1,7 +1,8 @@
 //! Executors of benches over frames: threads, or remote tasks.
 
 use crate::bench::bounded::Folder;
-use crate::bench::places::{NODES, driver, peak_bytes};
+use crate::bench::executors::{NODES, driver};
+use crate::bench::places::peak_bytes;
 use crate::bench::{Options, Place};
 use anyhow::Result;
 use procfs::Current;
