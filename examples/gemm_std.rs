@@ -1,4 +1,4 @@
-//! `(a.dot(a.T) - a).std()` of a random matrix: `cargo run --release --example gemm_std`.
+//! `(a.dot(a.T) - a).std()` of a random matrix: `cargo run --release --features tensor --example gemm_std`.
 //!
 //! Products are made in tiles, and only half of the symmetric one. Options: see `common/mod.rs`; `--size` is
 //! the number of rows and of columns (default 5000); `--memory 1e9` makes larger matrices run in a gigabyte,

@@ -1,5 +1,5 @@
 //! Singular value decomposition of a tall random matrix, and a look at how well it multiplies back:
-//! `cargo run --release --example svd`.
+//! `cargo run --release --features tensor --example svd`.
 //!
 //! The rows are made again whenever they are needed, and never all in memory. Options: see `common/mod.rs`;
 //! `--size` is the number of rows (default 1e7, with 32 columns).

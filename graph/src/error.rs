@@ -164,6 +164,7 @@ impl Error {
                 KernelError::Index { .. } => "IndexError",
                 KernelError::Singular(_) => "LinAlgError",
                 KernelError::NoMemory { .. } => "MemoryError",
+                KernelError::NotBuilt(_) => "NotImplemented",
                 KernelError::OutOfBounds { .. } | KernelError::Malformed(_) => "Internal",
             },
         }

@@ -27,6 +27,9 @@ pub enum KernelError {
     /// The factorization or solution does not exist.
     #[error("{0}")]
     Singular(String),
+    /// The program was built without dense linear algebra.
+    #[error("this program was built without {0}; build it with the feature `tensor` of tharsis")]
+    NotBuilt(&'static str),
     /// The system refused memory.
     #[error("{needed_bytes} bytes could not be allocated")]
     NoMemory { needed_bytes: usize },

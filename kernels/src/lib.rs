@@ -41,6 +41,7 @@
 //!
 //! `unsafe` code is in [`cpu`] and [`stream`] only.
 
+#[cfg_attr(not(feature = "dense"), expect(dead_code, reason = "used by Fourier transforms"))]
 mod along;
 pub mod chunk;
 pub mod chunkwise;
@@ -73,6 +74,7 @@ pub mod site;
 pub mod sparse;
 pub mod stream;
 pub mod tally;
+#[cfg(feature = "dense")]
 mod team;
 pub mod ufunc;
 

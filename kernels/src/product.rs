@@ -9,8 +9,11 @@ use crate::element::{Bool, Element};
 use crate::error::KernelError;
 use crate::ufunc::Number;
 use crate::with_element;
+#[cfg(feature = "dense")]
 use faer::{Accum, MatMut, MatRef};
+#[cfg(feature = "dense")]
 use num_complex::Complex;
+#[cfg(feature = "dense")]
 use tharsis_dense::DenseField;
 
 /// The sum of products (.., m, k) x (.., k, n) over pieces of k: an array (.., m, n).
@@ -56,10 +59,18 @@ impl Accumulator {
     /// `Malformed` if the shapes do not fit, `NoLoop` for half precision.
     pub fn add(&mut self, left: &Chunk, right: &Chunk) -> Result<(), KernelError> {
         match self.dtype {
+            #[cfg(feature = "dense")]
             DType::F32 => self.add_fields::<f32>(left, right),
+            #[cfg(feature = "dense")]
             DType::F64 => self.add_fields::<f64>(left, right),
+            #[cfg(feature = "dense")]
             DType::C64 => self.add_fields::<Complex<f32>>(left, right),
+            #[cfg(feature = "dense")]
             DType::C128 => self.add_fields::<Complex<f64>>(left, right),
+            #[cfg(not(feature = "dense"))]
+            DType::F32 | DType::F64 | DType::C64 | DType::C128 => {
+                Err(KernelError::NotBuilt("products of floats"))
+            }
             DType::Bool => self.add_numbers::<Bool>(left, right),
             DType::I8 => self.add_numbers::<i8>(left, right),
             DType::I16 => self.add_numbers::<i16>(left, right),
@@ -85,9 +96,13 @@ impl Accumulator {
         self.is_lower = is_large && (self.dtype.is_float() || self.dtype.is_complex());
         let left = right.transposed()?;
         match self.dtype {
+            #[cfg(feature = "dense")]
             DType::F32 if is_large => self.add_lower::<f32>(&left, right),
+            #[cfg(feature = "dense")]
             DType::F64 if is_large => self.add_lower::<f64>(&left, right),
+            #[cfg(feature = "dense")]
             DType::C64 if is_large => self.add_lower::<Complex<f32>>(&left, right),
+            #[cfg(feature = "dense")]
             DType::C128 if is_large => self.add_lower::<Complex<f64>>(&left, right),
             _ => self.add(&left, right),
         }
@@ -112,13 +127,13 @@ impl Accumulator {
         }
     }
 
-    /// Calls `multiply` for each matrix of the batch with m, k, n, whether to add or to overwrite, both
-    /// factors, and the memory of the sum.
+    /// Calls `multiply` for each matrix of the batch with m, k, n, whether to overwrite, both factors, and
+    /// the memory of the sum.
     fn each_matrix<T: Element>(
         &mut self,
         left: &Chunk,
         right: &Chunk,
-        multiply: impl Fn([usize; 3], Accum, &Matrix<'_, T>, &Matrix<'_, T>, &mut [T]),
+        multiply: impl Fn([usize; 3], bool, &Matrix<'_, T>, &Matrix<'_, T>, &mut [T]),
     ) -> Result<(), KernelError> {
         let rank = self.shape.len();
         let (m, n) = (self.shape[rank - 2], self.shape[rank - 1]);
@@ -143,30 +158,31 @@ impl Accumulator {
             self.clear_if_fresh();
         }
         self.is_fresh = false;
-        let accum = if replaces { Accum::Replace } else { Accum::Add };
         let sums = self.sum.elements_mut::<T>();
         for index in 0..batch {
             let (a, b) = (Matrix::new(left, index)?, Matrix::new(right, index)?);
-            multiply([m, k, n], accum, &a, &b, &mut sums[index * m * n..(index + 1) * m * n]);
+            multiply([m, k, n], replaces, &a, &b, &mut sums[index * m * n..(index + 1) * m * n]);
         }
         Ok(())
     }
 
+    #[cfg(feature = "dense")]
     fn add_fields<T: Element + DenseField>(
         &mut self,
         left: &Chunk,
         right: &Chunk,
     ) -> Result<(), KernelError> {
-        self.each_matrix::<T>(left, right, |[m, _, n], accum, a, b, sum| {
+        self.each_matrix::<T>(left, right, |[m, _, n], replaces, a, b, sum| {
             let sum = MatMut::from_row_major_slice_mut(sum, m, n);
-            T::multiply(sum, accum, a.as_faer(), b.as_faer(), T::one_impl());
+            T::multiply(sum, accumulation(replaces), a.as_faer(), b.as_faer(), T::one_impl());
         })
     }
 
+    #[cfg(feature = "dense")]
     fn add_lower<T: Element + DenseField>(&mut self, left: &Chunk, right: &Chunk) -> Result<(), KernelError> {
-        self.each_matrix::<T>(left, right, |[m, _, n], accum, a, b, sum| {
+        self.each_matrix::<T>(left, right, |[m, _, n], replaces, a, b, sum| {
             let sum = MatMut::from_row_major_slice_mut(sum, m, n);
-            T::multiply_lower(sum, accum, a.as_faer(), b.as_faer());
+            T::multiply_lower(sum, accumulation(replaces), a.as_faer(), b.as_faer());
         })
     }
 
@@ -181,6 +197,11 @@ impl Accumulator {
             }
         })
     }
+}
+
+#[cfg(feature = "dense")]
+fn accumulation(replaces: bool) -> Accum {
+    if replaces { Accum::Replace } else { Accum::Add }
 }
 
 /// Puts the elements below the diagonal of a matrix (n, n) above it, square by square so that both stay in
@@ -204,7 +225,9 @@ const GRAM_COLUMNS_MIN: usize = 256;
 /// One matrix of a batch; one of its strides is 1.
 pub(crate) struct Matrix<'a, T: Element> {
     elements: std::borrow::Cow<'a, [T]>,
+    #[cfg(feature = "dense")]
     rows: usize,
+    #[cfg(feature = "dense")]
     columns: usize,
     row_stride: usize,
     column_stride: usize,
@@ -228,7 +251,9 @@ impl<'a, T: Element> Matrix<'a, T> {
             let elements = &all[offset as usize..offset as usize + span(rows, row_stride, columns)];
             return Ok(Matrix {
                 elements: elements.into(),
+                #[cfg(feature = "dense")]
                 rows,
+                #[cfg(feature = "dense")]
                 columns,
                 row_stride: row_stride as usize,
                 column_stride: 1,
@@ -238,7 +263,9 @@ impl<'a, T: Element> Matrix<'a, T> {
             let elements = &all[offset as usize..offset as usize + span(columns, column_stride, rows)];
             return Ok(Matrix {
                 elements: elements.into(),
+                #[cfg(feature = "dense")]
                 rows,
+                #[cfg(feature = "dense")]
                 columns,
                 row_stride: 1,
                 column_stride: column_stride as usize,
@@ -253,7 +280,9 @@ impl<'a, T: Element> Matrix<'a, T> {
         )?;
         Ok(Matrix {
             elements: view.to_vec::<T>()?.into(),
+            #[cfg(feature = "dense")]
             rows,
+            #[cfg(feature = "dense")]
             columns,
             row_stride: columns,
             column_stride: 1,
@@ -265,6 +294,7 @@ impl<'a, T: Element> Matrix<'a, T> {
         self.elements[row * self.row_stride + column * self.column_stride]
     }
 
+    #[cfg(feature = "dense")]
     pub(crate) fn as_faer(&self) -> MatRef<'_, T> {
         if self.column_stride == 1 {
             MatRef::from_row_major_slice_with_stride(&self.elements, self.rows, self.columns, self.row_stride)
@@ -279,7 +309,7 @@ impl<'a, T: Element> Matrix<'a, T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "dense"))]
 mod tests {
     use super::*;
 

@@ -27,7 +27,7 @@
 //! computed before `item`; then a plan that is bounded in memory runs as remote tasks:
 //!
 //! ```
-//! # #[cfg(feature = "tensor")]
+//! # #[cfg(feature = "arrays")]
 //! # fn main() -> Result<(), tharsis::Error> {
 //! use tharsis::tensor::random::default_rng;
 //!
@@ -38,7 +38,7 @@
 //! assert!((pi - std::f64::consts::PI).abs() < 0.01);
 //! # Ok(())
 //! # }
-//! # #[cfg(not(feature = "tensor"))]
+//! # #[cfg(not(feature = "arrays"))]
 //! # fn main() {}
 //! ```
 //!
@@ -69,7 +69,7 @@
 // Generated code refers to `::tharsis`, in this crate too.
 extern crate self as tharsis;
 
-#[cfg(all(feature = "dataframe", feature = "tensor"))]
+#[cfg(all(feature = "dataframe", feature = "arrays"))]
 mod between;
 mod cluster;
 pub mod collective;
@@ -81,7 +81,7 @@ mod init;
 pub mod join;
 #[doc(hidden)]
 pub mod machine;
-#[cfg(any(feature = "dataframe", feature = "tensor"))]
+#[cfg(any(feature = "dataframe", feature = "arrays"))]
 mod object;
 pub mod observe;
 mod part;
@@ -93,7 +93,7 @@ mod shared_process;
 #[doc(hidden)]
 pub mod spill_dirs;
 mod start;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "arrays")]
 pub mod tensor;
 
 pub use cluster::{LocalCluster, LocalNode};

@@ -3,9 +3,9 @@
 
 #[cfg(feature = "dataframe")]
 use crate::frame::report::Report as StageReport;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "arrays")]
 use crate::tensor::report::Report as BatchReport;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "arrays")]
 use crate::tensor::stored::Bundle;
 use serde::{Deserialize, Serialize};
 #[cfg(feature = "dataframe")]
@@ -15,13 +15,13 @@ use tharsis_remote::{Batch, ObjectRef};
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum TaskOutput {
     /// The cost of a batch of tasks of tensors.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "arrays")]
     BatchReport(BatchReport),
     /// Rows of frames, in objects of their own.
     #[cfg(feature = "dataframe")]
     Blocks(Blocks),
     /// Chunks of tensors.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "arrays")]
     Chunks(Bundle),
     /// Rows of frames.
     #[cfg(feature = "dataframe")]
@@ -53,11 +53,11 @@ impl TaskOutput {
     /// Its kind in words, for errors.
     fn what(&self) -> &'static str {
         match self {
-            #[cfg(feature = "tensor")]
+            #[cfg(feature = "arrays")]
             TaskOutput::BatchReport(_) => "a report",
             #[cfg(feature = "dataframe")]
             TaskOutput::Blocks(_) => "blocks of rows",
-            #[cfg(feature = "tensor")]
+            #[cfg(feature = "arrays")]
             TaskOutput::Chunks(_) => "chunks",
             #[cfg(feature = "dataframe")]
             TaskOutput::Rows(_) => "rows",
@@ -67,7 +67,7 @@ impl TaskOutput {
     }
 }
 
-#[cfg(feature = "tensor")]
+#[cfg(feature = "arrays")]
 mod of_tensors {
     use super::TaskOutput;
     use tharsis_graph::Error;

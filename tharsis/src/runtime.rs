@@ -92,12 +92,12 @@ impl Runtime {
         self.socket.as_deref()
     }
 
-    #[cfg(any(feature = "tensor", feature = "dataframe"))]
+    #[cfg(any(feature = "arrays", feature = "dataframe"))]
     pub(crate) fn client(&self) -> &Client {
         &self.client
     }
 
-    #[cfg(any(feature = "tensor", feature = "dataframe"))]
+    #[cfg(any(feature = "arrays", feature = "dataframe"))]
     pub(crate) fn reporter(&self) -> Reporter {
         Arc::clone(&self.report)
     }

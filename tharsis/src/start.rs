@@ -16,7 +16,7 @@ use tharsis_types::{BadQuota, Quota};
 
 /// Whatever computes on the runtime of a thread by itself.
 const GUESTS: &[Guest] = &[
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "arrays")]
     Guest { enter: crate::tensor::enter, leave: crate::tensor::leave },
     #[cfg(feature = "dataframe")]
     Guest { enter: crate::frame::enter, leave: crate::frame::leave },

@@ -2,7 +2,6 @@
 
 use super::real::Real;
 use crate::chunk::Chunk;
-use crate::dtype::DType;
 use crate::element::Element;
 use crate::error::KernelError;
 use crate::product::Matrix;
@@ -221,9 +220,4 @@ pub(super) fn real_diagonal<T: Field>(values: impl Iterator<Item = T>) -> Vec<T:
 /// Whether all elements of a matrix are finite.
 pub(super) fn is_finite<T: Field>(matrix: MatRef<'_, T>) -> bool {
     (0..matrix.ncols()).all(|j| (0..matrix.nrows()).all(|i| matrix[(i, j)].is_finite_number()))
-}
-
-/// The dtype of absolute values.
-pub(super) fn size_dtype(dtype: DType) -> DType {
-    if dtype.is_complex() { dtype.real_part() } else { dtype }
 }

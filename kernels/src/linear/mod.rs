@@ -3,23 +3,35 @@
 //! [`Linear`] has what one task does with whole matrices, [`crate::factor`] the steps of the factorization of
 //! tall matrices.
 
+#[cfg(feature = "dense")]
 mod divide;
+#[cfg(feature = "dense")]
 pub(crate) mod field;
+#[cfg(feature = "dense")]
 mod hermitian;
+#[cfg(feature = "dense")]
 mod real;
+#[cfg(feature = "dense")]
+mod results;
+#[cfg(feature = "dense")]
 mod scale;
+#[cfg(feature = "dense")]
 mod secular;
-#[cfg(test)]
+#[cfg(all(test, feature = "dense"))]
 mod tests_of_eigen;
 pub mod tile;
+#[cfg(feature = "dense")]
 mod tridiagonal;
+#[cfg(feature = "dense")]
 mod whole;
 
-use crate::chunk::{Buffer, Chunk};
+use crate::chunk::Chunk;
 use crate::dtype::{DType, to_complex};
-use crate::element::Element;
 use crate::error::KernelError;
-use field::{size_dtype, with_field};
+#[cfg(feature = "dense")]
+use field::with_field;
+#[cfg(feature = "dense")]
+use results::{Results, singular};
 use serde::{Deserialize, Serialize};
 
 /// A function of matrices, each of which one task holds.
@@ -106,12 +118,22 @@ impl Linear {
         !matches!(self, Linear::Lu | Linear::Qr(_) | Linear::Svd { .. } | Linear::SingularValues)
     }
 
+    /// Refuses.
+    ///
+    /// # Errors
+    /// Always `NotBuilt`.
+    #[cfg(not(feature = "dense"))]
+    pub fn run(self, _: &[Chunk], _: usize) -> Result<Vec<Chunk>, KernelError> {
+        Err(KernelError::NotBuilt("linear algebra"))
+    }
+
     /// Applies the function to each matrix of a stack (.., m, n), float32, float64 or complex of them, with
     /// the right sides (.., n, columns) if it takes any. [`Linear::takes_threads`] says of which functions
     /// the time depends on `threads`; the results never do.
     ///
     /// # Errors
     /// `Singular` where NumPy raises `LinAlgError`; `NoLoop` for other dtypes.
+    #[cfg(feature = "dense")]
     pub fn run(self, args: &[Chunk], threads: usize) -> Result<Vec<Chunk>, KernelError> {
         let &[ref lead @ .., m, n] = args[0].shape() else {
             return Err(KernelError::Malformed(format!("matrices of shape {:?}", args[0].shape())));
@@ -202,40 +224,7 @@ impl Linear {
 /// Memory of faer for small matrices.
 const SCRATCH_BYTES: u64 = 64 << 10;
 
-/// Results for each matrix of a stack, filled one by one.
-pub(crate) struct Results {
-    lead: Vec<usize>,
-    parts: Vec<(Vec<usize>, DType, Buffer)>,
-}
-
-impl Results {
-    fn new(lead: &[usize], parts: Vec<(Vec<usize>, DType)>) -> Results {
-        let count: usize = lead.iter().product();
-        let with_memory = |(shape, dtype): (Vec<usize>, DType)| {
-            let bytes = count * shape.iter().product::<usize>() * dtype.size_bytes();
-            (shape, dtype, Buffer::for_overwrite(bytes))
-        };
-        Results { lead: lead.to_vec(), parts: parts.into_iter().map(with_memory).collect() }
-    }
-
-    /// The elements of one part of the results for one matrix.
-    pub(crate) fn of<T: Element>(&mut self, part: usize, index: usize) -> &mut [T] {
-        let (shape, dtype, data) = &mut self.parts[part];
-        assert_eq!(*dtype, T::DTYPE, "a result of another dtype");
-        let len = shape.iter().product::<usize>();
-        &mut data.elements_mut::<T>()[index * len..(index + 1) * len]
-    }
-
-    fn finish(self) -> Result<Vec<Chunk>, KernelError> {
-        let Results { lead, parts } = self;
-        let chunk = |(shape, dtype, data): (Vec<usize>, DType, Buffer)| {
-            Chunk::contiguous(dtype, &[lead.as_slice(), &shape].concat(), data)
-        };
-        parts.into_iter().map(chunk).collect()
-    }
-}
-
-/// The error of a matrix for which there is no result.
-pub(super) fn singular(text: &str) -> KernelError {
-    KernelError::Singular(text.to_owned())
+/// The dtype of absolute values.
+fn size_dtype(dtype: DType) -> DType {
+    if dtype.is_complex() { dtype.real_part() } else { dtype }
 }

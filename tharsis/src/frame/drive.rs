@@ -6,11 +6,11 @@
 use super::fault::from_engine;
 use super::gathered;
 use super::kept::InStore;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "arrays")]
 use super::kept::{ChunkInStore, is_same};
 use super::report::Report;
 use super::task::{self, Work};
-#[cfg(feature = "tensor")]
+#[cfg(feature = "arrays")]
 use crate::between::convert::Form;
 use crate::object::TaskOutput;
 use std::collections::{HashMap, VecDeque};
@@ -213,7 +213,7 @@ impl Drive {
             memory_bytes: self.memory_bytes,
             single_bytes: gathered::single_bytes(self.memory_bytes, self.makers(stage)),
             whole: self.stages.in_one_batch() && stage == self.last(),
-            #[cfg(feature = "tensor")]
+            #[cfg(feature = "arrays")]
             formed: Vec::new(),
         };
         let inputs = self.inputs(needs, &mut work)?;
@@ -240,7 +240,7 @@ impl Drive {
     fn inputs(&mut self, needs: &Needs, work: &mut Work) -> Result<Vec<ObjectRef<TaskOutput>>> {
         let mut inputs = Vec::with_capacity(needs.pieces.len());
         for piece in &needs.pieces {
-            #[cfg(feature = "tensor")]
+            #[cfg(feature = "arrays")]
             if let Some(form) = self.form(piece) {
                 work.formed.push((inputs.len(), form));
             }
@@ -290,7 +290,7 @@ impl Drive {
     /// A part of a resident table, put into the store unless it is there.
     fn given(&self, table: usize, part: usize) -> Result<ObjectRef<TaskOutput>> {
         let part = &self.stages.tables()[table].parts[part];
-        #[cfg(feature = "tensor")]
+        #[cfg(feature = "arrays")]
         if let Some(chunk) = self.chunk(part) {
             return Ok(chunk.object.clone());
         }
@@ -302,14 +302,14 @@ impl Drive {
     }
 
     /// A part that is a chunk of a tensor in the store of this client.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "arrays")]
     fn chunk<'p>(&self, part: &'p Arc<dyn KeptPart>) -> Option<&'p ChunkInStore> {
         let chunk = (part.as_ref() as &dyn std::any::Any).downcast_ref::<ChunkInStore>();
         chunk.filter(|chunk| is_same(&chunk.client, &self.client))
     }
 
     /// The form of the rows of a piece that is a chunk of a tensor.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "arrays")]
     fn form(&self, piece: &Piece) -> Option<Form> {
         let PieceSource::Given(table) = piece.source else { return None };
         self.chunk(&self.stages.tables()[table].parts[piece.task]).map(|chunk| chunk.form.clone())

@@ -2,7 +2,7 @@
 
 use super::blocks;
 use super::fault::from_engine;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "arrays")]
 use crate::between::convert::Form;
 use crate::object::TaskOutput;
 use crate::remote;
@@ -37,7 +37,7 @@ impl InStore {
     }
 
     /// The object, and the client that can pass it on.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "arrays")]
     pub(crate) fn source(&self) -> (ObjectRef<TaskOutput>, Client) {
         (self.object.clone(), self.client.clone())
     }
@@ -84,7 +84,7 @@ impl KeptPart for InStore {
 }
 
 /// Rows of a tensor: an object with a chunk, which its readers read in place.
-#[cfg(feature = "tensor")]
+#[cfg(feature = "arrays")]
 pub(crate) struct ChunkInStore {
     pub(crate) object: ObjectRef<TaskOutput>,
     pub(crate) client: Client,
@@ -93,7 +93,7 @@ pub(crate) struct ChunkInStore {
     pub(crate) bytes: usize,
 }
 
-#[cfg(feature = "tensor")]
+#[cfg(feature = "arrays")]
 impl KeptPart for ChunkInStore {
     fn fetch(&self) -> Result<Vec<RecordBatch>> {
         let object = self.object.get().map_err(from_engine)?;
@@ -110,7 +110,7 @@ impl KeptPart for ChunkInStore {
     }
 }
 
-#[cfg(feature = "tensor")]
+#[cfg(feature = "arrays")]
 impl std::fmt::Debug for ChunkInStore {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "ChunkInStore({:?}, {} rows)", self.object.id(), self.rows)

@@ -44,7 +44,7 @@ mod offer;
 pub(crate) mod report;
 mod task;
 
-#[cfg(feature = "tensor")]
+#[cfg(feature = "arrays")]
 pub use crate::between::{ToFrame, ToTensor};
 pub use executor::RemoteExecutor;
 pub(crate) use offer::{enter, leave};

@@ -3,7 +3,7 @@
 use super::fault::into_engine;
 use super::gathered::{self, Bounds, Gathered, Made};
 use super::report::Report;
-#[cfg(feature = "tensor")]
+#[cfg(feature = "arrays")]
 use crate::between::convert::Form;
 use crate::object::TaskOutput;
 use crate::part::WORKER_SCRATCH_VARIABLE;
@@ -36,7 +36,7 @@ pub(super) struct Work {
     /// Whether the rows of each output are one batch.
     pub(super) whole: bool,
     /// Pieces that are chunks of tensors: their position, and the form of their rows.
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "arrays")]
     pub(super) formed: Vec<(usize, Form)>,
 }
 
@@ -102,11 +102,11 @@ fn task_inputs(work: Work, given: Values<TaskOutput>) -> Result<TaskInputs> {
     let mut next = || given.next().ok_or_else(|| Error::Internal("fewer objects than pieces".to_owned()));
     let mut inputs = TaskInputs::default();
     work.skipped.into_iter().for_each(|piece| inputs.insert(piece, Vec::new()));
-    #[cfg(feature = "tensor")]
+    #[cfg(feature = "arrays")]
     let mut formed = work.formed.into_iter().peekable();
     for (place, piece) in work.pieces.into_iter().enumerate() {
         let object = next()?;
-        #[cfg(feature = "tensor")]
+        #[cfg(feature = "arrays")]
         if let Some((_, form)) = formed.next_if(|(at, _)| *at == place) {
             let chunk = object.into_single().map_err(|error| Error::Internal(error.to_string()))?;
             inputs.insert(piece, vec![form.rows(&chunk)?]);

@@ -24,6 +24,8 @@ pub(super) enum Fault {
     #[error("{path}: {reason}")]
     File { path: String, reason: String },
     #[error("{0}")]
+    NotImplemented(String),
+    #[error("{0}")]
     Internal(String),
 }
 
@@ -49,6 +51,7 @@ impl From<KernelError> for Fault {
             KernelError::Value(text) => Fault::Value(text),
             KernelError::Singular(text) => Fault::Singular(text),
             KernelError::NoMemory { needed_bytes } => Fault::NoMemory { needed_bytes },
+            absent @ KernelError::NotBuilt(_) => Fault::NotImplemented(absent.to_string()),
             other => Fault::Internal(other.to_string()),
         }
     }
@@ -66,6 +69,7 @@ impl From<Fault> for Error {
             }
             Fault::Function { function, reason } => Error::Function { function, reason },
             Fault::File { path, reason } => Error::File { path, reason },
+            Fault::NotImplemented(text) => Error::NotImplemented(text),
             Fault::Internal(text) => Error::Internal(text),
         }
     }

@@ -5,8 +5,12 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// With arrays in object stores and in HDF5 files.
-const FEATURES: &str = "--features=tharsis-numeric/object-storage,tharsis-numeric/hdf5";
+/// Features that tests need beside the default ones, by the folder of their package: arrays in object stores
+/// and in HDF5 files, and the examples that multiply matrices.
+const FEATURES: &[(&str, &str)] = &[
+    ("examples", "tharsis-examples/tensor"),
+    ("numeric", "tharsis-numeric/hdf5,tharsis-numeric/object-storage"),
+];
 
 /// A package of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -62,14 +66,14 @@ impl Selection {
 
     /// Cargo's words for the packages.
     pub fn packages(&self) -> Vec<String> {
-        let features = FEATURES.to_owned();
-        match &self.package {
-            None => vec!["--workspace".to_owned(), features],
-            Some(package) if package.folder == "numeric" => {
-                vec![format!("--package={}", package.name), features]
-            }
-            Some(package) => vec![format!("--package={}", package.name)],
-        }
+        let is_meant = |folder: &str| self.package.as_ref().is_none_or(|package| package.folder == folder);
+        let features = FEATURES.iter().filter(|(folder, _)| is_meant(folder));
+        let features = features.map(|(_, features)| format!("--features={features}"));
+        let packages = match &self.package {
+            None => "--workspace".to_owned(),
+            Some(package) => format!("--package={}", package.name),
+        };
+        std::iter::once(packages).chain(features).collect()
     }
 }
 
