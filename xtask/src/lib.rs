@@ -5,6 +5,7 @@
 pub mod comments;
 pub mod commits;
 pub mod format;
+pub mod lint;
 pub mod protos;
 pub mod scan;
 pub mod test;

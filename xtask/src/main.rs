@@ -48,6 +48,9 @@ enum Chore {
 }
 
 fn main() -> ExitCode {
+    if xtask::lint::is_called() {
+        return xtask::lint::run();
+    }
     match run(Arguments::parse().chore) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

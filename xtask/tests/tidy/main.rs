@@ -7,6 +7,7 @@
 mod circles;
 mod dependencies;
 mod drawing;
+mod forms;
 mod lengths;
 mod modules;
 
