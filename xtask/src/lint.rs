@@ -1,13 +1,13 @@
 //! rustc for the crates of the workspace in a run of the tests: clippy compiles them, so that lints need no
 //! build of their own.
 //!
-//! A crate that another form of the build would need again is only read a second time, which costs no code and
-//! no dependencies.
+//! A crate that another form of the build would need again is only read a second time, which costs no code
+//! and no dependencies.
 //!
-//! `cargo xtask test` puts a copy of this program into the target folder and has cargo call that for each crate,
-//! with the words of rustc (`RUSTC_WORKSPACE_WRAPPER`). The copy is known by its [`NAME`]. The rest of the name
-//! is a hash of what decides about complaints: cargo knows a crate by the wrapper's path, too, so each crate is
-//! compiled again when this file or a rule changes.
+//! `cargo xtask test` puts a copy of this program into the target folder and has cargo call that for each
+//! crate, with the words of rustc (`RUSTC_WORKSPACE_WRAPPER`). The copy is known by its [`NAME`]. The rest of
+//! the name is a hash of what decides about complaints: cargo knows a crate by the wrapper's path, too, so
+//! each crate is compiled again when this file or a rule changes.
 
 #![allow(clippy::print_stderr, reason = "cargo shows what a compiler says")]
 
@@ -24,8 +24,8 @@ use std::process::{Command, ExitCode};
 /// Beginning of the file's name under which a copy of this program is a compiler.
 pub const NAME: &str = "lint-while-building";
 
-/// Folder for what reading a crate writes, in the target folder. The runner removes it, so that nothing is left
-/// of a compiler that was killed.
+/// Folder for what reading a crate writes, in the target folder. The runner removes it, so that nothing is
+/// left of a compiler that was killed.
 pub const SCRATCH: &str = "lint-scratch";
 
 /// Variable with the path of clippy's compiler.
@@ -88,8 +88,9 @@ pub const FORMS: &[Form] = &[
     },
 ];
 
-/// Crates with unsafe code, by package and crate. Clippy's compiler leaves out the checks for misaligned and null
-/// pointers, so rustc itself compiles them, and clippy only reads them. A test compares the list with the tree.
+/// Crates with unsafe code, by package and crate. Clippy's compiler leaves out the checks for misaligned and
+/// null pointers, so rustc itself compiles them, and clippy only reads them. A test compares the list with
+/// the tree.
 pub const UNSAFE: &[(&str, &str)] = &[
     ("tharsis-cli", "tharsis"),
     ("tharsis-core", "throughput"),
@@ -187,8 +188,8 @@ fn expanded(words: &[OsString]) -> io::Result<Vec<OsString>> {
     Ok(found)
 }
 
-/// The words of rustc to read a crate as it is without features and the crates that they bring in. Nothing of it
-/// reaches cargo but its complaints: no files, and no word that the metadata is there.
+/// The words of rustc to read a crate as it is without features and the crates that they bring in. Nothing of
+/// it reaches cargo but its complaints: no files, and no word that the metadata is there.
 fn reading(words: Vec<OsString>, read: &Reading, scratch: &Path) -> Vec<OsString> {
     let mut found = Vec::new();
     let mut words = words.into_iter();
@@ -300,8 +301,8 @@ pub fn install(root: &Path, target: &Path, folders: &[&str]) -> Result<PathBuf> 
     Ok(path)
 }
 
-/// A hash of what decides about complaints: this file, clippy's settings of the workspace and of each package,
-/// and the table of lints.
+/// A hash of what decides about complaints: this file, clippy's settings of the workspace and of each
+/// package, and the table of lints.
 fn rules(root: &Path, folders: &[&str]) -> Result<u64> {
     let mut hasher = DefaultHasher::new();
     include_str!("lint.rs").hash(&mut hasher);
@@ -421,7 +422,7 @@ mod tests {
             assert_ne!(next, last, "{file}: {text}");
             let left: Vec<_> =
                 fs::read_dir(target.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
-            assert_eq!(left, [next.clone()], "older ones and what they left are gone");
+            assert_eq!(left, std::slice::from_ref(&next), "older ones and what they left are gone");
             last = next;
         }
     }

@@ -37,7 +37,8 @@ fn targets() -> Vec<Target> {
     found
 }
 
-/// Whether a file may belong to a crate: it is its first one, or lies in the folder of that and begins no other.
+/// Whether a file may belong to a crate: it is its first one, or lies in the folder of that and begins no
+/// other.
 fn may_have(target: &Target, file: &Path, roots: &BTreeSet<&Path>) -> bool {
     if roots.contains(file) {
         return target.root == file;
