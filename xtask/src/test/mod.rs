@@ -158,7 +158,10 @@ impl Tests<'_> {
             // With it goes the last sender.
             scope.spawn(move || schedule.run(environment, &tell));
             for outcome in told {
-                messages.push(report.add(outcome));
+                // What is ended because the build failed must not hide why that failed.
+                if environment.phase() != Phase::Failed {
+                    messages.push(report.add(outcome));
+                }
             }
             compiling.join().unwrap_or_else(|_| bail!("the build was lost"))
         })?;
