@@ -46,8 +46,8 @@ pub struct Form {
     pub has_tests: bool,
 }
 
-/// The forms that are read: the engine as `cargo add tharsis` gives it, with the crates below it, the engine and
-/// the command without frames, tensors without object stores.
+/// The forms that are read: the engine as `cargo add tharsis` gives it, with the crates below it, the engine
+/// and the command without frames, tensors without object stores.
 pub const FORMS: &[Form] = &[
     Form {
         package: "tharsis",

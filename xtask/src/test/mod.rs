@@ -158,7 +158,7 @@ impl Tests<'_> {
             // With it goes the last sender.
             scope.spawn(move || schedule.run(environment, &tell));
             for outcome in told {
-                // What is ended because the build failed must not hide why that failed.
+                // A program that is ended because the build failed must not hide why that failed.
                 if environment.phase() != Phase::Failed {
                     messages.push(report.add(outcome));
                 }

@@ -232,4 +232,50 @@ mod tests {
             assert_eq!(of(name), None, "{name}");
         }
     }
+
+    /// Builds a workspace, and answers what cargo named, and whether it compiled something.
+    fn built(root: &Path, target: &Path, opt_level: &str) -> (Named, bool) {
+        let mut cargo = std::process::Command::new(crate::cargo_program());
+        cargo.args(["test", "--no-run", "--offline", "--message-format=json-render-diagnostics"]);
+        cargo.current_dir(root).env("CARGO_TARGET_DIR", target).env("CARGO_PROFILE_DEV_OPT_LEVEL", opt_level);
+        let output = cargo.env_remove("RUSTC_WORKSPACE_WRAPPER").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let mut named = Named::default();
+        named.begin();
+        let said = String::from_utf8(output.stdout).unwrap();
+        let messages: Vec<serde_json::Value> =
+            said.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        messages.iter().for_each(|message| named.hear(message));
+        (named, messages.iter().any(|message| message["fresh"] == false))
+    }
+
+    #[test]
+    fn cargo_names_all_that_it_needs() {
+        let (root, target) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let write = |path: &str, text: &str| {
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let package = |name: &str| format!("[package]\nname = \"{name}\"\nedition = \"2024\"\n");
+        write("Cargo.toml", "[workspace]\nresolver = \"3\"\nmembers = [\"a-b\", \"c\"]\n");
+        write("a-b/Cargo.toml", &package("a-b"));
+        write("a-b/build.rs", "fn main() { println!(\"cargo::rustc-cfg=built\") }\n");
+        write("a-b/src/lib.rs", "pub fn d() {}\n");
+        write("c/Cargo.toml", &format!("{}[dependencies]\na-b = {{ path = \"../a-b\" }}\n", package("c")));
+        for file in ["c/src/main.rs", "c/examples/e-f.rs"] {
+            write(file, "fn main() { a_b::d() }\n");
+        }
+        write("c/tests/g.rs", "#[test]\nfn h() { a_b::d() }\n");
+        let (old, _) = built(root.path(), target.path(), "0");
+        let files = left(target.path());
+        let (new, is_compiled) = built(root.path(), target.path(), "1");
+        assert!(is_compiled, "another state");
+        let both = left(target.path());
+        assert!(new.sweep(&target.path().join("debug")).unwrap() > 0);
+        let swept = left(target.path());
+        assert!(swept.len() < both.len() && swept.len() <= files.len(), "{swept:#?}\n{files:#?}");
+        assert!(!built(root.path(), target.path(), "1").1, "what is needed is there");
+        assert!(built(root.path(), target.path(), "0").1 && old.commands == 1, "the old state is gone");
+    }
 }
