@@ -258,7 +258,7 @@ impl Inner {
             return Err(StoreError::Io { path, cause: format!("the write before failed: {}", failed.cause) });
         }
         // It must be closed before it can be opened.
-        drop(failed.journal.take());
+        failed.journal = None;
         match self.open_again(&path) {
             Ok(journal) => {
                 tracing::warn!(path = %path.display(), "the control store can write its file again");

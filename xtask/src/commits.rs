@@ -46,7 +46,8 @@ pub fn areas(root: &Path) -> anyhow::Result<BTreeSet<String>> {
     for entry in fs::read_dir(root).with_context(|| format!("cannot read {}", root.display()))? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        if entry.path().is_dir() && !name.starts_with('.') && !NO_AREAS.contains(&name.as_str()) {
+        let is_area = entry.path().is_dir() && !entry.path().join(crate::CACHE_TAG).exists();
+        if is_area && !name.starts_with('.') && !NO_AREAS.contains(&name.as_str()) {
             areas.insert(name);
         }
     }
@@ -164,6 +165,10 @@ fn without_comments(text: &str) -> String {
 pub fn install_hook(root: &Path) -> anyhow::Result<()> {
     let folder = git(root, &["rev-parse", "--git-path", "hooks"]).context("no git repository")?;
     let folder = root.join(folder.trim());
+    let own = git(root, &["rev-parse", "--git-common-dir"]).context("no git repository")?;
+    if !folder.starts_with(root.join(own.trim())) {
+        bail!("{} has the hooks of other repositories, too (core.hooksPath)", folder.display());
+    }
     let path = folder.join("commit-msg");
     if fs::read_to_string(&path).is_ok_and(|hook| !hook.contains(HOOK_SIGN)) {
         bail!("{} is another hook; let it call `cargo xtask commits --message \"$1\"`", path.display());
@@ -176,14 +181,17 @@ pub fn install_hook(root: &Path) -> anyhow::Result<()> {
 
 /// The output of git; nothing if it fails or is not there.
 fn git(root: &Path, arguments: &[&str]) -> Option<String> {
-    let output = Command::new("git").current_dir(root).args(arguments).output().ok()?;
+    let mut git = Command::new("git");
+    // The user may see signatures in each log.
+    let output =
+        git.current_dir(root).args(["-c", "log.showSignature=false"]).args(arguments).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::PathBuf;
+    use tempfile::TempDir;
 
     fn of(message: &str) -> Vec<String> {
         complaints(message, &["core", "raylet", "docs"].map(str::to_owned).into())
@@ -237,18 +245,35 @@ mod tests {
     }
 
     /// A repository in a folder that goes with it.
-    struct Repository(PathBuf);
+    struct Repository(TempDir);
 
     impl Repository {
-        fn new(name: &str) -> Self {
-            let root = std::env::temp_dir().join(format!("xtask-commits-{name}-{}", std::process::id()));
-            fs::create_dir_all(root.join("xtask/src")).unwrap();
-            Self(root)
+        fn new() -> Self {
+            let folder = tempfile::tempdir().unwrap();
+            fs::create_dir_all(folder.path().join("xtask/src")).unwrap();
+            Self(folder)
+        }
+
+        fn root(&self) -> &Path {
+            self.0.path()
         }
 
         fn git(&self, arguments: &[&str]) {
-            let user = ["-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgSign=false"];
-            git(&self.0, &[&user, arguments].concat()).unwrap_or_else(|| panic!("git {arguments:?} failed"));
+            git(self.root(), arguments).unwrap_or_else(|| panic!("git {arguments:?} failed"));
+        }
+
+        /// Makes it a repository with settings of its own, whatever the user's are.
+        fn init(&self) {
+            self.git(&["init", "--quiet", "--initial-branch=main", "--template="]);
+            for (name, value) in [
+                ("user.name", "a"),
+                ("user.email", "a@example.org"),
+                ("commit.gpgSign", "false"),
+                ("core.abbrev", "7"),
+                ("core.hooksPath", ".git/hooks"),
+            ] {
+                self.git(&["config", name, value]);
+            }
         }
 
         fn commit(&self, message: &str) {
@@ -256,7 +281,7 @@ mod tests {
         }
 
         fn refused(&self, range: Option<&str>) -> Vec<String> {
-            let error = check(&self.0, range).err().map(|error| error.to_string()).unwrap_or_default();
+            let error = check(self.root(), range).err().map(|error| error.to_string()).unwrap_or_default();
             error
                 .lines()
                 .skip(1)
@@ -266,22 +291,15 @@ mod tests {
         }
     }
 
-    impl Drop for Repository {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn commits_after_the_rule_are_checked_that_upstream_does_not_have() {
-        let at = Repository::new("range");
-        assert!(check(&at.0, None).is_ok(), "no repository, or one outside without the rule");
-        at.git(&["init", "--quiet", "--initial-branch=main"]);
-        assert!(check(&at.0, None).is_ok(), "no commit");
-        at.git(&["config", "core.abbrev", "7"]);
+        let at = Repository::new();
+        assert!(check(at.root(), None).is_ok(), "no repository, or one outside without the rule");
+        at.init();
+        assert!(check(at.root(), None).is_ok(), "no commit");
         at.commit("Older than the rule");
-        assert!(check(&at.0, None).is_ok(), "no rule");
-        fs::write(at.0.join(RULE), "").unwrap();
+        assert!(check(at.root(), None).is_ok(), "no rule");
+        fs::write(at.root().join(RULE), "").unwrap();
         at.git(&["add", RULE]);
         at.commit("Add the rule");
         assert_eq!(at.refused(None), Vec::<String>::new());
@@ -289,7 +307,7 @@ mod tests {
         at.commit("No area");
         assert_eq!(at.refused(None), ["No area"]);
         assert_eq!(at.refused(Some("HEAD")), ["No area", "Add the rule", "Older than the rule"]);
-        assert!(check(&at.0, Some("nobody..HEAD")).is_err());
+        assert!(check(at.root(), Some("nobody..HEAD")).is_err());
         at.git(&["checkout", "--quiet", "-b", "work", "--track"]);
         assert_eq!(at.refused(None), Vec::<String>::new());
         at.commit("No area either");
@@ -298,18 +316,21 @@ mod tests {
 
     #[test]
     fn the_hook_refuses_a_message_and_stays_off_others() {
-        let at = Repository::new("hook");
-        at.git(&["init", "--quiet"]);
-        install_hook(&at.0).unwrap();
-        install_hook(&at.0).unwrap();
-        let path = at.0.join(".git/hooks/commit-msg");
+        let at = Repository::new();
+        at.init();
+        install_hook(at.root()).unwrap();
+        install_hook(at.root()).unwrap();
+        let path = at.root().join(".git/hooks/commit-msg");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o755);
         fs::write(&path, "#!/bin/sh\n").unwrap();
-        assert!(install_hook(&at.0).unwrap_err().to_string().contains("is another hook"));
-        let message = at.0.join("message");
+        assert!(install_hook(at.root()).unwrap_err().to_string().contains("is another hook"));
+        let shared = tempfile::tempdir().unwrap();
+        at.git(&["config", "core.hooksPath", shared.path().to_str().unwrap()]);
+        assert!(install_hook(at.root()).unwrap_err().to_string().contains("of other repositories"));
+        let message = at.root().join("message");
         fs::write(&message, "xtask: split\n# Please enter the message\n").unwrap();
-        check_message(&at.0, &message).unwrap();
+        check_message(at.root(), &message).unwrap();
         fs::write(&message, "split\n").unwrap();
-        assert!(check_message(&at.0, &message).unwrap_err().to_string().contains("no area"));
+        assert!(check_message(at.root(), &message).unwrap_err().to_string().contains("no area"));
     }
 }

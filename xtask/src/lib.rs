@@ -5,15 +5,18 @@
 pub mod comments;
 pub mod commits;
 pub mod format;
+pub mod lint;
 pub mod protos;
 pub mod scan;
 pub mod test;
 
 use anyhow::Context;
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The root of the tree that cargo runs this in. With a shared target folder the program may have been
 /// compiled in another.
@@ -27,22 +30,96 @@ pub fn cargo_program() -> OsString {
     std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
 }
 
-/// Our sources below a folder, without what is generated and without programs that must not compile.
+/// File that marks a folder as one of files that can be made again, such as a target folder of any name.
+pub const CACHE_TAG: &str = "CACHEDIR.TAG";
+
+/// Our sources below a folder, without what git ignores, what is generated, target folders, and programs that
+/// must not compile.
 pub fn sources(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     let mut found = BTreeMap::new();
+    for path in files(root)? {
+        let inner = path.strip_prefix(root).unwrap_or(&path);
+        let is_other =
+            inner.iter().any(|name| ["target", "generated", "misuse"].iter().any(|other| name == *other));
+        if !is_other && path.extension() == Some(OsStr::new("rs")) && !is_in_cache(root, inner) {
+            let text =
+                fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            found.insert(path, text);
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a file below a root lies in a folder of files that can be made again.
+fn is_in_cache(root: &Path, file: &Path) -> bool {
+    let folders = file.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty());
+    folders.into_iter().any(|folder| root.join(folder).join(CACHE_TAG).exists())
+}
+
+/// The files that git knows or would add; without a repository, all of them.
+fn files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let words =
+        ["ls-files", "-z", "--cached", "--others", "--exclude-standard", "--deduplicate", "--", "*.rs"];
+    let listed = Command::new("git").current_dir(root).args(words).output();
+    if let Ok(listed) = listed
+        && listed.status.success()
+    {
+        let names = listed.stdout.split(|byte| *byte == 0).filter(|name| !name.is_empty());
+        let files = names.map(|name| root.join(OsStr::from_bytes(name)));
+        // The index also has files that were removed.
+        return Ok(files.filter(|file| file.is_file()).collect());
+    }
+    let mut found = Vec::new();
     let mut folders = vec![root.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
-            let entry = entry?;
-            let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
-            if path.is_dir() && !["target", ".git", "generated", "misuse"].contains(&name.as_str()) {
+            let path = entry?.path();
+            if !path.is_dir() {
+                found.push(path);
+            } else if !path.join(CACHE_TAG).exists() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "rs") {
-                let text =
-                    fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-                found.insert(path, text);
             }
         }
     }
     Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sources_are_what_git_does_not_ignore_and_cargo_did_not_make() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        for path in [
+            "a.rs",
+            "a.txt",
+            "b/c.rs",
+            "b/generated/d.rs",
+            "misuse/e.rs",
+            "ignored/f.rs",
+            "out/debug/g.rs",
+            "b/made/debug/h.rs",
+        ] {
+            write(path, "");
+        }
+        let names = || -> Vec<String> {
+            let found = sources(folder.path()).unwrap();
+            let names = found.keys().map(|path| path.strip_prefix(folder.path()).unwrap());
+            names.map(|name| name.display().to_string()).collect()
+        };
+        write("out/CACHEDIR.TAG", "");
+        write("b/made/CACHEDIR.TAG", "");
+        assert_eq!(names(), ["a.rs", "b/c.rs", "ignored/f.rs"], "no repository");
+        write(".gitignore", "/ignored\n");
+        let made =
+            Command::new("git").args(["init", "--quiet", "--template="]).current_dir(folder.path()).status();
+        assert!(made.unwrap().success());
+        assert_eq!(names(), ["a.rs", "b/c.rs"]);
+    }
 }

@@ -1,9 +1,10 @@
 //! `cargo xtask CHORE`: chores of this workspace.
 //!
-//! `commits` checks the messages of commits, and `hooks` has git call it before it makes one.
-//! `fmt` formats the code and its comments, or with `--check` says whether it is formatted.
-//! `protos` writes the generated code of `tharsis-protos` from its .proto files; with `--check` it only says
-//! whether what is checked in is what it would write.
+//! `commits` checks the messages of commits, and `hooks` has git call it before it makes one. `fmt` formats
+//! the code and its comments, or with `--check` says whether it is formatted. `protos` writes the generated
+//! code of `tharsis-protos` from its .proto files; with `--check` it only says whether what is checked in is
+//! what it would write. `test` runs the tests. It starts this program twice more: as the compiler of the
+//! workspace's crates, and as the one who clears up when it is interrupted.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "errors are for the person who runs a chore")]
@@ -45,9 +46,21 @@ enum Chore {
     },
     /// Run the tests
     Test(xtask::test::Options),
+    /// End what is left of a run of the tests when it has ended
+    #[command(hide = true)]
+    Watch {
+        /// The run
+        run: String,
+        /// A folder to remove
+        #[arg(long)]
+        scratch: PathBuf,
+    },
 }
 
 fn main() -> ExitCode {
+    if xtask::lint::is_called() {
+        return xtask::lint::run();
+    }
     match run(Arguments::parse().chore) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -66,5 +79,9 @@ fn run(chore: Chore) -> anyhow::Result<()> {
         Chore::Hooks => xtask::commits::install_hook(&xtask::root()),
         Chore::Protos { check } => xtask::protos::run(check),
         Chore::Test(options) => xtask::test::run(&options),
+        Chore::Watch { run, scratch } => {
+            xtask::test::watch(&run, &scratch);
+            Ok(())
+        }
     }
 }

@@ -54,7 +54,10 @@ impl Repository {
 
     fn git(&self, folder: &Path, words: &[&str]) {
         let who = ["-c", "user.name=test", "-c", "user.email=test@localhost"];
-        output(Command::new("git").current_dir(folder).args(who).args(words));
+        let mut git = Command::new("git");
+        // Nor signatures, hooks or anything else that the user has set.
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_SYSTEM", "/dev/null");
+        output(git.current_dir(folder).args(who).args(words));
     }
 
     /// A clone that is edited, stamped and run with the shared target folder: what the program says, and

@@ -5,7 +5,7 @@ use crate::plain::{Cell, Plain};
 use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use std::sync::Arc;
 use tharsis_dataframe::{Aggregate, DataFrame, JoinKind, Merge, Sort, Table};
-use tharsis_trials::{SEED, cases, first_seed};
+use tharsis_trials::{SEED, cases, first_seed, given_seed};
 
 /// Programs of a usual and of a long run, which has fresh ones beside those of a usual run.
 const PROGRAMS: [u64; 2] = [120, 300];
@@ -211,7 +211,7 @@ mod random_programs_give_the_rows_of_plain_code {
 /// Every fourth program, from this one on. `THARSIS_SEED` set to a seed tries programs from there on.
 fn give_the_rows_of_plain_code(part: u64) {
     let [usual, long] = PROGRAMS;
-    let known = if std::env::var_os(SEED).is_some() { 0 } else { usual };
+    let known = if given_seed().is_some() { 0 } else { usual };
     let fresh = first_seed(0);
     for at in (part..cases(usual, long)).step_by(4) {
         let seed = if at < known { at } else { fresh.wrapping_add(at) };

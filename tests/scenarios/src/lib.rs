@@ -109,7 +109,7 @@ fn attempt(run: fn(Mode), mode: Mode) -> Result<(), String> {
         let _done = done;
         run(mode);
     });
-    let seconds = std::env::var("THARSIS_TRIAL_SECONDS").ok().and_then(|seconds| seconds.parse().ok());
+    let seconds = tharsis_trials::given_number("THARSIS_TRIAL_SECONDS");
     let limit = seconds.map_or(TRIAL_WAIT, Duration::from_secs);
     let outcome: Result<(), RecvTimeoutError> = ended.recv_timeout(limit);
     if outcome == Err(RecvTimeoutError::Timeout) {

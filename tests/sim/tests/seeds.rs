@@ -4,11 +4,12 @@
 // A test may stop where it fails, also in what its functions share.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use tharsis_sim::{Options, Sabotage, Summary, Violation, run};
-use tharsis_trials::{cases, first_seed};
+use tharsis_trials::{cases, first_seed, given_seed};
 
 /// Seeds of every run of the tests, from 0 on.
 const SEED_COUNT: u64 = 500;
@@ -18,11 +19,16 @@ const FURTHER_COUNT: u64 = 10_000;
 const PLANTED_SEEDS: u64 = 40;
 
 /// The outcomes of all seeds, simulated once for all tests: first those of every run, in order.
-static OUTCOMES: LazyLock<Vec<(u64, Outcome)>> = LazyLock::new(|| {
-    let further = first_seed(SEED_COUNT).max(SEED_COUNT);
-    let seeds = (0..SEED_COUNT).chain((0..cases(0, FURTHER_COUNT)).map(|n| further.wrapping_add(n)));
-    simulated(&seeds.collect::<Vec<_>>())
-});
+static OUTCOMES: LazyLock<Vec<(u64, Outcome)>> =
+    LazyLock::new(|| simulated(&seeds(given_seed(), first_seed(SEED_COUNT))));
+
+/// The seeds of every run and, in a long one or if the user names a seed, as many further ones from there on;
+/// each one once, in order.
+fn seeds(given: Option<u64>, further: u64) -> Vec<u64> {
+    let usual = if given.is_some() { SEED_COUNT } else { 0 };
+    let further = (0..cases(usual, FURTHER_COUNT)).map(|n| further.wrapping_add(n));
+    (0..SEED_COUNT).chain(further).collect::<BTreeSet<_>>().into_iter().collect()
+}
 
 type Outcome = Result<Summary, Violation>;
 
@@ -53,11 +59,22 @@ fn first(count: usize) -> impl Iterator<Item = &'static Summary> {
 }
 
 #[test]
+fn a_seed_that_the_user_names_is_tried() {
+    for seed in [0, 7, SEED_COUNT - 1, SEED_COUNT, 1_000_000, u64::MAX] {
+        let seeds = seeds(Some(seed), seed);
+        assert!(seeds.contains(&seed) && seeds.is_sorted(), "{seed}");
+        assert!(seeds[..SEED_COUNT as usize].iter().copied().eq(0..SEED_COUNT), "{seed}");
+    }
+}
+
+#[test]
 fn hundreds_of_clusters_keep_every_rule() {
     let broken = OUTCOMES.iter().filter_map(|(seed, outcome)| Some((seed, outcome.as_ref().err()?)));
     let broken: Vec<_> = broken.map(|(seed, violation)| format!("seed {seed}: {violation}")).collect();
     assert!(broken.is_empty(), "{}", broken.join("\n"));
-    assert_eq!(OUTCOMES.len() as u64, SEED_COUNT + cases(0, FURTHER_COUNT));
+    if given_seed().is_none() {
+        assert_eq!(OUTCOMES.len() as u64, SEED_COUNT + cases(0, FURTHER_COUNT));
+    }
 }
 
 #[test]

@@ -32,12 +32,40 @@ pub fn cases<N>(usual: N, long: N) -> N {
     if is_long() { long } else { usual }
 }
 
-/// The first seed of random cases: [`SEED`] if it is set, `usual` in a short run, and a fresh number in a
+/// The first seed of random cases: [`given_seed`], or else `usual` in a short run and a fresh number in a
 /// long one.
+///
+/// # Panics
+///
+/// Like [`given_seed`].
 #[must_use]
 pub fn first_seed(usual: u64) -> u64 {
-    let given = std::env::var(SEED).ok().and_then(|seed| seed.parse().ok());
-    given.unwrap_or_else(|| if is_long() { fresh_seed() } else { usual })
+    given_seed().unwrap_or_else(|| if is_long() { fresh_seed() } else { usual })
+}
+
+/// The seed that the user names by [`SEED`].
+///
+/// # Panics
+///
+/// If it is no number: other seeds than the one that is meant would be tried.
+#[must_use]
+pub fn given_seed() -> Option<u64> {
+    given_number(SEED)
+}
+
+/// The number that the user names by a variable.
+///
+/// # Panics
+///
+/// If it is no number.
+#[must_use]
+pub fn given_number(variable: &str) -> Option<u64> {
+    std::env::var_os(variable).map(|value| number(variable, &value.to_string_lossy()))
+}
+
+#[allow(clippy::panic, reason = "a test that does not try what it is asked to try fails")]
+fn number(variable: &str, value: &str) -> u64 {
+    value.parse().unwrap_or_else(|_| panic!("{variable} is no number from 0 to 2^64 - 1: {value:?}"))
 }
 
 fn fresh_seed() -> u64 {
@@ -101,5 +129,19 @@ fn report(name: &str, took: Duration) {
     let Some(path) = std::env::var_os(SECONDS) else { return };
     if let Ok(mut file) = OpenOptions::new().create(true).append(true).open(path) {
         let _written = writeln!(file, "{name}\t{:.3}", took.as_secs_f64());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SEED, number};
+
+    #[test]
+    fn a_seed_is_a_number() {
+        assert_eq!(number(SEED, "0"), 0);
+        assert_eq!(number(SEED, "18446744073709551615"), u64::MAX);
+        for wrong in ["", "-1", "0x10", "1e3", "18446744073709551616", "seed=7"] {
+            assert!(std::panic::catch_unwind(|| number(SEED, wrong)).is_err(), "{wrong:?}");
+        }
     }
 }

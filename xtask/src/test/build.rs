@@ -1,38 +1,26 @@
 //! One cargo command that compiles all test programs, with lints.
 //!
-//! `tools/lint-while-building` makes clippy compile the crates of the workspace: lints cost one reading of
-//! our code, not a second build of every dependency.
+//! `xtask::lint` makes clippy compile the crates of the workspace: lints cost one reading of our code, not a
+//! second build of every dependency.
 
 use super::Places;
+use super::processes::{NICENESS, Run, nicer};
 use super::program::Program;
 use super::selection::Selection;
-use crate::cargo_program;
+use crate::{cargo_program, lint};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The products of a build.
-pub struct Build {
-    /// The test programs.
-    pub programs: Vec<Program>,
-    /// Folders of the shared libraries that test programs load.
-    pub libraries: Vec<PathBuf>,
-}
-
 /// A cargo command whose crates of the workspace are linted while they are compiled.
 pub fn linting_cargo(places: &Places) -> Result<Command> {
     let mut command = Command::new(cargo_program());
-    // The wrapper's path is a part of what cargo knows a crate by: in the target folder it is the same for
-    // each clone.
-    let wrapper = places.target.join("lint-while-building");
-    std::fs::copy(places.root.join("tools/lint-while-building"), &wrapper)
-        .with_context(|| format!("cannot write {}", wrapper.display()))?;
     command
         .current_dir(&places.root)
-        .env("RUSTC_WORKSPACE_WRAPPER", wrapper)
-        .env("THARSIS_CLIPPY_DRIVER", toolchain()?.join("bin/clippy-driver"))
+        .env("RUSTC_WORKSPACE_WRAPPER", &places.compiler)
+        .env(lint::CLIPPY, toolchain()?.join("bin/clippy-driver"))
         // The separator is clippy's own.
         .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
     Ok(command)
@@ -45,26 +33,47 @@ fn toolchain() -> Result<PathBuf> {
     Ok(PathBuf::from(folder.trim()))
 }
 
-/// Compiles the test programs of a selection.
-pub fn build(places: &Places, selection: &Selection) -> Result<Build> {
+/// Folders of the shared libraries that test programs load.
+pub fn libraries(places: &Places) -> Result<Vec<PathBuf>> {
+    let built = [places.target.join("debug/deps"), places.target.join("debug")];
+    Ok(built.into_iter().chain([toolchain()?.join("lib")]).collect())
+}
+
+/// Compiles the test programs of a selection, and hands on each as soon as it is there, with the programs of
+/// its package. `heard` gets each of cargo's messages.
+pub fn build(
+    places: &Places,
+    run: &Run,
+    selection: &Selection,
+    mut made: impl FnMut(&Program),
+    mut heard: impl FnMut(&Value),
+) -> Result<()> {
     let mut command = linting_cargo(places)?;
-    command.args(["test", "--no-run", "--no-fail-fast", "--message-format=json-render-diagnostics"]);
-    command.args(selection.packages()).stdout(Stdio::piped());
-    let mut cargo = command.spawn().context("cannot start cargo test")?;
-    let output = cargo.stdout.take().context("cargo has no output")?;
-    let mut programs = Vec::new();
+    command.args(["test", "--no-run", "--no-fail-fast"]).args(selection.packages());
+    messages(run, nicer(&command, NICENESS), |message| {
+        heard(message);
+        if let Some(program) = test_program(&places.root, message) {
+            made(&program);
+        }
+    })
+    .context("the tests do not compile")
+}
+
+/// Runs a command of cargo, and hands on its messages as they come.
+pub fn messages(run: &Run, mut command: Command, mut heard: impl FnMut(&Value)) -> Result<()> {
+    command.arg("--message-format=json-render-diagnostics").stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut cargo = run.start(&mut command).context("cannot start cargo")?;
+    let output = cargo.output().context("cargo has no output")?;
     for line in BufReader::new(output).lines() {
         let message: Value = serde_json::from_str(&line.context("cargo's output broke off")?)
             .context("cargo wrote something that is no JSON")?;
-        programs.extend(test_program(&places.root, &message));
+        heard(&message);
     }
-    if !cargo.wait().context("cargo was lost")?.success() {
-        bail!("the tests do not compile");
+    let status = cargo.wait().context("cargo was lost")?;
+    if !status.success() {
+        bail!("cargo failed: {status}");
     }
-    let toolchain = toolchain()?;
-    let libraries =
-        vec![places.target.join("debug/deps"), places.target.join("debug"), toolchain.join("lib")];
-    Ok(Build { programs, libraries })
+    Ok(())
 }
 
 /// The test program of a message, if it is about one.

@@ -1,20 +1,21 @@
 //! The order of the jobs of a run, and which run side by side.
 //!
-//! Programs that mostly wait have a lane of their own beside those that compute, which are nicer. Jobs of
-//! cargo share the lock of its target folder, so they have one lane. A few programs run alone at the end.
+//! Programs that mostly wait have a lane of their own beside those that compute, which are nicer. Both lanes
+//! begin while the build goes on, with the programs that are there: the compiler is as nice as a program that
+//! computes, and leaves processors idle at its end. Jobs of cargo share the lock of its target folder, so
+//! they have one lane, after the build. A few programs run alone at the end.
 
 use super::Places;
 use super::build::linting_cargo;
-use super::program::{Environment, Program};
+use super::processes::{NICENESS, nicer};
+use super::program::{Environment, Phase, Program};
 use super::report::{History, Outcome};
 use super::selection::Selection;
 use crate::cargo_program;
 use anyhow::Result;
-use std::collections::VecDeque;
-use std::path::Path;
 use std::process::Command;
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Mutex, PoisonError};
+use std::sync::mpsc::Sender;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Rounds of programs that start processes in a long run.
 pub const LONG_ROUNDS: usize = 10;
@@ -33,6 +34,10 @@ const WAITING: &[(&str, Option<usize>)] = &[
 /// Programs that run alone: they compare times, or have deadlines that a busy machine does not keep.
 const ALONE: &[&str] = &["core/scale", "core/throughput", "remote/remote"];
 
+/// Programs that start files which cargo makes beside them and does not make for them: examples. They begin
+/// when the build is done. The programs of a test's own package are there before the test is.
+const AFTER_BUILD: &[&str] = &["examples/frames/places", "examples/places"];
+
 /// The command of a long run for the forms that users build: the engine and the command without frames,
 /// tensors without object stores, and benches. In a usual run, `tools/lint-while-building` reads the crates
 /// that have such a form; this one has its dependencies, too.
@@ -42,8 +47,8 @@ const FORMS: &str = "clippy --quiet --package tharsis-examples --package tharsis
 /// Computing programs that run at once. Each has a thread per core.
 const COMPUTING_SLOTS: usize = 1;
 
-/// Niceness of computing programs and of cargo: the deadlines of waiting ones are short.
-const NICENESS: u8 = 10;
+/// Niceness of computing programs that begin while the build goes on: they take what it leaves.
+const NICENESS_BESIDE_BUILD: u8 = 15;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lane {
@@ -52,6 +57,9 @@ enum Lane {
     Cargo,
     Alone,
 }
+
+/// Lanes side by side. Programs that run alone come after all of them.
+const BESIDE: [Lane; 3] = [Lane::Waiting, Lane::Cargo, Lane::Computing];
 
 enum Work {
     Program { program: Program, arguments: Vec<String> },
@@ -66,22 +74,20 @@ pub struct Job {
     work: Work,
 }
 
-/// The jobs of test programs, with all rounds.
-pub fn programs(programs: Vec<Program>, selection: &Selection, rounds: usize) -> Vec<Job> {
-    let mut jobs = Vec::new();
+/// The jobs of a test program, with all rounds.
+pub fn jobs_of(program: &Program, selection: &Selection, rounds: usize) -> Vec<Job> {
     // The tests of this package ran before the build.
-    let is_new = |program: &Program| program.package != "xtask" || !selection.is_everything();
-    for program in programs.into_iter().filter(is_new) {
-        let name = program.name();
-        let lane = lane(&name);
-        let rounds = if lane == Lane::Waiting { rounds } else { 1 };
-        for round in 0..rounds {
-            let arguments = selection.filter().map(str::to_owned).into_iter().chain(threads(&name)).collect();
-            let work = Work::Program { program: program.clone(), arguments };
-            jobs.push(Job { name: name.clone(), lane, round, work });
-        }
+    if program.package == "xtask" && selection.is_everything() {
+        return Vec::new();
     }
-    jobs
+    let name = program.name();
+    let lane = lane(&name);
+    let job = |round| {
+        let arguments = selection.filter().map(str::to_owned).into_iter().chain(threads(&name)).collect();
+        let work = Work::Program { program: program.clone(), arguments };
+        Job { name: name.clone(), lane, round, work }
+    };
+    (0..if lane == Lane::Waiting { rounds } else { 1 }).map(job).collect()
 }
 
 fn lane(name: &str) -> Lane {
@@ -106,7 +112,8 @@ pub fn cargo_jobs(places: &Places, selection: &Selection, is_long: bool) -> Resu
     if selection.has_doc_tests(&places.root) {
         let mut command = linting_cargo(places)?;
         command.env("RUSTDOC", places.root.join("tools/rustdoc-checked"));
-        command.args(["test", "--doc", "--no-fail-fast"]).args(selection.packages());
+        command.args(["test", "--doc", "--no-fail-fast", "--message-format=json-render-diagnostics"]);
+        command.args(selection.packages());
         command.args(selection.filter().map(|filter| ["--", filter]).into_iter().flatten());
         jobs.push(Job::cargo("doc tests", command));
     }
@@ -118,49 +125,101 @@ pub fn cargo_jobs(places: &Places, selection: &Selection, is_long: bool) -> Resu
     Ok(jobs)
 }
 
-/// The command, behind others by this niceness.
-fn nicer(command: &Command, niceness: u8) -> Command {
-    let mut nicer = Command::new("nice");
-    nicer.arg(format!("-n{niceness}")).arg(command.get_program()).args(command.get_args());
-    nicer.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    nicer.current_dir(command.get_current_dir().unwrap_or(Path::new(".")));
-    nicer
+/// The jobs that wait for their turn. Some are handed in while others run.
+pub struct Schedule<'a> {
+    history: &'a History,
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
 }
 
-/// Runs all jobs, and hands on what came of each.
-pub fn run(mut jobs: Vec<Job>, history: &History, environment: &Environment, mut ended: impl FnMut(Outcome)) {
-    // The longest first, so that no lane is left with a long job at the end.
-    jobs.sort_by(|a, b| history.seconds(&b.name).total_cmp(&history.seconds(&a.name)));
-    let mut take = |lane| -> Mutex<VecDeque<Job>> {
-        let (taken, left) = std::mem::take(&mut jobs).into_iter().partition(|job| job.lane == lane);
-        jobs = left;
-        Mutex::new(VecDeque::from_iter::<Vec<Job>>(taken))
-    };
-    let queues = [Lane::Waiting, Lane::Computing, Lane::Cargo, Lane::Alone].map(&mut take);
-    let [waiting, computing, cargo, alone] = &queues;
-    let slots = [waiting, cargo].into_iter().chain(std::iter::repeat_n(computing, COMPUTING_SLOTS));
-    let (tell, told) = channel();
-    std::thread::scope(|scope| {
-        for queue in slots {
-            let tell = tell.clone();
-            scope.spawn(move || drain(queue, environment, &tell));
+#[derive(Default)]
+struct Waiting {
+    jobs: Vec<Job>,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum State {
+    /// More jobs may come.
+    #[default]
+    Open,
+    /// All jobs are there.
+    Complete,
+    /// No job begins any more.
+    Stopped,
+}
+
+impl<'a> Schedule<'a> {
+    /// A schedule without jobs. Those that took longest before come first, so that no lane is left with a
+    /// long job at the end.
+    pub fn new(history: &'a History) -> Self {
+        Self { history, waiting: Mutex::default(), changed: Condvar::new() }
+    }
+
+    /// Hands in jobs, which may begin at once.
+    pub fn add(&self, jobs: Vec<Job>) {
+        self.lock().jobs.extend(jobs);
+        self.changed.notify_all();
+    }
+
+    /// Tells that all jobs are there, because the build is done.
+    pub fn complete(&self) {
+        self.lock().state = State::Complete;
+        self.changed.notify_all();
+    }
+
+    /// Drops the jobs that have not begun.
+    pub fn stop(&self) {
+        self.lock().state = State::Stopped;
+        self.changed.notify_all();
+    }
+
+    /// Runs all jobs, until there will be no more, and hands on what came of each.
+    pub fn run(&self, environment: &Environment<'_>, tell: &Sender<Outcome>) {
+        std::thread::scope(|scope| {
+            for lane in BESIDE {
+                let slots = if lane == Lane::Computing { COMPUTING_SLOTS } else { 1 };
+                for _ in 0..slots {
+                    let tell = tell.clone();
+                    scope.spawn(move || self.drain(lane, environment, &tell));
+                }
+            }
+        });
+        self.drain(Lane::Alone, environment, tell);
+    }
+
+    /// Runs the jobs of a lane one after the other.
+    fn drain(&self, lane: Lane, environment: &Environment<'_>, tell: &Sender<Outcome>) {
+        while let Some(job) = self.next(lane) {
+            // The receiver lives until all senders are gone.
+            let _sent = tell.send(job.run(environment));
         }
-        drop(tell);
-        told.iter().for_each(&mut ended);
-    });
-    let (tell, told) = channel();
-    drain(alone, environment, &tell);
-    drop(tell);
-    told.iter().for_each(ended);
-}
+    }
 
-/// Runs the jobs of a queue one after the other.
-fn drain(queue: &Mutex<VecDeque<Job>>, environment: &Environment, tell: &Sender<Outcome>) {
-    loop {
-        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-        let Some(job) = next else { return };
-        // The receiver lives until all senders are gone.
-        let _sent = tell.send(job.run(environment));
+    /// The next job of a lane, as soon as there is one; none if there will be none.
+    fn next(&self, lane: Lane) -> Option<Job> {
+        let mut waiting = self.lock();
+        loop {
+            if waiting.state == State::Stopped {
+                return None;
+            }
+            let is_complete = waiting.state == State::Complete;
+            let may_begin = |job: &Job| job.lane == lane && (is_complete || !job.needs_the_build());
+            let ready = waiting.jobs.iter().enumerate().filter(|(_, job)| may_begin(job));
+            let seconds = |job: &Job| self.history.seconds(&job.name);
+            let longest = ready.max_by(|(_, a), (_, b)| seconds(a).total_cmp(&seconds(b)));
+            if let Some((at, _)) = longest {
+                return Some(waiting.jobs.swap_remove(at));
+            }
+            if is_complete {
+                return None;
+            }
+            waiting = self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -170,24 +229,35 @@ impl Job {
         Self { name: name.to_owned(), lane: Lane::Cargo, round: 0, work: Work::Command(command) }
     }
 
-    fn run(self, environment: &Environment) -> Outcome {
-        let niceness = if self.lane == Lane::Computing { NICENESS } else { 0 };
+    /// Whether it cannot begin while the build goes on.
+    fn needs_the_build(&self) -> bool {
+        matches!(self.lane, Lane::Cargo | Lane::Alone) || AFTER_BUILD.contains(&&*self.name)
+    }
+
+    fn run(self, environment: &Environment<'_>) -> Outcome {
+        let niceness = match (self.lane, environment.phase()) {
+            (Lane::Computing, Phase::Building) => NICENESS_BESIDE_BUILD,
+            (Lane::Computing, _) => NICENESS,
+            _ => 0,
+        };
         match self.work {
             Work::Program { program, arguments } => {
                 environment.run(&program, &arguments, niceness, self.round)
             }
-            Work::Command(command) => environment.run_command(self.name, command, self.round),
+            Work::Command(command) => environment.run_command(self.name, command, self.round).with_messages(),
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ALONE, Lane, WAITING, lane};
+    use super::*;
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
 
     #[test]
     fn programs_with_an_entry_exist() {
-        for name in WAITING.iter().map(|(name, _)| name).chain(ALONE) {
+        for name in WAITING.iter().map(|(name, _)| name).chain(ALONE).chain(AFTER_BUILD) {
             let (package, target) = name.rsplit_once('/').unwrap();
             let tests = crate::root().join(package).join("tests");
             let files = [tests.join(target).join("main.rs"), tests.join(format!("{target}.rs"))];
@@ -196,8 +266,81 @@ mod tests {
     }
 
     #[test]
+    fn programs_that_start_examples_begin_after_the_build() {
+        let root = crate::root();
+        let mut found = BTreeSet::new();
+        for (path, text) in crate::sources(&root).unwrap() {
+            let file = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+            if let Some((package, test)) = file.rsplit_once("/tests/")
+                && text.contains("current_exe()")
+                && text.contains("join(\"examples\")")
+            {
+                found.insert(format!("{package}/{}", test.trim_end_matches(".rs")));
+            }
+        }
+        assert_eq!(found, AFTER_BUILD.iter().map(|name| (*name).to_owned()).collect());
+    }
+
+    #[test]
     fn a_program_without_an_entry_computes() {
         assert_eq!(lane("kernels/lib"), Lane::Computing);
         assert_eq!(lane("tests/cluster/cluster"), Lane::Waiting);
+    }
+
+    fn job(name: &str) -> Job {
+        let (package, target) = name.rsplit_once('/').unwrap();
+        let (package, target) = (package.to_owned(), target.to_owned());
+        let program = Program { package, target, file: PathBuf::new(), manifest: PathBuf::new() };
+        let everything = Selection::everything();
+        jobs_of(&program, &everything, 1).pop().unwrap()
+    }
+
+    fn next(schedule: &Schedule<'_>, lane: Lane) -> Option<String> {
+        schedule.next(lane).map(|job| job.name)
+    }
+
+    #[test]
+    fn the_longest_ready_job_of_a_lane_is_next() {
+        let history = History::of(&[("core/lib", 2.0), ("gcs/lib", 3.0), ("examples/places", 40.0)]);
+        let schedule = Schedule::new(&history);
+        schedule.add(["core/lib", "examples/places", "gcs/lib", "tests/cluster/cluster"].map(job).into());
+        assert_eq!(next(&schedule, Lane::Computing).as_deref(), Some("gcs/lib"));
+        schedule.complete();
+        assert_eq!(next(&schedule, Lane::Computing).as_deref(), Some("examples/places"));
+        assert_eq!(next(&schedule, Lane::Computing).as_deref(), Some("core/lib"));
+        assert_eq!(next(&schedule, Lane::Computing), None);
+        assert_eq!(next(&schedule, Lane::Waiting).as_deref(), Some("tests/cluster/cluster"));
+    }
+
+    #[test]
+    fn what_needs_the_build_waits_for_its_end() {
+        let history = History::default();
+        let schedule = Schedule::new(&history);
+        schedule.add(["examples/places", "core/scale"].map(job).into());
+        let cargo = Job::cargo("doc tests", Command::new("true"));
+        schedule.add(vec![cargo]);
+        assert!(schedule.lock().jobs.iter().all(Job::needs_the_build));
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            for lane in [Lane::Computing, Lane::Cargo, Lane::Alone] {
+                let (tell, schedule) = (tell.clone(), &schedule);
+                scope.spawn(move || tell.send(next(schedule, lane)).unwrap());
+            }
+            tell.send(Some("the end of the build".to_owned())).unwrap();
+            schedule.complete();
+        });
+        drop(tell);
+        let order: Vec<_> = told.iter().flatten().collect();
+        assert_eq!(order[0], "the end of the build");
+        assert_eq!(BTreeSet::from_iter(&order[1..]).len(), 3, "{order:?}");
+    }
+
+    #[test]
+    fn nothing_begins_after_a_build_that_failed() {
+        let history = History::default();
+        let schedule = Schedule::new(&history);
+        schedule.add(vec![job("core/lib")]);
+        schedule.stop();
+        assert_eq!(next(&schedule, Lane::Computing), None);
     }
 }

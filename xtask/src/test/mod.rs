@@ -3,25 +3,45 @@
 //! 1. `gates`: format, tidy and commit subjects, in about a minute.
 //! 2. `build`: one cargo command compiles everything that is tested, with lints. Another selection of
 //!    packages would have other features, and would compile a part of the registry again.
-//! 3. `lanes`: programs that mostly wait run beside programs that compute, with `program` for one of
-//!    them.
+//! 3. `lanes`: programs that mostly wait run beside programs that compute, from the moment that cargo has
+//!    linked them, with `program` for one of them.
 //! 4. `report`: the seconds of each program, the slowest tests, and the totals.
 //!
-//! `selection` says what a pattern on the command line selects.
+//! `selection` says what a pattern on the command line selects, of what `workspace` says that there is.
+//! `lock` keeps a second run out of the target folder, `sweep` removes there what is of no use any more, and
+//! `processes` leaves none behind.
+
+#![allow(clippy::print_stderr, reason = "what did not work is for the person who runs the tests")]
 
 mod build;
 mod gates;
 mod lanes;
+mod lock;
+mod processes;
 mod program;
 mod report;
+mod seeds;
 mod selection;
+mod sweep;
+mod workspace;
 
+use crate::lint;
 use anyhow::{Context, Result, bail};
-use lanes::Job;
-use report::Report;
+use lanes::Schedule;
+use lock::Lock;
+use processes::Run;
+use program::{Environment, Phase, Program};
+use report::{History, Report};
+use seeds::Seeds;
 use selection::Selection;
 use std::path::PathBuf;
+use std::process::Command;
+use std::sync::mpsc::channel;
 use std::time::Instant;
+use sweep::Named;
+use workspace::Workspace;
+
+pub use processes::watch;
 
 /// The arguments of the command line.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -29,6 +49,9 @@ pub struct Options {
     /// All random cases with fresh seeds, and ten rounds of the tests that start processes
     #[arg(long)]
     long: bool,
+    /// Remove from the target folder what this run did not need; not after a long run or one of a part
+    #[arg(long)]
+    sweep: bool,
     /// A package or its folder, then a part of the names of its tests; or only a part of names
     #[arg(value_name = "PATTERN", num_args = 0..=2)]
     pattern: Vec<String>,
@@ -42,44 +65,57 @@ struct Places {
     target: PathBuf,
     /// Output of the programs of this run.
     output: PathBuf,
+    /// The compiler that lints.
+    compiler: PathBuf,
 }
 
 impl Places {
-    fn find() -> Result<Self> {
-        let root = crate::root();
-        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
-        let target = if target.is_absolute() { target } else { root.join(target) };
+    /// The places of a run, which has the lock of the target folder.
+    fn make(root: PathBuf, workspace: &Workspace) -> Result<Self> {
+        let target = workspace.target.clone();
         let output = target.join("test-output");
         if output.exists() {
             std::fs::remove_dir_all(&output).with_context(|| format!("cannot empty {}", output.display()))?;
         }
         std::fs::create_dir_all(&output).with_context(|| format!("cannot make {}", output.display()))?;
-        Ok(Self { root, target, output })
+        let folders: Vec<&str> = workspace.packages.iter().map(|package| &*package.folder).collect();
+        let compiler = lint::install(&root, &target, &folders)?;
+        Ok(Self { root, target, output, compiler })
     }
 }
 
 /// Runs the gates, the build and the tests; prints the report; fails if anything failed.
 pub fn run(options: &Options) -> Result<()> {
-    let places = Places::find()?;
-    let selection = Selection::find(&places.root, &options.pattern)?;
+    let root = crate::root();
+    let seeds = Seeds::find(options.long)?;
+    let workspace = Workspace::read(&root)?;
+    let selection = Selection::find(&workspace.packages, &options.pattern)?;
+    let lock = Lock::take(&workspace.target)?;
+    let places = Places::make(root, &workspace)?;
+    // Its own file may have been replaced by a build.
+    let mut watcher = Command::new("/proc/self/exe");
+    watcher.arg("watch");
+    let run = Run::begin(watcher, &places.target.join(lint::SCRATCH), &lock)?;
     let mut report = Report::default();
     if selection.is_everything() {
-        report.phase("gates", || gates::check(&places.root))?;
+        report.phase("gates", || gates::check(&places.root, &run))?;
     }
-    let build = report.phase("build", || build::build(&places, &selection))?;
-    let rounds = if options.long { lanes::LONG_ROUNDS } else { 1 };
-    let mut jobs: Vec<Job> = lanes::programs(build.programs, &selection, rounds);
-    jobs.extend(lanes::cargo_jobs(&places, &selection, options.long)?);
-    let start = Instant::now();
-    let environment = program::Environment::of(&places, &build.libraries, options.long);
-    let mut history = report::History::read(&places.target);
-    lanes::run(jobs, &history, &environment, |outcome| report.add(outcome));
-    report.phase_took("tests", start.elapsed());
+    let mut history = History::read(&places.target);
+    let environment = Environment::of(&places, &run, &build::libraries(&places)?, seeds);
+    let tests =
+        Tests { places: &places, selection: &selection, environment: &environment, history: &history };
+    let named = tests.build_and_run(&mut report)?;
+    if options.sweep && !options.long && selection.is_everything() {
+        // The tests are not worse for it.
+        if let Err(error) = report.phase("sweep", || sweep_up(&places, &run, named)) {
+            eprintln!("the target folder keeps what this run did not need: {error:#}");
+        }
+    }
     report.record(&mut history);
     if selection.is_everything() {
         history.write(&places.target)?;
     }
-    report.print();
+    report.print(environment.seeds());
     if !report.is_green() {
         bail!("tests failed");
     }
@@ -87,4 +123,78 @@ pub fn run(options: &Options) -> Result<()> {
         bail!("no test matches {}", options.pattern.join(" "));
     }
     Ok(())
+}
+
+/// The tests of a run.
+struct Tests<'a> {
+    places: &'a Places,
+    selection: &'a Selection,
+    environment: &'a Environment<'a>,
+    history: &'a History,
+}
+
+impl Tests<'_> {
+    /// Compiles the tests, and runs each as soon as its lane is free. Answers what cargo has named.
+    fn build_and_run(&self, report: &mut Report) -> Result<Named> {
+        let schedule = Schedule::new(self.history);
+        let (tell, told) = channel();
+        let (start, mut messages) = (Instant::now(), Vec::new());
+        let (built, mut named) = std::thread::scope(|scope| {
+            let compiling = scope.spawn(|| {
+                let built = self.compile(&schedule);
+                match &built {
+                    Ok((at, _)) => {
+                        self.environment.enter(Phase::Built(*at));
+                        schedule.complete();
+                    }
+                    Err(_) => {
+                        schedule.stop();
+                        self.environment.enter(Phase::Failed);
+                    }
+                }
+                built
+            });
+            let (schedule, environment) = (&schedule, self.environment);
+            // With it goes the last sender.
+            scope.spawn(move || schedule.run(environment, &tell));
+            for outcome in told {
+                // A program that is ended because the build failed must not hide why that failed.
+                if environment.phase() != Phase::Failed {
+                    messages.push(report.add(outcome));
+                }
+            }
+            compiling.join().unwrap_or_else(|_| bail!("the build was lost"))
+        })?;
+        for of_one in messages.iter().filter(|of_one| !of_one.is_empty()) {
+            named.begin();
+            of_one.iter().for_each(|message| named.hear(message));
+        }
+        report.phase_took("build, with the first tests", built - start);
+        report.phase_took("tests after the build", built.elapsed());
+        Ok(named)
+    }
+
+    /// Compiles the tests, and hands in the jobs of each. Answers when that was done, and what cargo has
+    /// named.
+    fn compile(&self, schedule: &Schedule<'_>) -> Result<(Instant, Named)> {
+        let (run, is_long) = (self.environment.processes(), self.environment.seeds().is_long());
+        let rounds = if is_long { lanes::LONG_ROUNDS } else { 1 };
+        let made = |program: &Program| schedule.add(lanes::jobs_of(program, self.selection, rounds));
+        let mut named = Named::default();
+        named.begin();
+        build::build(self.places, run, self.selection, made, |message| named.hear(message))?;
+        schedule.add(lanes::cargo_jobs(self.places, self.selection, is_long)?);
+        Ok((Instant::now(), named))
+    }
+}
+
+/// Removes what no command of the run has named. The gates have built this package in another way.
+fn sweep_up(places: &Places, run: &Run, mut named: Named) -> Result<()> {
+    for words in [&["test", "--no-run"][..], &["build"]] {
+        let mut cargo = Command::new(crate::cargo_program());
+        cargo.current_dir(&places.root).args(words).args(["--quiet", "--package", "xtask"]);
+        named.begin();
+        build::messages(run, cargo, |message| named.hear(message))?;
+    }
+    named.sweep(&places.target.join("debug")).map(drop)
 }

@@ -1,19 +1,20 @@
 //! One test program: how it is started, and what it says.
 
 use super::Places;
+use super::processes::{LOOK, Run};
 use super::report::{Outcome, Tests};
+use super::seeds::Seeds;
 use std::ffi::OsString;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longest time of a program in a usual run. One that still runs then hangs.
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// Longest time of a program in a long run.
 const LONG_LIMIT: Duration = Duration::from_secs(4 * 60 * 60);
-/// Time between two looks at a program that runs.
-const LOOK: Duration = Duration::from_millis(20);
 
 /// A test program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,28 +37,70 @@ impl Program {
 }
 
 /// The settings that all programs of a run share.
-pub struct Environment {
+pub struct Environment<'a> {
+    run: &'a Run,
     output: PathBuf,
     libraries: OsString,
-    is_long: bool,
+    seeds: Seeds,
+    limit: Duration,
+    phase: Mutex<Phase>,
 }
 
-impl Environment {
+/// The state of the build beside which programs run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The compiler takes the processors, so no limit counts.
+    Building,
+    /// It was done at this time.
+    Built(Instant),
+    /// It failed: what runs is ended.
+    Failed,
+}
+
+/// The end of a program.
+#[derive(Debug)]
+enum End {
+    Ended(ExitStatus),
+    /// It ran too long.
+    TooLong,
+    /// It was not waited for.
+    Stopped,
+}
+
+impl<'a> Environment<'a> {
     /// The environment of a run; the folders of shared libraries come before the user's.
-    pub fn of(places: &Places, libraries: &[PathBuf], is_long: bool) -> Self {
+    pub fn of(places: &Places, run: &'a Run, libraries: &[PathBuf], seeds: Seeds) -> Self {
         let given = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
         let folders = libraries.iter().cloned().chain(std::env::split_paths(&given));
         let libraries = std::env::join_paths(folders).unwrap_or(given);
-        Self { output: places.output.clone(), libraries, is_long }
+        let limit = if seeds.is_long() { LONG_LIMIT } else { LIMIT };
+        let phase = Mutex::new(Phase::Building);
+        Self { run, output: places.output.clone(), libraries, seeds, limit, phase }
+    }
+
+    /// The run whose processes the programs are.
+    pub fn processes(&self) -> &'a Run {
+        self.run
+    }
+
+    /// The seeds of random tests.
+    pub fn seeds(&self) -> &Seeds {
+        &self.seeds
+    }
+
+    /// Tells that the build is done, or has failed.
+    pub fn enter(&self, phase: Phase) {
+        *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
+    }
+
+    /// The state of the build.
+    pub fn phase(&self) -> Phase {
+        *self.phase.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The file for the output of a job.
     fn output_file(&self, name: &str, round: usize, ending: &str) -> PathBuf {
         self.output.join(format!("{}.{round}.{ending}", name.replace(['/', ' '], "-")))
-    }
-
-    fn limit(&self) -> Duration {
-        if self.is_long { LONG_LIMIT } else { LIMIT }
     }
 
     /// Runs a test program, with `niceness` behind other programs.
@@ -72,9 +115,7 @@ impl Environment {
             .current_dir(&program.manifest);
         command.env("CARGO_MANIFEST_DIR", &program.manifest).env("LD_LIBRARY_PATH", &self.libraries);
         command.env("THARSIS_TEST_SECONDS", &seconds);
-        if self.is_long {
-            command.env("THARSIS_LONG", "1");
-        }
+        self.seeds.set(&mut command);
         if has_times(&program.file, &self.libraries) {
             // The times of single tests are an unstable option of the standard harness.
             command.env("RUSTC_BOOTSTRAP", "1").args(["-Zunstable-options", "--report-time"]);
@@ -95,46 +136,53 @@ impl Environment {
         let output = self.output_file(&name, round, "txt");
         let start = Instant::now();
         let mut processor = Duration::ZERO;
-        let ended = started(&mut command, &output)
-            .and_then(|child| wait(child, start + self.limit(), &mut processor));
+        let ended = self.run_to_end(&mut command, &output, start, &mut processor);
         let mut text = String::from_utf8_lossy(&std::fs::read(&output).unwrap_or_default()).into_owned();
         let failure = match ended {
-            Ok(Some(status)) if status.success() => None,
-            Ok(Some(status)) => Some(status.to_string()),
-            Ok(None) => Some(format!("still running after {} s, so it was killed", self.limit().as_secs())),
+            Ok(End::Ended(status)) if status.success() => None,
+            Ok(End::Ended(status)) => Some(status.to_string()),
+            Ok(End::TooLong) => {
+                Some(format!("still running after {} s, so it was ended", self.limit.as_secs()))
+            }
+            Ok(End::Stopped) => Some("ended, because the build failed".to_owned()),
             Err(error) => Some(format!("could not be run: {error}")),
         };
         if let Some(failure) = &failure {
             text.push_str(&format!("\n{name}: {failure}\n"));
         }
         let tests = Tests::read(&text);
-        Outcome { name, took: start.elapsed(), processor, tests, is_green: failure.is_none(), text }
+        let (took, is_green) = (start.elapsed(), failure.is_none());
+        Outcome { name, took, processor, tests, is_green, text, messages: Vec::new() }
     }
-}
 
-fn started(command: &mut Command, output: &Path) -> std::io::Result<Child> {
-    let file = File::create(output)?;
-    command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file).spawn()
-}
-
-/// Waits for a child; kills it at the deadline, and says none then. `processor` gets its processor time.
-fn wait(
-    mut child: Child,
-    deadline: Instant,
-    processor: &mut Duration,
-) -> std::io::Result<Option<ExitStatus>> {
-    loop {
-        // Before the child is taken from the process table, which ends the account.
-        *processor = processor_time(child.id()).unwrap_or(*processor);
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
+    /// Runs a command until it ends, has run too long or is not wanted any more. `processor` gets its
+    /// processor time.
+    fn run_to_end(
+        &self,
+        command: &mut Command,
+        output: &Path,
+        start: Instant,
+        processor: &mut Duration,
+    ) -> std::io::Result<End> {
+        let file = File::create(output)?;
+        let job = self.run.start(command.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file))?;
+        loop {
+            let has_ended = job.has_ended()?;
+            // Before the job is taken from the process table, which ends the account.
+            *processor = processor_time(job.id()).unwrap_or(*processor);
+            let phase = self.phase();
+            let end = match phase {
+                _ if has_ended => return job.end().map(End::Ended),
+                Phase::Failed => End::Stopped,
+                Phase::Built(at) if at.max(start) + self.limit <= Instant::now() => End::TooLong,
+                Phase::Building | Phase::Built(_) => {
+                    std::thread::sleep(LOOK);
+                    continue;
+                }
+            };
+            job.end()?;
+            return Ok(end);
         }
-        if deadline <= Instant::now() {
-            child.kill()?;
-            child.wait()?;
-            return Ok(None);
-        }
-        std::thread::sleep(LOOK);
     }
 }
 
@@ -157,18 +205,33 @@ fn has_times(program: &Path, libraries: &OsString) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Environment, wait};
+    use super::{Environment, Phase};
+    use crate::test::processes::Run;
+    use crate::test::report::Outcome;
+    use crate::test::seeds::Seeds;
     use std::ffi::OsString;
     use std::process::Command;
+    use std::sync::Mutex;
     use std::time::{Duration, Instant};
 
-    fn run(line: &str) -> super::Outcome {
-        let output = std::env::temp_dir().join(format!("xtask-program-{}", std::process::id()));
-        std::fs::create_dir_all(&output).unwrap();
-        let environment = Environment { output, libraries: OsString::new(), is_long: false };
+    /// The outcome of a line for a shell that runs in a phase, with a limit.
+    fn outcome(line: &str, phase: Phase, limit: Duration) -> Outcome {
+        let (output, run) = (tempfile::tempdir().unwrap(), Run::unwatched());
+        let environment = Environment {
+            run: &run,
+            output: output.path().to_owned(),
+            libraries: OsString::new(),
+            seeds: Seeds::usual(),
+            limit,
+            phase: Mutex::new(phase),
+        };
         let mut command = Command::new("sh");
         command.args(["-c", line]);
-        environment.run_command(line.replace('/', " "), command, 0)
+        environment.run_command("a line".to_owned(), command, 0)
+    }
+
+    fn run(line: &str) -> Outcome {
+        outcome(line, Phase::Building, Duration::ZERO)
     }
 
     #[test]
@@ -188,11 +251,23 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_hangs_is_killed() {
-        let child = Command::new("sleep").arg("60").spawn().unwrap();
-        let deadline = Instant::now() + Duration::from_millis(50);
-        let mut processor = Duration::ZERO;
-        assert!(wait(child, deadline, &mut processor).unwrap().is_none());
+    fn a_program_that_hangs_is_ended() {
+        let found = outcome("sleep 600", Phase::Built(Instant::now()), Duration::from_millis(50));
+        assert!(!found.is_green && found.text.contains("still running after 0 s"), "{}", found.text);
+    }
+
+    #[test]
+    fn a_limit_counts_from_the_end_of_the_build() {
+        let found = outcome("sleep 0.2", Phase::Building, Duration::ZERO);
+        assert!(found.is_green, "{}", found.text);
+        let found = outcome("sleep 0.2", Phase::Built(Instant::now()), Duration::from_secs(600));
+        assert!(found.is_green, "{}", found.text);
+    }
+
+    #[test]
+    fn a_program_beside_a_build_that_fails_is_ended() {
+        let found = outcome("sleep 600", Phase::Failed, Duration::from_secs(600));
+        assert!(!found.is_green && found.text.contains("because the build failed"), "{}", found.text);
     }
 
     #[cfg(target_os = "linux")]

@@ -2,7 +2,9 @@
 
 #![allow(clippy::print_stdout, reason = "the report is for the person or the log that runs the tests")]
 
+use super::seeds::Seeds;
 use anyhow::{Context, Result};
+use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -21,6 +23,8 @@ pub struct Tests {
     pub failed: usize,
     /// Tests that were left out.
     pub ignored: usize,
+    /// Names of tests that were left out, with the reason if there is one.
+    pub skipped: Vec<String>,
     /// Names and seconds of single tests, where they are known.
     pub seconds: Vec<(String, f64)>,
 }
@@ -39,6 +43,24 @@ pub struct Outcome {
     pub is_green: bool,
     /// All that it printed.
     pub text: String,
+    /// Messages of cargo that were in it, if it is a command of cargo.
+    pub messages: Vec<Value>,
+}
+
+impl Outcome {
+    /// Takes cargo's messages out of the text.
+    #[must_use]
+    pub fn with_messages(mut self) -> Self {
+        let mut said = String::new();
+        for line in std::mem::take(&mut self.text).split_inclusive('\n') {
+            match line.starts_with("{\"reason\":").then(|| serde_json::from_str(line)) {
+                Some(Ok(message)) => self.messages.push(message),
+                _ => said.push_str(line),
+            }
+        }
+        self.text = said;
+        self
+    }
 }
 
 /// Seconds of the last run, by job.
@@ -71,6 +93,8 @@ impl Tests {
                 tests.passed += count(counts, "passed");
                 tests.failed += count(counts, "failed");
                 tests.ignored += count(counts, "ignored");
+            } else if let Some(skipped) = skipped(line) {
+                tests.skipped.push(skipped);
             } else if let Some((name, seconds)) = timed(line) {
                 tests.seconds.push((name.to_owned(), seconds));
             }
@@ -91,6 +115,7 @@ impl Tests {
         self.passed += other.passed;
         self.failed += other.failed;
         self.ignored += other.ignored;
+        self.skipped.extend(other.skipped.into_iter().map(|name| format!("{program} {name}")));
         let named = other.seconds.into_iter().map(|(name, seconds)| (format!("{program} {name}"), seconds));
         self.seconds.extend(named);
     }
@@ -100,6 +125,13 @@ impl Tests {
 fn count(text: &str, word: &str) -> usize {
     let before = text.split(';').find_map(|part| part.trim().strip_suffix(word));
     before.and_then(|part| part.split_whitespace().last()?.parse().ok()).unwrap_or(0)
+}
+
+/// Name and reason of a line `test NAME ... ignored` or `test NAME ... ignored, REASON`.
+fn skipped(line: &str) -> Option<String> {
+    let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    let reason = outcome.strip_prefix("ignored")?;
+    (reason.is_empty() || reason.starts_with(',')).then(|| format!("{name}{reason}"))
 }
 
 /// Name and seconds of a line `test NAME ... ok <0.123s>`.
@@ -123,9 +155,10 @@ impl Report {
         self.phases.push((name, took));
     }
 
-    /// Prints a line for a job, or all it printed if it failed, and keeps its counts.
-    pub fn add(&mut self, outcome: Outcome) {
-        let Outcome { name, took, processor, tests, is_green, text } = outcome;
+    /// Prints a line for a job, or all it printed if it failed, and keeps its counts. Answers cargo's
+    /// messages.
+    pub fn add(&mut self, outcome: Outcome) -> Vec<Value> {
+        let Outcome { name, took, processor, tests, is_green, text, messages } = outcome;
         if !is_green || 0 < tests.failed {
             println!("\n==== {name} failed ====\n{text}==== end of {name} ====\n");
             self.failed_jobs.push(name.clone());
@@ -139,6 +172,7 @@ impl Report {
         );
         self.jobs.push(Ended { name: name.clone(), took, processor, tests: tests.passed + tests.failed });
         self.tests.add(tests, &name);
+        messages
     }
 
     /// Whether no test ran.
@@ -159,7 +193,7 @@ impl Report {
     }
 
     /// Prints the seconds of phases and programs, the slowest tests, what failed, and the totals.
-    pub fn print(&self) {
+    pub fn print(&self, seeds: &Seeds) {
         let mut jobs: Vec<_> = self.jobs.iter().filter(|job| 0 < job.tests).collect();
         jobs.sort_by_key(|job| std::cmp::Reverse(job.took));
         println!("\nseconds of programs, and those on processors");
@@ -172,12 +206,21 @@ impl Report {
         for (name, seconds) in tests.into_iter().take(SLOWEST_COUNT) {
             println!("{seconds:9.2}  {name}");
         }
+        if !self.tests.skipped.is_empty() {
+            println!("\nskipped");
+        }
+        for name in &self.tests.skipped {
+            println!("{name}");
+        }
         println!("\nseconds of phases");
         for (name, took) in &self.phases {
             println!("{:9.1}  {name}", took.as_secs_f64());
         }
         for name in &self.failed_jobs {
             println!("\nFAILED {name}");
+        }
+        if seeds.is_long() || !self.is_green() {
+            println!("\nseed of property tests: THARSIS_SEED={}", seeds.of_properties());
         }
         println!(
             "\n{} passed, {} failed, {} skipped",
@@ -194,6 +237,12 @@ impl Report {
 }
 
 impl History {
+    /// Seconds by the names of jobs.
+    #[cfg(test)]
+    pub fn of(seconds: &[(&str, f64)]) -> Self {
+        Self(seconds.iter().map(|(name, seconds)| ((*name).to_owned(), *seconds)).collect())
+    }
+
     /// The seconds of the last run on this machine, if there was one.
     pub fn read(target: &Path) -> Self {
         let text = std::fs::read_to_string(target.join(HISTORY_FILE)).unwrap_or_default();
@@ -228,7 +277,16 @@ mod tests {
             tests,
             is_green,
             text: text.to_owned(),
+            messages: Vec::new(),
         }
+    }
+
+    #[test]
+    fn messages_of_cargo_are_no_output() {
+        let text = "one\n{\"reason\":\"build-finished\",\"success\":true}\n{\"reason\": else\ntwo";
+        let found = outcome(true, text).with_messages();
+        assert_eq!(found.text, "one\n{\"reason\": else\ntwo");
+        assert_eq!(found.messages, [serde_json::json!({"reason": "build-finished", "success": true})]);
     }
 
     #[test]
@@ -243,6 +301,13 @@ mod tests {
     fn seconds_are_read_with_names_that_have_spaces() {
         let tests = Tests::read("test src/a.rs - f (line 3) ... ok <1.500s>\ntest b ... ignored\n");
         assert_eq!(tests.seconds, [("src/a.rs - f (line 3)".to_owned(), 1.5)]);
+    }
+
+    #[test]
+    fn tests_that_are_left_out_are_named() {
+        let text = "test a ... ignored\ntest b::c ... ignored, needs a cluster\ntest d ... ok\n\
+                    test src/a.rs - f (line 3) ... ignored\ntest e ... ignored_by_nobody\n";
+        assert_eq!(Tests::read(text).skipped, ["a", "b::c, needs a cluster", "src/a.rs - f (line 3)"]);
     }
 
     #[test]

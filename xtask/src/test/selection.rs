@@ -1,9 +1,8 @@
 //! The packages and tests that a pattern on the command line selects.
 
-use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use super::workspace::Package;
+use anyhow::{Result, bail};
 use std::path::Path;
-use std::process::Command;
 
 /// Features that tests need beside the default ones, by the folder of their package: arrays in object stores
 /// and in HDF5 files, and the examples that multiply matrices.
@@ -11,14 +10,6 @@ const FEATURES: &[(&str, &str)] = &[
     ("examples", "tharsis-examples/tensor"),
     ("numeric", "tharsis-numeric/hdf5,tharsis-numeric/object-storage"),
 ];
-
-/// A package of the workspace.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Package {
-    name: String,
-    /// Its folder below the root.
-    folder: String,
-}
 
 /// The packages whose tests run, and the tests of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,9 +23,20 @@ pub struct Selection {
 impl Selection {
     /// Reads a pattern: nothing; a package or its folder, then perhaps a part of names; or only a part of
     /// names.
-    pub fn find(root: &Path, pattern: &[String]) -> Result<Self> {
-        let [first, rest @ ..] = pattern else { return Ok(Self { package: None, filter: None }) };
-        Self::among(&packages(root)?, first, rest.first())
+    ///
+    /// # Errors
+    ///
+    /// If the first of two words is no package.
+    pub fn find(packages: &[Package], pattern: &[String]) -> Result<Self> {
+        match pattern {
+            [] => Ok(Self::everything()),
+            [first, rest @ ..] => Self::among(packages, first, rest.first()),
+        }
+    }
+
+    /// All tests of all packages.
+    pub fn everything() -> Self {
+        Self { package: None, filter: None }
     }
 
     fn among(packages: &[Package], first: &str, second: Option<&String>) -> Result<Self> {
@@ -77,26 +79,10 @@ impl Selection {
     }
 }
 
-fn packages(root: &Path) -> Result<Vec<Package>> {
-    let words = ["metadata", "--no-deps", "--format-version", "1"];
-    let output = Command::new(crate::cargo_program())
-        .args(words)
-        .current_dir(root)
-        .output()
-        .context("cannot start cargo metadata")?;
-    let all: Value = serde_json::from_slice(&output.stdout).context("cargo metadata wrote no JSON")?;
-    let packages = all["packages"].as_array().context("cargo metadata has no packages")?.iter();
-    let package = |package: &Value| {
-        let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
-        let folder = folder.strip_prefix(root).unwrap_or(folder).to_string_lossy().into_owned();
-        Some(Package { name: package["name"].as_str()?.to_owned(), folder })
-    };
-    Ok(packages.filter_map(package).collect())
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{Package, Selection};
+    use super::Selection;
+    use crate::test::workspace::Package;
 
     fn select(first: &str, second: Option<&str>) -> anyhow::Result<Selection> {
         let package = |name: &str, folder: &str| Package { name: name.to_owned(), folder: folder.to_owned() };

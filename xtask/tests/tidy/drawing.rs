@@ -1,31 +1,12 @@
 //! The drawing of the crates in `ARCHITECTURE.md` is the one that the manifests make.
 
-use super::{dependencies, root};
+use super::{dependencies, products, root};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 
 const BEGIN: &str = "<!-- crates: written by `UPDATE_DRAWING=1 cargo test -p xtask drawing` -->\n```text\n";
 const END: &str = "```\n<!-- end of crates -->";
-/// Crates of the product, by their folders.
-const CRATES: &[&str] = &[
-    "cli",
-    "core",
-    "dataframe",
-    "dense",
-    "gcs",
-    "graph",
-    "identity",
-    "kernels",
-    "macros",
-    "numeric",
-    "object-store",
-    "protos",
-    "raylet",
-    "remote",
-    "tharsis",
-    "types",
-];
 
 /// The crates of this workspace that each crate uses.
 fn uses() -> BTreeMap<String, Vec<String>> {
@@ -34,12 +15,12 @@ fn uses() -> BTreeMap<String, Vec<String>> {
         Some(rest) => rest.strip_prefix('-').map(str::to_owned),
         None => None,
     };
-    let of = |folder: &&str| {
-        let mut used: Vec<_> = dependencies(folder).into_iter().filter_map(folder_of).collect();
+    let of = |folder: String| {
+        let mut used: Vec<_> = dependencies(&folder).into_iter().filter_map(folder_of).collect();
         used.sort();
-        ((*folder).to_owned(), used)
+        (folder, used)
     };
-    CRATES.iter().map(of).collect()
+    products().into_iter().map(of).collect()
 }
 
 /// The floor that a crate stands on: one above the highest that it uses.

@@ -7,14 +7,16 @@
 mod circles;
 mod dependencies;
 mod drawing;
+mod forms;
 mod lengths;
 mod modules;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Dependencies that each crate may have: crates of this workspace, and packages that only one crate may use.
+/// Crates of this workspace that each crate uses, exactly: a crate that is not here, or that uses another one
+/// or one less, fails the test.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("types", &[]),
     ("core", &["tharsis-types"]),
@@ -28,7 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("kernels", &["tharsis-dense"]),
     ("macros", &[]),
     ("numeric", &["tharsis-graph", "tharsis-kernels", "tharsis-types"]),
-    ("remote", &["tharsis-macros", "tharsis-object-store", "tharsis-protos", "tharsis-types"]),
+    ("remote", &["tharsis-object-store", "tharsis-protos", "tharsis-types"]),
     (
         "raylet",
         &[
@@ -41,6 +43,12 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
 ];
+
+/// Crates of the product that may use all others: what users call.
+const ON_TOP: &[&str] = &["cli", "tharsis"];
+
+/// Folders whose packages are no part of the product, and such packages in the folders of others.
+const BESIDE: &[&str] = &["examples", "object-store/models", "protos/codegen", "tests", "xtask"];
 
 /// Dependencies that a crate must not have, because its decisions must not know them.
 const FORBIDDEN: &[(&str, &[&str])] = &[
@@ -62,16 +70,34 @@ fn root() -> PathBuf {
     Path::new(&folder).parent().unwrap().to_owned()
 }
 
+fn manifest(folder: &str) -> toml::Table {
+    let path = root().join(folder).join("Cargo.toml");
+    let text = fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.parse().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The packages that a crate needs, for itself and its build script, on every platform; not for its tests.
 fn dependencies(folder: &str) -> Vec<String> {
-    let manifest = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
-    let from = manifest.split("\n[dependencies]").nth(1).unwrap_or("");
-    let table = from.split("\n[").next().unwrap_or("");
-    table
-        .lines()
-        .filter_map(|l| l.split(['.', ' ', '=']).next())
-        .filter(|n| !n.is_empty())
-        .map(str::to_owned)
-        .collect()
+    let manifest = manifest(folder);
+    let targets = manifest.get("target").and_then(toml::Value::as_table);
+    let of_targets = targets.into_iter().flat_map(toml::Table::values).filter_map(toml::Value::as_table);
+    let tables = [&manifest].into_iter().chain(of_targets);
+    let lists = tables.flat_map(|table| ["dependencies", "build-dependencies"].map(|kind| table.get(kind)));
+    let named = lists.flatten().filter_map(toml::Value::as_table).flatten();
+    let package = |(name, how): (&String, &toml::Value)| {
+        // A dependency may have another name in the crate.
+        let package = how.get("package").and_then(toml::Value::as_str);
+        package.unwrap_or(name).to_owned()
+    };
+    named.map(package).collect()
+}
+
+/// The folders of the crates of the product.
+fn products() -> BTreeSet<String> {
+    let manifest = manifest("");
+    let members = manifest["workspace"]["members"].as_array().expect("members").iter();
+    let members = members.map(|member| member.as_str().expect("a folder").to_owned());
+    members.filter(|member| !BESIDE.iter().any(|folder| Path::new(member).starts_with(folder))).collect()
 }
 
 /// Our sources, without what is generated.
@@ -81,16 +107,57 @@ fn sources() -> BTreeMap<PathBuf, String> {
 
 #[test]
 fn crates_know_only_what_they_may() {
+    let listed = ALLOWED.iter().map(|(folder, _)| *folder).chain(ON_TOP.iter().copied());
+    assert_eq!(listed.map(str::to_owned).collect::<BTreeSet<_>>(), products(), "listed, and there");
     for (folder, allowed) in ALLOWED {
-        let ours = dependencies(folder).into_iter().filter(|d| d.starts_with("tharsis"));
-        for dependency in ours {
-            assert!(allowed.contains(&dependency.as_str()), "{folder} must not know {dependency}");
-        }
+        let ours: BTreeSet<_> =
+            dependencies(folder).into_iter().filter(|name| name.starts_with("tharsis")).collect();
+        let allowed: BTreeSet<_> = allowed.iter().map(|name| (*name).to_owned()).collect();
+        assert_eq!(ours, allowed, "{folder} uses, and may use");
     }
     for (folder, forbidden) in FORBIDDEN {
         for dependency in dependencies(folder) {
             assert!(!forbidden.contains(&dependency.as_str()), "{folder} must not know {dependency}");
         }
+    }
+}
+
+#[test]
+fn every_name_of_a_list_names_something() {
+    let lock: toml::Table = fs::read_to_string(root().join("Cargo.lock")).unwrap().parse().unwrap();
+    let packages = lock["package"].as_array().expect("packages").iter();
+    let packages: BTreeSet<_> = packages.filter_map(|package| package["name"].as_str()).collect();
+    for (folder, forbidden) in FORBIDDEN {
+        assert!(products().contains(*folder), "{folder} is no crate of the product");
+        let unknown: Vec<_> = forbidden.iter().filter(|name| !packages.contains(*name)).collect();
+        assert!(unknown.is_empty(), "no package of any build: {unknown:?}");
+    }
+    for folder in BESIDE {
+        assert!(root().join(folder).is_dir(), "{folder} is no folder");
+    }
+}
+
+/// `./test` installs servers for the packages that start them.
+#[test]
+fn the_script_knows_who_needs_a_server() {
+    let script = fs::read_to_string(root().join("test")).unwrap();
+    let signs = [
+        ("etcd", [concat!("Command::new(\"et", "cd\")"), concat!("tharsis_conformance::", "etcd")]),
+        ("sshd", [concat!("\"/usr/sbin/", "sshd\""), concat!("Command::new(\"ss", "hd\")")]),
+    ];
+    for (server, signs) in signs {
+        let mut users = BTreeSet::new();
+        for (path, text) in sources().iter().filter(|(_, text)| signs.iter().any(|sign| text.contains(sign)))
+        {
+            let package = path.ancestors().skip(1).find(|folder| folder.join("Cargo.toml").exists()).unwrap();
+            let is_bench = path.starts_with(package.join("src/bench"));
+            if !is_bench && !text.is_empty() {
+                users.insert(package.strip_prefix(root()).unwrap().display().to_string());
+            }
+        }
+        let users: Vec<String> = users.into_iter().collect();
+        let line = format!("  {}) ensure {server} ", users.join(" | "));
+        assert!(script.contains(&line), "./test has no line {line:?}");
     }
 }
 

@@ -116,7 +116,7 @@ fn h4_a_node_with_a_long_lease_may_stand_still() {
 /// 20 threads compete for the cores, for `THARSIS_BUSY_SECONDS`; if nothing is said, for longer than a lease
 /// lasts, and in a long run for a minute.
 fn h5_a_busy_machine_kills_nobody() {
-    let given = std::env::var("THARSIS_BUSY_SECONDS").ok().and_then(|n| n.parse().ok());
+    let given = tharsis_trials::given_number("THARSIS_BUSY_SECONDS");
     let seconds = given.unwrap_or_else(|| tharsis_trials::cases(13, 60));
     let cluster = cluster(4, Duration::from_secs(10));
     let runtime = driver(&cluster, 0);

@@ -152,7 +152,7 @@ fn run_job(socket: &str, number: u64) {
 
 /// After the second and third round of jobs a node holds what it held after the first.
 fn a_node_is_after_many_jobs_what_it_was(mode: Mode) {
-    let jobs = std::env::var("THARSIS_JOBS").ok().and_then(|n| n.parse().ok()).unwrap_or(60);
+    let jobs = tharsis_trials::given_number("THARSIS_JOBS").unwrap_or(60);
     let session = mode.start(2);
     let socket = session.runtime().socket().unwrap().display().to_string();
     let mut rounds: Vec<(Holdings, u64)> = Vec::new();

@@ -1,0 +1,151 @@
+//! The lists of the compiler that lints are what the tree says: crates with unsafe code, and forms without
+//! features.
+
+use crate::{root, sources};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use xtask::lint::{FORMS, Form, UNSAFE};
+use xtask::scan::tokens;
+
+/// A crate of the workspace, and the file that it begins with.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Target {
+    package: String,
+    name: String,
+    root: PathBuf,
+}
+
+/// The crates of all packages. A library and a program may have one name.
+fn targets() -> Vec<Target> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let words = ["metadata", "--no-deps", "--format-version", "1", "--offline"];
+    let output = Command::new(cargo).args(words).current_dir(root()).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let all: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
+    let mut found = Vec::new();
+    for package in all["packages"].as_array().expect("packages") {
+        for target in package["targets"].as_array().expect("targets") {
+            found.push(Target {
+                package: package["name"].as_str().expect("a name").to_owned(),
+                name: target["name"].as_str().expect("a name").replace('-', "_"),
+                root: Path::new(target["src_path"].as_str().expect("a path")).canonicalize().unwrap(),
+            });
+        }
+    }
+    found
+}
+
+/// Whether a file may belong to a crate: it is its first one, or lies in the folder of that and begins no
+/// other.
+fn may_have(target: &Target, file: &Path, roots: &BTreeSet<&Path>) -> bool {
+    if roots.contains(file) {
+        return target.root == file;
+    }
+    let is_of_folder =
+        matches!(target.root.file_stem().and_then(|stem| stem.to_str()), Some("lib" | "main" | "mod"));
+    is_of_folder && target.root.parent().is_some_and(|folder| file.starts_with(folder))
+}
+
+fn has_unsafe(text: &str) -> bool {
+    tokens(text).contains(&"unsafe")
+}
+
+#[test]
+fn crates_with_unsafe_code_are_listed_exactly() {
+    let targets = targets();
+    let roots: BTreeSet<&Path> = targets.iter().map(|target| &*target.root).collect();
+    let mut found = BTreeSet::new();
+    for (path, text) in sources() {
+        if path.starts_with(root().join("fuzz")) || !has_unsafe(&text) {
+            continue;
+        }
+        let owners: Vec<&Target> = targets.iter().filter(|target| may_have(target, &path, &roots)).collect();
+        assert!(!owners.is_empty(), "{} has unsafe code and belongs to no crate", path.display());
+        found.extend(owners.into_iter().map(|owner| (owner.package.clone(), owner.name.clone())));
+    }
+    let listed: BTreeSet<_> =
+        UNSAFE.iter().map(|(package, name)| ((*package).to_owned(), (*name).to_owned())).collect();
+    assert_eq!(found, listed, "found, and listed in xtask/src/lint.rs");
+}
+
+#[test]
+fn unsafe_in_a_text_or_a_comment_is_none() {
+    assert!(has_unsafe("fn a() { unsafe { b() } }") && has_unsafe("unsafe impl A for B {}"));
+    assert!(!has_unsafe("#![forbid(unsafe_code)]\n// unsafe\nfn a() { say(\"unsafe\") }"));
+}
+
+/// The features of a package, each with all that it enables.
+struct Features(BTreeMap<String, Vec<String>>);
+
+impl Features {
+    fn of(package: &str) -> Self {
+        let target = targets().into_iter().find(|target| target.package == package).expect("a package");
+        let folder = target.root.ancestors().find(|folder| folder.join("Cargo.toml").exists()).unwrap();
+        let manifest: toml::Table =
+            std::fs::read_to_string(folder.join("Cargo.toml")).unwrap().parse().unwrap();
+        let enabled = |list: &toml::Value| {
+            let list = list.as_array().expect("a list").iter();
+            list.map(|one| one.as_str().expect("a text").to_owned()).collect()
+        };
+        let table = manifest["features"].as_table().expect("features");
+        Self(table.iter().map(|(name, list)| (name.clone(), enabled(list))).collect())
+    }
+
+    /// A feature and all features of the package that it enables.
+    fn with(&self, name: &str) -> BTreeSet<String> {
+        let mut found = BTreeSet::from([name.to_owned()]);
+        for enabled in self.0[name].iter().filter(|enabled| self.0.contains_key(*enabled)) {
+            found.extend(self.with(enabled));
+        }
+        found
+    }
+
+    /// The optional dependencies of some features, as crates.
+    fn crates<'a>(&self, features: impl Iterator<Item = &'a String>) -> BTreeSet<String> {
+        let enabled = features.flat_map(|name| &self.0[name]);
+        enabled.filter_map(|enabled| Some(enabled.strip_prefix("dep:")?.replace('-', "_"))).collect()
+    }
+}
+
+/// The features that a form has, and an answer for what is wrong with it.
+fn kept(form: &Form, features: &Features) -> Result<BTreeSet<String>, String> {
+    let left_out: BTreeSet<String> = form.features.iter().map(|name| (*name).to_owned()).collect();
+    if let Some(unknown) = left_out.iter().find(|name| !features.0.contains_key(*name)) {
+        return Err(format!("{} has no feature {unknown}", form.package));
+    }
+    let kept: BTreeSet<String> =
+        features.0.keys().filter(|name| !left_out.contains(*name)).cloned().collect();
+    if let Some(name) = kept.iter().find(|name| !features.with(name).is_disjoint(&left_out)) {
+        return Err(format!("{}: {name} enables a feature that is left out", form.package));
+    }
+    let crates: BTreeSet<_> =
+        features.crates(left_out.iter()).difference(&features.crates(kept.iter())).cloned().collect();
+    let listed: BTreeSet<String> = form.crates.iter().map(|name| (*name).to_owned()).collect();
+    if crates != listed {
+        return Err(format!("{}: without {left_out:?} go {crates:?}, not {listed:?}", form.package));
+    }
+    Ok(kept)
+}
+
+#[test]
+fn forms_lack_the_crates_of_the_features_that_they_lack() {
+    let targets = targets();
+    for form in FORMS {
+        let is_there =
+            targets.iter().any(|target| target.package == form.package && target.name == form.name);
+        assert!(is_there, "{} has no crate {}", form.package, form.name);
+        if let Err(wrong) = kept(form, &Features::of(form.package)) {
+            panic!("{wrong}");
+        }
+    }
+}
+
+#[test]
+fn the_engine_is_read_as_cargo_add_gives_it() {
+    let features = Features::of("tharsis");
+    let forms = FORMS.iter().filter(|form| form.package == "tharsis");
+    let forms: Vec<_> = forms.filter_map(|form| kept(form, &features).ok()).collect();
+    assert!(forms.contains(&features.with("default")), "{forms:?}");
+}
