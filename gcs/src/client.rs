@@ -508,7 +508,7 @@ impl Membership {
             }
             NodeChange::Joined(node) if self.nodes.contains_key(&node.id) => {}
             NodeChange::Left { node, .. } if !self.nodes.contains_key(&node) => {}
-            NodeChange::Revoked(machines) => self.revoked.replace(machines),
+            NodeChange::Revoked(machines) => self.revoked.hear(machines),
             NodeChange::Stores(addresses) => self.client.stores.learn(&addresses),
             change => self.queue.push_back(change),
         }

@@ -41,7 +41,7 @@ impl Shared {
             rows.extend(entries.iter().filter_map(tables::machine_row));
             after = entries.last().map(|entry| entry.key.clone());
             if !more {
-                self.revoked.replace(rows.iter().filter(|row| !row.is_over()).filter_map(Row::revoked));
+                self.revoked.hear(rows.iter().filter(|row| !row.is_over()).filter_map(Row::revoked));
                 return Ok((rows, result.revision));
             }
         }
