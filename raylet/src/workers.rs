@@ -10,6 +10,7 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
+use crate::descriptors::{self, LIMIT_VARIABLE};
 use crate::executable::Executable;
 use crate::inbox::{Inbox, Input};
 use crate::logbook::LogBook;
@@ -460,6 +461,7 @@ fn command(starting: &Starting, program: &Executable, start: String) -> Command 
         .arg0(program.path())
         .env(WORKER_SOCKET, &starting.socket)
         .env(WORKER_START, start)
+        .env(LIMIT_VARIABLE, descriptors::for_children())
         // A path with a separator cannot be in a list; the system's folder serves then.
         .env(WORKER_SCRATCH, std::env::join_paths(&starting.scratch).unwrap_or_default())
         .stdin(Stdio::null())

@@ -22,6 +22,7 @@ use std::time::{Duration, Instant};
 use tharsis_object_store::segment;
 use tharsis_protos::handshake::Role;
 use tharsis_raylet::cluster::ClusterOptions;
+use tharsis_raylet::descriptors::{self, LIMIT_VARIABLE};
 use tharsis_raylet::submissions::{self, PROGRAM_VARIABLE};
 use tharsis_raylet::{NodeHandle, Program, SHARED_PROCESS};
 use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
@@ -88,15 +89,18 @@ pub fn enter<T: Termination>(user_main: fn() -> T) -> ExitCode {
 /// As [`enter`], with what the program brings along for the case that this process is a node.
 pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> ExitCode {
     if let Some((node, path)) = submissions::told_program() {
+        descriptors::restore();
         return become_program(node, &path);
     }
     if let Some((socket, number)) = shared_arguments() {
         part::enter(Part::Worker);
+        descriptors::restore();
         name_process();
         return exit_code(shared_process::run(Path::new(&socket), number, report));
     }
     if let Some((socket, start)) = worker_arguments() {
         part::enter(Part::Worker);
+        descriptors::restore();
         return exit_code(work(Path::new(&socket), start));
     }
     match std::env::var(NODE_VARIABLE) {
@@ -117,7 +121,7 @@ pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> Exi
 /// Why it cannot start.
 pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
     allow_huge_pages();
-    tharsis_raylet::descriptors::raise();
+    descriptors::raise();
     let node = Arc::new(start_node(spec.options, program, &spec.socket, spec.cluster)?);
     stop_at_signals(&node, spec.drain_within)?;
     if spec.ends_with_stdin {
@@ -345,7 +349,9 @@ fn become_program(node: u32, path: &Path) -> ExitCode {
     if node != std::os::unix::process::parent_id() {
         return ExitCode::from(FAILED);
     }
-    let cause = Command::new(path).arg0(name).args(words).env_remove(PROGRAM_VARIABLE).exec();
+    let mut program = Command::new(path);
+    program.arg0(name).args(words).env_remove(PROGRAM_VARIABLE).env_remove(LIMIT_VARIABLE);
+    let cause = program.exec();
     report(&format!("{} does not start: {cause}", path.display()));
     ExitCode::from(NO_PROGRAM)
 }

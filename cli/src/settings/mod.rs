@@ -25,6 +25,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 use tharsis::process::Security;
+use tharsis_raylet::descriptors;
 use tharsis::{join, machine, process};
 use tharsis_protos::submission::QUOTA_VARIABLE;
 
@@ -290,11 +291,12 @@ impl Settings {
 
 /// The warning about a variable that looks like a setting but is none.
 fn unknown_variable(name: &OsStr) -> Option<String> {
-    const OTHERS: [&str; 7] = [
+    const OTHERS: [&str; 8] = [
         FILE_VARIABLE,
         QUOTA_VARIABLE,
         join::TOKEN_VARIABLE,
         process::NODE_VARIABLE,
+        descriptors::LIMIT_VARIABLE,
         process::WORKER_SCRATCH_VARIABLE,
         process::WORKER_SOCKET_VARIABLE,
         process::WORKER_START_VARIABLE,

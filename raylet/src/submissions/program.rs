@@ -1,5 +1,6 @@
 //! The process of a submitted program: where its file is, its start, its end.
 
+use crate::descriptors::{self, LIMIT_VARIABLE};
 use crate::pressure::unprotect_program;
 use crate::registry::lock;
 use rustix::io::Errno;
@@ -103,6 +104,7 @@ impl Running {
             .args(arguments)
             .envs(&new.variables)
             .env(PROGRAM_VARIABLE, told)
+            .env(LIMIT_VARIABLE, descriptors::for_children())
             .env(NAME_VARIABLE, &new.name)
             .env(SOCKET_VARIABLE, socket)
             .envs(new.quota.as_ref().map(|quota| (QUOTA_VARIABLE, quota.to_string())))
