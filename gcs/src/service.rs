@@ -20,6 +20,7 @@ mod stores;
 mod suspects;
 mod watch;
 mod watchers;
+mod writable;
 
 use crate::backend::{Backend, StoreLease, check_ttl};
 use crate::error::StoreError;
@@ -39,6 +40,7 @@ use tharsis_protos::{Refusal, RefusalCode, control};
 use tharsis_types::NodeId;
 use tonic::service::Routes;
 use watchers::Watchers;
+use writable::Noted;
 
 pub use silence::renewal_pace;
 
@@ -64,7 +66,7 @@ pub struct Control {
 
 #[derive(Debug)]
 struct Shared {
-    backend: Arc<dyn Backend>,
+    backend: Arc<Noted>,
     cluster: ClusterId,
     lease_ttl: Duration,
     /// Leases of members known to this server, to save a read per keep-alive.
@@ -103,6 +105,7 @@ impl Control {
     /// the back end.
     pub async fn start(backend: Arc<dyn Backend>, options: ControlOptions) -> Result<Self, StoreError> {
         check_ttl(options.lease_ttl)?;
+        let backend = Arc::new(Noted::new(backend));
         let wanted = options.cluster.unwrap_or_else(new_cluster);
         let found = tables::owner(&backend.txn(tables::claim(wanted)).await?)?.unwrap_or(wanted);
         if options.cluster.is_some() && found != wanted {
@@ -141,6 +144,13 @@ impl Control {
     #[must_use]
     pub fn cluster(&self) -> ClusterId {
         self.shared.cluster
+    }
+
+    /// Whether the tables can be written: whether the last write to them was carried out. While it was not,
+    /// no node joins, no job begins, and no node is declared dead.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        self.shared.backend.is_writable()
     }
 
     /// The gate of a port of this control store's process, with what the control stores of the cluster know

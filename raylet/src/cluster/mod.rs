@@ -461,7 +461,7 @@ async fn join(
     };
     let routes = peer::routes(Routes::default(), Arc::new(links));
     let routes = control.as_ref().map_or(routes.clone(), |control| control.mount(routes));
-    let scraped = Scraped::new(me, Arc::clone(&inbox), Arc::clone(gate.counts()));
+    let scraped = Scraped::new(me, Arc::clone(&inbox), Arc::clone(gate.counts()), control.clone());
     let callers =
         |calls| Callers { calls, senders: Arc::clone(&senders), peers: Arc::clone(&peers), scraped };
     let revoked =
