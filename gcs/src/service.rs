@@ -15,6 +15,7 @@ mod hang;
 mod judge;
 mod machines;
 mod reach;
+mod shares;
 mod silence;
 mod stores;
 mod suspects;
@@ -27,6 +28,7 @@ use crate::error::StoreError;
 use crate::tables;
 use parking_lot::Mutex;
 use reach::Reach;
+use shares::Written;
 use silence::Silences;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -84,6 +86,8 @@ struct Shared {
     /// The lease of this control store's own address, once that is written.
     own_lease: Mutex<Option<StoreLease>>,
     watchers: Arc<Mutex<Watchers>>,
+    /// The values that were written here.
+    written: Mutex<Written>,
     /// The machines that were shut out.
     revoked: Revoked,
     /// The authority on this machine, if the port of this control store signs.
@@ -127,6 +131,7 @@ impl Control {
             stores: tokio::sync::watch::Sender::default(),
             own_lease: Mutex::default(),
             watchers: Arc::default(),
+            written: Mutex::default(),
             revoked: Revoked::unheard(),
             signer: OnceLock::new(),
             stopping: tokio::sync::watch::Sender::new(false),

@@ -45,6 +45,8 @@ const ALIVE: &str = "alive/";
 pub const STORES: &str = "stores/";
 /// Prefix of the notes of the authority.
 pub const MACHINES: &str = "machines/";
+/// Prefix of the values of users.
+pub const VALUES: &str = "kv/";
 const DRIVEN: &str = "driven/";
 const CODE: &str = "code/";
 const CLUSTER: &str = "meta/cluster";
@@ -216,6 +218,12 @@ pub fn without_driver(result: &TxnResult) -> Vec<(JobId, NodeId)> {
     let members: BTreeSet<NodeId> = ranged(result, 0).0.iter().filter_map(|e| node_of_key(&e.key)).collect();
     let driven = ranged(result, 3).0.iter().filter_map(|e| job_and_driver(&e.key));
     driven.filter(|(_, node)| !members.contains(node)).collect()
+}
+
+/// Reads the jobs of one driver's node that run.
+#[must_use]
+pub fn jobs_driven_by(node: NodeId) -> Txn {
+    Txn::always(vec![keys(format!("{DRIVEN}{node}/").into_bytes())])
 }
 
 fn driven_key(node: NodeId, job: JobId) -> Vec<u8> {
@@ -533,7 +541,14 @@ pub fn read_program(result: &TxnResult) -> Result<Option<CodeUnitId>, StoreError
 /// The store key of a user's key. Namespaces have no slash, so no two pairs share one.
 #[must_use]
 pub fn kv_key(namespace: &str, key: &[u8]) -> Vec<u8> {
-    [b"kv/", namespace.as_bytes(), b"/", key].concat()
+    [VALUES.as_bytes(), namespace.as_bytes(), b"/", key].concat()
+}
+
+/// Reads a page of the keys of all values, after the last key of the page before.
+#[must_use]
+pub fn value_keys(after: Option<Vec<u8>>) -> Txn {
+    let prefix = VALUES.into();
+    Txn::always(vec![Op::Range(Range { prefix, after, limit: RANGE_ENTRIES_MAX, keys_only: true })])
 }
 
 /// Reads the user's keys that begin with `prefix` and come after `after`.

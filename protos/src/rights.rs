@@ -4,8 +4,8 @@
 //! |---|---|---|---|---|
 //! | `ClusterInfo`, `ListNodes`, `WatchNodes`, `ListJobs` | x | x | x | x |
 //! | `GetProgram`, `GetCodeUnit`, `KvGet`, `KvList` | x | x | x | x |
-//! | `RegisterNode`, `KeepAlive`, `PutCodeUnit`, `PutProgram`, `Link` | itself | itself | | |
-//! | `SuspectNode`, `RegisterJob`, `KvPut`, `KvDelete` | x | x | | |
+//! | `RegisterNode`, `KeepAlive`, `RegisterJob`, `PutCodeUnit`, `PutProgram`, `Link` | itself | itself | | |
+//! | `SuspectNode`, `KvPut`, `KvDelete` | x | x | | |
 //! | `FinishJob` | x | x | x | |
 //! | `UnregisterNode` | itself | itself | x | |
 //! | `Drain` | | | x | |

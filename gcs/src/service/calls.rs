@@ -1,5 +1,6 @@
 //! The calls. Each reads, decides, and writes if nothing changed in between, or else starts again.
 
+use super::shares::{JOBS_PER_NODE_MAX, Writer};
 use super::{ATTEMPTS_MAX, CALL_DEADLINE, Shared, reach, refusal, unix_ms};
 use crate::backend::{Compare, Op, Response, StoreLease, Txn, TxnResult};
 use crate::error::StoreError;
@@ -114,19 +115,25 @@ impl Service for Shared {
 
     async fn kv_put(
         &self,
+        who: Who,
         namespace: String,
         key: Bytes,
         value: Bytes,
         condition: PutIf,
     ) -> Result<bool, Refusal> {
-        let key = tables::kv_key(&namespace, &key);
+        let (key, bytes) = (tables::kv_key(&namespace, &key), value.len());
         let txn = Txn::always(vec![Op::put(key.clone(), value)]);
         let txn = match condition {
             PutIf::Always => txn,
-            PutIf::Absent => txn.when(Compare::Absent(key)),
-            PutIf::Value(old) => txn.when(Compare::Value(key, old.to_vec())),
+            PutIf::Absent => txn.when(Compare::Absent(key.clone())),
+            PutIf::Value(old) => txn.when(Compare::Value(key.clone(), old.to_vec())),
         };
-        Ok(self.ask("kv put", txn).await?.succeeded)
+        let writer = Writer::of(who);
+        within("kv put", self.begin_value(writer, &key, bytes)).await?;
+        let done = self.ask("kv put", txn).await;
+        let is_written = done.as_ref().is_ok_and(|done| done.succeeded);
+        self.written.lock().end(writer, key, bytes, is_written);
+        Ok(done?.succeeded)
     }
 
     async fn kv_get(&self, namespace: String, key: Bytes) -> Result<Option<Bytes>, Refusal> {
@@ -135,8 +142,9 @@ impl Service for Shared {
     }
 
     async fn kv_delete(&self, namespace: String, key: Bytes) -> Result<bool, Refusal> {
-        let delete = Op::Delete(tables::kv_key(&namespace, &key));
-        let result = self.ask("kv delete", Txn::always(vec![delete])).await?;
+        let key = tables::kv_key(&namespace, &key);
+        let result = self.ask("kv delete", Txn::always(vec![Op::Delete(key.clone())])).await?;
+        self.written.lock().removed(&key);
         Ok(matches!(result.responses.first(), Some(Response::Deleted { existed: true })))
     }
 
@@ -342,6 +350,12 @@ impl Shared {
                 tables::read_job_counter(&self.backend.txn(tables::job_counter(&job.request)).await?)?;
             if let Some(made) = counter.made {
                 return Ok(made);
+            }
+            let running = self.backend.txn(tables::jobs_driven_by(job.driver_node)).await?;
+            let count = tables::ranged(&running, 0).0.len();
+            if JOBS_PER_NODE_MAX <= count {
+                let what = "jobs that run on the node of their driver";
+                return Err(StoreError::TooMany { what, count: count + 1, limit: JOBS_PER_NODE_MAX });
             }
             let info = JobInfo {
                 id: JobId(counter.next),

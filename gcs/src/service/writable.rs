@@ -5,6 +5,7 @@
 
 use crate::backend::{Answer, Backend, Op, StoreLease, Txn, TxnResult, Watch};
 use crate::error::StoreError;
+use crate::tables::VALUES;
 use futures::future::BoxFuture;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -66,13 +67,17 @@ fn ends_writes(error: &StoreError) -> bool {
 impl Backend for Noted {
     fn txn(&self, txn: Txn) -> Answer<'_, TxnResult> {
         // A full store still deletes.
-        if !txn.success.iter().any(|op| matches!(op, Op::Put { .. })) {
-            return self.inner.txn(txn);
-        }
+        let mut puts = txn.success.iter().filter_map(|op| match op {
+            Op::Put { key, .. } => Some(key.starts_with(VALUES.as_bytes())),
+            _ => None,
+        });
+        let Some(is_value) = puts.next() else { return self.inner.txn(txn) };
         Box::pin(async move {
             match self.inner.txn(txn).await {
                 // Nothing was to be written, as it turned out.
                 Ok(result) if !result.succeeded => Ok(result),
+                // The values of users have a limit of their own.
+                Err(error @ StoreError::NoSpace { .. }) if is_value => Err(error),
                 other => self.note(other),
             }
         })
