@@ -11,9 +11,11 @@
 //! others instead.)
 
 mod calls;
+mod follow;
 mod hang;
 mod judge;
 mod machines;
+mod owned;
 mod reach;
 mod shares;
 mod silence;
@@ -26,6 +28,7 @@ mod writable;
 use crate::backend::{Backend, StoreLease, check_ttl};
 use crate::error::StoreError;
 use crate::tables;
+use owned::Owned;
 use parking_lot::Mutex;
 use reach::Reach;
 use shares::Written;
@@ -86,6 +89,8 @@ struct Shared {
     /// The lease of this control store's own address, once that is written.
     own_lease: Mutex<Option<StoreLease>>,
     watchers: Arc<Mutex<Watchers>>,
+    /// The machines of nodes.
+    owned: Mutex<Owned>,
     /// The values that were written here.
     written: Mutex<Written>,
     /// The machines that were shut out.
@@ -131,6 +136,7 @@ impl Control {
             stores: tokio::sync::watch::Sender::default(),
             own_lease: Mutex::default(),
             watchers: Arc::default(),
+            owned: Mutex::default(),
             written: Mutex::default(),
             revoked: Revoked::unheard(),
             signer: OnceLock::new(),

@@ -354,8 +354,13 @@ pub fn machine_rows(after: Option<Vec<u8>>) -> Txn {
 /// A note of the authority; none if the entry is not one.
 #[must_use]
 pub fn machine_row(entry: &KeyValue) -> Option<Row> {
-    let name = std::str::from_utf8(&entry.key).ok()?.strip_prefix(MACHINES)?;
-    Row::new(name, std::str::from_utf8(&entry.value).ok()?)
+    Row::new(machine_row_name(&entry.key)?, std::str::from_utf8(&entry.value).ok()?)
+}
+
+/// The name of the note in a key.
+#[must_use]
+pub fn machine_row_name(key: &[u8]) -> Option<&str> {
+    std::str::from_utf8(key).ok()?.strip_prefix(MACHINES)
 }
 
 fn machine_key(row: &Row) -> Vec<u8> {

@@ -24,6 +24,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const HOST_CHARS_MAX: usize = 64;
+/// Machines that an authority admits: whoever has a token could fill the disk of the head with them.
+const MACHINES_MAX: usize = 1 << 16;
 /// The file of the key.
 const KEYS: &str = "keys";
 
@@ -184,7 +186,7 @@ impl Authority {
     /// Admits a machine that shows a token: a certificate for its public key, good for a year.
     ///
     /// # Errors
-    /// `UnknownToken`, `ExpiredToken`, `Certificate` for a key that is none, `Folder`.
+    /// `UnknownToken`, `ExpiredToken`, `TooManyMachines`, `Certificate` for a key that is none, `Folder`.
     pub fn admit(&self, token: &Token, public_key: &[u8], host: &str) -> Result<Vec<u8>, IdentityError> {
         let (secret_hash, record) = self.token(token.number)?.ok_or(IdentityError::UnknownToken)?;
         // Equality of these hashes takes the same time wherever they differ.
@@ -193,6 +195,10 @@ impl Authority {
         }
         if record.expires <= SystemTime::now() {
             return Err(IdentityError::ExpiredToken);
+        }
+        let folder = self.folder.join("machines");
+        if MACHINES_MAX <= names(&folder).len() {
+            return Err(IdentityError::TooManyMachines { limit: MACHINES_MAX, folder });
         }
         let machine = MachineId(u64::from_le_bytes(random()?));
         let subject = Subject { machine, role: record.role, node: None, is_control: false };
@@ -231,10 +237,15 @@ impl Authority {
         if write_new(&file, row.text.as_bytes())? {
             return Ok(());
         }
-        if self.machine_of(node)? != Some(machine) {
-            return Err(IdentityError::NotItsNode(format!("{node:016x}")));
+        let text = read(&file)?.map(|text| String::from_utf8_lossy(&text).into_owned());
+        let found = text.map(|text| Row { name: row.name.clone(), text });
+        match found {
+            Some(found) if found.machine() != Some(machine) => {
+                Err(IdentityError::NotItsNode(format!("{node:016x}")))
+            }
+            Some(found) if found.outlasts(lifetime) => Ok(()),
+            _ => write(&file, row.text.as_bytes()),
         }
-        write(&file, row.text.as_bytes())
     }
 
     /// A new certificate for a machine that shows its own, good for a year from now.
