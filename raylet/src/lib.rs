@@ -55,6 +55,7 @@ pub mod windows;
 pub mod workers;
 
 pub use node::{Embedded, NodeHandle, NodeOptions, Program, Shared, connect_embedded};
+pub use own_files::MARK as FOLDER_MARK;
 pub use port::EmbeddedPart;
 pub use spill::{SpillChoice, SpillFolder};
 pub use tharsis_core::event::Remains;

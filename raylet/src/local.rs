@@ -6,7 +6,7 @@ use crate::inbox::{Inbox, Input};
 use crate::lists;
 use crate::logs::Logs;
 use crate::names::Names;
-use crate::own_files::close_to_group;
+use crate::own_files::{close_to_group, mark};
 use crate::port::{Facts, Port, function_table};
 use crate::registry::{Job, Registry};
 use crate::workers::{Arrivals, Departure};
@@ -104,11 +104,13 @@ impl LocalSocket {
     pub fn start(path: &Path, acceptor: ClientAcceptor) -> Result<Self, Failure> {
         let refuse = |kind, cause: String| Failure::new(kind, format!("socket {}: {cause}", path.display()));
         let cannot = |cause: String| refuse(FailureKind::InvalidArgument, cause);
-        close_folder(path).map_err(|cause| cannot(format!("its folder: {cause}")))?;
+        let folder = folder_of(path);
+        close_folder(folder).map_err(|cause| cannot(format!("its folder: {cause}")))?;
         let listener = bind(path).map_err(|cause| match cause {
             SocketError::InUse => refuse(FailureKind::InUse, cause.to_string()),
             _ => cannot(cause.to_string()),
         })?;
+        mark(folder);
         let own = listener.try_clone().map_err(|cause| cannot(cause.to_string()))?;
         let stopping = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&stopping);
@@ -131,9 +133,12 @@ impl LocalSocket {
     }
 }
 
+fn folder_of(socket: &Path) -> &Path {
+    socket.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Closes the folder of a socket if a volume has opened it.
-fn close_folder(socket: &Path) -> std::io::Result<()> {
-    let folder = socket.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+fn close_folder(folder: &Path) -> std::io::Result<()> {
     match File::open(folder) {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(()),
         opened => close_to_group(&opened?, folder),

@@ -24,7 +24,7 @@ use tharsis_protos::handshake::Role;
 use tharsis_raylet::cluster::ClusterOptions;
 use tharsis_raylet::descriptors::{self, LIMIT_VARIABLE};
 use tharsis_raylet::submissions::{self, PROGRAM_VARIABLE};
-use tharsis_raylet::{NodeHandle, Program, SHARED_PROCESS};
+use tharsis_raylet::{FOLDER_MARK, NodeHandle, Program, SHARED_PROCESS};
 use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -138,6 +138,7 @@ pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
         && let Some(folder) = spec.socket.parent()
     {
         // The process that made it may have been killed. One that holds more than the socket stays.
+        let _unmarked = std::fs::remove_file(folder.join(FOLDER_MARK));
         let _removed = std::fs::remove_dir(folder);
     }
     match node.fenced() {
