@@ -71,7 +71,9 @@ pub struct Control {
 
 #[derive(Debug)]
 struct Shared {
-    backend: Arc<Noted>,
+    backend: Arc<dyn Backend>,
+    /// The same, for what its last write said.
+    noted: Arc<Noted>,
     cluster: ClusterId,
     lease_ttl: Duration,
     /// Leases of members known to this server, to save a read per keep-alive.
@@ -114,7 +116,8 @@ impl Control {
     /// the back end.
     pub async fn start(backend: Arc<dyn Backend>, options: ControlOptions) -> Result<Self, StoreError> {
         check_ttl(options.lease_ttl)?;
-        let backend = Arc::new(Noted::new(backend));
+        let noted = Arc::new(Noted::new(backend));
+        let backend: Arc<dyn Backend> = noted.clone();
         let wanted = options.cluster.unwrap_or_else(new_cluster);
         let found = tables::owner(&backend.txn(tables::claim(wanted)).await?)?.unwrap_or(wanted);
         if options.cluster.is_some() && found != wanted {
@@ -126,6 +129,7 @@ impl Control {
         }
         let shared = Shared {
             backend,
+            noted,
             cluster: found,
             lease_ttl: options.lease_ttl,
             leases: Mutex::default(),
@@ -161,7 +165,7 @@ impl Control {
     /// no node joins, no job begins, and no node is declared dead.
     #[must_use]
     pub fn is_writable(&self) -> bool {
-        self.shared.backend.is_writable()
+        self.shared.noted.is_writable()
     }
 
     /// The gate of a port of this control store's process, with what the control stores of the cluster know

@@ -12,15 +12,16 @@ use tokio::time::sleep;
 /// Pause between attempts while the back end cannot be reached.
 const RETRY: Duration = Duration::from_millis(250);
 
+/// Takes a whole table.
+pub(super) type Read = for<'a> fn(&'a Shared) -> BoxFuture<'a, Result<u64, StoreError>>;
+/// Takes changes of a table.
+pub(super) type Take = for<'a> fn(&'a Shared, Vec<WatchEvent>) -> BoxFuture<'a, Result<(), StoreError>>;
+
 /// Follows the table with this prefix until the control store stops or is dropped: `read` takes all of it and
 /// returns the revision from which on changes are missing, `take` takes the changes of a revision.
-pub(super) async fn follow<R, T>(shared: Weak<Shared>, prefix: &'static str, read: R, take: T)
-where
-    R: for<'a> Fn(&'a Shared) -> BoxFuture<'a, Result<u64, StoreError>>,
-    T: for<'a> Fn(&'a Shared, Vec<WatchEvent>) -> BoxFuture<'a, Result<(), StoreError>>,
-{
+pub(super) async fn follow(shared: Weak<Shared>, prefix: &'static str, read: Read, take: Take) {
     loop {
-        match until_error(&shared, prefix, &read, &take).await {
+        match until_error(&shared, prefix, read, take).await {
             Ok(()) | Err(StoreError::Closed) => return,
             Err(error) => tracing::debug!(%error, prefix, "a table is not followed"),
         }
@@ -29,16 +30,12 @@ where
 }
 
 /// As [`follow`], until an error. The control store is not kept alive by the wait for a change.
-async fn until_error<R, T>(
+async fn until_error(
     shared: &Weak<Shared>,
     prefix: &'static str,
-    read: &R,
-    take: &T,
-) -> Result<(), StoreError>
-where
-    R: for<'a> Fn(&'a Shared) -> BoxFuture<'a, Result<u64, StoreError>>,
-    T: for<'a> Fn(&'a Shared, Vec<WatchEvent>) -> BoxFuture<'a, Result<(), StoreError>>,
-{
+    read: Read,
+    take: Take,
+) -> Result<(), StoreError> {
     let Some(open) = shared.upgrade() else { return Ok(()) };
     let mut stopping = open.stopping.subscribe();
     drop(open);

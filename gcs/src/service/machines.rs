@@ -49,6 +49,13 @@ impl Shared {
         }
     }
 
+    /// Takes the whole table up; returns the revision from which on changes are missing.
+    async fn read_all(&self) -> Result<u64, StoreError> {
+        let (rows, from) = self.read_machines().await?;
+        self.owned.lock().replace(&rows);
+        self.take_rows(rows).await.map(|()| from)
+    }
+
     async fn take_changes(&self, events: Vec<WatchEvent>) -> Result<(), StoreError> {
         let mut rows = Vec::new();
         for event in events {
@@ -206,15 +213,10 @@ fn is_settled(stamp: &[Option<SystemTime>]) -> bool {
 
 /// Takes up what others write, until the control store stops or is dropped.
 pub(super) async fn follow_machines(shared: Weak<Shared>) {
-    let read = |shared: &Shared| -> BoxFuture<'_, _> {
-        Box::pin(async move {
-            let (rows, from) = shared.read_machines().await?;
-            shared.owned.lock().replace(&rows);
-            shared.take_rows(rows).await.map(|()| from)
-        })
-    };
-    let take = |shared: &Shared, events| -> BoxFuture<'_, _> { Box::pin(shared.take_changes(events)) };
-    follow(shared, MACHINES, read, take).await
+    follow(shared, MACHINES, |shared| Box::pin(shared.read_all()), |shared, events| {
+        Box::pin(shared.take_changes(events))
+    })
+    .await
 }
 
 /// Makes rows of what commands write into the authority's folder, until the control store stops.

@@ -11,7 +11,6 @@ use super::follow::follow;
 use crate::backend::{StoreLease, TxnResult};
 use crate::error::StoreError;
 use crate::tables::{self, STORES};
-use futures::future::BoxFuture;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tharsis_types::NodeId;
@@ -100,13 +99,13 @@ impl Shared {
 
 /// Reads the list whenever it changes, until the control store stops or is dropped.
 pub(super) async fn follow_list(shared: Weak<Shared>) {
-    let read = |shared: &Shared| -> BoxFuture<'_, _> {
-        Box::pin(async move { shared.read_list().await.map(|shown| shown + 1) })
-    };
-    let take = |shared: &Shared, _| -> BoxFuture<'_, _> {
-        Box::pin(async move { shared.read_list().await.map(drop) })
-    };
-    follow(shared, STORES, read, take).await
+    follow(
+        shared,
+        STORES,
+        |shared| Box::pin(async move { shared.read_list().await.map(|shown| shown + 1) }),
+        |shared, _| Box::pin(async move { shared.read_list().await.map(drop) }),
+    )
+    .await
 }
 
 async fn stay_listed(shared: Weak<Shared>, address: String, head: Option<NodeId>) {
