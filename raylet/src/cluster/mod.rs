@@ -52,7 +52,7 @@ use crate::metrics::Scraped;
 use crate::registry::{Registry, lock};
 use crate::spill::Spill;
 use crate::submissions::{Place, Submissions};
-use addresses::listen_on;
+use addresses::{listen_on, own_address};
 use code::Code;
 use identity::Entry;
 use isolation::Isolation;
@@ -432,6 +432,7 @@ async fn join(
     let JoiningNode { member, arena, inbox, spill, small_cluster_max, drain, logs } = joining;
     let me = member.node;
     let stores = known_stores(&options.role, &listener)?;
+    let own_addresses = vec![address.clone(), own_address(&listener)?.to_string()];
     let Entry { credentials: own, gate, renewal } =
         options.security.enter(me, &options.role, &stores).await?;
     let control = match &options.role {
@@ -482,6 +483,7 @@ async fn join(
         code: Arc::clone(&code),
         lease_ttl: registered.lease_ttl,
         isolation: Arc::new(Mutex::new(Isolation::new(registered.lease_ttl, Instant::now()))),
+        own_addresses,
         drain,
         revoked,
         fenced: Arc::clone(&fenced),
