@@ -257,3 +257,31 @@ fn two_heads_with_one_key_note_the_same() {
     assert!(matches!(join(&here, &token), Err(IdentityError::UnknownToken)));
     assert_eq!(here.rows(&HashSet::new()).unwrap(), there.rows(&HashSet::new()).unwrap());
 }
+
+#[test]
+fn a_token_is_new_unless_this_machine_joined_with_it() {
+    let (root, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let authority = Authority::load_or_make(root.path()).unwrap();
+    let folder = MachineFolder::new(own.path().to_owned());
+    let [first, second] = [1, 2].map(|_| authority.make_token(Role::Node, HOUR).unwrap());
+    let join = |authority: &Authority, token: &Token| {
+        let key = NewKey::generate().unwrap();
+        let certificate = authority.admit(token, &key.public(), "here").unwrap();
+        key.with(certificate, authority.anchors().unwrap())
+    };
+    assert!(folder.is_new_token("head:1", &first).unwrap(), "it has never joined");
+    folder.keep(&join(&authority, &first), "head:1").unwrap();
+    // As a release did that noted no token.
+    assert!(!folder.is_new_token("head:1", &second).unwrap());
+    folder.note_token("head:1", &first).unwrap();
+    let is_new = |token| folder.is_new_token("head:1", token).unwrap();
+    assert_eq!((is_new(&first), is_new(&second)), (false, true));
+    // The key is replaced, and this machine's certificate with it: the token is known still.
+    authority.rotate().unwrap();
+    folder.keep(&join(&authority, &second), "head:1").unwrap();
+    assert_eq!((is_new(&first), is_new(&second)), (false, true));
+    // A head that was lost, and another one at its address.
+    let lost = tempfile::tempdir().unwrap();
+    let other = Authority::load_or_make(lost.path()).unwrap().make_token(Role::Node, HOUR).unwrap();
+    assert!(is_new(&other));
+}

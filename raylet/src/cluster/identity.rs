@@ -101,7 +101,9 @@ pub fn join_with_token(folder: &Path, address: &str, token: &Token) -> Result<()
     let runtime = runtime.map_err(unreachable)?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let identity = runtime.block_on(join::with_token(address, token, &host))?;
-    Ok(machine_folder(folder).keep(&identity, address)?)
+    let kept = machine_folder(folder);
+    kept.keep(&identity, address)?;
+    Ok(kept.note_token(address, token)?)
 }
 
 /// The identity of this machine for the cluster that was joined at one of `heads`.
