@@ -59,6 +59,20 @@ pub enum StoreError {
         /// The key, as text.
         key: String,
     },
+    /// The key space belongs to a cluster whose members trust somebody else.
+    #[error(
+        "the key space at {place} is that of a cluster with another authority or secret ({found}, not {expected}, in \
+         its key meta/owner): give this cluster a name of its own with --cluster, or copy the authority's folder to \
+         this machine"
+    )]
+    ForeignOwner {
+        /// Place of the key space.
+        place: String,
+        /// The name of what this control store trusts.
+        expected: String,
+        /// The name that was found.
+        found: String,
+    },
     /// The file has the format of another version of this store.
     #[error("{} has format {found}, this release reads format {wanted}", path.display())]
     Format {

@@ -61,6 +61,9 @@ pub struct ControlOptions {
     pub lease_ttl: Duration,
     /// The expected cluster. `None` accepts the cluster that owns the key space, or makes a new one.
     pub cluster: Option<ClusterId>,
+    /// What the members of the cluster trust, as a name that does not change: the key space is its own from
+    /// the first control store on. `None` accepts each.
+    pub owner: Option<ClusterId>,
 }
 
 /// A running control store. Cheap to clone; clones share one store.
@@ -104,7 +107,7 @@ struct Shared {
 
 impl Default for ControlOptions {
     fn default() -> Self {
-        Self { lease_ttl: Duration::from_secs(10), cluster: None }
+        Self { lease_ttl: Duration::from_secs(10), cluster: None, owner: None }
     }
 }
 
@@ -112,8 +115,8 @@ impl Control {
     /// Starts a control store on a key space.
     ///
     /// # Errors
-    /// [`StoreError::ClusterMismatch`] if it belongs to another cluster than in the options, and errors of
-    /// the back end.
+    /// [`StoreError::ClusterMismatch`] and [`StoreError::ForeignOwner`] if it belongs to another cluster than
+    /// in the options, and errors of the back end.
     pub async fn start(backend: Arc<dyn Backend>, options: ControlOptions) -> Result<Self, StoreError> {
         check_ttl(options.lease_ttl)?;
         let noted = Arc::new(Noted::new(backend));
@@ -126,6 +129,16 @@ impl Control {
                 expected: wanted.to_string(),
                 found: found.to_string(),
             });
+        }
+        if let Some(owner) = options.owner {
+            let found = tables::owner(&backend.txn(tables::claim_for(owner)).await?)?.unwrap_or(owner);
+            if found != owner {
+                return Err(StoreError::ForeignOwner {
+                    place: backend.place(),
+                    expected: owner.to_string(),
+                    found: found.to_string(),
+                });
+            }
         }
         let shared = Shared {
             backend,
@@ -243,6 +256,7 @@ fn refusal(error: StoreError) -> Refusal {
         StoreError::ClusterMismatch { .. }
         | StoreError::Connect { .. }
         | StoreError::Corrupt { .. }
+        | StoreError::ForeignOwner { .. }
         | StoreError::Format { .. }
         | StoreError::InUse { .. }
         | StoreError::Io { .. } => RefusalCode::Internal,

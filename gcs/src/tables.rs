@@ -3,6 +3,7 @@
 //! | key | value |
 //! |---|---|
 //! | `meta/cluster` | the cluster's id, 16 bytes |
+//! | `meta/owner` | what its members trust, 16 bytes: a name of the authority, or of the secret |
 //! | `meta/next-job` | the next job id, as text |
 //! | `nodes/<node>` | [`NodeRecord`]; until the node leaves or is declared dead |
 //! | `alive/<node>` | the node's lease as text, under that lease |
@@ -50,6 +51,7 @@ pub const VALUES: &str = "kv/";
 const DRIVEN: &str = "driven/";
 const CODE: &str = "code/";
 const CLUSTER: &str = "meta/cluster";
+const OWNER: &str = "meta/owner";
 const NEXT_JOB: &str = "meta/next-job";
 
 /// A member, or one that is about to leave.
@@ -103,7 +105,15 @@ pub fn claim(cluster: ClusterId) -> Txn {
         .otherwise(Op::Get(CLUSTER.into()))
 }
 
-/// The holder of the key space after [`claim`]; `None` if the claim was taken.
+/// Claims the key space for what the members of a cluster trust, or reads whose it is.
+#[must_use]
+pub fn claim_for(owner: ClusterId) -> Txn {
+    Txn::always(vec![Op::put(OWNER, owner.0)])
+        .when(Compare::Absent(OWNER.into()))
+        .otherwise(Op::Get(OWNER.into()))
+}
+
+/// The holder of the key space after [`claim`] or [`claim_for`]; `None` if the claim was taken.
 ///
 /// # Errors
 /// [`StoreError::Corrupt`].

@@ -26,6 +26,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 const HOST_CHARS_MAX: usize = 64;
 /// Machines that an authority admits: whoever has a token could fill the disk of the head with them.
 const MACHINES_MAX: usize = 1 << 16;
+/// The file of the name.
+const NAME: &str = "cluster";
 /// The file of the key.
 const KEYS: &str = "keys";
 
@@ -76,8 +78,31 @@ impl Authority {
             write_new(&folder.join(KEYS), &Keys::generate()?.to_bytes())?;
         }
         let authority = Authority::load(folder)?;
+        authority.name()?;
         authority.forget_over()?;
         Ok(authority)
+    }
+
+    /// A name of the authority that stays when its key is replaced; copies of its folder have the same. It is
+    /// made of the key that is there when it is first asked for.
+    ///
+    /// # Errors
+    /// `Folder`, `Certificate` if it is damaged.
+    pub fn name(&self) -> Result<[u8; 16], IdentityError> {
+        let path = self.folder.join(NAME);
+        if read(&path)?.is_none() {
+            let anchors = self.anchors()?;
+            let hash = anchors.former_hash().unwrap_or_else(|| anchors.hash());
+            let name = blake3::derive_key("tharsis 2026 name of an authority", &hash.bytes());
+            let digits: String = name[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+            write_new(&path, digits.as_bytes())?;
+        }
+        let text = read(&path)?.unwrap_or_default();
+        let number = std::str::from_utf8(&text).ok().and_then(|text| u128::from_str_radix(text.trim(), 16).ok());
+        let number = number.ok_or_else(|| {
+            IdentityError::certificate(format!("{} does not hold 32 hexadecimal digits", path.display()))
+        })?;
+        Ok(number.to_be_bytes())
     }
 
     /// The authority in `folder`.

@@ -259,6 +259,26 @@ fn two_heads_with_one_key_note_the_same() {
 }
 
 #[test]
+fn the_name_of_an_authority_stays_when_its_key_is_replaced_and_comes_with_its_folder() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let authority = Authority::load_or_make(here.path()).unwrap();
+    let name = authority.name().unwrap();
+    // A copy of a release that noted no name, made before or while the key is replaced.
+    std::fs::remove_file(here.path().join("cluster")).unwrap();
+    std::fs::copy(here.path().join("keys"), there.path().join("keys")).unwrap();
+    authority.rotate().unwrap();
+    assert_eq!(authority.name().unwrap(), name);
+    assert_eq!(Authority::load_or_make(there.path()).unwrap().name().unwrap(), name);
+    authority.retire(Duration::ZERO).unwrap();
+    assert_eq!(Authority::load_or_make(here.path()).unwrap().name().unwrap(), name);
+    let other = tempfile::tempdir().unwrap();
+    assert_ne!(Authority::load_or_make(other.path()).unwrap().name().unwrap(), name);
+    std::fs::write(here.path().join("cluster"), "?").unwrap();
+    std::fs::set_permissions(here.path().join("cluster"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    assert!(authority.name().unwrap_err().to_string().contains("hexadecimal"));
+}
+
+#[test]
 fn a_token_is_new_unless_this_machine_joined_with_it() {
     let (root, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let authority = Authority::load_or_make(root.path()).unwrap();

@@ -27,8 +27,10 @@ pub fn run(settings: &Settings) -> Result<()> {
     let Place { listen, advertised } = settings.place(None)?;
     reach::check_free(listen)?;
     let backend = backend(settings)?;
-    let (gate, renewal) = settings.security_of_head()?.control_gate().map_err(tharsis::Error::from)?;
-    let options = ControlOptions { lease_ttl: settings.lease_ttl()?, cluster: None };
+    let security = settings.security_of_head()?;
+    let (gate, renewal) = security.control_gate().map_err(tharsis::Error::from)?;
+    let owner = if backend.is_shared() { Some(security.owner().map_err(tharsis::Error::from)?) } else { None };
+    let options = ControlOptions { lease_ttl: settings.lease_ttl()?, cluster: None, owner };
     let runtime = network_runtime(settings.network_threads()?)?;
     runtime.block_on(async {
         let (mut interrupt, mut terminate) =

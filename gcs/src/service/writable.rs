@@ -54,6 +54,7 @@ fn ends_writes(error: &StoreError) -> bool {
         | StoreError::ClusterMismatch { .. }
         | StoreError::Contention { .. }
         | StoreError::DuplicateKey { .. }
+        | StoreError::ForeignOwner { .. }
         | StoreError::Format { .. }
         | StoreError::InUse { .. }
         | StoreError::KeyLength { .. }

@@ -17,6 +17,7 @@ use std::time::{Duration, SystemTime};
 use tharsis_gcs::KnownStores;
 use tharsis_identity::{self as identity, Authority, Identity, IdentityError, MachineFolder, Tls, Token};
 use tharsis_protos::connection::{Credentials, Gate, Signer, Trust};
+use tharsis_protos::control::ClusterId;
 use tharsis_protos::join::{self, JoinError};
 use tharsis_protos::proof::ProofError;
 use tharsis_types::{Failure, FailureKind, NodeId};
@@ -175,6 +176,24 @@ impl Security {
         }
     }
 
+    /// A name of what the members trust, by which the key space of an etcd is that of one cluster. A secret is
+    /// for one machine, also where several read it in one home.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there can be no identity.
+    pub fn owner(&self) -> Result<ClusterId, Failure> {
+        match self {
+            Security::Secret(file) => {
+                let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+                Ok(ClusterId(secret::load_or_make(file)?.name_on(machine.trim())))
+            }
+            Security::Identity { folder, .. } => {
+                let authority = Authority::load_or_make(&authority_folder(folder)).map_err(refused)?;
+                authority.name().map(ClusterId).map_err(refused)
+            }
+        }
+    }
+
     /// Credentials and gate of a node.
     pub(crate) async fn enter(
         &self,
@@ -316,19 +335,6 @@ impl Renewal {
     }
 }
 
-/// Whether nobody answered, which may change.
-fn is_away(error: &JoinError) -> bool {
-    matches!(error, JoinError::Unreachable { .. } | JoinError::Proof(ProofError::Io(_) | ProofError::Timeout))
-}
-
-fn not_joined(head: &str, error: &JoinError) -> Failure {
-    let kind = if is_away(error) { FailureKind::Disconnected } else { FailureKind::InvalidArgument };
-    Failure::new(kind, format!("cannot join the cluster at {head}: {error}"))
-}
-
-fn refused(error: IdentityError) -> Failure {
-    Failure::new(FailureKind::InvalidArgument, error.to_string())
-}
 /// A time by two clocks, whichever comes first. Certificates end by the time of day, which goes on while the
 /// machine sleeps and may be set; the other clock does neither.
 struct Due {
@@ -347,6 +353,19 @@ impl Due {
     }
 }
 
+/// Whether nobody answered, which may change.
+fn is_away(error: &JoinError) -> bool {
+    matches!(error, JoinError::Unreachable { .. } | JoinError::Proof(ProofError::Io(_) | ProofError::Timeout))
+}
+
+fn not_joined(head: &str, error: &JoinError) -> Failure {
+    let kind = if is_away(error) { FailureKind::Disconnected } else { FailureKind::InvalidArgument };
+    Failure::new(kind, format!("cannot join the cluster at {head}: {error}"))
+}
+
+fn refused(error: IdentityError) -> Failure {
+    Failure::new(FailureKind::InvalidArgument, error.to_string())
+}
 
 #[cfg(test)]
 mod tests {

@@ -436,7 +436,11 @@ async fn join(
     let Entry { credentials: own, gate, renewal } =
         options.security.enter(me, &options.role, &stores).await?;
     let control = match &options.role {
-        Role::Head { store, lease_ttl_ms } => Some(begin(me, store, *lease_ttl_ms, &address).await?),
+        Role::Head { store, lease_ttl_ms } => {
+            let owner = if store.is_shared() { Some(options.security.owner()?) } else { None };
+            let lease_ttl = Duration::from_millis(*lease_ttl_ms);
+            Some(begin(me, store, ControlOptions { lease_ttl, cluster: None, owner }, &address).await?)
+        }
         Role::Member { .. } => None,
     };
     let gate = control.as_ref().map_or(gate.clone(), |control| control.guard(gate));
@@ -519,19 +523,18 @@ fn submissions(
 async fn begin(
     me: NodeId,
     store: &BackendChoice,
-    lease_ttl_ms: u64,
+    options: ControlOptions,
     address: &str,
 ) -> Result<Control, Failure> {
     let failed = |error: StoreError| {
         let kind = match error {
-            StoreError::InUse { .. } => FailureKind::InUse,
+            StoreError::ForeignOwner { .. } | StoreError::InUse { .. } => FailureKind::InUse,
             StoreError::OutOfSpace { .. } => FailureKind::ResourceExhausted,
             _ => FailureKind::Disconnected,
         };
         Failure::new(kind, format!("control store: {error}"))
     };
     let backend = store.open().await.map_err(failed)?;
-    let options = ControlOptions { lease_ttl: Duration::from_millis(lease_ttl_ms), cluster: None };
     let control = Control::start(backend, options).await.map_err(failed)?;
     control.announce(address.to_owned(), Some(me)).await.map_err(failed)?;
     Ok(control)

@@ -58,7 +58,7 @@ impl Cluster {
         let own = Tls::new(&authority.own(Role::Node, None, true, HOUR).unwrap()).unwrap();
         let signer = Signer { authority: Arc::clone(&authority), lifetime: HOUR, owners: None };
         let gate = Gate::new(Trust::Identity(own)).signing(signer).per_machine(PER_MACHINE_MAX);
-        let options = ControlOptions { lease_ttl: Duration::from_secs(10), cluster: None };
+        let options = ControlOptions { lease_ttl: Duration::from_secs(10), cluster: None, owner: None };
         let control = Control::start(Arc::clone(&store) as Arc<dyn Backend>, options).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let routes = peer::routes(Routes::default(), Arc::new(SilentNode));

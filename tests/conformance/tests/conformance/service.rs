@@ -46,7 +46,7 @@ async fn cluster() -> Cluster {
 }
 
 async fn serve_on(listener: TcpListener, store: Arc<dyn Backend>) -> Server {
-    let options = ControlOptions { lease_ttl: TTL, cluster: None };
+    let options = ControlOptions { lease_ttl: TTL, cluster: None, owner: None };
     let control = Control::start(store, options).await.unwrap();
     serve(control, listener, Gate::new(own().trust), Routes::default()).unwrap()
 }
@@ -485,7 +485,7 @@ async fn a_member_that_renews_its_lease_is_not_judged_by_refusals() {
 #[tokio::test]
 async fn a_control_store_never_declares_its_own_node_dead() {
     let store = Arc::new(Embedded::memory(EmbeddedLimits::default()));
-    let options = ControlOptions { lease_ttl: TTL, cluster: None };
+    let options = ControlOptions { lease_ttl: TTL, cluster: None, owner: None };
     let control = Control::start(store, options).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = Port::open().await;
