@@ -20,6 +20,7 @@ use crate::subject::number;
 use crate::{Anchors, AuthorityHash, Identity, IdentityError, MachineId, NewKey, Role, Subject, Token};
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyUsagePurpose, PublicKeyData, SignatureAlgorithm};
 use std::collections::HashSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -128,6 +129,7 @@ impl Authority {
     /// # Errors
     /// `Replacing` if a former key has not been retired, `Folder`, `Certificate`.
     pub fn rotate(&self) -> Result<Anchors, IdentityError> {
+        let _alone = self.lock()?;
         let keys = self.keys()?;
         if keys.anchors.former.is_some() {
             return Err(IdentityError::Replacing);
@@ -142,6 +144,7 @@ impl Authority {
     /// `NotReplacing` if there is no former key; `Overlap` if it was replaced less than `overlap` ago;
     /// `Folder`, `Certificate`.
     pub fn retire(&self, overlap: Duration) -> Result<Anchors, IdentityError> {
+        let _alone = self.lock()?;
         let keys = self.keys()?;
         if keys.anchors.former.is_none() {
             return Err(IdentityError::NotReplacing);
@@ -154,6 +157,14 @@ impl Authority {
             return Err(IdentityError::Overlap { left });
         }
         self.put(&keys.alone())
+    }
+
+    /// Keeps other processes from replacing the key, until the result is dropped: of two that do it at once
+    /// one key would be lost, with what it had signed.
+    fn lock(&self) -> Result<File, IdentityError> {
+        let folder = File::open(&self.folder).map_err(at(&self.folder))?;
+        folder.lock().map_err(at(&self.folder))?;
+        Ok(folder)
     }
 
     fn put(&self, keys: &Keys) -> Result<Anchors, IdentityError> {

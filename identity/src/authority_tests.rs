@@ -305,3 +305,24 @@ fn a_token_is_new_unless_this_machine_joined_with_it() {
     let other = Authority::load_or_make(lost.path()).unwrap().make_token(Role::Node, HOUR).unwrap();
     assert!(is_new(&other));
 }
+
+#[test]
+fn of_many_that_replace_the_key_at_once_one_does() {
+    let root = tempfile::tempdir().unwrap();
+    let authority = Authority::load_or_make(root.path()).unwrap();
+    let first = authority.anchors().unwrap();
+    let start = std::sync::Barrier::new(8);
+    let replace = || {
+        start.wait();
+        authority.rotate()
+    };
+    let replaced: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(replace)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let (done, refused): (Vec<_>, Vec<_>) = replaced.into_iter().partition(Result::is_ok);
+    assert_eq!((done.len(), refused.len()), (1, 7));
+    assert!(refused.iter().all(|refused| matches!(refused, Err(IdentityError::Replacing))));
+    let now = authority.anchors().unwrap();
+    assert_eq!((now.former_hash(), Some(now)), (Some(first.hash()), done.into_iter().next().unwrap().ok()));
+}
