@@ -437,8 +437,7 @@ fn spawn(
     let mut child = child.map_err(|cause| {
         workers.table.remove(&start);
         shared.changed.notify_all();
-        let text = format!("cannot start {program}: {cause}");
-        Failure::new(FailureKind::WorkerStartFailed, text)
+        cannot_start(&program, &cause)
     })?;
     let pid = child.id();
     if let Some(worker) = workers.table.get_mut(&start) {
@@ -469,6 +468,15 @@ fn command(starting: &Starting, program: &Executable, start: String) -> Command 
         .stderr(Stdio::piped())
         .process_group(0);
     command
+}
+
+fn cannot_start(program: &Executable, cause: &std::io::Error) -> Failure {
+    let hint = match cause.kind() {
+        // A program of another node lies beside the socket of this one.
+        std::io::ErrorKind::PermissionDenied => "; a file system that is mounted with noexec runs no programs",
+        _ => "",
+    };
+    Failure::new(FailureKind::WorkerStartFailed, format!("cannot start {program}: {cause}{hint}"))
 }
 
 /// Starts a program that may just have been written: a process that was forked meanwhile holds the file open

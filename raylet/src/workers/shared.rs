@@ -12,7 +12,7 @@
 
 use super::output::{self, Tail};
 use super::{
-    Arrivals, SHARED_PROCESS, Shared, Worker, Workers, check_program, command, crashed, ends_within,
+    Arrivals, SHARED_PROCESS, Shared, Worker, Workers, cannot_start, check_program, command, crashed, ends_within,
     kill_family, kill_group, offer_worker, report_end, see_end, spawn_patiently, was_silent,
 };
 use crate::executable::Executable;
@@ -229,8 +229,7 @@ fn spawn(
     let child = spawn_patiently(&mut command);
     let mut workers = lock(&shared.workers);
     let mut child = child.map_err(|cause| {
-        let text = format!("cannot start {program}: {cause}");
-        Failure::new(FailureKind::WorkerStartFailed, text)
+        cannot_start(&program, &cause)
     })?;
     let pid = child.id();
     let mut tail = Arc::default();
