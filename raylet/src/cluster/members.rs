@@ -32,6 +32,8 @@ const WATCH_PAUSE: Duration = Duration::from_millis(500);
 /// The time for which a node that stops tries to say so.
 const FAREWELL_WAIT: Duration = Duration::from_secs(1);
 
+/// Why a node ends itself whose jobs the control store knows no more: it gives their ids to others.
+const RESTORED: &str = "the tables of the cluster were restored to an earlier state, or lost";
 /// Why a node that was shut out ends itself.
 const REVOKED: &str = "its machine was revoked";
 
@@ -110,7 +112,11 @@ impl Membership {
     async fn watch(&self) {
         let mut membership = self.control.membership().with_revoked(self.revoked.clone());
         loop {
-            match membership.next().await {
+            let change = membership.next().await;
+            if membership.is_restored() {
+                return self.fence(RESTORED);
+            }
+            match change {
                 Ok(NodeChange::Joined(node)) => self.joined(node),
                 Ok(NodeChange::Left { node, reason }) if node == self.me.id => {
                     return self.fence(&reason.to_string());

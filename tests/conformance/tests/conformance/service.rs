@@ -358,6 +358,29 @@ async fn an_answer_that_comes_too_late_is_asked_for_again() {
     served.await.unwrap().stop().await.unwrap();
 }
 
+/// Ids of jobs would be given out again, to others.
+#[tokio::test]
+async fn a_member_hears_that_the_tables_went_back_to_an_earlier_state() {
+    let cluster = cluster().await;
+    for number in 1..=3 {
+        cluster.client.register_node(&node(number), 0).await.unwrap();
+    }
+    let mut membership = cluster.client.membership();
+    for _ in 0..3 {
+        assert!(matches!(next(&mut membership).await, NodeChange::Joined(_)));
+    }
+    let address = cluster.server.address().to_string();
+    cluster.server.stop().await.unwrap();
+    let earlier = serve_at(&address, Arc::new(Embedded::memory(EmbeddedLimits::default()))).await;
+    assert!(!membership.is_restored());
+    let told = tokio::time::timeout(Duration::from_secs(10), membership.next()).await.expect("in time");
+    assert_eq!(code(told.unwrap_err()), RefusalCode::FailedPrecondition);
+    assert!(membership.is_restored());
+    // It is told once, and the members as they are now after that.
+    assert!(matches!(next(&mut membership).await, NodeChange::Left { .. }));
+    earlier.server.stop().await.unwrap();
+}
+
 #[tokio::test]
 async fn job_ids_are_unique_and_requests_count_once() {
     let cluster = cluster().await;
