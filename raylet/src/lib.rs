@@ -17,6 +17,7 @@
 //! | [`init`] | the first process of a container |
 //! | [`pressure`] | readings of the memory of the node and its workers |
 //! | [`descriptors`] | the limit on open files |
+//! | [`readiness`] | what the manager of services is told |
 //! | [`observe`] | traces of tasks |
 //! | [`metrics`] | counts for monitors |
 //! | [`logs`], [`logbook`], [`windows`] | output of workers |
@@ -47,6 +48,7 @@ pub mod observe;
 mod own_files;
 pub mod port;
 pub mod pressure;
+pub mod readiness;
 pub mod record_codec;
 pub mod registry;
 pub mod spill;

@@ -15,6 +15,7 @@ use crate::executable::Executable;
 use crate::inbox::{Inbox, Input};
 use crate::logbook::LogBook;
 use crate::pressure::{Children, Roster, ancestry, offer_worker};
+use crate::readiness;
 use crate::registry::lock;
 use output::Tail;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -463,6 +464,7 @@ fn command(starting: &Starting, program: &Executable, start: String) -> Command 
         .env(LIMIT_VARIABLE, descriptors::for_children())
         // A path with a separator cannot be in a list; the system's folder serves then.
         .env(WORKER_SCRATCH, std::env::join_paths(&starting.scratch).unwrap_or_default())
+        .env_remove(readiness::SOCKET_VARIABLE)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

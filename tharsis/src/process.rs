@@ -24,7 +24,7 @@ use tharsis_protos::handshake::Role;
 use tharsis_raylet::cluster::ClusterOptions;
 use tharsis_raylet::descriptors::{self, LIMIT_VARIABLE};
 use tharsis_raylet::submissions::{self, PROGRAM_VARIABLE};
-use tharsis_raylet::{FOLDER_MARK, NodeHandle, Program, SHARED_PROCESS};
+use tharsis_raylet::{FOLDER_MARK, NodeHandle, Program, SHARED_PROCESS, readiness};
 use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -123,7 +123,12 @@ pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
     allow_huge_pages();
     descriptors::raise();
     let node = Arc::new(start_node(spec.options, program, &spec.socket, spec.cluster)?);
-    stop_at_signals(&node, spec.drain_within)?;
+    // The child of a service is not the service.
+    let is_service = !spec.ends_with_stdin;
+    stop_at_signals(&node, spec.drain_within, is_service)?;
+    if is_service {
+        readiness::ready();
+    }
     if spec.ends_with_stdin {
         let watched = Arc::clone(&node);
         // Ends with the process.
@@ -162,7 +167,7 @@ pub fn status_of(kind: FailureKind) -> u8 {
 
 /// SIGTERM drains a node: it leaves without loss, within a time. Ctrl-C, or a signal while it drains, ends it
 /// in good order, so that no process or file stays behind. The next signal ends it at once.
-fn stop_at_signals(node: &Arc<NodeHandle>, drain_within: Duration) -> Result<()> {
+fn stop_at_signals(node: &Arc<NodeHandle>, drain_within: Duration, is_service: bool) -> Result<()> {
     let failed = |cause: std::io::Error| Error::new(FailureKind::Internal, format!("signals: {cause}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let entered = runtime.enter();
@@ -179,8 +184,12 @@ fn stop_at_signals(node: &Arc<NodeHandle>, drain_within: Duration) -> Result<()>
                 }
             })
         };
+        let is_at_once = is_interrupted();
+        if is_service {
+            readiness::stopping();
+        }
         // A node that drains already is told for the second time.
-        if !is_interrupted() && node.drain(drain_within).is_ok() {
+        if !is_at_once && node.drain(drain_within).is_ok() {
             is_interrupted();
         }
         // Ends with the process.

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use tharsis::process::BackendChoice;
 use tharsis_gcs::{Control, ControlOptions, EtcdAccess, serve};
 use tharsis_raylet::cluster::{advertised_address, network_runtime};
-use tharsis_raylet::descriptors;
+use tharsis_raylet::{descriptors, readiness};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::service::Routes;
@@ -48,10 +48,12 @@ pub fn run(settings: &Settings) -> Result<()> {
             "Join with a node:  tharsis start --address {address}{}",
             token::flag(settings)?
         ))?;
+        readiness::ready();
         tokio::select! {
             _told = interrupt.recv() => {}
             _told = terminate.recv() => {}
         }
+        readiness::stopping();
         server.stop().await.context("the control store did not end well")
     })
 }

@@ -2,6 +2,7 @@
 
 use crate::descriptors::{self, LIMIT_VARIABLE};
 use crate::pressure::unprotect_program;
+use crate::readiness;
 use crate::registry::lock;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -100,6 +101,7 @@ impl Running {
             }
         }
         command
+            .env_remove(readiness::SOCKET_VARIABLE)
             .arg0(name)
             .args(arguments)
             .envs(&new.variables)
