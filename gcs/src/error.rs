@@ -105,6 +105,16 @@ pub enum StoreError {
         /// The largest allowed length.
         limit_bytes: usize,
     },
+    /// The tables were written by a later release, which this one does not understand.
+    #[error("the tables at {place} are of a later release (version {found}, this one knows {wanted}): use that one")]
+    LaterTables {
+        /// Place of the key space.
+        place: String,
+        /// Their version.
+        found: u64,
+        /// The latest that is known here.
+        wanted: u64,
+    },
     /// There is no such lease, or it has ended.
     #[error("lease {lease:x} does not exist or has run out")]
     LeaseNotFound {

@@ -116,11 +116,19 @@ impl Control {
     ///
     /// # Errors
     /// [`StoreError::ClusterMismatch`] and [`StoreError::ForeignOwner`] if it belongs to another cluster than
-    /// in the options, and errors of the back end.
+    /// in the options, [`StoreError::LaterTables`], and errors of the back end.
     pub async fn start(backend: Arc<dyn Backend>, options: ControlOptions) -> Result<Self, StoreError> {
         check_ttl(options.lease_ttl)?;
         let noted = Arc::new(Noted::new(backend));
         let backend: Arc<dyn Backend> = noted.clone();
+        let format = tables::read_format(&backend.txn(tables::note_format()).await?)?;
+        if tables::FORMAT < format {
+            let (place, wanted) = (backend.place(), tables::FORMAT);
+            return Err(StoreError::LaterTables { place, found: format, wanted });
+        }
+        if format < tables::FORMAT {
+            backend.txn(tables::raise_format(format)).await?;
+        }
         let wanted = options.cluster.unwrap_or_else(new_cluster);
         let found = tables::owner(&backend.txn(tables::claim(wanted)).await?)?.unwrap_or(wanted);
         if options.cluster.is_some() && found != wanted {
@@ -259,7 +267,8 @@ fn refusal(error: StoreError) -> Refusal {
         | StoreError::ForeignOwner { .. }
         | StoreError::Format { .. }
         | StoreError::InUse { .. }
-        | StoreError::Io { .. } => RefusalCode::Internal,
+        | StoreError::Io { .. }
+        | StoreError::LaterTables { .. } => RefusalCode::Internal,
     };
     Refusal::new(code, error.to_string())
 }

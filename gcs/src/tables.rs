@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `meta/cluster` | the cluster's id, 16 bytes |
 //! | `meta/owner` | what its members trust, 16 bytes: a name of the authority, or of the secret |
+//! | `meta/format` | [`FORMAT`] of the release that wrote last, as text |
 //! | `meta/next-job` | the next job id, as text |
 //! | `nodes/<node>` | [`NodeRecord`]; until the node leaves or is declared dead |
 //! | `alive/<node>` | the node's lease as text, under that lease |
@@ -15,6 +16,10 @@
 //! | `code/<unit>/<node>` | length of the code unit in bytes as text; counts while that node is a member |
 //! | `programs/<job>` | the code unit that the job runs, 32 bytes; until the job ends |
 //! | `kv/<namespace>/<key>` | a value of the user |
+//!
+//! A release reads the tables of all former ones, and refuses those of a later [`FORMAT`]: it would set aside
+//! what it cannot read. A field of a record that is new has a default, and one that is not known is passed
+//! over (`tables_tests.rs` has records as former releases wrote them).
 //!
 //! Ids are hexadecimal with leading zeros, so that keys sort as ids do. Records are JSON: there are few of
 //! them, fields can be added, and an operator can read them with the tools of the store.
@@ -36,6 +41,9 @@ use tharsis_protos::control::{ClusterId, JobInfo, NodeInfo, STORES_MAX};
 use tharsis_protos::rows::Row;
 use tharsis_types::{CodeUnitId, JobId, NodeId};
 
+/// Version of the tables. It changes when former releases cannot go on with them.
+pub const FORMAT: u64 = 1;
+
 /// Ended jobs are kept until this many younger ones were registered.
 pub const JOBS_KEPT_MAX: u32 = 10_000;
 
@@ -51,6 +59,7 @@ pub const VALUES: &str = "kv/";
 const DRIVEN: &str = "driven/";
 const CODE: &str = "code/";
 const CLUSTER: &str = "meta/cluster";
+const META_FORMAT: &str = "meta/format";
 const OWNER: &str = "meta/owner";
 const NEXT_JOB: &str = "meta/next-job";
 
@@ -111,6 +120,29 @@ pub fn claim_for(owner: ClusterId) -> Txn {
     Txn::always(vec![Op::put(OWNER, owner.0)])
         .when(Compare::Absent(OWNER.into()))
         .otherwise(Op::Get(OWNER.into()))
+}
+
+/// Notes the version of the tables, or reads the one that is noted.
+#[must_use]
+pub fn note_format() -> Txn {
+    Txn::always(vec![Op::put(META_FORMAT, FORMAT.to_string())])
+        .when(Compare::Absent(META_FORMAT.into()))
+        .otherwise(Op::Get(META_FORMAT.into()))
+}
+
+/// Raises the noted version to that of this release, if it is still `found`.
+#[must_use]
+pub fn raise_format(found: u64) -> Txn {
+    let unchanged = Compare::Value(META_FORMAT.into(), found.to_string().into_bytes());
+    Txn::always(vec![Op::put(META_FORMAT, FORMAT.to_string())]).when(unchanged)
+}
+
+/// The version that [`note_format`] found; that of this release if there was none.
+///
+/// # Errors
+/// [`StoreError::Corrupt`].
+pub fn read_format(result: &TxnResult) -> Result<u64, StoreError> {
+    found(result, 0).map_or(Ok(FORMAT), number)
 }
 
 /// The holder of the key space after [`claim`] or [`claim_for`]; `None` if the claim was taken.

@@ -114,6 +114,15 @@ pub enum ProofError {
     /// The other side said too little for too long.
     #[error("the connection was not proved within {} s", PROOF_WAIT.as_secs())]
     Timeout,
+    /// The listener is of a release with another version of the proof.
+    #[error(
+        "what listens there speaks version {theirs} of the protocol between processes of a cluster, this release \
+         speaks version {VERSION}: use releases that may meet"
+    )]
+    Version {
+        /// Its version.
+        theirs: u32,
+    },
     /// The listener does not know the secret.
     #[error("what listens there did not prove that it knows the cluster's secret")]
     Unproved,
@@ -409,9 +418,10 @@ impl<'a> Proof<'a> {
         if challenge[..MAGIC.len()] != MAGIC {
             return Err(ProofError::NotOurs);
         }
+        let theirs = number(challenge, 8);
         match reason(number(challenge, 12)) {
+            None | Some(Reason::Version) if theirs != VERSION => Err(ProofError::Version { theirs }),
             Some(refused) => Err(ProofError::Refused(refused)),
-            None if number(challenge, 8) != VERSION => Err(ProofError::Refused(Reason::Version)),
             None => Ok(*self.key.caller_mac(&self.hello, challenge).as_bytes()),
         }
     }
@@ -526,6 +536,43 @@ mod tests {
                 assert!(matches!(refused, ProofError::Refused(Reason::WrongProof)), "{refused}");
             }
         });
+    }
+
+    /// The hello of a process of this release, byte by byte. Whoever changes it raises the version.
+    #[test]
+    fn the_hello_of_this_release_is_read_from_its_bytes() {
+        let recorded = [
+            &b"THARSIS\x02\x02\x00\x00\x00\x01\x00\x00\x00\x08\x07\x06\x05\x04\x03\x02\x01"[..],
+            &[0x11; 32],
+        ];
+        let hello: Hello = recorded.concat().try_into().unwrap();
+        let node = Some(NodeId(0x0102_0304_0506_0708));
+        assert_eq!(claim_of(&hello), Ok(Claim { purpose: Purpose::Calls, node }));
+        assert_eq!(frame(1, 0x0102_0304_0506_0708, &[0x11; 32]), hello);
+    }
+
+    #[test]
+    fn a_listener_of_another_release_is_named_with_both_versions() {
+        let key = secret(1);
+        let proof = Proof::new(&key, CALLER.node, CALLER.purpose).unwrap();
+        let of_version = |version: u32, status: u32| {
+            let mut bytes = frame(status, 0, &[0x22; 32]);
+            bytes[8..12].copy_from_slice(&version.to_le_bytes());
+            bytes
+        };
+        // One that looks at the version of the hello, and one that does not.
+        for status in [0, Reason::Version as u32] {
+            for version in [1, 3] {
+                let refused = proof.answer(&of_version(version, status)).unwrap_err();
+                assert!(matches!(refused, ProofError::Version { theirs } if theirs == version), "{refused}");
+                let text = refused.to_string();
+                assert!(text.contains(&format!("version {version} ")) && text.contains("version 2"), "{text}");
+            }
+        }
+        // Of the same version, with a purpose or a refusal that only one of them knows.
+        let refused = proof.answer(&of_version(VERSION, 200)).unwrap_err();
+        assert!(matches!(refused, ProofError::Refused(Reason::Version)), "{refused}");
+        proof.answer(&of_version(VERSION, 0)).unwrap();
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub mod drain;
 pub mod effects;
 pub mod engine;
 pub mod executable;
+mod hello;
 pub mod inbox;
 pub mod init;
 mod inventory;

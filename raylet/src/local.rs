@@ -6,6 +6,7 @@ use crate::inbox::{Inbox, Input};
 use crate::lists;
 use crate::logs::Logs;
 use crate::names::Names;
+use crate::hello::{self, Unread};
 use crate::own_files::{close_to_group, mark};
 use crate::port::{Facts, Port, function_table};
 use crate::registry::{Job, Registry};
@@ -27,7 +28,7 @@ use tharsis_core::lease::ProcessNumber;
 use tharsis_object_store::local_socket::{self, SocketError, bind, check_peer, recv_frame, send_frame};
 use tharsis_object_store::{Arena, Channel, Segment};
 use tharsis_protos::handshake::{
-    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Role, Subject, Welcome,
+    Answer, HELLO_BYTES_MAX, Hello, PROTOCOL_VERSION, Question, Role, Subject, Welcome,
 };
 use tharsis_protos::inventory::Inventory;
 use tharsis_protos::listing::{Listing, Table};
@@ -172,19 +173,15 @@ impl ClientAcceptor {
         stream.set_read_timeout(Some(HANDSHAKE_WAIT)).map_err(|e| e.to_string())?;
         stream.set_write_timeout(Some(HANDSHAKE_WAIT)).map_err(|e| e.to_string())?;
         let (frame, program) = recv_frame(stream, HELLO_BYTES_MAX).map_err(|e| e.to_string())?;
-        let hello: Hello = match postcard::from_bytes(&frame) {
+        let hello = match hello::read(&frame) {
             Ok(hello) => hello,
             // Not one of our clients: it gets no answer.
-            Err(cause) => return Err(format!("the first frame is not a hello: {cause}")),
+            Err(Unread::NoHello(cause)) => return Err(format!("the first frame is not a hello: {cause}")),
+            Err(Unread::OtherVersion(version)) => {
+                let text = format!("the client speaks protocol {version}, this node speaks {PROTOCOL_VERSION}");
+                return refuse(stream, Failure::new(FailureKind::VersionMismatch, text));
+            }
         };
-        if hello.magic != HELLO_MAGIC {
-            return Err("the first frame is not a hello".to_owned());
-        }
-        if hello.version != PROTOCOL_VERSION {
-            let text =
-                format!("the client speaks protocol {}, this node speaks {PROTOCOL_VERSION}", hello.version);
-            return refuse(stream, Failure::new(FailureKind::VersionMismatch, text));
-        }
         match hello.role {
             Role::Observer(question) => self.answer(stream, question),
             Role::SharedProcess { number } => {

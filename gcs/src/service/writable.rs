@@ -58,6 +58,7 @@ fn ends_writes(error: &StoreError) -> bool {
         | StoreError::Format { .. }
         | StoreError::InUse { .. }
         | StoreError::KeyLength { .. }
+        | StoreError::LaterTables { .. }
         | StoreError::LeaseNotFound { .. }
         | StoreError::LeaseTtl { .. }
         | StoreError::TooMany { .. }
