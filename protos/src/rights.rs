@@ -6,7 +6,7 @@
 //! | `GetProgram`, `GetCodeUnit`, `KvGet`, `KvList` | x | x | x | x |
 //! | `RegisterNode`, `KeepAlive`, `RegisterJob`, `PutCodeUnit`, `PutProgram`, `Link` | itself | itself | | |
 //! | `SuspectNode`, `KvPut`, `KvDelete` | x | x | | |
-//! | `FinishJob` | x | x | x | |
+//! | `FinishJob` | its own | its own | x | |
 //! | `UnregisterNode` | itself | itself | x | |
 //! | `Drain` | | | x | |
 //! | `Logs`, `JobOutput` | | | x | x |

@@ -73,9 +73,23 @@ impl Service for Shared {
         within("register job", async { self.make_job(job).await.map_err(refusal) }).await
     }
 
-    async fn finish_job(&self, job: JobId, succeeded: bool, message: String) -> Result<bool, Refusal> {
+    async fn finish_job(
+        &self,
+        who: Who,
+        job: JobId,
+        succeeded: bool,
+        message: String,
+    ) -> Result<bool, Refusal> {
         let end = JobEnd { succeeded, message, ended_unix_ms: unix_ms() };
-        within("finish job", async { self.end_job(job, end).await.map_err(refusal) }).await
+        let finish = async {
+            let known = self.job(job).await.map_err(refusal)?;
+            if let Some((record, _)) = known.filter(|_| !who.is_operator()) {
+                who.check_speaks_for(record.info.driver_node)
+                    .map_err(|reason| Refusal::new(RefusalCode::PermissionDenied, reason))?;
+            }
+            self.end_job(job, end).await.map_err(refusal)
+        };
+        within("finish job", finish).await
     }
 
     async fn list_jobs(&self, after: JobId, limit: usize) -> Result<JobPage, Refusal> {

@@ -51,9 +51,10 @@ pub trait Service: Send + Sync + 'static {
     ) -> impl Future<Output = Result<EventStream, Refusal>> + Send;
     /// Makes a job, or finds the one that the same request made.
     fn register_job(&self, job: JobRequest) -> impl Future<Output = Result<JobId, Refusal>> + Send;
-    /// Ends a job; false if there is none of that id.
+    /// Ends a job; false if there is none of that id. A node ends those of its own drivers.
     fn finish_job(
         &self,
+        who: Who,
         job: JobId,
         succeeded: bool,
         message: String,
@@ -231,10 +232,11 @@ impl<S: Service> Control for Door<S> {
     }
 
     async fn finish_job(&self, request: Request<wire::FinishJobRequest>) -> Answer<wire::FinishJobAnswer> {
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
+        let who = rights::who(&extensions)?;
         let job = message::job_id("job_id", request.job_id).map_err(bad)?;
         let last_words = message::text("message", request.message, TEXT_BYTES_MAX).map_err(bad)?;
-        let known = self.0.finish_job(job, request.succeeded, last_words).await?;
+        let known = self.0.finish_job(who, job, request.succeeded, last_words).await?;
         Ok(Response::new(wire::FinishJobAnswer { known }))
     }
 

@@ -11,7 +11,7 @@ use tharsis_gcs::{
 };
 use tharsis_identity::{Authority, Identity, NewKey, Role, Tls, Token};
 use tharsis_protos::connection::{Called, Credentials, Gate, Signer, Trust};
-use tharsis_protos::control::NodeInfo;
+use tharsis_protos::control::{JobRequest, NodeInfo};
 use tharsis_protos::join::{self, JoinError};
 use tharsis_protos::logs::{LogLine, LogQuery};
 use tharsis_protos::peer;
@@ -185,6 +185,38 @@ async fn each_role_makes_its_own_calls_and_no_others() {
         }
         cluster.server.stop().await.unwrap();
     }
+}
+
+/// A node says of jobs what it says of itself: that those of its own drivers begin and end.
+#[tokio::test]
+async fn jobs_are_those_of_the_node_of_their_driver() {
+    let cluster = Cluster::start().await;
+    let address = cluster.address();
+    let node_client = async |id: u64| {
+        let machine = cluster.machine(Role::Driver).await;
+        let signed = join::as_node(&address, &machine, NodeId(id)).await.unwrap();
+        connect(&address, &credentials(Tls::new(&signed.node).unwrap(), Some(NodeId(id)))).await.unwrap()
+    };
+    let (own, other) = (node_client(21).await, node_client(22).await);
+    let request = |driver_node| JobRequest {
+        name: String::new(),
+        namespace: String::new(),
+        code_unit: None,
+        driver_node: NodeId(driver_node),
+        entrypoint: String::new(),
+        request: [driver_node as u8; 16],
+    };
+    let refused = other.register_job(&request(21)).await.unwrap_err();
+    assert_eq!(code(&refused), RefusalCode::PermissionDenied);
+    let job = own.register_job(&request(21)).await.unwrap();
+    let refused = other.finish_job(job, true, "not its own").await.unwrap_err();
+    assert_eq!(code(&refused), RefusalCode::PermissionDenied);
+    assert!(own.finish_job(job, true, "").await.unwrap());
+    let job = other.register_job(&request(22)).await.unwrap();
+    let operator = credentials(Tls::new(&cluster.machine(Role::Operator).await).unwrap(), None);
+    let operator = connect(&address, &operator).await.unwrap();
+    assert!(operator.finish_job(job, false, "by an operator").await.unwrap());
+    cluster.server.stop().await.unwrap();
 }
 
 #[tokio::test]
