@@ -212,15 +212,21 @@ impl Shared {
         Err(refusal(StoreError::Contention { what: "register node", attempts: ATTEMPTS_MAX }))
     }
 
-    /// Refuses a node above the share of its machine, or one of a driver above that of all nodes without
-    /// resources. Heads have none either, and always come in.
+    /// Ends nodes of the machine that were at the address of a new one. Refuses a node above the share of its
+    /// machine, or one of a driver above that of all nodes without resources. Heads have none either, and
+    /// always come in.
     async fn check_share(&self, machine: &str, node: &NodeInfo, is_driver: bool) -> Result<(), Refusal> {
         let result = self.backend.txn(tables::all_nodes()).await.map_err(refusal)?;
         let others = tables::readable::<NodeRecord>(tables::ranged(&result, 0).0)
             .filter(|record| record.info.id != node.id);
-        let (mut of_machine, mut drivers) = (0, 0);
+        let (mut of_machine, mut drivers, mut former) = (0, 0, Vec::new());
         for record in others {
-            of_machine += usize::from(record.machine.as_deref() == Some(machine));
+            let is_its = record.machine.as_deref() == Some(machine);
+            if is_its && (&record.info.listen, &record.info.host) == (&node.listen, &node.host) {
+                former.push(record.info.id);
+                continue;
+            }
+            of_machine += usize::from(is_its);
             drivers += usize::from(record.info.resources == Resources::default());
         }
         let reason = if NODES_PER_MACHINE_MAX <= of_machine {
@@ -228,6 +234,11 @@ impl Shared {
         } else if is_driver && DRIVERS_MAX <= drivers {
             format!("{drivers} nodes without resources are members, the limit is {DRIVERS_MAX}")
         } else {
+            // A port has one listener: the one before has ended, and what ran there need not wait for its
+            // lease.
+            for node in former {
+                self.unregister(node, "another node of its machine has its address".to_owned()).await?;
+            }
             return Ok(());
         };
         Err(Refusal::new(RefusalCode::ResourceExhausted, reason))

@@ -219,6 +219,29 @@ async fn jobs_are_those_of_the_node_of_their_driver() {
     cluster.server.stop().await.unwrap();
 }
 
+/// A node that was killed and starts again has another id, and others need not wait for the lease of the
+/// first.
+#[tokio::test]
+async fn a_node_that_starts_again_at_its_address_ends_the_former_one() {
+    let cluster = Cluster::start().await;
+    let (machine, other) = (cluster.machine(Role::Node).await, cluster.machine(Role::Node).await);
+    let address = cluster.address();
+    let register = async |machine: &Identity, info: NodeInfo| {
+        let signed = join::as_node(&address, machine, info.id).await.unwrap();
+        let own = credentials(Tls::new(&signed.node).unwrap(), Some(info.id));
+        let client = connect(&address, &own).await.unwrap();
+        client.register_node(&info, 0).await.unwrap();
+        client.list_nodes().await.unwrap().nodes.iter().map(|node| node.id.0).collect::<Vec<_>>()
+    };
+    let at = |id, listen: &str| NodeInfo { listen: listen.to_owned(), ..node(id) };
+    assert_eq!(register(&machine, at(11, "10.0.0.1:7000")).await, [11]);
+    assert_eq!(register(&machine, at(12, "10.0.0.1:7001")).await, [11, 12]);
+    // Another machine says that it has the address: it ends nobody.
+    assert_eq!(register(&other, at(13, "10.0.0.1:7000")).await, [11, 12, 13]);
+    assert_eq!(register(&machine, at(14, "10.0.0.1:7000")).await, [12, 13, 14]);
+    cluster.server.stop().await.unwrap();
+}
+
 #[tokio::test]
 async fn a_certificate_is_of_no_use_for_another_node() {
     let cluster = Cluster::start().await;
