@@ -458,8 +458,8 @@ impl Membership {
     /// shown to join once and to leave once, whatever happens to the connection in between.
     ///
     /// # Errors
-    /// [`CallError`] if the server refuses, or stays away longer than the client's patience, and once when the
-    /// tables went back to an earlier state ([`Membership::is_restored`]); asking again goes on.
+    /// [`CallError`] if the server refuses, or stays away longer than the client's patience, and once when
+    /// the tables went back to an earlier state ([`Membership::is_restored`]); asking again goes on.
     ///
     /// # Cancel safety
     /// Dropping the future loses no change.

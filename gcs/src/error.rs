@@ -106,7 +106,9 @@ pub enum StoreError {
         limit_bytes: usize,
     },
     /// The tables were written by a later release, which this one does not understand.
-    #[error("the tables at {place} are of a later release (version {found}, this one knows {wanted}): use that one")]
+    #[error(
+        "the tables at {place} are of a later release (version {found}, this one knows {wanted}): use that one"
+    )]
     LaterTables {
         /// Place of the key space.
         place: String,

@@ -123,8 +123,11 @@ fn a_full_space_takes_what_makes_it_smaller() {
 #[test]
 fn values_of_users_leave_room_for_the_rest() {
     let value_bytes = "kv/a/1".len() + 100 + ENTRY_OVERHEAD_BYTES;
-    let limits =
-        EmbeddedLimits { bytes_max: 10 * value_bytes, values_bytes_max: 2 * value_bytes, ..EmbeddedLimits::default() };
+    let limits = EmbeddedLimits {
+        bytes_max: 10 * value_bytes,
+        values_bytes_max: 2 * value_bytes,
+        ..EmbeddedLimits::default()
+    };
     let put = |key: &str, len| Txn::always(vec![Op::put(key, vec![0; len])]);
     let mut space = limited(limits);
     for key in ["kv/a/1", "kv/b/2"] {

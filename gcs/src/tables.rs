@@ -29,20 +29,23 @@
 //!
 //! Functions here build transactions and read their results; they do no I/O and know no back end.
 
+mod meta;
+mod read;
+
+pub use meta::{FORMAT, claim, claim_for, note_format, owner, raise_format, read_format};
+pub use read::{found, get, parse, ranged, readable};
+
 use crate::backend::{
-    Compare, KeyValue, Op, RANGE_ENTRIES_MAX, Range, Response, StoreLease, TXN_PARTS_MAX, Txn, TxnResult,
+    Compare, KeyValue, Op, RANGE_ENTRIES_MAX, Range, StoreLease, TXN_PARTS_MAX, Txn, TxnResult,
 };
 use crate::error::StoreError;
-use serde::de::DeserializeOwned;
+use read::{corrupt, json, number};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use tharsis_protos::control::{ClusterId, JobInfo, NodeInfo, STORES_MAX};
+use tharsis_protos::control::{JobInfo, NodeInfo, STORES_MAX};
 use tharsis_protos::rows::Row;
 use tharsis_types::{CodeUnitId, JobId, NodeId};
-
-/// Version of the tables. It changes when former releases cannot go on with them.
-pub const FORMAT: u64 = 1;
 
 /// Ended jobs are kept until this many younger ones were registered.
 pub const JOBS_KEPT_MAX: u32 = 10_000;
@@ -58,9 +61,6 @@ pub const MACHINES: &str = "machines/";
 pub const VALUES: &str = "kv/";
 const DRIVEN: &str = "driven/";
 const CODE: &str = "code/";
-const CLUSTER: &str = "meta/cluster";
-const META_FORMAT: &str = "meta/format";
-const OWNER: &str = "meta/owner";
 const NEXT_JOB: &str = "meta/next-job";
 
 /// A member, or one that is about to leave.
@@ -104,55 +104,6 @@ pub struct JobCounter {
     /// The id of the next job.
     pub next: u32,
     version: Option<u64>,
-}
-
-/// Claims the key space for a cluster, or reads its owner.
-#[must_use]
-pub fn claim(cluster: ClusterId) -> Txn {
-    Txn::always(vec![Op::put(CLUSTER, cluster.0)])
-        .when(Compare::Absent(CLUSTER.into()))
-        .otherwise(Op::Get(CLUSTER.into()))
-}
-
-/// Claims the key space for what the members of a cluster trust, or reads whose it is.
-#[must_use]
-pub fn claim_for(owner: ClusterId) -> Txn {
-    Txn::always(vec![Op::put(OWNER, owner.0)])
-        .when(Compare::Absent(OWNER.into()))
-        .otherwise(Op::Get(OWNER.into()))
-}
-
-/// Notes the version of the tables, or reads the one that is noted.
-#[must_use]
-pub fn note_format() -> Txn {
-    Txn::always(vec![Op::put(META_FORMAT, FORMAT.to_string())])
-        .when(Compare::Absent(META_FORMAT.into()))
-        .otherwise(Op::Get(META_FORMAT.into()))
-}
-
-/// Raises the noted version to that of this release, if it is still `found`.
-#[must_use]
-pub fn raise_format(found: u64) -> Txn {
-    let unchanged = Compare::Value(META_FORMAT.into(), found.to_string().into_bytes());
-    Txn::always(vec![Op::put(META_FORMAT, FORMAT.to_string())]).when(unchanged)
-}
-
-/// The version that [`note_format`] found; that of this release if there was none.
-///
-/// # Errors
-/// [`StoreError::Corrupt`].
-pub fn read_format(result: &TxnResult) -> Result<u64, StoreError> {
-    found(result, 0).map_or(Ok(FORMAT), number)
-}
-
-/// The holder of the key space after [`claim`] or [`claim_for`]; `None` if the claim was taken.
-///
-/// # Errors
-/// [`StoreError::Corrupt`].
-pub fn owner(result: &TxnResult) -> Result<Option<ClusterId>, StoreError> {
-    let Some(entry) = found(result, 0) else { return Ok(None) };
-    let id = entry.value.as_slice().try_into().map_err(|_| corrupt(entry, "is not a cluster id"))?;
-    Ok(Some(ClusterId(id)))
 }
 
 /// The key of a node.
@@ -318,38 +269,6 @@ fn keys(prefix: Vec<u8>) -> Op {
     Op::Range(Range { prefix, after: None, limit: RANGE_ENTRIES_MAX, keys_only: true })
 }
 
-/// A transaction that reads one key.
-#[must_use]
-pub fn get(key: Vec<u8>) -> Txn {
-    Txn::always(vec![Op::Get(key)])
-}
-
-/// The entry found by the [`get`] at this position of a transaction, if any.
-#[must_use]
-pub fn found(result: &TxnResult, index: usize) -> Option<&KeyValue> {
-    match result.responses.get(index) {
-        Some(Response::Found(entry)) => entry.as_ref(),
-        _ => None,
-    }
-}
-
-/// The entries of the range at this position of a transaction, and whether there are more.
-#[must_use]
-pub fn ranged(result: &TxnResult, index: usize) -> (&[KeyValue], bool) {
-    match result.responses.get(index) {
-        Some(Response::Range { entries, more }) => (entries, *more),
-        _ => (&[], false),
-    }
-}
-
-/// Reads a record.
-///
-/// # Errors
-/// [`StoreError::Corrupt`].
-pub fn parse<T: DeserializeOwned>(entry: &KeyValue) -> Result<T, StoreError> {
-    serde_json::from_slice(&entry.value).map_err(|error| corrupt(entry, &error.to_string()))
-}
-
 /// A transaction that reads the entries of all nodes.
 #[must_use]
 pub fn all_nodes() -> Txn {
@@ -373,17 +292,6 @@ pub fn node_count(result: &TxnResult) -> usize {
 pub fn members(result: &TxnResult) -> Vec<NodeInfo> {
     let records = readable::<NodeRecord>(ranged(result, 0).0);
     records.filter(|record| record.departure.is_none()).map(|record| record.info).collect()
-}
-
-/// The records among entries. A damaged one is skipped and named in the log, so that the others are served.
-pub fn readable<T: DeserializeOwned>(entries: &[KeyValue]) -> impl Iterator<Item = T> + '_ {
-    entries.iter().filter_map(|entry| match parse(entry) {
-        Ok(record) => Some(record),
-        Err(error) => {
-            tracing::warn!(%error, "a record is set aside");
-            None
-        }
-    })
 }
 
 /// Reads a page of the notes of the authority, after the last key of the page before.
@@ -621,25 +529,6 @@ fn request_key(request: &[u8; 16]) -> Vec<u8> {
         let _ = write!(key, "{byte:02x}");
     }
     key.into_bytes()
-}
-
-fn json(key: &[u8], record: &impl Serialize) -> Result<Vec<u8>, StoreError> {
-    serde_json::to_vec(record).map_err(|error| StoreError::Corrupt {
-        what: format!("key {:?}", String::from_utf8_lossy(key)),
-        problem: error.to_string(),
-    })
-}
-
-fn number<T: std::str::FromStr>(entry: &KeyValue) -> Result<T, StoreError> {
-    let text = std::str::from_utf8(&entry.value).ok();
-    text.and_then(|text| text.parse().ok()).ok_or_else(|| corrupt(entry, "is not a number"))
-}
-
-fn corrupt(entry: &KeyValue, problem: &str) -> StoreError {
-    StoreError::Corrupt {
-        what: format!("key {:?}", String::from_utf8_lossy(&entry.key)),
-        problem: problem.to_owned(),
-    }
 }
 
 #[cfg(test)]

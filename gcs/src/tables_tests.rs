@@ -1,10 +1,11 @@
 //! Tests of the tables over a key space: the effect of each transaction, and its refusals.
 
 use super::*;
+use crate::backend::Response;
 use crate::keyspace::{EmbeddedLimits, KeySpace};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tharsis_protos::control::JobEnd;
+use tharsis_protos::control::{ClusterId, JobEnd};
 use tharsis_types::Resources;
 use tokio::time::Instant;
 
@@ -301,8 +302,17 @@ fn records_of_other_releases_are_read() {
     // 0.1, before departures and machines were noted; then with both; then a later one.
     for (record, machine) in [
         (format!(r#"{{"info":{info}}}"#), None),
-        (format!(r#"{{"info":{info},"departure":null,"machine":"00000000000000aa"}}"#), Some("00000000000000aa")),
-        (format!(r#"{{"info":{},"shape":"round","departure":"x"}}"#, info.replace(r#""id":1"#, r#""zone":3,"id":1"#)), None),
+        (
+            format!(r#"{{"info":{info},"departure":null,"machine":"00000000000000aa"}}"#),
+            Some("00000000000000aa"),
+        ),
+        (
+            format!(
+                r#"{{"info":{},"shape":"round","departure":"x"}}"#,
+                info.replace(r#""id":1"#, r#""zone":3,"id":1"#)
+            ),
+            None,
+        ),
     ] {
         let read: NodeRecord = parse(&entry(&record)).unwrap_or_else(|error| panic!("{record}: {error}"));
         assert_eq!((read.info.id, read.machine.as_deref()), (NodeId(1), machine));
@@ -314,7 +324,10 @@ fn records_of_other_releases_are_read() {
     let read: JobRecord = parse(&entry(&job)).unwrap();
     assert_eq!((read.info.id, read.info.end.is_some(), read.request[15]), (JobId(3), true, 16));
     // What this release writes is what is recorded here.
-    assert_eq!(serde_json::from_slice::<serde_json::Value>(&json(b"k", &read).unwrap()).unwrap(), serde_json::from_str::<serde_json::Value>(&job).unwrap());
+    assert_eq!(
+        serde_json::from_slice::<serde_json::Value>(&json(b"k", &read).unwrap()).unwrap(),
+        serde_json::from_str::<serde_json::Value>(&job).unwrap()
+    );
 }
 
 #[test]

@@ -99,7 +99,8 @@ impl Authority {
             write_new(&path, digits.as_bytes())?;
         }
         let text = read(&path)?.unwrap_or_default();
-        let number = std::str::from_utf8(&text).ok().and_then(|text| u128::from_str_radix(text.trim(), 16).ok());
+        let number =
+            std::str::from_utf8(&text).ok().and_then(|text| u128::from_str_radix(text.trim(), 16).ok());
         let number = number.ok_or_else(|| {
             IdentityError::certificate(format!("{} does not hold 32 hexadecimal digits", path.display()))
         })?;

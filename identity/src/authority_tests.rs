@@ -274,7 +274,11 @@ fn the_name_of_an_authority_stays_when_its_key_is_replaced_and_comes_with_its_fo
     let other = tempfile::tempdir().unwrap();
     assert_ne!(Authority::load_or_make(other.path()).unwrap().name().unwrap(), name);
     std::fs::write(here.path().join("cluster"), "?").unwrap();
-    std::fs::set_permissions(here.path().join("cluster"), std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    std::fs::set_permissions(
+        here.path().join("cluster"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o600),
+    )
+    .unwrap();
     assert!(authority.name().unwrap_err().to_string().contains("hexadecimal"));
 }
 

@@ -127,7 +127,10 @@ mod tests {
             let until = now - ago + 2 * 7200 + NODE_MEMORY.as_secs();
             Row { name: owner.name.clone(), text: format!("{machine} {until}") }
         };
-        assert_eq!([0, 3600, 7199, 7300].map(|ago| made(ago).outlasts(Duration::from_secs(7200))), [true, true, true, false]);
+        assert_eq!(
+            [0, 3600, 7199, 7300].map(|ago| made(ago).outlasts(Duration::from_secs(7200))),
+            [true, true, true, false]
+        );
         assert!(made(5).lasts_as_long_as(&made(6)) && !made(6).lasts_as_long_as(&made(5)));
         assert!(!made(5).lasts_as_long_as(&Row::owner(1, MachineId(8), short)));
         for name in ["keys", "tokens/../keys", "tokens/", "tokens/0123456789ABCDEF", "other/0123456789abcdef"]

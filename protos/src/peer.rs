@@ -159,7 +159,11 @@ impl<S: tower::Service<http::Request<Body>>> tower::Service<http::Request<Body>>
     }
 
     fn call(&mut self, request: http::Request<Body>) -> S::Future {
-        if request.uri().path().ends_with("/Link") { self.link.call(request) } else { self.others.call(request) }
+        if request.uri().path().ends_with("/Link") {
+            self.link.call(request)
+        } else {
+            self.others.call(request)
+        }
     }
 }
 

@@ -2,11 +2,11 @@
 
 use crate::drain::Drain;
 use crate::executable::Executable;
+use crate::hello::{self, Unread};
 use crate::inbox::{Inbox, Input};
 use crate::lists;
 use crate::logs::Logs;
 use crate::names::Names;
-use crate::hello::{self, Unread};
 use crate::own_files::{close_to_group, mark};
 use crate::port::{Facts, Port, function_table};
 use crate::registry::{Job, Registry};
@@ -178,7 +178,8 @@ impl ClientAcceptor {
             // Not one of our clients: it gets no answer.
             Err(Unread::NoHello(cause)) => return Err(format!("the first frame is not a hello: {cause}")),
             Err(Unread::OtherVersion(version)) => {
-                let text = format!("the client speaks protocol {version}, this node speaks {PROTOCOL_VERSION}");
+                let text =
+                    format!("the client speaks protocol {version}, this node speaks {PROTOCOL_VERSION}");
                 return refuse(stream, Failure::new(FailureKind::VersionMismatch, text));
             }
         };

@@ -187,7 +187,8 @@ impl Cursor {
             let wanted = page.lines.iter().filter(|line| self.wants(line)).count();
             pages.push_back((at, wanted));
             count += wanted;
-            while let Some((_, oldest)) = pages.front().copied().filter(|(_, oldest)| tail + oldest <= count) {
+            while let Some((_, oldest)) = pages.front().copied().filter(|(_, oldest)| tail + oldest <= count)
+            {
                 count -= oldest;
                 pages.pop_front();
             }

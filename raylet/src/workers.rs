@@ -475,7 +475,9 @@ fn command(starting: &Starting, program: &Executable, start: String) -> Command 
 fn cannot_start(program: &Executable, cause: &std::io::Error) -> Failure {
     let hint = match cause.kind() {
         // A program of another node lies beside the socket of this one.
-        std::io::ErrorKind::PermissionDenied => "; a file system that is mounted with noexec runs no programs",
+        std::io::ErrorKind::PermissionDenied => {
+            "; a file system that is mounted with noexec runs no programs"
+        }
         _ => "",
     };
     Failure::new(FailureKind::WorkerStartFailed, format!("cannot start {program}: {cause}{hint}"))

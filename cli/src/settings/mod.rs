@@ -25,9 +25,9 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 use tharsis::process::Security;
-use tharsis_raylet::descriptors;
 use tharsis::{join, machine, process};
 use tharsis_protos::submission::QUOTA_VARIABLE;
+use tharsis_raylet::descriptors;
 
 /// The variable that names a settings file.
 pub const FILE_VARIABLE: &str = "THARSIS_CONFIG";

@@ -225,7 +225,10 @@ pub fn certificate_lifetime(text: &str) -> Result<Duration, String> {
         return Err(format!("must be at least {} s", CERTIFICATE_LIFETIME_MIN.as_secs()));
     }
     if AUTHORITY_LIFETIME < time {
-        return Err(format!("must be at most {} h, the lifetime of the authority", AUTHORITY_LIFETIME.as_secs() / 3600));
+        return Err(format!(
+            "must be at most {} h, the lifetime of the authority",
+            AUTHORITY_LIFETIME.as_secs() / 3600
+        ));
     }
     Ok(time)
 }

@@ -237,7 +237,9 @@ impl Node {
         }
         while let Some(object) = self.drain.next_turn() {
             // It may be on its way here, or gone.
-            let Some(bytes) = self.copy_len(object).filter(|_| self.copy_owners.has(object)) else { continue };
+            let Some(bytes) = self.copy_len(object).filter(|_| self.copy_owners.has(object)) else {
+                continue;
+            };
             self.drain.tell(now, object, bytes);
             for owner in self.copy_owners.of(object).to_vec() {
                 self.send(owner, Message::Drain(DrainMessage::CopyLeaving { object }));

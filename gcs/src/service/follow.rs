@@ -51,7 +51,8 @@ async fn until_error(
                 change = changes.next() => change.transpose()?,
             };
             let Some(open) = shared.upgrade() else { return Ok(()) };
-            // Otherwise the history does not reach back far enough, or the watch has ended: all is read again.
+            // Otherwise the history does not reach back far enough, or the watch has ended: all is read
+            // again.
             let Some(WatchItem::Changed { events, .. }) = change else { break };
             take(&open, events).await?;
         }

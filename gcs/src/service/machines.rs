@@ -62,7 +62,9 @@ impl Shared {
             match event {
                 WatchEvent::Put(entry) => rows.extend(tables::machine_row(&entry)),
                 WatchEvent::Deleted(key) => {
-                    tables::machine_row_name(&key).into_iter().for_each(|name| self.owned.lock().forget(name));
+                    tables::machine_row_name(&key)
+                        .into_iter()
+                        .for_each(|name| self.owned.lock().forget(name));
                 }
             }
         }
@@ -213,9 +215,12 @@ fn is_settled(stamp: &[Option<SystemTime>]) -> bool {
 
 /// Takes up what others write, until the control store stops or is dropped.
 pub(super) async fn follow_machines(shared: Weak<Shared>) {
-    follow(shared, MACHINES, |shared| Box::pin(shared.read_all()), |shared, events| {
-        Box::pin(shared.take_changes(events))
-    })
+    follow(
+        shared,
+        MACHINES,
+        |shared| Box::pin(shared.read_all()),
+        |shared, events| Box::pin(shared.take_changes(events)),
+    )
     .await
 }
 

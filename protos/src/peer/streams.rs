@@ -50,7 +50,9 @@ impl Streams {
         let own = open.get(&(call, machine)).copied().unwrap_or_default();
         let refused = |text: String| Err(Refusal::new(RefusalCode::ResourceExhausted, text));
         if machine.is_some() && PER_MACHINE_MAX <= own {
-            return refused(format!("this machine has {own} streams of {call:?} open at the node, the limit"));
+            return refused(format!(
+                "this machine has {own} streams of {call:?} open at the node, the limit"
+            ));
         }
         if ALL_MAX <= all {
             return refused(format!("{all} streams of {call:?} are open at the node, the limit"));

@@ -176,8 +176,8 @@ impl Security {
         }
     }
 
-    /// A name of what the members trust, by which the key space of an etcd is that of one cluster. A secret is
-    /// for one machine, also where several read it in one home.
+    /// A name of what the members trust, by which the key space of an etcd is that of one cluster. A secret
+    /// is for one machine, also where several read it in one home.
     ///
     /// # Errors
     /// `InvalidArgument` if there can be no identity.
@@ -345,7 +345,10 @@ struct Due {
 impl Due {
     fn after(wait: Duration) -> Due {
         let (at, date) = (Instant::now(), SystemTime::now());
-        Due { at: at.checked_add(wait).unwrap_or(at + FAR), date: date.checked_add(wait).unwrap_or(date + FAR) }
+        Due {
+            at: at.checked_add(wait).unwrap_or(at + FAR),
+            date: date.checked_add(wait).unwrap_or(date + FAR),
+        }
     }
 
     fn has_come(&self, now: Instant, date: SystemTime) -> bool {

@@ -71,8 +71,7 @@ impl Isolation {
     /// Whether the node has been isolated for the time of a lease, and is no member as others see it.
     #[must_use]
     pub fn is_over(&self, now: Instant) -> bool {
-        let is_denied =
-            self.denied.is_some_and(|at| now.saturating_duration_since(at) <= self.lease_ttl / 2);
+        let is_denied = self.denied.is_some_and(|at| now.saturating_duration_since(at) <= self.lease_ttl / 2);
         self.is_isolated && is_denied && 3 * self.lease_ttl / 2 <= now.saturating_duration_since(self.heard)
     }
 

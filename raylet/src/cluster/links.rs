@@ -15,6 +15,7 @@
 //! Every packet says who sent it to whom, and both must be what the stream's first packet said. A caller that
 //! is not a member (yet) is refused and calls again.
 
+use super::neighbours::{after, before, is_neighbour};
 use super::waiting::Waiting;
 use crate::drain::{Drain, rows};
 use crate::inbox::{Inbox, Input};
@@ -25,7 +26,6 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use prost::bytes::Bytes;
 use std::collections::BTreeMap;
-use std::ops::Bound::{Excluded, Unbounded};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -182,15 +182,16 @@ impl Peers {
         lock(&self.table).get(&node).cloned()
     }
 
-    /// Addresses of some members, at most `limit`, those first with which a stream is up; and whether there is
-    /// such a stream.
+    /// Addresses of some members, at most `limit`, those first with which a stream is up; and whether there
+    /// is such a stream.
     #[must_use]
     pub fn some_addresses(&self, limit: usize) -> (Vec<String>, bool) {
         let members: Vec<Arc<Peer>> = lock(&self.table).values().cloned().collect();
-        let (linked, others): (Vec<_>, Vec<_>) = members.into_iter().partition(|peer| peer.is_up());
+        let (linked, others): (Vec<_>, Vec<_>) =
+            members.into_iter().partition(|peer| lock(&peer.outbox).is_up);
         let is_linked = !linked.is_empty();
-        let addresses = linked.into_iter().chain(others).take(limit).map(|peer| peer.info.listen.clone());
-        (addresses.collect(), is_linked)
+        let some = linked.into_iter().chain(others).take(limit);
+        (some.map(|peer| peer.info.listen.clone()).collect(), is_linked)
     }
 
     /// Whether a member has said since the last question that this node is none.
@@ -250,21 +251,6 @@ impl Peers {
     }
 }
 
-/// The member before a node in the order of ids, around the end.
-fn before(table: &BTreeMap<NodeId, Arc<Peer>>, node: NodeId) -> Option<NodeId> {
-    table.range(..node).next_back().or_else(|| table.iter().next_back()).map(|(id, _)| *id)
-}
-
-/// The member after a node in the order of ids, around the end.
-fn after(table: &BTreeMap<NodeId, Arc<Peer>>, node: NodeId) -> Option<NodeId> {
-    table.range((Excluded(node), Unbounded)).next().or_else(|| table.iter().next()).map(|(id, _)| *id)
-}
-
-/// Whether another member is next to this one, which is not in the table.
-fn is_neighbour(table: &BTreeMap<NodeId, Arc<Peer>>, me: NodeId, node: NodeId) -> bool {
-    before(table, me) == Some(node) || after(table, me) == Some(node)
-}
-
 impl Peer {
     fn put(&self, packet: WirePacket) {
         let mut outbox = lock(&self.outbox);
@@ -282,10 +268,6 @@ impl Peer {
 
     fn is_closed(&self) -> bool {
         lock(&self.outbox).closed
-    }
-
-    fn is_up(&self) -> bool {
-        lock(&self.outbox).is_up
     }
 
     /// The other node has taken a stream up.
@@ -538,10 +520,10 @@ async fn call(peers: &Peers, own: &Credentials, peer: &Arc<Peer>, inbox: &Inbox)
         Err(error) => {
             tracing::debug!(%node, %error, "no stream yet");
             peer.end_stream(stream);
+            // One that refuses lives.
             match error.refusal_code() {
                 None => peers.stream_broke(node),
                 Some(NO_MEMBER) => peers.denied.store(true, Ordering::Relaxed),
-                // One that refuses lives.
                 Some(_) => {}
             }
             return false;

@@ -35,6 +35,7 @@ pub mod links;
 pub mod listen;
 pub mod members;
 mod names;
+mod neighbours;
 mod own_folder;
 pub mod places;
 mod proved;

@@ -7,8 +7,8 @@ use crate::{MS, Now};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tharsis_types::{
-    BundleNodes, ClientId, Failure, FailureKind, FunctionId, GroupSpec, JobId, LeaseId, NodeId, ObjectId, Placement,
-    Resources, Strategy, TaskArgs, TaskClass, TaskId,
+    BundleNodes, ClientId, Failure, FailureKind, FunctionId, GroupSpec, JobId, LeaseId, NodeId, ObjectId,
+    Placement, Resources, Strategy, TaskArgs, TaskClass, TaskId,
 };
 
 const ME: NodeId = NodeId(1);
