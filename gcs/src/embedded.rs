@@ -337,7 +337,7 @@ async fn on_disk<T: Send + 'static>(
     let (reply, answer) = oneshot::channel();
     let own = inner.clone();
     let sent = disk.0.send(Box::new(move || {
-        // What a panic leaves is known: see `panicked`.
+        // The state that a panic leaves is known: see `panicked`.
         let done = catch_unwind(AssertUnwindSafe(|| work(&own)));
         // Whoever asked may be gone.
         let _told = reply.send(done.map_err(|panic| own.panicked(&*panic)));
@@ -473,7 +473,7 @@ mod tests {
         assert!(is_there(&store, "before").await && is_there(&store, "after").await);
     }
 
-    /// What is in memory then is nothing to make the file like.
+    /// The file must not be made like what is in memory then.
     #[tokio::test]
     async fn after_a_panic_while_a_change_was_applied_nothing_is_written_any_more() {
         let folder = tempfile::tempdir().unwrap();

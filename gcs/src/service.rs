@@ -61,7 +61,7 @@ pub struct ControlOptions {
     pub lease_ttl: Duration,
     /// The expected cluster. `None` accepts the cluster that owns the key space, or makes a new one.
     pub cluster: Option<ClusterId>,
-    /// What the members of the cluster trust, as a name that does not change: the key space is its own from
+    /// A name, which does not change, of what the members of the cluster trust: the key space is its own from
     /// the first control store on. `None` accepts each.
     pub owner: Option<ClusterId>,
 }

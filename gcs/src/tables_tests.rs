@@ -323,7 +323,7 @@ fn records_of_other_releases_are_read() {
     );
     let read: JobRecord = parse(&entry(&job)).unwrap();
     assert_eq!((read.info.id, read.info.end.is_some(), read.request[15]), (JobId(3), true, 16));
-    // What this release writes is what is recorded here.
+    // This release writes what is recorded here.
     assert_eq!(
         serde_json::from_slice::<serde_json::Value>(&json(b"k", &read).unwrap()).unwrap(),
         serde_json::from_str::<serde_json::Value>(&job).unwrap()

@@ -152,7 +152,7 @@ mod tests {
         std::os::unix::fs::symlink(&path, &link).unwrap();
         let refused = read(&link).unwrap_err().to_string();
         assert!(refused.contains("link"), "{refused}");
-        // What is written there replaces the link.
+        // A file that is written there replaces the link.
         write(&link, b"other").unwrap();
         assert_eq!(read(&path).unwrap().as_deref(), Some(&b"secret"[..]));
         assert_eq!(read(&link).unwrap().as_deref(), Some(&b"other"[..]));

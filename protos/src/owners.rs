@@ -6,7 +6,7 @@ use std::time::Duration;
 use tharsis_identity::MachineId;
 use tharsis_types::NodeId;
 
-/// What became of a claim.
+/// The outcome of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claimed {
     /// The node is another machine's.

@@ -1,4 +1,4 @@
-//! What the manager of services is told: that a process serves, and that it ends.
+//! News for the manager of services: that a process serves, and that it ends.
 //!
 //! A manager that started the process and waits for it (`Type=notify` of systemd) names a socket in the
 //! environment, to which one datagram is sent. Without the variable nothing happens.

@@ -37,7 +37,7 @@ impl Shared {
         let (mut rows, mut after, mut from) = (Vec::new(), None, None);
         loop {
             let result = self.backend.txn(tables::machine_rows(after)).await?;
-            // What changes in a page that was read comes with the changes.
+            // Rows that change in a page that was read come with the changes.
             let from = *from.get_or_insert(result.revision + 1);
             let (entries, more) = tables::ranged(&result, 0);
             rows.extend(entries.iter().filter_map(tables::machine_row));

@@ -128,7 +128,7 @@ mod tests {
         assert!(noted.is_writable());
         noted.txn(put("b")).await.unwrap_err();
         assert!(!noted.is_writable());
-        // What is read, or is not written after all, says nothing of what could be written.
+        // A read, and a write that is not made after all, say nothing of what could be written.
         noted.txn(tables::get(b"a".to_vec())).await.unwrap();
         let absent = Compare::Absent(b"a".to_vec());
         assert!(!noted.txn(put("a").when(absent)).await.unwrap().succeeded);

@@ -1,4 +1,4 @@
-//! Whose the key space is, and of which version.
+//! The cluster that the key space belongs to, and the version of the tables.
 
 use super::read::{corrupt, found, number};
 use crate::backend::{Compare, Op, Txn, TxnResult};

@@ -1,4 +1,4 @@
-//! What transactions found: entries, records, numbers.
+//! Results of transactions: entries, records, numbers.
 
 use crate::backend::{KeyValue, Op, Response, Txn, TxnResult};
 use crate::error::StoreError;

@@ -98,7 +98,8 @@ pub async fn is_counted(control: &ControlClient, own: &[String], peers: &Arc<Pee
     decide(&stores, &members, is_linked)
 }
 
-/// What the looks at the control stores and at the members say, and whether a stream with one of these is up.
+/// Decides by the looks at the control stores and at the members, and by whether a stream with one of these
+/// is up.
 fn decide(stores: &[Look], members: &[Look], is_linked: bool) -> bool {
     let count = |look| members.iter().filter(|found| **found == look).count();
     stores.contains(&Look::Accepts) || is_linked && count(Look::Silent) < count(Look::Accepts)

@@ -436,14 +436,7 @@ async fn join(
     let own_addresses = vec![address.clone(), own_address(&listener)?.to_string()];
     let Entry { credentials: own, gate, renewal } =
         options.security.enter(me, &options.role, &stores).await?;
-    let control = match &options.role {
-        Role::Head { store, lease_ttl_ms } => {
-            let owner = if store.is_shared() { Some(options.security.owner()?) } else { None };
-            let lease_ttl = Duration::from_millis(*lease_ttl_ms);
-            Some(begin(me, store, ControlOptions { lease_ttl, cluster: None, owner }, &address).await?)
-        }
-        Role::Member { .. } => None,
-    };
+    let control = begin_if_head(me, options, &address).await?;
     let gate = control.as_ref().map_or(gate.clone(), |control| control.guard(gate));
     let client = client_of(stores, &own)?;
     let tasks = Tasks::current();
@@ -518,6 +511,18 @@ fn submissions(
 ) -> Submissions {
     let place = Place { node: me, host: host(), socket: options.socket.clone() };
     Submissions::new(place, options.folder.clone(), client.clone(), tasks.clone(), Arc::clone(inbox))
+}
+
+/// The control store of a head.
+async fn begin_if_head(
+    me: NodeId,
+    options: &ClusterOptions,
+    address: &str,
+) -> Result<Option<Control>, Failure> {
+    let Role::Head { store, lease_ttl_ms } = &options.role else { return Ok(None) };
+    let owner = if store.is_shared() { Some(options.security.owner()?) } else { None };
+    let lease_ttl = Duration::from_millis(*lease_ttl_ms);
+    begin(me, store, ControlOptions { lease_ttl, cluster: None, owner }, address).await.map(Some)
 }
 
 /// A control store in the process of the node `me`.
