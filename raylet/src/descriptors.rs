@@ -4,7 +4,8 @@
 //! needs more, and may have more: the hard limit is what the machine allows. The programs that a node starts
 //! are still those that `select` breaks, or that close each possible file when they begin, so they get the
 //! limit back that the node was started with. They take it themselves, in [`restore`]: a process cannot give
-//! a child another limit than its own before the child runs.
+//! a child another limit than its own before the child runs. A process that several workers share keeps the
+//! raised one: hundreds of workers have some files each.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::sync::OnceLock;

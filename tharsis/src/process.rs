@@ -94,7 +94,7 @@ pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> Exi
     }
     if let Some((socket, number)) = shared_arguments() {
         part::enter(Part::Worker);
-        descriptors::restore();
+        // The limit stays as its node has it: each of the workers has several files open.
         name_process();
         return exit_code(shared_process::run(Path::new(&socket), number, report));
     }
