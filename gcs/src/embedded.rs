@@ -434,7 +434,7 @@ impl Watcher {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "file"))]
 mod tests {
     use super::*;
     use crate::backend::Op;
