@@ -9,7 +9,7 @@ use rustix::fs::OFlags;
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tharsis::process::{NODE_VARIABLE, WORKER_SOCKET_VARIABLE};
@@ -197,6 +197,24 @@ fn append_to(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).append(true).mode(0o600).custom_flags(flags).open(path)
 }
 
+/// An empty file that only its user can read, in the place of an older one of this user. Its folder is not
+/// known to be closed to others yet: what they have put there is left alone.
+///
+/// # Errors
+/// If there is a link, or somebody else's file.
+pub fn fresh(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW.bits().cast_signed();
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true).mode(0o600);
+    let file = options.custom_flags(flags).open(path)?;
+    let owner = file.metadata()?.uid();
+    if owner != rustix::process::geteuid().as_raw() {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, format!("it belongs to user {owner}")));
+    }
+    file.set_len(0)?;
+    Ok(file)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -231,6 +249,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("node.log"), folder.path().join("other"));
         std::os::unix::fs::symlink(&other, &path).unwrap();
-        assert!(Rotation::open(path, 8, 1).is_err() && !other.exists());
+        assert!(Rotation::open(path.clone(), 8, 1).is_err() && !other.exists());
+        std::fs::write(&other, "somebody's").unwrap();
+        assert!(fresh(&path).is_err());
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "somebody's");
+        fresh(&other).unwrap();
+        assert_eq!(std::fs::read_to_string(&other).unwrap(), "");
     }
 }

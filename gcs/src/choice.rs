@@ -40,6 +40,12 @@ pub struct EtcdAccess {
 }
 
 impl BackendChoice {
+    /// Whether control stores of other clusters may reach the same place.
+    #[must_use]
+    pub fn is_shared(&self) -> bool {
+        matches!(self, Self::Etcd { .. })
+    }
+
     /// Opens the back end. Must be called within a tokio runtime.
     ///
     /// # Errors

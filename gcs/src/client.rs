@@ -62,6 +62,9 @@ pub struct Membership {
     queue: VecDeque<NodeChange>,
     /// Takes the lists of machines that were shut out.
     revoked: Revoked,
+    /// The highest revision of a list.
+    listed_at: u64,
+    is_restored: bool,
 }
 
 impl Default for ClientOptions {
@@ -183,7 +186,8 @@ impl ControlClient {
     #[must_use]
     pub fn membership(&self) -> Membership {
         let (nodes, queue, revoked) = (BTreeMap::new(), VecDeque::new(), Revoked::unheard());
-        Membership { client: self.clone(), events: None, nodes, queue, revoked }
+        let (listed_at, is_restored) = (0, false);
+        Membership { client: self.clone(), events: None, nodes, queue, revoked, listed_at, is_restored }
     }
 
     /// Makes a job. `job.request` must be new for each job and the same for the same job.
@@ -435,6 +439,13 @@ impl Membership {
         Self { revoked, ..self }
     }
 
+    /// Whether the tables went back to an earlier revision since the first list: their file or their etcd was
+    /// restored, or was lost. Ids of jobs that were given out since then are given out again.
+    #[must_use]
+    pub fn is_restored(&self) -> bool {
+        self.is_restored
+    }
+
     /// The members as of the last change shown.
     #[must_use]
     pub fn nodes(&self) -> &BTreeMap<NodeId, NodeInfo> {
@@ -447,8 +458,8 @@ impl Membership {
     /// shown to join once and to leave once, whatever happens to the connection in between.
     ///
     /// # Errors
-    /// [`CallError`] if the server refuses, or stays away longer than the client's patience; asking again
-    /// goes on.
+    /// [`CallError`] if the server refuses, or stays away longer than the client's patience, and once when
+    /// the tables went back to an earlier state ([`Membership::is_restored`]); asking again goes on.
     ///
     /// # Cancel safety
     /// Dropping the future loses no change.
@@ -477,7 +488,14 @@ impl Membership {
                 }
             };
             match event {
-                Ok(Some(event)) => self.take(event.change),
+                Ok(Some(event)) => {
+                    let (revision, is_list) = (event.revision, matches!(event.change, NodeChange::Listed(_)));
+                    self.take(event.change);
+                    if is_list && revision < std::mem::replace(&mut self.listed_at, revision) {
+                        self.is_restored = true;
+                        return Err(self.went_back());
+                    }
+                }
                 Ok(None) => self.again().await,
                 Err(error) if error.is_transient() => self.again().await,
                 Err(error) => {
@@ -485,6 +503,15 @@ impl Membership {
                     return Err(error);
                 }
             }
+        }
+    }
+
+    fn went_back(&self) -> CallError {
+        let reason = "the tables of the cluster went back to an earlier state";
+        CallError::Refused {
+            call: "watch nodes",
+            address: self.client.address(),
+            refusal: Refusal::new(RefusalCode::FailedPrecondition, reason),
         }
     }
 
@@ -508,7 +535,7 @@ impl Membership {
             }
             NodeChange::Joined(node) if self.nodes.contains_key(&node.id) => {}
             NodeChange::Left { node, .. } if !self.nodes.contains_key(&node) => {}
-            NodeChange::Revoked(machines) => self.revoked.replace(machines),
+            NodeChange::Revoked(machines) => self.revoked.hear(machines),
             NodeChange::Stores(addresses) => self.client.stores.learn(&addresses),
             change => self.queue.push_back(change),
         }

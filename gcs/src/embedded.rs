@@ -12,7 +12,11 @@
 //! watcher, so there is none to overflow.
 //!
 //! A store with a file has a thread for it. The pool of the runtime is no place for commits: names are
-//! resolved there, and a name server that does not answer would hold them up.
+//! resolved there, and a name server that does not answer would hold them up. A defect that makes a change
+//! panic ends neither the thread nor the store: that change is refused, and the file is opened again, as
+//! after a write that failed. If the panic came while the change was applied to memory, what is there may be
+//! half of it, and the file is not made like it: all later writes are refused until the process is started
+//! again.
 //!
 //! One task ends expired leases; [`Backend::close`] joins it, and dropping the store ends it.
 
@@ -23,6 +27,8 @@ use crate::keyspace::{Commit, EmbeddedLimits, KeySpace, LOOK_EVERY, Next};
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
@@ -59,6 +65,8 @@ struct Disk(mpsc::Sender<Box<dyn FnOnce() + Send>>);
 
 #[derive(Debug)]
 enum Writer {
+    /// A change is being applied to memory, or one was not to its end.
+    Applying,
     Closed,
     /// The last write failed.
     Failed(FailedFile),
@@ -219,6 +227,7 @@ impl Inner {
     ) -> Result<T, StoreError> {
         let mut writer = self.writer.lock();
         match &mut *writer {
+            Writer::Applying => return Err(self.io("a write has failed by a defect: start again")),
             Writer::Closed => return Err(StoreError::Closed),
             Writer::Failed(failed) => *writer = Writer::File(self.reopen(failed)?),
             Writer::File(_) | Writer::Memory => {}
@@ -231,16 +240,14 @@ impl Inner {
             && let Err(error) = journal.commit(&commit)
         {
             tracing::error!(%error, "the control store cannot write its file: nothing changes until it can");
-            let again_at = Instant::now() + REOPEN_PAUSE;
-            let cause = error.to_string();
-            if let Writer::File(journal) = std::mem::replace(&mut *writer, Writer::Closed) {
-                *writer = Writer::Failed(FailedFile { journal: Some(journal), cause, again_at });
-            }
+            writer.failed(&error.to_string());
             return Err(error);
         }
         let changed_leases = !commit.leases.is_empty();
         let revision = commit.revision;
+        let open = std::mem::replace(&mut *writer, Writer::Applying);
         self.space.lock().apply(commit, Instant::now());
+        *writer = open;
         drop(writer);
         self.news.send_modify(|news| {
             news.revision = news.revision.max(revision);
@@ -250,7 +257,35 @@ impl Inner {
     }
 }
 
+impl Writer {
+    /// The last write failed.
+    fn failed(&mut self, cause: &str) {
+        match std::mem::replace(self, Writer::Applying) {
+            Writer::File(journal) => {
+                let again_at = Instant::now() + REOPEN_PAUSE;
+                *self =
+                    Writer::Failed(FailedFile { journal: Some(journal), cause: cause.to_owned(), again_at });
+            }
+            other => *self = other,
+        }
+    }
+}
+
 impl Inner {
+    fn io(&self, cause: &str) -> StoreError {
+        StoreError::Io { path: self.path.clone().unwrap_or_default(), cause: cause.to_owned() }
+    }
+
+    /// A change has panicked. Whether it is on disk is unknown.
+    fn panicked(&self, panic: &(dyn Any + Send)) -> StoreError {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        let cause = format!("a change panicked: {}", text.unwrap_or("no text"));
+        tracing::error!(cause, "the control store has a defect: what was to be written is not");
+        self.writer.lock().failed(&cause);
+        self.io(&cause)
+    }
+
     /// Opens the file again, if it is time to.
     fn reopen(&self, failed: &mut FailedFile) -> Result<Journal, StoreError> {
         let path = self.path.clone().unwrap_or_default();
@@ -302,14 +337,16 @@ async fn on_disk<T: Send + 'static>(
     let (reply, answer) = oneshot::channel();
     let own = inner.clone();
     let sent = disk.0.send(Box::new(move || {
+        // The state that a panic leaves is known: see `panicked`.
+        let done = catch_unwind(AssertUnwindSafe(|| work(&own)));
         // Whoever asked may be gone.
-        let _told = reply.send(work(&own));
+        let _told = reply.send(done.map_err(|panic| own.panicked(&*panic)));
     }));
     match (sent, answer.await) {
-        (Ok(()), Ok(done)) => Ok(done),
+        (Ok(()), Ok(done)) => done,
         _ => {
-            let path = inner.path.clone().unwrap_or_default();
-            Err(StoreError::Io { path, cause: "the thread that writes it has ended".to_owned() })
+            tracing::error!("the thread that writes the tables has ended: nothing changes any more");
+            Err(inner.io("the thread that writes it has ended"))
         }
     }
 }
@@ -394,5 +431,65 @@ impl Watcher {
             }
         }
         None
+    }
+}
+
+#[cfg(all(test, feature = "file"))]
+mod tests {
+    use super::*;
+    use crate::backend::Op;
+    use crate::tables;
+
+    async fn open(folder: &Path) -> Embedded {
+        Embedded::open(folder.join("state"), EmbeddedLimits::default()).await.unwrap()
+    }
+
+    async fn put(store: &Embedded, key: &str) -> Result<TxnResult, StoreError> {
+        store.txn(Txn::always(vec![Op::put(key, "value")])).await
+    }
+
+    async fn is_there(store: &Embedded, key: &str) -> bool {
+        tables::found(&store.txn(tables::get(key.into())).await.unwrap(), 0).is_some()
+    }
+
+    #[tokio::test]
+    async fn a_change_that_panics_is_refused_and_the_next_ones_are_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path()).await;
+        put(&store, "before").await.unwrap();
+        let failed = store.write::<()>(|_| panic!("a bad plan")).await.unwrap_err().to_string();
+        assert!(failed.contains("a bad plan"), "{failed}");
+        let refused = put(&store, "at once").await.unwrap_err().to_string();
+        assert!(refused.contains("a bad plan"), "{refused}");
+        tokio::time::timeout(Duration::from_secs(60), async {
+            while put(&store, "after").await.is_err() {
+                tokio::time::sleep(REOPEN_PAUSE / 10).await;
+            }
+        })
+        .await
+        .unwrap();
+        store.close().await;
+        let store = open(folder.path()).await;
+        assert!(is_there(&store, "before").await && is_there(&store, "after").await);
+    }
+
+    /// The file must not be made like what is in memory then.
+    #[tokio::test]
+    async fn after_a_panic_while_a_change_was_applied_nothing_is_written_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = open(folder.path()).await;
+        put(&store, "before").await.unwrap();
+        let spoilt = store.write(|space| {
+            let (mut commit, _) = space.plan(&Txn::always(vec![Op::put("spoilt", "value")]))?;
+            commit.revision += 5;
+            Ok((commit, ()))
+        });
+        // The key space asserts that revisions follow each other.
+        assert!(spoilt.await.unwrap_err().to_string().contains("panicked"));
+        for _ in 0..2 {
+            let refused = put(&store, "after").await.unwrap_err().to_string();
+            assert!(refused.contains("start again"), "{refused}");
+        }
+        assert!(is_there(&store, "before").await, "reads go on");
     }
 }

@@ -59,6 +59,20 @@ pub enum StoreError {
         /// The key, as text.
         key: String,
     },
+    /// The key space belongs to a cluster whose members trust somebody else.
+    #[error(
+        "the key space at {place} is that of a cluster with another authority or secret ({found}, not {expected}, in \
+         its key meta/owner): give this cluster a name of its own with --cluster, or copy the authority's folder to \
+         this machine"
+    )]
+    ForeignOwner {
+        /// Place of the key space.
+        place: String,
+        /// The name of what this control store trusts.
+        expected: String,
+        /// The name that was found.
+        found: String,
+    },
     /// The file has the format of another version of this store.
     #[error("{} has format {found}, this release reads format {wanted}", path.display())]
     Format {
@@ -90,6 +104,18 @@ pub enum StoreError {
         len_bytes: usize,
         /// The largest allowed length.
         limit_bytes: usize,
+    },
+    /// The tables were written by a later release, which this one does not understand.
+    #[error(
+        "the tables at {place} are of a later release (version {found}, this one knows {wanted}): use that one"
+    )]
+    LaterTables {
+        /// Place of the key space.
+        place: String,
+        /// Their version.
+        found: u64,
+        /// The latest that is known here.
+        wanted: u64,
     },
     /// There is no such lease, or it has ended.
     #[error("lease {lease:x} does not exist or has run out")]

@@ -14,6 +14,7 @@ use crate::error::{StoreError, chain};
 use crate::keyspace::EmbeddedLimits;
 use crate::keyspace::{Commit, Entry, KeySpace};
 use redb::{Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition};
+use rustix::fs::OFlags;
 use std::collections::BTreeMap;
 use std::fs::{File, Permissions};
 use std::io::Read;
@@ -153,14 +154,16 @@ fn create(path: &Path) -> Result<Database, DatabaseError> {
 /// Opens or makes the file, for its user alone: it holds what users write, and their command lines. One that
 /// is somebody else's, or is reached by a link, is refused.
 fn open_own(path: &Path) -> std::io::Result<File> {
-    let file = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
-    let (found, named) = (file.metadata()?, path.symlink_metadata()?);
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let opened = options.custom_flags(OFlags::NOFOLLOW.bits().cast_signed()).open(path);
     let refused = |text: &str| Err(std::io::Error::new(std::io::ErrorKind::PermissionDenied, text));
-    if (found.dev(), found.ino()) != (named.dev(), named.ino()) {
-        return refused("it is a link: name the file itself");
-    }
-    // The owner of this process, as the kernel shows it.
-    if found.uid() != std::fs::metadata("/proc/self")?.uid() {
+    let file = match opened {
+        Err(_) if path.is_symlink() => return refused("it is a link: name the file itself"),
+        opened => opened?,
+    };
+    let found = file.metadata()?;
+    if found.uid() != rustix::process::geteuid().as_raw() {
         return refused("it is another user's");
     }
     if found.mode() & 0o077 != 0 {
@@ -175,7 +178,7 @@ fn open_own(path: &Path) -> std::io::Result<File> {
 /// and the commit before is used.
 fn complete_last_page(path: &Path) -> Result<bool, StoreError> {
     let fail = |error: std::io::Error| io(path, &error);
-    let mut file = File::options().read(true).write(true).open(path).map_err(fail)?;
+    let mut file = open_own(path).map_err(fail)?;
     let len_bytes = file.metadata().map_err(fail)?.len();
     let mut magic = [0; DATABASE_MAGIC.len()];
     if len_bytes.is_multiple_of(PAGE_BYTES)
@@ -231,5 +234,8 @@ mod tests {
         let refused = open(&link).unwrap_err().to_string();
         assert!(refused.contains("link"), "{refused}");
         assert_eq!(target.metadata().unwrap().len(), 0);
+        std::fs::remove_file(&target).unwrap();
+        assert!(open(&link).unwrap_err().to_string().contains("link"));
+        assert!(!target.exists(), "it is not made either");
     }
 }

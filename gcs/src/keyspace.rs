@@ -8,6 +8,7 @@ use crate::backend::{
     Compare, KeyValue, Op, Range, Response, StoreLease, Txn, TxnResult, WatchEvent, check_ttl,
 };
 use crate::error::StoreError;
+use crate::tables::VALUES;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -23,6 +24,8 @@ const ENTRY_OVERHEAD_BYTES: usize = 128;
 pub struct EmbeddedLimits {
     /// Bytes of all keys and values; they are all in memory.
     pub bytes_max: usize,
+    /// Bytes of the keys and values of users: the rest is for members, leases and jobs.
+    pub values_bytes_max: usize,
     /// Changes kept for watchers.
     pub history_events_max: usize,
     /// Bytes of these changes.
@@ -37,6 +40,8 @@ pub(crate) struct KeySpace {
     limits: EmbeddedLimits,
     entries: BTreeMap<Vec<u8>, Entry>,
     used_bytes: usize,
+    /// Of these, bytes of values of users.
+    values_bytes: usize,
     revision: u64,
     leases: BTreeMap<u64, Lease>,
     next_lease: u64,
@@ -109,6 +114,7 @@ impl Default for EmbeddedLimits {
     fn default() -> Self {
         Self {
             bytes_max: 256 * MIB,
+            values_bytes_max: 192 * MIB,
             history_events_max: 16_384,
             history_bytes_max: 32 * MIB,
             leases_max: 4096,
@@ -136,8 +142,11 @@ impl KeySpace {
             }
         }
         let used_bytes = entries.iter().map(|(key, entry)| size(key, entry)).sum();
+        let values = entries.iter().filter(|(key, _)| is_value(key));
+        let values_bytes = values.map(|(key, entry)| size(key, entry)).sum();
         let history = History { compacted: revision, ..History::default() };
-        Self { limits, entries, used_bytes, revision, leases, next_lease, history, looked_at: now }
+        let looked_at = now;
+        Self { limits, entries, used_bytes, values_bytes, revision, leases, next_lease, history, looked_at }
     }
 
     /// An empty key space.
@@ -365,18 +374,30 @@ impl KeySpace {
     }
 
     fn check_space(&self, commit: &Commit) -> Result<(), StoreError> {
+        let all = (self.used_bytes, self.limits.bytes_max);
+        let values = (self.values_bytes, self.limits.values_bytes_max);
+        self.check_room(commit, |_| true, all).and_then(|()| self.check_room(commit, is_value, values))
+    }
+
+    /// Refuses a change that adds to the keys in question above their limit.
+    fn check_room(
+        &self,
+        commit: &Commit,
+        counts: impl Fn(&[u8]) -> bool,
+        (used_bytes, limit_bytes): (usize, usize),
+    ) -> Result<(), StoreError> {
         let mut added = 0;
         let mut freed = 0;
-        for (key, entry) in &commit.keys {
+        for (key, entry) in commit.keys.iter().filter(|(key, _)| counts(key)) {
             added += entry.as_ref().map_or(0, |entry| size(key, entry));
             freed += self.entries.get(key).map_or(0, |entry| size(key, entry));
         }
-        let needed_bytes = self.used_bytes + added - freed;
+        let needed_bytes = used_bytes + added - freed;
         // A transaction that frees space is always allowed.
-        if needed_bytes <= self.limits.bytes_max || added <= freed {
+        if needed_bytes <= limit_bytes || added <= freed {
             return Ok(());
         }
-        Err(StoreError::NoSpace { needed_bytes, limit_bytes: self.limits.bytes_max })
+        Err(StoreError::NoSpace { needed_bytes, limit_bytes })
     }
 
     fn replace(&mut self, key: Vec<u8>, entry: Option<Entry>) -> WatchEvent {
@@ -386,7 +407,10 @@ impl KeySpace {
             lease.keys.insert(key.clone());
         }
         let new_lease = entry.as_ref().and_then(|entry| entry.lease);
-        self.used_bytes += entry.as_ref().map_or(0, |entry| size(&key, entry));
+        let added = entry.as_ref().map_or(0, |entry| size(&key, entry));
+        let is_value = is_value(&key);
+        self.used_bytes += added;
+        self.values_bytes += if is_value { added } else { 0 };
         let event = match &entry {
             Some(entry) => WatchEvent::Put(entry.shown(&key, false)),
             None => WatchEvent::Deleted(key.clone()),
@@ -396,7 +420,9 @@ impl KeySpace {
             None => self.entries.remove(&key),
         };
         if let Some(old) = old {
-            self.used_bytes -= size(&key, &old);
+            let freed = size(&key, &old);
+            self.used_bytes -= freed;
+            self.values_bytes -= if is_value { freed } else { 0 };
             if old.lease != new_lease
                 && let Some(lease) = old.lease.and_then(|lease| self.leases.get_mut(&lease.0))
             {
@@ -448,6 +474,10 @@ impl History {
 
 fn size(key: &[u8], entry: &Entry) -> usize {
     key.len() + entry.value.len() + ENTRY_OVERHEAD_BYTES
+}
+
+fn is_value(key: &[u8]) -> bool {
+    key.starts_with(VALUES.as_bytes())
 }
 
 fn event_size(event: &WatchEvent) -> usize {

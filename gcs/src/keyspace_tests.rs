@@ -121,6 +121,33 @@ fn a_full_space_takes_what_makes_it_smaller() {
 }
 
 #[test]
+fn values_of_users_leave_room_for_the_rest() {
+    let value_bytes = "kv/a/1".len() + 100 + ENTRY_OVERHEAD_BYTES;
+    let limits = EmbeddedLimits {
+        bytes_max: 10 * value_bytes,
+        values_bytes_max: 2 * value_bytes,
+        ..EmbeddedLimits::default()
+    };
+    let put = |key: &str, len| Txn::always(vec![Op::put(key, vec![0; len])]);
+    let mut space = limited(limits);
+    for key in ["kv/a/1", "kv/b/2"] {
+        done(&mut space, &put(key, 100));
+    }
+    assert!(matches!(space.plan(&put("kv/c/3", 0)), Err(StoreError::NoSpace { .. })));
+    assert!(matches!(space.plan(&put("kv/a/1", 101)), Err(StoreError::NoSpace { .. })));
+    for number in 0..5 {
+        done(&mut space, &put(&format!("nodes/{number}"), 50));
+    }
+    // Restored from a file, it counts the same.
+    let (entries, counters) = (space.entries.clone(), (space.revision, space.next_lease));
+    let mut space = KeySpace::restored(limits, entries, BTreeMap::new(), counters, Instant::now());
+    assert!(space.plan(&put("kv/c/3", 0)).is_err());
+    done(&mut space, &Txn::always(vec![Op::Delete(b"kv/a/1".to_vec())]));
+    done(&mut space, &put("kv/c/3", 100));
+    assert_eq!(space.values_bytes, 2 * value_bytes);
+}
+
+#[test]
 fn old_changes_go_when_there_are_too_many_or_too_large_ones() {
     for limits in [
         EmbeddedLimits { history_events_max: 2, ..EmbeddedLimits::default() },

@@ -11,21 +11,27 @@
 //! others instead.)
 
 mod calls;
+mod follow;
 mod hang;
 mod judge;
 mod machines;
+mod owned;
 mod reach;
+mod shares;
 mod silence;
 mod stores;
 mod suspects;
 mod watch;
 mod watchers;
+mod writable;
 
 use crate::backend::{Backend, StoreLease, check_ttl};
 use crate::error::StoreError;
 use crate::tables;
+use owned::Owned;
 use parking_lot::Mutex;
 use reach::Reach;
+use shares::Written;
 use silence::Silences;
 use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, RandomState};
@@ -39,6 +45,7 @@ use tharsis_protos::{Refusal, RefusalCode, control};
 use tharsis_types::NodeId;
 use tonic::service::Routes;
 use watchers::Watchers;
+use writable::Noted;
 
 pub use silence::renewal_pace;
 
@@ -54,6 +61,9 @@ pub struct ControlOptions {
     pub lease_ttl: Duration,
     /// The expected cluster. `None` accepts the cluster that owns the key space, or makes a new one.
     pub cluster: Option<ClusterId>,
+    /// A name, which does not change, of what the members of the cluster trust: the key space is its own from
+    /// the first control store on. `None` accepts each.
+    pub owner: Option<ClusterId>,
 }
 
 /// A running control store. Cheap to clone; clones share one store.
@@ -65,6 +75,8 @@ pub struct Control {
 #[derive(Debug)]
 struct Shared {
     backend: Arc<dyn Backend>,
+    /// The same, for what its last write said.
+    noted: Arc<Noted>,
     cluster: ClusterId,
     lease_ttl: Duration,
     /// Leases of members known to this server, to save a read per keep-alive.
@@ -82,6 +94,10 @@ struct Shared {
     /// The lease of this control store's own address, once that is written.
     own_lease: Mutex<Option<StoreLease>>,
     watchers: Arc<Mutex<Watchers>>,
+    /// The machines of nodes.
+    owned: Mutex<Owned>,
+    /// The values that were written here.
+    written: Mutex<Written>,
     /// The machines that were shut out.
     revoked: Revoked,
     /// The authority on this machine, if the port of this control store signs.
@@ -91,7 +107,7 @@ struct Shared {
 
 impl Default for ControlOptions {
     fn default() -> Self {
-        Self { lease_ttl: Duration::from_secs(10), cluster: None }
+        Self { lease_ttl: Duration::from_secs(10), cluster: None, owner: None }
     }
 }
 
@@ -99,10 +115,20 @@ impl Control {
     /// Starts a control store on a key space.
     ///
     /// # Errors
-    /// [`StoreError::ClusterMismatch`] if it belongs to another cluster than in the options, and errors of
-    /// the back end.
+    /// [`StoreError::ClusterMismatch`] and [`StoreError::ForeignOwner`] if it belongs to another cluster than
+    /// in the options, [`StoreError::LaterTables`], and errors of the back end.
     pub async fn start(backend: Arc<dyn Backend>, options: ControlOptions) -> Result<Self, StoreError> {
         check_ttl(options.lease_ttl)?;
+        let noted = Arc::new(Noted::new(backend));
+        let backend: Arc<dyn Backend> = noted.clone();
+        let format = tables::read_format(&backend.txn(tables::note_format()).await?)?;
+        if tables::FORMAT < format {
+            let (place, wanted) = (backend.place(), tables::FORMAT);
+            return Err(StoreError::LaterTables { place, found: format, wanted });
+        }
+        if format < tables::FORMAT {
+            backend.txn(tables::raise_format(format)).await?;
+        }
         let wanted = options.cluster.unwrap_or_else(new_cluster);
         let found = tables::owner(&backend.txn(tables::claim(wanted)).await?)?.unwrap_or(wanted);
         if options.cluster.is_some() && found != wanted {
@@ -112,8 +138,19 @@ impl Control {
                 found: found.to_string(),
             });
         }
+        if let Some(owner) = options.owner {
+            let found = tables::owner(&backend.txn(tables::claim_for(owner)).await?)?.unwrap_or(owner);
+            if found != owner {
+                return Err(StoreError::ForeignOwner {
+                    place: backend.place(),
+                    expected: owner.to_string(),
+                    found: found.to_string(),
+                });
+            }
+        }
         let shared = Shared {
             backend,
+            noted,
             cluster: found,
             lease_ttl: options.lease_ttl,
             leases: Mutex::default(),
@@ -124,6 +161,8 @@ impl Control {
             stores: tokio::sync::watch::Sender::default(),
             own_lease: Mutex::default(),
             watchers: Arc::default(),
+            owned: Mutex::default(),
+            written: Mutex::default(),
             revoked: Revoked::unheard(),
             signer: OnceLock::new(),
             stopping: tokio::sync::watch::Sender::new(false),
@@ -141,6 +180,13 @@ impl Control {
     #[must_use]
     pub fn cluster(&self) -> ClusterId {
         self.shared.cluster
+    }
+
+    /// Whether the tables can be written: whether the last write to them was carried out. While it was not,
+    /// no node joins, no job begins, and no node is declared dead.
+    #[must_use]
+    pub fn is_writable(&self) -> bool {
+        self.shared.noted.is_writable()
     }
 
     /// The gate of a port of this control store's process, with what the control stores of the cluster know
@@ -218,9 +264,11 @@ fn refusal(error: StoreError) -> Refusal {
         StoreError::ClusterMismatch { .. }
         | StoreError::Connect { .. }
         | StoreError::Corrupt { .. }
+        | StoreError::ForeignOwner { .. }
         | StoreError::Format { .. }
         | StoreError::InUse { .. }
-        | StoreError::Io { .. } => RefusalCode::Internal,
+        | StoreError::Io { .. }
+        | StoreError::LaterTables { .. } => RefusalCode::Internal,
     };
     Refusal::new(code, error.to_string())
 }

@@ -3,6 +3,8 @@
 //! | key | value |
 //! |---|---|
 //! | `meta/cluster` | the cluster's id, 16 bytes |
+//! | `meta/owner` | what its members trust, 16 bytes: a name of the authority, or of the secret |
+//! | `meta/format` | [`FORMAT`] of the release that wrote last, as text |
 //! | `meta/next-job` | the next job id, as text |
 //! | `nodes/<node>` | [`NodeRecord`]; until the node leaves or is declared dead |
 //! | `alive/<node>` | the node's lease as text, under that lease |
@@ -15,6 +17,10 @@
 //! | `programs/<job>` | the code unit that the job runs, 32 bytes; until the job ends |
 //! | `kv/<namespace>/<key>` | a value of the user |
 //!
+//! A release reads the tables of all former ones, and refuses those of a later [`FORMAT`]: it would set aside
+//! what it cannot read. A field of a record that is new has a default, and one that is not known is passed
+//! over (`tables_tests.rs` has records as former releases wrote them).
+//!
 //! Ids are hexadecimal with leading zeros, so that keys sort as ids do. Records are JSON: there are few of
 //! them, fields can be added, and an operator can read them with the tools of the store.
 //!
@@ -23,15 +29,21 @@
 //!
 //! Functions here build transactions and read their results; they do no I/O and know no back end.
 
+mod meta;
+mod read;
+
+pub use meta::{FORMAT, claim, claim_for, note_format, owner, raise_format, read_format};
+pub use read::{found, get, parse, ranged, readable};
+
 use crate::backend::{
-    Compare, KeyValue, Op, RANGE_ENTRIES_MAX, Range, Response, StoreLease, TXN_PARTS_MAX, Txn, TxnResult,
+    Compare, KeyValue, Op, RANGE_ENTRIES_MAX, Range, StoreLease, TXN_PARTS_MAX, Txn, TxnResult,
 };
 use crate::error::StoreError;
-use serde::de::DeserializeOwned;
+use read::{corrupt, json, number};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use tharsis_protos::control::{ClusterId, JobInfo, NodeInfo, STORES_MAX};
+use tharsis_protos::control::{JobInfo, NodeInfo, STORES_MAX};
 use tharsis_protos::rows::Row;
 use tharsis_types::{CodeUnitId, JobId, NodeId};
 
@@ -45,9 +57,10 @@ const ALIVE: &str = "alive/";
 pub const STORES: &str = "stores/";
 /// Prefix of the notes of the authority.
 pub const MACHINES: &str = "machines/";
+/// Prefix of the values of users.
+pub const VALUES: &str = "kv/";
 const DRIVEN: &str = "driven/";
 const CODE: &str = "code/";
-const CLUSTER: &str = "meta/cluster";
 const NEXT_JOB: &str = "meta/next-job";
 
 /// A member, or one that is about to leave.
@@ -91,24 +104,6 @@ pub struct JobCounter {
     /// The id of the next job.
     pub next: u32,
     version: Option<u64>,
-}
-
-/// Claims the key space for a cluster, or reads its owner.
-#[must_use]
-pub fn claim(cluster: ClusterId) -> Txn {
-    Txn::always(vec![Op::put(CLUSTER, cluster.0)])
-        .when(Compare::Absent(CLUSTER.into()))
-        .otherwise(Op::Get(CLUSTER.into()))
-}
-
-/// The holder of the key space after [`claim`]; `None` if the claim was taken.
-///
-/// # Errors
-/// [`StoreError::Corrupt`].
-pub fn owner(result: &TxnResult) -> Result<Option<ClusterId>, StoreError> {
-    let Some(entry) = found(result, 0) else { return Ok(None) };
-    let id = entry.value.as_slice().try_into().map_err(|_| corrupt(entry, "is not a cluster id"))?;
-    Ok(Some(ClusterId(id)))
 }
 
 /// The key of a node.
@@ -218,6 +213,12 @@ pub fn without_driver(result: &TxnResult) -> Vec<(JobId, NodeId)> {
     driven.filter(|(_, node)| !members.contains(node)).collect()
 }
 
+/// Reads the jobs of one driver's node that run.
+#[must_use]
+pub fn jobs_driven_by(node: NodeId) -> Txn {
+    Txn::always(vec![keys(format!("{DRIVEN}{node}/").into_bytes())])
+}
+
 fn driven_key(node: NodeId, job: JobId) -> Vec<u8> {
     format!("{DRIVEN}{node}/{job}").into_bytes()
 }
@@ -268,38 +269,6 @@ fn keys(prefix: Vec<u8>) -> Op {
     Op::Range(Range { prefix, after: None, limit: RANGE_ENTRIES_MAX, keys_only: true })
 }
 
-/// A transaction that reads one key.
-#[must_use]
-pub fn get(key: Vec<u8>) -> Txn {
-    Txn::always(vec![Op::Get(key)])
-}
-
-/// The entry found by the [`get`] at this position of a transaction, if any.
-#[must_use]
-pub fn found(result: &TxnResult, index: usize) -> Option<&KeyValue> {
-    match result.responses.get(index) {
-        Some(Response::Found(entry)) => entry.as_ref(),
-        _ => None,
-    }
-}
-
-/// The entries of the range at this position of a transaction, and whether there are more.
-#[must_use]
-pub fn ranged(result: &TxnResult, index: usize) -> (&[KeyValue], bool) {
-    match result.responses.get(index) {
-        Some(Response::Range { entries, more }) => (entries, *more),
-        _ => (&[], false),
-    }
-}
-
-/// Reads a record.
-///
-/// # Errors
-/// [`StoreError::Corrupt`].
-pub fn parse<T: DeserializeOwned>(entry: &KeyValue) -> Result<T, StoreError> {
-    serde_json::from_slice(&entry.value).map_err(|error| corrupt(entry, &error.to_string()))
-}
-
 /// A transaction that reads the entries of all nodes.
 #[must_use]
 pub fn all_nodes() -> Txn {
@@ -325,17 +294,6 @@ pub fn members(result: &TxnResult) -> Vec<NodeInfo> {
     records.filter(|record| record.departure.is_none()).map(|record| record.info).collect()
 }
 
-/// The records among entries. A damaged one is skipped and named in the log, so that the others are served.
-pub fn readable<T: DeserializeOwned>(entries: &[KeyValue]) -> impl Iterator<Item = T> + '_ {
-    entries.iter().filter_map(|entry| match parse(entry) {
-        Ok(record) => Some(record),
-        Err(error) => {
-            tracing::warn!(%error, "a record is set aside");
-            None
-        }
-    })
-}
-
 /// Reads a page of the notes of the authority, after the last key of the page before.
 #[must_use]
 pub fn machine_rows(after: Option<Vec<u8>>) -> Txn {
@@ -346,8 +304,13 @@ pub fn machine_rows(after: Option<Vec<u8>>) -> Txn {
 /// A note of the authority; none if the entry is not one.
 #[must_use]
 pub fn machine_row(entry: &KeyValue) -> Option<Row> {
-    let name = std::str::from_utf8(&entry.key).ok()?.strip_prefix(MACHINES)?;
-    Row::new(name, std::str::from_utf8(&entry.value).ok()?)
+    Row::new(machine_row_name(&entry.key)?, std::str::from_utf8(&entry.value).ok()?)
+}
+
+/// The name of the note in a key.
+#[must_use]
+pub fn machine_row_name(key: &[u8]) -> Option<&str> {
+    std::str::from_utf8(key).ok()?.strip_prefix(MACHINES)
 }
 
 fn machine_key(row: &Row) -> Vec<u8> {
@@ -533,7 +496,14 @@ pub fn read_program(result: &TxnResult) -> Result<Option<CodeUnitId>, StoreError
 /// The store key of a user's key. Namespaces have no slash, so no two pairs share one.
 #[must_use]
 pub fn kv_key(namespace: &str, key: &[u8]) -> Vec<u8> {
-    [b"kv/", namespace.as_bytes(), b"/", key].concat()
+    [VALUES.as_bytes(), namespace.as_bytes(), b"/", key].concat()
+}
+
+/// Reads a page of the keys of all values, after the last key of the page before.
+#[must_use]
+pub fn value_keys(after: Option<Vec<u8>>) -> Txn {
+    let prefix = VALUES.into();
+    Txn::always(vec![Op::Range(Range { prefix, after, limit: RANGE_ENTRIES_MAX, keys_only: true })])
 }
 
 /// Reads the user's keys that begin with `prefix` and come after `after`.
@@ -559,25 +529,6 @@ fn request_key(request: &[u8; 16]) -> Vec<u8> {
         let _ = write!(key, "{byte:02x}");
     }
     key.into_bytes()
-}
-
-fn json(key: &[u8], record: &impl Serialize) -> Result<Vec<u8>, StoreError> {
-    serde_json::to_vec(record).map_err(|error| StoreError::Corrupt {
-        what: format!("key {:?}", String::from_utf8_lossy(key)),
-        problem: error.to_string(),
-    })
-}
-
-fn number<T: std::str::FromStr>(entry: &KeyValue) -> Result<T, StoreError> {
-    let text = std::str::from_utf8(&entry.value).ok();
-    text.and_then(|text| text.parse().ok()).ok_or_else(|| corrupt(entry, "is not a number"))
-}
-
-fn corrupt(entry: &KeyValue, problem: &str) -> StoreError {
-    StoreError::Corrupt {
-        what: format!("key {:?}", String::from_utf8_lossy(&entry.key)),
-        problem: problem.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
 //! Tests of the tables over a key space: the effect of each transaction, and its refusals.
 
 use super::*;
+use crate::backend::Response;
 use crate::keyspace::{EmbeddedLimits, KeySpace};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use tharsis_protos::control::JobEnd;
+use tharsis_protos::control::{ClusterId, JobEnd};
 use tharsis_types::Resources;
 use tokio::time::Instant;
 
@@ -285,4 +286,55 @@ fn keys_of_one_namespace_are_listed_by_prefix_after_a_key() {
     assert_eq!(keys("a", "", "x3"), ["kv/a/y"]);
     assert_eq!(keys("b", "x", ""), ["kv/b/x2"]);
     assert_eq!(keys("", "", ""), ["kv//x9"]);
+}
+
+/// Records as former releases wrote them, and with a field that a later one might add.
+#[test]
+fn records_of_other_releases_are_read() {
+    let entry = |value: &str| KeyValue {
+        key: b"nodes/0000000000000001".to_vec(),
+        value: value.as_bytes().to_vec(),
+        version: 1,
+        revision: 1,
+        lease: None,
+    };
+    let info = r#"{"id":1,"listen":"h:1","host":"boot","local_socket":"/s","resources":{"cpu":10000,"gpu":0,"memory":5,"custom":{}},"labels":{}}"#;
+    // 0.1, before departures and machines were noted; then with both; then a later one.
+    for (record, machine) in [
+        (format!(r#"{{"info":{info}}}"#), None),
+        (
+            format!(r#"{{"info":{info},"departure":null,"machine":"00000000000000aa"}}"#),
+            Some("00000000000000aa"),
+        ),
+        (
+            format!(
+                r#"{{"info":{},"shape":"round","departure":"x"}}"#,
+                info.replace(r#""id":1"#, r#""zone":3,"id":1"#)
+            ),
+            None,
+        ),
+    ] {
+        let read: NodeRecord = parse(&entry(&record)).unwrap_or_else(|error| panic!("{record}: {error}"));
+        assert_eq!((read.info.id, read.machine.as_deref()), (NodeId(1), machine));
+    }
+    let request = "[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16]";
+    let job = format!(
+        r#"{{"info":{{"id":3,"name":"n","namespace":"s","code_unit":null,"driver_node":1,"entrypoint":"e","started_unix_ms":7,"end":{{"succeeded":true,"message":"m","ended_unix_ms":8}}}},"request":{request}}}"#
+    );
+    let read: JobRecord = parse(&entry(&job)).unwrap();
+    assert_eq!((read.info.id, read.info.end.is_some(), read.request[15]), (JobId(3), true, 16));
+    // This release writes what is recorded here.
+    assert_eq!(
+        serde_json::from_slice::<serde_json::Value>(&json(b"k", &read).unwrap()).unwrap(),
+        serde_json::from_str::<serde_json::Value>(&job).unwrap()
+    );
+}
+
+#[test]
+fn the_page_about_upgrades_names_the_versions_of_this_release() {
+    let page = include_str!("../../docs/upgrade.md");
+    let (cluster, control) = (tharsis_protos::proof::VERSION, tharsis_protos::control::PROTOCOL);
+    let protocol = tharsis_protos::handshake::PROTOCOL_VERSION;
+    let line = format!("protocol {protocol}, cluster {cluster}, control {control}, tables {FORMAT}");
+    assert!(page.contains(&line), "{line}");
 }

@@ -20,10 +20,15 @@ use crate::subject::number;
 use crate::{Anchors, AuthorityHash, Identity, IdentityError, MachineId, NewKey, Role, Subject, Token};
 use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, KeyUsagePurpose, PublicKeyData, SignatureAlgorithm};
 use std::collections::HashSet;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const HOST_CHARS_MAX: usize = 64;
+/// Machines that an authority admits: whoever has a token could fill the disk of the head with them.
+const MACHINES_MAX: usize = 1 << 16;
+/// The file of the name.
+const NAME: &str = "cluster";
 /// The file of the key.
 const KEYS: &str = "keys";
 
@@ -74,8 +79,32 @@ impl Authority {
             write_new(&folder.join(KEYS), &Keys::generate()?.to_bytes())?;
         }
         let authority = Authority::load(folder)?;
+        authority.name()?;
         authority.forget_over()?;
         Ok(authority)
+    }
+
+    /// A name of the authority that stays when its key is replaced; copies of its folder have the same. It is
+    /// made of the key that is there when it is first asked for.
+    ///
+    /// # Errors
+    /// `Folder`, `Certificate` if it is damaged.
+    pub fn name(&self) -> Result<[u8; 16], IdentityError> {
+        let path = self.folder.join(NAME);
+        if read(&path)?.is_none() {
+            let anchors = self.anchors()?;
+            let hash = anchors.former_hash().unwrap_or_else(|| anchors.hash());
+            let name = blake3::derive_key("tharsis 2026 name of an authority", &hash.bytes());
+            let digits: String = name[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+            write_new(&path, digits.as_bytes())?;
+        }
+        let text = read(&path)?.unwrap_or_default();
+        let number =
+            std::str::from_utf8(&text).ok().and_then(|text| u128::from_str_radix(text.trim(), 16).ok());
+        let number = number.ok_or_else(|| {
+            IdentityError::certificate(format!("{} does not hold 32 hexadecimal digits", path.display()))
+        })?;
+        Ok(number.to_be_bytes())
     }
 
     /// The authority in `folder`.
@@ -101,6 +130,7 @@ impl Authority {
     /// # Errors
     /// `Replacing` if a former key has not been retired, `Folder`, `Certificate`.
     pub fn rotate(&self) -> Result<Anchors, IdentityError> {
+        let _alone = self.lock()?;
         let keys = self.keys()?;
         if keys.anchors.former.is_some() {
             return Err(IdentityError::Replacing);
@@ -115,6 +145,7 @@ impl Authority {
     /// `NotReplacing` if there is no former key; `Overlap` if it was replaced less than `overlap` ago;
     /// `Folder`, `Certificate`.
     pub fn retire(&self, overlap: Duration) -> Result<Anchors, IdentityError> {
+        let _alone = self.lock()?;
         let keys = self.keys()?;
         if keys.anchors.former.is_none() {
             return Err(IdentityError::NotReplacing);
@@ -127,6 +158,14 @@ impl Authority {
             return Err(IdentityError::Overlap { left });
         }
         self.put(&keys.alone())
+    }
+
+    /// Keeps other processes from replacing the key, until the result is dropped: of two that do it at once
+    /// one key would be lost, with what it had signed.
+    fn lock(&self) -> Result<File, IdentityError> {
+        let folder = File::open(&self.folder).map_err(at(&self.folder))?;
+        folder.lock().map_err(at(&self.folder))?;
+        Ok(folder)
     }
 
     fn put(&self, keys: &Keys) -> Result<Anchors, IdentityError> {
@@ -184,7 +223,7 @@ impl Authority {
     /// Admits a machine that shows a token: a certificate for its public key, good for a year.
     ///
     /// # Errors
-    /// `UnknownToken`, `ExpiredToken`, `Certificate` for a key that is none, `Folder`.
+    /// `UnknownToken`, `ExpiredToken`, `TooManyMachines`, `Certificate` for a key that is none, `Folder`.
     pub fn admit(&self, token: &Token, public_key: &[u8], host: &str) -> Result<Vec<u8>, IdentityError> {
         let (secret_hash, record) = self.token(token.number)?.ok_or(IdentityError::UnknownToken)?;
         // Equality of these hashes takes the same time wherever they differ.
@@ -193,6 +232,10 @@ impl Authority {
         }
         if record.expires <= SystemTime::now() {
             return Err(IdentityError::ExpiredToken);
+        }
+        let folder = self.folder.join("machines");
+        if MACHINES_MAX <= names(&folder).len() {
+            return Err(IdentityError::TooManyMachines { limit: MACHINES_MAX, folder });
         }
         let machine = MachineId(u64::from_le_bytes(random()?));
         let subject = Subject { machine, role: record.role, node: None, is_control: false };
@@ -231,10 +274,15 @@ impl Authority {
         if write_new(&file, row.text.as_bytes())? {
             return Ok(());
         }
-        if self.machine_of(node)? != Some(machine) {
-            return Err(IdentityError::NotItsNode(format!("{node:016x}")));
+        let text = read(&file)?.map(|text| String::from_utf8_lossy(&text).into_owned());
+        let found = text.map(|text| Row { name: row.name.clone(), text });
+        match found {
+            Some(found) if found.machine() != Some(machine) => {
+                Err(IdentityError::NotItsNode(format!("{node:016x}")))
+            }
+            Some(found) if found.outlasts(lifetime) => Ok(()),
+            _ => write(&file, row.text.as_bytes()),
         }
-        write(&file, row.text.as_bytes())
     }
 
     /// A new certificate for a machine that shows its own, good for a year from now.

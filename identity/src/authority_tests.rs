@@ -257,3 +257,76 @@ fn two_heads_with_one_key_note_the_same() {
     assert!(matches!(join(&here, &token), Err(IdentityError::UnknownToken)));
     assert_eq!(here.rows(&HashSet::new()).unwrap(), there.rows(&HashSet::new()).unwrap());
 }
+
+#[test]
+fn the_name_of_an_authority_stays_when_its_key_is_replaced_and_comes_with_its_folder() {
+    let (here, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let authority = Authority::load_or_make(here.path()).unwrap();
+    let name = authority.name().unwrap();
+    // A copy of a release that noted no name, made before or while the key is replaced.
+    std::fs::remove_file(here.path().join("cluster")).unwrap();
+    std::fs::copy(here.path().join("keys"), there.path().join("keys")).unwrap();
+    authority.rotate().unwrap();
+    assert_eq!(authority.name().unwrap(), name);
+    assert_eq!(Authority::load_or_make(there.path()).unwrap().name().unwrap(), name);
+    authority.retire(Duration::ZERO).unwrap();
+    assert_eq!(Authority::load_or_make(here.path()).unwrap().name().unwrap(), name);
+    let other = tempfile::tempdir().unwrap();
+    assert_ne!(Authority::load_or_make(other.path()).unwrap().name().unwrap(), name);
+    std::fs::write(here.path().join("cluster"), "?").unwrap();
+    std::fs::set_permissions(
+        here.path().join("cluster"),
+        std::os::unix::fs::PermissionsExt::from_mode(0o600),
+    )
+    .unwrap();
+    assert!(authority.name().unwrap_err().to_string().contains("hexadecimal"));
+}
+
+#[test]
+fn a_token_is_new_unless_this_machine_joined_with_it() {
+    let (root, own) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let authority = Authority::load_or_make(root.path()).unwrap();
+    let folder = MachineFolder::new(own.path().to_owned());
+    let [first, second] = [1, 2].map(|_| authority.make_token(Role::Node, HOUR).unwrap());
+    let join = |authority: &Authority, token: &Token| {
+        let key = NewKey::generate().unwrap();
+        let certificate = authority.admit(token, &key.public(), "here").unwrap();
+        key.with(certificate, authority.anchors().unwrap())
+    };
+    assert!(folder.is_new_token("head:1", &first).unwrap(), "it has never joined");
+    folder.keep(&join(&authority, &first), "head:1").unwrap();
+    // As a release did that noted no token.
+    assert!(!folder.is_new_token("head:1", &second).unwrap());
+    folder.note_token("head:1", &first).unwrap();
+    let is_new = |token| folder.is_new_token("head:1", token).unwrap();
+    assert_eq!((is_new(&first), is_new(&second)), (false, true));
+    // The key is replaced, and this machine's certificate with it: the token is known still.
+    authority.rotate().unwrap();
+    folder.keep(&join(&authority, &second), "head:1").unwrap();
+    assert_eq!((is_new(&first), is_new(&second)), (false, true));
+    // A head that was lost, and another one at its address.
+    let lost = tempfile::tempdir().unwrap();
+    let other = Authority::load_or_make(lost.path()).unwrap().make_token(Role::Node, HOUR).unwrap();
+    assert!(is_new(&other));
+}
+
+#[test]
+fn of_many_that_replace_the_key_at_once_one_does() {
+    let root = tempfile::tempdir().unwrap();
+    let authority = Authority::load_or_make(root.path()).unwrap();
+    let first = authority.anchors().unwrap();
+    let start = std::sync::Barrier::new(8);
+    let replace = || {
+        start.wait();
+        authority.rotate()
+    };
+    let replaced: Vec<_> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(replace)).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let (done, refused): (Vec<_>, Vec<_>) = replaced.into_iter().partition(Result::is_ok);
+    assert_eq!((done.len(), refused.len()), (1, 7));
+    assert!(refused.iter().all(|refused| matches!(refused, Err(IdentityError::Replacing))));
+    let now = authority.anchors().unwrap();
+    assert_eq!((now.former_hash(), Some(now)), (Some(first.hash()), done.into_iter().next().unwrap().ok()));
+}

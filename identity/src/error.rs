@@ -60,6 +60,26 @@ pub enum IdentityError {
     /// The machine was shut out.
     #[error("Revoked: machine {0} was revoked")]
     Revoked(String),
+    /// The authority has admitted as many machines as it may.
+    #[error(
+        "TooManyMachines: the authority knows {limit} machines, the limit; those that are gone for good are files in {}",
+        folder.display()
+    )]
+    TooManyMachines {
+        /// The limit.
+        limit: usize,
+        /// The folder with a file for each.
+        folder: PathBuf,
+    },
+    /// A machine has certificates for as many nodes as it may.
+    #[error(
+        "TooManyNodes: {limit} nodes of this machine have certificates that may be good, the limit: start fewer \
+         drivers, or connect them to one node of this machine"
+    )]
+    TooManyNodes {
+        /// The limit.
+        limit: usize,
+    },
     /// No token of that number and secret.
     #[error("UnknownToken: the head knows no such token; it was revoked, or is another cluster's")]
     UnknownToken,

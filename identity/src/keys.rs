@@ -14,7 +14,8 @@ use time::OffsetDateTime;
 
 /// A certificate is good from so much before it was made: clocks of machines differ.
 const CLOCK_SKEW: Duration = Duration::from_secs(300);
-const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 86_400);
+/// Lifetime of the certificate of an authority.
+pub const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 86_400);
 
 /// The key with which an authority signs, and the certificates by which it is believed.
 pub(crate) struct Keys {
@@ -93,11 +94,12 @@ impl Keys {
     }
 }
 
-/// The lifetime of a certificate that is made now.
+/// The lifetime of a certificate that is made now: no longer than that of an authority, whose signature is
+/// good for no longer.
 pub(crate) fn valid_for(params: &mut CertificateParams, lifetime: Duration) {
     let now = OffsetDateTime::now_utc();
     params.not_before = now - CLOCK_SKEW;
-    params.not_after = now + lifetime;
+    params.not_after = now + lifetime.min(AUTHORITY_LIFETIME);
 }
 
 /// The certificate of an authority with this key. Its name is the key's: verifiers look authorities up by
@@ -120,6 +122,13 @@ fn damaged() -> IdentityError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_certificate_outlives_the_calendar() {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        valid_for(&mut params, Duration::MAX);
+        assert!(params.not_after <= OffsetDateTime::now_utc() + AUTHORITY_LIFETIME);
+    }
 
     #[test]
     fn keys_survive_their_file_and_no_part_of_it_is_taken_for_the_whole() {

@@ -37,6 +37,7 @@ pub use anchors::{Anchors, Former};
 pub use authority::{Authority, MachineRecord, TokenRecord};
 pub use clock::words_about_clocks;
 pub use error::IdentityError;
+pub use keys::AUTHORITY_LIFETIME;
 pub use machine::{Identity, MachineFolder, NewKey};
 pub use rows::Row;
 pub use subject::{MachineId, Role, Subject};

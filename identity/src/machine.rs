@@ -6,16 +6,21 @@
 //! <folder>/<authority>/cross.der     the one that the former made for its successor
 //! <folder>/<authority>/machine.der   the machine's own
 //! <folder>/<authority>/machine.key   its key, PKCS #8
+//! <folder>/<authority>/token         the number of the token with which it joined
 //! <folder>/<authority>/heads         addresses at which the cluster was joined, one a line
 //! ```
 //! A folder without heads is not used: they are written last.
 
 use crate::private::{make_folder, names, read, remove, write};
-use crate::{Anchors, AuthorityHash, Former, IdentityError};
+use crate::subject::number;
+use crate::{Anchors, AuthorityHash, Former, IdentityError, Token};
 use rcgen::{KeyPair, PublicKeyData};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+/// The file of the number of the token.
+const TOKEN: &str = "token";
 
 /// A certificate with its key, and the authorities that are believed in.
 #[derive(Clone)]
@@ -114,14 +119,39 @@ impl MachineFolder {
         write(&folder.join("machine.key"), &identity.key)?;
         write(&folder.join("machine.der"), &identity.certificate)?;
         let mut known = heads(&folder)?;
-        if let Some(former) = anchors.former_hash() {
-            known.extend(heads(&self.0.join(former.short()))?);
+        if let Some(former) = anchors.former_hash().map(|former| self.0.join(former.short())) {
+            known.extend(heads(&former)?);
+            if let (None, Some(token)) = (read(&folder.join(TOKEN))?, read(&former.join(TOKEN))?) {
+                write(&folder.join(TOKEN), &token)?;
+            }
         }
         known.push(head.to_owned());
         known.sort_unstable();
         known.dedup();
         write(&folder.join("heads"), known.join("\n").as_bytes())?;
         self.forget_elsewhere(&folder, &known)
+    }
+
+    /// Notes the token with which the cluster at `head` was joined.
+    ///
+    /// # Errors
+    /// `Folder`, `NoIdentity` if none is kept for it.
+    pub fn note_token(&self, head: &str, token: &Token) -> Result<(), IdentityError> {
+        let folder = self.folder(head)?.ok_or_else(|| IdentityError::NoIdentity(head.to_owned()))?;
+        write(&folder.join(TOKEN), format!("{:016x}", token.number).as_bytes())
+    }
+
+    /// Whether a token is for joining anew: this machine has no identity for the cluster at `head`, or got it
+    /// for another token. Where no token was noted, by an earlier release, one of the same authority is old.
+    ///
+    /// # Errors
+    /// `Folder`, as [`MachineFolder::find`].
+    pub fn is_new_token(&self, head: &str, token: &Token) -> Result<bool, IdentityError> {
+        let Some(folder) = self.folder(head)? else { return Ok(true) };
+        match read(&folder.join(TOKEN))? {
+            Some(noted) => Ok(number(&String::from_utf8_lossy(&noted)) != Some(token.number)),
+            None => Ok(!load(&folder)?.is_some_and(|kept| kept.anchors.include(token.authority))),
+        }
     }
 
     /// Of several identities that were kept for one head, the last one is good.

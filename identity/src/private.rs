@@ -1,6 +1,7 @@
 //! Files and folders that only their user may read, and random bytes.
 
 use crate::IdentityError;
+use rustix::fs::OFlags;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
@@ -44,15 +45,26 @@ pub(crate) fn write_new(path: &Path, bytes: &[u8]) -> Result<bool, IdentityError
     }
 }
 
-/// Reads a file that nobody else may read; none if it is not there.
+/// Reads a file that nobody else may read; none if it is not there. A link is not followed: where others may
+/// write it leads to what they like.
 pub(crate) fn read(path: &Path) -> Result<Option<Vec<u8>>, IdentityError> {
-    let mut file = match fs::File::open(path) {
+    let flags = OFlags::NOFOLLOW.bits().cast_signed();
+    let mut file = match fs::File::options().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,
         Err(cause) if cause.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(_) if path.is_symlink() => {
+            let text = "it is a link: put the file itself there";
+            return Err(at(path)(io::Error::new(io::ErrorKind::PermissionDenied, text)));
+        }
         Err(cause) => return Err(at(path)(cause)),
     };
     close_to_group(&file, path).map_err(at(path))?;
-    let mode = file.metadata().map_err(at(path))?.mode();
+    let data = file.metadata().map_err(at(path))?;
+    if data.uid() != rustix::process::geteuid().as_raw() {
+        let text = format!("it belongs to user {}", data.uid());
+        return Err(at(path)(io::Error::new(io::ErrorKind::PermissionDenied, text)));
+    }
+    let mode = data.mode();
     if mode & 0o077 != 0 {
         let text = format!("others may read it (mode {:03o}); make it 600", mode & 0o777);
         return Err(at(path)(io::Error::new(io::ErrorKind::PermissionDenied, text)));
@@ -130,5 +142,19 @@ mod tests {
             assert!(refused.contains("others may read it"), "{refused}");
             assert_eq!(fs::metadata(&path).unwrap().mode() & 0o7777, mode);
         }
+    }
+
+    #[test]
+    fn a_link_is_not_followed() {
+        let root = tempfile::tempdir().unwrap();
+        let (path, link) = (root.path().join("keys"), root.path().join("link"));
+        write(&path, b"secret").unwrap();
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        let refused = read(&link).unwrap_err().to_string();
+        assert!(refused.contains("link"), "{refused}");
+        // A file that is written there replaces the link.
+        write(&link, b"other").unwrap();
+        assert_eq!(read(&path).unwrap().as_deref(), Some(&b"secret"[..]));
+        assert_eq!(read(&link).unwrap().as_deref(), Some(&b"other"[..]));
     }
 }

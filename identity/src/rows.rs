@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A machine's own certificate: it serves to ask for others, at each of which it may be refused.
 pub(crate) const MACHINE_LIFETIME: Duration = Duration::from_secs(365 * 86_400);
-/// A node is remembered for this long after its last certificate was over, and for as long as that lasted.
+/// A node is remembered for this long after its last certificate was over, or longer.
 const NODE_MEMORY: Duration = Duration::from_secs(3600);
 /// The folders of the rows.
 pub(crate) const PARTS: [&str; 5] = ["ended", "machines", "nodes", "revoked", "tokens"];
@@ -39,7 +39,9 @@ impl Row {
     /// The row that gives a node to a machine, with a certificate that lasts for so long from now.
     #[must_use]
     pub fn owner(node: u64, machine: MachineId, lifetime: Duration) -> Row {
-        let until = unix(SystemTime::now()).saturating_add(2 * lifetime.as_secs() + NODE_MEMORY.as_secs());
+        let lifetimes = lifetime.as_secs().saturating_mul(2).saturating_add(NODE_MEMORY.as_secs());
+        // Twice, so that not each renewal writes it.
+        let until = unix(SystemTime::now()).saturating_add(lifetimes);
         let text = format!("{machine} {until}");
         Row { name: format!("nodes/{node:016x}"), text }
     }
@@ -57,17 +59,36 @@ impl Row {
         text.split(' ').next()?.parse().ok()
     }
 
+    /// Whether a row gives its node to the same machine as another one, for as long or longer.
+    #[must_use]
+    pub fn lasts_as_long_as(&self, other: &Row) -> bool {
+        let until = |row: &Row| row.word(1).unwrap_or(0);
+        self.name == other.name && self.machine() == other.machine() && until(other) <= until(self)
+    }
+
+    /// Whether the row of a node is remembered for as long as it must be after a certificate of this lifetime
+    /// that is made now.
+    #[must_use]
+    pub fn outlasts(&self, lifetime: Duration) -> bool {
+        let end = unix(SystemTime::now()).saturating_add(lifetime.as_secs());
+        self.word(1).is_some_and(|until| end.saturating_add(NODE_MEMORY.as_secs()) <= until)
+    }
+
+    /// A number in its text.
+    fn word(&self, index: usize) -> Option<u64> {
+        self.text.split(' ').nth(index)?.parse().ok()
+    }
+
     /// Whether nothing depends on the row any more.
     #[must_use]
     pub fn is_over(&self) -> bool {
         let part = self.name.split('/').next().unwrap_or_default();
-        let word = |index| self.text.split(' ').nth(index).and_then(|word| word.parse::<u64>().ok());
         let until = match part {
-            "ended" => word(0),
+            "ended" => self.word(0),
             // Earlier releases noted no time.
-            "nodes" => Some(word(1).unwrap_or(0)),
-            "revoked" => word(0).map(|then| then + REVOKED_MEMORY.as_secs()),
-            "tokens" => word(2),
+            "nodes" => Some(self.word(1).unwrap_or(0)),
+            "revoked" => self.word(0).map(|then| then.saturating_add(REVOKED_MEMORY.as_secs())),
+            "tokens" => self.word(2),
             _ => None,
         };
         until.is_some_and(|until| until <= unix(SystemTime::now()))
@@ -101,6 +122,17 @@ mod tests {
         assert!(
             over(&owner.name, format!("{machine} {}", now - 1)) && over(&owner.name, machine.to_string())
         );
+        // At half the lifetime and at its end it need not be written, later it must be.
+        let made = |ago: u64| {
+            let until = now - ago + 2 * 7200 + NODE_MEMORY.as_secs();
+            Row { name: owner.name.clone(), text: format!("{machine} {until}") }
+        };
+        assert_eq!(
+            [0, 3600, 7199, 7300].map(|ago| made(ago).outlasts(Duration::from_secs(7200))),
+            [true, true, true, false]
+        );
+        assert!(made(5).lasts_as_long_as(&made(6)) && !made(6).lasts_as_long_as(&made(5)));
+        assert!(!made(5).lasts_as_long_as(&Row::owner(1, MachineId(8), short)));
         for name in ["keys", "tokens/../keys", "tokens/", "tokens/0123456789ABCDEF", "other/0123456789abcdef"]
         {
             assert_eq!(Row::new(name, ""), None, "{name}");

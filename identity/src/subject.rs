@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `m<machine>.<role>.tharsis` | every certificate: the machine and its role |
 //! | `n<node>.peer.tharsis` | the certificate of a running node |
+//! | `n0000000000000000.peer.tharsis` | the same: no node has this id. Scrapers expect it, who have one name for all nodes |
 //! | `control.tharsis` | it serves the control store; the authority gives it to its own process only |
 
 use std::fmt;
@@ -11,6 +12,9 @@ use std::str::FromStr;
 
 /// The name that callers of a control store expect.
 pub(crate) const CONTROL_NAME: &str = "control.tharsis";
+/// The name that scrapers expect of each node. Its form is that of a node's name, which releases without it
+/// read as well; no node has this id.
+pub(crate) const ANY_MEMBER: &str = "n0000000000000000.peer.tharsis";
 
 /// A machine of a cluster: a random number from its first join on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -94,7 +98,8 @@ impl Subject {
     /// The names of its certificate.
     pub(crate) fn names(self) -> Vec<String> {
         let mut names = vec![format!("m{}.{}.tharsis", self.machine, self.role.name())];
-        names.extend(self.node.map(node_name));
+        // Whoever looks for a node finds the last of such names.
+        names.extend(self.node.iter().flat_map(|node| [ANY_MEMBER.to_owned(), node_name(*node)]));
         names.extend(self.is_control.then(|| CONTROL_NAME.to_owned()));
         names
     }
@@ -107,6 +112,8 @@ impl Subject {
             let (first, second) = (parts.next()?, parts.next()?);
             if name == CONTROL_NAME {
                 is_control = true;
+            } else if name == ANY_MEMBER {
+                // It says nothing of the subject.
             } else if second == "peer" {
                 node = Some(number(first.strip_prefix('n')?)?);
             } else {
@@ -141,6 +148,18 @@ mod tests {
                 assert_eq!(Subject::from_names(names.iter().map(String::as_str)), Some(subject));
             }
         }
+    }
+
+    /// A release that does not know the common name takes the last name of a node for the node's.
+    #[test]
+    fn the_name_of_all_members_comes_before_the_own() {
+        let subject = Subject { machine: MachineId(1), role: Role::Node, node: Some(7), is_control: true };
+        let names = subject.names();
+        let nodes: Vec<&String> = names.iter().filter(|name| name.contains(".peer.")).collect();
+        assert_eq!(nodes, [ANY_MEMBER, "n0000000000000007.peer.tharsis"]);
+        let without_node = Subject { node: None, ..subject };
+        assert!(!without_node.names().iter().any(|name| name == ANY_MEMBER));
+        assert_eq!(Subject::from_names([ANY_MEMBER].into_iter()), None);
     }
 
     #[test]

@@ -29,6 +29,10 @@ impl AuthorityHash {
         AuthorityHash(blake3::hash(certificate))
     }
 
+    pub(crate) fn bytes(self) -> [u8; 32] {
+        *self.0.as_bytes()
+    }
+
     /// A short name of the authority, for folders.
     pub(crate) fn short(self) -> String {
         self.0.to_hex()[..16].to_owned()

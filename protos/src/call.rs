@@ -188,7 +188,9 @@ fn unproved(error: &(dyn std::error::Error + 'static)) -> Option<(RefusalCode, S
 /// The code of a refusal by either side; none where the connection failed for another reason.
 fn refusal_of(proof: &ProofError) -> Option<RefusalCode> {
     match proof {
-        ProofError::Refused(Reason::Version) => Some(RefusalCode::FailedPrecondition),
+        ProofError::Refused(Reason::Version) | ProofError::Version { .. } => {
+            Some(RefusalCode::FailedPrecondition)
+        }
         ProofError::Refused(Reason::Revoked) => Some(RefusalCode::PermissionDenied),
         ProofError::Refused(Reason::NotYet) => Some(RefusalCode::Unavailable),
         ProofError::Refused(Reason::TooMany) => Some(RefusalCode::ResourceExhausted),

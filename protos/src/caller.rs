@@ -68,6 +68,12 @@ impl Who {
         matches!(self, Who::Certified(subject) if subject.role == Role::Driver)
     }
 
+    /// Whether it shows the certificate of an operator.
+    #[must_use]
+    pub fn is_operator(&self) -> bool {
+        matches!(self, Who::Certified(subject) if subject.role == Role::Operator)
+    }
+
     /// The machine of its certificate; none without one.
     #[must_use]
     pub fn machine(&self) -> Option<MachineId> {

@@ -6,6 +6,7 @@
 
 use crate::caller::{Caller, Who};
 use crate::connection::{Called, Credentials, Signer, Stream, Trust};
+use crate::owners::Claimed;
 use crate::proof::{self, PROOF_WAIT, ProofError, Purpose, Secret};
 use prost::Message;
 use std::io;
@@ -215,8 +216,9 @@ async fn check_owner(signer: &Signer, machine: Subject, node: u64) -> Result<(),
         return Err(IdentityError::NotItsNode(format!("{node:016x}")).into());
     }
     match owners.claim(NodeId(node), machine.machine, signer.lifetime).await {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(IdentityError::NotItsNode(format!("{node:016x}")).into()),
+        Ok(Claimed::Given) => Ok(()),
+        Ok(Claimed::ByAnother) => Err(IdentityError::NotItsNode(format!("{node:016x}")).into()),
+        Ok(Claimed::TooMany(limit)) => Err(IdentityError::TooManyNodes { limit }.into()),
         Err(cause) => Err(JoinError::Refused(format!("the machine of the node is not known now: {cause}"))),
     }
 }

@@ -12,6 +12,7 @@ mod jobs;
 mod logs;
 mod names;
 mod quota_messages;
+mod streams;
 mod unreadable;
 
 pub use drain::{DrainStream, drain};
@@ -37,8 +38,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
+use streams::{Call, Streams};
 use tharsis_types::NodeId;
 use tharsis_types::limits::{LARGE_RECORD_BYTES_MAX, MIB};
+use tonic::body::Body;
+use tonic::server::NamedService;
 use tonic::service::Routes;
 use tonic::transport::Endpoint;
 use tonic::{Request, Response, Status, Streaming};
@@ -51,6 +55,8 @@ const _: () = assert!(
     3 * LARGE_RECORD_BYTES_MAX <= PACKET_BYTES_MAX,
     "what fits into a ring fits into a packet, where a reference takes more bytes, behind what was packed before it"
 );
+/// Bytes of a request that is no packet: a submission carries the environment of its caller.
+pub const REQUEST_BYTES_MAX: usize = MIB;
 /// Messages of one packet.
 pub const PACKET_MESSAGES_MAX: usize = 4096;
 /// The name of the call in errors.
@@ -118,10 +124,47 @@ pub trait Service: Send + Sync + 'static {
 
 /// Adds a node to the services of one port.
 pub fn routes<S: Service>(routes: Routes, service: Arc<S>) -> Routes {
-    let server = PeerServer::new(Door(service))
-        .max_decoding_message_size(PACKET_BYTES_MAX)
-        .max_encoding_message_size(PACKET_BYTES_MAX);
-    mount(routes, server)
+    let door = Arc::new(Door { service, streams: Streams::default() });
+    let server = |request_bytes_max| {
+        PeerServer::from_arc(Arc::clone(&door))
+            .max_decoding_message_size(request_bytes_max)
+            .max_encoding_message_size(PACKET_BYTES_MAX)
+    };
+    // Room for the length that a request announces is made before the request is here: packets alone are
+    // long, and members alone send them.
+    mount(routes, PerCall { link: server(PACKET_BYTES_MAX), others: server(REQUEST_BYTES_MAX) })
+}
+
+/// Two servers of one service, which differ in their limits.
+#[derive(Clone, Debug)]
+struct PerCall<S> {
+    link: S,
+    others: S,
+}
+
+impl<S: NamedService> NamedService for PerCall<S> {
+    const NAME: &'static str = S::NAME;
+}
+
+impl<S: tower::Service<http::Request<Body>>> tower::Service<http::Request<Body>> for PerCall<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        match self.link.poll_ready(context) {
+            Poll::Ready(Ok(())) => self.others.poll_ready(context),
+            other => other,
+        }
+    }
+
+    fn call(&mut self, request: http::Request<Body>) -> S::Future {
+        if request.uri().path().ends_with("/Link") {
+            self.link.call(request)
+        } else {
+            self.others.call(request)
+        }
+    }
 }
 
 /// Opens a stream to a node at `address` (`host:port`).
@@ -176,7 +219,10 @@ impl Stream for Named {
     }
 }
 
-struct Door<S>(Arc<S>);
+struct Door<S> {
+    service: Arc<S>,
+    streams: Streams,
+}
 
 #[tonic::async_trait]
 impl<S: Service> Peer for Door<S> {
@@ -189,7 +235,7 @@ impl<S: Service> Peer for Door<S> {
         request: Request<wire::SubmitJobRequest>,
     ) -> Result<Response<wire::SubmitJobReply>, Status> {
         let (node, new) = jobs::submission(request.into_inner()).map_err(Refusal::from)?;
-        let pid = self.0.submit_job(node, new).await?;
+        let pid = self.service.submit_job(node, new).await?;
         Ok(Response::new(wire::SubmitJobReply { pid }))
     }
 
@@ -199,7 +245,7 @@ impl<S: Service> Peer for Door<S> {
     ) -> Result<Response<wire::StopJobReply>, Status> {
         let wire::StopJobRequest { node, name, grace_ms } = request.into_inner();
         let node = node_id("node", node).map_err(Refusal::from)?;
-        let was_running = self.0.stop_job(node, name, Duration::from_millis(grace_ms)).await?;
+        let was_running = self.service.stop_job(node, name, Duration::from_millis(grace_ms)).await?;
         Ok(Response::new(wire::StopJobReply { was_running }))
     }
 
@@ -207,18 +253,20 @@ impl<S: Service> Peer for Door<S> {
         &self,
         request: Request<wire::JobOutputRequest>,
     ) -> Result<Response<Self::JobOutputStream>, Status> {
+        let seat = self.streams.enter(Call::JobOutput, rights::who(request.extensions())?)?;
         let wire::JobOutputRequest { node, name, tail, follow } = request.into_inner();
         let node = node_id("node", node).map_err(Refusal::from)?;
-        let parts = self.0.job_output(node, OutputQuery { name, tail, follow }).await?;
+        let parts = seat.of(self.service.job_output(node, OutputQuery { name, tail, follow }).await?);
         Ok(Response::new(parts.map(|bytes| Ok(wire::JobOutputPart { bytes })).boxed()))
     }
 
     async fn logs(&self, request: Request<wire::LogsRequest>) -> Result<Response<Self::LogsStream>, Status> {
+        let seat = self.streams.enter(Call::Logs, rights::who(request.extensions())?)?;
         let request = request.into_inner();
         let invalid = |bad: BadMessage| Status::invalid_argument(bad.to_string());
         let node = node_id("node", request.node).map_err(invalid)?;
         let query = logs::query(&request).map_err(invalid)?;
-        let batches = self.0.logs(node, query).await?;
+        let batches = seat.of(self.service.logs(node, query).await?);
         Ok(Response::new(batches.map(|lines| Ok(logs::to_wire(lines))).boxed()))
     }
 
@@ -228,9 +276,10 @@ impl<S: Service> Peer for Door<S> {
         &self,
         request: Request<wire::DrainRequest>,
     ) -> Result<Response<Self::DrainStream>, Status> {
+        let seat = self.streams.enter(Call::Drain, rights::who(request.extensions())?)?;
         let wire::DrainRequest { node, within_ms } = request.into_inner();
         let node = node_id("node", node).map_err(|bad| Status::invalid_argument(bad.to_string()))?;
-        let rows = self.0.drain(node, Duration::from_millis(within_ms)).await?;
+        let rows = seat.of(self.service.drain(node, Duration::from_millis(within_ms)).await?);
         Ok(Response::new(rows.map(|row| Ok(row.into())).boxed()))
     }
 
@@ -245,7 +294,7 @@ impl<S: Service> Peer for Door<S> {
         let from = node_id("from_node", first.from_node).map_err(Refusal::from)?;
         rights::check_node(&extensions, from)?;
         let to = node_id("to_node", first.to_node).map_err(Refusal::from)?;
-        let outgoing = self.0.link(from, to, incoming(packets, "a peer".to_owned())).await?;
+        let outgoing = self.service.link(from, to, incoming(packets, "a peer".to_owned())).await?;
         Ok(Response::new(outgoing.map(Ok).boxed()))
     }
 }

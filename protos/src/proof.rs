@@ -114,6 +114,15 @@ pub enum ProofError {
     /// The other side said too little for too long.
     #[error("the connection was not proved within {} s", PROOF_WAIT.as_secs())]
     Timeout,
+    /// The listener is of a release with another version of the proof.
+    #[error(
+        "what listens there speaks version {theirs} of the protocol between processes of a cluster, this release \
+         speaks version {VERSION}: use releases that may meet"
+    )]
+    Version {
+        /// Its version.
+        theirs: u32,
+    },
     /// The listener does not know the secret.
     #[error("what listens there did not prove that it knows the cluster's secret")]
     Unproved,
@@ -223,6 +232,13 @@ impl Secret {
     pub fn at(&self, called: SocketAddr) -> Secret {
         let called = SocketAddr::new(called.ip().to_canonical(), called.port());
         Secret(blake3::keyed_hash(self.0.as_bytes(), format!("tharsis port {called}").as_bytes()))
+    }
+
+    /// A name of whoever knows the secret on the machine with this id, which does not tell it.
+    #[must_use]
+    pub fn name_on(&self, machine: &str) -> [u8; 16] {
+        let name = blake3::keyed_hash(self.0.as_bytes(), format!("tharsis name {machine}").as_bytes());
+        std::array::from_fn(|at| name.as_bytes()[at])
     }
 
     /// A secret that follows from this one, and does not tell it.
@@ -402,9 +418,10 @@ impl<'a> Proof<'a> {
         if challenge[..MAGIC.len()] != MAGIC {
             return Err(ProofError::NotOurs);
         }
+        let theirs = number(challenge, 8);
         match reason(number(challenge, 12)) {
+            None | Some(Reason::Version) if theirs != VERSION => Err(ProofError::Version { theirs }),
             Some(refused) => Err(ProofError::Refused(refused)),
-            None if number(challenge, 8) != VERSION => Err(ProofError::Refused(Reason::Version)),
             None => Ok(*self.key.caller_mac(&self.hello, challenge).as_bytes()),
         }
     }
@@ -479,122 +496,5 @@ fn random() -> io::Result<[u8; 32]> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tokio::net::{TcpListener, TcpStream};
-
-    const CALLER: Claim = Claim { purpose: Purpose::Transfers, node: Some(NodeId(7)) };
-
-    fn secret(byte: u8) -> Secret {
-        Secret::from_bytes([byte; SECRET_BYTES])
-    }
-
-    /// Connects with one secret to a listener with another, and says what either side says of it.
-    async fn meet(callers: Secret, listeners: Secret) -> (Result<(), ProofError>, Result<Claim, ProofError>) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let called = async {
-            let mut stream = TcpStream::connect(address).await.unwrap();
-            prove(&mut stream, &callers.at(address), CALLER.node, CALLER.purpose).await
-        };
-        let accepted = async {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            admit(&mut stream, &listeners.at(address), |_| Ok(())).await
-        };
-        tokio::join!(called, accepted)
-    }
-
-    fn runtime() -> tokio::runtime::Runtime {
-        tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
-    }
-
-    #[test]
-    fn whoever_knows_the_secret_is_admitted_and_nobody_else() {
-        runtime().block_on(async {
-            let (called, accepted) = meet(secret(1), secret(1)).await;
-            called.unwrap();
-            assert_eq!(accepted.unwrap(), CALLER);
-            let (called, accepted) = meet(secret(2), secret(1)).await;
-            for refused in [called.unwrap_err(), accepted.unwrap_err()] {
-                assert!(matches!(refused, ProofError::Refused(Reason::WrongProof)), "{refused}");
-            }
-        });
-    }
-
-    #[test]
-    fn a_listener_that_says_yes_to_everything_is_found_out() {
-        let (ours, nonce) = (secret(1), [5; 32]);
-        let proof = Proof::new(&ours, CALLER.node, CALLER.purpose).unwrap();
-        let challenge = challenge(None, &nonce);
-        let echo = proof.answer(&challenge).unwrap();
-        let known = ours.listener_mac(&proof.hello, &challenge);
-        assert!(proof.check(&challenge, &verdict(Ok(known))).is_ok());
-        // Its own guess, and the caller's answer sent back.
-        for mac in [[0; 32], echo].map(blake3::Hash::from_bytes) {
-            assert!(matches!(proof.check(&challenge, &verdict(Ok(mac))), Err(ProofError::Unproved)));
-        }
-    }
-
-    #[test]
-    fn an_answer_is_good_for_one_connection_to_one_address() {
-        let (here, there) = ("127.0.0.1:1".parse().unwrap(), "127.0.0.1:2".parse().unwrap());
-        let ours = secret(1);
-        let key = ours.at(here);
-        let proof = Proof::new(&key, CALLER.node, CALLER.purpose).unwrap();
-        let (first, second) = (challenge(None, &[5; 32]), challenge(None, &[6; 32]));
-        let answer = proof.answer(&first).unwrap();
-        assert_eq!(ours.at(here).caller_mac(&proof.hello, &first).as_bytes(), &answer);
-        assert_ne!(ours.at(here).caller_mac(&proof.hello, &second).as_bytes(), &answer);
-        assert_ne!(ours.at(there).caller_mac(&proof.hello, &first).as_bytes(), &answer);
-        let mapped = "[::ffff:127.0.0.1]:1".parse().unwrap();
-        assert_eq!(ours.at(mapped).caller_mac(&proof.hello, &first).as_bytes(), &answer);
-    }
-
-    #[test]
-    fn a_secret_is_not_shown_and_survives_its_file() {
-        let new = Secret::random().unwrap();
-        assert!(!format!("{new:?}").contains(&new.to_hex()));
-        assert_eq!(Secret::from_hex(&format!("{}\n", new.to_hex())), Some(new));
-        assert_eq!(Secret::from_hex("short"), None);
-    }
-
-    #[test]
-    fn a_look_is_no_attempt_to_be_admitted() {
-        runtime().block_on(async {
-            for words in [&KNOCK[..], b""] {
-                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                let mut stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-                stream.write_all(words).await.unwrap();
-                stream.shutdown().await.unwrap();
-                let (mut accepted, _) = listener.accept().await.unwrap();
-                let mut heard = Vec::new();
-                let ours = secret(1);
-                let (looked, _) =
-                    tokio::join!(admit(&mut accepted, &ours, |_| Ok(())), stream.read_to_end(&mut heard));
-                assert!(matches!(looked, Err(ProofError::Look)));
-                assert_eq!(heard.is_empty(), words.is_empty(), "a knock is answered");
-            }
-        });
-    }
-
-    #[test]
-    fn whoever_does_not_prove_is_told_in_its_own_words() {
-        runtime().block_on(async {
-            for (words, told) in [
-                (&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], GO_AWAY.to_vec()),
-                (b"THARSIS\x01\x01\0\0\0\0\0\0\0", challenge(Some(Reason::NoProof), &[0; 32]).to_vec()),
-            ] {
-                let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-                let mut stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-                stream.write_all(words).await.unwrap();
-                let (mut accepted, _) = listener.accept().await.unwrap();
-                let ours = secret(1);
-                let mut heard = Vec::new();
-                let (refused, _) =
-                    tokio::join!(admit(&mut accepted, &ours, |_| Ok(())), stream.read_to_end(&mut heard));
-                assert!(matches!(refused, Err(ProofError::Refused(Reason::NoProof))));
-                assert_eq!(heard, told);
-            }
-        });
-    }
-}
+#[path = "proof_tests.rs"]
+mod tests;

@@ -4,9 +4,9 @@
 //! |---|---|---|---|---|
 //! | `ClusterInfo`, `ListNodes`, `WatchNodes`, `ListJobs` | x | x | x | x |
 //! | `GetProgram`, `GetCodeUnit`, `KvGet`, `KvList` | x | x | x | x |
-//! | `RegisterNode`, `KeepAlive`, `PutCodeUnit`, `PutProgram`, `Link` | itself | itself | | |
-//! | `SuspectNode`, `RegisterJob`, `KvPut`, `KvDelete` | x | x | | |
-//! | `FinishJob` | x | x | x | |
+//! | `RegisterNode`, `KeepAlive`, `RegisterJob`, `PutCodeUnit`, `PutProgram`, `Link` | itself | itself | | |
+//! | `SuspectNode`, `KvPut`, `KvDelete` | x | x | | |
+//! | `FinishJob` | its own | its own | x | |
 //! | `UnregisterNode` | itself | itself | x | |
 //! | `Drain` | | | x | |
 //! | `Logs`, `JobOutput` | | | x | x |

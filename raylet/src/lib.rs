@@ -17,6 +17,7 @@
 //! | [`init`] | the first process of a container |
 //! | [`pressure`] | readings of the memory of the node and its workers |
 //! | [`descriptors`] | the limit on open files |
+//! | [`readiness`] | what the manager of services is told |
 //! | [`observe`] | traces of tasks |
 //! | [`metrics`] | counts for monitors |
 //! | [`logs`], [`logbook`], [`windows`] | output of workers |
@@ -33,6 +34,7 @@ pub mod drain;
 pub mod effects;
 pub mod engine;
 pub mod executable;
+mod hello;
 pub mod inbox;
 pub mod init;
 mod inventory;
@@ -47,6 +49,7 @@ pub mod observe;
 mod own_files;
 pub mod port;
 pub mod pressure;
+pub mod readiness;
 pub mod record_codec;
 pub mod registry;
 pub mod spill;
@@ -55,6 +58,7 @@ pub mod windows;
 pub mod workers;
 
 pub use node::{Embedded, NodeHandle, NodeOptions, Program, Shared, connect_embedded};
+pub use own_files::MARK as FOLDER_MARK;
 pub use port::EmbeddedPart;
 pub use spill::{SpillChoice, SpillFolder};
 pub use tharsis_core::event::Remains;

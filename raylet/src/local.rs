@@ -2,11 +2,12 @@
 
 use crate::drain::Drain;
 use crate::executable::Executable;
+use crate::hello::{self, Unread};
 use crate::inbox::{Inbox, Input};
 use crate::lists;
 use crate::logs::Logs;
 use crate::names::Names;
-use crate::own_files::close_to_group;
+use crate::own_files::{close_to_group, mark};
 use crate::port::{Facts, Port, function_table};
 use crate::registry::{Job, Registry};
 use crate::workers::{Arrivals, Departure};
@@ -27,7 +28,7 @@ use tharsis_core::lease::ProcessNumber;
 use tharsis_object_store::local_socket::{self, SocketError, bind, check_peer, recv_frame, send_frame};
 use tharsis_object_store::{Arena, Channel, Segment};
 use tharsis_protos::handshake::{
-    Answer, HELLO_BYTES_MAX, HELLO_MAGIC, Hello, PROTOCOL_VERSION, Question, Role, Subject, Welcome,
+    Answer, HELLO_BYTES_MAX, Hello, PROTOCOL_VERSION, Question, Role, Subject, Welcome,
 };
 use tharsis_protos::inventory::Inventory;
 use tharsis_protos::listing::{Listing, Table};
@@ -104,11 +105,13 @@ impl LocalSocket {
     pub fn start(path: &Path, acceptor: ClientAcceptor) -> Result<Self, Failure> {
         let refuse = |kind, cause: String| Failure::new(kind, format!("socket {}: {cause}", path.display()));
         let cannot = |cause: String| refuse(FailureKind::InvalidArgument, cause);
-        close_folder(path).map_err(|cause| cannot(format!("its folder: {cause}")))?;
+        let folder = folder_of(path);
+        close_folder(folder).map_err(|cause| cannot(format!("its folder: {cause}")))?;
         let listener = bind(path).map_err(|cause| match cause {
             SocketError::InUse => refuse(FailureKind::InUse, cause.to_string()),
             _ => cannot(cause.to_string()),
         })?;
+        mark(folder);
         let own = listener.try_clone().map_err(|cause| cannot(cause.to_string()))?;
         let stopping = Arc::new(AtomicBool::new(false));
         let stop = Arc::clone(&stopping);
@@ -131,9 +134,12 @@ impl LocalSocket {
     }
 }
 
+fn folder_of(socket: &Path) -> &Path {
+    socket.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
 /// Closes the folder of a socket if a volume has opened it.
-fn close_folder(socket: &Path) -> std::io::Result<()> {
-    let folder = socket.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+fn close_folder(folder: &Path) -> std::io::Result<()> {
     match File::open(folder) {
         Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => Ok(()),
         opened => close_to_group(&opened?, folder),
@@ -167,19 +173,16 @@ impl ClientAcceptor {
         stream.set_read_timeout(Some(HANDSHAKE_WAIT)).map_err(|e| e.to_string())?;
         stream.set_write_timeout(Some(HANDSHAKE_WAIT)).map_err(|e| e.to_string())?;
         let (frame, program) = recv_frame(stream, HELLO_BYTES_MAX).map_err(|e| e.to_string())?;
-        let hello: Hello = match postcard::from_bytes(&frame) {
+        let hello = match hello::read(&frame) {
             Ok(hello) => hello,
             // Not one of our clients: it gets no answer.
-            Err(cause) => return Err(format!("the first frame is not a hello: {cause}")),
+            Err(Unread::NoHello(cause)) => return Err(format!("the first frame is not a hello: {cause}")),
+            Err(Unread::OtherVersion(version)) => {
+                let text =
+                    format!("the client speaks protocol {version}, this node speaks {PROTOCOL_VERSION}");
+                return refuse(stream, Failure::new(FailureKind::VersionMismatch, text));
+            }
         };
-        if hello.magic != HELLO_MAGIC {
-            return Err("the first frame is not a hello".to_owned());
-        }
-        if hello.version != PROTOCOL_VERSION {
-            let text =
-                format!("the client speaks protocol {}, this node speaks {PROTOCOL_VERSION}", hello.version);
-            return refuse(stream, Failure::new(FailureKind::VersionMismatch, text));
-        }
         match hello.role {
             Role::Observer(question) => self.answer(stream, question),
             Role::SharedProcess { number } => {

@@ -133,6 +133,10 @@ struct Cursor {
     query: LogQuery,
     /// Position behind the lines that were looked at; none before the first step.
     at: Option<u64>,
+    /// The end of the log at the first step: lines before it are wanted also without those that come.
+    end: u64,
+    /// Of the next lines that are wanted, those that are too old.
+    skip: usize,
     /// Lines that are found and not told yet.
     found: VecDeque<LogLine>,
     /// When the task of the query ran here.
@@ -151,14 +155,13 @@ enum Step {
 
 impl Cursor {
     fn new(query: LogQuery) -> Self {
-        Self { query, at: None, found: VecDeque::new(), ran: Vec::new() }
+        Self { query, at: None, end: 0, skip: 0, found: VecDeque::new(), ran: Vec::new() }
     }
 
     fn step(&mut self, book: &LogBook, now_ms: u64) -> Step {
-        match self.at {
-            None => self.look_back(book),
-            Some(at) if self.query.follow => self.look_on(book, at),
-            Some(_) => {}
+        let at = self.at.unwrap_or_else(|| self.look_back(book));
+        if at < self.end || self.query.follow {
+            self.look_on(book, at);
         }
         if !self.found.is_empty() {
             let mut bytes = 0;
@@ -172,32 +175,39 @@ impl Cursor {
         if self.query.follow && !self.is_task_over(now_ms) { Step::Wait } else { Step::Over }
     }
 
-    /// Finds the last lines that are kept.
-    fn look_back(&mut self, book: &LogBook) {
-        let end = *book.ends().borrow();
-        let mut at = book.begin();
+    /// Finds where the last lines begin that are kept. They are read when they are told: a reader that waits
+    /// holds no more than a page of them.
+    fn look_back(&mut self, book: &LogBook) -> u64 {
+        self.end = *book.ends().borrow();
         let tail = self.query.tail.min(TAIL_LINES_MAX) as usize;
-        while at < end {
+        let (mut pages, mut count) = (VecDeque::new(), 0);
+        let mut at = book.begin();
+        while at < self.end {
             let page = book.read(at);
-            at = page.next;
-            for line in page.lines {
-                if self.wants(&line) {
-                    self.found.push_back(line);
-                }
-                while tail < self.found.len() {
-                    self.found.pop_front();
-                }
+            let wanted = page.lines.iter().filter(|line| self.wants(line)).count();
+            pages.push_back((at, wanted));
+            count += wanted;
+            while let Some((_, oldest)) = pages.front().copied().filter(|(_, oldest)| tail + oldest <= count)
+            {
+                count -= oldest;
+                pages.pop_front();
             }
+            at = page.next;
         }
-        self.at = Some(at);
+        self.skip = count.saturating_sub(tail);
+        let begin = pages.front().map_or(at, |(begin, _)| *begin);
+        self.at = Some(begin);
+        begin
     }
 
     /// Finds the next lines behind a position.
     fn look_on(&mut self, book: &LogBook, mut at: u64) {
-        while self.found.is_empty() {
+        while self.found.is_empty() && (at < self.end || self.query.follow) {
             let page = book.read(at);
             let wanted: Vec<_> = page.lines.into_iter().filter(|line| self.wants(line)).collect();
-            self.found.extend(wanted);
+            let old = self.skip.min(wanted.len());
+            self.skip -= old;
+            self.found.extend(wanted.into_iter().skip(old));
             if page.next == at {
                 break;
             }
@@ -266,6 +276,28 @@ mod tests {
         book.write(50, JobId(2), 8, false, b"e\n");
         book.write(51, JobId(1), 7, false, b"f\n");
         assert_eq!(texts(&mut cursor, &book, 0), ("f".to_owned(), false));
+    }
+
+    /// However many lines were asked for, one that is slow to read them holds a page.
+    #[test]
+    fn the_last_lines_of_a_long_log_are_read_page_by_page() {
+        let (book, _folder) = book();
+        let line = "x".repeat(1000);
+        for number in 0..5_000 {
+            book.write(100 + number, JobId(1), 7, false, format!("{number} {line}\n").as_bytes());
+        }
+        for (tail, follow) in [(1, false), (1234, false), (1234, true), (4_999, true)] {
+            let query = LogQuery { job: Some(JobId(1)), tail, follow, ..LogQuery::default() };
+            let (mut cursor, mut lines, mut held) = (Cursor::new(query), Vec::new(), 0);
+            while let Step::Lines(some) = cursor.step(&book, 0) {
+                lines.extend(some);
+                held = held.max(cursor.found.len());
+            }
+            assert_eq!(lines.len(), tail as usize);
+            let first = format!("{} ", 5_000 - tail);
+            assert!(lines[0].text.starts_with(&first) && lines.last().unwrap().text.starts_with("4999 "));
+            assert!(held < 1_200, "{held} lines were held");
+        }
     }
 
     #[test]

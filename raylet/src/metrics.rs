@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tharsis_core::node::Gauges;
+use tharsis_gcs::Control;
 use tharsis_protos::rights::PortCounts;
 use tharsis_types::{NodeId, Resources};
 use tokio::sync::{Mutex, oneshot};
@@ -23,6 +24,8 @@ pub struct Scraped {
     node: NodeId,
     inbox: Arc<Inbox>,
     port: Arc<PortCounts>,
+    /// The control store of a head.
+    control: Option<Control>,
     scrapes: AtomicU64,
     /// One scrape at a time asks the loop.
     turn: Mutex<()>,
@@ -42,8 +45,8 @@ struct Text(String);
 impl Scraped {
     /// The counts of a node whose loop answers through `inbox`.
     #[must_use]
-    pub fn new(node: NodeId, inbox: Arc<Inbox>, port: Arc<PortCounts>) -> Self {
-        Self { node, inbox, port, scrapes: AtomicU64::new(0), turn: Mutex::new(()) }
+    pub fn new(node: NodeId, inbox: Arc<Inbox>, port: Arc<PortCounts>, control: Option<Control>) -> Self {
+        Self { node, inbox, port, control, scrapes: AtomicU64::new(0), turn: Mutex::new(()) }
     }
 
     /// The metrics now; none if the node does not answer.
@@ -56,6 +59,7 @@ impl Scraped {
         let mut text = Text::default();
         text.node(self.node, &counts);
         text.port(&self.port, scrapes);
+        self.control.iter().for_each(|control| text.tables(control));
         text.process();
         Some(text.0)
     }
@@ -161,6 +165,11 @@ impl Text {
         let help = "Calls that were refused because they are not for the role of their caller.";
         self.counter("tharsis_calls_refused_total", help, port.calls_refused.load(Ordering::Relaxed));
         self.counter("tharsis_scrapes_total", "Scrapes, this one included.", scrapes);
+    }
+
+    fn tables(&mut self, control: &Control) {
+        let help = "1 while the tables of the cluster can be written; 0: no node joins and no job begins.";
+        self.gauge("tharsis_store_writable", help, u8::from(control.is_writable()));
     }
 
     /// Metrics of the process, by the names that Prometheus' own libraries use.

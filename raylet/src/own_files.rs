@@ -5,19 +5,46 @@
 //! a cluster at the first move of its head. So what is exactly that, belongs to this user, and to a group
 //! that this process is in, is closed again. Everything else that is open to others is refused as ever: who
 //! made it so is not known.
+//!
+//! A team's folder of mode 2770 looks the same, and to close it would shut the team out. So a folder is
+//! closed only if it was this user's alone before: a node leaves a mark of its user in each folder that it
+//! found closed.
 
 use std::fs::{File, Metadata, Permissions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 
-/// Closes a file or folder that a volume has opened to its group, and says so in the log.
+/// The mark in a folder that was this user's alone.
+pub const MARK: &str = ".tharsis";
+
+/// Leaves the mark in a folder that is closed to others. One that takes no file is not marked.
+pub fn mark(folder: &Path) {
+    let made = File::options().write(true).create_new(true).mode(0o600).open(folder.join(MARK));
+    match made {
+        Err(cause) if cause.kind() != io::ErrorKind::AlreadyExists => {
+            tracing::debug!(%cause, folder = %folder.display(), "the folder is not marked");
+        }
+        _ => {}
+    }
+}
+
+/// Whether a folder was this user's alone when a node of this user served there.
+fn is_marked(folder: &Path) -> bool {
+    folder.join(MARK).symlink_metadata().is_ok_and(|mark| mark.is_file() && is_own(&mark))
+}
+
+fn is_own(data: &Metadata) -> bool {
+    data.uid() == rustix::process::geteuid().as_raw()
+}
+
+/// Closes a file, or a folder with the mark, that a volume has opened to its group, and says so in the log.
 ///
 /// # Errors
 /// If the system refuses.
 pub fn close_to_group(file: &File, path: &Path) -> io::Result<()> {
     let data = file.metadata()?;
-    if !is_opened_by_a_volume(&data) {
+    if !is_opened_by_a_volume(&data) || data.is_dir() && !is_marked(path) {
         return Ok(());
     }
     file.set_permissions(Permissions::from_mode(if data.is_dir() { 0o700 } else { 0o600 }))?;
@@ -34,7 +61,7 @@ fn is_opened_by_a_volume(data: &Metadata) -> bool {
     let groups = rustix::process::getgroups().unwrap_or_default();
     let own_group = rustix::process::getegid();
     let is_in = |group: u32| own_group.as_raw() == group || groups.iter().any(|g| g.as_raw() == group);
-    is_opened && data.uid() == rustix::process::geteuid().as_raw() && is_in(data.gid())
+    is_opened && is_own(data) && is_in(data.gid())
 }
 
 #[cfg(test)]
@@ -54,6 +81,11 @@ mod tests {
             metadata(path).unwrap().mode() & 0o7777
         };
         assert_eq!(closed(&file, 0o660), 0o600);
+        assert_eq!(closed(&folder, 0o2770), 0o2770, "a team's");
+        std::os::unix::fs::symlink(&file, folder.join(MARK)).unwrap();
+        assert_eq!(closed(&folder, 0o2770), 0o2770, "a link is no mark");
+        std::fs::remove_file(folder.join(MARK)).unwrap();
+        (0..2).for_each(|_| mark(&folder));
         assert_eq!(closed(&folder, 0o2770), 0o700);
         for mode in [0o600, 0o640, 0o604, 0o644, 0o666] {
             assert_eq!(closed(&file, mode), mode);

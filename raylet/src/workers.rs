@@ -10,10 +10,12 @@ mod shared;
 #[cfg(test)]
 mod tests;
 
+use crate::descriptors::{self, LIMIT_VARIABLE};
 use crate::executable::Executable;
 use crate::inbox::{Inbox, Input};
 use crate::logbook::LogBook;
 use crate::pressure::{Children, Roster, ancestry, offer_worker};
+use crate::readiness;
 use crate::registry::lock;
 use output::Tail;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -436,8 +438,7 @@ fn spawn(
     let mut child = child.map_err(|cause| {
         workers.table.remove(&start);
         shared.changed.notify_all();
-        let text = format!("cannot start {program}: {cause}");
-        Failure::new(FailureKind::WorkerStartFailed, text)
+        cannot_start(&program, &cause)
     })?;
     let pid = child.id();
     if let Some(worker) = workers.table.get_mut(&start) {
@@ -460,13 +461,26 @@ fn command(starting: &Starting, program: &Executable, start: String) -> Command 
         .arg0(program.path())
         .env(WORKER_SOCKET, &starting.socket)
         .env(WORKER_START, start)
+        .env(LIMIT_VARIABLE, descriptors::for_children())
         // A path with a separator cannot be in a list; the system's folder serves then.
         .env(WORKER_SCRATCH, std::env::join_paths(&starting.scratch).unwrap_or_default())
+        .env_remove(readiness::SOCKET_VARIABLE)
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
     command
+}
+
+fn cannot_start(program: &Executable, cause: &std::io::Error) -> Failure {
+    let hint = match cause.kind() {
+        // A program of another node lies beside the socket of this one.
+        std::io::ErrorKind::PermissionDenied => {
+            "; a file system that is mounted with noexec runs no programs"
+        }
+        _ => "",
+    };
+    Failure::new(FailureKind::WorkerStartFailed, format!("cannot start {program}: {cause}{hint}"))
 }
 
 /// Starts a program that may just have been written: a process that was forked meanwhile holds the file open

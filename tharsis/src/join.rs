@@ -61,6 +61,26 @@ pub fn is_known(heads: &[String], identity_dir: &Path) -> std::result::Result<bo
     Ok(false)
 }
 
+/// Whether this machine is to join the cluster at `heads` with a token: it has no identity for it, or got one
+/// for another token. A token that was replaced, after the machine was shut out or the head was lost, is of
+/// use so; one that is old, as in the settings of a service, is not used again.
+///
+/// # Errors
+/// `Folder` if the folder of identities cannot be read.
+pub fn is_new_token(
+    heads: &[String],
+    identity_dir: &Path,
+    token: &Token,
+) -> std::result::Result<bool, IdentityError> {
+    let folder = machine_folder(identity_dir);
+    for head in heads {
+        if folder.find(head)?.is_some() {
+            return folder.is_new_token(head, token);
+        }
+    }
+    Ok(true)
+}
+
 /// The address of this machine from which it reaches the first of `heads` (`host:port`) to which there is a
 /// way.
 ///
@@ -105,9 +125,15 @@ pub(crate) fn start_node(
     let heads = heads(addresses);
     let identities = init.identity_dir.clone().unwrap_or_else(machine::default_identity_folder);
     let refused = |error: IdentityError| Error::new(FailureKind::InvalidArgument, error.to_string());
-    if let Some(token) = token(init).filter(|_| !is_known(&heads, &identities).unwrap_or(false)) {
+    if let Some(token) = token(init) {
         let token: Token = token.parse().map_err(refused)?;
-        join_once(&identities, &heads, &token)?;
+        if is_new_token(&heads, &identities, &token).map_err(refused)? {
+            let joined = join_once(&identities, &heads, &token);
+            // An identity that is there may be good, and the token over.
+            if !is_known(&heads, &identities).map_err(refused)? {
+                joined?;
+            }
+        }
     }
     let security = security_towards(&heads, &identities, machine::default_secret_file()).map_err(refused)?;
     let host = match &security {

@@ -22,8 +22,9 @@ use std::time::{Duration, Instant};
 use tharsis_object_store::segment;
 use tharsis_protos::handshake::Role;
 use tharsis_raylet::cluster::ClusterOptions;
+use tharsis_raylet::descriptors::{self, LIMIT_VARIABLE};
 use tharsis_raylet::submissions::{self, PROGRAM_VARIABLE};
-use tharsis_raylet::{NodeHandle, Program, SHARED_PROCESS};
+use tharsis_raylet::{FOLDER_MARK, NodeHandle, Program, SHARED_PROCESS, readiness};
 use tharsis_remote::{Error, FailureKind, Result, connect, current, run_worker};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -88,15 +89,18 @@ pub fn enter<T: Termination>(user_main: fn() -> T) -> ExitCode {
 /// As [`enter`], with what the program brings along for the case that this process is a node.
 pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> ExitCode {
     if let Some((node, path)) = submissions::told_program() {
+        descriptors::restore();
         return become_program(node, &path);
     }
     if let Some((socket, number)) = shared_arguments() {
         part::enter(Part::Worker);
+        // The limit stays as its node has it: each of the workers has several files open.
         name_process();
         return exit_code(shared_process::run(Path::new(&socket), number, report));
     }
     if let Some((socket, start)) = worker_arguments() {
         part::enter(Part::Worker);
+        descriptors::restore();
         return exit_code(work(Path::new(&socket), start));
     }
     match std::env::var(NODE_VARIABLE) {
@@ -117,9 +121,14 @@ pub fn enter_with<T: Termination>(user_main: fn() -> T, program: Program) -> Exi
 /// Why it cannot start.
 pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
     allow_huge_pages();
-    tharsis_raylet::descriptors::raise();
+    descriptors::raise();
     let node = Arc::new(start_node(spec.options, program, &spec.socket, spec.cluster)?);
-    stop_at_signals(&node, spec.drain_within)?;
+    // The child of a service is not the service.
+    let is_service = !spec.ends_with_stdin;
+    stop_at_signals(&node, spec.drain_within, is_service)?;
+    if is_service {
+        readiness::ready();
+    }
     if spec.ends_with_stdin {
         let watched = Arc::clone(&node);
         // Ends with the process.
@@ -134,6 +143,7 @@ pub fn run_node(spec: NodeSpec, program: Program) -> Result<()> {
         && let Some(folder) = spec.socket.parent()
     {
         // The process that made it may have been killed. One that holds more than the socket stays.
+        let _unmarked = std::fs::remove_file(folder.join(FOLDER_MARK));
         let _removed = std::fs::remove_dir(folder);
     }
     match node.fenced() {
@@ -157,7 +167,7 @@ pub fn status_of(kind: FailureKind) -> u8 {
 
 /// SIGTERM drains a node: it leaves without loss, within a time. Ctrl-C, or a signal while it drains, ends it
 /// in good order, so that no process or file stays behind. The next signal ends it at once.
-fn stop_at_signals(node: &Arc<NodeHandle>, drain_within: Duration) -> Result<()> {
+fn stop_at_signals(node: &Arc<NodeHandle>, drain_within: Duration, is_service: bool) -> Result<()> {
     let failed = |cause: std::io::Error| Error::new(FailureKind::Internal, format!("signals: {cause}"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(failed)?;
     let entered = runtime.enter();
@@ -174,8 +184,12 @@ fn stop_at_signals(node: &Arc<NodeHandle>, drain_within: Duration) -> Result<()>
                 }
             })
         };
+        let is_at_once = is_interrupted();
+        if is_service {
+            readiness::stopping();
+        }
         // A node that drains already is told for the second time.
-        if !is_interrupted() && node.drain(drain_within).is_ok() {
+        if !is_at_once && node.drain(drain_within).is_ok() {
             is_interrupted();
         }
         // Ends with the process.
@@ -345,7 +359,9 @@ fn become_program(node: u32, path: &Path) -> ExitCode {
     if node != std::os::unix::process::parent_id() {
         return ExitCode::from(FAILED);
     }
-    let cause = Command::new(path).arg0(name).args(words).env_remove(PROGRAM_VARIABLE).exec();
+    let mut program = Command::new(path);
+    program.arg0(name).args(words).env_remove(PROGRAM_VARIABLE).env_remove(LIMIT_VARIABLE);
+    let cause = program.exec();
     report(&format!("{} does not start: {cause}", path.display()));
     ExitCode::from(NO_PROGRAM)
 }

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use tharsis::process::BackendChoice;
 use tharsis_gcs::{Control, ControlOptions, EtcdAccess, serve};
 use tharsis_raylet::cluster::{advertised_address, network_runtime};
-use tharsis_raylet::descriptors;
+use tharsis_raylet::{descriptors, readiness};
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tonic::service::Routes;
@@ -27,8 +27,11 @@ pub fn run(settings: &Settings) -> Result<()> {
     let Place { listen, advertised } = settings.place(None)?;
     reach::check_free(listen)?;
     let backend = backend(settings)?;
-    let (gate, renewal) = settings.security_of_head()?.control_gate().map_err(tharsis::Error::from)?;
-    let options = ControlOptions { lease_ttl: settings.lease_ttl()?, cluster: None };
+    let security = settings.security_of_head()?;
+    let (gate, renewal) = security.control_gate().map_err(tharsis::Error::from)?;
+    let owner =
+        if backend.is_shared() { Some(security.owner().map_err(tharsis::Error::from)?) } else { None };
+    let options = ControlOptions { lease_ttl: settings.lease_ttl()?, cluster: None, owner };
     let runtime = network_runtime(settings.network_threads()?)?;
     runtime.block_on(async {
         let (mut interrupt, mut terminate) =
@@ -46,10 +49,12 @@ pub fn run(settings: &Settings) -> Result<()> {
             "Join with a node:  tharsis start --address {address}{}",
             token::flag(settings)?
         ))?;
+        readiness::ready();
         tokio::select! {
             _told = interrupt.recv() => {}
             _told = terminate.recv() => {}
         }
+        readiness::stopping();
         server.stop().await.context("the control store did not end well")
     })
 }

@@ -118,8 +118,15 @@ fn unanswered(error: Error) -> anyhow::Error {
 
 fn version(json: bool) -> Result<()> {
     let (version, protocol) = (env!("CARGO_PKG_VERSION"), tharsis_protos::handshake::PROTOCOL_VERSION);
+    let (cluster, control) = (tharsis_protos::proof::VERSION, tharsis_protos::control::PROTOCOL.to_string());
+    let tables = tharsis_gcs::tables::FORMAT;
     if json {
-        return output::line(&serde_json::json!({"version": version, "protocol": protocol}).to_string());
+        let versions = serde_json::json!({
+            "version": version, "protocol": protocol, "cluster": cluster, "control": control, "tables": tables,
+        });
+        return output::line(&versions.to_string());
     }
-    output::line(&format!("tharsis {version}, protocol {protocol}"))
+    output::line(&format!(
+        "tharsis {version}, protocol {protocol}, cluster {cluster}, control {control}, tables {tables}"
+    ))
 }

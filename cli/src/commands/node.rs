@@ -85,8 +85,8 @@ pub fn prepare(part: &Part, flags: &Flags) -> Result<(NodeSpec, Settings)> {
 }
 
 /// Joins the cluster with a token, if there is one. The node's process never sees it. A token in the
-/// environment or in a file may be older than what it was for, as with a service that starts again: it is not
-/// used by a machine that has joined.
+/// environment or in a file may be older than what it was for, as with a service that starts again: a machine
+/// that has joined uses it only if it joined with another one.
 fn join_once(part: &Part, settings: &Settings) -> Result<()> {
     let read = |file: &PathBuf| {
         let text = std::fs::read_to_string(file).with_context(|| format!("--token-file {}", file.display()));
@@ -101,10 +101,17 @@ fn join_once(part: &Part, settings: &Settings) -> Result<()> {
     let token: Token = token.parse()?;
     let folder = settings.identity_dir();
     let is_typed = part.token_file.is_none() && std::env::var(TOKEN_VARIABLE).is_err();
-    if !is_typed && join::is_known(&join::heads(address), &folder)? {
-        return Ok(());
+    let heads = join::heads(address);
+    if is_typed || !join::is_known(&heads, &folder)? {
+        return reach::join(&folder, address, &token);
     }
-    reach::join(&folder, address, &token)
+    if join::is_new_token(&heads, &folder, &token)?
+        && let Err(error) = reach::join(&folder, address, &token)
+    {
+        // The identity that is there may be good, and the token over.
+        output::warn(&format!("the token is not used, this machine has joined before: {error:#}"));
+    }
+    Ok(())
 }
 
 fn spec(part: &Part, settings: &Settings) -> Result<NodeSpec> {

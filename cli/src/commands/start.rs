@@ -2,7 +2,7 @@
 
 use super::{node, token};
 use crate::args::Part;
-use crate::log::LogChoice;
+use crate::log::{LogChoice, fresh};
 use crate::output;
 use crate::refusal::Refusal;
 use crate::settings::Flags;
@@ -48,7 +48,7 @@ fn spawn(spec: &NodeSpec, choice: &LogChoice, log: &Path) -> Result<Child> {
     let folder = folder.context("the socket has no folder")?;
     let made = std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
     made.with_context(|| format!("cannot make {}", folder.display()))?;
-    let log_file = std::fs::File::create(log).with_context(|| format!("cannot write {}", log.display()))?;
+    let log_file = fresh(log).with_context(|| format!("cannot write {}", log.display()))?;
     let mut program = Program::new(std::env::current_exe()?);
     program.env(NODE_VARIABLE, serde_json::to_string(spec)?).envs(choice.variables());
     // The node has no use for the token, and its environment can be read for as long as it runs.

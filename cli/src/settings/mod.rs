@@ -27,6 +27,7 @@ use std::time::Duration;
 use tharsis::process::Security;
 use tharsis::{join, machine, process};
 use tharsis_protos::submission::QUOTA_VARIABLE;
+use tharsis_raylet::descriptors;
 
 /// The variable that names a settings file.
 pub const FILE_VARIABLE: &str = "THARSIS_CONFIG";
@@ -290,11 +291,12 @@ impl Settings {
 
 /// The warning about a variable that looks like a setting but is none.
 fn unknown_variable(name: &OsStr) -> Option<String> {
-    const OTHERS: [&str; 7] = [
+    const OTHERS: [&str; 8] = [
         FILE_VARIABLE,
         QUOTA_VARIABLE,
         join::TOKEN_VARIABLE,
         process::NODE_VARIABLE,
+        descriptors::LIMIT_VARIABLE,
         process::WORKER_SCRATCH_VARIABLE,
         process::WORKER_SOCKET_VARIABLE,
         process::WORKER_START_VARIABLE,

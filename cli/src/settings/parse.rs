@@ -5,6 +5,7 @@
 use std::net::IpAddr;
 use std::num::NonZeroU16;
 use std::time::Duration;
+use tharsis_identity::AUTHORITY_LIFETIME;
 use tharsis_protos::message::is_host_name;
 
 /// Said of a host that is none.
@@ -222,6 +223,12 @@ pub fn certificate_lifetime(text: &str) -> Result<Duration, String> {
     let time = duration(text)?;
     if time < CERTIFICATE_LIFETIME_MIN {
         return Err(format!("must be at least {} s", CERTIFICATE_LIFETIME_MIN.as_secs()));
+    }
+    if AUTHORITY_LIFETIME < time {
+        return Err(format!(
+            "must be at most {} h, the lifetime of the authority",
+            AUTHORITY_LIFETIME.as_secs() / 3600
+        ));
     }
     Ok(time)
 }

@@ -15,9 +15,17 @@ fn square(x: u64) -> u64 {
     x * x
 }
 
+/// The open files that the process of a task may have.
+#[remote]
+fn open_files() -> String {
+    let limits = procfs::process::Process::myself().and_then(|process| process.limits()).unwrap();
+    format!("{:?}", limits.max_open_files.soft_limit)
+}
+
 pub const ALL: &[Behaviour] = behaviours![
     a_program_runs_and_its_output_is_kept,
     a_submitted_driver_finds_its_node,
+    programs_and_workers_get_the_limit_on_open_files_that_their_node_was_started_with,
     whoever_follows_ends_as_the_program_does,
     output_is_followed_while_it_is_written,
     a_stopped_program_takes_its_children_along,
@@ -36,6 +44,9 @@ pub fn run_as_program() -> Option<ExitCode> {
 fn drive() -> ExitCode {
     let runtime = init().address("auto").start().unwrap();
     println!("the square is {}", square::remote(12).get_timeout(60.0).unwrap());
+    if std::env::var(SUBMITTED).is_ok_and(|asked| asked == "limit") {
+        println!("a task may open {} files", open_files::remote().get_timeout(60.0).unwrap());
+    }
     drop(runtime);
     ExitCode::SUCCESS
 }
@@ -114,6 +125,20 @@ fn a_submitted_driver_finds_its_node() {
         followed.err
     );
     home.run(["stop", "--socket", &socket]);
+}
+
+fn programs_and_workers_get_the_limit_on_open_files_that_their_node_was_started_with() {
+    let home = Home::new();
+    let head = home.paste("ulimit -Sn 700; exec tharsis start --head --num-cpus 1 --store 16MiB");
+    assert_eq!(head.status, 0, "{}", head.err);
+    let this = std::env::current_exe().unwrap().display().to_string();
+    let line = format!("ulimit -Sn; echo [$THARSIS_OPEN_FILES]; {this}");
+    let variable = format!("{SUBMITTED}=limit");
+    let words = ["job", "submit", "--follow", "--name", "all", "--env", &variable, "--", "sh", "-c", &line];
+    let followed = home.run(words);
+    let expected = "all\n700\n[]\nthe square is 144\na task may open Value(700) files\n";
+    assert_eq!((followed.status, followed.out.as_str()), (0, expected), "{}", followed.err);
+    home.run(["stop"]);
 }
 
 fn whoever_follows_ends_as_the_program_does() {

@@ -21,16 +21,16 @@ use super::Node;
 use crate::event::{Action, Operation};
 use crate::lease;
 use crate::{MS, Now};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use tharsis_types::ObjectId;
 use tharsis_types::peer::{DrainMessage, Message};
 
 /// Interval at which a node that drains looks at the copies that are left.
 const LOOK_EVERY: Now = 20 * MS;
-/// Copies whose owners have been told and that are still here, at most.
+/// Copies whose owners have been told a moment ago and that are still here, at most.
 const TOLD_MAX: usize = 256;
-/// The owner of a copy that is still here is told again after this long: the node that was to keep it may
-/// have left, or may have had no room.
+/// A copy that is still here after this long gives its place to the next one: the node that was to keep it
+/// may have left, or none has room for it. Its turn comes again.
 const TELL_AGAIN_AFTER: Now = 1_000 * MS;
 
 /// The drain of this node.
@@ -45,6 +45,8 @@ pub(super) struct Drain {
     look_at: Now,
     /// Copies whose owners were told: their bytes, and when that was.
     told: BTreeMap<ObjectId, (u64, Now)>,
+    /// Copies whose turn to be told of is still to come. When all have had theirs, they are collected anew.
+    turns: VecDeque<ObjectId>,
     moved_count: u64,
     moved_bytes: u64,
     /// Submitted programs that run here.
@@ -122,16 +124,27 @@ impl Drain {
         });
     }
 
-    /// Whether the owners of a copy are to be told now; notes that they are.
-    fn tells(&mut self, now: Now, object: ObjectId, bytes: u64) -> bool {
-        let is_due = match self.told.get(&object) {
-            Some((_, at)) => at + TELL_AGAIN_AFTER <= now,
-            None => self.told.len() < TOLD_MAX,
-        };
-        if is_due {
-            self.told.insert(object, (bytes, now));
+    /// Takes their places from copies that have had them for long.
+    fn end_places(&mut self, now: Now) {
+        self.told.retain(|_, (_, at)| now < *at + TELL_AGAIN_AFTER);
+    }
+
+    /// The copy whose turn it is; none if there is no place for one.
+    fn next_turn(&mut self) -> Option<ObjectId> {
+        if TOLD_MAX <= self.told.len() {
+            return None;
         }
-        is_due
+        while let Some(object) = self.turns.pop_front() {
+            if !self.told.contains_key(&object) {
+                return Some(object);
+            }
+        }
+        None
+    }
+
+    /// Notes that the owners of a copy are told now.
+    fn tell(&mut self, now: Now, object: ObjectId, bytes: u64) {
+        self.told.insert(object, (bytes, now));
     }
 
     /// Asserts that the bounds are kept.
@@ -216,15 +229,20 @@ impl Node {
             return;
         }
         self.drain.look_at = now + LOOK_EVERY;
-        let mut objects: Vec<_> = self.copy_owners.objects().collect();
-        objects.sort_unstable();
-        for object in objects {
-            // It may be on its way here.
-            let Some(bytes) = self.copy_len(object) else { continue };
-            if self.drain.tells(now, object, bytes) {
-                for owner in self.copy_owners.of(object).to_vec() {
-                    self.send(owner, Message::Drain(DrainMessage::CopyLeaving { object }));
-                }
+        self.drain.end_places(now);
+        if self.drain.turns.is_empty() {
+            let mut objects: Vec<_> = self.copy_owners.objects().collect();
+            objects.sort_unstable();
+            self.drain.turns = objects.into();
+        }
+        while let Some(object) = self.drain.next_turn() {
+            // It may be on its way here, or gone.
+            let Some(bytes) = self.copy_len(object).filter(|_| self.copy_owners.has(object)) else {
+                continue;
+            };
+            self.drain.tell(now, object, bytes);
+            for owner in self.copy_owners.of(object).to_vec() {
+                self.send(owner, Message::Drain(DrainMessage::CopyLeaving { object }));
             }
         }
     }
@@ -244,25 +262,50 @@ mod tests {
         ObjectId::put(TaskId::root(JobId(1)), n)
     }
 
+    /// One look at copies of which the first `len` are there; returns those whose owners are told.
+    fn look(drain: &mut Drain, now: Now, len: u32) -> Vec<ObjectId> {
+        drain.end_places(now);
+        if drain.turns.is_empty() {
+            drain.turns = (0..len).map(object).collect();
+        }
+        let mut told = Vec::new();
+        while let Some(object) = drain.next_turn() {
+            drain.tell(now, object, 10);
+            told.push(object);
+        }
+        drain.check();
+        told
+    }
+
     #[test]
     fn owners_are_told_again_of_copies_that_stay_and_the_others_count_as_moved() {
         let mut drain = Drain::default();
         drain.begin(10 * MS, 1_000 * MS);
-        assert!(drain.tells(10 * MS, object(0), 100) && drain.tells(10 * MS, object(1), 50));
-        assert!(!drain.tells(11 * MS, object(0), 100), "not twice at once");
+        assert_eq!(look(&mut drain, 10 * MS, 2), [object(0), object(1)]);
+        assert_eq!(look(&mut drain, 11 * MS, 2), [], "not twice at once");
         drain.forget_moved(|there| there == object(0));
-        assert_eq!((drain.moved_count, drain.moved_bytes), (1, 50));
-        assert!(drain.tells(10 * MS + TELL_AGAIN_AFTER, object(0), 100));
-        drain.check();
+        assert_eq!((drain.moved_count, drain.moved_bytes), (1, 10));
+        assert_eq!(look(&mut drain, 10 * MS + TELL_AGAIN_AFTER, 1), [object(0)]);
     }
 
     #[test]
     fn a_bounded_number_of_owners_is_told_at_a_time() {
         let mut drain = Drain::default();
         drain.begin(0, 1_000 * MS);
-        let told = (0..2 * TOLD_MAX as u32).filter(|n| drain.tells(0, object(*n), 1)).count();
-        assert_eq!(told, TOLD_MAX);
-        drain.check();
+        assert_eq!(look(&mut drain, 0, 2 * TOLD_MAX as u32).len(), TOLD_MAX);
+        assert_eq!(look(&mut drain, LOOK_EVERY, 2 * TOLD_MAX as u32), []);
+    }
+
+    /// Nobody has room for the first ones: the others can be moved all the same.
+    #[test]
+    fn copies_that_stay_keep_no_others_from_their_turn() {
+        let mut drain = Drain::default();
+        drain.begin(0, 60_000 * MS);
+        let len = 3 * TOLD_MAX as u32 + 7;
+        let told: Vec<_> =
+            (0..5).flat_map(|second| look(&mut drain, second * TELL_AGAIN_AFTER, len)).collect();
+        assert_eq!(told[..len as usize], (0..len).map(object).collect::<Vec<_>>());
+        assert_eq!(told[len as usize], object(0), "then the first ones again");
     }
 
     #[test]

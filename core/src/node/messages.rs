@@ -127,7 +127,9 @@ impl Node {
             Message::HolderRemoved { object } => self.copy_told(from, object, false),
             Message::JobEnded { job } => self.job_ended(job, Some(from), out),
             Message::LeaseDenied { lease, free } => self.lease_denied(from, lease, free),
-            Message::LeaseFailed { lease, failure } => self.owner.lease_failed(now, lease, &failure),
+            Message::LeaseFailed { lease, failure } => {
+                self.owner.lease_failed(now, lease, &failure, &mut self.effects);
+            }
             Message::LeaseGranted { lease } => self.owner.lease_granted(now, lease, from, &mut self.effects),
             Message::LeaseRecall { lease } => self.owner.lease_recalled(lease, &mut self.effects),
             Message::LeaseRaise { lease, urgency } => self.leases.raise((from, lease), urgency),

@@ -71,8 +71,11 @@ impl Owner {
     }
 
     /// No worker could be started for the lease. If none can be started anywhere, a task of its shape fails.
-    pub fn lease_failed(&mut self, now: Now, lease: LeaseId, failure: &Arc<Failure>) {
-        self.schedule.failed(now, lease, failure);
+    /// A bundle has no worker: its node could not read the request, and the attempt of its group is over.
+    pub fn lease_failed(&mut self, now: Now, lease: LeaseId, failure: &Arc<Failure>, out: &mut Vec<Effect>) {
+        if !self.groups.refused(lease, out) {
+            self.schedule.failed(now, lease, failure);
+        }
     }
 
     /// Fails the next task of a shape if no node starts workers for it.

@@ -1,5 +1,6 @@
 //! The calls. Each reads, decides, and writes if nothing changed in between, or else starts again.
 
+use super::shares::{JOBS_PER_NODE_MAX, Writer};
 use super::{ATTEMPTS_MAX, CALL_DEADLINE, Shared, reach, refusal, unix_ms};
 use crate::backend::{Compare, Op, Response, StoreLease, Txn, TxnResult};
 use crate::error::StoreError;
@@ -72,9 +73,23 @@ impl Service for Shared {
         within("register job", async { self.make_job(job).await.map_err(refusal) }).await
     }
 
-    async fn finish_job(&self, job: JobId, succeeded: bool, message: String) -> Result<bool, Refusal> {
+    async fn finish_job(
+        &self,
+        who: Who,
+        job: JobId,
+        succeeded: bool,
+        message: String,
+    ) -> Result<bool, Refusal> {
         let end = JobEnd { succeeded, message, ended_unix_ms: unix_ms() };
-        within("finish job", async { self.end_job(job, end).await.map_err(refusal) }).await
+        let finish = async {
+            let known = self.job(job).await.map_err(refusal)?;
+            if let Some((record, _)) = known.filter(|_| !who.is_operator()) {
+                who.check_speaks_for(record.info.driver_node)
+                    .map_err(|reason| Refusal::new(RefusalCode::PermissionDenied, reason))?;
+            }
+            self.end_job(job, end).await.map_err(refusal)
+        };
+        within("finish job", finish).await
     }
 
     async fn list_jobs(&self, after: JobId, limit: usize) -> Result<JobPage, Refusal> {
@@ -114,19 +129,25 @@ impl Service for Shared {
 
     async fn kv_put(
         &self,
+        who: Who,
         namespace: String,
         key: Bytes,
         value: Bytes,
         condition: PutIf,
     ) -> Result<bool, Refusal> {
-        let key = tables::kv_key(&namespace, &key);
+        let (key, bytes) = (tables::kv_key(&namespace, &key), value.len());
         let txn = Txn::always(vec![Op::put(key.clone(), value)]);
         let txn = match condition {
             PutIf::Always => txn,
-            PutIf::Absent => txn.when(Compare::Absent(key)),
-            PutIf::Value(old) => txn.when(Compare::Value(key, old.to_vec())),
+            PutIf::Absent => txn.when(Compare::Absent(key.clone())),
+            PutIf::Value(old) => txn.when(Compare::Value(key.clone(), old.to_vec())),
         };
-        Ok(self.ask("kv put", txn).await?.succeeded)
+        let writer = Writer::of(who);
+        within("kv put", self.begin_value(writer, &key, bytes)).await?;
+        let done = self.ask("kv put", txn).await;
+        let is_written = done.as_ref().is_ok_and(|done| done.succeeded);
+        self.written.lock().end(writer, key, bytes, is_written);
+        Ok(done?.succeeded)
     }
 
     async fn kv_get(&self, namespace: String, key: Bytes) -> Result<Option<Bytes>, Refusal> {
@@ -135,8 +156,9 @@ impl Service for Shared {
     }
 
     async fn kv_delete(&self, namespace: String, key: Bytes) -> Result<bool, Refusal> {
-        let delete = Op::Delete(tables::kv_key(&namespace, &key));
-        let result = self.ask("kv delete", Txn::always(vec![delete])).await?;
+        let key = tables::kv_key(&namespace, &key);
+        let result = self.ask("kv delete", Txn::always(vec![Op::Delete(key.clone())])).await?;
+        self.written.lock().removed(&key);
         Ok(matches!(result.responses.first(), Some(Response::Deleted { existed: true })))
     }
 
@@ -190,15 +212,21 @@ impl Shared {
         Err(refusal(StoreError::Contention { what: "register node", attempts: ATTEMPTS_MAX }))
     }
 
-    /// Refuses a node above the share of its machine, or one of a driver above that of all nodes without
-    /// resources. Heads have none either, and always come in.
+    /// Ends nodes of the machine that were at the address of a new one. Refuses a node above the share of its
+    /// machine, or one of a driver above that of all nodes without resources. Heads have none either, and
+    /// always come in.
     async fn check_share(&self, machine: &str, node: &NodeInfo, is_driver: bool) -> Result<(), Refusal> {
         let result = self.backend.txn(tables::all_nodes()).await.map_err(refusal)?;
         let others = tables::readable::<NodeRecord>(tables::ranged(&result, 0).0)
             .filter(|record| record.info.id != node.id);
-        let (mut of_machine, mut drivers) = (0, 0);
+        let (mut of_machine, mut drivers, mut former) = (0, 0, Vec::new());
         for record in others {
-            of_machine += usize::from(record.machine.as_deref() == Some(machine));
+            let is_its = record.machine.as_deref() == Some(machine);
+            if is_its && (&record.info.listen, &record.info.host) == (&node.listen, &node.host) {
+                former.push(record.info.id);
+                continue;
+            }
+            of_machine += usize::from(is_its);
             drivers += usize::from(record.info.resources == Resources::default());
         }
         let reason = if NODES_PER_MACHINE_MAX <= of_machine {
@@ -206,6 +234,11 @@ impl Shared {
         } else if is_driver && DRIVERS_MAX <= drivers {
             format!("{drivers} nodes without resources are members, the limit is {DRIVERS_MAX}")
         } else {
+            // A port has one listener: the one before has ended, and what ran there need not wait for its
+            // lease.
+            for node in former {
+                self.unregister(node, "another node of its machine has its address".to_owned()).await?;
+            }
             return Ok(());
         };
         Err(Refusal::new(RefusalCode::ResourceExhausted, reason))
@@ -342,6 +375,12 @@ impl Shared {
                 tables::read_job_counter(&self.backend.txn(tables::job_counter(&job.request)).await?)?;
             if let Some(made) = counter.made {
                 return Ok(made);
+            }
+            let running = self.backend.txn(tables::jobs_driven_by(job.driver_node)).await?;
+            let count = tables::ranged(&running, 0).0.len();
+            if JOBS_PER_NODE_MAX <= count {
+                let what = "jobs that run on the node of their driver";
+                return Err(StoreError::TooMany { what, count: count + 1, limit: JOBS_PER_NODE_MAX });
             }
             let info = JobInfo {
                 id: JobId(counter.next),

@@ -6,18 +6,18 @@
 //! membership, and their nodes are removed. A node is given to a machine by a transaction: of two machines
 //! that ask two heads for it, one gets it.
 
+use super::follow::follow;
 use super::{Shared, refusal};
-use crate::backend::{WatchEvent, WatchItem};
+use crate::backend::WatchEvent;
 use crate::error::StoreError;
 use crate::tables::{self, MACHINES, NodeRecord};
-use futures::StreamExt;
 use futures::future::BoxFuture;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, SystemTime};
 use tharsis_protos::connection::Signer;
 use tharsis_protos::control::MachineId;
-use tharsis_protos::owners::Owners;
+use tharsis_protos::owners::{Claimed, Owners};
 use tharsis_protos::rows::Row;
 use tharsis_types::NodeId;
 use tokio::time::{Instant, sleep};
@@ -26,31 +26,56 @@ use tokio::time::{Instant, sleep};
 const FOLDER_LOOKS: Duration = Duration::from_millis(250);
 /// More than the tick of a clock of files.
 const TICK: Duration = Duration::from_secs(1);
+/// So many rows are looked for one by one.
+const FEW: usize = 16;
 /// Between two rounds in which rows that are over are removed.
 const ROUNDS: Duration = Duration::from_secs(3600);
-/// Pause between attempts while the back end cannot be reached.
-const RETRY: Duration = Duration::from_millis(250);
 
 impl Shared {
-    /// Reads the table; returns its rows and the revision that they show.
+    /// Reads the table: its rows, and the revision from which on changes are missing.
     pub(super) async fn read_machines(&self) -> Result<(Vec<Row>, u64), StoreError> {
-        let (mut rows, mut after) = (Vec::new(), None);
+        let (mut rows, mut after, mut from) = (Vec::new(), None, None);
         loop {
             let result = self.backend.txn(tables::machine_rows(after)).await?;
+            // Rows that change in a page that was read come with the changes.
+            let from = *from.get_or_insert(result.revision + 1);
             let (entries, more) = tables::ranged(&result, 0);
             rows.extend(entries.iter().filter_map(tables::machine_row));
             after = entries.last().map(|entry| entry.key.clone());
             if !more {
-                self.revoked.replace(rows.iter().filter(|row| !row.is_over()).filter_map(Row::revoked));
-                return Ok((rows, result.revision));
+                self.revoked.hear(rows.iter().filter(|row| !row.is_over()).filter_map(Row::revoked));
+                return Ok((rows, from));
             }
         }
+    }
+
+    /// Takes the whole table up; returns the revision from which on changes are missing.
+    async fn read_all(&self) -> Result<u64, StoreError> {
+        let (rows, from) = self.read_machines().await?;
+        self.owned.lock().replace(&rows);
+        self.take_rows(rows).await.map(|()| from)
+    }
+
+    async fn take_changes(&self, events: Vec<WatchEvent>) -> Result<(), StoreError> {
+        let mut rows = Vec::new();
+        for event in events {
+            match event {
+                WatchEvent::Put(entry) => rows.extend(tables::machine_row(&entry)),
+                WatchEvent::Deleted(key) => {
+                    tables::machine_row_name(&key)
+                        .into_iter()
+                        .for_each(|name| self.owned.lock().forget(name));
+                }
+            }
+        }
+        self.take_rows(rows).await
     }
 
     /// Takes rows up that others wrote: into the authority's folder, and to the doors.
     async fn take_rows(&self, rows: Vec<Row>) -> Result<(), StoreError> {
         let revoked: Vec<MachineId> = rows.iter().filter_map(Row::revoked).collect();
         revoked.iter().for_each(|machine| self.revoked.add(*machine));
+        rows.iter().for_each(|row| self.owned.lock().note(row));
         if let Some(signer) = self.signer.get().cloned() {
             // Each file is synced.
             let noted = tokio::task::spawn_blocking(move || note(&signer, &rows)).await;
@@ -94,18 +119,21 @@ impl Shared {
         Ok(false)
     }
 
+    /// Adds rows that the table lacks. If there are many it is read first: of all rows, at which a head looks
+    /// each hour, nearly none is new.
     async fn add_all(&self, rows: Vec<Row>, known: &mut HashSet<String>) -> Result<(), StoreError> {
+        let read = if FEW < rows.len() { self.read_machines().await?.0 } else { Vec::new() };
+        let there: HashMap<String, Row> = read.into_iter().map(|row| (row.name.clone(), row)).collect();
         for row in rows {
             let name = row.name.clone();
-            if row.machine().is_some() && name.starts_with("nodes/") {
+            let found = there.get(&name);
+            if row.machine().is_some() {
                 // Also renews the row of a node that renewed its certificate here: a head's own.
-                if !self.claim_node(row).await? {
+                let is_there = found.is_some_and(|found| found.lasts_as_long_as(&row));
+                if !is_there && !self.claim_node(&row, |found| found.lasts_as_long_as(&row)).await? {
                     tracing::warn!(name, "a node belongs to another machine in the table of machines");
                 }
-                known.insert(name);
-                continue;
-            }
-            if self.backend.txn(tables::add_machine_row(&row)).await?.succeeded {
+            } else if found.is_none() && self.backend.txn(tables::add_machine_row(&row)).await?.succeeded {
                 // Also without a watch that says so.
                 self.take_rows(vec![row]).await?;
             }
@@ -129,14 +157,21 @@ impl Shared {
         Ok(())
     }
 
-    async fn claim_node(&self, row: Row) -> Result<bool, StoreError> {
+    /// Gives a node to the machine of a row, unless its row there is enough; whether the machine has it.
+    async fn claim_node(&self, row: &Row, is_enough: impl Fn(&Row) -> bool) -> Result<bool, StoreError> {
         loop {
-            let result = self.backend.txn(tables::claim_node(&row)).await?;
-            let Some(entry) = tables::found(&result, 0) else { return Ok(true) };
-            if tables::machine_row(entry).and_then(|found| found.machine()) != row.machine() {
+            let result = self.backend.txn(tables::claim_node(row)).await?;
+            let Some(entry) = tables::found(&result, 0) else {
+                self.owned.lock().note(row);
+                return Ok(true);
+            };
+            let found = tables::machine_row(entry);
+            if found.as_ref().and_then(Row::machine) != row.machine() {
                 return Ok(false);
             }
-            if self.backend.txn(tables::claim_again(&row, &entry.value)).await?.succeeded {
+            if found.is_some_and(|found| is_enough(&found))
+                || self.backend.txn(tables::claim_again(row, &entry.value)).await?.succeeded
+            {
                 return Ok(true);
             }
         }
@@ -149,10 +184,17 @@ impl Owners for Shared {
         node: NodeId,
         machine: MachineId,
         lifetime: Duration,
-    ) -> BoxFuture<'_, Result<bool, String>> {
+    ) -> BoxFuture<'_, Result<Claimed, String>> {
         Box::pin(async move {
-            let claimed = self.claim_node(Row::owner(node.0, machine, lifetime)).await;
-            claimed.map_err(|error| refusal(error).to_string())
+            let row = Row::owner(node.0, machine, lifetime);
+            if let Some(limit) = self.owned.lock().limit(&row) {
+                return Ok(Claimed::TooMany(limit));
+            }
+            match self.claim_node(&row, |found| found.outlasts(lifetime)).await {
+                Ok(true) => Ok(Claimed::Given),
+                Ok(false) => Ok(Claimed::ByAnother),
+                Err(error) => Err(refusal(error).to_string()),
+            }
         })
     }
 }
@@ -173,41 +215,13 @@ fn is_settled(stamp: &[Option<SystemTime>]) -> bool {
 
 /// Takes up what others write, until the control store stops or is dropped.
 pub(super) async fn follow_machines(shared: Weak<Shared>) {
-    loop {
-        match read_changes(&shared).await {
-            Ok(()) | Err(StoreError::Closed) => return,
-            Err(error) => tracing::debug!(%error, "the table of machines is not watched"),
-        }
-        sleep(RETRY).await;
-    }
-}
-
-/// As [`follow_machines`], until an error. The control store is not kept alive by the wait for a change.
-async fn read_changes(shared: &Weak<Shared>) -> Result<(), StoreError> {
-    let Some(open) = shared.upgrade() else { return Ok(()) };
-    let mut stopping = open.stopping.subscribe();
-    drop(open);
-    loop {
-        let Some(open) = shared.upgrade() else { return Ok(()) };
-        let (rows, shown) = open.read_machines().await?;
-        open.take_rows(rows).await?;
-        let mut changes = open.backend.watch(MACHINES.into(), shown + 1).await?;
-        drop(open);
-        loop {
-            let change = tokio::select! {
-                biased;
-                _ = stopping.wait_for(|stop| *stop) => return Ok(()),
-                change = changes.next() => change.transpose()?,
-            };
-            let Some(open) = shared.upgrade() else { return Ok(()) };
-            let Some(WatchItem::Changed { events, .. }) = change else { break };
-            let rows = events.iter().filter_map(|event| match event {
-                WatchEvent::Put(entry) => tables::machine_row(entry),
-                WatchEvent::Deleted(_) => None,
-            });
-            open.take_rows(rows.collect()).await?;
-        }
-    }
+    follow(
+        shared,
+        MACHINES,
+        |shared| Box::pin(shared.read_all()),
+        |shared, events| Box::pin(shared.take_changes(events)),
+    )
+    .await
 }
 
 /// Makes rows of what commands write into the authority's folder, until the control store stops.

@@ -7,21 +7,19 @@
 //! address answers.
 
 use super::Shared;
-use crate::backend::{StoreLease, TxnResult, WatchItem};
+use super::follow::follow;
+use crate::backend::{StoreLease, TxnResult};
 use crate::error::StoreError;
 use crate::tables::{self, STORES};
-use futures::StreamExt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tharsis_types::NodeId;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{MissedTickBehavior, interval, timeout};
 
 /// Renewals within the time of one lease.
 const RENEWALS_PER_LEASE: u32 = 4;
 /// Longest time that a control store that stops takes to remove its address.
 const REMOVAL_WAIT: Duration = Duration::from_millis(500);
-/// Pause between attempts to watch the list while the back end cannot be reached.
-const RETRY: Duration = Duration::from_millis(250);
 
 /// The addresses of all control stores at a revision.
 #[derive(Debug, Default)]
@@ -101,34 +99,13 @@ impl Shared {
 
 /// Reads the list whenever it changes, until the control store stops or is dropped.
 pub(super) async fn follow_list(shared: Weak<Shared>) {
-    loop {
-        match read_changes(&shared).await {
-            Ok(()) | Err(StoreError::Closed) => return,
-            Err(error) => tracing::debug!(%error, "the list of control stores is not watched"),
-        }
-        sleep(RETRY).await;
-    }
-}
-
-/// As [`follow_list`], until an error. The control store is not kept alive by the wait for a change.
-async fn read_changes(shared: &Weak<Shared>) -> Result<(), StoreError> {
-    let Some(open) = shared.upgrade() else { return Ok(()) };
-    let mut stopping = open.stopping.subscribe();
-    let shown = open.read_list().await?;
-    let mut changes = open.backend.watch(STORES.into(), shown + 1).await?;
-    drop(open);
-    loop {
-        let change = tokio::select! {
-            biased;
-            _ = stopping.wait_for(|stop| *stop) => return Ok(()),
-            change = changes.next() => change.transpose()?,
-        };
-        let Some(shared) = shared.upgrade() else { return Ok(()) };
-        let shown = shared.read_list().await?;
-        if !matches!(change, Some(WatchItem::Changed { .. })) {
-            changes = shared.backend.watch(STORES.into(), shown + 1).await?;
-        }
-    }
+    follow(
+        shared,
+        STORES,
+        |shared| Box::pin(async move { shared.read_list().await.map(|shown| shown + 1) }),
+        |shared, _| Box::pin(async move { shared.read_list().await.map(drop) }),
+    )
+    .await
 }
 
 async fn stay_listed(shared: Weak<Shared>, address: String, head: Option<NodeId>) {

@@ -179,8 +179,9 @@ impl NodeWatch {
     }
 
     fn show_revoked(&mut self) {
-        let Some(list) = self.revoked.borrow_and_update().clone() else { return };
-        let change = NodeChange::Revoked(list.iter().copied().take(REVOKED_MAX).collect());
+        let list = self.revoked.borrow_and_update().clone();
+        let Some(machines) = list.whole() else { return };
+        let change = NodeChange::Revoked(machines.iter().copied().take(REVOKED_MAX).collect());
         self.queue.push_back(NodeEvent { revision: self.next.saturating_sub(1), change });
     }
 

@@ -51,9 +51,10 @@ pub trait Service: Send + Sync + 'static {
     ) -> impl Future<Output = Result<EventStream, Refusal>> + Send;
     /// Makes a job, or finds the one that the same request made.
     fn register_job(&self, job: JobRequest) -> impl Future<Output = Result<JobId, Refusal>> + Send;
-    /// Ends a job; false if there is none of that id.
+    /// Ends a job; false if there is none of that id. A node ends those of its own drivers.
     fn finish_job(
         &self,
+        who: Who,
         job: JobId,
         succeeded: bool,
         message: String,
@@ -78,9 +79,10 @@ pub trait Service: Send + Sync + 'static {
     ) -> impl Future<Output = Result<(), Refusal>> + Send;
     /// The program of a job that runs, and the node of its driver.
     fn get_program(&self, job: JobId) -> impl Future<Output = Result<JobProgram, Refusal>> + Send;
-    /// Sets a value; false if it was to be set only if absent and was not.
+    /// Sets a value for its caller; false if it was to be set only if absent and was not.
     fn kv_put(
         &self,
+        who: Who,
         namespace: String,
         key: Bytes,
         value: Bytes,
@@ -221,17 +223,20 @@ impl<S: Service> Control for Door<S> {
         &self,
         request: Request<wire::RegisterJobRequest>,
     ) -> Answer<wire::RegisterJobAnswer> {
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
         speaks(request.protocol)?;
-        let job = self.0.register_job(request.try_into().map_err(bad)?).await?;
+        let job = JobRequest::try_from(request).map_err(bad)?;
+        rights::check_node(&extensions, job.driver_node)?;
+        let job = self.0.register_job(job).await?;
         Ok(Response::new(wire::RegisterJobAnswer { job_id: job.0 }))
     }
 
     async fn finish_job(&self, request: Request<wire::FinishJobRequest>) -> Answer<wire::FinishJobAnswer> {
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
+        let who = rights::who(&extensions)?;
         let job = message::job_id("job_id", request.job_id).map_err(bad)?;
         let last_words = message::text("message", request.message, TEXT_BYTES_MAX).map_err(bad)?;
-        let known = self.0.finish_job(job, request.succeeded, last_words).await?;
+        let known = self.0.finish_job(who, job, request.succeeded, last_words).await?;
         Ok(Response::new(wire::FinishJobAnswer { known }))
     }
 
@@ -278,7 +283,8 @@ impl<S: Service> Control for Door<S> {
     }
 
     async fn kv_put(&self, request: Request<wire::KvPutRequest>) -> Answer<wire::KvPutAnswer> {
-        let request = request.into_inner();
+        let (_, extensions, request) = request.into_parts();
+        let who = rights::who(&extensions)?;
         let (namespace, key) = key(request.namespace, request.key).map_err(bad)?;
         let value = bounded("value", request.value, VALUE_BYTES_MAX).map_err(bad)?;
         let condition = match (request.if_absent, request.replaces) {
@@ -286,7 +292,7 @@ impl<S: Service> Control for Door<S> {
             (false, None) => PutIf::Always,
             (false, Some(old)) => PutIf::Value(bounded("replaces", old, VALUE_BYTES_MAX).map_err(bad)?),
         };
-        let written = self.0.kv_put(namespace, key, value, condition).await?;
+        let written = self.0.kv_put(who, namespace, key, value, condition).await?;
         Ok(Response::new(wire::KvPutAnswer { written }))
     }
 

@@ -13,10 +13,11 @@ use super::{JOIN_PATIENCE, Role, secret};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tharsis_gcs::KnownStores;
 use tharsis_identity::{self as identity, Authority, Identity, IdentityError, MachineFolder, Tls, Token};
 use tharsis_protos::connection::{Credentials, Gate, Signer, Trust};
+use tharsis_protos::control::ClusterId;
 use tharsis_protos::join::{self, JoinError};
 use tharsis_protos::proof::ProofError;
 use tharsis_types::{Failure, FailureKind, NodeId};
@@ -28,8 +29,11 @@ const RETRIES_PER_LIFETIME: u32 = 20;
 const HEAD_WAIT: Duration = Duration::from_secs(1);
 /// Age at which a command renews the certificate of a machine that has no node.
 const MACHINE_RENEWAL: Duration = Duration::from_secs(24 * 3600);
-/// Between two looks of a head at the key of the authority, which a command may replace.
-const KEY_LOOKS: Duration = Duration::from_secs(2);
+/// Between two looks at the time of day, and of a head at the key of the authority, which a command may
+/// replace.
+const LOOKS: Duration = Duration::from_secs(2);
+/// Longer than any lifetime.
+const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// Between two attempts to reach a head that is not there yet.
 const JOIN_PAUSE: Duration = Duration::from_millis(100);
 
@@ -98,7 +102,9 @@ pub fn join_with_token(folder: &Path, address: &str, token: &Token) -> Result<()
     let runtime = runtime.map_err(unreachable)?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
     let identity = runtime.block_on(join::with_token(address, token, &host))?;
-    Ok(machine_folder(folder).keep(&identity, address)?)
+    let kept = machine_folder(folder);
+    kept.keep(&identity, address)?;
+    Ok(kept.note_token(address, token)?)
 }
 
 /// The identity of this machine for the cluster that was joined at one of `heads`.
@@ -166,6 +172,24 @@ impl Security {
                 let (_, gate, renewal) =
                     own(folder, None, Duration::from_millis(*lifetime_ms)).map_err(refused)?;
                 Ok((gate, Some(renewal)))
+            }
+        }
+    }
+
+    /// A name of what the members trust, by which the key space of an etcd is that of one cluster. A secret
+    /// is for one machine, also where several read it in one home.
+    ///
+    /// # Errors
+    /// `InvalidArgument` if there can be no identity.
+    pub fn owner(&self) -> Result<ClusterId, Failure> {
+        match self {
+            Security::Secret(file) => {
+                let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+                Ok(ClusterId(secret::load_or_make(file)?.name_on(machine.trim())))
+            }
+            Security::Identity { folder, .. } => {
+                let authority = Authority::load_or_make(&authority_folder(folder)).map_err(refused)?;
+                authority.name().map(ClusterId).map_err(refused)
             }
         }
     }
@@ -285,12 +309,14 @@ impl Renewal {
 
     /// Until the certificate is to be replaced, after `wait` at the latest.
     async fn wait(&self, wait: Duration) {
-        let Source::Own { authority, .. } = &self.source else { return sleep(wait).await };
-        let until = Instant::now() + wait;
-        let used = self.tls.anchors();
+        let (due, used) = (Due::after(wait), self.tls.anchors());
         // A key that cannot be read is not another one.
-        while Instant::now() < until && authority.anchors().map_or(true, |anchors| anchors == used) {
-            sleep_until(until.min(Instant::now() + KEY_LOOKS)).await;
+        let has_another_key = || match &self.source {
+            Source::Own { authority, .. } => authority.anchors().is_ok_and(|anchors| anchors != used),
+            Source::Head { .. } => false,
+        };
+        while !due.has_come(Instant::now(), SystemTime::now()) && !has_another_key() {
+            sleep_until(due.at.min(Instant::now() + LOOKS)).await;
         }
     }
 
@@ -309,6 +335,27 @@ impl Renewal {
     }
 }
 
+/// A time by two clocks, whichever comes first. Certificates end by the time of day, which goes on while the
+/// machine sleeps and may be set; the other clock does neither.
+struct Due {
+    at: Instant,
+    date: SystemTime,
+}
+
+impl Due {
+    fn after(wait: Duration) -> Due {
+        let (at, date) = (Instant::now(), SystemTime::now());
+        Due {
+            at: at.checked_add(wait).unwrap_or(at + FAR),
+            date: date.checked_add(wait).unwrap_or(date + FAR),
+        }
+    }
+
+    fn has_come(&self, now: Instant, date: SystemTime) -> bool {
+        self.at <= now || self.date <= date
+    }
+}
+
 /// Whether nobody answered, which may change.
 fn is_away(error: &JoinError) -> bool {
     matches!(error, JoinError::Unreachable { .. } | JoinError::Proof(ProofError::Io(_) | ProofError::Timeout))
@@ -321,4 +368,23 @@ fn not_joined(head: &str, error: &JoinError) -> Failure {
 
 fn refused(error: IdentityError) -> Failure {
     Failure::new(FailureKind::InvalidArgument, error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_is_due_by_the_time_of_day_also_after_a_sleep() {
+        let hour = Duration::from_secs(3600);
+        let (now, date) = (Instant::now(), SystemTime::now());
+        let due = Due::after(hour);
+        assert!(!due.has_come(now, date));
+        // The machine slept for a day, while its clock of intervals stood still.
+        assert!(due.has_come(now, date + 24 * hour));
+        // The time of day was set back.
+        assert!(!due.has_come(now + hour / 2, date - 24 * hour));
+        assert!(due.has_come(now + 2 * hour, date - 24 * hour));
+        assert!(!Due::after(Duration::MAX).has_come(now, date));
+    }
 }

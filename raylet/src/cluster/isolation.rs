@@ -1,10 +1,20 @@
-//! Whether this node reaches anybody.
+//! Whether the others count this node as alive.
 //!
-//! A member whose renewals are not answered may be cut off from the others, or the control store may be away.
-//! Both look alike from here, except for one thing: a machine that is there answers a connection, if only by
-//! refusing it. So once renewals fail, the node connects to the control stores and to some members. If
-//! nobody answers for half the time of a lease, it is isolated: soon after, the others will declare it dead
-//! and start its tasks again, so it starts none of them from then on.
+//! A member whose renewals are not answered may be cut off from those who judge, or the control store may be
+//! away. Both look alike from here. So once renewals fail, the node looks at the control stores and at some
+//! members. It counts as alive, for as long as it finds
+//!
+//! - another control store that accepts a connection, or
+//! - a member with which a stream is up, while more members accept connections than are silent.
+//!
+//! A member that hears that this node was declared dead ends its stream and takes up no other, so a node that
+//! is cut off from the control store alone notices as well. The majority is for those that are cut off
+//! together. A closed port is nobody: the member is gone, or something between refuses in its place.
+//!
+//! If it finds none of this for half the time of a lease, the node is isolated: soon after, the others will
+//! declare it dead and start its tasks again, so it starts none of them from then on. If it stays so for the
+//! time of a lease, and a member says that it does not count this node as one, the node ends itself: what it
+//! runs is run again elsewhere.
 
 use super::links::Peers;
 use std::io::ErrorKind;
@@ -17,8 +27,8 @@ use tokio::time::{Instant, timeout};
 
 /// Looks within the time of one lease.
 pub const LOOKS_PER_LEASE: u32 = 8;
-/// Maximum number of members that are looked for besides the control stores.
-const MEMBERS_MAX: usize = 8;
+/// Maximum number of members that are looked at.
+const MEMBERS_MAX: usize = 16;
 
 /// When somebody was last heard of, and what follows.
 #[derive(Debug)]
@@ -26,18 +36,43 @@ pub struct Isolation {
     lease_ttl: Duration,
     heard: Instant,
     is_isolated: bool,
+    /// When a member last said that this node is none.
+    denied: Option<Instant>,
+}
+
+/// The answer to a look at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// It accepts connections.
+    Accepts,
+    /// Its port is closed.
+    Refuses,
+    /// Nothing comes from there.
+    Silent,
 }
 
 impl Isolation {
     /// A node that has just joined, so it has been answered.
     #[must_use]
     pub fn new(lease_ttl: Duration, now: Instant) -> Isolation {
-        Isolation { lease_ttl, heard: now, is_isolated: false }
+        Isolation { lease_ttl, heard: now, is_isolated: false, denied: None }
     }
 
     /// Notes that somebody has answered.
     pub fn heard(&mut self, now: Instant) {
         self.heard = self.heard.max(now);
+    }
+
+    /// Notes that a member says that this node is none. One that has joined a moment ago is not known to all.
+    pub fn denied(&mut self, now: Instant) {
+        self.denied = Some(now);
+    }
+
+    /// Whether the node has been isolated for the time of a lease, and is no member as others see it.
+    #[must_use]
+    pub fn is_over(&self, now: Instant) -> bool {
+        let is_denied = self.denied.is_some_and(|at| now.saturating_duration_since(at) <= self.lease_ttl / 2);
+        self.is_isolated && is_denied && 3 * self.lease_ttl / 2 <= now.saturating_duration_since(self.heard)
     }
 
     /// Whether it is time to look who is there.
@@ -55,26 +90,32 @@ impl Isolation {
     }
 }
 
-/// Whether a control store or a member answers a connection within `wait`.
-pub async fn reaches_somebody(control: &ControlClient, peers: &Arc<Peers>, wait: Duration) -> bool {
-    let mut looks: JoinSet<bool> = control.addresses().into_iter().map(|to| answers(to, wait)).collect();
-    for member in peers.some_addresses(MEMBERS_MAX) {
-        looks.spawn(answers(member, wait));
-    }
-    while let Some(look) = looks.join_next().await {
-        if look.unwrap_or(false) {
-            return true;
-        }
-    }
-    false
+/// Whether those that can be reached within `wait` count this node as alive. Its own addresses are nobody.
+pub async fn is_counted(control: &ControlClient, own: &[String], peers: &Arc<Peers>, wait: Duration) -> bool {
+    let stores = control.addresses().into_iter().filter(|address| !own.contains(address));
+    let (members, is_linked) = peers.some_addresses(MEMBERS_MAX);
+    let (stores, members) = tokio::join!(look_at_all(stores, wait), look_at_all(members, wait));
+    decide(&stores, &members, is_linked)
 }
 
-/// Whether a machine answers at an address: it accepts a connection, or refuses it.
-async fn answers(address: String, wait: Duration) -> bool {
+/// Decides by the looks at the control stores and at the members, and by whether a stream with one of these
+/// is up.
+fn decide(stores: &[Look], members: &[Look], is_linked: bool) -> bool {
+    let count = |look| members.iter().filter(|found| **found == look).count();
+    stores.contains(&Look::Accepts) || is_linked && count(Look::Silent) < count(Look::Accepts)
+}
+
+async fn look_at_all(addresses: impl IntoIterator<Item = String>, wait: Duration) -> Vec<Look> {
+    let looks: JoinSet<Look> = addresses.into_iter().map(|address| look(address, wait)).collect();
+    looks.join_all().await
+}
+
+/// Looks at an address.
+async fn look(address: String, wait: Duration) -> Look {
     match timeout(wait, TcpStream::connect(address)).await {
-        Ok(Ok(_)) => true,
-        Ok(Err(cause)) => cause.kind() == ErrorKind::ConnectionRefused,
-        Err(_) => false,
+        Ok(Ok(_)) => Look::Accepts,
+        Ok(Err(cause)) if cause.kind() == ErrorKind::ConnectionRefused => Look::Refuses,
+        Ok(Err(_)) | Err(_) => Look::Silent,
     }
 }
 
@@ -99,14 +140,48 @@ mod tests {
         assert_eq!((isolation.change(at(9)), isolation.change(at(10))), (None, Some(true)), "since 6");
     }
 
+    #[test]
+    fn a_node_that_stays_isolated_and_is_no_member_for_others_is_over() {
+        let start = Instant::now();
+        let at = |seconds| start + Duration::from_secs(seconds);
+        let mut isolation = Isolation::new(TTL, start);
+        isolation.denied(at(11));
+        assert!(!isolation.is_over(at(13)), "it was not isolated");
+        assert_eq!(isolation.change(at(4)), Some(true));
+        assert!(!isolation.is_over(at(11)) && isolation.is_over(at(12)));
+        assert!(!isolation.is_over(at(16)), "nobody says so any more");
+        isolation.denied(at(20));
+        isolation.heard(at(19));
+        assert_eq!(isolation.change(at(20)), Some(false));
+        assert!(!isolation.is_over(at(40)));
+    }
+
+    #[test]
+    fn who_is_counted_as_alive() {
+        use Look::{Accepts, Refuses, Silent};
+        // The control store is away, its machine is there or not, and members are linked.
+        assert!(decide(&[Refuses], &[Accepts], true) && decide(&[Silent], &[Accepts, Accepts, Silent], true));
+        // Another control store is there.
+        assert!(decide(&[Silent, Accepts], &[], false));
+        // Cut off from the control store alone: members have ended their streams.
+        assert!(!decide(&[Silent], &[Accepts, Accepts], false));
+        // Cut off together with one that is linked, as two nodes of one machine are.
+        assert!(!decide(&[Silent], &[Accepts, Silent], true));
+        assert!(!decide(&[Refuses], &[Accepts, Silent, Silent], true));
+        // Members that ended with the control store are none.
+        assert!(decide(&[Refuses], &[Accepts, Refuses, Refuses], true));
+        // Whoever is alone is not, whatever refuses.
+        assert!(!decide(&[Refuses], &[Refuses], true) && !decide(&[], &[], false));
+    }
+
     #[tokio::test]
-    async fn who_refuses_answers_and_who_is_nowhere_does_not() {
+    async fn what_is_found_at_an_address() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let wait = Duration::from_secs(5);
-        assert!(answers(address.clone(), wait).await);
+        assert_eq!(look(address.clone(), wait).await, Look::Accepts);
         drop(listener);
-        assert!(answers(address, wait).await, "its port is closed, so its machine is there");
-        assert!(!answers("no such host:1".to_owned(), wait).await);
+        assert_eq!(look(address, wait).await, Look::Refuses);
+        assert_eq!(look("no such host:1".to_owned(), wait).await, Look::Silent);
     }
 }

@@ -32,7 +32,7 @@ pub(super) async fn heard_revoked(client: &ControlClient, gate: &Gate) -> Result
     let info = client.with_patience(JOIN_PATIENCE).cluster_info().await;
     let place = client.address();
     let info = info.map_err(|e| refused(&format!("cannot join the cluster at {place}"), &e))?;
-    gate.revoked().replace(info.revoked);
+    gate.revoked().hear(info.revoked);
     Ok(gate.revoked().clone())
 }
 

@@ -15,6 +15,7 @@
 //! Every packet says who sent it to whom, and both must be what the stream's first packet said. A caller that
 //! is not a member (yet) is refused and calls again.
 
+use super::neighbours::{after, before, is_neighbour};
 use super::waiting::Waiting;
 use crate::drain::{Drain, rows};
 use crate::inbox::{Inbox, Input};
@@ -25,7 +26,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use prost::bytes::Bytes;
 use std::collections::BTreeMap;
-use std::ops::Bound::{Excluded, Unbounded};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tharsis_core::Event;
@@ -54,6 +55,8 @@ const CLOSE_WAIT: Duration = Duration::from_secs(1);
 const OPEN_DEADLINE: Duration = Duration::from_secs(5);
 /// The time for which a caller that is no member yet is kept waiting for the news that it is.
 const MEMBER_WAIT: Duration = Duration::from_secs(2);
+/// The refusal of a caller that is no member. Former releases said `Unavailable`, as for all that passes.
+const NO_MEMBER: RefusalCode = RefusalCode::NotFound;
 /// Between the first attempts to open a stream.
 const PAUSE_MIN: Duration = Duration::from_millis(10);
 /// Between later attempts.
@@ -69,6 +72,8 @@ pub struct Peers {
     /// Members whose streams broke, for the control store to look for.
     broken: Mutex<Vec<NodeId>>,
     broke: Notify,
+    /// Whether a member said that this node is none.
+    denied: AtomicBool,
 }
 
 /// Another member.
@@ -88,6 +93,8 @@ struct Outbox {
     is_open: bool,
     /// Whether this node opened it.
     is_own: bool,
+    /// Whether the other node has taken it up, or called itself.
+    is_up: bool,
     /// Whether it stays open without packets.
     stays: bool,
     /// When a packet last went or came; none before the first.
@@ -121,8 +128,8 @@ impl Peers {
     /// A table without links to other nodes yet.
     #[must_use]
     pub fn new(me: NodeId, small_max: usize) -> Self {
-        let (broken, broke) = (Mutex::default(), Notify::new());
-        Self { me, small_max, table: Mutex::default(), joined: Notify::new(), broken, broke }
+        let (broken, broke, denied) = (Mutex::default(), Notify::new(), AtomicBool::new(false));
+        Self { me, small_max, table: Mutex::default(), joined: Notify::new(), broken, broke, denied }
     }
 
     /// A member joined; none if it is known already.
@@ -175,10 +182,21 @@ impl Peers {
         lock(&self.table).get(&node).cloned()
     }
 
-    /// Addresses of some members, at most `limit`.
+    /// Addresses of some members, at most `limit`, those first with which a stream is up; and whether there
+    /// is such a stream.
     #[must_use]
-    pub fn some_addresses(&self, limit: usize) -> Vec<String> {
-        lock(&self.table).values().take(limit).map(|peer| peer.info.listen.clone()).collect()
+    pub fn some_addresses(&self, limit: usize) -> (Vec<String>, bool) {
+        let members: Vec<Arc<Peer>> = lock(&self.table).values().cloned().collect();
+        let (linked, others): (Vec<_>, Vec<_>) =
+            members.into_iter().partition(|peer| lock(&peer.outbox).is_up);
+        let is_linked = !linked.is_empty();
+        let some = linked.into_iter().chain(others).take(limit);
+        (some.map(|peer| peer.info.listen.clone()).collect(), is_linked)
+    }
+
+    /// Whether a member has said since the last question that this node is none.
+    pub fn take_denial(&self) -> bool {
+        self.denied.swap(false, Ordering::Relaxed)
     }
 
     /// Whether this node is alone.
@@ -233,21 +251,6 @@ impl Peers {
     }
 }
 
-/// The member before a node in the order of ids, around the end.
-fn before(table: &BTreeMap<NodeId, Arc<Peer>>, node: NodeId) -> Option<NodeId> {
-    table.range(..node).next_back().or_else(|| table.iter().next_back()).map(|(id, _)| *id)
-}
-
-/// The member after a node in the order of ids, around the end.
-fn after(table: &BTreeMap<NodeId, Arc<Peer>>, node: NodeId) -> Option<NodeId> {
-    table.range((Excluded(node), Unbounded)).next().or_else(|| table.iter().next()).map(|(id, _)| *id)
-}
-
-/// Whether another member is next to this one, which is not in the table.
-fn is_neighbour(table: &BTreeMap<NodeId, Arc<Peer>>, me: NodeId, node: NodeId) -> bool {
-    before(table, me) == Some(node) || after(table, me) == Some(node)
-}
-
 impl Peer {
     fn put(&self, packet: WirePacket) {
         let mut outbox = lock(&self.outbox);
@@ -267,12 +270,19 @@ impl Peer {
         lock(&self.outbox).closed
     }
 
+    /// The other node has taken a stream up.
+    fn taken_up(&self, stream: u64) {
+        let mut outbox = lock(&self.outbox);
+        outbox.used = Some(Instant::now());
+        outbox.is_up |= outbox.stream == stream;
+    }
+
     /// Ends a stream, unless a newer one has taken over.
     fn end_stream(&self, stream: u64) {
         let mut outbox = lock(&self.outbox);
         if outbox.stream == stream {
             outbox.stream += 1;
-            outbox.is_open = false;
+            (outbox.is_open, outbox.is_up) = (false, false);
             drop(outbox);
             self.news.notify_waiters();
         }
@@ -311,7 +321,7 @@ impl Peer {
         }
     }
 
-    /// A packet came, or a stream was opened.
+    /// A packet came.
     fn note_use(&self) {
         lock(&self.outbox).used = Some(Instant::now());
     }
@@ -338,6 +348,7 @@ impl Peer {
             outbox.stream += 1;
             outbox.is_open = true;
             outbox.is_own = opening == Opening::Own;
+            outbox.is_up = !outbox.is_own;
             outbox.used = Some(Instant::now());
             outbox.stream
         };
@@ -456,7 +467,7 @@ impl peer::Service for Links {
         }
         let Some(peer) = self.peers.await_member(from).await else {
             let reason = format!("node {from} is no member of the cluster that node {me} sees");
-            return Err(Refusal::new(RefusalCode::Unavailable, reason));
+            return Err(Refusal::new(NO_MEMBER, reason));
         };
         let opening = if me < from { Opening::CalledByHigher } else { Opening::CalledByLower };
         let Some((stream, outgoing)) = peer.open_stream(opening) else {
@@ -510,13 +521,15 @@ async fn call(peers: &Peers, own: &Credentials, peer: &Arc<Peer>, inbox: &Inbox)
             tracing::debug!(%node, %error, "no stream yet");
             peer.end_stream(stream);
             // One that refuses lives.
-            if error.refusal_code().is_none() {
-                peers.stream_broke(node);
+            match error.refusal_code() {
+                None => peers.stream_broke(node),
+                Some(NO_MEMBER) => peers.denied.store(true, Ordering::Relaxed),
+                Some(_) => {}
             }
             return false;
         }
     };
-    peer.note_use();
+    peer.taken_up(stream);
     let is_closed = tokio::select! {
         _ = receive(me, peer, inbox, &mut incoming) => false,
         () = idle(peer) => true,

@@ -6,7 +6,7 @@
 //! itself, because others have begun to do its work again.
 
 use super::code::Code;
-use super::isolation::{Isolation, LOOKS_PER_LEASE, reaches_somebody};
+use super::isolation::{Isolation, LOOKS_PER_LEASE, is_counted};
 use super::links::{Peers, dial};
 use super::pulls::Pulls;
 use crate::drain::Drain;
@@ -32,6 +32,8 @@ const WATCH_PAUSE: Duration = Duration::from_millis(500);
 /// The time for which a node that stops tries to say so.
 const FAREWELL_WAIT: Duration = Duration::from_secs(1);
 
+/// Why a node ends itself whose jobs the control store knows no more: it gives their ids to others.
+const RESTORED: &str = "the tables of the cluster were restored to an earlier state, or lost";
 /// Why a node that was shut out ends itself.
 const REVOKED: &str = "its machine was revoked";
 
@@ -55,6 +57,8 @@ pub struct Membership {
     pub lease_ttl: Duration,
     /// When somebody was last heard of.
     pub isolation: Arc<Mutex<Isolation>>,
+    /// Addresses at which it reaches itself.
+    pub own_addresses: Vec<String>,
     /// Its drain.
     pub drain: Arc<Drain>,
     /// The machines that were shut out, as its port knows them.
@@ -108,7 +112,11 @@ impl Membership {
     async fn watch(&self) {
         let mut membership = self.control.membership().with_revoked(self.revoked.clone());
         loop {
-            match membership.next().await {
+            let change = membership.next().await;
+            if membership.is_restored() {
+                return self.fence(RESTORED);
+            }
+            match change {
                 Ok(NodeChange::Joined(node)) => self.joined(node),
                 Ok(NodeChange::Left { node, reason }) if node == self.me.id => {
                     return self.fence(&reason.to_string());
@@ -147,15 +155,21 @@ impl Membership {
         loop {
             ticks.tick().await;
             let is_unsure = lock(&self.isolation).is_unsure(Instant::now());
-            if is_unsure && reaches_somebody(&self.control, &self.peers, pace).await {
+            if is_unsure && is_counted(&self.control, &self.own_addresses, &self.peers, pace).await {
                 lock(&self.isolation).heard(Instant::now());
+            }
+            if self.peers.take_denial() {
+                lock(&self.isolation).denied(Instant::now());
+            }
+            if lock(&self.isolation).is_over(Instant::now()) {
+                return self.fence("it reaches no control store, and is no member as others see it");
             }
             let changed = lock(&self.isolation).change(Instant::now());
             if let Some(is_isolated) = changed {
                 if is_isolated {
-                    tracing::warn!("nobody answers: this node starts no work of others")
+                    tracing::warn!("nobody counts this node as alive: it starts no work of others")
                 } else {
-                    tracing::info!("somebody answers: this node goes on")
+                    tracing::info!("this node counts as alive: it goes on")
                 }
                 self.inbox.put(Input::Event(Event::IsolationChanged { is_isolated }));
             }

@@ -35,6 +35,7 @@ pub mod links;
 pub mod listen;
 pub mod members;
 mod names;
+mod neighbours;
 mod own_folder;
 pub mod places;
 mod proved;
@@ -52,7 +53,7 @@ use crate::metrics::Scraped;
 use crate::registry::{Registry, lock};
 use crate::spill::Spill;
 use crate::submissions::{Place, Submissions};
-use addresses::listen_on;
+use addresses::{listen_on, own_address};
 use code::Code;
 use identity::Entry;
 use isolation::Isolation;
@@ -432,12 +433,10 @@ async fn join(
     let JoiningNode { member, arena, inbox, spill, small_cluster_max, drain, logs } = joining;
     let me = member.node;
     let stores = known_stores(&options.role, &listener)?;
+    let own_addresses = vec![address.clone(), own_address(&listener)?.to_string()];
     let Entry { credentials: own, gate, renewal } =
         options.security.enter(me, &options.role, &stores).await?;
-    let control = match &options.role {
-        Role::Head { store, lease_ttl_ms } => Some(begin(me, store, *lease_ttl_ms, &address).await?),
-        Role::Member { .. } => None,
-    };
+    let control = begin_if_head(me, options, &address).await?;
     let gate = control.as_ref().map_or(gate.clone(), |control| control.guard(gate));
     let client = client_of(stores, &own)?;
     let tasks = Tasks::current();
@@ -461,7 +460,7 @@ async fn join(
     };
     let routes = peer::routes(Routes::default(), Arc::new(links));
     let routes = control.as_ref().map_or(routes.clone(), |control| control.mount(routes));
-    let scraped = Scraped::new(me, Arc::clone(&inbox), Arc::clone(gate.counts()));
+    let scraped = Scraped::new(me, Arc::clone(&inbox), Arc::clone(gate.counts()), control.clone());
     let callers =
         |calls| Callers { calls, senders: Arc::clone(&senders), peers: Arc::clone(&peers), scraped };
     let revoked =
@@ -482,6 +481,7 @@ async fn join(
         code: Arc::clone(&code),
         lease_ttl: registered.lease_ttl,
         isolation: Arc::new(Mutex::new(Isolation::new(registered.lease_ttl, Instant::now()))),
+        own_addresses,
         drain,
         revoked,
         fenced: Arc::clone(&fenced),
@@ -513,23 +513,34 @@ fn submissions(
     Submissions::new(place, options.folder.clone(), client.clone(), tasks.clone(), Arc::clone(inbox))
 }
 
+/// The control store of a head.
+async fn begin_if_head(
+    me: NodeId,
+    options: &ClusterOptions,
+    address: &str,
+) -> Result<Option<Control>, Failure> {
+    let Role::Head { store, lease_ttl_ms } = &options.role else { return Ok(None) };
+    let owner = if store.is_shared() { Some(options.security.owner()?) } else { None };
+    let lease_ttl = Duration::from_millis(*lease_ttl_ms);
+    begin(me, store, ControlOptions { lease_ttl, cluster: None, owner }, address).await.map(Some)
+}
+
 /// A control store in the process of the node `me`.
 async fn begin(
     me: NodeId,
     store: &BackendChoice,
-    lease_ttl_ms: u64,
+    options: ControlOptions,
     address: &str,
 ) -> Result<Control, Failure> {
     let failed = |error: StoreError| {
         let kind = match error {
-            StoreError::InUse { .. } => FailureKind::InUse,
+            StoreError::ForeignOwner { .. } | StoreError::InUse { .. } => FailureKind::InUse,
             StoreError::OutOfSpace { .. } => FailureKind::ResourceExhausted,
             _ => FailureKind::Disconnected,
         };
         Failure::new(kind, format!("control store: {error}"))
     };
     let backend = store.open().await.map_err(failed)?;
-    let options = ControlOptions { lease_ttl: Duration::from_millis(lease_ttl_ms), cluster: None };
     let control = Control::start(backend, options).await.map_err(failed)?;
     control.announce(address.to_owned(), Some(me)).await.map_err(failed)?;
     Ok(control)

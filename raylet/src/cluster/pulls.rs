@@ -34,6 +34,9 @@ const CONNECT_WAIT: Duration = Duration::from_secs(5);
 /// Before a sender that is busy is asked again, at first and later.
 const BUSY_PAUSE_MIN: Duration = Duration::from_millis(20);
 const BUSY_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// A sender that is busy for so long is left for the next holder. Readers that do not read make way within
+/// seconds, so it has a defect, or means it.
+const BUSY_MAX: Duration = Duration::from_secs(30);
 /// A transfer that breaks off is taken up again this often.
 const ATTEMPTS_MAX: usize = 3;
 /// Pages are made for this many bytes, then the bytes are read.
@@ -277,18 +280,9 @@ impl Connections {
     }
 
     /// A connection, as soon as the other node has a place for us: busy is not unreadable, and whoever has a
-    /// place either reads or makes way.
+    /// place either reads or makes way. One that is busy for ever must not hold all threads for ever.
     fn take_patiently(&self, node: NodeId) -> Result<Connection, String> {
-        let mut pause = BUSY_PAUSE_MIN;
-        loop {
-            match self.take(node) {
-                Ok(connection) => return Ok(connection),
-                Err(NotConnected::Failed(cause)) => return Err(cause),
-                Err(NotConnected::Busy) if self.is_stopping() => return Err("this node stops".to_owned()),
-                Err(NotConnected::Busy) => std::thread::sleep(pause),
-            }
-            pause = (pause * 2).min(BUSY_PAUSE_MAX);
-        }
+        patiently(|| self.take(node), || self.is_stopping(), BUSY_MAX)
     }
 
     fn is_stopping(&self) -> bool {
@@ -367,4 +361,45 @@ fn open(listen: &str) -> io::Result<TcpStream> {
         }
     }
     Err(failed)
+}
+/// Asks a sender again while it is busy, at most for a time.
+fn patiently<T>(
+    mut ask: impl FnMut() -> Result<T, NotConnected>,
+    is_stopping: impl Fn() -> bool,
+    busy_max: Duration,
+) -> Result<T, String> {
+    let (until, mut pause) = (Instant::now() + busy_max, BUSY_PAUSE_MIN);
+    loop {
+        match ask() {
+            Ok(connection) => return Ok(connection),
+            Err(NotConnected::Failed(cause)) => return Err(cause),
+            Err(NotConnected::Busy) if is_stopping() => return Err("this node stops".to_owned()),
+            Err(NotConnected::Busy) if until <= Instant::now() => {
+                return Err(format!("it has said for {} s that it is busy", busy_max.as_secs()));
+            }
+            Err(NotConnected::Busy) => std::thread::sleep(pause),
+        }
+        pause = (pause * 2).min(BUSY_PAUSE_MAX);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sender_that_is_busy_is_asked_again_and_left_in_the_end() {
+        let mut asked = 0;
+        let busy_twice = || {
+            asked += 1;
+            if asked < 3 { Err(NotConnected::Busy) } else { Ok(asked) }
+        };
+        assert_eq!(patiently(busy_twice, || false, BUSY_MAX), Ok(3));
+        let busy = || Err::<(), _>(NotConnected::Busy);
+        let left = patiently(busy, || false, 3 * BUSY_PAUSE_MIN).unwrap_err();
+        assert!(left.contains("busy"), "{left}");
+        assert!(patiently(busy, || true, BUSY_MAX).unwrap_err().contains("stops"));
+        let failed = || Err::<(), _>(NotConnected::Failed("nobody listens".to_owned()));
+        assert_eq!(patiently(failed, || false, BUSY_MAX).unwrap_err(), "nobody listens");
+    }
 }

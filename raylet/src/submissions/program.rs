@@ -1,6 +1,8 @@
 //! The process of a submitted program: where its file is, its start, its end.
 
+use crate::descriptors::{self, LIMIT_VARIABLE};
 use crate::pressure::unprotect_program;
+use crate::readiness;
 use crate::registry::lock;
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
@@ -99,10 +101,12 @@ impl Running {
             }
         }
         command
+            .env_remove(readiness::SOCKET_VARIABLE)
             .arg0(name)
             .args(arguments)
             .envs(&new.variables)
             .env(PROGRAM_VARIABLE, told)
+            .env(LIMIT_VARIABLE, descriptors::for_children())
             .env(NAME_VARIABLE, &new.name)
             .env(SOCKET_VARIABLE, socket)
             .envs(new.quota.as_ref().map(|quota| (QUOTA_VARIABLE, quota.to_string())))

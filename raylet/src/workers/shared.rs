@@ -12,8 +12,8 @@
 
 use super::output::{self, Tail};
 use super::{
-    Arrivals, SHARED_PROCESS, Shared, Worker, Workers, check_program, command, crashed, ends_within,
-    kill_family, kill_group, offer_worker, report_end, see_end, spawn_patiently, was_silent,
+    Arrivals, SHARED_PROCESS, Shared, Worker, Workers, cannot_start, check_program, command, crashed,
+    ends_within, kill_family, kill_group, offer_worker, report_end, see_end, spawn_patiently, was_silent,
 };
 use crate::executable::Executable;
 use crate::inbox::Input;
@@ -228,10 +228,7 @@ fn spawn(
     let mut command = command(&shared.starting, &program, format!("{SHARED_PROCESS}{}", number.0));
     let child = spawn_patiently(&mut command);
     let mut workers = lock(&shared.workers);
-    let mut child = child.map_err(|cause| {
-        let text = format!("cannot start {program}: {cause}");
-        Failure::new(FailureKind::WorkerStartFailed, text)
-    })?;
+    let mut child = child.map_err(|cause| cannot_start(&program, &cause))?;
     let pid = child.id();
     let mut tail = Arc::default();
     if let Some(process) = workers.shared.get_mut(&number) {

@@ -7,8 +7,8 @@ use crate::{MS, Now};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tharsis_types::{
-    BundleNodes, ClientId, FailureKind, FunctionId, GroupSpec, JobId, LeaseId, NodeId, ObjectId, Placement,
-    Resources, Strategy, TaskArgs, TaskClass, TaskId,
+    BundleNodes, ClientId, Failure, FailureKind, FunctionId, GroupSpec, JobId, LeaseId, NodeId, ObjectId,
+    Placement, Resources, Strategy, TaskArgs, TaskClass, TaskId,
 };
 
 const ME: NodeId = NodeId(1);
@@ -262,6 +262,23 @@ fn e7_when_the_third_of_four_bundles_is_refused_nothing_stays_reserved() {
     world.remove(group);
     world.deliver_all();
     assert_eq!((world.held_count(), world.failure_of(group)), (0, Some(FailureKind::GroupRemoved)));
+}
+
+/// As a node does that cannot read the request.
+#[test]
+fn e7_a_bundle_that_fails_as_a_worker_would_ends_the_attempt() {
+    let mut world = World::new(&[1.0; 2]);
+    let group = world.create(Strategy::StrictSpread, &[1.0; 2], 10_000);
+    let failed = world.nodes.keys().copied().find(|node| *node != ME).unwrap();
+    let request = world.nodes.get_mut(&failed).unwrap().inbox.pop_front();
+    let Some(Effect::RequestLease { lease, .. }) = request else { panic!("{request:?}") };
+    let failure = Arc::new(Failure::new(FailureKind::InvalidArgument, "it cannot be read"));
+    world.change(|owner, now, out| owner.lease_failed(now, lease, &failure, out));
+    world.round();
+    world.deliver_all();
+    assert_eq!((world.nodes_of(group), world.held_count()), (None, 0), "the other bundle goes back");
+    world.run_dry(200);
+    assert_eq!(world.nodes_of(group).map(|nodes| nodes.len()), Some(2), "it is tried again");
 }
 
 #[test]

@@ -406,3 +406,24 @@ async fn the_key_space_of_another_cluster_is_refused() {
     first.stop().await;
     second.stop().await;
 }
+
+#[tokio::test]
+async fn a_key_space_is_that_of_the_first_who_trusts_somebody() {
+    let process = EtcdProcess::start().await;
+    let connect = || async { Arc::new(Etcd::connect(etcd(process.endpoint(), "default")).await.unwrap()) };
+    let options = |id| ControlOptions { owner: Some(ClusterId([id; 16])), ..ControlOptions::default() };
+    // One of a release that named nobody.
+    let former = Control::start(connect().await, ControlOptions::default()).await.unwrap();
+    let first = Control::start(connect().await, options(1)).await.unwrap();
+    assert_eq!(first.cluster(), former.cluster());
+    let error = Control::start(connect().await, options(2)).await.map(drop).unwrap_err();
+    assert!(matches!(&error, StoreError::ForeignOwner { .. }), "{error}");
+    assert!(error.to_string().contains("--cluster"), "{error}");
+    let second = Control::start(connect().await, options(1)).await.unwrap();
+    for control in [former, first, second] {
+        control.stop().await;
+    }
+    // It stays so when all of them are gone.
+    let error = Control::start(connect().await, options(2)).await.map(drop).unwrap_err();
+    assert!(matches!(&error, StoreError::ForeignOwner { .. }), "{error}");
+}

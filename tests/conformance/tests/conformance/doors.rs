@@ -102,7 +102,7 @@ impl Member {
         let looking = cluster.authority.own(Role::Observer, None, false, HOUR).unwrap();
         let looking = credentials(Tls::new(&looking).unwrap(), None);
         let client = connect(&cluster.address(), &looking).await.unwrap();
-        gate.revoked().replace(client.cluster_info().await.unwrap().revoked);
+        gate.revoked().hear(client.cluster_info().await.unwrap().revoked);
         let revoked = gate.revoked().clone();
         tokio::spawn(async move {
             let mut changes = client.membership().with_revoked(revoked);
@@ -360,7 +360,7 @@ async fn a_member_lets_no_machine_in_before_it_has_heard_which_ones_were_revoked
         assert!(matches!(refused, Err(ProofError::Refused(Reason::NotYet))), "{purpose:?}: {refused:?}");
     }
     assert_eq!(scraped(&address, &own).await, Outcome::Served, "it is told to ask again");
-    gate.revoked().replace([]);
+    gate.revoked().hear([]);
     own.connect(&address, Called::Control, Purpose::Calls).await.unwrap();
 }
 

@@ -41,7 +41,8 @@ async fn store(endpoint: &str) -> Store {
         tls: None,
     };
     let etcd: Arc<dyn Backend> = Arc::new(Etcd::connect(options).await.unwrap());
-    let control = Control::start(etcd, ControlOptions { lease_ttl: TTL, cluster: None }).await.unwrap();
+    let control =
+        Control::start(etcd, ControlOptions { lease_ttl: TTL, cluster: None, owner: None }).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = serve(control, listener, Gate::new(own().trust), Routes::default()).unwrap();
     let patience = ClientOptions { call_deadline: Duration::from_secs(5), patience: SOON };

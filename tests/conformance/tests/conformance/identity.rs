@@ -11,7 +11,7 @@ use tharsis_gcs::{
 };
 use tharsis_identity::{Authority, Identity, NewKey, Role, Tls, Token};
 use tharsis_protos::connection::{Called, Credentials, Gate, Signer, Trust};
-use tharsis_protos::control::NodeInfo;
+use tharsis_protos::control::{JobRequest, NodeInfo};
 use tharsis_protos::join::{self, JoinError};
 use tharsis_protos::logs::{LogLine, LogQuery};
 use tharsis_protos::peer;
@@ -58,7 +58,7 @@ impl Cluster {
         let own = Tls::new(&authority.own(Role::Node, None, true, HOUR).unwrap()).unwrap();
         let signer = Signer { authority: Arc::clone(&authority), lifetime: HOUR, owners: None };
         let gate = Gate::new(Trust::Identity(own)).signing(signer).per_machine(PER_MACHINE_MAX);
-        let options = ControlOptions { lease_ttl: Duration::from_secs(10), cluster: None };
+        let options = ControlOptions { lease_ttl: Duration::from_secs(10), cluster: None, owner: None };
         let control = Control::start(Arc::clone(&store) as Arc<dyn Backend>, options).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let routes = peer::routes(Routes::default(), Arc::new(SilentNode));
@@ -185,6 +185,61 @@ async fn each_role_makes_its_own_calls_and_no_others() {
         }
         cluster.server.stop().await.unwrap();
     }
+}
+
+/// A node says of jobs what it says of itself: that those of its own drivers begin and end.
+#[tokio::test]
+async fn jobs_are_those_of_the_node_of_their_driver() {
+    let cluster = Cluster::start().await;
+    let address = cluster.address();
+    let node_client = async |id: u64| {
+        let machine = cluster.machine(Role::Driver).await;
+        let signed = join::as_node(&address, &machine, NodeId(id)).await.unwrap();
+        connect(&address, &credentials(Tls::new(&signed.node).unwrap(), Some(NodeId(id)))).await.unwrap()
+    };
+    let (own, other) = (node_client(21).await, node_client(22).await);
+    let request = |driver_node| JobRequest {
+        name: String::new(),
+        namespace: String::new(),
+        code_unit: None,
+        driver_node: NodeId(driver_node),
+        entrypoint: String::new(),
+        request: [driver_node as u8; 16],
+    };
+    let refused = other.register_job(&request(21)).await.unwrap_err();
+    assert_eq!(code(&refused), RefusalCode::PermissionDenied);
+    let job = own.register_job(&request(21)).await.unwrap();
+    let refused = other.finish_job(job, true, "not its own").await.unwrap_err();
+    assert_eq!(code(&refused), RefusalCode::PermissionDenied);
+    assert!(own.finish_job(job, true, "").await.unwrap());
+    let job = other.register_job(&request(22)).await.unwrap();
+    let operator = credentials(Tls::new(&cluster.machine(Role::Operator).await).unwrap(), None);
+    let operator = connect(&address, &operator).await.unwrap();
+    assert!(operator.finish_job(job, false, "by an operator").await.unwrap());
+    cluster.server.stop().await.unwrap();
+}
+
+/// A node that was killed and starts again has another id, and others need not wait for the lease of the
+/// first.
+#[tokio::test]
+async fn a_node_that_starts_again_at_its_address_ends_the_former_one() {
+    let cluster = Cluster::start().await;
+    let (machine, other) = (cluster.machine(Role::Node).await, cluster.machine(Role::Node).await);
+    let address = cluster.address();
+    let register = async |machine: &Identity, info: NodeInfo| {
+        let signed = join::as_node(&address, machine, info.id).await.unwrap();
+        let own = credentials(Tls::new(&signed.node).unwrap(), Some(info.id));
+        let client = connect(&address, &own).await.unwrap();
+        client.register_node(&info, 0).await.unwrap();
+        client.list_nodes().await.unwrap().nodes.iter().map(|node| node.id.0).collect::<Vec<_>>()
+    };
+    let at = |id, listen: &str| NodeInfo { listen: listen.to_owned(), ..node(id) };
+    assert_eq!(register(&machine, at(11, "10.0.0.1:7000")).await, [11]);
+    assert_eq!(register(&machine, at(12, "10.0.0.1:7001")).await, [11, 12]);
+    // Another machine says that it has the address: it ends nobody.
+    assert_eq!(register(&other, at(13, "10.0.0.1:7000")).await, [11, 12, 13]);
+    assert_eq!(register(&machine, at(14, "10.0.0.1:7000")).await, [12, 13, 14]);
+    cluster.server.stop().await.unwrap();
 }
 
 #[tokio::test]

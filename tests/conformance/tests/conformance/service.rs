@@ -46,7 +46,7 @@ async fn cluster() -> Cluster {
 }
 
 async fn serve_on(listener: TcpListener, store: Arc<dyn Backend>) -> Server {
-    let options = ControlOptions { lease_ttl: TTL, cluster: None };
+    let options = ControlOptions { lease_ttl: TTL, cluster: None, owner: None };
     let control = Control::start(store, options).await.unwrap();
     serve(control, listener, Gate::new(own().trust), Routes::default()).unwrap()
 }
@@ -358,9 +358,34 @@ async fn an_answer_that_comes_too_late_is_asked_for_again() {
     served.await.unwrap().stop().await.unwrap();
 }
 
+/// Ids of jobs would be given out again, to others.
+#[tokio::test]
+async fn a_member_hears_that_the_tables_went_back_to_an_earlier_state() {
+    let cluster = cluster().await;
+    for number in 1..=3 {
+        cluster.client.register_node(&node(number), 0).await.unwrap();
+    }
+    let mut membership = cluster.client.membership();
+    for _ in 0..3 {
+        assert!(matches!(next(&mut membership).await, NodeChange::Joined(_)));
+    }
+    let address = cluster.server.address().to_string();
+    cluster.server.stop().await.unwrap();
+    let earlier = serve_at(&address, Arc::new(Embedded::memory(EmbeddedLimits::default()))).await;
+    assert!(!membership.is_restored());
+    let told = tokio::time::timeout(Duration::from_secs(10), membership.next()).await.expect("in time");
+    assert_eq!(code(told.unwrap_err()), RefusalCode::FailedPrecondition);
+    assert!(membership.is_restored());
+    // It is told once, and the members as they are now after that.
+    assert!(matches!(next(&mut membership).await, NodeChange::Left { .. }));
+    earlier.server.stop().await.unwrap();
+}
+
 #[tokio::test]
 async fn job_ids_are_unique_and_requests_count_once() {
     let cluster = cluster().await;
+    // Jobs of a node that is no member are ended by the judge.
+    cluster.client.register_node(&node(1), 0).await.unwrap();
     let jobs = (0..20).map(|n| {
         let client = cluster.client.clone();
         tokio::spawn(async move { client.register_job(&job(n)).await.unwrap() })
@@ -485,7 +510,7 @@ async fn a_member_that_renews_its_lease_is_not_judged_by_refusals() {
 #[tokio::test]
 async fn a_control_store_never_declares_its_own_node_dead() {
     let store = Arc::new(Embedded::memory(EmbeddedLimits::default()));
-    let options = ControlOptions { lease_ttl: TTL, cluster: None };
+    let options = ControlOptions { lease_ttl: TTL, cluster: None, owner: None };
     let control = Control::start(store, options).await.unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = Port::open().await;

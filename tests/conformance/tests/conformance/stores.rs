@@ -27,7 +27,8 @@ async fn store(backend: &Arc<Embedded>) -> (Server, String) {
 async fn store_with(backend: &Arc<Embedded>, lease_ttl: Duration) -> (Server, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let backend: Arc<dyn Backend> = backend.clone();
-    let control = Control::start(backend, ControlOptions { lease_ttl, cluster: None }).await.unwrap();
+    let control =
+        Control::start(backend, ControlOptions { lease_ttl, cluster: None, owner: None }).await.unwrap();
     let server = serve(control, listener, Gate::new(own().trust), Routes::default()).unwrap();
     let address = server.address().to_string();
     server.control().announce(address.clone(), None).await.unwrap();

@@ -56,6 +56,15 @@ fn units_have_no_errors_and_no_warnings() {
     }
 }
 
+/// The program says so itself (`raylet/src/readiness.rs`), and nobody else of the unit is believed.
+#[test]
+fn units_count_as_started_when_they_serve() {
+    for unit in UNITS {
+        assert_eq!(values(unit, "Type"), ["notify"], "{unit}");
+        assert_eq!(values(unit, "NotifyAccess"), ["main"], "{unit}");
+    }
+}
+
 #[test]
 fn units_expose_little_of_the_machine() {
     for unit in UNITS {

@@ -1,0 +1,143 @@
+//! Whether the tables can be written now: what the last write said.
+//!
+//! Reads and renewals of leases go on while a disk or an etcd is full, so nothing else shows that no node
+//! joins, no job begins, and nobody is declared dead.
+
+use crate::backend::{Answer, Backend, Op, StoreLease, Txn, TxnResult, Watch};
+use crate::error::StoreError;
+use crate::tables::VALUES;
+use futures::future::BoxFuture;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// A back end, and what its last write said.
+#[derive(Debug)]
+pub(super) struct Noted {
+    inner: Arc<dyn Backend>,
+    is_writable: AtomicBool,
+}
+
+impl Noted {
+    pub(super) fn new(inner: Arc<dyn Backend>) -> Noted {
+        Noted { inner, is_writable: AtomicBool::new(true) }
+    }
+
+    /// Whether the last write was carried out, or refused for a reason of its own.
+    pub(super) fn is_writable(&self) -> bool {
+        self.is_writable.load(Ordering::Relaxed)
+    }
+
+    fn note<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        let is_writable = outcome.as_ref().map_or_else(|error| !ends_writes(error), |_| true);
+        if self.is_writable.swap(is_writable, Ordering::Relaxed) != is_writable {
+            match &outcome {
+                Err(error) => tracing::error!(%error, "the tables of the cluster cannot be written"),
+                Ok(_) => tracing::warn!("the tables of the cluster can be written again"),
+            }
+        }
+        outcome
+    }
+}
+
+/// Whether an error says that others would fail as well.
+fn ends_writes(error: &StoreError) -> bool {
+    match error {
+        StoreError::Connect { .. }
+        | StoreError::Corrupt { .. }
+        | StoreError::Deadline { .. }
+        | StoreError::Io { .. }
+        | StoreError::NoSpace { .. }
+        | StoreError::OutOfSpace { .. }
+        | StoreError::Unavailable { .. } => true,
+        StoreError::Closed
+        | StoreError::ClusterMismatch { .. }
+        | StoreError::Contention { .. }
+        | StoreError::DuplicateKey { .. }
+        | StoreError::ForeignOwner { .. }
+        | StoreError::Format { .. }
+        | StoreError::InUse { .. }
+        | StoreError::KeyLength { .. }
+        | StoreError::LaterTables { .. }
+        | StoreError::LeaseNotFound { .. }
+        | StoreError::LeaseTtl { .. }
+        | StoreError::TooMany { .. }
+        | StoreError::ValueLength { .. } => false,
+    }
+}
+
+impl Backend for Noted {
+    fn txn(&self, txn: Txn) -> Answer<'_, TxnResult> {
+        // A full store still deletes.
+        let mut puts = txn.success.iter().filter_map(|op| match op {
+            Op::Put { key, .. } => Some(key.starts_with(VALUES.as_bytes())),
+            _ => None,
+        });
+        let Some(is_value) = puts.next() else { return self.inner.txn(txn) };
+        Box::pin(async move {
+            match self.inner.txn(txn).await {
+                // Nothing was to be written, as it turned out.
+                Ok(result) if !result.succeeded => Ok(result),
+                // The values of users have a limit of their own.
+                Err(error @ StoreError::NoSpace { .. }) if is_value => Err(error),
+                other => self.note(other),
+            }
+        })
+    }
+
+    fn watch(&self, prefix: Vec<u8>, from_revision: u64) -> Answer<'_, Watch> {
+        self.inner.watch(prefix, from_revision)
+    }
+
+    fn lease_grant(&self, ttl: Duration) -> Answer<'_, (StoreLease, Duration)> {
+        Box::pin(async move { self.note(self.inner.lease_grant(ttl).await) })
+    }
+
+    fn lease_keep_alive(&self, lease: StoreLease) -> Answer<'_, ()> {
+        self.inner.lease_keep_alive(lease)
+    }
+
+    fn lease_revoke(&self, lease: StoreLease) -> Answer<'_, ()> {
+        // A full store still takes it.
+        self.inner.lease_revoke(lease)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.inner.close()
+    }
+
+    fn place(&self) -> String {
+        self.inner.place()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Compare;
+    use crate::embedded::Embedded;
+    use crate::keyspace::EmbeddedLimits;
+    use crate::tables;
+
+    #[tokio::test]
+    async fn a_store_that_takes_no_write_says_so_until_it_takes_one() {
+        let limits = EmbeddedLimits { bytes_max: 400, ..EmbeddedLimits::default() };
+        let noted = Noted::new(Arc::new(Embedded::memory(limits)));
+        let put = |key: &'static str| Txn::always(vec![Op::put(key, vec![0; 100])]);
+        noted.txn(put("a")).await.unwrap();
+        assert!(noted.is_writable());
+        noted.txn(put("b")).await.unwrap_err();
+        assert!(!noted.is_writable());
+        // A read, and a write that is not made after all, say nothing of what could be written.
+        noted.txn(tables::get(b"a".to_vec())).await.unwrap();
+        let absent = Compare::Absent(b"a".to_vec());
+        assert!(!noted.txn(put("a").when(absent)).await.unwrap().succeeded);
+        noted.txn(Txn::always(vec![Op::Delete(b"a".to_vec())])).await.unwrap();
+        assert!(!noted.is_writable());
+        noted.txn(put("b")).await.unwrap();
+        assert!(noted.is_writable());
+        // A refusal of one write alone.
+        noted.lease_grant(Duration::ZERO).await.unwrap_err();
+        assert!(noted.is_writable());
+    }
+}
