@@ -83,7 +83,8 @@ impl Schedule {
             let (demand, placement) = (shape.key.resources.clone(), shape.key.placement.clone());
             let mut choice = match placement {
                 Placement::Group { group, bundle } => {
-                    self.choose_inside(shape_index, group, bundle, groups, view)
+                    let choice = self.choose_inside(shape_index, group, bundle, groups, view);
+                    self.unless_paused(now, shape_index, choice)
                 }
                 _ => self.choose(now, shape_index, view, None),
             };
@@ -235,6 +236,7 @@ impl Schedule {
     fn choose(&self, now: Now, shape_index: Slot<Shape>, view: &mut View, near: Option<NodeId>) -> Choice {
         let key = &self.shapes[shape_index].key;
         if self.refusals.left_out(now, key.job).is_empty() {
+            // No node is paused either.
             return view.choose(now, &key.resources, &key.placement, near);
         }
         if let Some(others) = self.choose_elsewhere(now, shape_index, view, near) {
@@ -244,7 +246,15 @@ impl Schedule {
             // Those that it has will do for a while.
             return Choice::Nowhere("no further worker is started for now".to_owned());
         }
-        view.choose(now, &key.resources, &key.placement, near)
+        let choice = view.choose(now, &key.resources, &key.placement, near);
+        self.unless_paused(now, shape_index, choice)
+    }
+
+    /// A choice, unless a worker of the job did not start on its node a moment ago.
+    fn unless_paused(&self, now: Now, shape_index: Slot<Shape>, choice: Choice) -> Choice {
+        let (Choice::Now(node) | Choice::Wait(node)) = choice else { return choice };
+        let pause = self.refusals.pause(now, self.shapes[shape_index].key.job, node);
+        pause.map_or(choice, Choice::Nowhere)
     }
 
     /// The node to ask for a lease of a shape, besides those on which workers of its job do not start.
