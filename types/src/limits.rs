@@ -47,6 +47,9 @@ pub const PIPELINE_AHEAD_NS: u64 = 200_000;
 
 /// Largest amount of one CPU, GPU or custom resource.
 pub const RESOURCE_AMOUNT_MAX: f64 = 1e12;
+/// Largest amount of memory in bytes, a pebibyte: the bundles of a group add up without an overflow.
+pub const RESOURCE_MEMORY_MAX: u64 = 1 << 50;
+const _: () = assert!(RESOURCE_MEMORY_MAX <= u64::MAX / BUNDLES_MAX as u64, "sums of amounts fit");
 /// Most CPUs of one node.
 pub const CPU_COUNT_MAX: f64 = 1e6;
 /// Custom resource names in one set.
