@@ -134,7 +134,7 @@ impl Schedule {
         if self.shapes[shape_index].is_inside() || !self.fits_quota_instead(shape_index) {
             return false;
         }
-        let choice = view.choose_besides(now, &key.resources, &key.placement, None, &left_out);
+        let choice = view.choose_instead(now, &key.resources, &key.placement, &left_out);
         let Choice::Now(node) = choice else { return false };
         self.request(shape_index, node, node == self.me, now, view, out);
         true
