@@ -136,7 +136,8 @@ impl Node {
         if self.runs.first(client).is_some_and(|run| run.rules.concurrent) {
             return Parent::default();
         }
-        let Some(parent) = self.runs.note_child(client, child) else { return Parent::default() };
+        let may_go_on = |child| self.owner.may_go_on(child);
+        let Some(parent) = self.runs.note_child(client, child, may_go_on) else { return Parent::default() };
         let (depth, inherited) = match parent.origin {
             Origin::Own(place) => (self.owner.depth(place), self.owner.deadline_of(place, parent.task)),
             Origin::Lent(_) => (0, None),

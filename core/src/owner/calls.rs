@@ -52,6 +52,7 @@ impl Owner {
         let (attempt, may_restart) = (task.attempt(), task.has_retries());
         let Some(actor) = task.output_slots().flatten().next() else { return };
         self.actors.lives(actor, slot);
+        self.schedule.settled(ended.lease);
         let home = Home { node: ended.node, attempt, may_restart };
         self.fill(actor, Value::Inline(home.to_bytes()), None, Vec::new(), out);
     }

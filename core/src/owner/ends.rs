@@ -169,6 +169,19 @@ impl Owner {
         self.fail(slot, &failure, out);
     }
 
+    /// Whether a task or graph that was submitted here may still do something: a task that has not ended, an
+    /// actor or a placement group that lives.
+    #[must_use]
+    pub fn may_go_on(&self, task: TaskId) -> bool {
+        let output = self.references.find(&ObjectId::output(task, 0));
+        let is_made = |output: &Slot<Object>| {
+            self.references[*output].producer().is_some()
+                || self.actors.constructor(*output).is_some()
+                || self.groups.task(*output).is_some()
+        };
+        output.as_ref().is_some_and(is_made) || self.graphs.find(task).is_some()
+    }
+
     /// Whether a job has ended.
     #[must_use]
     pub fn has_ended(&self, job: JobId) -> bool {

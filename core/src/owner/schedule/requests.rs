@@ -222,9 +222,8 @@ impl Schedule {
                 && !shape.is_inside()
                 && view.has_room_without(used.node, demand, &shape.key.resources)
         };
-        let Some(lease) = self.leases.iter().find_map(|(id, used)| is_idle(used).then_some(*id)) else {
-            return false;
-        };
+        let all = || self.shapes.iter().flat_map(|(_, shape)| shape.leases.iter().copied());
+        let Some(lease) = all().find(|id| is_idle(&self.leases[id])) else { return false };
         let used = &self.leases[&lease];
         view.gave_back(used.node, &self.shapes[used.shape].key.resources);
         self.give_back(lease, out);
@@ -319,6 +318,7 @@ impl Schedule {
         let request = Request { waits: wait, urgency };
         let old = self.leases.insert(lease, LeaseUse::new(node, shape_index, request, now));
         assert!(old.is_none(), "two leases have one name");
+        self.abroad += usize::from(node != self.me);
         out.push(Effect::RequestLease { to: node, lease, class: shape.sample.clone(), wait, urgency });
         self.note(shape_index, Fact::LeaseAsked(node));
     }
