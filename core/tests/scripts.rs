@@ -617,6 +617,7 @@ impl World {
         Some(match operation {
             Operation::Discard(object) => format!("discard {}", self.name(object)),
             Operation::FreeBlocks(extent) => format!("free blocks {}+{}", extent.offset, extent.len),
+            Operation::FindMember(node) => format!("ask whether {} is a member", node_name(node)),
             Operation::ForgetJob { job } => format!("forget job {}", job.0),
             Operation::KillWorker { client, reason } => {
                 let why = if reason.kind == FailureKind::OutOfMemory { &reason.message } else { "" };

@@ -33,8 +33,8 @@ pub const QUEUED_TASKS_MAX: usize = 8_000_000;
 /// Nodes of a small cluster, at most: there every node has a connection to every other one and hears its
 /// load.
 pub const SMALL_CLUSTER_MAX: usize = 16;
-/// Time, in milliseconds, after which a node that was named and is no member is given up: its objects and
-/// actors have ended.
+/// Interval, in milliseconds, at which the control store is asked again for a node that was named and has not
+/// joined. If it is no member, its objects and actors have ended.
 pub const UNKNOWN_NODE_WAIT_MS: u64 = 2_000;
 /// Clients (drivers and workers) of one node at a time.
 pub const CLIENTS_MAX: usize = 4096;

@@ -69,6 +69,9 @@ pub struct Peers {
     /// Members whose streams broke, for the control store to look for.
     broken: Mutex<Vec<NodeId>>,
     broke: Notify,
+    /// Nodes of which this one was told and has not heard that they joined.
+    unheard: Mutex<Vec<NodeId>>,
+    named: Notify,
 }
 
 /// Another member.
@@ -122,7 +125,8 @@ impl Peers {
     #[must_use]
     pub fn new(me: NodeId, small_max: usize) -> Self {
         let (broken, broke) = (Mutex::default(), Notify::new());
-        Self { me, small_max, table: Mutex::default(), joined: Notify::new(), broken, broke }
+        let (unheard, named) = (Mutex::default(), Notify::new());
+        Self { me, small_max, table: Mutex::default(), joined: Notify::new(), broken, broke, unheard, named }
     }
 
     /// A member joined; none if it is known already.
@@ -196,13 +200,17 @@ impl Peers {
 
     /// Waits for members whose streams broke while they were members.
     pub async fn next_broken(&self) -> Vec<NodeId> {
-        loop {
-            let broken = std::mem::take(&mut *lock(&self.broken));
-            if !broken.is_empty() {
-                return broken;
-            }
-            self.broke.notified().await;
-        }
+        take_some(&self.broken, &self.broke).await
+    }
+
+    /// Has the control store asked whether a node is a member.
+    pub fn look_for(&self, node: NodeId) {
+        add_once(&self.unheard, &self.named, node);
+    }
+
+    /// Waits for nodes of which it is to be known whether they are members.
+    pub async fn next_unheard(&self) -> Vec<NodeId> {
+        take_some(&self.unheard, &self.named).await
     }
 
     /// A stream to a member broke, or cannot be opened again.
@@ -210,12 +218,7 @@ impl Peers {
         if self.get(node).is_none() {
             return;
         }
-        let mut broken = lock(&self.broken);
-        if !broken.contains(&node) {
-            broken.push(node);
-        }
-        drop(broken);
-        self.broke.notify_one();
+        add_once(&self.broken, &self.broke, node);
     }
 
     /// A member, or the one that joins within a while.
@@ -230,6 +233,27 @@ impl Peers {
             }
         });
         found.await.ok()
+    }
+}
+
+/// Adds a node for whoever waits for some.
+fn add_once(nodes: &Mutex<Vec<NodeId>>, news: &Notify, node: NodeId) {
+    let mut nodes = lock(nodes);
+    if !nodes.contains(&node) {
+        nodes.push(node);
+    }
+    drop(nodes);
+    news.notify_one();
+}
+
+/// Waits until there are nodes, and takes them.
+async fn take_some(nodes: &Mutex<Vec<NodeId>>, news: &Notify) -> Vec<NodeId> {
+    loop {
+        let taken = std::mem::take(&mut *lock(nodes));
+        if !taken.is_empty() {
+            return taken;
+        }
+        news.notified().await;
     }
 }
 
