@@ -399,7 +399,7 @@ impl World {
         let dependencies =
             self.list(options.get("deps").copied()).into_iter().enumerate().map(number).collect();
         let nested = self.list(options.get("nested").copied()).into();
-        let args = TaskArgs { payload: [1].into(), dependencies, nested };
+        let args = TaskArgs { payload: [1].into(), dependencies, nested, name: None };
         self.feed(&host, Event::ClassDefined { client: id, class, definition: Ok(Arc::new(definition)) });
         self.feed(&host, Event::Submitted { client: id, class, task, tokens, args });
     }

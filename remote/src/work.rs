@@ -119,16 +119,19 @@ impl Work {
         slot: u32,
         class: u32,
         attempt: Attempt,
-        task: TaskId,
+        (task, name): (TaskId, &str),
         payload: &[u8],
         arguments: ArgumentsView<'_>,
     ) -> Result<(), Failure> {
-        let class = self.classes.lock().get(&class).cloned().ok_or_else(|| {
+        let mut class = self.classes.lock().get(&class).cloned().ok_or_else(|| {
             Failure::new(
                 FailureKind::DataCorrupt,
                 format!("the node named class {class} and did not define it"),
             )
         })?;
+        if !name.is_empty() {
+            class = Arc::new(TaskClass { name: name.to_owned(), ..(*class).clone() });
+        }
         let arguments = arguments
             .iter()
             .map(|argument| argument.map(|(parameter, from, value)| Argument::new(parameter, from, value)))
@@ -446,7 +449,7 @@ mod tests {
 
     fn accept(work: &Work, slot: u32) {
         let task = TaskId::root(JobId(1)).child(u64::from(slot));
-        work.accept(slot, 0, 0, task, &[], ArgumentsView::new(0, &[])).unwrap();
+        work.accept(slot, 0, 0, (task, ""), &[], ArgumentsView::new(0, &[])).unwrap();
     }
 
     fn begin(work: &Work, run: &Run) -> bool {
@@ -466,6 +469,16 @@ mod tests {
         assert!(!begin(&work, &run));
         assert!(matches!(work.cancel(9), Cancelled::Marked), "it runs");
         assert!(work.running().unwrap().is_cancelled.load(Ordering::Relaxed));
+    }
+
+    #[test]
+    fn a_call_with_a_name_of_its_own_has_the_class_of_the_others() {
+        let work = work_with([1]);
+        let task = TaskId::root(JobId(1)).child(2);
+        work.accept(2, 0, 0, (task, "part 2"), &[], ArgumentsView::new(0, &[])).unwrap();
+        let names: Vec<_> = std::iter::from_fn(|| work.next()).map(|run| run.class.name.clone()).collect();
+        assert_eq!(names, ["f", "part 2"]);
+        assert_eq!(work.classes.lock().len(), 1);
     }
 
     #[test]

@@ -42,6 +42,7 @@ impl Node {
             class: call.class,
             payload: call.payload,
             arguments: arguments.collect::<Option<_>>()?,
+            name: call.own_name,
         })
     }
 
@@ -105,8 +106,8 @@ impl Node {
             return;
         };
         let class_number = self.owner.intern_class(&pushed.class).number();
-        let (class, payload) = (pushed.class.clone(), pushed.payload);
-        let lent = Lent { class, class_number, payload, dependencies, references };
+        let (class, payload, name) = (pushed.class.clone(), pushed.payload, pushed.name);
+        let lent = Lent { class, class_number, payload, dependencies, references, name };
         let attempt = (pushed.task, pushed.attempt);
         let run = Run::new(client, key, attempt, &pushed.class, Origin::Lent(Box::new(lent)));
         match freed {

@@ -140,7 +140,7 @@ impl Node {
         Some(Running {
             task: run.task,
             attempt: run.attempt,
-            name: call.class.name.clone(),
+            name: call.name().to_owned(),
             since,
             memory_bytes: run.memory_bytes,
             has_retries: call.class.max_retries != 0,

@@ -91,7 +91,7 @@ impl Owner {
         if cause.kind == FailureKind::ActorDied {
             return cause.clone();
         }
-        let text = format!("actor {} has ended", self.class_of(slot).name);
+        let text = format!("actor {} has ended", self.name_of(slot));
         Arc::new(Failure::new(FailureKind::ActorDied, text).because((**cause).clone()))
     }
 }

@@ -403,7 +403,7 @@ impl Owner {
         let mut located = failure.clone();
         let pid = located.origin.as_ref().and_then(|o| o.pid);
         located.origin = Some(Box::new(Origin {
-            task_name: class.name.clone(),
+            task_name: self.name_of(slot).to_owned(),
             task: Some(task.id()),
             call_site: class.call_site.clone(),
             node: Some(node),
@@ -411,6 +411,11 @@ impl Owner {
             attempt: task.attempt(),
         }));
         Arc::new(located)
+    }
+
+    /// The name of a task: that of its call, or that of its class.
+    pub(super) fn name_of(&self, slot: Slot<Task>) -> &str {
+        self.tasks.name(slot).map_or(self.class_of(slot).name.as_str(), |name| name)
     }
 
     /// The class of a task.

@@ -384,6 +384,7 @@ mod tests {
             payload: SmallBytes::default(),
             dependencies: Vec::new(),
             references: Vec::new(),
+            name: None,
         };
         let origin = Origin::Lent(Box::new(lent));
         runs.insert(Run::new(WORKER, lease, (task, 0), &class, origin))

@@ -221,12 +221,16 @@ impl Schedule {
         let waiting = self.shapes.iter().map(|(_, s)| s).filter(|s| s.len() > 0);
         let is_wanted = |task: &&Task| task.state() != TaskState::Tombstone;
         waiting
-            .map(|s| Pending {
-                name: s.sample.name.clone(),
-                resources: s.key.resources.clone(),
-                count: s.len(),
-                reason: self.why_pending(s),
-                task: s.queued().map(|slot| &tasks[slot]).find(is_wanted).map(Task::id),
+            .map(|s| {
+                let one = s.queued().find(|slot| is_wanted(&&tasks[*slot]));
+                let name = one.and_then(|slot| tasks.name(slot)).map_or(s.sample.name.as_str(), |name| name);
+                Pending {
+                    name: name.to_owned(),
+                    resources: s.key.resources.clone(),
+                    count: s.len(),
+                    reason: self.why_pending(s),
+                    task: one.map(|slot| tasks[slot].id()),
+                }
             })
             .collect()
     }
