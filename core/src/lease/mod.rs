@@ -430,6 +430,20 @@ impl Leases {
         }
     }
 
+    /// The task of a worker has ended while its CPUs were lent: its lease ends without them.
+    pub fn end_lent(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        let Some(key) = self.workers.get(&client).filter(|w| w.lent.is_some()).and_then(|w| w.lease) else {
+            return;
+        };
+        let resumes = self.resuming.contains(&client);
+        out.push(Effect::Revoked(key));
+        self.end(key, out);
+        if resumes {
+            // It has asked for its CPUs meanwhile, and waits for the answer.
+            out.push(Effect::Resume(client));
+        }
+    }
+
     /// Counts a call; true if the worker has served as many as its class allows.
     pub fn called(&mut self, client: ClientId, max_calls: u32) -> bool {
         let Some(worker) = self.workers.get_mut(&client) else { return false };

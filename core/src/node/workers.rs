@@ -62,6 +62,7 @@ impl Node {
                 self.return_run(slot, out);
             }
         }
+        self.end_lent(client, out);
         self.kill_if_alone(client, out);
     }
 
@@ -113,6 +114,15 @@ impl Node {
         if self.runs.has_behind(client) {
             // Sent before the node knew: behind a blocked task, they could wait for each other.
             out.push(Record::StealBack { count: u32::MAX }.to(client));
+        }
+    }
+
+    /// The task of a worker has ended while threads of it wait, so that its CPUs are lent: they do not come
+    /// back for the sake of what is over, so its lease ends. Another one finds the worker idle.
+    pub(super) fn end_lent(&mut self, client: ClientId, out: &mut Vec<Action>) {
+        // Runs that were sent before the node knew come back first.
+        if self.leases.is_blocked(client) && !self.leases.is_host(client) && !self.runs.is_busy(client) {
+            self.lease_change(out, |leases, effects| leases.end_lent(client, effects));
         }
     }
 
