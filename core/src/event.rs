@@ -447,6 +447,10 @@ pub enum Operation {
         /// The packet.
         packet: Packet,
     },
+    /// Ask the control store whether a node is a member, as this node was told of it and has not seen it
+    /// join. Ends with [`Event::MemberLeft`] if the answer is that it is none; without an answer, with
+    /// nothing.
+    FindMember(NodeId),
     /// Write a copy to disk; ends with [`Event::Spilled`].
     Spill {
         /// The object.

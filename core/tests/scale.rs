@@ -42,3 +42,32 @@ fn arguments_that_no_message_holds_fail_their_task() {
     assert_eq!(bench.failures, [FailureKind::InvalidArgument]);
     bench.empty();
 }
+
+/// Nanoseconds per actor that is constructed beside the others, and ended when all live.
+fn actors(count: u64) -> f64 {
+    let mut bench = Bench::new();
+    bench.keeps = true;
+    let start = cpu_ns();
+    (0..count).for_each(|n| bench.construct(n));
+    while bench.finished < count {
+        bench.turn();
+    }
+    assert_eq!(bench.failures, []);
+    for n in 0..count {
+        bench.drop_reference(n);
+        if n % 16 == 0 {
+            bench.turn();
+        }
+    }
+    bench.turn();
+    let ns = (cpu_ns() - start) as f64 / count as f64;
+    bench.empty();
+    ns
+}
+
+#[test]
+fn an_actor_costs_the_same_among_many_others() {
+    let best = |count| (0..3).map(|_| actors(count)).fold(f64::INFINITY, f64::min);
+    let (few, many) = (best(2_000), best(16_000));
+    assert!(many < 4.0 * few, "an actor costs {few:.0} ns among 2 000, {many:.0} ns among 16 000");
+}

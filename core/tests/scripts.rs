@@ -399,7 +399,7 @@ impl World {
         let dependencies =
             self.list(options.get("deps").copied()).into_iter().enumerate().map(number).collect();
         let nested = self.list(options.get("nested").copied()).into();
-        let args = TaskArgs { payload: [1].into(), dependencies, nested };
+        let args = TaskArgs { payload: [1].into(), dependencies, nested, name: None };
         self.feed(&host, Event::ClassDefined { client: id, class, definition: Ok(Arc::new(definition)) });
         self.feed(&host, Event::Submitted { client: id, class, task, tokens, args });
     }
@@ -617,6 +617,7 @@ impl World {
         Some(match operation {
             Operation::Discard(object) => format!("discard {}", self.name(object)),
             Operation::FreeBlocks(extent) => format!("free blocks {}+{}", extent.offset, extent.len),
+            Operation::FindMember(node) => format!("ask whether {} is a member", node_name(node)),
             Operation::ForgetJob { job } => format!("forget job {}", job.0),
             Operation::KillWorker { client, reason } => {
                 let why = if reason.kind == FailureKind::OutOfMemory { &reason.message } else { "" };

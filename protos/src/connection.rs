@@ -22,7 +22,7 @@ use hyper_util::rt::TokioIo;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tharsis_identity::{Authority, MachineId, Tls, proof_key, subject_of};
@@ -297,6 +297,8 @@ impl Gate {
         // Its latency matters more than its count of packets; without this it is only slower.
         let _nodelay = stream.set_nodelay(true);
         let called = stream.local_addr()?;
+        // The part of the machine is taken when it is allowed in, before it hears of that.
+        let counted = Mutex::new(None);
         let (caller, transport) = match &self.trust {
             Trust::Secret(secret) => {
                 let allow = |claim: &Claim| match claim.purpose {
@@ -325,7 +327,11 @@ impl Gate {
                 let connection = stream.get_ref().1;
                 let who = subject_of(connection.peer_certificates()).map_or(Who::Stranger, Who::Certified);
                 let key = Secret::from_bytes(proof_key(connection)?);
-                let allow = |claim: &Claim| self.allow(who, claim);
+                let allow = |claim: &Claim| {
+                    let part = self.allow(who, claim)?;
+                    *counted.lock().unwrap_or_else(PoisonError::into_inner) = part;
+                    Ok(())
+                };
                 match proof::admit(&mut stream, &key, allow).await {
                     Err(ProofError::Scrape(begun)) => {
                         let transport = Transport::Tls(Box::new(stream.into()));
@@ -342,7 +348,7 @@ impl Gate {
         };
         let machine = caller.who.machine();
         let cut = machine.map(|machine| Cut::when(&self.revoked, machine));
-        let part = machine.map(|machine| self.shares.enter(machine));
+        let part = counted.into_inner().unwrap_or_else(PoisonError::into_inner);
         let admitted = Some(self.admitted(caller));
         Ok(Admission::Caller(caller, Stream { transport, admitted, cut, _part: part }))
     }
@@ -375,14 +381,17 @@ impl Gate {
         timeout(PROOF_WAIT, shake).await.unwrap_or(Err(ProofError::Timeout))
     }
 
-    /// Checks the purpose of a connection against its certificate, before any call is looked at.
-    fn allow(&self, who: Who, claim: &Claim) -> Result<(), Reason> {
-        if let Some(machine) = who.machine() {
-            self.revoked.check(machine)?;
-            if self.shares.is_full(machine, self.per_machine_max) {
-                return Err(Reason::TooMany);
-            }
-        }
+    /// Checks the purpose of a connection against its certificate, before any call is looked at. Returns the
+    /// part that it takes of the share of its machine.
+    fn allow(&self, who: Who, claim: &Claim) -> Result<Option<Part>, Reason> {
+        let Some(machine) = who.machine() else { return self.allow_purpose(who, claim).map(|()| None) };
+        self.revoked.check(machine)?;
+        let part = self.shares.enter(machine, self.per_machine_max).ok_or(Reason::TooMany)?;
+        self.allow_purpose(who, claim)?;
+        Ok(Some(part))
+    }
+
+    fn allow_purpose(&self, who: Who, claim: &Claim) -> Result<(), Reason> {
         if claim.purpose == Purpose::Join {
             return if self.signer.is_some() { Ok(()) } else { Err(Reason::NoAuthority) };
         }

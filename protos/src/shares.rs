@@ -16,17 +16,16 @@ pub(crate) struct Part {
 }
 
 impl Shares {
-    /// Whether a machine has as many as it may.
-    pub(crate) fn is_full(&self, machine: MachineId, max: usize) -> bool {
-        let open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        open.get(&machine).is_some_and(|open| max <= *open)
-    }
-
-    /// Counts a connection.
-    pub(crate) fn enter(&self, machine: MachineId) -> Part {
+    /// Counts a connection; none if the machine has as many as it may. It is looked at and counted under one
+    /// lock: of several that come at once none passes beside the bound.
+    pub(crate) fn enter(&self, machine: MachineId, max: usize) -> Option<Part> {
         let mut open = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *open.entry(machine).or_default() += 1;
-        Part { shares: self.clone(), machine }
+        let count = open.get(&machine).copied().unwrap_or(0);
+        if max <= count {
+            return None;
+        }
+        open.insert(machine, count + 1);
+        Some(Part { shares: self.clone(), machine })
     }
 }
 
@@ -50,9 +49,25 @@ mod tests {
     fn a_machine_has_its_share_and_takes_none_of_others() {
         let shares = Shares::default();
         let [greedy, other] = [1, 2].map(MachineId);
-        let parts: Vec<Part> = (0..3).map(|_| shares.enter(greedy)).collect();
-        assert!(shares.is_full(greedy, 3) && !shares.is_full(other, 3));
+        let parts: Vec<Part> = (0..3).map(|_| shares.enter(greedy, 3).unwrap()).collect();
+        assert!(shares.enter(greedy, 3).is_none() && shares.enter(other, 3).is_some());
         drop(parts);
-        assert!(!shares.is_full(greedy, 1) && shares.0.lock().unwrap().is_empty());
+        assert!(shares.enter(greedy, 1).is_some() && shares.0.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn those_that_come_at_once_do_not_pass_beside_the_bound() {
+        const MAX: usize = 3;
+        let shares = Shares::default();
+        let begin = std::sync::Barrier::new(8);
+        let parts: Vec<_> = std::thread::scope(|scope| {
+            let one = || {
+                begin.wait();
+                (0..100).filter_map(|_| shares.enter(MachineId(1), MAX)).collect::<Vec<_>>()
+            };
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(one)).collect();
+            threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+        });
+        assert_eq!(parts.len(), MAX);
     }
 }

@@ -151,6 +151,7 @@ impl Effects {
                     spill.discard(*object);
                 }
             }
+            Operation::FindMember(node) => self.find_member(*node),
             Operation::ForgetJob { job } => self.forget_job(*job),
             Operation::FreeBlocks(extent) => {
                 if let Some(blocks) = &self.blocks {
@@ -196,6 +197,14 @@ impl Effects {
     fn reclaim(&self, extent: Extent) {
         if let Err(error) = self.arena.punch(extent.offset, extent.len) {
             tracing::warn!(%error, "free pages stay with the store");
+        }
+    }
+
+    fn find_member(&self, node: NodeId) {
+        match &self.cluster {
+            Some(cluster) => cluster.find_member(node),
+            // This node is alone.
+            None => self.inbox.put(Input::Event(Event::MemberLeft { node })),
         }
     }
 

@@ -80,7 +80,7 @@ fn accepts(filters: &[(TaskColumn, &Filter)], task: &TaskItem<'_>) -> bool {
 fn task_text<'a>(task: &'a TaskItem<'_>, column: TaskColumn) -> Cow<'a, str> {
     match column {
         TaskColumn::State => task.stage.name().into(),
-        TaskColumn::Name => task.class.name.as_str().into(),
+        TaskColumn::Name => task.name.into(),
         TaskColumn::CallSite => task.class.call_site.as_str().into(),
         _ => task_cell(task, column).to_string().into(),
     }
@@ -93,7 +93,7 @@ fn task_row(task: &TaskItem<'_>) -> Vec<Cell> {
 fn task_cell(task: &TaskItem<'_>, column: TaskColumn) -> Cell {
     match column {
         TaskColumn::Task => Cell::text(&task.id.to_string()),
-        TaskColumn::Name => Cell::text(&task.class.name),
+        TaskColumn::Name => Cell::text(task.name),
         TaskColumn::State => Cell::text(task.stage.name()),
         TaskColumn::Job => Cell::Number(task.id.job().0.into()),
         TaskColumn::Attempt => Cell::Number(task.attempt.into()),
@@ -136,7 +136,7 @@ fn group_cell(now: Now, group: &GroupItem<'_>, column: GroupColumn) -> Cell {
     let node = |node: &Option<NodeId>| node.map_or("-".to_owned(), |node| node.to_string());
     match column {
         GroupColumn::Group => Cell::text(&group.id.to_string()),
-        GroupColumn::Name => Cell::text(&group.class.name),
+        GroupColumn::Name => Cell::text(group.name),
         GroupColumn::State => Cell::text(group.stage.name()),
         GroupColumn::Job => Cell::Number(group.id.job().0.into()),
         GroupColumn::Detached => Cell::text(if group.is_detached { "yes" } else { "no" }),

@@ -59,10 +59,15 @@ pub fn own_names(names: &Arc<OwnNames>, registry: &Arc<Registry>) -> Names {
     })
 }
 
-/// The name that was probably meant: the one with the fewest different letters, if most are the same.
+/// Names that are compared with one that is unknown. Each new name is unknown at first, and a program may
+/// have made any number before.
+const COMPARED_MAX: usize = 256;
+
+/// The name that was probably meant: the one with the fewest different letters, if most are the same. Of many
+/// known ones only the first are looked at.
 #[must_use]
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<String> {
-    let close = known.map(|other| (distance(name, other), other)).min()?;
+    let close = known.take(COMPARED_MAX).map(|other| (distance(name, other), other)).min()?;
     (2 * close.0 <= name.chars().count()).then(|| close.1.to_owned())
 }
 
@@ -135,5 +140,9 @@ mod tests {
         assert_eq!(near("fornt").as_deref(), Some("front"));
         assert_eq!(near("zebra"), None);
         assert_eq!(nearest("a", std::iter::empty()), None);
+        let looked_at = std::cell::Cell::new(0);
+        let many = std::iter::repeat_n("counter", 1_000_000).inspect(|_| looked_at.set(looked_at.get() + 1));
+        assert_eq!(nearest("countr", many).as_deref(), Some("counter"));
+        assert_eq!(looked_at.get(), COMPARED_MAX, "however many there are");
     }
 }

@@ -83,10 +83,11 @@ impl Observation {
             }
             Event::ClientGone { client, .. } => self.client_gone(*client),
             Event::Finished { client, run, outcome, .. } => self.run_ended(node, *client, *run, outcome),
-            Event::Submitted { client, class, task, .. } if self.tasks.len() < OPEN_MAX => {
+            Event::Submitted { client, class, task, args, .. } if self.tasks.len() < OPEN_MAX => {
                 let running = self.runs_of.get(client).and_then(|runs| self.runs.get(runs.front()?));
                 let parent = running.map(|(task, _, _)| *task);
-                let name = self.names.get(&(*client, *class)).cloned().unwrap_or_default();
+                let of_class = || self.names.get(&(*client, *class)).cloned().unwrap_or_default();
+                let name = args.name.as_deref().map_or_else(of_class, str::to_owned);
                 self.tasks.insert(*task, Open { name, parent, began: SystemTime::now() });
             }
             _ => {}
@@ -100,7 +101,7 @@ impl Observation {
             Action::Tell { client, record: Record::Run { run } } => {
                 if let Some(view) = node.run(*run) {
                     let open = Open {
-                        name: view.class.name.clone(),
+                        name: view.name.unwrap_or(&view.class.name).to_owned(),
                         parent: Some(view.task),
                         began: SystemTime::now(),
                     };

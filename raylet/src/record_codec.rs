@@ -11,6 +11,7 @@ use tharsis_protos::records::{
     ArgumentsView, DependenciesView, FromClient, NodesView, OutcomeView, OutputsView, RefsView, ToClient,
     ValueView, pack,
 };
+use tharsis_types::check::check_name;
 use tharsis_types::limits::{DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX};
 use tharsis_types::task::Role;
 use tharsis_types::task::{Output, Outputs};
@@ -72,7 +73,7 @@ pub fn event(
         FromClient::RegionWanted { request, bytes } => Event::RegionWanted { client, request, bytes },
         FromClient::RegionRetired { region } => Event::RegionRetired { client, region },
         FromClient::Release { token, reference } => Event::Released { client, token, reference },
-        FromClient::Submit { class, task, tokens, payload, dependencies, nested } => {
+        FromClient::Submit { class, task, tokens, payload, dependencies, nested, name } => {
             if task.job() != facts.job {
                 return Err(format!("task {task} belongs to another job than client {}", client.0));
             }
@@ -83,7 +84,9 @@ pub fn event(
                 ));
             }
             let (dependencies, nested) = (by_reference(dependencies)?, references(nested)?);
-            let args = TaskArgs { payload: payload.into(), dependencies, nested };
+            check_name(name).map_err(|bad| bad.to_string())?;
+            let name = (!name.is_empty()).then(|| name.into());
+            let args = TaskArgs { payload: payload.into(), dependencies, nested, name };
             Event::Submitted { client, class, task, tokens: tokens.iter().collect(), args }
         }
         FromClient::Unblock => Event::Unblocked { client },
@@ -182,6 +185,7 @@ fn write_run(node: &Node, port: &mut Port, run: u32) {
         task: view.task,
         payload: view.payload,
         arguments: ArgumentsView::new(view.arguments.len() as u32, &arguments),
+        name: view.name.unwrap_or_default(),
     });
 }
 

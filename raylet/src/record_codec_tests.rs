@@ -103,7 +103,7 @@ proptest! {
             lease: LeaseId(1), class: class.clone(), wait: true, urgency: 0, weight: 1, quota: None,
         };
         let (task, payload) = (TaskId::root(JOB).child(1), vec![0].into());
-        let task = PushedTask { task, attempt: 0, class, payload, dependencies: Vec::new(), nested: Vec::new() };
+        let task = PushedTask { task, attempt: 0, class, payload, dependencies: Vec::new(), nested: Vec::new(), name: None };
         let push = Message::TaskPush { lease: LeaseId(1), task: Box::new(task) };
         let packet = Packet::new(0, 0, vec![request, push]);
         for part in convert::encode(NodeId(1), NodeId(2), &packet) {

@@ -5,7 +5,7 @@ use crate::handles::State;
 use crate::many::{AsCompleted, as_completed};
 use crate::reference::ObjectRef;
 use serde::de::DeserializeOwned;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use tharsis_types::FailureKind;
 
@@ -14,6 +14,10 @@ const AHEAD_MAX: usize = 16;
 
 /// Actors that share the calls for many items: an actor gets the next item when it has answered for the one
 /// before.
+///
+/// An actor that has died leaves the pool when the iterator that noticed it is dropped, so that later items
+/// do not go to it; the last one stays, as somebody has to fail what is asked of the pool. An actor that is
+/// restarted has not died.
 pub struct ActorPool<H> {
     actors: Vec<H>,
 }
@@ -24,7 +28,7 @@ impl<H> ActorPool<H> {
         Self { actors: actors.into_iter().collect() }
     }
 
-    /// Number of actors in the pool.
+    /// Number of actors in the pool: those that it was made of, less those that it has seen to be dead.
     #[must_use]
     pub fn len(&self) -> usize {
         self.actors.len()
@@ -36,7 +40,7 @@ impl<H> ActorPool<H> {
         self.actors.is_empty()
     }
 
-    /// Gives the handles of the actors.
+    /// Gives the handles of the actors that are in the pool.
     #[must_use]
     pub fn into_actors(self) -> Vec<H> {
         self.actors
@@ -52,8 +56,9 @@ impl<H> ActorPool<H> {
         I: IntoIterator,
         F: FnMut(&H, I::Item) -> ObjectRef<T>,
     {
-        let calls = PoolCalls::new(&self.actors, items.into_iter(), call);
-        PoolMap { calls, next: 0, early: HashMap::new(), ahead_max: AHEAD_MAX * self.actors.len() }
+        let ahead_max = AHEAD_MAX * self.actors.len();
+        let calls = PoolCalls::new(&mut self.actors, items.into_iter(), call);
+        PoolMap { calls, next: 0, early: HashMap::new(), ahead_max }
     }
 
     /// As [`ActorPool::map`], but with the values as they come: pairs of the item's place, counted from 0,
@@ -67,15 +72,19 @@ impl<H> ActorPool<H> {
         I: IntoIterator,
         F: FnMut(&H, I::Item) -> ObjectRef<T>,
     {
-        PoolMapAsCompleted(PoolCalls::new(&self.actors, items.into_iter(), call))
+        PoolMapAsCompleted(PoolCalls::new(&mut self.actors, items.into_iter(), call))
     }
 }
 
 /// The calls of a pool for items.
 struct PoolCalls<'a, H, I, F, T> {
-    idle: Vec<&'a H>,
+    actors: &'a mut Vec<H>,
+    /// Actors that have no call, by their places in the pool.
+    idle: Vec<usize>,
     /// The actors that run the calls of these places.
-    busy: HashMap<usize, &'a H>,
+    busy: HashMap<usize, usize>,
+    /// Actors that have died, but for the last one.
+    dead: BTreeSet<usize>,
     running: AsCompleted<T>,
     items: I,
     call: F,
@@ -87,29 +96,45 @@ where
     I: Iterator,
     F: FnMut(&H, I::Item) -> ObjectRef<T>,
 {
-    fn new(actors: &'a [H], items: I, call: F) -> Self {
-        let idle = actors.iter().rev().collect();
-        Self { idle, busy: HashMap::new(), running: as_completed([]), items, call, count: 0 }
+    fn new(actors: &'a mut Vec<H>, items: I, call: F) -> Self {
+        let idle = (0..actors.len()).rev().collect();
+        let (busy, dead, running) = (HashMap::new(), BTreeSet::new(), as_completed([]));
+        Self { actors, idle, busy, dead, running, items, call, count: 0 }
     }
 
     /// The next call that has ended, and its place. Calls only for items with places below `end`.
     fn next(&mut self, end: usize) -> Option<(usize, ObjectRef<T>)> {
         while self.count < end
-            && let Some(&actor) = self.idle.last()
+            && let Some(&place) = self.idle.last()
+            && let Some(actor) = self.actors.get(place)
             && let Some(item) = self.items.next()
         {
             self.running.push(self.count, (self.call)(actor, item));
-            self.busy.insert(self.count, actor);
+            self.busy.insert(self.count, place);
             self.idle.pop();
             self.count += 1;
         }
         let (place, reference) = self.running.next_ready()?;
-        let actor = self.busy.remove(&place);
+        let Some(actor) = self.busy.remove(&place) else { return Some((place, reference)) };
         // A dead actor answers at once, and would get one item after the other. The last one stays: somebody
         // has to fail the rest.
         let is_last = self.idle.is_empty() && self.busy.is_empty();
-        self.idle.extend(actor.filter(|_| is_last || !has_died(&reference)));
+        if !is_last && has_died(&reference) {
+            self.dead.insert(actor);
+        } else {
+            self.idle.push(actor);
+        }
         Some((place, reference))
+    }
+}
+
+impl<H, I, F, T> Drop for PoolCalls<'_, H, I, F, T> {
+    fn drop(&mut self) {
+        let mut place = 0;
+        self.actors.retain(|_| {
+            place += 1;
+            !self.dead.contains(&(place - 1))
+        });
     }
 }
 
@@ -208,6 +233,25 @@ mod tests {
         let ends: Vec<_> = pool.map(0..1_000, call).map(|value| value.unwrap_err().kind()).collect();
         assert_eq!(ends.len(), 1_000, "each item has its value");
         (ends.iter().filter(|kind| **kind == FailureKind::ActorDied).count(), calls)
+    }
+
+    #[test]
+    fn the_dead_leave_the_pool_and_the_last_one_stays() {
+        let call = |dead: &'static [usize]| {
+            move |actor: &usize, _: u32| {
+                let kind = if dead.contains(actor) { FailureKind::ActorDied } else { FailureKind::UserError };
+                ObjectRef::<u32>::failed(Error::new(kind, "no"))
+            }
+        };
+        let mut pool = ActorPool::new(0..4);
+        assert_eq!(pool.map(0..10, call(&[1, 2])).count(), 10);
+        assert_eq!((pool.len(), &pool.actors), (2, &vec![0, 3]));
+        let kinds: Vec<_> = pool.map(0..10, call(&[1, 2])).map(|value| value.unwrap_err().kind()).collect();
+        assert_eq!(kinds, [FailureKind::UserError; 10], "nothing more goes to the dead");
+        assert_eq!(pool.map_as_completed(0..10, call(&[0, 3])).count(), 10);
+        assert_eq!(pool.len(), 1, "it fails what is asked of the pool");
+        assert_eq!(pool.map(0..10, call(&[0, 3])).count(), 10);
+        assert_eq!(pool.into_actors().len(), 1);
     }
 
     #[test]

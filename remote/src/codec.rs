@@ -58,6 +58,11 @@ impl Whereabouts {
         self.0.load(Ordering::Relaxed) == Self::HERE
     }
 
+    /// Whether it belongs to somebody else for good: what it was encoded in was sent.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.0.load(Ordering::Relaxed) == Self::GONE
+    }
+
     /// Gives it away with the active encoding, once that is sent. False if it is given away already.
     pub(crate) fn leave(&self) -> bool {
         if self.0.compare_exchange(Self::HERE, Self::LEAVING, Ordering::Relaxed, Ordering::Relaxed).is_err() {

@@ -1,9 +1,9 @@
 //! The context of a running task.
 
 use crate::client::Client;
-use crate::current;
+use crate::current::{self, Binding};
 use crate::error::{Error, Result};
-use crate::task::TaskState;
+use crate::task::{self, TaskState};
 use crate::work::Leaving;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,10 +17,31 @@ pub struct Context {
     state: Arc<TaskState>,
 }
 
+/// A thread's part in a task, made by [`Context::enter`]; it ends when this is dropped.
+pub struct EnteredTask {
+    outer: Option<(u32, Arc<TaskState>)>,
+    /// Dropped after the task is put back.
+    _binding: Binding,
+}
+
+impl Drop for EnteredTask {
+    fn drop(&mut self) {
+        let own = task::replace_task(self.outer.take());
+        drop(own);
+    }
+}
+
+impl std::fmt::Debug for EnteredTask {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("EnteredTask")
+    }
+}
+
 /// The context of the current thread.
 ///
 /// # Errors
-/// `Shutdown` if no runtime is active.
+/// `Shutdown` if no runtime is active, `Cancelled` in a thread that has [entered](Context::enter) a task
+/// which has ended.
 pub fn context() -> Result<Context> {
     let client = current::current()?;
     let state = current::task(&client);
@@ -74,6 +95,30 @@ impl Context {
     #[must_use]
     pub fn resources(&self) -> Resources {
         self.state.class.as_ref().map(|class| class.resources.clone()).unwrap_or_default()
+    }
+
+    /// Makes the current thread one of this task's, or of this driver's, until the returned value is dropped:
+    /// what the thread calls is called by the task, and while it waits, it waits for the task.
+    ///
+    /// A thread that a task starts has no task by itself. What it calls counts as called by whatever task its
+    /// process runs at that time, so that the threads of a pool work for each task in turn. A thread that has
+    /// entered a task never acts for another one: once the task has ended, its calls and puts fail with
+    /// `Cancelled`. References that it has can still be read.
+    ///
+    /// ```no_run
+    /// # use tharsis_remote as tharsis;
+    /// let context = tharsis::context()?;
+    /// std::thread::spawn(move || {
+    ///     let _entered = context.enter();
+    ///     // Calls of the task.
+    /// });
+    /// # Ok::<(), tharsis::Error>(())
+    /// ```
+    #[must_use = "the part of the thread ends when this is dropped"]
+    pub fn enter(&self) -> EnteredTask {
+        let _binding = current::bind(self.client.clone());
+        let task = self.state.slot.is_some().then(|| (self.client.link().serial, Arc::clone(&self.state)));
+        EnteredTask { outer: task::replace_task(task), _binding }
     }
 
     /// Whether the task was cancelled and should stop. A long task checks it now and then.

@@ -5,14 +5,17 @@
 
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::task::{TaskState, own_task, put_index};
+use crate::task::{TaskState, own_task, own_task_has_ended, put_index};
 use parking_lot::RwLock;
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use tharsis_types::{ObjectId, TaskId};
+use tharsis_types::{FailureKind, ObjectId, TaskId};
 
 pub use crate::task::is_in_task;
+
+/// Text of the error of a thread that goes on for a task which has ended.
+const TASK_ENDED: &str = "the task that this thread has entered has ended";
 
 static GLOBAL: RwLock<Option<Client>> = RwLock::new(None);
 /// Version of the global client, by which threads know whether their copy is current.
@@ -26,8 +29,12 @@ thread_local! {
 /// The client that this thread works for.
 ///
 /// # Errors
-/// `Shutdown` if there is none.
+/// `Shutdown` if there is none, `Cancelled` if the thread has [entered](crate::Context::enter) a task that
+/// has ended.
 pub fn current() -> Result<Client> {
+    if own_task_has_ended() {
+        return Err(Error::new(FailureKind::Cancelled, TASK_ENDED));
+    }
     if let Some(client) = BOUND.with_borrow(|bound| bound.last().cloned()) {
         return Ok(client);
     }

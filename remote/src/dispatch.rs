@@ -48,8 +48,8 @@ impl Receiver for Dispatcher {
                 link.inbound.wake_bystanders();
             }
             ToClient::RetireRegions => self.regions.retire_unused(link),
-            ToClient::Run { slot, class, attempt, task, payload, arguments } => {
-                self.work.accept(slot, class, attempt, task, payload, arguments)?;
+            ToClient::Run { slot, class, attempt, task, payload, arguments, name } => {
+                self.work.accept(slot, class, attempt, (task, name), payload, arguments)?;
                 if self.work.is_lent() {
                     self.work.give_back(link, u32::MAX);
                 }

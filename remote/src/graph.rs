@@ -51,6 +51,9 @@ pub struct TaskGraph {
     numbers: IdMap<ObjectId, u32>,
     /// Keeps the references until the graph is submitted.
     keep: Vec<Arc<Handle>>,
+    /// Things inside arguments that have one owner: its tasks, once it is submitted. Until then, and if it
+    /// never is, they belong to whoever gave them.
+    given: Vec<Gift>,
     /// The function of each class, for the id of a graph of a task.
     functions: BTreeMap<u32, [u8; 16]>,
     /// The last function that was added without options, and its priority.
@@ -134,6 +137,7 @@ impl TaskGraph {
             token: handles[at].token(),
         };
         self.send_parts(&client, id, results.iter().enumerate().map(token))?;
+        Gift::send_all(&mut self.given);
         let at = |result: &PlannedResult| results.binary_search(&(result.step, result.index));
         let found = wanted.iter().filter_map(|result| at(result).ok());
         Ok(found.map(|at| Arc::clone(&handles[at])).collect())
@@ -262,7 +266,7 @@ impl TaskGraph {
         }
         self.keep.append(&mut arguments.keep);
         self.keep.append(&mut arguments.encoded.keep);
-        Gift::send_all(&mut arguments.encoded.given);
+        self.given.append(&mut arguments.encoded.given);
         self.payload.extend_from_slice(frame);
         let input_count = (self.inputs.len() - before) as u32;
         self.steps.push(GraphStep { input_count, payload_bytes: frame.len() as u32, ..step });

@@ -89,7 +89,7 @@ pub use call::{IntoArg, Parameter, Returns, Values};
 pub use checkpoint::{Checkpoint, checkpoint};
 pub use client::{Client, ClientParts, Names};
 pub use connect::{Leave, SharedProcess, SharedWorker, connect};
-pub use context::{Context, context};
+pub use context::{Context, EnteredTask, context};
 pub use dispatch::LogSink;
 pub use error::{Error, Result};
 pub use exit::exit;

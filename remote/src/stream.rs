@@ -48,7 +48,8 @@ const GIVEN_AWAY: &str = "the stream was given away: it has one consumer";
 ///
 /// A stream can be given to a task or put inside a value: it goes on there with the next item. It has one
 /// consumer: whoever asks for an item here gets an error then. If the call or the put that was to take it
-/// fails, it stays here.
+/// fails, it stays here. A graph has it from the call that adds it until the graph is submitted, which gives
+/// it away, or dropped, which gives it back.
 pub struct ObjectRefStream<T> {
     /// `None` when the last item was taken.
     source: Option<Source>,
@@ -132,6 +133,7 @@ impl<T> ObjectRefStream<T> {
         if !self.place.is_here() {
             return Ok(self.misplaced());
         }
+        self.is_told = false;
         match self.window.front() {
             Some(first) => settle::until_ready(first.handle(), timeout)?,
             None => return Ok(None),
@@ -142,8 +144,10 @@ impl<T> ObjectRefStream<T> {
     /// The item of a stream that was given away: an error, so that nobody takes that for the end, and then
     /// nothing.
     fn misplaced(&mut self) -> Option<ObjectRef<T>> {
-        self.window.clear();
-        self.source = None;
+        if self.place.is_gone() {
+            self.window.clear();
+            self.source = None;
+        }
         let is_told = std::mem::replace(&mut self.is_told, true);
         (!is_told).then(|| ObjectRef::failed(Error::new(FailureKind::InvalidReference, GIVEN_AWAY)))
     }
@@ -257,6 +261,7 @@ impl<T> Stream for ObjectRefStream<T> {
             stream.leave();
             return Poll::Ready(stream.misplaced());
         }
+        stream.is_told = false;
         let Some(handle) = stream.window.front().map(|first| Arc::clone(first.handle())) else {
             return Poll::Ready(None);
         };

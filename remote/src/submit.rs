@@ -139,12 +139,15 @@ impl Call<'_> {
         let client = current::current()?;
         let role = self.definition.role;
         let group = self.options.as_mut().map(|options| options.take_group(role)).transpose()?.flatten();
+        // It travels with the call: calls with names of their own are of one class.
+        let name = self.options.as_mut().and_then(|options| options.name.take());
         let mut arguments = ARGUMENTS.take();
         arguments.clear();
         let begun = group.map_or(Ok(()), |group| arguments.push_group(&group));
         let outcome = begun.and_then(|()| (self.arguments)(&mut arguments)).and_then(|()| {
             let class = class_of(&client, self, returns)?;
-            let call = NamedCall { definition: self.definition, class, returns, site: self.site };
+            let name = name.as_deref().unwrap_or_default();
+            let call = NamedCall { definition: self.definition, class, returns, site: self.site, name };
             send_call(&client, &call, &mut arguments, claim)
         });
         arguments.clear();
@@ -235,6 +238,8 @@ struct NamedCall<'a> {
     class: u32,
     returns: u32,
     site: &'a Location<'a>,
+    /// Its own name, or nothing.
+    name: &'a str,
 }
 
 fn send_call(
@@ -243,7 +248,7 @@ fn send_call(
     arguments: &mut Arguments,
     claim: Option<Claim<'_>>,
 ) -> Result<Handles> {
-    let NamedCall { definition, class, returns, site } = *call;
+    let NamedCall { definition, class, returns, site, name } = *call;
     check_session(client.connection(), &arguments.keep)?;
     check_session(client.connection(), &arguments.encoded.keep)?;
     if !arguments.planned.is_empty() {
@@ -269,6 +274,7 @@ fn send_call(
         payload: &frame,
         dependencies: DependenciesView::new(&dependencies).map_err(malformed)?,
         nested: RefsView::new(&nested).map_err(malformed)?,
+        name,
     };
     let sent = client.link().send(&record);
     FRAME.with_borrow_mut(|kept| *kept = frame);

@@ -13,6 +13,7 @@ pub(crate) struct TaskState {
     pub(crate) slot: Option<u32>,
     pub(crate) class: Option<Arc<TaskClass>>,
     pub(crate) is_cancelled: AtomicBool,
+    has_ended: AtomicBool,
     children: AtomicU64,
     puts: AtomicU64,
 }
@@ -35,9 +36,20 @@ impl TaskState {
             slot,
             class,
             is_cancelled,
+            has_ended: AtomicBool::new(false),
             children: AtomicU64::new(0),
             puts: AtomicU64::new(0),
         }
+    }
+
+    /// The task has ended: threads that have entered it do nothing for it any more.
+    pub(crate) fn set_ended(&self) {
+        self.has_ended.store(true, Ordering::Release);
+    }
+
+    /// Whether the task has ended.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.has_ended.load(Ordering::Acquire)
     }
 
     /// The number of the next call of this task.
@@ -88,6 +100,11 @@ pub(crate) fn own_task(serial: u32) -> Option<Arc<TaskState>> {
 /// The task that runs on this thread, for any client.
 pub(crate) fn any_own_task() -> Option<Arc<TaskState>> {
     TASK.with_borrow(|task| task.as_ref().map(|(_, state)| Arc::clone(state)))
+}
+
+/// Whether this thread has entered a task that has ended.
+pub(crate) fn own_task_has_ended() -> bool {
+    TASK.with_borrow(|task| task.as_ref().is_some_and(|(_, state)| state.has_ended()))
 }
 
 /// Sets the task of this thread and returns the previous one.

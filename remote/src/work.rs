@@ -73,9 +73,9 @@ pub(crate) struct Work {
 struct Running {
     /// The running task; several if they are calls of an actor that runs them at the same time.
     tasks: Vec<Arc<TaskState>>,
-    /// Slots of tasks that were cancelled when they were in no place. They are about to begin, or have ended:
-    /// then the mark goes when the slot is used again.
-    cancelled: Vec<u32>,
+    /// Slots of tasks that have arrived and not ended or gone back, and whether one was cancelled on its way
+    /// from one place to the next. A cancellation that comes too late finds no slot here and leaves none.
+    at_hand: IdMap<u32, bool>,
 }
 
 /// The fate of a task that is cancelled.
@@ -119,22 +119,25 @@ impl Work {
         slot: u32,
         class: u32,
         attempt: Attempt,
-        task: TaskId,
+        (task, name): (TaskId, &str),
         payload: &[u8],
         arguments: ArgumentsView<'_>,
     ) -> Result<(), Failure> {
-        let class = self.classes.lock().get(&class).cloned().ok_or_else(|| {
+        let mut class = self.classes.lock().get(&class).cloned().ok_or_else(|| {
             Failure::new(
                 FailureKind::DataCorrupt,
                 format!("the node named class {class} and did not define it"),
             )
         })?;
+        if !name.is_empty() {
+            class = Arc::new(TaskClass { name: name.to_owned(), ..(*class).clone() });
+        }
         let arguments = arguments
             .iter()
             .map(|argument| argument.map(|(parameter, from, value)| Argument::new(parameter, from, value)))
             .collect::<Result<Vec<_>, _>>()
             .map_err(|bad| Failure::new(FailureKind::DataCorrupt, bad.to_string()))?;
-        self.running.lock().cancelled.retain(|cancelled| *cancelled != slot);
+        self.running.lock().at_hand.insert(slot, false);
         self.queue.lock().push_back(Run { slot, attempt, task, class, payload: payload.into(), arguments });
         Ok(())
     }
@@ -147,26 +150,44 @@ impl Work {
         }
     }
 
-    /// The task of this thread: the one that it runs, else the one that the worker runs.
+    /// The task of this thread: the one that it runs or has [entered](crate::Context::enter), else the one
+    /// that the worker runs.
     pub(crate) fn task_of_thread(&self, link: &Link) -> Option<Arc<TaskState>> {
-        own_task(link.serial).or_else(|| self.running())
+        match own_task(link.serial) {
+            // It has ended: what runs now is another one, with which this thread has nothing to do.
+            Some(task) if task.has_ended() => None,
+            None => self.running(),
+            own => own,
+        }
     }
 
     /// A task begins. Returns whether it was cancelled on its way here.
     pub(crate) fn begin(&self, task: Arc<TaskState>) -> bool {
         let mut running = self.running.lock();
-        let cancelled = running.cancelled.iter().position(|slot| Some(*slot) == task.slot);
-        if let Some(at) = cancelled {
-            running.cancelled.swap_remove(at);
+        let is_cancelled = task.slot.and_then(|slot| running.at_hand.get(&slot).copied()).unwrap_or(false);
+        if is_cancelled {
             task.is_cancelled.store(true, Ordering::Relaxed);
         }
         running.tasks.push(task);
-        cancelled.is_some()
+        is_cancelled
     }
 
     /// A task that has begun ends.
     pub(crate) fn end(&self, slot: u32) {
-        self.running.lock().tasks.retain(|task| task.slot != Some(slot));
+        let mut running = self.running.lock();
+        running.tasks.retain(|task| {
+            let stays = task.slot != Some(slot);
+            if !stays {
+                task.set_ended();
+            }
+            stays
+        });
+        running.at_hand.remove(&slot);
+    }
+
+    /// A task that has not begun never will.
+    pub(crate) fn never_begins(&self, slot: u32) {
+        self.running.lock().at_hand.remove(&slot);
     }
 
     /// Takes the next task.
@@ -236,10 +257,14 @@ impl Work {
         if self.hosts.load(Ordering::SeqCst) {
             return Vec::new();
         }
+        let mut running = self.running.lock();
         let mut queue = self.queue.lock();
         let kept = queue.len().saturating_sub(count);
         let taken = queue.split_off(kept);
         drop(queue);
+        for run in &taken {
+            running.at_hand.remove(&run.slot);
+        }
         taken.iter().flat_map(|run| run.slot.to_le_bytes()).collect()
     }
 }
@@ -306,10 +331,11 @@ impl Work {
         let found = queue.iter().position(|run| run.slot == slot).and_then(|at| queue.remove(at));
         drop(queue);
         if let Some(run) = found.or_else(|| self.groups.get()?.take(|run| run.slot == slot)) {
+            running.at_hand.remove(&slot);
             return Cancelled::Taken(run);
         }
-        if !running.cancelled.contains(&slot) {
-            running.cancelled.push(slot);
+        if let Some(is_cancelled) = running.at_hand.get_mut(&slot) {
+            *is_cancelled = true;
         }
         Cancelled::Marked
     }
@@ -348,14 +374,28 @@ impl Work {
         if lending.waiting == 0 { self.unblock(link) } else { Ok(()) }
     }
 
-    /// Notes that the running task has ended, and with it the waits of its remaining threads.
-    pub(crate) fn task_ended(&self, link: &Link) {
+    /// Notes that the running task has ended, and with it the waits of its remaining threads. Returns whether
+    /// its slot is lent: then it goes back with the report, which [`Work::reported`] follows.
+    pub(crate) fn task_ended(&self, link: &Link) -> bool {
         let mut lending = self.lending.lock();
         lending.tasks_ended += 1;
-        if std::mem::take(&mut lending.waiting) > 0 {
-            // If the connection is gone, the report that follows fails too.
-            let _ = self.unblock(link);
+        if std::mem::take(&mut lending.waiting) == 0 {
+            return false;
         }
+        if self.hosts.load(Ordering::SeqCst) {
+            // The worker stays that of the actor. If the connection is gone, the report that follows fails
+            // too.
+            let _ = self.unblock(link);
+            return false;
+        }
+        true
+    }
+
+    /// The end of a task whose slot was lent is reported. Tasks that were sent under its lease are handed
+    /// back until the node answers.
+    pub(crate) fn reported(&self, link: &Link) {
+        // If the connection is gone, nothing arrives any more.
+        let _ = link.send(&FromClient::Unblock);
     }
 
     /// Reports the running task as blocked, and hands back all queued tasks.
@@ -446,11 +486,21 @@ mod tests {
 
     fn accept(work: &Work, slot: u32) {
         let task = TaskId::root(JobId(1)).child(u64::from(slot));
-        work.accept(slot, 0, 0, task, &[], ArgumentsView::new(0, &[])).unwrap();
+        work.accept(slot, 0, 0, (task, ""), &[], ArgumentsView::new(0, &[])).unwrap();
     }
 
     fn begin(work: &Work, run: &Run) -> bool {
         work.begin(Arc::new(TaskState::new(run.task, 0, Some(run.slot), None)))
+    }
+
+    #[test]
+    fn a_call_with_a_name_of_its_own_has_the_class_of_the_others() {
+        let work = work_with([1]);
+        let task = TaskId::root(JobId(1)).child(2);
+        work.accept(2, 0, 0, (task, "part 2"), &[], ArgumentsView::new(0, &[])).unwrap();
+        let names: Vec<_> = std::iter::from_fn(|| work.next()).map(|run| run.class.name.clone()).collect();
+        assert_eq!(names, ["f", "part 2"]);
+        assert_eq!(work.classes.lock().len(), 1);
     }
 
     #[test]
@@ -478,6 +528,21 @@ mod tests {
         accept(&work, 7);
         let run = work.next().unwrap();
         assert!(!begin(&work, &run), "another task has the slot");
-        assert!(work.running.lock().cancelled.is_empty());
+    }
+
+    #[test]
+    fn cancellations_that_come_too_late_leave_nothing() {
+        let work = work_with(0..4);
+        let first = work.next().unwrap();
+        assert!(!begin(&work, &first));
+        work.end(first.slot);
+        assert!(matches!(work.cancel(1), Cancelled::Taken(_)));
+        assert_eq!(work.take_back(1), 3_u32.to_le_bytes());
+        let last = work.next().unwrap();
+        work.never_begins(last.slot);
+        for slot in 0..1_000 {
+            assert!(matches!(work.cancel(slot), Cancelled::Marked));
+        }
+        assert!(work.running.lock().at_hand.is_empty());
     }
 }

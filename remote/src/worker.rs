@@ -164,6 +164,7 @@ fn execute_beside(
             let failure =
                 Failure::new(FailureKind::ResourceExhausted, format!("no thread for a call: {cause}"));
             for run in groups.thread_failed(group) {
+                client.work().never_begins(run.slot);
                 let at = origin(client.link(), &run.class, run.task, run.attempt);
                 report_failure(client.link(), run.slot, 0, failure.clone().at(at));
             }
@@ -194,7 +195,7 @@ fn execute(client: &Client, hosted: &Hosted, run: Run, started: Instant) -> Inst
         let function = registry::find(class.function, class.signature, &class.function_name);
         work.belongs_to_actor(function.map_or(&[] as &[u32], |function| function.definition.groups));
     }
-    work.task_ended(link);
+    let is_lent = work.task_ended(link);
     let ended = Instant::now();
     let run_ns = u64::try_from(ended.duration_since(started).as_nanos()).unwrap_or(u64::MAX);
     task::replace_task(outer);
@@ -216,6 +217,9 @@ fn execute(client: &Client, hosted: &Hosted, run: Run, started: Instant) -> Inst
             }
         }
         Err(failure) => report_failure(link, slot, run_ns, failure.at(origin(link, &class, id, attempt))),
+    }
+    if is_lent {
+        work.reported(link);
     }
     ended
 }

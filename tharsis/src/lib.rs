@@ -108,7 +108,7 @@ pub use tharsis_remote::Batch;
 pub use tharsis_remote::{__actor_option_setters, __option_setters, __stream_option_setters};
 pub use tharsis_remote::{
     Actor, ActorPool, Array, AsCompleted, Awaited, Blob, Bundle, BundleNodes, Checkpoint, Context, Element,
-    Error, Executed, Failure, FailureKind, IntoArg, JobId, Keep, LabelSelector, LabelTerm, Map,
+    EnteredTask, Error, Executed, Failure, FailureKind, IntoArg, JobId, Keep, LabelSelector, LabelTerm, Map,
     MapAsCompleted, MapSpeculating, NewGroup, NodeId, ObjectId, ObjectRef, ObjectRefStream, Options,
     PlacementGroup, Planned, PoolMap, PoolMapAsCompleted, RefFuture, RefId, Resources, Result, Returns,
     Strategy, TaskGraph, TaskId, Timeout, Values, Wait, as_completed, cancel, checkpoint, context, exit,

@@ -33,8 +33,8 @@ pub const QUEUED_TASKS_MAX: usize = 8_000_000;
 /// Nodes of a small cluster, at most: there every node has a connection to every other one and hears its
 /// load.
 pub const SMALL_CLUSTER_MAX: usize = 16;
-/// Time, in milliseconds, after which a node that was named and is no member is given up: its objects and
-/// actors have ended.
+/// Interval, in milliseconds, at which the control store is asked again for a node that was named and has not
+/// joined. If it is no member, its objects and actors have ended.
 pub const UNKNOWN_NODE_WAIT_MS: u64 = 2_000;
 /// Clients (drivers and workers) of one node at a time.
 pub const CLIENTS_MAX: usize = 4096;
@@ -47,6 +47,9 @@ pub const PIPELINE_AHEAD_NS: u64 = 200_000;
 
 /// Largest amount of one CPU, GPU or custom resource.
 pub const RESOURCE_AMOUNT_MAX: f64 = 1e12;
+/// Largest amount of memory in bytes, a pebibyte: the bundles of a group add up without an overflow.
+pub const RESOURCE_MEMORY_MAX: u64 = 1 << 50;
+const _: () = assert!(RESOURCE_MEMORY_MAX <= u64::MAX / BUNDLES_MAX as u64, "sums of amounts fit");
 /// Most CPUs of one node.
 pub const CPU_COUNT_MAX: f64 = 1e6;
 /// Custom resource names in one set.

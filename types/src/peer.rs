@@ -79,6 +79,8 @@ pub struct PushedTask {
     pub dependencies: Vec<PushedDependency>,
     /// References inside the payload; lent to the receiver.
     pub nested: Vec<RefId>,
+    /// The name of this call, if it has one of its own.
+    pub name: Option<Arc<str>>,
 }
 
 /// A snapshot of an actor, on its way to the node that owns the actor.

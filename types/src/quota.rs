@@ -123,7 +123,7 @@ impl Quota {
         if limits::RESOURCE_NAMES_MAX < self.custom.len() {
             return Err(BadQuota::TooMany { count: self.custom.len() });
         }
-        self.custom.keys().try_for_each(|name| check_name(name)).map_err(BadQuota::from)
+        self.all().check().map_err(BadQuota::from)
     }
 
     fn set(&mut self, name: &str, amount: &str) -> Result<(), BadQuota> {

@@ -105,6 +105,10 @@ impl Resources {
             let amount = format!("{:e}", whole(units));
             return Err(BadResource::Amount { name: cut(name), amount, max });
         }
+        if limits::RESOURCE_MEMORY_MAX < self.memory {
+            let (name, amount) = ("memory in bytes".to_owned(), self.memory.to_string());
+            return Err(BadResource::Amount { name, amount, max: limits::RESOURCE_MEMORY_MAX });
+        }
         if limits::RESOURCE_NAMES_MAX < self.custom.len() {
             return Err(BadResource::TooMany { count: self.custom.len() });
         }
@@ -321,6 +325,23 @@ mod tests {
             set.set_custom(&format!("r{i}"), 1.0).unwrap();
         }
         assert!(matches!(set.set_custom("one-more", 1.0), Err(BadResource::TooMany { count: 257 })));
+    }
+
+    #[test]
+    fn every_amount_from_outside_has_a_bound() {
+        let much = (limits::RESOURCE_AMOUNT_MAX as u64 + 1) * Resources::UNIT;
+        let none = Resources::default;
+        let amounts = [
+            Resources { cpu: much, ..none() },
+            Resources { gpu: much, ..none() },
+            Resources { memory: limits::RESOURCE_MEMORY_MAX + 1, ..none() },
+            Resources { memory: u64::MAX, ..none() },
+            Resources { custom: [("tpu".to_owned(), much)].into(), ..none() },
+        ];
+        for amount in amounts {
+            assert!(matches!(amount.check(), Err(BadResource::Amount { .. })), "{amount:?}");
+        }
+        Resources { memory: limits::RESOURCE_MEMORY_MAX, ..none() }.check().unwrap();
     }
 
     #[test]

@@ -288,6 +288,8 @@ pub struct TaskArgs {
     pub dependencies: Box<[Dependency]>,
     /// References that stand inside the payload and must live until the task ends.
     pub nested: Box<[RefId]>,
+    /// The name of this call, for people; the others of its class have that of the class.
+    pub name: Option<Arc<str>>,
 }
 
 /// The end of an attempt. `V` is an output, as the holder of this value sees it.

@@ -7,7 +7,7 @@
 use super::{Effect, LeaseKey, Leases, State};
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::hash::IdMap;
-use tharsis_types::{Attempt, ClientId, NodeId, TaskId};
+use tharsis_types::{Attempt, ClientId, LeaseId, NodeId, TaskId};
 
 /// Workers of actors.
 #[derive(Debug, Default)]
@@ -15,6 +15,8 @@ pub(super) struct Hosts {
     by_worker: BTreeMap<ClientId, Host>,
     by_actor: IdMap<TaskId, ClientId>,
     attached: BTreeMap<LeaseKey, ClientId>,
+    /// The attachments of each worker.
+    of_worker: BTreeSet<(ClientId, LeaseKey)>,
     /// Attachments of which a call was given back: later ones go back too.
     closed: BTreeSet<LeaseKey>,
 }
@@ -34,6 +36,28 @@ impl Hosts {
     /// The workers of living actors, and the leases under which these were constructed.
     pub(super) fn leases(&self) -> impl Iterator<Item = (ClientId, LeaseKey)> {
         self.by_worker.iter().map(|(client, host)| (*client, host.lease))
+    }
+
+    fn attach(&mut self, key: LeaseKey, client: ClientId) {
+        if let Some(before) = self.attached.insert(key, client) {
+            self.of_worker.remove(&(before, key));
+        }
+        self.of_worker.insert((client, key));
+    }
+
+    fn detach(&mut self, key: LeaseKey) -> bool {
+        self.closed.remove(&key);
+        let Some(client) = self.attached.remove(&key) else { return false };
+        let was_there = self.of_worker.remove(&(client, key));
+        assert!(was_there, "{key:?} is not among the attachments of its worker");
+        true
+    }
+
+    /// The attachments of a worker.
+    fn attached_to(&self, client: ClientId) -> Vec<LeaseKey> {
+        const FIRST: LeaseKey = (NodeId(0), LeaseId(0));
+        const LAST: LeaseKey = (NodeId(u64::MAX), LeaseId(u64::MAX));
+        self.of_worker.range((client, FIRST)..=(client, LAST)).map(|(_, key)| *key).collect()
     }
 }
 
@@ -79,7 +103,7 @@ impl Leases {
     pub fn attach(&mut self, key: LeaseKey, actor: TaskId, out: &mut Vec<Effect>) {
         match self.host_of(actor) {
             Some(client) => {
-                self.hosts.attached.insert(key, client);
+                self.hosts.attach(key, client);
                 out.push(Effect::Granted(key, client));
             }
             None => out.push(Effect::Revoked(key)),
@@ -104,14 +128,15 @@ impl Leases {
 
     /// A node does not call an actor any more; false if it has no such attachment.
     pub(super) fn detach(&mut self, key: LeaseKey) -> bool {
-        self.hosts.closed.remove(&key);
-        self.hosts.attached.remove(&key).is_some()
+        self.hosts.detach(key)
     }
 
     /// A node is gone: its attachments end.
     pub(super) fn detach_node(&mut self, node: NodeId) {
-        self.hosts.attached.retain(|(owner, _), _| *owner != node);
-        self.hosts.closed.retain(|(owner, _)| *owner != node);
+        let gone = self.hosts.attached.keys().filter(|(owner, _)| *owner == node);
+        for key in gone.copied().collect::<Vec<_>>() {
+            self.hosts.detach(key);
+        }
     }
 
     /// A worker does not belong to its actor any more: attachments end. Returns whether it had an actor.
@@ -120,14 +145,10 @@ impl Leases {
         if self.hosts.by_actor.get(&actor) == Some(&client) {
             self.hosts.by_actor.remove(&actor);
         }
-        self.hosts.attached.retain(|key, worker| {
-            let stays = *worker != client;
-            if !stays {
-                self.hosts.closed.remove(key);
-                out.push(Effect::Revoked(*key));
-            }
-            stays
-        });
+        for key in self.hosts.attached_to(client) {
+            self.hosts.detach(key);
+            out.push(Effect::Revoked(key));
+        }
         true
     }
 
@@ -141,7 +162,9 @@ impl Leases {
         }
         let is_attached = |key: &LeaseKey| self.hosts.attached.contains_key(key);
         assert!(self.hosts.closed.iter().all(is_attached), "an attachment is closed and gone");
+        assert_eq!(self.hosts.of_worker.len(), self.hosts.attached.len(), "attachments of workers");
         for (key, client) in &self.hosts.attached {
+            assert!(self.hosts.of_worker.contains(&(*client, *key)), "{key:?} is not with its worker");
             assert!(self.is_host(*client), "{key:?} is attached to a worker without an actor");
         }
     }

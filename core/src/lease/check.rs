@@ -1,6 +1,7 @@
 //! Relations between the tables of leases that hold in every state.
 
-use super::bundles::BundleId;
+use super::bundles::{BundleId, is_inside};
+use super::demands::Demands;
 use super::{Leases, State};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -23,16 +24,20 @@ impl Leases {
     /// Asserts invariant 1 and that the tables agree.
     pub fn check(&self) {
         let used = self.used();
-        let mut waiting = BTreeMap::<_, usize>::new();
+        let (mut waiting, mut demands) = (BTreeMap::<_, usize>::new(), Demands::default());
         for lease in self.leases.values() {
             let State::Waiting(clock) = lease.state else { continue };
             *waiting.entry(lease.class.job).or_default() += 1;
+            if !is_inside(&lease.class) {
+                demands.add(lease.class.job, &lease.class.resources);
+            }
             assert!(
                 self.waiting.contains_key(&(Reverse(lease.urgency), clock)),
                 "a waiting lease is not in the queue"
             );
             assert_eq!(lease.pool, None, "a waiting lease has resources");
         }
+        assert_eq!(demands, self.demands, "what requests wait for is miscounted");
         let idle = self.workers.values().filter(|w| w.lease.is_none());
         assert_eq!(
             idle.count(),

@@ -13,6 +13,7 @@
 //! | `actors.rs` | workers that belong to actors, and who calls them |
 //! | `bundles.rs` | bundles of placement groups |
 //! | `check.rs` | the relations that hold in every state |
+//! | `demands.rs` | what requests wait for, counted |
 //! | `draining.rs` | the end of all leases when the node drains |
 //! | `idle.rs` | idle workers, and when they are stopped |
 //! | `isolation.rs` | what is served while the node reaches nobody |
@@ -25,6 +26,7 @@
 mod actors;
 mod bundles;
 mod check;
+mod demands;
 mod draining;
 mod idle;
 mod isolation;
@@ -46,6 +48,7 @@ use crate::jobs::JobSet;
 use crate::journal::{About, Entry, Fact, Journal};
 use actors::Hosts;
 use bundles::{Bundles, Pool, held_bundle};
+use demands::Demands;
 use idle::Idle;
 use processes::{Processes, Start};
 use quota::Quotas;
@@ -108,6 +111,7 @@ pub struct Leases {
     leases: IdMap<LeaseKey, Lease>,
     /// Waiting leases, most urgent first.
     waiting: BTreeMap<(Reverse<i32>, u64), LeaseKey>,
+    demands: Demands,
     /// Placed leases, oldest first.
     placed: VecDeque<LeaseKey>,
     /// Workers that want their CPUs back.
@@ -194,6 +198,7 @@ impl Leases {
             processes: Processes::default(),
             leases: IdMap::default(),
             waiting: BTreeMap::new(),
+            demands: Demands::default(),
             placed: VecDeque::new(),
             resuming: VecDeque::new(),
             clock: 0,
@@ -421,6 +426,20 @@ impl Leases {
             self.resuming.push_back(client);
             self.place_waiting(out);
         } else {
+            out.push(Effect::Resume(client));
+        }
+    }
+
+    /// The task of a worker has ended while its CPUs were lent: its lease ends without them.
+    pub fn end_lent(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        let Some(key) = self.workers.get(&client).filter(|w| w.lent.is_some()).and_then(|w| w.lease) else {
+            return;
+        };
+        let resumes = self.resuming.contains(&client);
+        out.push(Effect::Revoked(key));
+        self.end(key, out);
+        if resumes {
+            // It has asked for its CPUs meanwhile, and waits for the answer.
             out.push(Effect::Resume(client));
         }
     }

@@ -56,16 +56,11 @@ impl Leases {
     }
 
     /// Whether a request waits that must not be passed: not for a quota, and not for what actors or placement
-    /// groups hold.
+    /// groups hold. However many wait, each demand is looked at once.
     fn has_earlier(&self) -> bool {
-        if self.waiting_count() == 0 {
-            return false;
-        }
         let mut movable = Movable::default();
-        self.waiting.values().any(|key| {
-            let class = &self.leases[key].class;
-            !is_inside(class) && !self.lacks_quota(class) && movable.fits(self, None, &class.resources)
-        })
+        let mut demands = self.demands.iter();
+        demands.any(|(job, demand, _)| self.quotas.allows(job, demand) && movable.fits(self, None, demand))
     }
 
     /// Serves resuming workers first, then the waiting leases that fit.
@@ -152,15 +147,28 @@ impl Leases {
         let (class, pool) = (lease.class.clone(), lease.pool.take());
         lease.state = State::Waiting(lease.asked);
         self.waiting.insert((Reverse(lease.urgency), lease.asked), key);
-        self.bundles.waiting_inside += usize::from(is_inside(&class));
-        self.shares.wait(class.job);
+        self.waits(&class);
         self.release(pool, class.job, &class.resources);
         self.bundles.leave(pool);
     }
 
+    /// A request of a class waits.
+    pub(super) fn waits(&mut self, class: &TaskClass) {
+        if is_inside(class) {
+            self.bundles.waiting_inside += 1;
+        } else {
+            self.demands.add(class.job, &class.resources);
+        }
+        self.shares.wait(class.job);
+    }
+
     /// A request of a class is served, or is gone.
     pub(super) fn waits_no_more(&mut self, class: &TaskClass) {
-        self.bundles.waiting_inside -= usize::from(is_inside(class));
+        if is_inside(class) {
+            self.bundles.waiting_inside -= 1;
+        } else {
+            self.demands.remove(class.job, &class.resources);
+        }
         self.shares.wait_no_more(class.job);
     }
 

@@ -5,7 +5,7 @@
 //! knows of it: a worker that is started in a process that is gone meanwhile begins another one.
 
 use super::Leases;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::{ClientId, JobId, TaskClass};
 
 /// Workers of one shared process, at most: what is lost together if it crashes.
@@ -28,6 +28,8 @@ pub(super) struct Start {
 pub(super) struct Processes {
     next: u64,
     shared: BTreeMap<ProcessNumber, Members>,
+    /// Those that have room for another worker.
+    open: BTreeSet<(JobId, ProcessNumber)>,
 }
 
 #[derive(Debug)]
@@ -40,14 +42,20 @@ struct Members {
 impl Processes {
     /// Finds room for a worker of a job: in the first of its processes that has some, else in a new one.
     pub(super) fn enter(&mut self, job: JobId) -> ProcessNumber {
-        let has_room = |members: &Members| members.job == job && members.count < WORKERS_PER_PROCESS_MAX;
-        if let Some((number, members)) = self.shared.iter_mut().find(|(_, members)| has_room(members)) {
-            members.count += 1;
-            return *number;
+        let of_job = (job, ProcessNumber(0))..=(job, ProcessNumber(u64::MAX));
+        let number = match self.open.range(of_job).next() {
+            Some((_, number)) => *number,
+            None => {
+                self.next += 1;
+                self.open.insert((job, ProcessNumber(self.next)));
+                ProcessNumber(self.next)
+            }
+        };
+        let members = self.shared.entry(number).or_insert(Members { job, count: 0 });
+        members.count += 1;
+        if members.count == WORKERS_PER_PROCESS_MAX {
+            self.open.remove(&(job, number));
         }
-        self.next += 1;
-        let number = ProcessNumber(self.next);
-        self.shared.insert(number, Members { job, count: 1 });
         number
     }
 
@@ -59,7 +67,10 @@ impl Processes {
         let Some(members) = members else { return };
         members.count -= 1;
         if members.count == 0 {
+            self.open.remove(&(members.job, number));
             self.shared.remove(&number);
+        } else {
+            self.open.insert((members.job, number));
         }
     }
 }
@@ -85,6 +96,11 @@ impl Leases {
         for process in self.workers.values().filter_map(|worker| worker.process).chain(of_starts) {
             *counted.entry(process).or_default() += 1;
         }
+        for (number, members) in &self.processes.shared {
+            let is_open = self.processes.open.contains(&(members.job, *number));
+            assert_eq!(is_open, members.count < WORKERS_PER_PROCESS_MAX, "room in {number:?}");
+        }
+        assert!(self.processes.open.iter().all(|(_, number)| self.processes.shared.contains_key(number)));
         let known = self.processes.shared.iter().map(|(number, members)| (*number, members.count));
         assert!(known.eq(counted), "workers of shared processes are miscounted");
     }

@@ -194,7 +194,8 @@ impl Leases {
         if self.quotas.is_empty() {
             return 0;
         }
-        self.waiting.values().filter(|key| self.lacks_quota(&self.leases[*key].class)).count()
+        let lacking = self.demands.iter().filter(|(job, demand, _)| !self.quotas.allows(*job, demand));
+        lacking.map(|(.., count)| count).sum()
     }
 
     /// Returns parts of quotas that are wanted elsewhere and not in use here, and says what is lacking.

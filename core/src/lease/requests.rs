@@ -1,6 +1,5 @@
 //! Requests for leases: made once, and raised while they wait.
 
-use super::bundles::is_inside;
 use super::{Effect, Lease, LeaseKey, Leases, State};
 use crate::journal::Fact;
 use std::cmp::Reverse;
@@ -30,10 +29,9 @@ impl Leases {
             return;
         }
         self.clock += 1;
-        self.bundles.waiting_inside += usize::from(is_inside(&class));
         self.waiting.insert((Reverse(urgency), self.clock), key);
         let job = class.job;
-        self.shares.wait(job);
+        self.waits(&class);
         let (asked, asked_at) = (self.clock, self.shares.now());
         let state = State::Waiting(asked);
         let pool = None;

@@ -216,6 +216,28 @@ fn the_priority_of_one_job_takes_nothing_from_another() {
     assert!(last.is_some() && (280..=320).contains(&served[0]), "{served:?} of 400, at weights of 3 to 1");
 }
 
+/// A task has ended while a thread that was left in its worker waits for a task that takes the CPU.
+#[test]
+fn a_lease_whose_task_has_ended_waits_for_no_cpu_that_it_has_lent() {
+    let mut bench = Bench::new(1.0);
+    let over = bench.ask(1, 1.0);
+    let client = bench.leases.worker(over).unwrap();
+    bench.leases.blocked(client, &mut bench.effects);
+    let child = bench.ask(1, 1.0);
+    assert!(bench.is_active(child));
+    bench.leases.unblocked(client, &mut bench.effects);
+    assert_eq!(bench.follow(), [], "the CPU is taken");
+    bench.leases.end_lent(client, &mut bench.effects);
+    assert_eq!(bench.follow(), [Effect::Revoked(over), Effect::Resume(client)]);
+    bench.leases.end_lent(client, &mut bench.effects);
+    assert_eq!(bench.follow(), [], "it has nothing any more");
+    let next = bench.ask(1, 1.0);
+    assert!(!bench.is_active(next));
+    bench.leases.end(child, &mut bench.effects);
+    bench.follow();
+    assert!(bench.is_active(next), "by one of the two idle workers");
+}
+
 #[test]
 fn an_idle_lease_makes_way_for_a_worker_that_resumes() {
     let mut bench = Bench::new(1.0);

@@ -35,6 +35,7 @@ impl Node {
         if is_dying && !self.runs.has_sent(client) {
             return self.dismiss_idle(client, out);
         }
+        self.end_lent(client, out);
         if max_calls > 0 && self.leases.called(client, max_calls) {
             self.lease_change(out, |leases, effects| {
                 leases.worker_gone(client, effects);

@@ -19,6 +19,8 @@ pub struct TaskItem<'a> {
     pub id: TaskId,
     /// The function that it calls, and the place of the call.
     pub class: &'a TaskClass,
+    /// Its name.
+    pub name: &'a str,
     /// Its stage.
     pub stage: TaskStage,
     /// The time for which it has been at this stage, in nanoseconds; 0 if only its owner knows.
@@ -214,6 +216,7 @@ impl Node {
         TaskItem {
             id: task.id,
             class: task.class,
+            name: task.name,
             stage,
             age: now.saturating_sub(task.since),
             attempt: task.attempt,
@@ -236,6 +239,7 @@ impl Node {
         Some(TaskItem {
             id: run.task,
             class: call.class,
+            name: call.name(),
             stage,
             age: run.first_since().map_or(0, |since| now.saturating_sub(since)),
             attempt: run.attempt,

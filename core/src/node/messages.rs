@@ -77,12 +77,11 @@ impl Node {
         self.view.others().for_each(|node| self.listeners.add(now, node, true));
     }
 
-    /// Gives up nodes that were named and never joined: they died before this node joined.
-    pub(super) fn give_up_unknown_peers(&mut self, now: Now, out: &mut Vec<Action>) {
-        for node in self.peers.overdue(now) {
-            self.peers.left(node);
-            self.forget_node(now, node, out);
-        }
+    /// Asks for nodes that were named and have not joined here: they died before this node joined, or the
+    /// news that they joined is late.
+    pub(super) fn ask_for_unknown_peers(&mut self, now: Now, out: &mut Vec<Action>) {
+        let unknown = self.peers.take_unknown(now).into_iter();
+        out.extend(unknown.map(|node| Action::Do(Operation::FindMember(node))));
     }
 
     /// A node is dead, even if it was never a member here: nobody owns its objects and tasks any more.

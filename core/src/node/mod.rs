@@ -523,7 +523,7 @@ impl Node {
     fn tick(&mut self, now: Now, out: &mut Vec<Action>) {
         self.owner.expire(now, &mut self.effects);
         self.expire_quotas();
-        self.give_up_unknown_peers(now, out);
+        self.ask_for_unknown_peers(now, out);
         self.kill_overdue(now, out);
         self.end_hold(now, out);
         if self.leases.has_waiters() && now >= self.recalled_at + RECALL_EVERY {

@@ -4,8 +4,9 @@
 //! A link is made when the first message goes to a member or comes from it, and lasts as long as the member
 //! does: its numbers of messages outlive the connections below. Members that never exchange a message have
 //! none. A peer is *unknown* if a message must be sent to it before it has joined: a reference that it owns
-//! may arrive before the news that it joined. Messages wait until it joins. A peer that does not join within
-//! [`UNKNOWN_WAIT`] is dead.
+//! may arrive before the news that it joined. Messages wait until it joins. This node may hear of joins late,
+//! and that says nothing about the other one: whether it lives, only the control store knows, which is asked
+//! after [`ASK_AFTER`], and again at intervals of [`ASK_EVERY`] until it answers or the peer joins.
 //!
 //! | state | where | enters by | leaves by |
 //! |---|---|---|---|
@@ -23,8 +24,10 @@ use tharsis_types::NodeId;
 use tharsis_types::limits::UNKNOWN_NODE_WAIT_MS;
 use tharsis_types::peer::{Message, Packet};
 
-/// An unknown peer that has not joined within this time is dead.
-const UNKNOWN_WAIT: Now = UNKNOWN_NODE_WAIT_MS * MS;
+/// The news of most joins is a moment late.
+const ASK_AFTER: Now = 50 * MS;
+/// The control store may be away for a while.
+const ASK_EVERY: Now = UNKNOWN_NODE_WAIT_MS * MS;
 
 /// Links to other nodes, and messages for unknown ones.
 #[derive(Debug, Default)]
@@ -39,8 +42,8 @@ pub(super) struct Peers {
 /// A node that has messages to be sent to it and is not a member, as far as this node knows.
 #[derive(Debug)]
 struct Unknown {
-    /// When it is given up.
-    until: Now,
+    /// When the control store is asked whether it is a member.
+    ask_at: Now,
     messages: Vec<Message>,
 }
 
@@ -98,8 +101,7 @@ impl Peers {
             Standing::Dead => {}
             Standing::Member => self.push(to, message),
             Standing::Unknown => {
-                let until = now + UNKNOWN_WAIT;
-                let unknown = || Unknown { until, messages: Vec::new() };
+                let unknown = || Unknown { ask_at: now + ASK_AFTER, messages: Vec::new() };
                 self.unknown.entry(to).or_insert_with(unknown).messages.push(message);
             }
         }
@@ -128,17 +130,21 @@ impl Peers {
         });
     }
 
-    /// Unknown peers whose time to join is over: they are dead.
-    pub(super) fn overdue(&self, now: Now) -> Vec<NodeId> {
-        let late = |(node, unknown): (&NodeId, &Unknown)| (unknown.until <= now).then_some(*node);
-        self.unknown.iter().filter_map(late).collect()
+    /// Unknown peers of which the control store is to be asked now.
+    pub(super) fn take_unknown(&mut self, now: Now) -> Vec<NodeId> {
+        let mut due = Vec::new();
+        for (node, unknown) in self.unknown.iter_mut().filter(|(_, unknown)| unknown.ask_at <= now) {
+            unknown.ask_at = now + ASK_EVERY;
+            due.push(*node);
+        }
+        due
     }
 
-    /// When [`Peers::transmit`] or [`Peers::overdue`] has something to do.
+    /// When [`Peers::transmit`] or [`Peers::take_unknown`] has something to do.
     pub(super) fn next_timeout(&self) -> Option<Now> {
         let repeat = self.busy.iter().filter_map(|node| self.links.get(node)?.next_timeout()).min();
-        let give_up = self.unknown.values().map(|unknown| unknown.until).min();
-        repeat.into_iter().chain(give_up).min()
+        let ask = self.unknown.values().map(|unknown| unknown.ask_at).min();
+        repeat.into_iter().chain(ask).min()
     }
 
     /// Messages that are not acknowledged.
@@ -198,19 +204,24 @@ mod tests {
         let mut peers = Peers::default();
         peers.send(0, PEER, ended(1), || Standing::Unknown);
         peers.check(|_| false);
-        assert_eq!(peers.next_timeout(), Some(UNKNOWN_WAIT));
+        assert_eq!(peers.next_timeout(), Some(ASK_AFTER));
         peers.joined(PEER);
         peers.check(|node| node == PEER);
         assert_eq!(sent(&mut peers, 0), [ended(1)]);
     }
 
     #[test]
-    fn an_unknown_peer_that_does_not_join_is_given_up() {
+    fn an_unknown_peer_is_asked_for_until_there_is_an_answer() {
         let mut peers = Peers::default();
         peers.send(0, PEER, ended(1), || Standing::Unknown);
         peers.send(0, NodeId(3), ended(1), || Standing::Dead);
-        assert!(peers.overdue(UNKNOWN_WAIT - 1).is_empty());
-        assert_eq!(peers.overdue(UNKNOWN_WAIT), [PEER], "nothing waits for the dead");
+        assert!(peers.take_unknown(ASK_AFTER - 1).is_empty());
+        assert_eq!(peers.take_unknown(ASK_AFTER), [PEER], "nothing waits for the dead");
+        assert!(peers.take_unknown(ASK_AFTER + 1).is_empty());
+        assert_eq!(peers.next_timeout(), Some(ASK_AFTER + ASK_EVERY), "the control store may be away");
+        assert_eq!(peers.take_unknown(ASK_AFTER + ASK_EVERY), [PEER]);
+        peers.send(ASK_AFTER + ASK_EVERY, PEER, ended(2), || Standing::Unknown);
+        assert_eq!(peers.unknown[&PEER].messages.len(), 2, "it may join all the same");
         peers.left(PEER);
         assert!(peers.leftovers().iter().all(|(_, count)| *count == 0));
     }

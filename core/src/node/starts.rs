@@ -42,6 +42,7 @@ impl Node {
             class: call.class,
             payload: call.payload,
             arguments: arguments.collect::<Option<_>>()?,
+            name: call.own_name,
         })
     }
 
@@ -105,8 +106,8 @@ impl Node {
             return;
         };
         let class_number = self.owner.intern_class(&pushed.class).number();
-        let (class, payload) = (pushed.class.clone(), pushed.payload);
-        let lent = Lent { class, class_number, payload, dependencies, references };
+        let (class, payload, name) = (pushed.class.clone(), pushed.payload, pushed.name);
+        let lent = Lent { class, class_number, payload, dependencies, references, name };
         let attempt = (pushed.task, pushed.attempt);
         let run = Run::new(client, key, attempt, &pushed.class, Origin::Lent(Box::new(lent)));
         match freed {
@@ -136,7 +137,8 @@ impl Node {
         if self.runs.first(client).is_some_and(|run| run.rules.concurrent) {
             return Parent::default();
         }
-        let Some(parent) = self.runs.note_child(client, child) else { return Parent::default() };
+        let may_go_on = |child| self.owner.may_go_on(child);
+        let Some(parent) = self.runs.note_child(client, child, may_go_on) else { return Parent::default() };
         let (depth, inherited) = match parent.origin {
             Origin::Own(place) => (self.owner.depth(place), self.owner.deadline_of(place, parent.task)),
             Origin::Lent(_) => (0, None),

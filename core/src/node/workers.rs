@@ -62,6 +62,7 @@ impl Node {
                 self.return_run(slot, out);
             }
         }
+        self.end_lent(client, out);
         self.kill_if_alone(client, out);
     }
 
@@ -116,6 +117,15 @@ impl Node {
         }
     }
 
+    /// The task of a worker has ended while threads of it wait, so that its CPUs are lent: they do not come
+    /// back for the sake of what is over, so its lease ends. Another one finds the worker idle.
+    pub(super) fn end_lent(&mut self, client: ClientId, out: &mut Vec<Action>) {
+        // Runs that were sent before the node knew come back first.
+        if self.leases.is_blocked(client) && !self.leases.is_host(client) && !self.runs.is_busy(client) {
+            self.lease_change(out, |leases, effects| leases.end_lent(client, effects));
+        }
+    }
+
     /// The task of a worker has its values.
     pub(super) fn unblocked(&mut self, client: ClientId, out: &mut Vec<Action>) {
         self.lease_change(out, |leases, effects| leases.unblocked(client, effects));
@@ -140,7 +150,7 @@ impl Node {
         Some(Running {
             task: run.task,
             attempt: run.attempt,
-            name: call.class.name.clone(),
+            name: call.name().to_owned(),
             since,
             memory_bytes: run.memory_bytes,
             has_retries: call.class.max_retries != 0,

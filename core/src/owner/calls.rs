@@ -52,6 +52,7 @@ impl Owner {
         let (attempt, may_restart) = (task.attempt(), task.has_retries());
         let Some(actor) = task.output_slots().flatten().next() else { return };
         self.actors.lives(actor, slot);
+        self.schedule.settled(ended.lease);
         let home = Home { node: ended.node, attempt, may_restart };
         self.fill(actor, Value::Inline(home.to_bytes()), None, Vec::new(), out);
     }
@@ -90,7 +91,7 @@ impl Owner {
         if cause.kind == FailureKind::ActorDied {
             return cause.clone();
         }
-        let text = format!("actor {} has ended", self.class_of(slot).name);
+        let text = format!("actor {} has ended", self.name_of(slot));
         Arc::new(Failure::new(FailureKind::ActorDied, text).because((**cause).clone()))
     }
 }

@@ -88,7 +88,7 @@ impl Owner {
             DoneValue::Stored { len } => (Value::Stored { len }, lender.map(|_| len)),
         };
         self.fill(slot, value, Some(offered.from), inside, out);
-        let site = format!("checkpoint of {}", self.class_of(constructor).name);
+        let site = format!("checkpoint of {}", self.name_of(constructor));
         self.put_at(object, site.into());
         match coming {
             None => {

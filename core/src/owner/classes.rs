@@ -179,7 +179,7 @@ mod tests {
         owner.define_class(new, 0, &class(2));
         assert_eq!(owner.classes.entries.len(), 1, "the class of the job that has ended is gone");
         let id = TaskId::root(JobId(1));
-        let args = TaskArgs { payload: [1].into(), dependencies: [].into(), nested: [].into() };
+        let args = TaskArgs { payload: [1].into(), ..TaskArgs::default() };
         let tokens = [0].into_iter().collect();
         owner.submit(
             Submission {

@@ -169,6 +169,19 @@ impl Owner {
         self.fail(slot, &failure, out);
     }
 
+    /// Whether a task or graph that was submitted here may still do something: a task that has not ended, an
+    /// actor or a placement group that lives.
+    #[must_use]
+    pub fn may_go_on(&self, task: TaskId) -> bool {
+        let output = self.references.find(&ObjectId::output(task, 0));
+        let is_made = |output: &Slot<Object>| {
+            self.references[*output].producer().is_some()
+                || self.actors.constructor(*output).is_some()
+                || self.groups.task(*output).is_some()
+        };
+        output.as_ref().is_some_and(is_made) || self.graphs.find(task).is_some()
+    }
+
     /// Whether a job has ended.
     #[must_use]
     pub fn has_ended(&self, job: JobId) -> bool {
@@ -390,7 +403,7 @@ impl Owner {
         let mut located = failure.clone();
         let pid = located.origin.as_ref().and_then(|o| o.pid);
         located.origin = Some(Box::new(Origin {
-            task_name: class.name.clone(),
+            task_name: self.name_of(slot).to_owned(),
             task: Some(task.id()),
             call_site: class.call_site.clone(),
             node: Some(node),
@@ -398,6 +411,11 @@ impl Owner {
             attempt: task.attempt(),
         }));
         Arc::new(located)
+    }
+
+    /// The name of a task: that of its call, or that of its class.
+    pub(super) fn name_of(&self, slot: Slot<Task>) -> &str {
+        self.tasks.name(slot).map_or(self.class_of(slot).name.as_str(), |name| name)
     }
 
     /// The class of a task.

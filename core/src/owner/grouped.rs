@@ -102,7 +102,7 @@ impl Owner {
     /// Groups with bundles that have no nodes, and the reasons.
     pub(super) fn pending_groups(&self) -> impl Iterator<Item = Pending> {
         self.groups.iter().filter(|group| group.stage != GroupStage::Placed).map(|group| Pending {
-            name: self.class_of(group.task).name.clone(),
+            name: self.name_of(group.task).to_owned(),
             resources: group.spec.total(),
             count: group.nodes.iter().filter(|node| node.is_none()).count(),
             reason: group.reason,

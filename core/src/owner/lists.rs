@@ -12,6 +12,7 @@ use tharsis_types::{Attempt, GroupSpec, JobId, NodeId, TaskClass, TaskId};
 pub(crate) struct Unfinished<'a> {
     pub(crate) id: TaskId,
     pub(crate) class: &'a TaskClass,
+    pub(crate) name: &'a str,
     pub(crate) attempt: Attempt,
     /// When it came into its state.
     pub(crate) since: Now,
@@ -26,8 +27,10 @@ pub(crate) struct Unfinished<'a> {
 pub struct GroupItem<'a> {
     /// The call that made it.
     pub id: TaskId,
-    /// Its name, and the place of that call.
+    /// The place of that call.
     pub class: &'a TaskClass,
+    /// Its name.
+    pub name: &'a str,
     /// Its bundles.
     pub spec: &'a GroupSpec,
     /// When it was asked for.
@@ -86,6 +89,7 @@ impl Owner {
             GroupItem {
                 id: task.id(),
                 class: self.class_of(group.task),
+                name: self.name_of(group.task),
                 spec: group.spec,
                 since: task.since(),
                 nodes: group.nodes,
@@ -104,6 +108,7 @@ impl Owner {
         self.tasks.iter().filter(|(_, task)| task.is_unfinished()).map(|(slot, task)| Unfinished {
             id: task.id(),
             class: self.class_of(slot),
+            name: self.name_of(slot),
             attempt: task.attempt(),
             since: task.since(),
             is_queued: task.state() == TaskState::Queued,

@@ -119,7 +119,11 @@ impl Owner {
         }
         let slot = entry.origin().lineage_task().or(entry.producer())?;
         let (task, class) = (&self.tasks[slot], self.class_of(slot));
-        Some(MadeBy { name: class.name.clone(), call_site: class.call_site.clone(), run_ns: task.run_ns() })
+        Some(MadeBy {
+            name: self.name_of(slot).to_owned(),
+            call_site: class.call_site.clone(),
+            run_ns: task.run_ns(),
+        })
     }
 }
 

@@ -32,6 +32,8 @@ pub struct StartView<'a> {
     pub payload: &'a [u8],
     /// Arguments by reference.
     pub dependencies: &'a [(Dependency, Slot<Object>)],
+    /// The name of the call, if it has one of its own.
+    pub own_name: Option<&'a str>,
 }
 
 impl Owner {
@@ -44,7 +46,7 @@ impl Owner {
     /// Facts needed to start a task that was to be sent under this lease, if it still is.
     #[must_use]
     pub fn start_view(&self, task: Slot<Task>, lease: LeaseId) -> Option<StartView<'_>> {
-        self.tasks.get(task).filter(|t| t.is_sent_under(lease)).map(|task| self.view(task))
+        self.tasks.get(task).filter(|t| t.is_sent_under(lease)).map(|_| self.view(task))
     }
 
     /// The same for an attempt that was started before. Its task may have ended, and another task may have
@@ -57,10 +59,11 @@ impl Owner {
         attempt: Attempt,
         lease: LeaseId,
     ) -> Option<StartView<'_>> {
-        self.tasks.is_sent(slot, task, lease, attempt).then(|| self.view(&self.tasks[slot]))
+        self.tasks.is_sent(slot, task, lease, attempt).then(|| self.view(slot))
     }
 
-    fn view<'a>(&'a self, task: &'a Task) -> StartView<'a> {
+    fn view(&self, slot: Slot<Task>) -> StartView<'_> {
+        let task = &self.tasks[slot];
         StartView {
             id: task.id(),
             attempt: task.attempt(),
@@ -68,6 +71,7 @@ impl Owner {
             class_number: task.class().number(),
             payload: task.payload(),
             dependencies: task.dependencies(),
+            own_name: self.tasks.name(slot).map(|name| &**name),
         }
     }
 
@@ -75,6 +79,7 @@ impl Owner {
     /// is being computed again, or if the task has ended meanwhile.
     pub fn push_view(&mut self, task: Slot<Task>, to: NodeId) -> Option<PushedTask> {
         let entry = self.tasks.get(task)?;
+        let name = self.tasks.name(task).cloned();
         let class = self.classes[entry.class()].definition.clone();
         let (task, attempt, payload) = (entry.id(), entry.attempt(), entry.payload().clone());
         if entry.dependencies().iter().any(|(_, slot)| self.references[*slot].value().is_none()) {
@@ -89,7 +94,7 @@ impl Owner {
             PushedDependency { dependency, state, nested }
         };
         let dependencies = entry.dependencies().iter().map(push).collect();
-        Some(PushedTask { task, attempt, class, payload, dependencies, nested })
+        Some(PushedTask { task, attempt, class, payload, dependencies, nested, name })
     }
 
     /// A task that was to be sent stays here: an argument is being computed again.
@@ -249,7 +254,7 @@ mod tests {
         let tasks = [0, 1].map(|number| TaskId::root(JobId(1)).child(number));
         let mut started = Vec::new();
         for task in tasks {
-            let args = TaskArgs { payload: [1].into(), dependencies: [].into(), nested: [].into() };
+            let args = TaskArgs { payload: [1].into(), ..TaskArgs::default() };
             let tokens = [0].into_iter().collect();
             owner.submit(
                 Submission {

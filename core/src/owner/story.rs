@@ -162,8 +162,8 @@ impl Owner {
         }
         match object.producer() {
             Some(slot) => {
-                let (task, class) = (&self.tasks[slot], self.class_of(slot));
-                format!("computed by task {} ({}), {}", task.id(), class.name, self.state_of(task))
+                let (task, name) = (&self.tasks[slot], self.name_of(slot));
+                format!("computed by task {} ({name}), {}", task.id(), self.state_of(task))
             }
             None if object.origin().lineage_task().is_some() => {
                 "not in memory, and computed again when somebody wants it".to_owned()

@@ -65,6 +65,9 @@ impl Owner {
         let (payload, outputs) = (args.payload, &outputs[..]);
         let new = NewTask { id, class, retries, depth, priority: 0, member: None, payload, outputs };
         let slot = self.tasks.insert(new);
+        if let Some(name) = args.name {
+            self.tasks.set_name(slot, name);
+        }
         outputs.iter().for_each(|output| self.references.set_producer(*output, slot));
         self.set_deadline(slot, deadline);
         if self.classes[class].definition.detached {

@@ -15,6 +15,8 @@ pub(super) const DENIED_FOR: Now = 50 * MS;
 const NEWS_LAST_FOR: Now = 2_000 * MS;
 /// In a large cluster at most so many denials in [`DENIALS_PER`]; then nobody is asked on a guess.
 const DENIALS_MAX: u32 = 16;
+/// Of these, for what waits somewhere already: the others are left to work that has no place yet.
+const SECOND_DENIALS_MAX: u32 = DENIALS_MAX / 2;
 /// Time in which denials are counted.
 const DENIALS_PER: Now = 500 * MS;
 
@@ -111,9 +113,10 @@ impl Loads {
         self.news.get(&node).is_some_and(|news| now < news.denied_until)
     }
 
-    /// Whether a node of which nothing is known may be asked.
-    pub(super) fn may_guess(&self, now: Now) -> bool {
-        self.denial_count < DENIALS_MAX || self.counted_from + DENIALS_PER <= now
+    /// Whether a node of which nothing is known may be asked, for what waits elsewhere if `is_second`.
+    pub(super) fn may_guess(&self, now: Now, is_second: bool) -> bool {
+        let max = if is_second { SECOND_DENIALS_MAX } else { DENIALS_MAX };
+        self.denial_count < max || self.counted_from + DENIALS_PER <= now
     }
 
     /// When the next node that denied a lease may be asked again.

@@ -79,6 +79,8 @@ struct Wish<'a> {
     packs: bool,
     /// Whether the local node may run it although it drains.
     stays: bool,
+    /// Whether it waits somewhere already, and this is to find it a better place.
+    is_second: bool,
 }
 
 impl View {
@@ -203,8 +205,33 @@ impl View {
         near: Option<NodeId>,
         left_out: &[NodeId],
     ) -> Choice {
+        self.choose_with(now, demand, placement, near, left_out, false)
+    }
+
+    /// The node to ask for what waits at the nodes that are left out. In a large cluster such questions go to
+    /// nodes of which nothing is known only as long as enough guesses are left for work that waits nowhere.
+    #[must_use]
+    pub fn choose_instead(
+        &mut self,
+        now: Now,
+        demand: &Resources,
+        placement: &Placement,
+        left_out: &[NodeId],
+    ) -> Choice {
+        self.choose_with(now, demand, placement, None, left_out, true)
+    }
+
+    fn choose_with(
+        &mut self,
+        now: Now,
+        demand: &Resources,
+        placement: &Placement,
+        near: Option<NodeId>,
+        left_out: &[NodeId],
+        is_second: bool,
+    ) -> Choice {
         let packs = !matches!(placement, Placement::Spread);
-        let wish = Wish { now, demand, left_out, packs, stays: false };
+        let wish = Wish { now, demand, left_out, packs, stays: false, is_second };
         match self.choose_for(wish, placement, near) {
             Choice::Nowhere(_) if self.is_draining(self.me) && !left_out.contains(&self.me) => {
                 self.choose_for(Wish { stays: true, ..wish }, placement, near)
@@ -413,7 +440,7 @@ impl View {
             Some(load) => load.free.fits(wish.demand),
             None => {
                 let fits = |member: &Arc<Member>| member.resources.fits(wish.demand);
-                (self.is_small() || self.loads.may_guess(wish.now))
+                (self.is_small() || self.loads.may_guess(wish.now, wish.is_second))
                     && self.members.get(node).is_some_and(fits)
             }
         }

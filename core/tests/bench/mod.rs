@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tharsis_core::event::{Member, OutputValue, TaskOutcome};
 use tharsis_core::node::Config;
 use tharsis_core::{Action, Event, MS, Node, Operation, Record, Value};
-use tharsis_types::task::Output;
+use tharsis_types::task::{Output, Role};
 use tharsis_types::{
     ClientId, Dependency, FailureKind, FunctionId, JobId, NodeId, ObjectId, RefId, Resources, TaskArgs,
     TaskClass, TaskId,
@@ -30,6 +30,8 @@ pub struct Bench {
     pub failures: Vec<FailureKind>,
     /// Bytes of the value of each task.
     pub value_bytes: usize,
+    /// Whether the driver keeps its references when they have values.
+    pub keeps: bool,
 }
 
 impl Bench {
@@ -60,6 +62,7 @@ impl Bench {
             finished: 0,
             failures: Vec::new(),
             value_bytes: 1,
+            keeps: false,
         };
         bench.feed(Event::DriverJoined { client: DRIVER, job: JOB, weight: 100, quota: None });
         let class = TaskClass {
@@ -69,6 +72,13 @@ impl Bench {
             ..TaskClass::new(JOB, FunctionId(1), "nothing")
         };
         bench.feed(Event::ClassDefined { client: DRIVER, class: 0, definition: Ok(Arc::new(class)) });
+        let constructor = TaskClass {
+            call_site: "bench.rs:2".into(),
+            role: Role::Constructor,
+            shared_process: true,
+            ..TaskClass::new(JOB, FunctionId(2), "actor")
+        };
+        bench.feed(Event::ClassDefined { client: DRIVER, class: 1, definition: Ok(Arc::new(constructor)) });
         bench
     }
 
@@ -78,6 +88,19 @@ impl Bench {
 
     pub fn submit(&mut self, n: u64) {
         self.submit_with(n, 0);
+    }
+
+    /// Constructs an actor that shares its process with others.
+    pub fn construct(&mut self, n: u64) {
+        let (task, tokens) = (self.root.child(n), [n].into_iter().collect());
+        let args = TaskArgs::default();
+        self.feed(Event::Submitted { client: DRIVER, class: 1, task, tokens, args });
+    }
+
+    /// The driver drops the reference of a task.
+    pub fn drop_reference(&mut self, n: u64) {
+        let reference = RefId { object: ObjectId::output(self.root.child(n), 0), owner: NODE };
+        self.feed(Event::Released { client: DRIVER, token: n, reference });
     }
 
     /// A task that takes the values of the first tasks.
@@ -119,7 +142,9 @@ impl Bench {
                         self.failures.push(failure.kind);
                     }
                     let reference = RefId { object, owner: NODE };
-                    self.feed(Event::Released { client: DRIVER, token, reference });
+                    if !self.keeps {
+                        self.feed(Event::Released { client: DRIVER, token, reference });
+                    }
                 }
                 _ => {}
             }

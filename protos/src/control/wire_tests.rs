@@ -5,6 +5,7 @@ use crate::generated::control as wire;
 use crate::message::{BadMessage, Problem};
 use proptest::prelude::*;
 use prost::Message as _;
+use tharsis_types::limits::RESOURCE_MEMORY_MAX;
 
 fn resources() -> Resources {
     Resources { cpu: 20_000, gpu: 5_000, memory: 1 << 30, custom: BTreeMap::from([("tpu".to_owned(), 7)]) }
@@ -256,7 +257,7 @@ fn a_cluster_shows_its_id_in_hexadecimal_digits() {
 
 proptest! {
     #[test]
-    fn amounts_survive_the_wire(cpu in 0..1_000_000_u64, gpu in 0..1_000_000_u64, memory: u64) {
+    fn amounts_survive_the_wire(cpu in 0..1_000_000_u64, gpu in 0..1_000_000_u64, memory in 0..=RESOURCE_MEMORY_MAX) {
         let resources = Resources { cpu, gpu, memory, ..Resources::default() };
         let node = NodeInfo { resources, ..node(1) };
         prop_assert_eq!(NodeInfo::try_from(sent(wire::Node::from(node.clone()))), Ok(node));

@@ -653,6 +653,9 @@ pub struct TaskPush {
     /// References inside the payload.
     #[prost(message, repeated, tag = "7")]
     pub nested: ::prost::alloc::vec::Vec<Ref>,
+    /// The name of this call; empty if it has that of its class.
+    #[prost(string, tag = "8")]
+    pub name: ::prost::alloc::string::String,
 }
 /// Give back tasks that have not started.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -10,7 +10,7 @@ use super::names::{bytes_of, object, reference, task, task_bytes, wire_ref};
 use super::unreadable::About;
 use super::wire::{self, message::Kind, output, read_reply, state, task_done};
 use super::{PACKET_MESSAGES_MAX, drain_messages, quota_messages};
-use crate::message::{BadMessage, job_id, node_id, required, text};
+use crate::message::{BadMessage, job_id, name, node_id, required, text};
 use prost::Message as _;
 use prost::bytes::Bytes;
 use std::sync::Arc;
@@ -138,6 +138,19 @@ impl Part {
         index as u32
     }
 
+    fn push(&mut self, lease: LeaseId, task: &PushedTask) -> Kind {
+        Kind::TaskPush(wire::TaskPush {
+            lease: lease.0,
+            task: task_bytes(&task.task),
+            attempt: task.attempt,
+            class: self.class(&task.class),
+            payload: Bytes::copy_from_slice(&task.payload),
+            dependencies: task.dependencies.iter().map(wire_dependency).collect(),
+            nested: wire_refs(&task.nested),
+            name: task.name.as_deref().unwrap_or_default().to_owned(),
+        })
+    }
+
     /// None for what is made where messages arrive, and never sent on.
     fn kind(&mut self, message: &Message) -> Option<Kind> {
         Some(match message {
@@ -211,15 +224,7 @@ impl Part {
                 let tasks = each.map(|(task, attempt)| wire::TaskAttempt { task, attempt }).collect();
                 Kind::TaskGiveBack(wire::TaskGiveBack { lease: lease.0, tasks, started: *started })
             }
-            Message::TaskPush { lease, task } => Kind::TaskPush(wire::TaskPush {
-                lease: lease.0,
-                task: task_bytes(&task.task),
-                attempt: task.attempt,
-                class: self.class(&task.class),
-                payload: Bytes::copy_from_slice(&task.payload),
-                dependencies: task.dependencies.iter().map(wire_dependency).collect(),
-                nested: wire_refs(&task.nested),
-            }),
+            Message::TaskPush { lease, task } => self.push(*lease, task),
             Message::TaskStealBack { lease } => Kind::TaskStealBack(wire::TaskStealBack { lease: lease.0 }),
             Message::Unreadable { .. } => return None,
         })
@@ -358,6 +363,7 @@ fn push(m: wire::TaskPush, classes: &[ReadClass]) -> Result<Message, BadMessage>
         payload: inline("payload", &m.payload, INLINE_ARGS_BYTES_MAX)?,
         dependencies: dependencies.map_err(|bad| bad.within("dependencies"))?,
         nested: references("nested", m.nested)?,
+        name: if m.name.is_empty() { None } else { Some(name("name", m.name)?.into()) },
     };
     Ok(Message::TaskPush { lease: LeaseId(m.lease), task: Box::new(task) })
 }

@@ -92,6 +92,7 @@ fn all_messages() -> Vec<Message> {
             })
             .collect(),
         nested: vec![reference_to(7), reference_to(8)],
+        name: Some("part 7".into()),
     };
     let returned = DoneOutcome::Returned(
         [

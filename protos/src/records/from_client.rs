@@ -140,6 +140,8 @@ pub enum FromClient<'a> {
         dependencies: DependenciesView<'a>,
         /// References inside `payload`.
         nested: RefsView<'a>,
+        /// The name of this call; empty if it has that of its class.
+        name: &'a str,
     },
     /// The client's current task has its values and wants its slot back; answered by
     /// [`ToClient::Resumed`](super::ToClient::Resumed).
@@ -190,6 +192,8 @@ impl<'a> FromClient<'a> {
     const GRAPH: u8 = 18;
     const ACTOR_ENDED: u8 = 19;
     const CHECKPOINT: u8 = 20;
+    /// As `SUBMIT`, with a name behind all else.
+    const SUBMIT_NAMED: u8 = 21;
 
     /// Appends the record to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -246,14 +250,17 @@ impl<'a> FromClient<'a> {
                 put_extent(out, region);
             }
             Self::Release { token, reference } => put_token_ref(out, Self::RELEASE, *token, reference),
-            Self::Submit { class, task, tokens, payload, dependencies, nested } => {
-                out.push(Self::SUBMIT);
+            Self::Submit { class, task, tokens, payload, dependencies, nested, name } => {
+                out.push(if name.is_empty() { Self::SUBMIT } else { Self::SUBMIT_NAMED });
                 put_u32(out, *class);
                 out.extend_from_slice(&task.to_bytes());
                 put_bytes(out, tokens.0);
                 put_bytes(out, payload);
                 put_bytes(out, dependencies.0);
                 put_bytes(out, nested.0);
+                if !name.is_empty() {
+                    put_bytes(out, name.as_bytes());
+                }
             }
             Self::Unblock => out.push(Self::UNBLOCK),
             Self::Unmapped { token, reference } => put_token_ref(out, Self::UNMAPPED, *token, reference),
@@ -291,13 +298,14 @@ impl<'a> FromClient<'a> {
             Self::REGION_WANTED => Self::RegionWanted { request: r.u32()?, bytes: r.u64()? },
             Self::REGION_RETIRED => Self::RegionRetired { region: r.extent()? },
             Self::RELEASE => Self::Release { token: r.u64()?, reference: r.reference()? },
-            Self::SUBMIT => Self::Submit {
+            Self::SUBMIT | Self::SUBMIT_NAMED => Self::Submit {
                 class: r.u32()?,
                 task: r.task()?,
                 tokens: TokensView::new(r.bytes()?)?,
                 payload: r.bytes()?,
                 dependencies: DependenciesView::new(r.bytes()?)?,
                 nested: RefsView::new(r.bytes()?)?,
+                name: if kind == Self::SUBMIT_NAMED { r.text()? } else { "" },
             },
             Self::UNBLOCK => Self::Unblock,
             Self::GRAPH => Self::Graph { graph: r.task()?, part: GraphView::decode(&mut r)? },

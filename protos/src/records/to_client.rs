@@ -75,6 +75,8 @@ pub enum ToClient<'a> {
         payload: &'a [u8],
         /// Arguments by reference, all readable.
         arguments: ArgumentsView<'a>,
+        /// The name of this call; empty if it has that of its class.
+        name: &'a str,
     },
     /// The node goes away, or this client must.
     Shutdown {
@@ -109,6 +111,8 @@ impl<'a> ToClient<'a> {
     const UNMAP: u8 = 74;
     const RETIRE_REGIONS: u8 = 75;
     const CHECKPOINT_ENDED: u8 = 76;
+    /// As `RUN`, with a name behind all else.
+    const RUN_NAMED: u8 = 77;
 
     /// Appends the record to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -150,8 +154,8 @@ impl<'a> ToClient<'a> {
                 out.push(Self::UNMAP);
                 put_u64(out, *token);
             }
-            Self::Run { slot, class, attempt, task, payload, arguments } => {
-                out.push(Self::RUN);
+            Self::Run { slot, class, attempt, task, payload, arguments, name } => {
+                out.push(if name.is_empty() { Self::RUN } else { Self::RUN_NAMED });
                 put_u32(out, *slot);
                 put_u32(out, *class);
                 put_u32(out, *attempt);
@@ -159,6 +163,9 @@ impl<'a> ToClient<'a> {
                 put_bytes(out, payload);
                 put_u32(out, arguments.count);
                 put_bytes(out, arguments.bytes);
+                if !name.is_empty() {
+                    put_bytes(out, name.as_bytes());
+                }
             }
             Self::Shutdown { reason } => {
                 out.push(Self::SHUTDOWN);
@@ -193,13 +200,14 @@ impl<'a> ToClient<'a> {
             Self::RESUMED => Self::Resumed,
             Self::RETIRE_REGIONS => Self::RetireRegions,
             Self::UNMAP => Self::Unmap { token: r.u64()? },
-            Self::RUN => Self::Run {
+            Self::RUN | Self::RUN_NAMED => Self::Run {
                 slot: r.u32()?,
                 class: r.u32()?,
                 attempt: r.u32()?,
                 task: r.task()?,
                 payload: r.bytes()?,
                 arguments: ArgumentsView::new(r.u32()?, r.bytes()?),
+                name: if kind == Self::RUN_NAMED { r.text()? } else { "" },
             },
             Self::SHUTDOWN => Self::Shutdown { reason: r.text()? },
             Self::STEAL_BACK => Self::StealBack { count: r.u32()? },

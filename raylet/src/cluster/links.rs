@@ -74,6 +74,9 @@ pub struct Peers {
     broke: Notify,
     /// Whether a member said that this node is none.
     denied: AtomicBool,
+    /// Nodes of which this one was told and has not heard that they joined.
+    unheard: Mutex<Vec<NodeId>>,
+    named: Notify,
 }
 
 /// Another member.
@@ -128,8 +131,17 @@ impl Peers {
     /// A table without links to other nodes yet.
     #[must_use]
     pub fn new(me: NodeId, small_max: usize) -> Self {
-        let (broken, broke, denied) = (Mutex::default(), Notify::new(), AtomicBool::new(false));
-        Self { me, small_max, table: Mutex::default(), joined: Notify::new(), broken, broke, denied }
+        Self {
+            me,
+            small_max,
+            table: Mutex::default(),
+            joined: Notify::new(),
+            broken: Mutex::default(),
+            broke: Notify::new(),
+            denied: AtomicBool::new(false),
+            unheard: Mutex::default(),
+            named: Notify::new(),
+        }
     }
 
     /// A member joined; none if it is known already.
@@ -214,13 +226,17 @@ impl Peers {
 
     /// Waits for members whose streams broke while they were members.
     pub async fn next_broken(&self) -> Vec<NodeId> {
-        loop {
-            let broken = std::mem::take(&mut *lock(&self.broken));
-            if !broken.is_empty() {
-                return broken;
-            }
-            self.broke.notified().await;
-        }
+        take_some(&self.broken, &self.broke).await
+    }
+
+    /// Has the control store asked whether a node is a member.
+    pub fn look_for(&self, node: NodeId) {
+        add_once(&self.unheard, &self.named, node);
+    }
+
+    /// Waits for nodes of which it is to be known whether they are members.
+    pub async fn next_unheard(&self) -> Vec<NodeId> {
+        take_some(&self.unheard, &self.named).await
     }
 
     /// A stream to a member broke, or cannot be opened again.
@@ -228,12 +244,7 @@ impl Peers {
         if self.get(node).is_none() {
             return;
         }
-        let mut broken = lock(&self.broken);
-        if !broken.contains(&node) {
-            broken.push(node);
-        }
-        drop(broken);
-        self.broke.notify_one();
+        add_once(&self.broken, &self.broke, node);
     }
 
     /// A member, or the one that joins within a while.
@@ -251,6 +262,45 @@ impl Peers {
     }
 }
 
+<<<<<<< HEAD
+=======
+/// Adds a node for whoever waits for some.
+fn add_once(nodes: &Mutex<Vec<NodeId>>, news: &Notify, node: NodeId) {
+    let mut nodes = lock(nodes);
+    if !nodes.contains(&node) {
+        nodes.push(node);
+    }
+    drop(nodes);
+    news.notify_one();
+}
+
+/// Waits until there are nodes, and takes them.
+async fn take_some(nodes: &Mutex<Vec<NodeId>>, news: &Notify) -> Vec<NodeId> {
+    loop {
+        let taken = std::mem::take(&mut *lock(nodes));
+        if !taken.is_empty() {
+            return taken;
+        }
+        news.notified().await;
+    }
+}
+
+/// The member before a node in the order of ids, around the end.
+fn before(table: &BTreeMap<NodeId, Arc<Peer>>, node: NodeId) -> Option<NodeId> {
+    table.range(..node).next_back().or_else(|| table.iter().next_back()).map(|(id, _)| *id)
+}
+
+/// The member after a node in the order of ids, around the end.
+fn after(table: &BTreeMap<NodeId, Arc<Peer>>, node: NodeId) -> Option<NodeId> {
+    table.range((Excluded(node), Unbounded)).next().or_else(|| table.iter().next()).map(|(id, _)| *id)
+}
+
+/// Whether another member is next to this one, which is not in the table.
+fn is_neighbour(table: &BTreeMap<NodeId, Arc<Peer>>, me: NodeId, node: NodeId) -> bool {
+    before(table, me) == Some(node) || after(table, me) == Some(node)
+}
+
+>>>>>>> engine
 impl Peer {
     fn put(&self, packet: WirePacket) {
         let mut outbox = lock(&self.outbox);

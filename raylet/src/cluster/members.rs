@@ -74,6 +74,7 @@ impl Membership {
             () = self.keep_alive() => {}
             () = self.watch() => {}
             () = self.report_broken() => {}
+            () = self.find_unheard() => {}
             () = self.watch_isolation() => {}
         }
     }
@@ -143,6 +144,25 @@ impl Membership {
                         tracing::debug!(%node, %error, "its lease decides whether it is dead");
                     }
                 });
+            }
+        }
+    }
+
+    /// Asks for nodes that were named here before the watch told of them. A node was a member before anybody
+    /// could name it, so one that is missing in a list of now is dead. While there is no list, nobody is: the
+    /// machine asks again. One that is listed is left to the watch, which knows the order of joins and ends.
+    async fn find_unheard(&self) {
+        loop {
+            let named = self.peers.next_unheard().await;
+            match self.control.list_nodes().await {
+                Ok(members) => {
+                    let is_gone = |node: &NodeId| members.nodes.iter().all(|member| member.id != *node);
+                    for node in named.into_iter().filter(is_gone) {
+                        tracing::info!(%node, "a node that was named here is no member");
+                        self.inbox.put(Input::Event(Event::MemberLeft { node }));
+                    }
+                }
+                Err(error) => tracing::info!(%error, "it is not known whether nodes that were named live"),
             }
         }
     }

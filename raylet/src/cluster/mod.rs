@@ -285,6 +285,11 @@ impl Cluster {
         self.peers.send(to, packet);
     }
 
+    /// Has the control store asked whether a node is a member. Only an answer that it is none comes back.
+    pub fn find_member(&self, node: NodeId) {
+        self.peers.look_for(node);
+    }
+
     /// A job has ended, wherever its driver was.
     pub fn forget_job(&self, job: JobId) {
         self.code.job_ended(job);

@@ -1,7 +1,9 @@
 //! Packets that wait for a stream to another node.
 //!
 //! They are bounded by number and by bytes: over a slow connection a few large ones would fill the memory.
-//! Packets that find no room are dropped, and sent again when the other node misses it.
+//! Packets that find no room are dropped, and sent again when the other node misses them. What comes behind a
+//! dropped one is dropped too until all that wait have gone: the other node takes messages in order only, so
+//! it could do nothing with them but ask, and they would keep the room that the dropped one needs.
 
 use prost::Message as _;
 use std::collections::VecDeque;
@@ -17,14 +19,21 @@ const BYTES_MAX: usize = 64 << 20;
 pub(super) struct Waiting {
     packets: VecDeque<Packet>,
     bytes: usize,
+    /// Messages were dropped since the queue was last empty.
+    has_dropped: bool,
 }
 
 impl Waiting {
     /// Adds a packet; false if there is no room for it.
     pub(super) fn push(&mut self, packet: Packet) -> bool {
         let bytes = packet.encoded_len();
+        self.has_dropped &= !self.packets.is_empty();
         let fits = self.packets.is_empty() || self.bytes + bytes <= BYTES_MAX;
-        if !fits || self.packets.len() == PACKETS_MAX {
+        // Acknowledgements and questions have no place in the order of messages, and a question is what shows
+        // that some were dropped.
+        let has_messages = !packet.messages.is_empty();
+        if !fits || self.packets.len() == PACKETS_MAX || has_messages && self.has_dropped {
+            self.has_dropped |= has_messages;
             return false;
         }
         self.bytes += bytes;
@@ -67,5 +76,21 @@ mod tests {
         waiting.pop();
         assert!((0..3).all(|_| waiting.push(packet(BYTES_MAX / 4))));
         assert!(!waiting.push(packet(BYTES_MAX / 4)), "with what is around it, it is too much");
+    }
+
+    #[test]
+    fn nothing_passes_messages_that_were_dropped() {
+        let mut waiting = Waiting::default();
+        assert!(waiting.push(packet(BYTES_MAX / 2)) && waiting.push(packet(1)));
+        assert!(!waiting.push(packet(BYTES_MAX)), "no room for it");
+        assert!(!waiting.push(packet(1)), "it has room, and would arrive before what was dropped");
+        let question = Packet { asks: true, ..Packet::default() };
+        assert!(waiting.push(question), "it brings no message");
+        waiting.pop();
+        assert!(!waiting.push(packet(1)));
+        while waiting.pop().is_some() {}
+        assert!(waiting.push(packet(BYTES_MAX)) && !waiting.push(packet(1)), "one alone, and no room behind");
+        waiting.pop();
+        assert!(waiting.push(packet(1)), "all that waited have gone");
     }
 }

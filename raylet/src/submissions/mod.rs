@@ -31,8 +31,9 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use tharsis_core::Event;
 use tharsis_gcs::ControlClient;
+use tharsis_protos::control::NodeInfo;
 use tharsis_protos::submission::{NAMESPACE, NewSubmission, OutputQuery, State, Submission, check_name};
-use tharsis_protos::{Refusal, RefusalCode};
+use tharsis_protos::{CallError, Refusal, RefusalCode};
 use tharsis_types::NodeId;
 use tokio::sync::{mpsc, oneshot};
 
@@ -304,9 +305,9 @@ async fn submit(shared: Arc<Shared>, new: NewSubmission) -> Result<u32, Refusal>
     let stored = json(&record)?;
     let entry = shared.enter(&new.name)?;
     let key = Bytes::from(new.name.clone().into_bytes());
-    match claim(&shared.control, (NAMESPACE, &key), &stored, None).await {
-        Ok(None) => {}
-        Ok(Some(_)) => {
+    match claim_name(&shared.control, &key, &stored).await {
+        Ok(true) => {}
+        Ok(false) => {
             shared.leave(&new.name);
             return Err(taken(&new.name));
         }
@@ -354,6 +355,22 @@ async fn submit(shared: Arc<Shared>, new: NewSubmission) -> Result<u32, Refusal>
         shared.tasks.start(withdraw(Arc::clone(&shared), key, stored));
     }
     Err(failed)
+}
+
+/// Claims the name of a program; false if another one has it.
+async fn claim_name(control: &ControlClient, key: &Bytes, record: &Bytes) -> Result<bool, CallError> {
+    let Some(there) = claim(control, (NAMESPACE, key), record, None).await? else { return Ok(true) };
+    let Ok(other) = serde_json::from_slice::<Submission>(&there) else { return Ok(false) };
+    if other.state != State::Starting || !never_runs(&other, &control.list_nodes().await?.nodes) {
+        return Ok(false);
+    }
+    Ok(claim(control, (NAMESPACE, key), record, Some(there)).await?.is_none())
+}
+
+/// Whether a program was never started and never will be: its node died between its claim of the name and the
+/// start, and has left a record that keeps the name.
+fn never_runs(record: &Submission, members: &[NodeInfo]) -> bool {
+    record.state == State::Starting && members.iter().all(|member| member.id.to_string() != record.node)
 }
 
 /// Removes the record of a program that did not start, unless another one has the name: as soon as the
@@ -477,4 +494,42 @@ fn taken(name: &str) -> Refusal {
 
 fn stops() -> Refusal {
     Refusal::new(RefusalCode::Unavailable, "the node stops")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_types::Resources;
+
+    #[test]
+    fn a_name_is_free_again_if_its_node_died_before_the_start() {
+        let member = |id| NodeInfo {
+            id: NodeId(id),
+            listen: String::new(),
+            host: String::new(),
+            local_socket: String::new(),
+            resources: Resources::default(),
+            labels: BTreeMap::new(),
+        };
+        let record = |node, state| Submission {
+            name: "nightly".to_owned(),
+            words: Vec::new(),
+            folder: String::new(),
+            node: NodeId(node).to_string(),
+            host: String::new(),
+            socket: String::new(),
+            state,
+            pid: None,
+            submitted_unix_ms: 0,
+            ended_unix_ms: None,
+            status: None,
+            signal: None,
+        };
+        let members = [member(1), member(2)];
+        assert!(never_runs(&record(3, State::Starting), &members));
+        assert!(!never_runs(&record(2, State::Starting), &members), "it is about to");
+        for state in [State::Running, State::Failed, State::Stopped, State::Succeeded] {
+            assert!(!never_runs(&record(3, state), &members), "it ran: its name tells what became of it");
+        }
+    }
 }

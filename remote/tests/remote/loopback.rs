@@ -424,6 +424,7 @@ impl Node {
             task: task.task,
             payload: &task.payload,
             arguments,
+            name: "",
         };
         self.send(index, &record);
         self.peers[index].running.push(slot);

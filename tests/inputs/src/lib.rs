@@ -120,7 +120,8 @@ fn from_client_seeds() -> Vec<Vec<u8>> {
     let failed = OutcomeView::Failed { error_type: "E", failure: b"why" };
     let mut packed = PackedGraph::default();
     let records = [
-        FromClient::Submit { class: 3, task, tokens, payload: b"payload", dependencies, nested },
+        FromClient::Submit { class: 3, task, tokens, payload: b"payload", dependencies, nested, name: "" },
+        FromClient::Submit { class: 3, task, tokens, payload: b"", dependencies, nested, name: "part 7" },
         FromClient::Done {
             slot: 1,
             run_ns: 9,
@@ -180,7 +181,8 @@ fn to_client_seeds() -> Vec<Vec<u8>> {
     let arguments = ArgumentsView::new(2, &arguments);
     let region = Extent { offset: 4096, len: 8192 };
     let records = [
-        ToClient::Run { slot: 1, class: 2, attempt: 3, task, payload: b"payload", arguments },
+        ToClient::Run { slot: 1, class: 2, attempt: 3, task, payload: b"payload", arguments, name: "" },
+        ToClient::Run { slot: 1, class: 2, attempt: 3, task, payload: b"", arguments, name: "part 7" },
         ToClient::DefineClass { class: 1, definition: b"definition" },
         ToClient::Locations { request: 3, nodes },
         ToClient::Log { pid: 1, stderr: true, text: b"line\n" },

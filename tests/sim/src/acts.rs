@@ -335,6 +335,7 @@ impl Cluster {
             payload: SmallBytes::from(&*payload),
             dependencies: first.into_iter().chain(dependencies.iter().enumerate().map(number)).collect(),
             nested: nested.into(),
+            name: None,
         };
         self.send(host, id, Event::Submitted { client: id, class: *kind, task, tokens: tokens.into(), args });
     }

@@ -572,10 +572,8 @@ impl Cluster {
     fn carry_out(&mut self, host: usize, operation: Operation) {
         match operation {
             Operation::Discard(object) => self.discard(host, object),
-            Operation::FreeBlocks(extent) => {
-                let when = self.now + self.rng.range(50 * US, 5 * MS);
-                self.at(when, SimEvent::BlocksFreed { host, extent });
-            }
+            Operation::FreeBlocks(extent) => self.free_blocks(host, extent),
+            Operation::FindMember(node) => self.find_member(host, node),
             Operation::ForgetJob { .. }
             | Operation::MemoryFreed
             | Operation::ReadMemory { .. }
@@ -964,6 +962,7 @@ fn operation_number(operation: &Operation) -> u64 {
     match operation {
         Operation::Discard(object) => mix(1, object.task.mixed()),
         Operation::ForgetJob { job } => mix(2, u64::from(job.0)),
+        Operation::FindMember(node) => mix(14, node.0),
         Operation::FreeBlocks(extent) => mix(3, extent.offset),
         Operation::KillWorker { client, .. } => mix(4, u64::from(client.0)),
         Operation::Leave => 13,

@@ -36,6 +36,12 @@ impl Cluster {
         self.feed(host, Event::Spilled { object, refusal, write_ns });
     }
 
+    /// A node gives blocks of its annex back, which takes a while.
+    pub(crate) fn free_blocks(&mut self, host: usize, extent: Extent) {
+        let when = self.now + self.rng.range(50 * US, 5 * MS);
+        self.at(when, SimEvent::BlocksFreed { host, extent });
+    }
+
     /// A region in the annex gets its blocks, or is given back because the disk has none left.
     pub(crate) fn make_blocks(
         &mut self,

@@ -1,8 +1,9 @@
-//! Hosts that reach nobody for a while, and what they may start meanwhile.
+//! Hosts that reach nobody for a while, and what they may start meanwhile; what the control store knows of
+//! hosts.
 
 use crate::cluster::{Cluster, SimEvent};
 use tharsis_core::{Event, MS, Now};
-use tharsis_types::JobId;
+use tharsis_types::{JobId, NodeId};
 
 /// Workers are told within this time to give back what they have not started.
 const TOLD_WITHIN: Now = 50 * MS;
@@ -17,6 +18,15 @@ impl Cluster {
         let over = until + self.rng.range(0, 50 * MS);
         self.at(noticed, SimEvent::IsolationChanged { host, until: Some(until) });
         self.at(over, SimEvent::IsolationChanged { host, until: None });
+    }
+
+    /// The control store answers whether a node is a member.
+    pub(crate) fn find_member(&mut self, host: usize, node: NodeId) {
+        let about = self.hosts.iter().position(|of| of.id == node);
+        if let Some(about) = about.filter(|about| !self.hosts[*about].alive) {
+            let when = self.now + self.rng.range(MS, 20 * MS);
+            self.at(when, SimEvent::ToldLeft { host, about, jobs: Vec::new() });
+        }
     }
 
     /// A node notices that it reaches nobody, until some time, or that this is over.

@@ -29,7 +29,7 @@ use crate::pull::Missing;
 use crate::slab::{Slab, Slot};
 use crate::store::Store;
 use run::Stage;
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::ops::Index;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, ObjectId, TaskId};
@@ -45,9 +45,23 @@ pub(super) struct Runs {
     /// others.
     of_worker: IdMap<ClientId, Line>,
     /// Tasks submitted by each task that runs here.
-    children: IdMap<TaskId, Vec<TaskId>>,
+    children: IdMap<TaskId, Children>,
+    /// Runs that have begun and have a timeout, by the end of it.
+    timed: BTreeSet<(Now, Slot<Run>)>,
     journal: Journal,
 }
+
+/// Tasks that a run has submitted. Those that have ended are left out from time to time, as a run may go on
+/// submitting for weeks.
+#[derive(Debug, Default)]
+struct Children {
+    all: Vec<TaskId>,
+    /// Number from which on those that have ended are left out.
+    full: usize,
+}
+
+/// Children of which none is left out.
+const CHILDREN_MIN: usize = 64;
 
 impl Index<Slot<Run>> for Runs {
     type Output = Run;
@@ -124,6 +138,7 @@ impl Runs {
             return None;
         }
         run.stage = Stage::Sent { first_since: Some(now) };
+        self.timed.extend(run.due().map(|due| (due, first)));
         Some(run)
     }
 
@@ -131,6 +146,9 @@ impl Runs {
     pub(super) fn doom(&mut self, slot: Slot<Run>) {
         let run = &mut self.runs[slot];
         assert!(run.is_first(), "a worker is killed for a run of {} that it has not begun", run.task);
+        if let Some(due) = run.due() {
+            self.timed.remove(&(due, slot));
+        }
         run.stage = Stage::Doomed;
         self.journal.note(About::Task(run.task), Fact::RunDoomed(run.client));
     }
@@ -138,13 +156,12 @@ impl Runs {
     /// Dooms runs that ran longer than their timeout; returns their workers and the timeouts.
     pub(super) fn doom_overdue(&mut self, now: Now) -> Vec<(ClientId, u64)> {
         let mut overdue = Vec::new();
-        for first in self.of_worker.values().map(|line| line[0]) {
-            let run = &mut self.runs[first];
-            if run.due().is_some_and(|due| due <= now) {
-                run.stage = Stage::Doomed;
-                self.journal.note(About::Task(run.task), Fact::RunDoomed(run.client));
-                overdue.push((run.client, run.timeout_ms));
-            }
+        while let Some((_, slot)) = self.timed.first().copied().filter(|(due, _)| *due <= now) {
+            self.timed.pop_first();
+            let run = &mut self.runs[slot];
+            run.stage = Stage::Doomed;
+            self.journal.note(About::Task(run.task), Fact::RunDoomed(run.client));
+            overdue.push((run.client, run.timeout_ms));
         }
         overdue
     }
@@ -153,6 +170,9 @@ impl Runs {
     pub(super) fn remove(&mut self, slot: Slot<Run>) -> Option<Run> {
         let run = self.runs.remove(slot)?;
         self.children.remove(&run.task);
+        if let Some(due) = run.due() {
+            self.timed.remove(&(due, slot));
+        }
         if run.is_lent() {
             self.journal.note(About::Task(run.task), Fact::RunEnded(run.client));
         }
@@ -182,11 +202,23 @@ impl Runs {
         }
     }
 
-    /// Notes that the first run of a worker submits a task; returns that run.
-    pub(super) fn note_child(&mut self, client: ClientId, child: TaskId) -> Option<&Run> {
+    /// Notes that the first run of a worker submits a task; returns that run. Of many children only those are
+    /// kept that `may_go_on`.
+    pub(super) fn note_child(
+        &mut self,
+        client: ClientId,
+        child: TaskId,
+        may_go_on: impl Fn(TaskId) -> bool,
+    ) -> Option<&Run> {
         let parent = &self.runs[*self.of_worker.get(&client)?.front()?];
         assert_eq!(parent.client, client, "a run of {} stands before another worker", parent.task);
-        self.children.entry(parent.task).or_default().push(child);
+        let children = self.children.entry(parent.task).or_default();
+        if children.full.max(CHILDREN_MIN) <= children.all.len() {
+            children.all.retain(|child| may_go_on(*child));
+            // So many more come before all are looked at again: a constant number of looks for each.
+            children.full = 2 * children.all.len();
+        }
+        children.all.push(child);
         Some(parent)
     }
 }
@@ -219,7 +251,7 @@ impl Runs {
 
     /// Tasks submitted by a task that runs here.
     pub(super) fn children(&self, task: TaskId) -> &[TaskId] {
-        self.children.get(&task).map_or(&[], |children| children)
+        self.children.get(&task).map_or(&[], |children| &children.all)
     }
 
     /// The line of a worker as it is now.
@@ -292,7 +324,7 @@ impl Runs {
 
     /// When [`Runs::doom_overdue`] has something to do.
     pub(super) fn next_timeout(&self) -> Option<Now> {
-        self.of_worker.values().filter_map(|line| self.runs[*line.front()?].due()).min()
+        self.timed.first().map(|(due, _)| *due)
     }
 
     /// Asserts that every run stands in one line, in order, and that no attempt is started twice.
@@ -310,11 +342,15 @@ impl Runs {
             );
             let is_first = line.front() == Some(&slot);
             assert_eq!(is_first && !run.is_staging(), run.is_first(), "{slot:?} is not marked as first");
+            let is_timed = |due| self.timed.contains(&(due, slot));
+            assert!(run.due().is_none_or(is_timed), "the end of the time of {slot:?} is not seen");
             // A task of another owner with the same id is another task: its parent ran again elsewhere.
             let same = |r: &Run| r.task == run.task && r.attempt == run.attempt && r.lease.0 == run.lease.0;
             let started = self.runs.iter().filter(|(_, r)| same(r)).count();
             assert_eq!(started, 1, "an attempt of {} is started twice", run.task);
         }
+        let timed = self.runs.iter().filter(|(_, run)| run.due().is_some()).count();
+        assert_eq!(timed, self.timed.len(), "the time of a run that is gone");
         for parent in self.children.keys() {
             assert!(self.find(*parent).is_some(), "{parent} has submitted tasks and does not run here");
         }
@@ -348,6 +384,7 @@ mod tests {
             payload: SmallBytes::default(),
             dependencies: Vec::new(),
             references: Vec::new(),
+            name: None,
         };
         let origin = Origin::Lent(Box::new(lent));
         runs.insert(Run::new(WORKER, lease, (task, 0), &class, origin))
@@ -373,11 +410,32 @@ mod tests {
         let mut runs = Runs::default();
         let slot = insert(&mut runs, 0);
         let (parent, child) = (runs[slot].task, TaskId::root(JobId(1)).child(9));
-        assert!(runs.note_child(WORKER, child).is_some());
+        assert!(runs.note_child(WORKER, child, |_| true).is_some());
         assert_eq!(runs.children(parent), [child]);
         assert!(runs.remove(slot).is_some() && runs.remove(slot).is_none());
         assert!(!runs.is_busy(WORKER));
         assert!(runs.leftovers().iter().all(|(_, count)| *count == 0));
+    }
+
+    #[test]
+    fn a_run_that_submits_for_weeks_keeps_only_the_children_that_go_on() {
+        const COUNT: u64 = 100_000;
+        let mut runs = Runs::default();
+        let slot = insert(&mut runs, 0);
+        let parent = runs[slot].task;
+        let child = |number: u64| TaskId::root(JobId(1)).child(number);
+        let looks = std::cell::Cell::new(0_u64);
+        for number in 1..=COUNT {
+            // The last 100 go on, and one from the beginning.
+            let goes_on = |of: TaskId| {
+                looks.set(looks.get() + 1);
+                of == child(1) || (number.saturating_sub(100)..number).any(|recent| of == child(recent))
+            };
+            runs.note_child(WORKER, child(number), goes_on);
+            assert!(runs.children(parent).len() <= 2 * 101 + 1, "{number}: {}", runs.children(parent).len());
+        }
+        assert!(runs.children(parent).contains(&child(1)) && runs.children(parent).contains(&child(COUNT)));
+        assert!(looks.get() < 4 * COUNT, "{} looks at {COUNT} children", looks.get());
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub(in crate::node) struct Lent {
     pub(in crate::node) dependencies: Vec<(Dependency, Slot<Object>)>,
     /// References that were lent with it, by place in this node's ledger.
     pub(in crate::node) references: Vec<Slot<Object>>,
+    /// The name of the call, if it has one of its own.
+    pub(in crate::node) name: Option<Arc<str>>,
 }
 
 /// The function to call and its arguments.
@@ -64,6 +66,15 @@ pub(in crate::node) struct Call<'a> {
     pub(in crate::node) class_number: u32,
     pub(in crate::node) payload: &'a [u8],
     pub(in crate::node) dependencies: &'a [(Dependency, Slot<Object>)],
+    /// The name of the call, if it has one of its own.
+    pub(in crate::node) own_name: Option<&'a str>,
+}
+
+impl<'a> Call<'a> {
+    /// The name of the call, or that of its class.
+    pub(in crate::node) fn name(&self) -> &'a str {
+        self.own_name.unwrap_or(&self.class.name)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,6 +105,8 @@ pub struct RunView<'a> {
     pub payload: &'a [u8],
     /// Arguments by reference.
     pub arguments: Vec<(u16, RefId, ArgumentValue<'a>)>,
+    /// The name of the call, if it has one of its own.
+    pub name: Option<&'a str>,
 }
 
 /// A readable argument.
@@ -233,12 +246,15 @@ impl Origin {
         match self {
             Self::Own(place) => {
                 let view = owner.view_of_attempt(*place, task, attempt, lease)?;
-                let (class, class_number) = (view.class, view.class_number);
-                Some(Call { class, class_number, payload: view.payload, dependencies: view.dependencies })
+                let (class, class_number, own_name) = (view.class, view.class_number, view.own_name);
+                let (payload, dependencies) = (view.payload, view.dependencies);
+                Some(Call { class, class_number, payload, dependencies, own_name })
             }
             Self::Lent(lent) => {
                 let (class, class_number) = (&lent.class, lent.class_number);
-                Some(Call { class, class_number, payload: &lent.payload, dependencies: &lent.dependencies })
+                let (payload, dependencies) = (&*lent.payload, &*lent.dependencies);
+                let own_name = lent.name.as_deref();
+                Some(Call { class, class_number, payload, dependencies, own_name })
             }
         }
     }

@@ -66,6 +66,10 @@ pub(super) struct Actors {
     attachments: IdMap<LeaseId, Attachment>,
     /// Actors with something to send or to ask for.
     dirty: BTreeSet<Slot<Object>>,
+    /// Actors that have calls in line.
+    in_line: BTreeSet<Slot<Object>>,
+    /// Actors whose homes are looked for again, by time.
+    looks: BTreeSet<(Now, Slot<Object>)>,
     next_number: u64,
     now: Now,
 }
@@ -208,6 +212,7 @@ impl Actors {
         assert!(before.is_none(), "{call:?} stands in line twice");
         called.look_at_line(key);
         self.dirty.insert(actor);
+        self.in_line.insert(actor);
     }
 
     /// Takes a call out of its line; returns whether it stood there.
@@ -220,6 +225,9 @@ impl Actors {
             called.unsent.remove(&key);
         }
         called.look_at_line(key);
+        if called.unsent.is_empty() {
+            self.in_line.remove(&actor);
+        }
         self.dirty.insert(actor);
         stood
     }
@@ -274,7 +282,10 @@ impl Actors {
     /// The home of an actor has become known.
     pub(super) fn found(&mut self, actor: Slot<Object>, home: Home) {
         let called = called_mut(&mut self.called, actor);
-        (called.home, called.look_at) = (Some(home), None);
+        called.home = Some(home);
+        if let Some(at) = called.look_at.take() {
+            self.looks.remove(&(at, actor));
+        }
         self.dirty.insert(actor);
     }
 
@@ -283,6 +294,9 @@ impl Actors {
         let called = self.called.remove(&actor)?;
         assert!(called.unsent.is_empty(), "{actor:?} is freed while calls of it wait");
         self.dirty.remove(&actor);
+        if let Some(at) = called.look_at {
+            self.looks.remove(&(at, actor));
+        }
         let lease = called.attachment?;
         let attachment = self.attachments.remove(&lease)?;
         assert!(attachment.in_flight.is_empty(), "{actor:?} is freed while calls of it run");
@@ -375,18 +389,25 @@ impl Actors {
 
     /// Looks for the home of an actor again, later.
     pub(super) fn look_later(&mut self, actor: Slot<Object>) {
-        called_mut(&mut self.called, actor).look_at = Some(self.now + LOOK_AGAIN_AFTER);
+        let at = self.now + LOOK_AGAIN_AFTER;
+        if let Some(before) = called_mut(&mut self.called, actor).look_at.replace(at) {
+            self.looks.remove(&(before, actor));
+        }
+        self.looks.insert((at, actor));
     }
 
     /// When [`Actors::take_due`] has something.
     pub(super) fn next_timeout(&self) -> Option<Now> {
-        self.called.values().filter_map(|called| called.look_at).min()
+        self.looks.first().map(|(at, _)| *at)
     }
 
     /// Actors whose homes are to be looked for now.
     pub(super) fn take_due(&mut self, now: Now) -> Vec<Slot<Object>> {
-        let is_due = |called: &Called| called.look_at.is_some_and(|at| at <= now);
-        let mut due: Vec<_> = self.called.iter().filter(|(_, c)| is_due(c)).map(|(slot, _)| *slot).collect();
+        let mut due = Vec::new();
+        while let Some((_, actor)) = self.looks.first().copied().filter(|(at, _)| *at <= now) {
+            self.looks.pop_first();
+            due.push(actor);
+        }
         due.sort_unstable();
         due.iter().for_each(|actor| called_mut(&mut self.called, *actor).look_at = None);
         due
@@ -399,8 +420,7 @@ impl Actors {
 
     /// Marks all actors that have calls in line.
     pub(super) fn dirty_all(&mut self) {
-        let waiting = self.called.iter().filter(|(_, called)| !called.unsent.is_empty());
-        self.dirty.extend(waiting.map(|(actor, _)| *actor));
+        self.dirty.extend(self.in_line.iter().copied());
     }
 
     /// The next actor to send to.
@@ -449,6 +469,9 @@ impl Actors {
                 out.push(Effect::Start { to: attachment.node, lease: attached, task: call });
             }
         }
+        if called.unsent.is_empty() {
+            self.in_line.remove(&actor);
+        }
     }
 
     /// Sizes of tables that must be empty once there are no references.
@@ -465,8 +488,13 @@ impl Actors {
     /// Asserts that each call stands in the place of its state, and that attachments and actors agree.
     pub(super) fn check(&self, tasks: &Tasks) {
         let mut places: IdMap<Slot<Task>, Option<LeaseId>> = IdMap::default();
+        let timed = self.called.values().filter(|called| called.look_at.is_some()).count();
+        assert_eq!(timed, self.looks.len(), "an actor that is gone is looked for");
         for (actor, called) in &self.called {
             called.check_ready(tasks);
+            assert_eq!(self.in_line.contains(actor), !called.unsent.is_empty(), "calls of {actor:?} in line");
+            let is_timed = called.look_at.is_none_or(|at| self.looks.contains(&(at, *actor)));
+            assert!(is_timed, "{actor:?} is never looked for again");
             for (key, line) in &called.unsent {
                 assert!(!line.is_empty(), "an empty line is kept for {key:?}");
                 for (number, call) in line {

@@ -96,7 +96,8 @@ impl Ledger {
             reference: RefId { object: *object, owner: ME },
             parameter: *parameter,
         });
-        let args = TaskArgs { payload: [1].into(), dependencies: dependencies.collect(), nested: [].into() };
+        let args =
+            TaskArgs { payload: [1].into(), dependencies: dependencies.collect(), ..TaskArgs::default() };
         let tokens = [self.next].into_iter().collect();
         self.owner.submit(
             Submission { client, parent: None, depth: 0, deadline: None, class, task, tokens, args },

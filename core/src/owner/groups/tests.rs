@@ -141,7 +141,7 @@ impl World {
         let number = self.next as u32;
         self.owner.define_class(DRIVER, number, &Arc::new(class));
         let task = TaskId::root(JobId(1)).child(self.next);
-        let args = TaskArgs { payload: [].into(), dependencies: [].into(), nested: [].into() };
+        let args = TaskArgs::default();
         let tokens = [self.next].into_iter().collect();
         let submission = Submission {
             client: DRIVER,

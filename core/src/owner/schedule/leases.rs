@@ -9,7 +9,7 @@ use crate::owner::{Effect, Task};
 use crate::place::View;
 use crate::slab::Slot;
 use crate::{MS, Now};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::limits::{LEASE_IDLE_MS, PIPELINE_DEPTH_MAX};
@@ -29,6 +29,66 @@ pub(in crate::owner) struct LeaseUse {
     pub(super) in_flight: VecDeque<Slot<Task>>,
     /// When a task was last sent or ended.
     pub(super) active_at: Now,
+    /// It belongs to a living actor: its only task is the constructor, and its shape does not look at it.
+    pub(super) is_settled: bool,
+    /// Its time in [`Timers`], which may be earlier than that of [`LeaseUse::next_timeout`].
+    timer: Option<Now>,
+}
+
+/// Times at which something is to be done about leases. Each lease has one at most. It is seldom moved to a
+/// later time but looked at again when it is over: most leases go on before theirs is.
+#[derive(Debug, Default)]
+pub(super) struct Timers(BTreeSet<(Now, LeaseId)>);
+
+impl Timers {
+    /// A lease has changed.
+    pub(super) fn set(&mut self, lease: LeaseId, used: &mut LeaseUse) {
+        if let Some(at) = used.next_timeout().filter(|at| used.timer.is_none_or(|set| *at < set)) {
+            self.forget(lease, used);
+            self.0.insert((at, lease));
+            used.timer = Some(at);
+        }
+    }
+
+    /// A lease is gone, or is not to be looked at.
+    fn forget(&mut self, lease: LeaseId, used: &mut LeaseUse) {
+        if let Some(set) = used.timer.take() {
+            let was_there = self.0.remove(&(set, lease));
+            assert!(was_there, "the timer of {lease:?} is misfiled");
+        }
+    }
+
+    /// The first time that is not to be looked at again.
+    fn next(&self, leases: &IdMap<LeaseId, LeaseUse>) -> Option<Now> {
+        let mut next: Option<Now> = None;
+        for (at, lease) in &self.0 {
+            if next.is_some_and(|next| next <= *at) {
+                break;
+            }
+            next = next.into_iter().chain(leases[lease].next_timeout()).min();
+        }
+        next
+    }
+
+    /// Takes a lease whose time has come.
+    fn take(&mut self, now: Now) -> Option<LeaseId> {
+        let (at, lease) = self.0.first().copied()?;
+        (at <= now).then(|| {
+            self.0.pop_first();
+            lease
+        })
+    }
+
+    /// Asserts that each lease has its timer, and that nothing waits for a lease that is gone.
+    pub(super) fn check(&self, leases: &IdMap<LeaseId, LeaseUse>) {
+        let timed = leases.values().filter(|used| used.timer.is_some()).count();
+        assert_eq!(timed, self.0.len(), "a timer of a lease that is gone");
+        for (lease, used) in leases {
+            assert!(used.timer.is_none_or(|at| self.0.contains(&(at, *lease))), "{lease:?} is misfiled");
+            let is_early = |at| used.timer.is_some_and(|set| set <= at);
+            assert!(used.next_timeout().is_none_or(is_early), "{lease:?} is looked at too late");
+        }
+    }
 }
 
 /// A request for a lease.
@@ -50,6 +110,8 @@ impl LeaseUse {
             paused: false,
             in_flight: VecDeque::new(),
             active_at: now,
+            is_settled: false,
+            timer: None,
         }
     }
 
@@ -86,6 +148,7 @@ impl LeaseUse {
     pub(super) fn check(&self) {
         assert!(self.is_granted() || self.in_flight.is_empty(), "a task is sent under a request");
         assert!(self.in_flight.len() <= PIPELINE_DEPTH_MAX, "too many tasks are sent under a lease");
+        assert!(!self.is_settled || self.in_flight.len() == 1, "the lease of an actor has its constructor");
     }
 
     /// When it has been idle for too long, or tasks have stood behind a long one for too long.
@@ -106,6 +169,7 @@ impl Schedule {
         let Some(granted) = self.leases.get_mut(&lease) else { return false };
         granted.request = None;
         granted.active_at = now;
+        self.timers.set(lease, granted);
         let shape = granted.shape;
         self.dirty.insert(shape);
         self.refusals.started(self.shapes[shape].key.job, from);
@@ -137,6 +201,29 @@ impl Schedule {
         if let Some(used) = self.leases.get_mut(&lease) {
             used.paused = !used.in_flight.is_empty();
             self.dirty.insert(used.shape);
+        }
+    }
+
+    /// The constructor that was sent under a lease has returned: the lease belongs to the actor. However many
+    /// live, rounds of the shape look only at what is not settled.
+    pub(in crate::owner) fn settled(&mut self, lease: LeaseId) {
+        let used = used_mut(&mut self.leases, lease);
+        assert!(!used.is_settled && used.in_flight.len() == 1, "{lease:?} has an actor already");
+        used.is_settled = true;
+        self.timers.forget(lease, used);
+        let shape = &mut self.shapes[used.shape];
+        shape.forget_lease(lease);
+        shape.settled += 1;
+        self.dirty.insert(used.shape);
+    }
+
+    /// The actor of a lease lives no more: its shape looks at it again.
+    fn unsettle(&mut self, lease: LeaseId) {
+        let used = used_mut(&mut self.leases, lease);
+        if std::mem::take(&mut used.is_settled) {
+            let shape = &mut self.shapes[used.shape];
+            shape.settled -= 1;
+            shape.leases.push(lease);
         }
     }
 
@@ -200,7 +287,7 @@ impl Schedule {
 
     /// Whether any lease is on another node than this one.
     pub(in crate::owner) fn has_lease_abroad(&self) -> bool {
-        self.leases.values().any(|lease| lease.node != self.me)
+        0 < self.abroad
     }
 
     /// Leases that were asked for or granted.
@@ -229,6 +316,8 @@ impl Schedule {
         used.paused &= !was_first;
         used.active_at = now;
         let shape = used.shape;
+        self.timers.set(lease, used);
+        self.unsettle(lease);
         self.dirty.insert(shape);
         self.shapes[shape].note_run(run_ns);
     }
@@ -238,13 +327,15 @@ impl Schedule {
         let used = used_mut(&mut self.leases, lease);
         used.take_out(slot);
         let shape = used.shape;
+        self.timers.set(lease, used);
+        self.unsettle(lease);
         self.dirty.insert(shape);
     }
 
     /// When [`Schedule::expire`] has something to do.
     pub(in crate::owner) fn next_timeout(&self, now: Now) -> Option<Now> {
-        let leases = self.leases.values().filter_map(LeaseUse::next_timeout).min();
-        leases
+        self.timers
+            .next(&self.leases)
             .into_iter()
             .chain(self.refusals.next_timeout(now))
             .chain(self.look_at)
@@ -260,15 +351,24 @@ impl Schedule {
             self.look_at_crowded = None;
             self.dirty_all();
         }
-        for (lease, used) in &mut self.leases {
-            if used.next_timeout().is_none_or(|at| at > now) {
-                continue;
+        let mut due = Vec::new();
+        while let Some(lease) = self.timers.take(now) {
+            let used = used_mut(&mut self.leases, lease);
+            used.timer = None;
+            match used.next_timeout() {
+                Some(at) if at <= now => due.push(lease),
+                _ => self.timers.set(lease, used),
             }
+        }
+        for lease in due {
+            let used = used_mut(&mut self.leases, lease);
             self.dirty.insert(used.shape);
             if used.in_flight.len() > 1 {
                 used.paused = true;
-                out.push(Effect::StealBack { to: used.node, lease: *lease });
+                out.push(Effect::StealBack { to: used.node, lease });
             }
+            // An idle one goes back in the round that follows, and is looked at again if it does not.
+            self.timers.set(lease, used);
         }
     }
 
@@ -299,11 +399,15 @@ impl Schedule {
 
     /// Forgets a lease; `None` if it is gone, as leases that other nodes name may be.
     fn remove_lease(&mut self, lease: LeaseId) -> Option<LeaseUse> {
-        let used = self.leases.remove(&lease)?;
-        let leases = &mut self.shapes[used.shape].leases;
-        let before = leases.len();
-        leases.retain(|l| *l != lease);
-        assert_eq!(leases.len() + 1, before, "a lease is not with its shape");
+        let mut used = self.leases.remove(&lease)?;
+        self.timers.forget(lease, &mut used);
+        let shape = &mut self.shapes[used.shape];
+        if used.is_settled {
+            shape.settled -= 1;
+        } else {
+            shape.forget_lease(lease);
+        }
+        self.abroad -= usize::from(used.node != self.me);
         self.dirty.insert(used.shape);
         Some(used)
     }

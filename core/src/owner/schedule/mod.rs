@@ -42,7 +42,7 @@ use crate::journal::{About, Entry, Fact, Journal};
 use crate::place::View;
 use crate::slab::{Slab, Slot};
 use crate::{MS, Now};
-use leases::LeaseUse;
+use leases::{LeaseUse, Timers};
 use refusals::Refusals;
 use shape::ShapeKey;
 use std::cmp::Reverse;
@@ -63,6 +63,9 @@ pub(super) struct Schedule {
     shapes: Slab<Shape>,
     shape_by_key: IdMap<ShapeKey, Slot<Shape>>,
     leases: IdMap<LeaseId, LeaseUse>,
+    timers: Timers,
+    /// Number of leases on other nodes.
+    abroad: usize,
     next_lease: u64,
     /// Shapes whose queues or leases changed since the last look.
     dirty: BTreeSet<Slot<Shape>>,
@@ -101,6 +104,8 @@ impl Schedule {
             shapes: Slab::default(),
             shape_by_key: IdMap::default(),
             leases: IdMap::default(),
+            timers: Timers::default(),
+            abroad: 0,
             next_lease: 0,
             dirty: BTreeSet::new(),
             turn: 0,
@@ -149,6 +154,9 @@ impl Schedule {
         if 0 < untold {
             lines.push(format!("and {untold} more leases"));
         }
+        if 0 < shape.settled {
+            lines.push(format!("leases of living actors: {}", shape.settled));
+        }
         lines
     }
 
@@ -188,7 +196,8 @@ impl Schedule {
         for slot in shapes.map(|(slot, _)| slot).collect::<Vec<_>>() {
             self.dirty.remove(&slot);
             let gone = self.shapes.take(slot);
-            assert!(gone.len() == 0 && gone.leases.is_empty(), "a shape is forgotten that is in use");
+            let is_unused = gone.len() == 0 && gone.leases.is_empty() && gone.settled == 0;
+            assert!(is_unused, "a shape is forgotten that is in use");
             self.shape_by_key.remove(&gone.key);
         }
     }
@@ -212,12 +221,16 @@ impl Schedule {
         let waiting = self.shapes.iter().map(|(_, s)| s).filter(|s| s.len() > 0);
         let is_wanted = |task: &&Task| task.state() != TaskState::Tombstone;
         waiting
-            .map(|s| Pending {
-                name: s.sample.name.clone(),
-                resources: s.key.resources.clone(),
-                count: s.len(),
-                reason: self.why_pending(s),
-                task: s.queued().map(|slot| &tasks[slot]).find(is_wanted).map(Task::id),
+            .map(|s| {
+                let one = s.queued().find(|slot| is_wanted(&&tasks[*slot]));
+                let name = one.and_then(|slot| tasks.name(slot)).map_or(s.sample.name.as_str(), |name| name);
+                Pending {
+                    name: name.to_owned(),
+                    resources: s.key.resources.clone(),
+                    count: s.len(),
+                    reason: self.why_pending(s),
+                    task: one.map(|slot| tasks[slot].id()),
+                }
             })
             .collect()
     }
@@ -347,6 +360,7 @@ impl Schedule {
                 used.active_at = now;
                 out.push(Effect::Start { to: used.node, lease, task: slot });
             }
+            self.timers.set(lease, used);
         }
         shape.queue.shrink();
     }
@@ -376,15 +390,22 @@ impl Schedule {
             }
             for lease in &shape.leases {
                 let used = &self.leases[lease];
-                assert_eq!(used.shape, slot, "a lease is with two shapes");
-                used.check();
-                leases += 1;
-                for slot in &used.in_flight {
-                    let sent = TaskState::Sent { lease: *lease };
-                    assert!(places.insert(*slot, sent).is_none(), "{slot:?} is in two places");
-                }
+                assert!(used.shape == slot && !used.is_settled, "a lease is with two shapes");
+            }
+            let settled = self.leases.values().filter(|used| used.is_settled && used.shape == slot);
+            assert_eq!(settled.count(), shape.settled, "leases of actors are miscounted");
+            leases += shape.leases.len() + shape.settled;
+        }
+        for (lease, used) in &self.leases {
+            used.check();
+            for slot in &used.in_flight {
+                let sent = TaskState::Sent { lease: *lease };
+                assert!(places.insert(*slot, sent).is_none(), "{slot:?} is in two places");
             }
         }
+        self.timers.check(&self.leases);
+        let abroad = self.leases.values().filter(|used| used.node != self.me).count();
+        assert_eq!(abroad, self.abroad, "leases on other nodes are miscounted");
         assert_eq!(leases, self.leases.len(), "a lease without a shape");
         assert_eq!(self.shape_by_key.len(), self.shapes.len(), "a key without a shape");
         // Calls of actors stand in lines of their own, and calls that make placement groups never run.

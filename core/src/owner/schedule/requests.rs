@@ -83,7 +83,8 @@ impl Schedule {
             let (demand, placement) = (shape.key.resources.clone(), shape.key.placement.clone());
             let mut choice = match placement {
                 Placement::Group { group, bundle } => {
-                    self.choose_inside(shape_index, group, bundle, groups, view)
+                    let choice = self.choose_inside(shape_index, group, bundle, groups, view);
+                    self.unless_paused(now, shape_index, choice)
                 }
                 _ => self.choose(now, shape_index, view, None),
             };
@@ -133,7 +134,7 @@ impl Schedule {
         if self.shapes[shape_index].is_inside() || !self.fits_quota_instead(shape_index) {
             return false;
         }
-        let choice = view.choose_besides(now, &key.resources, &key.placement, None, &left_out);
+        let choice = view.choose_instead(now, &key.resources, &key.placement, &left_out);
         let Choice::Now(node) = choice else { return false };
         self.request(shape_index, node, node == self.me, now, view, out);
         true
@@ -221,9 +222,8 @@ impl Schedule {
                 && !shape.is_inside()
                 && view.has_room_without(used.node, demand, &shape.key.resources)
         };
-        let Some(lease) = self.leases.iter().find_map(|(id, used)| is_idle(used).then_some(*id)) else {
-            return false;
-        };
+        let all = || self.shapes.iter().flat_map(|(_, shape)| shape.leases.iter().copied());
+        let Some(lease) = all().find(|id| is_idle(&self.leases[id])) else { return false };
         let used = &self.leases[&lease];
         view.gave_back(used.node, &self.shapes[used.shape].key.resources);
         self.give_back(lease, out);
@@ -235,6 +235,7 @@ impl Schedule {
     fn choose(&self, now: Now, shape_index: Slot<Shape>, view: &mut View, near: Option<NodeId>) -> Choice {
         let key = &self.shapes[shape_index].key;
         if self.refusals.left_out(now, key.job).is_empty() {
+            // No node is paused either.
             return view.choose(now, &key.resources, &key.placement, near);
         }
         if let Some(others) = self.choose_elsewhere(now, shape_index, view, near) {
@@ -244,7 +245,15 @@ impl Schedule {
             // Those that it has will do for a while.
             return Choice::Nowhere("no further worker is started for now".to_owned());
         }
-        view.choose(now, &key.resources, &key.placement, near)
+        let choice = view.choose(now, &key.resources, &key.placement, near);
+        self.unless_paused(now, shape_index, choice)
+    }
+
+    /// A choice, unless a worker of the job did not start on its node a moment ago.
+    fn unless_paused(&self, now: Now, shape_index: Slot<Shape>, choice: Choice) -> Choice {
+        let (Choice::Now(node) | Choice::Wait(node)) = choice else { return choice };
+        let pause = self.refusals.pause(now, self.shapes[shape_index].key.job, node);
+        pause.map_or(choice, Choice::Nowhere)
     }
 
     /// The node to ask for a lease of a shape, besides those on which workers of its job do not start.
@@ -309,6 +318,7 @@ impl Schedule {
         let request = Request { waits: wait, urgency };
         let old = self.leases.insert(lease, LeaseUse::new(node, shape_index, request, now));
         assert!(old.is_none(), "two leases have one name");
+        self.abroad += usize::from(node != self.me);
         out.push(Effect::RequestLease { to: node, lease, class: shape.sample.clone(), wait, urgency });
         self.note(shape_index, Fact::LeaseAsked(node));
     }

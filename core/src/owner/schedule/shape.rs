@@ -24,8 +24,10 @@ pub struct Shape {
     pub(super) near: BTreeMap<NodeId, Line>,
     /// Tasks that ended while they stood in a queue, and still do.
     pub(super) tombstones: usize,
-    /// Leases that were asked for or granted.
+    /// Leases that were asked for or granted, without those of living actors.
     pub(super) leases: Vec<LeaseId>,
+    /// Number of leases that belong to living actors.
+    pub(super) settled: usize,
     /// Time a task takes, in nanoseconds; 0 while unknown.
     run_ns: u64,
     /// The node on which no worker started for it, which is left out now, until that is looked at.
@@ -71,10 +73,18 @@ impl Shape {
             near: BTreeMap::new(),
             tombstones: 0,
             leases: Vec::new(),
+            settled: 0,
             run_ns: 0,
             refused: None,
             stuck: None,
         }
+    }
+
+    /// A lease is gone, or belongs to an actor.
+    pub(super) fn forget_lease(&mut self, lease: LeaseId) {
+        let before = self.leases.len();
+        self.leases.retain(|known| *known != lease);
+        assert_eq!(self.leases.len() + 1, before, "a lease is not with its shape");
     }
 
     /// Tasks in its queues, tombstones among them.

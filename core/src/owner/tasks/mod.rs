@@ -25,6 +25,7 @@ use crate::slab::{COPIED_IN_PLACE_BYTES, Slab, Slot};
 use deadlines::Deadlines;
 use lineage::Lineage;
 use std::ops::Index;
+use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{Attempt, Dependency, JobId, LeaseId, ObjectId, RefId, SmallBytes, TaskId};
 
@@ -40,6 +41,9 @@ pub(super) struct Tasks {
     lineage: Lineage,
     /// The ends of the times that unfinished tasks have from their callers.
     pub(super) deadlines: Deadlines,
+    /// Names of calls that have one of their own, unfinished or kept. A name is no property of a class: a
+    /// program that gives each call its own would make a class of each.
+    names: IdMap<Slot<Task>, Arc<str>>,
     journal: Journal,
 }
 
@@ -121,6 +125,7 @@ impl Tasks {
             unfinished: IdMap::default(),
             lineage,
             deadlines: Deadlines::default(),
+            names: IdMap::default(),
             journal: Journal::default(),
         }
     }
@@ -167,6 +172,17 @@ impl Tasks {
             return self.lineage.slots().filter(is_its).collect();
         }
         self.entries.iter().map(|(slot, _)| slot).filter(is_its).collect()
+    }
+
+    /// Gives a new task a name of its own.
+    pub(super) fn set_name(&mut self, slot: Slot<Task>, name: Arc<str>) {
+        let before = self.names.insert(slot, name);
+        assert!(before.is_none(), "{slot:?} has the name of another task");
+    }
+
+    /// The name that a task has of its own.
+    pub(super) fn name(&self, slot: Slot<Task>) -> Option<&Arc<str>> {
+        self.names.get(&slot)
     }
 
     /// Notes the references of a task that was entered without any.
@@ -259,9 +275,9 @@ impl Tasks {
     }
 
     /// Sizes of tables that must be empty once there are no references.
-    pub(super) fn leftovers(&self) -> [(&'static str, usize); 3] {
-        let (kept, timed) = (self.lineage.len(), self.deadlines.len());
-        [("tasks", self.count()), ("kept tasks", kept), ("deadlines", timed)]
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 4] {
+        let (kept, timed, named) = (self.lineage.len(), self.deadlines.len(), self.names.len());
+        [("tasks", self.count()), ("kept tasks", kept), ("deadlines", timed), ("names of tasks", named)]
     }
 
     /// Uses of each object by unfinished tasks.
@@ -290,6 +306,10 @@ impl Tasks {
         }
         assert_eq!(self.unfinished, unfinished, "unfinished tasks are miscounted");
         self.deadlines.check(|task| self.get(task).is_some_and(Task::is_unfinished));
+        for slot in self.names.keys() {
+            let has_ended = self.get(*slot).is_none_or(|task| task.state == TaskState::Tombstone);
+            assert!(!has_ended, "{slot:?} has ended and has a name");
+        }
         self.check_lineage();
     }
 }

@@ -204,6 +204,7 @@ impl Tasks {
     /// It is not kept any more: nothing needs its outputs, or kept tasks took too much memory.
     pub(in crate::owner) fn kept_to_gone(&mut self, slot: Slot<Task>) -> Option<Box<Inputs>> {
         self.forget_kept(slot);
+        self.names.remove(&slot);
         let task = self.entries.take(slot);
         self.journal.note(About::Task(task.id), Fact::Forgotten);
         task.inputs
@@ -236,6 +237,7 @@ impl Tasks {
         assert_eq!(outputs.len(), task.output_count(), "{} lacks an output", task.id);
         let (id, is_queued) = (task.id, task.state == TaskState::Queued);
         self.ended(slot, id);
+        self.names.remove(&slot);
         let fact = if is_queued { Fact::EndedInQueue } else { Fact::Ended };
         self.journal.note(About::Task(id), fact);
         if is_queued {

@@ -12,7 +12,9 @@ pub const ALL: &[Scenario] = scenarios![
         f38_calls_in_another_order_get_their_own_values,
         f38_values_put_in_another_order_keep_their_own_bytes,
         f38_the_same_calls_are_shared_with_the_first_attempt,
-        f38_a_thread_that_is_left_over_takes_no_numbers_away;
+        f38_a_thread_that_is_left_over_takes_no_numbers_away,
+        f38_a_task_ends_while_a_thread_of_its_process_waits,
+        f38_a_thread_that_has_entered_its_task_acts_for_no_other;
 ];
 
 /// Entries of the maps.
@@ -188,4 +190,71 @@ fn f38_a_thread_that_is_left_over_takes_no_numbers_away(mode: Mode) {
     assert_eq!(marks(&format!("{died} beside it")), 1, "the first attempt ran beside the thread");
     mark(&until);
     assert_eq!(marks(&format!("{until} wrong")), 0);
+}
+
+#[remote]
+fn until(started: String, gate: String) {
+    mark(&started);
+    await_file(&gate);
+}
+
+/// Leaves a thread that waits for a task of its own once the file is there.
+#[remote]
+fn leave_a_waiting_thread(begin: String, started: String, gate: String) {
+    HAS_THREAD.store(true, Ordering::Relaxed);
+    std::thread::spawn(move || {
+        await_file(&begin);
+        let _over = until::remote(started, gate).get();
+    });
+}
+
+/// Returns when the thread that an earlier task left here waits, and has lent the CPU to what it waits for.
+#[remote]
+fn beside_a_waiting_thread(begin: String, started: String) -> bool {
+    mark(&begin);
+    let has_thread = HAS_THREAD.load(Ordering::Relaxed);
+    if has_thread {
+        await_file(&started);
+    }
+    has_thread
+}
+
+fn f38_a_task_ends_while_a_thread_of_its_process_waits(mode: Mode) {
+    let session = mode.start(1);
+    let _entered = session.enter();
+    let (begin, started) = (session.path("begin"), session.path("started"));
+    let gate = session.path("gate");
+    leave_a_waiting_thread::remote(&*begin, &*started, &*gate).get_timeout(20.0).unwrap();
+    let beside = beside_a_waiting_thread::remote(&*begin, &*started);
+    assert!(beside.get_timeout(60.0).unwrap(), "it ran in another process");
+    mark(&gate);
+    assert_eq!(quick_square::remote(3).get_timeout(60.0).unwrap(), 9, "the CPU is there again");
+    session.await_quiet();
+}
+
+/// Leaves a thread that is part of this task, and goes on with calls when the file is there.
+#[remote]
+fn leave_a_thread_of_its_own(begin: String, refused: String) {
+    let context = context().unwrap();
+    std::thread::spawn(move || {
+        let _entered = context.enter();
+        assert_eq!(quick_square::remote(2).get().ok(), Some(4), "the task waits for this");
+        mark(&format!("{begin} called"));
+        await_file(&begin);
+        let kind = quick_square::remote(3).get().map_err(|error| error.kind());
+        if kind == Err(FailureKind::Cancelled) && put(&1).is_err() {
+            mark(&refused);
+        }
+    });
+    await_file(&format!("{begin} called"));
+}
+
+fn f38_a_thread_that_has_entered_its_task_acts_for_no_other(mode: Mode) {
+    let session = mode.start(1);
+    let _entered = session.enter();
+    let (begin, refused) = (session.path("begin"), session.path("refused"));
+    leave_a_thread_of_its_own::remote(&*begin, &*refused).get_timeout(60.0).unwrap();
+    mark(&begin);
+    await_file(&refused);
+    session.await_quiet();
 }

@@ -20,6 +20,7 @@ pub const ALL: &[Scenario] = scenarios![
         i3_a_stream_is_read_by_futures,
         i3_large_items_stay_in_the_store,
         i3_a_timeout_loses_no_item,
+        i3_a_graph_has_a_stream_when_it_is_submitted,
         i3_odd_bounds_are_refused;
     Processes:
         i3_a_lost_producer_delivers_nothing_twice,
@@ -312,5 +313,31 @@ fn i3_a_lost_consumer_ends_the_producer(mode: Mode) {
     await_within(AT_ONCE, "the iterator is dropped", || marks(&ended) == 1);
     assert!((2..=4).contains(&marks(&made)));
     drop(consumer);
+    session.await_quiet();
+}
+
+#[remote]
+fn sum_of_some(stream: ObjectRefStream<u64>, count: usize) -> u64 {
+    stream.take(count).map(|item| item.get().unwrap()).sum()
+}
+
+fn i3_a_graph_has_a_stream_when_it_is_submitted(mode: Mode) {
+    let session = mode.start(2);
+    let _entered = session.enter();
+    let mut stream = numbers::remote(10);
+    assert_eq!(stream.next().unwrap().get().unwrap(), 0);
+    let mut graph = TaskGraph::new();
+    let _sum = sum_of_some::add_to(&mut graph, &stream, 3);
+    let error = stream.next().unwrap().get().unwrap_err();
+    assert_eq!(error.kind(), FailureKind::InvalidReference, "the graph has it");
+    drop(graph);
+    assert_eq!(stream.next().unwrap().get().unwrap(), 1, "it was never submitted");
+    let mut graph = TaskGraph::new();
+    let sum = sum_of_some::add_to(&mut graph, &stream, 3);
+    assert_eq!(graph.submit(sum).unwrap().get_timeout(AT_ONCE).unwrap(), 2 + 3 + 4);
+    let error = stream.next().unwrap().get().unwrap_err();
+    assert_eq!(error.kind(), FailureKind::InvalidReference, "it is there now");
+    assert!(stream.next().is_none());
+    drop(stream);
     session.await_quiet();
 }
