@@ -4,6 +4,7 @@
 
 pub mod comments;
 pub mod commits;
+pub mod costs;
 pub mod format;
 pub mod lint;
 pub mod protos;

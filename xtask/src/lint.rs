@@ -47,12 +47,13 @@ pub struct Form {
 }
 
 /// The forms that are read: the engine as `cargo add tharsis` gives it, with the crates below it, the engine
-/// and the command without frames, tensors without object stores.
+/// without frames, the command without frames and tensors, tensors without object stores, kernels without dense
+/// linear algebra.
 pub const FORMS: &[Form] = &[
     Form {
         package: "tharsis",
         name: "tharsis",
-        features: &["dataframe", "hdf5", "object-storage", "sqlite", "tensor"],
+        features: &["arrays", "dataframe", "hdf5", "object-storage", "sqlite", "tensor"],
         crates: &[
             "arrow_array",
             "bytes",
@@ -103,8 +104,23 @@ pub const FORMS: &[Form] = &[
     Form {
         package: "tharsis-cli",
         name: "tharsis",
-        features: &["default", "frames"],
-        crates: &["arrow", "tharsis_dataframe", "tpchgen", "tpchgen_arrow"],
+        features: &["default", "frames", "tensors"],
+        crates: &[
+            "arrow",
+            "tharsis_dataframe",
+            "tharsis_graph",
+            "tharsis_kernels",
+            "tharsis_numeric",
+            "tpchgen",
+            "tpchgen_arrow",
+        ],
+        has_tests: true,
+    },
+    Form {
+        package: "tharsis-kernels",
+        name: "tharsis_kernels",
+        features: &["default", "dense"],
+        crates: &["faer", "realfft", "rustfft", "tharsis_dense"],
         has_tests: true,
     },
 ];

@@ -1,10 +1,11 @@
 //! `cargo xtask CHORE`: chores of this workspace.
 //!
-//! `commits` checks the messages of commits, and `hooks` has git call it before it makes one. `fmt` formats
-//! the code and its comments, or with `--check` says whether it is formatted. `protos` writes the generated
-//! code of `tharsis-protos` from its .proto files; with `--check` it only says whether what is checked in is
-//! what it would write. `test` runs the tests. It starts this program twice more: as the compiler of the
-//! workspace's crates, and as the one who clears up when it is interrupted.
+//! `costs` counts the instructions of tasks, calls and records, and writes the ledger that tests compare
+//! with. `commits` checks the messages of commits, and `hooks` has git call it before it makes one. `fmt`
+//! formats the code and its comments, or with `--check` says whether it is formatted. `protos` writes the
+//! generated code of `tharsis-protos` from its .proto files; with `--check` it only says whether what is
+//! checked in is what it would write. `test` runs the tests. It starts this program twice more: as the compiler
+//! of the workspace's crates, and as the one who clears up when it is interrupted.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "errors are for the person who runs a chore")]
@@ -30,6 +31,8 @@ enum Chore {
         #[arg(long, conflicts_with = "range")]
         message: Option<PathBuf>,
     },
+    /// Count what tasks, calls and records cost, and write it to the ledger
+    Costs,
     /// Format the code, and break comments that are wider than it
     Fmt {
         /// Write nothing; fail if something is not formatted
@@ -75,6 +78,7 @@ fn run(chore: Chore) -> anyhow::Result<()> {
     match chore {
         Chore::Commits { message: Some(file), .. } => xtask::commits::check_message(&xtask::root(), &file),
         Chore::Commits { range, .. } => xtask::commits::check(&xtask::root(), range.as_deref()),
+        Chore::Costs => xtask::costs::write(&xtask::root()),
         Chore::Fmt { check } => xtask::format::run(check),
         Chore::Hooks => xtask::commits::install_hook(&xtask::root()),
         Chore::Protos { check } => xtask::protos::run(check),

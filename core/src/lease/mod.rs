@@ -417,12 +417,16 @@ impl Leases {
         }
     }
 
-    /// A worker's task resumes as soon as its CPUs are free.
+    /// A worker's task resumes as soon as its CPUs are free; one that needs none, at once: it does not stand
+    /// behind those that wait for theirs.
     pub fn unblocked(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         if self.resuming.contains(&client) {
             return;
         }
-        if self.workers.get(&client).is_some_and(|w| w.lent.is_some()) {
+        let lent = self.workers.get(&client).and_then(|worker| worker.lent.as_ref());
+        if lent.is_some_and(Resources::is_nothing) && self.take_lent_back(client) {
+            out.push(Effect::Resume(client));
+        } else if self.workers.get(&client).is_some_and(|w| w.lent.is_some()) {
             self.resuming.push_back(client);
             self.place_waiting(out);
         } else {

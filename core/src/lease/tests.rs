@@ -257,6 +257,24 @@ fn an_idle_lease_makes_way_for_a_worker_that_resumes() {
 }
 
 #[test]
+fn a_worker_that_needs_no_cpus_does_not_stand_behind_those_that_wait_for_theirs() {
+    let mut bench = Bench::new(1.0);
+    let (parent, light) = (bench.ask(1, 1.0), bench.ask(1, 0.0));
+    let (client, light) = (bench.leases.worker(parent).unwrap(), bench.leases.worker(light).unwrap());
+    for client in [client, light] {
+        bench.leases.blocked(client, &mut bench.effects);
+    }
+    let child = bench.ask(1, 1.0);
+    assert!(bench.is_active(child));
+    bench.leases.unblocked(client, &mut bench.effects);
+    assert_eq!(bench.follow(), [], "its CPU is in use");
+    bench.leases.unblocked(light, &mut bench.effects);
+    assert_eq!(bench.follow(), [Effect::Resume(light)]);
+    assert!(!bench.leases.is_blocked(light));
+    bench.end(child);
+}
+
+#[test]
 fn a_lease_whose_worker_is_still_starting_makes_way_and_gets_its_worker_later() {
     let mut bench = Bench::new(1.0);
     let parent = bench.ask(1, 1.0);

@@ -9,7 +9,7 @@
 use crate::client::{Argument, RunRecord};
 use crate::cluster::Cluster;
 use crate::oracle::Oracle;
-use crate::program::{CONSTRUCTOR, Content, METHOD};
+use crate::program::{self, CONSTRUCTOR, Content, INSIDE, METHOD};
 use tharsis_core::{Event, Record};
 use tharsis_types::{ClientId, Dependency, Extent, ObjectId, RefId, TaskId};
 
@@ -27,7 +27,8 @@ const CONTINUES: &str = "an actor that is started again continues from its last 
 const IN_ORDER: &str = "calls of an actor run where it lives, and those of a caller in order";
 
 impl Cluster {
-    /// The kind that a call of `kind` has in this cluster, and the actor that it calls.
+    /// The kind that a call of `kind` has in this cluster, and the actor that it calls, or the group in which
+    /// it runs.
     pub(crate) fn kind_of_call(
         &mut self,
         host: usize,
@@ -35,28 +36,34 @@ impl Cluster {
         kind: u32,
         choices: &[u64],
     ) -> (u32, Option<RefId>) {
-        let Some(client) = self.hosts[host].clients.get(&id).filter(|_| self.has_actors) else {
-            return (kind, None);
-        };
+        let Some(client) = self.hosts[host].clients.get(&id) else { return (kind, None) };
         // A method that calls an actor might call its own.
-        if client.current.as_ref().is_some_and(|current| current.record.kind == METHOD) {
+        if client.current.as_ref().is_some_and(|run| matches!(run.record.kind, METHOD | INSIDE)) {
             return (kind, None);
+        }
+        let choice = choices.first().copied().unwrap_or(u64::from(kind));
+        if !self.has_actors {
+            return self.kind_with_groups(host, id, kind, choice);
         }
         let held = client.context.locals.iter().filter_map(|token| client.refs.get(token));
         let actors: Vec<_> =
             held.map(|held| held.reference).filter(|r| self.oracle.is_actor(r.object)).collect();
         match kind {
             1 => (CONSTRUCTOR, None),
-            2..=6 if !actors.is_empty() => {
-                let choice = choices.first().copied().unwrap_or(u64::from(kind));
-                (METHOD, Some(actors[(choice % actors.len() as u64) as usize]))
-            }
-            _ => (kind, None),
+            2..=6 if !actors.is_empty() => (METHOD, Some(actors[(choice % actors.len() as u64) as usize])),
+            _ => self.kind_with_groups(host, id, kind, choice),
         }
     }
 
     /// Notes who makes a call, and its number.
-    pub(crate) fn note_call(&mut self, host: usize, id: ClientId, parent: TaskId, task: TaskId) {
+    pub(crate) fn note_call(
+        &mut self,
+        host: usize,
+        id: ClientId,
+        (parent, task): (TaskId, TaskId),
+        actor: RefId,
+    ) {
+        self.oracle.called.insert(task, actor.object.task);
         let number = self.oracle.calls.len() as u64;
         self.summary.call_count += 1;
         // A call that is made again may run for either caller.
@@ -80,7 +87,8 @@ impl Cluster {
         };
         client.has_left = true;
         client.queue.clear();
-        self.oracle.exits += 1;
+        let actor = client.actor;
+        self.oracle.exits.extend(actor);
         self.send(host, id, Event::ActorEnded { client: id });
     }
 
@@ -151,7 +159,7 @@ impl Cluster {
         }
         let is_again = self.oracle.tasks.get(&record.task).is_some_and(|facts| 1 < facts.submissions);
         let Some((caller, number)) = self.oracle.calls.get(&record.task).copied() else { return };
-        if is_again {
+        if is_again || program::overtakes(record.task.job()) {
             return;
         }
         let last = client.last_calls.insert(caller, number);

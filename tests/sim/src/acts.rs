@@ -1,6 +1,6 @@
 //! Steps of drivers and workers.
 
-use crate::client::{Argument, Client, Context, Current, Phase, RunRecord};
+use crate::client::{Argument, Client, Context, Current, Driver, Phase, RunRecord};
 use crate::cluster::{ClientRecord, Cluster, Seen, SimEvent, US, class_of};
 use crate::program::{self, Content, FATAL, FLAKY, Payload, Step};
 use std::sync::Arc;
@@ -42,11 +42,13 @@ impl Cluster {
                     self.want(host, id, token);
                 }
             }
-            80..97 => {
+            80..93 => {
                 if let Some(token) = self.random_local(host, id) {
                     self.release(host, id, token);
                 }
             }
+            93..95 if self.has_actors => self.open_stream(host, id),
+            95..97 if self.has_names => self.find_named(host, id),
             _ => self.cancel_random(host, id),
         }
         let pause = if self.rng.chance(100) { 30 * MS } else { 500 * US };
@@ -90,7 +92,7 @@ impl Cluster {
             ClientRecord::Stop => {
                 let busy = client.current.is_some() || !client.queue.is_empty();
                 // Calls of nodes that are dead do not keep an actor.
-                let is_excused = client.actor.is_some() && 0 < self.oracle.node_deaths;
+                let is_excused = client.actor.is_some() && 0 < self.oracle.node_deaths();
                 if busy && !is_excused {
                     self.fail("only idle workers are stopped", format!("client {}", id.0));
                 }
@@ -111,7 +113,7 @@ impl Cluster {
         }
         if client.current.as_ref().is_some_and(|c| c.doomed) {
             let failure = Arc::new(Failure::new(FailureKind::WorkerCrashed, "killed while it worked"));
-            self.crash_client(host, id, failure);
+            self.crash_process(host, id, &failure);
             return;
         }
         self.work(host, id);
@@ -150,6 +152,11 @@ impl Cluster {
         self.hosts[host].clients.get_mut(&id)
     }
 
+    /// A client, if it is a driver.
+    pub(crate) fn driver_of(&mut self, host: usize, id: ClientId) -> Option<&mut Driver> {
+        self.client(host, id)?.driver.as_mut()
+    }
+
     /// Bytes that are mapped never change.
     pub(crate) fn still(&mut self, host: usize, extent: Extent, content: &Content) {
         if self.read(host, extent) != Some(content) {
@@ -160,6 +167,7 @@ impl Cluster {
 
     /// The last operations of a driver: get most of what is left, then drop everything.
     fn drain(&mut self, host: usize, id: ClientId) {
+        self.close_streams(host, id);
         let Some(client) = self.client(host, id) else { return };
         let Some(driver) = client.driver.as_mut() else { return };
         driver.draining = true;
@@ -275,43 +283,55 @@ impl Cluster {
         else {
             return;
         };
-        if let Some(facts) = self.oracle.tasks.get_mut(&reference.object.task) {
-            self.oracle.kills += u32::from(facts.kind == program::CONSTRUCTOR);
-            facts.cancelled = true;
-            facts.cancelled_with_children |= force;
-            // With its last result, all of a graph is cancelled.
-            let graph = self.oracle.graphs.get(&reference.object.task).copied();
-            self.oracle.cancelled_graphs.extend(graph);
-            self.oracle.graphs_cancelled_with_children.extend(graph.filter(|_| force));
+        if self.oracle.tasks.contains_key(&reference.object.task) {
+            self.oracle.cancelled(reference, force);
             self.send(host, id, Event::CancelRequested { reference, force, recursive: force });
         }
     }
 
     fn submit(&mut self, host: usize, id: ClientId, step: &Step) {
         let Step::Submit { class: kind, dependencies, nested } = step else { return };
-        let Some(job) = self.client(host, id).map(|c| c.job) else { return };
-        let (kind, actor) = self.kind_of_call(host, id, *kind, dependencies);
+        let call = self.kind_of_call(host, id, *kind, dependencies);
+        self.submit_call(host, id, call, dependencies, nested);
+    }
+
+    /// A client calls a function of a kind: perhaps of an actor, or inside of a group. Returns its names for
+    /// the outputs.
+    pub(crate) fn submit_call(
+        &mut self,
+        host: usize,
+        id: ClientId,
+        (kind, target): (u32, Option<RefId>),
+        dependencies: &[u64],
+        nested: &[u64],
+    ) -> Option<Vec<u64>> {
         let kind = &kind;
-        self.name_class(host, id, job, *kind);
+        let choice = dependencies.first().copied().unwrap_or(0);
+        let (class, is_named) = self.class_for(host, id, (*kind, target), choice)?;
         let owner = self.hosts[host].id;
-        let Some(client) = self.client(host, id) else { return };
+        let client = self.client(host, id)?;
         let parent = client.context.task;
         let depth = client.context.depth + 1;
         let mut dependencies = client.chosen(dependencies);
-        let mut nested = client.chosen(nested);
-        dependencies.retain(|reference| !self.oracle.is_actor(reference.object));
-        if actor.is_some() {
+        let nested = client.chosen(nested);
+        dependencies.retain(|reference| !self.oracle.is_place(reference.object));
+        let mut nested = self.without_groups(nested);
+        if target.is_some() {
             // A method waits for no reference: what it is might wait for the actor.
             nested.clear();
         }
-        let Some(client) = self.client(host, id) else { return };
+        if *kind == program::INSIDE {
+            // Its arguments might wait for what the group has reserved.
+            dependencies.clear();
+        }
+        let client = self.client(host, id)?;
         let payload = Payload { depth, nested: nested.clone() }.encode();
         let number = client.context.children;
         client.context.children += 1;
         let task = match client.driver {
             Some(_) => parent.child(number),
             None => {
-                let taken: Vec<_> = actor.iter().chain(&dependencies).copied().collect();
+                let taken: Vec<_> = target.iter().chain(&dependencies).copied().collect();
                 parent.call(number, program::call_content(*kind, &payload, &taken))
             }
         };
@@ -323,13 +343,18 @@ impl Cluster {
         if let Err(text) = self.oracle.submitted(parent, task, *kind, depth, &objects) {
             self.fail(ONE_ID, text);
         }
+        self.oracle.came_to(task, owner);
         let number = |(parameter, reference): (usize, &RefId)| Dependency {
             reference: *reference,
             parameter: parameter as u16,
         };
-        let first = actor.map(|reference| Dependency { reference, parameter: Dependency::ACTOR });
-        if first.is_some() {
-            self.note_call(host, id, parent, task);
+        let is_inside = *kind == program::INSIDE;
+        let parameter = if is_inside { Dependency::GROUP } else { Dependency::ACTOR };
+        let first = target.map(|reference| Dependency { reference, parameter });
+        match target {
+            Some(group) if is_inside => drop(self.oracle.inside.insert(task, group)),
+            Some(actor) => self.note_call(host, id, (parent, task), actor),
+            None => {}
         }
         let args = TaskArgs {
             payload: SmallBytes::from(&*payload),
@@ -337,7 +362,36 @@ impl Cluster {
             nested: nested.into(),
             name: None,
         };
-        self.send(host, id, Event::Submitted { client: id, class: *kind, task, tokens: tokens.into(), args });
+        let names = tokens.clone();
+        self.send(host, id, Event::Submitted { client: id, class, task, tokens: tokens.into(), args });
+        let reference = RefId { object: ObjectId::output(task, 0), owner };
+        if self.oracle.is_group(reference.object) {
+            self.group_made(host, id, names[0], reference, *kind);
+        }
+        if is_named {
+            self.named(reference);
+        }
+        Some(names)
+    }
+
+    /// The number of the class of a call, which the client names before, and whether what it makes has a
+    /// name.
+    fn class_for(
+        &mut self,
+        host: usize,
+        id: ClientId,
+        (kind, target): (u32, Option<RefId>),
+        choice: u64,
+    ) -> Option<(u32, bool)> {
+        if let Some(group) = target.filter(|_| kind == program::INSIDE) {
+            return Some((self.name_inside(host, id, group.object.task, choice)?, false));
+        }
+        let job = self.client(host, id)?.job;
+        let is_place = kind == program::CONSTRUCTOR || (program::GROUP..program::INSIDE).contains(&kind);
+        let is_named = is_place && self.is_to_be_named(host, id);
+        let number = if is_named { kind | program::DETACHED } else { kind };
+        self.name_class(host, id, job, number);
+        Some((number, is_named))
     }
 
     /// Names a class for calls of a client, if it has not.
@@ -352,6 +406,8 @@ impl Cluster {
         let owner = self.hosts[host].id;
         let client = self.client(host, id)?;
         let nested = client.chosen(nested);
+        let nested = self.without_groups(nested);
+        let client = self.client(host, id)?;
         let number = client.context.puts;
         client.context.puts += 1;
         let hash = program::put_value(client.context.task, number, client.context.salt);
@@ -359,6 +415,7 @@ impl Cluster {
         let object = client.put_id(number, extent, &content, owner);
         let token = client.hold(RefId { object, owner });
         client.context.locals.push(token);
+        self.oracle.came_to(object.task, owner);
         let known = self.oracle.expected.insert(object, content.hash);
         if known.is_some_and(|known| known != content.hash) {
             self.fail(ONE_ID, format!("{object} was put with another value"));
@@ -382,13 +439,13 @@ impl Cluster {
     }
 
     /// A client asks for a value, unless it has it.
-    fn want(&mut self, host: usize, id: ClientId, token: u64) {
+    pub(crate) fn want(&mut self, host: usize, id: ClientId, token: u64) {
         let Some(object) = self.client(host, id).and_then(|c| c.refs.get(&token)).map(|h| h.reference.object)
         else {
             return;
         };
-        if self.oracle.is_actor(object) {
-            // The place of an actor is no value for clients.
+        if self.oracle.is_place(object) {
+            // The place of an actor or of a group is no value for clients.
             return;
         }
         let Some(held) = self.client(host, id).and_then(|c| c.refs.get_mut(&token)) else { return };
@@ -433,12 +490,14 @@ impl Cluster {
         let Some(held) = self.client(host, id).and_then(|c| c.refs.get_mut(&token)) else { return };
         held.pending = false;
         held.ended = true;
+        held.failed = content.is_none();
         if let (Seen::Local(extent), Some(content)) = (value, &content) {
             held.mapped = Some((*extent, content.clone()));
         }
         let inside = content.map(|c| c.nested).unwrap_or_default();
         self.find_inside(host, id, &inside);
         self.read_on(host, id);
+        self.go_on_with_streams(host, id);
         self.drop_if_drained(host, id);
         self.unblock_if_ready(host, id);
     }
@@ -498,6 +557,7 @@ impl Cluster {
         let Some(record) = client.queue.pop_front() else { return };
         self.note_start(&record);
         self.check_call(host, id, &record);
+        self.check_inside(host, &record);
         self.check_isolated(host, record.task.job());
         let payload = Payload::decode(&record.payload);
         let Some(payload) = payload else {
@@ -506,7 +566,8 @@ impl Cluster {
         };
         let (arguments, mapped) = self.read_arguments(host, &record);
         let Some(job) = self.client(host, id).map(|c| c.job) else { return };
-        if job != record.task.job() {
+        // Actors with names are found by other jobs.
+        if job != record.job && record.kind != program::METHOD {
             self.fail("a worker runs tasks of its job only", format!("{}", record.task));
         }
         let demand = class_of(self, job, record.kind).resources.clone();
@@ -521,7 +582,9 @@ impl Cluster {
         }
         let inside: Vec<_> = mapped.iter().flat_map(|(_, content)| content.nested.clone()).collect();
         let Some(client) = self.client(host, id) else { return };
-        client.context = Context::new(record.task, payload.depth);
+        // Tasks inside of a group call leaves only: others wait for what the group has reserved.
+        let depth = if record.kind == program::INSIDE { program::DEPTH_MAX } else { payload.depth };
+        client.context = Context::new(record.task, depth);
         client.context.salt = if diverges { record.attempt } else { 0 };
         client.phase = Phase::Working;
         client.current = Some(Current {
@@ -575,7 +638,9 @@ impl Cluster {
 
     fn read_arguments(&mut self, host: usize, record: &RunRecord) -> (Vec<u64>, Vec<(Extent, Content)>) {
         let (mut values, mut mapped) = (Vec::new(), Vec::new());
-        let is_given = |parameter: u16| !matches!(parameter, Dependency::ACTOR | Dependency::SNAPSHOT);
+        let is_given = |parameter: u16| {
+            !matches!(parameter, Dependency::ACTOR | Dependency::GROUP | Dependency::SNAPSHOT)
+        };
         let arguments = record.arguments.iter().filter(|(parameter, ..)| is_given(*parameter));
         for (at, (parameter, reference, argument)) in arguments.enumerate() {
             let content = match argument {
@@ -725,6 +790,7 @@ impl Cluster {
         let Ok(extent) = self.room(host, id, plan.stored) else { return false };
         let Some(client) = self.client(host, id) else { return false };
         let nested = client.chosen(&plan.nested);
+        let nested = self.without_groups(nested);
         let value = self.store(host, extent, Content { hash, nested: nested.clone() });
         if let Some(current) = self.client(host, id).and_then(|c| c.current.as_mut()) {
             current.outputs.push(Output { value, nested });

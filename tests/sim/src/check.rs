@@ -9,6 +9,9 @@ use tharsis_types::{NodeId, ObjectId};
 /// demand, starts ahead of need, idle ones that are kept.
 const SPARE_WORKERS_MAX: usize = 96;
 
+/// Tasks of a node that a broken rule tells of.
+const TOLD_MAX: usize = 30;
+
 impl Cluster {
     /// Checks that cost too much for every event.
     pub(crate) fn check_often(&mut self) {
@@ -16,6 +19,7 @@ impl Cluster {
         self.check_held();
         self.check_worker_counts();
         self.check_quotas();
+        self.check_groups();
     }
 
     /// Nothing waits when nothing is left to happen.
@@ -86,9 +90,13 @@ impl Cluster {
         let texts = living.map(|h| {
             let s = h.node.snapshot();
             let busy = h.clients.values().filter(|c| c.driver.is_none() && (c.phase != Phase::Idle || !c.queue.is_empty()));
+            let groups: Vec<_> = h.node.list_groups().into_iter().map(|group| (group.id, group.nodes)).collect();
+            let tasks = h.node.list_tasks(self.now, TOLD_MAX, |_| true).tasks;
+            let tasks: Vec<_> =
+                tasks.iter().map(|task| (task.id, task.stage, &task.class.function_name)).collect();
             let busy: Vec<_> = busy.map(|c| (c.id.0, c.phase, c.queue.len(), c.context.task)).collect();
             format!(
-                "node {}: {} tasks, {} queued, {} running, {} leases given, {} held, {} pulls, free {}, pending {:?}, workers {busy:?}",
+                "node {}: {} tasks, {} queued, {} running, {} leases given, {} held, {} pulls, free {}, pending {:?}, workers {busy:?}, groups {groups:?}, tasks {tasks:?}",
                 h.id, s.task_count, s.queued_count, s.running_count, s.lease_count, s.leased_count, s.pull_count, s.free, s.pending
             )
         });
@@ -101,7 +109,7 @@ impl Cluster {
 
     /// An object that any node refers to is known to its owner, if that lives.
     fn check_owners(&mut self) {
-        if self.oracle.node_deaths > 0 {
+        if 0 < self.oracle.node_deaths() {
             // A lender that died leaves a moment in which the owner is not told yet.
             return;
         }

@@ -1,9 +1,11 @@
 //! Drivers and workers as the simulator sees them: what a client process keeps.
 
 use crate::program::{self, Content, OutputPlan, Script};
+use crate::streams::Stream;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tharsis_core::Now;
 use tharsis_core::event::OutputValue;
+use tharsis_core::lease::ProcessNumber;
 use tharsis_types::task::Output;
 use tharsis_types::{ClientId, Extent, JobId, NodeId, ObjectId, RefId, TaskId};
 
@@ -19,8 +21,12 @@ pub struct Client {
     pub id: ClientId,
     /// Its job.
     pub job: JobId,
+    /// The process that it shares with others, if it does.
+    pub process: Option<ProcessNumber>,
     /// Classes it has named.
     pub classes: BTreeSet<u32>,
+    /// Its numbers of the classes of tasks inside of groups.
+    pub inside: BTreeMap<(TaskId, Option<u32>), u32>,
     /// References that it has told its node of and not released.
     pub refs: BTreeMap<u64, Held>,
     /// Next token.
@@ -86,6 +92,8 @@ pub struct Held {
     pub pending: bool,
     /// The value was seen, or its failure.
     pub ended: bool,
+    /// It was a failure.
+    pub failed: bool,
     /// Mapped bytes, and what stood there at first.
     pub mapped: Option<(Extent, Content)>,
 }
@@ -118,6 +126,8 @@ pub struct Driver {
     pub row: Vec<u64>,
     /// The part of these that it is about to read, one after the other.
     pub reading: VecDeque<u64>,
+    /// Streams that it consumes.
+    pub streams: Vec<Stream>,
 }
 
 /// A run as it was sent.
@@ -131,6 +141,8 @@ pub struct RunRecord {
     pub attempt: u32,
     /// Kind of its class.
     pub kind: u32,
+    /// The job that submitted it. What an actor calls for a call of another job has an id of that.
+    pub job: JobId,
     /// Arguments by value.
     pub payload: Vec<u8>,
     /// Arguments by reference.
@@ -180,7 +192,9 @@ impl Client {
         Self {
             id,
             job,
+            process: None,
             classes: BTreeSet::new(),
+            inside: BTreeMap::new(),
             refs: BTreeMap::new(),
             next_token: 1,
             own_puts: 0,
@@ -204,7 +218,8 @@ impl Client {
     pub fn hold(&mut self, reference: RefId) -> u64 {
         let token = self.next_token;
         self.next_token += 1;
-        self.refs.insert(token, Held { reference, pending: false, ended: false, mapped: None });
+        self.refs
+            .insert(token, Held { reference, pending: false, ended: false, failed: false, mapped: None });
         token
     }
 

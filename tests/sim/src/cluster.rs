@@ -4,19 +4,25 @@
 //! and node keep their order and survive the client's death, like rings do; packets keep nothing.
 
 use crate::client::{Argument, Client, Driver, Phase, RunRecord};
+use crate::faults::{Faults, faults};
+use crate::groups::Groups;
 use crate::oracle::Oracle;
-use crate::program::{self, CLASS_COUNT, CONSTRUCTOR, Content, METHOD};
+use crate::program::{self, CLASS_COUNT, CONSTRUCTOR, Content, DETACHED, INSIDE};
 use crate::quotas::quota_of;
 use crate::rng::{Rng, mix};
+use crate::trace::{action_number, tell_person_of};
+use crate::waiting::Waiting;
 use crate::{Options, Sabotage, Summary, Violation};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use tharsis_core::event::{Member, Remains, Value};
-use tharsis_core::memory::{MemoryGauge, MemoryReading, WorkerMemory};
+use tharsis_core::lease::ProcessNumber;
 use tharsis_core::node::{ArgumentValue, Config, Place};
 use tharsis_core::{Action, Event, MS, Node, Now, Operation, Record};
-use tharsis_types::peer::Packet;
-use tharsis_types::{ClientId, Extent, Failure, FailureKind, JobId, NodeId, ObjectId, Resources, SmallBytes};
+use tharsis_types::peer::{Message, Packet};
+use tharsis_types::{
+    ClientId, Extent, Failure, FailureKind, JobId, NodeId, ObjectId, RefId, Resources, SmallBytes,
+};
 
 /// Nanoseconds in a microsecond.
 pub(crate) const US: Now = 1_000;
@@ -28,26 +34,6 @@ const EVENTS_MAX: u64 = 400_000;
 const EVENTS_AT_ONCE_MAX: u32 = 20_000;
 /// Ids of transfers as pinners start here, above those of clients.
 const PINNERS: u32 = 1 << 31;
-
-/// Rates of the faults, in 1/1000.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Faults {
-    pub(crate) loss: u64,
-    pub(crate) double: u64,
-    pub(crate) worker_crash: u64,
-    pub(crate) start_failure: u64,
-    pub(crate) pull_failure: u64,
-    pub(crate) cancel: u64,
-    pub(crate) node_crashes: u64,
-    pub(crate) partitions: u64,
-    pub(crate) driver_crash: u64,
-    pub(crate) spill_refusal: u64,
-    pub(crate) disk_loss: u64,
-    pub(crate) no_pages: u64,
-    pub(crate) uses_relays: bool,
-    pub(crate) memory_ends: u64,
-    pub(crate) isolations: u64,
-}
 
 /// Something that will happen.
 #[derive(Debug)]
@@ -62,10 +48,13 @@ pub(crate) enum SimEvent {
     IsolationChanged { host: usize, until: Option<Now> },
     Isolate { host: usize },
     Join,
+    Jump { host: usize },
+    KillNamed { reference: RefId },
     LastSteps { host: usize, client: ClientId, steps: LastSteps },
     MemoryEnds { host: usize },
     Packet { from: usize, to: usize, packet: Packet },
     Partition,
+    Pause { host: usize },
     PullEnds { host: usize, transfer: Transfer },
     Record { host: usize, event: Event },
     RestoreEnds { host: usize, object: ObjectId, into: Extent },
@@ -77,7 +66,8 @@ pub(crate) enum SimEvent {
     ToldJoined { host: usize, about: usize },
     ToldLeft { host: usize, about: usize, jobs: Vec<JobId> },
     Unmap { host: usize, client: ClientId, token: u64 },
-    WorkerStarts { host: usize, start: u64, job: JobId },
+    WorkerStarts { host: usize, start: u64, job: JobId, process: Option<ProcessNumber> },
+    Woken { host: usize, slept: Now },
 }
 
 /// Last steps of a worker that was cut off: it still computes and reads the values it has mapped.
@@ -140,7 +130,13 @@ pub(crate) struct Host {
     pub(crate) used_disk: u64,
     next_client: u32,
     settles: bool,
-    tick_at: Option<Now>,
+    pub(crate) tick_at: Option<Now>,
+    /// Its process stands still until then.
+    pub(crate) paused_until: Now,
+    /// Its clock is so much ahead of the time.
+    pub(crate) ahead: Now,
+    /// And so much behind it.
+    pub(crate) behind: Now,
     /// Jobs whose drivers are or were here.
     pub(crate) driven: Vec<JobId>,
     /// Since when its node has known that it reaches nobody, and until when that is so.
@@ -159,6 +155,17 @@ pub(crate) struct Cluster {
     pub(crate) attempts_diverge: bool,
     /// Some calls construct actors, and others are calls of them.
     pub(crate) has_actors: bool,
+    /// Some calls make placement groups, and others run inside of them.
+    pub(crate) has_groups: bool,
+    /// Some actors and groups have names.
+    pub(crate) has_names: bool,
+    pub(crate) groups: Groups,
+    /// The actors and groups that have a name now.
+    pub(crate) names: Vec<RefId>,
+    /// The driver that kills what has a name.
+    pub(crate) operator: Option<(usize, ClientId)>,
+    /// Tasks that wait although they need not.
+    pub(crate) waiting: Waiting,
     pub(crate) sabotage: Sabotage,
     pub(crate) summary: Summary,
     verbose: bool,
@@ -170,7 +177,7 @@ pub(crate) struct Cluster {
     pub(crate) cuts: Vec<(usize, usize, Now)>,
     pull_failures: BTreeMap<ObjectId, u32>,
     next_pinner: u32,
-    next_job: u32,
+    pub(crate) next_job: u32,
     pub(crate) store_bytes: u64,
     annex_bytes: u64,
     small_cluster_max: usize,
@@ -206,6 +213,12 @@ impl Cluster {
             nodes_at_start: Vec::new(),
             attempts_diverge: mix(options.seed, 0).is_multiple_of(3),
             has_actors: mix(options.seed, 2).is_multiple_of(3),
+            has_groups: mix(options.seed, 3).is_multiple_of(3),
+            has_names: mix(options.seed, 4).is_multiple_of(2),
+            groups: Groups::default(),
+            names: Vec::new(),
+            operator: None,
+            waiting: Waiting::default(),
             sabotage: options.sabotage,
             summary: Summary { seed: options.seed, ..Summary::default() },
             verbose: options.verbose,
@@ -229,6 +242,7 @@ impl Cluster {
         for _ in 0..node_count {
             cluster.add_host();
         }
+        cluster.oracle.nodes_at_start = node_count;
         cluster.nodes_at_start = cluster.hosts.iter().map(|h| h.id).collect();
         for about in 0..node_count {
             for host in (0..node_count).filter(|host| *host != about) {
@@ -318,7 +332,7 @@ impl Cluster {
         if gone.driver.is_some() {
             self.oracle.ended_jobs.insert(gone.job);
         }
-        self.oracle.actor_losses += u32::from(gone.actor.is_some());
+        self.oracle.lost_actors.extend(gone.actor);
         // Its node cannot know whether the first run that it sent has started, and takes it that it has.
         let next = gone.queue.front().map(|record| record.task).or(gone.announced.front().copied());
         if let Some(task) = next.filter(|_| gone.current.is_none()) {
@@ -421,6 +435,7 @@ impl Cluster {
             if self.verbose {
                 self.tell_person(&happening);
             }
+            self.look_who_waits();
             self.happen(happening);
             if self.now > TIME_MAX
                 || self.summary.event_count > EVENTS_MAX
@@ -443,17 +458,29 @@ impl Cluster {
     }
 
     fn happen(&mut self, happening: SimEvent) {
+        if let Some(until) = self.waits_for_process(&happening) {
+            if let SimEvent::Tick { host } = happening {
+                let is_due = self.hosts[host].tick_at == Some(self.now);
+                self.hosts[host].tick_at = self.hosts[host].tick_at.map(|at| if is_due { until } else { at });
+                if !is_due {
+                    return;
+                }
+            }
+            return self.at(until, happening);
+        }
         self.note(self.now);
         match happening {
             SimEvent::Continue { host, client, epoch } => self.resume_work(host, client, epoch),
             SimEvent::Crash { host } => self.crash_host(host),
             SimEvent::Drain { host, within } => self.drain_host(host, within),
-            SimEvent::CrashClient { host, client, failure } => self.crash_client(host, client, failure),
+            SimEvent::CrashClient { host, client, failure } => self.crash_process(host, client, &failure),
             SimEvent::Drop { host, client, token } => self.release(host, client, token),
             SimEvent::Gone { host, client, remains, failure } => {
                 self.feed(host, Event::ClientGone { client, remains, failure })
             }
             SimEvent::Join => self.join(),
+            SimEvent::Jump { host } => self.jump(host),
+            SimEvent::KillNamed { reference } => self.kill_named(reference),
             SimEvent::LastSteps { host, client, steps } => self.last_steps(host, client, steps),
             SimEvent::MemoryEnds { host } => self.memory_ends(host),
             SimEvent::Packet { from, to, packet } => {
@@ -463,6 +490,7 @@ impl Cluster {
             SimEvent::IsolationChanged { host, until } => self.isolation_changed(host, until),
             SimEvent::Isolate { host } => self.isolate(host),
             SimEvent::Partition => self.partition(),
+            SimEvent::Pause { host } => self.pause(host),
             SimEvent::PullEnds { host, transfer } => self.pull_ends(host, &transfer),
             SimEvent::Record { host, event } => self.feed_record(host, event),
             SimEvent::RestoreEnds { host, object, into } => self.restore_ends(host, object, into),
@@ -492,7 +520,10 @@ impl Cluster {
                 self.feed(host, Event::MemberLeft { node });
                 jobs.into_iter().for_each(|job| self.feed(host, Event::JobEnded { job }));
             }
-            SimEvent::WorkerStarts { host, start, job } => self.worker_starts(host, start, job),
+            SimEvent::WorkerStarts { host, start, job, process } => {
+                self.worker_starts(host, start, job, process)
+            }
+            SimEvent::Woken { host, slept } => self.woken(host, slept),
         }
     }
 
@@ -521,7 +552,8 @@ impl Cluster {
         }
         self.note(host as u64 + 1);
         let mut out = Vec::new();
-        self.hosts[host].node.handle(self.now, event, &mut out);
+        let clock = self.clock(host);
+        self.hosts[host].node.handle(clock, event, &mut out);
         self.perform(host, out);
         if !self.hosts[host].settles {
             self.hosts[host].settles = true;
@@ -539,9 +571,10 @@ impl Cluster {
         }
         self.hosts[host].settles = false;
         let mut out = Vec::new();
-        self.hosts[host].node.settle(self.now, &mut out);
+        let clock = self.clock(host);
+        self.hosts[host].node.settle(clock, &mut out);
         self.perform(host, out);
-        let next = self.hosts[host].node.next_timeout(self.now);
+        let next = self.hosts[host].node.next_timeout(clock).map(|next| self.by_clock(host, next));
         let known = self.hosts[host].tick_at;
         if let Some(next) = next
             && known.is_none_or(|known| next < known)
@@ -578,15 +611,15 @@ impl Cluster {
             | Operation::MemoryFreed
             | Operation::ReadMemory { .. }
             | Operation::Reclaim(_) => {}
-            Operation::KillWorker { client, reason } => self.crash_client(host, client, reason),
+            Operation::KillWorker { client, reason } => self.kill_worker(host, client, reason),
             Operation::Leave => self.leave(host),
             Operation::Pull { object, from, into, .. } => self.start_pull(host, object, from, into),
             Operation::Restore { object, into } => self.start_restore(host, object, into),
             Operation::Send { to, packet } => self.send_packet(host, to, packet),
             Operation::Spill { object, extent } => self.start_spill(host, object, extent),
-            Operation::StartWorker { start, job, .. } => {
+            Operation::StartWorker { start, job, process } => {
                 let when = self.now + self.rng.range(MS, 20 * MS);
-                self.at(when, SimEvent::WorkerStarts { host, start, job });
+                self.at(when, SimEvent::WorkerStarts { host, start, job, process });
             }
         }
     }
@@ -639,10 +672,12 @@ impl Cluster {
             task: view.task,
             attempt: view.attempt,
             kind: view.class.function.0 as u32,
+            job: view.class.job,
             payload: view.payload.to_vec(),
             arguments: view.arguments.iter().map(|(parameter, r, v)| (*parameter, *r, argument(v))).collect(),
         };
         self.summary.run_count += 1;
+        self.oracle.came_to(record.task, self.hosts[host].id);
         match self.hosts[host].clients.get_mut(&client) {
             Some(receiver) => receiver.announced.push_back(record.task),
             None => self.oracle.tasks.entry(record.task).or_default().crashes += 1,
@@ -665,9 +700,21 @@ impl Cluster {
         self.at(when, SimEvent::ToClient { host, client, record });
     }
 
-    fn send_packet(&mut self, from: usize, to: NodeId, packet: Packet) {
+    fn send_packet(&mut self, from: usize, to: NodeId, mut packet: Packet) {
+        if self.sabotage == Sabotage::HideRoom {
+            for message in &mut packet.messages {
+                if let Message::LoadReport { free, .. } = message {
+                    *free = Resources::default();
+                }
+            }
+        }
         self.summary.packet_count += 1;
         self.summary.message_count += packet.messages.len() as u64;
+        for message in &packet.messages {
+            if let Message::TaskPush { task, .. } = message {
+                self.oracle.came_to(task.task, to);
+            }
+        }
         let Some(to) = self.hosts.iter().position(|h| h.id == to) else { return };
         let now = self.now;
         self.cuts.retain(|(_, _, until)| *until > now);
@@ -723,23 +770,29 @@ impl Cluster {
             content.hash ^= 1;
         }
         self.write(host, into, content);
+        self.oracle.came_to(object.task, self.hosts[host].id);
         self.feed(host, Event::PullDone { object });
     }
 
-    fn worker_starts(&mut self, host: usize, start: u64, job: JobId) {
+    fn worker_starts(&mut self, host: usize, start: u64, job: JobId, process: Option<ProcessNumber>) {
         if !self.hosts[host].alive {
             return;
         }
         // The control store gives no program of a job whose driver's node is gone.
         let is_orphan = self.hosts.iter().any(|h| !h.alive && h.driven.contains(&job));
         if is_orphan || self.rng.chance(self.faults.start_failure) {
-            self.oracle.start_failures += 1;
+            *self.oracle.start_failures.entry(job).or_default() += 1;
+            // After a few of these the node is left out for ten seconds.
+            self.upset(host, self.now + 10_000 * MS);
             let failure = Arc::new(Failure::new(FailureKind::WorkerStartFailed, "no process"));
             self.feed(host, Event::WorkerStartFailed { start, failure });
             return;
         }
         let client = self.new_client(host, job, None);
         self.summary.worker_count += 1;
+        if let Some(client) = self.hosts[host].clients.get_mut(&client) {
+            client.process = process;
+        }
         self.feed(host, Event::WorkerReady { start, client });
         if self.rng.chance(self.faults.worker_crash) {
             let when = self.now + self.rng.range(0, 400 * MS);
@@ -748,7 +801,8 @@ impl Cluster {
         }
     }
 
-    fn new_client(&mut self, host: usize, job: JobId, driver: Option<Driver>) -> ClientId {
+    /// A client of a host: a driver, or a worker.
+    pub(crate) fn new_client(&mut self, host: usize, job: JobId, driver: Option<Driver>) -> ClientId {
         let host = &mut self.hosts[host];
         host.next_client += 1;
         let id = ClientId(host.next_client);
@@ -789,6 +843,9 @@ impl Cluster {
             next_client: 0,
             settles: false,
             tick_at: None,
+            paused_until: 0,
+            ahead: 0,
+            behind: 0,
             driven: Vec::new(),
             isolated: None,
         });
@@ -798,8 +855,7 @@ impl Cluster {
     fn add_drivers(&mut self, node_count: usize) {
         for _ in 0..self.rng.range(1, 4) {
             let host = self.rng.index(node_count);
-            let job = JobId(self.next_job);
-            self.next_job += 1;
+            let job = self.new_job();
             self.hosts[host].driven.push(job);
             let ops_left = self.rng.range(10, 80) as u32;
             let client = self.new_client(host, job, Some(Driver { ops_left, ..Driver::default() }));
@@ -811,32 +867,6 @@ impl Cluster {
                 let failure = Arc::new(Failure::new(FailureKind::Shutdown, "the driver died"));
                 self.at(when, SimEvent::CrashClient { host, client, failure });
             }
-        }
-    }
-
-    fn plan_faults(&mut self) {
-        for _ in 0..self.faults.node_crashes {
-            let host = self.rng.index(self.hosts.len());
-            let when = self.now + self.rng.range(MS, 300 * MS);
-            self.at(when, SimEvent::Crash { host });
-            if self.rng.chance(700) {
-                let when = self.now + self.rng.range(MS, 400 * MS);
-                self.at(when, SimEvent::Join);
-            }
-        }
-        for _ in 0..self.faults.partitions {
-            let when = self.now + self.rng.range(MS, 400 * MS);
-            self.at(when, SimEvent::Partition);
-        }
-        for _ in 0..self.faults.isolations {
-            let when = self.now + self.rng.range(MS, 400 * MS);
-            let host = self.rng.index(self.hosts.len());
-            self.at(when, SimEvent::Isolate { host });
-        }
-        for _ in 0..self.faults.memory_ends {
-            let when = self.now + self.rng.range(MS, 400 * MS);
-            let host = self.rng.index(self.hosts.len());
-            self.at(when, SimEvent::MemoryEnds { host });
         }
     }
 
@@ -860,32 +890,13 @@ impl Cluster {
         if living < 2 || !self.hosts[host].alive {
             return;
         }
-        self.oracle.node_deaths += 1;
+        self.oracle.dead.insert(self.hosts[host].id);
         self.summary.node_death_count += 1;
         self.hosts[host].alive = false;
         let clients = std::mem::take(&mut self.hosts[host].clients);
         let drivers = clients.into_values().filter(|client| client.driver.is_some());
         self.oracle.ended_jobs.extend(drivers.map(|driver| driver.job));
         self.tell_left(host, 25 * MS, 300 * MS);
-    }
-
-    /// A look at a node's memory finds its limit reached, and its workers as large as chance has it.
-    fn memory_ends(&mut self, host: usize) {
-        if !self.hosts[host].alive {
-            return;
-        }
-        let clients = self.hosts[host].clients.values().filter(|c| c.driver.is_none());
-        let clients: Vec<_> = clients.map(|c| c.id).collect();
-        let worker = |client: ClientId| WorkerMemory { client, pid: 0, bytes: self.rng.range(0, 64 << 20) };
-        let workers = clients.into_iter().map(worker).collect();
-        let node = MemoryGauge { used_bytes: 99, limit_bytes: 100 };
-        self.feed(host, Event::MemoryRead(MemoryReading { node, workers, ..MemoryReading::default() }));
-    }
-
-    fn partition(&mut self) {
-        let (a, b) = (self.rng.index(self.hosts.len()), self.rng.index(self.hosts.len()));
-        let until = self.now + self.rng.range(10 * MS, 2_000 * MS);
-        self.cuts.push((a, b, until));
     }
 
     /// Every client gives its regions back.
@@ -913,87 +924,9 @@ impl Cluster {
     }
 }
 
-/// Actions that are not told of by what follows from them.
-#[allow(clippy::print_stdout, reason = "asked for on the command line")]
-fn tell_person_of(host: usize, action: &Action) {
-    let is_told = matches!(
-        action,
-        Action::Do(Operation::Send { .. } | Operation::MemoryFreed)
-            | Action::Tell { record: Record::Run { .. } | Record::Locations { .. }, .. }
-    );
-    if !is_told {
-        println!("{:>22} node {host}: {action:?}", "");
-    }
-}
-
-/// Chooses the faults of this run; one run in five has none.
-fn faults(rng: &mut Rng) -> Faults {
-    if rng.chance(200) {
-        return Faults::default();
-    }
-    let mut often = |permille: u64, most: u64| if rng.chance(permille) { rng.range(0, most + 1) } else { 0 };
-    Faults {
-        loss: often(400, 150),
-        double: often(400, 150),
-        worker_crash: often(500, 300),
-        start_failure: often(200, 50),
-        pull_failure: often(400, 150),
-        cancel: often(400, 200),
-        node_crashes: often(400, 2),
-        partitions: often(300, 3),
-        driver_crash: often(300, 1000),
-        spill_refusal: often(300, 150),
-        disk_loss: often(200, 20),
-        memory_ends: often(400, 12),
-        no_pages: often(200, 50),
-        uses_relays: often(700, 1000) > 0,
-        isolations: often(300, 2),
-    }
-}
-
-fn action_number(action: &Action) -> u64 {
-    match action {
-        Action::Do(operation) => operation_number(operation),
-        Action::Tell { client, record } => mix(record_number(record), u64::from(client.0)),
-    }
-}
-
-fn operation_number(operation: &Operation) -> u64 {
-    match operation {
-        Operation::Discard(object) => mix(1, object.task.mixed()),
-        Operation::ForgetJob { job } => mix(2, u64::from(job.0)),
-        Operation::FindMember(node) => mix(14, node.0),
-        Operation::FreeBlocks(extent) => mix(3, extent.offset),
-        Operation::KillWorker { client, .. } => mix(4, u64::from(client.0)),
-        Operation::Leave => 13,
-        Operation::MemoryFreed => 5,
-        Operation::Pull { object, into, .. } => mix(6, mix(object.task.mixed(), into.offset)),
-        Operation::ReadMemory { within_ms } => mix(7, *within_ms),
-        Operation::Reclaim(extent) => mix(8, extent.offset),
-        Operation::Restore { into, .. } => mix(9, into.offset),
-        Operation::Send { packet, .. } => mix(10, mix(packet.first, packet.messages.len() as u64)),
-        Operation::Spill { extent, .. } => mix(11, extent.offset),
-        Operation::StartWorker { start, .. } => mix(12, *start),
-    }
-}
-
-fn record_number(record: &Record) -> u64 {
-    match record {
-        Record::CancelRun { run } => mix(21, u64::from(*run)),
-        Record::Locations { request, .. } => mix(22, u64::from(*request)),
-        Record::CheckpointEnded { .. } | Record::Region { .. } => 23,
-        Record::Resumed => 24,
-        Record::RetireRegions => 25,
-        Record::Run { run } => mix(26, u64::from(*run)),
-        Record::StealBack { .. } => 27,
-        Record::Stop => 28,
-        Record::Unmap { token } => mix(29, *token),
-        Record::Value { token, .. } => mix(30, *token),
-    }
-}
-
 /// The class of a kind as clients of this cluster name it.
 pub(crate) fn class_of(cluster: &Cluster, job: JobId, kind: u32) -> Arc<tharsis_types::TaskClass> {
-    debug_assert!(kind < CLASS_COUNT || matches!(kind, CONSTRUCTOR | METHOD), "kinds are counted");
+    let is_counted = kind & !DETACHED < CLASS_COUNT || (CONSTRUCTOR..=INSIDE).contains(&(kind & !DETACHED));
+    debug_assert!(is_counted, "kinds are counted");
     program::class(job, kind, &cluster.nodes_at_start)
 }

@@ -26,6 +26,7 @@ impl Cluster {
         if self.hosts[host].node.is_draining() || self.hosts.iter().filter(serves).count() < 2 {
             return;
         }
+        self.oracle.drains += 1;
         self.summary.drain_count += u32::from(self.hosts[host].alive);
         self.feed(host, Event::DrainWanted { within });
     }
@@ -39,7 +40,7 @@ impl Cluster {
         if !state.is_some_and(|state| state.is_clean) {
             return self.crash_host(host);
         }
-        self.oracle.departures += 1;
+        self.oracle.departures.insert(self.hosts[host].id);
         self.summary.departure_count += 1;
         self.hosts[host].alive = false;
         self.hosts[host].clients.clear();

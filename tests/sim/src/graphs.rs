@@ -31,7 +31,7 @@ impl Cluster {
         client.context.children += 1;
         let locals: Vec<_> = client.context.locals.iter().filter_map(|t| client.refs.get(t)).collect();
         let locals: Vec<RefId> = locals.into_iter().map(|held| held.reference).collect();
-        let known: Vec<_> = locals.into_iter().filter(|r| !self.oracle.is_actor(r.object)).collect();
+        let known: Vec<_> = locals.into_iter().filter(|r| !self.oracle.is_place(r.object)).collect();
         let is_driver = self.hosts[host].clients.get(&id).is_some_and(|client| client.driver.is_some());
         let graph = if is_driver { parent.child(number) } else { parent.call(number, content(seed, &known)) };
         let mut rng = Rng::new(seed);
@@ -82,6 +82,7 @@ impl Cluster {
         }
         self.oracle.graphs.insert(task, plan.graph);
         let owner = self.hosts[host].id;
+        self.oracle.came_to(task, owner);
         let row = GraphStep {
             class: kind,
             returns,

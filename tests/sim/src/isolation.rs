@@ -14,6 +14,7 @@ impl Cluster {
         let until = self.now + self.rng.range(100 * MS, 1_500 * MS);
         let others = (0..self.hosts.len()).filter(|other| *other != host);
         self.cuts.extend(others.map(|other| (host, other, until)));
+        self.upset(host, until);
         let noticed = self.now + self.rng.range(0, 50 * MS);
         let over = until + self.rng.range(0, 50 * MS);
         self.at(noticed, SimEvent::IsolationChanged { host, until: Some(until) });

@@ -31,6 +31,9 @@
 //! | 21 | an actor that is started again continues from its last snapshot | `Cluster::read_snapshot` |
 //! | 22 | no job holds more than its quota | `Cluster::check_quotas` |
 //! | 23 | everything ends: virtual time, events in all and at one moment are bounded | `Cluster::run_dry` |
+//! | 24 | tasks inside of a group run where it has bundles, which lie as its strategy asks | `Cluster::check_inside`, `check_groups` |
+//! | 25 | what a group has reserved is left to what runs inside | `Cluster::check_set_aside` |
+//! | 26 | nobody waits long for what is free | `Cluster::look_who_waits` |
 //!
 //! | file | is |
 //! |---|---|
@@ -38,11 +41,20 @@
 //! | `client.rs`, `acts.rs` | drivers and workers: what they keep, what they do |
 //! | `actors.rs` | calls of actors: who makes them, where and in which order they start |
 //! | `cluster.rs` | hosts, network, agenda, faults |
+//! | `faults.rs` | accidents, and how often they happen |
 //! | `drains.rs` | nodes that drain |
 //! | `isolation.rs` | hosts that reach nobody |
+//! | `pauses.rs` | processes and clocks that stand still, clocks that run ahead |
+//! | `processes.rs` | processes that actors share |
+//! | `groups.rs` | placement groups, and the tasks inside of them |
+//! | `names.rs` | what is found by name, and lives without handles |
+//! | `streams.rs` | consumers of streams |
+//! | `waiting.rs` | who waits, and for how long beside what is free |
 //! | `quotas.rs` | quotas of jobs |
 //! | `oracle.rs`, `check.rs` | the rules |
+//! | `fair.rs` | jobs that keep one node busy: what each of them gets |
 //! | `growth.rs` | thousands of nodes without faults: what each of them sends |
+//! | `trace.rs` | the course of a run as a number, and as lines |
 //! | `report.rs` | what the nodes tell of the tasks and objects that a broken rule names |
 
 #![forbid(unsafe_code)]
@@ -54,14 +66,23 @@ mod client;
 mod cluster;
 mod disk;
 mod drains;
+pub mod fair;
+mod faults;
 mod graphs;
+mod groups;
 pub mod growth;
 mod isolation;
+mod names;
 mod oracle;
+mod pauses;
+mod processes;
 mod program;
 mod quotas;
 mod report;
 mod rng;
+mod streams;
+mod trace;
+mod waiting;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -80,7 +101,7 @@ pub struct Options {
     pub sabotage: Sabotage,
 }
 
-/// A planted fault: each breaks a rule, once.
+/// A planted fault: each breaks a rule, most of them once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sabotage {
     /// None.
@@ -94,6 +115,10 @@ pub enum Sabotage {
     LoseRun,
     /// A run is sent twice.
     RepeatRun,
+    /// Nodes tell each other that nothing is free.
+    HideRoom,
+    /// Tasks start inside of groups that have no bundle there, and take what is reserved.
+    MoveInside,
 }
 
 /// Counts of a run without violations.
@@ -125,6 +150,26 @@ pub struct Summary {
     pub block_count: u64,
     /// Calls of actors.
     pub call_count: u64,
+    /// Placement groups that were asked for.
+    pub group_count: u64,
+    /// Tasks that started inside of one.
+    pub inside_count: u64,
+    /// Actors and groups that got a name.
+    pub name_count: u64,
+    /// The times that something was found by its name.
+    pub find_count: u64,
+    /// Streams that were consumed.
+    pub stream_count: u64,
+    /// Items taken from them.
+    pub item_count: u64,
+    /// Nodes whose process stood still for a while.
+    pub pause_count: u32,
+    /// Clocks that ran ahead.
+    pub jump_count: u32,
+    /// Accidents that ended several workers at once.
+    pub shared_crash_count: u32,
+    /// The longest time for which a task waited beside what was free for it, in milliseconds.
+    pub longest_wait_ms: u64,
     /// Copies written to disk.
     pub spill_count: u64,
     /// Copies read back.
@@ -205,7 +250,14 @@ impl fmt::Display for Summary {
             "  workers  {}, of which {} crashed; {} waits",
             self.worker_count, self.crash_count, self.block_count
         )?;
-        writeln!(f, "  gets     {}, {} failures read", self.get_count, self.failure_count)?;
+        let (gets, failures, wait) = (self.get_count, self.failure_count, self.longest_wait_ms);
+        writeln!(f, "  gets     {gets}, {failures} failures read; nobody waited longer than {wait} ms")?;
+        let (groups, names, streams) = (self.group_count, self.name_count, self.stream_count);
+        writeln!(
+            f,
+            "  places   {groups} groups, {names} names; {streams} streams, {} items",
+            self.item_count
+        )?;
         let (spills, restores, ahead) = (self.spill_count, self.restore_count, self.ahead_count);
         writeln!(f, "  disks    {spills} copies written, {restores} read back, {ahead} of them ahead")?;
         writeln!(

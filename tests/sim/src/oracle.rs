@@ -1,9 +1,9 @@
 //! Rules that hold after any faults: the expected values, and the failures that the faults so far excuse.
 
 use crate::client::Caller;
-use crate::program::{self, CONSTRUCTOR, METHOD, TIMED};
+use crate::program::{self, CONSTRUCTOR, TIMED};
 use std::collections::{BTreeMap, BTreeSet};
-use tharsis_types::{Failure, FailureKind, JobId, ObjectId, TaskId};
+use tharsis_types::{Failure, FailureKind, JobId, NodeId, ObjectId, RefId, TaskId};
 
 /// Facts that no node knows.
 #[derive(Debug, Default)]
@@ -14,30 +14,38 @@ pub struct Oracle {
     pub tasks: BTreeMap<TaskId, TaskFacts>,
     /// Jobs whose driver is gone.
     pub ended_jobs: BTreeSet<JobId>,
+    /// Nodes when the run began.
+    pub nodes_at_start: usize,
     /// Nodes that died.
-    pub node_deaths: u32,
+    pub dead: BTreeSet<NodeId>,
+    /// The nodes to which each task, or a value that it made or put, has ever come.
+    pub places: BTreeMap<TaskId, BTreeSet<NodeId>>,
+    /// Nodes that began to drain.
+    pub drains: u32,
     /// Nodes that drained and left nothing behind.
-    pub departures: u32,
-    /// Workers of actors that are gone.
-    pub actor_losses: u32,
+    pub departures: BTreeSet<NodeId>,
+    /// Actors of which a worker was lost.
+    pub lost_actors: BTreeSet<TaskId>,
     /// Actors that have ended by themselves.
-    pub exits: u32,
-    /// Someone asked to cancel an actor, which kills it.
-    pub kills: u32,
+    pub exits: BTreeSet<TaskId>,
+    /// The actor of each call.
+    pub called: BTreeMap<TaskId, TaskId>,
     /// The actor of each snapshot that was offered, by number.
     pub snapshots: Vec<TaskId>,
     /// The last snapshot of each actor that was kept, by number.
     pub kept_snapshots: BTreeMap<TaskId, u64>,
     /// The caller and the number of each call of an actor.
     pub calls: BTreeMap<TaskId, (Caller, u64)>,
+    /// The group of each task inside of one.
+    pub inside: BTreeMap<TaskId, RefId>,
     /// The graph of each task that was submitted with one.
     pub graphs: BTreeMap<TaskId, TaskId>,
     /// Graphs of which a result was cancelled.
     pub cancelled_graphs: BTreeSet<TaskId>,
     /// The same, with what their tasks submit.
     pub graphs_cancelled_with_children: BTreeSet<TaskId>,
-    /// Worker starts that failed.
-    pub start_failures: u32,
+    /// Worker starts that failed, by job.
+    pub start_failures: BTreeMap<JobId, u32>,
     /// Objects of which a disk has lost copies, and how many.
     pub disk_losses: BTreeMap<ObjectId, u32>,
     /// A copy could not be read back for want of memory.
@@ -63,6 +71,8 @@ pub struct TaskFacts {
     pub memory_kills: u32,
     /// Starts that ended with an error value.
     pub raises: u32,
+    /// The tasks whose outputs it takes, and the objects that were put.
+    pub inputs: Vec<ObjectId>,
     /// The task that first submitted it; a driver's root for what drivers submit.
     pub parent: Option<TaskId>,
     /// Someone asked to cancel it.
@@ -112,8 +122,21 @@ impl Oracle {
         (facts.kind, facts.depth) = (kind, depth);
         facts.parent.get_or_insert(parent);
         facts.submissions += 1;
+        facts.inputs = arguments.to_vec();
         facts.stores = program::script(task, kind, depth).outputs.iter().any(|o| o.stored.is_some());
         Ok(())
+    }
+
+    /// Notes that someone asks to cancel a task, or kills an actor or a group, perhaps with all that it
+    /// submitted. With its last result, all of a graph is cancelled.
+    pub fn cancelled(&mut self, reference: RefId, with_children: bool) {
+        let task = reference.object.task;
+        let Some(facts) = self.tasks.get_mut(&task) else { return };
+        facts.cancelled = true;
+        facts.cancelled_with_children |= with_children;
+        let graph = self.graphs.get(&task).copied();
+        self.cancelled_graphs.extend(graph);
+        self.graphs_cancelled_with_children.extend(graph.filter(|_| with_children));
     }
 
     /// Why a failure may not be, given what went wrong so far.
@@ -127,34 +150,51 @@ impl Oracle {
         let task = origin(root).or_else(|| links.filter_map(origin).last()).unwrap_or(object.task);
         let facts = self.tasks.get(&task);
         let kind = facts.map_or(u32::MAX, |f| f.kind);
-        let faulty = self.node_deaths > 0;
+        let faulty = self.died_near(ObjectId::output(task, 0)) || self.died_near(object);
         let losses = self.losses(task);
+        let start_failures = self.start_failures.get(&task.job()).copied().unwrap_or(0);
+        let deaths =
+            self.places.get(&task).map_or(0, |places| places.intersection(&self.dead).count() as u32);
         // Number of events that may have taken a retry of the task; no retry was left for the last one.
         let spent = facts.is_some_and(|f| {
             let retries = program::class(task.job(), kind, &[tharsis_types::NodeId(1)]).max_retries;
-            let taken = f.crashes + f.raises + self.start_failures + self.node_deaths + losses;
+            let taken = f.crashes + f.raises + start_failures + deaths + losses;
             u32::try_from(retries).is_ok_and(|retries| retries < taken)
         });
         // The end of an actor ends its calls, whatever retries they have.
-        let of_actor = matches!(kind, CONSTRUCTOR | METHOD);
+        let actor = if kind == CONSTRUCTOR { Some(task) } else { self.called.get(&task).copied() };
+        let is_lost = actor.is_some_and(|actor| self.lost_actors.contains(&actor));
+        let is_killed = actor.and_then(|actor| self.tasks.get(&actor)).is_some_and(|facts| facts.cancelled);
         let excused = match root.kind {
             FailureKind::WorkerCrashed | FailureKind::NodeDied | FailureKind::OutOfMemory
-                if of_actor && (faulty || 0 < self.actor_losses) =>
+                if actor.is_some() && (faulty || is_lost) =>
             {
                 true
             }
-            FailureKind::Cancelled if of_actor && 0 < self.kills => true,
-            FailureKind::ActorDied if of_actor && 0 < self.exits => true,
+            FailureKind::Cancelled if is_killed => true,
+            FailureKind::ActorDied => actor.is_some_and(|actor| self.exits.contains(&actor)),
+            // Refused where it was called: the failure names no task of its own.
+            FailureKind::TooManyPendingCalls => self
+                .made_of(object)
+                .iter()
+                .any(|task| self.called.contains_key(task) && program::max_pending(task.job()) != 0),
             FailureKind::UserError => facts.is_some_and(|f| raises(task, f) && f.raises > 0),
             FailureKind::Cancelled => self.is_cancelled(task),
             FailureKind::WorkerCrashed | FailureKind::NodeDied => spent,
             FailureKind::RetriesExhausted => spent && (faulty || losses > 0),
             FailureKind::OutOfMemory => self.lacks_pages || facts.is_some_and(|f| 0 < f.memory_kills),
-            FailureKind::WorkerStartFailed => self.start_failures > 0,
-            FailureKind::ObjectLost => faulty || !self.disk_losses.is_empty(),
+            FailureKind::WorkerStartFailed => start_failures > 0,
+            FailureKind::ObjectLost => {
+                faulty || self.lost_near(ObjectId::output(task, 0)) || self.lost_near(object)
+            }
             FailureKind::ObjectFreed => faulty,
-            FailureKind::NodeNotFound => (faulty || 0 < self.departures) && kind == 9,
-            FailureKind::Shutdown => self.ended_jobs.contains(&task.job()),
+            FailureKind::NodeNotFound => kind == 9 && !(self.dead.is_empty() && self.departures.is_empty()),
+            FailureKind::Infeasible => self.made_of(object).iter().any(|task| self.may_be_impossible(*task)),
+            FailureKind::GroupRemoved => self.may_be_removed(task) || self.may_be_removed(object.task),
+            FailureKind::Shutdown => {
+                let jobs = [Some(task.job()), actor.map(|actor| actor.job())];
+                jobs.into_iter().flatten().any(|job| self.ended_jobs.contains(&job))
+            }
             FailureKind::StoreFull | FailureKind::OutOfDisk => self.small_store,
             FailureKind::TimedOut => self.has_timeout(task),
             _ => false,
@@ -162,8 +202,50 @@ impl Oracle {
         if excused {
             Ok(())
         } else {
-            Err(format!("{object} of a task of kind {kind} failed without a cause: {failure}"))
+            let known = actor.map_or_else(String::new, |actor| format!(", a call of {actor}"));
+            Err(format!("{object} of a task of kind {kind}{known} failed without a cause: {failure}"))
         }
+    }
+
+    /// A task, or a value of it, is on a node, or on its way there.
+    pub fn came_to(&mut self, task: TaskId, node: NodeId) {
+        self.places.entry(task).or_default().insert(node);
+    }
+
+    /// Nodes that died so far.
+    #[must_use]
+    pub fn node_deaths(&self) -> u32 {
+        self.dead.len() as u32
+    }
+
+    /// Whether a node has died to which an object, or anything that it was made of, has ever come.
+    #[must_use]
+    pub fn died_near(&self, object: ObjectId) -> bool {
+        !self.dead.is_empty()
+            && self.made_of(object).iter().any(|task| {
+                let places = self.places.get(task);
+                places.is_some_and(|places| !places.is_disjoint(&self.dead))
+            })
+    }
+
+    /// Whether a disk has lost a copy of an object, or of anything that it was made of.
+    fn lost_near(&self, object: ObjectId) -> bool {
+        let made_of = self.made_of(object);
+        self.disk_losses.keys().any(|lost| made_of.contains(&lost.task))
+    }
+
+    /// The task of an object, and all those whose values it was made of: arguments, actors, groups.
+    fn made_of(&self, object: ObjectId) -> BTreeSet<TaskId> {
+        let (mut found, mut next) = (BTreeSet::new(), vec![object.task]);
+        while let Some(task) = next.pop() {
+            if found.insert(task) {
+                let facts = self.tasks.get(&task);
+                next.extend(facts.into_iter().flat_map(|facts| facts.inputs.iter().map(|input| input.task)));
+                next.extend(self.called.get(&task).copied());
+                next.extend(self.inside.get(&task).map(|group| group.object.task));
+            }
+        }
+        found
     }
 
     /// A task and those that led to it.
@@ -179,7 +261,7 @@ impl Oracle {
 
     /// Whether someone asked to cancel a task, or what led to it together with what that submitted. The end
     /// of a task's time cancels what it submitted too.
-    fn is_cancelled(&self, task: TaskId) -> bool {
+    pub fn is_cancelled(&self, task: TaskId) -> bool {
         let with_children = |facts: &TaskFacts| facts.cancelled_with_children || facts.kind == TIMED;
         let of = |graphs: &BTreeSet<TaskId>, task| self.graphs.get(task).is_some_and(|g| graphs.contains(g));
         let ancestors = std::iter::successors(Some(&task), |task| self.tasks.get(task)?.parent.as_ref());
@@ -198,7 +280,7 @@ impl Oracle {
     /// Side effects that a task may have had at most.
     #[must_use]
     pub fn starts_max(&self, facts: &TaskFacts, retries: i32) -> u32 {
-        let each = (retries + 1).unsigned_abs() + self.node_deaths + facts.memory_kills;
+        let each = (retries + 1).unsigned_abs() + self.node_deaths() + facts.memory_kills;
         // A stored value may be dropped to make room and recomputed, which takes no retry.
         if retries < 0 || facts.stores { u32::MAX } else { each * facts.submissions }
     }

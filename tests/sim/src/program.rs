@@ -9,19 +9,32 @@ use crate::rng::{Rng, mix};
 use std::sync::Arc;
 use tharsis_types::task::Role;
 use tharsis_types::{
-    FunctionId, JobId, NodeId, ObjectId, Placement, RefId, Resources, RetryOn, SmallBytes, TaskClass, TaskId,
+    FunctionId, GroupSpec, JobId, NodeId, ObjectId, Placement, RefId, Resources, RetryOn, SmallBytes,
+    Strategy, TaskClass, TaskId,
 };
 
 /// Kinds of task classes; see [`class`].
 pub const CLASS_COUNT: u32 = 14;
+/// The kind of tasks of which some take very long.
+pub const LONG: u32 = 3;
 /// The kind of tasks with a timeout, which their children have as well.
 pub const TIMED: u32 = 12;
 /// The kind of constructors of actors.
 pub const CONSTRUCTOR: u32 = 14;
 /// The kind of methods of actors.
 pub const METHOD: u32 = 15;
+/// The first kind of placement groups: one for each strategy.
+pub const GROUP: u32 = 16;
+/// The kind of tasks inside of a placement group.
+pub const INSIDE: u32 = GROUP + GROUP_KINDS;
+/// Kinds of placement groups.
+pub const GROUP_KINDS: u32 = 4;
+/// Set in the number of a class whose actors or groups live without handles.
+pub const DETACHED: u32 = 1 << 6;
+/// A group that the cluster cannot hold fails after this time.
+const GROUP_PATIENCE_MS: u64 = 300;
 /// Children of children are submitted down to here.
-const DEPTH_MAX: u8 = 3;
+pub const DEPTH_MAX: u8 = 3;
 /// Type name of the error that some tasks raise a few times.
 pub const FLAKY: &str = "Flaky";
 /// Type name of the error that some tasks raise at every attempt.
@@ -100,9 +113,11 @@ pub struct Script {
     pub fatal: bool,
 }
 
-/// The class of a kind, for a job; some kinds wish for one of `nodes`.
+/// The class of a kind, for a job, which may be [`DETACHED`]; some kinds wish for one of `nodes`. Tasks
+/// inside of a group are told which by [`inside`].
 #[must_use]
-pub fn class(job: JobId, kind: u32, nodes: &[NodeId]) -> Arc<TaskClass> {
+pub fn class(job: JobId, number: u32, nodes: &[NodeId]) -> Arc<TaskClass> {
+    let kind = number & !DETACHED;
     let cpu = |quarters: u64| Resources { cpu: quarters * Resources::UNIT / 4, ..Resources::default() };
     let node = |n: usize, soft| Placement::Node { node: nodes[n % nodes.len()], soft };
     let mut class = TaskClass {
@@ -110,13 +125,14 @@ pub fn class(job: JobId, kind: u32, nodes: &[NodeId]) -> Arc<TaskClass> {
         max_retries: 3,
         // Runs of the others are counted: they run again for a failure only.
         pure: matches!(kind, 0 | 6 | 7 | 10),
+        detached: kind != number,
         ..TaskClass::new(job, FunctionId(u64::from(kind)), &format!("f{kind}"))
     };
     match kind {
         0 => {}
         1 => class.resources = cpu(1),
         2 => class.resources = cpu(0),
-        3 => class.max_retries = 0,
+        LONG => class.max_retries = 0,
         4 => class.max_retries = -1,
         5 => {
             class.retry_on = RetryOn::Types(vec![FLAKY.to_owned()]);
@@ -141,7 +157,14 @@ pub fn class(job: JobId, kind: u32, nodes: &[NodeId]) -> Arc<TaskClass> {
         METHOD => {
             (class.resources, class.max_retries) = (cpu(0), 1);
             class.role = Role::Method;
+            class.calls.out_of_order = overtakes(job);
+            class.calls.max_pending = max_pending(job);
         }
+        GROUP..INSIDE => {
+            class.resources = cpu(0);
+            class.placement = Placement::Reserve(group_spec(kind));
+        }
+        INSIDE => (class.resources, class.max_retries) = (cpu(1), 2),
         // Leaves only: what is not CPU is not lent, so a nest of these would wait for itself.
         _ => {
             class.resources = cpu(1);
@@ -149,6 +172,38 @@ pub fn class(job: JobId, kind: u32, nodes: &[NodeId]) -> Arc<TaskClass> {
         }
     }
     Arc::new(class)
+}
+
+/// Whether the calls of a job overtake those that wait for arguments.
+#[must_use]
+pub fn overtakes(job: JobId) -> bool {
+    job.0 % 3 == 1
+}
+
+/// Calls of an actor that a caller of a job may have unfinished; 0 for any number.
+#[must_use]
+pub fn max_pending(job: JobId) -> u32 {
+    if job.0 % 3 == 2 { 6 } else { 0 }
+}
+
+/// A placement group of a kind. Together its bundles are within the quota of any job.
+#[must_use]
+pub fn group_spec(kind: u32) -> GroupSpec {
+    let (strategy, quarters) = match kind - GROUP {
+        0 => (Strategy::Pack, 1),
+        1 => (Strategy::Spread, 2),
+        2 => (Strategy::StrictPack, 2),
+        _ => (Strategy::StrictSpread, 1),
+    };
+    let bundle = Resources { cpu: quarters * Resources::UNIT / 4, ..Resources::default() };
+    GroupSpec { bundles: vec![bundle; 2], strategy, patience_ms: GROUP_PATIENCE_MS }
+}
+
+/// The class of tasks inside of a group.
+#[must_use]
+pub fn inside(job: JobId, group: TaskId, bundle: Option<u32>) -> Arc<TaskClass> {
+    let placement = Placement::Group { group, bundle };
+    Arc::new(TaskClass { placement, ..TaskClass::clone(&class(job, INSIDE, &[])) })
 }
 
 /// Outputs of a class of a kind.
@@ -165,7 +220,7 @@ pub fn returns(kind: u32) -> u32 {
 #[must_use]
 pub fn script(task: TaskId, kind: u32, depth: u8) -> Script {
     let mut rng = Rng::new(mix(task.mixed(), u64::from(kind)));
-    if matches!(kind, CONSTRUCTOR | METHOD) {
+    if matches!(kind, CONSTRUCTOR | METHOD | INSIDE) {
         return actor_script(&mut rng, kind);
     }
     let mut steps = vec![Step::Work { us: work_us(&mut rng, kind) }];
@@ -186,14 +241,14 @@ pub fn script(task: TaskId, kind: u32, depth: u8) -> Script {
 }
 
 /// A method waits for nothing but tasks of its own, which take nothing: what it waited for otherwise might
-/// wait for the actor.
+/// wait for the actor. The same holds for a task inside of a group, whose resources others may wait for.
 fn actor_script(rng: &mut Rng, kind: u32) -> Script {
     let mut steps = vec![Step::Work { us: work_us(rng, kind) }];
-    if kind == METHOD && rng.chance(300) {
+    if kind != CONSTRUCTOR && rng.chance(300) {
         let (dependencies, nested) = (Vec::new(), Vec::new());
         steps.extend([Step::Submit { class: 2, dependencies, nested }, Step::Wait]);
     }
-    let stored = if kind == METHOD { stored(rng) } else { None };
+    let stored = if kind == CONSTRUCTOR { None } else { stored(rng) };
     let outputs = vec![OutputPlan { stored, nested: Vec::new() }];
     Script { steps, outputs, flaky_raises: 0, fatal: rng.chance(15) }
 }
@@ -242,6 +297,8 @@ pub fn choices(rng: &mut Rng, permille: u64) -> Vec<u64> {
 fn work_us(rng: &mut Rng, kind: u32) -> u64 {
     match rng.range(0, 20) {
         0 if kind == TIMED => 200_000,
+        // Long enough that nobody should wait for its end beside a node that is free.
+        0 if kind == LONG => 5_000_000,
         0 => 30_000,
         1..4 => 3_000,
         _ => 50,

@@ -112,6 +112,26 @@ fn actors_are_called_in_some_clusters() {
 }
 
 #[test]
+fn groups_names_and_streams_are_used_in_some_clusters() {
+    let count = |of: fn(&Summary) -> u64| first(200).filter(|summary| 0 < of(summary)).count();
+    let used = [
+        count(|s| s.group_count),
+        count(|s| s.inside_count),
+        count(|s| s.name_count),
+        count(|s| s.find_count),
+        count(|s| s.item_count),
+    ];
+    assert!(used.iter().all(|clusters| 3 <= *clusters), "{used:?} clusters");
+}
+
+#[test]
+fn processes_stand_still_and_clocks_run_ahead_in_some_clusters() {
+    let count = |of: fn(&Summary) -> u32| first(400).filter(|summary| 0 < of(summary)).count();
+    let used = [count(|s| s.pause_count), count(|s| s.jump_count)];
+    assert!(used.iter().all(|clusters| 1 <= *clusters), "{used:?} clusters");
+}
+
+#[test]
 fn attempts_diverge_in_some_clusters() {
     let clusters = first(40).filter(|summary| summary.divergence_count > 0).count();
     assert!((2..30).contains(&clusters), "{clusters} of 40");
@@ -139,6 +159,18 @@ fn a_run_that_is_sent_twice_is_found_with_what_the_nodes_tell_of_its_task() {
     let text = found(Sabotage::RepeatRun, &["an attempt starts at most once"]).unwrap().to_string();
     let is_where = text.contains("in worker") || text.contains("sent to worker");
     assert!(text.contains(" called at ") && is_where, "{text}");
+}
+
+#[test]
+fn room_that_nobody_is_told_of_is_found() {
+    assert!(found(Sabotage::HideRoom, &["nobody waits long for what is free"]).is_some());
+}
+
+#[test]
+fn tasks_that_start_outside_of_their_group_are_found_and_what_they_take() {
+    let outside = found(Sabotage::MoveInside, &["tasks inside of a group run where its bundles are"]);
+    let taken = found(Sabotage::MoveInside, &["what a group has reserved is left to what runs inside"]);
+    assert!(outside.is_some() && taken.is_some(), "{outside:?}, {taken:?}");
 }
 
 #[test]

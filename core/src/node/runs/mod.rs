@@ -29,6 +29,7 @@ use crate::pull::Missing;
 use crate::slab::{Slab, Slot};
 use crate::store::Store;
 use run::Stage;
+use smallvec::SmallVec;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Index;
 use tharsis_types::hash::IdMap;
@@ -44,6 +45,8 @@ pub(super) struct Runs {
     /// Runs of each worker: those that were sent, in that order (the first has started or is next), then the
     /// others.
     of_worker: IdMap<ClientId, Line>,
+    /// Runs of each task: one, but where several owners have made the same task.
+    of_task: IdMap<TaskId, SmallVec<[Slot<Run>; 1]>>,
     /// Tasks submitted by each task that runs here.
     children: IdMap<TaskId, Children>,
     /// Runs that have begun and have a timeout, by the end of it.
@@ -81,8 +84,9 @@ impl Runs {
     /// Adds a run at the end of its worker's line.
     pub(super) fn insert(&mut self, run: Run) -> Slot<Run> {
         assert!(run.is_staging(), "a run of {} is sent before it is known", run.task);
-        let client = run.client;
+        let (client, task) = (run.client, run.task);
         let slot = self.runs.insert(run);
+        self.of_task.entry(task).or_default().push(slot);
         let line = self.of_worker.entry(client).or_default();
         assert_ne!(line.back(), Some(&slot), "{slot:?} stands twice before its worker");
         line.push_back(slot);
@@ -169,6 +173,12 @@ impl Runs {
     /// Removes a run; `None` if an earlier effect of the same step has ended it.
     pub(super) fn remove(&mut self, slot: Slot<Run>) -> Option<Run> {
         let run = self.runs.remove(slot)?;
+        if let Some(of_task) = self.of_task.get_mut(&run.task) {
+            of_task.retain(|other| *other != slot);
+            if of_task.is_empty() {
+                self.of_task.remove(&run.task);
+            }
+        }
         self.children.remove(&run.task);
         if let Some(due) = run.due() {
             self.timed.remove(&(due, slot));
@@ -246,7 +256,8 @@ impl Runs {
 
     /// A run of a task, of any owner.
     pub(super) fn find(&self, task: TaskId) -> Option<(Slot<Run>, &Run)> {
-        self.runs.iter().find(|(_, run)| run.task == task)
+        let slot = *self.of_task.get(&task)?.first()?;
+        Some((slot, &self.runs[slot]))
     }
 
     /// Tasks submitted by a task that runs here.
@@ -331,6 +342,8 @@ impl Runs {
     pub(super) fn check(&self) {
         let listed: usize = self.of_worker.values().map(VecDeque::len).sum();
         assert_eq!(listed, self.runs.len(), "a run without a worker, or listed twice");
+        let of_tasks: usize = self.of_task.values().map(SmallVec::len).sum();
+        assert_eq!(of_tasks, self.runs.len(), "a run without a task, or listed twice");
         assert!(self.of_worker.values().all(|line| !line.is_empty()), "a worker has an empty line");
         for (slot, run) in self.runs.iter() {
             let line = &self.of_worker[&run.client];
@@ -340,6 +353,7 @@ impl Runs {
                 line.iter().is_sorted_by_key(staging),
                 "a run that is not sent stands before one that is"
             );
+            assert!(self.of_task[&run.task].contains(&slot), "{slot:?} is not with its task");
             let is_first = line.front() == Some(&slot);
             assert_eq!(is_first && !run.is_staging(), run.is_first(), "{slot:?} is not marked as first");
             let is_timed = |due| self.timed.contains(&(due, slot));
@@ -357,8 +371,9 @@ impl Runs {
     }
 
     /// Sizes of tables that must be empty when nothing is under way.
-    pub(super) fn leftovers(&self) -> [(&'static str, usize); 3] {
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 4] {
         [
+            ("tasks that run", self.of_task.len()),
             ("runs", self.runs.len()),
             ("workers with runs", self.of_worker.len()),
             ("tasks that submitted others", self.children.len()),

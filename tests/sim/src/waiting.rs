@@ -1,0 +1,196 @@
+//! Nobody waits long for what is free: looks at all queues and all nodes at once, which no node can.
+//!
+//! A task that is queued while some node has room for it gets that room soon. Two things may keep it from
+//! that: resources are kept for a while for something larger that waits too, and news of room is late where
+//! nodes do not reach each other or workers do not start. Both are judged by the place where they happen.
+
+use crate::client::Phase;
+use crate::cluster::Cluster;
+use crate::program::INSIDE;
+use crate::quotas::quota_of;
+use std::collections::BTreeMap;
+use tharsis_core::node::TaskStage;
+use tharsis_core::{MS, Now};
+use tharsis_types::task::Role;
+use tharsis_types::{NodeId, Placement, Resources, TaskId};
+
+/// The longest time for which a task waits beside what is free and kept for nobody.
+const WAITS_MAX: Now = 2_000 * MS;
+/// The same if something larger waits for the same resources: they are kept for it, or left to others, in
+/// turns.
+const WAITS_BEHIND_MAX: Now = 30_000 * MS;
+/// Tasks of one ledger that are looked at; no run has so many.
+const LISTED_MAX: usize = 1 << 20;
+/// Interval of the looks.
+const LOOK_EVERY: Now = 10 * MS;
+/// A host from which news was late, or that could start no worker, is as others after this time.
+pub(crate) const SETTLES_IN: Now = 5_000 * MS;
+
+/// The rule.
+const NO_STARVATION: &str = "nobody waits long for what is free";
+
+/// Tasks that wait although there is room, and since when.
+#[derive(Debug, Default)]
+pub(crate) struct Waiting {
+    next_look: Now,
+    tasks: BTreeMap<(NodeId, TaskId), Since>,
+    resuming: BTreeMap<TaskId, Now>,
+    /// Hosts that count as unable to serve or to ask until some time.
+    upset: BTreeMap<usize, Now>,
+}
+
+/// Since when there has been room for a task without a break.
+#[derive(Clone, Copy, Debug)]
+struct Since {
+    /// Room anywhere.
+    room: Now,
+    /// Room where nothing waits that is larger.
+    own_room: Option<Now>,
+}
+
+/// A task that is queued.
+struct Queued {
+    /// The host of its ledger.
+    owner: usize,
+    task: TaskId,
+    demand: Resources,
+    placement: Placement,
+}
+
+/// A host that serves requests.
+struct Room {
+    host: usize,
+    node: NodeId,
+    free: Resources,
+    /// Whether all that is queued anywhere would fit by itself.
+    is_enough: bool,
+}
+
+impl Cluster {
+    /// A host is excused for a while, and as long again as it takes until all have heard.
+    pub(crate) fn upset(&mut self, host: usize, until: Now) {
+        let known = self.waiting.upset.entry(host).or_default();
+        *known = (*known).max(until + SETTLES_IN);
+    }
+
+    /// Looks now and then at all who wait, and at all that is free.
+    pub(crate) fn look_who_waits(&mut self) {
+        if self.now < self.waiting.next_look {
+            return;
+        }
+        self.waiting.next_look = self.now + LOOK_EVERY;
+        self.look_at_resuming();
+        let queued = self.queued();
+        let rooms = self.rooms(&queued);
+        let before = std::mem::take(&mut self.waiting.tasks);
+        for waiter in &queued {
+            let fits = |room: &&Room| self.may_run(waiter, room) && room.free.fits(&waiter.demand);
+            let all: Vec<_> = rooms.iter().filter(fits).collect();
+            let Some(first) = all.first() else { continue };
+            let key = (self.hosts[waiter.owner].id, waiter.task);
+            let known = before.get(&key);
+            let room = known.map_or(self.now, |since| since.room);
+            let is_own = all.iter().any(|room| room.is_enough);
+            let own_room = is_own.then(|| known.and_then(|since| since.own_room).unwrap_or(self.now));
+            self.waiting.tasks.insert(key, Since { room, own_room });
+            let longest = own_room.map_or(0, |since| (self.now - since) / MS);
+            self.summary.longest_wait_ms = self.summary.longest_wait_ms.max(longest);
+            let waited = |since: Now, most: Now| since + most < self.now;
+            if waited(room, WAITS_BEHIND_MAX) || own_room.is_some_and(|since| waited(since, WAITS_MAX)) {
+                let text = format!(
+                    "{} of node {} is queued and needs {}, node {} has had {} free since {} ms, now {} ms; {}",
+                    waiter.task,
+                    key.0,
+                    waiter.demand,
+                    first.node,
+                    first.free,
+                    own_room.unwrap_or(room) / MS,
+                    self.now / MS,
+                    self.pending()
+                );
+                return self.fail(NO_STARVATION, text);
+            }
+        }
+    }
+
+    /// Workers that want their CPUs back get them when these are free.
+    fn look_at_resuming(&mut self) {
+        let before = std::mem::take(&mut self.waiting.resuming);
+        let serving = (0..self.hosts.len()).filter(|host| self.hosts[*host].alive && !self.is_upset(*host));
+        for host in serving.collect::<Vec<_>>() {
+            let at = &self.hosts[host];
+            let free = at.node.gauges().free;
+            let resuming = at.clients.values().filter(|client| client.phase == Phase::Resuming);
+            let runs = resuming.filter_map(|client| client.current.as_ref());
+            let runs =
+                runs.filter(|run| run.record.kind != INSIDE && quota_of(run.record.task.job()).is_none());
+            let could: Vec<_> = runs.filter(|run| run.cpu <= free.cpu).map(|run| run.record.task).collect();
+            for task in could {
+                let since = before.get(&task).copied().unwrap_or(self.now);
+                self.waiting.resuming.insert(task, since);
+                if since + WAITS_MAX < self.now {
+                    let text = format!(
+                        "{task} has its values on node {}, which has {free} free",
+                        self.hosts[host].id
+                    );
+                    return self.fail(NO_STARVATION, text);
+                }
+            }
+        }
+    }
+
+    /// Tasks that are queued anywhere, but for those of jobs with a quota, and those inside of groups.
+    fn queued(&self) -> Vec<Queued> {
+        let mut all = Vec::new();
+        for (owner, host) in self.hosts.iter().enumerate().filter(|(_, host)| host.alive) {
+            if host.node.queued_count() == 0 {
+                continue;
+            }
+            let list = host.node.list_tasks(self.now, LISTED_MAX, |task| {
+                task.stage == TaskStage::Queued && task.owner == host.id && task.class.role != Role::Method
+            });
+            let free = list.tasks.iter().filter(|task| quota_of(task.id.job()).is_none());
+            all.extend(free.map(|task| Queued {
+                owner,
+                task: task.id,
+                demand: task.class.resources.clone(),
+                placement: task.class.placement.clone(),
+            }));
+        }
+        all
+    }
+
+    /// Hosts that serve requests, and what they have free.
+    fn rooms(&self, queued: &[Queued]) -> Vec<Room> {
+        let serves = |host: &usize| {
+            let at = &self.hosts[*host];
+            at.alive && !at.node.is_draining() && !self.is_upset(*host)
+        };
+        let serving = (0..self.hosts.len()).filter(serves);
+        let room = |host: usize| {
+            let free = self.hosts[host].node.gauges().free;
+            let is_enough = queued.iter().all(|waiter| free.fits(&waiter.demand));
+            Room { host, node: self.hosts[host].id, free, is_enough }
+        };
+        serving.map(room).collect()
+    }
+
+    /// Whether a task may run on a host, as its owner knows the cluster.
+    fn may_run(&self, waiter: &Queued, room: &Room) -> bool {
+        let owner = &self.hosts[waiter.owner];
+        let is_known = waiter.owner == room.host
+            || !self.is_upset(waiter.owner)
+                && owner.node.members().any(|(member, _)| member.node == room.node);
+        let is_there = |node: NodeId| owner.node.members().any(|(member, _)| member.node == node);
+        let is_wanted = match &waiter.placement {
+            Placement::Default | Placement::Spread => true,
+            Placement::Node { node, soft } => *node == room.node || *soft && !is_there(*node),
+            _ => false,
+        };
+        is_known && is_wanted && !owner.node.drains(room.node)
+    }
+
+    fn is_upset(&self, host: usize) -> bool {
+        self.waiting.upset.get(&host).is_some_and(|until| self.now < *until)
+    }
+}
