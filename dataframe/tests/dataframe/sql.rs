@@ -1,10 +1,10 @@
 //! Statements of a session that need files, frames or settings.
 
-use crate::executors::{SentExecutor, by_default};
+use crate::executors::{SentExecutor, by_default, each_executor};
 use std::fs;
 use std::sync::Arc;
 use tempfile::TempDir;
-use tharsis_dataframe::{DataFrame, Error, SqlAnswer, SqlSession};
+use tharsis_dataframe::{DataFrame, Error, SqlAnswer, SqlSession, read_parquet, sql};
 
 /// Runs statements in turn; gives the rows of the last one.
 #[track_caller]
@@ -154,5 +154,26 @@ fn compressed_files_of_a_table_are_read_by_tasks() {
         });
         assert_eq!(found, [["1", "one"], ["2", "NULL"]], "{format}");
         assert_ne!(fs::read(&written).unwrap()[0], b'1', "{format} is not compressed");
+    }
+}
+
+#[test]
+fn limits_of_more_than_32_bits_travel() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("t.parquet").to_string_lossy().into_owned();
+    DataFrame::from_columns([("n", vec![1, 2, 3].into())]).to_parquet(&path).unwrap();
+    let frame = read_parquet(&path);
+    let wide = (1_usize << 32) + 1;
+    let rows = |frame: &DataFrame| each_executor(|executor| Ok(frame.collect_on(executor)?.len()));
+    assert_eq!(rows(&frame.head(1 << 32)), [3; 3]);
+    assert_eq!(rows(&frame.query("n > 1").head(wide)), [2; 3]);
+    assert_eq!(rows(&frame.slice(wide, wide + 2)), [0; 3]);
+    for (query, expected) in [
+        ("select * from t where n > 1 limit 4294967296", 2),
+        ("select * from t offset 4294967296", 0),
+        ("select n from t where n > (select min(n) from t) limit 4294967296", 2),
+        ("select n, count(*) from t group by n limit 4294967297", 3),
+    ] {
+        assert_eq!(rows(&sql(query, &[("t", &frame)])), [expected; 3], "{query}");
     }
 }
