@@ -9,6 +9,7 @@ use datafusion::catalog::Session;
 use datafusion::common::Result as EngineResult;
 use datafusion::config::ConfigOptions;
 use datafusion::execution::TaskContext;
+use datafusion::execution::cache::cache_manager::CacheManagerConfig;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryLimit};
@@ -78,8 +79,17 @@ impl Environment {
     /// The environment of a process that sets no limit.
     fn unlimited() -> Environment {
         static UNLIMITED: OnceLock<Environment> = OnceLock::new();
-        UNLIMITED.get_or_init(|| Environment(Arc::new(RuntimeEnv::default()))).clone()
+        UNLIMITED.get_or_init(|| Environment(Arc::new(without_listings()))).clone()
     }
+}
+
+/// An environment that looks at folders whenever a table is planned. The library keeps what it saw first for
+/// ever, and files that came or went since would be left out or missed.
+fn without_listings() -> RuntimeEnv {
+    let caches = CacheManagerConfig::default().with_list_files_cache_limit(0);
+    let built = RuntimeEnvBuilder::new().with_cache_manager(caches).build();
+    // It fails for folders of spill files only, which are those of the system here.
+    built.unwrap_or_default()
 }
 
 /// A file that is removed when it is dropped.

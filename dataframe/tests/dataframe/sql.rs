@@ -177,3 +177,21 @@ fn limits_of_more_than_32_bits_travel() {
         assert_eq!(rows(&sql(query, &[("t", &frame)])), [expected; 3], "{query}");
     }
 }
+
+#[test]
+fn files_that_came_or_went_since_a_look_are_seen() {
+    let folder = TempDir::new().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    fs::write(file("a.csv"), "a\n1\n").unwrap();
+    let mut session = SqlSession::default();
+    let table = format!(
+        "create external table e (a int) stored as csv location '{}/' options ('format.has_header' 'true')",
+        folder.path().display()
+    );
+    let count = ["select count(*), min(a) from e"];
+    assert_eq!(rows(&mut session, &[&table, count[0]]), [["1", "1"]]);
+    fs::write(file("b.csv"), "a\n2\n").unwrap();
+    assert_eq!(rows(&mut session, &count), [["2", "1"]]);
+    fs::remove_file(file("a.csv")).unwrap();
+    assert_eq!(rows(&mut session, &count), [["1", "2"]]);
+}
