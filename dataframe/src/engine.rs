@@ -334,6 +334,20 @@ pub(crate) fn block_on<T: Send>(future: impl Future<Output = Result<T>> + Send) 
     on_own_runtime(future)
 }
 
+/// The stack of a thread that plans: the library goes through plans and expressions by recursion, and takes
+/// some kilobytes for each level. What is not touched takes no memory.
+const PLANNING_STACK_BYTES: usize = 256 << 20;
+
+/// As [`block_on`], on a thread with a large stack.
+pub(crate) fn block_on_deep<T: Send>(future: impl Future<Output = Result<T>> + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(PLANNING_STACK_BYTES);
+        let thread = thread.spawn_scoped(scope, || on_own_runtime(future));
+        let thread = thread.map_err(|error| Error::Internal(format!("no thread to plan: {error}")))?;
+        thread.join().unwrap_or_else(|_| Err(Error::Internal("planning panicked".to_owned())))
+    })
+}
+
 fn on_own_runtime<T>(future: impl Future<Output = Result<T>>) -> Result<T> {
     thread_local! {
         static RUNTIME: std::io::Result<tokio::runtime::Runtime> =

@@ -4,17 +4,18 @@
 //! they were made, and later steps read them.
 
 use super::align::missing_like;
-use super::clean::{named_column, takes};
-use super::combine::Side;
+use super::clean::takes;
+use super::combine::{Side, joined};
 use super::{DataFrame, Frame, Level, named};
 use crate::error::{Error, Result};
+use crate::promotion::{of_column, unified};
 use crate::value::Value;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::DataType;
-use datafusion::common::{JoinType, NullEquality, ScalarValue};
+use datafusion::common::{JoinType, ScalarValue};
 use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::expr_fn::cast;
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, lit};
 
 /// The hidden column of a label that is looked up.
 pub(super) const WANTED: &str = "__tharsis_wanted";
@@ -104,11 +105,9 @@ impl Frame {
         let left = Side::new(&wanted, "__tharsis_w_")?;
         let right = Side::new(&frame, "__tharsis_r_")?;
         let kind = if matches!(absent, Absent::LeftOut) { JoinType::Inner } else { JoinType::Left };
-        let keys = wanted_names.iter().map(|name| named_column(&left.name(name))).collect();
-        let others = right.index.iter().map(|level| named_column(&level.column)).collect();
-        let plan = LogicalPlanBuilder::from(left.plan.clone());
-        let equal = NullEquality::NullEqualsNull;
-        let plan = plan.join_detailed(right.plan.clone(), kind, (keys, others), None, equal)?.build()?;
+        let keys = wanted_names.iter().map(|name| left.name(name)).collect();
+        let others = right.index.iter().map(|level| level.column.clone()).collect();
+        let plan = joined(left.plan.clone(), right.plan.clone(), kind, (keys, others))?.build()?;
         let index = wanted_names.iter().zip(&frame.index);
         let index = index.map(|(name, level)| Level { column: left.name(name), name: level.name.clone() });
         let order = left.order.iter().chain(&right.order).cloned().collect();
@@ -124,7 +123,10 @@ impl Frame {
         let numbers = dtype.is_numeric() && labels.iter().all(|label| label.dtype().is_numeric());
         let to = match (fits, numbers) {
             (true, _) => dtype.clone(),
-            (false, true) => DataType::Float64,
+            (false, true) => {
+                let types = labels.iter().map(Value::dtype).chain([dtype.clone()]).collect::<Vec<_>>();
+                of_column(&types)?.unwrap_or(DataType::Float64)
+            }
             _ => return Err(Error::Type(format!("labels of {dtype} and others in one index"))),
         };
         let array = array_of(labels, &to)?;
@@ -335,8 +337,9 @@ impl DataFrame {
                     )));
                 }
                 let absent = named(known).is_null();
-                let mut fill = datafusion::logical_expr::expr_fn::when(absent, lit(fill.0.clone()));
-                Ok((column.clone(), fill.otherwise(named(column))?))
+                let (own, fill) = unified(frame.plan.schema(), named(column), lit(fill.0.clone()))?;
+                let mut filled = datafusion::logical_expr::expr_fn::when(absent, fill);
+                Ok((column.clone(), filled.otherwise(own)?))
             });
             frame.project(filled.collect::<Result<_>>()?)
         })

@@ -42,6 +42,7 @@ mod resample;
 mod reshape;
 mod select;
 pub(crate) mod series;
+mod shared;
 mod source;
 mod summary;
 mod values;
@@ -167,10 +168,14 @@ pub(crate) const HIDDEN: &str = "__tharsis_";
 impl Frame {
     /// A frame over a plan whose rows are in order: all its columns, and an index of positions.
     pub(crate) fn of_plan(plan: LogicalPlan) -> Result<Frame> {
+        Frame::of_columns(plan, |column, _| column)
+    }
+
+    fn of_columns(plan: LogicalPlan, value: impl Fn(Expr, &DataType) -> Expr) -> Result<Frame> {
         let columns: Vec<String> = plan.schema().fields().iter().map(|field| field.name().clone()).collect();
         let plain = plan.schema().iter().map(|(table, field)| {
             let column = Expr::Column(Column::new(table.cloned(), field.name()));
-            column.alias(field.name())
+            value(column, field.data_type()).alias(field.name())
         });
         let plain: Vec<Expr> = plain.collect();
         let plan = LogicalPlanBuilder::from(plan).project(plain)?.build()?;
@@ -211,6 +216,7 @@ impl Frame {
     }
 
     fn project_plain(&self, labels: Vec<String>, exprs: Vec<Expr>) -> Result<Frame> {
+        let (plan, exprs) = shared::apart(&self.plan, exprs)?;
         // A hidden column whose visible namesake changes or goes is kept under a name of its own.
         let mut kept = self.clone();
         let mut given: Vec<String> = Vec::new();
@@ -227,7 +233,7 @@ impl Frame {
             exprs.push(named(&column).alias(&name));
             kept.rename_key(&column, &name);
         }
-        kept.plan = self.builder().project(exprs)?.build()?;
+        kept.plan = LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
         kept.columns = labels;
         Ok(kept)
     }
@@ -370,6 +376,10 @@ impl DataFrame {
     #[track_caller]
     pub(crate) fn new(state: Result<Frame>) -> DataFrame {
         let place = Location::caller();
+        let state = state.and_then(|frame| {
+            shared::check(&frame.plan)?;
+            Ok(frame)
+        });
         let state = state.map(Arc::new).map_err(|error| match error {
             placed @ Error::At { .. } => Arc::new(placed),
             error => Arc::new(Error::At { error: Arc::new(error), file: place.file(), line: place.line() }),

@@ -11,6 +11,7 @@ mod functions;
 mod grammar;
 mod groups;
 mod large_sorts;
+mod numbers;
 mod pandas;
 mod pandas_names;
 mod plain;

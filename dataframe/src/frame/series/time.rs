@@ -418,7 +418,9 @@ pub fn to_numeric_or_missing(series: &Series) -> Series {
 fn numbers(series: &Series, of_text: impl FnOnce(Expr) -> Expr) -> Series {
     let dtype = series.dtype();
     series.map_expr(|expr| match dtype? {
-        dtype if is_text(&dtype) => super::expr::present(of_text(functions::btrim(vec![expr]))),
+        dtype if is_text(&dtype) => {
+            Ok(crate::functions::arithmetic::present(of_text(functions::btrim(vec![expr]))))
+        }
         DataType::Null => Ok(cast(expr, DataType::Float64)),
         dtype if dtype.is_numeric() || dtype == DataType::Boolean => Ok(expr),
         other => Err(Error::Type(format!("{other} is not convertible to numbers"))),
