@@ -85,6 +85,7 @@ use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute, plan_stages};
 use crate::explain::Explanation;
 use crate::frame::series::Series;
+use crate::functions::arithmetic::present;
 use crate::metrics::Metrics;
 use crate::stage::Resident;
 use crate::stage::row_number::{Numbering, RowNumber};
@@ -169,6 +170,12 @@ impl Frame {
     /// A frame over a plan whose rows are in order: all its columns, and an index of positions.
     pub(crate) fn of_plan(plan: LogicalPlan) -> Result<Frame> {
         Frame::of_columns(plan, |column, _| column)
+    }
+
+    /// As [`Frame::of_plan`], for rows that no frame made: files and queries have two zeros, and floats that
+    /// are no number, where frames have one zero, and missing values.
+    pub(crate) fn of_foreign_rows(plan: LogicalPlan) -> Result<Frame> {
+        Frame::of_columns(plan, |column, dtype| if dtype.is_floating() { present(column) } else { column })
     }
 
     fn of_columns(plan: LogicalPlan, value: impl Fn(Expr, &DataType) -> Expr) -> Result<Frame> {

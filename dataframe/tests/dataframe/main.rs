@@ -6,6 +6,7 @@
 mod display;
 mod elementwise;
 mod executors;
+mod foreign;
 mod frames;
 mod functions;
 mod grammar;

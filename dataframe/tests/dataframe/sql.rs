@@ -4,7 +4,7 @@ use crate::executors::{SentExecutor, by_default, each_executor};
 use std::fs;
 use std::sync::Arc;
 use tempfile::TempDir;
-use tharsis_dataframe::{DataFrame, Error, SqlAnswer, SqlSession, read_parquet, sql};
+use tharsis_dataframe::{DataFrame, Error, JoinKind, Merge, SqlAnswer, SqlSession, read_parquet, sql};
 
 /// Runs statements in turn; gives the rows of the last one.
 #[track_caller]
@@ -158,6 +158,50 @@ fn compressed_files_of_a_table_are_read_by_tasks() {
 }
 
 #[test]
+fn files_that_came_or_went_since_a_look_are_seen() {
+    let folder = TempDir::new().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    fs::write(file("a.csv"), "a\n1\n").unwrap();
+    let mut session = SqlSession::default();
+    let table = format!(
+        "create external table e (a int) stored as csv location '{}/' options ('format.has_header' 'true')",
+        folder.path().display()
+    );
+    let count = ["select count(*), min(a) from e"];
+    assert_eq!(rows(&mut session, &[&table, count[0]]), [["1", "1"]]);
+    fs::write(file("b.csv"), "a\n2\n").unwrap();
+    assert_eq!(rows(&mut session, &count), [["2", "1"]]);
+    fs::remove_file(file("a.csv")).unwrap();
+    assert_eq!(rows(&mut session, &count), [["1", "2"]]);
+}
+
+#[test]
+fn a_query_keeps_its_order_through_later_steps() {
+    let t = DataFrame::from_columns([("k", vec![3, 1, 2].into()), ("x", vec![1, 3, 2].into())]);
+    let u = DataFrame::from_columns([("k", vec![1, 2, 3].into()), ("w", vec![10, 20, 30].into())]);
+    let queries = [
+        "select k from t order by k desc",
+        "select k from t order by x",
+        "select k from (select * from t) s order by k desc limit 3",
+        "select k from t order by x limit 3",
+    ];
+    for query in queries {
+        let frame = sql(query, &[("t", &t)]);
+        assert_eq!(frame.columns().unwrap(), ["k"]);
+        let merged = frame.merge(&u, Merge::on(["k"]).how(JoinKind::Left));
+        for ordered in [&frame, &merged, &frame.query("k > 0"), &frame.reset_index(true)] {
+            for found in each_executor(|executor| ordered.collect_on(executor)?.column::<i64>("k")) {
+                assert_eq!(found, [3, 2, 1].map(Some), "{query}");
+            }
+        }
+        assert_eq!(frame.tail(1).col("k").values::<i64>().unwrap(), [Some(1)], "{query}");
+        assert_eq!(frame.col("k").shift(1).values::<i64>().unwrap(), [None, Some(3), Some(2)], "{query}");
+    }
+    let first = sql("select k from t order by k desc limit 2", &[("t", &t)]);
+    assert_eq!(first.query("k < 3").col("k").values::<i64>().unwrap(), [Some(2)]);
+}
+
+#[test]
 fn limits_of_more_than_32_bits_travel() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("t.parquet").to_string_lossy().into_owned();
@@ -176,22 +220,4 @@ fn limits_of_more_than_32_bits_travel() {
     ] {
         assert_eq!(rows(&sql(query, &[("t", &frame)])), [expected; 3], "{query}");
     }
-}
-
-#[test]
-fn files_that_came_or_went_since_a_look_are_seen() {
-    let folder = TempDir::new().unwrap();
-    let file = |name: &str| folder.path().join(name);
-    fs::write(file("a.csv"), "a\n1\n").unwrap();
-    let mut session = SqlSession::default();
-    let table = format!(
-        "create external table e (a int) stored as csv location '{}/' options ('format.has_header' 'true')",
-        folder.path().display()
-    );
-    let count = ["select count(*), min(a) from e"];
-    assert_eq!(rows(&mut session, &[&table, count[0]]), [["1", "1"]]);
-    fs::write(file("b.csv"), "a\n2\n").unwrap();
-    assert_eq!(rows(&mut session, &count), [["2", "1"]]);
-    fs::remove_file(file("a.csv")).unwrap();
-    assert_eq!(rows(&mut session, &count), [["1", "2"]]);
 }
