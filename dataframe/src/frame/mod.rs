@@ -45,6 +45,7 @@ pub(crate) mod series;
 mod shared;
 mod source;
 mod summary;
+mod time_labels;
 mod values;
 mod wide;
 mod window;

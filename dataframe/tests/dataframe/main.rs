@@ -35,6 +35,7 @@ mod times;
 mod times_joined;
 mod windows;
 mod writing;
+mod zones;
 
 /// The folder of the crate. Read when the tests run: a program may have been compiled in another clone.
 fn folder() -> std::path::PathBuf {
