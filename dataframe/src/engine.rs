@@ -9,6 +9,7 @@ use datafusion::catalog::Session;
 use datafusion::common::Result as EngineResult;
 use datafusion::config::ConfigOptions;
 use datafusion::execution::TaskContext;
+use datafusion::execution::cache::cache_manager::CacheManagerConfig;
 use datafusion::execution::context::QueryPlanner;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryLimit};
@@ -78,8 +79,17 @@ impl Environment {
     /// The environment of a process that sets no limit.
     fn unlimited() -> Environment {
         static UNLIMITED: OnceLock<Environment> = OnceLock::new();
-        UNLIMITED.get_or_init(|| Environment(Arc::new(RuntimeEnv::default()))).clone()
+        UNLIMITED.get_or_init(|| Environment(Arc::new(without_listings()))).clone()
     }
+}
+
+/// An environment that looks at folders whenever a table is planned. The library keeps what it saw first for
+/// ever, and files that came or went since would be left out or missed.
+fn without_listings() -> RuntimeEnv {
+    let caches = CacheManagerConfig::default().with_list_files_cache_limit(0);
+    let built = RuntimeEnvBuilder::new().with_cache_manager(caches).build();
+    // It fails for folders of spill files only, which are those of the system here.
+    built.unwrap_or_default()
 }
 
 /// A file that is removed when it is dropped.
@@ -322,6 +332,20 @@ pub(crate) fn block_on<T: Send>(future: impl Future<Output = Result<T>> + Send) 
         });
     }
     on_own_runtime(future)
+}
+
+/// The stack of a thread that plans: the library goes through plans and expressions by recursion, and takes
+/// some kilobytes for each level. What is not touched takes no memory.
+const PLANNING_STACK_BYTES: usize = 256 << 20;
+
+/// As [`block_on`], on a thread with a large stack.
+pub(crate) fn block_on_deep<T: Send>(future: impl Future<Output = Result<T>> + Send) -> Result<T> {
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(PLANNING_STACK_BYTES);
+        let thread = thread.spawn_scoped(scope, || on_own_runtime(future));
+        let thread = thread.map_err(|error| Error::Internal(format!("no thread to plan: {error}")))?;
+        thread.join().unwrap_or_else(|_| Err(Error::Internal("planning panicked".to_owned())))
+    })
 }
 
 fn on_own_runtime<T>(future: impl Future<Output = Result<T>>) -> Result<T> {

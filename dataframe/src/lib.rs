@@ -12,6 +12,7 @@
 //! | plans made physical | `planning` |
 //! | the types of DataFusion's asynchronous traits | `engine_future` |
 //! | own functions of plans | `functions` |
+//! | the type that two numbers meet in | `promotion` |
 //! | stages, tasks, fragments as bytes | `stage` |
 //! | files in tasks | `scan` |
 //! | functions of the program | `registered`, `stage/applied` |
@@ -35,6 +36,7 @@ mod library;
 mod metrics;
 mod planning;
 mod progress;
+mod promotion;
 pub mod protocol;
 mod read;
 mod registered;

@@ -275,7 +275,10 @@ pub(crate) fn array_without_nan(array: &ArrayRef) -> ArrayRef {
             floats_without_nan::<Float32Type>(array, |value| plain(value.into()).then_some(value + 0.0))
         }
         DataType::Float16 => {
-            floats_without_nan::<Float16Type>(array, |value| (!value.is_nan()).then_some(value))
+            let zero = <Float16Type as ArrowPrimitiveType>::default_value();
+            floats_without_nan::<Float16Type>(array, move |value| {
+                (!value.is_nan()).then_some(if value == zero { zero } else { value })
+            })
         }
         _ => Arc::clone(array),
     }
@@ -289,36 +292,13 @@ fn plain(value: f64) -> bool {
 /// Floats with missing values where there is no number, and with one zero. Others are not copied.
 fn floats_without_nan<T: ArrowPrimitiveType>(
     array: &ArrayRef,
-    number: fn(T::Native) -> Option<T::Native>,
+    number: impl Fn(T::Native) -> Option<T::Native>,
 ) -> ArrayRef {
     let floats = array.as_primitive::<T>();
     let same = |value: T::Native| number(value).is_some_and(|plain| plain.is_eq(value));
     if floats.values().iter().all(|value| same(*value)) {
         Arc::clone(array)
     } else {
-        Arc::new(floats.iter().map(|value| value.and_then(number)).collect::<PrimitiveArray<T>>())
-    }
-}
-
-/// The type that holds values of all these types.
-pub(crate) fn common_type(types: &[DataType]) -> Result<DataType> {
-    let Some(first) = types.first() else {
-        return Err(Error::Value("there is no column for this".to_owned()));
-    };
-    let text = is_text;
-    let known: Vec<&DataType> = types.iter().filter(|dtype| **dtype != DataType::Null).collect();
-    if known.iter().all(|dtype| *dtype == first) {
-        return Ok(first.clone());
-    }
-    if known.iter().all(|dtype| text(dtype)) {
-        return Ok(DataType::Utf8);
-    }
-    match known.iter().find(|dtype| !dtype.is_numeric()) {
-        None if known.iter().all(|dtype| dtype.is_integer()) => Ok(DataType::Int64),
-        None => Ok(DataType::Float64),
-        Some(other) => {
-            let text = "values of these columns do not fit into one column";
-            Err(Error::Type(format!("{text}: {first} and {other}; select columns of one kind first")))
-        }
+        Arc::new(floats.iter().map(|value| value.and_then(&number)).collect::<PrimitiveArray<T>>())
     }
 }

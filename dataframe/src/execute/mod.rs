@@ -7,10 +7,10 @@ mod stream;
 pub use local::LocalExecutor;
 pub(crate) use stream::Streamed;
 
-use crate::engine::{Settings, block_on, task_options};
+use crate::engine::{Settings, block_on, block_on_deep, task_options};
 use crate::error::{Error, Result};
 use crate::metrics::Metrics;
-use crate::planning::{physical, physical_in};
+use crate::planning::{is_deep, physical, physical_in};
 use crate::progress::Progress;
 use crate::stage::{KeptPart, PARTITIONS_MAX, Resident, Stages, partitions};
 use arrow::datatypes::SchemaRef;
@@ -231,12 +231,13 @@ impl<'a> Query<'a> {
 
     fn physical(&self, settings: Settings) -> Result<Arc<dyn ExecutionPlan>> {
         let (session, plan) = (self.session, self.plan);
-        block_on(async move {
+        let made = async move {
             match session {
                 Some(session) => physical_in(session, plan, settings).await,
                 None => physical(plan, settings).await,
             }
-        })
+        };
+        if is_deep(plan) { block_on_deep(made) } else { block_on(made) }
     }
 
     /// The stages for as many partitions as the inputs ask for.

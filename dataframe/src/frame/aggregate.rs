@@ -1,6 +1,7 @@
 //! Aggregates: functions of the values of a group, as expressions.
 
 use crate::error::{Error, Result};
+use crate::functions::arithmetic::present;
 use crate::functions::whole;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -106,9 +107,11 @@ impl Aggregate {
             _ => expr,
         };
         let is_true = |expr: Expr| truth(expr, dtype);
+        // Infinities can cancel each other, and what is no number is missing.
+        let checked = |expr: Expr| if dtype.is_floating() { present(expr) } else { expr };
         Ok(match self {
-            Aggregate::Sum => sum(number(value), dtype)?,
-            Aggregate::Mean => functions::avg(float(value)),
+            Aggregate::Sum => checked(sum(number(value), dtype)?),
+            Aggregate::Mean => checked(functions::avg(float(value))),
             Aggregate::Min => functions::min(value),
             Aggregate::Max => functions::max(value),
             Aggregate::Count => functions::count(value),
@@ -116,20 +119,20 @@ impl Aggregate {
             Aggregate::Nunique => functions::count_distinct(value),
             Aggregate::First => in_order(functions::first_value(value, Vec::new()), order)?,
             Aggregate::Last => in_order(functions::last_value(value, Vec::new()), order)?,
-            Aggregate::Std => functions::stddev(float(value)),
-            Aggregate::Var => functions::var_sample(float(value)),
+            Aggregate::Std => checked(functions::stddev(float(value))),
+            Aggregate::Var => checked(functions::var_sample(float(value))),
             Aggregate::Sem => {
                 let count = cast(functions::count(value.clone()), DataType::Float64);
-                functions::stddev(float(value)) / datafusion::functions::expr_fn::sqrt(count)
+                checked(functions::stddev(float(value)) / datafusion::functions::expr_fn::sqrt(count))
             }
-            Aggregate::Median => functions::median(float(value)),
-            Aggregate::Quantile(part) => quantile(float(value), part)?,
+            Aggregate::Median => checked(functions::median(float(value))),
+            Aggregate::Quantile(part) => checked(quantile(float(value), part)?),
             Aggregate::Any => coalesce(vec![functions::bool_or(is_true(value)), lit(false)]),
             Aggregate::All => coalesce(vec![functions::bool_and(is_true(value)), lit(true)]),
-            Aggregate::Prod if dtype.is_floating() => product(float(value), lit(1.0)),
+            Aggregate::Prod if dtype.is_floating() => present(product(float(value), lit(1.0))),
             Aggregate::Prod => product(cast(value, DataType::Int64), lit(1_i64)),
-            Aggregate::Skew => crate::functions::skewness().call(vec![float(value)]),
-            Aggregate::Kurt => crate::functions::kurtosis().call(vec![float(value)]),
+            Aggregate::Skew => checked(crate::functions::skewness().call(vec![float(value)])),
+            Aggregate::Kurt => checked(crate::functions::kurtosis().call(vec![float(value)])),
         })
     }
 }

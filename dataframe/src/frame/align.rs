@@ -1,17 +1,17 @@
 //! Rows of two frames that have equal labels in the index, side by side.
 
-use super::clean::named_column;
-use super::combine::Side;
+use super::combine::{Side, joined};
 use super::{DataFrame, Frame, JoinKind, Level, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::frame::series::{Operand, Series};
+use crate::promotion::unified;
 use crate::stage::row_number::Numbering;
 use crate::value::{Value, is_text};
 use arrow::datatypes::DataType;
-use datafusion::common::{JoinType, NullEquality, ScalarValue};
+use datafusion::common::{JoinType, ScalarValue};
 use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::expr_fn::cast;
-use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, lit};
 use std::sync::Arc;
 
 /// The rows of two frames over one plan.
@@ -130,11 +130,8 @@ impl Frame {
             let columns = columns.enumerate().map(|(at, column)| named(column).alias(name(side, at)));
             Ok(frame.builder().project(columns.collect::<Vec<_>>())?.build()?)
         };
-        let keys = |side: &str| -> Vec<_> { (0..=levels).map(|at| named_column(&name(side, at))).collect() };
-        let plan = LogicalPlanBuilder::from(labels(self, "l")?);
-        let on = (keys("l"), keys("r"));
-        let equal = NullEquality::NullEqualsNull;
-        let plan = plan.join_detailed(labels(other, "r")?, JoinType::Full, on, None, equal)?;
+        let keys = |side: &str| -> Vec<String> { (0..=levels).map(|at| name(side, at)).collect() };
+        let plan = joined(labels(self, "l")?, labels(other, "r")?, JoinType::Full, (keys("l"), keys("r")))?;
         // Places are never missing: a row without a partner is one in which either is.
         let alone = named(&name("l", levels)).is_null().or(named(&name("r", levels)).is_null());
         let alone = DataFrame::new(Frame::of_plan(plan.filter(alone)?.limit(0, Some(1))?.build()?));
@@ -172,22 +169,21 @@ impl Frame {
         let positions = self.index.is_empty();
         let left = Side::new(&self.with_index()?, "__tharsis_l_")?;
         let right = Side::new(&other.with_index()?, "__tharsis_r_")?;
-        let plan = LogicalPlanBuilder::from(left.plan.clone());
-        let keys =
-            |side: &Side| -> Vec<_> { side.index.iter().map(|level| named_column(&level.column)).collect() };
+        let keys = |side: &Side| -> Vec<_> { side.index.iter().map(|level| level.column.clone()).collect() };
         if !self.labels_meet(other)? {
             return Err(Error::Type("labels of texts and of other types never meet".to_owned()));
         }
-        let on = (keys(&left), keys(&right));
-        let equal = NullEquality::NullEqualsNull;
-        let plan = plan.join_detailed(right.plan.clone(), kind, on, None, equal)?;
+        let plan = joined(left.plan.clone(), right.plan.clone(), kind, (keys(&left), keys(&right)))?;
         let both = left.plan.schema().fields().iter().chain(right.plan.schema().fields());
         let mut exprs: Vec<Expr> = both.map(|field| named(field.name())).collect();
         let (mut index, mut order) = (Vec::new(), left.order.clone());
         for (at, (mine, others)) in left.index.iter().zip(&right.index).enumerate() {
             let column = format!("__tharsis_aligned_{at}");
             let label = match kind {
-                JoinType::Full => coalesce(vec![named(&mine.column), named(&others.column)]),
+                JoinType::Full => {
+                    let (mine, others) = unified(plan.schema(), named(&mine.column), named(&others.column))?;
+                    coalesce(vec![mine, others])
+                }
                 _ => named(&mine.column),
             };
             exprs.push(label.alias(&column));
@@ -341,10 +337,10 @@ impl Series {
             Operand::Value(_) => (self.name().map(str::to_owned), self.name().map(str::to_owned)),
         };
         let (left, right) = match self.aligned(&other) {
-            Ok((frame, left, right)) => {
-                let (filled_left, filled_right) = filled_pair(left, right, &fill);
-                (Ok((Arc::clone(&frame), filled_left)), Ok((frame, filled_right)))
-            }
+            Ok((frame, left, right)) => match filled_pair(frame.plan.schema(), left, right, &fill) {
+                Ok((left, right)) => (Ok((Arc::clone(&frame), left)), Ok((frame, right))),
+                Err(error) => (Err(error.clone()), Err(error)),
+            },
             Err(error) => (Err(error.clone()), Err(error)),
         };
         (Series::new(left, names.0), Series::new(right, names.1))
@@ -352,13 +348,16 @@ impl Series {
 }
 
 /// Both values, with a fill where exactly one is missing.
-pub(super) fn filled_pair(left: Expr, right: Expr, fill: &Value) -> (Expr, Expr) {
-    let filled = |own: &Expr, other: &Expr| {
-        let fill = datafusion::logical_expr::expr_fn::when(other.clone().is_not_null(), lit(fill.0.clone()));
-        match fill.end() {
-            Ok(fill) => coalesce(vec![own.clone(), fill]),
-            Err(_) => own.clone(),
-        }
+pub(super) fn filled_pair(
+    schema: &datafusion::common::DFSchema,
+    left: Expr,
+    right: Expr,
+    fill: &Value,
+) -> Result<(Expr, Expr)> {
+    let filled = |own: &Expr, other: &Expr| -> Result<Expr> {
+        let (own, fill) = unified(schema, own.clone(), lit(fill.0.clone()))?;
+        let fill = datafusion::logical_expr::expr_fn::when(other.clone().is_not_null(), fill).end()?;
+        Ok(coalesce(vec![own, fill]))
     };
-    (filled(&left, &right), filled(&right, &left))
+    Ok((filled(&left, &right)?, filled(&right, &left)?))
 }

@@ -6,6 +6,7 @@ use super::combine::{JoinKind, Merge};
 use super::{DataFrame, Frame, named};
 use crate::error::{Error, Result};
 use crate::frame::series::Series;
+use crate::promotion::unified;
 use datafusion::common::JoinType;
 use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::Expr;
@@ -159,10 +160,16 @@ impl DataFrame {
             let paired = left.paired(right, JoinType::Full)?;
             let others = right.columns.iter().filter(|label| !left.columns.contains(label));
             let columns = left.columns.iter().chain(others).cloned().map(|label| {
-                let both = paired.left(&label).into_iter().chain(paired.right(&label)).collect();
-                (label, coalesce(both))
+                let values = match (paired.left(&label), paired.right(&label)) {
+                    (Some(own), Some(other)) => {
+                        let (own, other) = unified(paired.frame.plan.schema(), own, other)?;
+                        coalesce(vec![own, other])
+                    }
+                    (own, other) => coalesce(own.into_iter().chain(other).collect()),
+                };
+                Ok((label, values))
             });
-            paired.frame.project(columns.collect())
+            paired.frame.project(columns.collect::<Result<_>>()?)
         })
     }
 

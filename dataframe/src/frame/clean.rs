@@ -3,6 +3,7 @@
 use super::{DataFrame, Frame, named};
 use crate::error::{Error, Result};
 use crate::frame::series::Series;
+use crate::promotion::unified;
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
@@ -18,8 +19,12 @@ impl DataFrame {
         self.then(|frame| {
             let filled = frame.columns.iter().map(|column| {
                 let fits = takes(&frame.dtype(column)?, &value.dtype());
-                let expr =
-                    if fits { coalesce(vec![named(column), lit(value.0.clone())]) } else { named(column) };
+                let expr = if fits {
+                    let (own, value) = unified(frame.plan.schema(), named(column), lit(value.0.clone()))?;
+                    coalesce(vec![own, value])
+                } else {
+                    named(column)
+                };
                 Ok((column.clone(), expr))
             });
             frame.project(filled.collect::<Result<_>>()?)
@@ -173,7 +178,7 @@ fn converted(
     }
     if crate::value::is_text(from) && *to == DataType::Float64 {
         // Texts have a second zero, and one for what is no number.
-        crate::frame::series::present(cast(expr, to.clone()))
+        Ok(crate::functions::arithmetic::present(cast(expr, to.clone())))
     } else {
         Ok(cast(expr, to.clone()))
     }

@@ -3,6 +3,8 @@
 use super::clean::named_column;
 use super::{DataFrame, Frame, Level, OrderKey, named};
 use crate::error::{Error, Result};
+use crate::frame::series::comparable;
+use crate::promotion::{as_type, of_column, unified};
 use crate::stage::row_number::KEY_BITS;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNode;
@@ -262,17 +264,15 @@ impl<'a> Joined<'a> {
     }
 
     fn plan(&self) -> Result<LogicalPlanBuilder> {
-        let left = LogicalPlanBuilder::from(self.left.plan.clone());
-        let right = self.right.plan.clone();
         if self.merge.kind == JoinKind::Cross {
-            return Ok(left.cross_join(right)?);
+            let left = LogicalPlanBuilder::from(self.left.plan.clone());
+            return Ok(left.cross_join(self.right.plan.clone())?);
         }
-        let names = |side: &Side, labels: &[String]| -> Vec<_> {
-            labels.iter().map(|label| named_column(&side.name(label))).collect()
+        let names = |side: &Side, labels: &[String]| -> Vec<String> {
+            labels.iter().map(|label| side.name(label)).collect()
         };
-        let on = (names(&self.left, &self.merge.left), names(&self.right, &self.merge.right));
-        let equal = NullEquality::NullEqualsNull;
-        Ok(left.join_detailed(right, self.join_type(), on, None, equal)?)
+        let keys = (names(&self.left, &self.merge.left), names(&self.right, &self.merge.right));
+        joined(self.left.plan.clone(), self.right.plan.clone(), self.join_type(), keys)
     }
 
     /// Whether only rows of the left frame come out.
@@ -282,7 +282,7 @@ impl<'a> Joined<'a> {
 
     /// Labels of the result, with their expressions.
     fn columns(&self) -> Result<Vec<(String, Expr)>> {
-        let mut columns = self.columns_of_sides();
+        let mut columns = self.columns_of_sides()?;
         if let Some(label) = &self.merge.indicator {
             let [left, right] = THERE.map(|mark| named(mark).is_not_null());
             let sides = match self.merge.kind {
@@ -297,7 +297,7 @@ impl<'a> Joined<'a> {
         Ok(columns)
     }
 
-    fn columns_of_sides(&self) -> Vec<(String, Expr)> {
+    fn columns_of_sides(&self) -> Result<Vec<(String, Expr)>> {
         let shared_keys = self.merge.shared_keys();
         let shared_key = |label: &String| shared_keys.contains(label);
         let mut columns = Vec::new();
@@ -305,7 +305,7 @@ impl<'a> Joined<'a> {
             if shared_key(label) && !self.is_filter() {
                 let key = match self.merge.kind {
                     JoinKind::Right => named(&self.right.name(label)),
-                    JoinKind::Outer => coalesce(vec![named(name), named(&self.right.name(label))]),
+                    JoinKind::Outer => self.either(name, &self.right.name(label))?,
                     _ => named(name),
                 };
                 columns.push((label.clone(), key));
@@ -316,13 +316,20 @@ impl<'a> Joined<'a> {
             }
         }
         if self.is_filter() {
-            return columns;
+            return Ok(columns);
         }
         for (label, name) in self.right.columns.iter().filter(|(label, _)| !shared_key(label)) {
             let suffix = if self.left.has(label) { &*self.merge.suffixes.1 } else { "" };
             columns.push((format!("{label}{suffix}"), named(name)));
         }
-        columns
+        Ok(columns)
+    }
+
+    /// The key of the side that has a row, in the type of both.
+    fn either(&self, left: &str, right: &str) -> Result<Expr> {
+        let both = self.left.plan.schema().join(self.right.plan.schema())?;
+        let (left, right) = unified(&both, named(left), named(right))?;
+        Ok(coalesce(vec![left, right]))
     }
 
     /// The order of the result, by names in the plan.
@@ -352,11 +359,8 @@ impl<'a> Joined<'a> {
         let labels: Vec<String> = columns.iter().map(|(label, _)| label.clone()).collect();
         let mut order = Vec::new();
         for (at, (left, right)) in self.merge.left.iter().zip(&self.merge.right).enumerate() {
-            let mut keys = vec![named(&self.left.name(left))];
-            if !self.is_filter() {
-                keys.push(named(&self.right.name(right)));
-            }
-            let key = coalesce(keys);
+            let (left, right) = (self.left.name(left), self.right.name(right));
+            let key = if self.is_filter() { named(&left) } else { self.either(&left, &right)? };
             let column = format!("__tharsis_join_key_{at}");
             // pandas has missing times before all others, and other missing keys behind them.
             let nulls_first = key.get_type(frame.plan.schema())?.is_temporal();
@@ -367,6 +371,50 @@ impl<'a> Joined<'a> {
         order.append(&mut frame.order);
         Ok(Frame { order, columns: labels, ..frame })
     }
+}
+
+/// Rows of two plans with equal columns; a missing value equals a missing one. Numbers of two types are
+/// compared as they are, in hidden columns of a type for both.
+pub(super) fn joined(
+    left: LogicalPlan,
+    right: LogicalPlan,
+    kind: JoinType,
+    on: (Vec<String>, Vec<String>),
+) -> Result<LogicalPlanBuilder> {
+    let mut added: [Vec<Expr>; 2] = [Vec::new(), Vec::new()];
+    let (mut lefts, mut rights) = (Vec::new(), Vec::new());
+    for (at, (mine, others)) in on.0.into_iter().zip(on.1).enumerate() {
+        let dtype = |plan: &LogicalPlan, column: &str| -> Result<DataType> {
+            Ok(plan.schema().field_with_unqualified_name(column)?.data_type().clone())
+        };
+        let types = (dtype(&left, &mine)?, dtype(&right, &others)?);
+        if types.0 == types.1 || !(types.0.is_numeric() && types.1.is_numeric()) {
+            lefts.push(named_column(&mine));
+            rights.push(named_column(&others));
+            continue;
+        }
+        let (one, other) = comparable(named(&mine), named(&others), &types)?;
+        let names = [format!("__tharsis_l_met_{at}"), format!("__tharsis_r_met_{at}")];
+        lefts.push(named_column(&names[0]));
+        rights.push(named_column(&names[1]));
+        added[0].push(one.alias(&names[0]));
+        added[1].push(other.alias(&names[1]));
+    }
+    let [of_left, of_right] = added;
+    let left = with_columns(left, of_left)?;
+    let right = with_columns(right, of_right)?;
+    let equal = NullEquality::NullEqualsNull;
+    Ok(LogicalPlanBuilder::from(left).join_detailed(right, kind, (lefts, rights), None, equal)?)
+}
+
+/// A plan with more columns.
+fn with_columns(plan: LogicalPlan, columns: Vec<Expr>) -> Result<LogicalPlan> {
+    if columns.is_empty() {
+        return Ok(plan);
+    }
+    let plain = plan.schema().fields().iter().map(|field| named(field.name()));
+    let exprs: Vec<Expr> = plain.chain(columns).collect();
+    Ok(LogicalPlanBuilder::from(plan).project(exprs)?.build()?)
 }
 
 /// Most frames that are put together at a time: as many as fit above the bits of a row's key.
@@ -393,6 +441,7 @@ fn concat(frames: &[&Frame], ignore_index: bool) -> Result<Frame> {
     if ignore_index && !labels.is_empty() && are_in_order(frames)? {
         return in_order(frames, labels);
     }
+    let level_types = if ignore_index { Vec::new() } else { level_types(frames, levels)? };
     let mut plans: Option<LogicalPlanBuilder> = None;
     for (number, frame) in frames.iter().enumerate() {
         let indexed = if ignore_index { (*frame).clone() } else { frame.with_index()? };
@@ -403,8 +452,11 @@ fn concat(frames: &[&Frame], ignore_index: bool) -> Result<Frame> {
         // One column for frame and row, which grows with the row: planning knows that a branch is in order.
         let key = named(&row) + lit((number as i64) << KEY_BITS);
         let mut exprs = vec![key.alias("__tharsis_row_0")];
-        let levels = rows.index.iter().enumerate().filter(|_| !ignore_index);
-        exprs.extend(levels.map(|(at, level)| named(&level.column).alias(format!("__tharsis_level_{at}"))));
+        for (at, level) in rows.index.iter().enumerate().filter(|_| !ignore_index) {
+            let (own, label) = (rows.dtype(&level.column)?, named(&level.column));
+            let label = level_types.get(at).map_or(label.clone(), |common| as_type(label, &own, common));
+            exprs.push(label.alias(format!("__tharsis_level_{at}")));
+        }
         exprs.extend(values(&rows, &labels, frames)?);
         plans = Some(below(plans, &rows, exprs)?);
     }
@@ -445,15 +497,39 @@ fn in_order(frames: &[&Frame], columns: Vec<String>) -> Result<Frame> {
     Ok(Frame { plan, columns, index: Vec::new(), order: Vec::new() })
 }
 
-/// The values of a frame under these labels, missing ones of the type of another frame where it has none.
+/// The types of the levels of all frames' indices, in which labels of each fit.
+fn level_types(frames: &[&Frame], levels: usize) -> Result<Vec<DataType>> {
+    let of_level = |at: usize| {
+        let dtype = |frame: &&Frame| match frame.index.get(at) {
+            Some(level) => frame.dtype(&level.column),
+            None => Ok(DataType::Int64),
+        };
+        let types = frames.iter().map(dtype).collect::<Result<Vec<_>>>()?;
+        let first = types.first().cloned().unwrap_or(DataType::Null);
+        Ok(of_column(&types)?.unwrap_or(first))
+    };
+    (0..levels).map(of_level).collect()
+}
+
+/// The values of a frame under these labels, in the type of all frames that have one; missing ones where it
+/// has none.
 fn values(frame: &Frame, labels: &[String], all: &[&Frame]) -> Result<Vec<Expr>> {
     let value = |label: &String| {
-        if frame.columns.contains(label) {
-            return Ok(named(label));
-        }
-        let has = all.iter().find(|frame| frame.columns.contains(label));
-        let dtype = has.map_or(Ok(DataType::Null), |frame| frame.dtype(label))?;
-        Ok(cast(lit(datafusion::common::ScalarValue::Null), dtype).alias(label))
+        let having = all.iter().filter(|frame| frame.columns.contains(label));
+        let types = having.map(|frame| frame.dtype(label)).collect::<Result<Vec<_>>>()?;
+        let common = of_column(&types).map_err(|error| match error {
+            Error::Type(text) => Error::Type(format!("column {label:?}: {text}")),
+            other => other,
+        })?;
+        let own = frame.columns.contains(label).then(|| frame.dtype(label)).transpose()?;
+        Ok(match (own, common) {
+            (Some(own), Some(common)) if own != common => cast(named(label), common).alias(label),
+            (Some(_), _) => named(label),
+            (None, common) => {
+                let dtype = common.or(types.first().cloned()).unwrap_or(DataType::Null);
+                cast(lit(datafusion::common::ScalarValue::Null), dtype).alias(label)
+            }
+        })
     };
     labels.iter().map(value).collect()
 }

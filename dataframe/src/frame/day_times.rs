@@ -2,6 +2,7 @@
 
 use super::{DataFrame, Frame, named};
 use crate::error::{Error, Result};
+use crate::frame::series::wall_clock;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::UnnestOptions;
 use datafusion::functions::expr_fn::concat;
@@ -42,11 +43,7 @@ impl Frame {
         let DataType::Timestamp(_, zone) = self.dtype(&level.column)? else {
             return Err(Error::Type("the index must be of times".to_owned()));
         };
-        let local = match zone {
-            // The clock of the zone, not that of UTC.
-            Some(_) => cast(named(&level.column), DataType::Timestamp(TimeUnit::Microsecond, None)),
-            None => named(&level.column),
-        };
+        let local = wall_clock(named(&level.column), zone.is_some());
         let ticks = cast(cast(local, DataType::Timestamp(TimeUnit::Microsecond, None)), DataType::Int64);
         Ok((ticks % lit(DAY) + lit(DAY)) % lit(DAY))
     }

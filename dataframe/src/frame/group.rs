@@ -111,6 +111,8 @@ impl Frame {
                     // Columns of this frame have their names in the one with the keys that came before.
                     let (aligned, expr) = if self.is_same(others) {
                         (frame, expr.clone())
+                    } else if self.meeting(others)?.is_some() {
+                        (frame.with_shared_of(others)?, expr.clone())
                     } else {
                         frame.align_rows(others, expr)?
                     };

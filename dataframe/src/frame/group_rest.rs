@@ -6,6 +6,7 @@ use super::window::{Over, from_end, in_order, rows, window};
 use super::{DataFrame, Frame, Level, OrderKey, Sort, Ties, named};
 use crate::error::{Error, Result};
 use crate::frame::series::{RANDOM, call};
+use crate::promotion::unified;
 use crate::stage::row_number::Numbering;
 use crate::value::Value;
 use arrow::datatypes::DataType;
@@ -185,8 +186,12 @@ impl GroupBy {
             let frame = self.frame.frame()?;
             let filled = columns.iter().map(|column| {
                 let fits = super::clean::takes(&frame.dtype(column)?, &value.dtype());
-                let filled =
-                    if fits { coalesce(vec![named(column), lit(value.0.clone())]) } else { named(column) };
+                let filled = if fits {
+                    let (own, value) = unified(frame.plan.schema(), named(column), lit(value.0.clone()))?;
+                    coalesce(vec![own, value])
+                } else {
+                    named(column)
+                };
                 Ok((column.clone(), filled))
             });
             frame.project(filled.collect::<Result<_>>()?)

@@ -4,17 +4,20 @@
 //! they were made, and later steps read them.
 
 use super::align::missing_like;
-use super::clean::{named_column, takes};
-use super::combine::Side;
+use super::clean::takes;
+use super::combine::{Side, joined};
+use super::time_labels::{at_ticks, span};
 use super::{DataFrame, Frame, Level, named};
 use crate::error::{Error, Result};
+use crate::frame::series::comparable;
+use crate::promotion::{of_column, unified};
 use crate::value::Value;
 use arrow::array::{ArrayRef, RecordBatch};
 use arrow::datatypes::DataType;
-use datafusion::common::{JoinType, NullEquality, ScalarValue};
+use datafusion::common::{JoinType, ScalarValue};
 use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::expr_fn::cast;
-use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, lit};
 
 /// The hidden column of a label that is looked up.
 pub(super) const WANTED: &str = "__tharsis_wanted";
@@ -104,11 +107,9 @@ impl Frame {
         let left = Side::new(&wanted, "__tharsis_w_")?;
         let right = Side::new(&frame, "__tharsis_r_")?;
         let kind = if matches!(absent, Absent::LeftOut) { JoinType::Inner } else { JoinType::Left };
-        let keys = wanted_names.iter().map(|name| named_column(&left.name(name))).collect();
-        let others = right.index.iter().map(|level| named_column(&level.column)).collect();
-        let plan = LogicalPlanBuilder::from(left.plan.clone());
-        let equal = NullEquality::NullEqualsNull;
-        let plan = plan.join_detailed(right.plan.clone(), kind, (keys, others), None, equal)?.build()?;
+        let keys = wanted_names.iter().map(|name| left.name(name)).collect();
+        let others = right.index.iter().map(|level| level.column.clone()).collect();
+        let plan = joined(left.plan.clone(), right.plan.clone(), kind, (keys, others))?.build()?;
         let index = wanted_names.iter().zip(&frame.index);
         let index = index.map(|(name, level)| Level { column: left.name(name), name: level.name.clone() });
         let order = left.order.iter().chain(&right.order).cloned().collect();
@@ -124,7 +125,10 @@ impl Frame {
         let numbers = dtype.is_numeric() && labels.iter().all(|label| label.dtype().is_numeric());
         let to = match (fits, numbers) {
             (true, _) => dtype.clone(),
-            (false, true) => DataType::Float64,
+            (false, true) => {
+                let types = labels.iter().map(Value::dtype).chain([dtype.clone()]).collect::<Vec<_>>();
+                of_column(&types)?.unwrap_or(DataType::Float64)
+            }
             _ => return Err(Error::Type(format!("labels of {dtype} and others in one index"))),
         };
         let array = array_of(labels, &to)?;
@@ -216,13 +220,24 @@ impl DataFrame {
     pub fn loc_between(&self, from: Option<Value>, to: Option<Value>) -> DataFrame {
         self.then(|frame| {
             let dtype = frame.label_dtype(0)?;
-            if let Some(strange) = [&from, &to].into_iter().flatten().find(|label| !is_of(label, &dtype)) {
+            // A text that is less exact than the labels is all that it names: a slice ends with its last
+            // time.
+            let end_of = |label: &Option<Value>, first: bool| -> Option<Value> {
+                let span = span(label.as_ref()?, &dtype);
+                let ticks = span.map(|span| if first { *span.start() } else { *span.end() });
+                ticks.and_then(|ticks| at_ticks(ticks, &dtype)).map(Value).or_else(|| label.clone())
+            };
+            let exact = [&from, &to].map(Clone::clone);
+            if let Some(strange) =
+                exact.iter().flatten().find(|label| span(label, &dtype).is_none() && !is_of(label, &dtype))
+            {
                 return Err(Error::Type(format!("{strange} is no label of {dtype}")));
             }
             let index = self.index();
             let grows = frame.index.is_empty() || index.is_monotonic_increasing()?;
             if grows || index.is_monotonic_decreasing()? {
                 let (low, high) = if grows { (&from, &to) } else { (&to, &from) };
+                let (low, high) = (end_of(low, true), end_of(high, false));
                 return frame.with_labels_within(low.as_ref(), high.as_ref());
             }
             let place = |label: &Option<Value>| -> Result<Option<usize>> {
@@ -335,8 +350,9 @@ impl DataFrame {
                     )));
                 }
                 let absent = named(known).is_null();
-                let mut fill = datafusion::logical_expr::expr_fn::when(absent, lit(fill.0.clone()));
-                Ok((column.clone(), fill.otherwise(named(column))?))
+                let (own, fill) = unified(frame.plan.schema(), named(column), lit(fill.0.clone()))?;
+                let mut filled = datafusion::logical_expr::expr_fn::when(absent, fill);
+                Ok((column.clone(), filled.otherwise(own)?))
             });
             frame.project(filled.collect::<Result<_>>()?)
         })
@@ -396,10 +412,17 @@ impl Frame {
         let mut plan = frame.builder();
         for (label, level) in labels.iter().zip(&frame.index) {
             let dtype = frame.dtype(&level.column)?;
+            let level = named(&level.column);
+            if let Some(span) = span(label, &dtype)
+                && let (Some(first), Some(last)) =
+                    (at_ticks(*span.start(), &dtype), at_ticks(*span.end(), &dtype))
+            {
+                plan = plan.filter(level.clone().gt_eq(lit(first)).and(level.lt_eq(lit(last))))?;
+                continue;
+            }
             if !is_of(label, &dtype) {
                 return Err(no_row(labels));
             }
-            let level = named(&level.column);
             plan = plan.filter(if label.is_missing() {
                 level.is_null()
             } else {
@@ -420,11 +443,22 @@ impl Frame {
         let dtype = frame.label_dtype(0)?;
         let level = named(&frame.index[0].column);
         let mut plan = frame.builder();
+        // A number between two whole labels is compared as it is.
+        let bound = |label: &Value| -> Result<(Expr, Expr)> {
+            let own = label.dtype();
+            if own.is_numeric() && dtype.is_numeric() {
+                comparable(level.clone(), lit(label.0.clone()), &(dtype.clone(), own))
+            } else {
+                Ok((level.clone(), lit(label.0.cast_to(&dtype)?)))
+            }
+        };
         if let Some(low) = low {
-            plan = plan.filter(level.clone().gt_eq(lit(low.0.cast_to(&dtype)?)))?;
+            let (level, low) = bound(low)?;
+            plan = plan.filter(level.gt_eq(low))?;
         }
         if let Some(high) = high {
-            plan = plan.filter(level.lt_eq(lit(high.0.cast_to(&dtype)?)))?;
+            let (level, high) = bound(high)?;
+            plan = plan.filter(level.lt_eq(high))?;
         }
         Ok(Frame { plan: plan.build()?, ..frame })
     }

@@ -8,8 +8,10 @@ use super::window::Step;
 use super::{DataFrame, Frame, JoinKind, Rank, named};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor};
-use crate::frame::series::{Series, present};
-use crate::value::{Value, common_type};
+use crate::frame::series::Series;
+use crate::functions::arithmetic::present;
+use crate::promotion::common_type;
+use crate::value::Value;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow::compute::{cast as cast_array, concat};
 use arrow::datatypes::{DataType, Field, Schema};
@@ -52,7 +54,7 @@ pub(super) fn covariance(left: &Expr, right: &Expr, least_pairs: usize) -> Resul
 pub(super) fn correlation(left: &Expr, right: &Expr, least_pairs: usize) -> Result<Expr> {
     let (left, right) = pair(left, right)?;
     let spread = sqrt(functions::var_sample(left.clone())) * sqrt(functions::var_sample(right.clone()));
-    let made = present(functions::covar_samp(left.clone(), right) / spread)?;
+    let made = present(functions::covar_samp(left.clone(), right) / spread);
     let bounded = when(made.clone().is_not_null(), least(vec![greatest(vec![made, lit(-1.0)]), lit(1.0)]));
     from_pairs(bounded.end()?, left, least_pairs.max(2))
 }

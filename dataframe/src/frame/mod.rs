@@ -42,8 +42,10 @@ mod resample;
 mod reshape;
 mod select;
 pub(crate) mod series;
+mod shared;
 mod source;
 mod summary;
+mod time_labels;
 mod values;
 mod wide;
 mod window;
@@ -84,6 +86,7 @@ use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute, plan_stages};
 use crate::explain::Explanation;
 use crate::frame::series::Series;
+use crate::functions::arithmetic::present;
 use crate::metrics::Metrics;
 use crate::stage::Resident;
 use crate::stage::row_number::{Numbering, RowNumber};
@@ -167,10 +170,20 @@ pub(crate) const HIDDEN: &str = "__tharsis_";
 impl Frame {
     /// A frame over a plan whose rows are in order: all its columns, and an index of positions.
     pub(crate) fn of_plan(plan: LogicalPlan) -> Result<Frame> {
+        Frame::of_columns(plan, |column, _| column)
+    }
+
+    /// As [`Frame::of_plan`], for rows that no frame made: files and queries have two zeros, and floats that
+    /// are no number, where frames have one zero, and missing values.
+    pub(crate) fn of_foreign_rows(plan: LogicalPlan) -> Result<Frame> {
+        Frame::of_columns(plan, |column, dtype| if dtype.is_floating() { present(column) } else { column })
+    }
+
+    fn of_columns(plan: LogicalPlan, value: impl Fn(Expr, &DataType) -> Expr) -> Result<Frame> {
         let columns: Vec<String> = plan.schema().fields().iter().map(|field| field.name().clone()).collect();
         let plain = plan.schema().iter().map(|(table, field)| {
             let column = Expr::Column(Column::new(table.cloned(), field.name()));
-            column.alias(field.name())
+            value(column, field.data_type()).alias(field.name())
         });
         let plain: Vec<Expr> = plain.collect();
         let plan = LogicalPlanBuilder::from(plan).project(plain)?.build()?;
@@ -211,6 +224,7 @@ impl Frame {
     }
 
     fn project_plain(&self, labels: Vec<String>, exprs: Vec<Expr>) -> Result<Frame> {
+        let (plan, exprs) = shared::apart(&self.plan, exprs)?;
         // A hidden column whose visible namesake changes or goes is kept under a name of its own.
         let mut kept = self.clone();
         let mut given: Vec<String> = Vec::new();
@@ -227,7 +241,7 @@ impl Frame {
             exprs.push(named(&column).alias(&name));
             kept.rename_key(&column, &name);
         }
-        kept.plan = self.builder().project(exprs)?.build()?;
+        kept.plan = LogicalPlanBuilder::from(plan).project(exprs)?.build()?;
         kept.columns = labels;
         Ok(kept)
     }
@@ -370,6 +384,10 @@ impl DataFrame {
     #[track_caller]
     pub(crate) fn new(state: Result<Frame>) -> DataFrame {
         let place = Location::caller();
+        let state = state.and_then(|frame| {
+            shared::check(&frame.plan)?;
+            Ok(frame)
+        });
         let state = state.map(Arc::new).map_err(|error| match error {
             placed @ Error::At { .. } => Arc::new(placed),
             error => Arc::new(Error::At { error: Arc::new(error), file: place.file(), line: place.line() }),

@@ -5,7 +5,8 @@ use super::{DataFrame, Frame, Level, named};
 use crate::error::{Error, Result};
 use crate::frame::series::mapped;
 use crate::frame::series::matches;
-use crate::value::{Value, common_type};
+use crate::promotion::common_type;
+use crate::value::Value;
 use arrow::datatypes::DataType;
 
 /// The hidden column of labels that are given for each row.

@@ -6,7 +6,7 @@ use super::{DataFrame, Frame, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::frame::series::{Series, for_filter, truth};
 use crate::functions::{last_present, next_present};
-use crate::value::{Value, is_text};
+use crate::value::Value;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
 use datafusion::functions::core::expr_fn::{get_field, named_struct};
@@ -80,12 +80,21 @@ impl AsOf {
         AsOf { suffixes: (left.to_owned(), right.to_owned()), ..self }
     }
 
-    /// The largest distance, as a number of the unit in which keys are compared.
-    fn distance(&self) -> Result<Option<Expr>> {
+    /// The largest distance, as a number of the unit in which keys of a type are compared.
+    fn distance(&self, key: &DataType) -> Result<Option<Expr>> {
         let Some(tolerance) = &self.tolerance else { return Ok(None) };
-        Ok(Some(match tolerance.as_str() {
-            Some(text) => lit(super::resample::duration(text)?),
-            None => lit(tolerance.0.clone()),
+        let own = tolerance.dtype();
+        let of_time = matches!(own, DataType::Duration(_)) || tolerance.as_str().is_some();
+        if of_time != key.is_temporal() {
+            return Err(Error::Value(format!("a tolerance of {own} is none for keys of {key}")));
+        }
+        Ok(Some(match (tolerance.as_str(), own) {
+            (Some(text), _) => lit(super::resample::duration(text)?),
+            (None, DataType::Duration(_)) => {
+                let nanoseconds = tolerance.0.cast_to(&DataType::Duration(TimeUnit::Nanosecond))?;
+                lit(nanoseconds.cast_to(&DataType::Int64)?)
+            }
+            (None, _) => lit(tolerance.0.clone()),
         }))
     }
 }
@@ -97,6 +106,8 @@ struct Stacked<'a> {
     left: Side,
     /// The row of the right frame as one value.
     row: DataType,
+    /// The type of the left frame's keys.
+    key: DataType,
 }
 
 const KEY: &str = "__tharsis_asof_key";
@@ -112,10 +123,30 @@ fn comparable(key: Expr, dtype: &DataType) -> Result<Expr> {
         DataType::Timestamp(..) | DataType::Date32 | DataType::Date64 => {
             Ok(cast(cast(key, nanoseconds), DataType::Int64))
         }
-        DataType::Duration(_) => Ok(cast(key, DataType::Int64)),
+        DataType::Duration(_) => {
+            Ok(cast(cast(key, DataType::Duration(TimeUnit::Nanosecond)), DataType::Int64))
+        }
+        DataType::UInt64 => Err(Error::NotImplemented("nearest keys of uint64".to_owned())),
         _ if dtype.is_integer() => Ok(cast(key, DataType::Int64)),
         _ if dtype.is_floating() => Ok(cast(key, DataType::Float64)),
         other => Err(Error::Value(format!("a key of type {other} has no nearest one"))),
+    }
+}
+
+/// Whether keys can be compared: pandas takes equal types only, and here times and durations may differ in
+/// unit.
+fn are_of_kind(left: &DataType, right: &DataType) -> bool {
+    let is_date = |dtype: &DataType| matches!(dtype, DataType::Date32 | DataType::Date64);
+    match (left, right) {
+        (DataType::Timestamp(_, zone), DataType::Timestamp(_, other)) => zone.is_some() == other.is_some(),
+        (DataType::Duration(_), DataType::Duration(_)) => true,
+        (one, DataType::Timestamp(_, None)) | (DataType::Timestamp(_, None), one) if is_date(one) => true,
+        (one, other) if is_date(one) && is_date(other) => true,
+        _ => {
+            (left.is_integer() && right.is_integer())
+                || (left.is_floating() && right.is_floating())
+                || left == right
+        }
     }
 }
 
@@ -129,8 +160,9 @@ impl<'a> Stacked<'a> {
         right.check(&asof.on.1)?;
         asof.by.iter().try_for_each(|label| left.check(label).and_then(|()| right.check(label)))?;
         let (left_key, right_key) = (left.dtype(&asof.on.0)?, right.dtype(&asof.on.1)?);
-        if left_key.is_numeric() != right_key.is_numeric() || is_text(&left_key) != is_text(&right_key) {
-            return Err(Error::Value(format!("keys of type {left_key} and {right_key}: incompatible")));
+        if !are_of_kind(&left_key, &right_key) {
+            let text = "must be the same type";
+            return Err(Error::Value(format!("incompatible merge keys {left_key} and {right_key}, {text}")));
         }
         let (right, place) = right.with_row()?;
         let side = Side::new(left, "__tharsis_l_")?;
@@ -158,7 +190,7 @@ impl<'a> Stacked<'a> {
         lower.push(named(&place).alias(PLACE));
         let lower = right.builder().filter(right_key.is_not_null())?.project(lower)?.build()?;
         let plan = LogicalPlanBuilder::from(side.plan.clone()).project(upper)?.union(lower)?.build()?;
-        Ok(Stacked { asof, plan, left: side, row: dtype })
+        Ok(Stacked { asof, plan, left: side, row: dtype, key: left_key })
     }
 
     /// The nearest row in one direction.
@@ -183,7 +215,7 @@ impl<'a> Stacked<'a> {
 
     /// The row that belongs to each row of the left frame.
     fn nearest(&self) -> Result<Expr> {
-        let tolerance = self.asof.distance()?;
+        let tolerance = self.asof.distance(&self.key)?;
         let missing = lit(ScalarValue::try_from(&self.row)?);
         let near = |forward: bool| -> Result<Expr> {
             let found = self.found(forward);

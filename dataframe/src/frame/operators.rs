@@ -238,7 +238,7 @@ impl Frame {
     ) -> Result<Frame> {
         let made = |frame: &Frame, own: Expr, other: Expr| {
             let (own, other) = match fill {
-                Some(fill) => filled_pair(own, other, fill),
+                Some(fill) => filled_pair(frame.plan.schema(), own, other, fill)?,
                 None => (own, other),
             };
             let (left, right) = if reversed { (other, own) } else { (own, other) };

@@ -4,7 +4,8 @@ use super::DataFrame;
 use crate::error::{Error, Result};
 use crate::frame::labels::array_of;
 use crate::frame::series::Series;
-use crate::value::{Native, Value, common_type};
+use crate::promotion::common_type;
+use crate::value::{Native, Value};
 use arrow::array::RecordBatch;
 use arrow::datatypes::DataType;
 

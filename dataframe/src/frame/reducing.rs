@@ -4,8 +4,9 @@
 use super::aggregate::{Aggregate, numbered, truth};
 use super::{Frame, named};
 use crate::error::{Error, Result};
+use crate::functions::arithmetic::present;
 use crate::functions::whole;
-use crate::value::common_type;
+use crate::promotion::{as_type, common_type};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn::{coalesce, greatest, least, sqrt};
@@ -192,21 +193,30 @@ impl Reduce {
             common_type(&typed.iter().map(|(_, dtype)| number(dtype)).collect::<Vec<_>>())?
         };
         let whole = common.is_integer();
+        // Sums and products of narrow integers are wide, as in NumPy.
+        let common = match self.aggregate {
+            Aggregate::Sum | Aggregate::Prod if common.is_unsigned_integer() => DataType::UInt64,
+            Aggregate::Sum | Aggregate::Prod if whole => DataType::Int64,
+            _ => common,
+        };
+        let plain = |number: i64| as_type(lit(number), &DataType::Int64, &common);
         let values = typed.iter().map(|(value, _)| cast(value.clone(), common.clone()));
         Ok(match self.aggregate {
             Aggregate::Min => least(values.collect()),
             Aggregate::Max => greatest(values.collect()),
-            Aggregate::Sum if whole => sum_of(values.map(|value| coalesce(vec![value, lit(0_i64)]))),
+            Aggregate::Sum if whole => sum_of(values.map(|value| coalesce(vec![value, plain(0)]))),
             Aggregate::Prod => {
-                let one = if whole { lit(1_i64) } else { lit(1.0) };
+                let one = plain(1);
                 let values = values.map(|value| coalesce(vec![value, one.clone()]));
-                values.reduce(|left, right| left * right).unwrap_or(lit(1.0))
+                let product = values.reduce(|left, right| left * right).unwrap_or(lit(1.0));
+                if common.is_floating() { present(product) } else { product }
             }
             aggregate => {
                 let (number, part) = numbered(aggregate)?;
                 let options = [lit(number), lit(part), lit(self.ddof as f64), lit(self.interpolation as i64)];
                 let list = make_array(values.map(float).collect());
-                crate::frame::series::call(whole::ACROSS, std::iter::once(list).chain(options).collect())?
+                let args = std::iter::once(list).chain(options).collect();
+                present(crate::frame::series::call(whole::ACROSS, args)?)
             }
         })
     }

@@ -117,15 +117,17 @@ impl DataFrame {
     #[track_caller]
     pub(crate) fn of_same_rows(&self, columns: Vec<(String, Series)>) -> DataFrame {
         self.then(|frame| {
-            let columns = columns.into_iter().map(|(label, series)| {
+            let (mut wide, mut exprs) = (frame.clone(), Vec::new());
+            for (label, series) in columns {
                 let (of, expr) = series.parts()?;
-                if std::ptr::eq(frame, &**of) {
-                    Ok((label, expr.clone()))
-                } else {
-                    Err(Error::Internal("a series of other rows".to_owned()))
+                if !std::ptr::eq(frame, &**of) {
+                    // Of an expression that became a hidden column.
+                    let met = wide.meeting(of)?;
+                    wide = met.ok_or_else(|| Error::Internal("a series of other rows".to_owned()))?;
                 }
-            });
-            frame.project(columns.collect::<Result<_>>()?)
+                exprs.push((label, expr.clone()));
+            }
+            wide.project(exprs)
         })
     }
 
@@ -181,6 +183,8 @@ impl Frame {
         let (others, expr) = series.parts()?;
         if std::ptr::eq(self, &**others) || self.is_same(others) {
             Ok((self.clone(), expr.clone()))
+        } else if let Some(both) = self.meeting(others)? {
+            Ok((both, expr.clone()))
         } else {
             self.align_rows(others, expr)
         }

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::frame::series::{
     Operand, Operator, Series, check_numbers, clipped, is_among, mapped, rounded, truth,
 };
+use crate::promotion::unified;
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::common::{JoinType, ScalarValue};
@@ -138,6 +139,7 @@ impl DataFrame {
                     Some(other) => other,
                     None => lit(ScalarValue::Null),
                 };
+                let (own, other) = unified(paired.frame.plan.schema(), own, other)?;
                 Ok((label.clone(), when(holds, own).otherwise(other)?))
             });
             paired.frame.project(columns.collect::<Result<_>>()?)
@@ -230,7 +232,8 @@ impl Frame {
             let other = other.dtype();
             return Err(Error::Type(format!("column {label:?} of {dtype} does not take a {other}")));
         }
-        Ok((label.to_owned(), when(condition, values).otherwise(lit(other.0.clone()))?))
+        let (values, other) = unified(self.plan.schema(), values, lit(other.0.clone()))?;
+        Ok((label.to_owned(), when(condition, values).otherwise(other)?))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Functions of this crate that plans name: aggregates and windows that the library does not have. Every
 //! process registers them, so that plans which came as bytes find them.
 
+pub(crate) mod arithmetic;
 mod moments;
 mod product;
 mod quantile;
@@ -41,6 +42,9 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     }
     for function in row_functions() {
         registry.register_udf(Arc::clone(function))?;
+    }
+    for function in arithmetic::functions() {
+        registry.register_udf(function)?;
     }
     Ok(())
 }

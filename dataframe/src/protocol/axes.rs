@@ -294,7 +294,7 @@ fn values(_: &str, args: &mut Args) -> Result<Value, Failure> {
     let frame = object.frame().reset_index(true);
     let table = frame.collect_on(&*args.context.executor)?;
     let types: Vec<_> = frame.dtypes()?.into_iter().map(|(_, dtype)| dtype).collect();
-    let dtype = crate::value::common_type(&types)?;
+    let dtype = crate::promotion::common_type(&types)?;
     let name = super::input::numpy_name(&dtype)
         .ok_or_else(|| Failure::missing(format!("an array of {dtype} is not implemented")))?;
     let mut values = Vec::new();

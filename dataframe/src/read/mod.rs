@@ -12,6 +12,7 @@ mod columns;
 mod options;
 mod parquet;
 mod places;
+mod prune;
 mod table;
 
 pub use options::CsvOptions;
@@ -167,9 +168,12 @@ impl Opened {
     }
 
     fn frame(self, format: Format, schema: arrow::datatypes::SchemaRef) -> Result<Frame> {
+        let is_text = matches!(format, Format::Text(_));
         let table = FileTable::new(self.place, format, schema, &self.found)?;
         let plan = LogicalPlanBuilder::scan("file", provider_as_source(Arc::new(table)), None)?.build()?;
-        Frame::of_plan(plan).map_err(|error| match error {
+        // The reader of texts makes floats as frames have them.
+        let made = if is_text { Frame::of_plan(plan) } else { Frame::of_foreign_rows(plan) };
+        made.map_err(|error| match error {
             // No label of a file is a mistake of the program.
             Error::Internal(text) => Error::Value(text),
             other => other,

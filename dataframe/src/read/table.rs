@@ -2,6 +2,7 @@
 
 use super::parquet::check_footer;
 use super::places::{Found, Place};
+use super::prune;
 use crate::engine_future::EngineFuture;
 use crate::error::{Error, FileFault, Result};
 use crate::scan::{IpcSource, TextForm, TextSource, is_compressed, named_async, store};
@@ -13,7 +14,7 @@ use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::listing::helpers::{expr_applicable_for_cols, filter_partitioned_file};
-use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, FileSource};
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder, FileSource, ParquetSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
@@ -170,7 +171,7 @@ impl FileTable {
             Statistics::try_merge_iter(files.iter().filter_map(|file| file.statistics.as_deref()), &schema)
         };
         let statistics = of(&files)?;
-        let source = self.source(&files);
+        let source = self.source(&files, prune::wider(&of_rows), session)?;
         let groups = FileGroup::new(files).split_files(session.config().target_partitions());
         let groups: Vec<FileGroup> = groups
             .into_iter()
@@ -191,15 +192,30 @@ impl FileTable {
         }
     }
 
-    fn source(&self, files: &[PartitionedFile]) -> Arc<dyn FileSource> {
-        match &self.format {
-            Format::Binary(format) => format.file_source(self.columns.clone()),
+    /// The reader of the files, which may leave out rows for which a condition does not hold.
+    fn source(
+        &self,
+        files: &[PartitionedFile],
+        kept: Option<Expr>,
+        session: &dyn Session,
+    ) -> EngineResult<Arc<dyn FileSource>> {
+        Ok(match &self.format {
+            Format::Binary(format) => {
+                let source = format.file_source(self.columns.clone());
+                match (source.downcast_ref::<ParquetSource>(), kept) {
+                    (Some(parquet), Some(kept)) => {
+                        let schema = DFSchema::try_from(Arc::clone(self.columns.table_schema()))?;
+                        Arc::new(parquet.with_predicate(session.create_physical_expr(kept, &schema)?))
+                    }
+                    _ => source,
+                }
+            }
             Format::Ipc => Arc::new(IpcSource::new(self.columns.clone())),
             Format::Text(form) => {
                 let cut = !files.iter().any(|file| is_compressed(file.object_meta.location.as_ref()));
                 Arc::new(TextSource::new(self.columns.clone(), Arc::clone(form), cut))
             }
-        }
+        })
     }
 }
 

@@ -5,11 +5,13 @@
 //! | statements of a session | `session` |
 //! | tables that statements make and change | `session_table`, `change` |
 //! | plans as texts | `explain` |
+//! | the order of rows | `order` |
 //! | rows as texts | `row_texts` |
 //! | the dialect of runners of tests | `text` |
 
 mod change;
 mod explain;
+mod order;
 mod row_texts;
 mod session;
 mod session_table;
@@ -28,7 +30,8 @@ use std::sync::Arc;
 
 /// The result of an SQL query over named frames.
 ///
-/// Names without quotes are read as lower case, as in PostgreSQL.
+/// Names without quotes are read as lower case, as in PostgreSQL. The order of the query's rows is that of
+/// the frame's, also for the steps after it.
 ///
 /// ```
 /// use tharsis_dataframe::{DataFrame, sql};
@@ -39,7 +42,14 @@ use std::sync::Arc;
 /// ```
 #[track_caller]
 pub fn sql(query: &str, tables: &[(&str, &DataFrame)]) -> DataFrame {
-    DataFrame::new(plan(query, tables).and_then(Frame::of_plan))
+    DataFrame::new(plan(query, tables).and_then(|plan| match order::ordered(&plan)? {
+        None => Frame::of_foreign_rows(plan),
+        Some((plan, order)) => {
+            let mut frame = Frame::of_foreign_rows(plan)?;
+            frame.columns.retain(|column| order.iter().all(|key| key.column != *column));
+            Ok(Frame { order, ..frame })
+        }
+    }))
 }
 
 fn plan(query: &str, tables: &[(&str, &DataFrame)]) -> Result<LogicalPlan> {

@@ -4,7 +4,7 @@
 
 use super::applied::{AppliedExec, Apply};
 use super::compressed;
-use super::converter::Converter;
+use super::converter::{Around, Converter};
 use super::cut::Stage;
 use super::input::{InputExec, Pattern, Source};
 use super::ranges::RangeExec;
@@ -12,6 +12,7 @@ use super::rank_filter::RankFilterExec;
 use super::recursive::{RecursiveNode, WorkTableNode};
 use super::row_number::{Numbering, RowNumberExec};
 use super::task::{Output, TaskInputs};
+use super::wide_limits::LimitNode;
 use crate::engine::{TaskOptions, task_context};
 use crate::error::{Error, Result};
 use crate::registered::{CalledFunction, SentFunction};
@@ -116,7 +117,7 @@ struct StageNode {
 
 #[derive(Clone, PartialEq, Message)]
 struct Node {
-    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13")]
+    #[prost(oneof = "Kind", tags = "1, 2, 3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15")]
     kind: Option<Kind>,
 }
 
@@ -146,6 +147,12 @@ enum Kind {
     Compressed(String),
     #[prost(message, tag = "13")]
     RankFilter(RankFilterNode),
+    /// A limit of more than 32 bits of the plan below.
+    #[prost(message, tag = "14")]
+    Limit(LimitNode),
+    /// A plan as bytes: readers of messages go only so deep.
+    #[prost(bytes, tag = "15")]
+    Nested(Vec<u8>),
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -268,6 +275,13 @@ impl PhysicalExtensionCodec for Codec {
             (Some(Kind::Recursive(node)), [start, step]) => node.decoded(start, step),
             (Some(Kind::WorkTable(node)), []) => node.decoded(),
             (Some(Kind::Compressed(compression)), [scan]) => compressed::with_compression(scan, &compression),
+            (Some(Kind::Limit(node)), [input]) => node.limited(input),
+            (Some(Kind::Nested(bytes)), []) => {
+                let plan = protobuf::PhysicalPlanNode::decode(bytes.as_slice());
+                let plan = plan.map_err(|error| internal_datafusion_err!("{error}"))?;
+                let decode = PhysicalPlanDecodeContext::new(context, self);
+                converter.proto_to_execution_plan(&plan, &decode)
+            }
             (_, inputs) => internal_err!("an operator of frames with {} inputs", inputs.len()),
         }
     }
@@ -343,13 +357,18 @@ impl PhysicalExtensionCodec for Codec {
 
 /// A converter for one plan.
 fn converter() -> Converter {
-    Converter::new(compressed_scan)
+    Converter::new(with_more)
 }
 
-/// A scan of files with this compression, made of the message of the scan without it.
-fn compressed_scan(compression: String, scan: protobuf::PhysicalPlanNode) -> protobuf::PhysicalPlanNode {
-    let node = Node { kind: Some(Kind::Compressed(compression)) }.encode_to_vec();
-    let extension = protobuf::PhysicalExtensionNode { node, inputs: vec![scan] };
+/// The message of a plan with what it lacks around it.
+fn with_more(more: Around, plan: protobuf::PhysicalPlanNode) -> protobuf::PhysicalPlanNode {
+    let (kind, inputs) = match more {
+        Around::Compression(compression) => (Kind::Compressed(compression), vec![plan]),
+        Around::Limit(limit) => (Kind::Limit(limit), vec![plan]),
+        Around::Nothing => (Kind::Nested(plan.encode_to_vec()), Vec::new()),
+    };
+    let node = Node { kind: Some(kind) }.encode_to_vec();
+    let extension = protobuf::PhysicalExtensionNode { node, inputs };
     protobuf::PhysicalPlanNode { physical_plan_type: Some(PhysicalPlanType::Extension(extension)) }
 }
 

@@ -1,6 +1,7 @@
 //! Plans and expressions as messages, where those of the library would lose something.
 
-use super::{compressed, window_codec};
+use super::wide_limits::LimitNode;
+use super::{compressed, wide_limits, window_codec};
 use arrow::datatypes::{DataType, Schema};
 use datafusion::common::{Result, ScalarValue, internal_datafusion_err};
 use datafusion::logical_expr::physical_planning_context::{ScalarSubqueryResults, SubqueryIndex};
@@ -18,16 +19,35 @@ use datafusion_proto::physical_plan::{
 use datafusion_proto::protobuf;
 use datafusion_proto::protobuf::physical_expr_node::ExprType;
 use datafusion_proto::protobuf::physical_plan_node::PhysicalPlanType;
-use std::cell::RefCell;
+use prost::Message;
+use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Expr = Arc<dyn PhysicalExpr>;
 
+/// Levels of plans and expressions whose messages are within each other. Readers of messages refuse more than
+/// a hundred, of which a level takes two or three.
+const LEVELS: usize = 16;
+
+/// The surroundings of a plan's message.
+pub(super) enum Around {
+    /// The compression of the files of a scan.
+    Compression(String),
+    /// A limit of more than 32 bits.
+    Limit(LimitNode),
+    /// Nothing but the bytes of the message, so that its levels do not count.
+    Nothing,
+}
+
+/// Makes a message of what stands around another one.
+type WithMore = fn(Around, protobuf::PhysicalPlanNode) -> protobuf::PhysicalPlanNode;
+
 /// Converts one plan.
 pub(super) struct Converter {
-    /// Makes the message of a scan of files with a compression from that of the scan without it.
-    compressed_scan: fn(String, protobuf::PhysicalPlanNode) -> protobuf::PhysicalPlanNode,
+    with_more: WithMore,
+    /// The number of plans and expressions around the one that is being converted.
+    level: Cell<usize>,
     /// The values of subqueries that the expressions of the plan read. Operators of ours decode expressions
     /// too, in contexts that do not know them.
     values: RefCell<ScalarSubqueryResults>,
@@ -59,6 +79,69 @@ impl PhysicalProtoConverterExtension for Converter {
         plan: &Plan,
         codec: &dyn PhysicalExtensionCodec,
     ) -> Result<protobuf::PhysicalPlanNode> {
+        let level = self.level.get();
+        self.level.set(level + 1);
+        let proto = self.plan_message(plan, codec);
+        self.level.set(level);
+        Ok(if is_apart(level) { (self.with_more)(Around::Nothing, proto?) } else { proto? })
+    }
+
+    fn proto_to_physical_expr(
+        &self,
+        proto: &protobuf::PhysicalExprNode,
+        schema: &Schema,
+        context: &PhysicalPlanDecodeContext<'_>,
+    ) -> Result<Expr> {
+        if let Some(ExprType::Extension(node)) = &proto.expr_type
+            && node.inputs.is_empty()
+        {
+            let inner = protobuf::PhysicalExprNode::decode(node.expr.as_slice());
+            let inner = inner.map_err(|error| internal_datafusion_err!("{error}"))?;
+            return self.proto_to_physical_expr(&inner, schema, context);
+        }
+        if let Some(ExprType::ScalarSubquery(node)) = &proto.expr_type {
+            let dtype = node.data_type.as_ref();
+            let dtype = dtype.ok_or_else(|| internal_datafusion_err!("a subquery without a type"))?;
+            let (index, values) = (SubqueryIndex::new(node.index as usize), self.values.borrow().clone());
+            return Ok(Arc::new(ScalarSubqueryExpr::new(dtype.try_into()?, node.nullable, index, values)));
+        }
+        half_literal(parse_physical_expr_with_converter(proto, schema, context, self)?)
+    }
+
+    fn physical_expr_to_proto(
+        &self,
+        expr: &Expr,
+        codec: &dyn PhysicalExtensionCodec,
+    ) -> Result<protobuf::PhysicalExprNode> {
+        let level = self.level.get();
+        self.level.set(level + 1);
+        let proto = self.expr_message(expr, codec);
+        self.level.set(level);
+        let proto = proto?;
+        if !is_apart(level) {
+            return Ok(proto);
+        }
+        let node = protobuf::PhysicalExtensionExprNode { expr: proto.encode_to_vec(), inputs: Vec::new() };
+        Ok(protobuf::PhysicalExprNode { expr_id: None, expr_type: Some(ExprType::Extension(node)) })
+    }
+}
+
+/// Whether what is at a level has bytes of its own.
+fn is_apart(level: usize) -> bool {
+    level > 0 && level.is_multiple_of(LEVELS)
+}
+
+impl Converter {
+    /// The message of a plan, with what the library's loses.
+    fn plan_message(
+        &self,
+        plan: &Plan,
+        codec: &dyn PhysicalExtensionCodec,
+    ) -> Result<protobuf::PhysicalPlanNode> {
+        if let Some((limit, without)) = wide_limits::apart(plan)? {
+            let without = self.execution_plan_to_proto(&without, codec)?;
+            return Ok((self.with_more)(Around::Limit(limit), without));
+        }
         let mut proto =
             protobuf::PhysicalPlanNode::try_from_physical_plan_with_converter(Arc::clone(plan), codec, self)?;
         // The library writes a flag for each key of each set. Sets without keys would be lost.
@@ -77,27 +160,13 @@ impl PhysicalProtoConverterExtension for Converter {
             }
         }
         Ok(match compressed::compression(plan) {
-            Some(compression) => (self.compressed_scan)(compression, proto),
+            Some(compression) => (self.with_more)(Around::Compression(compression), proto),
             None => proto,
         })
     }
 
-    fn proto_to_physical_expr(
-        &self,
-        proto: &protobuf::PhysicalExprNode,
-        schema: &Schema,
-        context: &PhysicalPlanDecodeContext<'_>,
-    ) -> Result<Expr> {
-        if let Some(ExprType::ScalarSubquery(node)) = &proto.expr_type {
-            let dtype = node.data_type.as_ref();
-            let dtype = dtype.ok_or_else(|| internal_datafusion_err!("a subquery without a type"))?;
-            let (index, values) = (SubqueryIndex::new(node.index as usize), self.values.borrow().clone());
-            return Ok(Arc::new(ScalarSubqueryExpr::new(dtype.try_into()?, node.nullable, index, values)));
-        }
-        half_literal(parse_physical_expr_with_converter(proto, schema, context, self)?)
-    }
-
-    fn physical_expr_to_proto(
+    /// The message of an expression, with what the library's loses.
+    fn expr_message(
         &self,
         expr: &Expr,
         codec: &dyn PhysicalExtensionCodec,
@@ -112,13 +181,9 @@ impl PhysicalProtoConverterExtension for Converter {
         }
         serialize_physical_expr_with_converter(expr, codec, self)
     }
-}
 
-impl Converter {
-    pub(super) fn new(
-        compressed_scan: fn(String, protobuf::PhysicalPlanNode) -> protobuf::PhysicalPlanNode,
-    ) -> Converter {
-        Converter { compressed_scan, values: RefCell::default() }
+    pub(super) fn new(with_more: WithMore) -> Converter {
+        Converter { with_more, level: Cell::new(0), values: RefCell::default() }
     }
 
     /// An operator that sets the values of subqueries, and the plan below it, which reads them.

@@ -6,11 +6,13 @@
 mod display;
 mod elementwise;
 mod executors;
+mod foreign;
 mod frames;
 mod functions;
 mod grammar;
 mod groups;
 mod large_sorts;
+mod numbers;
 mod pandas;
 mod pandas_names;
 mod plain;
@@ -33,6 +35,7 @@ mod times;
 mod times_joined;
 mod windows;
 mod writing;
+mod zones;
 
 /// The folder of the crate. Read when the tests run: a program may have been compiled in another clone.
 fn folder() -> std::path::PathBuf {

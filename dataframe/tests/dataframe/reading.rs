@@ -305,6 +305,13 @@ fn a_compressed_text_that_ends_early_is_an_error() {
 }
 
 #[test]
+fn whole_numbers_of_many_digits_stay_what_they_are() {
+    let (_folder, frame) = csv("a\n12345678901234567890123\n12345678901234567890124\n", CsvOptions::new());
+    assert_eq!(frame.col("a").values::<String>().unwrap()[1].as_deref(), Some("12345678901234567890124"));
+    assert_eq!(frame.nunique().col("0").values::<i64>().unwrap(), [Some(2)]);
+}
+
+#[test]
 fn lines_of_json_are_rows() {
     let folder = folder();
     let name = path(&folder, "t.json");
@@ -322,6 +329,11 @@ fn lines_of_json_are_rows() {
     let error = read_json(&name).collect_on(&LocalExecutor::sized(1, 1 << 30)).unwrap_err();
     assert_error(&error, "ValueError", &[&name, "line 50001"]);
     let half = &text[..text.len() - 13];
+    // A column that comes late is not lost in silence.
+    fs::write(&name, format!("{half}{{\"late\":1}}\n")).unwrap();
+    let error = read_json(&name).collect_on(&LocalExecutor::sized(1, 1 << 30)).unwrap_err();
+    assert_error(&error, "ValueError", &[&name, "line 50001", "late"]);
+    assert!(read_json(&name).select(["a"]).collect().is_err());
     fs::write(&name, half).unwrap();
     let (table, metrics) = read_json(&name).collect_with_metrics(&LocalExecutor::sized(4, 1 << 30)).unwrap();
     assert_eq!((table.len(), metrics.stages[0].tasks), (50_000, 4));

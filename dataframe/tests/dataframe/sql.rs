@@ -1,10 +1,10 @@
 //! Statements of a session that need files, frames or settings.
 
-use crate::executors::{SentExecutor, by_default};
+use crate::executors::{SentExecutor, by_default, each_executor};
 use std::fs;
 use std::sync::Arc;
 use tempfile::TempDir;
-use tharsis_dataframe::{DataFrame, Error, SqlAnswer, SqlSession};
+use tharsis_dataframe::{DataFrame, Error, JoinKind, Merge, SqlAnswer, SqlSession, read_parquet, sql};
 
 /// Runs statements in turn; gives the rows of the last one.
 #[track_caller]
@@ -154,5 +154,70 @@ fn compressed_files_of_a_table_are_read_by_tasks() {
         });
         assert_eq!(found, [["1", "one"], ["2", "NULL"]], "{format}");
         assert_ne!(fs::read(&written).unwrap()[0], b'1', "{format} is not compressed");
+    }
+}
+
+#[test]
+fn files_that_came_or_went_since_a_look_are_seen() {
+    let folder = TempDir::new().unwrap();
+    let file = |name: &str| folder.path().join(name);
+    fs::write(file("a.csv"), "a\n1\n").unwrap();
+    let mut session = SqlSession::default();
+    let table = format!(
+        "create external table e (a int) stored as csv location '{}/' options ('format.has_header' 'true')",
+        folder.path().display()
+    );
+    let count = ["select count(*), min(a) from e"];
+    assert_eq!(rows(&mut session, &[&table, count[0]]), [["1", "1"]]);
+    fs::write(file("b.csv"), "a\n2\n").unwrap();
+    assert_eq!(rows(&mut session, &count), [["2", "1"]]);
+    fs::remove_file(file("a.csv")).unwrap();
+    assert_eq!(rows(&mut session, &count), [["1", "2"]]);
+}
+
+#[test]
+fn a_query_keeps_its_order_through_later_steps() {
+    let t = DataFrame::from_columns([("k", vec![3, 1, 2].into()), ("x", vec![1, 3, 2].into())]);
+    let u = DataFrame::from_columns([("k", vec![1, 2, 3].into()), ("w", vec![10, 20, 30].into())]);
+    let queries = [
+        "select k from t order by k desc",
+        "select k from t order by x",
+        "select k from (select * from t) s order by k desc limit 3",
+        "select k from t order by x limit 3",
+    ];
+    for query in queries {
+        let frame = sql(query, &[("t", &t)]);
+        assert_eq!(frame.columns().unwrap(), ["k"]);
+        let merged = frame.merge(&u, Merge::on(["k"]).how(JoinKind::Left));
+        for ordered in [&frame, &merged, &frame.query("k > 0"), &frame.reset_index(true)] {
+            for found in each_executor(|executor| ordered.collect_on(executor)?.column::<i64>("k")) {
+                assert_eq!(found, [3, 2, 1].map(Some), "{query}");
+            }
+        }
+        assert_eq!(frame.tail(1).col("k").values::<i64>().unwrap(), [Some(1)], "{query}");
+        assert_eq!(frame.col("k").shift(1).values::<i64>().unwrap(), [None, Some(3), Some(2)], "{query}");
+    }
+    let first = sql("select k from t order by k desc limit 2", &[("t", &t)]);
+    assert_eq!(first.query("k < 3").col("k").values::<i64>().unwrap(), [Some(2)]);
+}
+
+#[test]
+fn limits_of_more_than_32_bits_travel() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("t.parquet").to_string_lossy().into_owned();
+    DataFrame::from_columns([("n", vec![1, 2, 3].into())]).to_parquet(&path).unwrap();
+    let frame = read_parquet(&path);
+    let wide = (1_usize << 32) + 1;
+    let rows = |frame: &DataFrame| each_executor(|executor| Ok(frame.collect_on(executor)?.len()));
+    assert_eq!(rows(&frame.head(1 << 32)), [3; 3]);
+    assert_eq!(rows(&frame.query("n > 1").head(wide)), [2; 3]);
+    assert_eq!(rows(&frame.slice(wide, wide + 2)), [0; 3]);
+    for (query, expected) in [
+        ("select * from t where n > 1 limit 4294967296", 2),
+        ("select * from t offset 4294967296", 0),
+        ("select n from t where n > (select min(n) from t) limit 4294967296", 2),
+        ("select n, count(*) from t group by n limit 4294967297", 3),
+    ] {
+        assert_eq!(rows(&sql(query, &[("t", &frame)])), [expected; 3], "{query}");
     }
 }

@@ -14,6 +14,9 @@ pub(super) struct Node {
 
 #[derive(Clone, Debug)]
 pub(super) enum Form {
+    /// Operators of one strength, from the left to the right: `a - b + c`. A list, as a tree would be as deep
+    /// as the text is long.
+    Chain(Box<Node>, Vec<(Operator, Node)>),
     /// Operators between operands, each of which holds: `a < b <= c`.
     Comparison(Box<Node>, Vec<(Compare, Node)>),
     Call(Box<Node>, Vec<Node>),
@@ -23,7 +26,6 @@ pub(super) enum Form {
     Minus(Box<Node>),
     Name(String),
     Not(Box<Node>),
-    Operation(Operator, Box<Node>, Box<Node>),
     Value(Value),
 }
 
@@ -43,10 +45,12 @@ pub(super) struct Statement {
 
 /// Nesting beyond which a text is refused, since each level takes some of the stack.
 const DEPTH_MAX: usize = 100;
+/// Operators of a text beyond which it is refused: the library walks expressions by recursion.
+const OPERATORS_MAX: usize = 500;
 
 /// Parses a single expression or assignment.
 pub(super) fn statement(text: &str) -> Result<Statement> {
-    let mut parser = Parser { tokens: tokens(text)?, next: 0, depth: 0 };
+    let mut parser = Parser { tokens: tokens(text)?, next: 0, depth: 0, operators: 0 };
     let target = match (&parser.tokens[0].kind, parser.tokens.get(1).map(|token| &token.kind)) {
         (Kind::Word(name) | Kind::Quoted(name), Some(Kind::Sign("="))) => Some(name.clone()),
         _ => None,
@@ -65,6 +69,7 @@ struct Parser {
     tokens: Vec<Token>,
     next: usize,
     depth: usize,
+    operators: usize,
 }
 
 impl Parser {
@@ -123,13 +128,23 @@ impl Parser {
         operand: fn(&mut Parser) -> Result<Node>,
         operator: fn(&mut Parser) -> Option<Operator>,
     ) -> Result<Node> {
-        let mut left = operand(self)?;
-        loop {
-            let at = self.at();
-            let Some(operator) = operator(self) else { return Ok(left) };
-            let right = operand(self)?;
-            left = Node { at, form: Form::Operation(operator, Box::new(left), Box::new(right)) };
+        let first = operand(self)?;
+        let (at, mut others) = (self.at(), Vec::new());
+        while let Some(operator) = operator(self) {
+            self.counted()?;
+            others.push((operator, operand(self)?));
         }
+        Ok(if others.is_empty() { first } else { Node { at, form: Form::Chain(Box::new(first), others) } })
+    }
+
+    /// Counts an operator, if there are not too many.
+    fn counted(&mut self) -> Result<()> {
+        self.operators += 1;
+        if self.operators > OPERATORS_MAX {
+            let text = "split the text, or use `in` with a list";
+            return wrong(self.at(), format!("more than {OPERATORS_MAX} operators; {text}"));
+        }
+        Ok(())
     }
 
     fn either(&mut self) -> Result<Node> {
@@ -180,6 +195,7 @@ impl Parser {
         let first = self.sum()?;
         let mut others = Vec::new();
         while let Some(compare) = self.compare() {
+            self.counted()?;
             others.push((compare, self.sum()?));
         }
         Ok(if others.is_empty() {
@@ -229,14 +245,18 @@ impl Parser {
         if !self.sign("**") {
             return Ok(base);
         }
+        self.counted()?;
         let exponent = self.deeper(Parser::signed)?;
-        Ok(Node { at, form: Form::Operation(Operator::Pow, Box::new(base), Box::new(exponent)) })
+        Ok(Node { at, form: Form::Chain(Box::new(base), vec![(Operator::Pow, exponent)]) })
     }
 
     fn members(&mut self) -> Result<Node> {
         let mut node = self.atom()?;
         loop {
             let at = self.at();
+            if matches!(self.kind(), Kind::Sign("." | "(")) {
+                self.counted()?;
+            }
             if self.sign(".") {
                 let Kind::Word(name) = self.kind().clone() else { return self.unexpected("a name") };
                 self.next += 1;

@@ -233,8 +233,11 @@ impl Scope<'_> {
                 Term::Value(value) => Term::Series(!&self.constant(value)?),
                 Term::List(_) => return Err(Error::Type("a list has no opposite".to_owned())),
             },
-            Form::Operation(operator, left, right) => {
-                self.operate(*operator, self.evaluate(left)?, self.evaluate(right)?)?
+            Form::Chain(first, others) => {
+                let first = self.evaluate(first)?;
+                others.iter().try_fold(first, |left, (operator, right)| {
+                    self.operate(*operator, left, self.evaluate(right)?)
+                })?
             }
             Form::Comparison(first, others) => self.compared(first, others)?,
             Form::Member(of, name) => self.member(of, name)?,

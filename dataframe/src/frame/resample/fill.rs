@@ -1,5 +1,6 @@
 //! Rows put at the labels of spans, or at times at equal distances.
 
+use super::clock::Clock;
 use super::rule::{NANOSECONDS, Rule};
 use super::{DataFrame, Frame, Level, OrderKey, Over, Resample, Series, Spans, named};
 use crate::error::{Error, Result};
@@ -196,7 +197,7 @@ impl Spans {
         for (at, key_of) in keys.iter().take(keys.len() - 1).enumerate() {
             levels.push((Level { column: key(at), name: None }, named(&key_of.column)));
         }
-        let time = cast(named(&self.time.column), NANOSECONDS);
+        let time = cast(named(&self.time.column), self.clock.dtype());
         levels.push((Level { column: key(keys.len()), name: None }, time));
         let timed = frame.builder().filter(named(&self.time.column).is_not_null())?.build()?;
         let present = Frame { plan: timed, ..(**frame).clone() };
@@ -272,8 +273,8 @@ impl Resample {
 
 impl Frame {
     /// Times at equal distances from the smallest to the largest one of a column.
-    fn times_between(&self, column: &str, rule: Rule) -> Result<Frame> {
-        let time = cast(named(column), NANOSECONDS);
+    fn times_between(&self, column: &str, rule: Rule, clock: &Clock) -> Result<Frame> {
+        let time = clock.read(named(column));
         let bounds = vec![min(time.clone()).alias(BEFORE), max(time).alias(AFTER)];
         let (first, last) = (named(BEFORE), named(AFTER));
         let start = |time: Expr| rule.start(time, first.clone());
@@ -296,7 +297,8 @@ impl Frame {
         let plan =
             plan.unnest_column(MARK)?.project(vec![label.alias(WANTED), first.clone(), last.clone()])?;
         let within = named(WANTED).gt_eq(first).and(named(WANTED).lt_eq(last));
-        let plan = plan.filter(within)?.project(vec![named(WANTED)])?.build()?;
+        let label = clock.time(named(WANTED)).alias(WANTED);
+        let plan = plan.filter(within)?.project(vec![label])?.build()?;
         let order = vec![OrderKey::growing(WANTED)];
         Ok(Frame { plan, columns: vec![WANTED.to_owned()], index: Vec::new(), order })
     }
@@ -305,13 +307,14 @@ impl Frame {
         let rule = Rule::parse(frequency)?;
         let time = self.times_of_index()?;
         self.check_times(&time.column)?;
-        let times = self.times_between(&time.column, rule)?;
+        let clock = Clock::of(&self.dtype(&time.column)?, rule);
+        let times = self.times_between(&time.column, rule, &clock)?;
         let labels = Labels {
             frame: times.project(vec![(column(0), named(WANTED))])?,
             names: vec![time.name.clone()],
         };
         let level = Level { column: key(0), name: None };
-        let rows = Rows::new(self, &self.columns, vec![(level, cast(named(&time.column), NANOSECONDS))])?;
+        let rows = Rows::new(self, &self.columns, vec![(level, cast(named(&time.column), clock.dtype()))])?;
         rows.at(&labels, fill)
     }
 }

@@ -1,5 +1,6 @@
 //! Rows by spans of time: what pandas' `resample` gives, with the spans that have no rows.
 
+mod clock;
 mod fill;
 mod rule;
 
@@ -15,13 +16,14 @@ use crate::error::{Error, Result};
 use crate::frame::series::Series;
 use crate::registered::{Function, OverChunk};
 use arrow::datatypes::DataType;
+use clock::Clock;
 use datafusion::common::ScalarValue;
-use datafusion::functions::expr_fn::{coalesce, date_trunc};
+use datafusion::functions::expr_fn::coalesce;
 use datafusion::functions_aggregate::expr_fn::min;
 use datafusion::functions_nested::expr_fn::gen_series;
 use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, lit};
-use rule::{DAY, NANOSECONDS, Rule};
+use rule::{DAY, Rule};
 use std::sync::Arc;
 
 /// The label of the spans among the keys of groups.
@@ -44,6 +46,7 @@ struct Spans {
     rule: Rule,
     /// The column of times, and the name of the level that spans become.
     time: Level,
+    clock: Clock,
 }
 
 impl DataFrame {
@@ -163,12 +166,13 @@ impl Frame {
     /// The frame with a hidden column of the span that each row lies in.
     fn with_bins(&self, keys: &[Key], column: &str, rule: Rule) -> Result<(Frame, String)> {
         self.check_times(column)?;
-        let time = cast(named(column), NANOSECONDS);
-        let midnight = |time: Expr| date_trunc(lit("day"), time);
+        let clock = Clock::of(&self.dtype(column)?, rule);
+        let time = clock.read(named(column));
+        let midnight = |time: Expr| clock.midnight(time);
         let mut frame = self.clone();
         let origin = match rule {
             // Every midnight is the start of a span.
-            Rule::Fixed(length) if DAY % length == 0 => midnight(time.clone()),
+            Rule::Fixed(length) if DAY % length == 0 && clock.has_equal_days() => midnight(time.clone()),
             Rule::Fixed(_) if !keys.is_empty() => {
                 let over: Vec<Expr> = keys.iter().map(|key| named(&key.column)).collect();
                 midnight(over_window(min(time.clone()), &over, Vec::new(), rows(None, None))?)
@@ -213,9 +217,10 @@ type Labelled = Vec<(String, String, Aggregate)>;
 impl Spans {
     fn new(frame: &Frame, mut keys: Vec<Key>, time: Level, rule: &str) -> Result<Spans> {
         let rule = Rule::parse(rule)?;
+        let clock = Clock::of(&frame.dtype(&time.column)?, rule);
         let (frame, bin) = frame.with_bins(&keys, &time.column, rule)?;
         keys.push(Key { label: SPAN.to_owned(), column: bin });
-        Ok(Spans { groups: GroupBy::of_keys(DataFrame::new(Ok(frame)), keys), rule, time })
+        Ok(Spans { groups: GroupBy::of_keys(DataFrame::new(Ok(frame)), keys), rule, time, clock })
     }
 
     /// The columns that are neither keys nor the time.
@@ -276,7 +281,7 @@ impl Spans {
             let value = when(named(&bins).eq(start.clone()), named(column)).otherwise(none)?;
             columns.push(value.alias(column));
         }
-        columns.push(self.rule.label(named(&bins)).alias(&level.column));
+        columns.push(self.clock.time(self.rule.label(named(&bins))).alias(&level.column));
         let plan = LogicalPlanBuilder::from(plan).project(columns)?.build()?;
         let index = self.named_levels(&frame.index);
         let order = index.iter().map(|level| OrderKey::growing(&level.column)).collect();
@@ -302,7 +307,7 @@ impl Spans {
         let index = self.named_levels(&made.index);
         let at = made.index.iter().position(|level| level.name.as_deref() == Some(SPAN));
         let at = at.ok_or_else(|| Error::Internal("spans without an index".to_owned()))?;
-        let labelled = made.with_label(at, |start| Ok(self.rule.label(start)))?;
+        let labelled = made.with_label(at, |start| Ok(self.clock.time(self.rule.label(start))))?;
         let names = labelled.index.iter().zip(index);
         let index = names.map(|(level, named)| Level { name: named.name, ..level.clone() }).collect();
         Ok(Frame { index, ..labelled })

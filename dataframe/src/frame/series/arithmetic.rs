@@ -1,14 +1,14 @@
 //! Arithmetic of series, row by row, with a number or another series.
 
-use super::expr::present;
 use super::operator_traits::operator_traits;
 use super::{Operand, Series};
 use crate::error::{Error, Result};
 use crate::frame::Frame;
-use crate::value::is_text;
+use crate::functions::arithmetic::{floordiv, negative_exponent, pow, present, rem};
+use crate::promotion::{Beyond, as_type, of_exprs};
+use crate::value::{Value, is_text};
 use arrow::datatypes::DataType;
-use datafusion::functions::expr_fn::power;
-use datafusion::logical_expr::expr_fn::{cast, when};
+use datafusion::logical_expr::expr_fn::cast;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use std::ops;
 use std::sync::Arc;
@@ -43,6 +43,9 @@ impl Series {
                 if Arc::ptr_eq(frame, others) {
                     return Ok((Arc::clone(frame), left.clone(), right.clone()));
                 }
+                if let Some(both) = frame.meeting(others)? {
+                    return Ok((Arc::new(both), left.clone(), right.clone()));
+                }
                 let aligned = frame.align(left, others, right)?;
                 Ok((Arc::new(aligned.0), aligned.1, aligned.2))
             }
@@ -63,7 +66,8 @@ impl Series {
     }
 }
 
-/// Arithmetic by its sign.
+/// Arithmetic by its sign. Each operand stands once in the result, so that chains of operators grow as their
+/// texts do.
 pub(super) fn arithmetic(
     schema: &datafusion::common::DFSchema,
     left: Expr,
@@ -88,50 +92,64 @@ pub(super) fn arithmetic(
         let (left, right) = types;
         return Err(Error::Type(format!("unsupported operand types for {sign}: {left} and {right}")));
     }
-    let (left, right) = (number(left, &types.0), number(right, &types.1));
-    let float = |expr: Expr| cast(expr, DataType::Float64);
-    let whole = types.0.is_integer() && types.1.is_integer();
+    match of_exprs((&left, &types.0), (&right, &types.1), Beyond::Refused)? {
+        // Truth values are numbers here.
+        Some(common) => {
+            let common = if common == DataType::Boolean { DataType::Int64 } else { common };
+            let zero = is_zero(&right);
+            let (left, right) = (as_type(left, &types.0, &common), as_type(right, &types.1, &common));
+            of_numbers(left, right, &common, zero, sign)
+        }
+        None => of_others(left, right, sign),
+    }
+}
+
+/// Arithmetic of two numbers of one type.
+fn of_numbers(left: Expr, right: Expr, common: &DataType, zero: bool, sign: &str) -> Result<Expr> {
+    let float = |expr: Expr| if common.is_floating() { expr } else { cast(expr, DataType::Float64) };
+    let whole = common.is_integer();
     Ok(match sign {
         // Infinities can cancel each other.
-        "+" | "-" | "*" if types.0.is_floating() || types.1.is_floating() => {
-            present_of(simple(left, right, sign), &types)?
-        }
+        "+" | "-" | "*" if common.is_floating() => present(simple(left, right, sign)),
         "+" | "-" | "*" => simple(left, right, sign),
-        "/" => present(float(left) / float(right))?,
+        "/" => present(float(left) / float(right)),
         // Infinite or missing, as pandas has it for a number. Zeros of a column are seen when it is too late
         // for another type.
-        "//" if whole && is_zero(&right) => present(float(left) / lit(0_f64))?,
-        "//" if whole => floored_quotient(left, right)?,
-        "//" => present(floored_float(float(left), float(right))?)?,
-        // The sign of the result is that of the divisor.
-        "%" if whole => left.clone() - floored_quotient(left, right.clone())? * right,
-        "%" => present(remainder(float(left), float(right))?)?,
-        _ if whole => {
-            let raised = cast(power(left.clone(), right.clone()), DataType::Int64);
-            or_one(left, right, raised, lit(1_i64))?
-        }
-        _ => {
-            let (left, right) = (float(left), float(right));
-            or_one(left.clone(), right.clone(), present(power(left, right))?, lit(1_f64))?
-        }
+        "//" if whole && zero => present(float(left) / lit(0_f64)),
+        "//" => floordiv(left, right),
+        "%" => rem(left, right),
+        _ if whole && is_negative(&right) => return Err(negative_exponent()),
+        _ => pow(left, right),
+    })
+}
+
+/// Arithmetic with times, durations, decimals or values that are all missing.
+fn of_others(left: Expr, right: Expr, sign: &str) -> Result<Expr> {
+    let float = |expr: Expr| cast(expr, DataType::Float64);
+    Ok(match sign {
+        "+" | "-" | "*" => simple(left, right, sign),
+        "/" => present(float(left) / float(right)),
+        "//" => floordiv(float(left), float(right)),
+        "%" => rem(float(left), float(right)),
+        _ => pow(float(left), float(right)),
     })
 }
 
 /// Whether an expression is the number zero.
 fn is_zero(expr: &Expr) -> bool {
-    match expr {
-        Expr::Literal(value, _) => {
-            let zero = datafusion::common::ScalarValue::Int64(Some(0));
-            value.cast_to(&DataType::Int64).is_ok_and(|value| value == zero)
-        }
-        _ => false,
-    }
+    literal(expr).is_some_and(|value| value.as_f64() == Some(0.0))
 }
 
-/// A power, which is 1 for a base of 1 and for an exponent of 0, also if the other one is missing.
-fn or_one(base: Expr, exponent: Expr, power: Expr, one: Expr) -> Result<Expr> {
-    let is_one = base.eq(one.clone()).or(exponent.eq(lit(0_i64)));
-    Ok(when(is_one, one).otherwise(power)?)
+/// Whether an expression is a number below zero.
+fn is_negative(expr: &Expr) -> bool {
+    literal(expr).and_then(|value| value.as_f64()).is_some_and(|number| number < 0.0)
+}
+
+fn literal(expr: &Expr) -> Option<Value> {
+    match expr {
+        Expr::Literal(value, _) => Some(Value(value.clone())),
+        _ => None,
+    }
 }
 
 /// A sum, a difference or a product.
@@ -143,49 +161,6 @@ fn simple(left: Expr, right: Expr, sign: &str) -> Expr {
     }
 }
 
-/// A result of floats that is missing where it is not a number.
-fn present_of(expr: Expr, types: &(DataType, DataType)) -> Result<Expr> {
-    let narrow = |dtype: &DataType| *dtype == DataType::Float32;
-    if narrow(&types.0) && narrow(&types.1) {
-        Ok(cast(present(cast(expr, DataType::Float64))?, DataType::Float32))
-    } else {
-        present(expr)
-    }
-}
-
-/// Truth values as numbers.
-pub(super) fn number(expr: Expr, dtype: &DataType) -> Expr {
-    match dtype {
-        DataType::Boolean => cast(expr, DataType::Int64),
-        _ => expr,
-    }
-}
-
-/// The remainder of floats with the sign of the divisor.
-fn remainder(left: Expr, right: Expr) -> Result<Expr> {
-    let rest = left % right.clone();
-    let other_sign = rest.clone().lt(lit(0_f64)).not_eq(right.clone().lt(lit(0_f64)));
-    let shifted = rest.clone().not_eq(lit(0_f64)).and(other_sign);
-    Ok(when(shifted, rest.clone() + right).otherwise(rest)?)
-}
-
-/// The quotient of floats rounded down. It is made of the remainder, as the plain quotient may round up to
-/// a whole number.
-fn floored_float(left: Expr, right: Expr) -> Result<Expr> {
-    let rest = remainder(left.clone(), right.clone())?;
-    let whole = datafusion::functions::expr_fn::round(vec![(left.clone() - rest) / right.clone()]);
-    Ok(when(right.clone().eq(lit(0_f64)), left / right).otherwise(whole)?)
-}
-
-/// The integer quotient rounded down; missing for a divisor of zero.
-fn floored_quotient(left: Expr, right: Expr) -> Result<Expr> {
-    let divisor = datafusion::functions::expr_fn::nullif(right, lit(0_i64));
-    let quotient = left.clone() / divisor.clone();
-    let inexact = (left.clone() % divisor.clone()).not_eq(lit(0_i64));
-    let below = left.lt(lit(0_i64)).not_eq(divisor.lt(lit(0_i64)));
-    Ok(when(inexact.and(below), quotient.clone() - lit(1_i64)).otherwise(quotient)?)
-}
-
 operator_traits!(Series, Operand; Add add Add, Sub sub Sub, Mul mul Mul, Div div Div, Rem rem Rem);
 
 impl ops::Neg for &Series {
@@ -194,7 +169,11 @@ impl ops::Neg for &Series {
     #[track_caller]
     fn neg(self) -> Series {
         match self.dtype() {
-            Ok(dtype) if dtype.is_floating() => self.map_expr(|expr| Ok(lit(0_f64) - expr)),
+            // Zero has one sign, so that it is no negation.
+            Ok(dtype) if dtype.is_floating() => {
+                let zero = as_type(lit(0_f64), &DataType::Float64, &dtype);
+                self.map_expr(|expr| Ok(zero - expr))
+            }
             _ => self.map_expr(|expr| Ok(Expr::Negative(Box::new(expr)))),
         }
     }

@@ -6,10 +6,12 @@ use super::expr::{known, truth};
 use super::operator_traits::operator_traits;
 use super::{Operand, Operator, Series};
 use crate::frame::labels::is_of;
+use crate::promotion::unified;
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn::coalesce;
+use datafusion::logical_expr::expr_fn::cast;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use std::ops;
 
@@ -72,6 +74,7 @@ impl Series {
         let name = self.name.clone();
         let filled = self.merged(value, |frame, left, right| {
             if left.nullable(frame.plan.schema())? {
+                let (left, right) = unified(frame.plan.schema(), left, right)?;
                 Ok(coalesce(vec![left, right]))
             } else {
                 // Whatever the other values are, none is needed.
@@ -89,12 +92,9 @@ impl Series {
             Ok(datafusion::logical_expr::expr_fn::when(condition, value).end()?)
         });
         // A value that is missing stays so: only the rows without the condition get the others.
-        let chosen = chosen.merged(other, |_, kept, other| match kept {
-            Expr::Case(mut case) => {
-                case.else_expr = Some(Box::new(other));
-                Ok(Expr::Case(case))
-            }
-            kept => Ok(coalesce(vec![kept, other])),
+        let chosen = chosen.merged(other, |frame, kept, other| {
+            let (kept, other) = unified(frame.plan.schema(), kept, other)?;
+            Ok(with_else(kept, other))
         });
         Series { name: self.name.clone(), ..chosen }
     }
@@ -120,6 +120,27 @@ impl Series {
         let chosen = cases.into_iter().rev();
         let chosen = chosen.fold(self.clone(), |rest, (condition, value)| rest.mask(&condition, value));
         Series { name: self.name.clone(), ..chosen }
+    }
+}
+
+/// A choice without a last branch, perhaps cast, with one.
+fn with_else(kept: Expr, other: Expr) -> Expr {
+    match kept {
+        Expr::Case(mut case) => {
+            case.else_expr = Some(Box::new(other));
+            Expr::Case(case)
+        }
+        // The type of the values is that of the choice.
+        Expr::Cast(mut outer) if matches!(*outer.expr, Expr::Case(_)) => {
+            let Expr::Case(mut case) = std::mem::take(&mut *outer.expr) else { return other };
+            let to = outer.field.data_type().clone();
+            let branches = std::mem::take(&mut case.when_then_expr);
+            case.when_then_expr =
+                branches.into_iter().map(|(when, then)| (when, Box::new(cast(*then, to.clone())))).collect();
+            case.else_expr = Some(Box::new(other));
+            Expr::Case(case)
+        }
+        kept => coalesce(vec![kept, other]),
     }
 }
 

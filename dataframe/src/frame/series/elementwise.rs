@@ -1,10 +1,11 @@
 //! Functions of single numbers under NumPy's names, and values put in place of others.
 
 use super::Series;
-use super::expr::present;
 use super::function::{ROUND, call};
 use crate::error::{Error, Result};
-use crate::value::Value;
+use crate::functions::arithmetic::{clip, present};
+use crate::promotion::{Beyond, as_type, of_exprs};
+use crate::value::{Value, is_text};
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn as functions;
@@ -66,14 +67,22 @@ pub(crate) fn clipped(expr: Expr, dtype: &DataType, lower: &Value, upper: &Value
             return Ok(expr);
         }
     }
-    let (low, high) = (lit(lower.0.clone()), lit(upper.0.clone()));
-    let below = expr.clone().lt(low.clone());
-    let above = expr.clone().gt(high.clone());
+    let bounds = [lower, upper].map(|bound| (lit(bound.0.clone()), bound.dtype()));
+    // A bound that is no number of the column's type widens it.
+    let mut common = dtype.clone();
+    for (bound, of) in bounds.iter().filter(|(_, of)| *of != DataType::Null) {
+        match of_exprs((&expr, &common), (bound, of), Beyond::Widens)? {
+            Some(wider) => common = wider,
+            // Texts, and times, of the column's own form.
+            None if common == *of || (is_text(&common) && is_text(of)) => {}
+            None if common.is_temporal() && of.is_temporal() => {}
+            None => return Err(Error::Type(format!("values of {dtype} and {of} have no order"))),
+        }
+    }
+    let [low, high] = bounds.map(|(bound, of)| as_type(bound, &of, &common));
     Ok(match (lower.is_missing(), upper.is_missing()) {
         (true, true) => expr,
-        (false, true) => when(below, low).otherwise(expr)?,
-        (true, false) => when(above, high).otherwise(expr)?,
-        (false, false) => when(below, low).when(above, high).otherwise(expr)?,
+        _ => clip(as_type(expr, dtype, &common), low, high),
     })
 }
 
@@ -150,7 +159,7 @@ impl Series {
         let dtype = self.dtype();
         self.map_expr(|expr| {
             check_numbers(&dtype?, name)?;
-            present(step(cast(expr, DataType::Float64))?)
+            Ok(present(step(cast(expr, DataType::Float64))?))
         })
     }
 

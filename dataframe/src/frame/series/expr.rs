@@ -1,18 +1,9 @@
-//! Expressions that operators share: values that are there, and truth values.
+//! Expressions that operators share: truth values, and readings of clocks.
 
 use crate::error::{Error, Result};
 use arrow::datatypes::DataType;
-use datafusion::common::ScalarValue;
-use datafusion::functions::expr_fn::{coalesce, isnan};
-use datafusion::logical_expr::expr_fn::when;
+use datafusion::functions::expr_fn::{coalesce, to_local_time};
 use datafusion::logical_expr::{Expr, lit};
-
-/// An expression whose result is missing where it is not a number, and has one zero: minus zero would be
-/// another key, and differ from zero, for the library.
-pub(crate) fn present(expr: Expr) -> Result<Expr> {
-    let one_zero = expr + lit(0_f64);
-    Ok(when(isnan(one_zero.clone()), lit(ScalarValue::Float64(None))).otherwise(one_zero)?)
-}
 
 /// A truth value that is never missing.
 pub(super) fn known(expr: Expr, otherwise: bool) -> Expr {
@@ -25,4 +16,10 @@ pub(crate) fn truth(dtype: &DataType) -> Result<()> {
         DataType::Boolean | DataType::Null => Ok(()),
         other => Err(Error::Type(format!("truth values are needed, not {other}"))),
     }
+}
+
+/// The reading of the zone's clock at times that have one; a cast to times without a zone has that of
+/// Greenwich.
+pub(crate) fn wall_clock(expr: Expr, has_zone: bool) -> Expr {
+    if has_zone { to_local_time(vec![expr]) } else { expr }
 }

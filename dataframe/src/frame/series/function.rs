@@ -57,7 +57,9 @@ impl ScalarUDFImpl for RowFunction {
         Ok(match self.kernel {
             Kernel::Text(_) => DataType::Utf8,
             Kernel::Truth(_) => DataType::Boolean,
-            Kernel::Whole(_) | Kernel::Optional(_) | Kernel::Checked(_) => DataType::Int64,
+            Kernel::Whole(_) | Kernel::Optional(_) | Kernel::Checked(_) | Kernel::Perhaps(_) => {
+                DataType::Int64
+            }
             Kernel::Texts(_) => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))),
             Kernel::Random => DataType::UInt64,
             Kernel::Round | Kernel::Across => DataType::Float64,
@@ -132,6 +134,12 @@ impl Kernel {
                 let checked =
                     |text: &str| step(text, constants).map_err(|text| exec_datafusion_err!("{text}"));
                 let numbers = texts.map(|text| text.map(checked).transpose());
+                Arc::new(numbers.collect::<Result<Int64Array>>()?)
+            }
+            Kernel::Perhaps(step) => {
+                let perhaps =
+                    |text: &str| step(text, constants).map_err(|text| exec_datafusion_err!("{text}"));
+                let numbers = texts.map(|text| text.map_or(Ok(None), perhaps));
                 Arc::new(numbers.collect::<Result<Int64Array>>()?)
             }
             Kernel::Texts(step) => {

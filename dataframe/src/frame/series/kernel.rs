@@ -14,6 +14,8 @@ pub(super) enum Kernel {
     Optional(fn(&str, &Constants) -> Option<i64>),
     /// A whole number, or the reason why the run fails.
     Checked(fn(&str, &Constants) -> Result<i64, String>),
+    /// A whole number, or none, or the reason why the run fails.
+    Perhaps(fn(&str, &Constants) -> Result<Option<i64>, String>),
     /// A number that looks random, of an integer and a seed.
     Random,
     /// A float rounded to decimals.

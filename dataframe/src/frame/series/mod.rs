@@ -22,6 +22,7 @@ mod text_splits;
 mod time;
 mod time_format;
 mod time_parts;
+mod time_texts;
 mod whole;
 
 pub use category::Categories;
@@ -30,10 +31,11 @@ pub use cut::{Cut, cut, qcut};
 pub use date_range::{bdate_range, bdate_range_until, date_range, date_range_until};
 pub use elementwise::Mapping;
 pub(crate) use elementwise::{check_numbers, clipped, mapped, rounded};
-pub(crate) use expr::{present, truth};
+pub(crate) use expr::{truth, wall_clock};
 pub use factorize::Factorize;
 pub(crate) use function::{RANDOM, call, row_functions};
 pub use operator::Operator;
+pub(crate) use operator::comparable;
 pub(crate) use operator_traits::operator_traits;
 pub use text::Texts;
 pub(crate) use text::matches;
@@ -43,6 +45,7 @@ pub use time::{
 
 pub(crate) use time_parts::{Zone, in_zone};
 pub use time_parts::{timedelta_range, to_timedelta, to_timedelta_or_missing};
+pub(crate) use time_texts::days_of;
 
 use crate::error::{Error, Result};
 use crate::frame::{DataFrame, Frame};
@@ -101,6 +104,7 @@ impl Series {
     #[track_caller]
     pub(crate) fn new(state: Result<(Arc<Frame>, Expr)>, name: Option<String>) -> Series {
         let place = Location::caller();
+        let state = state.and_then(|(frame, expr)| crate::frame::shared::shared(frame, expr));
         let state = state.map_err(|error| match error {
             placed @ Error::At { .. } => Arc::new(placed),
             error => Arc::new(Error::At { error: Arc::new(error), file: place.file(), line: place.line() }),

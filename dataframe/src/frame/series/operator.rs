@@ -1,9 +1,10 @@
 //! The operators of two values, for series, frames and expressions in texts.
 
-use super::arithmetic::{arithmetic, number};
+use super::arithmetic::arithmetic;
 use super::expr::{known, truth};
 use super::{Operand, Series};
 use crate::error::{Error, Result};
+use crate::promotion::{Beyond, as_type, of_exprs};
 use crate::value::is_text;
 use arrow::datatypes::DataType;
 use datafusion::common::DFSchema;
@@ -123,11 +124,7 @@ impl Operator {
                 _ => Err(Error::Type(format!("values of {} and {} have no order", types.0, types.1))),
             };
         }
-        let (left, right) = if types.0 == types.1 {
-            (left, right)
-        } else {
-            (number(left, &types.0), number(right, &types.1))
-        };
+        let (left, right) = comparable(left, right, types)?;
         Ok(match self {
             Operator::Eq => known(left.eq(right), false),
             Operator::Ge => known(left.gt_eq(right), false),
@@ -137,6 +134,17 @@ impl Operator {
             _ => known(left.not_eq(right), true),
         })
     }
+}
+
+/// Two values in a type in which they compare as they are: numbers in that of both, but whole numbers with
+/// and without a sign as decimals, which hold all of them.
+pub(crate) fn comparable(left: Expr, right: Expr, types: &(DataType, DataType)) -> Result<(Expr, Expr)> {
+    let Some(common) = of_exprs((&left, &types.0), (&right, &types.1), Beyond::Widens)? else {
+        return Ok((left, right));
+    };
+    let whole = types.0.is_integer() && types.1.is_integer();
+    let common = if whole && common.is_floating() { DataType::Decimal128(20, 0) } else { common };
+    Ok((as_type(left, &types.0, &common), as_type(right, &types.1, &common)))
 }
 
 impl Series {

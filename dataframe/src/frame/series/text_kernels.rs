@@ -1,6 +1,7 @@
 //! Python's methods of texts, for one text.
 
 use super::kernel::{Constants, Kernel};
+use super::time_texts::{by_format, iso, iso_or_none};
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 
 /// The functions by name.
@@ -21,7 +22,9 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("tharsis_text_rsplit", Kernel::Texts(rsplit)),
     ("tharsis_text_removeprefix", Kernel::Text(removeprefix)),
     ("tharsis_text_removesuffix", Kernel::Text(removesuffix)),
-    (WHOLE_TIME, Kernel::Text(|text, _| Some(whole_time(text)))),
+    (TIME_OF_ISO, Kernel::Perhaps(iso)),
+    (TIME_OR_NONE, Kernel::Perhaps(iso_or_none)),
+    (TIME_BY_FORMAT, Kernel::Perhaps(by_format)),
     ("tharsis_text_isalpha", Kernel::Truth(|text| all(text, char::is_alphabetic))),
     ("tharsis_text_isalnum", Kernel::Truth(|text| all(text, |c| c.is_alphabetic() || c.is_numeric()))),
     ("tharsis_text_isdecimal", Kernel::Truth(|text| all(text, is_decimal))),
@@ -33,8 +36,10 @@ pub(super) const KERNELS: &[(&str, Kernel)] = &[
     ("tharsis_text_istitle", Kernel::Truth(|text| text.chars().any(is_cased) && title(text) == *text)),
 ];
 
-/// The name of the function that completes a time.
-pub(super) const WHOLE_TIME: &str = "tharsis_text_time";
+/// The names of the functions that make times of texts, as microseconds.
+pub(super) const TIME_OF_ISO: &str = "tharsis_time_of_iso";
+pub(super) const TIME_OR_NONE: &str = "tharsis_time_or_none";
+pub(super) const TIME_BY_FORMAT: &str = "tharsis_time_by_format";
 
 /// A time of ISO 8601 with its month, day and second, where it ends before them.
 pub(super) fn whole_time(text: &str) -> String {

@@ -2,7 +2,8 @@
 
 use super::Series;
 use super::function::call;
-use super::text_kernels::{WHOLE_TIME, whole_time};
+use super::text_kernels::{TIME_BY_FORMAT, TIME_OF_ISO, TIME_OR_NONE, whole_time};
+use super::time_texts::reads;
 use crate::error::{Error, Result};
 use crate::value::{Value, is_text};
 use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
@@ -249,7 +250,7 @@ impl Times {
     /// The times as texts, by Python's codes: `%Y-%m-%d`.
     #[track_caller]
     pub fn strftime(&self, format: &str) -> Series {
-        let format = format.replace("%f", "%6f");
+        let format = with_micros(format);
         self.map(|expr| Ok(functions::to_char(expr, lit(format))))
     }
 
@@ -292,10 +293,16 @@ impl Times {
             if nanoseconds % tick != 0 {
                 return Err(Error::Value(format!("{length:?} is no number of {unit:?}s")));
             }
-            let length = nanoseconds / tick;
-            let ticks = cast(expr, DataType::Int64);
+            let (length, dtype) = (nanoseconds / tick, dtype?);
+            // Multiples are those of the clock: days begin at midnight, wherever that is.
+            let zone = matches!(dtype, DataType::Timestamp(_, Some(_)));
+            let ticks = cast(super::wall_clock(expr, zone), DataType::Int64);
             let changed = step(ticks.clone(), remainder(ticks, length), length)?;
-            Ok(cast(changed, dtype?))
+            let changed = match dtype {
+                DataType::Timestamp(unit, Some(_)) => cast(changed, DataType::Timestamp(unit, None)),
+                _ => changed,
+            };
+            Ok(cast(changed, dtype))
         })
     }
 
@@ -322,6 +329,22 @@ impl Times {
             Ok(remainder(ticks, second * DAY_SECONDS) / lit(second))
         })
     }
+}
+
+/// A format of Python's codes in those of the library, whose `%f` is another number.
+fn with_micros(format: &str) -> String {
+    let (mut made, mut signs) = (String::new(), format.chars());
+    while let Some(sign) = signs.next() {
+        made.push(sign);
+        if sign == '%' {
+            match signs.next() {
+                Some('f') => made.push_str("6f"),
+                Some(code) => made.push(code),
+                None => {}
+            }
+        }
+    }
+    made
 }
 
 pub(super) const DAY_SECONDS: i64 = 86_400;
@@ -364,23 +387,27 @@ pub(super) fn fixed_length(length: &str) -> Result<i64> {
     count.checked_mul(nanoseconds).ok_or_else(|| Error::Value(format!("{length:?} is too long")))
 }
 
-/// The values as times. Texts are read by ISO 8601, integers count nanoseconds from 1970.
+/// The values as times. Texts are read by ISO 8601, integers count nanoseconds from 1970. A text with an
+/// offset from UTC is an error: the type of a column is known before its texts are, and it has no zone.
 ///
 /// A text that is no time is an error of the run; see [`to_datetime_or_missing`].
 #[track_caller]
 pub fn to_datetime(series: &Series) -> Series {
-    times(series, |expr| Ok(functions::to_timestamp_micros(vec![call(WHOLE_TIME, vec![expr])?])))
+    times(series, |expr| Ok(cast(call(TIME_OF_ISO, vec![expr])?, TIME)))
 }
 
 /// The values as times; missing where a text is none.
 #[track_caller]
 pub fn to_datetime_or_missing(series: &Series) -> Series {
-    times(series, |expr| Ok(try_cast(call(WHOLE_TIME, vec![expr])?, TIME)))
+    times(series, |expr| Ok(cast(call(TIME_OR_NONE, vec![expr])?, TIME)))
 }
 
 /// The texts as times, by a format of Python's codes: `%d/%m/%Y`.
 #[track_caller]
 pub fn to_datetime_as(series: &Series, format: &str) -> Series {
+    if reads(format) {
+        return times(series, |expr| Ok(cast(call(TIME_BY_FORMAT, vec![expr, lit(format)])?, TIME)));
+    }
     let format = format.replace(".%f", "%.f");
     times(series, |expr| Ok(functions::to_timestamp_micros(vec![expr, lit(format)])))
 }
@@ -418,7 +445,9 @@ pub fn to_numeric_or_missing(series: &Series) -> Series {
 fn numbers(series: &Series, of_text: impl FnOnce(Expr) -> Expr) -> Series {
     let dtype = series.dtype();
     series.map_expr(|expr| match dtype? {
-        dtype if is_text(&dtype) => super::expr::present(of_text(functions::btrim(vec![expr]))),
+        dtype if is_text(&dtype) => {
+            Ok(crate::functions::arithmetic::present(of_text(functions::btrim(vec![expr]))))
+        }
         DataType::Null => Ok(cast(expr, DataType::Float64)),
         dtype if dtype.is_numeric() || dtype == DataType::Boolean => Ok(expr),
         other => Err(Error::Type(format!("{other} is not convertible to numbers"))),

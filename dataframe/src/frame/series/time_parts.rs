@@ -2,6 +2,7 @@
 
 use super::Series;
 use super::durations::duration;
+use super::expr::wall_clock;
 use super::kernel::Constants;
 use super::time::{NANOSECONDS, Times, fixed_length, part, per_second, remainder};
 use crate::error::{Error, Result};
@@ -10,7 +11,6 @@ use crate::value::{Column, is_text};
 use arrow::array::DurationNanosecondArray;
 use arrow::array::timezone::Tz;
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::functions::expr_fn as functions;
 use datafusion::logical_expr::expr_fn::cast;
 use datafusion::logical_expr::{Expr, lit};
 use std::sync::Arc;
@@ -206,7 +206,7 @@ pub(crate) fn in_zone(expr: Expr, dtype: &DataType, zone: Zone<'_>) -> Result<Ex
         (Zone::Localize(_), Some(_)) => {
             Err(Error::Type("the times have a zone already; use tz_convert".to_owned()))
         }
-        (Zone::Remove, Some(_)) => Ok(functions::to_local_time(vec![expr])),
+        (Zone::Remove, Some(_)) => Ok(wall_clock(expr, true)),
         (Zone::Convert(zone) | Zone::Localize(zone), _) => {
             zone.parse::<Tz>().map_err(|_| Error::Value(format!("no time zone has the name {zone:?}")))?;
             Ok(cast(expr, DataType::Timestamp(*unit, Some(zone.into()))))

@@ -5,7 +5,8 @@ use super::{Ewm, Over, Rolling};
 use crate::error::Result;
 use crate::frame::JoinKind;
 use crate::frame::aggregate::Aggregate;
-use crate::frame::series::{Series, present};
+use crate::frame::series::Series;
+use crate::functions::arithmetic::present;
 use arrow::datatypes::DataType;
 use datafusion::functions::expr_fn::sqrt;
 use datafusion::logical_expr::expr_fn::{cast, when};
@@ -29,7 +30,7 @@ fn covariance(span: Span, left: &Expr, right: &Expr) -> Result<Expr> {
 fn correlation(covariance: Expr, left: Expr, right: Expr) -> Result<Expr> {
     let spread = sqrt(left.clone()) * sqrt(right.clone());
     let some = left.gt(lit(0.0)).and(right.gt(lit(0.0)));
-    present(when(some, covariance / spread).end()?)
+    Ok(present(when(some, covariance / spread).end()?))
 }
 
 /// A measure of two series over the rows of both.

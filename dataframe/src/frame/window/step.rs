@@ -8,7 +8,8 @@ use crate::error::{Error, Result};
 use crate::frame::DataFrame;
 use crate::frame::aggregate::Aggregate;
 use crate::frame::group::GroupBy;
-use crate::frame::series::{Series, present};
+use crate::frame::series::Series;
+use crate::functions::arithmetic::present;
 use crate::functions::{
     ewm_cov, ewm_mean, ewm_sum, product, sliding_first, sliding_kurt, sliding_last, sliding_nunique,
     sliding_rank_max, sliding_rank_min, sliding_skew, sliding_sum, sliding_var,
@@ -157,23 +158,17 @@ impl Over {
         if !step.fits(dtype) {
             return Err(Error::Type(format!("this window is not made for values of type {dtype}")));
         }
-        let number = |value: Expr| match dtype {
-            DataType::Boolean => cast(value, DataType::Int64),
-            _ if dtype.is_unsigned_integer() => cast(value, DataType::Int64),
-            _ => value,
-        };
+        let number = |value: Expr| signed(value, dtype);
         Ok(match *step {
             Step::Shift(by) => self.shift(value, by),
-            Step::Diff(by) => {
-                let value = number(value);
-                value.clone() - self.shift(value, by)
-            }
+            Step::Diff(by) => self.difference(value, dtype, by),
             Step::PctChange(by) => {
                 let value = cast(value, DataType::Float64);
-                present(value.clone() / self.shift(value, by) - lit(1.0))?
+                present(value.clone() / self.shift(value, by) - lit(1.0))
             }
-            Step::CumSum(skipna) => self.running(sum_udaf(), number(value), skipna)?,
-            Step::CumProd(skipna) => self.running(product(), number(value), skipna)?,
+            Step::CumSum(skipna) if *dtype == DataType::UInt64 => self.running(sum_udaf(), value, skipna)?,
+            Step::CumSum(skipna) => checked(self.running(sum_udaf(), number(value), skipna)?, dtype),
+            Step::CumProd(skipna) => checked(self.running(product(), number(value), skipna)?, dtype),
             Step::CumMin(skipna) => self.running(min_udaf(), value, skipna)?,
             Step::CumMax(skipna) => self.running(max_udaf(), value, skipna)?,
             Step::Ffill(limit) => self.filled(value, limit.direction(LimitDirection::Forward))?,
@@ -204,6 +199,16 @@ impl Over {
             }
             Step::Whole(aggregate) => self.whole(aggregate, value, dtype)?,
         })
+    }
+
+    /// The difference to the value of this many rows before.
+    fn difference(&self, value: Expr, dtype: &DataType, by: i64) -> Expr {
+        let value = match dtype {
+            // Differences of unsigned numbers have a sign, and no type of integers has both.
+            DataType::UInt64 => cast(value, DataType::Float64),
+            _ => signed(value, dtype),
+        };
+        checked(value.clone() - self.shift(value, by), dtype)
     }
 
     /// A covariance with weights that fade.
@@ -293,11 +298,8 @@ impl Over {
             Aggregate::Var if span.is_short() => own(sliding_var().into()),
             Aggregate::Std if span.is_short() => sqrt(own(sliding_var().into())),
             Aggregate::Sem => {
-                let deviation = if span.is_short() {
-                    sqrt(own(sliding_var().into()))
-                } else {
-                    present(over(Aggregate::Std)?)?
-                };
+                let deviation =
+                    if span.is_short() { sqrt(own(sliding_var().into())) } else { over(Aggregate::Std)? };
                 deviation / sqrt(cast(count.clone(), DataType::Float64))
             }
             Aggregate::First => own(sliding_first().into()),
@@ -305,7 +307,6 @@ impl Over {
             Aggregate::Nunique => coalesce(vec![own(sliding_nunique().into()), lit(0.0)]),
             Aggregate::Skew if span.moves() => own(sliding_skew().into()),
             Aggregate::Kurt if span.moves() => own(sliding_kurt().into()),
-            Aggregate::Std | Aggregate::Var => present(over(aggregate)?)?,
             _ => cast(over(aggregate)?, DataType::Float64),
         };
         let enough = match aggregate {
@@ -354,6 +355,20 @@ impl Over {
         };
         over_window(aggregate.expr(value, dtype, &[])?, &self.keys, order, rows(None, None))
     }
+}
+
+/// Truth values and unsigned numbers as whole numbers with a sign.
+fn signed(value: Expr, dtype: &DataType) -> Expr {
+    match dtype {
+        DataType::Boolean => cast(value, DataType::Int64),
+        _ if dtype.is_unsigned_integer() => cast(value, DataType::Int64),
+        _ => value,
+    }
+}
+
+/// A result that is missing where it is no number: infinities can cancel each other.
+fn checked(result: Expr, dtype: &DataType) -> Expr {
+    if dtype.is_floating() { present(result) } else { result }
 }
 
 macro_rules! steps {

@@ -180,6 +180,12 @@ pub(super) fn float(text: &str) -> Option<f64> {
     if is_number || is_name { text.parse().ok() } else { None }
 }
 
+/// Whether a text is digits only, perhaps with a sign.
+fn is_whole(text: &str) -> bool {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 /// The types that some texts of a column could have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Classes {
@@ -187,6 +193,8 @@ pub(crate) struct Classes {
     integer: bool,
     /// A whole number that only fits without a sign.
     large: bool,
+    /// A whole number that fits into no type of integers.
+    huge: bool,
     negative: bool,
     float: bool,
     text: bool,
@@ -206,6 +214,8 @@ impl Classes {
             self.negative |= number < 0;
         } else if trimmed.parse::<u64>().is_ok() {
             self.large = true;
+        } else if is_whole(trimmed) {
+            self.huge = true;
         } else if float(trimmed).is_some() {
             self.float = true;
         } else {
@@ -218,6 +228,7 @@ impl Classes {
         self.boolean |= other.boolean;
         self.integer |= other.integer;
         self.large |= other.large;
+        self.huge |= other.huge;
         self.negative |= other.negative;
         self.float |= other.float;
         self.text |= other.text;
@@ -225,14 +236,14 @@ impl Classes {
 
     /// The type that pandas would find; `None` if all values are missing.
     pub(crate) fn dtype(self) -> Option<DataType> {
-        let number = self.integer || self.large || self.float;
+        let number = self.integer || self.large || self.huge || self.float;
         match self {
             Classes { text: true, .. } => Some(DataType::Utf8),
             Classes { boolean: true, .. } if number => Some(DataType::Utf8),
             Classes { boolean: true, .. } => Some(DataType::Boolean),
-            Classes { float: true, .. } | Classes { large: true, negative: true, .. } => {
-                Some(DataType::Float64)
-            }
+            Classes { float: true, .. } => Some(DataType::Float64),
+            // As floats, numbers that differ would be equal.
+            Classes { huge: true, .. } | Classes { large: true, negative: true, .. } => Some(DataType::Utf8),
             Classes { large: true, .. } => Some(DataType::UInt64),
             Classes { integer: true, .. } => Some(DataType::Int64),
             _ => None,
@@ -257,7 +268,10 @@ mod tests {
         assert_eq!(dtype(&["1", "2.5"]), Some(DataType::Float64));
         assert_eq!(dtype(&["1e400", "inf", ".5", "5."]), Some(DataType::Float64));
         assert_eq!(dtype(&["18446744073709551615", "1"]), Some(DataType::UInt64));
-        assert_eq!(dtype(&["18446744073709551615", "-1"]), Some(DataType::Float64));
+        assert_eq!(dtype(&["18446744073709551615", "-1"]), Some(DataType::Utf8));
+        assert_eq!(dtype(&["12345678901234567890123", "1"]), Some(DataType::Utf8));
+        assert_eq!(dtype(&["-12345678901234567890123"]), Some(DataType::Utf8));
+        assert_eq!(dtype(&["12345678901234567890123", "1.5"]), Some(DataType::Float64));
         assert_eq!(dtype(&["True", "false", ""]), Some(DataType::Boolean));
         assert_eq!(dtype(&["True", "1"]), Some(DataType::Utf8));
         assert_eq!(dtype(&["2024-01-01"]), Some(DataType::Utf8));

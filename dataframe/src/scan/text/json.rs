@@ -9,10 +9,13 @@ use arrow::error::ArrowError;
 use arrow::json::ReaderBuilder;
 use std::sync::Arc;
 
-/// Makes batches of whole lines.
+/// Makes batches of whole lines. A field that the schema has not is an error: it is not in the first lines,
+/// from which the columns were found, and its values would be lost.
 pub(super) struct JsonDecoder {
     path: String,
+    /// All columns: a field that is not wanted is known all the same.
     schema: SchemaRef,
+    projection: Vec<usize>,
     batch_rows: usize,
 }
 
@@ -26,8 +29,9 @@ impl JsonDecoder {
         projection: &[usize],
         batch_rows: usize,
     ) -> Result<JsonDecoder> {
-        let schema = Arc::new(schema.project(projection)?);
-        Ok(JsonDecoder { path: path.to_owned(), schema, batch_rows })
+        schema.project(projection)?;
+        let (schema, projection) = (Arc::clone(schema), projection.to_vec());
+        Ok(JsonDecoder { path: path.to_owned(), schema, projection, batch_rows })
     }
 
     /// The batches of whole lines.
@@ -36,8 +40,10 @@ impl JsonDecoder {
     }
 
     fn decoded(&self, lines: &[u8]) -> std::result::Result<Vec<RecordBatch>, ArrowError> {
-        let mut decoder =
-            ReaderBuilder::new(Arc::clone(&self.schema)).with_batch_size(self.batch_rows).build_decoder()?;
+        let mut decoder = ReaderBuilder::new(Arc::clone(&self.schema))
+            .with_batch_size(self.batch_rows)
+            .with_strict_mode(true)
+            .build_decoder()?;
         let mut batches = Vec::new();
         let mut at = 0;
         while at < lines.len() {
@@ -47,7 +53,7 @@ impl JsonDecoder {
                 batches.extend(decoder.flush()?);
             }
         }
-        Ok(batches)
+        batches.into_iter().map(|batch: RecordBatch| batch.project(&self.projection)).collect()
     }
 
     /// The error for lines of which at least one cannot be read.

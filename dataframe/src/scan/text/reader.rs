@@ -5,7 +5,8 @@ use super::form::TextKind;
 use super::json::JsonDecoder;
 use super::records::{Records, Text};
 use crate::error::Result;
-use arrow::array::RecordBatch;
+use crate::value::array_without_nan;
+use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::datatypes::SchemaRef;
 use std::collections::VecDeque;
 
@@ -65,8 +66,16 @@ impl Reader {
                 let lines = self.text.lines_before(place.position).await?;
                 made = self.decoder.decode(&records, Place { lines: Some(lines), ..place });
             }
-            let batches = made?;
-            self.made.extend(batches.into_iter().filter(|batch| 0 < batch.num_rows()));
+            for batch in made?.into_iter().filter(|batch| 0 < batch.num_rows()) {
+                self.made.push_back(as_frames_have_it(&batch)?);
+            }
         }
     }
+}
+
+/// The batch with missing values where floats are no number, and with one zero.
+fn as_frames_have_it(batch: &RecordBatch) -> Result<RecordBatch> {
+    let columns = batch.columns().iter().map(array_without_nan).collect();
+    let rows = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(batch.schema(), columns, &rows)?)
 }
