@@ -47,8 +47,8 @@ pub struct Form {
 }
 
 /// The forms that are read: the engine as `cargo add tharsis` gives it, with the crates below it, the engine
-/// without frames, the command without frames and tensors, tensors without object stores, kernels without dense
-/// linear algebra.
+/// without frames, the command without frames and tensors, tensors without object stores, kernels without
+/// dense linear algebra.
 pub const FORMS: &[Form] = &[
     Form {
         package: "tharsis",

@@ -4,8 +4,8 @@
 //! with. `commits` checks the messages of commits, and `hooks` has git call it before it makes one. `fmt`
 //! formats the code and its comments, or with `--check` says whether it is formatted. `protos` writes the
 //! generated code of `tharsis-protos` from its .proto files; with `--check` it only says whether what is
-//! checked in is what it would write. `test` runs the tests. It starts this program twice more: as the compiler
-//! of the workspace's crates, and as the one who clears up when it is interrupted.
+//! checked in is what it would write. `test` runs the tests. It starts this program twice more: as the
+//! compiler of the workspace's crates, and as the one who clears up when it is interrupted.
 
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stderr, reason = "errors are for the person who runs a chore")]

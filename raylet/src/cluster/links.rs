@@ -262,8 +262,6 @@ impl Peers {
     }
 }
 
-<<<<<<< HEAD
-=======
 /// Adds a node for whoever waits for some.
 fn add_once(nodes: &Mutex<Vec<NodeId>>, news: &Notify, node: NodeId) {
     let mut nodes = lock(nodes);
@@ -285,22 +283,6 @@ async fn take_some(nodes: &Mutex<Vec<NodeId>>, news: &Notify) -> Vec<NodeId> {
     }
 }
 
-/// The member before a node in the order of ids, around the end.
-fn before(table: &BTreeMap<NodeId, Arc<Peer>>, node: NodeId) -> Option<NodeId> {
-    table.range(..node).next_back().or_else(|| table.iter().next_back()).map(|(id, _)| *id)
-}
-
-/// The member after a node in the order of ids, around the end.
-fn after(table: &BTreeMap<NodeId, Arc<Peer>>, node: NodeId) -> Option<NodeId> {
-    table.range((Excluded(node), Unbounded)).next().or_else(|| table.iter().next()).map(|(id, _)| *id)
-}
-
-/// Whether another member is next to this one, which is not in the table.
-fn is_neighbour(table: &BTreeMap<NodeId, Arc<Peer>>, me: NodeId, node: NodeId) -> bool {
-    before(table, me) == Some(node) || after(table, me) == Some(node)
-}
-
->>>>>>> engine
 impl Peer {
     fn put(&self, packet: WirePacket) {
         let mut outbox = lock(&self.outbox);
