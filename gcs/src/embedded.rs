@@ -434,7 +434,8 @@ impl Watcher {
     }
 }
 
-#[cfg(all(test, feature = "file"))]
+#[cfg(feature = "file")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use crate::backend::Op;

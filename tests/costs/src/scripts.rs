@@ -232,6 +232,7 @@ fn record_submit(units: u64) -> Part {
                 payload: &payload,
                 dependencies: DependenciesView::default(),
                 nested: RefsView::new(&packed).unwrap_or_default(),
+                name: "",
             };
             submit.encode(&mut record);
             assert!(black_box(FromClient::decode(&record)).is_ok(), "what was written can be read");
@@ -276,6 +277,7 @@ fn packet_push(units: u64) -> Part {
         payload: [7; 24].as_slice().into(),
         dependencies: Vec::new(),
         nested: Vec::new(),
+        name: None,
     };
     let message = |number| Message::TaskPush { lease: LeaseId(number), task: Box::new(pushed(number)) };
     let packet = Packet::new(1, 1, (0..16).map(message).collect());

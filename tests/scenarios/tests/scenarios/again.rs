@@ -236,17 +236,19 @@ fn f38_a_task_ends_while_a_thread_of_its_process_waits(mode: Mode) {
 #[remote]
 fn leave_a_thread_of_its_own(begin: String, refused: String) {
     let context = context().unwrap();
+    let called = format!("{begin} called");
+    let told = called.clone();
     std::thread::spawn(move || {
         let _entered = context.enter();
         assert_eq!(quick_square::remote(2).get().ok(), Some(4), "the task waits for this");
-        mark(&format!("{begin} called"));
+        mark(&told);
         await_file(&begin);
         let kind = quick_square::remote(3).get().map_err(|error| error.kind());
         if kind == Err(FailureKind::Cancelled) && put(&1).is_err() {
             mark(&refused);
         }
     });
-    await_file(&format!("{begin} called"));
+    await_file(&called);
 }
 
 fn f38_a_thread_that_has_entered_its_task_acts_for_no_other(mode: Mode) {
