@@ -1,6 +1,6 @@
 //! The ledger of costs, `benches/costs.toml`, which the package `tests/costs` counts and compares with.
 
-use crate::cargo_program;
+use crate::cargo;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ pub fn write(root: &Path) -> Result<()> {
     if !has_valgrind {
         bail!("valgrind counts the costs and is not installed");
     }
-    let status = Command::new(cargo_program())
+    let status = cargo()
         .args(["test", "--quiet", "--package", "tharsis-costs", "--test", "ledger"])
         .env("UPDATE_COSTS", "1")
         .current_dir(root)

@@ -1,13 +1,12 @@
 //! `cargo xtask fmt`: the format of all code, by rustfmt, and the width of its comments.
 
-use crate::{cargo_program, comments, root, sources};
+use crate::{cargo, comments, root, sources};
 use anyhow::{Context, bail};
 use std::fs;
-use std::process::Command;
 
 /// Formats all code, or with `check` only fails if some is not formatted.
 pub fn run(check: bool) -> anyhow::Result<()> {
-    let mut command = Command::new(cargo_program());
+    let mut command = cargo();
     command.args(["fmt", "--all"]).current_dir(root());
     if check {
         command.arg("--check");

@@ -13,7 +13,7 @@ pub mod test;
 
 use anyhow::Context;
 use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -26,9 +26,28 @@ pub fn root() -> PathBuf {
     manifest.as_deref().and_then(Path::parent).map_or_else(|| PathBuf::from("."), Path::to_owned)
 }
 
-/// The cargo that runs this program.
-pub fn cargo_program() -> OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+/// A command of the cargo that runs this program, without what that tells about this package in the
+/// environment. Build scripts look at it (that of `ring` does), so what they make, and half of the registry
+/// with it, would be made again in each clone and by each other way to start cargo.
+pub fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_of_a_package(name)) {
+        command.env_remove(name);
+    }
+    command
+}
+
+/// Whether cargo sets the variable for a package that it runs. See "Environment variables" in the Cargo book.
+fn is_of_a_package(name: &OsStr) -> bool {
+    const OTHERS: [&str; 6] = [
+        "CARGO_BIN_NAME",
+        "CARGO_CRATE_NAME",
+        "CARGO_MANIFEST_DIR",
+        "CARGO_MANIFEST_LINKS",
+        "CARGO_MANIFEST_PATH",
+        "CARGO_PRIMARY_PACKAGE",
+    ];
+    name.to_str().is_some_and(|name| name.starts_with("CARGO_PKG_") || OTHERS.contains(&name))
 }
 
 /// File that marks a folder as one of files that can be made again, such as a target folder of any name.
@@ -88,6 +107,16 @@ fn files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cargo_that_is_started_knows_nothing_of_this_package() {
+        let removed: Vec<_> =
+            cargo().get_envs().filter(|(_, value)| value.is_none()).map(|(n, _)| n.to_owned()).collect();
+        for name in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME", "CARGO_PKG_VERSION"] {
+            assert!(removed.iter().any(|found| found == name), "{name} stays: {removed:?}");
+        }
+        assert!(!is_of_a_package("CARGO_TARGET_DIR".as_ref()) && !is_of_a_package("CARGO_HOME".as_ref()));
+    }
 
     #[test]
     fn sources_are_what_git_does_not_ignore_and_cargo_did_not_make() {

@@ -1,13 +1,12 @@
 //! Generated code of the messages, made by the package `protos/codegen`, which is compiled only when it is
 //! asked for.
 
-use crate::cargo_program;
+use crate::cargo;
 use anyhow::{Context, bail};
-use std::process::Command;
 
 /// Writes the generated code of `tharsis-protos`, or with `check` only fails if what is checked in is stale.
 pub fn run(check: bool) -> anyhow::Result<()> {
-    let mut command = Command::new(cargo_program());
+    let mut command = cargo();
     command.args(["run", "--quiet", "--package", "tharsis-protos-codegen", "--"]);
     if check {
         command.arg("--check");

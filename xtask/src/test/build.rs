@@ -7,7 +7,7 @@ use super::Places;
 use super::processes::{NICENESS, Run, nicer};
 use super::program::Program;
 use super::selection::Selection;
-use crate::{cargo_program, lint};
+use crate::{cargo, lint};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 
 /// A cargo command whose crates of the workspace are linted while they are compiled.
 pub fn linting_cargo(places: &Places) -> Result<Command> {
-    let mut command = Command::new(cargo_program());
+    let mut command = cargo();
     command
         .current_dir(&places.root)
         .env("RUSTC_WORKSPACE_WRAPPER", &places.compiler)

@@ -4,7 +4,7 @@
 use super::processes::Run;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 /// Fails at the first gate that is not passed.
 pub fn check(root: &Path, run: &Run) -> Result<()> {
@@ -15,7 +15,7 @@ pub fn check(root: &Path, run: &Run) -> Result<()> {
 
 /// Runs cargo in the root of the workspace; its output goes to ours.
 fn cargo(root: &Path, run: &Run, words: &[&str]) -> Result<()> {
-    let mut cargo = Command::new(crate::cargo_program());
+    let mut cargo = crate::cargo();
     cargo.args(words).current_dir(root).stdin(Stdio::null());
     let job = run.start(&mut cargo).with_context(|| format!("cannot start cargo {}", words.join(" ")))?;
     if !job.wait().context("cargo was lost")?.success() {

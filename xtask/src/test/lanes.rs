@@ -11,7 +11,7 @@ use super::processes::{NICENESS, nicer};
 use super::program::{Environment, Phase, Program};
 use super::report::{History, Outcome};
 use super::selection::Selection;
-use crate::cargo_program;
+use crate::cargo;
 use anyhow::Result;
 use std::process::Command;
 use std::sync::mpsc::Sender;
@@ -118,7 +118,7 @@ pub fn cargo_jobs(places: &Places, selection: &Selection, is_long: bool) -> Resu
         jobs.push(Job::cargo("doc tests", command));
     }
     if is_long && selection.is_everything() {
-        let mut command = Command::new(cargo_program());
+        let mut command = cargo();
         command.current_dir(&places.root).args(FORMS.split(' '));
         jobs.push(Job::cargo("forms", command));
     }

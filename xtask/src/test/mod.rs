@@ -191,7 +191,7 @@ impl Tests<'_> {
 /// Removes what no command of the run has named. The gates have built this package in another way.
 fn sweep_up(places: &Places, run: &Run, mut named: Named) -> Result<()> {
     for words in [&["test", "--no-run"][..], &["build"]] {
-        let mut cargo = Command::new(crate::cargo_program());
+        let mut cargo = crate::cargo();
         cargo.current_dir(&places.root).args(words).args(["--quiet", "--package", "xtask"]);
         named.begin();
         build::messages(run, cargo, |message| named.hear(message))?;

@@ -129,7 +129,12 @@ impl Job {
 pub fn nicer(command: &Command, niceness: u8) -> Command {
     let mut nicer = Command::new("nice");
     nicer.arg(format!("-n{niceness}")).arg(command.get_program()).args(command.get_args());
-    nicer.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => nicer.env(name, value),
+            None => nicer.env_remove(name),
+        };
+    }
     nicer.current_dir(command.get_current_dir().unwrap_or(Path::new(".")));
     nicer
 }

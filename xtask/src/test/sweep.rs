@@ -235,7 +235,7 @@ mod tests {
 
     /// Builds a workspace, and answers what cargo named, and whether it compiled something.
     fn built(root: &Path, target: &Path, opt_level: &str) -> (Named, bool) {
-        let mut cargo = std::process::Command::new(crate::cargo_program());
+        let mut cargo = crate::cargo();
         cargo.args(["test", "--no-run", "--offline", "--message-format=json-render-diagnostics"]);
         cargo.current_dir(root).env("CARGO_TARGET_DIR", target).env("CARGO_PROFILE_DEV_OPT_LEVEL", opt_level);
         let output = cargo.env_remove("RUSTC_WORKSPACE_WRAPPER").output().unwrap();

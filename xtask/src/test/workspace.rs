@@ -3,7 +3,6 @@
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// A package of the workspace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +25,7 @@ impl Workspace {
     /// Asks cargo for the workspace at this root.
     pub fn read(root: &Path) -> Result<Self> {
         let words = ["metadata", "--no-deps", "--format-version", "1"];
-        let mut cargo = Command::new(crate::cargo_program());
+        let mut cargo = crate::cargo();
         let output = cargo.args(words).current_dir(root).output().context("cannot start cargo metadata")?;
         if !output.status.success() {
             bail!("cargo metadata failed: {}", String::from_utf8_lossy(&output.stderr).trim());
