@@ -77,7 +77,7 @@ pub const FORMS: &[Form] = &[
         package: "tharsis-gcs",
         name: "tharsis_gcs",
         features: &["default", "etcd", "file"],
-        crates: &["etcd_client", "redb"],
+        crates: &["etcd_client", "redb", "rustix"],
         has_tests: false,
     },
     Form {
@@ -428,7 +428,8 @@ mod tests {
         assert_eq!([count("tharsis", "tharsis", false), count("tharsis", "tharsis", true)], [2, 1]);
         assert_eq!(count("tharsis", "misuse", true), 0);
         assert_eq!(count("tharsis-cli", "tharsis", false), 2, "without frames, and as it is");
-        assert_eq!(count("tharsis-kernels", "tharsis_kernels", true), 1);
+        assert_eq!(count("tharsis-kernels", "tharsis_kernels", true), 2);
+        assert_eq!(count("tharsis-object-store", "tharsis_object_store", true), 1);
         assert_eq!(count("tharsis-object-store-models", "tharsis_object_store_models", true), 0);
         assert_eq!(count("", "", false), 0, "cargo asks for the version");
     }

@@ -16,6 +16,7 @@
 //! is not a member (yet) is refused and calls again.
 
 use super::neighbours::{after, before, is_neighbour};
+use super::noted::Noted;
 use super::waiting::Waiting;
 use crate::drain::{Drain, rows};
 use crate::inbox::{Inbox, Input};
@@ -70,13 +71,11 @@ pub struct Peers {
     table: Mutex<BTreeMap<NodeId, Arc<Peer>>>,
     joined: Notify,
     /// Members whose streams broke, for the control store to look for.
-    broken: Mutex<Vec<NodeId>>,
-    broke: Notify,
+    broken: Noted,
     /// Whether a member said that this node is none.
     denied: AtomicBool,
     /// Nodes of which this one was told and has not heard that they joined.
-    unheard: Mutex<Vec<NodeId>>,
-    named: Notify,
+    unheard: Noted,
 }
 
 /// Another member.
@@ -136,11 +135,9 @@ impl Peers {
             small_max,
             table: Mutex::default(),
             joined: Notify::new(),
-            broken: Mutex::default(),
-            broke: Notify::new(),
+            broken: Noted::default(),
             denied: AtomicBool::new(false),
-            unheard: Mutex::default(),
-            named: Notify::new(),
+            unheard: Noted::default(),
         }
     }
 
@@ -226,17 +223,17 @@ impl Peers {
 
     /// Waits for members whose streams broke while they were members.
     pub async fn next_broken(&self) -> Vec<NodeId> {
-        take_some(&self.broken, &self.broke).await
+        self.broken.take().await
     }
 
     /// Has the control store asked whether a node is a member.
     pub fn look_for(&self, node: NodeId) {
-        add_once(&self.unheard, &self.named, node);
+        self.unheard.add(node);
     }
 
     /// Waits for nodes of which it is to be known whether they are members.
     pub async fn next_unheard(&self) -> Vec<NodeId> {
-        take_some(&self.unheard, &self.named).await
+        self.unheard.take().await
     }
 
     /// A stream to a member broke, or cannot be opened again.
@@ -244,7 +241,7 @@ impl Peers {
         if self.get(node).is_none() {
             return;
         }
-        add_once(&self.broken, &self.broke, node);
+        self.broken.add(node);
     }
 
     /// A member, or the one that joins within a while.
@@ -259,27 +256,6 @@ impl Peers {
             }
         });
         found.await.ok()
-    }
-}
-
-/// Adds a node for whoever waits for some.
-fn add_once(nodes: &Mutex<Vec<NodeId>>, news: &Notify, node: NodeId) {
-    let mut nodes = lock(nodes);
-    if !nodes.contains(&node) {
-        nodes.push(node);
-    }
-    drop(nodes);
-    news.notify_one();
-}
-
-/// Waits until there are nodes, and takes them.
-async fn take_some(nodes: &Mutex<Vec<NodeId>>, news: &Notify) -> Vec<NodeId> {
-    loop {
-        let taken = std::mem::take(&mut *lock(nodes));
-        if !taken.is_empty() {
-            return taken;
-        }
-        news.notified().await;
     }
 }
 

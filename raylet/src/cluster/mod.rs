@@ -36,6 +36,7 @@ pub mod listen;
 pub mod members;
 mod names;
 mod neighbours;
+mod noted;
 mod own_folder;
 pub mod places;
 mod proved;

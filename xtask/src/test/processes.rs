@@ -216,7 +216,9 @@ pub mod tests {
         pub fn unwatched() -> Self {
             let mut watcher = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
             let pipe = watcher.stdin.take();
-            let id = format!("{}.unwatched", std::process::id());
+            // Runs of other tests are not this one.
+            static RUNS: AtomicUsize = AtomicUsize::new(0);
+            let id = format!("{}.unwatched-{}", std::process::id(), RUNS.fetch_add(1, Ordering::Relaxed));
             Self { id, jobs: AtomicUsize::new(0), watcher, pipe }
         }
     }

@@ -238,6 +238,8 @@ mod tests {
         let mut cargo = crate::cargo();
         cargo.args(["test", "--no-run", "--offline", "--message-format=json-render-diagnostics"]);
         cargo.current_dir(root).env("CARGO_TARGET_DIR", target).env("CARGO_PROFILE_DEV_OPT_LEVEL", opt_level);
+        // As `.ci/run` has it.
+        cargo.env("CARGO_INCREMENTAL", "0");
         let output = cargo.env_remove("RUSTC_WORKSPACE_WRAPPER").output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let mut named = Named::default();

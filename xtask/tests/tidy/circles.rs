@@ -28,8 +28,8 @@ const KNOWN: &[(&str, &[&str])] = &[
             "owner/tasks/state",
         ],
     ),
-    // The quota of a simulated cluster says what all of it may take, and is checked against all of it.
-    ("tests/sim", &["cluster", "quotas"]),
+    // A simulated cluster has all parts of a run, and each part acts on the cluster.
+    ("tests/sim", &["client", "cluster", "faults", "groups", "oracle", "quotas", "streams", "waiting"]),
 ];
 
 #[test]
