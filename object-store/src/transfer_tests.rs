@@ -173,7 +173,7 @@ fn a_trickling_sender_meets_the_deadline_and_a_stranger_is_refused() {
     });
     let error = receiver.fetch(&HAVE, 0, &mut [0], Duration::from_millis(200)).unwrap_err();
     assert!(matches!(error.cause, TransferError::Timeout { .. }));
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(60));
     drop(receiver);
     trickle.join().unwrap();
     let (client, mut server) = sockets();

@@ -22,6 +22,8 @@ fn the_watcher_ends_what_a_run_leaves_when_its_pipe_breaks() {
     let scratch = folder.path().join("scratch");
     std::fs::create_dir_all(scratch.join("7")).unwrap();
     let run = format!("{}.interrupted", std::process::id());
+    // Another run of this test has another one.
+    let another = format!("{}.another", std::process::id());
     let mut watcher = Command::new(env!("CARGO_BIN_EXE_xtask"))
         .args(["watch", &run, "--scratch"])
         .arg(&scratch)
@@ -42,7 +44,7 @@ fn the_watcher_ends_what_a_run_leaves_when_its_pipe_breaks() {
         (job, sleeper.trim().to_owned())
     };
     let (mut job, sleeper) = started(format!("{run}.0."));
-    let (mut other, of_other) = started("1.another.0.".to_owned());
+    let (mut other, of_other) = started(format!("{another}.0."));
     assert!(is_alive(&sleeper) && is_alive(&of_other));
     drop(watcher.stdin.take());
     assert!(watcher.wait().unwrap().success());
@@ -58,7 +60,7 @@ fn the_watcher_ends_what_a_run_leaves_when_its_pipe_breaks() {
     assert_eq!(of_run(&run), 0, "not one that has left its group either");
     // A run with the id of the other one.
     let mut watcher = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    watcher.args(["watch", "1.another", "--scratch"]).arg(&scratch).stdin(Stdio::null());
+    watcher.args(["watch", &another, "--scratch"]).arg(&scratch).stdin(Stdio::null());
     assert!(watcher.status().unwrap().success());
     other.wait().unwrap();
     assert!(!is_alive(&of_other));
@@ -100,8 +102,9 @@ impl Workspace {
     /// A run of the tests, with what it says in a file.
     fn run(&self, said: &Path) -> Child {
         let said = fs::File::create(said).unwrap();
-        Command::new(env!("CARGO_BIN_EXE_xtask"))
-            .args(["test", "slow"])
+        // A shell that starts something in the background may have it ignore interrupts.
+        Command::new("env")
+            .args(["--default-signal=INT", env!("CARGO_BIN_EXE_xtask"), "test", "slow"])
             .env("CARGO_MANIFEST_DIR", self.path("xtask"))
             .env("CARGO_TARGET_DIR", self.path("target"))
             .stdin(Stdio::null())

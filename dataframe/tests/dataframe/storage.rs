@@ -135,7 +135,7 @@ fn each_failure_of_a_server_has_its_class() {
         assert_eq!(read("busy").len().unwrap(), 2, "after two failures it is read");
         let started = Instant::now();
         assert_eq!(failure("slow"), "TimeoutError");
-        assert!(started.elapsed() < Duration::from_secs(12), "{:?}", started.elapsed());
+        assert!(started.elapsed() < Duration::from_secs(60), "{:?}", started.elapsed());
         // Nobody listens there.
         let error = read_csv("http://127.0.0.1:9/t.csv", CsvOptions::new()).collect().unwrap_err();
         assert_eq!(error.class(), "ConnectionError", "{error}");

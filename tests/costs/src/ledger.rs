@@ -141,9 +141,11 @@ pub fn counted_by(valgrind: &str) -> Result<String> {
         of_copies.into_iter().filter(|flag| flags.split(' ').any(|has| has == *flag)).collect();
     // Cargo splits a crate in another way for builds that are to be repeated in parts.
     let incremental = option_env!("CARGO_INCREMENTAL").unwrap_or("1");
+    // In a run of the tests clippy compiles our crates, and optimises less.
+    let driver = if option_env!("RUSTC_WORKSPACE_WRAPPER").is_some() { "clippy" } else { "rustc" };
     let checks = if cfg!(debug_assertions) { "with" } else { "without" };
     Ok(format!(
-        "{rustc}, {checks} assertions, incremental {incremental}; {valgrind}; {libc}; {} {}",
+        "{rustc} by {driver}, {checks} assertions, incremental {incremental}; {valgrind}; {libc}; {} {}",
         std::env::consts::ARCH,
         flags.join(" ")
     ))

@@ -39,8 +39,8 @@ const ALONE: &[&str] = &["core/scale", "core/throughput", "remote/remote"];
 const AFTER_BUILD: &[&str] = &["examples/frames/places", "examples/places"];
 
 /// The command of a long run for the forms that users build: the engine and the command without frames,
-/// tensors without object stores, and benches. In a usual run, `tools/lint-while-building` reads the crates
-/// that have such a form; this one has its dependencies, too.
+/// tensors without object stores, and benches. In a usual run, `xtask::lint` reads the crates that
+/// have such a form; this one has its dependencies, too.
 const FORMS: &str = "clippy --quiet --package tharsis-examples --package tharsis-numeric --package tharsis-cli \
                      --no-default-features --all-targets -- -D warnings";
 

@@ -30,6 +30,9 @@ impl Selection {
     pub fn find(packages: &[Package], pattern: &[String]) -> Result<Self> {
         match pattern {
             [] => Ok(Self::everything()),
+            words if words.iter().any(String::is_empty) => {
+                bail!("an empty pattern: give none to run all tests")
+            }
             [first, rest @ ..] => Self::among(packages, first, rest.first()),
         }
     }
@@ -109,5 +112,6 @@ mod tests {
     #[test]
     fn a_second_word_needs_a_package_before_it() {
         assert!(select("kore", Some("drain")).is_err());
+        assert!(Selection::find(&[], &[String::new()]).is_err(), "an empty word is no pattern");
     }
 }
