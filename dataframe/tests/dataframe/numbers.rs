@@ -133,7 +133,7 @@ fn numbers_meet_in_the_type_of_numpy() {
     assert_floats(&product, &[Some(16_777_217.0), Some(4.0)]);
     let rounded =
         series(Float32Array::from(vec![16_777_216.0, 2.0])).to_frame().assign("w", frame.col("whole"));
-    let equal = rounded.col("v").eq(&rounded.col("w"));
+    let equal = rounded.col("v").eq(rounded.col("w"));
     assert_eq!(equal.values::<bool>().unwrap(), [Some(false), Some(true)]);
     assert_eq!((frame.col("large") + 1).dtype().unwrap(), DataType::UInt64);
     assert_eq!((frame.col("large") + 1).values::<i64>().unwrap(), [Some(0), Some(2)]);
@@ -143,7 +143,7 @@ fn numbers_meet_in_the_type_of_numpy() {
     assert_eq!((frame.col("tiny") + 300).values::<i64>().unwrap_err().class(), "ValueError");
     assert_eq!(frame.col("tiny").gt(300).values::<bool>().unwrap(), [Some(false); 2]);
     assert_eq!(frame.col("large").gt(-1).values::<bool>().unwrap(), [Some(true); 2]);
-    assert_eq!(frame.col("large").eq(&frame.col("whole")).values::<bool>().unwrap(), [Some(false); 2]);
+    assert_eq!(frame.col("large").eq(frame.col("whole")).values::<bool>().unwrap(), [Some(false); 2]);
     assert_eq!((frame.col("single") * 0.1).dtype().unwrap(), DataType::Float32);
     let tenth = series(Float32Array::from(vec![0.1]));
     assert_eq!(tenth.eq(0.1).values::<bool>().unwrap(), [Some(true)]);
@@ -197,7 +197,7 @@ fn keys_of_two_types_of_numbers_are_compared_as_they_are() {
 fn powers_of_whole_numbers_are_exact() {
     let frame = DataFrame::from_columns([("b", vec![3, 10].into()), ("e", vec![39, 20].into())]);
     let expected = [Some(4_052_555_153_018_976_267), Some(10_i64.wrapping_pow(20))];
-    assert_wholes(&frame.col("b").pow(&frame.col("e")), &expected);
+    assert_wholes(&frame.col("b").pow(frame.col("e")), &expected);
     assert_wholes(&frame.eval("p = b ** e").col("p"), &expected);
     assert_eq!(frame.col("b").pow(-1).values::<i64>().unwrap_err().class(), "ValueError");
     let negative = frame.col("b").pow(-&frame.col("e"));

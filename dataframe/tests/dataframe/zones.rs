@@ -23,7 +23,7 @@ fn events(texts: &[&str], zone: &str) -> DataFrame {
 #[track_caller]
 fn assert_rows(frame: &DataFrame, expected: &[(&str, i64)]) {
     let shown = frame.tz_convert("UTC").reset_index(false);
-    let shown = shown.assign("label", &shown.col("t").dt().strftime("%Y-%m-%d %H:%M"));
+    let shown = shown.assign("label", shown.col("t").dt().strftime("%Y-%m-%d %H:%M"));
     let found = each_executor(|executor| {
         let table = shown.collect_on(executor)?;
         Ok((table.column::<String>("label")?, table.column::<i64>("v")?))
