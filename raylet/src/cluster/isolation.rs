@@ -92,10 +92,21 @@ impl Isolation {
 
 /// Whether those that can be reached within `wait` count this node as alive. Its own addresses are nobody.
 pub async fn is_counted(control: &ControlClient, own: &[String], peers: &Arc<Peers>, wait: Duration) -> bool {
-    let stores = control.addresses().into_iter().filter(|address| !own.contains(address));
-    let (members, is_linked) = peers.some_addresses(MEMBERS_MAX);
+    let mut stores = control.addresses();
+    let (members, is_linked) = to_look_at(peers.addresses(), &stores);
+    stores.retain(|address| !own.contains(address));
     let (stores, members) = tokio::join!(look_at_all(stores, wait), look_at_all(members, wait));
     decide(&stores, &members, is_linked)
+}
+
+/// Some members that are no control stores, those with a stream first, and whether there is one with a
+/// stream. Each comes with whether it has one.
+fn to_look_at(mut members: Vec<(String, bool)>, stores: &[String]) -> (Vec<String>, bool) {
+    members.retain(|(member, _)| !stores.contains(member));
+    members.sort_by_key(|(_, is_linked)| !is_linked);
+    members.truncate(MEMBERS_MAX);
+    let is_linked = members.iter().any(|(_, is_linked)| *is_linked);
+    (members.into_iter().map(|(member, _)| member).collect(), is_linked)
 }
 
 /// Decides by the looks at the control stores and at the members, and by whether a stream with one of these
@@ -172,6 +183,28 @@ mod tests {
         assert!(decide(&[Refuses], &[Accepts, Refuses, Refuses], true));
         // Whoever is alone is not, whatever refuses.
         assert!(!decide(&[Refuses], &[Refuses], true) && !decide(&[], &[], false));
+    }
+
+    /// A head and two workers: the head's machine goes away.
+    #[test]
+    fn the_silence_of_a_head_is_counted_once() {
+        let stores = ["head:1".to_owned()];
+        let is_counted = |is_worker_linked| {
+            let members = vec![("head:1".to_owned(), true), ("worker:1".to_owned(), is_worker_linked)];
+            let (members, is_linked) = to_look_at(members, &stores);
+            assert_eq!(members, ["worker:1"]);
+            decide(&[Look::Silent], &[Look::Accepts], is_linked)
+        };
+        assert!(is_counted(true));
+        // The stream with the silent head only seems to be up.
+        assert!(!is_counted(false));
+    }
+
+    #[test]
+    fn members_with_a_stream_are_looked_at_first() {
+        let members = (0..2 * MEMBERS_MAX).map(|n| (n.to_string(), n == 2 * MEMBERS_MAX - 1)).collect();
+        let (some, is_linked) = to_look_at(members, &[]);
+        assert_eq!((some.len(), some[0].as_str(), is_linked), (MEMBERS_MAX, "31", true));
     }
 
     #[tokio::test]

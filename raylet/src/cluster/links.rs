@@ -191,16 +191,11 @@ impl Peers {
         lock(&self.table).get(&node).cloned()
     }
 
-    /// Addresses of some members, at most `limit`, those first with which a stream is up; and whether there
-    /// is such a stream.
+    /// The addresses of the members, each with whether a stream with it is up.
     #[must_use]
-    pub fn some_addresses(&self, limit: usize) -> (Vec<String>, bool) {
+    pub fn addresses(&self) -> Vec<(String, bool)> {
         let members: Vec<Arc<Peer>> = lock(&self.table).values().cloned().collect();
-        let (linked, others): (Vec<_>, Vec<_>) =
-            members.into_iter().partition(|peer| lock(&peer.outbox).is_up);
-        let is_linked = !linked.is_empty();
-        let some = linked.into_iter().chain(others).take(limit);
-        (some.map(|peer| peer.info.listen.clone()).collect(), is_linked)
+        members.iter().map(|peer| (peer.info.listen.clone(), lock(&peer.outbox).is_up)).collect()
     }
 
     /// Whether a member has said since the last question that this node is none.
