@@ -61,16 +61,16 @@ pub enum StoreError {
     },
     /// The key space belongs to a cluster whose members trust somebody else.
     #[error(
-        "the key space at {place} is that of a cluster with another authority or secret ({found}, not {expected}, in \
-         its key meta/owner): give this cluster a name of its own with --cluster, or copy the authority's folder to \
-         this machine"
+        "the key space at {place} is that of a cluster with another owner ({found}, this one is of {expected}): give \
+         this cluster a name of its own with --cluster, or copy the authority's folder to this machine. If that \
+         owner is gone for good, remove the note of it: etcdctl del /tharsis/NAME/meta/owner"
     )]
     ForeignOwner {
         /// Place of the key space.
         place: String,
-        /// The name of what this control store trusts.
+        /// The owner of this control store.
         expected: String,
-        /// The name that was found.
+        /// The owner that was found.
         found: String,
     },
     /// The file has the format of another version of this store.

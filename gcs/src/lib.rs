@@ -45,3 +45,4 @@ pub use etcd::{Etcd, EtcdOptions, EtcdTls};
 pub use keyspace::EmbeddedLimits;
 pub use server::{ServeError, Server, serve};
 pub use service::{Control, ControlOptions, renewal_pace};
+pub use tables::Owner;

@@ -27,7 +27,7 @@ mod writable;
 
 use crate::backend::{Backend, StoreLease, check_ttl};
 use crate::error::StoreError;
-use crate::tables;
+use crate::tables::{self, Owner};
 use owned::Owned;
 use parking_lot::Mutex;
 use reach::Reach;
@@ -61,9 +61,8 @@ pub struct ControlOptions {
     pub lease_ttl: Duration,
     /// The expected cluster. `None` accepts the cluster that owns the key space, or makes a new one.
     pub cluster: Option<ClusterId>,
-    /// A name, which does not change, of what the members of the cluster trust: the key space is its own from
-    /// the first control store on. `None` accepts each.
-    pub owner: Option<ClusterId>,
+    /// Whose the key space is to be from the first control store on. `None` accepts each.
+    pub owner: Option<Owner>,
 }
 
 /// A running control store. Cheap to clone; clones share one store.
@@ -139,14 +138,7 @@ impl Control {
             });
         }
         if let Some(owner) = options.owner {
-            let found = tables::owner(&backend.txn(tables::claim_for(owner)).await?)?.unwrap_or(owner);
-            if found != owner {
-                return Err(StoreError::ForeignOwner {
-                    place: backend.place(),
-                    expected: owner.to_string(),
-                    found: found.to_string(),
-                });
-            }
+            claim_for(&*backend, owner).await?;
         }
         let shared = Shared {
             backend,
@@ -231,6 +223,18 @@ impl Control {
         self.shared.withdraw().await;
         self.shared.backend.close().await;
     }
+}
+
+/// Claims the key space for its owner.
+async fn claim_for(backend: &dyn Backend, owner: Owner) -> Result<(), StoreError> {
+    let mut found = tables::claimed(&backend.txn(tables::claim_for(owner, None)).await?);
+    if let Some(before) = found.take_if(|found| owner.follows(found)) {
+        found = tables::claimed(&backend.txn(tables::claim_for(owner, Some(before))).await?);
+    }
+    let own = owner.value();
+    let Some(found) = found.filter(|found| *found != own) else { return Ok(()) };
+    let (expected, found) = (tables::owner_text(&own), tables::owner_text(&found));
+    Err(StoreError::ForeignOwner { place: backend.place(), expected, found })
 }
 
 /// The time shown to users, in ms since 1970; no decision depends on it.

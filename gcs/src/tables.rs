@@ -3,7 +3,7 @@
 //! | key | value |
 //! |---|---|
 //! | `meta/cluster` | the cluster's id, 16 bytes |
-//! | `meta/owner` | what its members trust, 16 bytes: a name of the authority, or of the secret |
+//! | `meta/owner` | whose it is ([`Owner`]): the name of an authority, 16 bytes, or `user ` and that of a user |
 //! | `meta/format` | [`FORMAT`] of the release that wrote last, as text |
 //! | `meta/next-job` | the next job id, as text |
 //! | `nodes/<node>` | [`NodeRecord`]; until the node leaves or is declared dead |
@@ -32,7 +32,9 @@
 mod meta;
 mod read;
 
-pub use meta::{FORMAT, claim, claim_for, note_format, owner, raise_format, read_format};
+pub use meta::{
+    FORMAT, Owner, claim, claim_for, claimed, note_format, owner, owner_text, raise_format, read_format,
+};
 pub use read::{found, get, parse, ranged, readable};
 
 use crate::backend::{

@@ -140,6 +140,30 @@ fn a_key_space_has_one_cluster() {
 }
 
 #[test]
+fn a_key_space_has_one_owner_and_becomes_that_of_its_users_authority() {
+    let mut store = Store::new();
+    let authority = |user| Owner::Authority { name: ClusterId([1; 16]), user };
+    let [user, other] = [Owner::User([2; 16]), Owner::User([1; 16])];
+    assert_eq!(claimed(&store.run(&claim_for(user, None))), None, "the claim was taken");
+    for later in [user, other, authority(None), authority(Some([1; 16]))] {
+        let found = claimed(&store.run(&claim_for(later, None))).unwrap();
+        assert_eq!((found.clone(), later.follows(&found)), (user.value(), false), "{later:?}");
+    }
+    let mine = authority(Some([2; 16]));
+    assert!(mine.follows(&user.value()));
+    assert_eq!(
+        claimed(&store.run(&claim_for(mine, Some(other.value())))),
+        Some(user.value()),
+        "it is another"
+    );
+    assert_eq!(claimed(&store.run(&claim_for(mine, Some(user.value())))), None);
+    let found = claimed(&store.run(&claim_for(user, None))).unwrap();
+    assert_eq!((found.clone(), user.follows(&found)), (mine.value(), false), "it stays the authority's");
+    assert_eq!(owner_text(&found), format!("authority {}", "01".repeat(16)));
+    assert_eq!(owner_text(&user.value()), format!("user {}", "02".repeat(16)));
+}
+
+#[test]
 fn a_node_joins_once_and_is_a_member_until_it_takes_leave() {
     let mut store = Store::new();
     let lease = store.grant();

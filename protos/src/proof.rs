@@ -234,13 +234,6 @@ impl Secret {
         Secret(blake3::keyed_hash(self.0.as_bytes(), format!("tharsis port {called}").as_bytes()))
     }
 
-    /// A name of whoever knows the secret on the machine with this id, which does not tell it.
-    #[must_use]
-    pub fn name_on(&self, machine: &str) -> [u8; 16] {
-        let name = blake3::keyed_hash(self.0.as_bytes(), format!("tharsis name {machine}").as_bytes());
-        std::array::from_fn(|at| name.as_bytes()[at])
-    }
-
     /// A secret that follows from this one, and does not tell it.
     #[must_use]
     pub(crate) fn derived(&self, purpose: &[u8]) -> Secret {

@@ -29,8 +29,7 @@ pub fn run(settings: &Settings) -> Result<()> {
     let backend = backend(settings)?;
     let security = settings.security_of_head()?;
     let (gate, renewal) = security.control_gate().map_err(tharsis::Error::from)?;
-    let owner =
-        if backend.is_shared() { Some(security.owner().map_err(tharsis::Error::from)?) } else { None };
+    let owner = if backend.is_shared() { security.owner().map_err(tharsis::Error::from)? } else { None };
     let options = ControlOptions { lease_ttl: settings.lease_ttl()?, cluster: None, owner };
     let runtime = network_runtime(settings.network_threads()?)?;
     runtime.block_on(async {

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use tharsis_gcs::KnownStores;
+use tharsis_gcs::{KnownStores, Owner};
 use tharsis_identity::{self as identity, Authority, Identity, IdentityError, MachineFolder, Tls, Token};
 use tharsis_protos::connection::{Credentials, Gate, Signer, Trust};
 use tharsis_protos::control::ClusterId;
@@ -90,6 +90,16 @@ pub fn authority_folder(folder: &Path) -> PathBuf {
 #[must_use]
 pub fn machine_folder(folder: &Path) -> MachineFolder {
     MachineFolder::new(folder.join("clusters"))
+}
+
+/// A name of a user on the machine with this id, which tells neither; none if the machine has none, or none
+/// yet.
+fn user_on(machine: &str, user: u32) -> Option<[u8; 16]> {
+    if machine.is_empty() || machine == "uninitialized" {
+        return None;
+    }
+    let name = blake3::hash(format!("tharsis user {user} of machine {machine}").as_bytes());
+    name.as_bytes().first_chunk().copied()
 }
 
 /// Joins the cluster at `address` with a token and keeps the identity in `folder`. Blocks.
@@ -176,20 +186,20 @@ impl Security {
         }
     }
 
-    /// A name of what the members trust, by which the key space of an etcd is that of one cluster. A secret
-    /// is for one machine, also where several read it in one home.
+    /// Whose the key space of an etcd is to be: the authority's, or without one the user's on this machine. A
+    /// secret is no name: it may lie in a folder that is gone after a reboot. None if the machine has no id.
     ///
     /// # Errors
     /// `InvalidArgument` if there can be no identity.
-    pub fn owner(&self) -> Result<ClusterId, Failure> {
+    pub fn owner(&self) -> Result<Option<Owner>, Failure> {
+        let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
+        let user = user_on(machine.trim(), rustix::process::geteuid().as_raw());
         match self {
-            Security::Secret(file) => {
-                let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
-                Ok(ClusterId(secret::load_or_make(file)?.name_on(machine.trim())))
-            }
+            Security::Secret(_) => Ok(user.map(Owner::User)),
             Security::Identity { folder, .. } => {
                 let authority = Authority::load_or_make(&authority_folder(folder)).map_err(refused)?;
-                authority.name().map(ClusterId).map_err(refused)
+                let name = authority.name().map(ClusterId).map_err(refused)?;
+                Ok(Some(Owner::Authority { name, user }))
             }
         }
     }
@@ -373,6 +383,17 @@ fn refused(error: IdentityError) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_key_space_is_a_users_whatever_secret_there_is_and_nobodys_without_a_machine_id() {
+        let folder = tempfile::tempdir().unwrap();
+        let owner = |name: &str| Security::Secret(folder.path().join(name)).owner().unwrap();
+        assert_eq!(owner("before the reboot"), owner("after it"));
+        assert_eq!((user_on("", 0), user_on("uninitialized", 0)), (None, None));
+        let [first, user, machine] = [user_on("a", 0), user_on("a", 1), user_on("b", 0)];
+        assert!(first.is_some() && first != user && first != machine);
+        assert_eq!(first, user_on("a", 0));
+    }
 
     #[test]
     fn a_certificate_is_due_by_the_time_of_day_also_after_a_sleep() {

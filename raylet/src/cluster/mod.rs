@@ -526,7 +526,7 @@ async fn begin_if_head(
     address: &str,
 ) -> Result<Option<Control>, Failure> {
     let Role::Head { store, lease_ttl_ms } = &options.role else { return Ok(None) };
-    let owner = if store.is_shared() { Some(options.security.owner()?) } else { None };
+    let owner = if store.is_shared() { options.security.owner()? } else { None };
     let lease_ttl = Duration::from_millis(*lease_ttl_ms);
     begin(me, store, ControlOptions { lease_ttl, cluster: None, owner }, address).await.map(Some)
 }

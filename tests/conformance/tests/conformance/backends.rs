@@ -10,7 +10,7 @@ use tharsis_conformance::etcd::{EtcdProcess, EtcdTrio, free_ports};
 use tharsis_conformance::{Subject, suite};
 use tharsis_gcs::backend::{Response, WatchItem};
 use tharsis_gcs::service::{Control, ControlOptions};
-use tharsis_gcs::{Backend, Embedded, EmbeddedLimits, Etcd, EtcdOptions, Op, StoreError, Txn};
+use tharsis_gcs::{Backend, Embedded, EmbeddedLimits, Etcd, EtcdOptions, Op, Owner, StoreError, Txn};
 use tharsis_protos::control::ClusterId;
 
 struct OfEmbedded(Arc<Embedded>);
@@ -411,11 +411,16 @@ async fn the_key_space_of_another_cluster_is_refused() {
 async fn a_key_space_is_that_of_the_first_who_trusts_somebody() {
     let process = EtcdProcess::start().await;
     let connect = || async { Arc::new(Etcd::connect(etcd(process.endpoint(), "default")).await.unwrap()) };
-    let options = |id| ControlOptions { owner: Some(ClusterId([id; 16])), ..ControlOptions::default() };
+    let of = |owner| ControlOptions { owner: Some(owner), ..ControlOptions::default() };
+    let options = |id| of(Owner::Authority { name: ClusterId([id; 16]), user: Some([1; 16]) });
     // One of a release that named nobody.
     let former = Control::start(connect().await, ControlOptions::default()).await.unwrap();
+    let alone = Control::start(connect().await, of(Owner::User([1; 16]))).await.unwrap();
+    alone.stop().await;
     let first = Control::start(connect().await, options(1)).await.unwrap();
     assert_eq!(first.cluster(), former.cluster());
+    let error = Control::start(connect().await, of(Owner::User([1; 16]))).await.map(drop).unwrap_err();
+    assert!(matches!(&error, StoreError::ForeignOwner { .. }), "{error}");
     let error = Control::start(connect().await, options(2)).await.map(drop).unwrap_err();
     assert!(matches!(&error, StoreError::ForeignOwner { .. }), "{error}");
     assert!(error.to_string().contains("--cluster"), "{error}");
