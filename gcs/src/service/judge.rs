@@ -97,7 +97,7 @@ async fn round(shared: &Arc<Shared>, pulse: &mut Pulse) -> Result<(), StoreError
     let silent = tables::without_lease(&answer);
     if silent.is_empty() {
         // Nothing else may write for hours, and a file is opened again by the next write alone.
-        return if shared.noted.is_writable() { Ok(()) } else { shared.grants_leases().await };
+        return if shared.noted.fails() { shared.grants_leases().await } else { Ok(()) };
     }
     // Each time, so that all of them have the time of one lease from when leases are granted again.
     if let Err(error) = shared.grants_leases().await {

@@ -15,22 +15,44 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct Noted {
     inner: Arc<dyn Backend>,
-    is_writable: AtomicBool,
+    /// The tables have no room for what was to be put. Leases are granted all the same.
+    is_full: AtomicBool,
+    /// The last write failed for another reason.
+    fails: AtomicBool,
+}
+
+/// Kind of a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Write {
+    Lease,
+    Put,
 }
 
 impl Noted {
     pub(super) fn new(inner: Arc<dyn Backend>) -> Noted {
-        Noted { inner, is_writable: AtomicBool::new(true) }
+        Noted { inner, is_full: AtomicBool::new(false), fails: AtomicBool::new(false) }
     }
 
     /// Whether the last write was carried out, or refused for a reason of its own.
     pub(super) fn is_writable(&self) -> bool {
-        self.is_writable.load(Ordering::Relaxed)
+        !self.is_full.load(Ordering::Relaxed) && !self.fails()
     }
 
-    fn note<T>(&self, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
-        let is_writable = outcome.as_ref().map_or_else(|error| !ends_writes(error), |_| true);
-        if self.is_writable.swap(is_writable, Ordering::Relaxed) != is_writable {
+    /// Whether the last write failed, and not because there was no room for it. That it is over shows in any
+    /// write; that there is room again shows in the next put alone.
+    pub(super) fn fails(&self) -> bool {
+        self.fails.load(Ordering::Relaxed)
+    }
+
+    fn note<T>(&self, write: Write, outcome: Result<T, StoreError>) -> Result<T, StoreError> {
+        let before = self.is_writable();
+        let is_without_room = matches!(outcome, Err(StoreError::NoSpace { .. }));
+        let fails = outcome.as_ref().is_err_and(ends_writes) && !is_without_room;
+        self.fails.store(fails, Ordering::Relaxed);
+        if is_without_room || write == Write::Put && outcome.is_ok() {
+            self.is_full.store(is_without_room, Ordering::Relaxed);
+        }
+        if self.is_writable() != before {
             match &outcome {
                 Err(error) => tracing::error!(%error, "the tables of the cluster cannot be written"),
                 Ok(_) => tracing::warn!("the tables of the cluster can be written again"),
@@ -80,7 +102,7 @@ impl Backend for Noted {
                 Ok(result) if !result.succeeded => Ok(result),
                 // The values of users have a limit of their own.
                 Err(error @ StoreError::NoSpace { .. }) if is_value => Err(error),
-                other => self.note(other),
+                other => self.note(Write::Put, other),
             }
         })
     }
@@ -90,7 +112,7 @@ impl Backend for Noted {
     }
 
     fn lease_grant(&self, ttl: Duration) -> Answer<'_, (StoreLease, Duration)> {
-        Box::pin(async move { self.note(self.inner.lease_grant(ttl).await) })
+        Box::pin(async move { self.note(Write::Lease, self.inner.lease_grant(ttl).await) })
     }
 
     fn lease_keep_alive(&self, lease: StoreLease) -> Answer<'_, ()> {
@@ -132,9 +154,18 @@ mod tests {
         noted.txn(tables::get(b"a".to_vec())).await.unwrap();
         let absent = Compare::Absent(b"a".to_vec());
         assert!(!noted.txn(put("a").when(absent)).await.unwrap().succeeded);
+        // There is room for a lease all the same.
+        noted.lease_grant(Duration::from_secs(10)).await.unwrap();
+        assert!(!noted.is_writable() && !noted.fails());
         noted.txn(Txn::always(vec![Op::Delete(b"a".to_vec())])).await.unwrap();
         assert!(!noted.is_writable());
         noted.txn(put("b")).await.unwrap();
+        assert!(noted.is_writable());
+        // What is over with the next write of any kind.
+        let cause = StoreError::Unavailable { what: "a test", cause: String::new() };
+        noted.note::<()>(Write::Put, Err(cause)).unwrap_err();
+        assert!(!noted.is_writable() && noted.fails());
+        noted.lease_grant(Duration::from_secs(10)).await.unwrap();
         assert!(noted.is_writable());
         // A refusal of one write alone.
         noted.lease_grant(Duration::ZERO).await.unwrap_err();
