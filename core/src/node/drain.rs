@@ -45,6 +45,9 @@ pub(super) struct Drain {
     look_at: Now,
     /// Copies whose owners were told: their bytes, and when that was.
     told: BTreeMap<ObjectId, (u64, Now)>,
+    /// Copies that were still here when they gave up their places, and their bytes: they may be moved all the
+    /// same, and count then.
+    offered: BTreeMap<ObjectId, u64>,
     /// Copies whose turn to be told of is still to come. When all have had theirs, they are collected anew.
     turns: VecDeque<ObjectId>,
     moved_count: u64,
@@ -124,9 +127,25 @@ impl Drain {
         });
     }
 
+    /// As [`Drain::forget_moved`], of the copies without a place. There may be as many as copies.
+    fn forget_offered(&mut self, is_here: impl Fn(ObjectId) -> bool) {
+        self.offered.retain(|object, bytes| {
+            let stays = is_here(*object);
+            self.moved_count += u64::from(!stays);
+            self.moved_bytes += if stays { 0 } else { *bytes };
+            stays
+        });
+    }
+
     /// Takes their places from copies that have had them for long.
     fn end_places(&mut self, now: Now) {
-        self.told.retain(|_, (_, at)| now < *at + TELL_AGAIN_AFTER);
+        self.told.retain(|object, (bytes, at)| {
+            let stays = now < *at + TELL_AGAIN_AFTER;
+            if !stays {
+                self.offered.insert(*object, *bytes);
+            }
+            stays
+        });
     }
 
     /// The copy whose turn it is; none if there is no place for one.
@@ -144,6 +163,7 @@ impl Drain {
 
     /// Notes that the owners of a copy are told now.
     fn tell(&mut self, now: Now, object: ObjectId, bytes: u64) {
+        self.offered.remove(&object);
         self.told.insert(object, (bytes, now));
     }
 
@@ -222,6 +242,7 @@ impl Node {
         self.drain.forget_moved(|object| owners.has(object));
         let is_clean = self.drain_counts().is_done();
         if until <= now || is_clean {
+            self.drain.forget_offered(|object| owners.has(object));
             (self.drain.is_over, self.drain.is_clean) = (true, is_clean);
             return out.push(Action::Do(Operation::Leave));
         }
@@ -231,6 +252,8 @@ impl Node {
         self.drain.look_at = now + LOOK_EVERY;
         self.drain.end_places(now);
         if self.drain.turns.is_empty() {
+            // All of them are looked at here anyway.
+            self.drain.forget_offered(|object| owners.has(object));
             let mut objects: Vec<_> = self.copy_owners.objects().collect();
             objects.sort_unstable();
             self.drain.turns = objects.into();
@@ -286,6 +309,23 @@ mod tests {
         drain.forget_moved(|there| there == object(0));
         assert_eq!((drain.moved_count, drain.moved_bytes), (1, 10));
         assert_eq!(look(&mut drain, 10 * MS + TELL_AGAIN_AFTER, 1), [object(0)]);
+    }
+
+    /// The node that was to keep it was slow.
+    #[test]
+    fn a_copy_that_is_moved_after_it_gave_up_its_place_counts_once() {
+        let mut drain = Drain::default();
+        drain.begin(0, 60_000 * MS);
+        assert_eq!(look(&mut drain, 0, 2), [object(0), object(1)]);
+        drain.end_places(TELL_AGAIN_AFTER);
+        assert!(drain.told.is_empty());
+        drain.forget_moved(|_| false);
+        drain.forget_offered(|there| there == object(0));
+        assert_eq!((drain.moved_count, drain.moved_bytes), (1, 10));
+        assert_eq!(look(&mut drain, TELL_AGAIN_AFTER, 1), [object(0)]);
+        drain.forget_moved(|_| false);
+        drain.forget_offered(|_| false);
+        assert_eq!((drain.moved_count, drain.moved_bytes), (2, 20));
     }
 
     #[test]
