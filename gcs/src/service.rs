@@ -61,7 +61,7 @@ pub struct ControlOptions {
     pub lease_ttl: Duration,
     /// The expected cluster. `None` accepts the cluster that owns the key space, or makes a new one.
     pub cluster: Option<ClusterId>,
-    /// Whose the key space is to be from the first control store on. `None` accepts each.
+    /// The owner of the key space from the first control store on. `None` accepts each.
     pub owner: Option<Owner>,
 }
 

@@ -161,7 +161,7 @@ mod tests {
         assert!(!noted.is_writable());
         noted.txn(put("b")).await.unwrap();
         assert!(noted.is_writable());
-        // What is over with the next write of any kind.
+        // A failure that is over with the next write of any kind.
         let cause = StoreError::Unavailable { what: "a test", cause: String::new() };
         noted.note::<()>(Write::Put, Err(cause)).unwrap_err();
         assert!(!noted.is_writable() && noted.fails());

@@ -14,7 +14,7 @@ const OWNER: &str = "meta/owner";
 /// Begins the value of an owner that is a user. The name of an authority is shorter than this and a name.
 const USER: &[u8] = b"user ";
 
-/// Whose a key space is: that of all who trust one authority, or else of one user of one machine.
+/// Owner of a key space: all who trust one authority, or else one user of one machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// All who trust an authority.

@@ -186,8 +186,9 @@ impl Security {
         }
     }
 
-    /// Whose the key space of an etcd is to be: the authority's, or without one the user's on this machine. A
-    /// secret is no name: it may lie in a folder that is gone after a reboot. None if the machine has no id.
+    /// The owner that the key space of an etcd is to have: the authority, or without one the user on this
+    /// machine. A secret is no name: it may lie in a folder that is gone after a reboot. None if the machine
+    /// has no id.
     ///
     /// # Errors
     /// `InvalidArgument` if there can be no identity.
