@@ -62,8 +62,8 @@ pub struct Membership {
     queue: VecDeque<NodeChange>,
     /// Takes the lists of machines that were shut out.
     revoked: Revoked,
-    /// The highest revision of a list.
-    listed_at: u64,
+    /// The highest revision of a list or a change since the tables went back.
+    seen_at: u64,
     is_restored: bool,
 }
 
@@ -186,8 +186,8 @@ impl ControlClient {
     #[must_use]
     pub fn membership(&self) -> Membership {
         let (nodes, queue, revoked) = (BTreeMap::new(), VecDeque::new(), Revoked::unheard());
-        let (listed_at, is_restored) = (0, false);
-        Membership { client: self.clone(), events: None, nodes, queue, revoked, listed_at, is_restored }
+        let (seen_at, is_restored) = (0, false);
+        Membership { client: self.clone(), events: None, nodes, queue, revoked, seen_at, is_restored }
     }
 
     /// Makes a job. `job.request` must be new for each job and the same for the same job.
@@ -439,8 +439,11 @@ impl Membership {
         Self { revoked, ..self }
     }
 
-    /// Whether the tables went back to an earlier revision since the first list: their file or their etcd was
-    /// restored, or was lost. Ids of jobs that were given out since then are given out again.
+    /// Whether the tables went back to a revision before one that was shown here: their file or their etcd
+    /// was restored, or was lost. Ids of jobs that were given out since then are given out again.
+    ///
+    /// Lists show revisions, and changes of the members and of the lists. If only jobs and values changed
+    /// since the copy was taken that was restored, nothing shows it.
     #[must_use]
     pub fn is_restored(&self) -> bool {
         self.is_restored
@@ -491,7 +494,9 @@ impl Membership {
                 Ok(Some(event)) => {
                     let (revision, is_list) = (event.revision, matches!(event.change, NodeChange::Listed(_)));
                     self.take(event.change);
-                    if is_list && revision < std::mem::replace(&mut self.listed_at, revision) {
+                    let before = self.seen_at;
+                    self.seen_at = if is_list { revision } else { before.max(revision) };
+                    if self.seen_at < before {
                         self.is_restored = true;
                         return Err(self.went_back());
                     }

@@ -381,6 +381,36 @@ async fn a_member_hears_that_the_tables_went_back_to_an_earlier_state() {
     earlier.server.stop().await.unwrap();
 }
 
+/// The copy that is restored is later than the first list, and has the members that were there then.
+#[tokio::test]
+async fn a_member_hears_that_the_tables_went_back_to_a_state_after_its_first_list() {
+    let cluster = cluster().await;
+    cluster.client.register_node(&node(1), 0).await.unwrap();
+    let mut membership = cluster.client.membership();
+    assert_eq!(next(&mut membership).await, NodeChange::Joined(node(1)));
+    let change_values = async |client: &ControlClient, count: u8| {
+        for n in 0..count {
+            client.kv_put("a", Bytes::from(vec![n]), Bytes::new()).await.unwrap();
+        }
+    };
+    change_values(&cluster.client, 60).await;
+    cluster.client.register_node(&node(2), 0).await.unwrap();
+    assert_eq!(next(&mut membership).await, NodeChange::Joined(node(2)));
+    let address = cluster.server.address().to_string();
+    cluster.server.stop().await.unwrap();
+    // As many changes as had been made between the two.
+    let copy = Arc::new(Embedded::memory(EmbeddedLimits::default()));
+    let Served { server, client } = serve_over("127.0.0.1:0", copy.clone()).await;
+    client.register_node(&node(1), 0).await.unwrap();
+    change_values(&client, 30).await;
+    let restored = serve_at(&address, copy).await;
+    let told = tokio::time::timeout(Duration::from_secs(10), membership.next()).await.expect("in time");
+    assert_eq!(code(told.unwrap_err()), RefusalCode::FailedPrecondition);
+    assert!(membership.is_restored());
+    restored.server.stop().await.unwrap();
+    drop(server);
+}
+
 #[tokio::test]
 async fn job_ids_are_unique_and_requests_count_once() {
     let cluster = cluster().await;
