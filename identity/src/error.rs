@@ -62,7 +62,10 @@ pub enum IdentityError {
     Revoked(String),
     /// The authority has admitted as many machines as it may.
     #[error(
-        "TooManyMachines: the authority knows {limit} machines, the limit; those that are gone for good are files in {}",
+        "TooManyMachines: the authority knows {limit} machines, the limit. Those that are gone for good are files in {}: \
+         shut them out (tharsis node revoke), stop all heads, and remove the files. Heads over etcd bring them back from \
+         there: remove the keys of the same names below /tharsis/NAME/machines/machines/ as well. A file of --state keeps \
+         them: begin a new one",
         folder.display()
     )]
     TooManyMachines {

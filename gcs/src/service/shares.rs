@@ -8,7 +8,8 @@
 //!
 //! A control store remembers who wrote what it wrote itself, since its start: a caller that goes from one
 //! control store to the next has a share at each. What others have removed meanwhile is found when a share
-//! is used up, and at most once in [`LOOK_AGAIN`].
+//! is used up, and at most once in [`LOOK_AGAIN`]; and each [`SWEEP_EVERY`], so that what is remembered does
+//! not grow with values that others remove.
 
 use super::{Shared, refusal};
 use crate::error::StoreError;
@@ -30,6 +31,8 @@ pub(super) const JOBS_PER_NODE_MAX: usize = 1024;
 const ENTRY_BYTES: usize = 128;
 /// Between two looks for values that are gone.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
+/// Between two such looks while values are written, also if no share is used up.
+const SWEEP_EVERY: Duration = Duration::from_secs(3600);
 
 /// One that has a share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -46,6 +49,8 @@ pub(super) struct Written {
     keys: HashMap<Vec<u8>, (Writer, usize)>,
     bytes: HashMap<Writer, usize>,
     looked_at: Option<Instant>,
+    /// Of the last sweep, or of the first value.
+    swept_at: Option<Instant>,
 }
 
 impl Writer {
@@ -108,6 +113,16 @@ impl Written {
         may
     }
 
+    /// Whether it is time for a sweep.
+    fn may_sweep(&mut self, now: Instant) -> bool {
+        let since = *self.swept_at.get_or_insert(now);
+        let may = SWEEP_EVERY <= now.saturating_duration_since(since);
+        if may {
+            self.swept_at = Some(now);
+        }
+        may
+    }
+
     /// Forgets the values that are not among those there.
     fn keep(&mut self, there: &HashSet<Vec<u8>>) {
         let gone: Vec<Vec<u8>> = self.keys.keys().filter(|key| !there.contains(*key)).cloned().collect();
@@ -123,6 +138,13 @@ impl Shared {
         key: &[u8],
         value_bytes: usize,
     ) -> Result<(), Refusal> {
+        let may_sweep = self.written.lock().may_sweep(Instant::now());
+        if may_sweep {
+            match self.value_keys().await {
+                Ok(there) => self.written.lock().keep(&there),
+                Err(error) => tracing::debug!(%error, "values that are gone are forgotten in an hour"),
+            }
+        }
         if self.written.lock().begin(writer, key, value_bytes) {
             return Ok(());
         }
@@ -212,5 +234,8 @@ mod tests {
         assert_eq!((written.bytes.get(&A), written.keys.len()), (None, 1));
         let now = Instant::now();
         assert_eq!([now, now, now + LOOK_AGAIN].map(|at| written.may_look(at)), [true, false, true]);
+        // The first value begins the hour.
+        let times = [now, now + SWEEP_EVERY / 2, now + SWEEP_EVERY, now + SWEEP_EVERY];
+        assert_eq!(times.map(|at| written.may_sweep(at)), [false, false, true, false]);
     }
 }
