@@ -4,6 +4,10 @@
 //! becomes of it, and kills what is left of the group when the program has ended. The output goes to files in
 //! the node's folder (`output`), which outlive the node.
 //!
+//! The record of a program is changed only where it is still the one that was written last: a node that was
+//! away for long may have been declared dead meanwhile, and the name given to another program. Then the
+//! program is killed, and the record of the other one stays as it is.
+//!
 //! If the node is killed, the kernel kills the program ([`PROGRAM_VARIABLE`]); nobody tells the control store
 //! then. The record names the node, so that readers see that it is gone.
 
@@ -262,19 +266,22 @@ impl Shared {
         }
     }
 
-    /// Stores a record, as soon as the control store answers. False if the node stops before.
-    fn store(&self, record: &Submission) -> bool {
+    /// Stores a record in the place of the one before it, as soon as the control store answers. False if
+    /// another one is there, or none; if the node stops first nobody knows.
+    fn replace(&self, before: &Submission, record: &Submission) -> bool {
+        let (Ok(old), Ok(value)) = (json(before), json(record)) else { return true };
+        let key = Bytes::from(record.name.clone().into_bytes());
         loop {
-            let Ok(value) = json(record) else { return false };
-            let (control, key) = (self.control.clone(), Bytes::from(record.name.clone().into_bytes()));
-            let stored = self.tasks.ask(async move { control.kv_put(NAMESPACE, key, value).await });
+            let (control, key, old, value) = (self.control.clone(), key.clone(), old.clone(), value.clone());
+            let stored =
+                self.tasks.ask(async move { claim(&control, (NAMESPACE, &key), &value, Some(old)).await });
             match stored {
-                Ok(Ok(())) => return true,
+                Ok(Ok(other)) => return other.is_none(),
                 Ok(Err(error)) if !lock(&self.table).stopping => {
                     tracing::info!(%error, name = record.name, "what became of a program is not stored");
                     std::thread::sleep(STORE_PAUSE);
                 }
-                _ => return false,
+                _ => return true,
             }
         }
     }
@@ -302,10 +309,9 @@ impl Shared {
 async fn submit(shared: Arc<Shared>, new: NewSubmission) -> Result<u32, Refusal> {
     let path = program::find(&new)?;
     let record = shared.record(&new);
-    let stored = json(&record)?;
+    let claimed = Claimed::new(&record)?;
     let entry = shared.enter(&new.name)?;
-    let key = Bytes::from(new.name.clone().into_bytes());
-    match claim_name(&shared.control, &key, &stored).await {
+    match claim_name(&shared.control, &claimed.key, &claimed.stored).await {
         Ok(true) => {}
         Ok(false) => {
             shared.leave(&new.name);
@@ -313,7 +319,7 @@ async fn submit(shared: Arc<Shared>, new: NewSubmission) -> Result<u32, Refusal>
         }
         Err(error) => {
             // The record may be there all the same.
-            shared.tasks.start(withdraw(Arc::clone(&shared), key, stored));
+            shared.tasks.start(withdraw(Arc::clone(&shared), claimed));
             shared.leave(&new.name);
             return Err(Refusal::new(RefusalCode::Unavailable, format!("the control store: {error}")));
         }
@@ -326,11 +332,16 @@ async fn submit(shared: Arc<Shared>, new: NewSubmission) -> Result<u32, Refusal>
         // Whoever submitted it may be gone, in both cases.
         match started {
             Ok(pid) => {
-                let record = Submission { pid: Some(pid), state: State::Running, ..record };
-                supervisor.store(&record);
-                let _told = reply.send(Ok(pid));
-                await_end(&supervisor, &entry, record);
-                supervisor.leave(&new.name);
+                let running = Submission { pid: Some(pid), state: State::Running, ..record.clone() };
+                if supervisor.replace(&record, &running) {
+                    let _told = reply.send(Ok(pid));
+                    await_end(&supervisor, &entry, running);
+                    supervisor.leave(&new.name);
+                } else {
+                    end_nameless(&supervisor, &entry, &new.name);
+                    supervisor.leave(&new.name);
+                    let _told = reply.send(Err(taken(&new.name)));
+                }
             }
             Err(refusal) => {
                 supervisor.leave(&new.name);
@@ -350,9 +361,9 @@ async fn submit(shared: Arc<Shared>, new: NewSubmission) -> Result<u32, Refusal>
         }
     };
     // The program never ran: its name is free again.
-    if let Err(error) = shared.control.kv_delete(NAMESPACE, key.clone()).await {
+    if let Err(error) = claimed.remove(&shared.control).await {
         tracing::info!(%error, name, "the record of a program that did not start is removed later");
-        shared.tasks.start(withdraw(Arc::clone(&shared), key, stored));
+        shared.tasks.start(withdraw(Arc::clone(&shared), claimed));
     }
     Err(failed)
 }
@@ -373,18 +384,49 @@ fn never_runs(record: &Submission, members: &[NodeInfo]) -> bool {
     record.state == State::Starting && members.iter().all(|member| member.id.to_string() != record.node)
 }
 
-/// Removes the record of a program that did not start, unless another one has the name: as soon as the
-/// control store answers, and once more when no call that was given up can be carried out any more.
-async fn withdraw(shared: Arc<Shared>, key: Bytes, stored: Bytes) {
+/// A name that was claimed for a program.
+struct Claimed {
+    key: Bytes,
+    /// The record of the claim.
+    stored: Bytes,
+    /// The one in its place before it is removed.
+    withdrawn: Bytes,
+}
+
+impl Claimed {
+    fn new(record: &Submission) -> Result<Claimed, Refusal> {
+        let (state, ended_unix_ms) = (State::Failed, Some(record.submitted_unix_ms));
+        Ok(Claimed {
+            key: Bytes::from(record.name.clone().into_bytes()),
+            stored: json(record)?,
+            withdrawn: json(&Submission { state, ended_unix_ms, ..record.clone() })?,
+        })
+    }
+
+    /// Removes the record of a program that did not start, unless another one has the name. Values are
+    /// replaced where they are known, and removed whatever they are: so the claim is replaced first by a
+    /// record that nobody takes over.
+    async fn remove(&self, control: &ControlClient) -> Result<(), CallError> {
+        let Claimed { key, stored, withdrawn } = self;
+        match control.kv_get(NAMESPACE, key.clone()).await? {
+            Some(found) if found == *stored => {
+                if claim(control, (NAMESPACE, key), withdrawn, Some(found)).await?.is_some() {
+                    return Ok(());
+                }
+            }
+            Some(found) if found == *withdrawn => {}
+            _ => return Ok(()),
+        }
+        control.kv_delete(NAMESPACE, key.clone()).await.map(drop)
+    }
+}
+
+/// Removes a claim ([`Claimed::remove`]) as soon as the control store answers, and once more when no call
+/// that was given up can be carried out any more.
+async fn withdraw(shared: Arc<Shared>, claimed: Claimed) {
     let mut is_again = false;
     while !lock(&shared.table).stopping {
-        let removed = match shared.control.kv_get(NAMESPACE, key.clone()).await {
-            Ok(Some(found)) if found == stored => {
-                shared.control.kv_delete(NAMESPACE, key.clone()).await.map(drop)
-            }
-            other => other.map(drop),
-        };
-        match removed {
+        match claimed.remove(&shared.control).await {
             Ok(()) if is_again => return,
             Ok(()) => {
                 is_again = true;
@@ -422,8 +464,19 @@ fn start(shared: &Shared, entry: &Arc<Entry>, new: &NewSubmission, path: &Path) 
     Ok(pid)
 }
 
+/// Ends a program whose name is another one's by now.
+fn end_nameless(shared: &Shared, entry: &Entry, name: &str) {
+    tracing::warn!(name, "the name of a program was given to another one: it is killed");
+    entry.running.kill();
+    if let Err(error) = entry.running.await_end() {
+        tracing::warn!(%error, name, "a program that was killed is not waited for");
+    }
+    output::remove(&shared.folder, name);
+}
+
 /// Waits until a program and its output have ended, and tells the control store.
-fn await_end(shared: &Shared, entry: &Entry, mut record: Submission) {
+fn await_end(shared: &Shared, entry: &Entry, running: Submission) {
+    let mut record = running.clone();
     let ended = entry.running.await_end();
     let until = Instant::now() + OUTPUT_WAIT;
     while !entry.output_is_over.load(Ordering::Acquire) && Instant::now() < until {
@@ -438,7 +491,9 @@ fn await_end(shared: &Shared, entry: &Entry, mut record: Submission) {
         Ok(status) if status.success() => State::Succeeded,
         _ => State::Failed,
     };
-    shared.store(&record);
+    if !shared.replace(&running, &record) {
+        tracing::warn!(name = record.name, "the record of a program was removed or replaced while it ran");
+    }
     shared.forget_oldest();
 }
 
@@ -497,39 +552,4 @@ fn stops() -> Refusal {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use tharsis_types::Resources;
-
-    #[test]
-    fn a_name_is_free_again_if_its_node_died_before_the_start() {
-        let member = |id| NodeInfo {
-            id: NodeId(id),
-            listen: String::new(),
-            host: String::new(),
-            local_socket: String::new(),
-            resources: Resources::default(),
-            labels: BTreeMap::new(),
-        };
-        let record = |node, state| Submission {
-            name: "nightly".to_owned(),
-            words: Vec::new(),
-            folder: String::new(),
-            node: NodeId(node).to_string(),
-            host: String::new(),
-            socket: String::new(),
-            state,
-            pid: None,
-            submitted_unix_ms: 0,
-            ended_unix_ms: None,
-            status: None,
-            signal: None,
-        };
-        let members = [member(1), member(2)];
-        assert!(never_runs(&record(3, State::Starting), &members));
-        assert!(!never_runs(&record(2, State::Starting), &members), "it is about to");
-        for state in [State::Running, State::Failed, State::Stopped, State::Succeeded] {
-            assert!(!never_runs(&record(3, state), &members), "it ran: its name tells what became of it");
-        }
-    }
-}
+mod tests;
