@@ -208,11 +208,25 @@ impl Frame {
     /// with missing values. If both have an index of positions, rows are matched by position.
     pub(crate) fn align(&self, left: &Expr, other: &Frame, right: &Expr) -> Result<(Frame, Expr, Expr)> {
         let own = self.project(vec![("left".to_owned(), left.clone())])?;
+        let (frame, [left], right) = own.align_columns(["left"], other, right)?;
+        Ok((frame, left, right))
+    }
+
+    /// As [`Frame::align`], for columns of this frame.
+    pub(crate) fn align_columns<const N: usize>(
+        &self,
+        labels: [&str; N],
+        other: &Frame,
+        right: &Expr,
+    ) -> Result<(Frame, [Expr; N], Expr)> {
         let other = other.project(vec![("right".to_owned(), right.clone())])?;
-        let paired = own.paired(&other, JoinType::Full)?;
-        let (left, right) = (paired.left("left"), paired.right("right"));
+        let paired = self.paired(&other, JoinType::Full)?;
+        let own = labels.map(|label| paired.left(label));
         let lost = || Error::Internal("a lost column".to_owned());
-        Ok((paired.frame, left.ok_or_else(lost)?, right.ok_or_else(lost)?))
+        let own: Vec<Expr> = own.into_iter().collect::<Option<_>>().ok_or_else(lost)?;
+        let own = <[Expr; N]>::try_from(own).map_err(|_| lost())?;
+        let right = paired.right_of("right")?;
+        Ok((paired.frame, own, right))
     }
 
     /// The rows of this frame with the values of another one that have the same label; missing where it has

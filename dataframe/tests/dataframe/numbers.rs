@@ -5,7 +5,7 @@ use crate::executors::{SentExecutor, each_executor};
 use arrow::array::{ArrayRef, Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array};
 use arrow::datatypes::DataType;
 use std::sync::Arc;
-use tharsis_dataframe::{Column, DataFrame, JoinKind, Merge, Series};
+use tharsis_dataframe::{Column, DataFrame, JoinKind, Merge, Operand, Series};
 
 fn series(array: impl arrow::array::Array + 'static) -> Series {
     let array: ArrayRef = Arc::new(array);
@@ -86,6 +86,30 @@ fn a_series_added_to_itself_many_times_is_one_column_after_another() {
     assert_eq!(frame.filter(&doubled.gt(1_i64 << 31)).col("x").values::<i64>().unwrap(), [Some(3)]);
     let differences = (0..40).fold(frame.col("x"), |sum, _| sum.diff(1));
     assert_eq!(differences.values::<i64>().unwrap_err().class(), "ValueError");
+}
+
+#[test]
+fn a_missing_value_of_a_long_chain_stays_missing_where_it_is_kept() {
+    let frame = DataFrame::from_columns([
+        ("x", vec![Some(1.0), None, Some(3.0)].into()),
+        ("masked", vec![false, false, true].into()),
+    ]);
+    for operators in [1, 20, 60] {
+        let x = (0..operators).fold(frame.col("x"), |sum, _| sum + 1.0);
+        let first = Some(1.0 + operators as f64);
+        let masked = frame.col("masked");
+        assert_floats(&x.mask(&masked, -1.0), &[first, None, Some(-1.0)]);
+        assert_floats(&x.keep_where(&!&masked, -1.0), &[first, None, Some(-1.0)]);
+        let cases = [(masked.clone(), Operand::from(-1.0)), (x.gt(1e9), Operand::from(-2.0))];
+        assert_floats(&x.case_when(cases), &[first, None, Some(-1.0)]);
+        // The others and the condition may be of another frame, or long too.
+        assert_floats(&x.mask(&masked, &(&x * 2.0)), &[first, None, Some(2.0 * (3.0 + operators as f64))]);
+        let others = Series::from_values("o", vec![7.0, 8.0, 9.0]);
+        assert_floats(&x.mask(&masked, &others), &[first, None, Some(9.0)]);
+        let last = Series::from_values("l", vec![false, false, true]);
+        assert_floats(&x.mask(&last, &others), &[first, None, Some(9.0)]);
+        assert_floats(&x.mask(&last, &(&others + 1.0)), &[first, None, Some(10.0)]);
+    }
 }
 
 #[test]

@@ -66,6 +66,30 @@ impl Series {
     }
 }
 
+/// Two expressions of a frame and the other side over one frame, as [`Series::aligned`] has it for one.
+pub(super) fn aligned_pair(
+    frame: Arc<Frame>,
+    pair: [Expr; 2],
+    other: &Operand,
+) -> Result<(Arc<Frame>, [Expr; 2], Expr)> {
+    const LABELS: [&str; 2] = ["first", "second"];
+    let other = match other {
+        Operand::Value(value) => return Ok((frame, pair, lit(value.0.clone()))),
+        Operand::Series(other) => other,
+    };
+    let (others, right) = other.parts()?;
+    if Arc::ptr_eq(&frame, others) {
+        return Ok((frame, pair, right.clone()));
+    }
+    if let Some(both) = frame.meeting(others)? {
+        return Ok((Arc::new(both), pair, right.clone()));
+    }
+    let columns = LABELS.iter().zip(pair).map(|(label, expr)| ((*label).to_owned(), expr));
+    let own = frame.project(columns.collect())?;
+    let (frame, pair, right) = own.align_columns(LABELS, others, right)?;
+    Ok((Arc::new(frame), pair, right))
+}
+
 /// Arithmetic by its sign. Each operand stands once in the result, so that chains of operators grow as their
 /// texts do.
 pub(super) fn arithmetic(

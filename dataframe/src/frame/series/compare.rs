@@ -2,6 +2,7 @@
 //!
 //! A comparison with a missing value is false, and "not equal" is true, as in pandas.
 
+use super::arithmetic::aligned_pair;
 use super::expr::{known, truth};
 use super::operator_traits::operator_traits;
 use super::{Operand, Operator, Series};
@@ -11,7 +12,7 @@ use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn::coalesce;
-use datafusion::logical_expr::expr_fn::cast;
+use datafusion::logical_expr::expr::Case;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use std::ops;
 
@@ -84,19 +85,21 @@ impl Series {
         Series { name, ..filled }
     }
 
-    /// These values where the condition holds, the others elsewhere; pandas' `where`.
+    /// These values where the condition holds, the others elsewhere; pandas' `where`. A value that is missing
+    /// stays so: only rows without the condition get the others.
     #[track_caller]
     pub fn keep_where(&self, condition: &Series, other: impl Into<Operand>) -> Series {
-        let chosen = condition.merged(self, |frame, condition, value| {
+        let other = other.into();
+        // In one step: a choice that lacks its last branch cannot be told from a column with missing values
+        // once it is one.
+        let made = condition.aligned(&Operand::Series(self.clone())).and_then(|(frame, condition, own)| {
             truth(&condition.get_type(frame.plan.schema())?)?;
-            Ok(datafusion::logical_expr::expr_fn::when(condition, value).end()?)
+            let (frame, [condition, own], other) = aligned_pair(frame, [condition, own], &other)?;
+            let (own, other) = unified(frame.plan.schema(), own, other)?;
+            let holds = vec![(Box::new(condition), Box::new(own))];
+            Ok((frame, Expr::Case(Case::new(None, holds, Some(Box::new(other))))))
         });
-        // A value that is missing stays so: only the rows without the condition get the others.
-        let chosen = chosen.merged(other, |frame, kept, other| {
-            let (kept, other) = unified(frame.plan.schema(), kept, other)?;
-            Ok(with_else(kept, other))
-        });
-        Series { name: self.name.clone(), ..chosen }
+        Series::new(made, self.name.clone())
     }
 
     /// The other values where the condition holds, these elsewhere.
@@ -120,27 +123,6 @@ impl Series {
         let chosen = cases.into_iter().rev();
         let chosen = chosen.fold(self.clone(), |rest, (condition, value)| rest.mask(&condition, value));
         Series { name: self.name.clone(), ..chosen }
-    }
-}
-
-/// A choice without a last branch, perhaps cast, with one.
-fn with_else(kept: Expr, other: Expr) -> Expr {
-    match kept {
-        Expr::Case(mut case) => {
-            case.else_expr = Some(Box::new(other));
-            Expr::Case(case)
-        }
-        // The type of the values is that of the choice.
-        Expr::Cast(mut outer) if matches!(*outer.expr, Expr::Case(_)) => {
-            let Expr::Case(mut case) = std::mem::take(&mut *outer.expr) else { return other };
-            let to = outer.field.data_type().clone();
-            let branches = std::mem::take(&mut case.when_then_expr);
-            case.when_then_expr =
-                branches.into_iter().map(|(when, then)| (when, Box::new(cast(*then, to.clone())))).collect();
-            case.else_expr = Some(Box::new(other));
-            Expr::Case(case)
-        }
-        kept => coalesce(vec![kept, other]),
     }
 }
 
