@@ -197,24 +197,43 @@ pub(crate) fn unified(
     })
 }
 
+/// Kinds of values that no column has beside each other: pandas would make it one of objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Text,
+    Truth,
+    Number,
+    /// A time, or a date, of no zone.
+    Reading,
+    /// A time of a zone.
+    Moment,
+    Length,
+    Other,
+}
+
+fn side(dtype: &DataType) -> Side {
+    match dtype {
+        DataType::Dictionary(_, values) => side(values),
+        text if crate::value::is_text(text) => Side::Text,
+        DataType::Boolean => Side::Truth,
+        number if number.is_numeric() => Side::Number,
+        DataType::Timestamp(_, None) | DataType::Date32 | DataType::Date64 => Side::Reading,
+        DataType::Timestamp(_, Some(_)) => Side::Moment,
+        DataType::Duration(_) => Side::Length,
+        _ => Side::Other,
+    }
+}
+
 /// The type of a column with values of all these types: that of numbers, or the finest unit of times; `None`
 /// where the library chooses among types of one kind.
 ///
 /// # Errors
-/// `TypeError` for texts beside other values: pandas would make a column of objects.
+/// `TypeError` for texts beside other values, and likewise for numbers, truth values, durations, and times
+/// with a zone or without: pandas would make a column of objects.
 pub(crate) fn of_column(types: &[DataType]) -> Result<Option<DataType>> {
     let known: Vec<&DataType> = types.iter().filter(|dtype| **dtype != DataType::Null).collect();
     let Some((first, rest)) = known.split_first() else { return Ok(None) };
-    let is_text = |dtype: &DataType| match dtype {
-        DataType::Dictionary(_, values) => crate::value::is_text(values),
-        other => crate::value::is_text(other),
-    };
-    if let Some(other) = rest.iter().find(|dtype| is_text(dtype) != is_text(first)) {
-        return Err(Error::Type(format!("values of {first} and of {other} do not fit into one column")));
-    }
-    if let Some(other) =
-        rest.iter().find(|dtype| (***dtype == DataType::Boolean) != (**first == DataType::Boolean))
-    {
+    if let Some(other) = rest.iter().find(|dtype| side(dtype) != side(first)) {
         return Err(Error::Type(format!("values of {first} and of {other} do not fit into one column")));
     }
     Ok(rest.iter().try_fold((*first).clone(), |common, dtype| match (&common, *dtype) {

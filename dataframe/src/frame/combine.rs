@@ -454,7 +454,10 @@ fn concat(frames: &[&Frame], ignore_index: bool) -> Result<Frame> {
         let mut exprs = vec![key.alias("__tharsis_row_0")];
         for (at, level) in rows.index.iter().enumerate().filter(|_| !ignore_index) {
             let (own, label) = (rows.dtype(&level.column)?, named(&level.column));
-            let label = level_types.get(at).map_or(label.clone(), |common| as_type(label, &own, common));
+            let label = match level_types.get(at) {
+                Some(Some(common)) => as_type(label, &own, common),
+                _ => label,
+            };
             exprs.push(label.alias(format!("__tharsis_level_{at}")));
         }
         exprs.extend(values(&rows, &labels, frames)?);
@@ -497,16 +500,19 @@ fn in_order(frames: &[&Frame], columns: Vec<String>) -> Result<Frame> {
     Ok(Frame { plan, columns, index: Vec::new(), order: Vec::new() })
 }
 
-/// The types of the levels of all frames' indices, in which labels of each fit.
-fn level_types(frames: &[&Frame], levels: usize) -> Result<Vec<DataType>> {
+/// The types of the levels of all frames' indices, in which labels of each fit; `None` where the library
+/// chooses. A label is never cast to a type only because the first frame has it.
+fn level_types(frames: &[&Frame], levels: usize) -> Result<Vec<Option<DataType>>> {
     let of_level = |at: usize| {
         let dtype = |frame: &&Frame| match frame.index.get(at) {
             Some(level) => frame.dtype(&level.column),
             None => Ok(DataType::Int64),
         };
         let types = frames.iter().map(dtype).collect::<Result<Vec<_>>>()?;
-        let first = types.first().cloned().unwrap_or(DataType::Null);
-        Ok(of_column(&types)?.unwrap_or(first))
+        of_column(&types).map_err(|error| match error {
+            Error::Type(text) => Error::Type(format!("level {at} of the index: {text}")),
+            other => other,
+        })
     };
     (0..levels).map(of_level).collect()
 }

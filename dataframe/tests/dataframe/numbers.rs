@@ -5,7 +5,7 @@ use crate::executors::{SentExecutor, each_executor};
 use arrow::array::{ArrayRef, Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array};
 use arrow::datatypes::DataType;
 use std::sync::Arc;
-use tharsis_dataframe::{Column, DataFrame, JoinKind, Merge, Operand, Series};
+use tharsis_dataframe::{Column, DataFrame, JoinKind, Merge, Operand, Series, date_range, to_timedelta};
 
 fn series(array: impl arrow::array::Array + 'static) -> Series {
     let array: ArrayRef = Arc::new(array);
@@ -215,6 +215,38 @@ fn keys_of_two_types_of_numbers_are_compared_as_they_are() {
     }
     let labelled = DataFrame::concat([&whole, &texts.rename([("k", "t")]).set_index(["t"])], false);
     assert_eq!(labelled.check().unwrap_err().class(), "TypeError");
+}
+
+#[test]
+fn labels_of_two_kinds_are_no_index_of_one() {
+    let frame = DataFrame::from_columns([("v", vec![1, 2].into())]);
+    let with = |labels: &Series| frame.assign("k", labels).set_index(["k"]);
+    let days = date_range("2024-01-01", 2, "D");
+    let day = days.dt().date();
+    let moments = days.dt().tz_localize("Europe/Oslo");
+    let lengths = to_timedelta(&Series::from_values("d", vec!["1s", "2s"]));
+    let columns = [&days, &moments, &lengths, &day].map(with);
+    let mut pairs: Vec<(&DataFrame, &DataFrame)> = columns.iter().map(|column| (column, &frame)).collect();
+    pairs.extend([(&columns[0], &columns[1]), (&columns[0], &columns[2]), (&columns[1], &columns[2])]);
+    for (one, other) in pairs {
+        for both in [[one, other], [other, one]] {
+            let error = DataFrame::concat(both, false).check().unwrap_err();
+            assert_eq!(error.class(), "TypeError");
+            let values = both.map(|frame| frame.reset_index(false));
+            let is_named = |side: &DataFrame| match side.index().to_series().dtype() {
+                Ok(dtype) => error.to_string().contains(&dtype.to_string()),
+                Err(error) => panic!("{error}"),
+            };
+            assert!(both.into_iter().all(is_named), "{error}");
+            if values.iter().all(|frame| frame.col("k").check().is_ok()) {
+                let refused = DataFrame::concat(&values, true);
+                assert_eq!(refused.check().unwrap_err().class(), "TypeError");
+            }
+        }
+    }
+    // Times of two units have the finer one, and rows keep their labels.
+    let seconds = with(&days.dt().as_unit("s"));
+    assert_eq!(DataFrame::concat([&seconds, &columns[0]], false).len().unwrap(), 4);
 }
 
 #[test]
