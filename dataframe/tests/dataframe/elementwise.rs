@@ -40,6 +40,28 @@ fn values_stay_in_bounds() {
 }
 
 #[test]
+fn decimals_stay_in_bounds_and_exact_where_they_have_them() {
+    let dtype = DataType::Decimal128(6, 2);
+    let prices = Series::from_values("p", vec![Some(1.25), Some(99.5), None]).astype(dtype.clone());
+    let shown = |series: &Series| series.astype(DataType::Float64);
+    for (low, high) in [(Value::from(2), Value::from(50)), (Value::from(2.0), Value::from(50.0))] {
+        let clipped = prices.clip(low, high);
+        assert_eq!(clipped.dtype().unwrap(), dtype);
+        assert_values(&shown(&clipped), &[Some(2.0), Some(50.0), None]);
+    }
+    let quarter = prices.clip(Value::missing(), 50.25);
+    assert_eq!(quarter.dtype().unwrap(), dtype);
+    assert_values(&shown(&quarter), &[Some(1.25), Some(50.25), None]);
+    // These bounds are no decimals of two digits, or too large for six.
+    let finer = prices.clip(1.375, Value::missing());
+    assert_eq!(finer.dtype().unwrap(), DataType::Float64);
+    assert_values(&finer, &[Some(1.375), Some(99.5), None]);
+    assert_values(&prices.clip(1_000_000, Value::missing()), &[Some(1_000_000.0), Some(1_000_000.0), None]);
+    let numbers = Series::from_values("n", vec![1]).clip("a", Value::missing());
+    assert_eq!(numbers.dtype().unwrap_err().class(), "TypeError");
+}
+
+#[test]
 fn functions_of_floats_are_missing_where_they_are_not_a_number() {
     let x = Series::from_values("x", vec![Some(4.0), Some(-1.0), None, Some(0.0)]);
     assert_values(&x.sqrt(), &[Some(2.0), None, None, Some(0.0)]);

@@ -58,6 +58,13 @@ pub(crate) fn mapped(expr: &Expr, pairs: &[(Value, Value)], otherwise: Expr) -> 
     }
 }
 
+/// Whether a type of decimals has a number of the program as it is.
+fn is_held(number: &Expr, dtype: &DataType) -> bool {
+    let Expr::Literal(number, _) = number else { return false };
+    let back = number.cast_to(dtype).and_then(|held| held.cast_to(&number.data_type()));
+    dtype.is_decimal() && back.is_ok_and(|back| back == *number)
+}
+
 /// The value moved into bounds; a missing bound is none.
 pub(crate) fn clipped(expr: Expr, dtype: &DataType, lower: &Value, upper: &Value) -> Result<Expr> {
     if *dtype == DataType::Boolean {
@@ -76,6 +83,12 @@ pub(crate) fn clipped(expr: Expr, dtype: &DataType, lower: &Value, upper: &Value
             // Texts, and times, of the column's own form.
             None if common == *of || (is_text(&common) && is_text(of)) => {}
             None if common.is_temporal() && of.is_temporal() => {}
+            // Decimals stay what they are if they have the bound, which a float has only nearly.
+            None if common.is_numeric() && of.is_numeric() => {
+                if !is_held(bound, &common) {
+                    common = DataType::Float64;
+                }
+            }
             None => return Err(Error::Type(format!("values of {dtype} and {of} have no order"))),
         }
     }
