@@ -1,6 +1,6 @@
 //! Texts that name a time less exactly than the labels of an index: `2024-01-02` is the whole day.
 
-use crate::frame::series::days_of;
+use crate::frame::series::{days_of, time_of_reading};
 use crate::value::Value;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
@@ -88,13 +88,15 @@ pub(super) fn span(label: &Value, dtype: &DataType) -> Option<RangeInclusive<i64
     let DataType::Timestamp(unit, zone) = dtype else { return None };
     let said = said(label.as_str()?)?;
     let ticks = |moment: &Said| {
-        let time = ScalarValue::Utf8(Some(moment.text()));
-        // A day of a type with a zone begins at the midnight of its clock.
-        let time = time.cast_to(&DataType::Timestamp(TimeUnit::Second, zone.clone())).ok()?;
-        match time.cast_to(&DataType::Int64).ok()? {
-            ScalarValue::Int64(Some(time)) => time.checked_mul(per_second(*unit)),
-            _ => None,
-        }
+        let reading = ScalarValue::Utf8(Some(moment.text()));
+        let reading = reading.cast_to(&DataType::Timestamp(TimeUnit::Second, None)).ok()?;
+        let ScalarValue::Int64(Some(reading)) = reading.cast_to(&DataType::Int64).ok()? else { return None };
+        // A day of a type with a zone begins at the midnight of its clock, or where that is left out.
+        let time = match zone {
+            Some(zone) => time_of_reading(reading, zone.parse().ok()?)?,
+            None => reading,
+        };
+        time.checked_mul(per_second(*unit))
     };
     let (first, next) = (ticks(&said)?, ticks(&said.next())?);
     Some(first..=next.checked_sub(1)?)
@@ -138,5 +140,19 @@ mod tests {
         let oslo = DataType::Timestamp(TimeUnit::Second, Some("Europe/Oslo".into()));
         let found = span(&Value::from("2024-03-31"), &oslo).unwrap();
         assert_eq!(found.end() - found.start() + 1, 23 * 3600);
+    }
+
+    #[test]
+    fn a_day_whose_midnight_is_left_out_or_comes_twice_is_whole() {
+        let hours = |text: &str, zone: &str| {
+            let dtype = DataType::Timestamp(TimeUnit::Second, Some(zone.into()));
+            let found = span(&Value::from(text), &dtype).unwrap();
+            (found.end() - found.start() + 1) / 3600
+        };
+        assert_eq!(hours("2024-09-07", "America/Santiago"), 24);
+        assert_eq!(hours("2024-09-08", "America/Santiago"), 23);
+        assert_eq!(hours("2024-04-26", "Africa/Cairo"), 23);
+        assert_eq!(hours("2024-11-02", "America/Havana"), 24);
+        assert_eq!(hours("2024-11-03", "America/Havana"), 25);
     }
 }

@@ -50,6 +50,34 @@ fn days_of_a_zone_begin_at_its_midnight() {
 }
 
 #[test]
+fn a_day_without_a_midnight_begins_where_the_clock_is_put_forward() {
+    let texts = ["2024-09-07 12:00", "2024-09-08 03:30", "2024-09-08 04:30", "2024-09-09 12:00"];
+    let frame = events(&texts, "America/Santiago");
+    let daily = [("2024-09-07 04:00", 3), ("2024-09-08 04:00", 3), ("2024-09-09 03:00", 4)];
+    assert_rows(&frame.resample("t", "D").sum(), &daily);
+    let labelled = frame.set_index(["t"]);
+    let until = labelled.loc_between(None, Some(Value::from("2024-09-07")));
+    assert_eq!(until.col("v").values::<i64>().unwrap(), [Some(1), Some(2)]);
+    let day = labelled.loc("2024-09-08");
+    assert_eq!(day.col("v").values::<i64>().unwrap(), [Some(3)]);
+    // A whole hour of Cairo is left out too.
+    let frame = events(&["2024-04-25 10:00", "2024-04-26 10:00"], "Africa/Cairo");
+    assert_rows(&frame.resample("t", "D").sum(), &[("2024-04-24 22:00", 1), ("2024-04-25 22:00", 2)]);
+}
+
+#[test]
+fn a_day_with_two_midnights_begins_with_the_first() {
+    let texts = ["2024-11-03 03:30", "2024-11-03 04:30", "2024-11-03 05:30", "2024-11-04 12:00"];
+    let frame = events(&texts, "America/Havana");
+    let daily = [("2024-11-02 04:00", 1), ("2024-11-03 04:00", 5), ("2024-11-04 05:00", 4)];
+    assert_rows(&frame.resample("t", "D").sum(), &daily);
+    let labelled = frame.set_index(["t"]);
+    let until = labelled.loc_between(None, Some(Value::from("2024-11-02")));
+    assert_eq!(until.col("v").values::<i64>().unwrap(), [Some(1)]);
+    assert_eq!(labelled.loc("2024-11-03").col("v").values::<i64>().unwrap(), [Some(2), Some(3)]);
+}
+
+#[test]
 fn hours_of_a_zone_are_of_equal_length() {
     // An hour is left out at 02:00.
     let frame = events(&["2021-03-28 00:10", "2021-03-28 00:50", "2021-03-28 01:10"], "Europe/Berlin");

@@ -5,6 +5,8 @@
 //! counted from the midnight before the first time, as in pandas.
 
 use super::rule::{DAY, NANOSECONDS, Rule};
+use crate::error::Result;
+use crate::frame::series::at_readings;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::functions::expr_fn::{date_trunc, to_local_time};
 use datafusion::logical_expr::expr_fn::cast;
@@ -60,22 +62,23 @@ impl Clock {
     }
 
     /// The midnight before a reading, by the calendar.
-    pub(super) fn midnight(&self, reading: Expr) -> Expr {
-        match self {
+    pub(super) fn midnight(&self, reading: Expr) -> Result<Expr> {
+        Ok(match self {
             Clock::Plain | Clock::Wall(_) => date_trunc(lit("day"), reading),
-            Clock::Even(_) => cast(date_trunc(lit("day"), self.time(reading)), NANOSECONDS),
-        }
+            Clock::Even(_) => cast(date_trunc(lit("day"), self.time(reading)?), NANOSECONDS),
+        })
     }
 
-    /// The time at which the clock shows this.
-    pub(super) fn time(&self, reading: Expr) -> Expr {
-        match self {
+    /// The time at which the clock shows this. If it never does, as the clock is put forward, it is the time
+    /// at which that happens; if it does twice, the first one.
+    pub(super) fn time(&self, reading: Expr) -> Result<Expr> {
+        Ok(match self {
             Clock::Plain => reading,
-            Clock::Wall(_) => cast(reading, self.dtype()),
+            Clock::Wall(zone) => at_readings(reading, zone)?,
             Clock::Even(_) => {
                 let greenwich = DataType::Timestamp(TimeUnit::Nanosecond, Some("+00:00".into()));
                 cast(cast(reading, greenwich), self.dtype())
             }
-        }
+        })
     }
 }

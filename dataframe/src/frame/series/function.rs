@@ -3,7 +3,9 @@
 use super::kernel::{Constants, Kernel};
 use super::text_cuts;
 use super::text_kernels::KERNELS;
+use super::wall_times::{TIME_OF_READING, nanoseconds_of_reading};
 use crate::functions::whole::{ACROSS, Measure, of_values};
+use arrow::array::timezone::Tz;
 use arrow::array::{
     ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, ListBuilder, StringArray, StringBuilder,
     UInt64Array,
@@ -57,9 +59,11 @@ impl ScalarUDFImpl for RowFunction {
         Ok(match self.kernel {
             Kernel::Text(_) => DataType::Utf8,
             Kernel::Truth(_) => DataType::Boolean,
-            Kernel::Whole(_) | Kernel::Optional(_) | Kernel::Checked(_) | Kernel::Perhaps(_) => {
-                DataType::Int64
-            }
+            Kernel::Whole(_)
+            | Kernel::Optional(_)
+            | Kernel::Checked(_)
+            | Kernel::Perhaps(_)
+            | Kernel::Moment => DataType::Int64,
             Kernel::Texts(_) => DataType::List(Arc::new(Field::new_list_field(DataType::Utf8, true))),
             Kernel::Random => DataType::UInt64,
             Kernel::Round | Kernel::Across => DataType::Float64,
@@ -112,6 +116,18 @@ impl Kernel {
                 });
                 Ok(Arc::new(measured.collect::<Float64Array>()))
             }
+            Kernel::Moment => {
+                let zone = constants.text(0).unwrap_or_default();
+                let zone: Tz = zone.parse()?;
+                let readings = cast(array, &DataType::Int64)?;
+                let moment = |reading: i64| {
+                    let time = nanoseconds_of_reading(reading, zone);
+                    time.ok_or_else(|| exec_datafusion_err!("a time beyond those of nanoseconds"))
+                };
+                let readings = readings.as_primitive::<Int64Type>().iter();
+                let times = readings.map(|reading| reading.map(moment).transpose());
+                Ok(Arc::new(times.collect::<Result<Int64Array>>()?))
+            }
             _ => self.run_on_texts(array, constants),
         }
     }
@@ -150,7 +166,7 @@ impl Kernel {
                 }
                 Arc::new(lists.finish())
             }
-            Kernel::Random | Kernel::Round | Kernel::Across => {
+            Kernel::Random | Kernel::Round | Kernel::Across | Kernel::Moment => {
                 return internal_err!("numbers are not made of texts");
             }
         })
@@ -184,7 +200,13 @@ pub(crate) fn row_functions() -> &'static [Arc<ScalarUDF>] {
     static FUNCTIONS: OnceLock<Vec<Arc<ScalarUDF>>> = OnceLock::new();
     FUNCTIONS.get_or_init(|| {
         let texts = KERNELS.iter().chain(text_cuts::KERNELS).copied();
-        let all = texts.chain([(RANDOM, Kernel::Random), (ROUND, Kernel::Round), (ACROSS, Kernel::Across)]);
+        let others = [
+            (RANDOM, Kernel::Random),
+            (ROUND, Kernel::Round),
+            (ACROSS, Kernel::Across),
+            (TIME_OF_READING, Kernel::Moment),
+        ];
+        let all = texts.chain(others);
         let function = |(name, kernel)| {
             let signature = Signature::variadic_any(Volatility::Immutable);
             Arc::new(ScalarUDF::from(RowFunction { name, kernel, signature }))

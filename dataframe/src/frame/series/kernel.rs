@@ -22,6 +22,8 @@ pub(super) enum Kernel {
     Round,
     /// A measure of a list of floats.
     Across,
+    /// The time at which the clock of a zone shows a reading.
+    Moment,
 }
 
 /// The arguments after the first.

@@ -23,6 +23,7 @@ mod time;
 mod time_format;
 mod time_parts;
 mod time_texts;
+mod wall_times;
 mod whole;
 
 pub use category::Categories;
@@ -46,6 +47,7 @@ pub use time::{
 pub(crate) use time_parts::{Zone, in_zone};
 pub use time_parts::{timedelta_range, to_timedelta, to_timedelta_or_missing};
 pub(crate) use time_texts::days_of;
+pub(crate) use wall_times::{at_readings, time_of_reading};
 
 use crate::error::{Error, Result};
 use crate::frame::{DataFrame, Frame};

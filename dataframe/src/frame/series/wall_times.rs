@@ -1,0 +1,110 @@
+//! Times at which the clock of a zone shows a reading, for every reading: where the clock is put forward,
+//! some are left out, and where it is put back, some come twice. In some zones that is midnight.
+
+use super::function::call;
+use crate::error::Result;
+use arrow::array::temporal_conversions::as_datetime_with_timezone;
+use arrow::array::timezone::Tz;
+use arrow::datatypes::{DataType, TimeUnit, TimestampSecondType};
+use datafusion::logical_expr::expr_fn::cast;
+use datafusion::logical_expr::{Expr, lit};
+use std::sync::Arc;
+
+/// The name of the function that gives the nanoseconds since 1970 at a reading.
+pub(super) const TIME_OF_READING: &str = "tharsis_time_of_reading";
+
+const SECOND: i64 = 1_000_000_000;
+/// More than a clock is away from that of Greenwich, and than it is put forward or back.
+const FAR: i64 = 36 * 3_600;
+
+/// The seconds by which the clock is ahead of that of Greenwich.
+fn ahead(time: i64, zone: Tz) -> Option<i64> {
+    let time_of_zone = as_datetime_with_timezone::<TimestampSecondType>(time, zone)?;
+    Some(time_of_zone.naive_local().and_utc().timestamp() - time)
+}
+
+/// The first time, in seconds since 1970, at which the clock shows a reading or a later one: in a gap the
+/// end of the gap, and of two times with the reading the earlier one. A reading is counted in seconds since
+/// that of 1970. `None` for times that no calendar has.
+pub(crate) fn time_of_reading(reading: i64, zone: Tz) -> Option<i64> {
+    let before = ahead(reading.checked_sub(FAR)?, zone)?;
+    let after = ahead(reading.checked_add(FAR)?, zone)?;
+    let (earlier, later) = (reading - before, reading - after);
+    if ahead(earlier, zone)? == before {
+        return Some(earlier);
+    }
+    if ahead(later, zone)? == after {
+        return Some(later);
+    }
+    // A clock that is put forward passes over it between these two.
+    let (mut shows_less, mut shows_more) = (later, earlier);
+    while shows_less + 1 < shows_more {
+        let middle = shows_less + (shows_more - shows_less) / 2;
+        if middle + ahead(middle, zone)? < reading { shows_less = middle } else { shows_more = middle }
+    }
+    Some(shows_more)
+}
+
+/// As [`time_of_reading`], in nanoseconds.
+pub(super) fn nanoseconds_of_reading(reading: i64, zone: Tz) -> Option<i64> {
+    let (whole, rest) = (reading.div_euclid(SECOND), reading.rem_euclid(SECOND));
+    let time = time_of_reading(whole, zone)?;
+    // Clocks are put forward at whole seconds: in a gap, all readings of a second are at its end.
+    let rest = if time + ahead(time, zone)? == whole { rest } else { 0 };
+    time.checked_mul(SECOND)?.checked_add(rest)
+}
+
+/// The times at which the clock of a zone shows readings, times without a zone, as [`time_of_reading`].
+pub(crate) fn at_readings(readings: Expr, zone: &Arc<str>) -> Result<Expr> {
+    let readings = cast(readings, DataType::Timestamp(TimeUnit::Nanosecond, None));
+    let ticks = call(TIME_OF_READING, vec![readings, lit(zone.as_ref())])?;
+    Ok(cast(ticks, DataType::Timestamp(TimeUnit::Nanosecond, Some(Arc::clone(zone)))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The seconds of a text without a zone.
+    fn seconds(text: &str) -> i64 {
+        let time = datafusion::common::ScalarValue::from(text);
+        let time = time.cast_to(&DataType::Timestamp(TimeUnit::Second, None)).unwrap();
+        i64::try_from(time.cast_to(&DataType::Int64).unwrap()).unwrap()
+    }
+
+    #[track_caller]
+    fn assert_time(zone: &str, reading: &str, greenwich: &str) {
+        let found = time_of_reading(seconds(reading), zone.parse().unwrap());
+        assert_eq!(found, Some(seconds(greenwich)), "{reading} in {zone}");
+    }
+
+    #[test]
+    fn a_reading_that_is_left_out_is_the_end_of_the_gap() {
+        assert_time("America/Santiago", "2024-09-07T00:00:00", "2024-09-07T04:00:00");
+        for reading in ["2024-09-08T00:00:00", "2024-09-08T00:59:59", "2024-09-08T01:00:00"] {
+            assert_time("America/Santiago", reading, "2024-09-08T04:00:00");
+        }
+        assert_time("America/Santiago", "2024-09-09T00:00:00", "2024-09-09T03:00:00");
+        assert_time("Africa/Cairo", "2024-04-26T00:00:00", "2024-04-25T22:00:00");
+        // A day without one hour, and a day that never was.
+        assert_time("Europe/Oslo", "2024-03-31T02:30:00", "2024-03-31T01:00:00");
+        assert_time("Pacific/Apia", "2011-12-30T12:00:00", "2011-12-30T10:00:00");
+    }
+
+    #[test]
+    fn of_two_times_with_a_reading_it_is_the_earlier_one() {
+        assert_time("America/Havana", "2024-11-03T00:00:00", "2024-11-03T04:00:00");
+        assert_time("America/Havana", "2024-11-03T00:59:59", "2024-11-03T04:59:59");
+        assert_time("America/Havana", "2024-11-03T01:00:00", "2024-11-03T06:00:00");
+        assert_time("Europe/Oslo", "2024-10-27T02:30:00", "2024-10-27T00:30:00");
+    }
+
+    #[test]
+    fn parts_of_a_second_stay_but_in_a_gap() {
+        let of = |zone: &str, reading: i64| nanoseconds_of_reading(reading, zone.parse().unwrap()).unwrap();
+        assert_eq!(of("+02:00", -1), -7_200 * SECOND - 1);
+        let gap = seconds("2024-09-08T00:30:00") * SECOND;
+        assert_eq!(of("America/Santiago", gap + 5), seconds("2024-09-08T04:00:00") * SECOND);
+        assert_eq!(nanoseconds_of_reading(i64::MAX, "-12:00".parse().unwrap()), None);
+    }
+}
