@@ -53,17 +53,18 @@ fn compared(column: Expr, op: Operator, bound: &ScalarValue) -> Option<Expr> {
     if bound.is_null() {
         return None;
     }
-    // Minus zero is less than zero for the library, and they are one number for frames.
-    let low = if is_zero(bound) { bound.arithmetic_negate().ok()? } else { bound.clone() };
+    // Minus zero is less than zero for the library, and they are one number for frames, which may be compared
+    // with either: what is not below a zero begins with minus zero, what is not above ends with the other.
+    let [low, high] = if is_zero(bound) { zeros(bound)? } else { [bound.clone(), bound.clone()] };
     Some(match op {
+        // A zero of a frame is greater than minus zero, also if it is minus zero in the file.
+        Operator::Gt if is_zero(bound) && *bound == low => column.gt_eq(lit(low)),
         Operator::Gt => column.gt(lit(bound.clone())),
         Operator::GtEq => column.gt_eq(lit(low)),
         Operator::Lt => column.lt(lit(bound.clone())),
-        Operator::LtEq => column.lt_eq(lit(bound.clone())),
-        Operator::Eq if is_zero(bound) => {
-            column.clone().gt_eq(lit(low)).and(column.lt_eq(lit(bound.clone())))
-        }
-        Operator::Eq => column.eq(lit(bound.clone())),
+        Operator::LtEq => column.lt_eq(lit(high)),
+        Operator::Eq if is_zero(bound) => column.clone().gt_eq(lit(low)).and(column.lt_eq(lit(high))),
+        Operator::Eq => column.eq(lit(low)),
         _ => return None,
     })
 }
@@ -71,6 +72,12 @@ fn compared(column: Expr, op: Operator, bound: &ScalarValue) -> Option<Expr> {
 fn is_zero(bound: &ScalarValue) -> bool {
     matches!(bound, ScalarValue::Float64(Some(0.0)) | ScalarValue::Float32(Some(0.0)))
         || matches!(bound, ScalarValue::Float16(Some(half)) if f32::from(*half) == 0.0)
+}
+
+/// Minus zero and zero of the type of a float.
+fn zeros(bound: &ScalarValue) -> Option<[ScalarValue; 2]> {
+    let of_type = |zero: f64| ScalarValue::Float64(Some(zero)).cast_to(&bound.data_type()).ok();
+    Some([of_type(-0.0)?, of_type(0.0)?])
 }
 
 #[cfg(test)]
@@ -93,7 +100,16 @@ mod tests {
     fn zero_of_a_frame_is_both_zeros_of_a_file() {
         let zero = || present(col("x")).eq(lit(0.0));
         assert_eq!(wider(&[zero()]).unwrap(), col("x").gt_eq(lit(-0.0)).and(col("x").lt_eq(lit(0.0))));
-        assert_eq!(wider(&[present(col("x")).gt_eq(lit(0.0))]).unwrap(), col("x").gt_eq(lit(-0.0)));
+        let x = || present(col("x"));
+        assert_eq!(wider(&[x().gt_eq(lit(0.0))]).unwrap(), col("x").gt_eq(lit(-0.0)));
+        assert_eq!(wider(&[x().gt(lit(0.0))]).unwrap(), col("x").gt(lit(0.0)));
+        // Whichever zero the program has.
+        assert_eq!(wider(&[x().gt_eq(lit(-0.0))]).unwrap(), col("x").gt_eq(lit(-0.0)));
+        assert_eq!(wider(&[x().gt(lit(-0.0))]).unwrap(), col("x").gt_eq(lit(-0.0)));
+        assert_eq!(wider(&[lit(-0.0_f32).lt(x())]).unwrap(), col("x").gt_eq(lit(-0.0_f32)));
+        assert_eq!(wider(&[x().lt_eq(lit(-0.0))]).unwrap(), col("x").lt_eq(lit(0.0)));
+        assert_eq!(wider(&[x().eq(lit(-0.0))]), wider(&[zero()]));
+        assert_eq!(wider(&[x().in_list(vec![lit(-0.0)], false)]), None);
     }
 
     #[test]
