@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::frame::series::comparable;
 use crate::promotion::{as_type, of_column, unified};
 use crate::stage::row_number::KEY_BITS;
+use crate::value::is_text;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{JoinType, NullEquality};
@@ -524,7 +525,16 @@ fn values(frame: &Frame, labels: &[String], all: &[&Frame]) -> Result<Vec<Expr>>
         let having = all.iter().filter(|frame| frame.columns.contains(label));
         let types = having.map(|frame| frame.dtype(label)).collect::<Result<Vec<_>>>()?;
         let common = of_column(&types).map_err(|error| match error {
-            Error::Type(text) => Error::Type(format!("column {label:?}: {text}")),
+            Error::Type(text) => {
+                // What `read_csv` has where it finds no value, which is a column of any type in pandas.
+                let hint = if types.contains(&DataType::Float64) && types.iter().any(is_text) {
+                    "; if the floats are a CSV file's column without any value, `CsvOptions::dtype` makes it \
+                     one of texts"
+                } else {
+                    ""
+                };
+                Error::Type(format!("column {label:?}: {text}{hint}"))
+            }
             other => other,
         })?;
         let own = frame.columns.contains(label).then(|| frame.dtype(label)).transpose()?;

@@ -92,7 +92,9 @@ impl CsvOptions {
         CsvOptions { usecols: Some(owned(labels)), ..self }
     }
 
-    /// The type of a column, which is not found from its values then.
+    /// The type of a column, which is not found from its values then. A column without any value is one of
+    /// floats, and is put below texts by [`DataFrame::concat`](crate::DataFrame::concat) only with a type
+    /// of texts.
     pub fn dtype(mut self, label: &str, dtype: DataType) -> CsvOptions {
         self.dtypes.push((label.to_owned(), dtype));
         self

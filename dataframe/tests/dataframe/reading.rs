@@ -29,6 +29,23 @@ fn csv(text: impl AsRef<[u8]>, options: CsvOptions) -> (TempDir, DataFrame) {
     (folder, frame)
 }
 
+#[test]
+fn a_column_without_a_value_goes_below_texts_with_a_type() {
+    let full = "k,t\n1,a\n";
+    let empty = "k,t\n2,\n3,NA\n";
+    let (_first, texts) = csv(full, CsvOptions::default());
+    let (_second, plain) = csv(empty, CsvOptions::default());
+    assert_eq!(plain.col("t").dtype().unwrap(), DataType::Float64);
+    let error = DataFrame::concat([&texts, &plain], true).check().unwrap_err();
+    assert_eq!(error.class(), "TypeError");
+    assert!(error.to_string().contains("CsvOptions::dtype"), "{error}");
+    let (_third, typed) = csv(empty, CsvOptions::default().dtype("t", DataType::Utf8));
+    let both = DataFrame::concat([&texts, &typed], true);
+    for found in each_executor(|executor| both.collect_on(executor)?.column::<String>("t")) {
+        assert_eq!(found, [Some("a".to_owned()), None, None]);
+    }
+}
+
 /// Labels, types and values of a text, all as one text.
 #[track_caller]
 fn shown(text: impl AsRef<[u8]>, options: CsvOptions) -> String {
