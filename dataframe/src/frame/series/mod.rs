@@ -32,7 +32,7 @@ pub use cut::{Cut, cut, qcut};
 pub use date_range::{bdate_range, bdate_range_until, date_range, date_range_until};
 pub use elementwise::Mapping;
 pub(crate) use elementwise::{check_numbers, clipped, mapped, rounded};
-pub(crate) use expr::{truth, wall_clock};
+pub(crate) use expr::{at_readings, truth, wall_clock};
 pub use factorize::Factorize;
 pub(crate) use function::{RANDOM, call, row_functions};
 pub use operator::Operator;
@@ -47,7 +47,7 @@ pub use time::{
 pub(crate) use time_parts::{Zone, in_zone};
 pub use time_parts::{timedelta_range, to_timedelta, to_timedelta_or_missing};
 pub(crate) use time_texts::days_of;
-pub(crate) use wall_times::{at_readings, time_of_reading};
+pub(crate) use wall_times::time_of_reading;
 
 use crate::error::{Error, Result};
 use crate::frame::{DataFrame, Frame};

@@ -1,14 +1,9 @@
 //! Times at which the clock of a zone shows a reading, for every reading: where the clock is put forward,
 //! some are left out, and where it is put back, some come twice. In some zones that is midnight.
 
-use super::function::call;
-use crate::error::Result;
 use arrow::array::temporal_conversions::as_datetime_with_timezone;
 use arrow::array::timezone::Tz;
-use arrow::datatypes::{DataType, TimeUnit, TimestampSecondType};
-use datafusion::logical_expr::expr_fn::cast;
-use datafusion::logical_expr::{Expr, lit};
-use std::sync::Arc;
+use arrow::datatypes::TimestampSecondType;
 
 /// The name of the function that gives the nanoseconds since 1970 at a reading.
 pub(super) const TIME_OF_READING: &str = "tharsis_time_of_reading";
@@ -54,16 +49,10 @@ pub(super) fn nanoseconds_of_reading(reading: i64, zone: Tz) -> Option<i64> {
     time.checked_mul(SECOND)?.checked_add(rest)
 }
 
-/// The times at which the clock of a zone shows readings, times without a zone, as [`time_of_reading`].
-pub(crate) fn at_readings(readings: Expr, zone: &Arc<str>) -> Result<Expr> {
-    let readings = cast(readings, DataType::Timestamp(TimeUnit::Nanosecond, None));
-    let ticks = call(TIME_OF_READING, vec![readings, lit(zone.as_ref())])?;
-    Ok(cast(ticks, DataType::Timestamp(TimeUnit::Nanosecond, Some(Arc::clone(zone)))))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow::datatypes::{DataType, TimeUnit};
 
     /// The seconds of a text without a zone.
     fn seconds(text: &str) -> i64 {
