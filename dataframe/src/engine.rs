@@ -340,9 +340,14 @@ const PLANNING_STACK_BYTES: usize = 256 << 20;
 
 /// As [`block_on`], on a thread with a large stack.
 pub(crate) fn block_on_deep<T: Send>(future: impl Future<Output = Result<T>> + Send) -> Result<T> {
+    on_deep_stack(|| on_own_runtime(future))
+}
+
+/// Runs a step that goes through a plan by recursion, on a thread with a large stack.
+pub(crate) fn on_deep_stack<T: Send>(step: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(PLANNING_STACK_BYTES);
-        let thread = thread.spawn_scoped(scope, || on_own_runtime(future));
+        let thread = thread.spawn_scoped(scope, step);
         let thread = thread.map_err(|error| Error::Internal(format!("no thread to plan: {error}")))?;
         thread.join().unwrap_or_else(|_| Err(Error::Internal("planning panicked".to_owned())))
     })

@@ -526,7 +526,7 @@ fn values(frame: &Frame, labels: &[String], all: &[&Frame]) -> Result<Vec<Expr>>
         let types = having.map(|frame| frame.dtype(label)).collect::<Result<Vec<_>>>()?;
         let common = of_column(&types).map_err(|error| match error {
             Error::Type(text) => {
-                // What `read_csv` has where it finds no value, which is a column of any type in pandas.
+                // The type that `read_csv` has where it finds no value, a column of any type in pandas.
                 let hint = if types.contains(&DataType::Float64) && types.iter().any(is_text) {
                     "; if the floats are a CSV file's column without any value, `CsvOptions::dtype` makes it \
                      one of texts"

@@ -13,7 +13,7 @@ use super::recursive::{RecursiveNode, WorkTableNode};
 use super::row_number::{Numbering, RowNumberExec};
 use super::task::{Output, TaskInputs};
 use super::wide_limits::LimitNode;
-use crate::engine::{TaskOptions, task_context};
+use crate::engine::{TaskOptions, on_deep_stack, task_context};
 use crate::error::{Error, Result};
 use crate::registered::{CalledFunction, SentFunction};
 use crate::scan::{IpcSource, TextSource};
@@ -63,14 +63,36 @@ pub(crate) fn encode(stage: &Stage) -> Result<Vec<u8>> {
             Arc::new(RepartitionExec::try_new(Arc::clone(&stage.fragment), partitioning)?)
         }
     };
-    let plan = physical_plan_to_bytes_with_proto_converter(plan, &Codec, &converter())?.to_vec();
+    let plan = bytes_of(plan)?;
     let options = stage.options.iter().cloned().collect();
     Ok(StageNode { plan, options }.encode_to_vec())
 }
 
+/// Levels of a plan, and bytes of one, for which the usual stack of a thread is enough: both ways go through
+/// it by recursion, with up to a hundred kilobytes for a level where nothing is optimised.
+const LEVELS_USUAL: usize = 10;
+const BYTES_USUAL: usize = 2 << 10;
+
+fn bytes_of(plan: Arc<dyn ExecutionPlan>) -> Result<Vec<u8>> {
+    let deep = is_deep(&plan);
+    let encoded = || Ok(physical_plan_to_bytes_with_proto_converter(plan, &Codec, &converter())?.to_vec());
+    if deep { on_deep_stack(encoded) } else { encoded() }
+}
+
+fn is_deep(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let mut rest = vec![(plan, 1)];
+    while let Some((plan, level)) = rest.pop() {
+        if level > LEVELS_USUAL {
+            return true;
+        }
+        rest.extend(plan.children().into_iter().map(|child| (child, level + 1)));
+    }
+    false
+}
+
 /// Whether a plan can be sent to a task.
 pub(super) fn can_travel(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    physical_plan_to_bytes_with_proto_converter(Arc::clone(plan), &Codec, &converter()).is_ok()
+    bytes_of(Arc::clone(plan)).is_ok()
 }
 
 /// Decodes a stage.
@@ -78,7 +100,9 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Stage> {
     let node = StageNode::decode(bytes).map_err(|error| internal_datafusion_err!("{error}"))?;
     let options: TaskOptions = node.options.into_iter().collect();
     let context = task_context(None, Arc::new(TaskInputs::default()), &options)?;
-    let plan = physical_plan_from_bytes_with_proto_converter(&node.plan, &context, &Codec, &converter())?;
+    let decoded =
+        || Ok(physical_plan_from_bytes_with_proto_converter(&node.plan, &context, &Codec, &converter())?);
+    let plan = if node.plan.len() > BYTES_USUAL { on_deep_stack(decoded) } else { decoded() }?;
     let (fragment, output) = match plan.downcast_ref::<RepartitionExec>() {
         None => (plan, Output::Whole),
         Some(exchange) => {
