@@ -397,7 +397,7 @@ impl Node {
             self.listeners.next_timeout(&self.load()),
             recall,
             self.room.next_timeout(self.now, self.mappings.ask_next_at()),
-            self.owner.next_timeout(now),
+            self.owner.next_timeout(),
             self.schedule_again_at,
             self.view.next_timeout(now),
             self.runs.next_timeout(),

@@ -379,8 +379,8 @@ impl Owner {
 
     /// When [`Owner::expire`] has something to do.
     #[must_use]
-    pub fn next_timeout(&self, now: Now) -> Option<Now> {
-        let (schedule, actors) = (self.schedule.next_timeout(now), self.actors.next_timeout());
+    pub fn next_timeout(&self) -> Option<Now> {
+        let (schedule, actors) = (self.schedule.next_timeout(), self.actors.next_timeout());
         let (groups, deadlines) = (self.groups.next_timeout(), self.tasks.deadlines.next());
         let times = [schedule, actors, groups, deadlines, self.references.next_timeout(), self.trim_at];
         times.into_iter().flatten().min()

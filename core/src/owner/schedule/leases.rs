@@ -333,11 +333,11 @@ impl Schedule {
     }
 
     /// When [`Schedule::expire`] has something to do.
-    pub(in crate::owner) fn next_timeout(&self, now: Now) -> Option<Now> {
+    pub(in crate::owner) fn next_timeout(&self) -> Option<Now> {
         self.timers
             .next(&self.leases)
             .into_iter()
-            .chain(self.refusals.next_timeout(now))
+            .chain(self.refusals.next_timeout())
             .chain(self.look_at)
             .chain(self.look_at_crowded)
             .min()
@@ -347,8 +347,11 @@ impl Schedule {
     /// back tasks that wait behind a long one.
     pub(in crate::owner) fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
         self.look_for_behind(now);
-        if self.look_at_crowded.is_some_and(|at| at <= now) {
+        let is_crowd_over = self.look_at_crowded.is_some_and(|at| at <= now);
+        if is_crowd_over {
             self.look_at_crowded = None;
+        }
+        if self.refusals.take_ended(now) || is_crowd_over {
             self.dirty_all();
         }
         let mut due = Vec::new();

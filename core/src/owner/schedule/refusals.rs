@@ -27,6 +27,8 @@ struct Refusal {
     counted_at: Now,
     failed_at: Now,
     until: Now,
+    /// Whether the end of that time was noticed.
+    is_over: bool,
     why: Arc<Failure>,
 }
 
@@ -39,16 +41,25 @@ impl Refusal {
 impl Refusals {
     /// A worker of a job did not start on a node. Returns whether the node is left out from now on.
     pub(super) fn failed(&mut self, now: Now, job: JobId, node: NodeId, why: &Arc<Failure>) -> bool {
-        let fresh = || Refusal { in_a_row: 0, counted_at: 0, failed_at: now, until: 0, why: why.clone() };
+        let why = why.clone();
+        let fresh = || Refusal {
+            in_a_row: 0,
+            counted_at: 0,
+            failed_at: now,
+            until: 0,
+            is_over: true,
+            why: why.clone(),
+        };
         let refusal = self.nodes.entry((job, node)).or_insert_with(fresh);
         if refusal.failed_at + FORGOTTEN_AFTER <= now {
             refusal.in_a_row = 0;
         }
         refusal.failed_at = now;
-        refusal.why = why.clone();
+        refusal.why = why;
         if refusal.in_a_row == 0 || refusal.counted_at + COUNTED_EVERY <= now {
             refusal.in_a_row += 1;
             refusal.counted_at = now;
+            refusal.is_over = false;
             refusal.until = now + if refusal.is_left_out() { LEFT_OUT_FOR } else { COUNTED_EVERY };
         }
         refusal.is_left_out()
@@ -85,8 +96,14 @@ impl Refusals {
     }
 
     /// When a node that is left out may be asked again.
-    pub(super) fn next_timeout(&self, now: Now) -> Option<Now> {
-        self.nodes.values().map(|refusal| refusal.until).filter(|until| now < *until).min()
+    pub(super) fn next_timeout(&self) -> Option<Now> {
+        self.nodes.values().filter(|refusal| !refusal.is_over).map(|refusal| refusal.until).min()
+    }
+
+    /// Whether a node may be asked again that was left out when this was asked before.
+    pub(super) fn take_ended(&mut self, now: Now) -> bool {
+        let ended = self.nodes.values_mut().filter(|refusal| !refusal.is_over && refusal.until <= now);
+        ended.map(|refusal| refusal.is_over = true).count() > 0
     }
 
     /// The reason why a job cannot run on some node, for people.
@@ -121,7 +138,9 @@ mod tests {
         }
         assert!(refusals.pause(999 * MS, JOB, NODE).unwrap().contains("no memory"));
         assert_eq!(refusals.pause(1_000 * MS, JOB, NODE), None, "the next start is tried");
-        assert_eq!(refusals.next_timeout(0), Some(1_000 * MS));
+        assert_eq!(refusals.next_timeout(), Some(1_000 * MS));
+        assert!(!refusals.take_ended(999 * MS) && refusals.take_ended(1_000 * MS));
+        assert_eq!((refusals.next_timeout(), refusals.take_ended(1_001 * MS)), (None, false));
         assert!(!refusals.failed(1_000 * MS, JOB, NODE, &why("no memory")));
         assert!(refusals.failed(2_000 * MS, JOB, NODE, &why("no memory")), "the third in a row");
         assert_eq!(refusals.left_out(2_001 * MS, JOB), [NODE]);

@@ -227,6 +227,7 @@ fn f38_a_task_ends_while_a_thread_of_its_process_waits(mode: Mode) {
     leave_a_waiting_thread::remote(&*begin, &*started, &*gate).get_timeout(20.0).unwrap();
     let beside = beside_a_waiting_thread::remote(&*begin, &*started);
     assert!(beside.get_timeout(60.0).unwrap(), "it ran in another process");
+    drop(beside);
     mark(&gate);
     assert_eq!(quick_square::remote(3).get_timeout(60.0).unwrap(), 9, "the CPU is there again");
     session.await_quiet();
