@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Long enough for a busy machine.
-pub const SOON: Duration = Duration::from_secs(30);
+pub const SOON: Duration = Duration::from_secs(90);
 /// A store that starts fast.
 pub const SMALL: [&str; 2] = ["--store", "16MiB"];
 
