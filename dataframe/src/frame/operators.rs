@@ -272,8 +272,11 @@ impl Frame {
                     let alone = fill.is_none() && (own.is_none() || others.is_none());
                     let (own, others) = (own.unwrap_or(missing.clone()), others.unwrap_or(missing.clone()));
                     match made(&paired.frame, own, others) {
-                        // A column without a partner is missing, also if no operator is made for its type.
-                        Err(Error::Type(_)) if alone => Ok((label, missing)),
+                        // A column without a partner is missing, also if no operator is made for its type;
+                        // but powers of texts are refused, as in pandas.
+                        Err(Error::Type(_)) if alone && !matches!(operator, Operator::Pow) => {
+                            Ok((label, missing))
+                        }
                         made => Ok((label, made?)),
                     }
                 });
