@@ -343,6 +343,8 @@ impl Cluster {
         if let Err(text) = self.oracle.submitted(parent, task, *kind, depth, &objects) {
             self.fail(ONE_ID, text);
         }
+        let name = program::call_name(task);
+        self.oracle.tasks.entry(task).or_default().name.clone_from(&name);
         self.oracle.came_to(task, owner);
         let number = |(parameter, reference): (usize, &RefId)| Dependency {
             reference: *reference,
@@ -360,7 +362,7 @@ impl Cluster {
             payload: SmallBytes::from(&*payload),
             dependencies: first.into_iter().chain(dependencies.iter().enumerate().map(number)).collect(),
             nested: nested.into(),
-            name: None,
+            name,
         };
         let names = tokens.clone();
         self.send(host, id, Event::Submitted { client: id, class, task, tokens: tokens.into(), args });

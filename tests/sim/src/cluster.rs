@@ -667,6 +667,11 @@ impl Cluster {
             ArgumentValue::Inline(bytes) => Argument::Inline(bytes.to_vec()),
             ArgumentValue::Local(extent) => Argument::Local(*extent),
         };
+        let given = self.oracle.tasks.get(&view.task).and_then(|facts| facts.name.clone());
+        if view.name != given.as_deref() {
+            let text = format!("run {run} of {} is called {:?}, not {given:?}", view.task, view.name);
+            return self.fail("a call keeps its name", text);
+        }
         let record = RunRecord {
             run,
             task: view.task,

@@ -3,6 +3,7 @@
 use crate::client::Caller;
 use crate::program::{self, CONSTRUCTOR, TIMED};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use tharsis_types::{Failure, FailureKind, JobId, NodeId, ObjectId, RefId, TaskId};
 
 /// Facts that no node knows.
@@ -81,6 +82,8 @@ pub struct TaskFacts {
     pub cancelled_with_children: bool,
     /// An output goes to the store.
     pub stores: bool,
+    /// The name of its call, if that has one of its own.
+    pub name: Option<Arc<str>>,
 }
 
 impl TaskFacts {

@@ -24,6 +24,7 @@ pub const ALL: &[Scenario] = scenarios![
         a10_max_calls,
         a11_retry_of_listed_errors;
     Processes:
+        a3_failures_name_the_calls_that_have_names,
         a10_retired_workers_hold_nothing,
         a12_crash_retry;
 ];
@@ -122,6 +123,19 @@ fn panics(shard: u32) -> u32 {
 fn goes_on(shard: u32, marks: String) -> u32 {
     mark(&marks);
     shard
+}
+
+/// The name travels with its call, to the worker and back; a call of the same function without one has none.
+fn a3_failures_name_the_calls_that_have_names(mode: Mode) {
+    let session = mode.start(1);
+    let _entered = session.enter();
+    let part = breaks::options().name("part 7").remote(7);
+    let other = breaks::remote(8);
+    let name = |error: Error| error.failure().root().origin.as_ref().map(|origin| origin.task_name.clone());
+    assert_eq!(name(part.get().unwrap_err()).as_deref(), Some("part 7"));
+    let other_name = name(other.get().unwrap_err()).unwrap_or_default();
+    assert!(other_name.ends_with("breaks"), "{other_name}");
+    drop((part, other));
 }
 
 /// If the first of three fails, the others never run, and its error is what all of them give.
