@@ -41,7 +41,7 @@
 //!
 //! `unsafe` code is in [`cpu`] and [`stream`] only.
 
-#[cfg_attr(not(feature = "dense"), expect(dead_code, reason = "used by Fourier transforms"))]
+#[cfg_attr(not(any(feature = "dense", test)), expect(dead_code, reason = "used by Fourier transforms"))]
 mod along;
 pub mod chunk;
 pub mod chunkwise;
