@@ -104,7 +104,7 @@ fn lines_of_a_task_are_told_from_those_of_others() {
     let (home, socket) = started();
     let runtime = driver(&socket);
     let _entered = runtime.enter();
-    let calls: Vec<_> = (0..3).map(|number| says::remote(format!("task {number}"), 600)).collect();
+    let calls: Vec<_> = (0..3).map(|number| says::remote(format!("task {number}"), 2_000)).collect();
     let pids: Vec<_> = calls.iter().map(|call| call.get_timeout(60.0).unwrap()).collect();
     assert!(pids.iter().all(|pid| *pid == pids[0]), "one worker ran all");
     await_line(&home, &socket, &[], "task 2 ends");
