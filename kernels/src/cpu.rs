@@ -202,7 +202,8 @@ mod status {
     pub(super) fn write(_: u64) {}
 }
 
-#[cfg(all(test, any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[cfg(test)]
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 mod tests {
     use super::*;
     use std::hint::black_box;

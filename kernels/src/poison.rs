@@ -32,7 +32,8 @@ pub fn with_other<R>(compute: impl FnOnce() -> R) -> R {
     compute()
 }
 
-#[cfg(all(test, debug_assertions))]
+#[cfg(test)]
+#[cfg(debug_assertions)]
 mod tests {
     use super::*;
     use crate::{Buffer, Scratch};

@@ -309,7 +309,8 @@ impl<'a, T: Element> Matrix<'a, T> {
     }
 }
 
-#[cfg(all(test, feature = "dense"))]
+#[cfg(test)]
+#[cfg(feature = "dense")]
 mod tests {
     use super::*;
 

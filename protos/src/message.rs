@@ -270,7 +270,8 @@ mod tests {
         assert!(amounts("resources", u64::MAX, 0, 0, BTreeMap::new()).is_err());
         assert!(amounts("resources", 1, 0, 0, one("a\nb", 1)).is_err());
         assert!(amounts("resources", 1, 0, 0, one("tpu", u64::MAX)).is_err());
-        assert!(amounts("resources", 1, 0, u64::MAX, one("tpu", 1)).is_ok());
+        assert!(amounts("resources", 1, 0, u64::MAX, one("tpu", 1)).is_err());
+        assert!(amounts("resources", 1, 0, limits::RESOURCE_MEMORY_MAX, one("tpu", 1)).is_ok());
         let many = (0..10_000).map(|n| (format!("r{n}"), 1)).collect();
         let bad = amounts("resources", 1, 0, 0, many).unwrap_err();
         assert_eq!(bad.problem, Problem::TooMany { count: 10_000, limit: 256, unit: "custom resources" });

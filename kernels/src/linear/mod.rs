@@ -17,7 +17,8 @@ mod results;
 mod scale;
 #[cfg(feature = "dense")]
 mod secular;
-#[cfg(all(test, feature = "dense"))]
+#[cfg(test)]
+#[cfg(feature = "dense")]
 mod tests_of_eigen;
 pub mod tile;
 #[cfg(feature = "dense")]
