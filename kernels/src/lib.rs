@@ -60,6 +60,8 @@ pub mod fourier;
 pub mod layout;
 pub mod linear;
 pub mod lines;
+#[cfg(not(feature = "dense"))]
+mod not_built;
 pub mod order;
 pub mod pages;
 pub mod poison;

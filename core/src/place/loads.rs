@@ -5,6 +5,7 @@
 //! of such guesses that may fail is bounded: [`DENIALS_MAX`] per [`DENIALS_PER`]. Above it, only nodes that
 //! said that they have room are asked.
 
+use super::Turn;
 use crate::{MS, Now};
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::{NodeId, Resources};
@@ -113,9 +114,12 @@ impl Loads {
         self.news.get(&node).is_some_and(|news| now < news.denied_until)
     }
 
-    /// Whether a node of which nothing is known may be asked, for what waits elsewhere if `is_second`.
-    pub(super) fn may_guess(&self, now: Now, is_second: bool) -> bool {
-        let max = if is_second { SECOND_DENIALS_MAX } else { DENIALS_MAX };
+    /// Whether a node of which nothing is known may be asked.
+    pub(super) fn may_guess(&self, now: Now, turn: Turn) -> bool {
+        let max = match turn {
+            Turn::First => DENIALS_MAX,
+            Turn::Second => SECOND_DENIALS_MAX,
+        };
         self.denial_count < max || self.counted_from + DENIALS_PER <= now
     }
 

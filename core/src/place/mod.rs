@@ -69,6 +69,35 @@ pub enum Choice {
     Never(Box<Failure>),
 }
 
+/// Wishes for a choice beside the demand and the placement; none by default.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wishes<'a> {
+    /// The node that has most of the arguments, if there are enough of them.
+    pub near: Option<NodeId>,
+    /// Nodes that are left out.
+    pub left_out: &'a [NodeId],
+    /// The occasion.
+    pub turn: Turn,
+}
+
+impl From<Option<NodeId>> for Wishes<'_> {
+    fn from(near: Option<NodeId>) -> Self {
+        Self { near, ..Self::default() }
+    }
+}
+
+/// The occasion of a choice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Turn {
+    /// The task waits nowhere.
+    #[default]
+    First,
+    /// The task waits at nodes that are left out, and another may have room sooner. In a large cluster such
+    /// questions go to nodes of which nothing is known only as long as enough guesses are left for work that
+    /// waits nowhere.
+    Second,
+}
+
 /// A demand that is to be placed now, and the nodes that are left out.
 #[derive(Clone, Copy)]
 struct Wish<'a> {
@@ -79,8 +108,7 @@ struct Wish<'a> {
     packs: bool,
     /// Whether the local node may run it although it drains.
     stays: bool,
-    /// Whether it waits somewhere already, and this is to find it a better place.
-    is_second: bool,
+    turn: Turn,
 }
 
 impl View {
@@ -181,57 +209,19 @@ impl View {
         self.loads.next_timeout(now).into_iter().chain(look_again).min()
     }
 
-    /// The node to ask for a lease; `near` is the node that has most of the arguments, if there are enough of
-    /// them.
+    /// The node to ask for a lease. Nodes that drain are left out; if this node drains and no other one can
+    /// run the task, it stays here. The wishes may be the node that is [near](Wishes::near) alone.
     #[must_use]
-    pub fn choose(
+    pub fn choose<'a>(
         &mut self,
         now: Now,
         demand: &Resources,
         placement: &Placement,
-        near: Option<NodeId>,
+        wishes: impl Into<Wishes<'a>>,
     ) -> Choice {
-        self.choose_besides(now, demand, placement, near, &[])
-    }
-
-    /// As [`View::choose`], with some nodes left out. Nodes that drain are left out too. If this node drains
-    /// and no other one can run the task, it stays here.
-    #[must_use]
-    pub fn choose_besides(
-        &mut self,
-        now: Now,
-        demand: &Resources,
-        placement: &Placement,
-        near: Option<NodeId>,
-        left_out: &[NodeId],
-    ) -> Choice {
-        self.choose_with(now, demand, placement, near, left_out, false)
-    }
-
-    /// The node to ask for what waits at the nodes that are left out. In a large cluster such questions go to
-    /// nodes of which nothing is known only as long as enough guesses are left for work that waits nowhere.
-    #[must_use]
-    pub fn choose_instead(
-        &mut self,
-        now: Now,
-        demand: &Resources,
-        placement: &Placement,
-        left_out: &[NodeId],
-    ) -> Choice {
-        self.choose_with(now, demand, placement, None, left_out, true)
-    }
-
-    fn choose_with(
-        &mut self,
-        now: Now,
-        demand: &Resources,
-        placement: &Placement,
-        near: Option<NodeId>,
-        left_out: &[NodeId],
-        is_second: bool,
-    ) -> Choice {
+        let Wishes { near, left_out, turn } = wishes.into();
         let packs = !matches!(placement, Placement::Spread);
-        let wish = Wish { now, demand, left_out, packs, stays: false, is_second };
+        let wish = Wish { now, demand, left_out, packs, stays: false, turn };
         match self.choose_for(wish, placement, near) {
             Choice::Nowhere(_) if self.is_draining(self.me) && !left_out.contains(&self.me) => {
                 self.choose_for(Wish { stays: true, ..wish }, placement, near)
@@ -440,7 +430,7 @@ impl View {
             Some(load) => load.free.fits(wish.demand),
             None => {
                 let fits = |member: &Arc<Member>| member.resources.fits(wish.demand);
-                (self.is_small() || self.loads.may_guess(wish.now, wish.is_second))
+                (self.is_small() || self.loads.may_guess(wish.now, wish.turn))
                     && self.members.get(node).is_some_and(fits)
             }
         }

@@ -159,12 +159,13 @@ fn what_waits_somewhere_takes_half_of_the_guesses() {
     let mut view = View::new(member(1, 1.0, 0, &[]), 0);
     (2..40).for_each(|n| view.joined(Arc::new(member(n, 4.0, 0, &[]))));
     let wide = Resources::cpus(2.0).unwrap();
+    let second = Wishes { turn: Turn::Second, ..Wishes::default() };
     for n in 0..8 {
-        let choice = view.choose_instead(0, &wide, &Placement::Default, &[]);
+        let choice = view.choose(0, &wide, &Placement::Default, second);
         let Choice::Now(node) = choice else { panic!("guess {n}: {choice:?}") };
         view.denied(0, node, Resources::default());
     }
-    let choice = view.choose_instead(0, &wide, &Placement::Default, &[]);
+    let choice = view.choose(0, &wide, &Placement::Default, second);
     assert!(!matches!(choice, Choice::Now(_)), "{choice:?}");
     let first = view.choose(0, &wide, &Placement::Default, None);
     assert!(matches!(first, Choice::Now(_)), "{first:?} for work that has no place");

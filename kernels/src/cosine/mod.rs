@@ -56,15 +56,6 @@ impl Cosine {
         self.run_parts(std::slice::from_ref(x))
     }
 
-    /// Refuses.
-    ///
-    /// # Errors
-    /// Always `NotBuilt`.
-    #[cfg(not(feature = "dense"))]
-    pub fn run_parts(&self, _: &[Chunk]) -> Result<Chunk, KernelError> {
-        Err(KernelError::NotBuilt("Fourier transforms"))
-    }
-
     /// As [`Cosine::run`], of a chunk in parts that follow each other along the axis.
     ///
     /// # Errors

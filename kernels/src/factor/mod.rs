@@ -3,8 +3,8 @@
 #[cfg(feature = "dense")]
 mod steps;
 
-use crate::chunk::Chunk;
-use crate::error::KernelError;
+#[cfg(feature = "dense")]
+use crate::{chunk::Chunk, error::KernelError};
 use serde::{Deserialize, Serialize};
 
 /// One result of a factorization of a matrix (m, n), with k = min(m, n).
@@ -43,15 +43,6 @@ impl Factor {
             Factor::QrR | Factor::SvdVt => vec![k, n],
             Factor::SvdS => vec![k],
         }
-    }
-
-    /// Refuses.
-    ///
-    /// # Errors
-    /// Always `NotBuilt`.
-    #[cfg(not(feature = "dense"))]
-    pub fn run(self, _: &Chunk) -> Result<Chunk, KernelError> {
-        Err(KernelError::NotBuilt("linear algebra"))
     }
 
     /// Computes the result for a float64 matrix.

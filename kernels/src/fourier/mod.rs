@@ -68,15 +68,6 @@ impl Fourier {
         self.run_parts(std::slice::from_ref(x))
     }
 
-    /// Refuses.
-    ///
-    /// # Errors
-    /// Always `NotBuilt`.
-    #[cfg(not(feature = "dense"))]
-    pub fn run_parts(&self, _: &[Chunk]) -> Result<Chunk, KernelError> {
-        Err(KernelError::NotBuilt("Fourier transforms"))
-    }
-
     /// As [`Fourier::run`], of a chunk in parts that follow each other along the axis.
     ///
     /// # Errors

@@ -119,15 +119,6 @@ impl Linear {
         !matches!(self, Linear::Lu | Linear::Qr(_) | Linear::Svd { .. } | Linear::SingularValues)
     }
 
-    /// Refuses.
-    ///
-    /// # Errors
-    /// Always `NotBuilt`.
-    #[cfg(not(feature = "dense"))]
-    pub fn run(self, _: &[Chunk], _: usize) -> Result<Vec<Chunk>, KernelError> {
-        Err(KernelError::NotBuilt("linear algebra"))
-    }
-
     /// Applies the function to each matrix of a stack (.., m, n), float32, float64 or complex of them, with
     /// the right sides (.., n, columns) if it takes any. [`Linear::takes_threads`] says of which functions
     /// the time depends on `threads`; the results never do.

@@ -30,6 +30,8 @@ mod tiles;
 mod transforms;
 mod unknown;
 mod warnings;
+#[cfg(not(feature = "dense"))]
+mod without_dense;
 mod zarr;
 mod zarr_shards;
 

@@ -1,7 +1,6 @@
 //! Drivers and workers as the simulator sees them: what a client process keeps.
 
 use crate::program::{self, Content, OutputPlan, Script};
-use crate::streams::Stream;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use tharsis_core::Now;
 use tharsis_core::event::OutputValue;
@@ -128,6 +127,17 @@ pub struct Driver {
     pub reading: VecDeque<u64>,
     /// Streams that it consumes.
     pub streams: Vec<Stream>,
+}
+
+/// A stream that a driver consumes.
+#[derive(Debug)]
+pub struct Stream {
+    /// Its token.
+    pub actor: u64,
+    /// Tokens of the items that were asked for and not taken.
+    pub window: VecDeque<u64>,
+    /// Items that the consumer wants beside these.
+    pub left: u64,
 }
 
 /// A run as it was sent.

@@ -4,14 +4,12 @@
 //! and node keep their order and survive the client's death, like rings do; packets keep nothing.
 
 use crate::client::{Argument, Client, Driver, Phase, RunRecord};
-use crate::faults::{Faults, faults};
-use crate::groups::Groups;
 use crate::oracle::Oracle;
-use crate::program::{self, CLASS_COUNT, CONSTRUCTOR, Content, DETACHED, INSIDE};
-use crate::quotas::quota_of;
+use crate::program::{self, CLASS_COUNT, CONSTRUCTOR, Content, DETACHED, INSIDE, quota_of};
+use crate::rates::{Faults, faults};
+use crate::remembered::{Groups, Waiting};
 use crate::rng::{Rng, mix};
 use crate::trace::{action_number, tell_person_of};
-use crate::waiting::Waiting;
 use crate::{Options, Sabotage, Summary, Violation};
 use std::collections::BTreeMap;
 use std::sync::Arc;

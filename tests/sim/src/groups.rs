@@ -9,8 +9,7 @@ use crate::Sabotage;
 use crate::client::{Phase, RunRecord};
 use crate::cluster::{Cluster, SimEvent};
 use crate::oracle::Oracle;
-use crate::program::{self, GROUP, GROUP_KINDS, INSIDE};
-use crate::quotas::quota_of;
+use crate::program::{self, GROUP, GROUP_KINDS, INSIDE, quota_of};
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_core::{Event, MS, Now};
 use tharsis_types::{ClientId, Dependency, NodeId, ObjectId, RefId, Strategy, TaskId};
@@ -26,15 +25,6 @@ const AS_ASKED: &str = "bundles lie as the strategy of their group asks";
 const IN_BUNDLES: &str = "tasks inside of a group run where its bundles are";
 /// The rule that all others keep.
 const SET_ASIDE: &str = "what a group has reserved is left to what runs inside";
-
-/// Groups as the world knows them.
-#[derive(Debug, Default)]
-pub(crate) struct Groups {
-    /// All that were ever asked for, and their kinds.
-    made: BTreeMap<RefId, u32>,
-    /// Every node that ever had a bundle.
-    nodes: BTreeMap<TaskId, BTreeSet<NodeId>>,
-}
 
 impl Cluster {
     /// The kind that a call of `kind` has in a cluster with groups, and the group in which it runs.

@@ -41,7 +41,7 @@
 //! | `client.rs`, `acts.rs` | drivers and workers: what they keep, what they do |
 //! | `actors.rs` | calls of actors: who makes them, where and in which order they start |
 //! | `cluster.rs` | hosts, network, agenda, faults |
-//! | `faults.rs` | accidents, and how often they happen |
+//! | `rates.rs`, `faults.rs` | how often things go wrong; accidents |
 //! | `drains.rs` | nodes that drain |
 //! | `isolation.rs` | hosts that reach nobody |
 //! | `pauses.rs` | processes and clocks that stand still, clocks that run ahead |
@@ -52,6 +52,7 @@
 //! | `waiting.rs` | who waits, and for how long beside what is free |
 //! | `quotas.rs` | quotas of jobs |
 //! | `oracle.rs`, `check.rs` | the rules |
+//! | `remembered.rs` | the memory of checks from one look to the next |
 //! | `fair.rs` | jobs that keep one node busy: what each of them gets |
 //! | `growth.rs` | thousands of nodes without faults: what each of them sends |
 //! | `trace.rs` | the course of a run as a number, and as lines |
@@ -78,6 +79,8 @@ mod pauses;
 mod processes;
 mod program;
 mod quotas;
+mod rates;
+mod remembered;
 mod report;
 mod rng;
 mod streams;

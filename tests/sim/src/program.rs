@@ -9,7 +9,7 @@ use crate::rng::{Rng, mix};
 use std::sync::Arc;
 use tharsis_types::task::Role;
 use tharsis_types::{
-    FunctionId, GroupSpec, JobId, NodeId, ObjectId, Placement, RefId, Resources, RetryOn, SmallBytes,
+    FunctionId, GroupSpec, JobId, NodeId, ObjectId, Placement, Quota, RefId, Resources, RetryOn, SmallBytes,
     Strategy, TaskClass, TaskId,
 };
 
@@ -39,6 +39,13 @@ pub const DEPTH_MAX: u8 = 3;
 pub const FLAKY: &str = "Flaky";
 /// Type name of the error that some tasks raise at every attempt.
 pub const FATAL: &str = "Fatal";
+
+/// The quota of a job: of the CPUs, more than any task needs.
+#[must_use]
+pub fn quota_of(job: JobId) -> Option<Quota> {
+    let cpu = Some(3 * Resources::UNIT / 2);
+    job.0.is_multiple_of(2).then(|| Quota { cpu, ..Quota::default() })
+}
 
 /// The name of a call, if it has one of its own: a third of them. It comes with the task each time.
 #[must_use]

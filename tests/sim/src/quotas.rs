@@ -1,13 +1,8 @@
 //! Quotas of jobs: every second job has one, and never holds more.
 
 use crate::cluster::Cluster;
-use tharsis_types::{JobId, Quota, Resources};
-
-/// The quota of a job: of the CPUs, more than any task needs.
-pub(crate) fn quota_of(job: JobId) -> Option<Quota> {
-    let cpu = Some(3 * Resources::UNIT / 2);
-    job.0.is_multiple_of(2).then(|| Quota { cpu, ..Quota::default() })
-}
+use crate::program::quota_of;
+use tharsis_types::Resources;
 
 impl Cluster {
     /// No job holds more than its quota, on all nodes that the node of its driver knows.

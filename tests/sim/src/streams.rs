@@ -3,6 +3,7 @@
 //! Taking an item asks for one more. Whoever has enough takes back what has not begun, the last call first,
 //! and drops the actor.
 
+use crate::client::Stream;
 use crate::cluster::Cluster;
 use crate::program::{CONSTRUCTOR, METHOD};
 use std::collections::VecDeque;
@@ -11,16 +12,6 @@ use tharsis_types::{ClientId, RefId};
 
 /// Items that are asked for and not taken.
 const WINDOW: usize = 4;
-
-/// A stream that a driver consumes.
-#[derive(Debug)]
-pub struct Stream {
-    actor: u64,
-    /// Names of the items that were asked for and not taken.
-    window: VecDeque<u64>,
-    /// Items that the consumer wants beside these.
-    left: u64,
-}
 
 impl Cluster {
     /// A driver begins to consume a stream.

@@ -6,9 +6,8 @@
 
 use crate::client::Phase;
 use crate::cluster::Cluster;
-use crate::program::INSIDE;
-use crate::quotas::quota_of;
-use std::collections::BTreeMap;
+use crate::program::{INSIDE, quota_of};
+use crate::remembered::Since;
 use tharsis_core::node::TaskStage;
 use tharsis_core::{MS, Now};
 use tharsis_types::task::Role;
@@ -28,25 +27,6 @@ pub(crate) const SETTLES_IN: Now = 5_000 * MS;
 
 /// The rule.
 const NO_STARVATION: &str = "nobody waits long for what is free";
-
-/// Tasks that wait although there is room, and since when.
-#[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    next_look: Now,
-    tasks: BTreeMap<(NodeId, TaskId), Since>,
-    resuming: BTreeMap<TaskId, Now>,
-    /// Hosts that count as unable to serve or to ask until some time.
-    upset: BTreeMap<usize, Now>,
-}
-
-/// Since when there has been room for a task without a break.
-#[derive(Clone, Copy, Debug)]
-struct Since {
-    /// Room anywhere.
-    room: Now,
-    /// Room where nothing waits that is larger.
-    own_room: Option<Now>,
-}
 
 /// A task that is queued.
 struct Queued {

@@ -13,6 +13,7 @@ use super::report::{History, Outcome};
 use super::selection::Selection;
 use crate::cargo;
 use anyhow::Result;
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::sync::mpsc::Sender;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -38,11 +39,21 @@ const ALONE: &[&str] = &["core/scale", "core/throughput", "remote/remote"];
 /// when the build is done. The programs of a test's own package are there before the test is.
 const AFTER_BUILD: &[&str] = &["examples/frames/places", "examples/places"];
 
-/// The command of a long run for the forms that users build: the engine and the command without frames,
-/// tensors without object stores, and benches. In a usual run, `xtask::lint` reads the crates that
-/// have such a form; this one has its dependencies, too.
-const FORMS: &str = "clippy --quiet --package tharsis-examples --package tharsis-numeric --package tharsis-cli \
-                     --no-default-features --all-targets -- -D warnings";
+/// Commands of a long run for the forms that users build: the engine and the command without frames, tensors
+/// without object stores, and benches; then the tests of what is refused without dense linear algebra. In a
+/// usual run, `xtask::lint` reads the crates that have such a form; these have its dependencies, too.
+const FORMS: &[(&str, &str)] = &[
+    (
+        "forms",
+        "clippy --quiet --package tharsis-examples --package tharsis-numeric --package tharsis-cli \
+         --no-default-features --all-targets -- -D warnings",
+    ),
+    ("kernels without dense", "test --quiet --package tharsis-kernels --no-default-features --lib not_built"),
+    (
+        "numeric without dense",
+        "test --quiet --package tharsis-numeric --no-default-features --test numeric without_dense",
+    ),
+];
 
 /// Computing programs that run at once. Each has a thread per core.
 const COMPUTING_SLOTS: usize = 1;
@@ -90,6 +101,14 @@ pub fn jobs_of(program: &Program, selection: &Selection, rounds: usize) -> Vec<J
     (0..if lane == Lane::Waiting { rounds } else { 1 }).map(job).collect()
 }
 
+/// Names on the lists above that no program of a whole run has. A list with such a name says of some program
+/// that it runs in a way in which it does not.
+pub fn names_of_none(programs: &BTreeSet<String>) -> Vec<&'static str> {
+    let waiting = WAITING.iter().map(|(name, _)| name);
+    let listed: BTreeSet<&str> = waiting.chain(ALONE).chain(AFTER_BUILD).copied().collect();
+    listed.into_iter().filter(|name| !programs.contains(*name)).collect()
+}
+
 fn lane(name: &str) -> Lane {
     if WAITING.iter().any(|(waiting, _)| *waiting == name) {
         Lane::Waiting
@@ -118,9 +137,11 @@ pub fn cargo_jobs(places: &Places, selection: &Selection, is_long: bool) -> Resu
         jobs.push(Job::cargo("doc tests", command));
     }
     if is_long && selection.is_everything() {
-        let mut command = cargo();
-        command.current_dir(&places.root).args(FORMS.split(' '));
-        jobs.push(Job::cargo("forms", command));
+        for (name, words) in FORMS {
+            let mut command = cargo();
+            command.current_dir(&places.root).args(words.split_whitespace());
+            jobs.push(Job::cargo(name, command));
+        }
     }
     Ok(jobs)
 }
@@ -255,13 +276,71 @@ mod tests {
     use std::collections::BTreeSet;
     use std::path::PathBuf;
 
+    /// The test programs of the tree but for unit tests, by the files that they begin with.
+    fn programs() -> BTreeSet<String> {
+        let root = crate::root();
+        let sources = crate::sources(&root).unwrap();
+        let names = sources.keys().filter_map(|path| {
+            let file = path.strip_prefix(&root).unwrap().to_str()?;
+            let (package, inner) =
+                file.split_once("/tests/").filter(|(_, inner)| !inner.contains("/tests/"))?;
+            let target = inner.strip_suffix("/main.rs").or_else(|| inner.strip_suffix(".rs"))?;
+            (!target.contains('/')).then(|| format!("{package}/{target}"))
+        });
+        names.collect()
+    }
+
     #[test]
-    fn programs_with_an_entry_exist() {
-        for name in WAITING.iter().map(|(name, _)| name).chain(ALONE).chain(AFTER_BUILD) {
-            let (package, target) = name.rsplit_once('/').unwrap();
-            let tests = crate::root().join(package).join("tests");
-            let files = [tests.join(target).join("main.rs"), tests.join(format!("{target}.rs"))];
-            assert!(files.iter().any(|file| file.exists()), "{name} is no test program");
+    fn each_listed_name_is_that_of_a_program_and_in_one_lane() {
+        let programs = programs();
+        assert!(programs.contains("tests/cluster/cluster") && programs.contains("core/scale"));
+        assert_eq!(names_of_none(&programs), Vec::<&str>::new());
+        let listed: Vec<&str> =
+            WAITING.iter().map(|(name, _)| name).chain(ALONE).chain(AFTER_BUILD).copied().collect();
+        assert_eq!(listed.iter().collect::<BTreeSet<_>>().len(), listed.len(), "one twice: {listed:?}");
+    }
+
+    #[test]
+    fn a_listed_name_that_no_program_has_is_found() {
+        let mut programs = programs();
+        assert!(programs.remove("remote/remote") && programs.remove("examples/places"));
+        assert_eq!(names_of_none(&programs), ["examples/places", "remote/remote"]);
+    }
+
+    #[test]
+    fn programs_that_choose_their_threads_are_those_of_trials_in_turn_or_beside_each_other() {
+        let root = crate::root();
+        let mut found = BTreeSet::new();
+        for (path, text) in crate::sources(&root).unwrap() {
+            let file = path.strip_prefix(&root).unwrap().to_str().unwrap().to_owned();
+            let chooses = text.contains("run_in_turn(") || text.contains("run_beside(");
+            if !chooses || ["tests/trials/", "xtask/"].iter().any(|folder| file.starts_with(folder)) {
+                continue;
+            }
+            // A library does it for all programs of its package.
+            let (package, target) = match file.split_once("/src/") {
+                Some((package, _)) => (package, None),
+                None => file.rsplit_once("/tests/").map(|(package, inner)| (package, Some(inner))).unwrap(),
+            };
+            let is_meant = |name: &&String| {
+                let (of, its) = name.rsplit_once('/').unwrap();
+                of == package && target.is_none_or(|inner| inner.starts_with(its))
+            };
+            found.extend(programs().iter().filter(is_meant).cloned());
+        }
+        let listed = WAITING.iter().filter(|(_, threads)| threads.is_none());
+        assert_eq!(found, listed.map(|(name, _)| (*name).to_owned()).collect());
+    }
+
+    #[test]
+    fn forms_are_commands_of_packages_and_tests_that_exist() {
+        let sources = crate::sources(&crate::root()).unwrap();
+        for (name, words) in FORMS.iter().filter(|(_, words)| words.starts_with("test ")) {
+            // A filter that no test has would pass without a test.
+            let filter = words.split_whitespace().last().unwrap();
+            let file = format!("{filter}.rs");
+            let found = sources.iter().find(|(path, _)| path.file_name().is_some_and(|name| *name == *file));
+            assert!(found.is_some_and(|(_, text)| text.contains("#[test]")), "{name} has no {file}");
         }
     }
 

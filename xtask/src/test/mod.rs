@@ -34,6 +34,7 @@ use program::{Environment, Phase, Program};
 use report::{History, Report};
 use seeds::Seeds;
 use selection::Selection;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc::channel;
@@ -179,10 +180,17 @@ impl Tests<'_> {
     fn compile(&self, schedule: &Schedule<'_>) -> Result<(Instant, Named)> {
         let (run, is_long) = (self.environment.processes(), self.environment.seeds().is_long());
         let rounds = if is_long { lanes::LONG_ROUNDS } else { 1 };
-        let made = |program: &Program| schedule.add(lanes::jobs_of(program, self.selection, rounds));
-        let mut named = Named::default();
+        let (mut named, mut programs) = (Named::default(), BTreeSet::new());
+        let made = |program: &Program| {
+            programs.insert(program.name());
+            schedule.add(lanes::jobs_of(program, self.selection, rounds));
+        };
         named.begin();
         build::build(self.places, run, self.selection, made, |message| named.hear(message))?;
+        let of_none = lanes::names_of_none(&programs);
+        if self.selection.is_everything() && !of_none.is_empty() {
+            bail!("lists of xtask/src/test/lanes.rs have names of no program: {}", of_none.join(", "));
+        }
         schedule.add(lanes::cargo_jobs(self.places, self.selection, is_long)?);
         Ok((Instant::now(), named))
     }

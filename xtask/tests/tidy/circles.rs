@@ -28,8 +28,6 @@ const KNOWN: &[(&str, &[&str])] = &[
             "owner/tasks/state",
         ],
     ),
-    // A simulated cluster has all parts of a run, and each part acts on the cluster.
-    ("tests/sim", &["client", "cluster", "faults", "groups", "oracle", "quotas", "streams", "waiting"]),
 ];
 
 #[test]

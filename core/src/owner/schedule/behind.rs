@@ -7,7 +7,7 @@
 use super::{End, Schedule, Shape, Turn};
 use crate::owner::Task;
 use crate::owner::tasks::Tasks;
-use crate::place::{Choice, View};
+use crate::place::{Choice, View, Wishes};
 use crate::slab::Slot;
 use crate::{MS, Now};
 use tharsis_types::{NodeId, Placement};
@@ -73,7 +73,8 @@ impl Schedule {
         let mut left_out = self.refusals.left_out(now, shape.key.job);
         left_out.push(node);
         let key = &shape.key;
-        matches!(view.choose_besides(now, &key.resources, &key.placement, None, &left_out), Choice::Now(_))
+        let wishes = Wishes { left_out: &left_out, ..Wishes::default() };
+        matches!(view.choose(now, &key.resources, &key.placement, wishes), Choice::Now(_))
     }
 
     /// Moves the last half of a line to the common queue, as far as it is worth it for its tasks.

@@ -6,7 +6,7 @@ use crate::journal::Fact;
 use crate::owner::Effect;
 use crate::owner::groups::KnownGroups;
 use crate::owner::tasks::Tasks;
-use crate::place::{Choice, View};
+use crate::place::{Choice, Turn, View, Wishes};
 use crate::slab::Slot;
 use crate::{MS, Now};
 use std::cmp::Reverse;
@@ -134,7 +134,8 @@ impl Schedule {
         if self.shapes[shape_index].is_inside() || !self.fits_quota_instead(shape_index) {
             return false;
         }
-        let choice = view.choose_instead(now, &key.resources, &key.placement, &left_out);
+        let wishes = Wishes { left_out: &left_out, turn: Turn::Second, ..Wishes::default() };
+        let choice = view.choose(now, &key.resources, &key.placement, wishes);
         let Choice::Now(node) = choice else { return false };
         self.request(shape_index, node, node == self.me, now, view, out);
         true
@@ -266,7 +267,8 @@ impl Schedule {
     ) -> Option<Choice> {
         let key = &self.shapes[shape_index].key;
         let left_out = self.refusals.left_out(now, key.job);
-        let others = view.choose_besides(now, &key.resources, &key.placement, near, &left_out);
+        let wishes = Wishes { near, left_out: &left_out, ..Wishes::default() };
+        let others = view.choose(now, &key.resources, &key.placement, wishes);
         matches!(others, Choice::Now(_) | Choice::Wait(_)).then_some(others)
     }
 

@@ -9,9 +9,9 @@ mod steps;
 #[cfg(feature = "dense")]
 use super::field::with_field;
 use super::size_dtype;
-use crate::chunk::Chunk;
 use crate::dtype::DType;
-use crate::error::KernelError;
+#[cfg(feature = "dense")]
+use crate::{chunk::Chunk, error::KernelError};
 use serde::{Deserialize, Serialize};
 
 /// A step of a factorization by tiles. Exchanges of rows are as in LAPACK: row `i` of the matrix is exchanged
@@ -49,15 +49,6 @@ pub enum Tile {
 }
 
 impl Tile {
-    /// Refuses.
-    ///
-    /// # Errors
-    /// Always `NotBuilt`.
-    #[cfg(not(feature = "dense"))]
-    pub fn run(self, _: &[Chunk]) -> Result<Vec<Chunk>, KernelError> {
-        Err(KernelError::NotBuilt("linear algebra"))
-    }
-
     /// Does the step: the results as each step names them, and its arguments in the order named there.
     ///
     /// # Errors
