@@ -126,6 +126,7 @@ impl Cluster {
         client.context.locals.retain(|t| *t != token);
         client.context.found.retain(|t| *t != token);
         if let Some((extent, content)) = &held.mapped {
+        client.looks.remove(&token);
             self.still(host, *extent, content);
         }
         self.send(host, id, Event::Released { client: id, token, reference: held.reference });
@@ -181,7 +182,8 @@ impl Cluster {
         self.drop_if_drained(host, id);
     }
 
-    fn drop_if_drained(&mut self, host: usize, id: ClientId) {
+    /// A driver that waits for nothing more drops everything, if that is all it has left to do.
+    pub(crate) fn drop_if_drained(&mut self, host: usize, id: ClientId) {
         let Some(client) = self.client(host, id) else { return };
         if client.waits() || client.driver.as_ref().is_none_or(|d| !d.draining) {
             return;
@@ -464,6 +466,9 @@ impl Cluster {
         let Some(object) = self.client(host, id).and_then(|c| c.refs.get(&token)).map(|h| h.reference.object)
         else {
             return;
+        if self.client(host, id).is_some_and(|client| client.looks.contains(&token)) {
+            return self.look_answered(host, id, token, value);
+        }
         };
         let content = match value {
             Seen::Failed(failure) => {

@@ -30,6 +30,8 @@ pub struct Client {
     /// References that it has told its node of and not released.
     pub refs: BTreeMap<u64, Held>,
     /// Next token.
+    /// The part of these that it has found by name, and does not know yet whether they live.
+    pub looks: BTreeSet<u64>,
     pub next_token: u64,
     /// Values put so far whose ids name this client.
     pub own_puts: u32,
@@ -201,6 +203,7 @@ impl Client {
             regions: Vec::new(),
             context: Context::new(TaskId::root(job), 0),
             phase: if driver.is_some() { Phase::Working } else { Phase::Idle },
+            looks: BTreeSet::new(),
             epoch: 0,
             driver,
             announced: VecDeque::new(),

@@ -13,7 +13,7 @@ use crate::rng::{Rng, mix};
 use crate::trace::{action_number, tell_person_of};
 use crate::waiting::Waiting;
 use crate::{Options, Sabotage, Summary, Violation};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tharsis_core::event::{Member, Remains, Value};
 use tharsis_core::lease::ProcessNumber;
@@ -163,6 +163,10 @@ pub(crate) struct Cluster {
     /// The actors and groups that have a name now.
     pub(crate) names: Vec<RefId>,
     /// The driver that kills what has a name.
+    /// What was killed, and the host at which the operator asked for it.
+    pub(crate) kills: Vec<(usize, RefId)>,
+    /// Nodes that may refer to what has ended and was forgotten: somebody there knows its name.
+    pub(crate) doubted: BTreeSet<(NodeId, ObjectId)>,
     pub(crate) operator: Option<(usize, ClientId)>,
     /// Tasks that wait although they need not.
     pub(crate) waiting: Waiting,
@@ -218,6 +222,8 @@ impl Cluster {
             groups: Groups::default(),
             names: Vec::new(),
             operator: None,
+            kills: Vec::new(),
+            doubted: BTreeSet::new(),
             waiting: Waiting::default(),
             sabotage: options.sabotage,
             summary: Summary { seed: options.seed, ..Summary::default() },
@@ -907,6 +913,7 @@ impl Cluster {
     /// Every client gives its regions back.
     fn retire_all(&mut self) {
         for host in 0..self.hosts.len() {
+        self.kill_again(host);
             let clients: Vec<_> = self.hosts[host].clients.keys().copied().collect();
             for client in clients {
                 let tokens: Vec<_> = self.hosts[host].clients[&client].refs.keys().copied().collect();
