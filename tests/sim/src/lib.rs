@@ -40,6 +40,7 @@
 //! | `program.rs` | what tasks do and what values must come out |
 //! | `client.rs`, `acts.rs` | drivers and workers: what they keep, what they do |
 //! | `actors.rs` | calls of actors: who makes them, where and in which order they start |
+//! | `sides.rs` | calls that an actor runs beside others |
 //! | `cluster.rs` | hosts, network, agenda, faults |
 //! | `faults.rs` | accidents, and how often they happen |
 //! | `drains.rs` | nodes that drain |
@@ -80,6 +81,7 @@ mod program;
 mod quotas;
 mod report;
 mod rng;
+mod sides;
 mod streams;
 mod trace;
 mod waiting;
@@ -150,6 +152,8 @@ pub struct Summary {
     pub block_count: u64,
     /// Calls of actors.
     pub call_count: u64,
+    /// Calls that started beside others of their actor.
+    pub beside_count: u64,
     /// Placement groups that were asked for.
     pub group_count: u64,
     /// Tasks that started inside of one.

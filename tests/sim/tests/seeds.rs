@@ -121,6 +121,12 @@ fn actors_are_called_in_some_clusters() {
 }
 
 #[test]
+fn calls_run_beside_others_in_some_clusters() {
+    let clusters = first(200).filter(|summary| 5 <= summary.beside_count).count();
+    assert!(3 <= clusters, "{clusters} clusters");
+}
+
+#[test]
 fn groups_names_and_streams_are_used_in_some_clusters() {
     let count = |of: fn(&Summary) -> u64| first(200).filter(|summary| 0 < of(summary)).count();
     let used = [
