@@ -33,7 +33,7 @@
 //! | 23 | everything ends: virtual time, events in all and at one moment are bounded | `Cluster::run_dry` |
 //! | 24 | tasks inside of a group run where it has bundles, which lie as its strategy asks | `Cluster::check_inside`, `check_groups` |
 //! | 25 | what a group has reserved is left to what runs inside | `Cluster::check_set_aside` |
-//! | 26 | nobody waits long for what is free | `Cluster::look_who_waits` |
+//! | 26 | nobody waits long for what is free: tasks, groups, workers that resume | `Cluster::look_who_waits` |
 //!
 //! | file | is |
 //! |---|---|
