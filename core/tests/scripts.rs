@@ -7,8 +7,8 @@
 //! | command | event |
 //! |---|---|
 //! | `node a [cpu=2] [memory=MIB] [store=65536]` | a node joins those before it |
-//! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [pure=1] [node=b] [actor=1] [group=CPUS]` | a class for later calls |
-//! | `driver d a [job=1]` | a driver joins a node |
+//! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [pure=1] [node=b] [actor=1] [group=CPUS] [job=1]` | a class for later calls |
+//! | `driver d a [job=1] [quota=cpus=N]` | a driver joins a node |
 //! | `submit d t1 f [again] [deps=t0,..] [nested=..]` | a call, or the same `again`; `t1` names its outputs, `t1.1` the second |
 //! | `ready a w1`, `start-fails a` | the oldest start ends |
 //! | `done w1 t1 inline:x \| written:LEN \| error:Kind \| user:Type [nested=..] [ns=N]` | a run ends |
@@ -152,7 +152,8 @@ impl World {
             ("driver", [name, host]) => {
                 let job = JobId(number(&options, "job", 1) as u32);
                 let client = self.add_client(name, host, job);
-                self.feed(host, Event::DriverJoined { client, job, weight: 100, quota: None });
+                let quota = options.get("quota").map(|quota| quota.parse().unwrap());
+                self.feed(host, Event::DriverJoined { client, job, weight: 100, quota });
             }
             ("submit", [client, task, class]) => {
                 let id = self.next_task(client);
@@ -342,7 +343,7 @@ impl World {
             pure: number(options, "pure", 0) == 1,
             role: if number(options, "actor", 0) == 1 { Role::Constructor } else { Role::Task },
             placement: placement(options),
-            ..TaskClass::new(JobId(1), FunctionId(u64::from(number_of)), name)
+            ..TaskClass::new(JobId(number(options, "job", 1) as u32), FunctionId(u64::from(number_of)), name)
         };
         self.classes.insert(name.to_owned(), (number_of, class));
     }

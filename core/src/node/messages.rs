@@ -199,7 +199,8 @@ impl Node {
     }
 
     /// Cancels a task. The message comes to the owner from a client of another node, and from the owner to
-    /// the node that runs the task.
+    /// the node that runs the task. That one may know the value too: an actor that is called from its own
+    /// node has one while it lives.
     fn task_cancel(
         &mut self,
         from: NodeId,
@@ -209,8 +210,7 @@ impl Node {
         out: &mut Vec<Action>,
     ) {
         let object = ObjectId::output(task, 0);
-        let is_mine = from != self.id && (self.owner.value_ref(object).is_some() || self.owner.owns(object));
-        if is_mine {
+        if from != self.id && self.owner.owns(object) {
             self.owner.cancel(object, force, recursive, &mut self.effects)
         } else {
             self.cancel_run(task, force, recursive, out)

@@ -36,9 +36,10 @@ impl Owner {
                 self.end_group(group, &failure, out);
                 continue;
             }
-            let has_quota = self.schedule.quota(job).is_some();
+            let terms = self.schedule.quota(job).cloned();
+            let quota = terms.as_ref().map(|terms| &terms.quota);
             let schedule = &mut self.schedule;
-            self.groups.plan(group, view, has_quota, || schedule.name_lease(), out);
+            self.groups.plan(group, view, quota, || schedule.name_lease(), out);
         }
     }
 

@@ -6,10 +6,10 @@
 //! In some clusters, calls of some kinds construct actors or are calls of them. Actors are references like
 //! others, which are passed on and cancelled (a kill), but nobody reads them.
 
-use crate::client::{Argument, RunRecord};
+use crate::client::{Argument, Client, RunRecord};
 use crate::cluster::Cluster;
 use crate::oracle::Oracle;
-use crate::program::{self, CONSTRUCTOR, Content, INSIDE, METHOD};
+use crate::program::{self, CONSTRUCTOR, Content, INSIDE, is_method};
 use tharsis_core::{Event, Record};
 use tharsis_types::{ClientId, Dependency, Extent, ObjectId, RefId, TaskId};
 
@@ -38,7 +38,8 @@ impl Cluster {
     ) -> (u32, Option<RefId>) {
         let Some(client) = self.hosts[host].clients.get(&id) else { return (kind, None) };
         // A method that calls an actor might call its own.
-        if client.current.as_ref().is_some_and(|run| matches!(run.record.kind, METHOD | INSIDE)) {
+        let running = client.current.as_ref().map(|run| run.record.kind);
+        if running.is_some_and(|kind| kind == INSIDE || is_method(kind)) {
             return (kind, None);
         }
         let choice = choices.first().copied().unwrap_or(u64::from(kind));
@@ -50,7 +51,10 @@ impl Cluster {
             held.map(|held| held.reference).filter(|r| self.oracle.is_actor(r.object)).collect();
         match kind {
             1 => (CONSTRUCTOR, None),
-            2..=6 if !actors.is_empty() => (METHOD, Some(actors[(choice % actors.len() as u64) as usize])),
+            2..=6 if !actors.is_empty() => {
+                let actor = actors[(choice % actors.len() as u64) as usize];
+                (program::method_of(actor.object.task, choice), Some(actor))
+            }
             _ => self.kind_with_groups(host, id, kind, choice),
         }
     }
@@ -82,10 +86,11 @@ impl Cluster {
         if !self.rng.chance(EXIT_PERMILLE) {
             return;
         }
-        let Some(client) = self.hosts[host].clients.get_mut(&id).filter(|client| !client.has_left) else {
-            return;
-        };
+        // Calls that run beside are not cut short.
+        let may = |client: &&mut Client| !client.has_left && client.sides.is_empty();
+        let Some(client) = self.hosts[host].clients.get_mut(&id).filter(may) else { return };
         client.has_left = true;
+        client.side_queue.clear();
         client.queue.clear();
         let actor = client.actor;
         self.oracle.exits.extend(actor);
@@ -159,7 +164,7 @@ impl Cluster {
         }
         let is_again = self.oracle.tasks.get(&record.task).is_some_and(|facts| 1 < facts.submissions);
         let Some((caller, number)) = self.oracle.calls.get(&record.task).copied() else { return };
-        if is_again || program::overtakes(record.task.job()) {
+        if is_again || program::overtakes(record.task.job()) || actor.is_some_and(program::runs_several) {
             return;
         }
         let last = client.last_calls.insert(caller, number);

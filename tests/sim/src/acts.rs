@@ -76,6 +76,9 @@ impl Cluster {
                 if client.has_left {
                     return;
                 }
+                if record.kind == program::BESIDE {
+                    return self.side_told(host, id, record);
+                }
                 client.queue.push_back(record);
                 if client.queue.len() > PIPELINE_DEPTH_MAX {
                     self.fail("what is sent ahead is bounded", format!("client {}", id.0));
@@ -90,7 +93,7 @@ impl Cluster {
                 self.send(host, id, Event::GivenBack { client: id, returned });
             }
             ClientRecord::Stop => {
-                let busy = client.current.is_some() || !client.queue.is_empty();
+                let busy = client.has_runs();
                 // Calls of nodes that are dead do not keep an actor.
                 let is_excused = client.actor.is_some() && 0 < self.oracle.node_deaths();
                 if busy && !is_excused {
@@ -123,6 +126,7 @@ impl Cluster {
     pub(crate) fn release(&mut self, host: usize, id: ClientId, token: u64) {
         let Some(client) = self.client(host, id) else { return };
         let Some(held) = client.refs.remove(&token) else { return };
+        client.looks.remove(&token);
         client.context.locals.retain(|t| *t != token);
         client.context.found.retain(|t| *t != token);
         if let Some((extent, content)) = &held.mapped {
@@ -181,7 +185,8 @@ impl Cluster {
         self.drop_if_drained(host, id);
     }
 
-    fn drop_if_drained(&mut self, host: usize, id: ClientId) {
+    /// A driver that waits for nothing more drops everything, if that is all it has left to do.
+    pub(crate) fn drop_if_drained(&mut self, host: usize, id: ClientId) {
         let Some(client) = self.client(host, id) else { return };
         if client.waits() || client.driver.as_ref().is_none_or(|d| !d.draining) {
             return;
@@ -461,6 +466,9 @@ impl Cluster {
     }
 
     fn value_told(&mut self, host: usize, id: ClientId, token: u64, value: &Seen) {
+        if self.client(host, id).is_some_and(|client| client.looks.contains(&token)) {
+            return self.look_answered(host, id, token, value);
+        }
         let Some(object) = self.client(host, id).and_then(|c| c.refs.get(&token)).map(|h| h.reference.object)
         else {
             return;
@@ -541,6 +549,9 @@ impl Cluster {
 
     fn cancel_told(&mut self, host: usize, id: ClientId, run: u32) {
         let heeds = self.rng.chance(700);
+        if self.side_cancelled(host, id, run, heeds) {
+            return;
+        }
         let Some(client) = self.client(host, id) else { return };
         if let Some(current) = client.current.as_mut().filter(|c| c.record.run == run) {
             current.cancelled |= heeds;
@@ -569,7 +580,7 @@ impl Cluster {
         let (arguments, mapped) = self.read_arguments(host, &record);
         let Some(job) = self.client(host, id).map(|c| c.job) else { return };
         // Actors with names are found by other jobs.
-        if job != record.job && record.kind != program::METHOD {
+        if job != record.job && !program::is_method(record.kind) {
             self.fail("a worker runs tasks of its job only", format!("{}", record.task));
         }
         let demand = class_of(self, job, record.kind).resources.clone();
@@ -612,7 +623,8 @@ impl Cluster {
         self.work(host, id);
     }
 
-    fn note_start(&mut self, record: &RunRecord) {
+    /// A run starts: not more often than it may.
+    pub(crate) fn note_start(&mut self, record: &RunRecord) {
         let job = record.task.job();
         let retries = class_of(self, job, record.kind).max_retries;
         let Some(facts) = self.oracle.tasks.get_mut(&record.task) else {
@@ -638,7 +650,12 @@ impl Cluster {
         }
     }
 
-    fn read_arguments(&mut self, host: usize, record: &RunRecord) -> (Vec<u64>, Vec<(Extent, Content)>) {
+    /// The values of the arguments of a run that starts, and those of them that are mapped.
+    pub(crate) fn read_arguments(
+        &mut self,
+        host: usize,
+        record: &RunRecord,
+    ) -> (Vec<u64>, Vec<(Extent, Content)>) {
         let (mut values, mut mapped) = (Vec::new(), Vec::new());
         let is_given = |parameter: u16| {
             !matches!(parameter, Dependency::ACTOR | Dependency::GROUP | Dependency::SNAPSHOT)
@@ -827,7 +844,7 @@ impl Cluster {
         if current.record.kind == program::CONSTRUCTOR && matches!(outcome, TaskOutcome::Returned(_)) {
             self.constructed(host, id, current.record.task);
         }
-        if current.record.kind == program::METHOD && matches!(outcome, TaskOutcome::Returned(_)) {
+        if program::is_method(current.record.kind) && matches!(outcome, TaskOutcome::Returned(_)) {
             self.may_checkpoint(host, id);
         }
         self.send(host, id, Event::Finished { client: id, run: current.record.run, run_ns, outcome });
@@ -842,7 +859,7 @@ impl Cluster {
         if self.rng.chance(100) {
             self.retire_regions(host, id);
         }
-        if current.record.kind == program::METHOD {
+        if program::is_method(current.record.kind) {
             self.may_leave(host, id);
         }
         self.start_next(host, id);
@@ -853,6 +870,7 @@ fn waits_for_locals(client: &Client) -> bool {
     client.context.locals.iter().filter_map(|token| client.refs.get(token)).any(|held| held.pending)
 }
 
-fn failed(error_type: &str, kind: FailureKind, text: &str) -> TaskOutcome {
+/// The outcome of a run that fails.
+pub(crate) fn failed(error_type: &str, kind: FailureKind, text: &str) -> TaskOutcome {
     TaskOutcome::Failed { error_type: error_type.to_owned(), failure: Arc::new(Failure::new(kind, text)) }
 }

@@ -3,7 +3,7 @@
 use crate::client::Phase;
 use crate::cluster::Cluster;
 use std::collections::BTreeSet;
-use tharsis_types::{NodeId, ObjectId};
+use tharsis_types::{NodeId, ObjectId, RefId};
 
 /// Workers that a node may have beyond what its CPUs and blocked tasks explain: leases of tasks without
 /// demand, starts ahead of need, idle ones that are kept.
@@ -124,7 +124,10 @@ impl Cluster {
                 }
             }
         }
-        let lost = borrowed.into_iter().find(|(_, r)| !owned.contains(&(r.owner, r.object)));
+        let is_lost = |(at, r): &(NodeId, RefId)| {
+            !owned.contains(&(r.owner, r.object)) && !self.doubted.contains(&(*at, r.object))
+        };
+        let lost = borrowed.into_iter().find(is_lost);
         if let Some((at, reference)) = lost {
             let text = format!(
                 "node {at} refers to {} of node {}, which has freed it",

@@ -28,6 +28,8 @@ pub struct Client {
     pub inside: BTreeMap<(TaskId, Option<u32>), u32>,
     /// References that it has told its node of and not released.
     pub refs: BTreeMap<u64, Held>,
+    /// The part of these that it has found by name, and does not know yet whether they live.
+    pub looks: BTreeSet<u64>,
     /// Next token.
     pub next_token: u64,
     /// Values put so far whose ids name this client.
@@ -48,6 +50,10 @@ pub struct Client {
     pub queue: VecDeque<RunRecord>,
     /// The run that has started.
     pub current: Option<Current>,
+    /// Calls that its actor runs beside the others.
+    pub sides: Vec<Side>,
+    /// Calls that will run so when there is room for them.
+    pub side_queue: VecDeque<RunRecord>,
     /// The task that constructed the actor that lives here.
     pub actor: Option<TaskId>,
     /// The actor that lived here has ended by itself: nothing starts any more.
@@ -195,6 +201,19 @@ pub struct Current {
     pub disk: u64,
 }
 
+/// A call that has started beside others of its actor.
+#[derive(Debug)]
+pub struct Side {
+    /// As it was sent.
+    pub record: RunRecord,
+    /// Values of the arguments, in order.
+    pub arguments: Vec<u64>,
+    /// Mapped arguments, and what stood there at the start.
+    pub mapped: Vec<(Extent, Content)>,
+    /// It was asked to stop.
+    pub is_cancelled: bool,
+}
+
 impl Client {
     /// A client without anything.
     #[must_use]
@@ -206,6 +225,7 @@ impl Client {
             classes: BTreeSet::new(),
             inside: BTreeMap::new(),
             refs: BTreeMap::new(),
+            looks: BTreeSet::new(),
             next_token: 1,
             own_puts: 0,
             regions: Vec::new(),
@@ -216,6 +236,8 @@ impl Client {
             announced: VecDeque::new(),
             queue: VecDeque::new(),
             current: None,
+            sides: Vec::new(),
+            side_queue: VecDeque::new(),
             actor: None,
             has_left: false,
             last_calls: BTreeMap::new(),
@@ -281,6 +303,13 @@ impl Client {
             .filter(|_| !locals.is_empty())
             .map(|c| locals[(*c % locals.len() as u64) as usize]);
         tokens.filter_map(|token| self.refs.get(&token)).map(|held| held.reference).collect()
+    }
+
+    /// Whether a run is here, started or not.
+    #[must_use]
+    pub fn has_runs(&self) -> bool {
+        self.current.is_some()
+            || !(self.queue.is_empty() && self.sides.is_empty() && self.side_queue.is_empty())
     }
 
     /// Whether a get is under way.

@@ -5,13 +5,13 @@
 
 use crate::client::{Argument, Client, Driver, Phase, RunRecord};
 use crate::oracle::Oracle;
-use crate::program::{self, CLASS_COUNT, CONSTRUCTOR, Content, DETACHED, INSIDE, quota_of};
+use crate::program::{self, BESIDE, CLASS_COUNT, CONSTRUCTOR, Content, DETACHED, quota_of};
 use crate::rates::{Faults, faults};
 use crate::remembered::{Groups, Waiting};
 use crate::rng::{Rng, mix};
 use crate::trace::{action_number, tell_person_of};
 use crate::{Options, Sabotage, Summary, Violation};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tharsis_core::event::{Member, Remains, Value};
 use tharsis_core::lease::ProcessNumber;
@@ -57,6 +57,7 @@ pub(crate) enum SimEvent {
     Record { host: usize, event: Event },
     RestoreEnds { host: usize, object: ObjectId, into: Extent },
     Settle { host: usize },
+    SideEnds { host: usize, client: ClientId, run: u32 },
     SpillEnds { host: usize, object: ObjectId, extent: Extent, content: Content },
     Think { host: usize, client: ClientId },
     Tick { host: usize },
@@ -160,6 +161,10 @@ pub(crate) struct Cluster {
     pub(crate) groups: Groups,
     /// The actors and groups that have a name now.
     pub(crate) names: Vec<RefId>,
+    /// What was killed, and the host at which the operator asked for it.
+    pub(crate) kills: Vec<(usize, RefId)>,
+    /// Nodes that may refer to what has ended and was forgotten: somebody there knows its name.
+    pub(crate) doubted: BTreeSet<(NodeId, ObjectId)>,
     /// The driver that kills what has a name.
     pub(crate) operator: Option<(usize, ClientId)>,
     /// Tasks that wait although they need not.
@@ -215,6 +220,8 @@ impl Cluster {
             has_names: mix(options.seed, 4).is_multiple_of(2),
             groups: Groups::default(),
             names: Vec::new(),
+            kills: Vec::new(),
+            doubted: BTreeSet::new(),
             operator: None,
             waiting: Waiting::default(),
             sabotage: options.sabotage,
@@ -356,6 +363,9 @@ impl Cluster {
             let facts = self.oracle.tasks.entry(current.record.task).or_default();
             facts.ended_by(failure.kind);
         }
+        for side in &gone.sides {
+            self.oracle.tasks.entry(side.record.task).or_default().ended_by(failure.kind);
+        }
         self.summary.crash_count += u32::from(failure.kind == FailureKind::WorkerCrashed);
         self.at(when, SimEvent::Gone { host, client, remains, failure });
     }
@@ -493,6 +503,7 @@ impl Cluster {
             SimEvent::Record { host, event } => self.feed_record(host, event),
             SimEvent::RestoreEnds { host, object, into } => self.restore_ends(host, object, into),
             SimEvent::Settle { host } => self.settle(host),
+            SimEvent::SideEnds { host, client, run } => self.side_ends(host, client, run),
             SimEvent::SpillEnds { host, object, extent, content } => {
                 self.spill_ends(host, object, extent, content)
             }
@@ -900,6 +911,7 @@ impl Cluster {
         let drivers = clients.into_values().filter(|client| client.driver.is_some());
         self.oracle.ended_jobs.extend(drivers.map(|driver| driver.job));
         self.tell_left(host, 25 * MS, 300 * MS);
+        self.kill_again(host);
     }
 
     /// Every client gives its regions back.
@@ -929,7 +941,7 @@ impl Cluster {
 
 /// The class of a kind as clients of this cluster name it.
 pub(crate) fn class_of(cluster: &Cluster, job: JobId, kind: u32) -> Arc<tharsis_types::TaskClass> {
-    let is_counted = kind & !DETACHED < CLASS_COUNT || (CONSTRUCTOR..=INSIDE).contains(&(kind & !DETACHED));
+    let is_counted = kind & !DETACHED < CLASS_COUNT || (CONSTRUCTOR..=BESIDE).contains(&(kind & !DETACHED));
     debug_assert!(is_counted, "kinds are counted");
     program::class(job, kind, &cluster.nodes_at_start)
 }

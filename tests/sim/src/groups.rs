@@ -9,7 +9,7 @@ use crate::Sabotage;
 use crate::client::{Phase, RunRecord};
 use crate::cluster::{Cluster, SimEvent};
 use crate::oracle::Oracle;
-use crate::program::{self, GROUP, GROUP_KINDS, INSIDE, quota_of};
+use crate::program::{self, GROUP, GROUP_KINDS, INSIDE};
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_core::{Event, MS, Now};
 use tharsis_types::{ClientId, Dependency, NodeId, ObjectId, RefId, Strategy, TaskId};
@@ -36,10 +36,7 @@ impl Cluster {
         choice: u64,
     ) -> (u32, Option<RefId>) {
         let client = self.hosts[host].clients.get(&id).filter(|_| self.has_groups);
-        // Several groups within one quota may each hold what the others wait for, and give it up too late.
-        let Some(client) = client.filter(|client| quota_of(client.job).is_none()) else {
-            return (kind, None);
-        };
+        let Some(client) = client else { return (kind, None) };
         let held = client.context.locals.iter().filter_map(|token| client.refs.get(token));
         let groups: Vec<_> =
             held.map(|held| held.reference).filter(|r| self.oracle.is_group(r.object)).collect();

@@ -33,13 +33,14 @@
 //! | 23 | everything ends: virtual time, events in all and at one moment are bounded | `Cluster::run_dry` |
 //! | 24 | tasks inside of a group run where it has bundles, which lie as its strategy asks | `Cluster::check_inside`, `check_groups` |
 //! | 25 | what a group has reserved is left to what runs inside | `Cluster::check_set_aside` |
-//! | 26 | nobody waits long for what is free | `Cluster::look_who_waits` |
+//! | 26 | nobody waits long for what is free: tasks, groups, workers that resume | `Cluster::look_who_waits` |
 //!
 //! | file | is |
 //! |---|---|
 //! | `program.rs` | what tasks do and what values must come out |
 //! | `client.rs`, `acts.rs` | drivers and workers: what they keep, what they do |
 //! | `actors.rs` | calls of actors: who makes them, where and in which order they start |
+//! | `sides.rs` | calls that an actor runs beside others |
 //! | `cluster.rs` | hosts, network, agenda, faults |
 //! | `rates.rs`, `faults.rs` | how often things go wrong; accidents |
 //! | `drains.rs` | nodes that drain |
@@ -83,6 +84,7 @@ mod rates;
 mod remembered;
 mod report;
 mod rng;
+mod sides;
 mod streams;
 mod trace;
 mod waiting;
@@ -153,6 +155,8 @@ pub struct Summary {
     pub block_count: u64,
     /// Calls of actors.
     pub call_count: u64,
+    /// Calls that started beside others of their actor.
+    pub beside_count: u64,
     /// Placement groups that were asked for.
     pub group_count: u64,
     /// Tasks that started inside of one.

@@ -83,6 +83,7 @@ impl Cluster {
             | SimEvent::KillNamed { .. }
             | SimEvent::Partition
             | SimEvent::Pause { .. }
+            | SimEvent::SideEnds { .. }
             | SimEvent::Think { .. }
             | SimEvent::ToClient { .. }
             | SimEvent::Unmap { .. }

@@ -29,6 +29,12 @@ pub const GROUP: u32 = 16;
 pub const INSIDE: u32 = GROUP + GROUP_KINDS;
 /// Kinds of placement groups.
 pub const GROUP_KINDS: u32 = 4;
+/// The kind of methods of an actor that runs several calls at the same time, of those that take turns.
+pub const TURN: u32 = INSIDE + 1;
+/// The kind of its methods that run beside others.
+pub const BESIDE: u32 = INSIDE + 2;
+/// Calls of the kind [`BESIDE`] that an actor runs at the same time.
+pub const BESIDE_MAX: u32 = 3;
 /// Set in the number of a class whose actors or groups live without handles.
 pub const DETACHED: u32 = 1 << 6;
 /// A group that the cluster cannot hold fails after this time.
@@ -169,11 +175,14 @@ pub fn class(job: JobId, number: u32, nodes: &[NodeId]) -> Arc<TaskClass> {
             class.role = Role::Constructor;
             class.shared_process = nodes.len().is_multiple_of(2);
         }
-        METHOD => {
+        METHOD | TURN | BESIDE => {
             (class.resources, class.max_retries) = (cpu(0), 1);
             class.role = Role::Method;
             class.calls.out_of_order = overtakes(job);
             class.calls.max_pending = max_pending(job);
+            class.calls.concurrent = kind != METHOD;
+            class.calls.group = u16::from(kind == BESIDE);
+            class.calls.limit = if kind == BESIDE { BESIDE_MAX } else { 1 };
         }
         GROUP..INSIDE => {
             class.resources = cpu(0);
@@ -187,6 +196,29 @@ pub fn class(job: JobId, number: u32, nodes: &[NodeId]) -> Arc<TaskClass> {
         }
     }
     Arc::new(class)
+}
+
+/// Whether calls of a kind are methods of actors.
+#[must_use]
+pub fn is_method(kind: u32) -> bool {
+    matches!(kind, METHOD | TURN | BESIDE)
+}
+
+/// Whether an actor, named by its constructor, runs several calls at the same time: its methods are in two
+/// groups.
+#[must_use]
+pub fn runs_several(actor: TaskId) -> bool {
+    mix(actor.mixed(), 5).is_multiple_of(3)
+}
+
+/// The kind of a method of an actor.
+#[must_use]
+pub fn method_of(actor: TaskId, choice: u64) -> u32 {
+    match (runs_several(actor), choice.is_multiple_of(3)) {
+        (false, _) => METHOD,
+        (true, true) => TURN,
+        (true, false) => BESIDE,
+    }
 }
 
 /// Whether the calls of a job overtake those that wait for arguments.
@@ -235,7 +267,7 @@ pub fn returns(kind: u32) -> u32 {
 #[must_use]
 pub fn script(task: TaskId, kind: u32, depth: u8) -> Script {
     let mut rng = Rng::new(mix(task.mixed(), u64::from(kind)));
-    if matches!(kind, CONSTRUCTOR | METHOD | INSIDE) {
+    if matches!(kind, CONSTRUCTOR | INSIDE) || is_method(kind) {
         return actor_script(&mut rng, kind);
     }
     let mut steps = vec![Step::Work { us: work_us(&mut rng, kind) }];
@@ -256,14 +288,15 @@ pub fn script(task: TaskId, kind: u32, depth: u8) -> Script {
 }
 
 /// A method waits for nothing but tasks of its own, which take nothing: what it waited for otherwise might
-/// wait for the actor. The same holds for a task inside of a group, whose resources others may wait for.
+/// wait for the actor. One that runs beside others only computes. The same holds for a task inside of a
+/// group, whose resources others may wait for.
 fn actor_script(rng: &mut Rng, kind: u32) -> Script {
     let mut steps = vec![Step::Work { us: work_us(rng, kind) }];
-    if kind != CONSTRUCTOR && rng.chance(300) {
+    if !matches!(kind, CONSTRUCTOR | BESIDE) && rng.chance(300) {
         let (dependencies, nested) = (Vec::new(), Vec::new());
         steps.extend([Step::Submit { class: 2, dependencies, nested }, Step::Wait]);
     }
-    let stored = if kind == CONSTRUCTOR { None } else { stored(rng) };
+    let stored = if matches!(kind, CONSTRUCTOR | BESIDE) { None } else { stored(rng) };
     let outputs = vec![OutputPlan { stored, nested: Vec::new() }];
     Script { steps, outputs, flaky_raises: 0, fatal: rng.chance(15) }
 }

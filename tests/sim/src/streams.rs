@@ -5,7 +5,7 @@
 
 use crate::client::Stream;
 use crate::cluster::Cluster;
-use crate::program::{CONSTRUCTOR, METHOD};
+use crate::program::{self, CONSTRUCTOR};
 use std::collections::VecDeque;
 use tharsis_core::Event;
 use tharsis_types::{ClientId, RefId};
@@ -69,10 +69,12 @@ impl Cluster {
             && 0 < stream.left
         {
             stream.left -= 1;
+            let left = stream.left;
             let actor = stream.actor;
             let held = self.hosts[host].clients.get(&id).and_then(|client| client.refs.get(&actor));
             let Some(actor) = held.map(|held| held.reference) else { break };
-            let item = self.make_aside(host, id, METHOD, Some(actor));
+            let method = program::method_of(actor.object.task, left);
+            let item = self.make_aside(host, id, method, Some(actor));
             if let Some(stream) = self.driver_of(host, id).and_then(|driver| driver.streams.get_mut(at)) {
                 stream.window.extend(item);
             }

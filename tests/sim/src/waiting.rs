@@ -2,7 +2,10 @@
 //!
 //! A task that is queued while some node has room for it gets that room soon. Two things may keep it from
 //! that: resources are kept for a while for something larger that waits too, and news of room is late where
-//! nodes do not reach each other or workers do not start. Both are judged by the place where they happen.
+//! nodes do not reach each other or workers do not start. Both are judged by the place where they happen. A
+//! job with a quota waits for parts of that too, which may have to come from other nodes.
+//!
+//! The same holds for placement groups, which need room for all their bundles at once.
 
 use crate::client::Phase;
 use crate::cluster::Cluster;
@@ -11,13 +14,15 @@ use crate::remembered::Since;
 use tharsis_core::node::TaskStage;
 use tharsis_core::{MS, Now};
 use tharsis_types::task::Role;
-use tharsis_types::{NodeId, Placement, Resources, TaskId};
+use tharsis_types::{JobId, NodeId, Placement, Resources, Strategy, TaskId};
 
 /// The longest time for which a task waits beside what is free and kept for nobody.
 const WAITS_MAX: Now = 2_000 * MS;
 /// The same if something larger waits for the same resources: they are kept for it, or left to others, in
 /// turns.
 const WAITS_BEHIND_MAX: Now = 30_000 * MS;
+/// The same for a group, which tries again now and then.
+const GROUP_WAITS_MAX: Now = 10_000 * MS;
 /// Tasks of one ledger that are looked at; no run has so many.
 const LISTED_MAX: usize = 1 << 20;
 /// Interval of the looks.
@@ -35,6 +40,13 @@ struct Queued {
     task: TaskId,
     demand: Resources,
     placement: Placement,
+}
+
+/// The part of a quota that is not in use.
+struct Left {
+    resources: Resources,
+    /// Whether each task of the job that is queued would fit by itself.
+    is_enough: bool,
 }
 
 /// A host that serves requests.
@@ -62,15 +74,21 @@ impl Cluster {
         self.look_at_resuming();
         let queued = self.queued();
         let rooms = self.rooms(&queued);
+        self.look_at_groups(&rooms);
+        let left = self.left_of_quotas(&queued);
         let before = std::mem::take(&mut self.waiting.tasks);
         for waiter in &queued {
             let fits = |room: &&Room| self.may_run(waiter, room) && room.free.fits(&waiter.demand);
             let all: Vec<_> = rooms.iter().filter(fits).collect();
             let Some(first) = all.first() else { continue };
+            let left = left.get(&waiter.task.job());
+            if left.is_some_and(|left| !left.resources.fits(&waiter.demand)) {
+                continue;
+            }
             let key = (self.hosts[waiter.owner].id, waiter.task);
             let known = before.get(&key);
             let room = known.map_or(self.now, |since| since.room);
-            let is_own = all.iter().any(|room| room.is_enough);
+            let is_own = all.iter().any(|room| room.is_enough) && left.is_none_or(|left| left.is_enough);
             let own_room = is_own.then(|| known.and_then(|since| since.own_room).unwrap_or(self.now));
             self.waiting.tasks.insert(key, Since { room, own_room });
             let longest = own_room.map_or(0, |since| (self.now - since) / MS);
@@ -119,7 +137,79 @@ impl Cluster {
         }
     }
 
-    /// Tasks that are queued anywhere, but for those of jobs with a quota, and those inside of groups.
+    /// Groups that have bundles without nodes get these when there is room for all of them.
+    fn look_at_groups(&mut self, rooms: &[Room]) {
+        let before = std::mem::take(&mut self.waiting.groups);
+        let mut waiting = Vec::new();
+        for (owner, host) in self.hosts.iter().enumerate().filter(|(_, host)| host.alive) {
+            let groups = host.node.list_groups().into_iter();
+            let groups = groups.filter(|group| group.nodes.iter().all(Option::is_none));
+            waiting.extend(groups.map(|group| (owner, group.id, group.spec.clone())));
+        }
+        let quotas = self.free_of_quotas();
+        for (owner, group, spec) in waiting {
+            let mut all = Resources::default();
+            spec.bundles.iter().for_each(|bundle| all.give(bundle));
+            let known = |room: &&Room| self.knows(owner, room) && !self.hosts[owner].node.drains(room.node);
+            let fitting = |demand: &Resources| {
+                rooms.iter().filter(known).filter(|room| room.is_enough && room.free.fits(demand)).count()
+            };
+            let has_room = match spec.strategy {
+                Strategy::StrictSpread => spec.bundles.len() <= fitting(&spec.bundles[0]),
+                Strategy::Pack | Strategy::Spread | Strategy::StrictPack => 0 < fitting(&all),
+            };
+            if !has_room || quotas.get(&group.job()).is_some_and(|left| !left.fits(&all)) {
+                continue;
+            }
+            let since = before.get(&group).copied().unwrap_or(self.now);
+            self.waiting.groups.insert(group, since);
+            if since + GROUP_WAITS_MAX < self.now {
+                let text = format!(
+                    "group {group} needs {all}, there has been room since {} ms, now {} ms; {}",
+                    since / MS,
+                    self.now / MS,
+                    self.pending()
+                );
+                return self.fail(NO_STARVATION, text);
+            }
+        }
+    }
+
+    /// The part of its quota that each job could hold besides what it holds, and whether that is enough for
+    /// each of its tasks that are queued.
+    fn left_of_quotas(&self, queued: &[Queued]) -> BTreeMap<JobId, Left> {
+        let free = self.free_of_quotas();
+        let left = free.into_iter().map(|(job, resources)| {
+            let mut tasks = queued.iter().filter(|waiter| waiter.task.job() == job);
+            let is_enough = tasks.all(|waiter| resources.fits(&waiter.demand));
+            (job, Left { resources, is_enough })
+        });
+        left.collect()
+    }
+
+    /// The part of its quota that each job could hold besides what it holds: nothing while news from or to
+    /// the node of its driver may be late.
+    fn free_of_quotas(&self) -> BTreeMap<JobId, Resources> {
+        let mut free = BTreeMap::new();
+        for (home, host) in self.hosts.iter().enumerate() {
+            for (job, quota) in host.driven.iter().filter_map(|job| Some((*job, quota_of(*job)?))) {
+                // What a task needs of other resources than CPUs is not bounded.
+                let mut left = host.member.resources.clone();
+                left.cpu = 0;
+                if host.alive && !self.is_upset(home) {
+                    left.cpu = quota.cpu.unwrap_or(0);
+                    for at in self.hosts.iter().filter(|at| at.alive) {
+                        left.cpu =
+                            left.cpu.saturating_sub(at.node.held_of_quota(job).map_or(0, |held| held.cpu));
+                    }
+                }
+                free.insert(job, left);
+            }
+        }
+        free
+    }
+
+    /// Tasks that are queued anywhere, but for those inside of groups.
     fn queued(&self) -> Vec<Queued> {
         let mut all = Vec::new();
         for (owner, host) in self.hosts.iter().enumerate().filter(|(_, host)| host.alive) {
@@ -129,8 +219,7 @@ impl Cluster {
             let list = host.node.list_tasks(self.now, LISTED_MAX, |task| {
                 task.stage == TaskStage::Queued && task.owner == host.id && task.class.role != Role::Method
             });
-            let free = list.tasks.iter().filter(|task| quota_of(task.id.job()).is_none());
-            all.extend(free.map(|task| Queued {
+            all.extend(list.tasks.iter().map(|task| Queued {
                 owner,
                 task: task.id,
                 demand: task.class.resources.clone(),
@@ -158,16 +247,19 @@ impl Cluster {
     /// Whether a task may run on a host, as its owner knows the cluster.
     fn may_run(&self, waiter: &Queued, room: &Room) -> bool {
         let owner = &self.hosts[waiter.owner];
-        let is_known = waiter.owner == room.host
-            || !self.is_upset(waiter.owner)
-                && owner.node.members().any(|(member, _)| member.node == room.node);
         let is_there = |node: NodeId| owner.node.members().any(|(member, _)| member.node == node);
         let is_wanted = match &waiter.placement {
             Placement::Default | Placement::Spread => true,
             Placement::Node { node, soft } => *node == room.node || *soft && !is_there(*node),
             _ => false,
         };
-        is_known && is_wanted && !owner.node.drains(room.node)
+        self.knows(waiter.owner, room) && is_wanted && !owner.node.drains(room.node)
+    }
+
+    /// Whether the node of a ledger can ask a host.
+    fn knows(&self, owner: usize, room: &Room) -> bool {
+        let mut members = self.hosts[owner].node.members();
+        owner == room.host || !self.is_upset(owner) && members.any(|(member, _)| member.node == room.node)
     }
 
     fn is_upset(&self, host: usize) -> bool {

@@ -19,8 +19,10 @@
 //! | placed | published | `lost`, `recalled`, `node_gone` |
 //!
 //! The leases of an attempt that waits at nodes without room are given up after a while: two groups that
-//! each have what the other one waits for would wait for ever.
+//! each have what the other one waits for would wait for ever. Where a quota bounds the job, groups of one
+//! ledger do not come to that: one that does not fit beside the others asks for nothing (`held.rs`).
 
+mod held;
 mod known;
 mod shown;
 #[cfg(test)]
@@ -34,11 +36,13 @@ use super::{Effect, Object, Task};
 use crate::place::{GroupPlan, View};
 use crate::slab::Slot;
 use crate::{MS, Now};
+use held::Held;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{
-    BundleNodes, FunctionId, GroupSpec, JobId, LeaseId, NodeId, Placement, TaskClass, TaskId,
+    BundleNodes, FunctionId, GroupSpec, JobId, LeaseId, NodeId, Placement, Quota, Resources, TaskClass,
+    TaskId,
 };
 
 /// Time after which an attempt that was refused is made again, at first; it doubles with each one.
@@ -55,9 +59,11 @@ const DOUBLINGS_MAX: u32 = 6;
 pub(super) struct Groups {
     all: IdMap<Slot<Object>, Group>,
     /// Leases that hold bundles, were asked for them, or end because their node drains.
-    leases: IdMap<LeaseId, Slot<Object>>,
-    /// Groups to plan.
-    dirty: BTreeSet<Slot<Object>>,
+    held: Held,
+    /// Groups to plan, in the order in which they were made.
+    dirty: BTreeSet<(u64, Slot<Object>)>,
+    /// The number of the last group.
+    last_number: u64,
     /// Groups for which something is due at a time.
     timers: BTreeSet<(Now, Slot<Object>)>,
     /// The groups of tasks of this ledger.
@@ -71,6 +77,8 @@ struct Group {
     task: Slot<Task>,
     id: TaskId,
     job: JobId,
+    /// Its number among all groups of the ledger.
+    number: u64,
     spec: GroupSpec,
     /// Whether it counts as a use of itself: it needs no handles, and outlives its driver.
     is_detached: bool,
@@ -97,6 +105,8 @@ enum Seat {
 enum State {
     /// It is to be planned.
     Planned,
+    /// Other groups of its job hold what the quota allows.
+    Behind,
     /// All bundles are placed.
     Whole,
     /// An attempt is under way. One that waits for room is given up then.
@@ -165,10 +175,12 @@ impl Groups {
         spec: &GroupSpec,
         is_detached: bool,
     ) {
+        self.last_number += 1;
         let group = Group {
             task,
             id,
             job: id.job(),
+            number: self.last_number,
             seats: vec![Seat::Empty; spec.bundles.len()],
             spec: spec.clone(),
             is_detached,
@@ -179,7 +191,7 @@ impl Groups {
         };
         let before = self.all.insert(output, group);
         assert!(before.is_none(), "{id} makes two groups");
-        self.dirty.insert(output);
+        self.dirty.insert((self.last_number, output));
     }
 
     /// Whether there is no group, made or used.
@@ -200,13 +212,14 @@ impl Groups {
     /// A group is removed: all its leases go back.
     pub(super) fn ends(&mut self, group: Slot<Object>, out: &mut Vec<Effect>) -> Option<Gone> {
         let gone = self.all.remove(&group)?;
-        self.dirty.remove(&group);
+        self.dirty.remove(&(gone.number, group));
+        self.held.stand_no_more(group);
         if let Some(at) = gone.timer {
             self.timers.remove(&(at, group));
         }
         let seats = gone.seats.iter().filter_map(|seat| seat.place());
         for (to, lease) in seats.chain(gone.leaving.iter().map(|(lease, node)| (*node, *lease))) {
-            self.leases.remove(&lease);
+            self.held.leave(lease);
             out.push(Effect::ReturnLease { to, lease });
         }
         Some(Gone { task: gone.task, was_detached: gone.is_detached })
@@ -233,18 +246,20 @@ impl Groups {
 impl Groups {
     /// Whether there is a group to plan.
     pub(super) fn is_dirty(&self) -> bool {
-        !self.dirty.is_empty()
+        !self.dirty.is_empty() || self.held.has_relieved()
     }
 
     /// The next group to plan.
     pub(super) fn next_dirty(&mut self) -> Option<Slot<Object>> {
-        self.dirty.pop_first()
+        self.dirty.extend(self.held.take_relieved());
+        self.dirty.pop_first().map(|(_, group)| group)
     }
 
     /// The members of the cluster have changed: groups without nodes are planned again.
     pub(super) fn members_changed(&mut self) {
         let is_idle = |group: &Group| matches!(group.state, State::Again(_) | State::Impossible(..));
-        self.dirty.extend(self.all.iter().filter(|(_, group)| is_idle(group)).map(|(slot, _)| *slot));
+        let idle = self.all.iter().filter(|(_, group)| is_idle(group));
+        self.dirty.extend(idle.map(|(slot, group)| (group.number, *slot)));
     }
 
     /// Plans a group that has bundles without nodes, and asks for them. If its job has a quota, nodes that
@@ -253,25 +268,33 @@ impl Groups {
         &mut self,
         slot: Slot<Object>,
         view: &mut View,
-        has_quota: bool,
+        quota: Option<&Quota>,
         mut name: impl FnMut() -> LeaseId,
         out: &mut Vec<Effect>,
     ) {
         let now = self.now;
         let Some(group) = self.all.get_mut(&slot) else { return };
-        if matches!(group.state, State::Whole | State::Asking(_)) {
+        let lacks = self.held.lacks((group.job, quota), group.missing());
+        let stays_behind = group.state == State::Behind && lacks.is_some();
+        if stays_behind || matches!(group.state, State::Whole | State::Asking(_)) {
             return;
         }
-        let held: Vec<_> = group.seats.iter().map(|seat| seat.placed_at()).collect();
-        let (nodes, waits) = match view.plan_group(now, &group.spec, &held) {
-            GroupPlan::Now(nodes) => (nodes, has_quota),
-            GroupPlan::Wait(nodes) => (nodes, true),
-            GroupPlan::Never(reason) => {
+        self.held.stand_no_more(slot);
+        let placed: Vec<_> = group.seats.iter().map(|seat| seat.placed_at()).collect();
+        let (nodes, waits) = match (view.plan_group(now, &group.spec, &placed), lacks) {
+            (GroupPlan::Now(_) | GroupPlan::Wait(_), Some(lacks)) => {
+                group.state = State::Behind;
+                self.held.stand_behind(slot, group.job, group.number, lacks);
+                return self.set_timer(slot);
+            }
+            (GroupPlan::Now(nodes), None) => (nodes, quota.is_some()),
+            (GroupPlan::Wait(nodes), None) => (nodes, true),
+            (GroupPlan::Never(reason), _) => {
                 let since = if let State::Impossible(since, _) = group.state { since } else { now };
                 group.state = State::Impossible(since, reason);
                 return self.set_timer(slot);
             }
-            GroupPlan::Unclear => {
+            (GroupPlan::Unclear, _) => {
                 group.state = State::Again(now + TRY_AGAIN_MAX);
                 return self.set_timer(slot);
             }
@@ -283,8 +306,7 @@ impl Groups {
             *seat = Seat::Asked(node, lease);
             view.asked(now, node, &class.resources);
             let urgency = class.priority;
-            let before = self.leases.insert(lease, slot);
-            assert!(before.is_none(), "two leases have one name");
+            self.held.enter(lease, slot, (group.job, quota), &class.resources);
             out.push(Effect::RequestLease { to: node, lease, class, wait: waits, urgency });
         }
         self.set_timer(slot);
@@ -292,7 +314,7 @@ impl Groups {
 
     /// A node holds a bundle.
     pub(super) fn granted(&mut self, lease: LeaseId) -> Grant {
-        let Some(slot) = self.leases.get(&lease).copied() else { return Grant::Stale };
+        let Some(slot) = self.held.group(lease) else { return Grant::Stale };
         let Some(group) = self.all.get_mut(&slot) else { return Grant::Stale };
         for seat in &mut group.seats {
             if let Seat::Asked(node, asked) = *seat
@@ -308,7 +330,7 @@ impl Groups {
 
     /// A node does not hold a bundle: the attempt is over. False if the lease is none of an attempt.
     pub(super) fn refused(&mut self, lease: LeaseId, out: &mut Vec<Effect>) -> bool {
-        let Some(slot) = self.leases.remove(&lease) else { return false };
+        let Some(slot) = self.held.leave(lease) else { return false };
         let Some(group) = self.all.get_mut(&slot) else { return false };
         group.leaving.remove(&lease);
         let is_its = |seat: &&mut Seat| seat.is_of_attempt() && seat.place().is_some_and(|(_, l)| l == lease);
@@ -346,7 +368,7 @@ impl Groups {
         let Some(group) = self.all.get_mut(&slot) else { return };
         for seat in group.seats.iter_mut().filter(|seat| seat.is_of_attempt()) {
             if let Some((to, lease)) = seat.place() {
-                self.leases.remove(&lease);
+                self.held.leave(lease);
                 out.push(Effect::ReturnLease { to, lease });
             }
             *seat = Seat::Empty;
@@ -355,7 +377,7 @@ impl Groups {
 
     /// Whether a lease holds a bundle, or was asked for one, on another node than `node`.
     pub(super) fn is_leased_elsewhere(&self, lease: LeaseId, node: NodeId) -> bool {
-        let Some(group) = self.leases.get(&lease).and_then(|slot| self.all.get(slot)) else { return false };
+        let Some(group) = self.held.group(lease).and_then(|slot| self.all.get(&slot)) else { return false };
         let seats = group.seats.iter().filter_map(|seat| seat.place());
         let leaving = group.leaving.iter().map(|(lease, node)| (*node, *lease));
         seats.chain(leaving).any(|(at, held)| held == lease && at != node)
@@ -367,7 +389,7 @@ impl Groups {
     /// A node drains, and wants the lease of a bundle back when what runs inside has ended. Returns the group
     /// if others knew the bundle.
     pub(super) fn recalled(&mut self, lease: LeaseId, out: &mut Vec<Effect>) -> Option<Slot<Object>> {
-        let slot = self.leases.get(&lease).copied()?;
+        let slot = self.held.group(lease)?;
         let group = self.all.get_mut(&slot)?;
         let seat = group.seats.iter().position(|seat| seat.place().is_some_and(|(_, l)| l == lease))?;
         match group.seats[seat] {
@@ -390,7 +412,7 @@ impl Groups {
         lease: LeaseId,
         out: &mut Vec<Effect>,
     ) -> Result<Option<Slot<Object>>, LeaseId> {
-        let slot = self.leases.remove(&lease).ok_or(lease)?;
+        let slot = self.held.leave(lease).ok_or(lease)?;
         let Some(group) = self.all.get_mut(&slot) else { return Ok(None) };
         group.leaving.remove(&lease);
         let is_its = |seat: &Seat| seat.place().is_some_and(|(_, l)| l == lease);
@@ -405,11 +427,11 @@ impl Groups {
         let mut changed = Vec::new();
         for slot in self.in_order() {
             let Some(group) = self.all.get_mut(&slot) else { continue };
-            let leases = &mut self.leases;
+            let held = &mut self.held;
             group.leaving.retain(|lease, at| {
                 let stays = *at != node;
                 if !stays {
-                    leases.remove(lease);
+                    held.leave(*lease);
                 }
                 stays
             });
@@ -420,7 +442,7 @@ impl Groups {
             }
             for seat in there {
                 if let Some((_, lease)) = self.all.get(&slot).and_then(|group| group.seats[seat].place()) {
-                    self.leases.remove(&lease);
+                    self.held.leave(lease);
                 }
                 self.vacate(slot, seat, out);
             }
@@ -437,8 +459,9 @@ impl Groups {
         }
         self.abort(slot, out);
         if let Some(group) = self.all.get_mut(&slot) {
+            self.held.stand_no_more(slot);
             group.state = State::Planned;
-            self.dirty.insert(slot);
+            self.dirty.insert((group.number, slot));
         }
         self.set_timer(slot);
     }
@@ -467,11 +490,11 @@ impl Groups {
         for slot in due {
             let Some(group) = self.all.get_mut(&slot) else { continue };
             match &group.state {
-                State::Planned | State::Whole => {}
+                State::Planned | State::Behind | State::Whole => {}
                 State::Asking(_) => self.give_up(slot, out),
                 State::Again(_) => {
                     group.state = State::Planned;
-                    self.dirty.insert(slot);
+                    self.dirty.insert((group.number, slot));
                     self.set_timer(slot);
                 }
                 State::Impossible(_, reason) => over.push((slot, reason.clone())),
@@ -485,7 +508,7 @@ impl Groups {
     /// Sizes of tables that must be empty when nothing is under way.
     pub(super) fn leftovers(&self) -> [(&'static str, usize); 3] {
         let known = self.known.len();
-        [("placement groups", self.all.len()), ("bundles", self.leases.len()), ("groups of tasks", known)]
+        [("placement groups", self.all.len()), ("bundles", self.held.len()), ("groups of tasks", known)]
     }
 
     /// Asserts that leases and bundles agree, and that each group is in the state of its bundles.
@@ -495,7 +518,7 @@ impl Groups {
             let id = group.id;
             let places = group.seats.iter().filter_map(|seat| seat.place()).map(|(_, lease)| lease);
             for lease in places.chain(group.leaving.keys().copied()) {
-                assert_eq!(self.leases.get(&lease), Some(slot), "a lease of group {id} is misfiled");
+                assert_eq!(self.held.group(lease), Some(*slot), "a lease of group {id} is misfiled");
                 leases += 1;
             }
             let count = |is: fn(Seat) -> bool| group.seats.iter().filter(|seat| is(**seat)).count();
@@ -506,22 +529,34 @@ impl Groups {
                     assert_eq!(trying + placed, group.seats.len(), "group {id} asks for a part");
                     assert!(0 < trying, "group {id} asks for nothing");
                 }
-                State::Planned => assert!(self.dirty.contains(slot), "group {id} is forgotten"),
-                State::Again(_) | State::Impossible(..) => {}
+                State::Planned => {
+                    assert!(self.dirty.contains(&(group.number, *slot)), "group {id} is forgotten");
+                }
+                State::Behind | State::Again(_) | State::Impossible(..) => {}
             }
             assert!(matches!(group.state, State::Asking(_)) || trying == 0, "group {id} keeps an attempt");
+            let is_behind = group.state == State::Behind;
+            assert_eq!(is_behind, self.held.stands_behind(*slot), "group {id} stands behind others");
             assert_eq!(group.timer, group.next_timeout(), "group {id} has another time than it says");
             assert!(group.timer.is_none_or(|at| self.timers.contains(&(at, *slot))), "{id} is not timed");
         }
         let timed = self.all.values().filter(|group| group.timer.is_some()).count();
         assert_eq!(self.timers.len(), timed, "a group is timed twice, or is gone");
-        assert_eq!(leases, self.leases.len(), "a lease without a bundle");
-        assert!(self.dirty.iter().all(|slot| self.all.contains_key(slot)), "a group is planned and gone");
+        assert_eq!(leases, self.held.len(), "a lease without a bundle");
+        self.held.check();
+        let is_there = |(_, slot): &(u64, Slot<Object>)| self.all.contains_key(slot);
+        assert!(self.dirty.iter().all(is_there), "a group is planned and gone");
         self.known.check();
     }
 }
 
 impl Group {
+    /// Its bundles without nodes.
+    fn missing(&self) -> impl Iterator<Item = &Resources> {
+        let empty = self.seats.iter().zip(&self.spec.bundles).filter(|(seat, _)| **seat == Seat::Empty);
+        empty.map(|(_, bundle)| bundle)
+    }
+
     /// If all bundles are held, they are placed.
     fn settle(&mut self) -> bool {
         if !self.seats.iter().all(|seat| matches!(seat, Seat::Held(..) | Seat::Placed(..))) {
@@ -539,7 +574,7 @@ impl Group {
 
     fn next_timeout(&self) -> Option<Now> {
         match self.state {
-            State::Planned | State::Whole | State::Asking(None) => None,
+            State::Planned | State::Behind | State::Whole | State::Asking(None) => None,
             State::Asking(Some(at)) | State::Again(at) => Some(at),
             State::Impossible(since, _) => {
                 Some(since.saturating_add(self.spec.patience_ms.saturating_mul(MS)))

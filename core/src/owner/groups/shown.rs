@@ -65,7 +65,7 @@ impl Group {
             State::Whole => GroupStage::Placed,
             State::Impossible(..) => GroupStage::Infeasible,
             State::Planned | State::Asking(None) => GroupStage::Asking,
-            State::Asking(Some(_)) | State::Again(_) => GroupStage::Waiting,
+            State::Asking(Some(_)) | State::Again(_) | State::Behind => GroupStage::Waiting,
         }
     }
 
@@ -75,6 +75,7 @@ impl Group {
         match &self.state {
             State::Whole => String::new(),
             State::Impossible(_, reason) => format!("{strategy}: {reason}"),
+            State::Behind => format!("{strategy}: other groups of its job hold what the quota allows"),
             State::Asking(None) | State::Planned => format!("{strategy}: nodes are asked"),
             State::Asking(Some(_)) | State::Again(_) => {
                 format!("{strategy}: the nodes that could hold it, or the quota of its job, are in use")

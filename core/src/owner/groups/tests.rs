@@ -7,8 +7,8 @@ use crate::{MS, Now};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use tharsis_types::{
-    BundleNodes, ClientId, Failure, FailureKind, FunctionId, GroupSpec, JobId, LeaseId, NodeId, ObjectId,
-    Placement, Resources, Strategy, TaskArgs, TaskClass, TaskId,
+    BundleNodes, ClientId, Failure, FailureKind, FunctionId, GroupSpec, JobId, JobQuota, LeaseId, NodeId,
+    ObjectId, Placement, Resources, Strategy, TaskArgs, TaskClass, TaskId,
 };
 
 const ME: NodeId = NodeId(1);
@@ -91,6 +91,12 @@ impl World {
         };
         all[1..].iter().for_each(|count| world.join(*count));
         world
+    }
+
+    /// The job of the groups has a quota.
+    fn set_quota(&mut self, quota: &str) {
+        let terms = JobQuota { home: ME, quota: quota.parse().unwrap() };
+        self.owner.set_quota(JobId(1), &Arc::new(terms));
     }
 
     fn join(&mut self, count: f64) {
@@ -224,6 +230,19 @@ impl World {
 
     fn held_count(&self) -> usize {
         self.nodes.values().map(|holder| holder.held.len() + holder.waiting.len()).sum()
+    }
+
+    /// CPUs that nodes hold, or were asked to hold.
+    fn asked_cpus(&self) -> f64 {
+        let asked = self.nodes.values().flat_map(|holder| {
+            let coming = holder.inbox.iter().filter_map(|effect| match effect {
+                Effect::RequestLease { class, .. } => Some(class.resources.cpu),
+                _ => None,
+            });
+            let there = holder.held.values().chain(holder.waiting.iter().map(|(_, demand)| demand));
+            coming.chain(there.map(|demand| demand.cpu))
+        });
+        asked.sum::<u64>() as f64 / Resources::UNIT as f64
     }
 
     /// The stages of all groups, as lists show them.
@@ -380,6 +399,55 @@ fn groups_that_need_each_others_nodes_are_all_placed_in_the_end() {
     assert!(placed(&world, other));
 }
 
+#[test]
+fn groups_that_do_not_fit_a_quota_together_ask_for_nothing_until_they_do() {
+    let mut world = World::new(&[4.0; 3]);
+    world.set_quota("cpus=3");
+    let [first, second, third] = [(); 3].map(|()| world.create(Strategy::StrictSpread, &[1.0; 2], 1_000));
+    let small = world.create(Strategy::Pack, &[1.0], 1_000);
+    let placed = |world: &World, all: &[ObjectId]| {
+        all.iter().map(|group| world.nodes_of(*group).is_some()).collect::<Vec<_>>()
+    };
+    let all = [first, second, third, small];
+    for _ in 0..50 {
+        assert!(world.asked_cpus() <= 3.0, "more is asked for than the quota allows");
+        world.run_dry(100);
+        assert_eq!(placed(&world, &all), [true, false, false, true], "the small one passes");
+    }
+    let reasons: Vec<_> = world.owner.pending().into_iter().map(|pending| pending.reason).collect();
+    assert!(reasons.len() == 2 && reasons.iter().all(|reason| reason.contains("quota")), "{reasons:?}");
+    world.remove(small);
+    world.run_dry(20);
+    assert_eq!(placed(&world, &[first, second, third]), [true, false, false], "one CPU is not enough");
+    world.remove(first);
+    world.run_dry(20);
+    assert_eq!(placed(&world, &[second, third]), [true, false], "the older one is first");
+    // One that is removed while it stands behind others leaves nothing.
+    world.remove(third);
+    world.remove(second);
+    world.run_dry(20);
+    assert_eq!((world.asked_cpus(), world.owner.groups.is_empty()), (0.0, true));
+}
+
+#[test]
+fn a_bundle_that_is_lost_finds_room_in_the_quota_again() {
+    let mut world = World::new(&[4.0; 3]);
+    world.set_quota("cpus=2");
+    let group = world.create(Strategy::StrictSpread, &[1.0; 2], 1_000);
+    let behind = world.create(Strategy::Pack, &[1.0], 1_000);
+    world.run_dry(20);
+    let before = world.nodes_of(group).unwrap();
+    world.die(before.iter().flatten().copied().find(|node| *node != ME).unwrap());
+    world.round();
+    world.run_dry(50);
+    let whole = |nodes: Option<Vec<Option<NodeId>>>| nodes.is_some_and(|nodes| !nodes.contains(&None));
+    assert!(whole(world.nodes_of(group)), "the older group comes first");
+    assert_eq!(world.nodes_of(behind), None);
+    world.remove(group);
+    world.run_dry(20);
+    assert!(whole(world.nodes_of(behind)));
+}
+
 /// Numbers without a visible rule, the same for each seed.
 struct Random(u64);
 
@@ -435,6 +503,9 @@ fn whatever_happens_no_bundle_is_left_behind() {
     for seed in 1..=60_u64 {
         let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
         let mut world = World::new(&[2.0, 2.0, 1.0]);
+        if seed % 2 == 0 {
+            world.set_quota("cpus=4");
+        }
         let mut groups = Vec::new();
         for _ in 0..400 {
             act_at_random(&mut world, &mut groups, &mut random);

@@ -49,9 +49,10 @@ impl Schedule {
         self.fits_quota_with(shape, |used| !used.paused)
     }
 
-    /// Whether a lease of a shape fits the quota in place of its requests that wait at nodes without room.
+    /// Whether a lease of a shape fits the quota in place of requests that wait at nodes without room: those
+    /// of other shapes of its job hold nothing either, and may wait there for long.
     pub(super) fn fits_quota_instead(&self, shape: Slot<Shape>) -> bool {
-        self.fits_quota_with(shape, |used| !(used.paused || used.shape == shape && used.waits()))
+        self.fits_quota_with(shape, |used| !(used.paused || used.waits()))
     }
 
     fn fits_quota_with(&self, shape: Slot<Shape>, counts: impl Fn(&LeaseUse) -> bool) -> bool {
