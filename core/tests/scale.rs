@@ -71,3 +71,33 @@ fn an_actor_costs_the_same_among_many_others() {
     let (few, many) = (best(2_000), best(16_000));
     assert!(many < 4.0 * few, "an actor costs {few:.0} ns among 2 000, {many:.0} ns among 16 000");
 }
+
+/// Nanoseconds per task of which each needs another amount of memory, and the turns until all have ended.
+fn unlike(count: u64) -> (f64, u64) {
+    let mut bench = Bench::new();
+    let (start, mut turns) = (cpu_ns(), 0);
+    (0..count).for_each(|n| bench.submit_unlike(n));
+    while bench.finished < count {
+        bench.turn();
+        bench.tick();
+        turns += 1;
+    }
+    let ns = (cpu_ns() - start) as f64 / count as f64;
+    assert_eq!(bench.failures, []);
+    bench.empty();
+    (ns, turns)
+}
+
+/// Each is a shape of its own, and has a lease of its own.
+#[test]
+fn tasks_that_differ_in_what_they_need_wait_for_each_other_no_longer() {
+    let runs = |count: u64| {
+        let (ns, turns) = unlike(count);
+        // A worker has the next task within the turns after that in which it ended one.
+        assert!(turns <= 2 * count, "{count} tasks took {turns} turns");
+        ns
+    };
+    let best = |count| (0..3).map(|_| runs(count)).fold(f64::INFINITY, f64::min);
+    let (few, many) = (best(1_000), best(8_000));
+    assert!(many < 4.0 * few, "a task costs {few:.0} ns among 1 000, {many:.0} ns among 8 000");
+}

@@ -61,7 +61,7 @@ pub fn own_names(names: &Arc<OwnNames>, registry: &Arc<Registry>) -> Names {
 
 /// Names that are compared with one that is unknown. Each new name is unknown at first, and a program may
 /// have made any number before.
-const COMPARED_MAX: usize = 256;
+pub(crate) const COMPARED_MAX: usize = 256;
 
 /// The name that was probably meant: the one with the fewest different letters, if most are the same. Of many
 /// known ones only the first are looked at.

@@ -7,8 +7,8 @@
 //! Calls go to the object itself and never ask for its name.
 //!
 //! Between the claim and the submission the owner does not know the object yet. So one that its owner does
-//! not know counts as ended only after a while, and whoever has submitted one looks whether the name is still
-//! its own: a name that was taken over meanwhile is given up, with what has it.
+//! not know counts as ended only after a while. Whoever took about as long to submit one looks whether the
+//! name is still its own: a name that was taken over meanwhile is given up, with what has it.
 
 use crate::client::Client;
 use crate::current;
@@ -20,7 +20,7 @@ use crate::submit::Call;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 use tharsis_protos::handshake::{NameAct, NameKind, NameQuestion, Named};
 use tharsis_types::limits::{NAME_BYTES_MAX, UNKNOWN_NODE_WAIT_MS};
 use tharsis_types::{FailureKind, RefId};
@@ -78,30 +78,47 @@ pub(crate) fn create<N: Naming>(
 ) -> Result<N::Handle> {
     check(name)?;
     let client = current::current()?;
-    let over = match look::<N>(&client, name)? {
-        Named::Is(record) => match living(naming, &client, name, &record, SUBMIT_WAIT)? {
+    let mut over = None;
+    // Nobody is asked before something new is made. A thing that is wanted if it is there often is.
+    if if_there == IfThere::Get
+        && let Named::Is(record) = look::<N>(&client, name)?
+    {
+        match living(naming, &client, name, &record, SUBMIT_WAIT)? {
             Some(handle) => return there::<N>(handle, name, if_there),
-            None => Some(record),
-        },
-        Named::Claimed | Named::Missing { .. } => None,
-    };
-    let (mut own, mut other) = (Vec::new(), None);
+            None => over = Some(record),
+        }
+    }
+    let (mut own, mut other, mut claimed) = (Vec::new(), None, Moment::now());
     let mut claim = |reference: RefId| {
-        let record =
-            postcard::to_allocvec(&record(reference)).map_err(|bad| Error::internal(bad.to_string()))?;
-        own.clone_from(&record);
-        match ask::<N>(&client, name, NameAct::Claim { record, over: over.clone() })? {
-            Named::Claimed => Ok(()),
-            Named::Is(record) => {
-                other = Some(record);
-                Err(taken::<N>(name))
+        own = postcard::to_allocvec(&record(reference)).map_err(|bad| Error::internal(bad.to_string()))?;
+        loop {
+            claimed = Moment::now();
+            let act = NameAct::Claim { record: own.clone(), over: over.clone() };
+            match ask::<N>(&client, name, act)? {
+                Named::Claimed => return Ok(()),
+                Named::Is(record) if over.is_none() && if_there == IfThere::Refuse => {
+                    if living(naming, &client, name, &record, SUBMIT_WAIT)?.is_some() {
+                        return Err(taken::<N>(name));
+                    }
+                    over = Some(record);
+                }
+                Named::Is(record) => {
+                    other = Some(record);
+                    return Err(taken::<N>(name));
+                }
+                Named::Missing { .. } => return Err(taken::<N>(name)),
             }
-            Named::Missing { .. } => Err(taken::<N>(name)),
         }
     };
     let error = match call.one_claimed(&mut claim) {
         Ok(object) => {
-            let Named::Is(found) = look::<N>(&client, name)? else { return Err(taken::<N>(name)) };
+            // Within a part of the time nobody has waited long enough to take it over.
+            let found = if claimed.is_less_ago_than(SUBMIT_WAIT / 2) {
+                own.clone()
+            } else {
+                let Named::Is(found) = look::<N>(&client, name)? else { return Err(taken::<N>(name)) };
+                found
+            };
             if found == own {
                 let handle = Arc::clone(object.handle());
                 let record = record(handle.reference());
@@ -162,6 +179,21 @@ fn living<N: Naming>(
         }
     };
     naming.handle(name, record, handle).map(Some)
+}
+
+/// A moment, by the clock of this process and by that of the machine, which goes on while the machine sleeps.
+#[derive(Clone, Copy)]
+struct Moment(Instant, SystemTime);
+
+impl Moment {
+    fn now() -> Self {
+        Self(Instant::now(), SystemTime::now())
+    }
+
+    /// Whether so much time has not passed by any of the clocks. One that was set back says nothing.
+    fn is_less_ago_than(self, time: Duration) -> bool {
+        self.0.elapsed() < time && self.1.elapsed().is_ok_and(|elapsed| elapsed < time)
+    }
 }
 
 /// State of an object, as its owner tells it.

@@ -143,7 +143,8 @@ fn processes_s(count: usize) -> Result<f64> {
     Ok(started.elapsed().as_secs_f64())
 }
 
-fn threads_s(count: usize) -> Result<f64> {
+/// Seconds in which so many threads begin and end.
+pub fn threads_s(count: usize) -> Result<f64> {
     let started = Instant::now();
     let spawn = |_| std::thread::Builder::new().spawn(|| ());
     let threads = (0..count).map(spawn).collect::<std::io::Result<Vec<_>>>()?;

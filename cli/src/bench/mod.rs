@@ -7,6 +7,7 @@
 mod actors;
 mod bounded;
 mod broadcast;
+mod cancels;
 mod churn;
 mod cluster;
 mod disk_floor;
@@ -23,7 +24,9 @@ mod frames;
 mod graphs;
 mod groups;
 mod identities;
+mod many_actors;
 mod memory;
+mod names;
 mod nested;
 mod noise;
 mod objects;
@@ -32,6 +35,7 @@ mod recompute;
 mod recovery;
 mod refs;
 mod resident;
+mod shapes;
 mod shuffle;
 mod spill;
 mod statistics;
@@ -165,6 +169,10 @@ const BENCHES: &[Entry] = &[
     row("actor-latency", actors::latency, "<= 40, ratio <= 6", "<= 10"),
     row("actor-throughput", actors::throughput, ">= 200 000, n_to_n 300 000", ">= 1 000 000"),
     row("actor-create", actors::create, "<= 10, shared_s 1", "<= 3, shared_s 0.1").sized(1_000, 100),
+    row("actors-many", many_actors::many, "<= 60", "").sized(100_000, 10_000).apart(),
+    row("cancel-wide", cancels::wide, "<= 2", "").sized(1_000_000, 100_000).apart(),
+    row("shapes", shapes::shapes, ">= 100 000", "").sized(100_000, 10_000),
+    row("names", names::names, "<= 10", "").sized(100_000, 10_000).apart(),
     row("stream", streams::stream, ">= 200 000, large_ratio 0.5", ""),
     row("pg", groups::create_and_remove, ">= 5 000", ""),
     row("graph", graphs::layers, ">= 200 000, task_bytes 300", ">= 500 000").sized(1_000_000, 100_000),

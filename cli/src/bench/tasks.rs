@@ -237,7 +237,7 @@ fn total_pss(pids: &[u32]) -> Result<u64> {
 }
 
 /// Waits until the node has all tasks in its ledger.
-fn wait_for_queue(runtime: &Runtime, tasks: usize) -> Result<()> {
+pub fn wait_for_queue(runtime: &Runtime, tasks: usize) -> Result<()> {
     let Some(socket) = runtime.socket() else {
         std::thread::sleep(Duration::from_millis(500));
         return Ok(());

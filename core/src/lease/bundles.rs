@@ -157,7 +157,7 @@ impl Leases {
     fn deny_homeless(&mut self, (group, _): BundleId, out: &mut Vec<Effect>) {
         let is_of_group =
             |class: &TaskClass| matches!(class.placement, Placement::Group { group: of, .. } if of == group);
-        let waiting = self.waiting.values().copied();
+        let waiting = self.waiting.keys();
         let homeless: Vec<_> = waiting
             .filter(|key| {
                 let class = &self.leases[key].class;
@@ -202,7 +202,7 @@ impl Leases {
     pub(super) fn check_bundles(&self) -> Vec<(JobId, &Resources)> {
         let closing = self.bundles.all.values().filter(|bundle| bundle.is_closing).count();
         assert_eq!(self.bundles.closing_count, closing, "closing bundles are miscounted");
-        let inside = self.waiting.values().filter(|key| is_inside(&self.leases[*key].class)).count();
+        let inside = self.waiting.keys().filter(|key| is_inside(&self.leases[key].class)).count();
         assert_eq!(self.bundles.waiting_inside, inside, "requests inside bundles are miscounted");
         let mut members: BTreeMap<BundleId, usize> = BTreeMap::new();
         let leases = self.leases.values().filter_map(|lease| lease.pool);

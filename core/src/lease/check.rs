@@ -2,7 +2,7 @@
 
 use super::bundles::{BundleId, is_inside};
 use super::demands::Demands;
-use super::{Leases, State};
+use super::{Lease, Leases, State};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use tharsis_types::{JobId, Resources};
@@ -25,18 +25,20 @@ impl Leases {
     pub fn check(&self) {
         let used = self.used();
         let (mut waiting, mut demands) = (BTreeMap::<_, usize>::new(), Demands::default());
-        for lease in self.leases.values() {
+        for (key, lease) in &self.leases {
             let State::Waiting(clock) = lease.state else { continue };
             *waiting.entry(lease.class.job).or_default() += 1;
             if !is_inside(&lease.class) {
                 demands.add(lease.class.job, &lease.class.resources);
             }
             assert!(
-                self.waiting.contains_key(&(Reverse(lease.urgency), clock)),
+                self.waiting.is_at(lease.class.job, (Reverse(lease.urgency), clock), *key),
                 "a waiting lease is not in the queue"
             );
             assert_eq!(lease.pool, None, "a waiting lease has resources");
         }
+        let waits = |lease: &&Lease| matches!(lease.state, State::Waiting(_));
+        self.waiting.check(self.leases.values().filter(waits).map(|lease| &*lease.class));
         assert_eq!(demands, self.demands, "what requests wait for is miscounted");
         let idle = self.workers.values().filter(|w| w.lease.is_none());
         assert_eq!(

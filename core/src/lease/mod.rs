@@ -22,6 +22,7 @@
 //! | `quota.rs` | what jobs may hold here of their quotas |
 //! | `recall.rs` | choice of the leases that are asked back |
 //! | `share.rs` | use of the node by each job so far |
+//! | `waiting.rs` | requests that wait, in order |
 
 mod actors;
 mod bundles;
@@ -38,6 +39,7 @@ mod requests;
 mod share;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 pub use actors::Host;
 pub use processes::ProcessNumber;
@@ -59,6 +61,7 @@ use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::peer::QuotaMessage;
 use tharsis_types::{ClientId, JobId, LeaseId, NodeId, Resources, TaskClass};
+use waiting::Waiting;
 
 /// A lease, named by the node that asked for it.
 pub type LeaseKey = (NodeId, LeaseId);
@@ -109,8 +112,7 @@ pub struct Leases {
     starts: BTreeMap<u64, Start>,
     processes: Processes,
     leases: IdMap<LeaseKey, Lease>,
-    /// Waiting leases, most urgent first.
-    waiting: BTreeMap<(Reverse<i32>, u64), LeaseKey>,
+    waiting: Waiting,
     demands: Demands,
     /// Placed leases, oldest first.
     placed: VecDeque<LeaseKey>,
@@ -197,7 +199,7 @@ impl Leases {
             starts: BTreeMap::new(),
             processes: Processes::default(),
             leases: IdMap::default(),
-            waiting: BTreeMap::new(),
+            waiting: Waiting::default(),
             demands: Demands::default(),
             placed: VecDeque::new(),
             resuming: VecDeque::new(),
@@ -309,8 +311,7 @@ impl Leases {
         self.note(key, Fact::LeaseEnded);
         match lease.state {
             State::Waiting(clock) => {
-                let waited = self.waiting.remove(&(Reverse(lease.urgency), clock));
-                assert_eq!(waited, Some(key), "a lease does not wait where it says");
+                self.waiting.remove(&lease.class, (Reverse(lease.urgency), clock), key);
                 self.waits_no_more(&lease.class);
             }
             State::Placed => {

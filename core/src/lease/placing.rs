@@ -1,11 +1,13 @@
 //! Grants of free resources: first to workers that resume, then to requests in order.
 
 use super::bundles::{Pool, held_bundle, is_inside};
+use super::share::Virtual;
+use super::waiting::Walk;
 use super::{Effect, LeaseKey, Leases, State, lease_mut};
 use crate::journal::Fact;
 use crate::{MS, Now};
 use std::cmp::Reverse;
-use tharsis_types::{ClientId, NodeId, Resources, TaskClass};
+use tharsis_types::{ClientId, JobId, NodeId, Resources, TaskClass};
 
 /// Once a request that does not fit has waited this long, the resources that it needs are reserved for it.
 /// Until then, later requests may use them.
@@ -72,17 +74,17 @@ impl Leases {
         }
         let mut kept = Kept::default();
         self.reserved_until = None;
-        let mut order = self.in_order();
-        let mut at = 0;
-        while let Some(key) = order.get(at).copied() {
+        let mut walk = Walk::new(self.served_jobs());
+        // Behind the last one that may fit nothing is served, so nothing needs to be reserved either.
+        while self.waiting.may_fit(&self.free)
+            && let Some(key) = walk.next(&self.waiting)
+        {
+            let job = self.leases[&key].class.job;
             if self.place(key, &short, &kept, out) {
                 kept.movable = Movable::default();
-                // The grant moves its job back in the order.
-                order.remove(at);
-                self.put_in_order(&mut order[at..]);
+                walk.rank(self.shares.rank(job));
             } else {
                 self.reserve(key, &mut kept);
-                at += 1;
             }
         }
         self.balance_quotas(out);
@@ -111,18 +113,16 @@ impl Leases {
     /// Requests in the order in which they are served: those of the job that has had least first, of these
     /// the most urgent, then the oldest. So the urgency of a job's tasks takes nothing from other jobs.
     /// Without those that are not served now.
-    pub(super) fn in_order(&self) -> Vec<LeaseKey> {
-        let is_served = |key: &LeaseKey| self.serves(self.leases[key].class.job);
-        let mut order: Vec<_> = self.waiting.values().copied().filter(is_served).collect();
-        self.put_in_order(&mut order);
-        order
+    pub(super) fn in_order(&self) -> impl Iterator<Item = LeaseKey> {
+        let mut jobs: Vec<_> = self.served_jobs().collect();
+        jobs.sort_unstable();
+        jobs.into_iter().flat_map(|(_, job)| self.waiting.of(job))
     }
 
-    fn put_in_order(&self, requests: &mut [LeaseKey]) {
-        requests.sort_by_cached_key(|key| {
-            let lease = &self.leases[key];
-            (self.shares.rank(lease.class.job), lease.class.job, Reverse(lease.urgency), lease.asked)
-        });
+    /// The jobs whose requests are served now, each with its rank.
+    fn served_jobs(&self) -> impl Iterator<Item = (Virtual, JobId)> {
+        let jobs = self.waiting.jobs().filter(|job| self.serves(*job));
+        jobs.map(|job| (self.shares.rank(job), job))
     }
 
     /// Makes placed leases of a pool wait again while workers want to resume there: no worker uses these
@@ -146,7 +146,7 @@ impl Leases {
         assert_eq!(lease.state, State::Placed, "{key:?} stands among placed leases");
         let (class, pool) = (lease.class.clone(), lease.pool.take());
         lease.state = State::Waiting(lease.asked);
-        self.waiting.insert((Reverse(lease.urgency), lease.asked), key);
+        self.waiting.add(&class, (Reverse(lease.urgency), lease.asked), key);
         self.waits(&class);
         self.release(pool, class.job, &class.resources);
         self.bundles.leave(pool);
@@ -183,8 +183,9 @@ impl Leases {
         let bundle = held_bundle(&class);
         if bundle.is_some_and(|id| self.bundles.has(id)) {
             // Another request for the same bundle came first.
-            self.leases.remove(&key);
-            self.waiting.retain(|_, waiting| *waiting != key);
+            if let Some(lease) = self.leases.remove(&key) {
+                self.waiting.remove(&class, (Reverse(lease.urgency), lease.asked), key);
+            }
             self.waits_no_more(&class);
             out.push(Effect::Denied(key));
             return true;
@@ -203,8 +204,7 @@ impl Leases {
         }
         let lease = lease_mut(&mut self.leases, key);
         assert_eq!(lease.state, State::Waiting(lease.asked), "{key:?} gets resources and does not wait");
-        let waited = self.waiting.remove(&(Reverse(lease.urgency), lease.asked));
-        assert_eq!(waited, Some(key), "a lease does not wait where it says");
+        self.waiting.remove(&class, (Reverse(lease.urgency), lease.asked), key);
         if let Some(id) = bundle {
             lease.state = State::Bundle;
             self.waits_no_more(&class);

@@ -6,6 +6,9 @@ use super::{Effect, Lease, LeaseKey, Leases, State, lease_mut};
 use std::cmp::Reverse;
 use tharsis_types::{ClientId, NodeId, Resources, TaskClass};
 
+/// Requests at the front, and of the others, that one call of [`Leases::recall`] looks at.
+const RECALL_LOOKS: usize = 64;
+
 impl Leases {
     /// Whether workers or requests wait for resources that leases hold.
     #[must_use]
@@ -38,8 +41,8 @@ impl Leases {
     ) {
         self.unplace_for_resuming(pool, out);
         let mut coming = self.free_in(pool).cpu_part();
-        let recalled = self.leases.values().filter(|l| l.recalled && l.pool == pool);
-        let recalled: Vec<_> = recalled.filter_map(|l| self.gives(l, &is_idle)).collect();
+        let recalled = self.active().filter(|(_, l)| l.recalled && l.pool == pool);
+        let recalled: Vec<_> = recalled.filter_map(|(_, l)| self.gives(l, &is_idle)).collect();
         recalled.iter().filter(|(idle, _)| *idle || !again).for_each(|(_, part)| coming.give(part));
         let waits =
             |client: &&ClientId| self.pool_of(**client) == pool && !self.resumes_beyond_quota(**client);
@@ -50,9 +53,9 @@ impl Leases {
         if need == 0 {
             return;
         }
-        let candidates = self.leases.iter().filter(|(_, l)| !l.recalled && l.pool == pool);
+        let candidates = self.active().filter(|(_, l)| !l.recalled && l.pool == pool);
         let mut candidates: Vec<_> = candidates
-            .filter_map(|(key, l)| self.gives(l, &is_idle).map(|(idle, part)| (!idle, Reverse(*key), part)))
+            .filter_map(|(key, l)| self.gives(l, &is_idle).map(|(idle, part)| (!idle, Reverse(key), part)))
             .filter(|(_, _, part)| 0 < part.cpu)
             .collect();
         candidates.sort_unstable_by_key(|(busy, key, _)| (*busy, *key));
@@ -66,9 +69,13 @@ impl Leases {
     }
 
     /// Asks leases back for the first request that is entitled to some. Called periodically. Idle leases go
-    /// first.
+    /// first. If many wait, a call looks at the first of them, and at some of the others in turn.
     pub fn recall(&mut self, is_idle: impl Fn(ClientId) -> bool, out: &mut Vec<Effect>) {
-        for key in self.in_order() {
+        let from = self.waiting.looked_to.max(RECALL_LOOKS);
+        let mut looked_at: Vec<_> = self.in_order().take(RECALL_LOOKS).collect();
+        looked_at.extend(self.in_order().skip(from).take(RECALL_LOOKS));
+        self.waiting.looked_to = if looked_at.len() < 2 * RECALL_LOOKS { 0 } else { from + RECALL_LOOKS };
+        for key in looked_at {
             let wanted = self.leases[&key].class.clone();
             if self.lacks_quota(&wanted) {
                 continue;
@@ -101,12 +108,12 @@ impl Leases {
             let yields = l.class.job != wanted.job || l.class.priority <= wanted.priority;
             l.pool == pool && !l.recalled && yields && is_other(&l.class)
         };
-        let candidate = |(key, lease): (&LeaseKey, &Lease)| {
+        let candidate = |(key, lease): (LeaseKey, &Lease)| {
             let (idle, part) = self.gives(lease, &is_idle)?;
             let rank = Reverse(self.shares.rank(lease.class.job));
-            (idle || self.may_take(lease, wanted)).then_some(((!idle, rank, *key), part))
+            (idle || self.may_take(lease, wanted)).then_some(((!idle, rank, key), part))
         };
-        let may_go = self.leases.iter().filter(|(_, l)| may_go(l));
+        let may_go = self.active().filter(|(_, l)| may_go(l));
         let mut candidates: Vec<_> = may_go.filter_map(candidate).collect();
         candidates.sort_unstable_by_key(|(order, _)| *order);
         let mut victims = Vec::new();
@@ -125,6 +132,12 @@ impl Leases {
         let class = &lease.class;
         let holder = (class.job, &class.resources);
         class.job == wanted.job || self.shares.gives_way(holder, (wanted.job, &wanted.resources))
+    }
+
+    /// The leases that workers have, however many requests wait.
+    fn active(&self) -> impl Iterator<Item = (LeaseKey, &Lease)> {
+        let keys = self.workers.values().filter_map(|worker| worker.lease);
+        keys.filter_map(|key| Some((key, self.leases.get(&key)?)))
     }
 
     /// Whether an active lease is idle, and the resources that it would return; `None` if its worker is

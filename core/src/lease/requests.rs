@@ -1,5 +1,6 @@
 //! Requests for leases: made once, and raised while they wait.
 
+use super::bundles::{held_bundle, is_inside};
 use super::{Effect, Lease, LeaseKey, Leases, State};
 use crate::journal::Fact;
 use std::cmp::Reverse;
@@ -29,9 +30,10 @@ impl Leases {
             return;
         }
         self.clock += 1;
-        self.waiting.insert((Reverse(urgency), self.clock), key);
+        self.waiting.add(&class, (Reverse(urgency), self.clock), key);
         let job = class.job;
         self.waits(&class);
+        let fits = is_inside(&class) || held_bundle(&class).is_some() || self.free.fits(&class.resources);
         let (asked, asked_at) = (self.clock, self.shares.now());
         let state = State::Waiting(asked);
         let pool = None;
@@ -41,7 +43,10 @@ impl Leases {
         if self.ended_jobs.contains(job) {
             self.shares.end(job);
         }
-        self.place_waiting(out);
+        // Whatever waited before did not fit, and nothing has come free.
+        if fits {
+            self.place_waiting(out);
+        }
         if self.leases.get(&key).is_some_and(|lease| matches!(lease.state, State::Waiting(_))) {
             self.note(key, Fact::LeaseWaits);
         }
@@ -54,10 +59,9 @@ impl Leases {
         if let State::Waiting(asked) = known.state
             && known.urgency < urgency
         {
-            let waited = self.waiting.remove(&(Reverse(known.urgency), asked));
-            assert_eq!(waited, Some(key), "a lease does not wait where it says");
+            self.waiting.remove(&known.class, (Reverse(known.urgency), asked), key);
             known.urgency = urgency;
-            self.waiting.insert((Reverse(urgency), asked), key);
+            self.waiting.add(&known.class, (Reverse(urgency), asked), key);
         }
     }
 }

@@ -16,7 +16,7 @@ use tharsis_types::{JobId, Resources};
 const TURN: Now = 20 * MS;
 
 /// Virtual time: nanoseconds times 1/1000 of the node, for a job of the default weight.
-type Virtual = u128;
+pub(super) type Virtual = u128;
 
 /// The jobs of a node and their use of it.
 #[derive(Debug)]

@@ -673,3 +673,35 @@ fn a_shared_process_that_does_not_start_fails_only_what_counted_on_it() {
     assert!(leases.worker_ready(starts(&out)[0].0, ClientId(1), &mut out));
     assert_eq!(leases.worker(plain), Some(ClientId(1)));
 }
+
+/// However many requests wait that nothing helps, one behind them that a lease would help is found.
+#[test]
+fn a_request_behind_many_others_is_looked_at_in_its_turn() {
+    const BEFORE: usize = 300;
+    let mut bench = Bench::new(4.0);
+    let actor = bench.ask(1, 3.0);
+    let host = bench.leases.worker(actor).unwrap();
+    bench.leases.constructed(host, GROUP, 0);
+    let busy = bench.ask(1, 1.0);
+    (0..BEFORE).for_each(|_| {
+        bench.ask(1, 2.0);
+    });
+    let small = bench.ask(1, 0.5);
+    let calls = (1..20).find(|_| !bench.recall().is_empty());
+    assert!(calls.is_some_and(|calls| 1 < calls && calls <= BEFORE / 64 + 1), "{calls:?}");
+    bench.end(busy);
+    assert!(bench.is_active(small));
+}
+
+/// A request that does not fit changes nothing, and one that fits is served past those that do not.
+#[test]
+fn small_requests_are_served_past_large_ones_as_they_come() {
+    let mut bench = Bench::new(2.0);
+    let first = bench.ask(1, 1.5);
+    let large: Vec<_> = (0..10).map(|_| bench.ask(1, 1.0)).collect();
+    let small = bench.ask(1, 0.5);
+    assert!(bench.is_active(small) && !large.iter().any(|key| bench.is_active(*key)));
+    bench.end(first);
+    assert_eq!(large.iter().filter(|key| bench.is_active(**key)).count(), 1);
+    assert!(bench.is_active(large[0]), "the oldest");
+}

@@ -537,7 +537,7 @@ impl Node {
             self.apply_leases(effects, out);
         }
         self.lease_change(out, |leases, effects| leases.stop_surplus(effects));
-        self.owner.dirty_all();
+        self.owner.time_passed();
     }
 
     fn load(&self) -> Load {

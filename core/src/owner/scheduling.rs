@@ -131,6 +131,12 @@ impl Owner {
         self.actors.dirty_all();
     }
 
+    /// Looks again at shapes and actors, as what time changes may help them.
+    pub fn time_passed(&mut self) {
+        self.schedule.dirty_in_turn();
+        self.actors.dirty_all();
+    }
+
     /// Sends tasks to leases and asks for more leases where queues are left.
     pub fn schedule(&mut self, now: Now, view: &mut View, out: &mut Vec<Effect>) {
         self.plan_groups(view, out);

@@ -36,7 +36,7 @@ pub struct Bench {
 
 impl Bench {
     pub fn new() -> Self {
-        let resources = Resources::cpus(2.0).unwrap();
+        let resources = Resources { memory: 1 << 40, ..Resources::cpus(2.0).unwrap() };
         let member = Member { node: NODE, resources, labels: Vec::new() };
         let config = Config {
             member,
@@ -88,6 +88,24 @@ impl Bench {
 
     pub fn submit(&mut self, n: u64) {
         self.submit_with(n, 0);
+    }
+
+    /// A task that needs an amount of memory which no other one needs.
+    pub fn submit_unlike(&mut self, n: u64) {
+        let class = n as u32 + 2;
+        let resources = Resources { memory: n + 1, ..Resources::cpus(1.0).unwrap() };
+        let definition = TaskClass { resources, ..TaskClass::new(JOB, FunctionId(1), "nothing") };
+        self.feed(Event::ClassDefined { client: DRIVER, class, definition: Ok(Arc::new(definition)) });
+        let (task, tokens) = (self.root.child(n), [n].into_iter().collect());
+        let args = TaskArgs { payload: [7; 8].into(), ..TaskArgs::default() };
+        self.feed(Event::Submitted { client: DRIVER, class, task, tokens, args });
+    }
+
+    /// Tells the node that time has passed, if it waits for that.
+    pub fn tick(&mut self) {
+        if self.node.next_timeout(self.now).is_some_and(|at| at <= self.now) {
+            self.feed(Event::Tick);
+        }
     }
 
     /// Constructs an actor that shares its process with others.

@@ -62,6 +62,7 @@ use joining::{client_of, heard_revoked, known_stores, register};
 use links::{Links, Peers};
 use listen::{Callers, Senders};
 use members::Membership;
+use names::Namespaces;
 use own_folder::OwnFolder;
 use pulls::Pulls;
 use runtime::Tasks;
@@ -172,6 +173,7 @@ pub struct ClusterHandle {
     tasks: Tasks,
     code: Arc<Code>,
     fenced: Arc<Mutex<Option<String>>>,
+    namespaces: Arc<Namespaces>,
 }
 
 /// A node before it is part of its cluster.
@@ -492,7 +494,8 @@ async fn join(
         revoked,
         fenced: Arc::clone(&fenced),
     };
-    let cluster_handle = ClusterHandle { me, control: client, tasks, code, fenced };
+    let cluster_handle =
+        ClusterHandle { me, control: client, tasks, code, fenced, namespaces: Arc::default() };
     Ok((Started { peers, pulls, senders, submissions, cluster_handle }, membership, control))
 }
 

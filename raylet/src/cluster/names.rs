@@ -2,13 +2,19 @@
 
 use super::ClusterHandle;
 use crate::claim::claim;
-use crate::names::nearest;
+use crate::names::{COMPARED_MAX, nearest};
+use crate::registry::lock;
 use prost::bytes::Bytes;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use tharsis_gcs::ControlClient;
 use tharsis_protos::CallError;
 use tharsis_protos::control::{ACTORS_NAMESPACE, GROUPS_NAMESPACE, KeyPage};
 use tharsis_protos::handshake::{NameAct, NameKind, NameQuestion, Named};
 use tharsis_types::{Failure, FailureKind, JobId};
+
+/// Jobs whose namespaces are remembered.
+const NAMESPACES_MAX: usize = 1024;
 
 impl ClusterHandle {
     /// Finds or claims a name in the namespace of its job. Blocks.
@@ -16,8 +22,8 @@ impl ClusterHandle {
     /// # Errors
     /// `Disconnected` if the control store is away for long, `InvalidArgument` if it refuses.
     pub fn name(&self, question: NameQuestion) -> Result<Named, Failure> {
-        let control = self.control.clone();
-        let answer = self.tasks.ask(async move { answer(&control, question).await })?;
+        let (control, namespaces) = (self.control.clone(), Arc::clone(&self.namespaces));
+        let answer = self.tasks.ask(async move { answer(&control, &namespaces, question).await })?;
         answer.map_err(|error| {
             let kind = match error.refusal_code() {
                 Some(_) => FailureKind::InvalidArgument,
@@ -28,8 +34,32 @@ impl ClusterHandle {
     }
 }
 
-async fn answer(control: &ControlClient, question: NameQuestion) -> Result<Named, CallError> {
-    let prefix = format!("{}\0", namespace_of(control, question.job).await?);
+/// Namespaces of jobs that have asked for names. A job has the same one for its life.
+#[derive(Debug, Default)]
+pub(super) struct Namespaces(Mutex<HashMap<JobId, String>>);
+
+impl Namespaces {
+    async fn of(&self, control: &ControlClient, job: JobId) -> Result<String, CallError> {
+        if let Some(known) = lock(&self.0).get(&job) {
+            return Ok(known.clone());
+        }
+        let page = control.list_jobs(JobId(job.0.saturating_sub(1)), 1).await?;
+        let Some(found) = page.jobs.into_iter().find(|info| info.id == job) else { return Ok(String::new()) };
+        let mut known = lock(&self.0);
+        if NAMESPACES_MAX <= known.len() {
+            known.clear();
+        }
+        known.insert(job, found.namespace.clone());
+        Ok(found.namespace)
+    }
+}
+
+async fn answer(
+    control: &ControlClient,
+    namespaces: &Namespaces,
+    question: NameQuestion,
+) -> Result<Named, CallError> {
+    let prefix = format!("{}\0", namespaces.of(control, question.job).await?);
     let key = Bytes::from(format!("{prefix}{}", question.name).into_bytes());
     let table = match question.kind {
         NameKind::Actor => ACTORS_NAMESPACE,
@@ -48,16 +78,11 @@ async fn answer(control: &ControlClient, question: NameQuestion) -> Result<Named
     match found {
         Some(record) => Ok(Named::Is(record.to_vec())),
         None => {
-            let page = control.kv_list(table, Bytes::from(prefix.clone().into_bytes()), Bytes::new(), 0);
+            let from = Bytes::from(prefix.clone().into_bytes());
+            let page = control.kv_list(table, from, Bytes::new(), COMPARED_MAX as u32);
             Ok(Named::Missing { nearest: nearest_of(&question.name, &prefix, &page.await?) })
         }
     }
-}
-
-async fn namespace_of(control: &ControlClient, job: JobId) -> Result<String, CallError> {
-    let page = control.list_jobs(JobId(job.0.saturating_sub(1)), 1).await?;
-    let found = page.jobs.into_iter().find(|info| info.id == job);
-    Ok(found.map(|info| info.namespace).unwrap_or_default())
 }
 
 fn nearest_of(name: &str, prefix: &str, page: &KeyPage) -> Option<String> {

@@ -70,6 +70,11 @@ impl Timers {
         next
     }
 
+    /// The leases that have timers, those that no task is sent under among them.
+    pub(super) fn leases(&self) -> impl Iterator<Item = LeaseId> {
+        self.0.iter().map(|(_, lease)| *lease)
+    }
+
     /// Takes a lease whose time has come.
     fn take(&mut self, now: Now) -> Option<LeaseId> {
         let (at, lease) = self.0.first().copied()?;
@@ -166,6 +171,7 @@ impl LeaseUse {
 impl Schedule {
     /// A lease was granted; false if it is not wanted any more.
     pub(in crate::owner) fn granted(&mut self, now: Now, lease: LeaseId, from: NodeId) -> bool {
+        self.waits_no_more(lease);
         let Some(granted) = self.leases.get_mut(&lease) else { return false };
         granted.request = None;
         granted.active_at = now;
@@ -402,6 +408,7 @@ impl Schedule {
 
     /// Forgets a lease; `None` if it is gone, as leases that other nodes name may be.
     fn remove_lease(&mut self, lease: LeaseId) -> Option<LeaseUse> {
+        self.waits_no_more(lease);
         let mut used = self.leases.remove(&lease)?;
         self.timers.forget(lease, &mut used);
         let shape = &mut self.shapes[used.shape];

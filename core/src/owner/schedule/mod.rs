@@ -21,6 +21,7 @@
 //! | `inside.rs` | leases inside placement groups |
 //! | `quotas.rs` | what a job may ask for |
 //! | `refusals.rs` | nodes on which workers of a job do not start |
+//! | `waits.rs` | requests that wait at nodes |
 
 mod behind;
 mod inside;
@@ -31,6 +32,7 @@ mod quotas;
 mod refusals;
 mod requests;
 mod shape;
+mod waits;
 
 pub(super) use line::{End, Turn};
 pub use shape::Shape;
@@ -50,9 +52,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::{Failure, JobId, JobQuota, LeaseId, NodeId, Resources, TaskClass, TaskId};
+use waits::Waits;
 
 /// Tasks are taken back when they have stood this long behind a task that does not end.
 const STEAL_AFTER: Now = 5 * MS;
+/// Shapes that are looked at in turn at one time.
+const LOOKS_MAX: usize = 256;
 /// Maximum number of leases that are told one by one.
 const LEASES_TOLD_MAX: usize = 8;
 
@@ -64,11 +69,14 @@ pub(super) struct Schedule {
     shape_by_key: IdMap<ShapeKey, Slot<Shape>>,
     leases: IdMap<LeaseId, LeaseUse>,
     timers: Timers,
+    waits: Waits,
     /// Number of leases on other nodes.
     abroad: usize,
     next_lease: u64,
     /// Shapes whose queues or leases changed since the last look.
     dirty: BTreeSet<Slot<Shape>>,
+    /// The number of the next shape that is looked at in turn as time passes.
+    looked_to: u32,
     /// The job, by its place among those with dirty shapes, that came first in the last round.
     turn: usize,
     refusals: Refusals,
@@ -105,9 +113,11 @@ impl Schedule {
             shape_by_key: IdMap::default(),
             leases: IdMap::default(),
             timers: Timers::default(),
+            waits: Waits::default(),
             abroad: 0,
             next_lease: 0,
             dirty: BTreeSet::new(),
+            looked_to: 0,
             turn: 0,
             refusals: Refusals::default(),
             look_at: None,
@@ -288,6 +298,16 @@ impl Schedule {
         self.dirty.extend(busy.map(|(number, _)| number));
     }
 
+    /// Marks shapes that have tasks or leases as dirty, because time has passed: all of them, or if there are
+    /// many, the next ones. What has a time of its own is marked at that time.
+    pub(super) fn dirty_in_turn(&mut self) {
+        let is_busy = |(_, s): &(Slot<Shape>, &Shape)| s.len() > 0 || !s.leases.is_empty();
+        let next = self.shapes.iter_from(self.looked_to).chain(self.shapes.iter());
+        let next: Vec<_> = next.filter(is_busy).take(LOOKS_MAX).map(|(slot, _)| slot).collect();
+        self.looked_to = next.last().map_or(0, |last| last.number() + 1);
+        self.dirty.extend(next);
+    }
+
     /// Whether there is a shape to look at.
     pub(super) fn is_dirty(&self) -> bool {
         !self.dirty.is_empty()
@@ -326,6 +346,7 @@ impl Schedule {
         self.shapes[shape].sweep(tasks);
         self.send_tasks(now, shape, tasks, out);
         self.return_leases(now, shape, out);
+        self.make_way(now, shape, view, out);
         self.request_leases(now, shape, tasks, groups, view, out)
     }
 
@@ -404,6 +425,9 @@ impl Schedule {
             }
         }
         self.timers.check(&self.leases);
+        let waits =
+            |used: &LeaseUse| Some((used.node, used.request.filter(|request| request.waits)?.urgency));
+        self.waits.check(|lease| self.leases.get(&lease).and_then(waits));
         let abroad = self.leases.values().filter(|used| used.node != self.me).count();
         assert_eq!(abroad, self.abroad, "leases on other nodes are miscounted");
         assert_eq!(leases, self.leases.len(), "a lease without a shape");
@@ -421,5 +445,33 @@ impl Schedule {
             }
         }
         assert!(places.is_empty(), "finished tasks stand in queues");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_passes_for_each_of_many_shapes_in_turn_and_for_few_at_once() {
+        for shapes in [10, LOOKS_MAX, 4 * LOOKS_MAX + 7] {
+            let mut schedule = Schedule::new(NodeId(1));
+            for memory in 0..shapes as u64 {
+                let resources = Resources { memory, ..Resources::default() };
+                let class = TaskClass { resources, ..(*crate::testing::class(1)).clone() };
+                let shape = schedule.shape_of(&Arc::new(class));
+                let turn = Turn { depth: 0, priority: 0, end: End::Back };
+                schedule.push(shape, None, turn, Slot::from_number(0));
+            }
+            schedule.take_dirty();
+            let mut seen = BTreeSet::new();
+            for _ in 0..shapes.div_ceil(LOOKS_MAX) {
+                schedule.dirty_in_turn();
+                let looked_at = schedule.take_dirty();
+                assert_eq!(looked_at.len(), shapes.min(LOOKS_MAX));
+                seen.extend(looked_at);
+            }
+            assert_eq!(seen.len(), shapes, "each was looked at");
+        }
     }
 }

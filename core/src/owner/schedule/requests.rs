@@ -223,12 +223,60 @@ impl Schedule {
                 && !shape.is_inside()
                 && view.has_room_without(used.node, demand, &shape.key.resources)
         };
-        let all = || self.shapes.iter().flat_map(|(_, shape)| shape.leases.iter().copied());
-        let Some(lease) = all().find(|id| is_idle(&self.leases[id])) else { return false };
+        let Some(lease) = self.timers.leases().find(|id| is_idle(&self.leases[id])) else { return false };
         let used = &self.leases[&lease];
         view.gave_back(used.node, &self.shapes[used.shape].key.resources);
         self.give_back(lease, out);
         true
+    }
+
+    /// Gives back idle leases of a shape that has no task for them, where that makes room for a request of
+    /// another one. A lease outlives the last task of its shape for a while, since the next call is often on
+    /// its way; but calls that differ in an amount of a resource are a shape each, and each would wait until
+    /// the node asks the lease of the one before back.
+    pub(super) fn make_way(&mut self, now: Now, slot: Slot<Shape>, view: &mut View, out: &mut Vec<Effect>) {
+        let shape = &self.shapes[slot];
+        if self.waits.is_empty() || shape.is_inside() {
+            return;
+        }
+        let taken = shape.key.resources.clone();
+        let is_idle = |id: &LeaseId| {
+            let used = &self.leases[id];
+            used.is_granted() && used.in_flight.is_empty() && !shape.has_for(used.node)
+        };
+        for lease in shape.leases.iter().copied().filter(is_idle).collect::<Vec<_>>() {
+            let node = self.leases[&lease].node;
+            let Some((request, demand)) = self.helped(slot, node, &taken, view) else { continue };
+            self.waits_no_more(request);
+            view.gave_back(node, &taken);
+            view.asked(now, node, &demand);
+            self.give_back(lease, out);
+        }
+    }
+
+    /// A request of another shape that waits at a node and has room there only if `taken` comes back.
+    fn helped(
+        &self,
+        slot: Slot<Shape>,
+        node: NodeId,
+        taken: &Resources,
+        view: &View,
+    ) -> Option<(LeaseId, Resources)> {
+        self.waits.first(node).find_map(|lease| {
+            let of = self.leases[&lease].shape;
+            let other = &self.shapes[of];
+            let demand = &other.key.resources;
+            let has_room = |taken: &Resources| view.has_room_without(node, demand, taken);
+            let is_helped = of != slot && !other.is_inside() && !has_room(&Resources::default());
+            (is_helped && has_room(taken)).then(|| (lease, demand.clone()))
+        })
+    }
+
+    /// A request is about to be answered, raised or given back, or a lease has made way for it.
+    pub(super) fn waits_no_more(&mut self, lease: LeaseId) {
+        if let Some(LeaseUse { node, request: Some(request), .. }) = self.leases.get(&lease) {
+            self.waits.remove(*node, request.urgency, lease);
+        }
     }
 
     /// The node to ask for a lease of a shape. Nodes on which workers of its job do not start are left out
@@ -318,6 +366,9 @@ impl Schedule {
         }
         shape.leases.push(lease);
         let request = Request { waits: wait, urgency };
+        if wait {
+            self.waits.add(node, urgency, lease);
+        }
         let old = self.leases.insert(lease, LeaseUse::new(node, shape_index, request, now));
         assert!(old.is_none(), "two leases have one name");
         self.abroad += usize::from(node != self.me);
@@ -339,8 +390,10 @@ impl Schedule {
         let wanted = shape.urgencies(waiting.len());
         for ((Reverse(asked), lease), urgency) in waiting.into_iter().zip(wanted) {
             if asked < urgency {
+                self.waits_no_more(lease);
                 let used = leases::used_mut(&mut self.leases, lease);
                 used.request = Some(Request { waits: true, urgency });
+                self.waits.add(used.node, urgency, lease);
                 out.push(Effect::RaiseLease { to: used.node, lease, urgency });
             }
         }
