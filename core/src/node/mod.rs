@@ -413,7 +413,19 @@ impl Node {
     /// Whether a job has too many unfinished tasks here, so that its driver has to wait.
     #[must_use]
     pub fn is_full(&self, job: JobId) -> bool {
-        self.config.queued_tasks_max <= self.owner.unfinished_of(job)
+        self.room_for_calls(job) == 0
+    }
+
+    /// Calls that the driver of a job may add to its unfinished tasks here.
+    #[must_use]
+    pub fn room_for_calls(&self, job: JobId) -> usize {
+        self.config.queued_tasks_max.saturating_sub(self.owner.unfinished_of(job))
+    }
+
+    /// Unfinished tasks that a job may have here.
+    #[must_use]
+    pub fn queued_tasks_max(&self) -> usize {
+        self.config.queued_tasks_max
     }
 
     /// State of an object, as far as the ledger knows.
