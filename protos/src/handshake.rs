@@ -189,6 +189,8 @@ pub enum NameAct {
     Claim {
         /// The record, which clients read.
         record: Vec<u8>,
+        /// The object that it names, of this node. When that has ended the name is free.
+        object: ObjectId,
         /// The record that is replaced, that of one which has ended; none if the name is not in use.
         over: Option<Vec<u8>>,
     },

@@ -236,6 +236,10 @@ impl Engine {
                 }
                 event => self.node.handle(now, event, &mut self.actions),
             },
+            Input::AreOver { objects, reply } => {
+                // Whoever asks may be gone.
+                let _gone = reply.send(objects.iter().map(|object| self.node.is_over(*object)).collect());
+            }
             Input::Connected { index, port, event } => {
                 self.index_of.insert(port.client, index);
                 if self.ports.len() <= index {

@@ -434,6 +434,13 @@ impl Node {
         self.owner.value_ref(object)
     }
 
+    /// Whether an object of this node has ended without a value, or is not known: an actor or a placement
+    /// group that will not be there again.
+    #[must_use]
+    pub fn is_over(&self, object: ObjectId) -> bool {
+        self.owner.is_over(object)
+    }
+
     /// The content of a [`Record::Value`]: the value, or the reason why this client cannot have it.
     #[must_use]
     pub fn value_for(&self, client: ClientId, token: u64, object: ObjectId) -> Option<&Value> {
