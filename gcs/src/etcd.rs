@@ -6,7 +6,7 @@
 //!
 //! A request that certainly had no effect is retried within its deadline (`etcd/attempts.rs`).
 //!
-//! Where etcd asks for a user, it gives a token for the password, which it forgets when it is started again,
+//! An etcd that asks for a user gives a token for the password, which it forgets when it is started again,
 //! or was not asked for minutes, or when its users change. Then a new one is fetched.
 //!
 //! Nothing here falls back to another store: an etcd that cannot be used is an error with its cause.

@@ -151,7 +151,7 @@ impl Journal {
 /// that was not closed cannot be read before it is repaired; [`Journal::prepare`] refuses it then, and leaves
 /// what it holds as it is.
 fn check_format(path: &Path) -> Result<(), StoreError> {
-    // What is no file could be waited for without end.
+    // A pipe, say, could be waited for without end.
     if !path.symlink_metadata().is_ok_and(|found| found.is_file() && 0 < found.len()) {
         return Ok(());
     }

@@ -48,7 +48,7 @@ impl Noted {
         self.went_back.load(Ordering::Relaxed)
     }
 
-    /// What went back is known to all.
+    /// All are told that the revision went back.
     pub(super) fn went_on(&self) {
         self.went_back.store(false, Ordering::Relaxed);
     }
