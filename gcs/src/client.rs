@@ -15,11 +15,12 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tharsis_protos::connection::Credentials;
 use tharsis_protos::control::{
     ClusterInfo, CodeUnit, JobPage, JobProgram, JobRequest, KeyPage, LeftReason, Members, NodeChange,
-    NodeEvents, NodeInfo, PROTOCOL, PutIf, Registered, Stub,
+    NodeEvents, NodeInfo, PROTOCOL, PutIf, Registered, Stub, TablesState,
 };
 use tharsis_protos::revoked::Revoked;
 use tharsis_protos::{CallError, Refusal, RefusalCode};
@@ -50,6 +51,9 @@ pub struct ControlClient {
     own: Credentials,
     options: ClientOptions,
     stubs: Arc<Mutex<HashMap<String, Stub>>>,
+    /// The latest state of the tables that the answer to a renewal told.
+    seen: Arc<Mutex<Option<TablesState>>>,
+    is_restored: Arc<AtomicBool>,
 }
 
 /// The membership as it changes. Streams that break are opened again; what changed meanwhile is shown then.
@@ -99,7 +103,8 @@ impl ControlClient {
     /// # Errors
     /// [`CallError::Unreachable`] if one of the addresses is none.
     pub fn new(stores: KnownStores, own: &Credentials, options: ClientOptions) -> Result<Self, CallError> {
-        let client = Self { stores, own: own.clone(), options, stubs: Arc::default() };
+        let (stubs, seen, is_restored) = Default::default();
+        let client = Self { stores, own: own.clone(), options, stubs, seen, is_restored };
         client.stores.in_turn().iter().try_for_each(|address| client.stub(address).map(drop))?;
         Ok(client)
     }
@@ -152,9 +157,22 @@ impl ControlClient {
     /// # Errors
     /// [`CallError`]. One attempt at each control store: the next keep-alive is the next attempt.
     pub async fn keep_alive(&self, node: NodeId) -> Result<bool, CallError> {
-        let renewed = self.once(&|stub: Stub| async move { stub.keep_alive(node).await }).await?;
+        let before = *self.seen.lock();
+        let renewed = self.once(&|stub: Stub| async move { stub.keep_alive(node, before).await }).await?;
         self.stores.learn(&renewed.stores);
+        self.is_restored.fetch_or(renewed.is_restored, Ordering::Relaxed);
+        let mut seen = self.seen.lock();
+        let age = |state: &TablesState| (state.incarnation.0, state.revision);
+        *seen = (*seen).into_iter().chain(renewed.tables).max_by_key(age);
         Ok(renewed.known)
+    }
+
+    /// Whether a renewal was told that the tables went back to an earlier state than one that an earlier
+    /// renewal was told: their file or their etcd was restored, or was lost. Ids of jobs that were given out
+    /// since then are given out again.
+    #[must_use]
+    pub fn is_restored(&self) -> bool {
+        self.is_restored.load(Ordering::Relaxed)
     }
 
     /// Ends a membership; false if there was none.
@@ -317,9 +335,22 @@ impl ControlClient {
     pub async fn kv_delete(&self, namespace: &str, key: Bytes) -> Result<bool, CallError> {
         let delete = |stub: Stub| {
             let key = key.clone();
-            async move { stub.kv_delete(namespace, key).await }
+            async move { stub.kv_delete(namespace, key, None).await }
         };
         self.patiently(delete).await
+    }
+
+    /// Removes a value if it is this one; false if it is not there (or an earlier attempt of this call
+    /// removed it). A control store before 2.1 does not look at the value.
+    ///
+    /// # Errors
+    /// [`CallError`], as for all calls.
+    pub async fn kv_remove(&self, namespace: &str, key: Bytes, value: Bytes) -> Result<bool, CallError> {
+        let remove = |stub: Stub| {
+            let (key, value) = (key.clone(), Some(value.clone()));
+            async move { stub.kv_delete(namespace, key, value).await }
+        };
+        self.patiently(remove).await
     }
 
     /// Keys that begin with `prefix` and come after `after` (empty to begin), at most `limit` (0 for a whole
@@ -443,7 +474,8 @@ impl Membership {
     /// was restored, or was lost. Ids of jobs that were given out since then are given out again.
     ///
     /// Lists show revisions, and changes of the members and of the lists. If only jobs and values changed
-    /// since the copy was taken that was restored, nothing shows it.
+    /// since the copy was taken that was restored, nothing shows it here; renewals of leases show it
+    /// ([`ControlClient::is_restored`]).
     #[must_use]
     pub fn is_restored(&self) -> bool {
         self.is_restored

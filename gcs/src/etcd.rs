@@ -6,6 +6,9 @@
 //!
 //! A request that certainly had no effect is retried within its deadline (`etcd/attempts.rs`).
 //!
+//! An etcd that asks for a user gives a token for the password, which it forgets when it is started again,
+//! or was not asked for minutes, or when its users change. Then a new one is fetched.
+//!
 //! Nothing here falls back to another store: an etcd that cannot be used is an error with its cause.
 //!
 //! A watch starts one revision earlier than requested, and that revision is filtered out. The reason:
@@ -109,6 +112,16 @@ impl Etcd {
         if *self.closed.borrow() {
             return Err(StoreError::Closed);
         }
+        let ask = || async {
+            match ask().await {
+                // Nothing was carried out. The client itself fetches a token only for one that is unknown.
+                Err(error) if attempts::is_outdated_token(&error) => {
+                    self.client.refresh_token().await?;
+                    ask().await
+                }
+                other => other,
+            }
+        };
         attempt(what, OPERATION_DEADLINE, repeat, ask).await
     }
 
@@ -402,7 +415,8 @@ async fn open(options: &EtcdOptions) -> Result<etcd::Client, String> {
         .with_connect_timeout(PROBE_DEADLINE)
         .with_keep_alive(PROBE_INTERVAL, PROBE_INTERVAL)
         .with_keep_alive_while_idle(true)
-        .with_require_leader(true);
+        .with_require_leader(true)
+        .with_auto_token_refresh(true);
     if let Some(user) = &options.user {
         settings = settings.with_user(&user.name, &user.password);
     }

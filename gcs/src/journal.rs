@@ -47,6 +47,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// Opens or makes the file and reads all of it. Blocks.
     pub(crate) fn open(path: &Path, limits: EmbeddedLimits) -> Result<(Self, KeySpace), StoreError> {
+        check_format(path)?;
         let database = match create(path) {
             Err(DatabaseError::Storage(StorageError::Corrupted(_))) if complete_last_page(path)? => {
                 create(path)
@@ -146,6 +147,28 @@ impl Journal {
     }
 }
 
+/// Refuses a file of another format while it is only read: to open it for writing changes bytes of it. One
+/// that was not closed cannot be read before it is repaired; [`Journal::prepare`] refuses it then, and leaves
+/// what it holds as it is.
+fn check_format(path: &Path) -> Result<(), StoreError> {
+    // A pipe, say, could be waited for without end.
+    if !path.symlink_metadata().is_ok_and(|found| found.is_file() && 0 < found.len()) {
+        return Ok(());
+    }
+    let found = || -> Result<u64, redb::Error> {
+        let file = Database::builder().set_cache_size(CACHE_BYTES).open_read_only(path)?;
+        let meta = file.begin_read()?.open_table(META)?;
+        Ok(meta.get("format")?.map_or(FORMAT, |format| format.value()))
+    };
+    match found() {
+        Ok(found) if found != FORMAT => {
+            Err(StoreError::Format { path: path.to_owned(), found, wanted: FORMAT })
+        }
+        // It is opened for writing next, which tells what is wrong with it.
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
 fn create(path: &Path) -> Result<Database, DatabaseError> {
     let file = open_own(path).map_err(|cause| DatabaseError::Storage(StorageError::Io(cause)))?;
     Database::builder().set_cache_size(CACHE_BYTES).create_file(file)
@@ -223,6 +246,21 @@ mod tests {
             open(&path).unwrap();
             assert_eq!(mode(&path), 0o600);
         }
+    }
+
+    #[test]
+    fn a_file_of_a_later_release_is_refused_and_not_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state");
+        open(&path).unwrap();
+        let later = Database::open(&path).unwrap();
+        let write = later.begin_write().unwrap();
+        write.open_table(META).unwrap().insert("format", FORMAT + 1).unwrap();
+        write.commit().unwrap();
+        drop(later);
+        let (before, found, wanted) = (std::fs::read(&path).unwrap(), FORMAT + 1, FORMAT);
+        assert_eq!(open(&path), Err(StoreError::Format { path: path.clone(), found, wanted }));
+        assert!(before == std::fs::read(&path).unwrap(), "not a byte is another");
     }
 
     #[test]

@@ -41,7 +41,7 @@ pub use client::{ClientOptions, ControlClient, Membership};
 pub use embedded::Embedded;
 pub use error::StoreError;
 #[cfg(feature = "etcd")]
-pub use etcd::{Etcd, EtcdOptions, EtcdTls};
+pub use etcd::{Etcd, EtcdOptions, EtcdTls, EtcdUser};
 pub use keyspace::EmbeddedLimits;
 pub use server::{ServeError, Server, serve};
 pub use service::{Control, ControlOptions, renewal_pace};

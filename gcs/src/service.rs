@@ -13,7 +13,9 @@
 mod calls;
 mod follow;
 mod hang;
+mod holders;
 mod judge;
+mod lineage;
 mod machines;
 mod owned;
 mod reach;
@@ -27,7 +29,8 @@ mod writable;
 
 use crate::backend::{Backend, StoreLease, check_ttl};
 use crate::error::StoreError;
-use crate::tables::{self, Owner};
+use crate::tables::{self, Lineage, Owner};
+use holders::Holders;
 use owned::Owned;
 use parking_lot::Mutex;
 use reach::Reach;
@@ -95,8 +98,12 @@ struct Shared {
     watchers: Arc<Mutex<Watchers>>,
     /// The machines of nodes.
     owned: Mutex<Owned>,
+    /// The code units of nodes.
+    holders: Mutex<Holders>,
     /// The values that were written here.
     written: Mutex<Written>,
+    /// The incarnations of the tables, as last read.
+    lineage: Mutex<Lineage>,
     /// The machines that were shut out.
     revoked: Revoked,
     /// The authority on this machine, if the port of this control store signs.
@@ -154,12 +161,15 @@ impl Control {
             own_lease: Mutex::default(),
             watchers: Arc::default(),
             owned: Mutex::default(),
+            holders: Mutex::default(),
             written: Mutex::default(),
+            lineage: Mutex::default(),
             revoked: Revoked::unheard(),
             signer: OnceLock::new(),
             stopping: tokio::sync::watch::Sender::new(false),
         };
         let shared = Arc::new(shared);
+        shared.begin_incarnation(false).await?;
         shared.read_machines().await?;
         tokio::spawn(machines::follow_machines(Arc::downgrade(&shared)));
         tokio::spawn(judge::judge(Arc::downgrade(&shared), options.lease_ttl));
@@ -243,12 +253,16 @@ fn unix_ms() -> u64 {
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// A new id. It must be unique, not secret: the keys of the standard hasher are random numbers of the system.
 fn new_cluster() -> ClusterId {
     let mut id = [0; 16];
-    id[..8].copy_from_slice(&RandomState::new().hash_one(unix_ms()).to_le_bytes());
-    id[8..].copy_from_slice(&RandomState::new().hash_one(std::process::id()).to_le_bytes());
+    id[..8].copy_from_slice(&new_id().to_le_bytes());
+    id[8..].copy_from_slice(&new_id().to_le_bytes());
     ClusterId(id)
+}
+
+/// A new id. It must be unique, not secret: the keys of the standard hasher are random numbers of the system.
+fn new_id() -> u64 {
+    RandomState::new().hash_one((unix_ms(), std::process::id()))
 }
 
 fn refusal(error: StoreError) -> Refusal {

@@ -5,6 +5,7 @@
 //! | `meta/cluster` | the cluster's id, 16 bytes |
 //! | `meta/owner` | whose it is ([`Owner`]): the name of an authority, 16 bytes, or `user ` and that of a user |
 //! | `meta/format` | [`FORMAT`] of the release that wrote last, as text |
+//! | `meta/incarnations/<number>` | the id of an incarnation ([`Lineage`]), and whether the tables were restored |
 //! | `meta/next-job` | the next job id, as text |
 //! | `nodes/<node>` | [`NodeRecord`]; until the node leaves or is declared dead |
 //! | `alive/<node>` | the node's lease as text, under that lease |
@@ -29,9 +30,11 @@
 //!
 //! Functions here build transactions and read their results; they do no I/O and know no back end.
 
+mod lineage;
 mod meta;
 mod read;
 
+pub use lineage::{Lineage, lineage, read_lineage};
 pub use meta::{
     FORMAT, Owner, claim, claim_for, claimed, note_format, owner, owner_text, raise_format, read_format,
 };
@@ -45,7 +48,7 @@ use read::{corrupt, json, number};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use tharsis_protos::control::{JobInfo, NodeInfo, STORES_MAX};
+use tharsis_protos::control::{ACTORS_NAMESPACE, GROUPS_NAMESPACE, JobInfo, NodeInfo, STORES_MAX};
 use tharsis_protos::rows::Row;
 use tharsis_types::{CodeUnitId, JobId, NodeId};
 
@@ -499,6 +502,15 @@ pub fn read_program(result: &TxnResult) -> Result<Option<CodeUnitId>, StoreError
 #[must_use]
 pub fn kv_key(namespace: &str, key: &[u8]) -> Vec<u8> {
     [VALUES.as_bytes(), namespace.as_bytes(), b"/", key].concat()
+}
+
+/// Whether a key is that of a name of an actor or a placement group.
+#[must_use]
+pub fn is_name(key: &[u8]) -> bool {
+    let of_value = key.strip_prefix(VALUES.as_bytes()).unwrap_or_default();
+    [ACTORS_NAMESPACE, GROUPS_NAMESPACE].iter().any(|namespace| {
+        of_value.strip_prefix(namespace.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'/'))
+    })
 }
 
 /// Reads a page of the keys of all values, after the last key of the page before.

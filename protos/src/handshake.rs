@@ -15,7 +15,7 @@ use tharsis_types::limits::CLIENTS_MAX;
 use tharsis_types::{ClientId, Failure, FunctionId, JobId, NodeId, ObjectId, Quota, TaskId};
 
 /// Changes whenever records or handshakes change.
-pub const PROTOCOL_VERSION: u32 = 13;
+pub const PROTOCOL_VERSION: u32 = 14;
 /// First bytes of every hello; anything else is cut off.
 pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Bytes of a handshake frame at most (a table of functions is the largest part).
@@ -189,6 +189,8 @@ pub enum NameAct {
     Claim {
         /// The record, which clients read.
         record: Vec<u8>,
+        /// The object that it names, of this node. When that has ended the name is free.
+        object: ObjectId,
         /// The record that is replaced, that of one which has ended; none if the name is not in use.
         over: Option<Vec<u8>>,
     },

@@ -24,7 +24,7 @@ mod to_client;
 pub use from_client::{FromClient, OutcomeView};
 pub use graph::{GraphView, PackedGraph};
 pub use lists::{ArgumentsView, DependenciesView, NodesView, OutputsView, RefsView, SlotsView, TokensView};
-pub use to_client::ToClient;
+pub use to_client::{CALLS_AT_FIRST, ToClient};
 
 use tharsis_types::{Extent, RefId};
 

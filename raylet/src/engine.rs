@@ -6,6 +6,7 @@
 //! With nothing to do, it spins for a moment (a closed loop of small tasks never sleeps), then sleeps until a
 //! mark, an input or the machine's next timeout.
 
+use crate::credit::Grant;
 use crate::drain::Drain;
 use crate::effects::Effects;
 use crate::inbox::{Counts, Inbox, Input};
@@ -21,7 +22,7 @@ use std::time::{Duration, Instant};
 use tharsis_core::event::Remains;
 use tharsis_core::{Action, Event, Node, Now, Operation, Record};
 use tharsis_object_store::{BellBoard, SpinPolicy};
-use tharsis_protos::records::FromClient;
+use tharsis_protos::records::{FromClient, ToClient};
 use tharsis_protos::report::{NodeRow, PendingRow, Report};
 use tharsis_types::hash::IdMap;
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, TaskId};
@@ -55,8 +56,11 @@ pub struct Engine {
     unflushed: Vec<usize>,
     /// Clients with more records than one visit takes.
     unfinished: Vec<usize>,
-    /// Drivers whose next call is not read until their job has fewer tasks.
+    /// Drivers that go on although they have sent all calls that they may: their next one is not read until
+    /// their job has fewer tasks.
     held: Vec<usize>,
+    /// Drivers that are granted no more calls until their job has fewer tasks.
+    short: Vec<usize>,
     stopping: bool,
     drain: Arc<Drain>,
     /// When the progress of the drain is noted next.
@@ -89,6 +93,7 @@ impl Engine {
             unflushed: Vec::new(),
             unfinished: Vec::new(),
             held: Vec::new(),
+            short: Vec::new(),
             stopping: false,
             drain,
             note_drain_at: 0,
@@ -173,10 +178,32 @@ impl Engine {
             Ok(Drained::UntilLeft) => self.held.push(index),
             Err(problem) => self.expel(now, index, &problem),
         }
+        if !self.grant(index) && !self.short.contains(&index) {
+            self.short.push(index);
+        }
     }
 
-    /// Reads drivers again whose jobs have fewer tasks.
+    /// Tells a driver how many calls it may send. False if there is no room for more.
+    fn grant(&mut self, index: usize) -> bool {
+        let port = self.ports.get_mut(index).and_then(Option::as_mut);
+        let Some(port) = port.filter(|port| port.is_driver) else { return true };
+        let (room, most) = (self.node.room_for_calls(port.facts.job), self.node.queued_tasks_max());
+        match port.credit.grant(room as u64, most as u64) {
+            Grant::Enough => true,
+            Grant::More(calls) => {
+                port.write(&ToClient::Grant { calls });
+                note_unflushed(&mut self.unflushed, index, port);
+                true
+            }
+            Grant::Short => false,
+        }
+    }
+
+    /// Lets drivers go on whose jobs have fewer tasks.
     fn release_held(&mut self) {
+        let mut short = std::mem::take(&mut self.short);
+        short.retain(|index| !self.grant(*index));
+        self.short = short;
         let (node, ports, unfinished) = (&self.node, &self.ports, &mut self.unfinished);
         self.held.retain(|index| {
             let port = ports.get(*index).and_then(Option::as_ref);
@@ -209,6 +236,10 @@ impl Engine {
                 }
                 event => self.node.handle(now, event, &mut self.actions),
             },
+            Input::AreOver { objects, reply } => {
+                // Whoever asks may be gone.
+                let _gone = reply.send(objects.iter().map(|object| self.node.is_over(*object)).collect());
+            }
             Input::Connected { index, port, event } => {
                 self.index_of.insert(port.client, index);
                 if self.ports.len() <= index {
@@ -474,17 +505,20 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Takes records from a client's ring. With `holds_back`, calls stay in the ring while the job is full.
+    /// Takes records from a client's ring. With `holds_back`, calls beyond those that it may send stay in the
+    /// ring while the job is full.
     ///
     /// # Errors
     /// The problem with a record that does not keep to the protocol.
     fn drain(&mut self, port: &mut Port, records_max: usize, holds_back: bool) -> Result<Drained, String> {
-        let client = port.client;
-        port.drain(records_max, |facts, record| {
+        let (client, mut credit) = (port.client, port.credit);
+        let drained = port.drain(records_max, |facts, record| {
             let decoded = FromClient::decode(record).map_err(|bad| bad.to_string())?;
-            if holds_back && matches!(decoded, FromClient::Submit { .. }) && self.node.is_full(facts.job) {
+            let calls = calls_of(&decoded);
+            if holds_back && 0 < calls && credit.is_overdrawn() && self.node.is_full(facts.job) {
                 return Ok(Taken::Left);
             }
+            credit.spend(calls);
             if let Some(event) = record_codec::event(client, facts, self.effects, decoded)? {
                 if let Some(observation) = self.observation {
                     observation.event(self.node.id(), &event);
@@ -497,6 +531,17 @@ impl Reader<'_> {
                 self.node.handle(self.now, event, self.actions);
             }
             Ok(Taken::Taken)
-        })
+        });
+        port.credit = credit;
+        drained
+    }
+}
+
+/// Calls in a record.
+fn calls_of(record: &FromClient<'_>) -> u64 {
+    match record {
+        FromClient::Submit { .. } => 1,
+        FromClient::Graph { part, .. } => part.step_count() as u64,
+        _ => 0,
     }
 }

@@ -19,6 +19,13 @@ use tokio::sync::oneshot;
 
 /// An input of the loop.
 pub enum Input {
+    /// It is asked which of these objects of this node have ended, or are not known.
+    AreOver {
+        /// The objects.
+        objects: Vec<ObjectId>,
+        /// Takes an answer for each.
+        reply: oneshot::Sender<Vec<bool>>,
+    },
     /// An object was sent to another node: its pin is removed.
     CloseTransfer {
         /// The object.

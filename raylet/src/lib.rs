@@ -9,7 +9,7 @@
 //! | read | for |
 //! |---|---|
 //! | `node` | assembly and end of a node |
-//! | [`engine`], [`record_codec`], [`port`] | the loop and the rings of its clients |
+//! | [`engine`], [`record_codec`], [`port`], [`credit`] | the loop and the rings of its clients |
 //! | [`effects`], [`workers`], [`executable`], [`local`] | carrying out actions: processes, pages, sockets |
 //! | [`annex`] | room on disk for values that are larger than the store |
 //! | [`spill`] | writing objects to disk and reading them back |
@@ -29,6 +29,7 @@
 pub mod annex;
 mod claim;
 pub mod cluster;
+pub mod credit;
 pub mod descriptors;
 pub mod drain;
 pub mod effects;

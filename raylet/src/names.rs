@@ -37,7 +37,7 @@ impl OwnNames {
                     Named::Missing { nearest: nearest(&key.name, alike.map(|of| of.name.as_str())) }
                 }
             },
-            NameAct::Claim { record, over } => match there {
+            NameAct::Claim { record, over, .. } => match there {
                 Some(there) if over.as_ref() != Some(there) && *there != record => Named::Is(there.clone()),
                 Some(_) | None => {
                     names.insert(key, record);
@@ -89,14 +89,15 @@ fn distance(a: &str, b: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tharsis_types::JobId;
+    use tharsis_types::{JobId, ObjectId, TaskId};
 
     fn ask(names: &OwnNames, name: &str, act: NameAct) -> Named {
         names.answer("", NameQuestion { job: JobId(1), kind: NameKind::Actor, name: name.to_owned(), act })
     }
 
     fn claim(record: u8, over: Option<u8>) -> NameAct {
-        NameAct::Claim { record: vec![record], over: over.map(|old| vec![old]) }
+        let object = ObjectId::output(TaskId::root(JobId(1)), 0);
+        NameAct::Claim { record: vec![record], object, over: over.map(|old| vec![old]) }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The node's end of a client's connection.
 
+use crate::credit::Credit;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use tharsis_object_store::{Bell, Channel, Consumer, PendingLarge, Producer, PushError, Segment};
@@ -22,6 +23,8 @@ pub struct Port {
     pub is_driver: bool,
     /// Facts by which its records are checked.
     pub facts: Facts,
+    /// Calls that it may send, if it is a driver.
+    pub credit: Credit,
     /// Whether the loop has noted that it is to be flushed.
     pub is_noted: bool,
     producer: Producer,
@@ -96,6 +99,7 @@ impl Port {
             client,
             is_driver,
             facts,
+            credit: Credit::default(),
             is_noted: false,
             producer: channel.producer,
             consumer: channel.consumer,

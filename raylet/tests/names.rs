@@ -59,11 +59,16 @@ fn put(shared: &Shared, job: JobId, object: ObjectId) -> Option<String> {
             std::thread::sleep(Duration::from_millis(1));
             continue;
         };
-        return match ToClient::decode(record).unwrap() {
+        let reason = match ToClient::decode(record).unwrap() {
+            ToClient::Grant { .. } => {
+                channel.consumer.advance();
+                continue;
+            }
             ToClient::Region { .. } => None,
             ToClient::Shutdown { reason } => Some(reason.to_owned()),
             other => panic!("{other:?}"),
         };
+        return reason;
     }
     panic!("no answer");
 }

@@ -32,6 +32,7 @@ impl Receiver for Dispatcher {
                 link.inbound.wake_bystanders();
             }
             ToClient::DefineClass { class, definition } => return self.work.define(class, definition),
+            ToClient::Grant { calls } => link.grant_calls(calls),
             ToClient::Locations { request, nodes } => {
                 let _unwanted = self.table.locations.give(request, nodes.iter().collect());
                 link.inbound.wake_bystanders();

@@ -169,7 +169,10 @@ impl TaskGraph {
             }
             let is_last = number as usize + 1 == self.steps.len();
             if is_last || PART_BYTES <= packed.len() {
-                client.link().send(&FromClient::Graph { graph, part: packed.view(first, is_last) })?;
+                let (link, count) = (client.link(), u64::from(number + 1 - first));
+                link.count_calls(count)?;
+                link.send(&FromClient::Graph { graph, part: packed.view(first, is_last) })
+                    .inspect_err(|_| link.uncount_calls(count))?;
                 packed.clear();
                 first = number + 1;
             }

@@ -19,13 +19,13 @@ use crate::pump::{self, Condition, Inbound, Reader};
 use crate::uses::{Use, Uses};
 use parking_lot::{Mutex, MutexGuard};
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tharsis_object_store::channel::Channel;
 use tharsis_object_store::deferred::Deferred;
 use tharsis_object_store::{ArenaMap, BellBoard, PendingLarge, Producer, PushError};
-use tharsis_protos::records::{FromClient, ToClient};
+use tharsis_protos::records::{CALLS_AT_FIRST, FromClient, ToClient};
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId};
 
 /// Pause of a sender that found the ring full: the node has thousands of records to process.
@@ -53,6 +53,9 @@ pub(crate) struct Link {
     pub(crate) serial: u32,
     outbox: Mutex<Producer>,
     deferred: Deferred<PendingLarge>,
+    /// Calls that were sent or are about to be, and those that a driver may send.
+    calls: AtomicU64,
+    granted_calls: AtomicU64,
     board: BellBoard,
     board_index: usize,
     pub(crate) arena: Arc<ArenaMap>,
@@ -122,6 +125,8 @@ impl Link {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             outbox: Mutex::new(parts.channel.producer),
             deferred: Deferred::default(),
+            calls: AtomicU64::new(0),
+            granted_calls: AtomicU64::new(CALLS_AT_FIRST),
             board: parts.board,
             board_index: parts.board_index as usize,
             arena: parts.arena,
@@ -252,6 +257,54 @@ impl Reader for Link {
             drop(outbox);
             self.ring_node();
         }
+    }
+}
+
+/// Calls of a driver, of which its job may have so many at a time. Threads wait here, before they send, so
+/// that other threads go on: what they send may be what the job waits for, or its cancellation. Calls of
+/// tasks do not wait, nor those in a dispatch.
+impl Link {
+    /// Waits until this many calls may be sent, and counts them.
+    ///
+    /// # Errors
+    /// The loss of the connection.
+    #[inline]
+    pub(crate) fn count_calls(&self, count: u64) -> Result<()> {
+        if self.is_worker {
+            return Ok(());
+        }
+        let before = self.calls.fetch_add(count, Ordering::Relaxed);
+        if before < self.granted_calls.load(Ordering::Relaxed) || self.is_dispatching() {
+            return Ok(());
+        }
+        self.await_grant(before)
+    }
+
+    #[cold]
+    fn await_grant(&self, before: u64) -> Result<()> {
+        self.flush();
+        let is_granted = || before < self.granted_calls.load(Ordering::Acquire);
+        let mut condition = Condition {
+            is_met: &mut || is_granted(),
+            subscribe: &mut || {
+                self.inbound.stand_by();
+                is_granted()
+            },
+        };
+        if self.wait(&mut condition, None) { Ok(()) } else { Err(self.loss()) }
+    }
+
+    /// Calls that were counted are not sent.
+    pub(crate) fn uncount_calls(&self, count: u64) {
+        if !self.is_worker {
+            self.calls.fetch_sub(count, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes the number of calls that may be sent, all together.
+    pub(crate) fn grant_calls(&self, calls: u64) {
+        self.granted_calls.fetch_max(calls, Ordering::Release);
+        self.inbound.wake_bystanders();
     }
 }
 

@@ -2,8 +2,9 @@
 //!
 //! A name stands in the control store beside the reference of its owner's object, under the namespace of the
 //! job. It is claimed before the call that makes the object is submitted, when the id of the object is known
-//! already, so of several who create one name at the same time one does. Nobody removes the name of one that
-//! has ended: whoever finds it looks whether it lives, and the name of one that does not can be taken over.
+//! already, so of several who create one name at the same time one does. The name of one that has ended is
+//! removed some time later: whoever finds it looks whether it lives, and the name of one that does not can be
+//! taken over.
 //! Calls go to the object itself and never ask for its name.
 //!
 //! Between the claim and the submission the owner does not know the object yet. So one that its owner does
@@ -93,7 +94,7 @@ pub(crate) fn create<N: Naming>(
         own = postcard::to_allocvec(&record(reference)).map_err(|bad| Error::internal(bad.to_string()))?;
         loop {
             claimed = Moment::now();
-            let act = NameAct::Claim { record: own.clone(), over: over.clone() };
+            let act = NameAct::Claim { record: own.clone(), object: reference.object, over: over.clone() };
             match ask::<N>(&client, name, act)? {
                 Named::Claimed => return Ok(()),
                 Named::Is(record) if over.is_none() && if_there == IfThere::Refuse => {

@@ -257,8 +257,11 @@ fn send_call(
     let mut frame = FRAME.take();
     let whole = frame_arguments(client, site, arguments, &mut frame)?;
     let task = current::next_child(client, || content_of_call(definition, returns, &mut frame, arguments));
+    // Before the claim: what has the name is to be known soon after.
+    client.link().count_calls(1)?;
     if let Some(claim) = claim {
-        claim(RefId { object: ObjectId::output(task, 0), owner: client.node() })?;
+        let object = RefId { object: ObjectId::output(task, 0), owner: client.node() };
+        claim(object).inspect_err(|_| client.link().uncount_calls(1))?;
     }
     let handles = new_handles(client, task, returns);
     let tokens: SmallVec<[u8; 64]> = handles.iter().flat_map(|h| h.token().to_le_bytes()).collect();
@@ -281,6 +284,7 @@ fn send_call(
     match sent {
         Ok(()) => Gift::send_all(&mut arguments.encoded.given),
         Err(error) => {
+            client.link().uncount_calls(1);
             let failure = error.into_shared();
             handles.iter().for_each(|handle| handle.fail(&failure));
         }

@@ -28,7 +28,8 @@ pub const RING_BYTES: usize = MIB;
 const _: () = assert!(RECORD_BYTES_MAX * 4 <= RING_BYTES, "a ring holds several of the largest records");
 const _: () = assert!(INLINE_BYTES_MAX * 16 <= RECORD_BYTES_MAX, "an inline value is small beside a record");
 
-/// Unfinished tasks that one job may have at its node; its driver's calls wait above.
+/// Unfinished tasks that one job may have at its node; its driver's calls wait above. Calls of tasks and
+/// actors count and do not wait: what their job has may be waiting for just these.
 pub const QUEUED_TASKS_MAX: usize = 8_000_000;
 /// Nodes of a small cluster, at most: there every node has a connection to every other one and hears its
 /// load.

@@ -25,3 +25,4 @@ mod port;
 mod settings;
 mod sql;
 mod telemetry;
+mod upgrade;

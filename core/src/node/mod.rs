@@ -413,13 +413,32 @@ impl Node {
     /// Whether a job has too many unfinished tasks here, so that its driver has to wait.
     #[must_use]
     pub fn is_full(&self, job: JobId) -> bool {
-        self.config.queued_tasks_max <= self.owner.unfinished_of(job)
+        self.room_for_calls(job) == 0
+    }
+
+    /// Calls that the driver of a job may add to its unfinished tasks here.
+    #[must_use]
+    pub fn room_for_calls(&self, job: JobId) -> usize {
+        self.config.queued_tasks_max.saturating_sub(self.owner.unfinished_of(job))
+    }
+
+    /// Unfinished tasks that a job may have here.
+    #[must_use]
+    pub fn queued_tasks_max(&self) -> usize {
+        self.config.queued_tasks_max
     }
 
     /// State of an object, as far as the ledger knows.
     #[must_use]
     pub fn value(&self, object: ObjectId) -> Option<&crate::Value> {
         self.owner.value_ref(object)
+    }
+
+    /// Whether an object of this node has ended without a value, or is not known: an actor or a placement
+    /// group that will not be there again.
+    #[must_use]
+    pub fn is_over(&self, object: ObjectId) -> bool {
+        self.owner.is_over(object)
     }
 
     /// The content of a [`Record::Value`]: the value, or the reason why this client cannot have it.

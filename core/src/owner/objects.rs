@@ -57,6 +57,13 @@ impl Owner {
         self.references.by_id(&object)?.value()
     }
 
+    /// Whether an object has failed, or is not known.
+    #[must_use]
+    pub fn is_over(&self, object: ObjectId) -> bool {
+        let known = self.references.by_id(&object);
+        known.is_none_or(|object| matches!(object.value(), Some(Value::Failed(_))))
+    }
+
     /// The value of an object that a client names by its token.
     #[must_use]
     pub fn value_named(&self, client: ClientId, token: u64, object: ObjectId) -> Option<&Value> {

@@ -116,6 +116,15 @@ fn may_repeat(error: &etcd::Error, repeat: Repeat) -> bool {
     }
 }
 
+/// Message of etcd when its users have changed since the token of a request was given. Seen with signed
+/// tokens (`--auth-token jwt`).
+const OUTDATED_TOKEN: &str = "revision of auth store is old";
+
+/// Whether etcd carried nothing out and wants a new token.
+pub(super) fn is_outdated_token(error: &etcd::Error) -> bool {
+    matches!(error, etcd::Error::GRpcStatus(status) if status.message().contains(OUTDATED_TOKEN))
+}
+
 /// Whether no connection could be made for the request.
 fn is_unsent(status: &Status) -> bool {
     let mut next = std::error::Error::source(status);

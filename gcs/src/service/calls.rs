@@ -1,6 +1,6 @@
 //! The calls. Each reads, decides, and writes if nothing changed in between, or else starts again.
 
-use super::shares::{JOBS_PER_NODE_MAX, Writer};
+use super::shares::JOBS_PER_NODE_MAX;
 use super::{ATTEMPTS_MAX, CALL_DEADLINE, Shared, reach, refusal, unix_ms};
 use crate::backend::{Compare, Op, Response, StoreLease, Txn, TxnResult};
 use crate::error::StoreError;
@@ -11,7 +11,7 @@ use tharsis_protos::caller::Who;
 use tharsis_protos::control::{
     ClusterInfo, CodeUnit, DRIVERS_MAX, EventStream, JobEnd, JobInfo, JobPage, JobProgram, JobRequest,
     KeyPage, Members, NODES_MAX, NODES_PER_MACHINE_MAX, NodeInfo, PROTOCOL, PutIf, Registered, Renewed,
-    Service,
+    Service, TablesState,
 };
 use tharsis_protos::{Refusal, RefusalCode};
 use tharsis_types::{CodeUnitId, JobId, NodeId, Resources};
@@ -43,14 +43,19 @@ impl Service for Shared {
         within("register node", self.register(who, node, clock_unix_ms)).await
     }
 
-    async fn keep_alive(&self, node: NodeId) -> Result<Renewed, Refusal> {
+    async fn keep_alive(&self, node: NodeId, seen: Option<TablesState>) -> Result<Renewed, Refusal> {
         // Heard of, whatever becomes of the lease.
         self.silences.lock().heard(node, Instant::now());
         let known = within("keep alive", self.renew(node)).await?;
         if !known {
             self.silences.lock().forget(node);
         }
-        Ok(Renewed { known, stores: self.listed_stores() })
+        let is_restored = match &seen {
+            // If they cannot be read, the next renewal asks again.
+            Some(seen) => self.is_restored_since(seen).await.unwrap_or(false),
+            None => false,
+        };
+        Ok(Renewed { known, stores: self.listed_stores(), tables: self.tables_state(), is_restored })
     }
 
     async fn unregister_node(&self, node: NodeId, reason: String) -> Result<bool, Refusal> {
@@ -142,12 +147,15 @@ impl Service for Shared {
             PutIf::Absent => txn.when(Compare::Absent(key.clone())),
             PutIf::Value(old) => txn.when(Compare::Value(key.clone(), old.to_vec())),
         };
-        let writer = Writer::of(who);
-        within("kv put", self.begin_value(writer, &key, bytes)).await?;
-        let done = self.ask("kv put", txn).await;
-        let is_written = done.as_ref().is_ok_and(|done| done.succeeded);
-        self.written.lock().end(writer, key, bytes, is_written);
-        Ok(done?.succeeded)
+        let counted = within("kv put", self.begin_value(who, &key, bytes)).await?;
+        let done = within("kv put", async { Ok(self.backend.txn(txn).await) }).await?;
+        match &done {
+            Ok(done) => counted.end(done.succeeded.then_some(done.revision)),
+            // It may be there all the same.
+            Err(error) if error.is_transient() => drop(counted),
+            Err(_) => counted.end(None),
+        }
+        Ok(done.map_err(refusal)?.succeeded)
     }
 
     async fn kv_get(&self, namespace: String, key: Bytes) -> Result<Option<Bytes>, Refusal> {
@@ -155,10 +163,17 @@ impl Service for Shared {
         Ok(tables::found(&result, 0).map(|entry| Bytes::copy_from_slice(&entry.value)))
     }
 
-    async fn kv_delete(&self, namespace: String, key: Bytes) -> Result<bool, Refusal> {
+    async fn kv_delete(&self, namespace: String, key: Bytes, value: Option<Bytes>) -> Result<bool, Refusal> {
         let key = tables::kv_key(&namespace, &key);
-        let result = self.ask("kv delete", Txn::always(vec![Op::Delete(key.clone())])).await?;
-        self.written.lock().removed(&key);
+        let txn = Txn::always(vec![Op::Delete(key.clone())]);
+        let txn = match value {
+            Some(value) => txn.when(Compare::Value(key.clone(), value.to_vec())),
+            None => txn,
+        };
+        let result = self.ask("kv delete", txn).await?;
+        if result.succeeded {
+            self.written.lock().removed(&key);
+        }
         Ok(matches!(result.responses.first(), Some(Response::Deleted { existed: true })))
     }
 
@@ -192,7 +207,8 @@ impl Shared {
         let clock_skew_ms =
             i64::try_from(i128::from(unix_ms()) - i128::from(clock_unix_ms)).unwrap_or(i64::MAX);
         let count = tables::node_count(&self.backend.txn(tables::count_nodes()).await.map_err(refusal)?);
-        if NODES_MAX <= count {
+        // One that asks again, because it was not answered, is there already.
+        if NODES_MAX <= count && self.node(node.id).await.map_err(refusal)?.is_none() {
             let reason = format!("the cluster has {count} nodes, the limit is {NODES_MAX}");
             return Err(Refusal::new(RefusalCode::ResourceExhausted, reason));
         }
@@ -351,6 +367,7 @@ impl Shared {
 
     /// Removes the code units of a node that has left from the tables. Until then readers skip them.
     pub(super) async fn forget_code_of(&self, node: NodeId) -> Result<(), StoreError> {
+        self.holders.lock().remove(&node);
         let mut after = None;
         loop {
             let result = self.backend.txn(tables::code_keys(after)).await?;
@@ -395,6 +412,8 @@ impl Shared {
             let outdated = self.outdated_job(counter.next).await?;
             let record = JobRecord { info, request: job.request };
             if self.backend.txn(tables::make_job(&record, &counter, outdated)?).await?.succeeded {
+                // So that the job's node remembers a state of the tables that has it. The judge looks again.
+                let _looked = self.look_at_lineage().await;
                 return Ok(record.info.id);
             }
         }
@@ -493,7 +512,7 @@ impl Shared {
             let member = member.filter(|known| known.record.departure.is_none()).ok_or_else(not_member)?;
             let txn = tables::hold_code(unit, size_bytes, holder, member.version);
             if self.backend.txn(txn).await.map_err(refusal)?.succeeded {
-                return Ok(());
+                return self.note_held(holder).await.map_err(refusal);
             }
         }
         Err(refusal(StoreError::Contention { what: "put code unit", attempts: ATTEMPTS_MAX }))

@@ -80,11 +80,18 @@ pub(super) async fn judge(shared: Weak<Shared>, lease_ttl: Duration) {
 
 /// Queries the store once, and removes nodes that are dead.
 async fn round(shared: &Arc<Shared>, pulse: &mut Pulse) -> Result<(), StoreError> {
+    // Before the members are: a node is one before it has names.
+    let naming = shared.written.lock().naming_nodes();
     let answer = shared.backend.txn(tables::roll_call()).await?;
     pulse.answered(Instant::now());
     shared.note_stores(&answer);
-    reach::knock_at_new(shared, &tables::called(&answer));
+    let called = tables::called(&answer);
+    reach::knock_at_new(shared, &called);
     hang::look_at_heads(shared, &tables::heads(&answer));
+    shared.look_at_lineage().await?;
+    for gone in naming.into_iter().filter(|node| !called.contains(node)) {
+        shared.forget_names_of(gone).await?;
+    }
     for (job, node) in tables::without_driver(&answer) {
         let message = format!("its driver's node {node} has left");
         let end = JobEnd { succeeded: false, message, ended_unix_ms: unix_ms() };

@@ -10,11 +10,20 @@
 //! control store to the next has a share at each. What others have removed meanwhile is found when a share
 //! is used up, and at most once in [`LOOK_AGAIN`]; and each [`SWEEP_EVERY`], so that what is remembered does
 //! not grow with values that others remove.
+//!
+//! Names of actors and placement groups are values that their nodes remove when what has them ends. A node
+//! that is killed cannot: each control store removes those that it wrote for nodes which are no members any
+//! more.
+//!
+//! A write whose outcome is not known, because its caller has gone or the back end did not answer, counts as
+//! carried out until a look shows that it was not.
 
 use super::{Shared, refusal};
+use crate::backend::{Compare, KeyValue, Op, Txn};
 use crate::error::StoreError;
 use crate::tables;
-use std::collections::{HashMap, HashSet};
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 use tharsis_protos::caller::Who;
 use tharsis_protos::control::MachineId;
@@ -29,6 +38,8 @@ pub(super) const CALLER_BYTES_MAX: usize = 64 * MIB;
 pub(super) const JOBS_PER_NODE_MAX: usize = 1024;
 /// Approximate bytes of an entry beside its key and value.
 const ENTRY_BYTES: usize = 128;
+/// The revision of a write whose outcome is not known: no write makes it.
+const UNKNOWN_REVISION: u64 = 0;
 /// Between two looks for values that are gone.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// Between two such looks while values are written, also if no share is used up.
@@ -46,11 +57,32 @@ pub(super) enum Writer {
 /// The values that were written here, and by whom.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    keys: HashMap<Vec<u8>, (Writer, usize)>,
+    keys: HashMap<Vec<u8>, Value>,
+    /// Nodes that have written names.
+    naming: BTreeSet<NodeId>,
     bytes: HashMap<Writer, usize>,
     looked_at: Option<Instant>,
     /// Of the last sweep, or of the first value.
     swept_at: Option<Instant>,
+}
+
+/// A value that was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Value {
+    writer: Writer,
+    bytes: usize,
+    revision: u64,
+    /// If it is a name, the node that has it.
+    named_by: Option<NodeId>,
+}
+
+/// A write that was carried out, or may have been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Done {
+    /// The node that asked for it.
+    node: Option<NodeId>,
+    /// The revision that it made.
+    revision: u64,
 }
 
 impl Writer {
@@ -65,9 +97,10 @@ impl Writer {
 
 impl Written {
     /// Counts a value that is about to be written; false if it would pass the share of its writer.
-    pub(super) fn begin(&mut self, writer: Writer, key: &[u8], value_bytes: usize) -> bool {
+    fn begin(&mut self, writer: Writer, key: &[u8], value_bytes: usize) -> bool {
         let size = key.len() + value_bytes + ENTRY_BYTES;
-        let replaced = self.keys.get(key).filter(|(by, _)| *by == writer).map_or(0, |(_, bytes)| *bytes);
+        let replaced =
+            self.keys.get(key).filter(|value| value.writer == writer).map_or(0, |value| value.bytes);
         let used = self.bytes.entry(writer).or_default();
         // One that takes less room than before is always fine.
         let is_fine = size <= replaced || *used + size - replaced <= CALLER_BYTES_MAX;
@@ -78,20 +111,31 @@ impl Written {
     }
 
     /// A value that [`Written::begin`] counted was written, or was not.
-    pub(super) fn end(&mut self, writer: Writer, key: Vec<u8>, value_bytes: usize, is_written: bool) {
-        let size = key.len() + value_bytes + ENTRY_BYTES;
-        if !is_written {
-            return self.give_back(writer, size);
+    fn end(&mut self, writer: Writer, key: Vec<u8>, value_bytes: usize, done: Option<Done>) {
+        let bytes = key.len() + value_bytes + ENTRY_BYTES;
+        let Some(Done { node, revision }) = done else { return self.give_back(writer, bytes) };
+        let named_by = node.filter(|_| tables::is_name(&key));
+        self.naming.extend(named_by);
+        if let Some(before) = self.keys.insert(key, Value { writer, bytes, revision, named_by }) {
+            self.give_back(before.writer, before.bytes);
         }
-        if let Some((before, bytes)) = self.keys.insert(key, (writer, size)) {
-            self.give_back(before, bytes);
-        }
+    }
+
+    /// Nodes that have written names here.
+    pub(super) fn naming_nodes(&self) -> Vec<NodeId> {
+        self.naming.iter().copied().collect()
+    }
+
+    /// The names that a node was the last to write here, with the revisions of these writes.
+    fn names_of(&self, node: NodeId) -> Vec<(Vec<u8>, u64)> {
+        let of_node = self.keys.iter().filter(|(_, value)| value.named_by == Some(node));
+        of_node.map(|(key, value)| (key.clone(), value.revision)).collect()
     }
 
     /// A value is gone.
     pub(super) fn removed(&mut self, key: &[u8]) {
-        if let Some((writer, bytes)) = self.keys.remove(key) {
-            self.give_back(writer, bytes);
+        if let Some(value) = self.keys.remove(key) {
+            self.give_back(value.writer, value.bytes);
         }
     }
 
@@ -130,14 +174,47 @@ impl Written {
     }
 }
 
+/// A value that was counted and is being written. Its caller may go before that is done.
+#[derive(Debug)]
+pub(super) struct Counted<'a> {
+    written: &'a Mutex<Written>,
+    writer: Writer,
+    node: Option<NodeId>,
+    /// None once its outcome is counted.
+    key: Option<Vec<u8>>,
+    value_bytes: usize,
+}
+
+impl Counted<'_> {
+    /// The value was written and made this revision, or it certainly was not.
+    pub(super) fn end(mut self, revision: Option<u64>) {
+        self.count(revision);
+    }
+
+    fn count(&mut self, revision: Option<u64>) {
+        let Some(key) = self.key.take() else { return };
+        let done = revision.map(|revision| Done { node: self.node, revision });
+        self.written.lock().end(self.writer, key, self.value_bytes, done);
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.count(Some(UNKNOWN_REVISION));
+    }
+}
+
 impl Shared {
     /// Counts a value that is about to be written.
     pub(super) async fn begin_value(
         &self,
-        writer: Writer,
+        who: Who,
         key: &[u8],
         value_bytes: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<Counted<'_>, Refusal> {
+        let (writer, node) = (Writer::of(who), who.node());
+        let counted =
+            || Counted { written: &self.written, writer, node, key: Some(key.to_vec()), value_bytes };
         let may_sweep = self.written.lock().may_sweep(Instant::now());
         if may_sweep {
             match self.value_keys().await {
@@ -146,14 +223,14 @@ impl Shared {
             }
         }
         if self.written.lock().begin(writer, key, value_bytes) {
-            return Ok(());
+            return Ok(counted());
         }
         let may_look = self.written.lock().may_look(Instant::now());
         if may_look {
             let there = self.value_keys().await.map_err(refusal)?;
             self.written.lock().keep(&there);
             if self.written.lock().begin(writer, key, value_bytes) {
-                return Ok(());
+                return Ok(counted());
             }
         }
         let reason = format!(
@@ -161,6 +238,27 @@ impl Shared {
              remove values, or put large ones into objects"
         );
         Err(Refusal::new(RefusalCode::ResourceExhausted, reason))
+    }
+
+    /// Removes the names that a node has written which is no member any more. One that another control store
+    /// gave to another node meanwhile was written since, and stays.
+    pub(super) async fn forget_names_of(&self, node: NodeId) -> Result<(), StoreError> {
+        let names = self.written.lock().names_of(node);
+        for (key, revision) in names {
+            let found = self.backend.txn(tables::get(key.clone())).await?;
+            let is_its = |entry: &&KeyValue| entry.revision == revision;
+            if let Some(entry) = tables::found(&found, 0).filter(is_its) {
+                let unchanged = Compare::Value(key.clone(), entry.value.clone());
+                self.backend.txn(Txn::always(vec![Op::Delete(key.clone())]).when(unchanged)).await?;
+            }
+            // It is gone, or another control store counts it; one that was written here since stays counted.
+            let mut written = self.written.lock();
+            if written.keys.get(&key).is_some_and(|value| value.revision == revision) {
+                written.removed(&key);
+            }
+        }
+        self.written.lock().naming.remove(&node);
+        Ok(())
     }
 
     async fn value_keys(&self) -> Result<HashSet<Vec<u8>>, StoreError> {
@@ -181,6 +279,8 @@ impl Shared {
 mod tests {
     use super::*;
 
+    use tharsis_protos::control::{ACTORS_NAMESPACE, GROUPS_NAMESPACE};
+
     const HALF: usize = CALLER_BYTES_MAX / 2;
     const A: Writer = Writer::Machine(MachineId(1));
     const B: Writer = Writer::Node(NodeId(2));
@@ -188,7 +288,7 @@ mod tests {
     fn write(written: &mut Written, writer: Writer, key: &str, bytes: usize) -> bool {
         let is_fine = written.begin(writer, key.as_bytes(), bytes);
         if is_fine {
-            written.end(writer, key.into(), bytes, true);
+            written.end(writer, key.into(), bytes, Some(Done { node: None, revision: 1 }));
         }
         is_fine
     }
@@ -212,9 +312,30 @@ mod tests {
         let mut written = Written::default();
         assert!(written.begin(A, b"1", HALF));
         assert!(!written.begin(A, b"2", HALF), "the first may be written yet");
-        written.end(A, b"1".to_vec(), HALF, false);
+        written.end(A, b"1".to_vec(), HALF, None);
         assert!(write(&mut written, A, "2", HALF));
         assert_eq!(written.keys.len(), 1);
+    }
+
+    #[test]
+    fn a_write_whose_caller_has_gone_counts_until_it_is_known_not_to_be_there() {
+        let written = Mutex::<Written>::default();
+        let begin = |key: &[u8]| {
+            assert!(written.lock().begin(A, key, HALF));
+            let (node, key) = (Some(NodeId(1)), Some(key.to_vec()));
+            Counted { written: &written, writer: A, node, key, value_bytes: HALF }
+        };
+        drop(begin(b"1"));
+        assert!(!written.lock().begin(A, b"2", HALF), "it may be there");
+        // The same one again takes no more room, however often.
+        (0..100).for_each(|_| drop(begin(b"1")));
+        written.lock().keep(&HashSet::new());
+        assert!(written.lock().bytes.is_empty());
+        begin(b"1").end(None);
+        assert!(written.lock().bytes.is_empty(), "it was not written");
+        assert!(written.lock().keys.is_empty());
+        begin(b"1").end(Some(7));
+        assert_eq!(written.lock().keys.len(), 1);
     }
 
     #[test]
@@ -224,6 +345,27 @@ mod tests {
         assert!(!write(&mut written, A, "2", 0));
         assert!(write(&mut written, A, "1", 7));
         assert!(write(&mut written, A, "2", 0));
+    }
+
+    #[test]
+    fn names_are_those_of_the_node_that_wrote_them_last() {
+        let mut written = Written::default();
+        let mut write = |key: Vec<u8>, node, revision| {
+            assert!(written.begin(A, &key, 1));
+            written.end(A, key, 1, Some(Done { node: Some(NodeId(node)), revision }));
+        };
+        let name = |text: &str| tables::kv_key(ACTORS_NAMESPACE, text.as_bytes());
+        write(name("a"), 1, 5);
+        write(tables::kv_key(GROUPS_NAMESPACE, b"b"), 1, 6);
+        write(tables::kv_key("users", b"c"), 1, 7);
+        write(name("d"), 1, 8);
+        write(name("d"), 2, 9);
+        let mut names = written.names_of(NodeId(1));
+        names.sort();
+        assert_eq!(names, [(name("a"), 5), (tables::kv_key(GROUPS_NAMESPACE, b"b"), 6)]);
+        written.removed(&name("a"));
+        assert_eq!(written.names_of(NodeId(2)), [(name("d"), 9)]);
+        assert_eq!(written.names_of(NodeId(1)).len(), 1);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::tables::VALUES;
 use futures::future::BoxFuture;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// A back end, and what its last write said.
@@ -19,6 +19,10 @@ pub(super) struct Noted {
     is_full: AtomicBool,
     /// The last write failed for another reason.
     fails: AtomicBool,
+    /// The highest revision that was shown.
+    revision: AtomicU64,
+    /// A later answer showed a lower one.
+    went_back: AtomicBool,
 }
 
 /// Kind of a write.
@@ -30,7 +34,41 @@ enum Write {
 
 impl Noted {
     pub(super) fn new(inner: Arc<dyn Backend>) -> Noted {
-        Noted { inner, is_full: AtomicBool::new(false), fails: AtomicBool::new(false) }
+        Noted {
+            inner,
+            is_full: AtomicBool::new(false),
+            fails: AtomicBool::new(false),
+            revision: AtomicU64::new(0),
+            went_back: AtomicBool::new(false),
+        }
+    }
+
+    /// Whether the revision went back: the back end was restored to an earlier state meanwhile.
+    pub(super) fn went_back(&self) -> bool {
+        self.went_back.load(Ordering::Relaxed)
+    }
+
+    /// All are told that the revision went back.
+    pub(super) fn went_on(&self) {
+        self.went_back.store(false, Ordering::Relaxed);
+    }
+
+    /// Compares the revision of an answer with the highest one that was shown before the request was made.
+    fn note_revision(&self, before: u64, revision: u64) {
+        // An answer without a revision says nothing.
+        if before <= revision || revision == 0 {
+            self.revision.fetch_max(revision, Ordering::Relaxed);
+        } else {
+            self.revision.store(revision, Ordering::Relaxed);
+            self.went_back.store(true, Ordering::Relaxed);
+        }
+    }
+
+    async fn carry_out(&self, txn: Txn) -> Result<TxnResult, StoreError> {
+        let before = self.revision.load(Ordering::Relaxed);
+        let result = self.inner.txn(txn).await?;
+        self.note_revision(before, result.revision);
+        Ok(result)
     }
 
     /// Whether the last write was carried out, or refused for a reason of its own.
@@ -95,9 +133,9 @@ impl Backend for Noted {
             Op::Put { key, .. } => Some(key.starts_with(VALUES.as_bytes())),
             _ => None,
         });
-        let Some(is_value) = puts.next() else { return self.inner.txn(txn) };
+        let Some(is_value) = puts.next() else { return Box::pin(self.carry_out(txn)) };
         Box::pin(async move {
-            match self.inner.txn(txn).await {
+            match self.carry_out(txn).await {
                 // Nothing was to be written, as it turned out.
                 Ok(result) if !result.succeeded => Ok(result),
                 // The values of users have a limit of their own.

@@ -115,16 +115,23 @@ impl Stub {
         })
     }
 
-    /// Renews the lease of a node.
+    /// Renews the lease of a node, which has seen a state of the tables.
     ///
     /// # Errors
     /// [`CallError`], as for all calls.
-    pub async fn keep_alive(&self, node: NodeId) -> Result<Renewed, CallError> {
+    pub async fn keep_alive(&self, node: NodeId, seen: Option<TablesState>) -> Result<Renewed, CallError> {
         let call = "keep alive";
-        let request = wire::KeepAliveRequest { node_id: node.0 };
+        let request = wire::KeepAliveRequest { node_id: node.0, seen: seen.map(Into::into) };
         let mut client = self.client.clone();
         let answer = self.within(call, client.keep_alive(request)).await?;
-        self.checked(call, move || Ok(Renewed { known: answer.known, stores: stores(answer.stores)? }))
+        self.checked(call, move || {
+            Ok(Renewed {
+                known: answer.known,
+                stores: stores(answer.stores)?,
+                tables: answer.tables.map(Into::into),
+                is_restored: answer.restored,
+            })
+        })
     }
 
     /// Ends a membership; false if there was none.
@@ -292,13 +299,18 @@ impl Stub {
         Ok(self.within("kv get", client.kv_get(request)).await?.value)
     }
 
-    /// Removes a value; false if there was none.
+    /// Removes a value, if `value` names one only that; false if it was not there.
     ///
     /// # Errors
     /// [`CallError`], as for all calls.
-    pub async fn kv_delete(&self, namespace: &str, key: Bytes) -> Result<bool, CallError> {
+    pub async fn kv_delete(
+        &self,
+        namespace: &str,
+        key: Bytes,
+        value: Option<Bytes>,
+    ) -> Result<bool, CallError> {
         let mut client = self.client.clone();
-        let request = wire::KvDeleteRequest { namespace: namespace.to_owned(), key };
+        let request = wire::KvDeleteRequest { namespace: namespace.to_owned(), key, value };
         Ok(self.within("kv delete", client.kv_delete(request)).await?.existed)
     }
 

@@ -23,7 +23,7 @@ use tharsis_types::limits::{KIB, MESSAGE_BYTES_MAX, MIB};
 use tharsis_types::{CodeUnitId, JobId, NodeId, Resources};
 
 /// The version of the protocol that this build speaks.
-pub const PROTOCOL: ProtocolVersion = ProtocolVersion { major: 2, minor: 0 };
+pub const PROTOCOL: ProtocolVersion = ProtocolVersion { major: 2, minor: 1 };
 
 /// Nodes of one cluster.
 pub const NODES_MAX: usize = 1024;
@@ -128,6 +128,19 @@ pub struct Renewed {
     pub known: bool,
     /// Addresses of all control stores of the cluster.
     pub stores: Vec<String>,
+    /// State of the tables, or of a moment ago; none from a control store before 2.1.
+    pub tables: Option<TablesState>,
+    /// Whether the tables were restored to an earlier state than the one that the node had seen, or lost.
+    pub is_restored: bool,
+}
+
+/// A state that the tables were in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TablesState {
+    /// Number and id of the last incarnation of the tables that had begun.
+    pub incarnation: (u64, u64),
+    /// The revision.
+    pub revision: u64,
 }
 
 /// One change of the membership.

@@ -31,8 +31,12 @@ pub trait Service: Send + Sync + 'static {
         node: NodeInfo,
         clock_unix_ms: u64,
     ) -> impl Future<Output = Result<Registered, Refusal>> + Send;
-    /// Renews the lease of a node.
-    fn keep_alive(&self, node: NodeId) -> impl Future<Output = Result<Renewed, Refusal>> + Send;
+    /// Renews the lease of a node, which has seen a state of the tables.
+    fn keep_alive(
+        &self,
+        node: NodeId,
+        seen: Option<TablesState>,
+    ) -> impl Future<Output = Result<Renewed, Refusal>> + Send;
     /// Ends a membership; false if there was none.
     fn unregister_node(
         &self,
@@ -94,8 +98,13 @@ pub trait Service: Send + Sync + 'static {
         namespace: String,
         key: Bytes,
     ) -> impl Future<Output = Result<Option<Bytes>, Refusal>> + Send;
-    /// Removes a value; false if there was none.
-    fn kv_delete(&self, namespace: String, key: Bytes) -> impl Future<Output = Result<bool, Refusal>> + Send;
+    /// Removes a value, if `value` names one only that; false if it was not there.
+    fn kv_delete(
+        &self,
+        namespace: String,
+        key: Bytes,
+        value: Option<Bytes>,
+    ) -> impl Future<Output = Result<bool, Refusal>> + Send;
     /// Keys with a prefix after one, at most `limit`.
     fn kv_list(
         &self,
@@ -180,8 +189,10 @@ impl<S: Service> Control for Door<S> {
         let (_, extensions, request) = request.into_parts();
         let node = message::node_id("node_id", request.node_id).map_err(bad)?;
         rights::check_node(&extensions, node)?;
-        let Renewed { known, stores } = self.0.keep_alive(node).await?;
-        Ok(Response::new(wire::KeepAliveAnswer { known, stores }))
+        let seen = request.seen.map(Into::into);
+        let Renewed { known, stores, tables, is_restored } = self.0.keep_alive(node, seen).await?;
+        let tables = tables.map(Into::into);
+        Ok(Response::new(wire::KeepAliveAnswer { known, stores, tables, restored: is_restored }))
     }
 
     async fn unregister_node(
@@ -305,7 +316,9 @@ impl<S: Service> Control for Door<S> {
     async fn kv_delete(&self, request: Request<wire::KvDeleteRequest>) -> Answer<wire::KvDeleteAnswer> {
         let request = request.into_inner();
         let (namespace, key) = key(request.namespace, request.key).map_err(bad)?;
-        Ok(Response::new(wire::KvDeleteAnswer { existed: self.0.kv_delete(namespace, key).await? }))
+        let value = request.value.map(|value| bounded("value", value, VALUE_BYTES_MAX)).transpose();
+        let existed = self.0.kv_delete(namespace, key, value.map_err(bad)?).await?;
+        Ok(Response::new(wire::KvDeleteAnswer { existed }))
     }
 
     async fn kv_list(&self, request: Request<wire::KvListRequest>) -> Answer<wire::KvListAnswer> {

@@ -18,6 +18,19 @@ impl From<wire::ProtocolVersion> for ProtocolVersion {
     }
 }
 
+impl From<TablesState> for wire::TablesState {
+    fn from(state: TablesState) -> Self {
+        let (incarnation, incarnation_id) = state.incarnation;
+        Self { revision: state.revision, incarnation, incarnation_id }
+    }
+}
+
+impl From<wire::TablesState> for TablesState {
+    fn from(state: wire::TablesState) -> Self {
+        Self { incarnation: (state.incarnation, state.incarnation_id), revision: state.revision }
+    }
+}
+
 impl From<Resources> for wire::Resources {
     fn from(set: Resources) -> Self {
         Self { cpu_units: set.cpu, gpu_units: set.gpu, memory_bytes: set.memory, custom_units: set.custom }

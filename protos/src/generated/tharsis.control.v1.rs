@@ -88,6 +88,9 @@ pub struct RegisterNodeAnswer {
 pub struct KeepAliveRequest {
     #[prost(fixed64, tag = "1")]
     pub node_id: u64,
+    /// State of the tables that an earlier answer told.
+    #[prost(message, optional, tag = "3")]
+    pub seen: ::core::option::Option<TablesState>,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KeepAliveAnswer {
@@ -97,6 +100,23 @@ pub struct KeepAliveAnswer {
     /// host:port of every control store of the cluster.
     #[prost(string, repeated, tag = "2")]
     pub stores: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+    /// State of the tables, or of a moment ago.
+    #[prost(message, optional, tag = "3")]
+    pub tables: ::core::option::Option<TablesState>,
+    /// The tables do not go back to the state that was seen: they were restored to an earlier one, or lost.
+    #[prost(bool, tag = "4")]
+    pub restored: bool,
+}
+/// A state that the tables were in: a revision, and the last incarnation of them that had begun by then.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct TablesState {
+    #[prost(uint64, tag = "1")]
+    pub revision: u64,
+    #[prost(uint64, tag = "2")]
+    pub incarnation: u64,
+    /// Tells it from another one with this number.
+    #[prost(fixed64, tag = "3")]
+    pub incarnation_id: u64,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct UnregisterNodeRequest {
@@ -372,6 +392,9 @@ pub struct KvDeleteRequest {
     pub namespace: ::prost::alloc::string::String,
     #[prost(bytes = "bytes", tag = "2")]
     pub key: ::prost::bytes::Bytes,
+    /// Only if the key has this value.
+    #[prost(bytes = "bytes", optional, tag = "3")]
+    pub value: ::core::option::Option<::prost::bytes::Bytes>,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KvDeleteAnswer {

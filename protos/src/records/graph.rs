@@ -94,6 +94,12 @@ impl PackedGraph {
 }
 
 impl<'a> GraphView<'a> {
+    /// Steps in it.
+    #[must_use]
+    pub fn step_count(&self) -> usize {
+        self.steps.len() / STEP_BYTES
+    }
+
     /// The part itself. It is not checked: see [`GraphPart::check`].
     #[must_use]
     pub fn part(&self) -> GraphPart {

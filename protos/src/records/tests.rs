@@ -140,6 +140,7 @@ fn records_of_nodes_survive_encoding() {
         ToClient::Log { pid: 1, stderr: true, text: b"line\n" },
         ToClient::Region { request: 1, region: Extent { offset: 0, len: 0 }, failure: b"full" },
         ToClient::Resumed,
+        ToClient::Grant { calls: u64::MAX },
         ToClient::RetireRegions,
         ToClient::Unmap { token: 9 },
         ToClient::Locations { request: 3, nodes: NodesView::new(&nodes).unwrap() },

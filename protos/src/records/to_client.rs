@@ -4,6 +4,9 @@ use super::bytes::{Reader, put_bytes, put_extent, put_u32, put_u64, put_value};
 use super::{ArgumentsView, BadRecord, NodesView, Token, ValueView};
 use tharsis_types::{Extent, TaskId};
 
+/// Calls that a driver may send before it has heard of more.
+pub const CALLS_AT_FIRST: u64 = 1024;
+
 /// From a node to one of its clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToClient<'a> {
@@ -26,6 +29,12 @@ pub enum ToClient<'a> {
         class: u32,
         /// Encoded `TaskClass`.
         definition: &'a [u8],
+    },
+    /// Calls that a driver may send, those that it has sent among them; beyond them its threads wait. Until
+    /// the first of these records they are [`CALLS_AT_FIRST`].
+    Grant {
+        /// All of them together since it connected. Of a graph, each task is one.
+        calls: u64,
     },
     /// Place of a value, as far as the node knows.
     Locations {
@@ -113,6 +122,7 @@ impl<'a> ToClient<'a> {
     const CHECKPOINT_ENDED: u8 = 76;
     /// As `RUN`, with a name behind all else.
     const RUN_NAMED: u8 = 77;
+    const GRANT: u8 = 78;
 
     /// Appends the record to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -150,9 +160,9 @@ impl<'a> ToClient<'a> {
             }
             Self::Resumed => out.push(Self::RESUMED),
             Self::RetireRegions => out.push(Self::RETIRE_REGIONS),
-            Self::Unmap { token } => {
-                out.push(Self::UNMAP);
-                put_u64(out, *token);
+            Self::Grant { calls: number } | Self::Unmap { token: number } => {
+                out.push(if matches!(self, Self::Grant { .. }) { Self::GRANT } else { Self::UNMAP });
+                put_u64(out, *number);
             }
             Self::Run { slot, class, attempt, task, payload, arguments, name } => {
                 out.push(if name.is_empty() { Self::RUN } else { Self::RUN_NAMED });
@@ -194,6 +204,7 @@ impl<'a> ToClient<'a> {
             Self::CANCEL_RUN => Self::CancelRun { slot: r.u32()? },
             Self::CHECKPOINT_ENDED => Self::CheckpointEnded { request: r.u32()?, failure: r.bytes()? },
             Self::DEFINE_CLASS => Self::DefineClass { class: r.u32()?, definition: r.bytes()? },
+            Self::GRANT => Self::Grant { calls: r.u64()? },
             Self::LOCATIONS => Self::Locations { request: r.u32()?, nodes: NodesView::new(r.bytes()?)? },
             Self::LOG => Self::Log { pid: r.u32()?, stderr: r.u8()? != 0, text: r.bytes()? },
             Self::REGION => Self::Region { request: r.u32()?, region: r.extent()?, failure: r.bytes()? },

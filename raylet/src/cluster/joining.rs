@@ -1,14 +1,18 @@
-//! The first calls of a node to the control store: which it knows, who was shut out, and its own entry.
+//! The first calls of a node to the control store: which it knows, who was shut out, and its own entry. A
+//! head begins one.
 
 use super::addresses::own_address;
-use super::{CALL_DEADLINE, JOIN_PATIENCE, PATIENCE, Role, refused};
+use super::{CALL_DEADLINE, ClusterOptions, JOIN_PATIENCE, PATIENCE, Role, refused};
 use crate::logs::unix_ms;
 use std::net::TcpListener;
-use tharsis_gcs::{ClientOptions, ControlClient, KnownStores};
+use std::time::Duration;
+use tharsis_gcs::{
+    BackendChoice, ClientOptions, Control, ControlClient, ControlOptions, KnownStores, StoreError,
+};
 use tharsis_protos::connection::{Credentials, Gate};
 use tharsis_protos::control::{NodeInfo, Registered};
 use tharsis_protos::revoked::Revoked;
-use tharsis_types::Failure;
+use tharsis_types::{Failure, FailureKind, NodeId};
 
 /// Clocks that differ by more are spoken of; nothing depends on them.
 const CLOCK_SKEW_MS_MAX: u64 = 5_000;
@@ -46,4 +50,37 @@ pub(super) async fn register(client: &ControlClient, info: &NodeInfo) -> Result<
         tracing::warn!(skew_s, "the clocks of this machine and of the control store differ");
     }
     Ok(registered)
+}
+
+/// The control store of a head.
+pub(super) async fn begin_if_head(
+    me: NodeId,
+    options: &ClusterOptions,
+    address: &str,
+) -> Result<Option<Control>, Failure> {
+    let Role::Head { store, lease_ttl_ms } = &options.role else { return Ok(None) };
+    let owner = if store.is_shared() { options.security.owner()? } else { None };
+    let lease_ttl = Duration::from_millis(*lease_ttl_ms);
+    begin(me, store, ControlOptions { lease_ttl, cluster: None, owner }, address).await.map(Some)
+}
+
+/// A control store in the process of the node `me`.
+async fn begin(
+    me: NodeId,
+    store: &BackendChoice,
+    options: ControlOptions,
+    address: &str,
+) -> Result<Control, Failure> {
+    let failed = |error: StoreError| {
+        let kind = match error {
+            StoreError::ForeignOwner { .. } | StoreError::InUse { .. } => FailureKind::InUse,
+            StoreError::OutOfSpace { .. } => FailureKind::ResourceExhausted,
+            _ => FailureKind::Disconnected,
+        };
+        Failure::new(kind, format!("control store: {error}"))
+    };
+    let backend = store.open().await.map_err(failed)?;
+    let control = Control::start(backend, options).await.map_err(failed)?;
+    control.announce(address.to_owned(), Some(me)).await.map_err(failed)?;
+    Ok(control)
 }

@@ -8,6 +8,7 @@
 use super::code::Code;
 use super::isolation::{Isolation, LOOKS_PER_LEASE, is_counted};
 use super::links::{Peers, dial};
+use super::names::ClaimedNames;
 use super::pulls::Pulls;
 use crate::drain::Drain;
 use crate::inbox::{Inbox, Input};
@@ -63,6 +64,8 @@ pub struct Membership {
     pub drain: Arc<Drain>,
     /// The machines that were shut out, as its port knows them.
     pub revoked: Revoked,
+    /// The names that were claimed here.
+    pub(super) names: Arc<ClaimedNames>,
     /// Why this node had to end itself, if it had to.
     pub fenced: Arc<Mutex<Option<String>>>,
 }
@@ -76,13 +79,17 @@ impl Membership {
             () = self.report_broken() => {}
             () = self.find_unheard() => {}
             () = self.watch_isolation() => {}
+            () = self.names.free_ended(&self.control, &self.inbox) => {}
         }
     }
 
     /// Takes leave.
     pub async fn leave(&self) {
         let reason = if self.drain.has_begun() { "it drained" } else { "it was stopped" };
-        let farewell = self.control.unregister_node(self.me.id, reason);
+        let farewell = async {
+            self.names.remove_all(&self.control).await;
+            self.control.unregister_node(self.me.id, reason).await
+        };
         if let Ok(Err(error)) = tokio::time::timeout(FAREWELL_WAIT, farewell).await {
             tracing::info!(%error, "others learn of this node's end when its lease runs out");
         }
@@ -102,12 +109,16 @@ impl Membership {
                 // A node that was shut out is no member, whatever becomes of its lease.
                 let is_shut_out = answer.as_ref().is_err_and(is_shut_out);
                 is_revoked.fetch_or(is_shut_out, Ordering::Relaxed);
-                if is_shut_out { Ok(false) } else { answer }
+                // One whose jobs are no longer known must not go on with them.
+                if is_shut_out || control.is_restored() { Ok(false) } else { answer }
             }
         };
         renew_until_lost(renewal_pace(self.lease_ttl), renew).await;
-        let is_revoked = is_revoked.load(Ordering::Relaxed);
-        self.fence(if is_revoked { REVOKED } else { "its lease ran out" });
+        self.fence(match (is_revoked.load(Ordering::Relaxed), self.control.is_restored()) {
+            (true, _) => REVOKED,
+            (false, true) => RESTORED,
+            (false, false) => "its lease ran out",
+        });
     }
 
     async fn watch(&self) {

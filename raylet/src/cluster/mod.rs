@@ -58,11 +58,11 @@ use addresses::{listen_on, own_address};
 use code::Code;
 use identity::Entry;
 use isolation::Isolation;
-use joining::{client_of, heard_revoked, known_stores, register};
+use joining::{begin_if_head, client_of, heard_revoked, known_stores, register};
 use links::{Links, Peers};
 use listen::{Callers, Senders};
 use members::Membership;
-use names::Namespaces;
+use names::{ClaimedNames, Namespaces};
 use own_folder::OwnFolder;
 use pulls::Pulls;
 use runtime::Tasks;
@@ -75,7 +75,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use tharsis_core::event::Member;
-use tharsis_gcs::{Control, ControlClient, ControlOptions, StoreError};
+use tharsis_gcs::{Control, ControlClient};
 use tharsis_object_store::Arena;
 use tharsis_protos::connection::{Gate, Stream};
 use tharsis_protos::control::{JobRequest, NodeInfo};
@@ -172,6 +172,7 @@ pub struct ClusterHandle {
     control: ControlClient,
     tasks: Tasks,
     code: Arc<Code>,
+    names: Arc<ClaimedNames>,
     fenced: Arc<Mutex<Option<String>>>,
     namespaces: Arc<Namespaces>,
 }
@@ -478,7 +479,7 @@ async fn join(
     let _detached = renewal.map(|renewal| tokio::spawn(renewal.run()));
     let info = info(member, address, &options.socket);
     let registered = register(&client, &info).await?;
-    let fenced = Arc::new(Mutex::new(None));
+    let (fenced, names) = (Arc::new(Mutex::new(None)), Arc::<ClaimedNames>::default());
     let membership = Membership {
         me: info,
         own,
@@ -492,10 +493,11 @@ async fn join(
         own_addresses,
         drain,
         revoked,
+        names: Arc::clone(&names),
         fenced: Arc::clone(&fenced),
     };
-    let cluster_handle =
-        ClusterHandle { me, control: client, tasks, code, fenced, namespaces: Arc::default() };
+    let namespaces = Arc::default();
+    let cluster_handle = ClusterHandle { me, control: client, tasks, code, names, fenced, namespaces };
     Ok((Started { peers, pulls, senders, submissions, cluster_handle }, membership, control))
 }
 
@@ -520,39 +522,6 @@ fn submissions(
 ) -> Submissions {
     let place = Place { node: me, host: host(), socket: options.socket.clone() };
     Submissions::new(place, options.folder.clone(), client.clone(), tasks.clone(), Arc::clone(inbox))
-}
-
-/// The control store of a head.
-async fn begin_if_head(
-    me: NodeId,
-    options: &ClusterOptions,
-    address: &str,
-) -> Result<Option<Control>, Failure> {
-    let Role::Head { store, lease_ttl_ms } = &options.role else { return Ok(None) };
-    let owner = if store.is_shared() { options.security.owner()? } else { None };
-    let lease_ttl = Duration::from_millis(*lease_ttl_ms);
-    begin(me, store, ControlOptions { lease_ttl, cluster: None, owner }, address).await.map(Some)
-}
-
-/// A control store in the process of the node `me`.
-async fn begin(
-    me: NodeId,
-    store: &BackendChoice,
-    options: ControlOptions,
-    address: &str,
-) -> Result<Control, Failure> {
-    let failed = |error: StoreError| {
-        let kind = match error {
-            StoreError::ForeignOwner { .. } | StoreError::InUse { .. } => FailureKind::InUse,
-            StoreError::OutOfSpace { .. } => FailureKind::ResourceExhausted,
-            _ => FailureKind::Disconnected,
-        };
-        Failure::new(kind, format!("control store: {error}"))
-    };
-    let backend = store.open().await.map_err(failed)?;
-    let control = Control::start(backend, options).await.map_err(failed)?;
-    control.announce(address.to_owned(), Some(me)).await.map_err(failed)?;
-    Ok(control)
 }
 
 /// Starts to accept connections for the gRPC services and for transfers.

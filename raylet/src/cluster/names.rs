@@ -1,17 +1,100 @@
 //! Names of actors and placement groups in the control store.
+//!
+//! A name belongs to the node that owns what has it, and is of no use when that has ended. So the node notes
+//! the names that were claimed here, looks now and then which of their owners have ended, and removes these
+//! names, all of them when it leaves. A name that another one has taken over meanwhile has another record and
+//! stays. Names of a node that was killed are removed by the control store that wrote them.
 
 use super::ClusterHandle;
 use crate::claim::claim;
+use crate::inbox::{Inbox, Input};
 use crate::names::{COMPARED_MAX, nearest};
 use crate::registry::lock;
+use futures::StreamExt;
 use prost::bytes::Bytes;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 use tharsis_gcs::ControlClient;
 use tharsis_protos::CallError;
 use tharsis_protos::control::{ACTORS_NAMESPACE, GROUPS_NAMESPACE, KeyPage};
 use tharsis_protos::handshake::{NameAct, NameKind, NameQuestion, Named};
-use tharsis_types::{Failure, FailureKind, JobId};
+use tharsis_types::{Failure, FailureKind, JobId, ObjectId};
+use tokio::sync::oneshot;
+use tokio::time::{Instant, sleep};
+
+/// Between two looks for names of what has ended.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// The time for which what has a name may be unknown: its constructor is submitted after the claim.
+const SUBMIT_WAIT: Duration = Duration::from_secs(30);
+/// Names that are removed at a time.
+const REMOVALS_MAX: usize = 32;
+
+/// The names that were claimed at this node.
+#[derive(Default)]
+pub(super) struct ClaimedNames(Mutex<Vec<ClaimedName>>);
+
+struct ClaimedName {
+    table: &'static str,
+    key: Bytes,
+    record: Bytes,
+    object: ObjectId,
+    at: Instant,
+}
+
+impl ClaimedNames {
+    fn note(&self, name: ClaimedName) {
+        lock(&self.0).push(name);
+    }
+
+    /// Removes names of what has ended, for ever.
+    pub(super) async fn free_ended(&self, control: &ControlClient, inbox: &Inbox) {
+        loop {
+            sleep(LOOK_EVERY).await;
+            self.free_older(SUBMIT_WAIT, control, inbox).await;
+        }
+    }
+
+    async fn free_older(&self, age: Duration, control: &ControlClient, inbox: &Inbox) {
+        let now = Instant::now();
+        let claimed = std::mem::take(&mut *lock(&self.0));
+        let (old, new): (Vec<_>, Vec<_>) =
+            claimed.into_iter().partition(|name| age <= now.saturating_duration_since(name.at));
+        lock(&self.0).extend(new);
+        if old.is_empty() {
+            return;
+        }
+        let (reply, answer) = oneshot::channel();
+        inbox.put(Input::AreOver { objects: old.iter().map(|name| name.object).collect(), reply });
+        // The loop has ended if it does not answer: the node leaves.
+        let Ok(are_over) = answer.await else { return lock(&self.0).extend(old) };
+        let (over, there): (Vec<_>, Vec<_>) =
+            old.into_iter().zip(are_over).partition(|(_, is_over)| *is_over);
+        lock(&self.0).extend(there.into_iter().map(|(name, _)| name));
+        self.remove(control, over.into_iter().map(|(name, _)| name).collect()).await;
+    }
+
+    /// Removes all names: the node leaves, and what has them ends with it.
+    pub(super) async fn remove_all(&self, control: &ControlClient) {
+        let all = std::mem::take(&mut *lock(&self.0));
+        self.remove(control, all).await;
+    }
+
+    async fn remove(&self, control: &ControlClient, names: Vec<ClaimedName>) {
+        let removals = futures::stream::iter(names).map(|name| async move {
+            let ClaimedName { table, key, record, .. } = &name;
+            let removed = control.kv_remove(table, key.clone(), record.clone()).await;
+            removed.err().map(|error| (name, error))
+        });
+        let mut removals = removals.buffer_unordered(REMOVALS_MAX);
+        while let Some(left) = removals.next().await {
+            if let Some((name, error)) = left {
+                tracing::debug!(%error, "the name of what has ended is removed later");
+                self.note(name);
+            }
+        }
+    }
+}
 
 /// Jobs whose namespaces are remembered.
 const NAMESPACES_MAX: usize = 1024;
@@ -22,8 +105,9 @@ impl ClusterHandle {
     /// # Errors
     /// `Disconnected` if the control store is away for long, `InvalidArgument` if it refuses.
     pub fn name(&self, question: NameQuestion) -> Result<Named, Failure> {
-        let (control, namespaces) = (self.control.clone(), Arc::clone(&self.namespaces));
-        let answer = self.tasks.ask(async move { answer(&control, &namespaces, question).await })?;
+        let control = self.control.clone();
+        let (names, namespaces) = (Arc::clone(&self.names), Arc::clone(&self.namespaces));
+        let answer = self.tasks.ask(async move { answer(&control, &names, &namespaces, question).await })?;
         answer.map_err(|error| {
             let kind = match error.refusal_code() {
                 Some(_) => FailureKind::InvalidArgument,
@@ -56,6 +140,7 @@ impl Namespaces {
 
 async fn answer(
     control: &ControlClient,
+    names: &ClaimedNames,
     namespaces: &Namespaces,
     question: NameQuestion,
 ) -> Result<Named, CallError> {
@@ -67,9 +152,14 @@ async fn answer(
     };
     let found = match question.act {
         NameAct::Find => control.kv_get(table, key).await?,
-        NameAct::Claim { record, over } => {
+        NameAct::Claim { record, object, over } => {
             let (record, over) = (Bytes::from(record), over.map(Bytes::from));
-            match claim(control, (table, &key), &record, over).await? {
+            let claimed = claim(control, (table, &key), &record, over).await;
+            // After an error the record may be there all the same.
+            if !matches!(claimed, Ok(Some(_))) {
+                names.note(ClaimedName { table, key, record, object, at: Instant::now() });
+            }
+            match claimed? {
                 None => return Ok(Named::Claimed),
                 there => there,
             }
@@ -88,4 +178,57 @@ async fn answer(
 fn nearest_of(name: &str, prefix: &str, page: &KeyPage) -> Option<String> {
     let names = page.keys.iter().filter_map(|key| std::str::from_utf8(key).ok()?.strip_prefix(prefix));
     nearest(name, names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claim::tests::{Store, serve};
+    use tharsis_object_store::{BellBoard, Segment, bell::BELL_BOARD_BYTES};
+    use tharsis_types::TaskId;
+
+    #[tokio::test]
+    async fn names_of_what_has_ended_are_removed_and_those_that_others_took_over_stay() {
+        let (server, control) = serve(Store::default()).await;
+        let (names, table) = (ClaimedNames::default(), ACTORS_NAMESPACE);
+        let object = |number| ObjectId::output(TaskId::root(JobId(1)).child(number), 0);
+        let claim = async |number: u64, record: &'static [u8]| {
+            let (key, record) = (Bytes::from(number.to_le_bytes().to_vec()), Bytes::from_static(record));
+            control.kv_put(table, key.clone(), record.clone()).await.unwrap();
+            names.note(ClaimedName { table, key, record, object: object(number), at: Instant::now() });
+        };
+        for number in 1..=4 {
+            claim(number, b"first").await;
+        }
+        let there = async || -> Vec<u8> {
+            let page = control.kv_list(table, Bytes::new(), Bytes::new(), 0).await.unwrap();
+            page.keys.iter().map(|key| key[0]).collect()
+        };
+        let taken_over = Bytes::from(2_u64.to_le_bytes().to_vec());
+        control.kv_put(table, taken_over, Bytes::from_static(b"second")).await.unwrap();
+
+        let segment = Arc::new(Segment::anonymous(BELL_BOARD_BYTES).unwrap());
+        let inbox = Inbox::new(BellBoard::at(&segment, 0).unwrap());
+        // The loop knows that 1 and 2 have ended.
+        let free = async |age| {
+            let answer = async {
+                loop {
+                    if let Some(Input::AreOver { objects, reply }) = inbox.take() {
+                        let over = [object(1), object(2)];
+                        reply.send(objects.iter().map(|object| over.contains(object)).collect()).unwrap();
+                    }
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::select! { () = names.free_older(age, &control, &inbox) => {}, () = answer => {} }
+        };
+        free(SUBMIT_WAIT).await;
+        assert_eq!(there().await, [1, 2, 3, 4], "they may not be submitted yet");
+        free(Duration::ZERO).await;
+        assert_eq!(there().await, [2, 3, 4]);
+        assert_eq!(lock(&names.0).len(), 2, "those that live are looked at again");
+        names.remove_all(&control).await;
+        assert_eq!(there().await, [2], "the node leaves");
+        server.stop().await.unwrap();
+    }
 }

@@ -1,7 +1,10 @@
 //! Tests of the records of submitted programs.
 
 use super::*;
+use crate::claim::tests::{Store, serve as serve_store};
 use tharsis_gcs::{ClientOptions, Control, ControlOptions, Embedded, EmbeddedLimits, serve};
+use tharsis_object_store::bell::BELL_BOARD_BYTES;
+use tharsis_object_store::{BellBoard, Segment};
 use tharsis_protos::connection::{Credentials, Gate};
 use tharsis_protos::proof::Secret;
 use tharsis_types::Resources;
@@ -57,6 +60,44 @@ async fn a_record_is_changed_and_removed_only_by_the_one_who_wrote_it() {
     second.remove(&client).await.unwrap();
     assert_eq!(there(&second).await, None);
     server.stop().await.unwrap();
+}
+
+/// Nobody is told of a claim, and it was carried out: the name is not lost for ever.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_name_is_free_again_after_a_claim_that_nobody_answered() {
+    let store = Arc::new(Store::default());
+    let (server, client) = serve_store(Arc::clone(&store)).await;
+    let folder = tempfile::tempdir().unwrap();
+    let segment = Arc::new(Segment::anonymous(BELL_BOARD_BYTES).unwrap());
+    let inbox = Arc::new(Inbox::new(BellBoard::at(&segment, 0).unwrap()));
+    let place = Place { node: NodeId(1), host: "h".to_owned(), socket: folder.path().join("node.sock") };
+    let client = client.with_patience(Duration::from_secs(1));
+    let programs = Submissions::new(place, folder.path().into(), client, Tasks::current(), inbox);
+    let new = || NewSubmission {
+        name: "nightly".to_owned(),
+        words: vec!["true".to_owned()],
+        folder: folder.path().display().to_string(),
+        variables: BTreeMap::new(),
+        quota: None,
+    };
+    // The first attempt reaches the tables, and the others do not.
+    store.fall_silent(1, usize::MAX);
+    store.hide_values(true);
+    let refused = programs.submit(new()).await.unwrap_err();
+    assert_eq!(refused.code, RefusalCode::Unavailable, "{refused:?}");
+    store.hide_values(false);
+    store.fall_silent(0, 0);
+    let until = Instant::now() + Duration::from_secs(60);
+    loop {
+        match programs.submit(new()).await {
+            Ok(_) => break,
+            Err(refused) => assert_eq!(refused.code, RefusalCode::AlreadyExists, "{refused:?}"),
+        }
+        assert!(Instant::now() < until, "the name is lost");
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    tokio::task::spawn_blocking(move || programs.stop_all()).await.unwrap();
+    drop(server);
 }
 
 #[test]

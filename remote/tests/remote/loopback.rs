@@ -153,6 +153,7 @@ pub fn start(plan: Plan) -> Loopback {
     let (stopped, node_board) = (Arc::clone(&stop), board.clone());
     threads.push(thread::spawn(move || {
         let spin = SpinPolicy { spin_us: 50, bursts_per_yield: 1 };
+        node.send(0, &ToClient::Grant { calls: u64::MAX });
         while !stopped.load(Ordering::Acquire) {
             node_board.wait(spin, Some(Duration::from_millis(100)), || stopped.load(Ordering::Acquire));
             let mut marked = Vec::new();

@@ -1,6 +1,10 @@
 //! Real etcd processes on free ports, with their data in a folder that goes with them.
 
-use etcd_client::{AlarmAction, AlarmOptions, AlarmType, Client, CompactionOptions, DeleteOptions};
+use crate::certificates::TestAuthority;
+use etcd_client::{
+    AlarmAction, AlarmOptions, AlarmType, Certificate, Client, CompactionOptions, ConnectOptions,
+    DeleteOptions, Identity, Permission, TlsOptions,
+};
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -8,12 +12,15 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
+use tharsis_gcs::{EtcdTls, EtcdUser};
 
 /// Time that etcd may take to answer after it was started.
 const START_DEADLINE: Duration = Duration::from_secs(30);
 /// Ports for servers: below those that Linux gives to connections.
 const FIRST_PORT: u16 = 12_000;
 const PORT_COUNT: u32 = 20_000;
+/// Password of the operator of an etcd that asks for users.
+const OPERATORS_PASSWORD: &str = "of the operator";
 /// Upper bound on the values that a small etcd takes.
 const FILLINGS_MAX: u32 = 10_000;
 
@@ -21,7 +28,18 @@ const FILLINGS_MAX: u32 = 10_000;
 #[derive(Debug)]
 pub struct EtcdProcess {
     member: Member,
+    /// Access of its operator.
+    operator: Option<ConnectOptions>,
     _data: TempDir,
+}
+
+/// Things that an etcd asks of the one user that it lets in beside its operator.
+#[derive(Debug)]
+pub struct EtcdGuard {
+    /// Certificates.
+    pub tls: EtcdTls,
+    /// Name and password.
+    pub user: EtcdUser,
 }
 
 /// An etcd of three processes, which works as long as two of them do; dropping it kills all.
@@ -60,8 +78,58 @@ impl EtcdProcess {
         let [mut member] = members(&data, free_ports::<2>());
         member.words = words;
         member.start();
-        await_answer(&[member.endpoint.clone()]).await;
-        Self { member, _data: data }
+        await_answer(&[member.endpoint.clone()], None).await;
+        Self { member, operator: None, _data: data }
+    }
+
+    /// Starts an etcd that speaks TLS, asks for certificates, and has a user who may use the keys of clusters
+    /// alone; waits until it answers.
+    pub async fn start_guarded() -> (Self, EtcdGuard) {
+        let data = tempfile::tempdir().expect("a folder for etcd");
+        let [mut member] = members(&data, free_ports::<2>());
+        let authority = TestAuthority::make();
+        let (certificate, key) = authority.sign("etcd");
+        for (flag, name, text) in [
+            ("--cert-file", "certificate", &certificate),
+            ("--key-file", "key", &key),
+            ("--trusted-ca-file", "authority", &authority.certificate),
+        ] {
+            let path = data.path().join(name);
+            std::fs::write(&path, text).expect("a file of etcd");
+            member.words.extend([flag.to_owned(), path.display().to_string()]);
+        }
+        member.words.push("--client-cert-auth".to_owned());
+        member.endpoint = member.endpoint.replace("http://", "https://");
+        member.start();
+        let (certificate, key) = authority.sign("a control store");
+        let tls = TlsOptions::new()
+            .ca_certificate(Certificate::from_pem(&authority.certificate))
+            .identity(Identity::from_pem(&certificate, &key));
+        let anybody = ConnectOptions::new().with_tls(tls);
+        await_answer(&[member.endpoint.clone()], Some(&anybody)).await;
+        let user = EtcdUser { name: "tharsis".to_owned(), password: "of the control store".to_owned() };
+        let client = Client::connect([&member.endpoint], Some(anybody.clone())).await;
+        add_users(&mut client.expect("a client of etcd"), &user).await;
+        let operator = Some(anybody.with_user("root", OPERATORS_PASSWORD));
+        let tls = EtcdTls { ca: authority.certificate, identity: Some((certificate, key)) };
+        let guard = EtcdGuard { tls, user };
+        (Self { member, operator, _data: data }, guard)
+    }
+
+    /// Kills it, starts it again over the same data, and waits until it answers.
+    pub async fn restart(&mut self) {
+        self.member.kill();
+        self.member.start();
+        await_answer(std::slice::from_ref(&self.member.endpoint), self.operator.as_ref()).await;
+    }
+
+    /// Gives the role of the one user another permission: tokens that were given before know nothing of it.
+    pub async fn change_users(&self) {
+        let mut client = self.client().await;
+        client
+            .role_grant_permission("tharsis", Permission::read_write("/other/").with_prefix())
+            .await
+            .expect("a permission");
     }
 
     /// Address at which it answers.
@@ -122,8 +190,9 @@ impl EtcdProcess {
         }
     }
 
-    async fn client(&self) -> Client {
-        Client::connect([self.endpoint()], None).await.expect("a client of etcd")
+    /// A client with the rights of its operator.
+    pub async fn client(&self) -> Client {
+        Client::connect([self.endpoint()], self.operator.clone()).await.expect("a client of etcd")
     }
 }
 
@@ -164,7 +233,7 @@ impl EtcdTrio {
 
     /// Waits until reads that need a quorum are answered.
     pub async fn await_quorum(&self) {
-        await_answer(&self.endpoints()).await;
+        await_answer(&self.endpoints(), None).await;
     }
 }
 
@@ -224,6 +293,22 @@ impl Drop for Member {
     }
 }
 
+/// Has an etcd ask for users: its operator, and one who may use what is below `/tharsis/`.
+async fn add_users(client: &mut Client, user: &EtcdUser) {
+    let added = async {
+        client.user_add("root", OPERATORS_PASSWORD, None).await?;
+        client.role_add("root").await?;
+        client.user_grant_role("root", "root").await?;
+        client.role_add("tharsis").await?;
+        let below = Permission::read_write("/tharsis/").with_prefix();
+        client.role_grant_permission("tharsis", below).await?;
+        client.user_add(&*user.name, &*user.password, None).await?;
+        client.user_grant_role(&*user.name, "tharsis").await?;
+        client.auth_enable().await
+    };
+    added.await.expect("users of etcd");
+}
+
 /// The members that are out of space.
 async fn alarms(client: &mut Client) -> Vec<u64> {
     let found = client.alarm(AlarmAction::Get, AlarmType::Nospace, None).await.expect("the alarms");
@@ -231,11 +316,11 @@ async fn alarms(client: &mut Client) -> Vec<u64> {
 }
 
 /// Waits until a read is answered that needs a quorum.
-async fn await_answer(endpoints: &[String]) {
+async fn await_answer(endpoints: &[String], options: Option<&ConnectOptions>) {
     let end = Instant::now() + START_DEADLINE;
     loop {
         let asked = tokio::time::timeout(Duration::from_secs(2), async {
-            Client::connect(endpoints, None).await?.get("any", None).await
+            Client::connect(endpoints, options.cloned()).await?.get("any", None).await
         });
         match asked.await {
             Ok(Ok(_)) => return,

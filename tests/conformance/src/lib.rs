@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod certificates;
 pub mod etcd;
 pub mod raw;
 pub mod relay;

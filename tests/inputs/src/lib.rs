@@ -190,6 +190,7 @@ fn to_client_seeds() -> Vec<Vec<u8>> {
         ToClient::Value { token: 5, value: ValueView::Local(region) },
         ToClient::Shutdown { reason: "bye" },
         ToClient::Resumed,
+        ToClient::Grant { calls: 1 << 40 },
         ToClient::RetireRegions,
         ToClient::CheckpointEnded { request: 4, failure: b"why" },
     ];

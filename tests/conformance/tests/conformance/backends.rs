@@ -10,6 +10,7 @@ use tharsis_conformance::etcd::{EtcdProcess, EtcdTrio, free_ports};
 use tharsis_conformance::{Subject, suite};
 use tharsis_gcs::backend::{Response, WatchItem};
 use tharsis_gcs::service::{Control, ControlOptions};
+use tharsis_gcs::tables::FORMAT;
 use tharsis_gcs::{Backend, Embedded, EmbeddedLimits, Etcd, EtcdOptions, Op, Owner, StoreError, Txn};
 use tharsis_protos::control::ClusterId;
 
@@ -387,6 +388,28 @@ async fn with_one_server_down_every_request_finds_another() {
         another.close().await;
     }
     store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tables_of_a_former_release_are_taken_over_and_those_of_a_later_one_left_alone() {
+    let (folder, process) = (tempfile::tempdir().unwrap(), EtcdProcess::start().await);
+    let stores: [Arc<dyn Backend>; 3] = [
+        Arc::new(Embedded::memory(EmbeddedLimits::default())),
+        Arc::new(open(&folder.path().join("state")).await),
+        Arc::new(Etcd::connect(etcd(process.endpoint(), "default")).await.unwrap()),
+    ];
+    let start = |store: &Arc<dyn Backend>| Control::start(Arc::clone(store), ControlOptions::default());
+    for store in stores {
+        let before = store.txn(put("meta/format", &(FORMAT + 1).to_string())).await.unwrap().revision;
+        let error = start(&store).await.map(drop).unwrap_err();
+        assert!(matches!(&error, StoreError::LaterTables { found, .. } if *found == FORMAT + 1), "{error}");
+        let after = store.txn(Txn::always(vec![Op::range("")])).await.unwrap().revision;
+        assert_eq!(after, before, "nothing was written");
+        store.txn(put("meta/format", &(FORMAT - 1).to_string())).await.unwrap();
+        let control = start(&store).await.unwrap();
+        assert_eq!(value(&*store, "meta/format").await, Some(FORMAT.to_string()));
+        control.stop().await;
+    }
 }
 
 #[tokio::test]

@@ -1,15 +1,16 @@
-//! The service over a real etcd that is in trouble: its history is compacted, or it is out of space.
+//! The service over a real etcd that is in trouble: its history is compacted, it is out of space, or it has
+//! forgotten who was let in.
 
 use crate::{node, own};
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
-use tharsis_conformance::etcd::EtcdProcess;
+use tharsis_conformance::etcd::{EtcdGuard, EtcdProcess};
 use tharsis_conformance::relay::Relay;
 use tharsis_gcs::{
-    Backend, ClientOptions, Control, ControlClient, ControlOptions, Etcd, EtcdOptions, Membership, Server,
-    serve,
+    Backend, ClientOptions, Control, ControlClient, ControlOptions, Etcd, EtcdOptions, EtcdTls, EtcdUser,
+    Membership, Server, StoreError, serve,
 };
 use tharsis_protos::connection::Gate;
 use tharsis_protos::control::{JobEnd, JobRequest, LeftReason, NodeChange};
@@ -33,13 +34,20 @@ struct Store {
     client: ControlClient,
 }
 
-async fn store(endpoint: &str) -> Store {
-    let options = EtcdOptions {
+fn options(endpoint: &str) -> EtcdOptions {
+    EtcdOptions {
         endpoints: vec![endpoint.to_owned()],
         cluster: "troubles".to_owned(),
         user: None,
         tls: None,
-    };
+    }
+}
+
+async fn store(endpoint: &str) -> Store {
+    store_with(options(endpoint)).await
+}
+
+async fn store_with(options: EtcdOptions) -> Store {
     let etcd: Arc<dyn Backend> = Arc::new(Etcd::connect(options).await.unwrap());
     let control =
         Control::start(etcd, ControlOptions { lease_ttl: TTL, cluster: None, owner: None }).await.unwrap();
@@ -205,6 +213,47 @@ async fn an_etcd_that_is_out_of_space_refuses_joins_and_kills_nobody() {
     assert_eq!(changes(&mut membership, BRIEF).await, [dead], "deaths are seen again");
     assert!(!stay.is_finished());
     stay.abort();
+    drop(membership);
+    server.stop().await.unwrap();
+}
+
+/// etcd gives a token for a password, and has forgotten all tokens when it is started again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_etcd_with_certificates_and_users_is_used_on_after_its_restart() {
+    let (mut etcd, EtcdGuard { tls, user }) = EtcdProcess::start_guarded().await;
+    let plain = options(etcd.endpoint());
+    let guarded = |password: &str| EtcdOptions {
+        tls: Some(tls.clone()),
+        user: Some(EtcdUser { name: user.name.clone(), password: password.to_owned() }),
+        ..plain.clone()
+    };
+    let anonymous = EtcdOptions { tls: Some(EtcdTls { identity: None, ..tls.clone() }), ..plain.clone() };
+    let no_user = EtcdOptions { user: None, ..guarded("") };
+    for (refused, why) in
+        [(anonymous, ""), (no_user, "permission denied"), (guarded("wrong"), "invalid user")]
+    {
+        let error = Etcd::connect(refused).await.map(drop).unwrap_err();
+        assert!(matches!(error, StoreError::Connect { .. }) && error.to_string().contains(why), "{error}");
+    }
+
+    let Store { server, client } = store_with(guarded(&user.password)).await;
+    let mut membership = client.membership();
+    client.register_node(&node(1), 0).await.unwrap();
+    let first = keep_alive(&client, &[1]);
+    let job = client.register_job(&job(1)).await.unwrap();
+    assert_eq!(changes(&mut membership, BRIEF).await, [joined(1)]);
+    etcd.restart().await;
+    client.register_node(&node(2), 0).await.unwrap();
+    let second = keep_alive(&client, &[2]);
+    assert_eq!(changes(&mut membership, TTL * 2).await, [joined(2)], "the watch goes on, and the leases");
+    etcd.change_users().await;
+    client.kv_put("ns", Bytes::from_static(b"k"), Bytes::from_static(b"v")).await.unwrap();
+    first.abort();
+    let dead = NodeChange::Left { node: NodeId(1), reason: LeftReason::Expired };
+    assert_eq!(changes(&mut membership, BRIEF).await, [dead], "deaths are seen");
+    assert_eq!(ended(&client, job).await.message, "its driver's node 0000000000000001 has left");
+    assert!(!second.is_finished());
+    second.abort();
     drop(membership);
     server.stop().await.unwrap();
 }

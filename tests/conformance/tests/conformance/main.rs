@@ -8,7 +8,7 @@
 //! | `doors.rs` | every call by every role with every certificate, at heads and members |
 //! | `identity.rs` | roles, certificates and tokens |
 //! | `stores.rs` | several control stores over one back end |
-//! | `etcd.rs` | the service over an etcd that is compacted or full |
+//! | `etcd.rs` | the service over an etcd that is compacted, full, or asks for users |
 
 #![forbid(unsafe_code)]
 

@@ -15,8 +15,8 @@ use tharsis_gcs::{
 };
 use tharsis_protos::connection::{Credentials, Gate};
 use tharsis_protos::control::{
-    JobProgram, JobRequest, LeftReason, NODES_MAX, NodeChange, NodeInfo, PAGE_ENTRIES_MAX, Stub,
-    VALUE_BYTES_MAX,
+    ACTORS_NAMESPACE, GROUPS_NAMESPACE, JobProgram, JobRequest, LeftReason, NODES_MAX, NodeChange, NodeInfo,
+    PAGE_ENTRIES_MAX, PROTOCOL, Stub, VALUE_BYTES_MAX,
 };
 use tharsis_protos::proof::Secret;
 use tharsis_protos::{CallError, RefusalCode};
@@ -379,6 +379,120 @@ async fn a_member_hears_that_the_tables_went_back_to_an_earlier_state() {
     // It is told once, and the members as they are now after that.
     assert!(matches!(next(&mut membership).await, NodeChange::Left { .. }));
     earlier.server.stop().await.unwrap();
+}
+
+/// Revisions alone would not tell: the tables have come further than the member had seen them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_member_hears_with_its_renewals_that_a_copy_was_restored_and_not_that_a_store_began_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, copy) = (folder.path().join("tables"), folder.path().join("copy"));
+    let open = async || Arc::new(Embedded::open(&path, EmbeddedLimits::default()).await.unwrap());
+    let Served { server, client } = serve_over("127.0.0.1:0", open().await).await;
+    let address = server.address().to_string();
+    client.register_node(&node(1), 0).await.unwrap();
+    assert!(client.keep_alive(NodeId(1)).await.unwrap());
+    server.stop().await.unwrap();
+    std::fs::copy(&path, &copy).unwrap();
+    for request in 1..=3 {
+        let Served { server, .. } = serve_over(&address, open().await).await;
+        client.register_job(&job(request)).await.unwrap();
+        for _ in 0..2 {
+            let _is_known = client.keep_alive(NodeId(1)).await.unwrap();
+            assert!(!client.is_restored(), "a control store may start again");
+        }
+        server.stop().await.unwrap();
+    }
+    std::fs::copy(&copy, &path).unwrap();
+    let Served { server, client: other } = serve_over(&address, open().await).await;
+    for n in 0..100 {
+        other.kv_put("a", Bytes::from(vec![n]), Bytes::new()).await.unwrap();
+    }
+    // Whether it still has its lease is another matter: the machine may be busy.
+    for renewing in [&other, &client] {
+        let _is_known = renewing.keep_alive(NodeId(1)).await.unwrap();
+    }
+    assert_eq!([&other, &client].map(ControlClient::is_restored), [false, true], "one has seen nothing");
+    server.stop().await.unwrap();
+}
+
+/// A node does not say that it holds a program no more.
+#[tokio::test]
+async fn a_node_has_a_bounded_number_of_code_units_and_the_latest_of_them() {
+    let cluster = cluster().await;
+    let client = &cluster.client;
+    for id in [1, 2] {
+        client.register_node(&node(id), 0).await.unwrap();
+    }
+    let unit = |number: u16| {
+        let mut bytes = [0; 32];
+        bytes[..2].copy_from_slice(&number.to_be_bytes());
+        CodeUnitId(bytes)
+    };
+    client.put_code_unit(unit(0), 7, NodeId(2)).await.unwrap();
+    let renewing = client.clone();
+    let renewals = tokio::spawn(async move {
+        loop {
+            for id in [1, 2] {
+                assert!(renewing.keep_alive(NodeId(id)).await.unwrap());
+            }
+            tokio::time::sleep(TTL / 8).await;
+        }
+    });
+    for number in 0..1100 {
+        client.put_code_unit(unit(number), 7, NodeId(1)).await.unwrap();
+        if number % 100 == 0 {
+            // One that is always in use.
+            client.put_code_unit(unit(5), 7, NodeId(1)).await.unwrap();
+        }
+    }
+    let holders = async |number| client.get_code_unit(unit(number)).await.unwrap().map(|found| found.holders);
+    assert_eq!(holders(0).await, Some(vec![NodeId(2)]));
+    assert_eq!(holders(1).await, None);
+    assert_eq!(holders(5).await, Some(vec![NodeId(1)]));
+    assert_eq!(holders(1099).await, Some(vec![NodeId(1)]));
+    renewals.abort();
+    cluster.server.stop().await.unwrap();
+}
+
+/// A node that was killed removes none of the names of its actors.
+#[tokio::test]
+async fn names_that_a_node_has_written_go_with_it() {
+    let cluster = cluster().await;
+    let of_node = async |id| {
+        let own = Credentials::with_secret(Secret::from_bytes([7; 32]), Some(NodeId(id)));
+        let address = cluster.server.address().to_string();
+        let client = ControlClient::connect(&address, &own, ClientOptions::default()).await.unwrap().0;
+        client.register_node(&node(id), 0).await.unwrap();
+        client
+    };
+    let (first, second) = (of_node(1).await, of_node(2).await);
+    let put = async |client: &ControlClient, table: &str, key: &'static str, value: &'static str| {
+        client.kv_put(table, Bytes::from(key), Bytes::from(value)).await.unwrap();
+    };
+    put(&first, ACTORS_NAMESPACE, "a", "1").await;
+    put(&first, GROUPS_NAMESPACE, "a", "1").await;
+    put(&first, "users", "a", "1").await;
+    put(&first, ACTORS_NAMESPACE, "taken over", "1").await;
+    put(&second, ACTORS_NAMESPACE, "taken over", "2").await;
+    put(&second, ACTORS_NAMESPACE, "b", "2").await;
+    assert!(first.unregister_node(NodeId(1), "it was killed").await.unwrap());
+    let keys = async |table| -> Vec<Bytes> {
+        second.kv_list(table, Bytes::new(), Bytes::new(), 0).await.unwrap().keys
+    };
+    let begin = std::time::Instant::now();
+    while keys(ACTORS_NAMESPACE).await.len() == 3 || keys(GROUPS_NAMESPACE).await.len() == 1 {
+        assert!(begin.elapsed() < Duration::from_secs(30), "names of a node that has left stay");
+        tokio::time::sleep(TTL / 8).await;
+    }
+    assert_eq!(keys(ACTORS_NAMESPACE).await, ["b", "taken over"]);
+    assert_eq!(keys(GROUPS_NAMESPACE).await, [""; 0]);
+    assert_eq!(keys("users").await, ["a"]);
+    // A name that has another record is left alone.
+    let [b, other, record] = ["b", "1", "2"].map(Bytes::from);
+    assert!(!second.kv_remove(ACTORS_NAMESPACE, b.clone(), other).await.unwrap());
+    assert!(second.kv_remove(ACTORS_NAMESPACE, b.clone(), record.clone()).await.unwrap());
+    assert!(!second.kv_remove(ACTORS_NAMESPACE, b, record).await.unwrap());
+    cluster.server.stop().await.unwrap();
 }
 
 /// The copy that is restored is later than the first list, and has the members that were there then.
@@ -753,7 +867,8 @@ async fn other_protocols_and_unreadable_messages_are_refused() {
     // Field 2, the protocol: major 3.
     let status = raw(&address, register, vec![0x12, 2, 0x08, 3]).await;
     assert_eq!(status.code(), tonic::Code::FailedPrecondition);
-    assert!(status.message().contains("protocol 3.0") && status.message().contains("speaks 2.0"), "{status}");
+    let own = format!("speaks {PROTOCOL}");
+    assert!(status.message().contains("protocol 3.0") && status.message().contains(&own), "{status}");
     // A newer minor version is served, so the node is what is missing next. Field 99 is unknown and ignored.
     let status = raw(&address, register, vec![0x12, 4, 0x08, 2, 0x10, 7, 0x9a, 6, 1, 0]).await;
     assert_eq!((status.code(), status.message()), (tonic::Code::InvalidArgument, "field node: is missing"));

@@ -6,6 +6,7 @@
 use rustix::process::Signal;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, Stdio};
+use std::sync::Mutex;
 use std::time::Duration;
 use tharsis::prelude::*;
 use tharsis_scenarios::processes::{self, signal};
@@ -13,6 +14,7 @@ use tharsis_scenarios::{Mode, Scenario, Session, await_file, await_within, open_
 
 pub const ALL: &[Scenario] = scenarios![
     Both:
+        a_driver_whose_calls_wait_can_put_and_cancel,
         calls_of_a_driver_wait_while_its_job_has_too_many_tasks;
     Processes:
         a_stopped_driver_does_not_make_its_node_grow,
@@ -71,6 +73,42 @@ fn calls_of_a_driver_wait_while_its_job_has_too_many_tasks(mode: Mode) {
     });
     // A visit to a ring takes up to 1024 records.
     assert!((500..=1_600).contains(&most), "{most} tasks at once");
+    session.await_quiet();
+}
+
+/// Calls wait where they are made, and not before all else that the driver sends.
+fn a_driver_whose_calls_wait_can_put_and_cancel(mode: Mode) {
+    let session = mode.start_with(1, |init| init.queued_tasks_max(100));
+    let path = session.path("gate");
+    let made = Mutex::new(Vec::new());
+    let take = || std::mem::take(&mut *made.lock().unwrap());
+    std::thread::scope(|scope| {
+        let caller = scope.spawn(|| {
+            let _entered = session.enter();
+            for _ in 0..CALLS {
+                let call = gate::remote(path.clone());
+                made.lock().unwrap().push(call);
+            }
+        });
+        let _entered = session.enter();
+        let mut before = 0;
+        await_within(Duration::from_secs(30), "calls wait", || {
+            std::thread::sleep(Duration::from_millis(200));
+            let is_the_same = before == made.lock().unwrap().len();
+            before = made.lock().unwrap().len();
+            is_the_same && 0 < before
+        });
+        assert!(before < CALLS / 2, "{before} calls do not wait");
+        let value = put(&vec![7_u8; 100_000]).unwrap();
+        assert_eq!(value.get_timeout(30.0).unwrap().len(), 100_000);
+        drop(value);
+        await_within(Duration::from_secs(60), "all calls are made as others are cancelled", || {
+            take().iter().for_each(|call| cancel(call, false, false).unwrap());
+            caller.is_finished()
+        });
+    });
+    open_gate(&path);
+    drop(take());
     session.await_quiet();
 }
 
