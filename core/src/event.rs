@@ -467,6 +467,8 @@ pub enum Operation {
         /// The process that it shares with others, which begins with the first of them; none if it has one
         /// of its own.
         process: Option<ProcessNumber>,
+        /// The GPUs that it may use, by number: those of the lease that it is for.
+        gpus: Vec<u32>,
     },
 }
 

@@ -6,8 +6,8 @@
 //!
 //! | command | event |
 //! |---|---|
-//! | `node a [cpu=2] [memory=MIB] [store=65536]` | a node joins those before it |
-//! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [pure=1] [node=b] [actor=1] [group=CPUS]` | a class for later calls |
+//! | `node a [cpu=2] [gpu=0] [memory=MIB] [store=65536]` | a node joins those before it |
+//! | `class f [cpu=1] [gpu=0] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [pure=1] [node=b] [actor=1] [method=1] [concurrent=1] [group=CPUS]` | a class for later calls |
 //! | `driver d a [job=1]` | a driver joins a node |
 //! | `submit d t1 f [again] [deps=t0,..] [nested=..]` | a call, or the same `again`; `t1` names its outputs, `t1.1` the second |
 //! | `ready a w1`, `start-fails a` | the oldest start ends |
@@ -294,7 +294,7 @@ impl World {
         let node = node_id(name);
         let memory = number(options, "memory", 0) << 20;
         let member = |node, cpus: f64| {
-            let resources = Resources { memory, ..Resources::cpus(cpus).unwrap() };
+            let resources = Resources { memory, gpu: gpus(options), ..Resources::cpus(cpus).unwrap() };
             Member { node, resources, labels: Vec::new() }
         };
         let cpus = options.get("cpu").map_or(2.0, |n| n.parse().unwrap());
@@ -329,6 +329,7 @@ impl World {
         let class = TaskClass {
             resources: Resources {
                 memory: number(options, "memory", 0) << 20,
+                gpu: gpus(options),
                 ..Resources::cpus(options.get("cpu").map_or(1.0, |n| n.parse().unwrap())).unwrap()
             },
             priority: number(options, "priority", 0) as i32,
@@ -641,9 +642,10 @@ impl World {
                 return None;
             }
             Operation::Spill { object, .. } => format!("spill {}", self.name(object)),
-            Operation::StartWorker { start, .. } => {
+            Operation::StartWorker { start, gpus, .. } => {
                 self.hosts.get_mut(host).unwrap().starts.push(start);
-                "start a worker".to_owned()
+                let gpus: Vec<_> = gpus.iter().map(|gpu| format!(" GPU {gpu}")).collect();
+                format!("start a worker{}{}", if gpus.is_empty() { "" } else { " with" }, gpus.join(" and"))
             }
         })
     }
@@ -840,6 +842,18 @@ fn tell_quota(message: &QuotaMessage) -> String {
         QuotaMessage::Returned { job, amount } => format!("return {amount} of the quota of job {}", job.0),
         QuotaMessage::Wanted { job, amount } => format!("lack {amount} of the quota of job {}", job.0),
     }
+}
+
+fn role(options: &BTreeMap<&str, &str>) -> Role {
+    match (number(options, "actor", 0), number(options, "method", 0)) {
+        (1, _) => Role::Constructor,
+        (_, 1) => Role::Method,
+        _ => Role::Task,
+    }
+}
+
+fn gpus(options: &BTreeMap<&str, &str>) -> u64 {
+    options.get("gpu").map_or(0, |n| tharsis_types::resources::units("GPU", n.parse().unwrap()).unwrap())
 }
 
 fn node_name(id: NodeId) -> String {

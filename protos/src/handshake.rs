@@ -15,7 +15,7 @@ use tharsis_types::limits::CLIENTS_MAX;
 use tharsis_types::{ClientId, Failure, FunctionId, JobId, NodeId, ObjectId, Quota, TaskId};
 
 /// Changes whenever records or handshakes change.
-pub const PROTOCOL_VERSION: u32 = 13;
+pub const PROTOCOL_VERSION: u32 = 14;
 /// First bytes of every hello; anything else is cut off.
 pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Bytes of a handshake frame at most (a table of functions is the largest part).
@@ -131,6 +131,8 @@ pub struct Welcome {
     pub arena_bytes: u64,
     /// Bytes of the annex behind it; its descriptor comes with an empty frame, unless these are none.
     pub annex_bytes: u64,
+    /// For a worker: names of the GPUs that it may use.
+    pub gpus: Vec<String>,
 }
 
 /// Question of an observer to a node; answered by [`Answer::Report`] if nothing else is said.

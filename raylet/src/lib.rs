@@ -17,6 +17,7 @@
 //! | [`init`] | the first process of a container |
 //! | [`pressure`] | readings of the memory of the node and its workers |
 //! | [`descriptors`] | the limit on open files |
+//! | [`gpus`] | names of GPUs, and those that a worker sees |
 //! | [`readiness`] | what the manager of services is told |
 //! | [`observe`] | traces of tasks |
 //! | [`metrics`] | counts for monitors |
@@ -34,6 +35,7 @@ pub mod drain;
 pub mod effects;
 pub mod engine;
 pub mod executable;
+pub mod gpus;
 mod hello;
 pub mod inbox;
 pub mod init;

@@ -5,6 +5,7 @@ use crate::cluster::{Cluster, ClusterHandle, ClusterOptions, JoiningNode};
 use crate::drain::Drain;
 use crate::effects::Effects;
 use crate::engine::Engine;
+use crate::gpus::GpuNames;
 use crate::inbox::{Inbox, Input};
 use crate::local::{ClientAcceptor, FinishJob, LocalSocket, NewJob};
 use crate::logbook::LogBook;
@@ -340,6 +341,7 @@ impl NodeHandle {
     /// If there is no memory for its store or the socket cannot be bound.
     pub fn alone(options: NodeOptions, program: Program, socket: PathBuf) -> Result<Self, Failure> {
         let (timeout, scratch) = (options.worker_start_timeout, options.spill.paths());
+        let gpus = GpuNames::of_node(&options.resources)?;
         let mut parts = Parts::new(new_node_id()?, options, program, true)?;
         let registry = Arc::clone(&parts.registry);
         let find_registry = Arc::clone(&registry);
@@ -349,8 +351,8 @@ impl NodeHandle {
                 .ok_or_else(|| Failure::new(FailureKind::WorkerStartFailed, "the job's program is not here"))
         });
         let log = parts.keep_log(&socket)?;
-        let starting =
-            Starting { socket: socket.clone(), find_program, timeout, log: Arc::clone(&log), scratch };
+        let (socket_path, kept) = (socket.clone(), Arc::clone(&log));
+        let starting = Starting { socket: socket_path, find_program, timeout, log: kept, scratch, gpus };
         let workforce = Processes::new(Arc::clone(&parts.inbox), starting);
         let register_job = {
             let registry = Arc::clone(&registry);
@@ -389,7 +391,7 @@ impl NodeHandle {
             labels: options.labels.clone(),
         };
         let (timeout, small_cluster_max) = (options.worker_start_timeout, options.small_cluster_max);
-        let scratch = options.spill.paths();
+        let (scratch, gpus) = (options.spill.paths(), GpuNames::of_node(&options.resources)?);
         let mut parts = Parts::new(member.node, options, program, true)?;
         let socket = cluster.socket.clone();
         let log = parts.keep_log(&socket)?;
@@ -407,8 +409,8 @@ impl NodeHandle {
             let (registry, cluster_handle) = (Arc::clone(&parts.registry), cluster_handle.clone());
             Arc::new(move |job| cluster_handle.find_program(&registry, job))
         };
-        let starting =
-            Starting { socket: socket.clone(), find_program, timeout, log: Arc::clone(&log), scratch };
+        let (socket_path, kept) = (socket.clone(), Arc::clone(&log));
+        let starting = Starting { socket: socket_path, find_program, timeout, log: kept, scratch, gpus };
         let workforce = Processes::new(Arc::clone(&parts.inbox), starting);
         let (registering, finishing) = (cluster_handle.clone(), cluster_handle.clone());
         let naming = cluster_handle.clone();

@@ -1,5 +1,6 @@
 //! Requests for leases: made once, and raised while they wait.
 
+use super::gpus::Parts;
 use super::{Effect, Lease, LeaseKey, Leases, State};
 use crate::journal::Fact;
 use std::cmp::Reverse;
@@ -34,8 +35,8 @@ impl Leases {
         self.waits(&class);
         let (asked, asked_at) = (self.clock, self.shares.now());
         let state = State::Waiting(asked);
-        let pool = None;
-        let lease = Lease { class, state, pool, urgency, asked, asked_at, recalled: false };
+        let (pool, gpus) = (None, Parts::new());
+        let lease = Lease { class, state, pool, gpus, urgency, asked, asked_at, recalled: false };
         let before = self.leases.insert(key, lease);
         assert!(before.is_none(), "{key:?} is asked for twice");
         if self.ended_jobs.contains(job) {

@@ -129,8 +129,8 @@ impl Node {
             Effect::Reserved((owner, lease)) => self.route(owner, Message::LeaseGranted { lease }, out),
             Effect::Resume(client) => out.push(Record::Resumed.to(client)),
             Effect::Revoked((owner, lease)) => self.route(owner, Message::LeaseRevoked { lease }, out),
-            Effect::StartWorker { start, job, process } => {
-                out.push(Action::Do(Operation::StartWorker { start, job, process }));
+            Effect::StartWorker { start, job, process, gpus } => {
+                out.push(Action::Do(Operation::StartWorker { start, job, process, gpus }));
             }
             Effect::StopWorker(client) => out.push(Record::Stop.to(client)),
         }

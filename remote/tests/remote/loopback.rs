@@ -128,6 +128,7 @@ pub fn start(plan: Plan) -> Loopback {
                 running: Vec::new(),
             });
             Client::from_parts(ClientParts {
+                gpus: Vec::new(),
                 client: ClientId(index as u32),
                 node: NodeId(7),
                 job: JobId(1),
