@@ -46,7 +46,10 @@ impl Owner {
         let shape = self.classes[task.class()].shape;
         let mut lines = vec![format!("task {id}: {}, attempt {}", called(class), task.attempt())];
         let ms = now.saturating_sub(task.since()) / MS;
-        lines.push(format!("{} ({ms} ms)", self.state_of(task)));
+        lines.push(format!("{} ({ms} ms)", self.state_of(slot)));
+        if let Some(until) = self.tasks.pauses.until(slot) {
+            lines.push(format!("it is tried again in {} ms", until.saturating_sub(now) / MS));
+        }
         let (mut sent, mut demand) = (None, None);
         let needs_lease =
             !task.is_call() && matches!(task.state(), TaskState::Queued | TaskState::Sent { .. });
@@ -87,8 +90,12 @@ impl Owner {
     }
 
     /// The state of a task in a few words.
-    fn state_of(&self, task: &Task) -> String {
+    fn state_of(&self, slot: Slot<Task>) -> String {
+        let task = &self.tasks[slot];
         match task.state() {
+            TaskState::Waiting { .. } if self.tasks.pauses.until(slot).is_some() => {
+                "waiting: its last attempt failed, and there is a pause before the next one".to_owned()
+            }
             TaskState::Waiting { .. } if task.is_group() => {
                 "a placement group: the call stays while the group does".to_owned()
             }
@@ -163,7 +170,7 @@ impl Owner {
         match object.producer() {
             Some(slot) => {
                 let (task, name) = (&self.tasks[slot], self.name_of(slot));
-                format!("computed by task {} ({name}), {}", task.id(), self.state_of(task))
+                format!("computed by task {} ({name}), {}", task.id(), self.state_of(slot))
             }
             None if object.origin().lineage_task().is_some() => {
                 "not in memory, and computed again when somebody wants it".to_owned()
