@@ -20,6 +20,7 @@ pub struct ActorHandle {
     max_task_retries: i32,
     max_pending_calls: u32,
     out_of_order: bool,
+    retry_on: RetryOn,
 }
 
 /// Handles of actors, made by `#[actor]`.
@@ -32,8 +33,8 @@ pub trait Actor {
 impl ActorHandle {
     /// A handle whose calls have these options of the actor.
     pub(crate) fn new(object: ObjectRef<()>, options: &Options) -> Self {
-        let Options { max_task_retries, max_pending_calls, out_of_order, .. } = *options;
-        Self { object, max_task_retries, max_pending_calls, out_of_order }
+        let Options { max_task_retries, max_pending_calls, out_of_order, ref retry_on, .. } = *options;
+        Self { object, max_task_retries, max_pending_calls, out_of_order, retry_on: retry_on.clone() }
     }
 
     /// Begins the arguments of a call of a method: the actor is the first.
@@ -52,11 +53,12 @@ impl ActorHandle {
     /// The options of a call of a method.
     #[must_use]
     pub fn method_options(&self) -> Option<Options> {
-        let Self { max_task_retries, max_pending_calls, out_of_order, .. } = *self;
+        let Self { max_task_retries, max_pending_calls, out_of_order, ref retry_on, .. } = *self;
         let is_usual = (max_task_retries, max_pending_calls, out_of_order) == (0, 0, false);
         let options = || {
             let retried = Options::default().max_retries(max_task_retries);
-            retried.max_pending_calls(max_pending_calls).allow_out_of_order(out_of_order)
+            let options = retried.max_pending_calls(max_pending_calls).allow_out_of_order(out_of_order);
+            Options { retry_on: retry_on.clone(), ..options }
         };
         (!is_usual).then(options)
     }

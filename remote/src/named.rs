@@ -9,10 +9,11 @@ use crate::options::Options;
 use crate::reference::ObjectRef;
 use crate::registry::{self, Definition};
 use crate::submit::Call;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::sync::Arc;
-use tharsis_protos::handshake::NameKind;
-use tharsis_types::{FailureKind, FunctionId, RefId};
+use tharsis_protos::handshake::{NameKey, NameKind};
+use tharsis_types::check::check_name;
+use tharsis_types::{FailureKind, FunctionId, RefId, RetryOn};
 
 /// The record under the name of an actor.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +24,9 @@ pub(crate) struct Record {
     max_task_retries: i32,
     max_pending_calls: u32,
     out_of_order: bool,
+    /// A record of a former release ends before it.
+    #[serde(deserialize_with = "if_there")]
+    retry_on: RetryOn,
 }
 
 /// Actors with this constructor.
@@ -60,7 +64,7 @@ impl Call<'_> {
         let definition = self.definition;
         let options = self.options.clone().unwrap_or_else(|| (definition.options)());
         let record = |reference| Record::new(definition, reference, &options);
-        names::create(&Actors(definition), self, name, if_there, record)
+        names::create(&Actors(definition), call, name, if_there, record)
     }
 }
 
@@ -82,6 +86,7 @@ impl Record {
             max_task_retries: options.max_task_retries,
             max_pending_calls: options.max_pending_calls,
             out_of_order: options.out_of_order,
+            retry_on: options.retry_on.clone(),
         }
     }
 
@@ -90,7 +95,39 @@ impl Record {
             max_task_retries: self.max_task_retries,
             max_pending_calls: self.max_pending_calls,
             out_of_order: self.out_of_order,
+            retry_on: self.retry_on.clone(),
             ..Options::default()
         }
+    }
+}
+
+/// The last field of a record, nothing if the record ends before it.
+fn if_there<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<RetryOn, D::Error> {
+    Ok(RetryOn::deserialize(deserializer).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_types::{JobId, NodeId, ObjectId, TaskId};
+
+    #[test]
+    fn a_record_of_a_former_release_retries_no_errors() {
+        let reference = RefId { object: ObjectId::output(TaskId::root(JobId(1)), 0), owner: NodeId(1) };
+        let record = Record {
+            reference,
+            constructor: FunctionId(7),
+            type_path: "a::B".to_owned(),
+            max_task_retries: 3,
+            max_pending_calls: 2,
+            out_of_order: true,
+            retry_on: RetryOn::Types(vec!["a::Flaky".to_owned()]),
+        };
+        let bytes = postcard::to_allocvec(&record).unwrap();
+        assert_eq!(postcard::from_bytes::<Record>(&bytes).unwrap(), record);
+        let added = postcard::to_allocvec(&record.retry_on).unwrap().len();
+        let former: Record = postcard::from_bytes(&bytes[..bytes.len() - added]).unwrap();
+        assert_eq!(former, Record { retry_on: RetryOn::Nothing, ..record });
+        assert!(postcard::from_bytes::<Record>(&bytes[..bytes.len() - added - 1]).is_err());
     }
 }
