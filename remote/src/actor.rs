@@ -11,7 +11,8 @@ use crate::options::Options;
 use crate::reference::ObjectRef;
 use crate::settle;
 use serde::{Deserialize, Serialize};
-use tharsis_types::{Failure, FailureKind};
+use tharsis_protos::records::FromClient;
+use tharsis_types::{Failure, FailureKind, RetryOn};
 
 /// A handle of an actor of any type; `#[actor]` wraps it in a type with the actor's methods.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -73,4 +74,21 @@ impl ActorHandle {
 /// The loss of the connection.
 pub fn kill(actor: &impl Actor) -> Result<()> {
     cancel(&actor.handle().object, true, false)
+}
+
+/// Kills the worker of an actor as a crash would, whatever it does: the actor is started again if it has a
+/// restart left (`max_restarts`), and ends otherwise.
+///
+/// A call that runs fails with `ActorUnavailable` and `executed: unknown`, or is repeated if
+/// `max_task_retries` allows it; calls that wait run when the actor is there again, which goes on from its
+/// last checkpoint. It is no error if the actor has ended. One that is being constructed is left alone.
+///
+/// # Errors
+/// The loss of the connection.
+pub fn restart(actor: &impl Actor) -> Result<()> {
+    let object = &actor.handle().object;
+    match object.handle().connection() {
+        Some(connection) => connection.link.send(&FromClient::Restart { reference: object.id() }),
+        None => Ok(()),
+    }
 }

@@ -149,6 +149,7 @@ impl TaskGraph {
         graph: TaskId,
         results: impl Iterator<Item = GraphResult>,
     ) -> Result<()> {
+        let run = current::run_beside_others(client);
         let (mut packed, mut results) = (PackedGraph::default(), results.peekable());
         let (mut first, mut references) = (0, self.references.iter().enumerate().peekable());
         let (mut inputs, mut payload) = (&self.inputs[..], &self.payload[..]);
@@ -169,7 +170,8 @@ impl TaskGraph {
             }
             let is_last = number as usize + 1 == self.steps.len();
             if is_last || PART_BYTES <= packed.len() {
-                client.link().send(&FromClient::Graph { graph, part: packed.view(first, is_last) })?;
+                let part = packed.view(first, is_last);
+                client.link().send(&FromClient::Graph { run, graph, part })?;
                 packed.clear();
                 first = number + 1;
             }

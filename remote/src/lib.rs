@@ -82,7 +82,7 @@ mod watchlist;
 mod work;
 mod worker;
 
-pub use actor::{Actor, kill};
+pub use actor::{Actor, kill, restart};
 pub use actor_pool::{ActorPool, PoolMap, PoolMapAsCompleted};
 pub use awaited::{Awaited, Parted, Wait, wait};
 pub use call::{IntoArg, Parameter, Returns, Values};

@@ -268,6 +268,7 @@ fn send_call(
         Some(_) => Vec::new(),
     };
     let record = FromClient::Submit {
+        run: current::run_beside_others(client),
         class,
         task,
         tokens: TokensView::new(&tokens).map_err(malformed)?,

@@ -89,6 +89,7 @@ impl Node {
             Effect::RaiseLease { to, lease, urgency } => {
                 self.route(to, Message::LeaseRaise { lease, urgency }, out)
             }
+            Effect::Restart { to, actor } => self.route(to, Message::ActorRestart { actor }, out),
             Effect::ReturnLease { to, lease } => self.route(to, Message::LeaseReturned { lease }, out),
             Effect::Send { to, message } => self.send(to, message),
             Effect::Serve { client, token, object } => self.serve(client, token, object, out),

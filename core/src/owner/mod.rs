@@ -167,6 +167,13 @@ pub enum Effect {
         /// Whether to stop the tasks that it submitted as well.
         recursive: bool,
     },
+    /// Kill the worker of an actor, so that the actor is started again.
+    Restart {
+        /// The node of the worker.
+        to: NodeId,
+        /// The task that constructed the actor.
+        actor: TaskId,
+    },
     /// Drop a copy.
     DropCopy {
         /// The node that has it.

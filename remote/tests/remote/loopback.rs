@@ -248,7 +248,7 @@ impl Node {
                     None => self.watch(index, token, reference.object),
                 }
             }
-            FromClient::Checkpoint { .. } => panic!("actors need a node"),
+            FromClient::Checkpoint { .. } | FromClient::Restart { .. } => panic!("actors need a node"),
             FromClient::Graph { .. } => panic!("graphs need a node"),
             FromClient::Hold { .. } | FromClient::Keep { .. } => {
                 add(&counts.holds);
