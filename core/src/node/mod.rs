@@ -53,6 +53,7 @@
 //! | `pressure.rs` | choice of the worker that is killed when memory is short |
 //! | `inventory.rs` | contents of the store and their holders, for people |
 //! | `story.rs` | state and history of a task or an object, for people |
+//! | `circles.rs` | actors that wait for each other, for people |
 //! | `lists.rs` | unfinished tasks and workers, for people |
 //! | `leftovers.rs` | sizes of tables that must be empty in the end, for tests |
 //!
@@ -67,6 +68,7 @@ mod ahead;
 mod arguments;
 mod budgets;
 mod checkpoints;
+mod circles;
 mod clients;
 mod copies;
 mod drain;

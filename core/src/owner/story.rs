@@ -81,6 +81,47 @@ impl Owner {
         story.shape.into_iter().flat_map(|shape| self.schedule.past(shape))
     }
 
+    /// The tasks that make the arguments for which a task waits.
+    pub(crate) fn awaited_by(&self, id: TaskId) -> Vec<TaskId> {
+        let Some(slot) = self.find_unfinished(id) else { return Vec::new() };
+        let TaskState::Waiting { .. } = self.tasks[slot].state() else { return Vec::new() };
+        let inputs = self.tasks[slot].dependencies().iter().map(|(_, object)| &self.references[*object]);
+        let missing = inputs.filter(|object| object.value().is_none());
+        missing.filter_map(|object| object.producer()).map(|producer| self.tasks[producer].id()).collect()
+    }
+
+    /// The actor of a call that has its arguments and is not sent, by the task that constructed it.
+    pub(crate) fn actor_of_call(&self, id: TaskId) -> Option<TaskId> {
+        let slot = self.find_unfinished(id)?;
+        let task = &self.tasks[slot];
+        let in_line = task.is_call() && task.state() == TaskState::Queued;
+        in_line.then(|| self.references[self.actors.actor_of(slot)].id().task)
+    }
+
+    /// Whether a task of this ledger has not ended.
+    pub(crate) fn is_unfinished(&self, id: TaskId) -> bool {
+        self.find_unfinished(id).is_some()
+    }
+
+    /// A call of an actor in a few words: its name and the actor's; `None` for other tasks.
+    pub(crate) fn called(&self, id: TaskId) -> Option<String> {
+        let slot = self.find_unfinished(id).filter(|slot| self.tasks[*slot].is_call())?;
+        let actor = self.actors.actor_of(slot);
+        let of = match self.actors.constructor(actor) {
+            Some(constructor) => {
+                format!("{} of actor {}", self.name_of(constructor), self.references[actor].id().task)
+            }
+            None => format!("actor {}", self.references[actor].id().task),
+        };
+        Some(format!("task {id} ({}) of {of}", self.name_of(slot)))
+    }
+
+    /// A task by its id, if it has not ended: its outputs name it. An actor that lives is not found.
+    fn find_unfinished(&self, id: TaskId) -> Option<Slot<Task>> {
+        let producer = self.references.by_id(&ObjectId::output(id, 0))?.producer()?;
+        (self.tasks[producer].id() == id).then_some(producer)
+    }
+
     /// A task by its id. Only people look up tasks by id, so there is no table for it.
     fn find_task(&self, id: TaskId) -> Option<Slot<Task>> {
         let output = self.references.by_id(&ObjectId::output(id, 0));
