@@ -33,6 +33,7 @@ pub mod cluster;
 pub mod descriptors;
 pub mod drain;
 pub mod effects;
+mod embedded;
 pub mod engine;
 pub mod executable;
 pub mod gpus;
@@ -59,7 +60,8 @@ pub mod submissions;
 pub mod windows;
 pub mod workers;
 
-pub use node::{Embedded, NodeHandle, NodeOptions, Program, Shared, connect_embedded};
+pub use embedded::{Embedded, Shared, connect_embedded};
+pub use node::{NodeHandle, NodeOptions, Program};
 pub use own_files::MARK as FOLDER_MARK;
 pub use port::EmbeddedPart;
 pub use spill::{SpillChoice, SpillFolder};

@@ -62,7 +62,12 @@ impl Call<'_> {
     /// store.
     pub fn named(self, name: &str, if_there: IfThere) -> Result<ActorHandle> {
         let definition = self.definition;
-        let options = self.options.clone().unwrap_or_else(|| (definition.options)());
+        let mut options = self.options.unwrap_or_else(|| (definition.options)());
+        // Lists and failures show it too, if it can be shown.
+        if options.name.is_none() && check_name(name).is_ok() {
+            options.name = Some(name.to_owned());
+        }
+        let call = Call { options: Some(options.clone()), ..self };
         let record = |reference| Record::new(definition, reference, &options);
         names::create(&Actors(definition), call, name, if_there, record)
     }
@@ -75,6 +80,46 @@ impl Call<'_> {
 /// if it has another type; the errors of the control store.
 pub fn find(definition: &'static Definition, name: &str) -> Result<ActorHandle> {
     names::find(&Actors(definition), name)
+}
+
+/// Namespaces whose names are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Namespaces {
+    /// That of the job.
+    #[default]
+    Own,
+    /// All of the cluster.
+    All,
+}
+
+/// The name of an actor, and its namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ActorName {
+    /// The namespace in which it is found.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+/// Names of the actors that live or are being constructed, in order.
+///
+/// Actors that have ended have no names, although the control store keeps their records: each is asked about.
+///
+/// ```no_run
+/// # use tharsis_remote as tharsis;
+/// use tharsis::{Namespaces, list_named_actors};
+///
+/// for actor in list_named_actors(Namespaces::All)? {
+///     println!("{} in the namespace {:?}", actor.name, actor.namespace);
+/// }
+/// # Ok::<(), tharsis::Error>(())
+/// ```
+///
+/// # Errors
+/// `Shutdown` without a runtime, the loss of the connection, and the errors of the control store.
+pub fn list_named_actors(namespaces: Namespaces) -> Result<Vec<ActorName>> {
+    let living = names::list::<Actors>(namespaces == Namespaces::All)?;
+    Ok(living.into_iter().map(|NameKey { namespace, name }| ActorName { namespace, name }).collect())
 }
 
 impl Record {

@@ -69,6 +69,7 @@
 // Generated code refers to `::tharsis`, in this crate too.
 extern crate self as tharsis;
 
+mod actors;
 #[cfg(all(feature = "dataframe", feature = "arrays"))]
 mod between;
 mod cluster;
@@ -96,6 +97,7 @@ mod start;
 #[cfg(feature = "arrays")]
 pub mod tensor;
 
+pub use actors::{ActorInfo, ActorState};
 pub use cluster::{LocalCluster, LocalNode};
 pub use init::{Init, init};
 pub use queue::Queue;

@@ -97,7 +97,7 @@ mod story;
 mod transfers;
 mod workers;
 
-pub use crate::owner::{GraphItem, GroupItem, GroupStage, StepTally};
+pub use crate::owner::{ActorItem, ActorStage, GraphItem, GroupItem, GroupStage, StepTally};
 pub use drain::DrainState;
 pub use inventory::{Inventory, Item, Others};
 pub use lists::{TaskItem, TaskList, TaskStage, WorkerItem};

@@ -104,7 +104,7 @@ pub(crate) use ends::dependency_failure;
 pub use graphs::StepTally;
 pub use groups::GroupStage;
 pub(crate) use lists::Unfinished;
-pub use lists::{GraphItem, GroupItem};
+pub use lists::{ActorItem, ActorStage, GraphItem, GroupItem};
 pub(crate) use objects::because;
 pub use references::{Holders, MadeBy, Object};
 pub use schedule::Pending;
