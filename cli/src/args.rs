@@ -77,6 +77,9 @@ pub enum Command {
         /// Take the programs from this folder's .json and .jsonl files, by name, instead.
         folder: Option<PathBuf>,
     },
+    /// List the actors that were created at a node: their state, where they live, how often they were
+    /// restarted.
+    Actors(ListArgs),
     /// List the graphs of tasks that a node has, with counts of their tasks by state.
     Graphs(ListArgs),
     /// List the placement groups that a node has made: which are placed, and why others wait.

@@ -195,6 +195,8 @@ pub enum Event {
     GraphSubmitted {
         /// The client.
         client: ClientId,
+        /// The run that submits it, if the worker says so: it runs several at the same time.
+        run: Option<u32>,
         /// The id from which those of its tasks are derived.
         graph: TaskId,
         /// The part.
@@ -312,6 +314,11 @@ pub enum Event {
         /// Bytes.
         bytes: u64,
     },
+    /// A client wants the worker of an actor killed, and the actor started again if it may be.
+    RestartRequested {
+        /// The actor.
+        reference: RefId,
+    },
     /// A client dropped a reference.
     Released {
         /// The client.
@@ -334,6 +341,8 @@ pub enum Event {
     Submitted {
         /// The client.
         client: ClientId,
+        /// The run that calls, if the worker says so: it runs several at the same time.
+        run: Option<u32>,
         /// The client's number of the class.
         class: u32,
         /// Id of the task.
@@ -467,6 +476,8 @@ pub enum Operation {
         /// The process that it shares with others, which begins with the first of them; none if it has one
         /// of its own.
         process: Option<ProcessNumber>,
+        /// The GPUs that it may use, by number: those of the lease that it is for.
+        gpus: Vec<u32>,
     },
 }
 

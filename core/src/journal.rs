@@ -83,6 +83,8 @@ pub enum Fact {
     OwnerAsked(NodeId),
     /// An object that another node owned is now owned by this node: its task runs again here.
     OwnerBefore(NodeId),
+    /// A task waits for this number of milliseconds before it is tried again.
+    Paused(u64),
     /// A lease has its resources, and waits for its worker.
     Placed,
     /// An object was read into the store.
@@ -266,6 +268,7 @@ impl fmt::Display for Fact {
             Self::OwnerBefore(node) => {
                 write!(f, "was of node {node} and is of this one: its task runs again")
             }
+            Self::Paused(ms) => write!(f, "waits {ms} ms before it is tried again"),
             Self::Placed => write!(f, "the lease has its resources and waits for a worker"),
             Self::PullArrived => write!(f, "arrived in the store"),
             Self::PullFailed(node) => write!(f, "was not read from node {node}"),

@@ -6,14 +6,15 @@
 //!
 //! | command | event |
 //! |---|---|
-//! | `node a [cpu=2] [memory=MIB] [store=65536]` | a node joins those before it |
-//! | `class f [cpu=1] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [pure=1] [node=b] [actor=1] [group=CPUS] [job=1]` | a class for later calls |
+//! | `node a [cpu=2] [gpu=0] [memory=MIB] [store=65536]` | a node joins those before it |
+//! | `class f [cpu=1] [gpu=0] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [pure=1] [node=b] [actor=1] [method=1] [concurrent=1] [group=CPUS] [job=1]` | a class for later calls |
 //! | `driver d a [job=1] [quota=cpus=N]` | a driver joins a node |
-//! | `submit d t1 f [again] [deps=t0,..] [nested=..]` | a call, or the same `again`; `t1` names its outputs, `t1.1` the second |
+//! | `submit d t1 f [again] [deps=t0,..] [nested=..] [run=t0]` | a call (of that run), or the same `again`; `t1` names its outputs, `t1.1` the second |
 //! | `ready a w1`, `start-fails a` | the oldest start ends |
 //! | `done w1 t1 inline:x \| written:LEN \| error:Kind \| user:Type [nested=..] [ns=N]` | a run ends |
 //! | `blocked w1 [returned=t2,..]`, `unblocked w1`, `giveback w1 t2,..` | a worker waits, goes on, hands back |
-//! | `fetch d t1`, `hold d t1`, `release d t1`, `cancel d t1 [force]` | operations of clients on references |
+//! | `call d t1 m a1 [run=t0]` | a call of the actor `a1`, whose class is `m` |
+//! | `fetch d t1`, `hold d t1`, `release d t1`, `cancel d t1 [force] [recursive]`, `restart d a1` | operations of clients on references |
 //! | `keep w1 p1`, `unmapped d p1` | a worker keeps an argument mapped, a client unmaps a value |
 //! | `put d p1 inline:x \| written:LEN [nested=..]`, `region d BYTES`, `retire d` | values of clients |
 //! | `checkpoint w1 a1 s1 inline:x \| written:LEN [attempt=0] [number=1] [nested=..]` | the actor of a worker offers the snapshot `s1`, the `number`-th of its worker |
@@ -45,7 +46,7 @@ use tharsis_core::{Action, Event, MS, Node, Now, Operation, Record};
 use tharsis_types::peer::{
     DoneOutcome, DoneValue, DrainMessage, Message, Packet, QuotaMessage, RemoteState, Turn,
 };
-use tharsis_types::task::{Output, Role};
+use tharsis_types::task::{CallRules, Output, Role};
 use tharsis_types::{
     ClientId, Dependency, Extent, Failure, FailureKind, FunctionId, GroupSpec, JobId, LeaseId, NodeId,
     ObjectId, Placement, RefId, Resources, RetryOn, Strategy, TaskArgs, TaskClass, TaskId,
@@ -163,6 +164,11 @@ impl World {
                 let id = self.refs[*task].object.task;
                 self.submit(client, task, id, class, &options);
             }
+            ("call", [client, task, class, actor]) => {
+                let id = self.next_task(client);
+                let actor = Dependency { reference: self.refs[*actor], parameter: Dependency::ACTOR };
+                self.submit_with(client, task, id, class, vec![actor], &options);
+            }
             ("ready", [host, worker]) => {
                 let start = self.hosts.get_mut(*host).unwrap().starts.remove(0);
                 let client = self.add_client(worker, host, JobId(1));
@@ -201,9 +207,13 @@ impl World {
                 self.client_event(name, |client| Event::Released { client, token, reference });
             }
             ("cancel", [name, object, rest @ ..]) => {
-                let (reference, force) = (self.refs[*object], rest == ["force"]);
-                let host = self.clients[*name].host.clone();
-                self.feed(&host, Event::CancelRequested { reference, force, recursive: false });
+                let (reference, host) = (self.refs[*object], self.clients[*name].host.clone());
+                let (force, recursive) = (rest.contains(&"force"), rest.contains(&"recursive"));
+                self.feed(&host, Event::CancelRequested { reference, force, recursive });
+            }
+            ("restart", [name, actor]) => {
+                let (reference, host) = (self.refs[*actor], self.clients[*name].host.clone());
+                self.feed(&host, Event::RestartRequested { reference });
             }
             ("put", [name, object, what]) => self.put(name, object, what, &options),
             ("checkpoint", [worker, actor, name, what]) => {
@@ -295,7 +305,7 @@ impl World {
         let node = node_id(name);
         let memory = number(options, "memory", 0) << 20;
         let member = |node, cpus: f64| {
-            let resources = Resources { memory, ..Resources::cpus(cpus).unwrap() };
+            let resources = Resources { memory, gpu: gpus(options), ..Resources::cpus(cpus).unwrap() };
             Member { node, resources, labels: Vec::new() }
         };
         let cpus = options.get("cpu").map_or(2.0, |n| n.parse().unwrap());
@@ -330,6 +340,7 @@ impl World {
         let class = TaskClass {
             resources: Resources {
                 memory: number(options, "memory", 0) << 20,
+                gpu: gpus(options),
                 ..Resources::cpus(options.get("cpu").map_or(1.0, |n| n.parse().unwrap())).unwrap()
             },
             priority: number(options, "priority", 0) as i32,
@@ -341,7 +352,8 @@ impl World {
             timeout_ms: number(options, "timeout", 0),
             max_calls: number(options, "max_calls", 0) as u32,
             pure: number(options, "pure", 0) == 1,
-            role: if number(options, "actor", 0) == 1 { Role::Constructor } else { Role::Task },
+            role: role(options),
+            calls: CallRules { concurrent: number(options, "concurrent", 0) == 1, ..CallRules::default() },
             placement: placement(options),
             ..TaskClass::new(JobId(number(options, "job", 1) as u32), FunctionId(u64::from(number_of)), name)
         };
@@ -385,6 +397,20 @@ impl World {
         class: &str,
         options: &BTreeMap<&str, &str>,
     ) {
+        let number = |(parameter, reference)| Dependency { reference, parameter: parameter as u16 };
+        let dependencies = self.list(options.get("deps").copied()).into_iter().enumerate().map(number);
+        self.submit_with(name, task_name, task, class, dependencies.collect(), options);
+    }
+
+    fn submit_with(
+        &mut self,
+        name: &str,
+        task_name: &str,
+        task: TaskId,
+        class: &str,
+        dependencies: Vec<Dependency>,
+        options: &BTreeMap<&str, &str>,
+    ) {
         let (class, definition) = self.classes[class].clone();
         let client = &self.clients[name];
         let (host, id, owner) = (client.host.clone(), client.id, node_id(&client.host));
@@ -396,13 +422,11 @@ impl World {
             self.refs.insert(output_name.clone(), RefId { object, owner });
             tokens.push(self.token(name, &output_name).0);
         }
-        let number = |(parameter, reference)| Dependency { reference, parameter: parameter as u16 };
-        let dependencies =
-            self.list(options.get("deps").copied()).into_iter().enumerate().map(number).collect();
         let nested = self.list(options.get("nested").copied()).into();
-        let args = TaskArgs { payload: [1].into(), dependencies, nested, name: None };
+        let args = TaskArgs { payload: [1].into(), dependencies: dependencies.into(), nested, name: None };
         self.feed(&host, Event::ClassDefined { client: id, class, definition: Ok(Arc::new(definition)) });
-        self.feed(&host, Event::Submitted { client: id, class, task, tokens, args });
+        let run = options.get("run").map(|of| self.runs_of(name, of));
+        self.feed(&host, Event::Submitted { client: id, run, class, task, tokens, args });
     }
 
     fn done(&mut self, worker: &str, task: &str, what: &str, options: &BTreeMap<&str, &str>) {
@@ -502,6 +526,11 @@ impl World {
         let ids: Vec<_> = self.list(tasks).iter().map(|r| r.object.task).collect();
         let runs = &mut self.clients.get_mut(worker).unwrap().runs;
         ids.iter().map(|task| runs.remove(task).unwrap()).collect()
+    }
+
+    /// The run of a task in a worker.
+    fn runs_of(&self, worker: &str, task: &str) -> u32 {
+        self.clients[worker].runs[&self.refs[task].object.task]
     }
 
     fn list(&self, names: Option<&str>) -> Vec<RefId> {
@@ -642,9 +671,10 @@ impl World {
                 return None;
             }
             Operation::Spill { object, .. } => format!("spill {}", self.name(object)),
-            Operation::StartWorker { start, .. } => {
+            Operation::StartWorker { start, gpus, .. } => {
                 self.hosts.get_mut(host).unwrap().starts.push(start);
-                "start a worker".to_owned()
+                let gpus: Vec<_> = gpus.iter().map(|gpu| format!(" GPU {gpu}")).collect();
+                format!("start a worker{}{}", if gpus.is_empty() { "" } else { " with" }, gpus.join(" and"))
             }
         })
     }
@@ -716,6 +746,9 @@ impl World {
     fn tell_message(&self, message: &Message) -> Option<String> {
         Some(match message {
             Message::LoadReport { .. } => return None,
+            Message::ActorRestart { actor } => {
+                format!("start {} again", self.name(ObjectId::output(*actor, 0)))
+            }
             Message::ActorAttach { lease, actor } => format!("attach lease {} to {actor}", lease.0),
             Message::ActorCheckpoint(offered) => {
                 let object = &offered.object;
@@ -841,6 +874,18 @@ fn tell_quota(message: &QuotaMessage) -> String {
         QuotaMessage::Returned { job, amount } => format!("return {amount} of the quota of job {}", job.0),
         QuotaMessage::Wanted { job, amount } => format!("lack {amount} of the quota of job {}", job.0),
     }
+}
+
+fn role(options: &BTreeMap<&str, &str>) -> Role {
+    match (number(options, "actor", 0), number(options, "method", 0)) {
+        (1, _) => Role::Constructor,
+        (_, 1) => Role::Method,
+        _ => Role::Task,
+    }
+}
+
+fn gpus(options: &BTreeMap<&str, &str>) -> u64 {
+    options.get("gpu").map_or(0, |n| tharsis_types::resources::units("GPU", n.parse().unwrap()).unwrap())
 }
 
 fn node_name(id: NodeId) -> String {

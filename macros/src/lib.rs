@@ -68,8 +68,9 @@ pub fn remote(attribute: TokenStream, item: TokenStream) -> TokenStream {
 /// With `checkpoint_every = N` every N-th call of a method with `&mut self` takes one.
 ///
 /// Options in the attribute are defaults for all actors of the type: `num_cpus` (0 by default), `num_gpus`,
-/// `memory_bytes`, `resources(name = amount)`, `name`, `max_restarts`, `max_task_retries`,
-/// `max_pending_calls`, `allow_out_of_order`; `Counter::options()` takes them for one actor, and its place.
+/// `memory_bytes`, `resources(name = amount)`, `name`, `max_restarts`, `max_task_retries`, `retry_on(A, B)`
+/// or `retry_on = true` (the errors of methods that are retried), `max_pending_calls`, `allow_out_of_order`;
+/// `Counter::options()` takes them for one actor, and its place.
 #[proc_macro_attribute]
 pub fn actor(attribute: TokenStream, item: TokenStream) -> TokenStream {
     actor_block::expand(attribute.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()

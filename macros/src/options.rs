@@ -29,6 +29,8 @@ const OF_ACTORS: &[&str] = &[
     "name",
     "max_restarts",
     "max_task_retries",
+    "retry_on",
+    "retry_exceptions",
     "max_pending_calls",
     "allow_out_of_order",
     "shared_process",

@@ -20,6 +20,10 @@ pub const PROTOCOL_VERSION: u32 = 14;
 pub const HELLO_MAGIC: [u8; 8] = *b"THARSIS\x02";
 /// Bytes of a handshake frame at most (a table of functions is the largest part).
 pub const HELLO_BYTES_MAX: usize = 4 << 20;
+/// Names of one answer at most.
+pub const NAMES_PAGE_MAX: usize = 256;
+/// Bytes of records from which on an answer gets no more names.
+pub const NAMES_PAGE_BYTES: usize = 1 << 20;
 
 const _: () = assert!(
     2 * (SITES_MAX * (2 * SITE_BYTES_MAX + 4) + CLIENTS_MAX * 32) < HELLO_BYTES_MAX,
@@ -131,6 +135,8 @@ pub struct Welcome {
     pub arena_bytes: u64,
     /// Bytes of the annex behind it; its descriptor comes with an empty frame, unless these are none.
     pub annex_bytes: u64,
+    /// For a worker: names of the GPUs that it may use.
+    pub gpus: Vec<String>,
 }
 
 /// Question of an observer to a node; answered by [`Answer::Report`] if nothing else is said.
@@ -154,7 +160,7 @@ pub enum Question {
     /// Output of the workers, answered by one [`Answer::Lines`] after the other, and [`Answer::LinesEnd`] at
     /// last. Some are empty: whoever hears no more is noticed by that.
     Logs(LogQuery),
-    /// Find or claim the name of an actor or a placement group, answered by [`Answer::Named`].
+    /// Find, claim or list names of actors or placement groups, answered by [`Answer::Named`].
     Name(NameQuestion),
 }
 
@@ -167,7 +173,7 @@ pub struct NameQuestion {
     pub kind: NameKind,
     /// The name.
     pub name: String,
-    /// Look for it, or claim it.
+    /// Look for it, claim it, or list all.
     pub act: NameAct,
 }
 
@@ -194,6 +200,22 @@ pub enum NameAct {
         /// The record that is replaced, that of one which has ended; none if the name is not in use.
         over: Option<Vec<u8>>,
     },
+    /// Tell the names there are, in the namespace of the job or in all; answered by [`Named::Page`].
+    List {
+        /// Whether those of all namespaces are wanted.
+        is_of_all: bool,
+        /// Tell those after this one, the last of the page before; none for the first page.
+        after: Option<NameKey>,
+    },
+}
+
+/// A name, and the namespace in which it has a meaning.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct NameKey {
+    /// The namespace.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
 }
 
 /// Answer about a name.
@@ -207,6 +229,13 @@ pub enum Named {
     Missing {
         /// The most similar name in the namespace.
         nearest: Option<String>,
+    },
+    /// Names in order, those of what has ended among them.
+    Page {
+        /// The names and their records.
+        names: Vec<(NameKey, Vec<u8>)>,
+        /// Whether others follow.
+        more: bool,
     },
 }
 

@@ -63,6 +63,29 @@ columns! {
 }
 
 columns! {
+    /// Columns of a list of actors: those that were created at the node and have not ended.
+    ActorColumn:
+    /// Id of the call that created it.
+    Actor "actor",
+    /// Name by which it is found, or which it has for people.
+    Name "name",
+    /// Stage, such as `alive`.
+    State "state",
+    /// Job that created it.
+    Job "job",
+    /// Node on which it lives.
+    Node "node",
+    /// Number of times that it was started again.
+    Restarts "restarts",
+    /// Whether it outlives its driver and its handles: `yes` or `no`.
+    Detached "detached",
+    /// Time since it reached its stage; for one that lives, since it was sent to its worker.
+    AgeMs "age_ms",
+    /// Place of the call, as file and line.
+    CallSite "call_site",
+}
+
+columns! {
     /// Columns of a list of graphs: those that were submitted to the node and are not over.
     GraphColumn:
     /// Id of the call that submitted it.
@@ -157,6 +180,8 @@ columns! {
 /// Kind of list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Listing {
+    /// Actors.
+    Actors,
     /// Graphs of tasks.
     Graphs,
     /// Placement groups.
@@ -210,6 +235,7 @@ impl Listing {
     #[must_use]
     pub fn columns(&self) -> &'static [&'static str] {
         match self {
+            Self::Actors => ActorColumn::NAMES,
             Self::Graphs => GraphColumn::NAMES,
             Self::Groups => GroupColumn::NAMES,
             Self::Jobs => JobColumn::NAMES,

@@ -184,12 +184,12 @@ impl Effects {
                 }
             }
             Operation::Spill { object, extent } => self.spill(*object, *extent),
-            Operation::StartWorker { start, job, process } => {
+            Operation::StartWorker { start, job, process, gpus } => {
                 // While there are no workers, readings are rare.
                 if let Some(watch) = &self.memory_watch {
                     watch.look_within(FIRST_LOOK_WAIT);
                 }
-                self.workforce.start(*start, *job, *process);
+                self.workforce.start(*start, *job, *process, gpus.clone());
             }
         }
     }

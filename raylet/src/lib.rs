@@ -17,6 +17,7 @@
 //! | [`init`] | the first process of a container |
 //! | [`pressure`] | readings of the memory of the node and its workers |
 //! | [`descriptors`] | the limit on open files |
+//! | [`gpus`] | names of GPUs, and those that a worker sees |
 //! | [`readiness`] | what the manager of services is told |
 //! | [`observe`] | traces of tasks |
 //! | [`metrics`] | counts for monitors |
@@ -33,8 +34,10 @@ pub mod credit;
 pub mod descriptors;
 pub mod drain;
 pub mod effects;
+mod embedded;
 pub mod engine;
 pub mod executable;
+pub mod gpus;
 mod hello;
 pub mod inbox;
 pub mod init;
@@ -58,7 +61,8 @@ pub mod submissions;
 pub mod windows;
 pub mod workers;
 
-pub use node::{Embedded, NodeHandle, NodeOptions, Program, Shared, connect_embedded};
+pub use embedded::{Embedded, Shared, connect_embedded};
+pub use node::{NodeHandle, NodeOptions, Program};
 pub use own_files::MARK as FOLDER_MARK;
 pub use port::EmbeddedPart;
 pub use spill::{SpillChoice, SpillFolder};

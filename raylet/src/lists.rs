@@ -1,15 +1,15 @@
-//! Tables of tasks, graphs, placement groups, workers and jobs, for people: the lists of the machine, with
-//! processes and names of jobs.
+//! Tables of tasks, actors, graphs, placement groups, workers and jobs, for people: the lists of the machine,
+//! with processes and names of jobs.
 
 use crate::port::Port;
 use crate::registry::Registry;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use tharsis_core::node::{GraphItem, GroupItem, TaskItem, TaskStage, WorkerItem};
+use tharsis_core::node::{ActorItem, GraphItem, GroupItem, TaskItem, TaskStage, WorkerItem};
 use tharsis_core::{MS, Node, Now};
 use tharsis_protos::listing::{
-    Cell, FILTERS_MAX, Filter, GraphColumn, GroupColumn, JobColumn, Listing, ROWS_MAX, Table, TaskColumn,
-    WorkerColumn,
+    ActorColumn, Cell, FILTERS_MAX, Filter, GraphColumn, GroupColumn, JobColumn, Listing, ROWS_MAX, Table,
+    TaskColumn, WorkerColumn,
 };
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId};
 
@@ -42,6 +42,11 @@ pub(crate) fn table<'a>(
 ) -> Table {
     let mut table = Table::new(node.id().0, listing.columns());
     match listing {
+        Listing::Actors => {
+            let actors = node.list_actors();
+            table.other_count = actors.len().saturating_sub(ROWS_MAX);
+            table.rows = actors.iter().take(ROWS_MAX).map(|actor| actor_row(now, actor)).collect();
+        }
         Listing::Graphs => {
             let graphs = node.list_graphs();
             table.other_count = graphs.len().saturating_sub(ROWS_MAX);
@@ -102,6 +107,24 @@ fn task_cell(task: &TaskItem<'_>, column: TaskColumn) -> Cell {
         TaskColumn::Node => task.node.map_or(Cell::Nothing, |node| Cell::text(&node.to_string())),
         TaskColumn::Worker => Cell::number(task.worker.map(|worker| worker.0.into())),
         TaskColumn::CallSite => Cell::text(&task.class.call_site),
+    }
+}
+
+fn actor_row(now: Now, actor: &ActorItem<'_>) -> Vec<Cell> {
+    ActorColumn::ALL.iter().map(|column| actor_cell(now, actor, *column)).collect()
+}
+
+fn actor_cell(now: Now, actor: &ActorItem<'_>, column: ActorColumn) -> Cell {
+    match column {
+        ActorColumn::Actor => Cell::text(&actor.id.to_string()),
+        ActorColumn::Name => Cell::text(actor.name),
+        ActorColumn::State => Cell::text(actor.stage.name()),
+        ActorColumn::Job => Cell::Number(actor.id.job().0.into()),
+        ActorColumn::Node => actor.node.map_or(Cell::Nothing, |node| Cell::text(&node.to_string())),
+        ActorColumn::Restarts => Cell::Number(actor.restarts.into()),
+        ActorColumn::Detached => Cell::text(if actor.class.detached { "yes" } else { "no" }),
+        ActorColumn::AgeMs => Cell::Number(now.saturating_sub(actor.since) / MS),
+        ActorColumn::CallSite => Cell::text(&actor.class.call_site),
     }
 }
 

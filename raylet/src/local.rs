@@ -412,6 +412,7 @@ impl ClientAcceptor {
             board_index: index as u32,
             arena_bytes: self.arena.len(),
             annex_bytes: self.arena.annex_len(),
+            gpus: self.arrivals.as_ref().map(|arrivals| arrivals.gpus_of(client)).unwrap_or_default(),
         };
         let sent = send(stream, &Answer::Welcome(welcome), Some(&self.arena));
         // A frame carries one descriptor, so that of the annex comes with an empty frame.

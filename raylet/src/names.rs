@@ -2,8 +2,11 @@
 
 use crate::registry::{Registry, lock};
 use std::collections::BTreeMap;
+use std::ops::Bound;
 use std::sync::{Arc, Mutex};
-use tharsis_protos::handshake::{NameAct, NameKind, NameQuestion, Named};
+use tharsis_protos::handshake::{
+    NAMES_PAGE_BYTES, NAMES_PAGE_MAX, NameAct, NameKey, NameKind, NameQuestion, Named,
+};
 use tharsis_types::Failure;
 
 /// Answers questions about names.
@@ -11,30 +14,24 @@ pub type Names = Arc<dyn Fn(NameQuestion) -> Result<Named, Failure> + Send + Syn
 
 /// Names of a node that has no control store, by namespace. Jobs of one namespace share them.
 #[derive(Debug, Default)]
-pub struct OwnNames(Mutex<BTreeMap<Key, Vec<u8>>>);
+pub struct OwnNames(Mutex<Table>);
 
-/// A name, and the namespace in which it has a meaning.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    kind: NameKind,
-    namespace: String,
-    name: String,
-}
+type Table = BTreeMap<(NameKind, NameKey), Vec<u8>>;
 
 impl OwnNames {
-    /// Finds or claims a name in a namespace.
+    /// Finds or claims a name in a namespace, or lists the names.
     #[must_use]
     pub fn answer(&self, namespace: &str, question: NameQuestion) -> Named {
         let mut names = lock(&self.0);
         let NameQuestion { kind, name, act, .. } = question;
-        let key = Key { kind, namespace: namespace.to_owned(), name };
+        let key = (kind, NameKey { namespace: namespace.to_owned(), name });
         let there = names.get(&key);
         match act {
             NameAct::Find => match there {
                 Some(record) => Named::Is(record.clone()),
                 None => {
-                    let alike = names.keys().filter(|of| of.kind == kind && of.namespace == namespace);
-                    Named::Missing { nearest: nearest(&key.name, alike.map(|of| of.name.as_str())) }
+                    let alike = names.keys().filter(|(of, key)| *of == kind && key.namespace == namespace);
+                    Named::Missing { nearest: nearest(&key.1.name, alike.map(|(_, key)| key.name.as_str())) }
                 }
             },
             NameAct::Claim { record, over, .. } => match there {
@@ -44,8 +41,32 @@ impl OwnNames {
                     Named::Claimed
                 }
             },
+            NameAct::List { is_of_all, after } => {
+                page(&names, kind, (!is_of_all).then_some(namespace), after)
+            }
         }
     }
+}
+
+/// The names of a kind that follow one, of a namespace or of all.
+fn page(names: &Table, kind: NameKind, namespace: Option<&str>, after: Option<NameKey>) -> Named {
+    let begin = || {
+        let namespace = namespace.unwrap_or_default().to_owned();
+        Bound::Included((kind, NameKey { namespace, name: String::new() }))
+    };
+    let from = after.map_or_else(begin, |after| Bound::Excluded((kind, after)));
+    let is_wanted = |key: &NameKey| namespace.is_none_or(|wanted| key.namespace == wanted);
+    let rest = names.range((from, Bound::Unbounded));
+    let mut rest = rest.take_while(|((of, key), _)| *of == kind && is_wanted(key)).peekable();
+    let (mut page, mut bytes) = (Vec::new(), 0);
+    while page.len() < NAMES_PAGE_MAX
+        && bytes < NAMES_PAGE_BYTES
+        && let Some(((_, key), record)) = rest.next()
+    {
+        bytes += record.len();
+        page.push((key.clone(), record.clone()));
+    }
+    Named::Page { names: page, more: rest.peek().is_some() }
 }
 
 /// Answers questions about names for a node without a control store.
@@ -132,6 +153,40 @@ mod tests {
         assert_eq!(ask(&names, "counter", NameAct::Find), Named::Is(vec![3]));
         let missing = Named::Missing { nearest: Some("counter".to_owned()) };
         assert_eq!(ask(&names, "cuonter", NameAct::Find), missing);
+    }
+
+    #[test]
+    fn names_are_listed_page_by_page_of_one_namespace_or_of_all() {
+        let names = OwnNames::default();
+        let question = |act, name: String| NameQuestion { job: JobId(1), kind: NameKind::Actor, name, act };
+        let count = NAMES_PAGE_MAX + 3;
+        for n in 0..count {
+            names.answer("a", question(claim(1, None), format!("n{n:04}")));
+        }
+        names.answer("b", question(claim(2, None), "other".to_owned()));
+        names.answer(
+            "a",
+            NameQuestion { kind: NameKind::Group, ..question(claim(3, None), "group".to_owned()) },
+        );
+        let all = |is_of_all| {
+            let (mut found, mut after) = (Vec::new(), None);
+            loop {
+                let Named::Page { names: page, more } =
+                    names.answer("a", question(NameAct::List { is_of_all, after }, String::new()))
+                else {
+                    panic!("no page")
+                };
+                assert!(page.len() <= NAMES_PAGE_MAX);
+                after = page.last().map(|(key, _)| key.clone());
+                found.extend(page.into_iter().map(|(key, _)| format!("{}/{}", key.namespace, key.name)));
+                if !more {
+                    return found;
+                }
+            }
+        };
+        let own: Vec<_> = (0..count).map(|n| format!("a/n{n:04}")).collect();
+        assert_eq!(all(false), own);
+        assert_eq!(all(true), [own, vec!["b/other".to_owned()]].concat());
     }
 
     #[test]

@@ -4,33 +4,36 @@ use crate::annex::Blocks;
 use crate::cluster::{Cluster, ClusterHandle, ClusterOptions, JoiningNode};
 use crate::drain::Drain;
 use crate::effects::Effects;
+use crate::embedded::{Embedded, Shared, connect_embedded};
 use crate::engine::Engine;
+use crate::gpus::GpuNames;
 use crate::inbox::{Inbox, Input};
+use crate::lists;
 use crate::local::{ClientAcceptor, FinishJob, LocalSocket, NewJob};
 use crate::logbook::LogBook;
 use crate::logs::Logs;
 use crate::names::{Names, OwnNames, own_names};
 use crate::observe::{Collector, Observation};
-use crate::port::{EmbeddedPart, Facts, Port, function_table};
+use crate::port::EmbeddedPart;
 use crate::pressure::{MemoryLimits, MemoryWatch, Roster, Watched, protect_node};
 use crate::registry::Registry;
 use crate::spill::{Spill, SpillChoice};
 use crate::workers::{Processes, Starting, Workforce};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use tharsis_core::event::{Member, Remains};
+use tharsis_core::event::Member;
 use tharsis_core::node::Config;
-use tharsis_core::{Event, Node, Now};
+use tharsis_core::{Node, Now};
 use tharsis_object_store::bell::BELL_BOARD_BYTES;
-use tharsis_object_store::{Arena, BellBoard, Channel, Segment, SpillSet, StoreError, segment};
+use tharsis_object_store::{Arena, BellBoard, Segment, SpillSet, StoreError, segment};
 use tharsis_protos::handshake::FunctionEntry;
+use tharsis_protos::listing::{Listing, Table};
 use tharsis_protos::report::Report;
-use tharsis_types::limits::JOB_WEIGHT_DEFAULT;
-use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId, Resources};
+use tharsis_types::{Failure, FailureKind, JobId, NodeId, Resources};
 
 /// The time for which a client waits for room in a full store.
 const CREATE_TIMEOUT: Now = 10_000 * tharsis_core::MS;
@@ -99,26 +102,6 @@ pub struct NodeHandle {
     socket: Option<LocalSocket>,
     cluster_handle: Option<ClusterHandle>,
     engine: Mutex<Option<JoinHandle<()>>>,
-}
-
-/// The client's end of a connection inside one process.
-pub struct Embedded {
-    /// The client.
-    pub client: ClientId,
-    /// The node.
-    pub node: NodeId,
-    /// The job.
-    pub job: JobId,
-    /// Its rings and bell.
-    pub channel: Channel,
-    /// The node's board.
-    pub board: BellBoard,
-    /// Its place there.
-    pub board_index: u32,
-    /// The node's arena.
-    pub arena: Arc<tharsis_object_store::ArenaMap>,
-    /// Answers questions about names of actors.
-    pub names: Names,
 }
 
 /// A random id for a node, different for every start.
@@ -340,6 +323,7 @@ impl NodeHandle {
     /// If there is no memory for its store or the socket cannot be bound.
     pub fn alone(options: NodeOptions, program: Program, socket: PathBuf) -> Result<Self, Failure> {
         let (timeout, scratch) = (options.worker_start_timeout, options.spill.paths());
+        let gpus = GpuNames::of_node(&options.resources)?;
         let mut parts = Parts::new(new_node_id()?, options, program, true)?;
         let registry = Arc::clone(&parts.registry);
         let find_registry = Arc::clone(&registry);
@@ -349,8 +333,8 @@ impl NodeHandle {
                 .ok_or_else(|| Failure::new(FailureKind::WorkerStartFailed, "the job's program is not here"))
         });
         let log = parts.keep_log(&socket)?;
-        let starting =
-            Starting { socket: socket.clone(), find_program, timeout, log: Arc::clone(&log), scratch };
+        let (socket_path, kept) = (socket.clone(), Arc::clone(&log));
+        let starting = Starting { socket: socket_path, find_program, timeout, log: kept, scratch, gpus };
         let workforce = Processes::new(Arc::clone(&parts.inbox), starting);
         let register_job = {
             let registry = Arc::clone(&registry);
@@ -389,7 +373,7 @@ impl NodeHandle {
             labels: options.labels.clone(),
         };
         let (timeout, small_cluster_max) = (options.worker_start_timeout, options.small_cluster_max);
-        let scratch = options.spill.paths();
+        let (scratch, gpus) = (options.spill.paths(), GpuNames::of_node(&options.resources)?);
         let mut parts = Parts::new(member.node, options, program, true)?;
         let socket = cluster.socket.clone();
         let log = parts.keep_log(&socket)?;
@@ -407,8 +391,8 @@ impl NodeHandle {
             let (registry, cluster_handle) = (Arc::clone(&parts.registry), cluster_handle.clone());
             Arc::new(move |job| cluster_handle.find_program(&registry, job))
         };
-        let starting =
-            Starting { socket: socket.clone(), find_program, timeout, log: Arc::clone(&log), scratch };
+        let (socket_path, kept) = (socket.clone(), Arc::clone(&log));
+        let starting = Starting { socket: socket_path, find_program, timeout, log: kept, scratch, gpus };
         let workforce = Processes::new(Arc::clone(&parts.inbox), starting);
         let (registering, finishing) = (cluster_handle.clone(), cluster_handle.clone());
         let naming = cluster_handle.clone();
@@ -493,11 +477,23 @@ impl NodeHandle {
     /// # Errors
     /// If the loop does not answer in time.
     pub fn report(&self) -> Result<Report, Failure> {
+        self.ask(|reply| Input::Report { reply })
+    }
+
+    /// A list of what the node has.
+    ///
+    /// # Errors
+    /// `InvalidArgument` for a filter of a column that does not exist; if the loop does not answer in time.
+    pub fn list(&self, listing: Listing) -> Result<Table, Failure> {
+        lists::check(&listing)?;
+        self.ask(|reply| Input::List { listing, reply })
+    }
+
+    fn ask<T>(&self, question: impl FnOnce(SyncSender<T>) -> Input) -> Result<T, Failure> {
         let (reply, answer) = sync_channel(1);
-        self.inbox.put(Input::Report { reply });
-        answer
-            .recv_timeout(Duration::from_secs(5))
-            .map_err(|_| Failure::new(FailureKind::Disconnected, "the node does not answer"))
+        self.inbox.put(question(reply));
+        let silent = |_| Failure::new(FailureKind::Disconnected, "the node does not answer");
+        answer.recv_timeout(Duration::from_secs(5)).map_err(silent)
     }
 
     /// Waits until the loop has ended.
@@ -530,67 +526,4 @@ impl NodeHandle {
         self.inbox.put(Input::Stop);
         self.join();
     }
-}
-
-/// State that clients inside the node's process share with it.
-#[derive(Clone)]
-pub struct Shared {
-    id: NodeId,
-    inbox: Arc<Inbox>,
-    board: BellBoard,
-    arena: Arc<Arena>,
-    registry: Arc<Registry>,
-    names: Names,
-}
-
-impl Shared {
-    /// Tells the loop that a client of this process is gone, and which parts of it remain.
-    pub fn gone(&self, client: ClientId, remains: Remains, failure: Failure) {
-        let failure = Arc::new(failure);
-        self.inbox.put(Input::Event(Event::ClientGone { client, remains, failure }));
-    }
-
-    /// Tells the loop that a worker could not be started.
-    pub fn start_failed(&self, start: u64, failure: Failure) {
-        self.inbox.put(Input::Event(Event::WorkerStartFailed { start, failure: Arc::new(failure) }));
-    }
-}
-
-/// Connects a client that lives in the node's process.
-///
-/// # Errors
-/// If there is no memory for its rings, or no place for it.
-pub fn connect_embedded(
-    shared: &Shared,
-    job: JobId,
-    part: EmbeddedPart,
-    functions: &[FunctionEntry],
-) -> Result<Embedded, Failure> {
-    let no_memory = |cause: String| Failure::new(FailureKind::StoreFull, cause);
-    let client = shared.registry.new_client();
-    let segment = Arc::new(Segment::anonymous(Channel::BYTES).map_err(|e| no_memory(e.to_string()))?);
-    let node_side = Channel::node_side(&segment).map_err(|e| no_memory(e.to_string()))?;
-    let channel = Channel::client_side(&segment).map_err(|e| no_memory(e.to_string()))?;
-    let full = || Failure::new(FailureKind::InvalidArgument, "the node has as many clients as it can");
-    let index = shared.registry.take_index().ok_or_else(full)?;
-    let facts = Facts { job, functions: function_table(functions), pid: std::process::id() };
-    let (event, is_driver) = match part {
-        EmbeddedPart::Worker(start) => (Event::WorkerReady { start, client }, false),
-        // The only job of its node: its weight has no effect.
-        EmbeddedPart::Driver(quota) => {
-            (Event::DriverJoined { client, job, weight: JOB_WEIGHT_DEFAULT, quota }, true)
-        }
-    };
-    let port = Box::new(Port::new(client, is_driver, facts, node_side, segment));
-    shared.inbox.put(Input::Connected { index, port, event });
-    Ok(Embedded {
-        client,
-        node: shared.id,
-        job,
-        channel,
-        board: shared.board.clone(),
-        board_index: index as u32,
-        arena: Arc::clone(shared.arena.map()),
-        names: Arc::clone(&shared.names),
-    })
 }

@@ -49,13 +49,13 @@ pub fn event(
             Event::Finished { client, run: slot, run_ns, outcome: task_outcome(effects, outcome)? }
         }
         FromClient::Fetch { token, reference } => Event::Fetch { client, token, reference },
-        FromClient::Graph { graph, part } => {
+        FromClient::Graph { run, graph, part } => {
             if graph.job() != facts.job {
                 return Err(format!("graph {graph} belongs to another job than client {}", client.0));
             }
             let part = part.part();
             check_steps(&part)?;
-            Event::GraphSubmitted { client, graph, part: Box::new(part) }
+            Event::GraphSubmitted { client, run, graph, part: Box::new(part) }
         }
         FromClient::GiveBack { returned } => Event::GivenBack { client, returned: returned.iter().collect() },
         FromClient::Hold { token, reference } => Event::Held { client, token, reference },
@@ -73,21 +73,20 @@ pub fn event(
         FromClient::RegionWanted { request, bytes } => Event::RegionWanted { client, request, bytes },
         FromClient::RegionRetired { region } => Event::RegionRetired { client, region },
         FromClient::Release { token, reference } => Event::Released { client, token, reference },
-        FromClient::Submit { class, task, tokens, payload, dependencies, nested, name } => {
+        FromClient::Restart { reference } => Event::RestartRequested { reference },
+        FromClient::Submit { run, class, task, tokens, payload, dependencies, nested, name } => {
             if task.job() != facts.job {
                 return Err(format!("task {task} belongs to another job than client {}", client.0));
             }
-            if payload.len() > INLINE_ARGS_BYTES_MAX {
-                return Err(format!(
-                    "{} bytes of inline arguments, the limit is {INLINE_ARGS_BYTES_MAX}",
-                    payload.len()
-                ));
+            let len = payload.len();
+            if len > INLINE_ARGS_BYTES_MAX {
+                return Err(format!("{len} bytes of inline arguments, the limit is {INLINE_ARGS_BYTES_MAX}"));
             }
             let (dependencies, nested) = (by_reference(dependencies)?, references(nested)?);
             check_name(name).map_err(|bad| bad.to_string())?;
             let name = (!name.is_empty()).then(|| name.into());
             let args = TaskArgs { payload: payload.into(), dependencies, nested, name };
-            Event::Submitted { client, class, task, tokens: tokens.iter().collect(), args }
+            Event::Submitted { client, run, class, task, tokens: tokens.iter().collect(), args }
         }
         FromClient::Unblock => Event::Unblocked { client },
         FromClient::Unmapped { token, reference } => {

@@ -12,6 +12,7 @@ mod tests;
 
 use crate::descriptors::{self, LIMIT_VARIABLE};
 use crate::executable::Executable;
+use crate::gpus::{GPUS_VARIABLE, GpuNames};
 use crate::inbox::{Inbox, Input};
 use crate::logbook::LogBook;
 use crate::pressure::{Children, Roster, ancestry, offer_worker};
@@ -58,8 +59,9 @@ pub type FindProgram = Arc<dyn Fn(JobId) -> Result<Executable, Failure> + Send +
 
 /// Starts and kills workers. Its calls return at once; outcomes come through the inbox.
 pub trait Workforce: Send {
-    /// Starts a worker of a job, in the shared process with this number, which begins unless it is there.
-    fn start(&self, start: u64, job: JobId, process: Option<ProcessNumber>);
+    /// Starts a worker of a job, in the shared process with this number, which begins unless it is there. It
+    /// is told that it may use these GPUs.
+    fn start(&self, start: u64, job: JobId, process: Option<ProcessNumber>, gpus: Vec<u32>);
     /// Ends a worker now; `reason` is reported as the cause of its death.
     fn kill(&self, client: ClientId, reason: &Failure);
     /// Ends all workers.
@@ -78,6 +80,8 @@ pub struct Starting {
     pub log: Arc<LogBook>,
     /// The node's spill directories, for temporary files.
     pub scratch: Vec<PathBuf>,
+    /// Names of the node's GPUs.
+    pub gpus: GpuNames,
 }
 
 /// The worker processes of a node.
@@ -103,6 +107,8 @@ struct Workers {
 /// A worker between its start and its end.
 struct Worker {
     job: JobId,
+    /// The GPUs that it may use, by number.
+    gpus: Vec<u32>,
     /// The program of its process; none if it shares that, which says what it runs by itself.
     program: Option<Executable>,
     /// The process that it shares, if it does.
@@ -120,9 +126,10 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(job: JobId) -> Self {
+    fn new(job: JobId, gpus: Vec<u32>) -> Self {
         Self {
             job,
+            gpus,
             program: None,
             process: None,
             asked: Instant::now(),
@@ -195,6 +202,14 @@ impl Arrivals {
         }
         worker.client = Some(client);
         Ok(worker.job)
+    }
+
+    /// Names of the GPUs that a worker may use; none for a client that is no worker.
+    #[must_use]
+    pub fn gpus_of(&self, client: ClientId) -> Vec<String> {
+        let workers = lock(&self.0.workers);
+        let worker = workers.table.values().find(|worker| worker.client == Some(client));
+        worker.map(|worker| self.0.starting.gpus.names(&worker.gpus)).unwrap_or_default()
     }
 
     /// Refuses a driver if its process is a worker that has not said hello, or was started by one, and ends
@@ -279,13 +294,13 @@ impl Arrivals {
 }
 
 impl Workforce for Processes {
-    fn start(&self, start: u64, job: JobId, process: Option<ProcessNumber>) {
+    fn start(&self, start: u64, job: JobId, process: Option<ProcessNumber>, gpus: Vec<u32>) {
         if let Some(process) = process {
-            return shared::start(&self.shared, start, job, process);
+            return shared::start(&self.shared, start, Worker::new(job, gpus), process);
         }
         let shared = Arc::clone(&self.shared);
         let keeper = std::thread::Builder::new().name(format!("keeper-{start}"));
-        let spawned = keeper.spawn(move || keep(&shared, start, job));
+        let spawned = keeper.spawn(move || keep(&shared, start, job, gpus));
         if let Err(cause) = spawned {
             let failure =
                 Failure::new(FailureKind::WorkerStartFailed, format!("no thread for a worker: {cause}"));
@@ -322,8 +337,9 @@ impl Workforce for Processes {
 }
 
 /// The life of one worker, from its start to the report of its end.
-fn keep(shared: &Arc<Shared>, start: u64, job: JobId) {
-    let started = (shared.starting.find_program)(job).and_then(|program| spawn(shared, program, start, job));
+fn keep(shared: &Arc<Shared>, start: u64, job: JobId, gpus: Vec<u32>) {
+    let program = (shared.starting.find_program)(job);
+    let started = program.and_then(|program| spawn(shared, program, start, Worker::new(job, gpus)));
     let mut child = match started {
         Ok(child) => child,
         Err(failure) => {
@@ -427,11 +443,14 @@ fn spawn(
     shared: &Arc<Shared>,
     program: Executable,
     start: u64,
-    job: JobId,
+    worker: Worker,
 ) -> Result<std::process::Child, Failure> {
     let mut command = command(&shared.starting, &program, start.to_string());
-    let tail = Arc::new(Tail::default());
-    let worker = Worker { program: Some(program.clone()), tail: Arc::clone(&tail), ..Worker::new(job) };
+    if let Some(visible) = shared.starting.gpus.visible(&worker.gpus) {
+        command.env(GPUS_VARIABLE, visible);
+    }
+    let (job, tail) = (worker.job, Arc::clone(&worker.tail));
+    let worker = Worker { program: Some(program.clone()), ..worker };
     lock(&shared.workers).table.insert(start, worker);
     let child = spawn_patiently(&mut command);
     let mut workers = lock(&shared.workers);

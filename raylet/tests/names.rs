@@ -16,7 +16,7 @@ use tharsis_types::{ClientId, Failure, JobId, ObjectId, Resources, TaskId};
 struct Nobody;
 
 impl Workforce for Nobody {
-    fn start(&self, _start: u64, _job: JobId, _process: Option<ProcessNumber>) {}
+    fn start(&self, _start: u64, _job: JobId, _process: Option<ProcessNumber>, _gpus: Vec<u32>) {}
     fn kill(&self, _client: ClientId, _reason: &Failure) {}
     fn stop(&self) {}
 }

@@ -11,7 +11,8 @@ use crate::options::Options;
 use crate::reference::ObjectRef;
 use crate::settle;
 use serde::{Deserialize, Serialize};
-use tharsis_types::{Failure, FailureKind};
+use tharsis_protos::records::FromClient;
+use tharsis_types::{Failure, FailureKind, RetryOn};
 
 /// A handle of an actor of any type; `#[actor]` wraps it in a type with the actor's methods.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -20,6 +21,7 @@ pub struct ActorHandle {
     max_task_retries: i32,
     max_pending_calls: u32,
     out_of_order: bool,
+    retry_on: RetryOn,
 }
 
 /// Handles of actors, made by `#[actor]`.
@@ -32,8 +34,8 @@ pub trait Actor {
 impl ActorHandle {
     /// A handle whose calls have these options of the actor.
     pub(crate) fn new(object: ObjectRef<()>, options: &Options) -> Self {
-        let Options { max_task_retries, max_pending_calls, out_of_order, .. } = *options;
-        Self { object, max_task_retries, max_pending_calls, out_of_order }
+        let Options { max_task_retries, max_pending_calls, out_of_order, ref retry_on, .. } = *options;
+        Self { object, max_task_retries, max_pending_calls, out_of_order, retry_on: retry_on.clone() }
     }
 
     /// Begins the arguments of a call of a method: the actor is the first.
@@ -52,11 +54,12 @@ impl ActorHandle {
     /// The options of a call of a method.
     #[must_use]
     pub fn method_options(&self) -> Option<Options> {
-        let Self { max_task_retries, max_pending_calls, out_of_order, .. } = *self;
+        let Self { max_task_retries, max_pending_calls, out_of_order, ref retry_on, .. } = *self;
         let is_usual = (max_task_retries, max_pending_calls, out_of_order) == (0, 0, false);
         let options = || {
             let retried = Options::default().max_retries(max_task_retries);
-            retried.max_pending_calls(max_pending_calls).allow_out_of_order(out_of_order)
+            let options = retried.max_pending_calls(max_pending_calls).allow_out_of_order(out_of_order);
+            Options { retry_on: retry_on.clone(), ..options }
         };
         (!is_usual).then(options)
     }
@@ -71,4 +74,21 @@ impl ActorHandle {
 /// The loss of the connection.
 pub fn kill(actor: &impl Actor) -> Result<()> {
     cancel(&actor.handle().object, true, false)
+}
+
+/// Kills the worker of an actor as a crash would, whatever it does: the actor is started again if it has a
+/// restart left (`max_restarts`), and ends otherwise.
+///
+/// A call that runs fails with `ActorUnavailable` and `executed: unknown`, or is repeated if
+/// `max_task_retries` allows it; calls that wait run when the actor is there again, which goes on from its
+/// last checkpoint. It is no error if the actor has ended. One that is being constructed is left alone.
+///
+/// # Errors
+/// The loss of the connection.
+pub fn restart(actor: &impl Actor) -> Result<()> {
+    let object = &actor.handle().object;
+    match object.handle().connection() {
+        Some(connection) => connection.link.send(&FromClient::Restart { reference: object.id() }),
+        None => Ok(()),
+    }
 }

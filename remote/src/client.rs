@@ -52,6 +52,8 @@ pub struct ClientParts {
     pub log_sink: Option<LogSink>,
     /// Asks the node about names of actors.
     pub names: Names,
+    /// For a worker: names of the GPUs that it may use.
+    pub gpus: Vec<String>,
 }
 
 struct Core {
@@ -61,6 +63,7 @@ struct Core {
     /// The task of threads that run none.
     root: Arc<TaskState>,
     names: Names,
+    gpus: Vec<String>,
 }
 
 impl Client {
@@ -91,8 +94,8 @@ impl Client {
         let link = Link::start(link, Box::new(dispatcher))?;
         let connection = Arc::new(Connection { link, table, regions });
         let root = Arc::new(TaskState::root(root_task));
-        let (classes, names) = (Classes::default(), parts.names);
-        Ok(Self(Arc::new(Core { connection, work, classes, root, names })))
+        let (classes, names, gpus) = (Classes::default(), parts.names, parts.gpus);
+        Ok(Self(Arc::new(Core { connection, work, classes, root, names, gpus })))
     }
 
     /// Number of this client at its node.
@@ -180,6 +183,11 @@ impl Client {
 
     pub(crate) fn names(&self) -> &Names {
         &self.0.names
+    }
+
+    /// Names of the GPUs that this worker may use.
+    pub(crate) fn gpus(&self) -> &[String] {
+        &self.0.gpus
     }
 
     pub(crate) fn root(&self) -> &Arc<TaskState> {

@@ -276,6 +276,7 @@ fn map(
         arena,
         log_sink,
         names,
+        gpus: welcome.gpus.clone(),
     })
 }
 

@@ -97,6 +97,24 @@ impl Context {
         self.state.class.as_ref().map(|class| class.resources.clone()).unwrap_or_default()
     }
 
+    /// Names of the GPUs that this task or actor was given, as CUDA has them in `CUDA_VISIBLE_DEVICES`; none
+    /// in a driver, and none for a task that asked for none.
+    ///
+    /// A worker process with GPUs has them in its environment, so a library sees these alone and counts them
+    /// from 0. In an embedded program, and for actors that share a process, all see the devices of the
+    /// process, and this says which of them are the task's.
+    ///
+    /// ```no_run
+    /// # use tharsis_remote as tharsis;
+    /// let context = tharsis::context()?;
+    /// println!("{} computes on {}", context.task_name(), context.gpu_ids().join(" and "));
+    /// # Ok::<(), tharsis::Error>(())
+    /// ```
+    #[must_use]
+    pub fn gpu_ids(&self) -> &[String] {
+        if self.is_task() { self.client.gpus() } else { &[] }
+    }
+
     /// Makes the current thread one of this task's, or of this driver's, until the returned value is dropped:
     /// what the thread calls is called by the task, and while it waits, it waits for the task.
     ///

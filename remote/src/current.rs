@@ -118,6 +118,16 @@ fn repeatable_task(client: &Client) -> Option<Arc<TaskState>> {
     if link.is_worker { own_task(link.serial) } else { None }
 }
 
+/// The run of this thread, if its worker runs several at the same time: its node cannot know which of them
+/// calls something.
+pub(crate) fn run_beside_others(client: &Client) -> Option<u32> {
+    if !client.link().is_worker {
+        return None;
+    }
+    client.work().groups()?;
+    task(client).slot
+}
+
 /// The task of this thread: the one that it runs, else the one that the client runs, else the client's root.
 pub(crate) fn task(client: &Client) -> Arc<TaskState> {
     // A driver runs no tasks; most submissions come from drivers.

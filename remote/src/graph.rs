@@ -149,6 +149,7 @@ impl TaskGraph {
         graph: TaskId,
         results: impl Iterator<Item = GraphResult>,
     ) -> Result<()> {
+        let run = current::run_beside_others(client);
         let (mut packed, mut results) = (PackedGraph::default(), results.peekable());
         let (mut first, mut references) = (0, self.references.iter().enumerate().peekable());
         let (mut inputs, mut payload) = (&self.inputs[..], &self.payload[..]);
@@ -171,7 +172,7 @@ impl TaskGraph {
             if is_last || PART_BYTES <= packed.len() {
                 let (link, count) = (client.link(), u64::from(number + 1 - first));
                 link.count_calls(count)?;
-                link.send(&FromClient::Graph { graph, part: packed.view(first, is_last) })
+                link.send(&FromClient::Graph { run, graph, part: packed.view(first, is_last) })
                     .inspect_err(|_| link.uncount_calls(count))?;
                 packed.clear();
                 first = number + 1;

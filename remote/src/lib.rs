@@ -82,7 +82,7 @@ mod watchlist;
 mod work;
 mod worker;
 
-pub use actor::{Actor, kill};
+pub use actor::{Actor, kill, restart};
 pub use actor_pool::{ActorPool, PoolMap, PoolMapAsCompleted};
 pub use awaited::{Awaited, Parted, Wait, wait};
 pub use call::{IntoArg, Parameter, Returns, Values};
@@ -96,6 +96,7 @@ pub use exit::exit;
 pub use get::{cancel, get_all, locations};
 pub use graph::{Keep, TaskGraph};
 pub use many::{AsCompleted, Map, MapAsCompleted, as_completed, get_any, map, map_as_completed};
+pub use named::{ActorName, Namespaces, list_named_actors};
 pub use new_group::{Bundle, NewGroup, placement_group};
 pub use options::{MAX_RETRIES_DEFAULT, Options};
 pub use placement::PlacementGroup;

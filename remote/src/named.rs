@@ -9,10 +9,11 @@ use crate::options::Options;
 use crate::reference::ObjectRef;
 use crate::registry::{self, Definition};
 use crate::submit::Call;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::sync::Arc;
-use tharsis_protos::handshake::NameKind;
-use tharsis_types::{FailureKind, FunctionId, RefId};
+use tharsis_protos::handshake::{NameKey, NameKind};
+use tharsis_types::check::check_name;
+use tharsis_types::{FailureKind, FunctionId, RefId, RetryOn};
 
 /// The record under the name of an actor.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -23,6 +24,9 @@ pub(crate) struct Record {
     max_task_retries: i32,
     max_pending_calls: u32,
     out_of_order: bool,
+    /// A record of a former release ends before it.
+    #[serde(deserialize_with = "if_there")]
+    retry_on: RetryOn,
 }
 
 /// Actors with this constructor.
@@ -58,9 +62,14 @@ impl Call<'_> {
     /// store.
     pub fn named(self, name: &str, if_there: IfThere) -> Result<ActorHandle> {
         let definition = self.definition;
-        let options = self.options.clone().unwrap_or_else(|| (definition.options)());
+        let mut options = self.options.unwrap_or_else(|| (definition.options)());
+        // Lists and failures show it too, if it can be shown.
+        if options.name.is_none() && check_name(name).is_ok() {
+            options.name = Some(name.to_owned());
+        }
+        let call = Call { options: Some(options.clone()), ..self };
         let record = |reference| Record::new(definition, reference, &options);
-        names::create(&Actors(definition), self, name, if_there, record)
+        names::create(&Actors(definition), call, name, if_there, record)
     }
 }
 
@@ -73,6 +82,46 @@ pub fn find(definition: &'static Definition, name: &str) -> Result<ActorHandle> 
     names::find(&Actors(definition), name)
 }
 
+/// Namespaces whose names are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Namespaces {
+    /// That of the job.
+    #[default]
+    Own,
+    /// All of the cluster.
+    All,
+}
+
+/// The name of an actor, and its namespace.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ActorName {
+    /// The namespace in which it is found.
+    pub namespace: String,
+    /// The name.
+    pub name: String,
+}
+
+/// Names of the actors that live or are being constructed, in order.
+///
+/// Actors that have ended have no names, although the control store keeps their records: each is asked about.
+///
+/// ```no_run
+/// # use tharsis_remote as tharsis;
+/// use tharsis::{Namespaces, list_named_actors};
+///
+/// for actor in list_named_actors(Namespaces::All)? {
+///     println!("{} in the namespace {:?}", actor.name, actor.namespace);
+/// }
+/// # Ok::<(), tharsis::Error>(())
+/// ```
+///
+/// # Errors
+/// `Shutdown` without a runtime, the loss of the connection, and the errors of the control store.
+pub fn list_named_actors(namespaces: Namespaces) -> Result<Vec<ActorName>> {
+    let living = names::list::<Actors>(namespaces == Namespaces::All)?;
+    Ok(living.into_iter().map(|NameKey { namespace, name }| ActorName { namespace, name }).collect())
+}
+
 impl Record {
     fn new(definition: &'static Definition, reference: RefId, options: &Options) -> Self {
         Self {
@@ -82,6 +131,7 @@ impl Record {
             max_task_retries: options.max_task_retries,
             max_pending_calls: options.max_pending_calls,
             out_of_order: options.out_of_order,
+            retry_on: options.retry_on.clone(),
         }
     }
 
@@ -90,7 +140,39 @@ impl Record {
             max_task_retries: self.max_task_retries,
             max_pending_calls: self.max_pending_calls,
             out_of_order: self.out_of_order,
+            retry_on: self.retry_on.clone(),
             ..Options::default()
         }
+    }
+}
+
+/// The last field of a record, nothing if the record ends before it.
+fn if_there<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<RetryOn, D::Error> {
+    Ok(RetryOn::deserialize(deserializer).unwrap_or_default())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tharsis_types::{JobId, NodeId, ObjectId, TaskId};
+
+    #[test]
+    fn a_record_of_a_former_release_retries_no_errors() {
+        let reference = RefId { object: ObjectId::output(TaskId::root(JobId(1)), 0), owner: NodeId(1) };
+        let record = Record {
+            reference,
+            constructor: FunctionId(7),
+            type_path: "a::B".to_owned(),
+            max_task_retries: 3,
+            max_pending_calls: 2,
+            out_of_order: true,
+            retry_on: RetryOn::Types(vec!["a::Flaky".to_owned()]),
+        };
+        let bytes = postcard::to_allocvec(&record).unwrap();
+        assert_eq!(postcard::from_bytes::<Record>(&bytes).unwrap(), record);
+        let added = postcard::to_allocvec(&record.retry_on).unwrap().len();
+        let former: Record = postcard::from_bytes(&bytes[..bytes.len() - added]).unwrap();
+        assert_eq!(former, Record { retry_on: RetryOn::Nothing, ..record });
+        assert!(postcard::from_bytes::<Record>(&bytes[..bytes.len() - added - 1]).is_err());
     }
 }

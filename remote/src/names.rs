@@ -22,7 +22,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
-use tharsis_protos::handshake::{NameAct, NameKind, NameQuestion, Named};
+use tharsis_protos::handshake::{NameAct, NameKey, NameKind, NameQuestion, Named};
 use tharsis_types::limits::{NAME_BYTES_MAX, UNKNOWN_NODE_WAIT_MS};
 use tharsis_types::{FailureKind, RefId};
 
@@ -107,7 +107,7 @@ pub(crate) fn create<N: Naming>(
                     other = Some(record);
                     return Err(taken::<N>(name));
                 }
-                Named::Missing { .. } => return Err(taken::<N>(name)),
+                Named::Missing { .. } | Named::Page { .. } => return Err(taken::<N>(name)),
             }
         }
     };
@@ -150,11 +150,45 @@ pub(crate) fn find<N: Naming>(naming: &N, name: &str) -> Result<N::Handle> {
     match look::<N>(&client, name)? {
         Named::Is(record) => living(naming, &client, name, &record, Duration::ZERO)?
             .ok_or_else(|| not_found(format!("the {noun} {name} has ended"))),
-        Named::Claimed | Named::Missing { nearest: None } => {
+        Named::Claimed | Named::Page { .. } | Named::Missing { nearest: None } => {
             Err(not_found(format!("there is no {noun} {name}")))
         }
         Named::Missing { nearest: Some(nearest) } => {
             Err(not_found(format!("there is no {noun} {name}; there is {nearest}")))
+        }
+    }
+}
+
+/// The names of what lives, in the namespace of the job or in all, in order.
+///
+/// # Errors
+/// Those of the control store, and the loss of the connection.
+pub(crate) fn list<N: Naming>(is_of_all: bool) -> Result<Vec<NameKey>> {
+    let client = current::current()?;
+    let (mut living, mut after) = (Vec::new(), None);
+    loop {
+        let act = NameAct::List { is_of_all, after: after.take() };
+        let Named::Page { names, more } = ask::<N>(&client, "", act)? else {
+            return Err(Error::internal("the node answered something else than was asked"));
+        };
+        after = names.last().map(|(key, _)| key.clone());
+        // Each record begins with its reference, whatever follows in other releases.
+        let held = names.into_iter().filter_map(|(key, record)| {
+            let (reference, _) = postcard::take_from_bytes::<RefId>(&record).ok()?;
+            Some((key, client.connection().hold(reference)))
+        });
+        let (keys, handles): (Vec<_>, Vec<_>) = held.unzip();
+        // One that is being made is silent for longer, and lives.
+        match settle::settle(&handles, Some(Timeout::from(LIVES_WAIT))) {
+            Err(error) if error.kind() != FailureKind::GetTimeout => return Err(error),
+            Err(_) | Ok(()) => {}
+        }
+        let named = keys.into_iter().zip(&handles);
+        living.extend(
+            named.filter(|(_, handle)| !matches!(handle.state(), State::Failed(_))).map(|(key, _)| key),
+        );
+        if !more || after.is_none() {
+            return Ok(living);
         }
     }
 }

@@ -119,7 +119,8 @@ impl Options {
     }
 
     /// For an actor: how often a call is repeated that may have run when the worker was lost, if the actor is
-    /// started again; a negative number means no limit. 0 by default: each call runs at most once.
+    /// started again, or that returned an error of [`Options::retry_on`]; a negative number means no limit. 0
+    /// by default: each call runs at most once.
     #[must_use]
     pub fn max_task_retries(mut self, count: i32) -> Self {
         self.max_task_retries = count.max(-1);
@@ -158,7 +159,8 @@ impl Options {
         self
     }
 
-    /// Retries this error of the function. Call it once for each type.
+    /// Retries this error of the function, or of the methods of the actor, which are repeated as often as
+    /// [`Options::max_task_retries`] says. Call it once for each type.
     #[must_use]
     pub fn retry_on<E>(mut self) -> Self {
         let name = std::any::type_name::<E>().to_owned();
@@ -172,7 +174,7 @@ impl Options {
         self
     }
 
-    /// Retries any error that the function returns.
+    /// Retries any error that the function, or a method of the actor, returns.
     #[must_use]
     pub fn retry_on_any(mut self) -> Self {
         self.retry_on = RetryOn::Everything;
@@ -440,9 +442,16 @@ macro_rules! __actor_option_setters {
         /// Number of starts after its worker was lost; a negative number means no limit.
         #[must_use]
         $vis fn max_restarts(self, count: i32) -> Self { Self(self.0.max_restarts(count)) }
-        /// Number of repetitions of a call that may have run when the worker was lost.
+        /// Number of repetitions of a call that may have run when the worker was lost, or that returned an
+        /// error that is retried.
         #[must_use]
         $vis fn max_task_retries(self, count: i32) -> Self { Self(self.0.max_task_retries(count)) }
+        /// Retries this error of the actor's methods. Call it once for each type.
+        #[must_use]
+        $vis fn retry_on<E>(self) -> Self { Self(self.0.retry_on::<E>()) }
+        /// Retries any error that the actor's methods return.
+        #[must_use]
+        $vis fn retry_on_any(self) -> Self { Self(self.0.retry_on_any()) }
         /// Number of unfinished calls of one caller, above which a call fails at once; 0 means no bound.
         #[must_use]
         $vis fn max_pending_calls(self, count: u32) -> Self { Self(self.0.max_pending_calls(count)) }

@@ -28,7 +28,7 @@ use std::sync::Arc;
 use tharsis_protos::records::{DependenciesView, FromClient, RefsView, TokensView, ValueView, pack};
 use tharsis_types::limits::{DEPENDENCIES_MAX, INLINE_ARGS_BYTES_MAX, INLINE_BYTES_MAX, NAME_BYTES_MAX};
 use tharsis_types::task::{CallRules, Role};
-use tharsis_types::{Dependency, GraphStep, ObjectId, RefId, TaskClass};
+use tharsis_types::{Dependency, GraphStep, ObjectId, RefId, RetryOn, TaskClass};
 use twox_hash::XxHash3_128;
 
 /// A cached class of a call without its own options.
@@ -271,6 +271,7 @@ fn send_call(
         Some(_) => Vec::new(),
     };
     let record = FromClient::Submit {
+        run: current::run_beside_others(client),
         class,
         task,
         tokens: TokensView::new(&tokens).map_err(malformed)?,
@@ -482,7 +483,11 @@ fn task_class(client: &Client, options: &Options, call: &Call<'_>, returns: u32)
         priority: options.priority,
         returns,
         max_retries: options.max_retries.unwrap_or(max_retries),
-        retry_on: options.retry_on.clone(),
+        retry_on: match role {
+            // The errors of an actor are those of its methods.
+            Role::Constructor => RetryOn::Nothing,
+            Role::Task | Role::Method => options.retry_on.clone(),
+        },
         timeout_ms: options.timeout_ms,
         max_calls: options.max_calls,
         pure: options.pure,

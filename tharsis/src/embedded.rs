@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
+use tharsis_raylet::gpus::GpuNames;
 use tharsis_raylet::{
     Embedded, EmbeddedPart, NodeHandle, NodeOptions, ProcessNumber, Remains, Shared, Workforce,
     connect_embedded,
@@ -16,11 +17,12 @@ const JOIN_WAIT: Duration = Duration::from_secs(2);
 
 /// Starts a node in this process and connects its driver.
 pub(crate) fn start(options: NodeOptions, quota: Option<Quota>) -> Result<(Client, NodeHandle)> {
-    let node = NodeHandle::embedded(options, |shared| Box::new(Threads::new(shared)))?;
+    let gpus = GpuNames::of_node(&options.resources)?;
+    let node = NodeHandle::embedded(options, |shared| Box::new(Threads::new(shared, gpus)))?;
     let job = node.new_job();
     let driver = node.connect(job, EmbeddedPart::Driver(quota), &function_table())?;
     let (id, shared) = (driver.client, node.shared());
-    let client = client(driver, false)?;
+    let client = client(driver, None)?;
     client.on_disuse(move || {
         shared.gone(id, Remains::Nothing, Failure::new(FailureKind::Disconnected, "the driver has ended"));
     });
@@ -30,22 +32,24 @@ pub(crate) fn start(options: NodeOptions, quota: Option<Quota>) -> Result<(Clien
 /// Workers that are threads of this process.
 struct Threads {
     shared: Shared,
+    gpus: GpuNames,
     running: Arc<Mutex<HashMap<u64, JoinHandle<()>>>>,
 }
 
 impl Threads {
-    fn new(shared: Shared) -> Self {
-        Self { shared, running: Arc::default() }
+    fn new(shared: Shared, gpus: GpuNames) -> Self {
+        Self { shared, gpus, running: Arc::default() }
     }
 }
 
 impl Workforce for Threads {
     /// All of them share this process, whatever was asked for.
-    fn start(&self, start: u64, job: JobId, _: Option<ProcessNumber>) {
+    fn start(&self, start: u64, job: JobId, _: Option<ProcessNumber>, gpus: Vec<u32>) {
+        let gpus = self.gpus.names(&gpus);
         let (shared, running) = (self.shared.clone(), Arc::clone(&self.running));
         let mut threads = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let spawned = std::thread::Builder::new().name(format!("worker-{start}")).spawn(move || {
-            work(&shared, start, job);
+            work(&shared, start, job, gpus);
             running.lock().unwrap_or_else(PoisonError::into_inner).remove(&start);
         });
         match spawned {
@@ -73,7 +77,7 @@ impl Workforce for Threads {
 }
 
 /// The life of one worker thread.
-fn work(shared: &Shared, start: u64, job: JobId) {
+fn work(shared: &Shared, start: u64, job: JobId, gpus: Vec<String>) {
     let connected = connect_embedded(shared, job, EmbeddedPart::Worker(start), &function_table());
     let embedded = match connected {
         Ok(embedded) => embedded,
@@ -83,7 +87,7 @@ fn work(shared: &Shared, start: u64, job: JobId) {
     let gone = |remains, text: &str| {
         shared.gone(id, remains, Failure::new(FailureKind::WorkerCrashed, text));
     };
-    let client = match client(embedded, true) {
+    let client = match client(embedded, Some(gpus)) {
         Ok(client) => client,
         Err(error) => return gone(Remains::Nothing, &error.to_string()),
     };
@@ -104,7 +108,8 @@ fn work(shared: &Shared, start: u64, job: JobId) {
     drop(in_use);
 }
 
-fn client(embedded: Embedded, is_worker: bool) -> Result<Client, Error> {
+/// A client: a worker with its GPUs, or the driver.
+fn client(embedded: Embedded, worker: Option<Vec<String>>) -> Result<Client, Error> {
     let Embedded { client, node, job, channel, board, board_index, arena, names } = embedded;
     let log_sink = None;
     let names = Box::new(move |question| Ok(names(question)?));
@@ -112,12 +117,13 @@ fn client(embedded: Embedded, is_worker: bool) -> Result<Client, Error> {
         client,
         node,
         job,
-        is_worker,
+        is_worker: worker.is_some(),
         channel,
         board,
         board_index,
         arena,
         log_sink,
         names,
+        gpus: worker.unwrap_or_default(),
     })
 }

@@ -69,6 +69,7 @@
 // Generated code refers to `::tharsis`, in this crate too.
 extern crate self as tharsis;
 
+mod actors;
 #[cfg(all(feature = "dataframe", feature = "arrays"))]
 mod between;
 mod cluster;
@@ -96,6 +97,7 @@ mod start;
 #[cfg(feature = "arrays")]
 pub mod tensor;
 
+pub use actors::{ActorInfo, ActorState};
 pub use cluster::{LocalCluster, LocalNode};
 pub use init::{Init, init};
 pub use queue::Queue;
@@ -107,12 +109,13 @@ pub use tharsis_remote::Batch;
 #[doc(hidden)]
 pub use tharsis_remote::{__actor_option_setters, __option_setters, __stream_option_setters};
 pub use tharsis_remote::{
-    Actor, ActorPool, Array, AsCompleted, Awaited, Blob, Bundle, BundleNodes, Checkpoint, Context, Element,
-    EnteredTask, Error, Executed, Failure, FailureKind, IntoArg, JobId, Keep, LabelSelector, LabelTerm, Map,
-    MapAsCompleted, MapSpeculating, NewGroup, NodeId, ObjectId, ObjectRef, ObjectRefStream, Options,
-    PlacementGroup, Planned, PoolMap, PoolMapAsCompleted, RefFuture, RefId, Resources, Result, Returns,
-    Strategy, TaskGraph, TaskId, Timeout, Values, Wait, as_completed, cancel, checkpoint, context, exit,
-    get_all, get_any, kill, locations, map, map_as_completed, map_speculating, placement_group, put, wait,
+    Actor, ActorName, ActorPool, Array, AsCompleted, Awaited, Blob, Bundle, BundleNodes, Checkpoint, Context,
+    Element, EnteredTask, Error, Executed, Failure, FailureKind, IntoArg, JobId, Keep, LabelSelector,
+    LabelTerm, Map, MapAsCompleted, MapSpeculating, Namespaces, NewGroup, NodeId, ObjectId, ObjectRef,
+    ObjectRefStream, Options, PlacementGroup, Planned, PoolMap, PoolMapAsCompleted, RefFuture, RefId,
+    Resources, Result, Returns, Strategy, TaskGraph, TaskId, Timeout, Values, Wait, as_completed, cancel,
+    checkpoint, context, exit, get_all, get_any, kill, list_named_actors, locations, map, map_as_completed,
+    map_speculating, placement_group, put, restart, wait,
 };
 
 /// Waits for a value and reads it; the same as [`ObjectRef::get`].

@@ -1,12 +1,17 @@
 //! A running runtime, and its use by threads.
 
+use crate::actors::{self, ActorInfo};
 use crate::part::ProgramPlace;
 use std::sync::Arc;
+use tharsis_protos::listing::{Listing, Table};
 use tharsis_protos::report::Report;
 use tharsis_remote::{Client, JobId, NodeId, Result, current};
 
 /// Asks a node for its state.
 pub(crate) type Reporter = Arc<dyn Fn() -> Result<Report> + Send + Sync>;
+
+/// Asks a node for a list.
+pub(crate) type Lister = Box<dyn Fn(Listing) -> Result<Table> + Send + Sync>;
 
 /// Result of the start: the driver's client, and the function that ends the node behind it.
 pub(crate) struct Started {
@@ -15,6 +20,8 @@ pub(crate) struct Started {
     pub(crate) socket: Option<std::path::PathBuf>,
     /// Asks the node for its state.
     pub(crate) report: Box<dyn Fn() -> Result<Report> + Send + Sync>,
+    /// Asks the node for a list.
+    pub(crate) list: Lister,
     /// Ends the embedded node, or nothing if the node is another process. Called once, after the client is
     /// closed.
     pub(crate) stop: Box<dyn FnOnce() + Send + Sync>,
@@ -36,6 +43,7 @@ pub struct Runtime {
     client: Client,
     socket: Option<std::path::PathBuf>,
     report: Reporter,
+    list: Lister,
     stop: Option<Box<dyn FnOnce() + Send + Sync>>,
     guests: &'static [Guest],
     /// Kept until everything has ended; `None` if only threads that enter use it.
@@ -58,6 +66,7 @@ impl Runtime {
             client: started.client,
             socket: started.socket,
             report: Arc::from(started.report),
+            list: started.list,
             stop: Some(started.stop),
             guests,
             _place: place,
@@ -108,6 +117,23 @@ impl Runtime {
     /// `Disconnected` if the node does not answer.
     pub fn report(&self) -> Result<Report> {
         (self.report)()
+    }
+
+    /// The actors that were created at the node of this driver, by any job, and have not ended: the oldest
+    /// first.
+    ///
+    /// ```no_run
+    /// let runtime = tharsis::init().start()?;
+    /// for actor in runtime.actors()? {
+    ///     println!("{} is {:?}, started again {} times", actor.name, actor.state, actor.restarts);
+    /// }
+    /// # Ok::<(), tharsis::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `Disconnected` if the node does not answer.
+    pub fn actors(&self) -> Result<Vec<ActorInfo>> {
+        actors::read(&(self.list)(Listing::Actors)?)
     }
 
     /// Ends the runtime now; the same as dropping it.

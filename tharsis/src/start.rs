@@ -67,7 +67,9 @@ fn start_embedded(init: &Init) -> Result<Started> {
     let node = Arc::new(node);
     let asked = Arc::clone(&node);
     let report = Box::new(move || Ok(asked.report()?));
-    Ok(Started { client, socket: None, report, stop: Box::new(move || node.stop()) })
+    let listed = Arc::clone(&node);
+    let list = Box::new(move |listing| Ok(listed.list(listing)?));
+    Ok(Started { client, socket: None, report, list, stop: Box::new(move || node.stop()) })
 }
 
 /// Starts a node process that ends with this one, and connects to it.
@@ -95,9 +97,10 @@ fn start_at(init: &Init, address: &str) -> Result<Started> {
 
 /// A runtime whose node is another process.
 fn started(client: Client, socket: PathBuf, stop: Box<dyn FnOnce() + Send + Sync>) -> Started {
-    let asked = socket.clone();
+    let (asked, listed) = (socket.clone(), socket.clone());
     let report = Box::new(move || observe::ask(&asked, Question::Status));
-    Started { client, socket: Some(socket), report, stop }
+    let list = Box::new(move |listing| observe::list(&listed, listing));
+    Started { client, socket: Some(socket), report, list, stop }
 }
 
 /// Connects as a driver: from now on the node starts this program as its workers.

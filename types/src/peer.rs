@@ -119,6 +119,12 @@ pub enum Message {
         /// The task that constructed the actor.
         actor: TaskId,
     },
+    /// Kill the worker of an actor, which is started again if it may be. It comes to the owner of the actor
+    /// from a client of another node, and from the owner to the node of the worker.
+    ActorRestart {
+        /// The task that constructed the actor.
+        actor: TaskId,
+    },
     /// The sender uses an object of the receiver that nobody lent to it (its lender died).
     BorrowAdded {
         /// The object.
@@ -418,6 +424,7 @@ impl Message {
             | Self::TaskGiveBack { lease, .. } => Some(*lease),
             Self::ActorAttach { .. }
             | Self::ActorCheckpointed { .. }
+            | Self::ActorRestart { .. }
             | Self::BorrowAdded { .. }
             | Self::BorrowReleased { .. }
             | Self::CopiesUnreadable { .. }

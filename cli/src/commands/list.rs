@@ -1,5 +1,5 @@
-//! `tharsis nodes`, `jobs`, `tasks`, `graphs`, `groups`, `objects`, `workers`: lists that can be filtered,
-//! sorted and cut.
+//! `tharsis nodes`, `jobs`, `tasks`, `actors`, `graphs`, `groups`, `objects`, `workers`: lists that can be
+//! filtered, sorted and cut.
 //!
 //! Since there may be millions of tasks, the node applies the filters of their list, and sends those that
 //! have been at their stage longest. All other work is done here, on a table.
@@ -16,7 +16,7 @@ use tharsis::observe;
 use tharsis_protos::handshake::Question;
 use tharsis_protos::inventory::{Inventory, ObjectRow};
 use tharsis_protos::listing::{
-    Cell, Filter, GraphColumn, GroupColumn, JobColumn, Listing, Table, TaskColumn, WorkerColumn,
+    ActorColumn, Cell, Filter, GraphColumn, GroupColumn, JobColumn, Listing, Table, TaskColumn, WorkerColumn,
 };
 use tharsis_protos::report::{NodeRow, Report};
 
@@ -27,6 +27,8 @@ const OBJECT_COLUMNS: &[&str] =
 /// Kind of list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    /// Actors that were created at the node.
+    Actors,
     /// Graphs of tasks.
     Graphs,
     /// Placement groups that the node has made.
@@ -46,6 +48,7 @@ pub enum Kind {
 impl Kind {
     fn columns(self) -> &'static [&'static str] {
         match self {
+            Self::Actors => ActorColumn::NAMES,
             Self::Graphs => GraphColumn::NAMES,
             Self::Groups => GroupColumn::NAMES,
             Self::Jobs => JobColumn::NAMES,
@@ -58,6 +61,7 @@ impl Kind {
 
     fn name(self) -> &'static str {
         match self {
+            Self::Actors => "actors",
             Self::Graphs => "graphs",
             Self::Groups => "groups",
             Self::Jobs => "jobs",
@@ -100,6 +104,7 @@ fn check_columns(kind: Kind, asked: &ListArgs) -> Result<(), Refusal> {
 fn fetch(kind: Kind, socket: &Path, filters: &[Filter]) -> Result<Table> {
     let list = |listing| observe::list(socket, listing).map_err(super::unanswered);
     Ok(match kind {
+        Kind::Actors => list(Listing::Actors)?,
         Kind::Graphs => list(Listing::Graphs)?,
         Kind::Groups => list(Listing::Groups)?,
         Kind::Jobs => list(Listing::Jobs)?,

@@ -61,6 +61,7 @@ pub fn run(args: Args) -> Result<()> {
         Command::Eval { folder, .. } => eval::run(folder.as_deref()),
         Command::Gcs { settings } => gcs::run(&Settings::read(&settings)?),
         Command::Graphs(asked) => list::run(Kind::Graphs, &asked),
+        Command::Actors(asked) => list::run(Kind::Actors, &asked),
         Command::Groups(asked) => list::run(Kind::Groups, &asked),
         Command::Join { address, token, settings } => {
             join::run(&address, &token, &Settings::read(&settings)?)

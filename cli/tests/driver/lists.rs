@@ -4,7 +4,7 @@ use crate::Behaviour;
 use crate::home::{Home, SOON};
 use serde_json::Value;
 use std::time::{Duration, Instant};
-use tharsis::{Bundle, init, placement_group, put, remote};
+use tharsis::{Bundle, actor, init, placement_group, put, remote};
 
 #[remote(num_cpus = 2)]
 fn slow(number: u64) -> u64 {
@@ -15,6 +15,19 @@ fn slow(number: u64) -> u64 {
 #[remote(num_cpus = 1)]
 fn double(number: u64) -> u64 {
     2 * number
+}
+
+struct Hits;
+
+#[actor]
+impl Hits {
+    fn new() -> Self {
+        Self
+    }
+
+    fn hit(&mut self) -> u64 {
+        1
+    }
 }
 
 pub const ALL: &[Behaviour] =
@@ -36,6 +49,18 @@ fn lists_show_what_a_driver_has_under_way() {
     assert_eq!(ended.status, 0, "{}", ended.err);
     let runtime = init().address(socket.as_str()).job_name("nightly").start_local().unwrap();
     let entered = runtime.enter();
+    let hits = Hits::options().create("hits").unwrap();
+    assert_eq!(hits.hit().get().unwrap(), 1);
+    let actors = rows(&home, &socket, &["actors", "--filter", "state=alive"]);
+    assert_eq!(actors.len(), 1, "{actors:#?}");
+    assert_eq!((&actors[0]["name"], &actors[0]["restarts"]), (&"hits".into(), &0.into()));
+    assert_eq!(actors[0]["node"], runtime.node().to_string());
+    drop(hits);
+    let until = Instant::now() + SOON;
+    while !rows(&home, &socket, &["actors"]).is_empty() {
+        assert!(Instant::now() < until, "the actor does not end");
+        std::thread::sleep(Duration::from_millis(50));
+    }
     let running = slow::remote(1);
     let until = Instant::now() + SOON;
     while rows(&home, &socket, &["tasks", "--filter", "state=running"]).is_empty() {
@@ -101,7 +126,7 @@ fn lists_show_what_a_driver_has_under_way() {
 
 fn a_column_that_does_not_exist_is_wrong_input() {
     let home = Home::new();
-    for list in ["groups", "jobs", "nodes", "objects", "tasks", "workers"] {
+    for list in ["actors", "groups", "jobs", "nodes", "objects", "tasks", "workers"] {
         for words in [["--sort", "colour"], ["--filter", "colour=red"]] {
             let ended = home.run([list].iter().chain(&words));
             assert_eq!(ended.status, 2, "{}", ended.err);

@@ -10,6 +10,8 @@
 //! | open | leases may be placed inside | its lease ends, the node drains |
 //! | closing | nothing more is placed inside; it still has its resources | the last lease inside ends |
 
+use super::gpus::Parts;
+use super::stock::Stock;
 use super::{Effect, LeaseKey, Leases, State};
 use std::collections::BTreeMap;
 use tharsis_types::{JobId, Placement, Resources, TaskClass, TaskId};
@@ -35,7 +37,9 @@ struct Bundle {
     lease: LeaseKey,
     job: JobId,
     total: Resources,
-    free: Resources,
+    /// The GPUs of the node among these.
+    gpus: Parts,
+    stock: Stock,
     /// Leases that have resources of it, and workers that were cut off with them.
     members: usize,
     is_closing: bool,
@@ -75,11 +79,12 @@ impl Bundles {
 
     /// The free resources of a bundle.
     pub(super) fn free(&self, id: BundleId) -> &Resources {
-        &self.all[&id].free
+        self.all[&id].stock.free()
     }
 
-    pub(super) fn free_mut(&mut self, id: BundleId) -> &mut Resources {
-        &mut bundle_mut(&mut self.all, id).free
+    /// The resources of a bundle, to take some or give some back.
+    pub(super) fn stock_mut(&mut self, id: BundleId) -> &mut Stock {
+        &mut bundle_mut(&mut self.all, id).stock
     }
 
     /// Whether there is such a bundle.
@@ -117,9 +122,9 @@ impl Leases {
     }
 
     /// A lease has the resources of a bundle: it is open.
-    pub(super) fn open_bundle(&mut self, key: LeaseKey, id: BundleId, class: &TaskClass) {
-        let (total, free) = (class.resources.clone(), class.resources.clone());
-        let bundle = Bundle { lease: key, job: class.job, total, free, members: 0, is_closing: false };
+    pub(super) fn open_bundle(&mut self, key: LeaseKey, id: BundleId, class: &TaskClass, gpus: Parts) {
+        let (total, stock) = (class.resources.clone(), Stock::of_bundle(class.resources.clone(), &gpus));
+        let bundle = Bundle { lease: key, job: class.job, total, gpus, stock, members: 0, is_closing: false };
         let before = self.bundles.all.insert(id, bundle);
         assert!(before.is_none(), "{id:?} is reserved twice");
     }
@@ -180,7 +185,7 @@ impl Leases {
         for id in over {
             let Some(bundle) = self.bundles.all.remove(&id) else { continue };
             self.bundles.closing_count -= 1;
-            self.release(None, bundle.job, &bundle.total);
+            self.release(None, bundle.job, &bundle.total, &bundle.gpus);
             if self.ended_jobs.contains(bundle.job) {
                 self.shares.end(bundle.job);
             }
@@ -225,7 +230,7 @@ impl Leases {
     /// Asserts that what is free in a bundle and what its leases take add up.
     pub(super) fn check_inside(&self, used: &BTreeMap<BundleId, Resources>) {
         for (id, bundle) in &self.bundles.all {
-            let mut all = bundle.free.clone();
+            let mut all = bundle.stock.sum();
             used.get(id).into_iter().for_each(|used| all.give(used));
             let mut total = bundle.total.clone();
             all.custom.retain(|_, n| *n > 0);

@@ -2,6 +2,7 @@
 
 use super::bundles::{BundleId, is_inside};
 use super::demands::Demands;
+use super::gpus::numbers;
 use super::{Lease, Leases, State};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -50,7 +51,7 @@ impl Leases {
         self.quotas.check(&used.of_job);
         self.check_hosts();
         self.check_inside(&used.inside);
-        let mut all = self.free.clone();
+        let mut all = self.stock.sum();
         all.give(&used.node);
         all.custom.retain(|_, n| *n > 0);
         let mut total = self.total.clone();
@@ -118,6 +119,8 @@ impl Leases {
                 "{client:?} has another's lease"
             );
             assert!(worker.lent.is_none() || worker.lease.is_some(), "{client:?} lends and has nothing");
+            let numbers = worker.lease.map(|key| numbers(&self.leases[&key].gpus)).unwrap_or_default();
+            assert_eq!(worker.gpus, numbers, "{client:?} was told of other GPUs than its lease has");
         }
         for lease in self.leases.values() {
             if let State::Active(client) = lease.state {

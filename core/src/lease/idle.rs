@@ -80,11 +80,12 @@ impl Leases {
         }
     }
 
-    /// Stops a worker that has no lease if its job has ended, if the node drains, or if it shares its
-    /// process: such a worker starts in no time.
+    /// Stops a worker that has no lease if its job has ended, if the node drains, if it shares its process
+    /// (such a worker starts in no time), or if it was started for a lease with GPUs that has ended.
     pub(super) fn rest(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         let Some(worker) = self.workers.get(&client).filter(|w| w.lease.is_none()) else { return };
-        if self.ended_jobs.contains(worker.job) || self.only_owner.is_some() || worker.process.is_some() {
+        let is_special = worker.process.is_some() || !worker.gpus.is_empty();
+        if self.ended_jobs.contains(worker.job) || self.only_owner.is_some() || is_special {
             self.forget_worker(client);
             out.push(Effect::StopWorker(client));
         }

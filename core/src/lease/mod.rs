@@ -15,6 +15,7 @@
 //! | `check.rs` | the relations that hold in every state |
 //! | `demands.rs` | what requests wait for, counted |
 //! | `draining.rs` | the end of all leases when the node drains |
+//! | `gpus.rs` | GPUs by number |
 //! | `idle.rs` | idle workers, and when they are stopped |
 //! | `isolation.rs` | what is served while the node reaches nobody |
 //! | `placing.rs` | grants and reservations of free resources |
@@ -22,6 +23,8 @@
 //! | `quota.rs` | what jobs may hold here of their quotas |
 //! | `recall.rs` | choice of the leases that are asked back |
 //! | `share.rs` | use of the node by each job so far |
+//! | `stock.rs` | free resources of the node or of a bundle |
+//! | `taking.rs` | resources that are taken, lent and given back |
 //! | `waiting.rs` | requests that wait, in order |
 
 mod actors;
@@ -29,6 +32,7 @@ mod bundles;
 mod check;
 mod demands;
 mod draining;
+mod gpus;
 mod idle;
 mod isolation;
 mod placing;
@@ -37,6 +41,8 @@ mod quota;
 mod recall;
 mod requests;
 mod share;
+mod stock;
+mod taking;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -51,6 +57,7 @@ use crate::journal::{About, Entry, Fact, Journal};
 use actors::Hosts;
 use bundles::{Bundles, Pool, held_bundle};
 use demands::Demands;
+use gpus::Parts;
 use idle::Idle;
 use processes::{Processes, Start};
 use quota::Quotas;
@@ -58,6 +65,7 @@ use share::Shares;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
+use stock::Stock;
 use tharsis_types::hash::IdMap;
 use tharsis_types::peer::QuotaMessage;
 use tharsis_types::{ClientId, JobId, LeaseId, NodeId, Resources, TaskClass};
@@ -93,6 +101,8 @@ pub enum Effect {
         job: JobId,
         /// The process that it shares with others; none if it has one of its own.
         process: Option<ProcessNumber>,
+        /// The GPUs of the lease that it is for, by number.
+        gpus: Vec<u32>,
     },
     /// A worker is not needed any more.
     StopWorker(ClientId),
@@ -102,7 +112,7 @@ pub enum Effect {
 #[derive(Debug)]
 pub struct Leases {
     total: Resources,
-    free: Resources,
+    stock: Stock,
     workers: BTreeMap<ClientId, Worker>,
     idle: Idle,
     hosts: Hosts,
@@ -141,6 +151,8 @@ struct Worker {
     job: JobId,
     /// The process that it shares with others, if it does.
     process: Option<ProcessNumber>,
+    /// The GPUs that its process was told of when it began: it serves one lease, which has these.
+    gpus: Vec<u32>,
     lease: Option<LeaseKey>,
     /// Time since when it has no lease.
     idle_since: Option<Now>,
@@ -155,6 +167,7 @@ struct CutOff {
     job: JobId,
     pool: Pool,
     taken: Resources,
+    gpus: Parts,
     /// The part that it lent when it was cut off: others use it.
     lent: Option<Resources>,
 }
@@ -165,6 +178,8 @@ struct Lease {
     state: State,
     /// The source of its resources, once it is placed.
     pool: Pool,
+    /// The GPUs among these.
+    gpus: Parts,
     /// Of requests that wait, those of higher urgency are served first.
     urgency: i32,
     /// Its number among all requests, and when it was made.
@@ -188,7 +203,7 @@ impl Leases {
     #[must_use]
     pub fn new(total: Resources) -> Self {
         Self {
-            free: total.clone(),
+            stock: Stock::of_node(total.clone()),
             shares: Shares::new(total.clone()),
             total,
             workers: BTreeMap::new(),
@@ -219,12 +234,6 @@ impl Leases {
     #[must_use]
     pub fn total(&self) -> &Resources {
         &self.total
-    }
-
-    /// The resources that are not in use.
-    #[must_use]
-    pub fn free(&self) -> &Resources {
-        &self.free
     }
 
     /// Number of requests that wait for resources of the node itself.
@@ -316,7 +325,7 @@ impl Leases {
             }
             State::Placed => {
                 self.placed.retain(|k| *k != key);
-                self.release(lease.pool, lease.class.job, &lease.class.resources);
+                self.release(lease.pool, lease.class.job, &lease.class.resources, &lease.gpus);
                 self.bundles.leave(lease.pool);
             }
             State::Active(client) => {
@@ -330,14 +339,15 @@ impl Leases {
 
     /// Starts a worker for a job before a lease needs it.
     pub fn prestart(&mut self, job: JobId, out: &mut Vec<Effect>) {
-        self.start(job, None, out);
+        self.start(Start { job, process: None, gpus: Vec::new() }, out);
     }
 
-    fn start(&mut self, job: JobId, process: Option<ProcessNumber>, out: &mut Vec<Effect>) {
+    fn start(&mut self, start: Start, out: &mut Vec<Effect>) {
         self.clock += 1;
-        let before = self.starts.insert(self.clock, Start { job, process });
+        let Start { job, process, gpus } = start.clone();
+        let before = self.starts.insert(self.clock, start);
         assert!(before.is_none(), "two starts have one number");
-        out.push(Effect::StartWorker { start: self.clock, job, process });
+        out.push(Effect::StartWorker { start: self.clock, job, process, gpus });
     }
 
     /// The job a start was made for.
@@ -348,8 +358,8 @@ impl Leases {
 
     /// A started worker is ready; false if the start is unknown.
     pub fn worker_ready(&mut self, start: u64, client: ClientId, out: &mut Vec<Effect>) -> bool {
-        let Some(Start { job, process }) = self.starts.remove(&start) else { return false };
-        let worker = Worker { job, process, lease: None, idle_since: None, lent: None, calls: 0 };
+        let Some(Start { job, process, gpus }) = self.starts.remove(&start) else { return false };
+        let worker = Worker { job, process, gpus, lease: None, idle_since: None, lent: None, calls: 0 };
         let before = self.workers.insert(client, worker);
         assert!(before.is_none(), "{client:?} is ready twice");
         self.begin_idle(client);
@@ -360,10 +370,10 @@ impl Leases {
 
     /// A worker could not be started: the oldest lease that counted on it ends. Returns that lease.
     pub fn start_failed(&mut self, start: u64, out: &mut Vec<Effect>) -> Option<LeaseKey> {
-        let Start { job, process } = self.starts.remove(&start)?;
-        self.processes.leave(process);
-        let counts = |class: &TaskClass| class.job == job && class.shared_process == process.is_some();
-        let key = *self.placed.iter().find(|k| self.leases.get(k).is_some_and(|l| counts(&l.class)))?;
+        let start = self.starts.remove(&start)?;
+        self.processes.leave(start.process);
+        let counts = |lease: &Lease| start.suits(lease);
+        let key = *self.placed.iter().find(|k| self.leases.get(k).is_some_and(counts))?;
         self.end(key, out);
         Some(key)
     }
@@ -376,8 +386,9 @@ impl Leases {
         if let Some(key) = worker.lease
             && let Some(lease) = self.leases.remove(&key)
         {
-            let (pool, taken) = (lease.pool, lease.class.resources.clone());
-            self.cut_off.insert(client, CutOff { job: worker.job, pool, taken, lent: worker.lent });
+            let (pool, taken, gpus) = (lease.pool, lease.class.resources.clone(), lease.gpus);
+            let cut_off = CutOff { job: worker.job, pool, taken, gpus, lent: worker.lent };
+            self.cut_off.insert(client, cut_off);
             out.push(Effect::Revoked(key));
         }
         self.host_gone(client, out);
@@ -387,8 +398,8 @@ impl Leases {
 
     /// A worker is gone, whether it was cut off before or not.
     pub fn worker_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) {
-        if let Some(CutOff { job, pool, taken, lent }) = self.cut_off.remove(&client) {
-            self.release_rest(pool, job, &taken, lent);
+        if let Some(CutOff { job, pool, taken, gpus, lent }) = self.cut_off.remove(&client) {
+            self.release_rest(pool, job, (&taken, &gpus[..]), lent);
             self.bundles.leave(pool);
             return self.place_waiting(out);
         }
@@ -413,7 +424,7 @@ impl Leases {
             let part = lease.class.resources.cpu_part();
             let (pool, job) = (lease.pool, lease.class.job);
             worker.lent = Some(part.clone());
-            self.release(pool, job, &part);
+            self.release_lent(pool, job, &part);
             self.place_waiting(out);
         }
     }
@@ -457,24 +468,29 @@ impl Leases {
     }
 
     fn find_worker(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
-        let class = self.leases[&key].class.clone();
-        let (job, is_shared) = (class.job, class.shared_process);
-        let idle = self.idle.newest(job).filter(|_| !is_shared);
+        let wanted = Start::for_lease(&self.leases[&key]);
+        let is_shared = self.leases[&key].class.shared_process;
+        let idle = self.idle.newest(wanted.job).filter(|_| !is_shared && wanted.gpus.is_empty());
         if let Some(client) = idle {
             self.employ(client, out);
             return;
         }
-        let alike = |l: &Lease| l.class.job == job && l.class.shared_process == is_shared;
-        let needed = self.placed.iter().filter(|k| self.leases.get(k).is_some_and(alike)).count();
-        if self.coming(&class) < needed {
-            let process = is_shared.then(|| self.processes.enter(job));
-            self.start(job, process, out);
+        let alike = |key: &&LeaseKey| {
+            let lease = self.leases.get(*key);
+            lease.is_some_and(|lease| {
+                lease.class.shared_process == is_shared && wanted.suits_but_process(lease)
+            })
+        };
+        let needed = self.placed.iter().filter(alike).count();
+        if self.coming(&self.leases[&key]) < needed {
+            let process = is_shared.then(|| self.processes.enter(wanted.job));
+            self.start(Start { process, ..wanted }, out);
         }
     }
 
     /// Gives an idle worker to the oldest placed lease that it suits.
     fn employ(&mut self, client: ClientId, out: &mut Vec<Effect>) {
-        let at = self.placed.iter().position(|key| self.suits(client, &self.leases[key].class));
+        let at = self.placed.iter().position(|key| self.suits(client, &self.leases[key]));
         let Some(key) = at.and_then(|at| self.placed.remove(at)) else { return };
         let worker = worker_mut(&mut self.workers, client);
         assert_eq!(worker.lease, None, "{client:?} has two leases");
@@ -487,87 +503,6 @@ impl Leases {
         out.push(Effect::Granted(key, client));
     }
 
-    /// Takes resources of a pool for a job; false if there are not enough.
-    fn occupy(&mut self, pool: Pool, job: JobId, demand: &Resources) -> bool {
-        if let Some(bundle) = pool {
-            return self.bundles.free_mut(bundle).take(demand);
-        }
-        let fits = self.quotas.allows(job, demand) && self.free.take(demand);
-        if fits {
-            self.shares.take(job, demand);
-            self.quotas.take(job, demand);
-        }
-        fits
-    }
-
-    /// Returns resources that [`Leases::occupy`] took.
-    fn release(&mut self, pool: Pool, job: JobId, taken: &Resources) {
-        if let Some(bundle) = pool {
-            return self.bundles.free_mut(bundle).give(taken);
-        }
-        self.free.give(taken);
-        self.shares.give(job, taken);
-        self.quotas.give(job, taken);
-    }
-
-    /// The free resources of a pool.
-    fn free_in(&self, pool: Pool) -> &Resources {
-        pool.map_or(&self.free, |bundle| self.bundles.free(bundle))
-    }
-
-    /// The pool in which a worker has its lease.
-    fn pool_of(&self, client: ClientId) -> Pool {
-        let lease = self.workers.get(&client)?.lease?;
-        self.leases.get(&lease)?.pool
-    }
-
-    /// Takes back the resources that a worker has lent; false if others still use them.
-    fn take_lent_back(&mut self, client: ClientId) -> bool {
-        let pool = self.pool_of(client);
-        let worker = worker_mut(&mut self.workers, client);
-        let job = worker.job;
-        let part = worker.lent.take();
-        assert!(part.is_some(), "{client:?} wants back what it has not lent");
-        let Some(part) = part else { return true };
-        if self.occupy(pool, job, &part) {
-            return true;
-        }
-        worker_mut(&mut self.workers, client).lent = Some(part);
-        false
-    }
-
-    /// Frees the resources of a worker's lease, except those that it lends right now.
-    fn give_back(&mut self, client: ClientId, lease: &Lease) {
-        let lent = self.workers.get_mut(&client).and_then(|w| w.lent.take());
-        self.resuming.retain(|c| *c != client);
-        self.release_rest(lease.pool, lease.class.job, &lease.class.resources, lent);
-        self.bundles.leave(lease.pool);
-    }
-
-    /// Frees resources that were taken for a job, except the lent part, which is free already.
-    fn release_rest(&mut self, pool: Pool, job: JobId, taken: &Resources, lent: Option<Resources>) {
-        if let Some(bundle) = pool {
-            let free = self.bundles.free_mut(bundle);
-            free.give(taken);
-            let was_free = lent.is_none_or(|part| free.take(&part));
-            assert!(was_free, "what is lent is part of what was taken");
-            return;
-        }
-        self.free.give(taken);
-        // The lent part does not count, and others of the job may hold as much.
-        self.quotas.give(job, &lent.as_ref().map_or_else(|| taken.clone(), |lent| taken.without(lent)));
-        if let Some(part) = lent {
-            assert!(self.free.take(&part), "what is lent is part of what was taken");
-            self.shares.take(job, &part);
-        }
-        self.shares.give(job, taken);
-        if self.ended_jobs.contains(job) {
-            // If all that the job held was lent, its share was forgotten, and the lines above have created it
-            // again.
-            self.shares.end(job);
-        }
-    }
-
     /// Ends the lease of a worker, which is then used again, kept or stopped.
     fn settle(&mut self, client: ClientId, class: &TaskClass, out: &mut Vec<Effect>) {
         let worker = worker_mut(&mut self.workers, client);
@@ -575,9 +510,11 @@ impl Leases {
         worker.lease = None;
         let is_worn_out = class.max_calls > 0 && worker.calls >= class.max_calls;
         let is_shared = worker.process.is_some();
+        // Its memory on the devices goes with its process.
+        let had_gpus = !worker.gpus.is_empty();
         let had_actor = self.host_gone(client, out);
         self.begin_idle(client);
-        if is_worn_out || had_actor || is_shared {
+        if is_worn_out || had_actor || is_shared || had_gpus {
             self.forget_worker(client);
             out.push(Effect::StopWorker(client));
             return;

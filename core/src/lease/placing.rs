@@ -145,10 +145,11 @@ impl Leases {
         let lease = lease_mut(&mut self.leases, key);
         assert_eq!(lease.state, State::Placed, "{key:?} stands among placed leases");
         let (class, pool) = (lease.class.clone(), lease.pool.take());
+        let gpus = std::mem::take(&mut lease.gpus);
         lease.state = State::Waiting(lease.asked);
         self.waiting.add(&class, (Reverse(lease.urgency), lease.asked), key);
         self.waits(&class);
-        self.release(pool, class.job, &class.resources);
+        self.release(pool, class.job, &class.resources, &gpus);
         self.bundles.leave(pool);
     }
 
@@ -199,20 +200,18 @@ impl Leases {
             return false;
         }
         let Some(pool) = self.bundles.pools(&class).into_iter().find(has_room) else { return false };
-        if !self.occupy(pool, class.job, &class.resources) {
-            return false;
-        }
+        let Some(gpus) = self.occupy(pool, class.job, &class.resources) else { return false };
         let lease = lease_mut(&mut self.leases, key);
         assert_eq!(lease.state, State::Waiting(lease.asked), "{key:?} gets resources and does not wait");
         self.waiting.remove(&class, (Reverse(lease.urgency), lease.asked), key);
         if let Some(id) = bundle {
             lease.state = State::Bundle;
             self.waits_no_more(&class);
-            self.open_bundle(key, id, &class);
+            self.open_bundle(key, id, &class, gpus);
             out.push(Effect::Reserved(key));
             return true;
         }
-        (lease.state, lease.pool) = (State::Placed, pool);
+        (lease.state, lease.pool, lease.gpus) = (State::Placed, pool, gpus);
         self.bundles.enter(pool);
         self.waits_no_more(&class);
         self.placed.push_back(key);

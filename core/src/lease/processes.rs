@@ -1,12 +1,17 @@
 //! Processes of workers: one worker has a process of its own, another shares one with others of its job.
 //!
+//! A worker with GPUs is started for its lease, because a process learns once which devices it may use: in
+//! its environment, before it begins. It serves that lease alone, and ends with it. A lease of the same
+//! devices may get a worker that was started for another one that ended before.
+//!
 //! Workers of actors share a process if the class of their constructor says so: each is a thread of it. A
 //! shared process begins with its first worker and ends with its last one. Its number is all that the machine
 //! knows of it: a worker that is started in a process that is gone meanwhile begins another one.
 
-use super::Leases;
+use super::gpus::{Part, numbers};
+use super::{Lease, Leases};
 use std::collections::{BTreeMap, BTreeSet};
-use tharsis_types::{ClientId, JobId, TaskClass};
+use tharsis_types::{ClientId, JobId};
 
 /// Workers of one shared process, at most: what is lost together if it crashes.
 const WORKERS_PER_PROCESS_MAX: usize = 256;
@@ -16,11 +21,34 @@ const WORKERS_PER_PROCESS_MAX: usize = 256;
 pub struct ProcessNumber(pub u64);
 
 /// A worker that is being started.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Start {
     pub(super) job: JobId,
     /// The process that it shares; none if it gets one of its own.
     pub(super) process: Option<ProcessNumber>,
+    /// The GPUs that it is told of.
+    pub(super) gpus: Vec<u32>,
+}
+
+impl Start {
+    /// The worker for a placed lease, before its process is known.
+    pub(super) fn for_lease(lease: &Lease) -> Self {
+        Self { job: lease.class.job, process: None, gpus: numbers(&lease.gpus) }
+    }
+
+    /// Whether it is one that a lease needs.
+    pub(super) fn suits(&self, lease: &Lease) -> bool {
+        lease.class.shared_process == self.process.is_some() && self.suits_but_process(lease)
+    }
+
+    /// Whether it is of the job of a lease, and has its GPUs.
+    pub(super) fn suits_but_process(&self, lease: &Lease) -> bool {
+        lease.class.job == self.job && has_numbers(&lease.gpus, &self.gpus)
+    }
+}
+
+fn has_numbers(parts: &[Part], gpus: &[u32]) -> bool {
+    parts.iter().map(|(device, _)| device).eq(gpus)
 }
 
 /// Shared processes, and how many workers each has.
@@ -76,17 +104,17 @@ impl Processes {
 }
 
 impl Leases {
-    /// Whether a worker is one that a class asks for.
-    pub(super) fn suits(&self, client: ClientId, class: &TaskClass) -> bool {
+    /// Whether a worker is one that a lease needs.
+    pub(super) fn suits(&self, client: ClientId, lease: &Lease) -> bool {
         let worker = &self.workers[&client];
-        worker.job == class.job && worker.process.is_some() == class.shared_process
+        worker.job == lease.class.job
+            && worker.process.is_some() == lease.class.shared_process
+            && has_numbers(&lease.gpus, &worker.gpus)
     }
 
-    /// Number of workers that are being started of those that a class asks for.
-    pub(super) fn coming(&self, class: &TaskClass) -> usize {
-        let suits =
-            |start: &&Start| start.job == class.job && start.process.is_some() == class.shared_process;
-        self.starts.values().filter(suits).count()
+    /// Number of workers that are being started of those that a lease needs.
+    pub(super) fn coming(&self, lease: &Lease) -> usize {
+        self.starts.values().filter(|start| start.suits(lease)).count()
     }
 
     /// Asserts that the workers of each shared process are counted.

@@ -241,7 +241,7 @@ impl Leases {
         for key in self.in_order() {
             let Lease { class, state, .. } = &self.leases[&key];
             assert!(matches!(state, State::Waiting(_)), "{key:?} stands among waiting leases");
-            if !is_inside(class) && self.free.fits(&class.resources) {
+            if !is_inside(class) && self.free().fits(&class.resources) {
                 note(class.job, &class.resources);
             }
         }

@@ -1,6 +1,7 @@
 //! Requests for leases: made once, and raised while they wait.
 
 use super::bundles::{held_bundle, is_inside};
+use super::gpus::Parts;
 use super::{Effect, Lease, LeaseKey, Leases, State};
 use crate::journal::Fact;
 use std::cmp::Reverse;
@@ -33,11 +34,11 @@ impl Leases {
         self.waiting.add(&class, (Reverse(urgency), self.clock), key);
         let job = class.job;
         self.waits(&class);
-        let fits = is_inside(&class) || held_bundle(&class).is_some() || self.free.fits(&class.resources);
+        let fits = is_inside(&class) || held_bundle(&class).is_some() || self.free().fits(&class.resources);
         let (asked, asked_at) = (self.clock, self.shares.now());
         let state = State::Waiting(asked);
-        let pool = None;
-        let lease = Lease { class, state, pool, urgency, asked, asked_at, recalled: false };
+        let (pool, gpus) = (None, Parts::new());
+        let lease = Lease { class, state, pool, gpus, urgency, asked, asked_at, recalled: false };
         let before = self.leases.insert(key, lease);
         assert!(before.is_none(), "{key:?} is asked for twice");
         if self.ended_jobs.contains(job) {

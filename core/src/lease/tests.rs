@@ -705,3 +705,128 @@ fn small_requests_are_served_past_large_ones_as_they_come() {
     assert_eq!(large.iter().filter(|key| bench.is_active(**key)).count(), 1);
     assert!(bench.is_active(large[0]), "the oldest");
 }
+
+/// A class with GPUs, in halves.
+fn with_gpus(halves: u64, placement: Placement) -> Arc<TaskClass> {
+    let resources = Resources { gpu: halves * Resources::UNIT / 2, ..Resources::default() };
+    Arc::new(TaskClass { resources, placement, ..(*class(1, 0.0)).clone() })
+}
+
+/// A node with GPUs, and its leases.
+struct Devices {
+    leases: Leases,
+    next: u64,
+    out: Vec<Effect>,
+}
+
+impl Devices {
+    fn new(gpus: u64) -> Self {
+        let resources = Resources { gpu: gpus * Resources::UNIT, ..Resources::cpus(8.0).unwrap() };
+        Self { leases: Leases::new(resources), next: 0, out: Vec::new() }
+    }
+
+    fn ask(&mut self, class: Arc<TaskClass>) -> LeaseKey {
+        self.next += 1;
+        let key = (OWNER, LeaseId(self.next));
+        self.leases.request(key, class, true, 0, &mut self.out);
+        self.leases.check();
+        key
+    }
+
+    fn end(&mut self, key: LeaseKey) {
+        self.leases.end(key, &mut self.out);
+        self.leases.check();
+    }
+
+    /// Starts all workers that were asked for; returns the devices of each.
+    fn start(&mut self) -> Vec<Vec<u32>> {
+        let mut devices = Vec::new();
+        for effect in std::mem::take(&mut self.out) {
+            if let Effect::StartWorker { start, gpus, .. } = effect {
+                assert!(self.leases.worker_ready(start, ClientId(start as u32), &mut self.out));
+                self.leases.check();
+                devices.push(gpus);
+            }
+        }
+        devices
+    }
+
+    fn stopped(&mut self) -> usize {
+        let stopped = |effect: &Effect| matches!(effect, Effect::StopWorker(_));
+        std::mem::take(&mut self.out).iter().filter(|effect| stopped(effect)).count()
+    }
+}
+
+#[test]
+fn a_worker_is_started_for_its_lease_and_ends_with_its_gpus() {
+    let mut node = Devices::new(2);
+    let whole = [node.ask(with_gpus(2, Placement::Default)), node.ask(with_gpus(2, Placement::Default))];
+    assert_eq!(node.start(), [[0], [1]]);
+    assert_ne!(node.leases.worker(whole[0]), node.leases.worker(whole[1]));
+    assert!(whole.iter().all(|key| node.leases.worker(*key).is_some()));
+    let waits = node.ask(with_gpus(1, Placement::Default));
+    assert_eq!(node.start(), [] as [Vec<u32>; 0], "both are in use");
+    node.out.clear();
+    node.end(whole[1]);
+    assert!(node.leases.worker(waits).is_none(), "the worker of another lease is not for it");
+    assert_eq!(node.out.iter().filter(|effect| matches!(effect, Effect::StopWorker(_))).count(), 1);
+    assert_eq!(node.start(), [[1]]);
+    assert!(node.leases.worker(waits).is_some());
+    // One without GPUs does not see those of others either.
+    node.end(waits);
+    node.out.clear();
+    let plain = node.ask(class(1, 1.0));
+    assert_eq!(node.start(), [[] as [u32; 0]]);
+    assert!(node.leases.worker(plain).is_some());
+    node.out.clear();
+    node.end(plain);
+    assert_eq!(node.stopped(), 0, "it is used again");
+}
+
+#[test]
+fn a_worker_whose_lease_ended_meanwhile_serves_another_one_of_its_gpus_or_ends() {
+    let mut node = Devices::new(2);
+    let gone = node.ask(with_gpus(2, Placement::Default));
+    let effects = std::mem::take(&mut node.out);
+    node.end(gone);
+    // It has the device of the first, whose worker is on its way.
+    let next = node.ask(with_gpus(2, Placement::Default));
+    assert!(node.out.is_empty(), "{:?}", node.out);
+    node.out = effects;
+    assert_eq!(node.start(), [[0]]);
+    assert!(node.leases.worker(next).is_some());
+    let other = node.ask(with_gpus(2, Placement::Default));
+    let effects = std::mem::replace(&mut node.out, Vec::new());
+    node.end(other);
+    node.out = effects;
+    assert_eq!(node.start(), [[1]]);
+    assert_eq!(node.stopped(), 1, "nothing needs it");
+}
+
+#[test]
+fn a_bundle_has_gpus_of_its_own_and_they_are_back_with_the_last_lease_inside() {
+    let mut node = Devices::new(3);
+    let bundle = node.ask(with_gpus(3, Placement::Bundle { group: GROUP, index: 0 }));
+    let inside = |halves| with_gpus(halves, Placement::Group { group: GROUP, bundle: Some(0) });
+    let first = node.ask(inside(2));
+    let second = node.ask(inside(1));
+    assert_eq!(node.start(), [[0], [1]], "a whole one and half of another");
+    node.ask(with_gpus(2, Placement::Default));
+    let beside = node.ask(with_gpus(1, Placement::Default));
+    assert_eq!(node.start(), [[2], [1]], "the other half is free for others");
+    node.end(bundle);
+    let devices = (node.leases.free().gpu, node.leases.unused().gpu);
+    assert_eq!(devices, (0, 0), "its leases are still inside");
+    for key in [first, second] {
+        let client = node.leases.worker(key).unwrap();
+        node.leases.worker_gone(client, &mut node.out);
+        node.leases.check();
+    }
+    assert_eq!(node.leases.free().gpu, 3 * Resources::UNIT / 2);
+    let client = node.leases.worker(beside).unwrap();
+    node.leases.worker_cut_off(client, &mut node.out);
+    node.leases.check();
+    assert_eq!(node.leases.free().gpu, 3 * Resources::UNIT / 2, "it computes on");
+    node.leases.worker_gone(client, &mut node.out);
+    assert_eq!(node.leases.free().gpu, 2 * Resources::UNIT);
+}

@@ -10,8 +10,8 @@
 use super::Node;
 use super::runs::Run;
 use super::starts::Parent;
-use crate::event::{Action, Operation, OutputValue, Record, Remains, Value};
-use crate::owner::GraphSubmitter;
+use crate::event::{Action, Operation, OutputValue, Record, Remains, Tokens, Value};
+use crate::owner::{GraphSubmitter, Submission};
 use crate::pull::{Missing, Purpose};
 use crate::slab::Slot;
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +19,8 @@ use std::sync::Arc;
 use tharsis_types::hash::IdMap;
 use tharsis_types::peer::Message;
 use tharsis_types::{
-    ClientId, Failure, FailureKind, GraphPart, JobId, NodeId, ObjectId, Quota, RefId, TaskClass, TaskId,
+    ClientId, Failure, FailureKind, GraphPart, JobId, NodeId, ObjectId, Quota, RefId, TaskArgs, TaskClass,
+    TaskId,
 };
 
 /// Drivers, and the values that clients wait to read.
@@ -187,16 +188,48 @@ impl Node {
             self.send(reference.owner, Message::TaskCancel { task, force, recursive });
         }
     }
+
+    /// A client wants an actor started again.
+    pub(super) fn restart_actor(&mut self, reference: RefId) {
+        let reference = self.owner.reference_of(reference.object).unwrap_or(reference);
+        if reference.owner == self.id {
+            self.owner.restart_actor(reference.object, &mut self.effects);
+        } else {
+            self.send(reference.owner, Message::ActorRestart { actor: reference.object.task });
+        }
+    }
 }
 
-/// Graphs.
+/// Calls and graphs.
 impl Node {
+    /// A client calls a function.
+    pub(super) fn submitted(
+        &mut self,
+        client: ClientId,
+        run: Option<u32>,
+        class: u32,
+        task: TaskId,
+        tokens: Tokens,
+        args: TaskArgs,
+    ) {
+        let Parent { task: parent, depth, deadline } = self.note_parent(client, run, task);
+        let parent = parent.filter(|_| !self.leases.is_host(client));
+        let new = Submission { client, parent, depth, deadline, class, task, tokens, args };
+        self.owner.submit(new, &mut self.effects);
+    }
+
     /// A client submits the next part of a graph: with the first, the graph is a call of the client's task.
-    pub(super) fn submit_graph(&mut self, client: ClientId, graph: TaskId, part: &GraphPart) {
+    pub(super) fn submit_graph(
+        &mut self,
+        client: ClientId,
+        run: Option<u32>,
+        graph: TaskId,
+        part: &GraphPart,
+    ) {
         let submitter = if self.owner.awaits_part(client, graph) {
             GraphSubmitter::default()
         } else {
-            let Parent { task, depth, deadline } = self.note_parent(client, graph);
+            let Parent { task, depth, deadline } = self.note_parent(client, run, graph);
             GraphSubmitter { is_task: task.is_some(), depth, deadline }
         };
         self.owner.submit_graph(client, graph, submitter, part, &mut self.effects);

@@ -89,6 +89,7 @@ impl Node {
             Effect::RaiseLease { to, lease, urgency } => {
                 self.route(to, Message::LeaseRaise { lease, urgency }, out)
             }
+            Effect::Restart { to, actor } => self.route(to, Message::ActorRestart { actor }, out),
             Effect::ReturnLease { to, lease } => self.route(to, Message::LeaseReturned { lease }, out),
             Effect::Send { to, message } => self.send(to, message),
             Effect::Serve { client, token, object } => self.serve(client, token, object, out),
@@ -129,8 +130,8 @@ impl Node {
             Effect::Reserved((owner, lease)) => self.route(owner, Message::LeaseGranted { lease }, out),
             Effect::Resume(client) => out.push(Record::Resumed.to(client)),
             Effect::Revoked((owner, lease)) => self.route(owner, Message::LeaseRevoked { lease }, out),
-            Effect::StartWorker { start, job, process } => {
-                out.push(Action::Do(Operation::StartWorker { start, job, process }));
+            Effect::StartWorker { start, job, process, gpus } => {
+                out.push(Action::Do(Operation::StartWorker { start, job, process, gpus }));
             }
             Effect::StopWorker(client) => out.push(Record::Stop.to(client)),
         }

@@ -1,11 +1,11 @@
-//! Lists of tasks, of graphs, of placement groups and of workers: a read-only view for people.
+//! Lists of tasks, of actors, of graphs, of placement groups and of workers: a read-only view for people.
 //!
 //! A node lists the unfinished tasks of its own ledger and the tasks that it runs for other nodes.
 
 use super::Node;
 use super::runs::Run;
 use crate::Now;
-use crate::owner::{GraphItem, GroupItem, Unfinished};
+use crate::owner::{ActorItem, GraphItem, GroupItem, Unfinished};
 use crate::slab::Slot;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -168,6 +168,12 @@ impl Node {
     /// Steps of these graphs that wait and are not tasks yet, by job.
     pub fn waiting_steps(&self) -> impl Iterator<Item = (JobId, usize)> {
         self.owner.waiting_steps()
+    }
+
+    /// The actors that were created here and have not ended, the oldest first. Looks at every task once.
+    #[must_use]
+    pub fn list_actors(&self) -> Vec<ActorItem<'_>> {
+        self.owner.actor_items()
     }
 
     /// The placement groups that this node has made, the oldest first.

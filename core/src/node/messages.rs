@@ -105,8 +105,7 @@ impl Node {
     /// Carries out a message. Messages of this node to itself come by [`Node::route`].
     pub(super) fn message(&mut self, from: NodeId, message: Message, out: &mut Vec<Action>) {
         let now = self.now;
-        // This node numbers its leases itself: a message about one counts only from the node that was asked
-        // for it.
+        // A message about a lease of this node counts only from the node that was asked for it.
         if message.lease_of_receiver().is_some_and(|lease| self.owner.is_leased_elsewhere(lease, from)) {
             return;
         }
@@ -116,6 +115,7 @@ impl Node {
             }
             Message::ActorCheckpoint(offered) => self.checkpoint_offered(from, *offered, out),
             Message::ActorCheckpointed { object, refusal } => self.checkpoint_ended(object, refusal, out),
+            Message::ActorRestart { actor } => self.actor_restart(from, actor, out),
             Message::BorrowAdded { reference } => self.owner.borrowed(from, reference),
             Message::BorrowReleased { object, count } => {
                 self.owner.borrows_returned(from, object, count, &mut self.effects)
@@ -210,10 +210,30 @@ impl Node {
         out: &mut Vec<Action>,
     ) {
         let object = ObjectId::output(task, 0);
-        if from != self.id && self.owner.owns(object) {
+        if self.is_told_as_owner(from, object) {
             self.owner.cancel(object, force, recursive, &mut self.effects)
         } else {
             self.cancel_run(task, force, recursive, out)
         }
+    }
+
+    /// Kills the worker of an actor that is to be started again.
+    fn actor_restart(&mut self, from: NodeId, actor: TaskId, out: &mut Vec<Action>) {
+        let object = ObjectId::output(actor, 0);
+        if self.is_told_as_owner(from, object) {
+            return self.owner.restart_actor(object, &mut self.effects);
+        }
+        // It may have ended meanwhile.
+        if let Some(client) = self.leases.host_of(actor) {
+            let text = "the actor was killed, to be started again";
+            let reason = Arc::new(Failure::new(FailureKind::WorkerCrashed, text));
+            out.push(Action::Do(Operation::KillWorker { client, reason }));
+        }
+    }
+
+    /// Whether a message about a task comes to this node as the owner, and not from the owner to the node
+    /// that runs it.
+    fn is_told_as_owner(&self, from: NodeId, object: ObjectId) -> bool {
+        from != self.id && (self.owner.value_ref(object).is_some() || self.owner.owns(object))
     }
 }

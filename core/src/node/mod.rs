@@ -53,6 +53,7 @@
 //! | `pressure.rs` | choice of the worker that is killed when memory is short |
 //! | `inventory.rs` | contents of the store and their holders, for people |
 //! | `story.rs` | state and history of a task or an object, for people |
+//! | `circles.rs` | actors that wait for each other, for people |
 //! | `lists.rs` | unfinished tasks and workers, for people |
 //! | `leftovers.rs` | sizes of tables that must be empty in the end, for tests |
 //!
@@ -67,6 +68,7 @@ mod ahead;
 mod arguments;
 mod budgets;
 mod checkpoints;
+mod circles;
 mod clients;
 mod copies;
 mod drain;
@@ -95,7 +97,7 @@ mod story;
 mod transfers;
 mod workers;
 
-pub use crate::owner::{GraphItem, GroupItem, GroupStage, StepTally};
+pub use crate::owner::{ActorItem, ActorStage, GraphItem, GroupItem, GroupStage, StepTally};
 pub use drain::DrainState;
 pub use inventory::{Inventory, Item, Others};
 pub use lists::{TaskItem, TaskList, TaskStage, WorkerItem};
@@ -128,7 +130,6 @@ use pressure::Pressure;
 use pulls::Pulls;
 use room::Room;
 use runs::Runs;
-use starts::Parent;
 use std::collections::VecDeque;
 use tharsis_types::peer::{Message, QuotaMessage};
 use tharsis_types::{ClientId, Extent, JobId, NodeId, ObjectId, RefId};
@@ -292,13 +293,12 @@ impl Node {
     pub fn handle(&mut self, now: Now, event: Event, out: &mut Vec<Action>) {
         self.tell_time(now);
         match event {
-            Event::Submitted { client, class, task, tokens, args } => {
-                let Parent { task: parent, depth, deadline } = self.note_parent(client, task);
-                let parent = parent.filter(|_| !self.leases.is_host(client));
-                let new = owner::Submission { client, parent, depth, deadline, class, task, tokens, args };
-                self.owner.submit(new, &mut self.effects);
+            Event::Submitted { client, run, class, task, tokens, args } => {
+                self.submitted(client, run, class, task, tokens, args)
             }
-            Event::GraphSubmitted { client, graph, part } => self.submit_graph(client, graph, &part),
+            Event::GraphSubmitted { client, run, graph, part } => {
+                self.submit_graph(client, run, graph, &part)
+            }
             Event::Finished { client, run, run_ns, outcome } => {
                 self.finished(client, Slot::from_number(run), run_ns, outcome, out)
             }
@@ -326,6 +326,7 @@ impl Node {
             Event::CancelRequested { reference, force, recursive } => {
                 self.cancel(reference, force, recursive)
             }
+            Event::RestartRequested { reference } => self.restart_actor(reference),
             Event::CheckpointWanted { client, request, value, nested } => {
                 self.checkpoint_wanted(client, request, value, nested, out)
             }

@@ -84,7 +84,7 @@ impl Node {
         let (object_count, task_count) = self.owner.counts();
         Snapshot {
             total: self.leases.total().clone(),
-            free: self.leases.free().clone(),
+            free: self.leases.unused(),
             store: self.store.usage(),
             object_count,
             task_count,
@@ -107,7 +107,7 @@ impl Node {
         Gauges {
             totals: self.owner.totals(),
             total: self.leases.total().clone(),
-            free: self.leases.free().clone(),
+            free: self.leases.unused(),
             store: self.store.fill(),
             object_count: objects,
             task_count: tasks,

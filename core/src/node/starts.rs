@@ -131,14 +131,21 @@ impl Node {
         }
     }
 
-    /// Notes the parent of a submitted task: the first run of the worker, which is the one that has started.
-    /// Nothing is known about the calls of an actor that runs several at the same time.
-    pub(super) fn note_parent(&mut self, client: ClientId, child: TaskId) -> Parent {
-        if self.runs.first(client).is_some_and(|run| run.rules.concurrent) {
-            return Parent::default();
-        }
+    /// Notes the parent of a submitted task: the run that the worker names, or its first run, which is the
+    /// one that has started. If an actor runs several at the same time and names none, nothing is known.
+    pub(super) fn note_parent(&mut self, client: ClientId, run: Option<u32>, child: TaskId) -> Parent {
+        let parent = match run.map(Slot::from_number) {
+            // It may name any run: only those that it was sent count.
+            Some(named) => {
+                let is_its = |run: &Run| run.client == client && !run.is_staging();
+                self.runs.get(named).is_some_and(is_its).then_some(named)
+            }
+            None if self.runs.first(client).is_some_and(|run| run.rules.concurrent) => None,
+            None => self.runs.first_slot(client),
+        };
+        let Some(parent) = parent else { return Parent::default() };
         let may_go_on = |child| self.owner.may_go_on(child);
-        let Some(parent) = self.runs.note_child(client, child, may_go_on) else { return Parent::default() };
+        let parent = self.runs.note_child(parent, child, may_go_on);
         let (depth, inherited) = match parent.origin {
             Origin::Own(place) => (self.owner.depth(place), self.owner.deadline_of(place, parent.task)),
             Origin::Lent(_) => (0, None),

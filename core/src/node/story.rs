@@ -76,6 +76,7 @@ impl Node {
             }
             present.extend(self.run_story(now, slot, run));
         }
+        present.extend(self.circle_of(id));
         (present, past)
     }
 

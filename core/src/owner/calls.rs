@@ -14,7 +14,7 @@ use std::sync::Arc;
 use tharsis_types::failure::Executed;
 use tharsis_types::peer::{DoneOutcome, DoneValue};
 use tharsis_types::task::{Outputs, Role};
-use tharsis_types::{Dependency, Failure, FailureKind, JobId, LeaseId};
+use tharsis_types::{Dependency, Failure, FailureKind, JobId, LeaseId, ObjectId};
 
 /// Living actors of this node's ledger.
 impl Owner {
@@ -83,6 +83,14 @@ impl Owner {
         for input in inputs.iter().flat_map(|inputs| inputs.slots()) {
             self.references.drop_use(input);
             unused.push(input);
+        }
+    }
+
+    /// Has the worker of a living actor killed. One that does not live yet is about to be constructed anyway.
+    pub fn restart_actor(&mut self, actor: ObjectId, out: &mut Vec<Effect>) {
+        let slot = self.references.find(&actor).and_then(|actor| self.actors.constructor(actor));
+        if let Some((slot, to)) = slot.and_then(|slot| Some((slot, self.node_of(slot)?))) {
+            out.push(Effect::Restart { to, actor: self.tasks[slot].id() });
         }
     }
 

@@ -80,7 +80,7 @@ impl Owner {
                     kind => kind.is_crash() && (!is_call || self.may_call_again(slot, &failure)),
                 };
                 if may_retry && self.take_retry(slot) {
-                    self.requeue(slot);
+                    self.try_after_pause(slot);
                 } else {
                     let failure = if is_call { self.call_failure(slot, &failure) } else { failure };
                     let failure = self.located_failure(slot, &failure, ended.node);

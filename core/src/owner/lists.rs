@@ -1,9 +1,10 @@
-//! The unfinished tasks, the graphs and the placement groups of the ledger as lists show them, for people.
+//! The unfinished tasks, the actors, the graphs and the placement groups of the ledger as lists show them,
+//! for people.
 
-use super::Owner;
 use super::graphs::StepTally;
 use super::groups::{GroupStage, Shown};
 use super::tasks::TaskState;
+use super::{Owner, Task};
 use crate::Now;
 use tharsis_types::{Attempt, GroupSpec, JobId, NodeId, TaskClass, TaskId};
 
@@ -45,6 +46,48 @@ pub struct GroupItem<'a> {
     pub is_detached: bool,
 }
 
+/// An actor that was created at a node and has not ended.
+#[derive(Clone, Copy, Debug)]
+pub struct ActorItem<'a> {
+    /// The call that made it.
+    pub id: TaskId,
+    /// The place of that call.
+    pub class: &'a TaskClass,
+    /// Its name.
+    pub name: &'a str,
+    /// Its stage.
+    pub stage: ActorStage,
+    /// When it came to this stage.
+    pub since: Now,
+    /// The node of its worker, if it has one.
+    pub node: Option<NodeId>,
+    /// Number of times that it was started again.
+    pub restarts: Attempt,
+}
+
+/// The stage of an actor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ActorStage {
+    /// It waits to be constructed for the first time, or is being constructed.
+    Pending,
+    /// Its constructor has returned.
+    Alive,
+    /// Its worker was lost, and it is constructed again.
+    Restarting,
+}
+
+impl ActorStage {
+    /// Its name in lists.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Alive => "alive",
+            Self::Restarting => "restarting",
+        }
+    }
+}
+
 /// A graph of tasks that was submitted to a node and is not over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GraphItem {
@@ -79,6 +122,33 @@ impl Owner {
     /// Steps of graphs that wait and have no task, by job.
     pub fn waiting_steps(&self) -> impl Iterator<Item = (JobId, usize)> {
         self.graphs.waiting_by_job()
+    }
+
+    /// Every actor that has not ended, the oldest first. Looks at every task once.
+    #[must_use]
+    pub fn actor_items(&self) -> Vec<ActorItem<'_>> {
+        let constructors =
+            self.tasks.iter().filter(|(slot, task)| task.is_unfinished() && self.is_constructor(*slot));
+        let item = |(slot, task): (_, &Task)| {
+            let output = task.output_slots().flatten().next();
+            let stage = match output.and_then(|actor| self.actors.constructor(actor)) {
+                Some(_) => ActorStage::Alive,
+                None if task.attempt() == 0 => ActorStage::Pending,
+                None => ActorStage::Restarting,
+            };
+            ActorItem {
+                id: task.id(),
+                class: self.class_of(slot),
+                name: self.name_of(slot),
+                stage,
+                since: task.since(),
+                node: self.node_of(slot),
+                restarts: task.attempt(),
+            }
+        };
+        let mut items: Vec<_> = constructors.map(item).collect();
+        items.sort_unstable_by_key(|item| (item.since, item.id));
+        items
     }
 
     /// Every placement group, the oldest first.

@@ -41,8 +41,8 @@
 //!
 //! | state | collection | enters by | leaves by |
 //! |---|---|---|---|
-//! | waiting | `dependents` of arguments | `submit`, `waits_again`, `run_again` | `input_ready`, `fail` |
-//! | queued | a queue of its shape | `enqueue`, `requeue` | `Schedule::round`, `fail_hopeless`, `fail_queue` |
+//! | waiting | `dependents` of arguments, or the pauses | `submit`, `waits_again`, `run_again`, `try_after_pause` | `input_ready`, `end_pauses`, `fail` |
+//! | queued | a queue of its shape | `enqueue`, `try_after_pause`, `requeue_first` | `Schedule::round`, `fail_hopeless`, `fail_queue` |
 //! | sent | `in_flight` of its lease | `Schedule::round` | `ended_slot`, `given_back`, `take_back` |
 //! | kept | kept tasks by age | `finish_kept` | `run_again`, `forget_task`, `output_gone` |
 //! | tombstone | the queue in which it ended | `finish` | `Schedule::round`, `fail_hopeless`, `fail_queue` |
@@ -104,7 +104,7 @@ pub(crate) use ends::dependency_failure;
 pub use graphs::StepTally;
 pub use groups::GroupStage;
 pub(crate) use lists::Unfinished;
-pub use lists::{GraphItem, GroupItem};
+pub use lists::{ActorItem, ActorStage, GraphItem, GroupItem};
 pub(crate) use objects::because;
 pub use references::{Holders, MadeBy, Object};
 pub use schedule::Pending;
@@ -166,6 +166,13 @@ pub enum Effect {
         force: bool,
         /// Whether to stop the tasks that it submitted as well.
         recursive: bool,
+    },
+    /// Kill the worker of an actor, so that the actor is started again.
+    Restart {
+        /// The node of the worker.
+        to: NodeId,
+        /// The task that constructed the actor.
+        actor: TaskId,
     },
     /// Drop a copy.
     DropCopy {
@@ -382,16 +389,19 @@ impl Owner {
     pub fn next_timeout(&self) -> Option<Now> {
         let (schedule, actors) = (self.schedule.next_timeout(), self.actors.next_timeout());
         let (groups, deadlines) = (self.groups.next_timeout(), self.tasks.deadlines.next());
-        let times = [schedule, actors, groups, deadlines, self.references.next_timeout(), self.trim_at];
+        let pauses = self.tasks.pauses.next();
+        let times =
+            [schedule, actors, groups, deadlines, pauses, self.references.next_timeout(), self.trim_at];
         times.into_iter().flatten().min()
     }
 
     /// Does the work that is due: ends grace periods, gives back memory and idle leases, takes back tasks
     /// that wait behind a long one, looks for actors again, goes on with placement groups, ends tasks whose
-    /// time is over.
+    /// time is over, tries failed ones again.
     pub fn expire(&mut self, now: Now, out: &mut Vec<Effect>) {
         self.end_grace(now, out);
         self.end_overdue(now, out);
+        self.end_pauses(now);
         self.look_again(now, out);
         self.expire_groups(now, out);
         self.trim(now, out);

@@ -220,10 +220,19 @@ impl Owner {
         self.push(slot, None, End::Front);
     }
 
-    /// Queues a task whose attempt failed.
-    pub(super) fn requeue(&mut self, slot: Slot<Task>) {
-        self.tasks.sent_to_queued(slot);
-        self.push_near(slot, End::Back);
+    /// Queues a task whose attempt failed, now or after a pause.
+    pub(super) fn try_after_pause(&mut self, slot: Slot<Task>) {
+        if !self.tasks.sent_to_paused(slot) {
+            self.tasks.sent_to_queued(slot);
+            self.push_near(slot, End::Back);
+        }
+    }
+
+    /// Queues tasks whose pauses are over.
+    pub(super) fn end_pauses(&mut self, now: Now) {
+        while let Some(slot) = self.tasks.pauses.take_due(now) {
+            self.enqueue(slot);
+        }
     }
 
     /// Queues a task that was taken back, as the next of the common queue.

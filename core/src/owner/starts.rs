@@ -204,7 +204,7 @@ impl Owner {
     /// Constructs an actor again whose worker was taken away, if it has a restart left.
     fn try_again(&mut self, slot: Slot<Task>, out: &mut Vec<Effect>) {
         if self.take_retry(slot) {
-            return self.requeue(slot);
+            return self.try_after_pause(slot);
         }
         let gone = || Arc::new(Failure::new(FailureKind::WorkerCrashed, "the worker of the actor is gone"));
         let failure = self.failure_of_group(slot).unwrap_or_else(gone);

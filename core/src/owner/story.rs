@@ -46,7 +46,10 @@ impl Owner {
         let shape = self.classes[task.class()].shape;
         let mut lines = vec![format!("task {id}: {}, attempt {}", called(class), task.attempt())];
         let ms = now.saturating_sub(task.since()) / MS;
-        lines.push(format!("{} ({ms} ms)", self.state_of(task)));
+        lines.push(format!("{} ({ms} ms)", self.state_of(slot)));
+        if let Some(until) = self.tasks.pauses.until(slot) {
+            lines.push(format!("it is tried again in {} ms", until.saturating_sub(now) / MS));
+        }
         let (mut sent, mut demand) = (None, None);
         let needs_lease =
             !task.is_call() && matches!(task.state(), TaskState::Queued | TaskState::Sent { .. });
@@ -78,6 +81,47 @@ impl Owner {
         story.shape.into_iter().flat_map(|shape| self.schedule.past(shape))
     }
 
+    /// The tasks that make the arguments for which a task waits.
+    pub(crate) fn awaited_by(&self, id: TaskId) -> Vec<TaskId> {
+        let Some(slot) = self.find_unfinished(id) else { return Vec::new() };
+        let TaskState::Waiting { .. } = self.tasks[slot].state() else { return Vec::new() };
+        let inputs = self.tasks[slot].dependencies().iter().map(|(_, object)| &self.references[*object]);
+        let missing = inputs.filter(|object| object.value().is_none());
+        missing.filter_map(|object| object.producer()).map(|producer| self.tasks[producer].id()).collect()
+    }
+
+    /// The actor of a call that has its arguments and is not sent, by the task that constructed it.
+    pub(crate) fn actor_of_call(&self, id: TaskId) -> Option<TaskId> {
+        let slot = self.find_unfinished(id)?;
+        let task = &self.tasks[slot];
+        let in_line = task.is_call() && task.state() == TaskState::Queued;
+        in_line.then(|| self.references[self.actors.actor_of(slot)].id().task)
+    }
+
+    /// Whether a task of this ledger has not ended.
+    pub(crate) fn is_unfinished(&self, id: TaskId) -> bool {
+        self.find_unfinished(id).is_some()
+    }
+
+    /// A call of an actor in a few words: its name and the actor's; `None` for other tasks.
+    pub(crate) fn called(&self, id: TaskId) -> Option<String> {
+        let slot = self.find_unfinished(id).filter(|slot| self.tasks[*slot].is_call())?;
+        let actor = self.actors.actor_of(slot);
+        let of = match self.actors.constructor(actor) {
+            Some(constructor) => {
+                format!("{} of actor {}", self.name_of(constructor), self.references[actor].id().task)
+            }
+            None => format!("actor {}", self.references[actor].id().task),
+        };
+        Some(format!("task {id} ({}) of {of}", self.name_of(slot)))
+    }
+
+    /// A task by its id, if it has not ended: its outputs name it. An actor that lives is not found.
+    fn find_unfinished(&self, id: TaskId) -> Option<Slot<Task>> {
+        let producer = self.references.by_id(&ObjectId::output(id, 0))?.producer()?;
+        (self.tasks[producer].id() == id).then_some(producer)
+    }
+
     /// A task by its id. Only people look up tasks by id, so there is no table for it.
     fn find_task(&self, id: TaskId) -> Option<Slot<Task>> {
         let output = self.references.by_id(&ObjectId::output(id, 0));
@@ -87,8 +131,12 @@ impl Owner {
     }
 
     /// The state of a task in a few words.
-    fn state_of(&self, task: &Task) -> String {
+    fn state_of(&self, slot: Slot<Task>) -> String {
+        let task = &self.tasks[slot];
         match task.state() {
+            TaskState::Waiting { .. } if self.tasks.pauses.until(slot).is_some() => {
+                "waiting: its last attempt failed, and there is a pause before the next one".to_owned()
+            }
             TaskState::Waiting { .. } if task.is_group() => {
                 "a placement group: the call stays while the group does".to_owned()
             }
@@ -163,7 +211,7 @@ impl Owner {
         match object.producer() {
             Some(slot) => {
                 let (task, name) = (&self.tasks[slot], self.name_of(slot));
-                format!("computed by task {} ({name}), {}", task.id(), self.state_of(task))
+                format!("computed by task {} ({name}), {}", task.id(), self.state_of(slot))
             }
             None if object.origin().lineage_task().is_some() => {
                 "not in memory, and computed again when somebody wants it".to_owned()

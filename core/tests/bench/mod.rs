@@ -112,7 +112,7 @@ impl Bench {
     pub fn construct(&mut self, n: u64) {
         let (task, tokens) = (self.root.child(n), [n].into_iter().collect());
         let args = TaskArgs::default();
-        self.feed(Event::Submitted { client: DRIVER, class: 1, task, tokens, args });
+        self.feed(Event::Submitted { client: DRIVER, run: None, class: 1, task, tokens, args });
     }
 
     /// The driver drops the reference of a task.
@@ -131,6 +131,7 @@ impl Bench {
         let args = TaskArgs { payload: [7; 8].into(), dependencies, ..TaskArgs::default() };
         let task = self.root.child(n);
         self.feed(Event::Submitted {
+            run: None,
             client: DRIVER,
             class: 0,
             task,

@@ -177,7 +177,7 @@ pub struct Packet {
 pub struct Message {
     #[prost(
         oneof = "message::Kind",
-        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34"
+        tags = "1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35"
     )]
     pub kind: ::core::option::Option<message::Kind>,
 }
@@ -253,6 +253,8 @@ pub mod message {
         QuotaReturned(super::QuotaReturned),
         #[prost(message, tag = "34")]
         LeaseRaise(super::LeaseRaise),
+        #[prost(message, tag = "35")]
+        ActorRestart(super::ActorRestart),
     }
 }
 /// An object (twenty bytes) and the node that answers for it.
@@ -585,6 +587,13 @@ pub struct ObjectState {
     pub state: ::core::option::Option<State>,
     #[prost(message, repeated, tag = "3")]
     pub nested: ::prost::alloc::vec::Vec<Ref>,
+}
+/// Kill the worker of an actor, which is started again if it may be.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ActorRestart {
+    /// The task that constructed the actor.
+    #[prost(bytes = "bytes", tag = "1")]
+    pub actor: ::prost::bytes::Bytes,
 }
 /// Stop a task.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]

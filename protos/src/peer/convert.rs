@@ -157,6 +157,7 @@ impl Part {
             Message::ActorAttach { lease, actor } => wire_attach(*lease, actor),
             Message::ActorCheckpoint(offered) => wire_snapshot(offered),
             Message::ActorCheckpointed { object, refusal } => wire_answer(object, refusal.as_deref()),
+            Message::ActorRestart { actor } => wire_restart(actor),
             Message::BorrowAdded { reference } => {
                 Kind::BorrowAdded(wire::BorrowAdded { reference: Some(wire_ref(reference)) })
             }
@@ -208,10 +209,7 @@ impl Part {
                 Kind::ObjectLocate(wire::ObjectLocate { object: bytes_of(object) })
             }
             Message::ObjectState { object, state, nested } => wire_object_state(object, state, nested),
-            Message::TaskCancel { task, force, recursive } => {
-                let task = task_bytes(task);
-                Kind::TaskCancel(wire::TaskCancel { task, force: *force, recursive: *recursive })
-            }
+            Message::TaskCancel { task, force, recursive } => wire_cancel(task, *force, *recursive),
             Message::TaskDone { lease, task, attempt, run_ns, outcome } => Kind::TaskDone(wire::TaskDone {
                 lease: lease.0,
                 task: task_bytes(task),
@@ -247,6 +245,7 @@ fn message(message: wire::Message, classes: &[ReadClass]) -> Result<Message, Bad
         Kind::ActorAttach(m) => attach(&m).map_err(|bad| bad.within("actor_attach"))?,
         Kind::ActorCheckpoint(m) => snapshot(m).map_err(|bad| bad.within("actor_checkpoint"))?,
         Kind::ActorCheckpointed(m) => answer(m).map_err(|bad| bad.within("actor_checkpointed"))?,
+        Kind::ActorRestart(m) => Message::ActorRestart { actor: task("actor_restart.actor", &m.actor)? },
         Kind::BorrowAdded(m) => {
             Message::BorrowAdded { reference: reference("borrow_added.reference", m.reference)? }
         }
@@ -298,10 +297,7 @@ fn message(message: wire::Message, classes: &[ReadClass]) -> Result<Message, Bad
             sent: m.sent,
             failed_at: (m.failed_at != 0).then_some(NodeId(m.failed_at)),
         },
-        Kind::TaskCancel(m) => {
-            let task = task("task_cancel.task", &m.task)?;
-            Message::TaskCancel { task, force: m.force, recursive: m.recursive }
-        }
+        Kind::TaskCancel(m) => cancel(&m).map_err(|bad| bad.within("task_cancel"))?,
         Kind::TaskDone(m) => done(m).map_err(|bad| bad.within("task_done"))?,
         Kind::TaskGiveBack(m) => {
             let each =
@@ -312,6 +308,18 @@ fn message(message: wire::Message, classes: &[ReadClass]) -> Result<Message, Bad
         Kind::TaskPush(m) => push(m, classes).map_err(|bad| bad.within("task_push"))?,
         Kind::TaskStealBack(m) => Message::TaskStealBack { lease: LeaseId(m.lease) },
     })
+}
+
+fn wire_cancel(task: &TaskId, force: bool, recursive: bool) -> Kind {
+    Kind::TaskCancel(wire::TaskCancel { task: task_bytes(task), force, recursive })
+}
+
+fn cancel(m: &wire::TaskCancel) -> Result<Message, BadMessage> {
+    Ok(Message::TaskCancel { task: task("task", &m.task)?, force: m.force, recursive: m.recursive })
+}
+
+fn wire_restart(actor: &TaskId) -> Kind {
+    Kind::ActorRestart(wire::ActorRestart { actor: task_bytes(actor) })
 }
 
 fn attach(m: &wire::ActorAttach) -> Result<Message, BadMessage> {

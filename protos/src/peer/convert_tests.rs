@@ -154,6 +154,7 @@ fn all_messages() -> Vec<Message> {
         Message::ReadRequest { object, sent: true, failed_at: None },
         Message::ReadRequest { object, sent: false, failed_at: Some(NodeId(4)) },
         Message::TaskCancel { task, force: true, recursive: true },
+        Message::ActorRestart { actor: task },
         Message::TaskDone { lease, task, attempt: 1, run_ns: 2, outcome: Box::new(returned) },
         Message::TaskDone { lease, task, attempt: 1, run_ns: 2, outcome: Box::new(failed) },
         Message::TaskGiveBack { lease, tasks: vec![(task, 1), (task_id(3), 0)], started: false },

@@ -66,6 +66,8 @@ pub enum FromClient<'a> {
     },
     /// The next steps of a graph that the client submits.
     Graph {
+        /// The slot of the run that submits it, from a worker that runs several at the same time.
+        run: Option<u32>,
         /// The id from which those of its tasks are derived.
         graph: TaskId,
         /// The steps.
@@ -126,8 +128,15 @@ pub enum FromClient<'a> {
         /// References that were inside the value.
         reference: RefId,
     },
+    /// Kill the worker of an actor, which is started again if its options allow it.
+    Restart {
+        /// The actor.
+        reference: RefId,
+    },
     /// Calls a remote function.
     Submit {
+        /// The slot of the run that calls, from a worker that runs several at the same time.
+        run: Option<u32>,
         /// Class defined before.
         class: u32,
         /// Id of the task.
@@ -194,6 +203,11 @@ impl<'a> FromClient<'a> {
     const CHECKPOINT: u8 = 20;
     /// As `SUBMIT`, with a name behind all else.
     const SUBMIT_NAMED: u8 = 21;
+    const RESTART: u8 = 22;
+    /// As `SUBMIT_NAMED`, where the name may be empty, with the run before all else.
+    const SUBMIT_BY: u8 = 23;
+    /// As `GRAPH`, with the run before all else.
+    const GRAPH_BY: u8 = 24;
 
     /// Appends the record to `out`.
     pub fn encode(&self, out: &mut Vec<u8>) {
@@ -209,19 +223,15 @@ impl<'a> FromClient<'a> {
                 out.push(u8::from(*force) | u8::from(*recursive) << 1);
             }
             Self::Checkpoint { request, value, nested } => put_checkpoint(out, *request, value, nested),
-            Self::DefineClass { class, definition } => {
-                out.push(Self::DEFINE_CLASS);
-                put_u32(out, *class);
-                put_bytes(out, definition);
-            }
+            Self::DefineClass { class, definition } => put_class(out, *class, definition),
             Self::Done { slot, run_ns, outcome } => put_done(out, *slot, *run_ns, outcome),
             Self::Fetch { token, reference } => put_token_ref(out, Self::FETCH, *token, reference),
             Self::GiveBack { returned } => {
                 out.push(Self::GIVE_BACK);
                 put_bytes(out, returned.0);
             }
-            Self::Graph { graph, part } => {
-                out.push(Self::GRAPH);
+            Self::Graph { run, graph, part } => {
+                put_run(out, Self::GRAPH, Self::GRAPH_BY, *run);
                 out.extend_from_slice(&graph.to_bytes());
                 part.encode(out);
             }
@@ -250,15 +260,17 @@ impl<'a> FromClient<'a> {
                 put_extent(out, region);
             }
             Self::Release { token, reference } => put_token_ref(out, Self::RELEASE, *token, reference),
-            Self::Submit { class, task, tokens, payload, dependencies, nested, name } => {
-                out.push(if name.is_empty() { Self::SUBMIT } else { Self::SUBMIT_NAMED });
+            Self::Restart { reference } => put_restart(out, reference),
+            Self::Submit { run, class, task, tokens, payload, dependencies, nested, name } => {
+                let kind = if name.is_empty() { Self::SUBMIT } else { Self::SUBMIT_NAMED };
+                put_run(out, kind, Self::SUBMIT_BY, *run);
                 put_u32(out, *class);
                 out.extend_from_slice(&task.to_bytes());
                 put_bytes(out, tokens.0);
                 put_bytes(out, payload);
                 put_bytes(out, dependencies.0);
                 put_bytes(out, nested.0);
-                if !name.is_empty() {
+                if !name.is_empty() || run.is_some() {
                     put_bytes(out, name.as_bytes());
                 }
             }
@@ -298,17 +310,22 @@ impl<'a> FromClient<'a> {
             Self::REGION_WANTED => Self::RegionWanted { request: r.u32()?, bytes: r.u64()? },
             Self::REGION_RETIRED => Self::RegionRetired { region: r.extent()? },
             Self::RELEASE => Self::Release { token: r.u64()?, reference: r.reference()? },
-            Self::SUBMIT | Self::SUBMIT_NAMED => Self::Submit {
+            Self::RESTART => Self::Restart { reference: r.reference()? },
+            Self::SUBMIT | Self::SUBMIT_NAMED | Self::SUBMIT_BY => Self::Submit {
+                run: if kind == Self::SUBMIT_BY { Some(r.u32()?) } else { None },
                 class: r.u32()?,
                 task: r.task()?,
                 tokens: TokensView::new(r.bytes()?)?,
                 payload: r.bytes()?,
                 dependencies: DependenciesView::new(r.bytes()?)?,
                 nested: RefsView::new(r.bytes()?)?,
-                name: if kind == Self::SUBMIT_NAMED { r.text()? } else { "" },
+                name: if kind == Self::SUBMIT { "" } else { r.text()? },
             },
             Self::UNBLOCK => Self::Unblock,
-            Self::GRAPH => Self::Graph { graph: r.task()?, part: GraphView::decode(&mut r)? },
+            Self::GRAPH | Self::GRAPH_BY => {
+                let run = if kind == Self::GRAPH_BY { Some(r.u32()?) } else { None };
+                Self::Graph { run, graph: r.task()?, part: GraphView::decode(&mut r)? }
+            }
             Self::ACTOR_ENDED => Self::ActorEnded,
             Self::CHECKPOINT => {
                 let (request, value) = (r.u32()?, r.value()?);
@@ -320,6 +337,23 @@ impl<'a> FromClient<'a> {
         };
         r.finish(decoded)
     }
+}
+
+/// The kind of a record, or another one and the run that it is of.
+fn put_run(out: &mut Vec<u8>, kind: u8, of_run: u8, run: Option<u32>) {
+    out.push(run.map_or(kind, |_| of_run));
+    run.into_iter().for_each(|run| put_u32(out, run));
+}
+
+fn put_class(out: &mut Vec<u8>, class: u32, definition: &[u8]) {
+    out.push(FromClient::DEFINE_CLASS);
+    put_u32(out, class);
+    put_bytes(out, definition);
+}
+
+fn put_restart(out: &mut Vec<u8>, actor: &RefId) {
+    out.push(FromClient::RESTART);
+    pack::reference(out, actor);
 }
 
 fn put_checkpoint(out: &mut Vec<u8>, request: u32, value: &ValueView<'_>, nested: &RefsView<'_>) {

@@ -19,6 +19,7 @@ fn from_client_samples() -> Vec<Vec<u8>> {
     let task = TaskId::root(JobId(1)).child(5);
     let records = [
         FromClient::Submit {
+            run: None,
             class: 3,
             task,
             tokens: TokensView::new(&tokens).unwrap(),
@@ -28,6 +29,7 @@ fn from_client_samples() -> Vec<Vec<u8>> {
             name: "",
         },
         FromClient::Submit {
+            run: Some(u32::MAX),
             class: 3,
             task,
             tokens: TokensView::new(&tokens).unwrap(),
@@ -54,6 +56,7 @@ fn from_client_samples() -> Vec<Vec<u8>> {
             site: "src/main.rs:7",
         },
         FromClient::Cancel { reference: reference(1), force: true, recursive: false },
+        FromClient::Restart { reference: reference(1) },
         FromClient::RegionWanted { request: 1, bytes: 1 << 40 },
         FromClient::Keep { token: 3, reference: reference(1) },
         FromClient::Locate { request: 7, reference: reference(2) },
@@ -101,10 +104,12 @@ fn a_part_of_a_graph_survives_encoding() {
     packed.step(&part.steps[1], &part.inputs[1..], &[]);
     packed.result(&part.results[0]);
     let graph = TaskId::root(JobId(1));
-    let record = FromClient::Graph { graph, part: packed.view(9, true) };
+    let record = FromClient::Graph { run: None, graph, part: packed.view(9, true) };
     let mut bytes = Vec::new();
     record.encode(&mut bytes);
-    let Ok(FromClient::Graph { graph: read, part: view }) = FromClient::decode(&bytes) else { panic!() };
+    let Ok(FromClient::Graph { run: None, graph: read, part: view }) = FromClient::decode(&bytes) else {
+        panic!()
+    };
     assert_eq!((read, view.part()), (graph, part));
     for cut in 0..bytes.len() {
         assert!(FromClient::decode(&bytes[..cut]).is_err(), "a record of {cut} bytes");

@@ -18,7 +18,9 @@ use std::time::Duration;
 use tharsis_gcs::ControlClient;
 use tharsis_protos::CallError;
 use tharsis_protos::control::{ACTORS_NAMESPACE, GROUPS_NAMESPACE, KeyPage};
-use tharsis_protos::handshake::{NameAct, NameKind, NameQuestion, Named};
+use tharsis_protos::handshake::{
+    NAMES_PAGE_BYTES, NAMES_PAGE_MAX, NameAct, NameKey, NameKind, NameQuestion, Named,
+};
 use tharsis_types::{Failure, FailureKind, JobId, ObjectId};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
@@ -99,8 +101,11 @@ impl ClaimedNames {
 /// Jobs whose namespaces are remembered.
 const NAMESPACES_MAX: usize = 1024;
 
+/// Character between a namespace and a name in a key.
+const SEPARATOR: char = '\0';
+
 impl ClusterHandle {
-    /// Finds or claims a name in the namespace of its job. Blocks.
+    /// Finds or claims a name in the namespace of its job, or lists names. Blocks.
     ///
     /// # Errors
     /// `Disconnected` if the control store is away for long, `InvalidArgument` if it refuses.
@@ -144,7 +149,7 @@ async fn answer(
     namespaces: &Namespaces,
     question: NameQuestion,
 ) -> Result<Named, CallError> {
-    let prefix = format!("{}\0", namespaces.of(control, question.job).await?);
+    let prefix = format!("{}{SEPARATOR}", namespaces.of(control, question.job).await?);
     let key = Bytes::from(format!("{prefix}{}", question.name).into_bytes());
     let table = match question.kind {
         NameKind::Actor => ACTORS_NAMESPACE,
@@ -164,6 +169,10 @@ async fn answer(
                 there => there,
             }
         }
+        NameAct::List { is_of_all, after } => {
+            let prefix = if is_of_all { String::new() } else { prefix };
+            return page(control, table, prefix, after).await;
+        }
     };
     match found {
         Some(record) => Ok(Named::Is(record.to_vec())),
@@ -173,6 +182,33 @@ async fn answer(
             Ok(Named::Missing { nearest: nearest_of(&question.name, &prefix, &page.await?) })
         }
     }
+}
+
+/// The names that follow one, in all namespaces whose keys have the prefix.
+async fn page(
+    control: &ControlClient,
+    table: &str,
+    prefix: String,
+    after: Option<NameKey>,
+) -> Result<Named, CallError> {
+    let after = after.map(|after| format!("{}{SEPARATOR}{}", after.namespace, after.name));
+    let (prefix, after) = (Bytes::from(prefix), Bytes::from(after.unwrap_or_default()));
+    let KeyPage { keys, mut more } = control.kv_list(table, prefix, after, NAMES_PAGE_MAX as u32).await?;
+    let (mut names, mut bytes) = (Vec::new(), 0);
+    for key in keys {
+        if NAMES_PAGE_BYTES <= bytes {
+            more = true;
+            break;
+        }
+        let text = std::str::from_utf8(&key).ok().and_then(|key| key.split_once(SEPARATOR));
+        let named = text.map(|(namespace, name)| NameKey { namespace: namespace.into(), name: name.into() });
+        // It may have been removed since.
+        if let (Some(named), Some(record)) = (named, control.kv_get(table, key).await?) {
+            bytes += record.len();
+            names.push((named, record.to_vec()));
+        }
+    }
+    Ok(Named::Page { names, more })
 }
 
 fn nearest_of(name: &str, prefix: &str, page: &KeyPage) -> Option<String> {

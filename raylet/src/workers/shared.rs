@@ -119,8 +119,11 @@ impl Arrivals {
 }
 
 /// Starts a worker in a shared process, which begins unless it is there.
-pub(super) fn start(shared: &Arc<Shared>, start: u64, job: JobId, number: ProcessNumber) {
-    begin(shared, start, Worker { process: Some(number), ..Worker::new(job) }, number);
+///
+/// The devices that the process sees are those of the node: its workers have different ones, which each is
+/// told.
+pub(super) fn start(shared: &Arc<Shared>, start: u64, worker: Worker, number: ProcessNumber) {
+    begin(shared, start, Worker { process: Some(number), ..worker }, number);
 }
 
 fn begin(shared: &Arc<Shared>, start: u64, mut worker: Worker, number: ProcessNumber) {
@@ -189,7 +192,8 @@ fn all_ended(shared: &Arc<Shared>, number: ProcessNumber, pid: Option<u32>, cras
     drop(workers);
     shared.changed.notify_all();
     for (start, worker) in moved {
-        let worker = Worker { process: worker.process, is_moved: true, ..Worker::new(worker.job) };
+        let new = Worker::new(worker.job, worker.gpus);
+        let worker = Worker { process: worker.process, is_moved: true, ..new };
         begin(shared, start, worker, number);
     }
     let tail = ended.first().map(|(_, worker)| worker.tail.last_output()).unwrap_or_default();

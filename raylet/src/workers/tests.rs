@@ -17,7 +17,8 @@ fn workers_that_say_y(timeout: Duration) -> (Processes, Arc<Inbox>, tempfile::Te
     let folder = tempfile::tempdir().unwrap();
     let log = Arc::new(LogBook::open(folder.path().join("logs")).unwrap());
     let socket = PathBuf::from("nowhere");
-    let starting = Starting { socket, find_program, timeout, log, scratch: Vec::new() };
+    let (scratch, gpus) = (Vec::new(), GpuNames::default());
+    let starting = Starting { socket, find_program, timeout, log, scratch, gpus };
     (Processes::new(Arc::clone(&inbox), starting), inbox, folder)
 }
 
@@ -40,7 +41,7 @@ fn a_worker_that_does_not_connect_is_killed_and_its_output_is_in_the_failure() {
     let timeout = Duration::from_millis(200);
     let (processes, inbox, _folder) = workers_that_say_y(timeout);
     let started = Instant::now();
-    processes.start(7, JobId(1), None);
+    processes.start(7, JobId(1), None, Vec::new());
     let failure = failure_of(&inbox, 7);
     assert!(timeout <= started.elapsed());
     assert_eq!(failure.kind, FailureKind::WorkerStartFailed, "{failure}");
@@ -53,7 +54,7 @@ fn a_worker_that_does_not_connect_is_killed_and_its_output_is_in_the_failure() {
 fn a_thread_that_is_refused_does_not_end_the_process_that_it_shares() {
     let (processes, inbox, _folder) = workers_that_say_y(Duration::from_secs(60));
     let process = Some(ProcessNumber(3));
-    [1, 2].into_iter().for_each(|start| processes.start(start, JobId(1), process));
+    [1, 2].into_iter().for_each(|start| processes.start(start, JobId(1), process, Vec::new()));
     let arrivals = processes.arrivals();
     let pid = arrivals.settled().table[&1].pid.unwrap();
     for start in [1, 2] {

@@ -128,6 +128,7 @@ pub fn start(plan: Plan) -> Loopback {
                 running: Vec::new(),
             });
             Client::from_parts(ClientParts {
+                gpus: Vec::new(),
                 client: ClientId(index as u32),
                 node: NodeId(7),
                 job: JobId(1),
@@ -248,7 +249,7 @@ impl Node {
                     None => self.watch(index, token, reference.object),
                 }
             }
-            FromClient::Checkpoint { .. } => panic!("actors need a node"),
+            FromClient::Checkpoint { .. } | FromClient::Restart { .. } => panic!("actors need a node"),
             FromClient::Graph { .. } => panic!("graphs need a node"),
             FromClient::Hold { .. } | FromClient::Keep { .. } => {
                 add(&counts.holds);

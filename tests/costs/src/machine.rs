@@ -139,7 +139,7 @@ impl Machine {
         };
         let task = self.job.child(number);
         let tokens = [number].into_iter().collect();
-        self.feed(Event::Submitted { client: DRIVER, class, task, tokens, args });
+        self.feed(Event::Submitted { client: DRIVER, run: None, class, task, tokens, args });
     }
 
     /// The driver puts a value: inline, or what it has written to a range.

@@ -226,6 +226,7 @@ fn record_submit(units: u64) -> Part {
             let (task, reference) = ids(number);
             let packed = reference.to_bytes();
             let submit = FromClient::Submit {
+                run: None,
                 class: 3,
                 task,
                 tokens: TokensView::new(&tokens).unwrap_or_default(),

@@ -370,7 +370,11 @@ impl Cluster {
             name,
         };
         let names = tokens.clone();
-        self.send(host, id, Event::Submitted { client: id, class, task, tokens: tokens.into(), args });
+        self.send(
+            host,
+            id,
+            Event::Submitted { client: id, run: None, class, task, tokens: tokens.into(), args },
+        );
         let reference = RefId { object: ObjectId::output(task, 0), owner };
         if self.oracle.is_group(reference.object) {
             self.group_made(host, id, names[0], reference, *kind);

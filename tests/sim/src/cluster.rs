@@ -626,7 +626,7 @@ impl Cluster {
             Operation::Restore { object, into } => self.start_restore(host, object, into),
             Operation::Send { to, packet } => self.send_packet(host, to, packet),
             Operation::Spill { object, extent } => self.start_spill(host, object, extent),
-            Operation::StartWorker { start, job, process } => {
+            Operation::StartWorker { start, job, process, .. } => {
                 let when = self.now + self.rng.range(MS, 20 * MS);
                 self.at(when, SimEvent::WorkerStarts { host, start, job, process });
             }

@@ -123,7 +123,7 @@ impl World {
         self.submitted[at] += 1;
         let task = TaskId::root(job_id(at)).child(token);
         let (client, tokens) = (driver(at), [token].into_iter().collect());
-        self.feed(Event::Submitted { client, class: 0, task, tokens, args: TaskArgs::default() });
+        self.feed(Event::Submitted { client, run: None, class: 0, task, tokens, args: TaskArgs::default() });
     }
 
     fn feed(&mut self, event: Event) {

@@ -45,7 +45,7 @@ impl Cluster {
             part.is_last = true;
         }
         for part in plan.parts {
-            self.send(host, id, Event::GraphSubmitted { client: id, graph, part: Box::new(part) });
+            self.send(host, id, Event::GraphSubmitted { client: id, run: None, graph, part: Box::new(part) });
         }
     }
 

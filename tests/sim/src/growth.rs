@@ -235,7 +235,7 @@ impl World {
         let task = host.root.child(number);
         let args = TaskArgs { payload: number.to_le_bytes().into(), ..TaskArgs::default() };
         let tokens = [number].into_iter().collect();
-        self.feed(index, Event::Submitted { client: DRIVER, class: 0, task, tokens, args });
+        self.feed(index, Event::Submitted { client: DRIVER, run: None, class: 0, task, tokens, args });
     }
 
     fn run_until(&mut self, end: Now) {

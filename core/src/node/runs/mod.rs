@@ -212,16 +212,15 @@ impl Runs {
         }
     }
 
-    /// Notes that the first run of a worker submits a task; returns that run. Of many children only those are
-    /// kept that `may_go_on`.
+    /// Notes that a run submits a task; returns that run. Of many children only those are kept that
+    /// `may_go_on`.
     pub(super) fn note_child(
         &mut self,
-        client: ClientId,
+        parent: Slot<Run>,
         child: TaskId,
         may_go_on: impl Fn(TaskId) -> bool,
-    ) -> Option<&Run> {
-        let parent = &self.runs[*self.of_worker.get(&client)?.front()?];
-        assert_eq!(parent.client, client, "a run of {} stands before another worker", parent.task);
+    ) -> &Run {
+        let parent = &self.runs[parent];
         let children = self.children.entry(parent.task).or_default();
         if children.full.max(CHILDREN_MIN) <= children.all.len() {
             children.all.retain(|child| may_go_on(*child));
@@ -229,7 +228,7 @@ impl Runs {
             children.full = 2 * children.all.len();
         }
         children.all.push(child);
-        Some(parent)
+        parent
     }
 }
 
@@ -425,7 +424,7 @@ mod tests {
         let mut runs = Runs::default();
         let slot = insert(&mut runs, 0);
         let (parent, child) = (runs[slot].task, TaskId::root(JobId(1)).child(9));
-        assert!(runs.note_child(WORKER, child, |_| true).is_some());
+        assert_eq!(runs.note_child(slot, child, |_| true).task, parent);
         assert_eq!(runs.children(parent), [child]);
         assert!(runs.remove(slot).is_some() && runs.remove(slot).is_none());
         assert!(!runs.is_busy(WORKER));
@@ -446,7 +445,7 @@ mod tests {
                 looks.set(looks.get() + 1);
                 of == child(1) || (number.saturating_sub(100)..number).any(|recent| of == child(recent))
             };
-            runs.note_child(WORKER, child(number), goes_on);
+            runs.note_child(slot, child(number), goes_on);
             assert!(runs.children(parent).len() <= 2 * 101 + 1, "{number}: {}", runs.children(parent).len());
         }
         assert!(runs.children(parent).contains(&child(1)) && runs.children(parent).contains(&child(COUNT)));

@@ -9,9 +9,11 @@
 //! | `state.rs` | states, and the transitions between them |
 //! | `deadlines.rs` | deadlines of unfinished tasks |
 //! | `lineage.rs` | tasks that have ended and are kept, to compute their outputs again |
+//! | `pauses.rs` | pauses before the next attempts of tasks that have failed |
 
 mod deadlines;
 mod lineage;
+mod pauses;
 mod state;
 
 pub use lineage::LineageUsage;
@@ -24,6 +26,7 @@ use crate::journal::{About, Entry, Fact, Journal};
 use crate::slab::{COPIED_IN_PLACE_BYTES, Slab, Slot};
 use deadlines::Deadlines;
 use lineage::Lineage;
+use pauses::Pauses;
 use std::ops::Index;
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
@@ -41,6 +44,7 @@ pub(super) struct Tasks {
     lineage: Lineage,
     /// The ends of the times that unfinished tasks have from their callers.
     pub(super) deadlines: Deadlines,
+    pub(super) pauses: Pauses,
     /// Names of calls that have one of their own, unfinished or kept. A name is no property of a class: a
     /// program that gives each call its own would make a class of each.
     names: IdMap<Slot<Task>, Arc<str>>,
@@ -125,6 +129,7 @@ impl Tasks {
             unfinished: IdMap::default(),
             lineage,
             deadlines: Deadlines::default(),
+            pauses: Pauses::default(),
             names: IdMap::default(),
             journal: Journal::default(),
         }
@@ -275,9 +280,14 @@ impl Tasks {
     }
 
     /// Sizes of tables that must be empty once there are no references.
-    pub(super) fn leftovers(&self) -> [(&'static str, usize); 4] {
-        let (kept, timed, named) = (self.lineage.len(), self.deadlines.len(), self.names.len());
-        [("tasks", self.count()), ("kept tasks", kept), ("deadlines", timed), ("names of tasks", named)]
+    pub(super) fn leftovers(&self) -> [(&'static str, usize); 5] {
+        [
+            ("tasks", self.count()),
+            ("kept tasks", self.lineage.len()),
+            ("deadlines", self.deadlines.len()),
+            ("failures of tasks", self.pauses.len()),
+            ("names of tasks", self.names.len()),
+        ]
     }
 
     /// Uses of each object by unfinished tasks.
@@ -305,7 +315,11 @@ impl Tasks {
             }
         }
         assert_eq!(self.unfinished, unfinished, "unfinished tasks are miscounted");
-        self.deadlines.check(|task| self.get(task).is_some_and(Task::is_unfinished));
+        let is_unfinished = |task| self.get(task).is_some_and(Task::is_unfinished);
+        self.deadlines.check(is_unfinished);
+        let is_paused =
+            |task| self.get(task).is_some_and(|task| task.state == TaskState::Waiting { missing: 0 });
+        self.pauses.check(is_paused, is_unfinished);
         for slot in self.names.keys() {
             let has_ended = self.get(*slot).is_none_or(|task| task.state == TaskState::Tombstone);
             assert!(!has_ended, "{slot:?} has ended and has a name");

@@ -14,6 +14,7 @@
 //! | state | place | moved there by |
 //! |---|---|---|
 //! | `Waiting` | `dependents` of arguments | `insert`, `sent_to_`, `kept_to_` and `queued_to_waiting` |
+//! | `Waiting` for nothing | the pauses | `sent_to_paused` |
 //! | `Queued` | one queue of its shape | `waiting_to_queued`, `sent_to_queued` |
 //! | `Sent` | `in_flight` of its lease | `queued_to_sent` |
 //! | `Kept` | the kept tasks, by age | `sent_to_kept` |
@@ -23,9 +24,9 @@
 //! function here asserts the state that it comes from.
 
 use super::{Inputs, NewTask, OutputSlots, Task, Tasks};
-use crate::Now;
 use crate::journal::{About, Fact};
 use crate::slab::Slot;
+use crate::{MS, Now};
 use tharsis_types::{LeaseId, TaskId};
 
 /// Stages of a task from submission to its end.
@@ -163,6 +164,19 @@ impl Tasks {
         self.journal.note(About::Task(task.id), Fact::BackInQueue);
     }
 
+    /// Its attempt has failed, and another one follows. Returns whether it waits before that; if not, it is
+    /// still to be queued.
+    pub(in crate::owner) fn sent_to_paused(&mut self, slot: Slot<Task>) -> bool {
+        let now = self.journal.now();
+        let task = &mut self.entries[slot];
+        task.assert_sent();
+        let due = self.pauses.failed(slot, (task.id, task.attempt), task.since, now);
+        let Some(due) = due else { return false };
+        task.enter(TaskState::Waiting { missing: 0 }, now);
+        self.journal.note(About::Task(task.id), Fact::Paused(due.saturating_sub(now) / MS));
+        true
+    }
+
     /// It was taken back, and some of its arguments are being computed again.
     pub(in crate::owner) fn sent_to_waiting(&mut self, slot: Slot<Task>, missing: u32) {
         let task = &mut self.entries[slot];
@@ -254,6 +268,7 @@ impl Tasks {
     /// A task is not unfinished any more, for whatever reason.
     fn ended(&mut self, slot: Slot<Task>, id: TaskId) {
         self.deadlines.forget(slot);
+        self.pauses.forget(slot);
         let job = id.job();
         let count = self.unfinished.get_mut(&job).filter(|count| 0 < **count);
         assert!(count.is_some(), "more tasks of {job} end than there are");

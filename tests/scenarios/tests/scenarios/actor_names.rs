@@ -1,6 +1,7 @@
 //! F5: actors with names, one node.
 
 use tharsis::prelude::*;
+use tharsis::{Namespaces, list_named_actors};
 use tharsis_scenarios::{Mode, SOON, Scenario, await_file, await_within, mark, marks, open_gate, scenarios};
 
 pub const ALL: &[Scenario] = scenarios![
@@ -8,7 +9,8 @@ pub const ALL: &[Scenario] = scenarios![
         f5_a_name_finds_its_actor,
         f5_the_name_of_an_actor_that_has_ended_is_free,
         f5_a_constructor_whose_name_is_taken_does_not_run,
-        f5_a_detached_actor_needs_no_handle;
+        f5_a_detached_actor_needs_no_handle,
+        f5_names_of_living_actors_are_listed;
     Processes:
         f5_twenty_at_once_get_one;
 ];
@@ -61,6 +63,30 @@ fn detach(made: String) -> Result<(), Error> {
 
 fn find() -> Result<CounterHandle, Error> {
     Counter::options().find("counter")
+}
+
+fn listed(namespaces: Namespaces) -> Vec<String> {
+    let names = list_named_actors(namespaces).unwrap();
+    names.into_iter().map(|actor| format!("{}/{}", actor.namespace, actor.name)).collect()
+}
+
+fn f5_names_of_living_actors_are_listed(mode: Mode) {
+    let session = mode.start_with(2, |init| init.namespace("team"));
+    let _entered = session.enter();
+    assert_eq!(listed(Namespaces::All), [] as [String; 0]);
+    let made = session.path("made");
+    let actors = ["b", "a"].map(|name| Counter::options().create(name, made.clone()).unwrap());
+    // The job of an embedded node is the only one there: it needs no namespace.
+    let of_team = |name: &str| format!("{}/{name}", if mode == Mode::Embedded { "" } else { "team" });
+    assert_eq!(listed(Namespaces::Own), [of_team("a"), of_team("b")]);
+    assert_eq!(listed(Namespaces::All), listed(Namespaces::Own));
+    let shown: Vec<_> = session.runtime().actors().unwrap().into_iter().map(|actor| actor.name).collect();
+    assert!(shown.contains(&"a".to_owned()) && shown.contains(&"b".to_owned()), "{shown:?}");
+    let [b, a] = actors;
+    kill(&a).unwrap();
+    await_within(SOON, "a is gone", || listed(Namespaces::All) == [of_team("b")]);
+    drop((a, b));
+    session.await_quiet();
 }
 
 fn f5_a_name_finds_its_actor(mode: Mode) {

@@ -11,6 +11,7 @@ pub const ALL: &[Scenario] = scenarios![
         g2_a_running_task_is_told,
         g3_children_go_on_unless_they_are_asked_for,
         g3_grandchildren_are_cancelled_too,
+        g3_children_of_one_of_several_calls_are_cancelled,
         g_a_child_has_the_rest_of_its_parents_time,
         g_a_child_that_waits_ends_with_its_parents_time,
         g_the_shorter_time_counts;
@@ -176,6 +177,52 @@ fn g3_grandchildren_are_cancelled_too(mode: Mode) {
     cancel(&task, false, true).unwrap();
     await_marks(&ended);
     drop(task);
+    session.await_quiet();
+}
+
+/// An actor that runs several calls at the same time, each of which calls a child and waits for it.
+struct Desk;
+
+#[actor(max_concurrency = 4)]
+impl Desk {
+    fn new() -> Self {
+        Self
+    }
+
+    fn parent(&self, began: String, ended: String) -> Result<u64, Error> {
+        until_told::remote(began, ended, true).get()
+    }
+
+    fn parent_on_a_thread(&self, began: String, ended: String) -> Result<u64, Error> {
+        let context = context()?;
+        let call = move || {
+            let _entered = context.enter();
+            until_told::remote(began, ended, true).get()
+        };
+        std::thread::spawn(call).join().unwrap_or(Ok(0))
+    }
+}
+
+fn g3_children_of_one_of_several_calls_are_cancelled(mode: Mode) {
+    let session = mode.start(4);
+    let _entered = session.enter();
+    let path = |name: &str, n: usize| session.path(&format!("{name}{n}"));
+    let desk = Desk::remote();
+    let calls = [
+        desk.parent(path("began", 0), path("ended", 0)),
+        desk.parent(path("began", 1), path("ended", 1)),
+        desk.parent_on_a_thread(path("began", 2), path("ended", 2)),
+    ];
+    (0..3).for_each(|n| await_marks(&path("began", n)));
+    for (n, others) in [(1, [0, 2].as_slice()), (2, &[0])] {
+        cancel(&calls[n], false, true).unwrap();
+        await_marks(&path("ended", n));
+        std::thread::sleep(Duration::from_millis(100));
+        others.iter().for_each(|other| assert_eq!(marks(&path("ended", *other)), 0, "of another call"));
+    }
+    cancel(&calls[0], false, true).unwrap();
+    await_marks(&path("ended", 0));
+    drop((calls, desk));
     session.await_quiet();
 }
 

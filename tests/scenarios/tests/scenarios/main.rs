@@ -8,6 +8,7 @@
 mod actor_calls;
 mod actor_exits;
 mod actor_names;
+mod actor_retries;
 mod actors;
 mod again;
 mod bad_input;
@@ -15,6 +16,7 @@ mod cancels;
 mod checkpoints;
 mod ends;
 mod ensembles;
+mod gpus;
 mod graphs;
 mod groups;
 mod losses;
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
         actor_calls::ALL,
         actor_exits::ALL,
         actor_names::ALL,
+        actor_retries::ALL,
         checkpoints::ALL,
         shared_actors::ALL,
         again::ALL,
@@ -69,6 +72,7 @@ fn main() -> ExitCode {
         spill::ALL,
         losses::ALL,
         scheduling::ALL,
+        gpus::ALL,
         groups::ALL,
         quotas::ALL,
         service::ALL,
