@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::element::Bool;
 use crate::error::KernelError;
 use crate::exchange::Measure;
-use crate::factor::Factor;
+use crate::factor::{self, Factor};
 use crate::fourier::Fourier;
 use crate::linear::Linear;
 use crate::linear::tile::Tile;
@@ -79,6 +79,8 @@ pub enum ChunkFunction {
     Tile(Tile),
     /// A factorization: (m, n) to the shape given by [`Factor::shape`].
     Factor(Factor),
+    /// Rows of the orthonormal factor of all rows: see [`factor::basis_rows`].
+    BasisRows,
 }
 
 /// Operation that a scan accumulates.
@@ -129,6 +131,7 @@ impl ChunkFunction {
             ChunkFunction::Tally(tally) => Ok(vec![tally.run(args)?]),
             ChunkFunction::Tile(tile) => tile.run(args),
             ChunkFunction::Factor(factor) => Ok(vec![factor.run(&args[0])?]),
+            ChunkFunction::BasisRows => Ok(vec![factor::basis_rows(&args[0], &args[1])?]),
             ChunkFunction::Scan { scan, axis, exclusive } => {
                 let carry = args.get(1);
                 let made = match args[0].dtype() {

@@ -34,7 +34,7 @@ pub use arrange::{Concatenate, Reshape};
 pub use correlate::Correlate;
 pub use draw::Drawn;
 pub use elementwise::{Binary, Cast, Unary, Where};
-pub use factor::Factorize;
+pub use factor::{BasisOfBlocks, Factorize, UpperOfBlocks};
 pub use foreign::{MapChunk, MapOverlap, Sink, Source};
 pub use fourier::{CosineAlong, FourierAlong};
 pub use linear::LinearPart;
