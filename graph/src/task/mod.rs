@@ -85,10 +85,11 @@ impl Runnable {
                     bytes += function.scratch_bytes(rows.longest(), columns.longest());
                 }
             }
-            Kernel::Foreign { .. } => {
+            Kernel::Foreign { scratch_bytes, .. } => {
                 // A function gets copies of its inputs, and its result is copied once more.
                 let of_operand = |operand: &Operand| 2 * largest(&grid.axes) * program_element_bytes(operand);
                 bytes += operands.iter().map(of_operand).sum::<u64>() + self.output_bytes(stage);
+                bytes += scratch_bytes;
             }
             Kernel::Product(product) => {
                 let split = usize::from(product.split);
@@ -278,7 +279,7 @@ impl Runnable {
                 self.check_declared(task, &stage.label, &made)?;
                 Ok(made)
             }
-            Kernel::Foreign { function, what } => {
+            Kernel::Foreign { function, what, .. } => {
                 let args = self.operands(task, &region, chunks, scratch)?;
                 let place = Place { origin: &region.origin, extents: &region.extents };
                 let made = vec![self.foreign[*function].run(place, &args)?];
