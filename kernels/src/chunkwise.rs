@@ -46,6 +46,8 @@ pub enum ChunkFunction {
     Require {
         /// The error if one is false, a `ValueError`.
         message: String,
+        /// Whether it is a `ZeroDivisionError` instead.
+        divides: bool,
     },
     /// The first elements along an axis and their positions: see [`lines::top`].
     Top {
@@ -116,9 +118,10 @@ impl ChunkFunction {
             ChunkFunction::Select(select) => Ok(vec![select.run(args)?]),
             ChunkFunction::Lines(lines) => Ok(vec![lines.run(args)?]),
             ChunkFunction::FlatPositions(extents) => Ok(vec![lines::flat_positions(args, extents)?]),
-            ChunkFunction::Require { message } => {
+            ChunkFunction::Require { message, divides } => {
                 let is_met = args[1].to_vec::<Bool>()?.iter().all(|met| met.get());
-                let refused = || KernelError::Value(message.clone());
+                let class = if *divides { KernelError::ZeroDivision } else { KernelError::Value };
+                let refused = || class(message.clone());
                 if is_met { Ok(vec![args[0].to_contiguous()?]) } else { Err(refused()) }
             }
             ChunkFunction::Top { axis, count, direction } => lines::top(args, *axis, *count, *direction),

@@ -40,7 +40,7 @@ pub use fourier::{CosineAlong, FourierAlong};
 pub use linear::LinearPart;
 pub use lines::{AlongLine, LINE_ELEMENTS_MAX, SortLines, Take, TakeAlong};
 pub use matmul::MatMul;
-pub use positions::{Count, FlatPositions, Require, Top};
+pub use positions::{Count, FlatPositions, Require, RequireDivisor, Top};
 pub use ranked::Ranked;
 pub use reduce::{ArgExtreme, CountReduced, Moment, Reduce};
 pub use rows::{Gather, Scatter};
