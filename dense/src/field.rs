@@ -4,7 +4,7 @@ use faer::dyn_stack::{MemBuffer, MemStack};
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch};
-use faer::linalg::solvers::{Eigen, PartialPivLu, Qr, SelfAdjointEigen, Solve, Svd};
+use faer::linalg::solvers::{Eigen, PartialPivLu, Qr, SelfAdjointEigen, Svd};
 use faer::linalg::triangular_solve as triangle;
 use faer::traits::ComplexField;
 use faer::{Accum, Mat, MatMut, MatRef, Par, Side, Spec};
@@ -30,10 +30,7 @@ pub trait DenseField: ComplexField<Real: Copy> + Copy {
     /// The factors of a matrix with its rows exchanged.
     fn lu(a: MatRef<'_, Self>) -> PartialPivLu<Self>;
 
-    /// Replaces right sides by solutions.
-    fn solve(lu: &PartialPivLu<Self>, sides: MatMut<'_, Self>);
-
-    /// As [`DenseField::solve`], for a triangle, with ones on its diagonal if it is `unit`.
+    /// Replaces right sides by the solutions for a triangle, with ones on its diagonal if it is `unit`.
     fn solve_triangle(triangle: MatRef<'_, Self>, sides: MatMut<'_, Self>, lower: bool, unit: bool);
 
     /// An orthonormal matrix and an upper triangle.
@@ -93,10 +90,6 @@ macro_rules! fields {
 
             fn lu(a: MatRef<'_, $t>) -> PartialPivLu<$t> {
                 PartialPivLu::new(a)
-            }
-
-            fn solve(lu: &PartialPivLu<$t>, sides: MatMut<'_, $t>) {
-                lu.solve_in_place(sides);
             }
 
             fn solve_triangle(a: MatRef<'_, $t>, sides: MatMut<'_, $t>, lower: bool, unit: bool) {

@@ -161,6 +161,7 @@ impl Error {
             Error::Kernel(kernel) => match kernel {
                 KernelError::NoLoop { .. } | KernelError::WrongDType { .. } => "TypeError",
                 KernelError::Value(_) => "ValueError",
+                KernelError::ZeroDivision(_) => "ZeroDivisionError",
                 KernelError::Index { .. } => "IndexError",
                 KernelError::Singular(_) => "LinAlgError",
                 KernelError::NoMemory { .. } => "MemoryError",

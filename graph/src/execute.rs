@@ -10,6 +10,7 @@ use crate::schedule::{Schedule, schedule};
 use crate::task::Runnable;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 use tharsis_kernels::pages::InUse;
@@ -228,7 +229,8 @@ impl LocalExecutor {
         LocalExecutor { limits, deadline: None }
     }
 
-    /// The same executor, which starts no task after this time and fails with `Timeout` instead.
+    /// The same executor, which fails with `Timeout` at this time. Tasks that run then are left behind: they
+    /// end by themselves, and what they make is dropped.
     pub fn until(self, deadline: Instant) -> LocalExecutor {
         LocalExecutor { deadline: Some(deadline), ..self }
     }
@@ -242,20 +244,23 @@ impl Executor for LocalExecutor {
     fn execute(&self, job: Job) -> Result<Outcome, Error> {
         let started = Instant::now();
         let _pages = InUse::begin();
-        let shared = Shared::new(&job, self.limits.threads, self.deadline)?;
         let threads = self.limits.threads.min(job.schedule.order.len().max(1));
-        std::thread::scope(|scope| {
-            for _ in 1..threads {
-                scope.spawn(|| shared.work());
-            }
-            shared.work();
-        });
+        let shared = Shared::new(job, self.limits.threads, self.deadline)?;
+        match self.deadline {
+            None => std::thread::scope(|scope| {
+                for _ in 1..threads {
+                    scope.spawn(|| shared.work());
+                }
+                shared.work();
+            }),
+            Some(deadline) => return Arc::new(shared).work_until(threads, deadline, started),
+        }
         shared.outcome(started.elapsed())
     }
 }
 
-struct Shared<'a> {
-    job: &'a Job,
+struct Shared {
+    job: Job,
     /// Threads of the executor, also those that have no task.
     threads: usize,
     deadline: Option<Instant>,
@@ -277,9 +282,9 @@ struct State {
 }
 
 /// Stops the other threads when a task panics, since its outputs will never arrive.
-struct EndOnPanic<'a, 'b>(&'a Shared<'b>);
+struct EndOnPanic<'a>(&'a Shared);
 
-impl Drop for EndOnPanic<'_, '_> {
+impl Drop for EndOnPanic<'_> {
     fn drop(&mut self) {
         self.0.lock().failed.get_or_insert(Error::Internal("a task panicked".to_owned()));
         self.0.changed.notify_all();
@@ -293,8 +298,8 @@ struct Ready {
     threads: usize,
 }
 
-impl<'a> Shared<'a> {
-    fn new(job: &'a Job, threads: usize, deadline: Option<Instant>) -> Result<Shared<'a>, Error> {
+impl Shared {
+    fn new(job: Job, threads: usize, deadline: Option<Instant>) -> Result<Shared, Error> {
         let plan = job.runnable.plan();
         let mut chunks = HashMap::new();
         for (&tensor, resident) in plan.resident.iter().zip(&job.resident) {
@@ -319,6 +324,51 @@ impl<'a> Shared<'a> {
             metrics,
         };
         Ok(Shared { job, threads, deadline, state: Mutex::new(state), changed: Condvar::new() })
+    }
+
+    /// Works on threads of their own, which this one waits for until the deadline and not longer: a task may
+    /// take any time.
+    fn work_until(
+        self: Arc<Shared>,
+        threads: usize,
+        deadline: Instant,
+        started: Instant,
+    ) -> Result<Outcome, Error> {
+        let (works, all_ended) = channel::<()>();
+        let mut workers = Vec::with_capacity(threads);
+        for _ in 0..threads {
+            let (shared, works) = (Arc::clone(&self), works.clone());
+            let worker = std::thread::Builder::new().spawn(move || {
+                shared.work();
+                // Behind the last use of what is shared, which the waiting thread takes apart.
+                drop(shared);
+                drop(works);
+            });
+            match worker {
+                Ok(worker) => workers.push(worker),
+                Err(error) => {
+                    let refused = Error::Internal(format!("no thread for tasks: {error}"));
+                    self.lock().failed.get_or_insert(refused);
+                    break;
+                }
+            }
+        }
+        drop(works);
+        let left = deadline.saturating_duration_since(Instant::now());
+        if all_ended.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
+            self.lock().failed.get_or_insert(Error::Timeout);
+            self.changed.notify_all();
+            return Err(Error::Timeout);
+        }
+        for worker in workers {
+            if let Err(panic) = worker.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+        match Arc::into_inner(self) {
+            Some(shared) => shared.outcome(started.elapsed()),
+            None => Err(Error::Internal("a thread has ended and still works".to_owned())),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

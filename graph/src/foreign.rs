@@ -29,6 +29,12 @@ pub trait Foreign: fmt::Debug + Send + Sync {
     /// Its effect in a word or two, for plans.
     fn describe(&self) -> String;
 
+    /// The most bytes that it holds while it makes a part, beside its arguments and the part: the bounds of
+    /// memory count them.
+    fn scratch_bytes(&self) -> u64 {
+        0
+    }
+
     /// The result for the part of the domain at `place`, from the arguments over that part.
     ///
     /// # Errors

@@ -135,6 +135,8 @@ pub enum Kernel {
         function: usize,
         /// Its effect, for people.
         what: String,
+        /// The most bytes that it holds beside its arguments and its result.
+        scratch_bytes: u64,
     },
 }
 

@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::element::Bool;
 use crate::error::KernelError;
 use crate::exchange::Measure;
-use crate::factor::Factor;
+use crate::factor::{self, Factor};
 use crate::fourier::Fourier;
 use crate::linear::Linear;
 use crate::linear::tile::Tile;
@@ -46,6 +46,8 @@ pub enum ChunkFunction {
     Require {
         /// The error if one is false, a `ValueError`.
         message: String,
+        /// Whether it is a `ZeroDivisionError` instead.
+        divides: bool,
     },
     /// The first elements along an axis and their positions: see [`lines::top`].
     Top {
@@ -79,6 +81,8 @@ pub enum ChunkFunction {
     Tile(Tile),
     /// A factorization: (m, n) to the shape given by [`Factor::shape`].
     Factor(Factor),
+    /// Rows of the orthonormal factor of all rows: see [`factor::basis_rows`].
+    BasisRows,
 }
 
 /// Operation that a scan accumulates.
@@ -114,9 +118,10 @@ impl ChunkFunction {
             ChunkFunction::Select(select) => Ok(vec![select.run(args)?]),
             ChunkFunction::Lines(lines) => Ok(vec![lines.run(args)?]),
             ChunkFunction::FlatPositions(extents) => Ok(vec![lines::flat_positions(args, extents)?]),
-            ChunkFunction::Require { message } => {
+            ChunkFunction::Require { message, divides } => {
                 let is_met = args[1].to_vec::<Bool>()?.iter().all(|met| met.get());
-                let refused = || KernelError::Value(message.clone());
+                let class = if *divides { KernelError::ZeroDivision } else { KernelError::Value };
+                let refused = || class(message.clone());
                 if is_met { Ok(vec![args[0].to_contiguous()?]) } else { Err(refused()) }
             }
             ChunkFunction::Top { axis, count, direction } => lines::top(args, *axis, *count, *direction),
@@ -129,6 +134,7 @@ impl ChunkFunction {
             ChunkFunction::Tally(tally) => Ok(vec![tally.run(args)?]),
             ChunkFunction::Tile(tile) => tile.run(args),
             ChunkFunction::Factor(factor) => Ok(vec![factor.run(&args[0])?]),
+            ChunkFunction::BasisRows => Ok(vec![factor::basis_rows(&args[0], &args[1])?]),
             ChunkFunction::Scan { scan, axis, exclusive } => {
                 let carry = args.get(1);
                 let made = match args[0].dtype() {

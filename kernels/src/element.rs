@@ -75,6 +75,31 @@ impl Element for Bool {
     }
 }
 
+/// The nearest float16. (`f16::from_f64` rounds to float32 first, or cuts digits off, as the CPU has it.)
+#[inline]
+pub fn f16_of(x: f64) -> f16 {
+    f16::from_f32(odd_f32(x))
+}
+
+/// The nearest bfloat16, rounded once.
+#[inline]
+pub fn bf16_of(x: f64) -> bf16 {
+    bf16::from_f32(odd_f32(x))
+}
+
+/// A number in float32 that is odd if it is not exact: rounding it once more gives what rounding the number
+/// once does, since it is neither a tie nor beyond one.
+#[inline]
+fn odd_f32(x: f64) -> f32 {
+    let near = x as f32;
+    if f64::from(near) == x || x.is_nan() {
+        return near;
+    }
+    let bits = near.to_bits();
+    let towards_zero = bits - u32::from(x.abs() < f64::from(near.abs()));
+    f32::from_bits(towards_zero | 1)
+}
+
 macro_rules! float_element {
     ($($ty:ident, $dtype:ident, $from:expr, $to:expr;)*) => {$(
         impl Element for $ty {
@@ -89,8 +114,8 @@ macro_rules! float_element {
     )*};
 }
 float_element! {
-    f16, F16, f16::from_f64, f16::to_f64;
-    bf16, BF16, bf16::from_f64, bf16::to_f64;
+    f16, F16, f16_of, f16::to_f64;
+    bf16, BF16, bf16_of, bf16::to_f64;
     f32, F32, |x: f64| x as f32, f64::from;
     f64, F64, std::convert::identity, std::convert::identity;
 }
@@ -177,19 +202,19 @@ macro_rules! cast_float_to_int {
 cast_float_to_int!(f32, f64);
 
 macro_rules! cast_half {
-    ($half:ident: $($other:ty),*) => {$(
+    ($half:ident, $of:ident: $($other:ty),*) => {$(
         impl CastFrom<$half> for $other {
             #[inline(always)]
             fn cast_from(value: $half) -> $other { <$other>::cast_from(value.to_f32()) }
         }
         impl CastFrom<$other> for $half {
             #[inline(always)]
-            fn cast_from(value: $other) -> $half { $half::from_f64(f64::cast_from(value)) }
+            fn cast_from(value: $other) -> $half { $of(f64::cast_from(value)) }
         }
     )*};
 }
-cast_half!(f16: i8, i16, i32, i64, u8, u16, u32, u64, f64);
-cast_half!(bf16: i8, i16, i32, i64, u8, u16, u32, u64, f64);
+cast_half!(f16, f16_of: i8, i16, i32, i64, u8, u16, u32, u64, f64);
+cast_half!(bf16, bf16_of: i8, i16, i32, i64, u8, u16, u32, u64, f64);
 
 macro_rules! cast_half_f32 {
     ($($half:ident),*) => {$(
@@ -336,4 +361,28 @@ macro_rules! with_element {
             }
         }
     };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_rounded_once() {
+        let (tie, beyond) = (1.0 + 2f64.powi(-11), 2f64.powi(-40));
+        let bits = |x: f64| f16_of(x).to_bits();
+        assert_eq!([bits(tie), bits(tie + beyond), bits(tie - beyond)], [0x3C00, 0x3C01, 0x3C00]);
+        assert_eq!(bits(-(tie + beyond)), 0xBC01);
+        // The least float16 is 2^-24; half of it is a tie with zero.
+        let least = 2f64.powi(-24);
+        assert_eq!([bits(least / 2.0), bits(least / 2.0 + 1e-22), bits(-least / 4.0)], [0, 1, 0x8000]);
+        assert_eq!(
+            [bits(65_519.999_999), bits(65_520.0), bits(1e300), bits(-1e300)],
+            [0x7BFF, 0x7C00, 0x7C00, 0xFC00]
+        );
+        assert!(f16_of(f64::NAN).is_nan() && f16_of(f64::INFINITY).is_infinite());
+        let tie = 1.0 + 2f64.powi(-8);
+        assert_eq!([bf16_of(tie).to_bits(), bf16_of(tie + beyond).to_bits()], [0x3F80, 0x3F81]);
+        assert_eq!(f16::cast_from(1.0 + 2f64.powi(-11) + beyond).to_bits(), 0x3C01);
+    }
 }

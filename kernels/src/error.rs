@@ -21,6 +21,9 @@ pub enum KernelError {
     /// A value outside the function's domain where NumPy raises.
     #[error("{0}")]
     Value(String),
+    /// A division for which NumPy raises `ZeroDivisionError`.
+    #[error("{0}")]
+    ZeroDivision(String),
     /// A position beyond its axis, found among the elements of positions.
     #[error("index {index} is out of bounds for axis {axis} with size {extent}")]
     Index { index: i64, axis: usize, extent: usize },

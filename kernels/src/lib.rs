@@ -82,7 +82,7 @@ pub mod ufunc;
 
 pub use chunk::{Buffer, Chunk, LentBytes, SharedBytes};
 pub use dtype::{DType, Kind, can_cast_same_kind, promote, promote_all, to_complex};
-pub use element::{Bool, Element};
+pub use element::{Bool, Element, bf16_of, f16_of};
 pub use error::KernelError;
 pub use evaluate::{Compiled, Place, Scratch};
 pub use fold::Fold;

@@ -90,6 +90,27 @@ pub fn below(bits: u64, span: u64) -> u64 {
     ((u128::from(bits) * u128::from(span)) >> 64) as u64
 }
 
+/// As [`below`], without any bias (Lemire, 2019): some bits are thrown away, and others that follow from them
+/// take their place.
+#[inline]
+pub fn evenly_below(mut bits: u64, span: u64) -> u64 {
+    let key = Key::of_bits(bits);
+    let mut drawn = 0;
+    loop {
+        let product = u128::from(bits) * u128::from(span);
+        let low = product as u64;
+        // As many low words are taken for each value.
+        if span <= low || span.wrapping_neg() % span <= low {
+            return (product >> 64) as u64;
+        }
+        drawn += 1;
+        bits = key.bits(drawn);
+    }
+}
+
+/// Up to this span the bias of [`below`] is less than 2^-32, which fewer than 2^64 numbers do not show.
+pub const SPAN_FAST: u64 = 1 << 32;
+
 #[inline(always)]
 fn mix(z: u64) -> u64 {
     let z = (z ^ (z >> 30)).wrapping_mul(MIX_1);
@@ -162,5 +183,26 @@ mod tests {
         assert!((0..10_000).all(|i| below(key.bits(i), 6) < 6));
         assert_eq!(below(u64::MAX, 10), 9);
         assert_eq!(below(0, 10), 0);
+    }
+
+    #[test]
+    fn integers_of_wide_spans_are_equally_likely() {
+        let key = Key::new(5, 6);
+        let n = 90_000;
+        for span in [3u64 << 62, 3 << 58, (1 << 63) + 1, u64::MAX] {
+            let mut counts = [[0u32; 3]; 2];
+            for at in 0..n {
+                let value = evenly_below(key.bits(at), span);
+                assert!(value < span);
+                counts[0][(value % 3) as usize] += 1;
+                counts[1][(u128::from(value) * 3 / u128::from(span)) as usize] += 1;
+            }
+            for count in counts.concat() {
+                // Five deviations.
+                let away = f64::from(count) - n as f64 / 3.0;
+                assert!(away.abs() < 5.0 * (n as f64 * 2.0 / 9.0).sqrt(), "{span}: {counts:?}");
+            }
+        }
+        assert_eq!(evenly_below(key.bits(1), 10), below(key.bits(1), 10), "few numbers are thrown away");
     }
 }

@@ -168,7 +168,9 @@ fn between<'a>(x: &'a Chunk, edges: &Chunk, even: bool) -> Result<Box<dyn Bins +
             let (elements, edges) = (elements::<f64>(x)?, edges.to_vec::<f64>()?);
             let bins = edges.len() - 1;
             let bins_per_unit = bins as f64 / (edges[bins] - edges[0]);
-            if even && bins_per_unit.is_finite() {
+            // Edges that repeat are narrower than the distance of floats: the guess may be far off.
+            let are_apart = edges.windows(2).all(|pair| pair[0] < pair[1]);
+            if even && are_apart && bins_per_unit.is_finite() {
                 Box::new(Even { elements, edges, bins_per_unit })
             } else {
                 Box::new(Between { elements, edges })

@@ -10,7 +10,7 @@ use crate::operand::{Operand, cast};
 use crate::tensor::{Tensor, carry};
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::error::shape_text;
-use tharsis_graph::ops::{AlongLine, FlatPositions, LINE_ELEMENTS_MAX, Scatter};
+use tharsis_graph::ops::{AlongLine, FlatPositions, LINE_ELEMENTS_MAX, Require, Scatter};
 use tharsis_graph::shape::{broadcast, normalize_axis};
 use tharsis_kernels::DType;
 
@@ -323,6 +323,11 @@ impl Tensor {
     #[track_caller]
     pub fn place(&self, mask: &Tensor, values: impl Into<Operand>) -> Tensor {
         let values = values.into().beside(carry!(self.dtype()));
+        if values.is_known().unwrap_or(false) && carry!(values.size()) == 0 {
+            let message = "Cannot insert from an empty array!".to_owned();
+            let is_unused = cast(mask, DType::Bool).any(..).logical_not();
+            return Tensor::apply(Require { message }, &[self, &is_unused]);
+        }
         self.put_masked("place", mask, &values, |_, mask| {
             cast(mask, DType::I64).cumsum(0).subtract(1).maximum(0)
         })

@@ -20,12 +20,17 @@ use tharsis_kernels::DType;
 /// ```
 ///
 /// # Errors
-/// `ValueError` for another number of axes, or (when run) for a coordinate out of range; `TypeError` unless
-/// they are integers.
+/// `ValueError` for another number of axes, for a shape of more than 2^63 - 1 elements, or (when run) for a
+/// coordinate out of range; `TypeError` unless they are integers.
 #[track_caller]
 pub fn ravel_multi_index(coordinates: &[&Tensor], shape: &[usize]) -> Tensor {
     if coordinates.len() != shape.len() || shape.is_empty() {
         let text = format!("parameter multi_index must be a sequence of length {}", shape.len());
+        return Tensor::bad_value(text, coordinates);
+    }
+    let size = shape.iter().try_fold(1i64, |size, &extent| size.checked_mul(i64::try_from(extent).ok()?));
+    if size.is_none() {
+        let text = "invalid dims: array size defined by dims is larger than the maximum possible size.";
         return Tensor::bad_value(text, coordinates);
     }
     let mut flat = Tensor::number(0i64);

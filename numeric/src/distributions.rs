@@ -393,7 +393,8 @@ impl Generator {
     /// ```
     ///
     /// # Errors
-    /// `ValueError` for a negative number, no chances, and chances that are not from 0 to 1.
+    /// `ValueError` for a negative number, no chances, chances that are not from 0 to 1, and chances that add
+    /// up to more than 1 without the last one.
     #[track_caller]
     pub fn multinomial(&self, n: i64, pvals: &[f64], shape: &[usize]) -> Tensor {
         if pvals.is_empty() {
@@ -406,6 +407,8 @@ impl Generator {
         }
         let valid = pvals.iter().all(|p| (0.0..=1.0).contains(p));
         carry!(chance("pvals < 0, pvals > 1 or pvals contains NaNs", valid));
+        let others = compensated_sum(&pvals[..pvals.len() - 1]);
+        carry!(chance("sum(pvals[:-1]) > 1.0", others <= 1.0 + 1e-12));
         self.drawn("multinomial", Draw::Multinomial { count: n, p: pvals.to_vec() }, shape)
     }
 
@@ -420,7 +423,7 @@ impl Generator {
     /// ```
     ///
     /// # Errors
-    /// `ValueError` for negative numbers, and for a sample larger than all.
+    /// `ValueError` for negative numbers, for a sample larger than all, and for 10^9 and more in all.
     #[track_caller]
     pub fn multivariate_hypergeometric(&self, colors: &[i64], nsample: i64, shape: &[usize]) -> Tensor {
         let sum = colors.iter().try_fold(0i64, |sum, &color| sum.checked_add(color).filter(|_| 0 <= color));
@@ -434,6 +437,10 @@ impl Generator {
         }
         if total < nsample {
             return Tensor::bad_value("nsample > sum(colors)", &[]);
+        }
+        if POPULATION_END <= total {
+            let text = "When method is \"marginals\", sum(colors) must be less than 1000000000.";
+            return Tensor::bad_value(text, &[]);
         }
         if colors.is_empty() {
             return crate::create::full(&[shape, &[0]].concat(), 0i64, DType::I64);
@@ -505,6 +512,17 @@ impl Generator {
 /// Refuses a parameter unless it is valid.
 fn chance(text: &str, is_valid: bool) -> Result<(), GraphError> {
     if is_valid { Ok(()) } else { Err(GraphError::Value(text.to_owned())) }
+}
+
+/// A sum that does not lose what is small beside it (Kahan).
+fn compensated_sum(numbers: &[f64]) -> f64 {
+    let (mut sum, mut lost) = (0.0, 0.0);
+    for number in numbers {
+        let more = number - lost;
+        let next: f64 = sum + more;
+        (lost, sum) = ((next - sum) - more, next);
+    }
+    sum
 }
 
 /// The largest float64 that is an int64.

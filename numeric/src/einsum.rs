@@ -8,12 +8,13 @@
 use crate::error::{Blame, Result};
 use crate::joined::all_known;
 use crate::late::late;
+use crate::linear::products_to_sum;
 use crate::operand::cast;
 use crate::tensor::{Tensor, carry};
 use std::collections::BTreeMap;
 use tharsis_graph::shape::UNKNOWN;
 use tharsis_graph::{Error as GraphError, Meta};
-use tharsis_kernels::{DType, KernelError, promote_all};
+use tharsis_kernels::{DType, KernelError, promote, promote_all};
 
 /// An axis of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -381,8 +382,16 @@ fn contracted(left: &Term, right: &Term, keep: &[Label]) -> Term {
     if depth.is_empty() || rows.is_empty() || columns.is_empty() {
         // Element by element, with the sum in the same pass: nothing would be used twice by a product.
         let all = [&labels[..], &depth].concat();
-        let x = left.aligned(&all).multiply(right.aligned(&all));
-        return Term { x, labels: all }.summed(|label| depth.contains(label));
+        let (a, b) = (left.aligned(&all), right.aligned(&all));
+        if depth.is_empty() {
+            return Term { x: a.multiply(b), labels };
+        }
+        let summed = Term { x: products_to_sum(&a, &b), labels: all }.summed(|label| depth.contains(label));
+        let x = match (a.dtype(), b.dtype()) {
+            (Ok(a), Ok(b)) => cast(&summed.x, promote(a, b)),
+            _ => summed.x,
+        };
+        return Term { x, labels };
     }
     let extents = |term: &Term, of: &[Label]| -> Vec<i64> {
         let shape = term.x.shape().map(<[usize]>::to_vec).unwrap_or_default();

@@ -1,14 +1,15 @@
 //! QR, singular values and Cholesky factors of matrices.
 //!
-//! A tall matrix (many more rows than columns) is never held as a whole: its Gram matrix is summed over
-//! blocks of rows, and its orthonormal factor is corrected three times (shifted CholeskyQR3), which is as
-//! accurate as Householder's method up to condition numbers of about 1e14. Other matrices are factored in one
-//! task.
+//! A tall matrix (many more rows than columns) is never held as a whole: blocks of its rows are factored by
+//! reflections, then the matrix of their upper factors below each other, which is tall again or small (TSQR).
+//! An orthonormal factor is the product of those of the blocks with that of the small matrix. So the factors
+//! are as accurate as those of one task for any matrix: graded, singular, or of huge numbers. Other matrices
+//! are factored in one task.
 
-use crate::error::{Blame, Error, Result};
+use crate::error::{Blame, Result};
 use crate::operand::cast;
 use crate::tensor::{Tensor, carry};
-use tharsis_graph::ops::Factorize;
+use tharsis_graph::ops::{BasisOfBlocks, Factorize, UpperOfBlocks};
 use tharsis_graph::shape::{element_count, require_known};
 use tharsis_kernels::DType;
 use tharsis_kernels::factor::Factor;
@@ -16,25 +17,36 @@ use tharsis_kernels::linear::{Linear, QrMode};
 
 /// A matrix with at least this many times more rows than columns is tall.
 const TALL_RATIO: usize = 4;
-/// A matrix with fewer elements is factored in one task whatever its shape.
-const TALL_ELEMENTS_MIN: u64 = 1 << 16;
+/// Elements of a block of rows. A matrix of fewer than two blocks is factored in one task whatever its shape.
+const BLOCK_ELEMENTS: usize = 1 << 18;
+/// Rows of a block for each column, if there are so many: the upper factors have this part of the elements.
+const BLOCK_RATIO: usize = 8;
 
-/// `Q = x * inverses[0] * inverses[1] * ...`, and R.
+/// The factors of a tall matrix: its orthonormal factor is that of its blocks times `basis`, a matrix for
+/// each block below each other.
 struct TallQr {
-    inverses: Vec<Tensor>,
+    blocks: usize,
+    basis: Tensor,
     upper: Tensor,
 }
 
 impl Tensor {
-    /// Whether this is a matrix that is factored by blocks of rows: a large real one with many more rows than
-    /// columns.
-    pub(crate) fn is_tall(&self) -> Result<bool> {
+    /// The number of blocks of rows by which this matrix is factored, if it is: a large real one with many
+    /// more rows than columns.
+    fn tall_blocks(&self) -> Result<Option<usize>> {
         let meta = self.meta()?;
         require_known("factorization", &meta.shape).blame()?;
-        let [m, n] = meta.shape[..] else { return Ok(false) };
-        let is_large = TALL_ELEMENTS_MIN <= element_count(&meta.shape);
         let is_half = matches!(meta.dtype, DType::F16 | DType::BF16);
-        Ok(n * TALL_RATIO <= m && is_large && 0 < n && !meta.dtype.is_complex() && !is_half)
+        if meta.dtype.is_complex() || is_half || element_count(&meta.shape) < 2 * BLOCK_ELEMENTS as u64 {
+            return Ok(None);
+        }
+        let [m, n] = meta.shape[..] else { return Ok(None) };
+        Ok(blocks_of(m, n))
+    }
+
+    /// Whether this is a matrix that is factored by blocks of rows.
+    pub(crate) fn is_tall(&self) -> Result<bool> {
+        Ok(self.tall_blocks()?.is_some())
     }
 
     #[track_caller]
@@ -98,24 +110,38 @@ impl Tensor {
     /// `ValueError` without two axes; `LinAlgError` (when run) for NaN or infinity.
     ///
     /// # Memory
-    /// A tall matrix is read three times by blocks of rows; it is never in memory as a whole. Others are
-    /// held by one task, which makes both factors.
+    /// A tall matrix is read twice by blocks of rows; it is never in memory as a whole. Others are held by
+    /// one task, which makes both factors.
     #[track_caller]
     pub fn qr(&self) -> (Tensor, Tensor) {
-        let refused = |error: Error| (Tensor::from(error.clone()), Tensor::from(error));
-        match self.is_tall() {
-            Err(error) => return refused(error),
-            Ok(false) => {
+        match self.tall_blocks() {
+            Err(error) => (Tensor::from(error.clone()), Tensor::from(error)),
+            Ok(None) => {
                 let function = Linear::Qr(QrMode::Reduced);
-                return (self.linear(function, 0, None), self.linear(function, 1, None));
+                (self.linear(function, 0, None), self.linear(function, 1, None))
             }
-            Ok(true) => {}
+            Ok(Some(blocks)) => {
+                let (x, dtype) = (cast(self, DType::F64), self.dtype().map_or(DType::F64, factor_dtype));
+                let TallQr { basis, upper, .. } = x.tall_qr(blocks).signed(&x);
+                (cast(&x.basis_of_blocks(blocks, &basis), dtype), cast(&upper, dtype))
+            }
         }
-        let x = cast(self, DType::F64);
-        let TallQr { inverses, upper } = x.tall_qr();
-        let (q, r) = (x.times(&inverses), upper);
-        let dtype = self.dtype().map_or(DType::F64, factor_dtype);
-        (cast(&q, dtype), cast(&r, dtype))
+    }
+
+    /// NumPy's `linalg.qr(mode='r')`: the upper factor alone, that of [`Tensor::qr`].
+    ///
+    /// ```
+    /// use tharsis_numeric::array;
+    /// let x = array([3.0, 1.0, 4.0, 2.0]).reshape(&[2, 2]);
+    /// assert!(x.qr_upper().isclose(x.qr().1, 1e-12, 0.0).all(..).item()?.is_true());
+    /// # Ok::<(), tharsis_numeric::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Tensor::qr`].
+    #[track_caller]
+    pub fn qr_upper(&self) -> Tensor {
+        if carry!(self.is_tall()) { self.qr().1 } else { self.linear(Linear::Qr(QrMode::R), 0, None) }
     }
 
     /// NumPy's `linalg.svd`, reduced: (.., m, n) to U (.., m, k), s (.., k) descending, Vt (.., k, n); dtypes
@@ -136,67 +162,104 @@ impl Tensor {
     /// As [`Tensor::qr`].
     #[track_caller]
     pub fn svd(&self) -> (Tensor, Tensor, Tensor) {
-        match self.is_tall() {
-            Err(error) => {
-                return (Tensor::from(error.clone()), Tensor::from(error.clone()), Tensor::from(error));
-            }
-            Ok(false) => {
+        match self.tall_blocks() {
+            Err(error) => (Tensor::from(error.clone()), Tensor::from(error.clone()), Tensor::from(error)),
+            Ok(None) => {
                 let function = Linear::Svd { full: false };
                 let (u, s) = (self.linear(function, 0, None), self.linear(function, 1, None));
-                return (u, s, self.linear(function, 2, None));
+                (u, s, self.linear(function, 2, None))
             }
-            Ok(true) => {}
+            Ok(Some(blocks)) => {
+                let (x, dtype) = (cast(self, DType::F64), self.dtype().map_or(DType::F64, factor_dtype));
+                let TallQr { basis, upper, .. } = x.tall_qr(blocks);
+                // The rotation is merged into the small matrices, so that the rows are read no third time.
+                let basis = basis.matmul(&upper.factor(Factor::SvdU));
+                let (s, vt) = (upper.factor(Factor::SvdS), upper.factor(Factor::SvdVt));
+                (cast(&x.basis_of_blocks(blocks, &basis), dtype), cast(&s, dtype), cast(&vt, dtype))
+            }
         }
-        let x = cast(self, DType::F64);
-        let TallQr { mut inverses, upper } = x.tall_qr();
-        // The last correction is nearly the identity, so the small rotation can be merged into it.
-        if let Some(last) = inverses.pop() {
-            inverses.push(last.matmul(&upper.factor(Factor::SvdU)));
-        }
-        let (u, s, vt) = (x.times(&inverses), upper.factor(Factor::SvdS), upper.factor(Factor::SvdVt));
-        let dtype = self.dtype().map_or(DType::F64, factor_dtype);
-        (cast(&u, dtype), cast(&s, dtype), cast(&vt, dtype))
     }
 
     /// The singular values of a tall matrix.
     #[track_caller]
     pub(crate) fn tall_singular_values(&self) -> Tensor {
-        let TallQr { upper, .. } = cast(self, DType::F64).tall_qr();
+        let Some(blocks) = carry!(self.tall_blocks()) else {
+            return self.linear(Linear::SingularValues, 0, None);
+        };
+        let TallQr { upper, .. } = cast(self, DType::F64).tall_qr(blocks);
         let dtype = self.dtype().map_or(DType::F64, factor_dtype);
         cast(&upper.factor(Factor::SvdS), dtype)
     }
 
+    /// The factors of this matrix, float64, by so many blocks of rows.
     #[track_caller]
-    fn tall_qr(&self) -> TallQr {
-        let rows = self.shape().map_or(0, |shape| shape[0]) as u64;
-        let mut upper = self.gram_upper(rows);
-        let mut inverses = vec![upper.factor(Factor::InverseUpper)];
-        for _ in 0..2 {
-            let correction = self.times(&inverses).gram_upper(rows);
-            inverses.push(correction.factor(Factor::InverseUpper));
-            upper = correction.matmul(&upper);
+    fn tall_qr(&self, blocks: usize) -> TallQr {
+        let below = Tensor::apply(UpperOfBlocks { blocks }, &[self]);
+        let again = below.shape().ok().and_then(|shape| blocks_of(shape[0], shape[1]));
+        match again {
+            Some(fewer) => {
+                let TallQr { basis, upper, .. } = below.tall_qr(fewer);
+                TallQr { blocks, basis: below.basis_of_blocks(fewer, &basis), upper }
+            }
+            None => {
+                let function = Linear::Qr(QrMode::Reduced);
+                let (basis, upper) = (below.linear(function, 0, None), below.linear(function, 1, None));
+                TallQr { blocks, basis, upper }
+            }
         }
-        TallQr { inverses, upper }
     }
 
-    /// The upper factor of the Gram matrix.
+    /// The orthonormal factors of blocks of rows, each times its part of `basis`, (blocks n, n).
     #[track_caller]
-    fn gram_upper(&self, rows: u64) -> Tensor {
-        self.t().matmul(self).factor(Factor::GramUpper { rows })
+    fn basis_of_blocks(&self, blocks: usize, basis: &Tensor) -> Tensor {
+        let flat = basis.reshape(&[blocks as i64, -1]);
+        Tensor::apply(BasisOfBlocks { blocks }, &[self, &flat])
     }
+}
 
-    /// This matrix times each of `factors` in turn.
+impl TallQr {
+    /// These factors with the signs that reflections of the whole matrix give, as those of NumPy do.
     #[track_caller]
-    fn times(&self, factors: &[Tensor]) -> Tensor {
-        let mut product = self.clone();
-        for factor in factors {
-            product = product.matmul(factor);
-        }
-        product
+    fn signed(self, x: &Tensor) -> TallQr {
+        let TallQr { blocks, basis, upper } = self;
+        let (Ok(&[m, _]), Ok(&[n, _])) = (x.shape(), upper.shape()) else {
+            return TallQr { blocks, basis, upper };
+        };
+        let (first, n) = ((m / blocks) as i64, n as i64);
+        let of_first = x.get(&[(..first).into()]).basis_of_blocks(1, &basis.get(&[(..n).into()]));
+        let signs = of_first.get(&[(..n).into()]).factor(Factor::ReflectionSigns);
+        TallQr { blocks, basis: &basis * &signs, upper: &signs.expand_dims(1) * &upper }
     }
+}
+
+/// The number of blocks of rows for a matrix, if there are to be several: as many as leave each of them
+/// enough rows.
+fn blocks_of(m: usize, n: usize) -> Option<usize> {
+    if n == 0 || m / n < TALL_RATIO {
+        return None;
+    }
+    let rows = (BLOCK_ELEMENTS / n).max((BLOCK_RATIO * n).min(m / 2));
+    let blocks = m / rows.max(1);
+    (1 < blocks).then_some(blocks)
 }
 
 /// The dtype of the factors of a tall matrix.
 fn factor_dtype(dtype: DType) -> DType {
     if dtype == DType::F32 { DType::F32 } else { DType::F64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::blocks_of;
+
+    #[test]
+    fn blocks_have_enough_rows_and_leave_few() {
+        assert_eq!(blocks_of(1 << 20, 8), Some(32));
+        assert_eq!(blocks_of(1 << 15, 8), None, "it is small");
+        assert_eq!(blocks_of(8_000, 2_000), Some(2));
+        assert_eq!(blocks_of(1 << 20, 1_000), Some(131));
+        assert_eq!(blocks_of(3_000, 1_000), None, "it is not tall");
+        assert_eq!(blocks_of(10, 0), None);
+        assert_eq!(blocks_of(1 << 30, 1), Some(1 << 12));
+    }
 }

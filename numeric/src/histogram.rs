@@ -372,7 +372,11 @@ impl Tensor {
         let x = cast(self, DType::I64);
         let least = i64::try_from(minlength).unwrap_or(i64::MAX);
         let message = "'list' argument must have no negative elements".to_owned();
-        let length = x.max(..).add(1).maximum(least);
+        let largest = x.max(..);
+        let message_of_size = format!("'list' argument must have no elements of {BINS_MAX} or more");
+        let is_small = largest.less(BINS_MAX);
+        let largest = Tensor::apply(Require { message: message_of_size }, &[&largest, &is_small]);
+        let length = largest.add(1).maximum(least);
         let length = Tensor::apply(Require { message }, &[&length, &x.min(..).greater_equal(0)]);
         let numbers = Tensor::lazily(Count::default(), &[&length]);
         let weights = weights.map(|weights| cast(weights, DType::F64));
@@ -569,3 +573,6 @@ fn sum_dtype(dtype: DType) -> DType {
         _ => DType::F64,
     }
 }
+
+/// The most bins that are made of numbers: what is beyond would be no array that fits anywhere.
+const BINS_MAX: i64 = 1 << 48;

@@ -3,6 +3,7 @@
 use crate::error::{Blame, Error, Result};
 use crate::index::Index;
 use crate::late::late;
+use crate::linear::products_to_sum;
 use crate::manipulate::concatenate;
 use crate::operand::cast;
 use crate::tensor::{Tensor, carry};
@@ -284,7 +285,7 @@ impl Tensor {
             return left.logical_and(&right).any(-1);
         }
         let left = if a.dtype.is_complex() { left.conj() } else { left };
-        cast(&cast(&left, dtype).multiply(cast(&right, dtype)).sum(-1), dtype)
+        cast(&products_to_sum(&cast(&left, dtype), &cast(&right, dtype)).sum(-1), dtype)
     }
 }
 

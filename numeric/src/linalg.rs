@@ -268,7 +268,10 @@ impl Tensor {
         let rtol = rtol.unwrap_or_else(|| m.max(n) as f64 * epsilon(dtype));
         let (u, s, vt) = self.svd();
         let largest = s.max(Axes::from(-1).keepdims());
-        let inverse = crate::elementwise::where_(&s.greater(largest.multiply(rtol)), s.reciprocal(), 0.0);
+        // Those that are left out may be zero, which is no division.
+        let is_kept = s.greater(largest.multiply(rtol));
+        let kept = crate::elementwise::where_(&is_kept, &s, 1.0).reciprocal();
+        let inverse = crate::elementwise::where_(&is_kept, kept, 0.0);
         let right = cast(&inverse.expand_dims(-1), dtype).multiply(u.matrix_transpose().conj());
         vt.matrix_transpose().conj().matmul(&right)
     }
@@ -416,7 +419,8 @@ impl Tensor {
         if keepdims { made.expand_all_dims(&[-2, -1]) } else { made }
     }
 
-    /// NumPy's `linalg.cond`: the largest singular value by the smallest; (.., m, n) to (..).
+    /// NumPy's `linalg.cond`: the largest singular value by the smallest, infinite if that is zero; (.., m,
+    /// n) to (..).
     ///
     /// ```
     /// use tharsis_numeric::eye;
@@ -429,7 +433,10 @@ impl Tensor {
     #[track_caller]
     pub fn cond(&self) -> Tensor {
         let s = self.singular_values();
-        s.max(-1).divide(s.min(-1))
+        let (largest, least) = (s.max(-1), s.min(-1));
+        let is_singular = least.equal(0.0);
+        let ratio = largest.divide(crate::elementwise::where_(&is_singular, 1.0, &least));
+        crate::elementwise::where_(&is_singular, f64::INFINITY, ratio)
     }
 
     /// NumPy's `linalg.outer` of two vectors: products of all pairs; (m,) and (n,) to (m, n).

@@ -1,12 +1,13 @@
 //! Products of matrices and vectors, and running sums.
 
 use crate::late::late;
+use crate::operand::cast;
 use crate::tensor::{Tensor, carry};
 use tharsis_graph::ops::{Cumulative, MatMul};
 use tharsis_graph::shape::{agree, is_known, normalize_axis};
 use tharsis_graph::{Error as GraphError, Meta};
 use tharsis_kernels::chunkwise::Scan;
-use tharsis_kernels::promote;
+use tharsis_kernels::{DType, promote};
 
 impl Tensor {
     /// NumPy's `matmul`: (.., m, k) x (.., k, n) to (.., m, n), the common dtype. A vector on the left counts
@@ -34,7 +35,7 @@ impl Tensor {
             return mismatch("matmul", self, other, "the axes that are summed over differ in extent");
         }
         match (a.shape.len(), b.shape.len()) {
-            (1, 1) => self.multiply(other).sum(..).astype(promote(a.dtype, b.dtype)),
+            (1, 1) => products_to_sum(self, other).sum(..).astype(promote(a.dtype, b.dtype)),
             (1, _) => Tensor::apply(MatMul, &[&self.expand_dims(0), other]).squeeze(Some(&[-2])),
             (_, 1) => Tensor::apply(MatMul, &[self, &other.expand_dims(1)]).squeeze(Some(&[-1])),
             _ => Tensor::apply(MatMul, &[self, other]),
@@ -201,6 +202,16 @@ impl Tensor {
         }
         let axis = carry!(normalize_axis(axis, rank), self);
         Tensor::apply(Cumulative { scan, axis }, &[self])
+    }
+}
+
+/// The products of elements, to be summed: those of half precision in float32, in which their sums are made.
+/// Rounded to half precision they lose digits, and leave its range.
+#[track_caller]
+pub(crate) fn products_to_sum(a: &Tensor, b: &Tensor) -> Tensor {
+    match promote(carry!(a.dtype()), carry!(b.dtype())) {
+        DType::F16 | DType::BF16 => cast(a, DType::F32).multiply(cast(b, DType::F32)),
+        _ => a.multiply(b),
     }
 }
 

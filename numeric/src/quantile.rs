@@ -376,8 +376,8 @@ fn result_dtype(from: DType, q: &Quantiles, method: Method) -> DType {
 /// The nearest number of a float dtype.
 fn rounded(number: f64, dtype: DType) -> f64 {
     match dtype {
-        DType::F16 => tharsis_kernels::f16::from_f64(number).to_f64(),
-        DType::BF16 => tharsis_kernels::bf16::from_f64(number).to_f64(),
+        DType::F16 => tharsis_kernels::f16_of(number).to_f64(),
+        DType::BF16 => tharsis_kernels::bf16_of(number).to_f64(),
         DType::F32 => f64::from(number as f32),
         _ => number,
     }

@@ -98,13 +98,15 @@ impl Generator {
     /// ```
     ///
     /// # Errors
-    /// `ValueError` if the shape is too big; `OverflowError` if the range is infinite.
+    /// `ValueError` if the shape is too big or `high` is less than `low`; `OverflowError` if the range is
+    /// infinite.
     #[track_caller]
     pub fn uniform(&self, low: f64, high: f64, shape: &[usize]) -> Tensor {
         if !(high - low).is_finite() {
             let text = "high - low range exceeds valid bounds";
             return Tensor::refused(GraphError::Overflow(text.to_owned()), &[]);
         }
+        carry!(not_negative("high - low", high - low));
         self.random(shape).multiply(high - low).add(low)
     }
 
@@ -399,6 +401,9 @@ impl Generator {
     #[track_caller]
     pub fn weibull(&self, a: f64, shape: &[usize]) -> Tensor {
         carry!(not_negative("a", a));
+        if a == 0.0 {
+            return crate::create::zeros(shape);
+        }
         self.open_unit("weibull", shape).log().negative().power(1.0 / a)
     }
 

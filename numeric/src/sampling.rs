@@ -54,9 +54,10 @@ impl Generator {
         let message = "Fewer non-zero entries in p than size".to_owned();
         let p = Tensor::apply(Require { message }, &[&p, &enough]);
         // The first of independent exponential times, with these rates, are a sample without replacement.
-        let times = self.open_unit("choice", own).log().negative();
+        // Their logarithms are compared: times of tiny rates are no less finite than those of others.
+        let times = self.open_unit("choice", own).log().negative().log();
         let can_be = p.greater(0.0);
-        let times = times.divide(where_(&can_be, &p, 1.0));
+        let times = times.subtract(where_(&can_be, &p, 1.0).log());
         let times = where_(&can_be, times, Scalar::Float(f64::INFINITY));
         let chosen = times.argsort(0).get(&[(..wanted as i64).into()]);
         chosen.reshape(&shape.iter().map(|&extent| extent as i64).collect::<Vec<_>>())

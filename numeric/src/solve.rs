@@ -225,7 +225,9 @@ impl Tensor {
             0 => s.greater(0.0),
             _ => s.greater(s.max(Axes::from(-1).keepdims()).multiply(rcond)),
         };
-        let inverse = crate::elementwise::where_(&is_kept, s.reciprocal(), 0.0);
+        // Those that are left out may be zero, which is no division.
+        let kept = crate::elementwise::where_(&is_kept, &s, 1.0).reciprocal();
+        let inverse = crate::elementwise::where_(&is_kept, kept, 0.0);
         let along = cast(&inverse.expand_dims(-1), dtype).multiply(u.matrix_transpose().conj().matmul(&b));
         let x = vt.matrix_transpose().conj().matmul(&along);
         let rank = is_kept.count_nonzero(..);

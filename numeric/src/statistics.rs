@@ -12,7 +12,7 @@ use crate::manipulate::concatenate;
 use crate::operand::cast;
 use crate::reduction::Axes;
 use crate::tensor::{Tensor, carry};
-use tharsis_graph::ops::Require;
+use tharsis_graph::ops::{Require, RequireDivisor};
 use tharsis_graph::shape::{UNKNOWN, agree, normalize_axis, require_known};
 use tharsis_graph::{Error as GraphError, Meta};
 use tharsis_kernels::{BinaryOp, DType, Kind, promote};
@@ -58,8 +58,7 @@ pub struct Beyond {
 
 impl Tensor {
     /// NumPy's `average`: the mean with weights, and the sum of the weights, over axes. Weights have the
-    /// shape of the tensor, or that of the axes. Floats as wide as both; others give float64. Weights that
-    /// add up to zero give NaN or infinities.
+    /// shape of the tensor, or that of the axes. Floats as wide as both; others give float64.
     ///
     /// ```
     /// use tharsis_numeric::array;
@@ -70,7 +69,8 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `AxisError`; `ValueError` if the weights do not fit.
+    /// `AxisError`; `ValueError` if the weights do not fit; `ZeroDivisionError` when it runs if they add up
+    /// to zero.
     #[track_caller]
     pub fn average(&self, weights: &Tensor, axes: impl Into<Axes>) -> (Tensor, Tensor) {
         let axes = axes.into();
@@ -86,6 +86,9 @@ impl Tensor {
             _ => wide.clone(),
         };
         let sum = everywhere.sum(axes.clone());
+        let message = "Weights sum to zero, can't be normalized".to_owned();
+        let is_divisor = sum.not_equal(0.0).all(..);
+        let sum = Tensor::apply(RequireDivisor { message }, &[&sum, &is_divisor]);
         (cast(self, dtype).multiply(&wide).sum(axes).divide(&sum), sum)
     }
 
@@ -344,8 +347,12 @@ impl Tensor {
             return Tensor::bad_value("Data points must be 1-D sequences", &inputs);
         }
         if to.dtype.is_complex() {
-            let of = |part: Tensor| self.interp(points, &part, beyond);
-            return binary(BinaryOp::FromParts, of(values.real()), of(values.imag()));
+            // Numbers beyond the points are real.
+            let none = |given: Option<f64>| given.map(|_| 0.0);
+            let beside = Beyond { left: none(beyond.left), right: none(beyond.right), ..beyond };
+            let imaginary = self.interp(points, &values.imag(), beside);
+            let imaginary = where_(&self.isnan(), 0.0, imaginary);
+            return binary(BinaryOp::FromParts, self.interp(points, &values.real(), beyond), imaginary);
         }
         if !all_known(&inputs) {
             let meta = Meta { shape: own.shape.clone(), dtype: DType::F64 };
@@ -491,8 +498,15 @@ fn uneven_gradient(x: &Tensor, axis: usize, distances: &Tensor, edge_order: usiz
     let b = d2.subtract(&d1).divide(d1.multiply(&d2));
     let c = d1.divide(d2.multiply(&both));
     let terms = [(a, slice(None, -2, 1)), (b, slice(1, -1, 1)), (c, slice(2, None, 1))];
-    let [a, b, c] = terms.map(|(factor, range)| factor.multiply(at(range)));
-    let middle = a.add(b).add(c);
+    // NumPy has another formula for points that turn out to be even, in which the middle element plays no
+    // part.
+    let nearest = one(distances, 0);
+    let is_even = distances.equal(&nearest).all(..);
+    let even = at(slice(2, None, 1)).subtract(at(slice(None, -2, 1))).divide(nearest.multiply(2.0));
+    let [a, b, c] = terms.map(|(factor, range)| (factor, at(range)));
+    let b = (b.0, where_(&is_even, 0.0, b.1));
+    let [a, b, c] = [a, b, c].map(|(factor, x)| factor.multiply(x));
+    let middle = where_(&is_even, even, a.add(b).add(c));
     let edge = |near: i64, next: i64, places: [i64; 3]| {
         let (near, next) = (one(distances, near), one(distances, next));
         let both = near.add(&next);

@@ -351,13 +351,13 @@ fn gram(blocks: usize, threads: usize, factor: Option<&Chunk>) -> Option<Chunk> 
 /// The job `svd` by CholeskyQR2 over blocks of rows.
 pub fn svd(rows: usize, threads: usize) -> Option<f64> {
     let blocks = rows.div_ceil(BLOCK_ROWS);
-    let upper = |gram: &Chunk| Factor::GramUpper { rows: rows as u64 }.run(gram).ok();
+    let upper = |gram: &Chunk| Factor::Cholesky.run(gram).ok()?.transposed().ok();
     let first = upper(&gram(blocks, threads, None)?)?;
-    let inverse = Factor::InverseUpper.run(&first).ok()?;
+    let inverse = inverse_upper(&first)?;
     let second = upper(&gram(blocks, threads, Some(&inverse))?)?;
     let r = product(&second, &first)?;
     let (u, s, vt) = (Factor::SvdU.run(&r).ok()?, Factor::SvdS.run(&r).ok()?, Factor::SvdVt.run(&r).ok()?);
-    let left = product(&product(&inverse, &Factor::InverseUpper.run(&second).ok()?)?, &u)?;
+    let left = product(&product(&inverse, &inverse_upper(&second)?)?, &u)?;
     let scaled = Chunk::from_elements(&[COLUMNS, COLUMNS], &diagonal(&s)?).ok()?;
     let right = product(&scaled, &vt)?;
     let of_thread = |thread: usize| {
@@ -378,6 +378,19 @@ pub fn svd(rows: usize, threads: usize) -> Option<f64> {
             .map(|thread| thread.join().ok().flatten())
             .try_fold(0.0, |a, b| Some(f64::max(a, b?)))
     })
+}
+
+fn inverse_upper(upper: &Chunk) -> Option<Chunk> {
+    let (upper, n) = (upper.to_vec::<f64>().ok()?, COLUMNS);
+    let mut inverse = vec![0.0; n * n];
+    for column in 0..n {
+        for row in (0..=column).rev() {
+            let known: f64 = (row + 1..=column).map(|k| upper[row * n + k] * inverse[k * n + column]).sum();
+            let wanted = if row == column { 1.0 } else { 0.0 };
+            inverse[row * n + column] = (wanted - known) / upper[row * n + row];
+        }
+    }
+    Chunk::from_elements(&[n, n], &inverse).ok()
 }
 
 fn diagonal(values: &Chunk) -> Option<Vec<f64>> {

@@ -39,6 +39,8 @@ struct Request {
     key: String,
     /// The path of the file to copy, if that is the request.
     copied: Option<String>,
+    /// Whether the file is written only if there is none.
+    creates: bool,
     body: Vec<u8>,
 }
 
@@ -89,6 +91,14 @@ impl Server {
     pub fn tell_to_fail(address: &str, path: &str) {
         let mut stream = TcpStream::connect(address).unwrap();
         stream.write_all(format!("GET /fail{path} HTTP/1.1\r\n\r\n").as_bytes()).unwrap();
+        BufReader::new(stream).read_line(&mut String::new()).unwrap();
+    }
+
+    /// Has the server at this address hold other bytes at a path.
+    pub fn tell_to_replace(address: &str, path: &str) {
+        let mut stream = TcpStream::connect(address).unwrap();
+        let request = format!("PUT {path} HTTP/1.1\r\nContent-Length: 7\r\n\r\nanother");
+        stream.write_all(request.as_bytes()).unwrap();
         BufReader::new(stream).read_line(&mut String::new()).unwrap();
     }
 
@@ -165,8 +175,15 @@ fn read(stream: &TcpStream) -> Option<Request> {
     lines.read_line(&mut first).ok()?;
     let mut words = first.split_whitespace();
     let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
-    let mut request =
-        Request { method, path, range: None, key: String::new(), copied: None, body: Vec::new() };
+    let mut request = Request {
+        method,
+        path,
+        range: None,
+        key: String::new(),
+        copied: None,
+        creates: false,
+        body: Vec::new(),
+    };
     let mut length = 0;
     loop {
         let mut line = String::new();
@@ -184,6 +201,7 @@ fn read(stream: &TcpStream) -> Option<Request> {
             "x-amz-copy-source" => {
                 request.copied = Some(format!("/{}", unescaped(value.trim_start_matches('/'))))
             }
+            "if-none-match" => request.creates = value == "*",
             "content-length" => length = value.parse().ok()?,
             _ => {}
         }
@@ -199,6 +217,9 @@ fn changed(state: &mut State, request: &Request, path: &str) -> Option<(&'static
     let of_upload = query.contains("uploadId=");
     match request.method.as_str() {
         "PUT" | "POST" if path.contains("denied") => Some(("403 Forbidden", String::new())),
+        "PUT" if request.creates && state.files.contains_key(path) => {
+            Some(("412 Precondition Failed", String::new()))
+        }
         "PUT" => {
             let bytes = match &request.copied {
                 Some(copied) => state.files.get(copied)?.clone(),

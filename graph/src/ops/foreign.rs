@@ -216,6 +216,10 @@ impl Operator for Sink {
 impl Lowering<'_> {
     /// The kernel that calls a function; adds the function to the plan.
     fn foreign(&mut self, function: &Arc<dyn Foreign>) -> Kernel {
-        Kernel::Foreign { function: self.add_foreign(function), what: function.describe() }
+        Kernel::Foreign {
+            function: self.add_foreign(function),
+            what: function.describe(),
+            scratch_bytes: function.scratch_bytes(),
+        }
     }
 }

@@ -54,6 +54,13 @@ pub struct Require {
     pub message: String,
 }
 
+/// As [`Require`], for divisors: the error is a `ZeroDivisionError`.
+#[derive(Clone, Debug)]
+pub struct RequireDivisor {
+    /// The error.
+    pub message: String,
+}
+
 impl Operator for Require {
     fn name(&self) -> &'static str {
         "require"
@@ -69,12 +76,41 @@ impl Operator for Require {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
-        let from = lowering.expr(inputs[1]).shape.clone();
-        let to = lowering.expr(inputs[0]).shape.clone();
-        let condition = lowering.view(inputs[1], &crate::lower::View::broadcast(&from, &to));
-        let function = ChunkFunction::Require { message: self.message.clone() };
-        chunkwise(lowering, function, out.dtype, &[inputs[0], condition])
+        required(lowering, out, inputs, &self.message, false)
     }
+}
+
+impl Operator for RequireDivisor {
+    fn name(&self) -> &'static str {
+        "require"
+    }
+
+    fn infer(&self, inputs: &[&Meta]) -> Result<Meta, Error> {
+        broadcast(self.name(), &[&inputs[0].shape, &inputs[1].shape])?;
+        Ok(inputs[0].clone())
+    }
+
+    fn is_heavy(&self) -> bool {
+        true
+    }
+
+    fn lower(&self, lowering: &mut Lowering<'_>, out: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
+        required(lowering, out, inputs, &self.message, true)
+    }
+}
+
+fn required(
+    lowering: &mut Lowering<'_>,
+    out: &Meta,
+    inputs: &[ExprId],
+    message: &str,
+    divides: bool,
+) -> Result<ExprId, Error> {
+    let from = lowering.expr(inputs[1]).shape.clone();
+    let to = lowering.expr(inputs[0]).shape.clone();
+    let condition = lowering.view(inputs[1], &crate::lower::View::broadcast(&from, &to));
+    let function = ChunkFunction::Require { message: message.to_owned(), divides };
+    chunkwise(lowering, function, out.dtype, &[inputs[0], condition])
 }
 
 /// A function of corresponding chunks of tensors of one shape.

@@ -12,6 +12,7 @@ use region::{Region, read};
 use std::sync::Arc;
 use tharsis_kernels::chunkwise::ChunkFunction;
 use tharsis_kernels::exchange::Exchange;
+use tharsis_kernels::factor::Factor;
 use tharsis_kernels::product::Accumulator;
 use tharsis_kernels::program::{Output, StepOp};
 use tharsis_kernels::site::Site;
@@ -84,10 +85,11 @@ impl Runnable {
                     bytes += function.scratch_bytes(rows.longest(), columns.longest());
                 }
             }
-            Kernel::Foreign { .. } => {
+            Kernel::Foreign { scratch_bytes, .. } => {
                 // A function gets copies of its inputs, and its result is copied once more.
                 let of_operand = |operand: &Operand| 2 * largest(&grid.axes) * program_element_bytes(operand);
                 bytes += operands.iter().map(of_operand).sum::<u64>() + self.output_bytes(stage);
+                bytes += scratch_bytes;
             }
             Kernel::Product(product) => {
                 let split = usize::from(product.split);
@@ -277,7 +279,7 @@ impl Runnable {
                 self.check_declared(task, &stage.label, &made)?;
                 Ok(made)
             }
-            Kernel::Foreign { function, what } => {
+            Kernel::Foreign { function, what, .. } => {
                 let args = self.operands(task, &region, chunks, scratch)?;
                 let place = Place { origin: &region.origin, extents: &region.extents };
                 let made = vec![self.foreign[*function].run(place, &args)?];
@@ -472,10 +474,16 @@ fn worked_bytes(function: &ChunkFunction, grid: &Tiling, operands: &[Operand]) -
     if let ChunkFunction::Tile(tile) = function {
         return tile.scratch_bytes(operands.iter().map(|operand| evaluated_bytes(grid, operand)).sum());
     }
-    let (ChunkFunction::Linear { function, .. }, [.., rows, columns]) = (function, grid.axes.as_slice())
-    else {
-        return 0;
+    let [.., rows, columns] = grid.axes.as_slice() else { return 0 };
+    let factor = match function {
+        ChunkFunction::Factor(factor) => Some(*factor),
+        ChunkFunction::BasisRows => Some(Factor::QrQ),
+        _ => None,
     };
+    if let Some(factor) = factor {
+        return factor.scratch_bytes(rows.longest(), columns.longest());
+    }
+    let ChunkFunction::Linear { function, .. } = function else { return 0 };
     let matrix = [rows.len(), columns.len()];
     let lead: u64 = grid.axes[..grid.axes.len() - 2].iter().map(|axis| axis.longest() as u64).product();
     let right = operands.get(1).and_then(|operand| operand.along.first());

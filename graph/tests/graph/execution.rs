@@ -3,8 +3,8 @@
 
 use std::collections::{HashMap, HashSet};
 use std::slice::from_ref;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use tharsis_graph::lower::lower;
 use tharsis_graph::ops::{
     Binary, Cumulative, Full, Indexed, MapChunk, MatMul, Rechunk, Reduce, Reshape, Unary,
@@ -442,6 +442,52 @@ fn a_run_whose_time_is_over_starts_no_task() {
     let late = LocalExecutor::sized(2, 64 << 20).until(std::time::Instant::now());
     assert_eq!(late.execute(job).unwrap_err(), Error::Timeout);
     assert_eq!(progress.done(), 0);
+}
+
+/// Waits for what is held.
+#[derive(Debug)]
+struct Waits(Arc<Mutex<()>>);
+
+impl Foreign for Waits {
+    fn name(&self) -> Option<ForeignName> {
+        None
+    }
+
+    fn describe(&self) -> String {
+        "waits".to_owned()
+    }
+
+    fn run(&self, _: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
+        let _held = self.0.lock().unwrap();
+        Ok(args[0].clone())
+    }
+}
+
+#[test]
+fn a_task_that_takes_longer_than_the_time_is_left_behind() {
+    for threads in [1, 3] {
+        let gate = Arc::new(Mutex::new(()));
+        let op = MapChunk { function: Arc::new(Waits(gate.clone())), dtype: DType::F64, extents: vec![None] };
+        let root = apply(op, &[&numbers(&[8], 4)]);
+        let held = gate.lock().unwrap();
+        let soon = std::time::Instant::now() + std::time::Duration::from_millis(50);
+        let executor = LocalExecutor::sized(threads, 64 << 20).until(soon);
+        let job = plan(&[root], executor.limits()).unwrap();
+        let progress = job.progress.clone();
+        assert_eq!(executor.execute(job).unwrap_err(), Error::Timeout, "while the task still waits");
+        assert_eq!(progress.done(), 0);
+        drop(held);
+    }
+}
+
+#[test]
+fn a_run_that_ends_in_time_gives_what_one_without_a_time_does() {
+    let (expected, job) = jobs(5, 2).remove(0);
+    let later = std::time::Instant::now() + std::time::Duration::from_secs(3600);
+    let outcome = LocalExecutor::sized(2, 64 << 20).until(later).execute(job).unwrap();
+    let (_, again) = jobs(5, 2).remove(0);
+    let without = LocalExecutor::sized(2, 64 << 20).execute(again).unwrap();
+    assert_eq!(outcome.metrics.tasks, without.metrics.tasks, "{expected:?}");
 }
 
 #[test]

@@ -1,23 +1,23 @@
 //! Distributions of counts.
 
-use super::Source;
+use super::{Source, log_chance};
 use libm::lgamma;
 
-/// Small means by products of uniform numbers, larger ones by transformed rejection (Hörmann, 1993, PTRS).
-pub(super) fn poisson(source: &mut Source, mean: f64) -> i64 {
-    if mean == 0.0 {
-        return 0;
+/// Small means by products of uniform numbers, larger ones by transformed rejection (Hörmann, 1993, PTRS). A
+/// whole number, or the mean if it is infinite.
+pub(super) fn poisson(source: &mut Source, mean: f64) -> f64 {
+    if mean == 0.0 || !mean.is_finite() {
+        return mean;
     }
     if mean < REJECTED_FROM {
         let least = (-mean).exp();
-        let (mut product, mut count) = (source.unit(), 0);
+        let (mut product, mut count) = (source.unit(), 0.0);
         while least < product {
             product *= source.unit();
-            count += 1;
+            count += 1.0;
         }
         return count;
     }
-    let log_mean = mean.ln();
     let b = 0.931 + 2.53 * mean.sqrt();
     let a = -0.059 + 0.02483 * b;
     let scale = 1.1239 + 1.1328 / (b - 3.4);
@@ -27,14 +27,14 @@ pub(super) fn poisson(source: &mut Source, mean: f64) -> i64 {
         let near = 0.5 - u.abs();
         let count = ((2.0 * a / near + b) * u + mean + 0.43).floor();
         if 0.07 <= near && v <= inside {
-            return count as i64;
+            return count;
         }
         if count < 0.0 || (near < 0.013 && near < v) {
             continue;
         }
         let height = (v * scale / (a / (near * near) + b)).ln();
-        if height <= -mean + count * log_mean - lgamma(count + 1.0) {
-            return count as i64;
+        if height <= log_chance::poisson(count, mean) {
+            return count;
         }
     }
 }
@@ -51,14 +51,13 @@ pub(super) fn binomial(source: &mut Source, count: i64, p: f64) -> i64 {
     if n * p < REJECTED_FROM {
         return binomial_by_inversion(source, n, p);
     }
-    let odds = p / (1.0 - p);
     let deviation = (n * p * (1.0 - p)).sqrt();
     let b = 1.15 + 2.53 * deviation;
     let a = -0.0873 + 0.0248 * b + 0.01 * p;
     let inside = 0.92 - 4.2 / b;
     let scale = (2.83 + 5.1 / b) * deviation;
     let mode = ((n + 1.0) * p).floor();
-    let at_mode = lgamma(mode + 1.0) + lgamma(n - mode + 1.0);
+    let at_mode = log_chance::binomial(mode, n, p);
     loop {
         let (u, v) = (source.unit() - 0.5, source.unit());
         let near = 0.5 - u.abs();
@@ -70,8 +69,7 @@ pub(super) fn binomial(source: &mut Source, count: i64, p: f64) -> i64 {
             continue;
         }
         let height = (v * scale / (a / (near * near) + b)).ln();
-        let bound = at_mode - lgamma(k + 1.0) - lgamma(n - k + 1.0) + (k - mode) * odds.ln();
-        if height <= bound {
+        if height <= log_chance::binomial(k, n, p) - at_mode {
             return k as i64;
         }
     }
@@ -80,9 +78,12 @@ pub(super) fn binomial(source: &mut Source, count: i64, p: f64) -> i64 {
 fn binomial_by_inversion(source: &mut Source, n: f64, p: f64) -> i64 {
     let odds = p / (1.0 - p);
     let none = (n * (-p).ln_1p()).exp();
+    // Farther than that from the mean nothing is ever drawn: the chances have become zero there, and no
+    // longer use up what rounding has left over.
+    let end = n.min(n * p + 10.0 * (n * p * (1.0 - p) + 1.0).sqrt());
     loop {
         let (mut left, mut chance, mut k) = (source.unit(), none, 0.0);
-        while chance < left && k < n {
+        while chance < left && k < end {
             left -= chance;
             k += 1.0;
             chance *= odds * (n + 1.0 - k) / k;
@@ -176,15 +177,19 @@ pub(super) fn zipf(source: &mut Source, a: f64) -> i64 {
         // The chance of anything but 1 is below the distance of two floats.
         return 1;
     }
-    let b = 2f64.powf(a - 1.0);
+    // The powers are near to 1 for small exponents: what they have beyond is kept apart.
+    let exponent = a - 1.0;
+    let beyond_one = (exponent * std::f64::consts::LN_2).exp_m1();
+    // Only numbers below the end are proposed: for small exponents nearly all others lie beyond it.
+    let range = -(-exponent * COUNT_END.ln()).exp_m1();
     loop {
         let (u, v) = (source.unit(), source.unit());
-        let count = u.powf(-1.0 / (a - 1.0)).floor();
-        if i64::MAX as f64 <= count {
+        let count = (-(-u * range).ln_1p() / exponent).exp().floor();
+        if COUNT_END <= count {
             continue;
         }
-        let t = (1.0 + 1.0 / count).powf(a - 1.0);
-        if v * count * (t - 1.0) / (b - 1.0) <= t / b {
+        let t = (exponent * (1.0 / count).ln_1p()).exp_m1();
+        if v * count * t / beyond_one <= (1.0 + t) / (1.0 + beyond_one) {
             return count as i64;
         }
     }
@@ -194,5 +199,7 @@ pub(super) fn zipf(source: &mut Source, a: f64) -> i64 {
 const REJECTED_FROM: f64 = 10.0;
 /// Up to this size the elements of a sample are drawn one by one.
 const SMALL_SAMPLE: i64 = 10;
+/// Beyond the largest count.
+const COUNT_END: f64 = 9_223_372_036_854_775_808.0;
 /// From this exponent on all numbers of Zipf's distribution are 1.
 const LIGHT_TAIL: f64 = 1025.0;

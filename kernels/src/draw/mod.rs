@@ -5,6 +5,7 @@
 //! number of bits that it takes makes no difference to its neighbours, and a value does not depend on chunks.
 
 mod counts;
+mod log_chance;
 mod rows;
 
 use crate::chunk::Chunk;
@@ -160,11 +161,13 @@ impl Draw {
                 counts::hypergeometric(source, *good, *bad, *sample)
             }
             Draw::LogSeries { p } => counts::log_series(source, *p),
+            // None fails, of however many: infinitely many times no chance is no number.
+            Draw::NegativeBinomial { p, .. } if *p == 1.0 => 0,
             Draw::NegativeBinomial { count, p } => {
                 let mean = gamma(source, *count) * (1.0 - p) / p;
-                counts::poisson(source, mean)
+                counts::poisson(source, mean) as i64
             }
-            Draw::Poisson { mean } => counts::poisson(source, *mean),
+            Draw::Poisson { mean } => counts::poisson(source, *mean) as i64,
             Draw::Zipf { a } => counts::zipf(source, *a),
             _ => 0,
         }
@@ -215,7 +218,7 @@ impl Source {
 
 /// Gamma with scale 1: Marsaglia and Tsang, 2000. A shape below 1 is that of the next one, scaled down.
 fn gamma(source: &mut Source, shape: f64) -> f64 {
-    if shape.is_nan() || shape == 0.0 {
+    if !shape.is_finite() || shape == 0.0 {
         return shape;
     }
     if shape < 1.0 {
@@ -227,7 +230,7 @@ fn gamma(source: &mut Source, shape: f64) -> f64 {
     loop {
         let x = source.normal();
         let v = (1.0 + c * x).powi(3);
-        if 0.0 < v && source.unit().ln() < 0.5 * x * x + d - d * v + d * v.ln() {
+        if 0.0 < v && source.unit().ln() < 0.5 * x * x + d * (1.0 - v + v.ln()) {
             return d * v;
         }
     }
@@ -237,11 +240,16 @@ fn chisquare(source: &mut Source, df: f64) -> f64 {
     2.0 * gamma(source, df / 2.0)
 }
 
-/// A share of two gamma numbers; small shapes, for which these may both be zero, by Jöhnk, 1964.
+/// A share of two gamma numbers; small shapes, for which these may both be zero, by Jöhnk, 1964, and tiny
+/// ones, for which all shares are 0 or 1, by their chances.
 fn beta(source: &mut Source, a: f64, b: f64) -> f64 {
     if 1.0 < a || 1.0 < b {
         let (x, y) = (gamma(source, a), gamma(source, b));
-        return x / (x + y);
+        // The sum of finite numbers may not be finite.
+        return 0.5 * x / (0.5 * x + 0.5 * y);
+    }
+    if a < ALL_OR_NOTHING && b < ALL_OR_NOTHING {
+        return if source.unit() * (a + b) < a { 1.0 } else { 0.0 };
     }
     loop {
         let (log_x, log_y) = (source.unit().ln() / a, source.unit().ln() / b);
@@ -262,7 +270,7 @@ fn noncentral_chisquare(source: &mut Source, df: f64, noncentral: f64) -> f64 {
         let shifted = source.normal() + noncentral.sqrt();
         return chisquare(source, df - 1.0) + shifted * shifted;
     }
-    let more = counts::poisson(source, noncentral / 2.0) as f64;
+    let more = counts::poisson(source, noncentral / 2.0);
     chisquare(source, df + 2.0 * more)
 }
 
@@ -303,6 +311,8 @@ fn wald(source: &mut Source, mean: f64, scale: f64) -> f64 {
     if source.unit() <= mean / (mean + x) { x } else { mean * mean / x }
 }
 
+/// Below these parameters beta numbers are 0 or 1, but for fewer than can be seen.
+const ALL_OR_NOTHING: f64 = 3e-103;
 /// Below this concentration all angles are equally likely.
 const CIRCULAR: f64 = 1e-8;
 /// Above it angles are normal: the rejection loses its digits.
@@ -332,6 +342,126 @@ mod tests {
                 assert_eq!(&all.buffer().bytes()[i * width..(i + 1) * width], &bytes[..width], "{draw:?}");
             }
         }
+    }
+
+    /// Every distribution with these two parameters where it takes them.
+    fn with(a: f64, b: f64) -> Vec<Draw> {
+        let (count, chance) = (a.min(1e18) as i64, b.clamp(5e-324, 1.0 - 1e-16));
+        vec![
+            Draw::Beta { a, b },
+            Draw::Binomial { count, p: b.min(1.0) },
+            Draw::Chisquare { df: a },
+            Draw::Dirichlet { alpha: vec![a, b, 0.0] },
+            Draw::F { numerator: a, denominator: b, noncentral: b },
+            Draw::Gamma { shape: a },
+            Draw::Hypergeometric { good: count.min(999_999_999), bad: 7, sample: 5 },
+            Draw::LogSeries { p: chance },
+            Draw::Multinomial { count, p: vec![b.min(1.0), 0.5] },
+            Draw::NegativeBinomial { count: a, p: 1.0 },
+            Draw::NegativeBinomial { count: a, p: chance },
+            Draw::NoncentralChisquare { df: a, noncentral: b },
+            Draw::Poisson { mean: a },
+            Draw::StudentT { df: a },
+            Draw::VonMises { centre: b, concentration: a },
+            Draw::Wald { mean: a, scale: b },
+            Draw::Zipf { a: 1.0 + a.max(f64::EPSILON) },
+            Draw::Zipf { a: 1.0 + f64::EPSILON * (1.0 + a.min(100.0)) },
+        ]
+    }
+
+    #[test]
+    fn every_distribution_ends_for_every_parameter() {
+        let sizes =
+            [5e-324, 1e-310, 1e-103, 1e-5, 0.5, 1.0, 11.0, 9_007_199_254_740_993.0, 1e300, f64::INFINITY];
+        let mut sources: Vec<Source> = (0..20).map(Source::new).collect();
+        for (a, b) in sizes.iter().flat_map(|&a| sizes.map(|b| (a, b))) {
+            for draw in with(a, b) {
+                for source in &mut sources {
+                    let before = source.drawn;
+                    match draw.dtype() {
+                        DType::I64 => draw.counts(source, &mut Vec::new()),
+                        _ if draw.row().is_some() => rows::dirichlet(source, &[a, b, 0.0], &mut Vec::new()),
+                        _ => {
+                            let _drawn = draw.real(source);
+                        }
+                    }
+                    let used = source.drawn - before;
+                    assert!(used < 10_000, "{used} numbers for one of {draw:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn infinite_parameters_give_the_limits() {
+        let mut source = Source::new(1);
+        assert_eq!(gamma(&mut source, f64::INFINITY), f64::INFINITY);
+        assert_eq!(chisquare(&mut source, f64::INFINITY), f64::INFINITY);
+        assert_eq!(noncentral_chisquare(&mut source, 1.0, f64::INFINITY), f64::INFINITY);
+        assert!(Draw::StudentT { df: f64::INFINITY }.real(&mut source).is_nan());
+        assert!(beta(&mut source, f64::INFINITY, 1.0).is_nan());
+        assert_eq!(Draw::NegativeBinomial { count: f64::INFINITY, p: 1.0 }.count(&mut source), 0);
+    }
+
+    /// Mean, variance and kurtosis of draws in units of their own mean and deviation.
+    fn moments(draw: &Draw, mean: f64, deviation: f64) -> [f64; 3] {
+        let n = 40_000;
+        let mut sums = [0.0; 3];
+        for bits in 0..n {
+            let mut source = Source::new(Key::new(11, 0).bits(bits));
+            let value = if draw.dtype() == DType::I64 {
+                draw.count(&mut source) as f64
+            } else {
+                draw.real(&mut source)
+            };
+            let away = (value - mean) / deviation;
+            sums.iter_mut().zip([1, 2, 4]).for_each(|(sum, power)| *sum += away.powi(power));
+        }
+        sums.map(|sum| sum / n as f64)
+    }
+
+    #[test]
+    fn large_counts_have_the_moments_of_their_distributions() {
+        let mut cases = Vec::new();
+        for n in [1e6f64, 1e12, 1e15, 1e16, 1e17, 4.6e18] {
+            cases.push((Draw::Binomial { count: n as i64, p: 0.5 }, n / 2.0, n.sqrt() / 2.0));
+            cases.push((Draw::Binomial { count: n as i64, p: 0.1 }, n / 10.0, n.sqrt() * 0.3));
+            cases.push((Draw::Poisson { mean: n }, n, n.sqrt()));
+            cases.push((Draw::Gamma { shape: n }, n, n.sqrt()));
+        }
+        for (draw, mean, deviation) in cases {
+            let [first, second, fourth] = moments(&draw, mean, deviation);
+            // Five standard errors each.
+            assert!(first.abs() < 0.025, "{draw:?}: {first}");
+            assert!((second - 1.0).abs() < 0.036, "{draw:?}: {second}");
+            assert!((fourth - 3.0).abs() < 0.25, "{draw:?}: {fourth}");
+        }
+    }
+
+    #[test]
+    fn zipf_numbers_of_small_exponents_are_even_in_their_logarithms() {
+        let mut mean = 0.0;
+        let n = 10_000;
+        for bits in 0..n {
+            let mut source = Source::new(Key::new(12, 0).bits(bits));
+            mean += (Draw::Zipf { a: 1.0 + 1e-12 }.count(&mut source) as f64).ln() / n as f64;
+        }
+        // The chance of k is in proportion to 1 / k below 2^63. The standard error is 0.13.
+        let end = 63.0 * std::f64::consts::LN_2;
+        let expected = end * end / 2.0 / (end + 0.577);
+        assert!((mean - expected).abs() < 0.65, "{mean} {expected}");
+    }
+
+    #[test]
+    fn tiny_parameters_choose_one_of_the_ends() {
+        let mut source = Source::new(5);
+        let draws: Vec<f64> = (0..10_000).map(|_| beta(&mut source, 3e-310, 1e-310)).collect();
+        assert!(draws.iter().all(|&share| share == 0.0 || share == 1.0));
+        let ones = draws.iter().sum::<f64>() / 10_000.0;
+        assert!((ones - 0.75).abs() < 0.025, "{ones}");
+        let mut row = Vec::new();
+        rows::dirichlet(&mut source, &[0.0, 0.0], &mut row);
+        assert_eq!(row, [0.0, 0.0]);
     }
 
     #[test]

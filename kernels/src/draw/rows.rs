@@ -7,7 +7,11 @@ use super::{Source, beta, gamma};
 /// is broken into.
 pub(super) fn dirichlet(source: &mut Source, alpha: &[f64], row: &mut Vec<f64>) {
     let largest = alpha.iter().copied().fold(0.0, f64::max);
-    if 0.0 < largest && largest < BROKEN_BELOW {
+    if largest == 0.0 {
+        row.extend(alpha);
+        return;
+    }
+    if largest < BROKEN_BELOW {
         let mut rest: f64 = alpha.iter().sum();
         let mut stick = 1.0;
         for (place, &a) in alpha.iter().enumerate() {

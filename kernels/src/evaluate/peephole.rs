@@ -38,8 +38,10 @@ fn compare_squares(program: &mut Program, value: ValueId) {
         return;
     }
     let (op, limit) = match op {
-        // `s < t` also holds for negative `s`, where the root is NaN and the comparison false.
-        BinaryOp::Less | BinaryOp::LessEqual if !is_never_negative(program, square, PROOF_DEPTH_MAX) => {
+        // The root of a negative number raises a flag, which a comparison does not.
+        BinaryOp::Less | BinaryOp::LessEqual | BinaryOp::Greater | BinaryOp::GreaterEqual
+            if !is_never_negative(program, square, PROOF_DEPTH_MAX) =>
+        {
             return;
         }
         BinaryOp::Less => (BinaryOp::Less, least_with_root(c)),

@@ -6,7 +6,7 @@ use crate::cpu::{self, Kernel};
 use crate::element::Element;
 use crate::layout::{Layout, Run};
 use crate::program::IndexMap;
-use crate::random::{Key, below, open_unit};
+use crate::random::{Key, SPAN_FAST, below, evenly_below, open_unit};
 use crate::with_element;
 
 /// Gathers the elements `start..end` of a strided chunk, counted in C order.
@@ -53,8 +53,11 @@ fn index_run(map: IndexMap, run: Run, at: usize, out: &mut Buffer) {
         IndexMap::OpenUnit(key) => {
             cpu::dispatch(Fill { run, out: &mut out.elements_mut()[range], f: OpenUnit(key) });
         }
-        IndexMap::Below { key, span } => {
+        IndexMap::Below { key, span } if span <= SPAN_FAST => {
             cpu::dispatch(Fill { run, out: &mut out.elements_mut()[range], f: Below(key, span) });
+        }
+        IndexMap::Below { key, span } => {
+            cpu::dispatch(Fill { run, out: &mut out.elements_mut()[range], f: EvenlyBelow(key, span) });
         }
     }
 }
@@ -113,5 +116,15 @@ impl IndexFn for Below {
     fn at(self, index: i64) -> u64 {
         let bits = self.0.bits(index as u64);
         if self.1 == 0 { bits } else { below(bits, self.1) }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct EvenlyBelow(Key, u64);
+impl IndexFn for EvenlyBelow {
+    type Out = u64;
+    #[inline(always)]
+    fn at(self, index: i64) -> u64 {
+        evenly_below(self.0.bits(index as u64), self.1)
     }
 }

@@ -12,6 +12,8 @@ use crate::order::{Direction, Ordered, Wide, in_order, join, sort_elements, sort
 use crate::site::Site;
 use crate::with_element;
 use serde::{Deserialize, Serialize};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
 
 /// The sort of elements of many chunks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -226,18 +228,30 @@ fn joined<T: Element>(pieces: &[Chunk]) -> Result<(Buffer, usize), KernelError> 
 }
 
 /// See [`Measure::Sample`](super::Measure::Sample). One element is taken from each of `count` parts of equal
-/// length, at a place that depends on the number of the part: so no pattern in the elements escapes.
+/// length, at a place that depends on the number of the part and on a secret of the process: so no pattern in
+/// the elements escapes, not even one that is made to. What is sorted does not depend on the samples.
 pub(super) fn sample(x: &Chunk, count: usize, buckets: usize) -> Result<Chunk, KernelError> {
-    with_element!(x.dtype(), T => sample_of::<T>(&x.elements::<T>()?, count, buckets))
+    with_element!(x.dtype(), T => sample_of::<T>(&x.elements::<T>()?, count, buckets, secret()))
 }
 
-fn sample_of<T: Ordered>(elements: &[T], count: usize, buckets: usize) -> Result<Chunk, KernelError> {
+/// A random word of this process.
+fn secret() -> u64 {
+    static SECRET: OnceLock<u64> = OnceLock::new();
+    *SECRET.get_or_init(|| RandomState::new().build_hasher().finish())
+}
+
+fn sample_of<T: Ordered>(
+    elements: &[T],
+    count: usize,
+    buckets: usize,
+    secret: u64,
+) -> Result<Chunk, KernelError> {
     let len = elements.len();
     let count = count.min(len);
     let mut words = vec![len as u64, buckets as u64, 0];
     for part in 0..count {
         let (start, end) = (part * len / count, (part + 1) * len / count);
-        let at = start + (mixed(part as u64) % (end - start) as u64) as usize;
+        let at = start + (mixed(secret ^ part as u64) % (end - start) as u64) as usize;
         let key: Wide = elements[at].key().into();
         words.extend([key.high, key.low, at as u64]);
     }
@@ -398,6 +412,22 @@ mod tests {
             let found = positions.to_vec::<i64>().unwrap().into_iter().zip(piece.to_vec::<i64>().unwrap());
             assert!(found.eq(expected), "bucket {bucket}");
         }
+    }
+
+    #[test]
+    fn elements_that_are_made_for_the_places_of_samples_are_not_all_that_is_taken() {
+        let (count, length) = (100u64, 1000);
+        let found = |of: u64, by: u64| {
+            let mut elements = vec![7i64; count as usize * length];
+            for part in 0..count {
+                let at = part as usize * length + (mixed(of ^ part) % length as u64) as usize;
+                elements[at] = -1;
+            }
+            let words = sample_of(&elements, count as usize, 4, by).unwrap().to_vec::<u64>().unwrap();
+            words[SAMPLE_WORDS..].chunks(SAMPLE_WORDS).filter(|row| elements[row[2] as usize] == -1).count()
+        };
+        assert_eq!(found(5, 5), 100, "who knows the secret chooses the samples");
+        assert!(found(0, secret()) < 10);
     }
 
     #[test]

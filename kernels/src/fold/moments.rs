@@ -23,12 +23,19 @@ impl Moments {
         if count == 0.0 {
             return;
         }
+        if self.count[slot] == 0.0 {
+            // Deviations from an infinite mean are NaN.
+            (self.count[slot], self.mean[slot], self.squares[slot]) = (count, mean, squares + mean * 0.0);
+            return;
+        }
         let total = self.count[slot] + count;
         let delta = mean - self.mean[slot];
         self.mean[slot] += delta * (count / total);
         // Deviations from an infinite mean are NaN: the term is NaN then, and zero otherwise.
         let infinite = delta * 0.0;
-        self.squares[slot] += squares + delta * delta * (self.count[slot] * count / total) + infinite;
+        // The share first: the square of a large distance may be infinite where the term is not.
+        let share = self.count[slot] * (count / total);
+        self.squares[slot] += squares + delta * (delta * share) + infinite;
         self.count[slot] = total;
     }
 }
@@ -74,7 +81,10 @@ impl Accumulate for Moments {
         let mean = block_sum(block) / count;
         let (rest, squares) = cpu::dispatch(Deviations(block, mean));
         // The second term corrects for the rounding of the mean.
-        self.merge(slot, count, mean + rest / count, squares - rest * rest / count);
+        let correction = rest * (rest / count);
+        // Infinite squares of finite deviations stay infinite.
+        let is_number = correction.is_finite() || !rest.is_finite();
+        self.merge(slot, count, mean + rest / count, if is_number { squares - correction } else { squares });
     }
 
     fn rowwise(&mut self, slot: usize, args: &[Operand<'_>], at: usize, len: usize) {
@@ -108,5 +118,25 @@ impl Accumulate for Merge {
 
     fn finish(self: Box<Self>, shape: &[usize]) -> Result<Vec<Chunk>, KernelError> {
         Box::new(self.0).finish(shape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variances_of_huge_numbers_are_numbers() {
+        let merged = |parts: &[(f64, f64, f64)]| {
+            let mut moments = Moments::new(1);
+            parts.iter().for_each(|&(count, mean, squares)| moments.merge(0, count, mean, squares));
+            (moments.count[0], moments.mean[0], moments.squares[0])
+        };
+        assert_eq!(merged(&[(4.0, 1e160, 0.0), (2.0, 1e160, 0.0)]), (6.0, 1e160, 0.0));
+        let (_, mean, squares) = merged(&[(1.0, 2e153, 0.0), (3.0, -2e153, 0.0)]);
+        assert!((mean / -1e153 - 1.0).abs() < 1e-15, "{mean}");
+        assert!((squares / 12e306 - 1.0).abs() < 1e-15, "{squares}");
+        assert!(merged(&[(1.0, f64::INFINITY, 0.0)]).2.is_nan());
+        assert!(merged(&[(1.0, 1.0, 0.0), (1.0, f64::INFINITY, 0.0)]).2.is_nan());
     }
 }

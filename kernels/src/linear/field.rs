@@ -31,6 +31,12 @@ pub(crate) trait Field: Element + DenseField + ComplexField<Real = Self::Size> {
     /// The number times a real one.
     fn times_real(self, factor: f64) -> Self;
 
+    /// The quotient, also where the inverse of the divisor is infinite.
+    fn divided_by(self, divisor: Self) -> Self;
+
+    /// The number of absolute value one in the same direction, for one that is not zero.
+    fn sign(self) -> Self;
+
     /// The complex numbers of the same precision.
     type Pair: Element;
 
@@ -52,11 +58,16 @@ pub(crate) type ValuesAndVectors<T> = (Vec<T>, Vec<T>);
 pub(crate) mod num_real {
     /// float32 or float64.
     pub(crate) trait Number: Copy + PartialOrd {
+        /// The least normal number.
+        const MIN_POSITIVE: f64;
+
         fn to_float(self) -> f64;
         fn of_float(x: f64) -> Self;
     }
 
     impl Number for f32 {
+        const MIN_POSITIVE: f64 = f32::MIN_POSITIVE as f64;
+
         fn to_float(self) -> f64 {
             f64::from(self)
         }
@@ -67,6 +78,8 @@ pub(crate) mod num_real {
     }
 
     impl Number for f64 {
+        const MIN_POSITIVE: f64 = f64::MIN_POSITIVE;
+
         fn to_float(self) -> f64 {
             self
         }
@@ -119,6 +132,14 @@ macro_rules! real_field {
                 self * factor as $t
             }
 
+            fn divided_by(self, divisor: $t) -> $t {
+                self / divisor
+            }
+
+            fn sign(self) -> $t {
+                self.signum()
+            }
+
             type Pair = Complex<$t>;
 
             fn unit_eigen(matrix: MatRef<'_, $t>) -> Option<Pairs<$t>> {
@@ -151,6 +172,19 @@ macro_rules! real_field {
 
             fn times_real(self, factor: f64) -> Complex<$t> {
                 Complex::new(self.re * factor as $t, self.im * factor as $t)
+            }
+
+            fn divided_by(self, divisor: Self) -> Self {
+                // Squares of parts leave the range of the parts.
+                let largest = divisor.re.abs().max(divisor.im.abs());
+                Complex::new(self.re / largest, self.im / largest)
+                    / Complex::new(divisor.re / largest, divisor.im / largest)
+            }
+
+            fn sign(self) -> Self {
+                let largest = self.re.abs().max(self.im.abs());
+                let near = Complex::new(self.re / largest, self.im / largest);
+                near / near.norm()
             }
 
             type Pair = Complex<$t>;

@@ -10,6 +10,8 @@ pub(crate) mod field;
 #[cfg(feature = "dense")]
 mod hermitian;
 #[cfg(feature = "dense")]
+mod lu;
+#[cfg(feature = "dense")]
 mod real;
 #[cfg(feature = "dense")]
 mod results;

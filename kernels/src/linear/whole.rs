@@ -2,6 +2,7 @@
 
 use super::field::{Field, columns_of, is_finite, num_real::Number, real_diagonal, write_rows};
 use super::hermitian::{Wanted, hermitian};
+use super::lu::Lu;
 use super::scale::{scale_of, scaled};
 use super::{Linear, QrMode, Results, singular};
 use crate::chunk::Chunk;
@@ -69,9 +70,8 @@ pub(super) fn cholesky<T: Field>(a: MatRef<'_, T>) -> Result<Mat<T>, KernelError
 }
 
 fn determinant<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) {
-    let lu = T::lu(a);
-    let pivots: Vec<T> = (0..a.nrows()).map(|i| lu.U()[(i, i)]).collect();
-    let (product, sign, log) = determinant_of(&pivots, is_odd(lu.P().arrays().0));
+    let lu = Lu::of(a);
+    let (product, sign, log) = determinant_of(&lu.pivots(), is_odd(&lu.order));
     results.of::<T>(0, index)[0] = product;
     results.of::<T>(1, index)[0] = sign;
     results.of::<T::Size>(2, index)[0] = Number::of_float(log);
@@ -83,7 +83,11 @@ pub(super) fn determinant_of<T: Field>(pivots: &[T], is_odd: bool) -> (T, T, f64
     let one = T::one_impl();
     let mut sign = if is_odd { -one } else { one };
     let (mut product, mut log) = (sign, 0.0f64);
+    let normal = <T::Size as Number>::MIN_POSITIVE;
+    let mut is_lost = false;
     for &pivot in pivots {
+        // A product below the normal numbers has lost digits, which further pivots do not bring back.
+        is_lost |= Field::size(product) < normal;
         let size = Field::size(pivot);
         if size == 0.0 {
             // Pivots behind one of zero are not defined.
@@ -91,9 +95,9 @@ pub(super) fn determinant_of<T: Field>(pivots: &[T], is_odd: bool) -> (T, T, f64
         }
         product *= pivot;
         log += size.ln();
-        sign *= pivot.times_real(1.0 / size);
+        sign *= Field::sign(pivot);
     }
-    let is_lost = Field::size(product) == 0.0 || !product.is_finite_number();
+    is_lost |= Field::size(product) == 0.0 || !product.is_finite_number();
     if is_lost && log.is_finite() {
         // The product has left the range on its way.
         product = sign.times_real(log.exp());
@@ -142,26 +146,24 @@ fn lu<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) {
         results.of::<i64>(0, index).iter_mut().zip(0..).for_each(|(to, i)| *to = i);
         return;
     }
-    let lu = T::lu(a);
-    let order = lu.P().arrays().0;
-    results.of::<i64>(0, index).iter_mut().zip(order).for_each(|(to, &row)| *to = row as i64);
-    write_rows::<T, T>(results.of(1, index), lu.L().get(.., ..m.min(n)));
-    write_rows::<T, T>(results.of(2, index), lu.U().get(..m.min(n), ..));
+    let (lu, k) = (Lu::of(a), m.min(n));
+    results.of::<i64>(0, index).iter_mut().zip(&lu.order).for_each(|(to, &row)| *to = row as i64);
+    let lower = results.of(1, index);
+    (0..m).for_each(|i| (0..k).for_each(|j| lower[i * k + j] = lu.lower(i, j)));
+    let upper = results.of(2, index);
+    (0..k).for_each(|i| (0..n).for_each(|j| upper[i * n + j] = lu.upper(i, j)));
 }
 
 /// The solution of a x = b.
-fn solved<T: Field>(a: MatRef<'_, T>, mut b: Mat<T>) -> Result<Mat<T>, KernelError> {
+fn solved<T: Field>(a: MatRef<'_, T>, b: Mat<T>) -> Result<Mat<T>, KernelError> {
     if a.nrows() == 0 {
         return Ok(b);
     }
-    let lu = T::lu(a);
-    if (0..a.nrows()).any(|i| lu.U()[(i, i)] == T::zero_impl()) {
+    let lu = Lu::of(a);
+    if lu.pivots().contains(&T::zero_impl()) {
         return Err(singular("Singular matrix"));
     }
-    if b.ncols() != 0 {
-        T::solve(&lu, b.as_mut());
-    }
-    Ok(b)
+    Ok(if b.ncols() == 0 { b } else { lu.solve(b.as_ref()) })
 }
 
 /// Replaces the right side by the solution.
@@ -265,3 +267,23 @@ fn ready<T: Field>(a: MatRef<'_, T>) -> Result<(f64, Mat<T>), KernelError> {
 }
 
 const NO_SVD: &str = "SVD did not converge";
+
+#[cfg(test)]
+mod tests {
+    use super::determinant_of;
+    use num_complex::Complex;
+
+    #[test]
+    fn signs_of_determinants_are_those_of_pivots_of_any_size() {
+        assert_eq!(determinant_of(&[1e-310], false), (1e-310, 1.0, 1e-310f64.ln()));
+        assert_eq!(determinant_of(&[f64::INFINITY], true), (f64::NEG_INFINITY, -1.0, f64::INFINITY));
+        let (product, sign, log) = determinant_of(&[-1e-40f32], false);
+        assert_eq!((product, sign), (-1e-40, -1.0));
+        assert!((log - 1e-40f64.ln()).abs() < 1e-4, "{log}");
+        // The product leaves the range on its way and comes back.
+        let (product, sign, _) = determinant_of(&[1e-310, -1e300, 1e-310, 1e300], false);
+        assert!(sign == -1.0 && (product / -1e-20f64 - 1.0).abs() < 1e-9, "{product}");
+        let (_, sign, _) = determinant_of(&[Complex::new(0.0, 1e-310)], false);
+        assert_eq!(sign, Complex::new(0.0, 1.0));
+    }
+}

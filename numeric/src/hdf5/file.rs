@@ -49,6 +49,8 @@ struct Whole {
 const BLOCK_BYTES: usize = 64 << 10;
 /// Blocks of metadata that are kept: 2 MiB.
 const BLOCKS_MAX: usize = 32;
+/// Bytes of all blocks that are kept.
+pub(super) const BLOCKS_BYTES: u64 = (BLOCKS_MAX * BLOCK_BYTES) as u64;
 
 impl Location {
     /// Reads what is known about the dataset.

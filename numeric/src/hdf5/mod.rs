@@ -93,7 +93,10 @@ impl Hdf5Dataset {
         let Dataset { shape, chunks, dtype } = &self.dataset;
         let ones = vec![1; shape.len()];
         let cut = Some(together(shape, chunks.as_deref().unwrap_or(&ones), dtype.size_bytes()));
-        let function = Arc::new(Reading { location: self.location.clone(), dtype: *dtype });
+        let chunk_bytes =
+            chunks.as_ref().map_or(0, |chunks| chunks.iter().product::<usize>() * dtype.size_bytes());
+        let location = self.location.clone();
+        let function = Arc::new(Reading { location, dtype: *dtype, chunk_bytes: chunk_bytes as u64 });
         Tensor::apply(Source { function, shape: shape.clone(), dtype: *dtype, cut }, &[])
     }
 }
@@ -140,6 +143,8 @@ fn open_dataset(path: &Path, dataset: &str) -> std::result::Result<Hdf5Dataset, 
 struct Reading {
     location: Location,
     dtype: DType,
+    /// Bytes of a chunk; 0 for a dataset in one piece.
+    chunk_bytes: u64,
 }
 
 const READING: &str = "hdf5-read";
@@ -148,12 +153,18 @@ impl Foreign for Reading {
     fn name(&self) -> Option<ForeignName> {
         let Location { path, dataset } = &self.location;
         // A path that is not UTF-8 cannot be sent to other processes.
-        let json = json!({"path": path.to_str()?, "dataset": dataset, "dtype": self.dtype.name()});
+        let json = json!({"path": path.to_str()?, "dataset": dataset, "dtype": self.dtype.name(),
+            "chunk_bytes": self.chunk_bytes});
         Some(ForeignName { kind: READING.to_owned(), name: json.to_string() })
     }
 
     fn describe(&self) -> String {
         format!("read {} of {}", self.location.dataset, self.location.path.display())
+    }
+
+    fn scratch_bytes(&self) -> u64 {
+        // A chunk as it is stored and behind each of two filters, and the blocks of metadata.
+        4 * self.chunk_bytes + file::BLOCKS_BYTES
     }
 
     fn run(&self, place: Place<'_>, _: &[Chunk]) -> std::result::Result<Chunk, GraphError> {
@@ -169,7 +180,8 @@ pub(crate) fn find(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
     let json: Json = serde_json::from_str(&name.name).ok()?;
     let (path, dataset) = (PathBuf::from(json["path"].as_str()?), json["dataset"].as_str()?.to_owned());
     let dtype = json["dtype"].as_str()?.parse().ok()?;
-    Some(Arc::new(Reading { location: Location { path, dataset }, dtype }))
+    let chunk_bytes = json["chunk_bytes"].as_u64()?;
+    Some(Arc::new(Reading { location: Location { path, dataset }, dtype, chunk_bytes }))
 }
 
 #[cfg(test)]
@@ -179,7 +191,7 @@ mod tests {
     #[test]
     fn functions_are_found_by_the_names_they_give() {
         let location = Location { path: PathBuf::from("s3://b/x.h5"), dataset: "a/\"b\"".to_owned() };
-        let reading = Reading { location, dtype: DType::I16 };
+        let reading = Reading { location, dtype: DType::I16, chunk_bytes: 24 };
         let found = find(&reading.name().unwrap()).unwrap();
         assert_eq!(format!("{found:?}"), format!("{reading:?}"), "all of it travels");
         assert!(find(&ForeignName { kind: READING.to_owned(), name: "{}".to_owned() }).is_none());

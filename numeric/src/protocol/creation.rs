@@ -7,10 +7,12 @@ use super::row::{Row, tensor, tuple};
 use super::value::{Value, check_numbers};
 use crate::create;
 use crate::dtypes::{Casting, can_cast};
+use crate::elementwise::where_;
 use crate::grid::{Indexing, indices, meshgrid, tri, vander};
 use crate::manipulate::stack;
+use crate::operand::cast;
 use crate::tensor::Tensor;
-use tharsis_kernels::{DType, Scalar};
+use tharsis_kernels::{DType, Scalar, f16_of};
 
 /// All operations that make arrays.
 pub(super) const CREATION: &[Row] = &[
@@ -353,6 +355,7 @@ fn arange(args: &mut Args) -> Result<Value, Failure> {
     let (start, stop) = stop.map_or((Scalar::Int(0), first), |stop| (first, stop));
     let made = match dtype {
         Some(dtype) if dtype.is_integer() => whole_range(start, stop, step, dtype)?,
+        Some(dtype @ (DType::F16 | DType::F32)) => narrow_range(start, stop, step, dtype)?,
         _ => create::arange_step(start, stop, step),
     };
     if dtype == Some(DType::Bool) && 2 < made.size()? {
@@ -361,6 +364,18 @@ fn arange(args: &mut Args) -> Result<Value, Failure> {
         ));
     }
     in_dtype(made, dtype)
+}
+
+/// `np.arange` of narrow floats: the first two elements are rounded, and their difference is the step of all,
+/// in float32.
+fn narrow_range(start: Scalar, stop: Scalar, step: Scalar, dtype: DType) -> Result<Tensor, Failure> {
+    let count = create::arange_step(start, stop, step).size()?;
+    let rounded = |number: f64| if dtype == DType::F16 { f16_of(number).to_f32() } else { number as f32 };
+    let (first, second) = (rounded(start.to_f64()), rounded(start.to_f64() + step.to_f64()));
+    let in_float = |number: f32| Scalar::Float(f64::from(number));
+    let numbers = create::arange(count as usize);
+    let steps = numbers.astype(DType::F32).multiply(in_float(second - first)).add(in_float(first));
+    Ok(cast(&where_(&numbers.equal(1), in_float(second), steps), dtype))
 }
 
 /// `np.arange` of whole numbers: the first two elements are converted, and their difference is the step of

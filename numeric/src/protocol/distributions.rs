@@ -8,6 +8,7 @@ use crate::distributions::Factoring;
 use crate::operand::cast;
 use crate::random::Generator;
 use crate::tensor::Tensor;
+use tharsis_graph::ops::Require;
 use tharsis_kernels::{DType, Scalar};
 
 /// Distributions by rejection and in rows, permutations and choices.
@@ -67,7 +68,7 @@ pub(super) const DISTRIBUTIONS: &[Row] = &[
     ),
     (
         "rng.multivariate_normal",
-        "(rng, mean, cov, size=None, method='svd')",
+        "(rng, mean, cov, size=None, check_valid='warn', tol=1e-08, *, method='svd')",
         "normal rows of a covariance",
         |_, args| {
             let rng = args.generator();
@@ -78,6 +79,14 @@ pub(super) const DISTRIBUTIONS: &[Row] = &[
                 "eigh" => Factoring::Eigen,
                 "svd" => Factoring::Svd,
                 _ => return Err(Failure::value("method must be one of {'eigh', 'svd', 'cholesky'}")),
+            };
+            let (check, tolerance) =
+                (args.text_or(3, "check_valid", "warn")?, args.number_or(4, "tol", 1e-8)?);
+            let cov = match check.as_str() {
+                "raise" if factoring != Factoring::Cholesky => semidefinite(&cov, tolerance),
+                // Whether it is one is known when the program runs, where nobody is warned.
+                "raise" | "warn" | "ignore" => cov,
+                _ => return Err(Failure::value("check_valid must equal 'warn', 'raise', or 'ignore'")),
             };
             tensor(rng.multivariate_normal(&mean, &cov, &size, factoring))
         },
@@ -140,6 +149,15 @@ pub(super) const DISTRIBUTIONS: &[Row] = &[
     }),
     ("rng.zipf", "(rng, a, size=None)", "Zipf", |_, args| one(args, "a", Generator::zipf)),
 ];
+
+/// A covariance that is refused when it is computed unless it is symmetric and has no negative eigenvalues.
+fn semidefinite(cov: &Tensor, tolerance: f64) -> Tensor {
+    let (_, values, rows) = cov.svd();
+    let back = rows.matrix_transpose().multiply(&values).matmul(&rows);
+    let message = "covariance is not symmetric positive-semidefinite.".to_owned();
+    let is_valid = back.isclose(cov, tolerance, tolerance).all(..);
+    Tensor::apply(Require { message }, &[cov, &is_valid])
+}
 
 fn one(args: &mut Args, name: &str, draw: fn(&Generator, f64, &[usize]) -> Tensor) -> Result<Value, Failure> {
     let rng = args.generator();

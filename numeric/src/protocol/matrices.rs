@@ -136,7 +136,7 @@ pub(super) const MATRICES: &[Row] = &[
             let (q, r) = match mode.as_str() {
                 "reduced" => x.qr(),
                 "complete" => x.qr_complete(),
-                "r" => return tensor(x.linear(Linear::Qr(QrMode::R), 0, None)),
+                "r" => return tensor(x.qr_upper()),
                 "raw" => {
                     let part = |part| x.linear(Linear::Qr(QrMode::Raw), part, None);
                     return tuple([part(0), part(1)]);

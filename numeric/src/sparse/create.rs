@@ -282,7 +282,11 @@ fn check_range(places: &Tensor, axis: usize, extent: usize) -> Result<()> {
     for end in found {
         let index = end.to_vec::<i64>()?[0];
         if index < 0 || extent as i64 <= index {
-            return Err(GraphError::Index { index, axis, extent }).blame();
+            let text = match index {
+                ..0 => format!("negative axis {axis} index: {index}"),
+                _ => format!("axis {axis} index {index} exceeds matrix dimension {extent}"),
+            };
+            return Err(GraphError::Value(text)).blame();
         }
     }
     Ok(())

@@ -1,11 +1,13 @@
-//! Files on disks. What is not complete has another name, beside its place.
+//! Files on disks. What is not complete has another name, beside its place, which no other writer has: not on
+//! other machines that share the disk, and not before or after this process. What is complete is on the disk
+//! before it gets its name.
 
-use super::{Border, Parts, Storage, Stored, Stretch, Unfinished, file_error, shortened, too_long};
-use std::fs::{File, OpenOptions};
+use super::{Begun, Border, Parts, Storage, Stored, Stretch, Unfinished};
+use super::{file_error, shortened, too_long, unique};
+use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{Error as IoError, ErrorKind, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use tharsis_graph::Error as GraphError;
 
 /// The disks of the machine on which a task runs.
@@ -14,7 +16,9 @@ pub(super) struct Disk;
 impl Storage for Disk {
     fn read(&self, path: &Path, bytes_max: u64) -> Stored<Option<Vec<u8>>> {
         let Some(file) = open(path)? else { return Ok(None) };
-        let mut bytes = Vec::new();
+        // All at once: a memory that grows by doubling has up to twice as many bytes.
+        let size = file.metadata().map_err(|error| file_error(path, &error))?.len();
+        let mut bytes = Vec::with_capacity((size.min(bytes_max) + 1) as usize);
         file.take(bytes_max + 1).read_to_end(&mut bytes).map_err(|error| file_error(path, &error))?;
         if bytes.len() as u64 <= bytes_max { Ok(Some(bytes)) } else { Err(too_long(path, bytes_max)) }
     }
@@ -54,7 +58,11 @@ impl Storage for Disk {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
-        let written = std::fs::write(&partial, bytes).and_then(|()| std::fs::rename(&partial, path));
+        let write = || {
+            File::create_new(&partial)?.write_all(&bytes)?;
+            std::fs::rename(&partial, path)
+        };
+        let written = write();
         written.map_err(|error| {
             // A partial file that cannot be removed goes with the folder of the array.
             let _gone = std::fs::remove_file(&partial);
@@ -66,7 +74,7 @@ impl Storage for Disk {
         let failed = |error: IoError| file_error(path, &error);
         let partial = partial_path(path).map_err(failed)?;
         let prepare = || {
-            let mut file = File::create(&partial)?;
+            let mut file = File::create_new(&partial)?;
             file.write_all(head)?;
             file.set_len(head.len() as u64 + bytes)
         };
@@ -94,45 +102,136 @@ impl Storage for Disk {
     }
 
     fn finish_file(&self, begun: &Unfinished, path: &Path) -> Stored<()> {
-        std::fs::rename(&begun.path, path).map_err(|error| file_error(path, &error))
+        let finish = || {
+            File::open(&begun.path)?.sync_all()?;
+            rename(&begun.path, path)
+        };
+        finish().map_err(|error| file_error(path, &error))
     }
 
     fn abandon_file(&self, begun: &Unfinished) {
         let _gone = std::fs::remove_file(&begun.path);
     }
 
-    fn begin_folder(&self, path: &Path) -> Stored<PathBuf> {
+    fn begin_folder(&self, path: &Path) -> Stored<Begun> {
         let failed = |error: IoError| file_error(path, &error);
         if path.symlink_metadata().is_ok() {
             return Err(failed(ErrorKind::AlreadyExists.into()));
         }
-        let partial = partial_path(path).map_err(failed)?;
-        std::fs::create_dir_all(&partial).map_err(failed)?;
-        Ok(partial)
+        let folder = partial_path(path).map_err(failed)?;
+        if let Some(above) = folder.parent() {
+            std::fs::create_dir_all(above).map_err(failed)?;
+        }
+        // Never one that is there already: what is in it would become part of the array.
+        DirBuilder::new().create(&folder).map_err(failed)?;
+        Ok(Begun { folder, claim: String::new() })
     }
 
-    fn finish_folder(&self, begun: &Path, path: &Path) -> Stored<()> {
-        std::fs::rename(begun, path).map_err(|error| file_error(path, &error))
+    fn finish_folder(&self, begun: &Begun, path: &Path, last: &str, bytes: Vec<u8>) -> Stored<()> {
+        self.write(&begun.folder.join(last), bytes)?;
+        let finish = || {
+            settle(&begun.folder)?;
+            rename(&begun.folder, path)
+        };
+        finish().map_err(|error| file_error(path, &error))
     }
 
-    fn abandon_folder(&self, begun: &Path) {
-        let _gone = std::fs::remove_dir_all(begun);
+    fn abandon_folder(&self, begun: &Begun) {
+        let _gone = std::fs::remove_dir_all(&begun.folder);
     }
 }
 
 /// A path beside another one that no other writer has: absolute, since tasks may run in other folders.
 fn partial_path(path: &Path) -> std::io::Result<PathBuf> {
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{process}-{count}.part"));
+    name.push(format!(".{}.{PARTIAL}", unique()?));
     std::path::absolute(path.with_file_name(name))
 }
+
+/// Removes what writers that died have left in a folder, and has all else reach the disk. Most of it is there
+/// by now: a file is not waited for when it is written.
+fn settle(folder: &Path) -> std::io::Result<()> {
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder)? {
+            let entry = entry?;
+            let path = entry.path();
+            if entry.file_type()?.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == PARTIAL) {
+                std::fs::remove_file(&path)?;
+            } else {
+                File::open(&path)?.sync_all()?;
+            }
+        }
+        sync_folder(&folder)?;
+    }
+    Ok(())
+}
+
+/// Gives a file or a folder its name, which stays after a loss of power.
+fn rename(from: &Path, to: &Path) -> std::io::Result<()> {
+    std::fs::rename(from, to)?;
+    std::path::absolute(to)?.parent().map_or(Ok(()), sync_folder)
+}
+
+fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    match File::open(folder)?.sync_all() {
+        // Some file systems do not know this for folders.
+        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
+        synced => synced,
+    }
+}
+
+/// The last part of the names of what is not complete.
+const PARTIAL: &str = "part";
 
 fn open(path: &Path) -> Stored<Option<File>> {
     match File::open(path) {
         Ok(file) => Ok(Some(file)),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
         Err(error) => Err(file_error(path, &error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = std::fs::read_dir(folder).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn no_two_writers_share_what_is_not_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.zarr");
+        let (a, b) = (Disk.begin_folder(&path).unwrap(), Disk.begin_folder(&path).unwrap());
+        assert_ne!(a.folder, b.folder);
+        Disk.write(&a.folder.join("c/0"), vec![1]).unwrap();
+        Disk.finish_folder(&b, &path, "zarr.json", vec![2]).unwrap();
+        assert_eq!(names(&path), ["zarr.json"], "chunks of the one are none of the other");
+        Disk.finish_folder(&a, &path, "zarr.json", vec![3]).unwrap_err();
+        Disk.abandon_folder(&a);
+        assert_eq!(std::fs::read(path.join("zarr.json")).unwrap(), [2], "the loser removes its own alone");
+        assert_eq!(names(folder.path()), ["x.zarr"]);
+        let file = folder.path().join("x.npy");
+        let (a, b) = (Disk.begin_file(&file, &[], 1).unwrap(), Disk.begin_file(&file, &[], 1).unwrap());
+        assert_ne!(a.path, b.path);
+    }
+
+    #[test]
+    fn what_a_dead_writer_left_of_a_chunk_is_not_published() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.zarr");
+        let begun = Disk.begin_folder(&path).unwrap();
+        Disk.write(&begun.folder.join("c/0"), vec![1]).unwrap();
+        std::fs::write(partial_path(&begun.folder.join("c/1")).unwrap(), [7]).unwrap();
+        Disk.finish_folder(&begun, &path, "zarr.json", Vec::new()).unwrap();
+        assert_eq!(names(&path.join("c")), ["0"]);
     }
 }

@@ -14,7 +14,8 @@ mod remote;
 mod upload;
 
 use disk::Disk;
-use std::io::Error as IoError;
+use std::fs::File;
+use std::io::{Error as IoError, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tharsis_graph::Error as GraphError;
@@ -48,6 +49,15 @@ pub(crate) struct Parts {
     pub(crate) bytes: u64,
     /// Name of what was begun, in the words of the place.
     pub(crate) id: String,
+}
+
+/// A folder that is being written.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Begun {
+    /// The folder in which files are written until all are there.
+    pub(crate) folder: PathBuf,
+    /// The words by which the place knows who writes it; none are needed if the folder has a name of its own.
+    claim: String,
 }
 
 /// A kind of place.
@@ -85,14 +95,16 @@ pub(crate) trait Storage: Send + Sync {
     /// Removes a begun file. What cannot be removed stays: the error that led here is the one to report.
     fn abandon_file(&self, begun: &Unfinished);
 
-    /// The folder in which files are written until all are there. Refuses one that exists already.
-    fn begin_folder(&self, path: &Path) -> Stored<PathBuf>;
+    /// Begins a folder, in which no one else writes. Refuses one that exists already or that another one
+    /// writes.
+    fn begin_folder(&self, path: &Path) -> Stored<Begun>;
 
-    /// Gives a begun folder its name.
-    fn finish_folder(&self, begun: &Path, path: &Path) -> Stored<()>;
+    /// Adds the file by which readers know that all others are there, and gives a begun folder its name.
+    fn finish_folder(&self, begun: &Begun, path: &Path, last: &str, bytes: Vec<u8>) -> Stored<()>;
 
-    /// Removes a begun folder. What cannot be removed stays: the error that led here is the one to report.
-    fn abandon_folder(&self, begun: &Path);
+    /// Removes a begun folder, and nothing that others wrote. What cannot be removed stays: the error that
+    /// led here is the one to report.
+    fn abandon_folder(&self, begun: &Begun);
 }
 
 /// The place of a path.
@@ -155,6 +167,14 @@ fn scheme(path: &Path) -> Option<&str> {
 /// All bytes of a file that must be there.
 pub(crate) fn read_existing(path: &Path, bytes_max: u64) -> Stored<Vec<u8>> {
     of(path)?.read(path, bytes_max)?.ok_or_else(|| missing(path))
+}
+
+/// A word that no other process has ever drawn, on this machine or another: process numbers come again with
+/// each start of a container.
+fn unique() -> std::io::Result<String> {
+    let mut bytes = [0; 16];
+    File::open("/dev/urandom")?.read_exact(&mut bytes)?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(bytes)))
 }
 
 /// The error for a file that is not there.

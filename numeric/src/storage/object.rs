@@ -62,7 +62,8 @@ impl Object {
 
     /// The bytes that a server sends, if there are not more than were asked for.
     pub(super) async fn body(&self, found: GetResult, bytes_max: u64) -> Stored<Vec<u8>> {
-        let mut bytes = Vec::new();
+        let size = found.range.end - found.range.start;
+        let mut bytes = Vec::with_capacity(size.min(bytes_max) as usize);
         let mut parts = found.into_stream();
         while let Some(part) = parts.try_next().await.map_err(|error| self.failed(&error))? {
             if bytes_max < (bytes.len() + part.len()) as u64 {

@@ -2,13 +2,16 @@
 //!
 //! A store has no folders and renames nothing, but an object is there whole or not at all. So a folder is
 //! written where it will be: it must have no object before, and the object by which readers know it comes
-//! last.
+//! last. Until then there is an object in it that says who writes it, which only one of several can make:
+//! nobody else writes there, so that who fails may remove all, and does so only while that object is its own.
 
 use super::object::{Object, wait};
-use super::{Border, Parts, Storage, Stored, Stretch, Unfinished, shortened, too_long, upload};
+use super::{Begun, Border, Parts, Storage, Stored, Stretch, Unfinished};
+use super::{shortened, too_long, unique, upload};
 use futures::future::try_join_all;
 use futures::{StreamExt, TryStreamExt};
-use object_store::{Error as StoreError, GetRange, ObjectStore, ObjectStoreExt};
+use object_store::path::Path as Key;
+use object_store::{Error as StoreError, GetRange, ObjectStore, ObjectStoreExt, PutMode};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use tharsis_graph::Error as GraphError;
@@ -103,35 +106,94 @@ impl Storage for Remote {
         }
     }
 
-    fn begin_folder(&self, path: &Path) -> Stored<PathBuf> {
+    fn begin_folder(&self, path: &Path) -> Stored<Begun> {
         let object = Object::find_to_write(path)?.0;
-        let url = object.url.clone();
-        let first = wait(async move {
-            let first = object.store.list(Some(&object.key)).next().await.transpose();
-            first.map_err(|error| object.failed(&error))
-        })?;
-        match first {
-            None => Ok(url),
-            Some(first) => {
-                let reason = format!("there are objects already, as {}", first.location);
-                Err(GraphError::File { path: url.display().to_string(), reason })
+        let folder = object.url.clone();
+        let claim = unique().map_err(|error| object.refused(&format!("no random name: {error}")))?;
+        let begun = Begun { folder, claim: claim.clone() };
+        wait(async move {
+            let marker = object.key.clone().join(CLAIM);
+            if !create(&object, &marker, claim.clone().into_bytes()).await? {
+                return Err(object.refused("another program writes it, or was stopped while it did"));
             }
-        }
+            // Behind the claim, so that nothing of one who finished before it is overlooked.
+            match first_other(&object, &marker).await {
+                Ok(None) => Ok(begun),
+                found => {
+                    // It is our own, and would keep others away.
+                    let _left = object.store.delete(&marker).await;
+                    let first = found?.unwrap_or_default();
+                    Err(object.refused(&format!("there are objects already, as {first}")))
+                }
+            }
+        })
     }
 
-    fn finish_folder(&self, _: &Path, _: &Path) -> Stored<()> {
-        Ok(())
+    fn finish_folder(&self, begun: &Begun, _: &Path, last: &str, bytes: Vec<u8>) -> Stored<()> {
+        let (object, claim) = (Object::find(&begun.folder)?, begun.claim.clone());
+        let last = object.key.clone().join(last);
+        wait(async move {
+            let marker = object.key.clone().join(CLAIM);
+            if !is_claimed(&object, &marker, &claim).await? || !create(&object, &last, bytes).await? {
+                return Err(object.refused("another program has written it meanwhile"));
+            }
+            // Readers do not look at what may be left of it.
+            let _left = object.store.delete(&marker).await;
+            Ok(())
+        })
     }
 
-    fn abandon_folder(&self, begun: &Path) {
-        let _left = Object::find(begun).and_then(|object| {
+    fn abandon_folder(&self, begun: &Begun) {
+        let claim = begun.claim.clone();
+        let _left = Object::find(&begun.folder).and_then(|object| {
             wait(async move {
-                let found = object.store.list(Some(&object.key)).map_ok(|meta| meta.location).boxed();
-                let removed = object.store.delete_stream(found).try_collect::<Vec<_>>().await;
-                removed.map(drop).map_err(|error| object.failed(&error))
+                let marker = object.key.clone().join(CLAIM);
+                if !is_claimed(&object, &marker, &claim).await? {
+                    return Ok(());
+                }
+                let kept = marker.clone();
+                let found = object.store.list(Some(&object.key)).map_ok(|meta| meta.location);
+                let found = found.try_filter(move |key| std::future::ready(*key != kept)).boxed();
+                let failed = |error| object.failed(&error);
+                object.store.delete_stream(found).try_collect::<Vec<_>>().await.map_err(failed)?;
+                object.store.delete(&marker).await.map_err(failed)
             })
         });
     }
+}
+
+/// Makes an object that is not there; false if there is another one. One with the same bytes is our own: the
+/// answer to an attempt may be lost.
+async fn create(object: &Object, key: &Key, bytes: Vec<u8>) -> Stored<bool> {
+    match object.store.put_opts(key, bytes.clone().into(), PutMode::Create.into()).await {
+        Ok(_) => Ok(true),
+        Err(StoreError::AlreadyExists { .. }) => match object.store.get(key).await {
+            Ok(found) => Ok(object.body(found, METADATA_BYTES_MAX).await? == bytes),
+            Err(StoreError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(object.failed(&error)),
+        },
+        Err(error) => Err(object.failed(&error)),
+    }
+}
+
+/// Whether a folder is written by who has this claim.
+async fn is_claimed(object: &Object, marker: &Key, claim: &str) -> Stored<bool> {
+    match object.store.get(marker).await {
+        Ok(found) => Ok(object.body(found, METADATA_BYTES_MAX).await? == claim.as_bytes()),
+        Err(StoreError::NotFound { .. }) => Ok(false),
+        Err(error) => Err(object.failed(&error)),
+    }
+}
+
+/// An object of a folder that is not the claim.
+async fn first_other(object: &Object, marker: &Key) -> Stored<Option<String>> {
+    let mut found = object.store.list(Some(&object.key));
+    while let Some(meta) = found.try_next().await.map_err(|error| object.failed(&error))? {
+        if meta.location != *marker {
+            return Ok(Some(meta.location.to_string()));
+        }
+    }
+    Ok(None)
 }
 
 /// One request for stretches that are near each other.
@@ -199,6 +261,10 @@ impl Request {
     }
 }
 
+/// The object that says who writes a folder.
+const CLAIM: &str = "tharsis-writes-this";
+/// The most bytes of claims and metadata.
+const METADATA_BYTES_MAX: u64 = 1 << 20;
 /// The most bytes of one request.
 const REQUEST_BYTES: u64 = 4 << 20;
 /// The most requests of a task at a time.

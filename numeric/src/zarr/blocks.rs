@@ -1,9 +1,9 @@
 //! Chunks of Zarr arrays as parts of tensors: the functions by which tasks read and write them.
 
-use super::codec::{encode, stored_max};
+use super::codec::{encode, stored_max, window_bytes};
 use super::grid::Grid;
 use super::metadata::Metadata;
-use super::shard::{Builder, Shard};
+use super::shard::{self, Builder, Shard};
 use crate::storage::{self, corrupt, file_error};
 use serde_json::{Value as Json, json};
 use std::path::PathBuf;
@@ -40,6 +40,17 @@ impl Foreign for Reading {
 
     fn describe(&self) -> String {
         format!("read {}", self.0.folder.display())
+    }
+
+    fn scratch_bytes(&self) -> u64 {
+        let metadata = &self.0.metadata;
+        let stored = stored_max(&metadata.codecs, metadata.chunk_bytes() as u64);
+        let held = match &metadata.sharding {
+            None => stored * self.0.files_at_once() as u64,
+            Some(sharding) => shard::held_bytes(sharding.chunk_count(&metadata.chunks), stored),
+        };
+        // A chunk that is decoded is there before and behind each codec.
+        held + 2 * stored + window_bytes(&metadata.codecs, metadata.chunk_bytes() as u64)
     }
 
     fn run(&self, place: Place<'_>, _: &[Chunk]) -> Result<Chunk, GraphError> {
@@ -82,6 +93,14 @@ impl Foreign for Writing {
 
     fn describe(&self) -> String {
         format!("write {}", self.0.folder.display())
+    }
+
+    fn scratch_bytes(&self) -> u64 {
+        let metadata = &self.0.metadata;
+        let stored = stored_max(&metadata.codecs, metadata.chunk_bytes() as u64);
+        let chunks = metadata.sharding.as_ref().map_or(0, |shards| shards.chunk_count(&metadata.chunks));
+        // Encoded bytes grow by doubling; those of a shard are put together.
+        metadata.chunk_bytes() as u64 + 4 * stored + 2 * stored * chunks as u64
     }
 
     fn run(&self, place: Place<'_>, args: &[Chunk]) -> Result<Chunk, GraphError> {
@@ -135,6 +154,12 @@ impl Location {
         (grid(self.metadata.file_extents()), grid(&self.metadata.chunks))
     }
 
+    /// The number of files that are read together: as many as make up a part, which the bounds of memory of a
+    /// task count.
+    fn files_at_once(&self) -> usize {
+        (PART_BYTES / self.metadata.chunk_bytes()).clamp(1, FILES_AT_ONCE)
+    }
+
     /// Gives chunks that have files of their own to `put`, decoded; `None` for those that are not there.
     fn read(
         &self,
@@ -143,9 +168,7 @@ impl Location {
     ) -> Result<(), GraphError> {
         let metadata = &self.metadata;
         let bytes_max = stored_max(&metadata.codecs, metadata.chunk_bytes() as u64);
-        // As many as make up a part: more would not be in the bounds of memory of a task.
-        let count = (PART_BYTES / metadata.chunk_bytes()).clamp(1, FILES_AT_ONCE);
-        for batch in wanted.chunks(count) {
+        for batch in wanted.chunks(self.files_at_once()) {
             let paths: Vec<_> = batch.iter().map(|file| metadata.chunk_path(&self.folder, file)).collect();
             let found = storage::of(&self.folder)?.read_several(&paths, bytes_max)?;
             for ((coordinates, path), stored) in batch.iter().zip(&paths).zip(found) {

@@ -104,7 +104,11 @@ impl Codec {
     fn decode(&self, mut bytes: Vec<u8>, most: u64) -> std::io::Result<Vec<u8>> {
         match self {
             Codec::Gzip { .. } => bounded(flate2::read::MultiGzDecoder::new(bytes.as_slice()), most),
-            Codec::Zstd { .. } => bounded(zstd::Decoder::with_buffer(bytes.as_slice())?, most),
+            Codec::Zstd { .. } => {
+                let mut decoder = zstd::Decoder::with_buffer(bytes.as_slice())?;
+                decoder.window_log_max(window_bytes(std::slice::from_ref(self), most).ilog2())?;
+                bounded(decoder, most)
+            }
             Codec::Crc32c => {
                 let Some(sum) = bytes.len().checked_sub(4).map(|at| bytes.split_off(at)) else {
                     return Err(ErrorKind::UnexpectedEof.into());
@@ -161,9 +165,23 @@ pub(super) fn stored_max(codecs: &[Codec], expected: u64) -> u64 {
     codecs.iter().fold(expected, |size, codec| codec.encoded_max(size))
 }
 
+/// The most bytes that a decoder holds beside what it is given and makes: a frame may refer to what it told
+/// so long ago. Frames for which no encoder has a reason to go farther back are refused.
+pub(super) fn window_bytes(codecs: &[Codec], chunk_bytes: u64) -> u64 {
+    let has_window = codecs.iter().any(|codec| matches!(codec, Codec::Zstd { .. }));
+    if has_window { chunk_bytes.next_power_of_two().clamp(WINDOW_BYTES, WINDOW_BYTES_MAX) } else { 0 }
+}
+
+/// The window that encoders use up to level 19 if they are not told how long a chunk is.
+const WINDOW_BYTES: u64 = 8 << 20;
+/// The largest window that decoders take by themselves.
+const WINDOW_BYTES_MAX: u64 = 128 << 20;
+
 /// All bytes of a reader, if there are not more.
 fn bounded(reader: impl Read, most: u64) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
+    // All at once: a memory that grows by doubling has up to twice as many bytes. What is not used is not
+    // there.
+    let mut bytes = Vec::with_capacity(most as usize + 1);
     reader.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 <= most {
         Ok(bytes)

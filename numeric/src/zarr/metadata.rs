@@ -8,7 +8,7 @@ use crate::storage::{corrupt, read_existing};
 use serde_json::{Map, Value as Json, json};
 use std::path::{Path, PathBuf};
 use tharsis_graph::Error as GraphError;
-use tharsis_kernels::{DType, bf16, f16};
+use tharsis_kernels::{DType, bf16_of, f16_of};
 
 /// The longest `zarr.json` that is read, in bytes.
 pub const METADATA_BYTES_MAX: u64 = 1 << 20;
@@ -311,8 +311,8 @@ fn float(json: &Json, dtype: DType) -> Option<Vec<u8>> {
         _ => return None,
     };
     Some(match dtype {
-        DType::F16 => f16::from_f64(number).to_le_bytes().to_vec(),
-        DType::BF16 => bf16::from_f64(number).to_le_bytes().to_vec(),
+        DType::F16 => f16_of(number).to_le_bytes().to_vec(),
+        DType::BF16 => bf16_of(number).to_le_bytes().to_vec(),
         DType::F32 => (number as f32).to_le_bytes().to_vec(),
         _ => number.to_le_bytes().to_vec(),
     })
@@ -403,7 +403,7 @@ mod tests {
         let bits = |json: Json, dtype| fill_value(&json, dtype).unwrap();
         assert_eq!(bits(json!("0x7fc00001"), DType::F32), 0x7fc0_0001u32.to_le_bytes());
         assert_eq!(bits(json!("-Infinity"), DType::F64), f64::NEG_INFINITY.to_le_bytes());
-        assert_eq!(bits(json!(3), DType::F16), f16::from_f64(3.0).to_le_bytes());
+        assert_eq!(bits(json!(3), DType::F16), f16_of(3.0).to_le_bytes());
         assert_eq!(bits(json!([1.5, "NaN"]), DType::C64)[..4], 1.5f32.to_le_bytes());
         assert_eq!(bits(json!(-2), DType::I16), (-2i16).to_le_bytes());
         assert_eq!(bits(json!(u64::MAX), DType::U64), u64::MAX.to_le_bytes());

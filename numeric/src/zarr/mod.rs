@@ -198,8 +198,11 @@ pub fn load(path: impl AsRef<Path>) -> Tensor {
 
 /// Computes a tensor and writes it as an array of any dtype, little endian, with the fill value 0. Each task
 /// writes a chunk or a shard, so the tensor is never in memory as a whole; chunks of zeros are left out. The
-/// folder appears under its name when the array is complete. With the feature `object-storage` the path may
-/// begin with `s3://`; readers find the array when its metadata are there, which are written last.
+/// folder appears under its name when the array is complete and on the disk. With the feature
+/// `object-storage` the path may begin with `s3://`; readers find the array when its metadata are there,
+/// which are written last. Of several programs that save to one path, one succeeds, and the others leave its
+/// array alone; an object `tharsis-writes-this` keeps others away, also after a program that was killed:
+/// remove the folder then.
 ///
 /// ```
 /// # use tharsis_numeric::{LocalExecutor, arange, zarr};
@@ -213,9 +216,9 @@ pub fn load(path: impl AsRef<Path>) -> Tensor {
 /// ```
 ///
 /// # Errors
-/// As [`execute`]; `ValueError` for chunks or shards that do not fit; `OSError` if the folder
-/// is there already or cannot be written; `NotImplemented` for web servers, and for all URLs in a build
-/// without the feature.
+/// As [`execute`]; `ValueError` for chunks or shards that do not fit; `OSError` if the folder is there
+/// already, is written by another program, or cannot be written; `NotImplemented` for web servers, and for
+/// all URLs in a build without the feature.
 #[track_caller]
 pub fn save(
     path: impl AsRef<Path>,
@@ -237,15 +240,14 @@ pub fn save(
     let path = &storage::absolute(path.as_ref()).blame()?;
     let place = storage::of(path).blame()?;
     let begun = place.begin_folder(path).blame()?;
-    let location = Location { folder: begun.clone(), metadata: metadata.clone() };
+    let location = Location { folder: begun.folder.clone(), metadata: metadata.clone() };
     let extents = Chunks::PerAxis(metadata.file_extents().to_vec());
     let cut = if shape.is_empty() { tensor.clone() } else { tensor.rechunk(extents) };
     let sink = Tensor::lazily(Sink { function: Arc::new(Writing(location)) }, &[&cut]);
     let written = execute(&[&sink], executor).and_then(|_| {
         // Last, since an array is there when its metadata are.
         let text = metadata.to_json().to_string();
-        place.write(&begun.join(METADATA_FILE), text.into_bytes()).blame()?;
-        place.finish_folder(&begun, path).blame()
+        place.finish_folder(&begun, path, METADATA_FILE, text.into_bytes()).blame()
     });
     if written.is_err() {
         place.abandon_folder(&begun);
@@ -261,14 +263,15 @@ fn open_array(path: &Path) -> std::result::Result<ZarrArray, GraphError> {
 
 /// Extents of a part of some megabytes, in whole chunks: longer along the last axes first.
 pub(crate) fn together(shape: &[usize], chunks: &[usize], size_bytes: usize) -> Vec<usize> {
-    let mut part = chunks.to_vec();
+    let (mut part, mut count) = (chunks.to_vec(), 1);
     let mut elements: usize = chunks.iter().product::<usize>().max(1);
     for axis in (0..shape.len()).rev() {
-        let room = (PART_BYTES / size_bytes / elements).max(1);
+        let room = (PART_BYTES / size_bytes / elements).min(PART_CHUNKS_MAX / count).max(1);
         let wanted = shape[axis].div_ceil(chunks[axis]).max(1);
         let times = room.min(wanted);
         part[axis] = chunks[axis] * times;
         elements = elements.saturating_mul(times);
+        count *= times;
         if times < wanted {
             break;
         }
@@ -276,6 +279,8 @@ pub(crate) fn together(shape: &[usize], chunks: &[usize], size_bytes: usize) -> 
     part
 }
 
+/// The most chunks of a part: a task has the coordinates of all of them.
+const PART_CHUNKS_MAX: usize = 4096;
 const METADATA_FILE: &str = "zarr.json";
 
 #[cfg(test)]
@@ -289,5 +294,7 @@ mod tests {
         assert_eq!(together(&[1 << 30], &[1 << 20], 8), [1 << 20], "a chunk is read whole");
         assert_eq!(together(&[0, 4], &[2, 4], 8), [2, 4]);
         assert_eq!(together(&[], &[], 8), [0; 0]);
+        assert_eq!(together(&[1 << 40], &[1], 1), [4096], "tiny chunks are few at a time");
+        assert_eq!(together(&[1 << 20, 1000], &[1, 1], 1), [4, 1000]);
     }
 }

@@ -27,6 +27,12 @@ pub(super) struct Builder<'a> {
     bytes: Vec<u8>,
 }
 
+/// The most bytes that are held while chunks of a shard are read: its index, as stored and in several forms,
+/// and chunks as stored, one of them twice.
+pub(super) fn held_bytes(chunks: usize, stored_max: u64) -> u64 {
+    128 * chunks as u64 + BATCH_BYTES.max(stored_max) + stored_max
+}
+
 /// Stored bytes that are read together.
 const BATCH_BYTES: u64 = 4 << 20;
 

@@ -9,6 +9,7 @@ mod carried;
 mod complex;
 mod distribution_functions;
 mod distributions;
+mod extremes;
 mod factor;
 mod golden;
 #[cfg(feature = "hdf5")]

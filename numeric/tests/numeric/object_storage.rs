@@ -106,7 +106,7 @@ fn arrays_larger_than_the_memory_are_written_to_a_bucket_and_read() {
     let written: Vec<_> =
         requests.iter().filter(|(method, ..)| method == "PUT").map(|(_, path, _)| path).collect();
     let metadata = written.iter().position(|path| path.ends_with("chunked.zarr/zarr.json")).unwrap();
-    assert_eq!(metadata, 80, "the metadata come behind all chunks");
+    assert_eq!(metadata, 81, "the metadata come behind the claim and all chunks");
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.npy");
     std::fs::write(&file, server.remove("/bucket/data/x.npy").unwrap()).unwrap();
@@ -157,6 +157,50 @@ fn nothing_is_left_of_what_could_not_be_written() {
         assert_eq!(server.files(), (Vec::new(), false));
         let sent = server.requests().iter().filter(|(method, ..)| method == "PUT").count();
         assert!(2 < sent, "some was written before: {sent}");
+    }
+}
+
+#[test]
+fn of_two_who_save_one_array_the_loser_removes_nothing() {
+    let server = Server::start();
+    as_program("of_two_who_save_one_array_the_loser_removes_nothing", &server, || {
+        let url = "s3://bucket/x.zarr";
+        let options = Options { chunks: Some(vec![100]), ..Options::default() };
+        let (x, one) = (arange(300) + 1, LocalExecutor::sized(1, 1 << 28));
+        // The second one begins while the first one writes, and finds that it does.
+        let during = x.map_chunk(move |chunk: ndarray::ArrayD<i64>| {
+            let options = Options { chunks: Some(vec![100]), ..Options::default() };
+            let again = zarr::save(url, &arange(300), &options, &roomy()).map_err(|error| error.class());
+            if again == Err("OSError") { Ok(chunk) } else { Err("both write") }
+        });
+        zarr::save(url, &during, &options, &one).unwrap();
+        assert!(is_equal(&zarr::load(url), &x), "the loser left it as it was");
+        assert_eq!(zarr::save(url, &arange(300), &options, &one).unwrap_err().class(), "OSError");
+        assert!(is_equal(&zarr::load(url), &x), "so does who comes later");
+    });
+    if !is_program() {
+        let (files, _) = server.files();
+        let of = |at: &str| format!("/bucket/x.zarr/{at}");
+        assert_eq!(files, ["c/0", "c/1", "c/2", "zarr.json"].map(of), "no claim is left");
+    }
+}
+
+#[test]
+fn who_has_lost_the_claim_of_an_array_removes_nothing() {
+    let server = Server::start();
+    as_program("who_has_lost_the_claim_of_an_array_removes_nothing", &server, || {
+        let address = std::env::var(SERVER).unwrap();
+        let options = Options { chunks: Some(vec![100]), ..Options::default() };
+        let lost = arange(300).map_chunk(move |_: ndarray::ArrayD<i64>| {
+            Server::tell_to_replace(&address, "/bucket/x.zarr/tharsis-writes-this");
+            Err::<ndarray::ArrayD<i64>, _>("it fails behind that")
+        });
+        let one = LocalExecutor::sized(1, 1 << 28);
+        let failed = zarr::save("s3://bucket/x.zarr", &lost, &options, &one).unwrap_err();
+        assert_eq!(failed.class(), "RuntimeError");
+    });
+    if !is_program() {
+        assert_eq!(server.files().0, ["/bucket/x.zarr/tharsis-writes-this"], "it is another one's");
     }
 }
 

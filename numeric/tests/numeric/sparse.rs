@@ -305,7 +305,7 @@ fn what_is_no_sparse_matrix_is_refused_with_the_class_of_scipy() {
     assert_eq!(class(json!(["y", "scipy.sparse.csr_array", [{"t": [1, {"t": [2]}]}]])), "ValueError");
     assert_eq!(
         class(json!(["y", "scipy.sparse.coo_array", [{"t": [[1], {"t": [[5], [0]]}]}, [2, 2]]])),
-        "IndexError"
+        "ValueError"
     );
     assert_eq!(
         class(json!(["y", "scipy.sparse.coo_array", [{"t": [[1], {"t": [[0.5], [0]]}]}, [2, 2]]])),

@@ -310,3 +310,26 @@ fn special_arguments_are_told_as_numpy_tells_them() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+#[test]
+fn a_root_that_is_compared_warns_as_one_that_is_not() {
+    let x = json!({"x": {"lit": [-1.0, 4.0]}});
+    let program = json!([["s", "np.sqrt", [{"$": "x"}], {}], ["r", "np.greater", [{"$": "s"}, 1.0], {}]]);
+    let of = |ctx: Value| {
+        let request = json!({"ctx": ctx, "in": x.clone(), "prog": program.clone(), "out": ["r"]});
+        answer(&request, std::path::Path::new("."))
+    };
+    assert_eq!(texts(&of(json!({}))), ["invalid value encountered in sqrt"]);
+    assert_eq!(of(json!({"errstate": "raise"}))["err"]["class"], "FloatingPointError");
+}
+
+#[test]
+fn singular_values_that_are_thrown_away_are_not_divided_by() {
+    let x = json!({"x": {"lit": [[1.0, 0.0], [0.0, 0.0]]}, "b": {"lit": [1.0, 2.0]}});
+    for (operation, arguments) in
+        [("np.linalg.pinv", json!([{"$": "x"}])), ("np.linalg.cond", json!([{"$": "x"}]))]
+    {
+        let reply = reply(json!({}), x.clone(), operation, arguments);
+        assert_eq!(texts(&reply), Vec::<&str>::new(), "{operation}");
+    }
+}

@@ -23,24 +23,70 @@ pub(super) enum Fault {
     Function { function: String, reason: String },
     #[error("{path}: {reason}")]
     File { path: String, reason: String },
+    #[error("index {index} is out of bounds for axis {axis} with size {extent}")]
+    Index { index: i64, axis: usize, extent: usize },
+    #[error("axis {axis} is out of bounds for array of dimension {rank}")]
+    Axis { axis: i64, rank: usize },
+    #[error("{0}")]
+    Indices(String),
+    #[error("{0}")]
+    Type(String),
+    #[error("{0}")]
+    Overflow(String),
+    #[error("{0}")]
+    FloatingPoint(String),
+    #[error("{0}")]
+    ZeroDivision(String),
+    #[error("{needed_bytes} bytes of memory are needed, {limit_bytes} are allowed")]
+    Memory { needed_bytes: u64, limit_bytes: u64 },
+    #[error("{what} has {feature}, which is unsupported")]
+    Unsupported { what: String, feature: String },
+    #[error("{what} holds pickled objects")]
+    ObjectArray { what: String },
+    #[error("{what} has a member {member:?}, which leads out of it")]
+    PathTraversal { what: String, member: String },
+    #[error("the program did not end within the time allowed")]
+    Timeout,
     #[error("{0}")]
     NotImplemented(String),
     #[error("{0}")]
     Internal(String),
 }
 
+// No arm takes all others: a new error must be given its class here too.
 impl From<Error> for Fault {
     fn from(error: Error) -> Fault {
         match error {
             Error::Kernel(kernel) => kernel.into(),
             Error::Value(text) => Fault::Value(text),
+            // Their facts have names that live as long as the program; the text has all of them.
+            ref text @ (Error::RepeatedAxis { .. }
+            | Error::Broadcast { .. }
+            | Error::Shape { .. }
+            | Error::UnknownSize { .. }
+            | Error::TooManyTasks { .. }) => Fault::Value(text.to_string()),
+            ref text @ Error::Mask { .. } => Fault::Indices(text.to_string()),
+            Error::Axis { axis, rank } => Fault::Axis { axis, rank },
+            Error::Index { index, axis, extent } => Fault::Index { index, axis, extent },
+            Error::Indices(text) => Fault::Indices(text),
+            Error::Type(text) => Fault::Type(text),
+            Error::Overflow(text) => Fault::Overflow(text),
+            Error::FloatingPoint(text) => Fault::FloatingPoint(text),
+            Error::ZeroDivision(text) => Fault::ZeroDivision(text),
+            Error::Memory { needed_bytes, limit_bytes } => Fault::Memory { needed_bytes, limit_bytes },
             Error::Corrupt { what, reason } => Fault::Corrupt { what, reason },
             Error::Declared { function, declared, dtype, found, found_dtype } => {
                 Fault::Declared { function, declared, dtype, found, found_dtype }
             }
             Error::Function { function, reason } => Fault::Function { function, reason },
             Error::File { path, reason } => Fault::File { path, reason },
-            other => Fault::Internal(other.to_string()),
+            Error::ObjectArray { what } => Fault::ObjectArray { what },
+            Error::Unsupported { what, feature } => Fault::Unsupported { what, feature },
+            Error::PathTraversal { what, member } => Fault::PathTraversal { what, member },
+            Error::Timeout => Fault::Timeout,
+            Error::NotImplemented(text) => Fault::NotImplemented(text),
+            Error::Engine(failure) => Fault::Internal(failure.to_string()),
+            Error::Internal(text) => Fault::Internal(text),
         }
     }
 }
@@ -50,9 +96,16 @@ impl From<KernelError> for Fault {
         match error {
             KernelError::Value(text) => Fault::Value(text),
             KernelError::Singular(text) => Fault::Singular(text),
+            KernelError::ZeroDivision(text) => Fault::ZeroDivision(text),
+            KernelError::Index { index, axis, extent } => Fault::Index { index, axis, extent },
             KernelError::NoMemory { needed_bytes } => Fault::NoMemory { needed_bytes },
-            absent @ KernelError::NotBuilt(_) => Fault::NotImplemented(absent.to_string()),
-            other => Fault::Internal(other.to_string()),
+            ref text @ (KernelError::NoLoop { .. } | KernelError::WrongDType { .. }) => {
+                Fault::Type(text.to_string())
+            }
+            ref text @ KernelError::NotBuilt(_) => Fault::NotImplemented(text.to_string()),
+            ref text @ (KernelError::OutOfBounds { .. } | KernelError::Malformed(_)) => {
+                Fault::Internal(text.to_string())
+            }
         }
     }
 }
@@ -63,12 +116,24 @@ impl From<Fault> for Error {
             Fault::Value(text) => Error::Kernel(KernelError::Value(text)),
             Fault::Singular(text) => Error::Kernel(KernelError::Singular(text)),
             Fault::NoMemory { needed_bytes } => Error::Kernel(KernelError::NoMemory { needed_bytes }),
+            Fault::Index { index, axis, extent } => Error::Index { index, axis, extent },
+            Fault::Axis { axis, rank } => Error::Axis { axis, rank },
+            Fault::Indices(text) => Error::Indices(text),
+            Fault::Type(text) => Error::Type(text),
+            Fault::Overflow(text) => Error::Overflow(text),
+            Fault::FloatingPoint(text) => Error::FloatingPoint(text),
+            Fault::ZeroDivision(text) => Error::ZeroDivision(text),
+            Fault::Memory { needed_bytes, limit_bytes } => Error::Memory { needed_bytes, limit_bytes },
             Fault::Corrupt { what, reason } => Error::Corrupt { what, reason },
             Fault::Declared { function, declared, dtype, found, found_dtype } => {
                 Error::Declared { function, declared, dtype, found, found_dtype }
             }
             Fault::Function { function, reason } => Error::Function { function, reason },
             Fault::File { path, reason } => Error::File { path, reason },
+            Fault::ObjectArray { what } => Error::ObjectArray { what },
+            Fault::Unsupported { what, feature } => Error::Unsupported { what, feature },
+            Fault::PathTraversal { what, member } => Error::PathTraversal { what, member },
+            Fault::Timeout => Error::Timeout,
             Fault::NotImplemented(text) => Error::NotImplemented(text),
             Fault::Internal(text) => Error::Internal(text),
         }
@@ -110,5 +175,54 @@ pub(super) fn from_frames(error: tharsis_dataframe::Error) -> Error {
     match error {
         tharsis_dataframe::Error::Type(text) => Error::Type(text),
         other => Error::Value(other.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_tasks_keep_their_class_and_their_text() {
+        let text = || "some text".to_owned();
+        let (what, shapes, function) = (text(), vec![vec![2], vec![3]], "f");
+        let errors = [
+            Error::Axis { axis: 3, rank: 2 },
+            Error::RepeatedAxis { axis: 1 },
+            Error::Broadcast { function, shapes: shapes.clone(), axis: 0 },
+            Error::Shape { function, shapes, reason: text() },
+            Error::UnknownSize { function, shape: vec![2] },
+            Error::Mask { shape: vec![2], mask: vec![3] },
+            Error::Index { index: 12, axis: 0, extent: 10 },
+            Error::Indices(text()),
+            Error::Value(text()),
+            Error::Type(text()),
+            Error::FloatingPoint(text()),
+            Error::ZeroDivision(text()),
+            Error::Overflow(text()),
+            Error::Memory { needed_bytes: 9, limit_bytes: 8 },
+            Error::TooManyTasks { tasks: 9, limit: 8 },
+            Error::File { path: text(), reason: text() },
+            Error::Corrupt { what: text(), reason: text() },
+            Error::ObjectArray { what: text() },
+            Error::Unsupported { what: text(), feature: text() },
+            Error::PathTraversal { what, member: text() },
+            Error::Timeout,
+            Error::NotImplemented(text()),
+            Error::Internal(text()),
+            KernelError::NoLoop { function, dtypes: vec![DType::F16] }.into(),
+            KernelError::WrongDType { expected: DType::F16, found: DType::F64 }.into(),
+            KernelError::Value(text()).into(),
+            KernelError::ZeroDivision(text()).into(),
+            KernelError::Index { index: 12, axis: 0, extent: 10 }.into(),
+            KernelError::Singular(text()).into(),
+            KernelError::NoMemory { needed_bytes: 9 }.into(),
+        ];
+        for error in errors {
+            let fault = Fault::from(error.clone());
+            let sent: Fault = serde_json::from_str(&serde_json::to_string(&fault).unwrap()).unwrap();
+            let back = Error::from(sent);
+            assert_eq!((back.class(), back.to_string()), (error.class(), error.to_string()));
+        }
     }
 }

@@ -4,6 +4,7 @@ use super::Tile;
 use crate::chunk::{Buffer, Chunk};
 use crate::error::KernelError;
 use crate::linear::field::{Field, columns_of, num_real::Number, write_rows};
+use crate::linear::lu::Lu;
 use crate::linear::size_dtype;
 use crate::linear::whole::{determinant_of, solve_triangular};
 use crate::product::Matrix;
@@ -40,26 +41,17 @@ fn chunk_of<T: Field>(shape: &[usize], fill: impl FnOnce(&mut [T])) -> Result<Ch
 fn panel<T: Field>(block: &Chunk, start: usize) -> Result<Vec<Chunk>, KernelError> {
     let a = columns_of::<T>(block, 0)?;
     let (m, b) = (a.nrows(), a.ncols());
-    let lu = T::lu(a.as_ref());
-    let swaps: Vec<i64> = swaps_of(lu.P().arrays().0, b).iter().map(|&row| (start + row) as i64).collect();
-    let (lower, upper) = (lu.L(), lu.U());
-    let packed = chunk_of::<T>(&[m, b], |to| {
-        write_rows::<T, T>(to, lower.get(.., ..b));
-        for i in 0..b {
-            (i..b).for_each(|j| to[i * b + j] = upper[(i, j)]);
-        }
-    })?;
+    let lu = Lu::of(a.as_ref());
+    let swaps: Vec<i64> = swaps_of(&lu.order, b).iter().map(|&row| (start + row) as i64).collect();
+    let packed = chunk_of::<T>(&[m, b], |to| write_rows::<T, T>(to, lu.packed.as_ref()))?;
     let triangle = chunk_of::<T>(&[b, b], |to| {
-        for i in 0..b {
-            (0..b).for_each(|j| to[i * b + j] = if i <= j { upper[(i, j)] } else { T::zero_impl() });
-        }
+        (0..b).for_each(|i| (0..b).for_each(|j| to[i * b + j] = lu.upper(i, j)));
     })?;
-    let pivots: Vec<T> = (0..b).map(|i| upper[(i, i)]).collect();
     Ok(vec![
         packed,
         Chunk::from_elements(&[b, 1], &swaps)?,
         triangle,
-        Chunk::from_elements(&[b, 1], &pivots)?,
+        Chunk::from_elements(&[b, 1], &lu.pivots())?,
     ])
 }
 
