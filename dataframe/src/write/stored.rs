@@ -96,7 +96,7 @@ impl StoredTarget {
                     parts.push(self.download(file, folder.path()).await?);
                 }
                 let made = folder.path().join("whole");
-                join(spec.format, &parts, &made)
+                join(spec, &parts, &made)
                     .map_err(|error| Error::file(&self.path, FileFault::Failed, error))?;
                 upload(&self.store, &made, self.whole.clone()).await.map_err(|error| self.failed(error))
             }

@@ -76,7 +76,7 @@ impl Target {
             [] => return Err(Error::Internal("no task has written a file".to_owned())),
             [part] => fs::rename(part, made).map_err(|error| failed(&error))?,
             parts => {
-                join(spec.format, parts, made)
+                join(spec, parts, made)
                     .map_err(|error| Error::file(&self.path, FileFault::Failed, error))?;
             }
         }
