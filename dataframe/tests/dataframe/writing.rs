@@ -315,3 +315,19 @@ fn parts_that_are_joined_stay_compressed() {
     let (plain, packed) = (size("plain.arrow", Compression::None), size("packed.arrow", Compression::Zstd));
     assert!(packed * 4 < plain, "{packed} of {plain} bytes");
 }
+
+#[test]
+fn a_file_that_is_replaced_keeps_its_mode_and_its_link() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = folder();
+    let (file, link) = (path(&folder, "private.csv"), path(&folder, "link.csv"));
+    fs::write(&file, "old").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    symlink(&file, &link).unwrap();
+    three_parts().to_csv(&link).unwrap();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_n(&read_csv(&file, CsvOptions::new()), 0..10);
+    let error = three_parts().to_csv("/dev/null").unwrap_err();
+    assert_eq!(error.class(), "FileExistsError", "{error}");
+}
