@@ -143,6 +143,8 @@ pub enum FileFault {
     Unavailable,
     /// A valid file with a feature that this version does not read.
     Unsupported,
+    /// It is not the file any more that the plan was made for.
+    Changed,
 }
 
 impl FileFault {
@@ -154,7 +156,7 @@ impl FileFault {
             FileFault::Denied => "PermissionError",
             FileFault::Encoding => "UnicodeDecodeError",
             FileFault::Exists => "FileExistsError",
-            FileFault::Failed => "OSError",
+            FileFault::Failed | FileFault::Changed => "OSError",
             FileFault::Missing => "FileNotFoundError",
             FileFault::Syntax => "ParserError",
             FileFault::TimedOut => "TimeoutError",

@@ -8,7 +8,7 @@ pub use local::LocalExecutor;
 pub(crate) use stream::Streamed;
 
 use crate::engine::{Settings, block_on, block_on_deep, task_options};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileFault, Result};
 use crate::metrics::Metrics;
 use crate::planning::{is_deep, physical, physical_in};
 use crate::progress::Progress;
@@ -113,7 +113,8 @@ const MORE_PARTITIONS: usize = 4;
 ///
 /// The plan is for the sizes that are known before it runs. If they were wrong, a task fails for lack of
 /// memory; then the plan is made anew for more partitions, and at last with joins that can spill. Likewise
-/// if a file cannot be read by several tasks. If rows between stages are lost, the same plan runs again.
+/// if a file cannot be read by several tasks, or has changed since it was listed. If rows between stages are
+/// lost, the same plan runs again.
 pub(crate) fn execute(plan: &LogicalPlan, executor: &dyn Executor) -> Result<(Resident, Metrics)> {
     let (rows, metrics, _) = run(&Query::new(plan, executor, &|plan| plan), executor, |_| ())?;
     Ok((rows, metrics))
@@ -271,7 +272,9 @@ impl<'a> Query<'a> {
                 self.planned_under(Settings { whole_files: true, ..settings })
             }
             Error::Memory(text) => self.smaller(Settings { small_scans: true, ..settings }, text),
-            Error::Lost(_) if settings.losses < LOSSES_MAX => {
+            Error::Lost(_) | Error::File { fault: FileFault::Changed, .. }
+                if settings.losses < LOSSES_MAX =>
+            {
                 self.planned_under(Settings { losses: settings.losses + 1, ..settings })
             }
             error => Err(error),
