@@ -26,6 +26,7 @@ mod skew;
 mod subqueries;
 mod task;
 pub(crate) mod unread_numbers;
+mod volatile;
 mod wide_limits;
 mod window_codec;
 
