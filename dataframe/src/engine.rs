@@ -131,6 +131,8 @@ fn config(settings: Settings) -> SessionConfig {
     let options = config.options_mut();
     pin(options);
     settings.choose(options);
+    // It would name a column of a frame twice that an expression reads a field of.
+    options.optimizer.enable_leaf_expression_pushdown = false;
     config
 }
 
@@ -150,6 +152,7 @@ pub(crate) fn pin(options: &mut ConfigOptions) {
     // Operators that have no form as bytes.
     options.optimizer.enable_piecewise_merge_join = false;
     options.optimizer.enable_window_topn = false;
+    keep_order_of_subqueries(options);
     // The first value of values that are all there may be missing for the physical plan only.
     options.execution.skip_physical_aggregate_schema_check = true;
     // An idle partition would read files of its siblings, each of which runs as a task of its own: a task
@@ -180,8 +183,14 @@ pub(crate) fn session(settings: Settings) -> SessionState {
 
 /// A session of a user, who sees and changes its options.
 pub(crate) fn session_of_user(partitions: usize) -> SessionState {
-    let config = SessionConfig::new().with_target_partitions(partitions.max(1));
+    let mut config = SessionConfig::new().with_target_partitions(partitions.max(1));
+    keep_order_of_subqueries(config.options_mut());
     session_of(config.with_information_schema(true))
+}
+
+/// `SELECT * FROM (SELECT .. ORDER BY x) LIMIT 2` has the first rows by `x`, as in other databases.
+fn keep_order_of_subqueries(options: &mut ConfigOptions) {
+    options.sql_parser.enable_subquery_sort_elimination = false;
 }
 
 fn session_of(config: SessionConfig) -> SessionState {

@@ -119,7 +119,7 @@ impl SqlSession {
     /// supported, and errors of the run.
     pub fn execute(&mut self, statement: &str) -> Result<SqlAnswer> {
         let state = self.context.state();
-        let plan = block_on(async { Ok(state.create_logical_plan(statement).await?) })?;
+        let plan = block_on(super::logical(&state, statement))?;
         self.answer(plan)
     }
 
