@@ -194,13 +194,17 @@ fn keep_order_of_subqueries(options: &mut ConfigOptions) {
 }
 
 fn session_of(config: SessionConfig) -> SessionState {
+    let rules = crate::stage::outer_joins::rules(crate::stage::repeated_projections::rules());
+    let mut rules = crate::stage::whole_aggregates::rules(rules);
+    // Before the rule that makes joins of subqueries.
+    rules.insert(0, crate::stage::not_in::rule());
     let mut session = SessionStateBuilder::new()
         .with_default_features()
         .with_config(config)
         .with_runtime_env(Environment::unlimited().0)
         .with_query_planner(Arc::new(Planner))
         .with_physical_optimizer_rules(crate::stage::limited_windows::rules())
-        .with_optimizer_rules(crate::stage::repeated_projections::rules())
+        .with_optimizer_rules(rules)
         .with_optimizer_rule(crate::stage::filtered_windows::rule())
         .with_optimizer_rule(crate::stage::unread_numbers::rule())
         .build();
