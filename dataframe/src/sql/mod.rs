@@ -7,12 +7,14 @@
 //! | tables that statements make and change | `session_table`, `change` |
 //! | plans as texts | `explain` |
 //! | the order of rows | `order` |
+//! | results that have no room | `overflow` |
 //! | rows as texts | `row_texts` |
 //! | the dialect of runners of tests | `text` |
 
 mod change;
 mod explain;
 mod order;
+mod overflow;
 mod row_texts;
 mod session;
 mod session_table;
@@ -76,7 +78,7 @@ async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let dialect = state.config().options().sql_parser.dialect;
     let mut statement = state.sql_to_statement(text, &dialect)?;
     understood::understand(&mut statement, &|name| state.scalar_functions().contains_key(name))?;
-    Ok(state.statement_to_plan(statement).await?)
+    overflow::with_checks(state.statement_to_plan(statement).await?)
 }
 
 impl Frame {
