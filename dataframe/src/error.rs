@@ -215,6 +215,12 @@ impl Error {
         Error::file(path, FileFault::of_io(error), error)
     }
 
+    /// The end of the time that a request may take.
+    #[must_use]
+    pub fn timeout() -> Error {
+        Error::Task { class: "Timeout", text: "the time of the request is over".to_owned() }
+    }
+
     /// The name of the Python exception that pandas raises for the same mistake.
     #[must_use]
     pub fn class(&self) -> &'static str {
