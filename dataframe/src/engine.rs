@@ -50,7 +50,7 @@ impl Environment {
         // All environments of the process share the knowledge of files that were read.
         let environment = RuntimeEnvBuilder::from_runtime_env(&Environment::unlimited().0)
             .with_memory_pool(Arc::new(FairSpillPool::new(memory_bytes as usize)))
-            .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode))
+            .with_disk_manager_builder(spill_files(mode))
             .build_arc()?;
         Ok(Environment(environment))
     }
@@ -83,11 +83,20 @@ impl Environment {
     }
 }
 
+/// Spill files without a bound of their own: the library's one of 100 GiB for all tasks of a process would be
+/// told as a lack of memory. A disk that is full says so.
+fn spill_files(mode: DiskManagerMode) -> DiskManagerBuilder {
+    DiskManagerBuilder::default().with_mode(mode).with_max_temp_directory_size(u64::MAX)
+}
+
 /// An environment that looks at folders whenever a table is planned. The library keeps what it saw first for
 /// ever, and files that came or went since would be left out or missed.
 fn without_listings() -> RuntimeEnv {
     let caches = CacheManagerConfig::default().with_list_files_cache_limit(0);
-    let built = RuntimeEnvBuilder::new().with_cache_manager(caches).build();
+    let built = RuntimeEnvBuilder::new()
+        .with_cache_manager(caches)
+        .with_disk_manager_builder(spill_files(DiskManagerMode::OsTmpDirectory))
+        .build();
     // It fails for folders of spill files only, which are those of the system here.
     built.unwrap_or_default()
 }

@@ -338,6 +338,9 @@ fn lines_of_json_are_rows() {
     let frame = read_json(&name);
     let found = each_executor(|executor| frame.collect_on(executor));
     assert_eq!(lines(&found[2]), "a Int64: 1|-|-\nb Utf8: x|y|-\nc Float64: -|2.5|-\n");
+    // Columns come as objects name them.
+    fs::write(&name, "{\"z\":1,\"b\":\"x\"}\n{\"c\":2,\"a\":3,\"z\":4}\n").unwrap();
+    assert_eq!(read_json(&name).columns().unwrap(), ["z", "b", "c", "a"]);
     fs::write(&name, "{\"a\":1}\n{\"a\":}\n").unwrap();
     assert_error(&read_json(&name).collect().unwrap_err(), "ValueError", &[&name]);
     let filler = "x".repeat(200);
