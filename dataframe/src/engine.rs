@@ -50,7 +50,7 @@ impl Environment {
         // All environments of the process share the knowledge of files that were read.
         let environment = RuntimeEnvBuilder::from_runtime_env(&Environment::unlimited().0)
             .with_memory_pool(Arc::new(FairSpillPool::new(memory_bytes as usize)))
-            .with_disk_manager_builder(DiskManagerBuilder::default().with_mode(mode))
+            .with_disk_manager_builder(spill_files(mode))
             .build_arc()?;
         Ok(Environment(environment))
     }
@@ -83,11 +83,20 @@ impl Environment {
     }
 }
 
+/// Spill files without a bound of their own: the library's one of 100 GiB for all tasks of a process would be
+/// told as a lack of memory. A disk that is full says so.
+fn spill_files(mode: DiskManagerMode) -> DiskManagerBuilder {
+    DiskManagerBuilder::default().with_mode(mode).with_max_temp_directory_size(u64::MAX)
+}
+
 /// An environment that looks at folders whenever a table is planned. The library keeps what it saw first for
 /// ever, and files that came or went since would be left out or missed.
 fn without_listings() -> RuntimeEnv {
     let caches = CacheManagerConfig::default().with_list_files_cache_limit(0);
-    let built = RuntimeEnvBuilder::new().with_cache_manager(caches).build();
+    let built = RuntimeEnvBuilder::new()
+        .with_cache_manager(caches)
+        .with_disk_manager_builder(spill_files(DiskManagerMode::OsTmpDirectory))
+        .build();
     // It fails for folders of spill files only, which are those of the system here.
     built.unwrap_or_default()
 }
@@ -131,6 +140,8 @@ fn config(settings: Settings) -> SessionConfig {
     let options = config.options_mut();
     pin(options);
     settings.choose(options);
+    // It would name a column of a frame twice that an expression reads a field of.
+    options.optimizer.enable_leaf_expression_pushdown = false;
     config
 }
 
@@ -150,6 +161,7 @@ pub(crate) fn pin(options: &mut ConfigOptions) {
     // Operators that have no form as bytes.
     options.optimizer.enable_piecewise_merge_join = false;
     options.optimizer.enable_window_topn = false;
+    keep_order_of_subqueries(options);
     // The first value of values that are all there may be missing for the physical plan only.
     options.execution.skip_physical_aggregate_schema_check = true;
     // An idle partition would read files of its siblings, each of which runs as a task of its own: a task
@@ -180,18 +192,28 @@ pub(crate) fn session(settings: Settings) -> SessionState {
 
 /// A session of a user, who sees and changes its options.
 pub(crate) fn session_of_user(partitions: usize) -> SessionState {
-    let config = SessionConfig::new().with_target_partitions(partitions.max(1));
+    let mut config = SessionConfig::new().with_target_partitions(partitions.max(1));
+    keep_order_of_subqueries(config.options_mut());
     session_of(config.with_information_schema(true))
 }
 
+/// `SELECT * FROM (SELECT .. ORDER BY x) LIMIT 2` has the first rows by `x`, as in other databases.
+fn keep_order_of_subqueries(options: &mut ConfigOptions) {
+    options.sql_parser.enable_subquery_sort_elimination = false;
+}
+
 fn session_of(config: SessionConfig) -> SessionState {
+    let rules = crate::stage::outer_joins::rules(crate::stage::repeated_projections::rules());
+    let mut rules = crate::stage::whole_aggregates::rules(rules);
+    // Before the rule that makes joins of subqueries.
+    rules.insert(0, crate::stage::not_in::rule());
     let mut session = SessionStateBuilder::new()
         .with_default_features()
         .with_config(config)
         .with_runtime_env(Environment::unlimited().0)
         .with_query_planner(Arc::new(Planner))
         .with_physical_optimizer_rules(crate::stage::limited_windows::rules())
-        .with_optimizer_rules(crate::stage::repeated_projections::rules())
+        .with_optimizer_rules(rules)
         .with_optimizer_rule(crate::stage::filtered_windows::rule())
         .with_optimizer_rule(crate::stage::unread_numbers::rule())
         .build();

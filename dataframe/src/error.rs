@@ -143,6 +143,8 @@ pub enum FileFault {
     Unavailable,
     /// A valid file with a feature that this version does not read.
     Unsupported,
+    /// It is not the file any more that the plan was made for.
+    Changed,
 }
 
 impl FileFault {
@@ -154,7 +156,7 @@ impl FileFault {
             FileFault::Denied => "PermissionError",
             FileFault::Encoding => "UnicodeDecodeError",
             FileFault::Exists => "FileExistsError",
-            FileFault::Failed => "OSError",
+            FileFault::Failed | FileFault::Changed => "OSError",
             FileFault::Missing => "FileNotFoundError",
             FileFault::Syntax => "ParserError",
             FileFault::TimedOut => "TimeoutError",
@@ -205,12 +207,18 @@ pub enum FunctionFault {
 impl Error {
     /// A failure with a file of a kind.
     pub(crate) fn file(path: &str, fault: FileFault, reason: impl std::fmt::Display) -> Error {
-        Error::File { path: path.to_owned(), fault, reason: reason.to_string() }
+        Error::File { path: without_secrets(path), fault, reason: without_secrets(&reason.to_string()) }
     }
 
     /// A failure of the file system.
     pub(crate) fn io(path: &str, error: &std::io::Error) -> Error {
         Error::file(path, FileFault::of_io(error), error)
+    }
+
+    /// The end of the time that a request may take.
+    #[must_use]
+    pub fn timeout() -> Error {
+        Error::Task { class: "Timeout", text: "the time of the request is over".to_owned() }
     }
 
     /// The name of the Python exception that pandas raises for the same mistake.
@@ -302,6 +310,28 @@ impl From<arrow::error::ArrowError> for Error {
     }
 }
 
+/// A text whose URLs have no user, no password and no query, which may be a signature.
+fn without_secrets(text: &str) -> String {
+    const SCHEME_END: &str = "://";
+    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(SCHEME_END) {
+        let (before, after) = rest.split_at(at + SCHEME_END.len());
+        shown.push_str(before);
+        let is_end = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | ')');
+        let (url, after) = after.split_at(after.find(is_end).unwrap_or(after.len()));
+        let host_end = url.find(['/', '?']).unwrap_or(url.len());
+        let url = url[..host_end].rfind('@').map_or(url, |user| &url[user + 1..]);
+        let is_web = before.ends_with("http://") || before.ends_with("https://");
+        match url.find('?').filter(|_| is_web) {
+            Some(query) => shown.extend([&url[..query], "?.."]),
+            None => shown.push_str(url),
+        }
+        rest = after;
+    }
+    shown.push_str(rest);
+    shown
+}
+
 fn from_schema(error: SchemaError) -> Error {
     match error {
         SchemaError::FieldNotFound { field, valid_fields } => Error::Key {
@@ -347,6 +377,16 @@ mod tests {
         let known = ["price".to_owned(), "volume".to_owned()].to_vec();
         let text = Error::Key { label: "prise".to_owned(), known }.to_string();
         assert_eq!(text, "no column \"prise\"; there are \"price\", \"volume\"; did you mean \"price\"?");
+    }
+
+    #[test]
+    fn errors_of_files_tell_no_secrets() {
+        let text =
+            |path: &str| Error::file(path, FileFault::Missing, format!("no {path:?} (there)")).to_string();
+        let signed = text("https://me:word@bucket.example/k.csv?X-Amz-Signature=abc");
+        assert_eq!(signed, "https://bucket.example/k.csv?..: no \"https://bucket.example/k.csv?..\" (there)");
+        assert_eq!(text("s3://bucket/a?@b.csv"), "s3://bucket/a?@b.csv: no \"s3://bucket/a?@b.csv\" (there)");
+        assert_eq!(text("a@b?.csv"), "a@b?.csv: no \"a@b?.csv\" (there)");
     }
 
     #[test]

@@ -78,11 +78,11 @@ impl DataFrame {
         let path = path_of(database)?;
         let frame = crate::write::written(self.frame()?, None)?;
         let rows = execute(&frame.output()?, executor)?.0;
-        let is_new = !Path::new(path).exists();
+        // An empty file is a database without tables. Who makes it may remove it again, nobody else.
+        let is_own = std::fs::File::create_new(path).is_ok();
         let written = write(&rows, table, path, if_exists);
-        if written.is_err() && is_new {
-            // It would be a database without tables.
-            let _gone_if_it_was_made = std::fs::remove_file(path);
+        if written.is_err() && is_own && std::fs::metadata(path).is_ok_and(|found| found.len() == 0) {
+            let _gone = std::fs::remove_file(path);
         }
         written
     }

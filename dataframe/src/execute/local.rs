@@ -15,7 +15,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::runtime::Runtime;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet};
 
 /// Most bytes that are set aside for batches on their way between operators, buffers of files, and what the
 /// allocator keeps. Chosen when outputs of running tasks were not counted: it may be more than is needed.
@@ -29,6 +29,7 @@ pub struct LocalExecutor {
     budget: Arc<Budget>,
     runtime: OnceLock<std::io::Result<Arc<Threads>>>,
     environment: OnceLock<Result<Environment>>,
+    deadline: Option<Instant>,
 }
 
 impl LocalExecutor {
@@ -40,7 +41,14 @@ impl LocalExecutor {
         let counted_bytes = memory_bytes - (memory_bytes / 4).min(UNCOUNTED_BYTES_MAX);
         let limits = Limits { threads: threads.max(1), memory_bytes: (counted_bytes / 2).max(1) };
         let budget = Budget::new(counted_bytes / 2);
-        LocalExecutor { limits, budget, runtime: OnceLock::new(), environment: OnceLock::new() }
+        let (runtime, environment) = (OnceLock::new(), OnceLock::new());
+        LocalExecutor { limits, budget, runtime, environment, deadline: None }
+    }
+
+    /// Gives up all plans at this moment, also those that run then. Their tasks end at their next batch.
+    #[must_use]
+    pub fn until(self, deadline: Instant) -> LocalExecutor {
+        LocalExecutor { deadline: Some(deadline), ..self }
     }
 
     fn threads(&self) -> Result<Arc<Threads>> {
@@ -83,7 +91,10 @@ impl LocalExecutor {
     /// The tasks of a plan, of which this many may have made a part that was not taken.
     fn run(&self, stages: &Stages, ahead: usize) -> Result<LocalRun> {
         let environment = self.environment()?.clone();
-        Ok(LocalRun::new(stages.clone(), self.threads()?, environment, Arc::clone(&self.budget), ahead))
+        let mut run =
+            LocalRun::new(stages.clone(), self.threads()?, environment, Arc::clone(&self.budget), ahead);
+        run.deadline = self.deadline;
+        Ok(run)
     }
 }
 
@@ -134,6 +145,7 @@ struct LocalRun {
     /// Number of parts of the result that were taken, and of those that may wait for it.
     taken: usize,
     ahead: usize,
+    deadline: Option<Instant>,
     metrics: Metrics,
 }
 
@@ -190,6 +202,7 @@ impl LocalRun {
             failed: HashMap::new(),
             taken: 0,
             ahead,
+            deadline: None,
             metrics,
         }
     }
@@ -209,9 +222,7 @@ impl LocalRun {
             if let Some(error) = self.failed.remove(&self.taken) {
                 return Err(error);
             }
-            let running = &mut self.running;
-            let ended = crate::engine::block_on(async { Ok(running.join_next().await) })?;
-            match ended {
+            match self.next_end()? {
                 Some(Ok(Ok(end))) => self.end(end),
                 Some(Ok(Err((call, error)))) => self.fail(call, error)?,
                 Some(Err(error)) => return Err(Error::Internal(format!("a task panicked: {error}"))),
@@ -224,6 +235,16 @@ impl LocalRun {
         // While this one is used, others run.
         self.start_ready()?;
         Ok(Some(part))
+    }
+
+    /// The end of a task, once one ends; `None` if none runs.
+    fn next_end(&mut self) -> Result<Option<std::result::Result<CallResult, JoinError>>> {
+        let (running, deadline) = (&mut self.running, self.deadline);
+        crate::engine::block_on(async {
+            let Some(deadline) = deadline else { return Ok(running.join_next().await) };
+            let ended = tokio::time::timeout_at(deadline.into(), running.join_next()).await;
+            ended.map_err(|_| Error::timeout())
+        })
     }
 
     /// Notes a task that has failed: the error comes in the place of its rows if they are taken one after the

@@ -8,7 +8,7 @@ pub use local::LocalExecutor;
 pub(crate) use stream::Streamed;
 
 use crate::engine::{Settings, block_on, block_on_deep, task_options};
-use crate::error::{Error, Result};
+use crate::error::{Error, FileFault, Result};
 use crate::metrics::Metrics;
 use crate::planning::{is_deep, physical, physical_in};
 use crate::progress::Progress;
@@ -17,6 +17,8 @@ use arrow::datatypes::SchemaRef;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::ExecutionPlan;
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// The threads and the memory of an executor.
@@ -72,8 +74,27 @@ pub fn offer_executor(offer: Offer) {
     let _first_wins = OFFER.set(offer);
 }
 
+thread_local! {
+    static BOUND: RefCell<Option<Arc<dyn Executor>>> = const { RefCell::new(None) };
+}
+
+/// Has [`default_executor`] give this executor on this thread, until the binding is dropped.
+pub(crate) fn bind(executor: Arc<dyn Executor>) -> Binding {
+    Binding(BOUND.replace(Some(executor)))
+}
+
+/// An executor of the current thread, and the one that it had before.
+#[must_use = "the executor is bound until this is dropped"]
+pub(crate) struct Binding(Option<Arc<dyn Executor>>);
+
+impl Drop for Binding {
+    fn drop(&mut self) {
+        BOUND.set(self.0.take());
+    }
+}
+
 /// The executor of programs that name none: that of the task engine if it runs, else one with all cores of
-/// this machine and half of its memory.
+/// this machine and half of its memory, or of what its control group allows.
 ///
 /// ```
 /// assert!(0 < tharsis_dataframe::default_executor().limits().threads);
@@ -81,6 +102,9 @@ pub fn offer_executor(offer: Offer) {
 #[must_use]
 pub fn default_executor() -> Arc<dyn Executor> {
     static LOCAL: OnceLock<Arc<LocalExecutor>> = OnceLock::new();
+    if let Some(bound) = BOUND.with_borrow(Clone::clone) {
+        return bound;
+    }
     let offered = OFFER.get().and_then(|offer| offer());
     offered.unwrap_or_else(|| {
         let local = LOCAL.get_or_init(|| {
@@ -91,13 +115,37 @@ pub fn default_executor() -> Arc<dyn Executor> {
     })
 }
 
-/// Bytes of memory of this machine; 4 GiB if that is unknown.
+/// Bytes of memory that this process may use: those of the machine, or of its control group; 4 GiB if neither
+/// is known.
 fn memory_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let kib = text
         .lines()
         .find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB")?.parse::<u64>().ok());
-    kib.map_or(4 << 30, |kib| kib << 10)
+    let of_machine = kib.map_or(4 << 30, |kib| kib << 10);
+    let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
+    let limits = group_limits(&groups);
+    let limits = limits.filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok());
+    limits.fold(of_machine, u64::min)
+}
+
+/// Files with the limits of the control groups of a process and of those around them, of both versions.
+/// Within a container the group is the root of what can be seen.
+fn group_limits(groups: &str) -> impl Iterator<Item = PathBuf> {
+    let ways = groups.lines().filter_map(|line| {
+        let (controllers, group) = line.split_once(':')?.1.split_once(':')?;
+        match controllers {
+            "" => Some(("/sys/fs/cgroup", group, "memory.max")),
+            list if list.split(',').any(|name| name == "memory") => {
+                Some(("/sys/fs/cgroup/memory", group, "memory.limit_in_bytes"))
+            }
+            _ => None,
+        }
+    });
+    ways.flat_map(|(root, group, file)| {
+        let group = Path::new(group.trim_start_matches('/'));
+        group.ancestors().map(move |group| Path::new(root).join(group).join(file)).collect::<Vec<_>>()
+    })
 }
 
 /// Most runs of a plan after the first because rows between its stages were lost.
@@ -113,7 +161,8 @@ const MORE_PARTITIONS: usize = 4;
 ///
 /// The plan is for the sizes that are known before it runs. If they were wrong, a task fails for lack of
 /// memory; then the plan is made anew for more partitions, and at last with joins that can spill. Likewise
-/// if a file cannot be read by several tasks. If rows between stages are lost, the same plan runs again.
+/// if a file cannot be read by several tasks, or has changed since it was listed. If rows between stages are
+/// lost, the same plan runs again.
 pub(crate) fn execute(plan: &LogicalPlan, executor: &dyn Executor) -> Result<(Resident, Metrics)> {
     let (rows, metrics, _) = run(&Query::new(plan, executor, &|plan| plan), executor, |_| ())?;
     Ok((rows, metrics))
@@ -271,7 +320,9 @@ impl<'a> Query<'a> {
                 self.planned_under(Settings { whole_files: true, ..settings })
             }
             Error::Memory(text) => self.smaller(Settings { small_scans: true, ..settings }, text),
-            Error::Lost(_) if settings.losses < LOSSES_MAX => {
+            Error::Lost(_) | Error::File { fault: FileFault::Changed, .. }
+                if settings.losses < LOSSES_MAX =>
+            {
                 self.planned_under(Settings { losses: settings.losses + 1, ..settings })
             }
             error => Err(error),
@@ -289,5 +340,31 @@ impl<'a> Query<'a> {
             settings.joins_spill = true;
         }
         self.planned_under(settings)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_control_groups_are_looked_for_up_to_the_root() {
+        let found =
+            |groups: &str| group_limits(groups).map(|path| path.display().to_string()).collect::<Vec<_>>();
+        let second = found("0::/kubepods/pod7\n");
+        let expected = ["/kubepods/pod7", "/kubepods", ""].map(|at| format!("/sys/fs/cgroup{at}/memory.max"));
+        assert_eq!(second, expected);
+        let first = found("12:cpu,cpuacct:/a\n4:memory:/\n");
+        assert_eq!(first, ["/sys/fs/cgroup/memory/memory.limit_in_bytes"]);
+        assert!(memory_bytes() > 0);
+    }
+
+    #[test]
+    fn a_bound_executor_is_the_default_one_until_it_is_let_go() {
+        let bound: Arc<dyn Executor> = Arc::new(LocalExecutor::sized(3, 1 << 20));
+        let binding = bind(Arc::clone(&bound));
+        assert!(Arc::ptr_eq(&default_executor(), &bound));
+        drop(binding);
+        assert!(!Arc::ptr_eq(&default_executor(), &bound));
     }
 }

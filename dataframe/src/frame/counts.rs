@@ -87,13 +87,15 @@ impl Series {
     #[track_caller]
     pub fn mode_with(&self, dropna: bool) -> Series {
         let label = self.label();
+        // A label of its own, whatever the series is called.
+        let count = if label == "size" { "count" } else { "size" };
         let counted = self.to_frame().groupby([label.as_str()]).dropna(dropna).size().then(|frame| {
             let values = frame.index.iter().map(|level| (label.clone(), named(&level.column)));
-            let frame = frame.project(values.chain([("size".to_owned(), named("size"))]).collect())?;
+            let frame = frame.project(values.chain([(count.to_owned(), named("size"))]).collect())?;
             Ok(Frame { index: Vec::new(), ..frame })
         });
-        let largest = counted.col("size").window_step(&Step::Whole(Aggregate::Max));
-        let found = counted.filter(&counted.col("size").eq(largest)).reset_index(true).col(&label);
+        let largest = counted.col(count).window_step(&Step::Whole(Aggregate::Max));
+        let found = counted.filter(&counted.col(count).eq(largest)).reset_index(true).col(&label);
         found.named(self.name().map(str::to_owned))
     }
 }

@@ -25,8 +25,10 @@ fn at_border(border: &str, column: &str) -> String {
     format!("__tharsis_{border}_{column}")
 }
 
-/// Number of rows up to the border.
-const ROWS: &str = "rows";
+/// The name of the number of rows up to a border. No column has it at a border.
+fn rows_at(border: &str) -> String {
+    format!("__tharsis_rows_at_{border}")
+}
 
 /// Whether a row has the same value as the one at a border; two missing ones are the same. No distinctness:
 /// planning makes keys of joins of it, under which missing values are not the same.
@@ -66,7 +68,7 @@ impl Extremes {
             last_value(named(&key.column), sorted.sort_exprs()).alias(at_border(name, &key.column))
         };
         let mut exprs: Vec<Expr> = self.values.iter().map(last).collect();
-        exprs.push(count(lit(1_i64)).alias(at_border(name, ROWS)));
+        exprs.push(count(lit(1_i64)).alias(rows_at(name)));
         Ok(first.builder().aggregate(Vec::<Expr>::new(), exprs)?.build()?)
     }
 
@@ -98,7 +100,7 @@ impl Extremes {
     /// alone.
     fn among_last(&self) -> Expr {
         let before_last = self.values.split_last().map_or(&[][..], |(_, rest)| rest);
-        let more = named(&at_border("beyond", ROWS)).gt(lit(self.rows as i64));
+        let more = named(&rows_at("beyond")).gt(lit(self.rows as i64));
         before_last.iter().fold(more, |among, key| {
             among.and(same("border", key)).and(same("beyond", key)).and(named(&key.column).is_not_null())
         })

@@ -230,6 +230,20 @@ mod tests {
     }
 
     #[test]
+    fn a_key_of_many_steps_is_planned_as_long_as_they_are() {
+        let frame = DataFrame::from_columns([("x", vec![1, 3, 1].into()), ("v", vec![1, 2, 4].into())]);
+        let sums = |steps: usize| {
+            let key = (0..steps).fold(frame.col("x"), |sum, _| &sum + &sum);
+            frame.groupby([&key]).sum()
+        };
+        // One more step doubled the time: sixty would never end.
+        let plan = |steps: usize| sums(steps).explain().unwrap().to_string().len();
+        let (short, long) = (plan(15), plan(60));
+        assert!(long < 5 * short, "{long} for {short}");
+        assert_eq!(sums(30).col("v").values::<i64>().unwrap(), [Some(5), Some(2)]);
+    }
+
+    #[test]
     fn a_deep_plan_is_refused() {
         let steps =
             |count: usize| (0..count).fold(frame(), |frame, _| frame.assign("a", frame.col("a") + 1.0));

@@ -2,6 +2,7 @@
 //! process registers them, so that plans which came as bytes find them.
 
 pub(crate) mod arithmetic;
+pub(crate) mod checked;
 mod moments;
 mod product;
 mod quantile;
@@ -34,6 +35,7 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
         [sliding_first(), sliding_last(), sliding_nunique(), sliding_rank_min(), sliding_rank_max()];
     let all = [product(), quantile(), skewness(), kurtosis()].into_iter().chain(sliding).chain(in_order);
     registry.register_udaf(window_values())?;
+    registry.register_udaf(checked::sum())?;
     for aggregate in all {
         registry.register_udaf(aggregate)?;
     }
@@ -43,7 +45,7 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in row_functions() {
         registry.register_udf(Arc::clone(function))?;
     }
-    for function in arithmetic::functions() {
+    for function in arithmetic::functions().into_iter().chain(checked::functions()) {
         registry.register_udf(function)?;
     }
     Ok(())

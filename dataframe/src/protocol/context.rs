@@ -16,7 +16,7 @@ pub struct PlaceRequest {
     pub workers: usize,
     /// Bytes of memory for rows.
     pub memory_bytes: u64,
-    /// Time after which no task may start.
+    /// Time at which plans are given up.
     pub deadline: Option<Instant>,
 }
 
@@ -147,7 +147,13 @@ fn executor(
             return Err(Failure::value("nodes: more than one needs the mode cluster"));
         }
         Some("workers") => {}
-        None | Some("lazy" | "eager") => return Ok(Arc::new(LocalExecutor::sized(workers, memory_bytes))),
+        None | Some("lazy" | "eager") => {
+            let executor = LocalExecutor::sized(workers, memory_bytes);
+            return Ok(match deadline {
+                Some(deadline) => Arc::new(executor.until(deadline)),
+                None => Arc::new(executor),
+            });
+        }
         Some(_) => return Err(Failure::value("mode: there are eager, lazy, workers, cluster")),
     }
     places.executor(&PlaceRequest { nodes: nodes.max(1), workers, memory_bytes, deadline })

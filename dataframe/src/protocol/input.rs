@@ -52,6 +52,9 @@ fn indexed(frame: &DataFrame, index: &[String], names: Vec<Option<String>>) -> D
 fn file(json: &Json, context: &Context) -> Result<DataFrame, Failure> {
     let path = |key: &str| {
         let name = json.get(key).and_then(Json::as_str)?;
+        if name.contains("://") {
+            return Some(name.to_owned());
+        }
         Some(context.folder.join(name).to_string_lossy().into_owned())
     };
     if let Some(path) = path("csv") {

@@ -4,8 +4,10 @@ use super::args::{Args, Names};
 use super::context::{Context, object};
 use super::value::{self, Value};
 use super::{Failure, Places, input, registry, reply};
+use crate::execute::bind;
 use serde_json::{Map, Value as Json, json};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The step that failed, and its operation; `None` if the request itself failed.
@@ -20,6 +22,8 @@ pub(super) fn evaluate(
     let started = Instant::now();
     let outside = |failure: Failure| (failure, None);
     let (context, mut names) = prepare(request, folder, places).map_err(outside)?;
+    // Steps that need rows at once, as the labels of a pivot, run where the request says, too.
+    let _bound = bind(Arc::clone(&context.executor));
     for (index, step) in list(request, "prog").map_err(outside)?.iter().enumerate() {
         let operation = step.get(1).and_then(Json::as_str).unwrap_or("").to_owned();
         let made = run_step(step, &operation, &names, &context);

@@ -19,6 +19,7 @@ use datafusion::physical_plan::{
 };
 use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt, TryStreamExt};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
 use std::any::Any;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
@@ -48,6 +49,11 @@ struct FilesExec {
 }
 
 impl FilesExec {
+    /// Whether to ask about a file costs no request.
+    fn is_local(&self) -> bool {
+        self.config.object_store_url.as_str().starts_with("file")
+    }
+
     /// The rows of one file, and no more than these.
     fn open(
         &self,
@@ -108,11 +114,11 @@ impl ExecutionPlan for FilesExec {
                 self.config.file_groups.len()
             );
         };
-        store(&context.runtime_env(), &self.config.object_store_url)?;
+        let store = store(&context.runtime_env(), &self.config.object_store_url)?;
         let scan = FilesExec { config: self.config.clone(), properties: Arc::clone(&self.properties) };
         let files = group.files().to_vec().into_iter();
         let schema = self.schema();
-        let state = Reading { scan, files, open: None, left: self.config.limit, context };
+        let state = Reading { scan, store, files, open: None, left: self.config.limit, context };
         let rows = futures::stream::try_unfold(state, Reading::next);
         Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows)))
     }
@@ -121,31 +127,92 @@ impl ExecutionPlan for FilesExec {
 /// The files that are left, and the one that is read.
 struct Reading {
     scan: FilesExec,
+    store: Arc<dyn ObjectStore>,
     files: std::vec::IntoIter<PartitionedFile>,
-    open: Option<BoxStream<'static, Result<RecordBatch>>>,
+    open: Option<Open>,
     /// Rows that may still be given, if there is a limit.
     left: Option<usize>,
     context: Arc<TaskContext>,
+}
+
+/// A file that is read.
+struct Open {
+    version: Version,
+    rows: BoxStream<'static, Result<RecordBatch>>,
 }
 
 impl Reading {
     async fn next(mut self) -> Result<Option<(RecordBatch, Reading)>> {
         while self.left != Some(0) {
             if let Some(open) = &mut self.open {
-                if let Some(batch) = open.try_next().await? {
-                    let rows = self.left.map_or(batch.num_rows(), |left| left.min(batch.num_rows()));
-                    self.left = self.left.map(|left| left - rows);
-                    return Ok(Some((batch.slice(0, rows), self)));
+                match open.rows.try_next().await {
+                    Ok(Some(batch)) => {
+                        let rows = self.left.map_or(batch.num_rows(), |left| left.min(batch.num_rows()));
+                        self.left = self.left.map(|left| left - rows);
+                        return Ok(Some((batch.slice(0, rows), self)));
+                    }
+                    Ok(None) => open.version.check(&*self.store).await?,
+                    // Bytes of two files make no sense to the reader of one.
+                    Err(error) => return Err(open.version.cause(&*self.store, error).await),
                 }
                 self.open = None;
             }
             let Some(file) = self.files.next() else { return Ok(None) };
             let path = shown_path(&self.scan.config, &file);
+            let version = Version { path: path.clone(), meta: file.object_meta.clone() };
+            if self.scan.is_local() {
+                version.check(&*self.store).await?;
+            }
             let rows = named(&path, || self.scan.open(file, self.left, Arc::clone(&self.context)))?;
-            self.open = Some(named_stream(path, rows));
+            self.open = Some(Open { version, rows: named_stream(path, rows) });
         }
         Ok(None)
     }
+}
+
+/// A file as it was when the plan was made: its tasks are ranges of these bytes, and its statistics are of
+/// these rows. Tasks run at any time, some of them again, so that a file that changes meanwhile would give
+/// rows of both, or parts of rows.
+struct Version {
+    path: String,
+    meta: ObjectMeta,
+}
+
+impl Version {
+    /// Refuses another file of this name.
+    async fn check(&self, store: &dyn ObjectStore) -> Result<()> {
+        let found = store.head(&self.meta.location).await;
+        let found = found.map_err(|error| DataFusionError::from(from_store(&self.path, &error)))?;
+        if is_same_version(&self.meta, &found) {
+            return Ok(());
+        }
+        let reason = "it has changed since the plan was made, while its rows were read";
+        Err(Error::file(&self.path, FileFault::Changed, reason).into())
+    }
+
+    /// The error of a reader, or the change of the file that is behind it.
+    async fn cause(&self, store: &dyn ObjectStore, error: DataFusionError) -> DataFusionError {
+        match self.check(store).await {
+            Err(DataFusionError::External(changed))
+                if matches!(
+                    changed.downcast_ref::<Error>(),
+                    Some(Error::File { fault: FileFault::Changed, .. })
+                ) =>
+            {
+                DataFusionError::External(changed)
+            }
+            _ => error,
+        }
+    }
+}
+
+/// Whether a file has the size and the time of change that were noted. Lists of some stores have fractions of
+/// seconds that answers about one object do not have.
+fn is_same_version(noted: &ObjectMeta, found: &ObjectMeta) -> bool {
+    let (one, other) = (noted.last_modified, found.last_modified);
+    let whole = one.timestamp_subsec_nanos() == 0 || other.timestamp_subsec_nanos() == 0;
+    let same_time = if whole { one.timestamp() == other.timestamp() } else { one == other };
+    noted.size == found.size && same_time
 }
 
 /// The path of a file as users write it.

@@ -1,12 +1,13 @@
 //! Statements that change the rows of a table, as plans of the rows that it has afterwards.
 
 use crate::error::{Error, Result};
+use crate::frame::{HIDDEN, named};
 use crate::stage::{KeptPart, LocalPart, Resident};
 use crate::table::Table;
 use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
 use arrow::datatypes::{Schema, SchemaRef};
-use datafusion::common::Column;
+use datafusion::common::{Column, Constraint};
 use datafusion::functions_aggregate::expr_fn::count as count_of;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::expr_fn::when;
@@ -22,8 +23,10 @@ pub(super) enum Change {
     Add(LogicalPlan),
     /// The rows of this plan replace those of the table.
     Replace(LogicalPlan),
+    /// The rows of this plan stay.
+    Keep(LogicalPlan),
     /// The rows of a plan replace those of the table, and another plan counts those that were concerned.
-    Keep { rows: LogicalPlan, changed: LogicalPlan },
+    Update { rows: LogicalPlan, changed: LogicalPlan },
     /// No rows are left.
     Empty,
 }
@@ -52,9 +55,7 @@ fn delete(input: LogicalPlan) -> Result<Change> {
     match input {
         LogicalPlan::TableScan(_) => Ok(Change::Empty),
         LogicalPlan::Filter(Filter { predicate, input, .. }) => {
-            let rows = LogicalPlanBuilder::from(Arc::clone(&input));
-            let rows = rows.filter(predicate.clone().is_not_true())?.build()?;
-            Ok(Change::Keep { rows, changed: counted(LogicalPlanBuilder::from(input).filter(predicate)?)? })
+            Ok(Change::Keep(LogicalPlanBuilder::from(input).filter(predicate.is_not_true())?.build()?))
         }
         _ => Err(unsupported("a DELETE with a limit")),
     }
@@ -72,6 +73,12 @@ fn update(input: LogicalPlan) -> Result<Change> {
     if !is_one_table(&table) {
         return Err(unsupported("an UPDATE with a join"));
     }
+    if condition.is_volatile() {
+        // It would be another one for each column, and for the number of rows.
+        return Err(unsupported(
+            "an UPDATE with a condition that has another value each time, such as random(),",
+        ));
+    }
     let old = table.schema().iter().map(|(table, field)| Expr::Column(Column::from((table, field))));
     let values = expr.into_iter().zip(old.collect::<Vec<_>>()).map(|(new, old)| {
         let name = new.schema_name().to_string();
@@ -82,7 +89,7 @@ fn update(input: LogicalPlan) -> Result<Change> {
     let values = values.collect::<Result<Vec<Expr>>>()?;
     let changed = counted(LogicalPlanBuilder::from(table.clone()).filter(condition.clone())?)?;
     let rows = LogicalPlanBuilder::from(table).project(values)?.build()?;
-    Ok(Change::Keep { rows, changed })
+    Ok(Change::Update { rows, changed })
 }
 
 fn is_one_table(plan: &LogicalPlan) -> bool {
@@ -124,6 +131,25 @@ pub(super) fn check_names(schema: &Schema) -> Result<()> {
         Some(field) => Err(Error::Sql(format!("duplicate column name {:?}", field.name()))),
         None => Ok(()),
     }
+}
+
+/// Keys of a constraint that it forbids: a plan without rows if it holds. Missing values are not the same, as
+/// in PostgreSQL, and no primary keys.
+pub(super) fn forbidden(mut table: LogicalPlanBuilder, constraint: &Constraint) -> Result<LogicalPlan> {
+    let rows = format!("{HIDDEN}rows");
+    let mut forbidden = named(&rows).gt(lit(1_i64));
+    let mut keys = Vec::new();
+    let (Constraint::PrimaryKey(columns) | Constraint::Unique(columns)) = constraint;
+    for &column in columns {
+        let key = Expr::Column(Column::from(table.schema().qualified_field(column)));
+        match constraint {
+            Constraint::PrimaryKey(_) => forbidden = forbidden.or(key.clone().is_null()),
+            Constraint::Unique(_) => table = table.filter(key.clone().is_not_null())?,
+        }
+        keys.push(key);
+    }
+    let counted = table.aggregate(keys, vec![count_of(lit(1_i64)).alias(&rows)])?;
+    Ok(counted.filter(forbidden)?.limit(0, Some(1))?.build()?)
 }
 
 /// Refuses missing values in columns that must not have any.

@@ -3,19 +3,23 @@
 //! | concern | module |
 //! |---|---|
 //! | statements of a session | `session` |
+//! | clauses that are refused or written in another way | `understood` |
 //! | tables that statements make and change | `session_table`, `change` |
 //! | plans as texts | `explain` |
 //! | the order of rows | `order` |
+//! | results that have no room | `overflow` |
 //! | rows as texts | `row_texts` |
 //! | the dialect of runners of tests | `text` |
 
 mod change;
 mod explain;
 mod order;
+mod overflow;
 mod row_texts;
 mod session;
 mod session_table;
 mod text;
+mod understood;
 
 pub use self::session::{SqlAnswer, SqlSession};
 pub use text::{sql_line, sql_stream};
@@ -24,13 +28,16 @@ use crate::engine::{Settings, block_on, session};
 use crate::error::Result;
 use crate::frame::{DataFrame, Frame};
 use datafusion::catalog::view::ViewTable;
+use datafusion::common::TableReference;
+use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::prelude::SessionContext;
 use std::sync::Arc;
 
 /// The result of an SQL query over named frames.
 ///
-/// Names without quotes are read as lower case, as in PostgreSQL. The order of the query's rows is that of
+/// Names without quotes in the query are read as lower case, as in PostgreSQL; a table `Sales` is found with
+/// quotes and without. The order of the query's rows is that of
 /// the frame's, also for the steps after it.
 ///
 /// ```
@@ -55,10 +62,23 @@ pub fn sql(query: &str, tables: &[(&str, &DataFrame)]) -> DataFrame {
 fn plan(query: &str, tables: &[(&str, &DataFrame)]) -> Result<LogicalPlan> {
     let session = SessionContext::new_with_state(session(Settings::default()));
     for (name, table) in tables {
-        let view = ViewTable::new(table.frame()?.visible()?, None);
-        session.register_table(*name, Arc::new(view))?;
+        let view = Arc::new(ViewTable::new(table.frame()?.visible()?, None));
+        // A name without quotes in the query is one of lower case.
+        let lower = name.to_lowercase();
+        if tables.iter().all(|(other, _)| *other != lower) {
+            session.register_table(TableReference::bare(lower), Arc::clone(&view) as _)?;
+        }
+        session.register_table(TableReference::bare(*name), view)?;
     }
-    block_on(async { Ok(session.state().create_logical_plan(query).await?) })
+    block_on(logical(&session.state(), query))
+}
+
+/// The plan of a statement, all of whose clauses are in it.
+async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
+    let dialect = state.config().options().sql_parser.dialect;
+    let mut statement = state.sql_to_statement(text, &dialect)?;
+    understood::understand(&mut statement, &|name| state.scalar_functions().contains_key(name))?;
+    overflow::with_checks(state.statement_to_plan(statement).await?)
 }
 
 impl Frame {

@@ -8,7 +8,9 @@ use crate::error::Result;
 use crate::frame::{HIDDEN, OrderKey, named};
 use datafusion::common::Column;
 use datafusion::logical_expr::logical_plan::Sort;
-use datafusion::logical_expr::{Expr, Limit, LogicalPlan, LogicalPlanBuilder, Projection};
+use datafusion::logical_expr::{
+    Expr, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias,
+};
 use std::sync::Arc;
 
 /// A plan of the same rows with the keys of the sort at its top as more columns, and these keys; none for a
@@ -43,9 +45,23 @@ fn taken_apart(plan: &LogicalPlan, is_cut: bool) -> Result<Option<(LogicalPlan, 
         }
         LogicalPlan::Projection(projection) => {
             let Some((below, keys)) = taken_apart(&projection.input, is_cut)? else { return Ok(None) };
-            let hidden = keys.iter().map(|key| named(&key.column));
-            let exprs: Vec<Expr> = projection.expr.iter().cloned().chain(hidden).collect();
+            let hidden = keys.iter().map(|key| {
+                // A subquery has given it the name of its table.
+                let field = below.schema().qualified_field_with_unqualified_name(&key.column)?;
+                Ok(Expr::Column(Column::from(field)))
+            });
+            let exprs: Vec<Expr> =
+                projection.expr.iter().cloned().map(Ok).chain(hidden).collect::<Result<_>>()?;
             Some((LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(below))?), keys))
+        }
+        LogicalPlan::Filter(filter) => {
+            let Some((below, keys)) = taken_apart(&filter.input, is_cut)? else { return Ok(None) };
+            Some((LogicalPlan::Filter(Filter::try_new(filter.predicate.clone(), Arc::new(below))?), keys))
+        }
+        LogicalPlan::SubqueryAlias(alias) => {
+            let Some((below, keys)) = taken_apart(&alias.input, is_cut)? else { return Ok(None) };
+            let named = SubqueryAlias::try_new(Arc::new(below), alias.alias.clone())?;
+            Some((LogicalPlan::SubqueryAlias(named), keys))
         }
         LogicalPlan::Limit(limit) => {
             let Some((below, keys)) = taken_apart(&limit.input, true)? else { return Ok(None) };

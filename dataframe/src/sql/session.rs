@@ -8,10 +8,11 @@ use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute_in, plan_stages_in};
 use crate::frame::DataFrame;
 use crate::metrics::Metrics;
-use crate::stage::{Resident, ResidentTable, Stages};
+use crate::stage::{KeptPart, Resident, ResidentTable, Stages};
 use crate::table::Table;
+use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
-use datafusion::common::TableReference;
+use datafusion::common::{Constraint, Constraints, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::dml::CopyTo;
 use datafusion::logical_expr::{
@@ -119,7 +120,7 @@ impl SqlSession {
     /// supported, and errors of the run.
     pub fn execute(&mut self, statement: &str) -> Result<SqlAnswer> {
         let state = self.context.state();
-        let plan = block_on(async { Ok(state.create_logical_plan(statement).await?) })?;
+        let plan = block_on(super::logical(&state, statement))?;
         self.answer(plan)
     }
 
@@ -218,6 +219,7 @@ impl SqlSession {
         change::check_names(&schema)?;
         let rows = self.query(&asked.input)?;
         let rows = Resident { schema, parts: self.cut(rows.parts)? };
+        self.check_keys(&asked.constraints, &rows)?;
         let table = SessionTable::new(rows, asked.constraints, asked.column_defaults);
         if exists {
             self.context.deregister_table(asked.name.clone())?;
@@ -237,18 +239,23 @@ impl SqlSession {
                 let added = self.query(&plan)?.parts;
                 let count = added.iter().map(|part| part.rows()).sum();
                 let parts = table.rows().parts.iter().cloned().chain(added).collect();
-                table.put(self.cut(parts)?)?;
+                self.put(table, parts)?;
                 count
             }
             Change::Replace(plan) => {
                 let parts = self.query(&plan)?.parts;
                 let count = parts.iter().map(|part| part.rows()).sum();
-                table.put(self.cut(parts)?)?;
+                self.put(table, parts)?;
                 count
             }
-            Change::Keep { rows, changed } => {
+            Change::Keep(rows) => {
+                let before = table.rows().rows();
+                self.put(table, self.query(&rows)?.parts)?;
+                before.saturating_sub(table.rows().rows())
+            }
+            Change::Update { rows, changed } => {
                 let count = change::count(&self.query(&changed)?)?;
-                table.put(self.cut(self.query(&rows)?.parts)?)?;
+                self.put(table, self.query(&rows)?.parts)?;
                 count
             }
             Change::Empty => {
@@ -258,6 +265,34 @@ impl SqlSession {
             }
         };
         Ok(SqlAnswer::Changed(changed))
+    }
+
+    /// Sets the rows of a table, which must fit its declaration.
+    fn put(&self, table: &SessionTable, parts: Vec<Arc<dyn KeptPart>>) -> Result<()> {
+        let parts = self.cut(parts)?;
+        if let Some(constraints) = table.constraints() {
+            let schema = Arc::clone(&table.rows().schema);
+            self.check_keys(constraints, &Resident { schema, parts: parts.clone() })?;
+        }
+        table.put(parts)
+    }
+
+    /// Refuses rows whose keys are not unique. Planning relies on what constraints say: it leaves out a
+    /// `DISTINCT` of a key.
+    fn check_keys(&self, constraints: &Constraints, rows: &Resident) -> Result<()> {
+        for constraint in constraints.iter() {
+            let source = provider_as_source(Arc::new(ResidentTable::new(rows.clone())));
+            let forbidden = change::forbidden(LogicalPlanBuilder::scan("rows", source, None)?, constraint)?;
+            if 0 < self.query(&forbidden)?.rows() {
+                let (Constraint::PrimaryKey(columns) | Constraint::Unique(columns)) = constraint;
+                let labels = columns.iter().map(|&column| rows.schema.field(column).name().as_str());
+                let labels = labels.collect::<Vec<_>>().join(", ");
+                let text =
+                    format!("duplicate or missing key: rows have the same values of ({labels}), or none");
+                return Err(Error::Value(text));
+            }
+        }
+        Ok(())
     }
 
     /// Adds rows to a table that is not of this session, such as a folder of files: tasks make them, and the
@@ -283,10 +318,7 @@ impl SqlSession {
     }
 
     /// Parts of a table, so many that each partition has some, and no more than needed.
-    fn cut(
-        &self,
-        parts: Vec<Arc<dyn crate::stage::KeptPart>>,
-    ) -> Result<Vec<Arc<dyn crate::stage::KeptPart>>> {
+    fn cut(&self, parts: Vec<Arc<dyn KeptPart>>) -> Result<Vec<Arc<dyn KeptPart>>> {
         let partitions = self.context.state().config().target_partitions();
         change::cut(parts, partitions, self.part_rows_min)
     }
@@ -305,4 +337,83 @@ fn of_runtime(variable: &str) -> Error {
     Error::NotImplemented(format!(
         "{variable} is not a setting of a session: memory and disk are those of its executor"
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session() -> SqlSession {
+        let mut session = SqlSession::on(Arc::new(crate::execute::LocalExecutor::sized(3, 1 << 30)));
+        for statement in [
+            "create table e as values (1), (7), (null)",
+            "create table u as values (1), (null)",
+            "create table known as values (1), (3)",
+            "create table none as select * from u where false",
+        ] {
+            session.run(statement).unwrap();
+        }
+        session.part_rows_min(1)
+    }
+
+    #[track_caller]
+    fn assert_rows(query: &str, expected: &[&[&str]]) {
+        let mut rows = session().run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
+        rows.sort();
+        assert_eq!(rows, expected, "{query}");
+    }
+
+    #[test]
+    fn not_in_knows_missing_values() {
+        let all: &[&[&str]] = &[&["1"], &["7"], &["NULL"]];
+        for (condition, expected) in [
+            ("9 not in (select column1 from u)", &all[..0]),
+            ("9 not in (select column1 from u) or column1 = 7", &all[1..2]),
+            ("column1 not in (select column1 from u) or column1 = 1", &all[..1]),
+            ("not (column1 in (select column1 from u) or column1 = 1)", &all[..0]),
+            ("not (column1 in (select column1 from known) or column1 = 9)", &all[1..2]),
+            ("column1 + 0 not in (select column1 from known)", &all[1..2]),
+            ("cast(null as bigint) not in (select column1 from known)", &all[..0]),
+            ("nullif(column1, column1) not in (select column1 from known)", &all[..0]),
+            ("nullif(column1, column1) not in (select column1 from none)", all),
+            ("9 not in (select column1 from known)", all),
+            ("column1 in (select column1 from u) or column1 = 7", &all[..2]),
+        ] {
+            assert_rows(&format!("select column1 from e where {condition}"), expected);
+        }
+    }
+
+    #[test]
+    fn conditions_stay_above_aggregates_of_all_rows() {
+        let counted = "(select count(*) n, false f from e) x";
+        assert_rows(&format!("select n from {counted} where f"), &[]);
+        assert_rows(&format!("select n from {counted} where (select max(column1) from e) > 100"), &[]);
+        let joined = format!("select e.column1, x.n from e left join {counted} on (0 = 2)");
+        assert_rows(&joined, &[&["1", "NULL"], &["7", "NULL"], &["NULL", "NULL"]]);
+        let query = "select column1, count(*) over () n from e group by column1 order by column1 limit 1";
+        assert_rows(query, &[&["1", "3"]]);
+    }
+
+    #[test]
+    fn keys_are_what_they_are_said_to_be() {
+        let mut session = session();
+        session.run("create table k (a int primary key, b int, c int unique)").unwrap();
+        session.run("insert into k values (1, 2, 5), (2, 4, null), (3, 4, null)").unwrap();
+        for statement in [
+            "insert into k values (1, 3, 6)",
+            "insert into k values (4, 3, 5)",
+            "insert into k values (null, 3, 7)",
+            "update k set a = 1",
+            "create table twice (a int primary key) as values (1), (1)",
+        ] {
+            assert_eq!(session.run(statement).unwrap_err().class(), "ValueError", "{statement}");
+        }
+        assert_eq!(session.run("select distinct a from k").unwrap().len(), 3);
+        let deleted = session.execute("delete from k where b = 4").unwrap();
+        assert_eq!(deleted, SqlAnswer::Changed(2));
+        assert_eq!(
+            session.run("update k set b = 0 where random() < 0.5").unwrap_err().class(),
+            "NotImplemented"
+        );
+    }
 }

@@ -5,6 +5,7 @@ use super::cut::{Stage, Stages};
 use super::part::Resident;
 use super::piece::Needs;
 use super::task::{OutputRows, TaskInputs, TaskRows, run};
+use super::volatile::is_volatile;
 use crate::engine::{Environment, block_on, task_context};
 use crate::error::Result;
 use crate::progress::Progress;
@@ -80,6 +81,13 @@ impl Fragment {
     /// `Internal` for bytes that are no stage of this version.
     pub fn decode(bytes: &[u8]) -> Result<Fragment> {
         Ok(Fragment(codec::decode(bytes)?))
+    }
+
+    /// Whether its rows are others each time that it runs, as those of `random()` are. A task of it that runs
+    /// again for rows that were lost would give others than those that were read before.
+    #[must_use]
+    pub fn is_volatile(&self) -> bool {
+        is_volatile(&self.0.fragment)
     }
 
     /// Runs one task. A fragment can run once, since operators of some kinds share state between tasks.

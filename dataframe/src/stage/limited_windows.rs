@@ -2,6 +2,7 @@
 //!
 //! The library moves the limit of a sort to a sort below where the upper one is not needed, also past a
 //! window, whose values would then depend on fewer rows. A limit that is a node of its own stays above it.
+//! Nor does a limit go past a window into an aggregate, which would give fewer groups.
 
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
@@ -15,11 +16,41 @@ use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use std::sync::Arc;
 
 /// The rules of the library, and before those that move sorts the one that parts limits from them.
-pub(crate) fn rules() -> Vec<Arc<dyn PhysicalOptimizerRule + Send + Sync>> {
-    let mut rules = PhysicalOptimizer::new().rules;
+pub(crate) fn rules() -> Vec<Rule> {
+    let without_windows = |rule: Rule| -> Rule {
+        match rule.name() {
+            "LimitAggregation" => Arc::new(WithoutWindows(rule)),
+            _ => rule,
+        }
+    };
+    let mut rules: Vec<Rule> = PhysicalOptimizer::new().rules.into_iter().map(without_windows).collect();
     // The first rule notes the order that the query asks for.
     rules.insert(rules.len().min(1), Arc::new(LimitedWindows));
     rules
+}
+
+type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// A rule for plans without windows.
+#[derive(Debug)]
+struct WithoutWindows(Rule);
+
+impl PhysicalOptimizerRule for WithoutWindows {
+    fn optimize(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        options: &ConfigOptions,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        if has_window(&plan)? { Ok(plan) } else { self.0.optimize(plan, options) }
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn schema_check(&self) -> bool {
+        self.0.schema_check()
+    }
 }
 
 /// The rule for the optimizer.

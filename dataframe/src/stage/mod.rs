@@ -11,6 +11,8 @@ mod fragment;
 mod input;
 mod leaves;
 pub(crate) mod limited_windows;
+pub(crate) mod not_in;
+pub(crate) mod outer_joins;
 mod part;
 mod partitions;
 mod piece;
@@ -26,6 +28,8 @@ mod skew;
 mod subqueries;
 mod task;
 pub(crate) mod unread_numbers;
+mod volatile;
+pub(crate) mod whole_aggregates;
 mod wide_limits;
 mod window_codec;
 

@@ -1,5 +1,6 @@
 //! One file of a format, and several of them as one.
 
+use super::arrow_file::ArrowFile;
 use super::dictionaries;
 use super::options::{Compression, FileFormat, FileSpec, TextForm};
 use crate::error::Result;
@@ -7,9 +8,7 @@ use crate::value::without_nan;
 use arrow::array::{Array, ArrayRef, AsArray, MutableArrayData, RecordBatch, StringArray, make_array};
 use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit};
-use arrow::ipc::CompressionType;
 use arrow::ipc::reader::FileReader;
-use arrow::ipc::writer::{FileWriter, IpcWriteOptions};
 use datafusion::common::Result as EngineResult;
 use datafusion::common::parsers::CompressionTypeVariant;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
@@ -33,7 +32,7 @@ use std::sync::Arc;
 
 /// A file that is being written.
 pub(super) enum Encoder {
-    Arrow(FileWriter<BufWriter<File>>),
+    Arrow(ArrowFile),
     Parquet(ArrowWriter<File>),
     Text(TextFile),
 }
@@ -49,15 +48,7 @@ impl Encoder {
     ) -> EngineResult<Encoder> {
         let schema = rows.schema_ref();
         Ok(match spec.format {
-            FileFormat::Arrow => {
-                let compression = match spec.compression {
-                    Compression::Lz4 => Some(CompressionType::LZ4_FRAME),
-                    Compression::Zstd => Some(CompressionType::ZSTD),
-                    _ => None,
-                };
-                let options = IpcWriteOptions::default().try_with_compression(compression)?;
-                Encoder::Arrow(FileWriter::try_new_with_options(BufWriter::new(file), schema, options)?)
-            }
+            FileFormat::Arrow => Encoder::Arrow(ArrowFile::begin(file, schema, spec)?),
             FileFormat::Parquet => {
                 let properties = WriterProperties::builder()
                     .set_compression(codec(spec.compression)?)
@@ -72,7 +63,7 @@ impl Encoder {
     /// Appends rows.
     pub(super) fn write(&mut self, batch: &RecordBatch) -> EngineResult<()> {
         match self {
-            Encoder::Arrow(writer) => Ok(writer.write(&emptied(batch)?)?),
+            Encoder::Arrow(writer) => writer.write(&emptied(batch)?),
             Encoder::Parquet(writer) => Ok(writer.write(batch)?),
             Encoder::Text(text) => text.write(batch),
         }
@@ -97,10 +88,7 @@ impl Encoder {
     /// Ends the file, and brings it to the disk if it stays. Gives the number of its bytes.
     pub(super) async fn finish(self, stays: bool) -> EngineResult<u64> {
         let file = match self {
-            Encoder::Arrow(mut writer) => {
-                writer.finish()?;
-                writer.into_inner()?.into_inner().map_err(IntoInnerError::into_error)?
-            }
+            Encoder::Arrow(writer) => writer.finish()?,
             Encoder::Parquet(writer) => writer.into_inner()?,
             Encoder::Text(text) => text.finish().await?,
         };
@@ -307,9 +295,9 @@ fn duration_text(count: i64, unit: TimeUnit) -> String {
     format!("{days} days {sign}{hours:02}:{minutes:02}:{seconds:02}{fraction}")
 }
 
-/// Puts files of a format together as one.
-pub(super) fn join(format: FileFormat, parts: &[PathBuf], made: &Path) -> EngineResult<()> {
-    match format {
+/// Puts files together as one.
+pub(super) fn join(spec: &FileSpec, parts: &[PathBuf], made: &Path) -> EngineResult<()> {
+    match spec.format {
         FileFormat::Csv | FileFormat::Json => {
             // Compressed texts may follow each other too.
             let mut whole = File::create(made)?;
@@ -318,28 +306,25 @@ pub(super) fn join(format: FileFormat, parts: &[PathBuf], made: &Path) -> Engine
             }
             Ok(())
         }
-        FileFormat::Arrow => join_arrow(parts, made),
+        FileFormat::Arrow => join_arrow(spec, parts, made),
         FileFormat::Parquet => join_parquet(parts, made),
     }
 }
 
-fn join_arrow(parts: &[PathBuf], made: &Path) -> EngineResult<()> {
+fn join_arrow(spec: &FileSpec, parts: &[PathBuf], made: &Path) -> EngineResult<()> {
     let mut writer = None;
     for part in parts {
         let reader = FileReader::try_new_buffered(File::open(part)?, None)?;
         let schema = reader.schema();
         let writer = match &mut writer {
             Some(writer) => writer,
-            none => none.insert(FileWriter::try_new_buffered(File::create(made)?, &schema)?),
+            none => none.insert(ArrowFile::begin(File::create(made)?, &schema, spec)?),
         };
         for batch in reader {
             writer.write(&batch?)?;
         }
     }
-    match writer {
-        Some(mut writer) => Ok(writer.finish()?),
-        None => Ok(()),
-    }
+    writer.map_or(Ok(()), |writer| writer.finish().map(|_| ()))
 }
 
 /// Copies the encoded columns of all row groups; only their places change.

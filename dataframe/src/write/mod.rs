@@ -4,7 +4,7 @@
 //! |---|---|
 //! | choices of users | `options` |
 //! | the operator in the tasks | `node` |
-//! | one file of a format | `encoder` |
+//! | one file of a format | `encoder`, of Arrow `arrow_file` |
 //! | encodings of Parquet's columns | `dictionaries` |
 //! | folders of values | `partitions` |
 //! | reports of tasks | `report` |
@@ -13,6 +13,7 @@
 //! A task may run twice, and after its driver has given up. So each attempt makes files under names of its
 //! own in a folder beside the target, and reports them as rows. Only reported files are moved.
 
+mod arrow_file;
 mod dictionaries;
 mod encoder;
 mod node;

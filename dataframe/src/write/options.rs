@@ -199,6 +199,16 @@ impl FileSpec {
         };
         format!("{}{compression}", self.format.name())
     }
+
+    /// Whether this is the end of the names of some files.
+    pub(super) fn is_extension(text: &str) -> bool {
+        let formats = [FileFormat::Arrow, FileFormat::Csv, FileFormat::Json, FileFormat::Parquet];
+        formats.into_iter().any(|format| match text.strip_prefix(format.name()) {
+            Some("") => true,
+            Some(".gz" | ".zst") => format.is_text(),
+            _ => false,
+        })
+    }
 }
 
 /// Rows of a row group that is told no size.

@@ -96,7 +96,7 @@ impl StoredTarget {
                     parts.push(self.download(file, folder.path()).await?);
                 }
                 let made = folder.path().join("whole");
-                join(spec.format, &parts, &made)
+                join(spec, &parts, &made)
                     .map_err(|error| Error::file(&self.path, FileFault::Failed, error))?;
                 upload(&self.store, &made, self.whole.clone()).await.map_err(|error| self.failed(error))
             }
@@ -139,7 +139,13 @@ impl StoredTarget {
     }
 
     async fn copy(&self, file: &Written, to: &Key) -> Result<()> {
-        self.store.copy(&self.attempt(file), to).await.map_err(|error| self.failed(error))
+        let from = self.attempt(file);
+        let copied = if file.bytes <= COPIED_BYTES_MAX {
+            self.store.copy(&from, to).await
+        } else {
+            relay(&self.store, &from, to.clone()).await
+        };
+        copied.map_err(|error| self.failed(error))
     }
 
     async fn download(&self, file: &Written, folder: &Path) -> Result<PathBuf> {
@@ -187,6 +193,23 @@ pub(super) fn key_of(key: &str) -> Result<Key> {
     Key::parse(key).map_err(|error| Error::Value(error.to_string()))
 }
 
+/// Bytes of an object that a store copies with one request: S3 refuses more.
+const COPIED_BYTES_MAX: u64 = 5 << 30;
+
+/// Copies an object through this process, in parts. The copy is there when all of it is.
+async fn relay(store: &Arc<dyn ObjectStore>, from: &Key, to: Key) -> object_store::Result<()> {
+    let mut bytes = store.get(from).await?.into_stream();
+    let mut object = BufWriter::new(Arc::clone(store), to);
+    let copied = async {
+        while let Some(bytes) = bytes.try_next().await? {
+            object.put(bytes).await?;
+        }
+        Ok(())
+    };
+    let copied = copied.await;
+    ended(object, copied.map_err(|error: object_store::Error| error.into())).await
+}
+
 /// Copies a local file to a store, in parts if it is large. The object is there when all of it is.
 pub(super) async fn upload(store: &Arc<dyn ObjectStore>, from: &Path, to: Key) -> object_store::Result<()> {
     let mut object = BufWriter::new(Arc::clone(store), to);
@@ -194,6 +217,11 @@ pub(super) async fn upload(store: &Arc<dyn ObjectStore>, from: &Path, to: Key) -
         Ok(mut file) => tokio::io::copy(&mut file, &mut object).await.map(|_| ()),
         Err(error) => Err(error),
     };
+    ended(object, copied).await
+}
+
+/// Ends an object after a copy, or removes what was sent of it.
+async fn ended(mut object: BufWriter, copied: std::io::Result<()>) -> object_store::Result<()> {
     let ended = match copied {
         // If this fails, it removes the parts that it has sent.
         Ok(()) => object.shutdown().await,
@@ -208,4 +236,29 @@ pub(super) async fn upload(store: &Arc<dyn ObjectStore>, from: &Path, to: Key) -
         Ok(error) => error,
         Err(error) => object_store::Error::Generic { store: "write", source: Box::new(error) },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object_store::memory::InMemory;
+
+    #[test]
+    fn an_object_that_no_request_copies_is_copied_in_parts() {
+        let store: Arc<dyn ObjectStore> = Arc::new(InMemory::new());
+        // More than one part.
+        let rows: Vec<u8> = (0..25_u32 << 20).map(|number| number as u8).collect();
+        let (from, to) = (Key::from("from"), Key::from("to"));
+        block_on(async {
+            let failed = |error| from_store("memory", &error);
+            store.put(&from, rows.clone().into()).await.map_err(failed)?;
+            relay(&store, &from, to.clone()).await.map_err(failed)?;
+            let copied = store.get(&to).await.map_err(failed)?.bytes().await.map_err(failed)?;
+            assert!(copied == rows, "{} bytes of {}", copied.len(), rows.len());
+            let missing = relay(&store, &Key::from("none"), to).await;
+            assert!(matches!(missing, Err(object_store::Error::NotFound { .. })));
+            Ok(())
+        })
+        .expect("a store in memory");
+    }
 }

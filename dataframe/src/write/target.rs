@@ -25,6 +25,8 @@ impl Target {
         let failed = |error: &std::io::Error| Error::io(path, error);
         let is_folder = path.ends_with('/');
         let whole = std::path::absolute(path).map_err(|error| failed(&error))?;
+        // A link stays one: what it leads to is replaced.
+        let whole = fs::canonicalize(&whole).unwrap_or(whole);
         let (Some(parent), Some(name)) = (whole.parent(), whole.file_name()) else {
             return Err(Error::file(path, FileFault::Exists, "this cannot be replaced"));
         };
@@ -62,10 +64,22 @@ impl Target {
         let failed = |error: &std::io::Error| Error::io(&self.path, error);
         if self.is_folder && self.whole.exists() {
             self.check_replaceable()?;
-            fs::rename(&self.whole, self.unfinished.join("replaced")).map_err(|error| failed(&error))?;
+            replace_folder(&made, &self.whole, &self.replaced()).map_err(|error| failed(&error))?;
+        } else {
+            if let Ok(old) = fs::metadata(&self.whole) {
+                fs::set_permissions(&made, old.permissions()).map_err(|error| failed(&error))?;
+            }
+            fs::rename(&made, &self.whole).map_err(|error| failed(&error))?;
         }
-        fs::rename(&made, &self.whole).map_err(|error| failed(&error))?;
         self.whole.parent().map_or(Ok(()), sync).map_err(|error| failed(&error))
+    }
+
+    /// The name of the old folder while the new one takes its place. It is not in the folder of attempts,
+    /// which is removed whatever happens.
+    fn replaced(&self) -> PathBuf {
+        let name = self.unfinished.file_name().map(|name| name.to_string_lossy().into_owned());
+        let name = name.unwrap_or_default().replace(".unfinished", ".replaced");
+        self.unfinished.with_file_name(name)
     }
 
     /// All reported files as one.
@@ -76,8 +90,7 @@ impl Target {
             [] => return Err(Error::Internal("no task has written a file".to_owned())),
             [part] => fs::rename(part, made).map_err(|error| failed(&error))?,
             parts => {
-                join(spec.format, parts, made)
-                    .map_err(|error| Error::file(&self.path, FileFault::Failed, error))?;
+                join(spec, parts, made).map_err(|error| Error::file(&self.path, FileFault::Failed, error))?;
             }
         }
         File::open(made).and_then(|file| file.sync_all()).map_err(|error| failed(&error))
@@ -125,6 +138,7 @@ impl Target {
             (false, Ok(found)) if found.is_dir() => {
                 refused("this is a folder; end the path with / to write a folder of files".to_owned())
             }
+            (false, Ok(found)) if !found.is_file() => refused("this is no regular file".to_owned()),
             (false, Ok(_)) => Ok(()),
             (true, Ok(_)) => match foreign(&self.whole).map_err(|error| Error::io(&self.path, &error))? {
                 Some(name) => refused(format!("the folder has {name:?}, which writing would remove")),
@@ -161,10 +175,51 @@ fn foreign(folder: &Path) -> std::io::Result<Option<String>> {
     Ok(None)
 }
 
-/// Whether a writer of frames makes a file of this name, in these folders of values.
+/// Whether a writer of frames makes a file of this name, in these folders of values. Other writers call
+/// theirs `part-..` too, and some users.
 pub(super) fn is_made_by_writer(names: &[&str]) -> bool {
     let Some((file, folders)) = names.split_last() else { return false };
-    file.starts_with(PART) && folders.iter().all(|folder| folder.contains('='))
+    folders.iter().all(|folder| folder.contains('=')) && is_name_of_part(file)
+}
+
+/// Whether a name is `part-00001.csv.gz`, or in a store `part-00001-1f-0123456789abcdef.parquet`.
+fn is_name_of_part(name: &str) -> bool {
+    let Some((stem, extension)) = name.strip_prefix(PART).and_then(|rest| rest.split_once('.')) else {
+        return false;
+    };
+    let (number, attempt) = match stem.split_once('-') {
+        Some((number, attempt)) => (number, Some(attempt)),
+        None => (stem, None),
+    };
+    let is_hexadecimal = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_attempt = |text: &str| {
+        text.split_once('-').is_some_and(|(process, random)| {
+            is_hexadecimal(process) && is_hexadecimal(random) && random.len() == RANDOM_DIGITS
+        })
+    };
+    NUMBER_DIGITS <= number.len()
+        && number.bytes().all(|byte| byte.is_ascii_digit())
+        && attempt.is_none_or(is_attempt)
+        && FileSpec::is_extension(extension)
+}
+
+/// Puts a folder in the place of another one, which is removed then. There is a moment in which the place has
+/// none; after a failure in it the old folder is where it was, and after the end of the process it is hidden
+/// beside its place.
+fn replace_folder(made: &Path, whole: &Path, replaced: &Path) -> std::io::Result<()> {
+    fs::rename(whole, replaced)?;
+    if let Err(error) = fs::rename(made, whole) {
+        return Err(match fs::rename(replaced, whole) {
+            Ok(()) => error,
+            Err(_) => {
+                let text = format!("{error}; the files that were there are in {}", replaced.display());
+                std::io::Error::new(error.kind(), text)
+            }
+        });
+    }
+    // The new files are in place. Old ones that cannot be removed are hidden, and no reader takes them.
+    let _left = fs::remove_dir_all(replaced);
+    Ok(())
 }
 
 /// Files in the order of their rows, each with its number in its folder.
@@ -190,3 +245,63 @@ pub(crate) fn unique() -> String {
 pub(super) const ATTEMPTS: &str = "attempts";
 /// The beginning of the names of files in a folder.
 pub(super) const PART: &str = "part-";
+/// Digits of the number of a file in a folder, at least.
+const NUMBER_DIGITS: usize = 5;
+/// Digits of the random part of [`unique`].
+const RANDOM_DIGITS: usize = 16;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder_of(parent: &Path, name: &str, file: &str) -> PathBuf {
+        let folder = parent.join(name);
+        fs::create_dir(&folder).expect("a folder");
+        fs::write(folder.join(file), "rows").expect("a file");
+        folder
+    }
+
+    #[test]
+    fn only_files_of_this_writer_are_its_own() {
+        let unique = unique();
+        for own in ["part-00000.parquet", "part-123456.csv.gz", "part-00001.json.zst", "part-00002.arrow"] {
+            assert!(is_made_by_writer(&[own]), "{own}");
+            assert!(is_made_by_writer(&["k=a", "n=1", own]), "{own}");
+            assert!(!is_made_by_writer(&["folder", own]), "{own}");
+        }
+        assert!(is_made_by_writer(&[&format!("part-00000-{unique}.parquet")]));
+        for other in [
+            "part-list.csv",
+            "part-0.parquet",
+            "part-00000.txt",
+            "part-00000",
+            "part-00000.parquet.bak",
+            "part-00000-tid-8713.parquet",
+            "part-00000-6c1e0b3a-98a5-4f0e-8bb8-5c8b0a6d9d55-c000.snappy.parquet",
+            "part-00000-6c1e0b3a-98a5-4f0e-8bb8-5c8b0a6d9d55.parquet",
+            "parts-00000.csv",
+        ] {
+            assert!(!is_made_by_writer(&[other]), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_folder_takes_the_place_of_another_one() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let made = folder_of(parent.path(), "made", "new");
+        let whole = folder_of(parent.path(), "whole", "old");
+        replace_folder(&made, &whole, &parent.path().join("replaced")).expect("it is replaced");
+        assert!(whole.join("new").exists() && !whole.join("old").exists());
+        assert!(!parent.path().join("replaced").exists());
+    }
+
+    #[test]
+    fn a_folder_is_as_before_if_the_new_one_cannot_take_its_place() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let whole = folder_of(parent.path(), "whole", "old");
+        let (missing, replaced) = (parent.path().join("missing"), parent.path().join("replaced"));
+        replace_folder(&missing, &whole, &replaced).expect_err("there is nothing new");
+        assert!(whole.join("old").exists());
+        assert!(!replaced.exists());
+    }
+}

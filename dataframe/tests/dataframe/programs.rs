@@ -265,3 +265,16 @@ fn the_first_of_equal_truth_values_is_found_below_an_aggregate() {
     ]);
     assert_eq!(columns(t, prog), json!([[0, 1], [true, false]]));
 }
+
+#[test]
+fn the_time_of_a_request_ends_a_task_that_runs() {
+    let query = "select count(*) as n from generate_series(1, 3000000) a, generate_series(1, 3000000) b \
+                 where a.value + b.value = 7";
+    for mode in ["lazy", "eager"] {
+        let request = json!({
+            "ctx": {"mode": mode, "timeout_s": 1}, "prog": [["r", "sql", [query]]], "out": ["r"]
+        });
+        let reply = run(&request, ".".as_ref(), &Here);
+        assert_eq!(reply["err"]["class"], "Timeout", "{reply}");
+    }
+}

@@ -181,3 +181,12 @@ fn files_for_an_aggregate_are_read_by_few_tasks() {
     let expected = (0..100).map(|key| Some((key..last).step_by(100).sum()));
     assert_eq!(found, expected.collect::<Vec<_>>());
 }
+
+#[test]
+fn columns_may_have_any_labels() {
+    let frame = DataFrame::from_columns([("size", vec![1, 1, 2].into()), ("rows", vec![5, 7, 7].into())]);
+    let first = |frame: &DataFrame, label: &str| frame.col(label).values::<i64>().unwrap();
+    assert_eq!(frame.col("size").mode().values::<i64>().unwrap(), [Some(1)]);
+    assert_eq!(first(&frame.mode(), "rows"), [Some(7)]);
+    assert_eq!(first(&frame.nlargest(2, ["rows", "size"]), "size"), [Some(2), Some(1)]);
+}

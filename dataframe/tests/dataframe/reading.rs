@@ -1,15 +1,17 @@
 //! Files as frames: what pandas' users expect of CSV, files that are cut between partitions, patterns, and
 //! folders whose names are values.
 
-use crate::executors::{each_executor, three_parts};
+use crate::executors::{SentExecutor, each_executor, three_parts};
 use arrow::datatypes::DataType;
 use std::fmt::Write as _;
 use std::fs;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 use tempfile::TempDir;
 use tharsis_dataframe::{
-    CsvOptions, DataFrame, Error, Executor, LocalExecutor, Table, WriteOptions, read_arrow, read_avro,
-    read_csv, read_json, read_parquet, sql,
+    CsvOptions, DataFrame, Error, Executor, Limits, LocalExecutor, Outcome, Stages, Table, WriteOptions,
+    read_arrow, read_avro, read_csv, read_json, read_parquet, sql,
 };
 
 fn folder() -> TempDir {
@@ -336,6 +338,9 @@ fn lines_of_json_are_rows() {
     let frame = read_json(&name);
     let found = each_executor(|executor| frame.collect_on(executor));
     assert_eq!(lines(&found[2]), "a Int64: 1|-|-\nb Utf8: x|y|-\nc Float64: -|2.5|-\n");
+    // Columns come as objects name them.
+    fs::write(&name, "{\"z\":1,\"b\":\"x\"}\n{\"c\":2,\"a\":3,\"z\":4}\n").unwrap();
+    assert_eq!(read_json(&name).columns().unwrap(), ["z", "b", "c", "a"]);
     fs::write(&name, "{\"a\":1}\n{\"a\":}\n").unwrap();
     assert_error(&read_json(&name).collect().unwrap_err(), "ValueError", &[&name]);
     let filler = "x".repeat(200);
@@ -476,6 +481,55 @@ fn files_that_change_are_read_as_they_are() {
     assert_eq!(frame.len().unwrap(), 3);
     fs::remove_file(&name).unwrap();
     assert_error(&frame.collect().unwrap_err(), "FileNotFoundError", &["t.csv"]);
+}
+
+/// Changes a file between planning and the first task, in so many first runs.
+struct Meddler {
+    path: String,
+    runs: AtomicU64,
+    until: u64,
+}
+
+impl Meddler {
+    fn new(path: &str, until: u64) -> Meddler {
+        Meddler { path: path.to_owned(), runs: AtomicU64::new(0), until }
+    }
+}
+
+impl Executor for Meddler {
+    fn limits(&self) -> Limits {
+        Limits { threads: 3, memory_bytes: 1 << 30 }
+    }
+
+    fn execute(&self, stages: &Stages) -> Result<Outcome, Error> {
+        let run = self.runs.fetch_add(1, Ordering::Relaxed);
+        if run < self.until {
+            // Of the same size: only its time tells.
+            rewritten(&self.path, run + 1);
+        }
+        SentExecutor { attempts: 1 }.execute(stages)
+    }
+}
+
+/// Writes the file of a version anew, each a second later than that before: the clocks of some file systems
+/// are slow.
+fn rewritten(path: &str, version: u64) {
+    fs::write(path, format!("n\n{}", format!("{}\n", 10 + version).repeat(1000))).unwrap();
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH + Duration::from_secs(1_700_000_000 + version)).unwrap();
+}
+
+#[test]
+fn a_file_that_changes_after_planning_is_read_as_one_version() {
+    let folder = folder();
+    let name = path(&folder, "t.csv");
+    rewritten(&name, 0);
+    let frame = read_csv(&name, CsvOptions::new());
+    let table = frame.collect_on(&Meddler::new(&name, 1)).unwrap();
+    assert_eq!(table.column::<i64>("n").unwrap(), vec![Some(11); 1000]);
+    rewritten(&name, 100);
+    let error = frame.collect_on(&Meddler::new(&name, u64::MAX)).unwrap_err();
+    assert_error(&error, "OSError", &["t.csv", "changed"]);
 }
 
 #[test]

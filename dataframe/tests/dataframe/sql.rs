@@ -221,3 +221,35 @@ fn limits_of_more_than_32_bits_travel() {
         assert_eq!(rows(&sql(query, &[("t", &frame)])), [expected; 3], "{query}");
     }
 }
+
+#[test]
+fn fields_of_nested_columns_are_read() {
+    let folder = TempDir::new().unwrap();
+    let path = format!("{}/t.json", folder.path().display());
+    fs::write(&path, "{\"id\":1,\"b\":{\"c\":2,\"d\":\"x\"}}\n{\"id\":3,\"b\":null}\n").unwrap();
+    let frame = tharsis_dataframe::read_json(&path);
+    let query = "select id, b['c'] as c from t where b['d'] = 'x' or b['c'] is null order by id";
+    for found in each_executor(|executor| sql(query, &[("t", &frame)]).collect_on(executor)) {
+        assert_eq!(found.column::<i64>("id").unwrap(), [Some(1), Some(3)]);
+        assert_eq!(found.column::<i64>("c").unwrap(), [Some(2), None]);
+    }
+}
+
+#[test]
+fn tables_are_found_by_their_names_with_quotes_and_without() {
+    let sales = DataFrame::from_columns([("sold", vec![3, 5].into())]);
+    for query in ["select sold from Sales", "select sold from sales", "select sold from \"Sales\""] {
+        assert_eq!(sql(query, &[("Sales", &sales)]).len().unwrap(), 2, "{query}");
+    }
+    assert_eq!(sql("select sold from \"a.b\"", &[("a.b", &sales)]).len().unwrap(), 2);
+}
+
+#[test]
+fn the_order_of_a_subquery_goes_through_what_is_above_it() {
+    let t = DataFrame::from_columns([("k", vec![3, 1, 2].into()), ("v", vec![1, 2, 3].into())]);
+    let query = "select k from (select k, v from t order by v desc) s where k > 0";
+    for found in each_executor(|executor| sql(query, &[("t", &t)]).collect_on(executor)?.column::<i64>("k")) {
+        assert_eq!(found, [Some(2), Some(1), Some(3)]);
+    }
+    assert_eq!(sql(query, &[("t", &t)]).tail(1).col("k").values::<i64>().unwrap(), [Some(3)]);
+}

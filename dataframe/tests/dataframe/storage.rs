@@ -207,7 +207,7 @@ fn buckets_are_read_with_the_keys_of_the_environment() {
 #[test]
 fn frames_are_written_to_buckets() {
     let server = Server::start();
-    server.add("/bucket/out/part-00000-old.csv", b"n\n9\n".to_vec());
+    server.add("/bucket/out/part-00000-1f-0123456789abcdef.csv", b"n\n9\n".to_vec());
     server.add("/bucket/mine/notes.txt", b"mine".to_vec());
     server.add("/bucket/denied/part-0.csv", Vec::new());
     let endpoint = format!("http://{}", server.address);

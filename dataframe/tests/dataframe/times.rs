@@ -195,3 +195,10 @@ fn a_program_groups_by_parts_of_times() {
     let since = frame.filter(&frame.col("day").ge("2024-06-29"));
     assert_values(&since.col("sold"), &[Some(180), Some(181)]);
 }
+
+#[test]
+fn a_coarser_unit_leaves_out_what_it_does_not_count() {
+    let texts = Series::from_values("t", vec!["1969-12-31T23:59:58.5", "1970-01-01T00:00:01.5"]);
+    let seconds = to_datetime(&texts).dt().as_unit("s");
+    assert_times(&seconds, &[Some("1969-12-31 23:59:58.000000"), Some("1970-01-01 00:00:01.000000")]);
+}

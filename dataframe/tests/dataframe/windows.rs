@@ -2,7 +2,7 @@
 //! of pandas.
 
 use crate::executors::{each_executor, three_parts};
-use tharsis_dataframe::{Aggregate, DataFrame, Rank, RankMethod, Series, Sort};
+use tharsis_dataframe::{Aggregate, DataFrame, Rank, RankMethod, Series, Sort, date_range};
 
 #[test]
 fn rows_are_not_numbered_for_a_step_that_reads_no_numbers() {
@@ -334,4 +334,14 @@ fn windows_have_ranks_and_distinct_values() {
     assert_eq!(faded.agg(Aggregate::Mean).values::<f64>().unwrap(), faded.mean().values::<f64>().unwrap());
     assert_eq!(faded.agg(Aggregate::Max).dtype().unwrap_err().class(), "ValueError");
     assert_eq!(rolling.pipe(|windows| windows.sum().values::<f64>().unwrap().len()), 8);
+}
+
+#[test]
+fn infinite_values_are_missing_in_spans_of_time() {
+    let days = date_range("2024-01-01", 3, "D");
+    let frame = DataFrame::from_columns([("v", vec![1.0, f64::INFINITY, 2.0].into())]);
+    let frame = frame.assign("t", days).set_index(["t"]);
+    let sums = frame.col("v").rolling_span("2D");
+    assert_floats(&sums.sum(), &[Some(1.0), Some(1.0), Some(2.0)]);
+    assert_floats(&sums.count(), &[Some(1.0), Some(2.0), Some(2.0)]);
 }

@@ -2,13 +2,14 @@
 //! them.
 
 use crate::executors::{SentExecutor, by_default, three_parts};
+use arrow::datatypes::DataType;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 use tharsis_dataframe::{
-    Compression, CsvOptions, DataFrame, Error, Sort, WriteOptions, read_arrow, read_csv, read_json,
-    read_parquet,
+    Compression, CsvOptions, DataFrame, Error, Sort, WriteOptions, dtype_named, read_arrow, read_csv,
+    read_json, read_parquet,
 };
 
 fn folder() -> TempDir {
@@ -283,4 +284,50 @@ fn only_one_attempt_of_a_task_that_runs_twice_is_seen() {
     assert_n(&read_parquet(&path(&folder, "p/")), 0..10);
     assert_eq!(files(path(&folder, "h")).len(), 7);
     assert_eq!(files(&folder).len(), 1 + 3 + 7, "no attempt is left");
+}
+
+#[test]
+fn categories_of_all_parts_are_in_one_file() {
+    let folder = folder();
+    let parts = three_parts();
+    let category = dtype_named("category").unwrap();
+    let texts = parts.col("n").astype(DataType::Utf8);
+    let frame = parts.assign("c", texts.astype(category.clone()));
+    frame.to_arrow(&path(&folder, "c.arrow")).unwrap();
+    let read = read_arrow(&path(&folder, "c.arrow"));
+    assert_eq!(read.col("c").dtype().unwrap(), category);
+    let expected: Vec<Option<String>> = (0..10).map(|n| Some(n.to_string())).collect();
+    assert_eq!(read.col("c").astype(DataType::Utf8).values::<String>().unwrap(), expected);
+}
+
+#[test]
+fn parts_that_are_joined_stay_compressed() {
+    let folder = folder();
+    let part = |from: i64| {
+        let n: Vec<i64> = (from..from + 20_000).map(|n| n / 1000).collect();
+        DataFrame::from_columns([("n", n.into())])
+    };
+    let frame = DataFrame::concat([&part(0), &part(20_000)], true);
+    let size = |name: &str, compression: Compression| {
+        frame.to_arrow_with(&path(&folder, name), WriteOptions::new().compression(compression)).unwrap();
+        fs::metadata(path(&folder, name)).unwrap().len()
+    };
+    let (plain, packed) = (size("plain.arrow", Compression::None), size("packed.arrow", Compression::Zstd));
+    assert!(packed * 4 < plain, "{packed} of {plain} bytes");
+}
+
+#[test]
+fn a_file_that_is_replaced_keeps_its_mode_and_its_link() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let folder = folder();
+    let (file, link) = (path(&folder, "private.csv"), path(&folder, "link.csv"));
+    fs::write(&file, "old").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    symlink(&file, &link).unwrap();
+    three_parts().to_csv(&link).unwrap();
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_n(&read_csv(&file, CsvOptions::new()), 0..10);
+    let error = three_parts().to_csv("/dev/null").unwrap_err();
+    assert_eq!(error.class(), "FileExistsError", "{error}");
 }

@@ -15,10 +15,11 @@ use crate::between::convert::Form;
 use crate::object::TaskOutput;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use tharsis_dataframe::{
     Demand, Error, KeptPart, Metrics, Needs, Outcome, Piece, PieceSource, Result, StageMetrics, Stages,
 };
-use tharsis_remote::{Blob, Client, ObjectRef, Options, cancel, current, put};
+use tharsis_remote::{Blob, Client, FailureKind, ObjectRef, Options, cancel, current, put};
 
 /// A plan that is run.
 pub(super) struct Drive {
@@ -44,6 +45,7 @@ pub(super) struct Drive {
     held: VecDeque<(usize, Vec<Needs>)>,
     /// Whether everything has ended, so that nothing is to be cancelled.
     ended: bool,
+    deadline: Option<Instant>,
 }
 
 impl Drive {
@@ -74,6 +76,22 @@ impl Drive {
             parts: VecDeque::new(),
             held: VecDeque::new(),
             ended: false,
+            deadline: None,
+        }
+    }
+
+    /// The same run, given up at a moment.
+    pub(super) fn until(mut self, deadline: Option<Instant>) -> Drive {
+        self.deadline = deadline;
+        self
+    }
+
+    /// The time until the deadline, if there is one.
+    fn time_left(&self) -> Result<Option<Duration>> {
+        let Some(deadline) = self.deadline else { return Ok(None) };
+        match deadline.checked_duration_since(Instant::now()) {
+            Some(left) if !left.is_zero() => Ok(Some(left)),
+            _ => Err(Error::timeout()),
         }
     }
 
@@ -90,7 +108,7 @@ impl Drive {
         for reports in &self.reports {
             let mut stage = StageMetrics::default();
             for report in reports.iter().flatten().flatten() {
-                let report = read(report)?;
+                let report = self.read(report)?;
                 self.stages.progress().add(report.metrics());
                 stage.add(report.metrics());
             }
@@ -167,7 +185,20 @@ impl Drive {
 
     /// The reports of the calls that do a task, once these have ended.
     fn reports(&self, stage: usize, task: usize) -> Result<Vec<Report>> {
-        self.submitted(stage, task)?.iter().map(read).collect()
+        self.submitted(stage, task)?.iter().map(|report| self.read(report)).collect()
+    }
+
+    /// Waits for a report until the deadline.
+    fn read(&self, report: &ObjectRef<TaskOutput>) -> Result<Report> {
+        let given = match self.time_left()? {
+            None => report.get(),
+            Some(left) => report.get_timeout(left),
+        };
+        let given = given.map_err(|error| match error.kind() {
+            FailureKind::GetTimeout | FailureKind::TimedOut if self.deadline.is_some() => Error::timeout(),
+            _ => from_engine(error),
+        });
+        given?.into_report()
     }
 
     fn submitted(&self, stage: usize, task: usize) -> Result<&[ObjectRef<TaskOutput>]> {
@@ -217,7 +248,11 @@ impl Drive {
             formed: Vec::new(),
         };
         let inputs = self.inputs(needs, &mut work)?;
-        let options = self.options.clone().num_returns(1 + self.stages.outputs_of(stage) as u32);
+        let mut options = self.options.clone().num_returns(1 + self.stages.outputs_of(stage) as u32);
+        // A call that runs cannot be cancelled.
+        if let Some(left) = self.time_left()? {
+            options = options.timeout(left);
+        }
         let mut made = task::call(options, &bytes, &work, &inputs).into_iter();
         let report = made.next().ok_or_else(|| Error::Internal("a call gave no report".to_owned()))?;
         self.reports[stage][task].get_or_insert_default().push(report);
@@ -314,10 +349,6 @@ impl Drive {
         let PieceSource::Given(table) = piece.source else { return None };
         self.chunk(&self.stages.tables()[table].parts[piece.task]).map(|chunk| chunk.form.clone())
     }
-}
-
-fn read(report: &ObjectRef<TaskOutput>) -> Result<Report> {
-    report.get().map_err(from_engine)?.into_report()
 }
 
 impl Drop for Drive {

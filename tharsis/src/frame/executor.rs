@@ -21,6 +21,7 @@ pub struct RemoteExecutor {
     memory_bytes: Option<u64>,
     partitions: Option<usize>,
     options: Options,
+    deadline: Option<Instant>,
 }
 
 impl RemoteExecutor {
@@ -33,7 +34,15 @@ impl RemoteExecutor {
             memory_bytes: None,
             partitions: None,
             options: Options::default(),
+            deadline: None,
         }
+    }
+
+    /// Gives up all plans at this moment, also those that run then; their calls are stopped.
+    #[must_use]
+    pub fn until(mut self, deadline: Instant) -> RemoteExecutor {
+        self.deadline = Some(deadline);
+        self
     }
 
     /// Bytes that the operators of all tasks may take at a time before they spill.
@@ -91,7 +100,7 @@ impl RemoteExecutor {
     fn drive(&self, stages: &Stages) -> Drive {
         let limits = self.limits();
         let share = (limits.memory_bytes / limits.threads as u64).max(TASK_BYTES_MIN);
-        Drive::new(&self.client, self.options.clone(), stages, share)
+        Drive::new(&self.client, self.options.clone(), stages, share).until(self.deadline)
     }
 }
 

@@ -15,8 +15,8 @@ pub(crate) struct Report {
     /// Bytes that operators wrote to files because memory did not suffice.
     pub(crate) spilled_bytes: usize,
     pub(crate) busy_ns: u64,
-    /// An object of the run, if it has put others. The ledger does not compare a value with references in it
-    /// with that of another run, which took another time.
+    /// An object of the run, if it has put others or is not the first one of its task. The ledger does not
+    /// compare a value with references in it with that of another run, which took another time.
     pub(crate) run: Option<ObjectRef<()>>,
 }
 

@@ -79,6 +79,11 @@ fn outputs(stage: &Blob, work: Work, inputs: Values<TaskOutput>) -> Result<Vec<T
     let gathered = Gathered::new(bounds)?;
     let inputs = task_inputs(work, inputs)?;
     let fragment = Fragment::decode(stage)?;
+    let attempt = context().map_or(0, |context| context.attempt());
+    if 0 < attempt && fragment.is_volatile() {
+        let text = "a task whose rows are others in each run has to run again, and others may have read them";
+        return Err(Error::Lost(text.to_owned()));
+    }
     let place = |number| gathered.place(number);
     let TaskRows { outputs, spilled_bytes } = fragment.run_into(task, inputs, Some(&environment), place)?;
     let mut made = gathered.end(outputs.len())?;
@@ -87,11 +92,11 @@ fn outputs(stage: &Blob, work: Work, inputs: Values<TaskOutput>) -> Result<Vec<T
     }
     let has_blocks = made.iter().any(|made| matches!(made.output, TaskOutput::Blocks(_)));
     let report = Report {
-        attempt: context().map_or(0, |context| context.attempt()),
+        attempt,
         outputs: made.iter().map(|made| made.size).collect(),
         spilled_bytes,
         busy_ns: started.elapsed().as_nanos() as u64,
-        run: has_blocks.then(gathered::mark).transpose()?,
+        run: (has_blocks || 0 < attempt).then(gathered::mark).transpose()?,
     };
     let rows = made.into_iter().map(|made| made.output);
     Ok([TaskOutput::StageReport(report)].into_iter().chain(rows).collect())

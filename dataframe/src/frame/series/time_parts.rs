@@ -35,6 +35,17 @@ fn unit_named(name: &str) -> Result<TimeUnit> {
     })
 }
 
+/// Times or durations without what a coarser unit does not count. A cast rounds towards 1970.
+fn rounded_down(expr: Expr, dtype: &DataType, to: TimeUnit) -> Expr {
+    let (DataType::Timestamp(from, _) | DataType::Duration(from)) = dtype else { return expr };
+    let length = per_second(*from) / per_second(to);
+    if length <= 1 {
+        return expr;
+    }
+    let ticks = cast(expr, DataType::Int64);
+    cast(ticks.clone() - remainder(ticks, length), dtype.clone())
+}
+
 /// Durations as whole nanoseconds.
 fn nanoseconds(ticks: Expr, unit: TimeUnit) -> Expr {
     ticks * lit(NANOSECONDS / per_second(unit))
@@ -143,7 +154,9 @@ impl Times {
         let dtype = self.0.dtype();
         self.0.map_expr(|expr| {
             let unit = unit_named(unit)?;
-            Ok(match dtype? {
+            let dtype = dtype?;
+            let expr = rounded_down(expr, &dtype, unit);
+            Ok(match dtype {
                 DataType::Timestamp(_, zone) => cast(expr, DataType::Timestamp(unit, zone)),
                 _ => cast(expr, DataType::Duration(unit)),
             })

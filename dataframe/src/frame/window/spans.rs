@@ -9,7 +9,8 @@ use crate::frame::series::Series;
 use crate::frame::{DataFrame, Frame, named};
 use crate::functions::over_span;
 use arrow::datatypes::{DataType, TimeUnit};
-use datafusion::logical_expr::expr_fn::cast;
+use datafusion::functions::expr_fn::abs;
+use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use std::sync::Arc;
 
@@ -100,7 +101,14 @@ impl<T> SpanRolling<T> {
         };
         let (number, part) = numbered(how)?;
         let times = self.times(frame)?;
-        let value = cast(value, DataType::Float64);
+        // An infinite value is one of the values, though no aggregate of them takes it.
+        let value = match how {
+            Aggregate::Count => cast(value, DataType::Float64),
+            _ => {
+                let value = cast(value, DataType::Float64);
+                when(abs(value.clone()).lt(lit(f64::INFINITY)), value).end()?
+            }
+        };
         let least = self.min_periods as i64;
         let args =
             vec![times, value, lit(self.length.clone()?), lit(ends), lit(least), lit(number), lit(part)];

@@ -8,6 +8,8 @@ use super::scanner::breaks;
 use crate::error::{Error, FileFault, Result};
 use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use std::collections::HashSet;
 use std::io::Cursor;
 use std::sync::Arc;
 
@@ -103,9 +105,51 @@ pub(crate) async fn of_json(text: &Text, bytes: u64) -> Result<(SchemaRef, bool)
             break;
         }
     }
-    let found = arrow::json::reader::infer_json_schema(Cursor::new(sample), None);
+    let found = arrow::json::reader::infer_json_schema(Cursor::new(&sample), None);
     let (schema, _) = found.map_err(|error| Error::file(&text.path, FileFault::Corrupt, error))?;
-    Ok((Arc::new(schema), is_whole))
+    Ok((Arc::new(in_order(&schema, &sample)), is_whole))
+}
+
+/// The columns in the order in which objects name them first. The library has them by their labels.
+fn in_order(schema: &Schema, lines: &[u8]) -> Schema {
+    let objects = serde_json::Deserializer::from_slice(lines).into_iter::<Labels>();
+    let (mut known, mut order) = (HashSet::new(), Vec::new());
+    // The sample may end within an object.
+    for label in objects.map_while(std::result::Result::ok).flat_map(|object| object.0) {
+        if known.insert(label.clone()) {
+            order.extend(schema.index_of(&label));
+        }
+    }
+    let rest = (0..schema.fields().len()).filter(|at| !known.contains(schema.field(*at).name()));
+    let fields: Vec<Field> = order.iter().copied().chain(rest).map(|at| schema.field(at).clone()).collect();
+    Schema::new_with_metadata(fields, schema.metadata().clone())
+}
+
+/// The labels of an object, in their order.
+struct Labels(Vec<String>);
+
+impl<'de> Deserialize<'de> for Labels {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Labels, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Labels;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> std::result::Result<Labels, A::Error> {
+                let mut labels = Vec::new();
+                while let Some((label, IgnoredAny)) = map.next_entry()? {
+                    labels.push(label);
+                }
+                Ok(Labels(labels))
+            }
+        }
+
+        deserializer.deserialize_map(Object)
+    }
 }
 
 const SAMPLE_ROWS: usize = 4096;

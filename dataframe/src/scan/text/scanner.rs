@@ -213,7 +213,13 @@ impl Scanner {
     }
 
     fn quoted(&mut self, block: &[u8], at: usize) -> usize {
-        let Some(end) = find(block, at, self.marks.quote) else { return block.len() };
+        let Some(end) = find(block, at, self.marks.quote) else {
+            self.last = block[block.len() - 1];
+            return block.len();
+        };
+        if at < end {
+            self.last = block[end - 1];
+        }
         match block[end] {
             byte @ (b'\n' | b'\r') => self.count(byte),
             _ => self.state = State::AfterQuote,

@@ -1,0 +1,107 @@
+//! Checked arithmetic in the plans of statements: in SQL a result that has no room is an error.
+//!
+//! Frames wrap, as pandas does, and their plans stay as they are.
+
+use crate::error::Result;
+use crate::functions::checked::{checked, checked_sum};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result as EngineResult};
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
+
+/// The plan with checked operators and sums in the place of those of the library.
+pub(super) fn with_checks(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let changed = plan.transform_up_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        let checked =
+            node.clone().map_expressions(|expr| expr.transform_up(|part| with_check(part, &schema)))?;
+        if !checked.transformed {
+            return Ok(Transformed::no(node));
+        }
+        // Keys of windows, and filters of aggregates, are in the names of columns as they are written: the
+        // plans above would not find these columns under others.
+        match checked.data.recompute_schema() {
+            Ok(checked) if checked.schema().field_names() == node.schema().field_names() => {
+                Ok(Transformed::yes(checked))
+            }
+            _ => Ok(Transformed::no(node)),
+        }
+    })?;
+    Ok(changed.data)
+}
+
+fn with_check(part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr>> {
+    let checked = match &part {
+        Expr::BinaryExpr(binary) => match (binary.left.get_type(schema), binary.right.get_type(schema)) {
+            (Ok(left), Ok(right)) => checked(binary, &left, &right),
+            // A parameter has no type yet.
+            _ => None,
+        },
+        Expr::AggregateFunction(call) => match call.params.args.as_slice() {
+            [value] => value.get_type(schema).ok().and_then(|dtype| checked_sum(call, &dtype)),
+            _ => None,
+        },
+        _ => None,
+    };
+    Ok(match checked {
+        Some(checked) => Transformed::yes(checked),
+        None => Transformed::no(part),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sql::SqlSession;
+
+    #[track_caller]
+    fn rows(query: &str) -> Vec<Vec<String>> {
+        let mut session = SqlSession::default();
+        session.run("create table t as values (1, 9223372036854775807), (2, 1), (1, -5)").expect("a table");
+        session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"))
+    }
+
+    #[test]
+    fn a_result_without_room_is_an_error() {
+        for query in [
+            "select 9223372036854775807 + 1",
+            "select column2 + 1 from t",
+            "select column2 * 2 from t",
+            "select -2 - column2 from t where column2 > 5",
+            "select sum(column2) from t where column2 > 0",
+            "select sum(column2) from (select column2 from t union all select column2 from t)",
+            "select column1 from t where column2 * column2 > 5",
+            "select 1 where (select sum(column2 + 0) from t where column2 > 0) > 0",
+        ] {
+            let mut session = SqlSession::default();
+            let table = "create table t as values (1, 9223372036854775807), (2, 1), (1, -5)";
+            session.run(table).expect("a table");
+            let error = session.run(query).err().unwrap_or_else(|| panic!("{query} has a result"));
+            assert!(
+                error.to_string().to_lowercase().contains("overflow") || error.to_string().contains("range")
+            );
+            assert_eq!(error.class(), "ValueError", "{query}: {error}");
+        }
+    }
+
+    #[test]
+    fn results_with_room_and_their_labels_are_as_before() {
+        assert_eq!(rows("select sum(column2) from t where column2 < 2"), [["-4"]]);
+        // Sums of some rows may be larger than that of all.
+        assert_eq!(rows("select sum(column2) from t where column2 <> 1"), [["9223372036854775802"]]);
+        let query = "select column1 + 1, sum(column1 * (column1 + 1)) s from t group by column1 + 1 \
+                     having sum(column1 * (column1 + 1)) > 1 order by column1 + 1";
+        assert_eq!(rows(query), [["2", "4"], ["3", "6"]]);
+        assert_eq!(rows("select sum(column1) filter (where column2 < 2) from t"), [["3"]]);
+        assert_eq!(
+            rows("select column1, sum(column1) from t group by rollup(column1) order by 1, 2").len(),
+            3
+        );
+        assert_eq!(rows("select a.column1 from t a join t b on a.column1 = b.column1 + 1"), [["2"], ["2"]]);
+        assert_eq!(rows("select sum(distinct column1), sum(column1 + 0.5) from t"), [["3", "5.5"]]);
+        assert_eq!(rows("select sum(column1) over (order by column2) from t order by column2")[2], ["4"]);
+        let keys = "select row_number() over (order by column1 + column2) from t where column2 < 2";
+        assert_eq!(rows(keys).len(), 2);
+        assert_eq!(rows("select count(*) filter (where column1 + 1 > 2) from t"), [["1"]]);
+        assert_eq!(rows("select 2 - cast(3 as smallint) * 4, date '2024-01-01' + interval '1 day'").len(), 1);
+    }
+}
