@@ -36,6 +36,14 @@ refuse! {
     Tile: run(self, _: &[Chunk]) -> Vec<Chunk>, MATRICES;
 }
 
+/// Refuses, since the program was built without dense linear algebra.
+///
+/// # Errors
+/// Always `NotBuilt`.
+pub fn basis_rows(_: &Chunk, _: &Chunk) -> Result<Chunk, KernelError> {
+    Err(MATRICES)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -57,6 +65,7 @@ mod tests {
             (Factor::Cholesky.run(&x).err(), MATRICES),
             (Linear::Inverse.run(one, 1).err(), MATRICES),
             (Tile::Determinant.run(one).err(), MATRICES),
+            (basis_rows(&x, &x).err(), MATRICES),
         ];
         for (found, expected) in refusals {
             assert_eq!(found, Some(expected));

@@ -76,7 +76,7 @@ impl Leases {
         self.reserved_until = None;
         let mut walk = Walk::new(self.served_jobs());
         // Behind the last one that may fit nothing is served, so nothing needs to be reserved either.
-        while self.waiting.may_fit(&self.free)
+        while self.waiting.may_fit(self.free())
             && let Some(key) = walk.next(&self.waiting)
         {
             let job = self.leases[&key].class.job;

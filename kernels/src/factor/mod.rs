@@ -57,14 +57,8 @@ impl Factor {
     }
 }
 
-/// Refuses.
-///
-/// # Errors
-/// Always `NotBuilt`.
 #[cfg(not(feature = "dense"))]
-pub fn basis_rows(_: &Chunk, _: &Chunk) -> Result<Chunk, KernelError> {
-    Err(KernelError::NotBuilt("linear algebra"))
-}
+pub use crate::not_built::basis_rows;
 
 /// Rows of an orthonormal matrix: the orthonormal factor of `rows` (m, n) times the elements of a matrix (n,
 /// n), which is flat, (1, n n).

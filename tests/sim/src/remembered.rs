@@ -20,6 +20,8 @@ pub(crate) struct Waiting {
     pub(crate) next_look: Now,
     /// Tasks that are queued, by the node of their ledger.
     pub(crate) tasks: BTreeMap<(NodeId, TaskId), Since>,
+    /// Placement groups whose bundles have no nodes.
+    pub(crate) groups: BTreeMap<TaskId, Now>,
     /// Tasks that wait for their slot.
     pub(crate) resuming: BTreeMap<TaskId, Now>,
     /// Hosts that count as unable to serve or to ask until some time.
