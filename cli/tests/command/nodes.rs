@@ -2,7 +2,7 @@
 //! behind.
 
 use crate::home::{self, Home, SMALL, await_that, end_of, kill, segments};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader};
 use std::process::Child;
 use std::time::Duration;
 
@@ -51,19 +51,6 @@ fn a_head_starts_tells_how_it_is_and_stops_without_a_trace() {
     home.run(["status"]).assert_refused(4, &["no node answers", "tharsis start"]);
     let stopped = home.run(["stop"]);
     assert!(stopped.status == 0 && stopped.out.contains("Nothing to stop"), "{}{}", stopped.out, stopped.err);
-}
-
-/// Each process of a program that may lie anywhere writes its tables of pointers anew, and keeps them for
-/// itself.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
-#[test]
-fn the_command_lies_at_a_fixed_address() {
-    const EXECUTABLE: [u8; 2] = [2, 0];
-    let mut header = [0; 18];
-    let mut program = std::fs::File::open(env!("CARGO_BIN_EXE_tharsis")).unwrap();
-    program.read_exact(&mut header).unwrap();
-    assert_eq!(header[..4], *b"\x7fELF");
-    assert_eq!(header[16..], EXECUTABLE, "not a program that may be anywhere");
 }
 
 #[test]
