@@ -55,10 +55,10 @@ mod tests {
         assert_eq!(read(DRIVER_14), Ok(expected));
     }
 
-    /// Of former releases: 13, whose drivers heard nothing of how many calls they may send and whose calls did
-    /// not say of which run of their worker they are; 12, whose records of calls had no names; 11, whose driver
-    /// had no quota; and one that is cut off behind its version. Of a later one: 300, with a role that does not
-    /// exist yet.
+    /// Of former releases: 13, whose drivers heard nothing of how many calls they may send and whose calls
+    /// did not say of which run of their worker they are; 12, whose records of calls had no names; 11, whose
+    /// driver had no quota; and one that is cut off behind its version. Of a later one: 300, with a role that
+    /// does not exist yet.
     #[test]
     fn clients_of_other_releases_are_told_so_whatever_follows() {
         for (frame, version) in [
