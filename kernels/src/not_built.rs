@@ -36,19 +36,12 @@ refuse! {
     Tile: run(self, _: &[Chunk]) -> Vec<Chunk>, MATRICES;
 }
 
-/// Refuses, since the program was built without dense linear algebra.
-///
-/// # Errors
-/// Always `NotBuilt`.
-pub fn basis_rows(_: &Chunk, _: &Chunk) -> Result<Chunk, KernelError> {
-    Err(MATRICES)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Complex;
     use crate::cosine::CosineType;
+    use crate::factor::basis_rows;
     use crate::fourier::Transform;
     use crate::product::Accumulator;
 

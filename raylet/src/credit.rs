@@ -36,7 +36,7 @@ impl Default for Credit {
 }
 
 impl Credit {
-    /// Calls were read.
+    /// Calls of the driver were read.
     pub fn spend(&mut self, calls: u64) {
         self.sent = self.sent.saturating_add(calls);
     }

@@ -41,7 +41,7 @@ struct Incarnation {
     is_restored: bool,
 }
 
-/// Reads the incarnations.
+/// Reads the incarnations of the tables.
 #[must_use]
 pub fn lineage() -> Txn {
     Txn::always(vec![Op::range(PREFIX)])

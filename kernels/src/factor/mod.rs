@@ -3,8 +3,8 @@
 #[cfg(feature = "dense")]
 mod steps;
 
-#[cfg(feature = "dense")]
-use crate::{chunk::Chunk, error::KernelError};
+use crate::chunk::Chunk;
+use crate::error::KernelError;
 use serde::{Deserialize, Serialize};
 
 /// One result of a factorization of a matrix (m, n), with k = min(m, n).
@@ -57,8 +57,14 @@ impl Factor {
     }
 }
 
+/// Refuses, since the program was built without dense linear algebra.
+///
+/// # Errors
+/// Always `NotBuilt`.
 #[cfg(not(feature = "dense"))]
-pub use crate::not_built::basis_rows;
+pub fn basis_rows(_: &Chunk, _: &Chunk) -> Result<Chunk, KernelError> {
+    Err(KernelError::NotBuilt("linear algebra"))
+}
 
 /// Rows of an orthonormal matrix: the orthonormal factor of `rows` (m, n) times the elements of a matrix (n,
 /// n), which is flat, (1, n n).

@@ -94,7 +94,7 @@ impl PackedGraph {
 }
 
 impl<'a> GraphView<'a> {
-    /// Steps in it.
+    /// Number of steps in the part.
     #[must_use]
     pub fn step_count(&self) -> usize {
         self.steps.len() / STEP_BYTES

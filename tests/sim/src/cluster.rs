@@ -161,7 +161,7 @@ pub(crate) struct Cluster {
     pub(crate) groups: Groups,
     /// The actors and groups that have a name now.
     pub(crate) names: Vec<RefId>,
-    /// What was killed, and the host at which the operator asked for it.
+    /// Things that were killed, and the host at which the operator asked for it.
     pub(crate) kills: Vec<(usize, RefId)>,
     /// Nodes that may refer to what has ended and was forgotten: somebody there knows its name.
     pub(crate) doubted: BTreeSet<(NodeId, ObjectId)>,

@@ -193,7 +193,7 @@ impl Cluster {
         let mut free = BTreeMap::new();
         for (home, host) in self.hosts.iter().enumerate() {
             for (job, quota) in host.driven.iter().filter_map(|job| Some((*job, quota_of(*job)?))) {
-                // What a task needs of other resources than CPUs is not bounded.
+                // The need of a task of other resources than CPUs is not bounded.
                 let mut left = host.member.resources.clone();
                 left.cpu = 0;
                 if host.alive && !self.is_upset(home) {
