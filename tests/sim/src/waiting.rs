@@ -11,6 +11,7 @@ use crate::client::Phase;
 use crate::cluster::Cluster;
 use crate::program::{INSIDE, quota_of};
 use crate::remembered::Since;
+use std::collections::BTreeMap;
 use tharsis_core::node::TaskStage;
 use tharsis_core::{MS, Now};
 use tharsis_types::task::Role;
