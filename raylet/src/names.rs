@@ -161,13 +161,13 @@ mod tests {
         let question = |act, name: String| NameQuestion { job: JobId(1), kind: NameKind::Actor, name, act };
         let count = NAMES_PAGE_MAX + 3;
         for n in 0..count {
-            names.answer("a", question(claim(1, None), format!("n{n:04}")));
+            let claimed = names.answer("a", question(claim(1, None), format!("n{n:04}")));
+            assert_eq!(claimed, Named::Claimed);
         }
-        names.answer("b", question(claim(2, None), "other".to_owned()));
-        names.answer(
-            "a",
-            NameQuestion { kind: NameKind::Group, ..question(claim(3, None), "group".to_owned()) },
-        );
+        let claimed = names.answer("b", question(claim(2, None), "other".to_owned()));
+        assert_eq!(claimed, Named::Claimed);
+        let group = NameQuestion { kind: NameKind::Group, ..question(claim(3, None), "group".to_owned()) };
+        assert_eq!(names.answer("a", group), Named::Claimed);
         let all = |is_of_all| {
             let (mut found, mut after) = (Vec::new(), None);
             loop {

@@ -98,7 +98,7 @@ impl Bench {
         self.feed(Event::ClassDefined { client: DRIVER, class, definition: Ok(Arc::new(definition)) });
         let (task, tokens) = (self.root.child(n), [n].into_iter().collect());
         let args = TaskArgs { payload: [7; 8].into(), ..TaskArgs::default() };
-        self.feed(Event::Submitted { client: DRIVER, class, task, tokens, args });
+        self.feed(Event::Submitted { client: DRIVER, run: None, class, task, tokens, args });
     }
 
     /// Tells the node that time has passed, if it waits for that.
