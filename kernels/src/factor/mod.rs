@@ -50,7 +50,7 @@ impl Factor {
     ///
     /// # Errors
     /// `Singular` where NumPy raises `LinAlgError`: not positive definite, no convergence, and for all but
-    /// [`Factor::QrQ`] and [`Factor::QrR`], which then have NaN, not finite.
+    /// those of `qr`, which then have NaN, not finite.
     #[cfg(feature = "dense")]
     pub fn run(self, matrix: &Chunk) -> Result<Chunk, KernelError> {
         steps::run(self, matrix)

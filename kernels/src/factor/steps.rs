@@ -19,7 +19,7 @@ pub(super) fn run(factor: Factor, matrix: &Chunk) -> Result<Chunk, KernelError> 
     }
     let matrix = Matrix::<f64>::new(matrix, 0)?;
     let a = matrix.as_faer();
-    let passes_nan = matches!(factor, Factor::QrQ | Factor::QrR);
+    let passes_nan = matches!(factor, Factor::QrQ | Factor::QrR | Factor::ReflectionSigns);
     if !passes_nan && !(0..n).all(|j| (0..m).all(|i| a[(i, j)].is_finite())) {
         return Err(KernelError::Singular("the matrix contains NaN or infinity".to_owned()));
     }

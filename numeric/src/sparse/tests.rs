@@ -12,9 +12,9 @@ fn coo(rows: &[i64], columns: &[i64], values: &[f64], chunks: Chunks) -> Result<
 #[test]
 fn places_out_of_range_and_triplets_that_do_not_fit_are_refused() {
     let class = |made: Result<Sparse>| made.unwrap_err().class();
-    assert_eq!(class(coo(&[3], &[0], &[1.0], Chunks::Auto)), "IndexError");
-    assert_eq!(class(coo(&[0], &[4], &[1.0], Chunks::Auto)), "IndexError");
-    assert_eq!(class(coo(&[-1], &[0], &[1.0], Chunks::Auto)), "IndexError");
+    assert_eq!(class(coo(&[3], &[0], &[1.0], Chunks::Auto)), "ValueError");
+    assert_eq!(class(coo(&[0], &[4], &[1.0], Chunks::Auto)), "ValueError");
+    assert_eq!(class(coo(&[-1], &[0], &[1.0], Chunks::Auto)), "ValueError");
     assert_eq!(class(coo(&[0, 1], &[0], &[1.0], Chunks::Auto)), "ValueError");
     assert_eq!(class(coo(&[], &[], &[], Chunks::Each(0))), "ValueError");
     let floats = array([0.0]);

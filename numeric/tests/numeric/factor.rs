@@ -76,7 +76,9 @@ fn a_polynomial_through_many_points_is_found_again() {
     assert!(error < 1e-4, "{error}");
     let (q, r) = x.qr();
     let errors = largest(&[&(q.matmul(&r) - &x), &(q.t().matmul(&q) - eye(columns, columns, 0))]);
-    assert!(errors.iter().all(|&error| error < 1e-14), "{errors:?}");
+    // Reflections are exact up to a part of the lengths of columns.
+    let length = (rows as f64).sqrt();
+    assert!(errors[0] < 1e-14 * length && errors[1] < 1e-14, "{errors:?}");
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn follow(inner: ObjectRef<u64>) -> u64 {
 
 #[remote(pure = true)]
 fn block(before: Vec<u8>, value: u8) -> Vec<u8> {
-    vec![value.wrapping_add(*before.first().unwrap_or(&0)); 1 << 20]
+    vec![value.wrapping_add(*before.first().unwrap_or(&0)); 1 << 18]
 }
 
 /// Numbers without a pattern.
@@ -263,7 +263,7 @@ fn priorities_rank_tasks_of_different_resources(mode: Mode) {
 }
 
 fn intermediate_values_are_freed_as_they_are_used(mode: Mode) {
-    let session = mode.start_with(2, |init| init.store_bytes(32 << 20));
+    let session = mode.start_with(2, |init| init.store_bytes(8 << 20));
     let _entered = session.enter();
     let mut graph = TaskGraph::new();
     let mut last = block::add_to(&mut graph, Vec::new(), 1);
@@ -272,10 +272,10 @@ fn intermediate_values_are_freed_as_they_are_used(mode: Mode) {
     }
     let result = graph.submit(last).unwrap();
     let value = (1..=120).fold(0, u8::wrapping_add);
-    assert_eq!(result.get().unwrap(), vec![value; 1 << 20]);
+    assert_eq!(result.get().unwrap(), vec![value; 1 << 18]);
     let store = session.store();
     assert_eq!((store.object_count, store.spilled_count), (1, 0), "the result alone is left");
-    assert!(session.spill_files().is_empty(), "120 values of 1 MiB had room in 32 MiB, one after the other");
+    assert!(session.spill_files().is_empty(), "120 values of 256 KiB had room in 8 MiB, one after the other");
     drop(result);
     session.await_quiet();
 }
