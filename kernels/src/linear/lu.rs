@@ -52,7 +52,7 @@ impl<T: Field> Lu<T> {
                 let above = packed[(step, j)];
                 for i in step + 1..m {
                     let product = packed[(i, step)] * above;
-                    packed[(i, j)] = packed[(i, j)] - product;
+                    packed[(i, j)] -= product;
                 }
             }
         }
