@@ -4,9 +4,11 @@
 //! second build of every dependency.
 
 use super::Places;
+use super::order::Order;
 use super::processes::{NICENESS, Run, nicer};
 use super::program::Program;
 use super::selection::Selection;
+use super::workspace;
 use crate::{cargo, lint};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -39,12 +41,13 @@ pub fn libraries(places: &Places) -> Result<Vec<PathBuf>> {
     Ok(built.into_iter().chain([toolchain()?.join("lib")]).collect())
 }
 
-/// Compiles the test programs of a selection, and hands on each as soon as it is there, with the programs of
-/// its package. `heard` gets each of cargo's messages.
+/// Compiles the test programs of a selection, and hands on each as soon as it and what it may start are
+/// there. `heard` gets each of cargo's messages.
 pub fn build(
     places: &Places,
     run: &Run,
     selection: &Selection,
+    mut order: Order,
     mut made: impl FnMut(&Program),
     mut heard: impl FnMut(&Value),
 ) -> Result<()> {
@@ -52,11 +55,19 @@ pub fn build(
     command.args(["test", "--no-run", "--no-fail-fast"]).args(selection.packages());
     messages(run, nicer(&command, NICENESS), |message| {
         heard(message);
-        if let Some(program) = test_program(&places.root, message) {
-            made(&program);
+        if let Some(folder) = folder(&places.root, message) {
+            if let Some(program) = test_program(&folder, message) {
+                order.add(program);
+            }
+            if let Some(name) = plain_program(message) {
+                order.has(&folder, &name);
+            }
         }
+        order.ready().iter().for_each(&mut made);
     })
-    .context("the tests do not compile")
+    .context("the tests do not compile")?;
+    order.rest().iter().for_each(made);
+    Ok(())
 }
 
 /// Runs a command of cargo, and hands on its messages as they come.
@@ -76,26 +87,35 @@ pub fn messages(run: &Run, mut command: Command, mut heard: impl FnMut(&Value)) 
     Ok(())
 }
 
+/// The folder below the root of the package that a message is about.
+fn folder(root: &Path, message: &Value) -> Option<String> {
+    let manifest = Path::new(message["manifest_path"].as_str()?).parent()?;
+    Some(manifest.strip_prefix(root).unwrap_or(manifest).to_string_lossy().into_owned())
+}
+
 /// The test program of a message, if it is about one.
-fn test_program(root: &Path, message: &Value) -> Option<Program> {
-    let is_test = message["reason"] == "compiler-artifact" && message["profile"]["test"] == true;
+fn test_program(folder: &str, message: &Value) -> Option<Program> {
     let kind = message["target"]["kind"][0].as_str()?;
-    if !is_test {
+    if message["reason"] != "compiler-artifact" || message["profile"]["test"] != true {
         return None;
     }
-    let manifest = Path::new(message["manifest_path"].as_str()?).parent()?;
-    let folder = manifest.strip_prefix(root).unwrap_or(manifest).to_string_lossy().into_owned();
     Some(Program {
-        package: folder,
+        package: folder.to_owned(),
         target: if kind == "test" { message["target"]["name"].as_str()?.to_owned() } else { kind.to_owned() },
         file: PathBuf::from(message["executable"].as_str()?),
-        manifest: manifest.to_owned(),
+        manifest: Path::new(message["manifest_path"].as_str()?).parent()?.to_owned(),
     })
+}
+
+/// The name of the command or the example that a message is about.
+fn plain_program(message: &Value) -> Option<String> {
+    let is_made = message["reason"] == "compiler-artifact" && message["profile"]["test"] == false;
+    if is_made { workspace::program(&message["target"]) } else { None }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::test_program;
+    use super::{folder, plain_program, test_program};
     use serde_json::json;
     use std::path::Path;
 
@@ -111,13 +131,18 @@ mod tests {
 
     #[test]
     fn test_programs_are_named_by_folder_and_target() {
-        let name = |kind| test_program(Path::new("/w"), &artifact(kind, true)).map(|found| found.name());
+        let name = |kind| {
+            let message = artifact(kind, true);
+            test_program(&folder(Path::new("/w"), &message)?, &message).map(|found| found.name())
+        };
         assert_eq!(name("test").as_deref(), Some("tests/sim/seeds"));
         assert_eq!(name("lib").as_deref(), Some("tests/sim/lib"));
     }
 
     #[test]
     fn plain_programs_are_not_run() {
-        assert!(test_program(Path::new("/w"), &artifact("example", false)).is_none());
+        assert!(test_program("tests/sim", &artifact("example", false)).is_none());
+        assert_eq!(plain_program(&artifact("example", false)).as_deref(), Some("seeds"));
+        assert!(plain_program(&artifact("bin", true)).is_none(), "its unit tests are no command");
     }
 }

@@ -4,7 +4,7 @@
 //! 2. `build`: one cargo command compiles everything that is tested, with lints. Another selection of
 //!    packages would have other features, and would compile a part of the registry again.
 //! 3. `lanes`: programs that mostly wait run beside programs that compute, from the moment that cargo has
-//!    linked them, with `program` for one of them.
+//!    linked them and what they start (`order`), with `program` for one of them.
 //! 4. `report`: the seconds of each program, the slowest tests, and the totals.
 //!
 //! `selection` says what a pattern on the command line selects, of what `workspace` says that there is.
@@ -17,6 +17,7 @@ mod build;
 mod gates;
 mod lanes;
 mod lock;
+mod order;
 mod processes;
 mod program;
 mod report;
@@ -29,6 +30,7 @@ use crate::lint;
 use anyhow::{Context, Result, bail};
 use lanes::Schedule;
 use lock::Lock;
+use order::Order;
 use processes::Run;
 use program::{Environment, Phase, Program};
 use report::{History, Report};
@@ -103,8 +105,13 @@ pub fn run(options: &Options) -> Result<()> {
     }
     let mut history = History::read(&places.target);
     let environment = Environment::of(&places, &run, &build::libraries(&places)?, seeds);
-    let tests =
-        Tests { places: &places, selection: &selection, environment: &environment, history: &history };
+    let tests = Tests {
+        places: &places,
+        workspace: &workspace,
+        selection: &selection,
+        environment: &environment,
+        history: &history,
+    };
     let named = tests.build_and_run(&mut report)?;
     if options.sweep && !options.long && selection.is_everything() {
         // The tests are not worse for it.
@@ -129,6 +136,7 @@ pub fn run(options: &Options) -> Result<()> {
 /// The tests of a run.
 struct Tests<'a> {
     places: &'a Places,
+    workspace: &'a Workspace,
     selection: &'a Selection,
     environment: &'a Environment<'a>,
     history: &'a History,
@@ -186,7 +194,8 @@ impl Tests<'_> {
             schedule.add(lanes::jobs_of(program, self.selection, rounds));
         };
         named.begin();
-        build::build(self.places, run, self.selection, made, |message| named.hear(message))?;
+        let order = Order::of(&self.workspace.packages);
+        build::build(self.places, run, self.selection, order, made, |message| named.hear(message))?;
         let of_none = lanes::names_of_none(&programs);
         if self.selection.is_everything() && !of_none.is_empty() {
             bail!("lists of xtask/src/test/lanes.rs have names of no program: {}", of_none.join(", "));

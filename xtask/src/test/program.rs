@@ -34,6 +34,12 @@ impl Program {
     pub fn name(&self) -> String {
         format!("{}/{}", self.package, self.target)
     }
+
+    /// Whether these are the unit tests of a library or a command, which start no other program of the
+    /// package.
+    pub fn is_unit_tests(&self) -> bool {
+        matches!(&*self.target, "lib" | "bin" | "proc-macro")
+    }
 }
 
 /// The settings that all programs of a run share.

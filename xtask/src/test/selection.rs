@@ -86,9 +86,14 @@ impl Selection {
 mod tests {
     use super::Selection;
     use crate::test::workspace::Package;
+    use std::collections::BTreeSet;
 
     fn select(first: &str, second: Option<&str>) -> anyhow::Result<Selection> {
-        let package = |name: &str, folder: &str| Package { name: name.to_owned(), folder: folder.to_owned() };
+        let package = |name: &str, folder: &str| Package {
+            name: name.to_owned(),
+            folder: folder.to_owned(),
+            programs: BTreeSet::new(),
+        };
         let packages = [package("tharsis-core", "core"), package("tharsis-cluster-tests", "tests/cluster")];
         Selection::among(&packages, first, second.map(str::to_owned).as_ref())
     }

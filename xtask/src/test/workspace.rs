@@ -2,6 +2,7 @@
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 /// A package of the workspace.
@@ -11,6 +12,8 @@ pub struct Package {
     pub name: String,
     /// Its folder below the root.
     pub folder: String,
+    /// Names of its commands and examples, which its tests may start.
+    pub programs: BTreeSet<String>,
 }
 
 /// The workspace at a root.
@@ -36,8 +39,19 @@ impl Workspace {
         let package = |package: &Value| {
             let folder = Path::new(package["manifest_path"].as_str()?).parent()?;
             let folder = folder.strip_prefix(root).unwrap_or(folder).to_string_lossy().into_owned();
-            Some(Package { name: package["name"].as_str()?.to_owned(), folder })
+            let targets = package["targets"].as_array()?.iter();
+            Some(Package {
+                name: package["name"].as_str()?.to_owned(),
+                folder,
+                programs: targets.filter_map(program).collect(),
+            })
         };
         Ok(Self { packages: packages.filter_map(package).collect(), target: PathBuf::from(target) })
     }
+}
+
+/// The name of a target that is a command or an example.
+pub fn program(target: &Value) -> Option<String> {
+    let kind = target["kind"][0].as_str()?;
+    matches!(kind, "bin" | "example").then(|| target["name"].as_str().map(str::to_owned))?
 }
