@@ -1,7 +1,7 @@
 //! One block of a tensor: shape, strides and dtype over shared, aligned bytes.
 
 use crate::dtype::DType;
-use crate::element::Element;
+use crate::element::{Element, with_words};
 use crate::error::KernelError;
 use crate::layout::{Layout, c_strides};
 use crate::pages::{PAGES_BYTES_MIN, Pages};
@@ -294,9 +294,7 @@ impl Chunk {
     /// # Errors
     /// `WrongDType` if `T` is not their type.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>, KernelError> {
-        if self.dtype != T::DTYPE {
-            return Err(KernelError::WrongDType { expected: T::DTYPE, found: self.dtype });
-        }
+        self.expect_dtype(T::DTYPE)?;
         if let Some(slice) = self.as_slice::<T>() {
             return Ok(slice.to_vec());
         }
@@ -328,7 +326,36 @@ impl Chunk {
             let strides = c_strides(&self.shape);
             return Chunk::strided(self.dtype, &self.shape, &strides, self.offset, self.data.clone());
         }
-        with_element!(self.dtype, T => Chunk::from_elements(&self.shape, &self.to_vec::<T>()?))
+        let words = self.as_words();
+        let copy = with_words!(self.dtype, T => Chunk::from_elements(&self.shape, &words.to_vec::<T>()?))?;
+        copy.of_words(self.dtype)
+    }
+
+    /// The elements as words of their width, whatever they mean; see [`DType::words`].
+    pub(crate) fn as_words(&self) -> Chunk {
+        Chunk { dtype: self.dtype.words(), ..self.clone() }
+    }
+
+    /// The words of a chunk as the elements that they are.
+    ///
+    /// # Errors
+    /// `WrongDType` if these are not the words of elements of `dtype`.
+    pub(crate) fn of_words(self, dtype: DType) -> Result<Chunk, KernelError> {
+        if self.dtype != dtype.words() {
+            return Err(KernelError::WrongDType { expected: dtype.words(), found: self.dtype });
+        }
+        Ok(Chunk { dtype, ..self })
+    }
+
+    /// Refuses elements of another dtype.
+    ///
+    /// # Errors
+    /// `WrongDType` if the elements are not of `dtype`.
+    pub(crate) fn expect_dtype(&self, dtype: DType) -> Result<(), KernelError> {
+        if self.dtype != dtype {
+            return Err(KernelError::WrongDType { expected: dtype, found: self.dtype });
+        }
+        Ok(())
     }
 
     /// The last two axes exchanged, without a copy.
@@ -416,6 +443,22 @@ mod tests {
         copy.grow(2 * PAGES_BYTES_MIN);
         assert_eq!(copy.elements::<f64>()[..buffer.elements::<f64>().len()], *buffer.elements::<f64>());
         assert_eq!(copy.elements::<f64>().last(), Some(&0.0));
+    }
+
+    #[test]
+    fn elements_of_any_dtype_are_moved_as_words() {
+        for dtype in DType::ALL {
+            let every_other = Chunk::strided(dtype, &[4], &[2], 1, Arc::new(numbers())).unwrap();
+            let moved = every_other.to_contiguous().unwrap();
+            assert_eq!((moved.dtype(), moved.strides()), (dtype, &[1][..]));
+            let size = dtype.size_bytes();
+            assert_eq!(dtype.words().size_bytes(), size);
+            let expected: Vec<u8> =
+                [1, 3, 5, 7].map(|at| at * size).iter().flat_map(|&at| at as u8..(at + size) as u8).collect();
+            assert_eq!(moved.buffer().bytes()[..4 * size], expected, "{dtype:?}");
+        }
+        let words = Chunk::from_elements(&[1], &[1u64]).unwrap();
+        assert!(words.clone().of_words(DType::F32).is_err() && words.of_words(DType::C64).is_ok());
     }
 
     #[test]

@@ -72,6 +72,18 @@ impl DType {
         }
     }
 
+    /// The dtype of words as wide as its elements. What moves elements, whatever they mean, is compiled for
+    /// these five only.
+    pub const fn words(self) -> DType {
+        match self.size_bytes() {
+            1 => DType::U8,
+            2 => DType::U16,
+            4 => DType::U32,
+            8 => DType::U64,
+            _ => DType::C128,
+        }
+    }
+
     /// The family of this dtype.
     pub const fn kind(self) -> Kind {
         match self {

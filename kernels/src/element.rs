@@ -363,6 +363,36 @@ macro_rules! with_element {
     };
 }
 
+/// Runs `$body` with `$alias` standing for the words as wide as the elements of `$dtype`; see
+/// [`DType::words`].
+macro_rules! with_words {
+    ($dtype:expr, $alias:ident => $body:expr) => {
+        match $dtype.size_bytes() {
+            1 => {
+                type $alias = u8;
+                $body
+            }
+            2 => {
+                type $alias = u16;
+                $body
+            }
+            4 => {
+                type $alias = u32;
+                $body
+            }
+            8 => {
+                type $alias = u64;
+                $body
+            }
+            _ => {
+                type $alias = $crate::Complex<f64>;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use with_words;
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,9 +3,9 @@
 
 use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
-use crate::element::Element;
+use crate::element::{Element, with_words};
 use crate::error::KernelError;
-use crate::order::{Direction, Ordered, in_order, sort_elements};
+use crate::order::{Direction, Key, Ordered, in_order, sort_elements};
 use crate::with_element;
 use serde::{Deserialize, Serialize};
 
@@ -43,11 +43,28 @@ impl Lines {
         match self {
             Lines::Sort { axis, direction } => with_element!(x.dtype(), T => sort::<T>(x, axis, direction)),
             Lines::Order { axis, direction } => with_element!(x.dtype(), T => order::<T>(x, axis, direction)),
-            Lines::Take { axis, rank } => with_element!(x.dtype(), T => take::<T>(x, &args[1], axis, rank)),
-            Lines::TakeAlong { axis } => with_element!(x.dtype(), T => take_along::<T>(x, &args[1], axis)),
-            Lines::Put { axis } => with_element!(x.dtype(), T => put::<T>(args, axis)),
-            Lines::PutAlong { axis } => with_element!(x.dtype(), T => put_along::<T>(args, axis)),
+            Lines::Take { .. } | Lines::TakeAlong { .. } | Lines::Put { .. } | Lines::PutAlong { .. } => {
+                args.iter().skip(2).try_for_each(|values| values.expect_dtype(x.dtype()))?;
+                let words = [&x.as_words(), &args[1]];
+                let values = args.get(2).map(Chunk::as_words);
+                with_words!(x.dtype(), T => self.moved::<T>(words, values.as_ref()))?.of_words(x.dtype())
+            }
             Lines::Search { right } => with_element!(x.dtype(), T => search::<T>(x, &args[1], right)),
+        }
+    }
+
+    /// The functions that move elements to or from positions: of an argument, and with `values` into it.
+    fn moved<T: Element>(
+        self,
+        [x, positions]: [&Chunk; 2],
+        values: Option<&Chunk>,
+    ) -> Result<Chunk, KernelError> {
+        match (self, values) {
+            (Lines::Take { axis, rank }, None) => take::<T>(x, positions, axis, rank),
+            (Lines::TakeAlong { axis }, None) => take_along::<T>(x, positions, axis),
+            (Lines::Put { axis }, Some(values)) => put::<T>(x, positions, values, axis),
+            (Lines::PutAlong { axis }, Some(values)) => put_along::<T>(x, positions, values, axis),
+            _ => Err(KernelError::Malformed(format!("{self:?} moves other arguments"))),
         }
     }
 }
@@ -147,10 +164,10 @@ fn take_along<T: Element>(x: &Chunk, positions: &Chunk, axis: usize) -> Result<C
     Chunk::from_elements(positions.shape(), &out)
 }
 
-fn put<T: Element>(args: &[Chunk], axis: usize) -> Result<Chunk, KernelError> {
-    let (_, len, inner) = around(args[0].shape(), axis);
-    let (mut elements, values) = (args[0].to_vec::<T>()?, args[2].to_vec::<T>()?);
-    let rows = args[1].to_vec::<i64>()?.into_iter().map(|position| normalized(position, axis, len));
+fn put<T: Element>(x: &Chunk, positions: &Chunk, values: &Chunk, axis: usize) -> Result<Chunk, KernelError> {
+    let (_, len, inner) = around(x.shape(), axis);
+    let (mut elements, values) = (x.to_vec::<T>()?, values.to_vec::<T>()?);
+    let rows = positions.to_vec::<i64>()?.into_iter().map(|position| normalized(position, axis, len));
     let rows = rows.collect::<Result<Vec<usize>, _>>()?;
     if !values.is_empty() {
         for (block, given) in elements.chunks_mut(len * inner).zip(values.chunks(rows.len() * inner)) {
@@ -159,18 +176,23 @@ fn put<T: Element>(args: &[Chunk], axis: usize) -> Result<Chunk, KernelError> {
             }
         }
     }
-    Chunk::from_elements(args[0].shape(), &elements)
+    Chunk::from_elements(x.shape(), &elements)
 }
 
-fn put_along<T: Element>(args: &[Chunk], axis: usize) -> Result<Chunk, KernelError> {
-    let (_, len, inner) = around(args[0].shape(), axis);
-    let count = args[1].shape()[axis];
-    let (mut elements, values) = (args[0].to_vec::<T>()?, args[2].to_vec::<T>()?);
-    for (at, (&position, &value)) in args[1].to_vec::<i64>()?.iter().zip(&values).enumerate() {
+fn put_along<T: Element>(
+    x: &Chunk,
+    positions: &Chunk,
+    values: &Chunk,
+    axis: usize,
+) -> Result<Chunk, KernelError> {
+    let (_, len, inner) = around(x.shape(), axis);
+    let count = positions.shape()[axis];
+    let (mut elements, values) = (x.to_vec::<T>()?, values.to_vec::<T>()?);
+    for (at, (&position, &value)) in positions.to_vec::<i64>()?.iter().zip(&values).enumerate() {
         let (row, column) = (at / (count * inner), at % inner);
         elements[(row * len + normalized(position, axis, len)?) * inner + column] = value;
     }
-    Chunk::from_elements(args[0].shape(), &elements)
+    Chunk::from_elements(x.shape(), &elements)
 }
 
 fn search<T: Ordered>(sorted: &Chunk, wanted: &Chunk, right: bool) -> Result<Chunk, KernelError> {
@@ -230,26 +252,32 @@ fn top_of<T: Ordered>(
     shape[axis] = count;
     let (mut values, mut places) =
         (vec![T::zeroed(); outer * count * inner], vec![0i64; outer * count * inner]);
-    let mut line: Vec<(T::Key, i64, T)> = Vec::with_capacity(len);
+    let mut line: Vec<(T::Key, i64, usize)> = Vec::with_capacity(len);
     for (row, column) in (0..outer).flat_map(|row| (0..inner).map(move |column| (row, column))) {
         line.clear();
         line.extend((0..len).map(|i| {
             let at = (row * len + i) * inner + column;
-            (elements[at].key(), positions[at], elements[at])
+            (elements[at].key(), positions[at], at)
         }));
-        let compare =
-            |a: &(T::Key, i64, T), b: &(T::Key, i64, T)| direction.compare(&a.0, &b.0).then(a.1.cmp(&b.1));
-        if count < len && 0 < count {
-            line.select_nth_unstable_by(count - 1, compare);
-        }
-        line.truncate(count);
-        line.sort_unstable_by(compare);
-        for (i, &(_, position, element)) in line.iter().enumerate() {
+        keep_first(&mut line, count, direction);
+        for (i, &(_, position, from)) in line.iter().enumerate() {
             let at = (row * count + i) * inner + column;
-            (values[at], places[at]) = (element, position);
+            (values[at], places[at]) = (elements[from], position);
         }
     }
     Ok(vec![Chunk::from_elements(&shape, &values)?, Chunk::from_elements(&shape, &places)?])
+}
+
+/// Leaves the first `count` of keys with their positions, in order. Compiled for each type of keys, not for
+/// each of elements.
+fn keep_first<K: Key>(line: &mut Vec<(K, i64, usize)>, count: usize, direction: Direction) {
+    let compare =
+        |a: &(K, i64, usize), b: &(K, i64, usize)| direction.compare(&a.0, &b.0).then(a.1.cmp(&b.1));
+    if count < line.len() && 0 < count {
+        line.select_nth_unstable_by(count - 1, compare);
+    }
+    line.truncate(count);
+    line.sort_unstable_by(compare);
 }
 
 #[cfg(test)]

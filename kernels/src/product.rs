@@ -5,10 +5,9 @@
 
 use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
-use crate::element::{Bool, Element};
+use crate::element::{Bool, Element, with_words};
 use crate::error::KernelError;
 use crate::ufunc::Number;
-use crate::with_element;
 #[cfg(feature = "dense")]
 use faer::{Accum, MatMut, MatRef};
 #[cfg(feature = "dense")]
@@ -116,7 +115,7 @@ impl Accumulator {
         self.clear_if_fresh();
         if let ([n, _], true) = (&self.shape[..], self.is_lower) {
             let n = *n;
-            with_element!(self.dtype, T => mirror(&mut self.sum.elements_mut::<T>()[..n * n], n));
+            with_words!(self.dtype, T => mirror(&mut self.sum.elements_mut::<T>()[..n * n], n));
         }
         Chunk::contiguous(self.dtype, &self.shape, self.sum)
     }

@@ -2,11 +2,10 @@
 
 use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
-use crate::element::{Bool, Element};
+use crate::element::{Bool, Element, with_words};
 use crate::error::KernelError;
 use crate::order::{Direction, Ordered, sort_elements};
 use crate::ufunc::Compare;
-use crate::with_element;
 use num_complex::Complex;
 use serde::{Deserialize, Serialize};
 
@@ -26,7 +25,10 @@ impl Select {
     /// `NoLoop` for dtypes without an order, `WrongDType` for a mask of another dtype than bool.
     pub fn run(self, args: &[Chunk]) -> Result<Chunk, KernelError> {
         match self {
-            Select::Compress => with_element!(args[0].dtype(), T => compress::<T>(&args[0], &args[1])),
+            Select::Compress => {
+                let (dtype, words) = (args[0].dtype(), args[0].as_words());
+                with_words!(dtype, T => compress::<T>(&words, &args[1]))?.of_words(dtype)
+            }
             Select::Distinct => distinct(&args[0]),
         }
     }

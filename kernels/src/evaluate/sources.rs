@@ -3,18 +3,17 @@
 use super::chain::{IndexSource, store_run};
 use crate::chunk::{Buffer, Chunk};
 use crate::cpu::{self, Kernel};
-use crate::element::Element;
+use crate::element::{Element, with_words};
 use crate::layout::{Layout, Run};
 use crate::program::IndexMap;
 use crate::random::{Key, SPAN_FAST, below, evenly_below, open_unit};
-use crate::with_element;
 
 /// Gathers the elements `start..end` of a strided chunk, counted in C order.
 pub(super) fn gather(chunk: &Chunk, layout: &Layout, start: usize, end: usize, out: &mut Buffer) {
-    with_element!(chunk.dtype(), T => gather_elements::<T>(chunk, layout, start, end, out));
+    with_words!(chunk.dtype(), T => gather_words::<T>(chunk, layout, start, end, out));
 }
 
-fn gather_elements<T: Element>(chunk: &Chunk, layout: &Layout, start: usize, end: usize, out: &mut Buffer) {
+fn gather_words<T: Element>(chunk: &Chunk, layout: &Layout, start: usize, end: usize, out: &mut Buffer) {
     let from = chunk.buffer().elements::<T>();
     let out = out.elements_mut::<T>();
     let mut at = 0;

@@ -2,12 +2,12 @@
 
 use super::pieces::Pieces;
 use crate::chunk::Chunk;
-use crate::element::Element;
+use crate::dtype::DType;
+use crate::element::{Element, with_words};
 use crate::error::KernelError;
 use crate::evaluate::Scratch;
 use crate::lines::normalized;
 use crate::stream;
-use crate::with_element;
 use serde::{Deserialize, Serialize};
 
 /// The place of rows that positions name.
@@ -92,7 +92,9 @@ impl RowMap {
         let Some(first) = answers.first() else {
             return Err(KernelError::Malformed("rows of no chunk".to_owned()));
         };
-        with_element!(first.dtype(), T => self.arranged::<T>(args, answers, scratch))
+        let dtype = first.dtype();
+        let answers = as_words(answers, dtype)?;
+        with_words!(dtype, T => self.arranged::<T>(args, &answers, scratch))?.of_words(dtype)
     }
 
     /// The answers of each chunk are in the order of the positions that asked for them.
@@ -134,7 +136,9 @@ impl RowMap {
     ) -> Result<Chunk, KernelError> {
         match rows.first() {
             Some(first) if rows.len() == self.ends.len() => {
-                with_element!(first.dtype(), T => self.gathered::<T>(&args[0], rows, scratch))
+                let dtype = first.dtype();
+                let rows = as_words(rows, dtype)?;
+                with_words!(dtype, T => self.gathered::<T>(&args[0], &rows, scratch))?.of_words(dtype)
             }
             _ => Err(KernelError::Malformed("rows of another number of chunks".to_owned())),
         }
@@ -180,7 +184,10 @@ impl RowMap {
     /// See [`Exchange::Updates`](super::Exchange::Updates).
     pub(super) fn updates(&self, args: &[Chunk], scratch: &mut Scratch) -> Result<Vec<Chunk>, KernelError> {
         let mut made = self.requests(&args[..1], scratch)?;
-        made.extend(with_element!(args[1].dtype(), T => self.dealt::<T>(&args[0], &args[1], scratch))?);
+        let (dtype, rows) = (args[1].dtype(), args[1].as_words());
+        for dealt in with_words!(dtype, T => self.dealt::<T>(&args[0], &rows, scratch))? {
+            made.push(dealt.of_words(dtype)?);
+        }
         Ok(made)
     }
 
@@ -222,15 +229,25 @@ impl Places<'_> {
     }
 }
 
+/// Chunks of one dtype as words.
+///
+/// # Errors
+/// `WrongDType` for elements of another dtype.
+fn as_words(chunks: &[Chunk], dtype: DType) -> Result<Vec<Chunk>, KernelError> {
+    chunks.iter().map(|chunk| chunk.expect_dtype(dtype).map(|()| chunk.as_words())).collect()
+}
+
 /// See [`Exchange::Answers`](super::Exchange::Answers).
 pub(super) fn answers(
     x: &Chunk,
     requests: &[Chunk],
     scratch: &mut Scratch,
 ) -> Result<Vec<Chunk>, KernelError> {
-    with_element!(x.dtype(), T => {
-        let rows = x.elements::<T>()?;
-        requests.iter().map(|request| chosen::<T>(&rows, &x.shape()[1..], request, scratch)).collect()
+    let words = x.as_words();
+    with_words!(x.dtype(), T => {
+        let rows = words.elements::<T>()?;
+        let mut chosen = |request| chosen::<T>(&rows, &x.shape()[1..], request, scratch)?.of_words(x.dtype());
+        requests.iter().map(&mut chosen).collect()
     })
 }
 
@@ -265,7 +282,8 @@ pub(super) fn update(
     rows: &[Chunk],
     scratch: &mut Scratch,
 ) -> Result<Chunk, KernelError> {
-    with_element!(x.dtype(), T => updated::<T>(x, positions, rows, scratch))
+    let (words, rows) = (x.as_words(), as_words(rows, x.dtype())?);
+    with_words!(x.dtype(), T => updated::<T>(&words, positions, &rows, scratch))?.of_words(x.dtype())
 }
 
 fn updated<T: Element>(

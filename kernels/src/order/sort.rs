@@ -10,22 +10,34 @@ use bytemuck::{Pod, Zeroable};
 /// Sorts elements; equal ones keep their order.
 pub(crate) fn sort_elements<T: Ordered>(elements: &mut [T], direction: Direction) {
     let key = |x: &T| direction.ascending(x.key());
-    if elements.len() <= radix::FEW || !T::Key::IS_NARROW {
+    if !T::Key::IS_NARROW {
         return elements.sort_by_key(key);
     }
     let alike = told_apart_by_bits(elements);
-    let mut memory = Buffer::for_overwrite(size_of_val(elements));
-    let scratch = &mut memory.elements_mut::<T>()[..elements.len()];
     // Keys in place of the elements need no memory.
-    let (keys, scratch) =
-        (bytemuck::cast_slice_mut::<T, T::Key>(elements), bytemuck::cast_slice_mut(scratch));
+    let keys = bytemuck::cast_slice_mut::<T, T::Key>(elements);
     dispatch(IntoKeys::<T> { keys, direction });
-    radix::sort_by_key(keys, scratch, |key| key.prefix());
+    sort_keys(keys);
     dispatch(OutOfKeys::<T> { keys, direction });
     for alike in alike {
         let at = elements.partition_point(|x| key(x) < key(&alike[0]));
         elements[at..at + alike.len()].copy_from_slice(&alike);
     }
+}
+
+/// Sorts keys that are their own prefixes. Compiled for each type of keys, not for each of elements.
+fn sort_keys<K: Key>(keys: &mut [K]) {
+    if keys.len() <= radix::FEW {
+        return keys.sort_unstable();
+    }
+    let mut memory = Buffer::for_overwrite(size_of_val(keys));
+    sort_keys_by_way_of(keys, bytemuck::cast_slice_mut(memory.elements_mut::<u8>()));
+}
+
+/// As [`sort_keys`], by way of a place for as many keys or more.
+fn sort_keys_by_way_of<K: Key>(keys: &mut [K], scratch: &mut [K]) {
+    let scratch = &mut scratch[..keys.len()];
+    radix::sort_by_key(keys, scratch, |key| key.prefix());
 }
 
 /// Sorts the elements of pieces that follow one another into one place; equal ones keep their order.
@@ -60,7 +72,7 @@ pub(crate) fn sort_pieces<T: Ordered>(pieces: &[&[T]], to: &mut [T], direction: 
     let mut start = 0;
     for end in ends {
         let part = &mut keys[start..end];
-        radix::sort_by_key(part, &mut scratch[..end - start], |key| key.prefix());
+        sort_keys_by_way_of(part, scratch);
         dispatch(OutOfKeys::<T> { keys: part, direction });
         start = end;
     }
@@ -214,6 +226,11 @@ struct Placed {
     place: u64,
 }
 
+/// Sorts keys with their places; equal ones keep their order.
+fn sort_placed(placed: &mut [Placed], scratch: &mut [Placed]) {
+    radix::sort_by_key(placed, scratch, |placed| placed.key);
+}
+
 /// Calls `each` with the places of elements in order; equal ones keep their order.
 pub(crate) fn in_order<T: Ordered>(elements: &[T], direction: Direction, mut each: impl FnMut(usize)) {
     let key = |x: &T| direction.ascending(x.key());
@@ -229,7 +246,7 @@ pub(crate) fn in_order<T: Ordered>(elements: &[T], direction: Direction, mut eac
     for ((to, x), place) in placed.iter_mut().zip(elements).zip(0..) {
         *to = Placed { key: key(x).prefix(), place };
     }
-    radix::sort_by_key(placed, scratch, |placed| placed.key);
+    sort_placed(placed, scratch);
     placed.iter().for_each(|placed| each(placed.place as usize));
 }
 
@@ -270,6 +287,20 @@ mod tests {
             sort_elements(&mut sorted, direction);
             expected.sort_by(|a, b| direction.compare(a, b));
             assert!(sorted == expected, "{direction:?}, int8");
+        }
+    }
+
+    #[test]
+    fn few_elements_are_sorted_to_the_bit() {
+        let numbers = numbers(3000);
+        for direction in [Direction::Ascending, Direction::Descending] {
+            for len in (0..=radix::FEW + 1).chain([2999]) {
+                let (mut sorted, mut expected) = (numbers[..len].to_vec(), numbers[..len].to_vec());
+                sort_elements(&mut sorted, direction);
+                expected.sort_by(|a, b| direction.compare(&a.key(), &b.key()));
+                let bits = |elements: &[f64]| elements.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&sorted), bits(&expected), "{len} {direction:?}");
+            }
         }
     }
 

@@ -14,7 +14,7 @@ mod product;
 
 use crate::chunk::{Buffer, Chunk};
 use crate::dtype::DType;
-use crate::element::Element;
+use crate::element::{Element, with_words};
 use crate::error::KernelError;
 use crate::random::Key;
 use crate::site::Site;
@@ -97,18 +97,27 @@ impl Sparse {
             Sparse::Assemble { width, span } => build::assemble(site, tables, *width, *span),
             Sparse::Random { key, share, columns } => build::random(site, *key, *share, *columns),
             Sparse::Align { both } => {
-                with_element!(dtype_of(tables, 2)?, T => arrange::align::<T>(site, tables, *both))
+                let dtype = dtype_of(tables, 2)?;
+                let words = values_as_words(tables, &[2, 5], dtype)?;
+                values_of_words(with_words!(dtype, T => arrange::align::<T>(site, &words, *both))?, dtype)
             }
             Sparse::Transpose => {
-                with_element!(dtype_of(tables, 2)?, T => arrange::transpose::<T>(site, tables))
+                let dtype = dtype_of(tables, 2)?;
+                let words = values_as_words(tables, &[2], dtype)?;
+                values_of_words(with_words!(dtype, T => arrange::transpose::<T>(site, &words))?, dtype)
             }
             Sparse::Product { starts, ends } => product::sparse(site, tables, starts, ends),
             Sparse::Prune => with_element!(dtype_of(tables, 2)?, T => arrange::prune::<T>(site, tables)),
             Sparse::Rows { first } => {
-                with_element!(dtype_of(tables, 2)?, T => arrange::rows::<T>(site, tables, *first))
+                let dtype = dtype_of(tables, 2)?;
+                let words = values_as_words(tables, &[2], dtype)?;
+                values_of_words(with_words!(dtype, T => arrange::rows::<T>(site, &words, *first))?, dtype)
             }
             Sparse::ToDense => {
-                with_element!(dtype_of(tables, 2)?, T => arrange::to_dense::<T>(site, tables))
+                let dtype = dtype_of(tables, 2)?;
+                let words = values_as_words(tables, &[2], dtype)?;
+                let made = with_words!(dtype, T => arrange::to_dense::<T>(site, &words))?;
+                made.into_iter().map(|dense| dense.of_words(dtype)).collect()
             }
             Sparse::DenseProduct { starts } => product::dense(site, &args[0], tables, starts),
             Sparse::Coordinates => arrange::coordinates(site, tables),
@@ -311,6 +320,34 @@ fn count_stored<T: Element>(x: &Chunk) -> Result<usize, KernelError> {
 
 fn dtype_of(tables: &[Vec<Chunk>], table: usize) -> Result<DType, KernelError> {
     Ok(piece(tables, table, 0)?.dtype())
+}
+
+/// Tables of which some have the values of tiles, and these as words.
+///
+/// # Errors
+/// `WrongDType` for values of another dtype.
+fn values_as_words(
+    tables: &[Vec<Chunk>],
+    of_values: &[usize],
+    dtype: DType,
+) -> Result<Vec<Vec<Chunk>>, KernelError> {
+    let mut words = tables.to_vec();
+    for table in of_values.iter().filter_map(|&table| words.get_mut(table)) {
+        for values in table {
+            values.expect_dtype(dtype)?;
+            *values = values.as_words();
+        }
+    }
+    Ok(words)
+}
+
+/// A tile whose values, behind the ends of rows and the columns, were made as words.
+fn values_of_words(mut tile: Vec<Chunk>, dtype: DType) -> Result<Vec<Chunk>, KernelError> {
+    let values = tile.split_off(2.min(tile.len()));
+    for values in values {
+        tile.push(values.of_words(dtype)?);
+    }
+    Ok(tile)
 }
 
 fn malformed(text: &str) -> KernelError {
