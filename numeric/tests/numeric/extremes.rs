@@ -153,8 +153,11 @@ fn what_numpy_refuses_is_refused() {
 
 #[test]
 fn limits_of_distributions_are_reached() {
+    /// Draws of a shape.
+    type Draw = fn(&Generator, &[usize]) -> Tensor;
+
     let g = default_rng(7);
-    let draws: [(&str, fn(&Generator, &[usize]) -> Tensor, f64); 8] = [
+    let draws: [(&str, Draw, f64); 8] = [
         ("gamma", |g, n| g.gamma(INF, 1.0, n), INF),
         ("standard_gamma", |g, n| g.standard_gamma(INF, n), INF),
         ("chisquare", |g, n| g.chisquare(INF, n), INF),
