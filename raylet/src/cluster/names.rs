@@ -159,7 +159,7 @@ async fn answer(
         NameAct::Find => control.kv_get(table, key).await?,
         NameAct::Claim { record, object, over } => {
             let (record, over) = (Bytes::from(record), over.map(Bytes::from));
-            let claimed = claim(control, (table, &key), &record, over).await;
+            let claimed = claim_over(control, (table, &key), &record, over).await;
             // After an error the record may be there all the same.
             if !matches!(claimed, Ok(Some(_))) {
                 names.note(ClaimedName { table, key, record, object, at: Instant::now() });
@@ -182,6 +182,21 @@ async fn answer(
             Ok(Named::Missing { nearest: nearest_of(&question.name, &prefix, &page.await?) })
         }
     }
+}
+
+/// Claims a name over the record that is known, or where there is none any more: the names of what has ended
+/// are removed at any time, also between a look at one and the claim over it.
+async fn claim_over(
+    control: &ControlClient,
+    at: (&str, &Bytes),
+    record: &Bytes,
+    over: Option<Bytes>,
+) -> Result<Option<Bytes>, CallError> {
+    let there = claim(control, at, record, over.clone()).await?;
+    if there.is_some() && there == over {
+        return claim(control, at, record, None).await;
+    }
+    Ok(there)
 }
 
 /// The names that follow one, in all namespaces whose keys have the prefix.
@@ -222,6 +237,19 @@ mod tests {
     use crate::claim::tests::{Store, serve};
     use tharsis_object_store::{BellBoard, Segment, bell::BELL_BOARD_BYTES};
     use tharsis_types::TaskId;
+
+    #[tokio::test]
+    async fn a_name_whose_known_record_was_removed_meanwhile_is_claimed() {
+        let (server, control) = serve(Store::default()).await;
+        let (key, [gone, mine, yours]) = (Bytes::from("a"), ["gone", "mine", "yours"].map(Bytes::from));
+        let at = (ACTORS_NAMESPACE, &key);
+        let other = claim_over(&control, at, &mine, Some(gone.clone())).await.unwrap();
+        assert_eq!(other, None, "nothing is there");
+        let other = claim_over(&control, at, &yours, Some(gone)).await.unwrap();
+        assert_eq!(other.as_ref(), Some(&mine), "it is taken again");
+        assert_eq!(claim_over(&control, at, &yours, Some(mine)).await.unwrap(), None, "over what is there");
+        server.stop().await.unwrap();
+    }
 
     #[tokio::test]
     async fn names_of_what_has_ended_are_removed_and_those_that_others_took_over_stay() {
