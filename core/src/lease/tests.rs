@@ -792,6 +792,29 @@ fn a_worker_is_started_for_its_lease_and_ends_with_its_gpus() {
     assert_eq!(node.stopped(), 0, "it is used again");
 }
 
+/// What is left of three devices beside actors is enough for a whole one, and none of them is whole.
+#[test]
+fn a_request_for_a_device_that_actors_have_in_part_reserves_nothing() {
+    let mut node = Devices::new(3);
+    let part = |gpu| {
+        let mut class = (*with_gpus(1, Placement::Default)).clone();
+        class.resources.gpu = gpu;
+        Arc::new(class)
+    };
+    let actors = [(); 3].map(|()| node.ask(part(6_000)));
+    assert_eq!(node.start(), [[0], [1], [2]]);
+    for (number, key) in (1..).zip(actors) {
+        let host = node.leases.worker(key).unwrap();
+        node.leases.constructed(host, TaskId::from_bytes([number; TaskId::LEN]), 0);
+    }
+    let whole = node.ask(with_gpus(2, Placement::Default));
+    node.leases.advance(200 * MS);
+    assert!(node.leases.has_room(&class(2, 1.0)), "another node may ask");
+    let small = node.ask(part(4_000));
+    assert_eq!(node.start(), [[0]], "nothing is kept for what cannot come");
+    assert!(node.leases.worker(small).is_some() && node.leases.worker(whole).is_none());
+}
+
 /// Whatever ends the lease: what the worker lent before is free, and the rest with the end of its process.
 #[test]
 fn gpus_are_free_when_the_process_that_had_them_has_ended() {
