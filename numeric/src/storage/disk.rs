@@ -136,7 +136,8 @@ impl Storage for Disk {
         finish().map_err(|error| file_error(path, &error))
     }
 
-    fn abandon_folder(&self, begun: &Begun) {
+    fn abandon_folder(&self, begun: &Begun, _: &[&str], _: bool) {
+        // Its name is never drawn again, so nobody takes what may still be written there for his own.
         let _gone = std::fs::remove_dir_all(&begun.folder);
     }
 }
@@ -216,7 +217,7 @@ mod tests {
         Disk.finish_folder(&b, &path, "zarr.json", vec![2]).unwrap();
         assert_eq!(names(&path), ["zarr.json"], "chunks of the one are none of the other");
         Disk.finish_folder(&a, &path, "zarr.json", vec![3]).unwrap_err();
-        Disk.abandon_folder(&a);
+        Disk.abandon_folder(&a, &[], true);
         assert_eq!(std::fs::read(path.join("zarr.json")).unwrap(), [2], "the loser removes its own alone");
         assert_eq!(names(folder.path()), ["x.zarr"]);
         let file = folder.path().join("x.npy");

@@ -201,8 +201,8 @@ pub fn load(path: impl AsRef<Path>) -> Tensor {
 /// folder appears under its name when the array is complete and on the disk. With the feature
 /// `object-storage` the path may begin with `s3://`; readers find the array when its metadata are there,
 /// which are written last. Of several programs that save to one path, one succeeds, and the others leave its
-/// array alone; an object `tharsis-writes-this` keeps others away, also after a program that was killed:
-/// remove the folder then.
+/// array alone; an object `tharsis-writes-this` keeps others away, also after a program that was killed, and
+/// after a failure that left tasks behind, which may still write: remove the folder then.
 ///
 /// ```
 /// # use tharsis_numeric::{LocalExecutor, arange, zarr};
@@ -244,13 +244,15 @@ pub fn save(
     let extents = Chunks::PerAxis(metadata.file_extents().to_vec());
     let cut = if shape.is_empty() { tensor.clone() } else { tensor.rechunk(extents) };
     let sink = Tensor::lazily(Sink { function: Arc::new(Writing(location)) }, &[&cut]);
-    let written = execute(&[&sink], executor).and_then(|_| {
+    let computed = execute(&[&sink], executor);
+    let are_over = computed.as_ref().err().is_none_or(|error| !executor.leaves_tasks(error.cause()));
+    let written = computed.and_then(|_| {
         // Last, since an array is there when its metadata are.
         let text = metadata.to_json().to_string();
         place.finish_folder(&begun, path, METADATA_FILE, text.into_bytes()).blame()
     });
     if written.is_err() {
-        place.abandon_folder(&begun);
+        place.abandon_folder(&begun, &[CHUNKS_FOLDER, METADATA_FILE], are_over);
     }
     written
 }
@@ -282,6 +284,8 @@ pub(crate) fn together(shape: &[usize], chunks: &[usize], size_bytes: usize) -> 
 /// The most chunks of a part: a task has the coordinates of all of them.
 const PART_CHUNKS_MAX: usize = 4096;
 const METADATA_FILE: &str = "zarr.json";
+/// The folder of chunks that are written, or the only one.
+const CHUNKS_FOLDER: &str = "c";
 
 #[cfg(test)]
 mod tests {
