@@ -231,7 +231,7 @@ pub fn save(
     let (dtype, shape) = (tensor.dtype()?, tensor.shape()?.to_vec());
     let chunks = match (&options.chunks, &options.shards) {
         (Some(chunks), _) => chunks.clone(),
-        (None, None) => together(&shape, &vec![1; shape.len()], dtype.size_bytes()),
+        (None, None) => part_of_whole(&shape, dtype.size_bytes()),
         (None, Some(_)) => {
             return Err(Error::here(GraphError::Value("shards need the extents of their chunks".to_owned())));
         }
@@ -265,10 +265,19 @@ fn open_array(path: &Path) -> std::result::Result<ZarrArray, GraphError> {
 
 /// Extents of a part of some megabytes, in whole chunks: longer along the last axes first.
 pub(crate) fn together(shape: &[usize], chunks: &[usize], size_bytes: usize) -> Vec<usize> {
+    extents_of_part(shape, chunks, size_bytes, PART_CHUNKS_MAX)
+}
+
+/// As [`together`], where there are no chunks that a task would have to list.
+pub(crate) fn part_of_whole(shape: &[usize], size_bytes: usize) -> Vec<usize> {
+    extents_of_part(shape, &vec![1; shape.len()], size_bytes, usize::MAX)
+}
+
+fn extents_of_part(shape: &[usize], chunks: &[usize], size_bytes: usize, chunks_max: usize) -> Vec<usize> {
     let (mut part, mut count) = (chunks.to_vec(), 1);
     let mut elements: usize = chunks.iter().product::<usize>().max(1);
     for axis in (0..shape.len()).rev() {
-        let room = (PART_BYTES / size_bytes / elements).min(PART_CHUNKS_MAX / count).max(1);
+        let room = (PART_BYTES / size_bytes / elements).min(chunks_max / count).max(1);
         let wanted = shape[axis].div_ceil(chunks[axis]).max(1);
         let times = room.min(wanted);
         part[axis] = chunks[axis] * times;
@@ -289,7 +298,14 @@ const CHUNKS_FOLDER: &str = "c";
 
 #[cfg(test)]
 mod tests {
-    use super::together;
+    use super::{part_of_whole, together};
+
+    #[test]
+    fn parts_of_what_has_no_chunks_have_some_megabytes() {
+        assert_eq!(part_of_whole(&[1 << 30], 8), [1 << 19]);
+        assert_eq!(part_of_whole(&[10_000, 1_000], 8), [524, 1_000]);
+        assert_eq!(part_of_whole(&[], 8), [0; 0]);
+    }
 
     #[test]
     fn chunks_are_read_together_along_the_last_axes_first() {
