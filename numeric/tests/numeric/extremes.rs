@@ -138,6 +138,12 @@ fn what_numpy_refuses_is_refused() {
         "Cannot insert from an empty array!",
     );
     assert_eq!(floats(&x.place(&array([false, false]), &none)), [1.0, 2.0]);
+    // Also where it is known only later that there are none, and for a mask that does not fit.
+    let none = x.filter(&x.greater(5.0));
+    assert_refused(&x.place(&array([true, false]), &none), "ValueError", "Cannot insert from an empty");
+    assert_eq!(floats(&x.place(&array([false, false]), &none)), [1.0, 2.0]);
+    assert_refused(&x.place(&array([false]), &none), "ValueError", "must be the same size");
+    assert_eq!(floats(&x.putmask(&array([true, false]), &none)), [1.0, 2.0]);
     let at = array([0i64]);
     let wide = coordinates::ravel_multi_index(&[&at, &at], &[1 << 40, 1 << 40]);
     assert_refused(&wide, "ValueError", "invalid dims");
