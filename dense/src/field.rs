@@ -1,10 +1,11 @@
 //! Products and factorizations of matrices.
 
 use faer::dyn_stack::{MemBuffer, MemStack};
+use faer::linalg::lu::partial_pivoting::factor::{lu_in_place, lu_in_place_scratch};
 use faer::linalg::matmul::matmul;
 use faer::linalg::matmul::triangular::{self, BlockStructure};
 use faer::linalg::qr::no_pivoting::factor::{qr_in_place, qr_in_place_scratch};
-use faer::linalg::solvers::{Eigen, PartialPivLu, Qr, SelfAdjointEigen, Svd};
+use faer::linalg::solvers::{Eigen, Qr, SelfAdjointEigen, Svd};
 use faer::linalg::triangular_solve as triangle;
 use faer::traits::ComplexField;
 use faer::{Accum, Mat, MatMut, MatRef, Par, Side, Spec};
@@ -27,8 +28,9 @@ pub trait DenseField: ComplexField<Real: Copy> + Copy {
     /// The lower Cholesky factor of what the lower triangle says; none if a pivot is not positive.
     fn cholesky(lower: MatRef<'_, Self>) -> Option<Mat<Self>>;
 
-    /// The factors of a matrix with its rows exchanged.
-    fn lu(a: MatRef<'_, Self>) -> PartialPivLu<Self>;
+    /// Replaces a matrix by its triangular factors with its rows exchanged, the ones on the diagonal of the
+    /// lower one left out. Returns which row of the matrix is where in their product.
+    fn lu(a: MatMut<'_, Self>) -> Vec<usize>;
 
     /// Replaces right sides by the solutions for a triangle, with ones on its diagonal if it is `unit`.
     fn solve_triangle(triangle: MatRef<'_, Self>, sides: MatMut<'_, Self>, lower: bool, unit: bool);
@@ -88,8 +90,14 @@ macro_rules! fields {
                 Some(lower.llt(Side::Lower).ok()?.L().to_owned())
             }
 
-            fn lu(a: MatRef<'_, $t>) -> PartialPivLu<$t> {
-                PartialPivLu::new(a)
+            fn lu(a: MatMut<'_, $t>) -> Vec<usize> {
+                let (m, n) = (a.nrows(), a.ncols());
+                let scratch = lu_in_place_scratch::<usize, $t>(m, n, Par::Seq, Spec::default());
+                let mut memory = MemBuffer::new(scratch);
+                let (mut order, mut places) = (vec![0usize; m], vec![0usize; m]);
+                let stack = MemStack::new(&mut memory);
+                lu_in_place(a, &mut order, &mut places, Par::Seq, stack, Spec::default());
+                order
             }
 
             fn solve_triangle(a: MatRef<'_, $t>, sides: MatMut<'_, $t>, lower: bool, unit: bool) {

@@ -66,6 +66,7 @@ pub const MACHINES: &str = "machines/";
 pub const VALUES: &str = "kv/";
 const DRIVEN: &str = "driven/";
 const CODE: &str = "code/";
+const PROGRAMS: &str = "programs/";
 const NEXT_JOB: &str = "meta/next-job";
 
 /// A member, or one that is about to leave.
@@ -472,7 +473,7 @@ pub fn forget_code_of(node: NodeId, entries: &[KeyValue]) -> Vec<Txn> {
 /// The key of the program of a job.
 #[must_use]
 pub fn program_key(job: JobId) -> Vec<u8> {
-    format!("programs/{job}").into_bytes()
+    format!("{PROGRAMS}{job}").into_bytes()
 }
 
 /// Stores the program of a job, if the job's record has not changed since it was read.
@@ -480,6 +481,19 @@ pub fn program_key(job: JobId) -> Vec<u8> {
 pub fn set_program(job: JobId, unit: CodeUnitId, job_version: u64) -> Txn {
     let put = Op::put(program_key(job), unit.0);
     Txn::always(vec![put]).when(Compare::Version(job_key(job), job_version))
+}
+
+/// Reads a page of the programs of jobs, after the last key of the page before.
+#[must_use]
+pub fn programs(after: Option<Vec<u8>>) -> Txn {
+    let prefix = PROGRAMS.into();
+    Txn::always(vec![Op::Range(Range { prefix, after, limit: RANGE_ENTRIES_MAX, keys_only: false })])
+}
+
+/// The keys under which a node says that it holds the programs of a page of [`programs`].
+pub fn holding_keys(node: NodeId, programs: &[KeyValue]) -> impl Iterator<Item = Vec<u8>> {
+    let unit = |program: &KeyValue| Some(CodeUnitId(program.value.as_slice().try_into().ok()?));
+    programs.iter().filter_map(unit).map(move |unit| code_key(unit, node))
 }
 
 /// Reads a job and its program.

@@ -112,6 +112,12 @@ pub trait Executor: Send + Sync {
     /// # Errors
     /// The first error of a task; no task is started after it.
     fn execute(&self, job: Job) -> Result<Outcome, Error>;
+
+    /// Whether tasks of a job that failed with this error may still run, and may yet write what they were to
+    /// write.
+    fn leaves_tasks(&self, _: &Error) -> bool {
+        true
+    }
 }
 
 /// Turns expressions into a job: lowers, compiles and orders them, within the limits.
@@ -256,6 +262,10 @@ impl Executor for LocalExecutor {
             Some(deadline) => return Arc::new(shared).work_until(threads, deadline, started),
         }
         shared.outcome(started.elapsed())
+    }
+
+    fn leaves_tasks(&self, error: &Error) -> bool {
+        self.deadline.is_some() && *error == Error::Timeout
     }
 }
 

@@ -323,12 +323,7 @@ impl Tensor {
     #[track_caller]
     pub fn place(&self, mask: &Tensor, values: impl Into<Operand>) -> Tensor {
         let values = values.into().beside(carry!(self.dtype()));
-        if values.is_known().unwrap_or(false) && carry!(values.size()) == 0 {
-            let message = "Cannot insert from an empty array!".to_owned();
-            let is_unused = cast(mask, DType::Bool).any(..).logical_not();
-            return Tensor::apply(Require { message }, &[self, &is_unused]);
-        }
-        self.put_masked("place", mask, &values, |_, mask| {
+        self.put_masked(PLACE, mask, &values, |_, mask| {
             cast(mask, DType::I64).cumsum(0).subtract(1).maximum(0)
         })
     }
@@ -352,10 +347,14 @@ impl Tensor {
             let text = format!("{name}: mask and data must be the same size");
             return Tensor::refused(GraphError::Value(text), &inputs);
         }
+        let flat = cast(mask, DType::Bool).ravel();
+        if given == 0 && name == PLACE {
+            let message = "Cannot insert from an empty array!".to_owned();
+            return Tensor::apply(Require { message }, &[self, &flat.any(..).logical_not()]);
+        }
         if count == 0 || given == 0 {
             return self.clone();
         }
-        let flat = cast(mask, DType::Bool).ravel();
         let dtype = carry!(self.dtype());
         let values = cast(values, dtype).ravel();
         let chosen = match given {
@@ -366,6 +365,9 @@ impl Tensor {
         where_(&flat, &chosen, self.ravel()).reshape(&shape)
     }
 }
+
+/// The name of [`Tensor::place`], which refuses to do nothing where [`Tensor::putmask`] does so.
+const PLACE: &str = "place";
 
 fn axis_range(&(start, step, count): &(usize, usize, usize)) -> std::ops::Range<i64> {
     let reach = if count == 0 { 0 } else { (count - 1) * step + 1 };

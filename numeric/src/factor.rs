@@ -107,7 +107,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// `ValueError` without two axes; `LinAlgError` (when run) for NaN or infinity.
+    /// `ValueError` without two axes. NaN and infinity give NaN.
     ///
     /// # Memory
     /// A tall matrix is read twice by blocks of rows; it is never in memory as a whole. Others are held by
@@ -156,7 +156,7 @@ impl Tensor {
     /// ```
     ///
     /// # Errors
-    /// As [`Tensor::qr`].
+    /// `ValueError` without two axes; `LinAlgError` (when run) for NaN or infinity.
     ///
     /// # Memory
     /// As [`Tensor::qr`].

@@ -8,8 +8,9 @@
 //! Calls go to the object itself and never ask for its name.
 //!
 //! Between the claim and the submission the owner does not know the object yet. So one that its owner does
-//! not know counts as ended only after a while. Whoever took about as long to submit one looks whether the
-//! name is still its own: a name that was taken over meanwhile is given up, with what has it.
+//! not know counts as ended only after a while. Whoever took about as long to submit one claims the name once
+//! more: a name that was removed meanwhile is its own again, and one that was taken over is given up, with
+//! what has it.
 
 use crate::client::Client;
 use crate::current;
@@ -113,20 +114,16 @@ pub(crate) fn create<N: Naming>(
     };
     let error = match call.one_claimed(&mut claim) {
         Ok(object) => {
-            // Within a part of the time nobody has waited long enough to take it over.
-            let found = if claimed.is_less_ago_than(SUBMIT_WAIT / 2) {
-                own.clone()
-            } else {
-                let Named::Is(found) = look::<N>(&client, name)? else { return Err(taken::<N>(name)) };
-                found
-            };
-            if found == own {
-                let handle = Arc::clone(object.handle());
-                let record = record(handle.reference());
-                return naming.handle(name, record, handle);
+            match still_claimed::<N>(&client, name, own, object.id(), claimed)? {
+                Named::Claimed => {
+                    let handle = Arc::clone(object.handle());
+                    let record = record(handle.reference());
+                    return naming.handle(name, record, handle);
+                }
+                Named::Is(found) => other = Some(found),
+                Named::Missing { .. } | Named::Page { .. } => {}
             }
             cancel(&object, true, false)?;
-            other = Some(found);
             taken::<N>(name)
         }
         Err(error) => error,
@@ -136,6 +133,22 @@ pub(crate) fn create<N: Naming>(
         Some(handle) => there::<N>(handle, name, if_there),
         None => Err(error),
     }
+}
+
+/// Whether a name that was claimed at a moment is still that of an object which is submitted now. Within a
+/// part of the time nobody has waited long enough to take it over. After more it is claimed anew: it may have
+/// been removed too, as the name of what is not there.
+fn still_claimed<N: Naming>(
+    client: &Client,
+    name: &str,
+    record: Vec<u8>,
+    reference: RefId,
+    claimed: Moment,
+) -> Result<Named> {
+    if claimed.is_less_ago_than(SUBMIT_WAIT / 2) {
+        return Ok(Named::Claimed);
+    }
+    ask::<N>(client, name, NameAct::Claim { record, object: reference.object, over: None })
 }
 
 /// The handle of what has a name.

@@ -10,7 +10,7 @@
 //! | open | leases may be placed inside | its lease ends, the node drains |
 //! | closing | nothing more is placed inside; it still has its resources | the last lease inside ends |
 
-use super::gpus::Parts;
+use super::gpus::{Part, Parts};
 use super::stock::Stock;
 use super::{Effect, LeaseKey, Leases, State};
 use std::collections::BTreeMap;
@@ -70,6 +70,16 @@ impl Bundles {
     /// All resources of each bundle.
     pub(super) fn totals(&self) -> impl Iterator<Item = &Resources> {
         self.all.values().map(|bundle| &bundle.total)
+    }
+
+    /// The GPUs of each bundle.
+    pub(super) fn all_gpus(&self) -> impl Iterator<Item = &[Part]> {
+        self.all.values().map(|bundle| &bundle.gpus[..])
+    }
+
+    /// The GPUs of a bundle.
+    pub(super) fn gpus(&self, id: BundleId) -> &[Part] {
+        &self.all[&id].gpus
     }
 
     /// All resources of a bundle.

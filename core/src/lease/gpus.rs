@@ -85,6 +85,15 @@ impl Devices {
         Some(parts)
     }
 
+    /// Takes parts that somebody holds.
+    pub(super) fn hold(&mut self, parts: &[Part]) {
+        for (device, part) in parts {
+            if let Some(free) = self.0.get_mut(device) {
+                *free = free.saturating_sub(*part);
+            }
+        }
+    }
+
     /// Takes back what [`Devices::take`] gave.
     pub(super) fn give(&mut self, parts: &[Part]) {
         for (device, part) in parts {

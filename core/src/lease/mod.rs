@@ -328,6 +328,7 @@ impl Leases {
                 self.release(lease.pool, lease.class.job, &lease.class.resources, &lease.gpus);
                 self.bundles.leave(lease.pool);
             }
+            State::Active(client) if self.has_gpus(client) => self.stop_with_gpus(client, lease, out),
             State::Active(client) => {
                 self.give_back(client, &lease);
                 self.settle(client, &lease.class, out);
@@ -510,11 +511,9 @@ impl Leases {
         worker.lease = None;
         let is_worn_out = class.max_calls > 0 && worker.calls >= class.max_calls;
         let is_shared = worker.process.is_some();
-        // Its memory on the devices goes with its process.
-        let had_gpus = !worker.gpus.is_empty();
         let had_actor = self.host_gone(client, out);
         self.begin_idle(client);
-        if is_worn_out || had_actor || is_shared || had_gpus {
+        if is_worn_out || had_actor || is_shared {
             self.forget_worker(client);
             out.push(Effect::StopWorker(client));
             return;

@@ -1,6 +1,7 @@
 //! Grants of free resources: first to workers that resume, then to requests in order.
 
 use super::bundles::{Pool, held_bundle, is_inside};
+use super::gpus::Devices;
 use super::share::Virtual;
 use super::waiting::Walk;
 use super::{Effect, LeaseKey, Leases, State, lease_mut};
@@ -264,6 +265,26 @@ impl Leases {
         held
     }
 
+    /// The largest demand for GPUs of a pool that may be placed in the end, without those that are held for
+    /// good; `None` if they are only counted. What is left of several devices is no whole one.
+    fn movable_gpus(&self, pool: Pool) -> Option<u64> {
+        let mut devices = match pool {
+            None => Devices::of_node(self.total.gpu),
+            Some(bundle) => Devices::of_bundle(self.bundles.gpus(bundle)),
+        };
+        if devices.is_empty() {
+            return None;
+        }
+        let hosts = self.hosts.leases().filter_map(|(_, key)| self.leases.get(&key));
+        hosts.filter(|lease| lease.pool == pool).for_each(|lease| devices.hold(&lease.gpus));
+        let cut_off = self.cut_off.values().filter(|worker| worker.pool == pool);
+        cut_off.for_each(|worker| devices.hold(&worker.gpus));
+        if pool.is_none() {
+            self.bundles.all_gpus().for_each(|gpus| devices.hold(gpus));
+        }
+        Some(devices.largest())
+    }
+
     /// All resources of a pool.
     fn total_of(&self, pool: Pool) -> &Resources {
         pool.map_or(&self.total, |bundle| self.bundles.total(bundle))
@@ -294,6 +315,7 @@ impl Movable {
         }
         let mut movable = leases.total_of(pool).clone();
         take_what_is_there(&mut movable, &leases.held_for_good(pool));
+        movable.gpu = leases.movable_gpus(pool).unwrap_or(movable.gpu);
         let fits = movable.fits(demand);
         self.0.push((pool, movable));
         fits

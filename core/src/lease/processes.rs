@@ -1,15 +1,17 @@
 //! Processes of workers: one worker has a process of its own, another shares one with others of its job.
 //!
 //! A worker with GPUs is started for its lease, because a process learns once which devices it may use: in
-//! its environment, before it begins. It serves that lease alone, and ends with it. A lease of the same
-//! devices may get a worker that was started for another one that ended before.
+//! its environment, before it begins. It serves that lease alone, and ends with it. What it had taken stays
+//! in use until its process is gone: its memory on the devices goes no sooner, and the next process there
+//! would find no room. A lease of the same devices may get a worker that was started for another one that
+//! ended before.
 //!
 //! Workers of actors share a process if the class of their constructor says so: each is a thread of it. A
 //! shared process begins with its first worker and ends with its last one. Its number is all that the machine
 //! knows of it: a worker that is started in a process that is gone meanwhile begins another one.
 
 use super::gpus::{Part, numbers};
-use super::{Lease, Leases};
+use super::{CutOff, Effect, Lease, Leases, worker_mut};
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::{ClientId, JobId};
 
@@ -110,6 +112,32 @@ impl Leases {
         worker.job == lease.class.job
             && worker.process.is_some() == lease.class.shared_process
             && has_numbers(&lease.gpus, &worker.gpus)
+    }
+
+    /// Whether a worker was started for a lease with GPUs.
+    pub(super) fn has_gpus(&self, client: ClientId) -> bool {
+        self.workers.get(&client).is_some_and(|worker| !worker.gpus.is_empty())
+    }
+
+    /// Stops a worker with GPUs whose lease has ended. What it took stays in use until
+    /// [`Leases::worker_gone`].
+    pub(super) fn stop_with_gpus(&mut self, client: ClientId, lease: Lease, out: &mut Vec<Effect>) {
+        let worker = worker_mut(&mut self.workers, client);
+        assert!(worker.lease.is_some(), "{client:?} ends a lease that it does not have");
+        let (job, lent) = (worker.job, worker.lent.take());
+        let Lease { class, pool, gpus, .. } = lease;
+        let taken = class.resources.clone();
+        self.cut_off.insert(client, CutOff { job, pool, taken, gpus, lent });
+        self.resuming.retain(|resuming| *resuming != client);
+        self.host_gone(client, out);
+        self.forget_worker(client);
+        out.push(Effect::StopWorker(client));
+    }
+
+    /// A worker gets no more work and is about to end. What it took is free at once, unless it has GPUs: then
+    /// [`Leases::worker_gone`] frees it.
+    pub fn worker_ends(&mut self, client: ClientId, out: &mut Vec<Effect>) {
+        if self.has_gpus(client) { self.worker_cut_off(client, out) } else { self.worker_gone(client, out) }
     }
 
     /// Number of workers that are being started of those that a lease needs.

@@ -738,6 +738,12 @@ impl Devices {
         self.leases.check();
     }
 
+    /// The process of a worker has ended.
+    fn gone(&mut self, client: ClientId) {
+        self.leases.worker_gone(client, &mut self.out);
+        self.leases.check();
+    }
+
     /// Starts all workers that were asked for; returns the devices of each.
     fn start(&mut self) -> Vec<Vec<u32>> {
         let mut devices = Vec::new();
@@ -767,9 +773,12 @@ fn a_worker_is_started_for_its_lease_and_ends_with_its_gpus() {
     let waits = node.ask(with_gpus(1, Placement::Default));
     assert_eq!(node.start(), [] as [Vec<u32>; 0], "both are in use");
     node.out.clear();
+    let client = node.leases.worker(whole[1]).unwrap();
     node.end(whole[1]);
     assert!(node.leases.worker(waits).is_none(), "the worker of another lease is not for it");
-    assert_eq!(node.out.iter().filter(|effect| matches!(effect, Effect::StopWorker(_))).count(), 1);
+    assert_eq!(node.stopped(), 1);
+    assert_eq!(node.leases.unused().gpu, 0, "its process has memory there until it has ended");
+    node.gone(client);
     assert_eq!(node.start(), [[1]]);
     assert!(node.leases.worker(waits).is_some());
     // One without GPUs does not see those of others either.
@@ -781,6 +790,59 @@ fn a_worker_is_started_for_its_lease_and_ends_with_its_gpus() {
     node.out.clear();
     node.end(plain);
     assert_eq!(node.stopped(), 0, "it is used again");
+}
+
+/// What is left of three devices beside actors is enough for a whole one, and none of them is whole.
+#[test]
+fn a_request_for_a_device_that_actors_have_in_part_reserves_nothing() {
+    let mut node = Devices::new(3);
+    let part = |gpu| {
+        let mut class = (*with_gpus(1, Placement::Default)).clone();
+        class.resources.gpu = gpu;
+        Arc::new(class)
+    };
+    let actors = [(); 3].map(|()| node.ask(part(6_000)));
+    assert_eq!(node.start(), [[0], [1], [2]]);
+    for (number, key) in (1..).zip(actors) {
+        let host = node.leases.worker(key).unwrap();
+        node.leases.constructed(host, TaskId::from_bytes([number; TaskId::LEN]), 0);
+    }
+    let whole = node.ask(with_gpus(2, Placement::Default));
+    node.leases.advance(200 * MS);
+    assert!(node.leases.has_room(&class(2, 1.0)), "another node may ask");
+    let small = node.ask(part(4_000));
+    assert_eq!(node.start(), [[0]], "nothing is kept for what cannot come");
+    assert!(node.leases.worker(small).is_some() && node.leases.worker(whole).is_none());
+}
+
+/// Whatever ends the lease: what the worker lent before is free, and the rest with the end of its process.
+#[test]
+fn gpus_are_free_when_the_process_that_had_them_has_ended() {
+    let mut node = Devices::new(2);
+    let mut class = (*with_gpus(2, Placement::Default)).clone();
+    class.resources.cpu = Resources::UNIT;
+    let leases = [(); 2].map(|()| node.ask(Arc::new(class.clone())));
+    assert_eq!(node.start(), [[0], [1]]);
+    let clients = leases.map(|key| node.leases.worker(key).unwrap());
+    node.leases.blocked(clients[0], &mut node.out);
+    node.end(leases[0]);
+    node.leases.worker_ends(clients[1], &mut node.out);
+    node.leases.check();
+    let unused = node.leases.unused();
+    assert_eq!((unused.cpu, unused.gpu), (7 * Resources::UNIT, 0), "a blocked one lends its CPU");
+    clients.into_iter().for_each(|client| node.gone(client));
+    let unused = node.leases.unused();
+    assert_eq!((unused.cpu, unused.gpu), (8 * Resources::UNIT, 2 * Resources::UNIT));
+    // The same in a bundle, which is over when the process is gone.
+    let bundle = node.ask(with_gpus(2, Placement::Bundle { group: GROUP, index: 0 }));
+    let inside = node.ask(with_gpus(2, Placement::Group { group: GROUP, bundle: Some(0) }));
+    assert_eq!(node.start(), [[0]]);
+    let client = node.leases.worker(inside).unwrap();
+    node.end(bundle);
+    node.end(inside);
+    assert_eq!(node.leases.unused().gpu, Resources::UNIT);
+    node.gone(client);
+    assert_eq!(node.leases.unused().gpu, 2 * Resources::UNIT);
 }
 
 #[test]

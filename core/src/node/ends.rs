@@ -38,7 +38,7 @@ impl Node {
         self.end_lent(client, out);
         if max_calls > 0 && self.leases.called(client, max_calls) {
             self.lease_change(out, |leases, effects| {
-                leases.worker_gone(client, effects);
+                leases.worker_ends(client, effects);
                 effects.push(crate::lease::Effect::StopWorker(client));
             });
         }

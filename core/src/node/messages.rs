@@ -199,8 +199,7 @@ impl Node {
     }
 
     /// Cancels a task. The message comes to the owner from a client of another node, and from the owner to
-    /// the node that runs the task. That one may know the value too: an actor that is called from its own
-    /// node has one while it lives.
+    /// the node that runs the task.
     fn task_cancel(
         &mut self,
         from: NodeId,
@@ -232,8 +231,9 @@ impl Node {
     }
 
     /// Whether a message about a task comes to this node as the owner, and not from the owner to the node
-    /// that runs it.
+    /// that runs it. That one may know the value too: an actor that is called from its own node has one while
+    /// it lives.
     fn is_told_as_owner(&self, from: NodeId, object: ObjectId) -> bool {
-        from != self.id && (self.owner.value_ref(object).is_some() || self.owner.owns(object))
+        from != self.id && self.owner.owns(object)
     }
 }

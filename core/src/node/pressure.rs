@@ -302,7 +302,7 @@ impl Node {
     /// a run.
     pub(super) fn dismiss_idle(&mut self, client: ClientId, out: &mut Vec<Action>) {
         self.staging_given_back(client, out);
-        self.lease_change(out, |leases, effects| leases.worker_gone(client, effects));
+        self.lease_change(out, |leases, effects| leases.worker_ends(client, effects));
     }
 
     /// Workers by their memory, largest first.

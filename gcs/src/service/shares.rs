@@ -40,6 +40,8 @@ pub(super) const JOBS_PER_NODE_MAX: usize = 1024;
 const ENTRY_BYTES: usize = 128;
 /// The revision of a write whose outcome is not known: no write makes it.
 const UNKNOWN_REVISION: u64 = 0;
+/// Names of a node that has left which are removed at a time: whoever does it has nodes to judge meanwhile.
+const NAMES_AT_A_TIME: usize = 64;
 /// Between two looks for values that are gone.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 /// Between two such looks while values are written, also if no share is used up.
@@ -126,10 +128,10 @@ impl Written {
         self.naming.iter().copied().collect()
     }
 
-    /// The names that a node was the last to write here, with the revisions of these writes.
+    /// Some of the names that a node was the last to write here, with the revisions of these writes.
     fn names_of(&self, node: NodeId) -> Vec<(Vec<u8>, u64)> {
         let of_node = self.keys.iter().filter(|(_, value)| value.named_by == Some(node));
-        of_node.map(|(key, value)| (key.clone(), value.revision)).collect()
+        of_node.map(|(key, value)| (key.clone(), value.revision)).take(NAMES_AT_A_TIME).collect()
     }
 
     /// A value is gone.
@@ -240,10 +242,11 @@ impl Shared {
         Err(Refusal::new(RefusalCode::ResourceExhausted, reason))
     }
 
-    /// Removes the names that a node has written which is no member any more. One that another control store
-    /// gave to another node meanwhile was written since, and stays.
+    /// Removes names that a node has written which is no member any more, the next [`NAMES_AT_A_TIME`]. One
+    /// that another control store gave to another node meanwhile was written since, and stays.
     pub(super) async fn forget_names_of(&self, node: NodeId) -> Result<(), StoreError> {
         let names = self.written.lock().names_of(node);
+        let are_all = names.len() < NAMES_AT_A_TIME;
         for (key, revision) in names {
             let found = self.backend.txn(tables::get(key.clone())).await?;
             let is_its = |entry: &&KeyValue| entry.revision == revision;
@@ -257,7 +260,9 @@ impl Shared {
                 written.removed(&key);
             }
         }
-        self.written.lock().naming.remove(&node);
+        if are_all {
+            self.written.lock().naming.remove(&node);
+        }
         Ok(())
     }
 
@@ -366,6 +371,22 @@ mod tests {
         written.removed(&name("a"));
         assert_eq!(written.names_of(NodeId(2)), [(name("d"), 9)]);
         assert_eq!(written.names_of(NodeId(1)).len(), 1);
+    }
+
+    #[test]
+    fn of_very_many_names_a_few_are_removed_at_a_time_and_all_in_the_end() {
+        let mut written = Written::default();
+        for number in 0..10 * NAMES_AT_A_TIME {
+            let key = tables::kv_key(ACTORS_NAMESPACE, number.to_string().as_bytes());
+            assert!(written.begin(A, &key, 1));
+            written.end(A, key, 1, Some(Done { node: Some(NodeId(1)), revision: 1 }));
+        }
+        for _ in 0..10 {
+            let names = written.names_of(NodeId(1));
+            assert_eq!(names.len(), NAMES_AT_A_TIME);
+            names.iter().for_each(|(key, _)| written.removed(key));
+        }
+        assert!(written.names_of(NodeId(1)).is_empty() && written.bytes.is_empty());
     }
 
     #[test]

@@ -305,10 +305,15 @@ fn von_mises(source: &mut Source, centre: f64, concentration: f64) -> f64 {
 
 /// The inverse Gaussian distribution: Michael, Schucany and Haas, 1976.
 fn wald(source: &mut Source, mean: f64, scale: f64) -> f64 {
+    if scale.is_infinite() {
+        return mean;
+    }
     let y = mean * source.normal().powi(2);
-    // The smaller root of a quadratic equation, in the form that does not cancel.
-    let x = mean * (2.0 * scale) / (2.0 * scale + y + (4.0 * scale * y + y * y).sqrt());
-    if source.unit() <= mean / (mean + x) { x } else { mean * mean / x }
+    // The smaller root of a quadratic equation, in the form that does not cancel, and by its share of the
+    // mean: products of parameters and the square of y may leave the range where the root does not.
+    let share = scale / (scale + 0.5 * y + y.sqrt() * (scale + 0.25 * y).sqrt());
+    let x = mean * share;
+    if source.unit() * (1.0 + share) <= 1.0 { x } else { mean / share }
 }
 
 /// Below these parameters beta numbers are 0 or 1, but for fewer than can be seen.
@@ -450,6 +455,27 @@ mod tests {
         let end = 63.0 * std::f64::consts::LN_2;
         let expected = end * end / 2.0 / (end + 0.577);
         assert!((mean - expected).abs() < 0.65, "{mean} {expected}");
+    }
+
+    #[test]
+    fn inverse_gaussian_numbers_of_huge_parameters_are_those_of_the_limits() {
+        let median = |mean: f64, scale: f64| {
+            let draw = |bits| Draw::Wald { mean, scale }.real(&mut Source::new(Key::new(13, 0).bits(bits)));
+            let mut draws: Vec<f64> = (0..10_001).map(draw).collect();
+            draws.sort_by(f64::total_cmp);
+            assert!(draws.iter().all(|draw| 0.0 <= *draw), "{mean} {scale}: {:?}", draws.last());
+            draws[5_000]
+        };
+        // Of an endless mean it is that of the inverse of the square of a normal number.
+        for scale in [1.0, 1e-10, 1e100] {
+            assert!((median(1e300, scale) / scale / 2.198 - 1.0).abs() < 0.15, "{scale}");
+        }
+        // It has the same form wherever scale and mean have the same ratio.
+        let even = median(1.0, 1.0);
+        assert!((median(1e200, 1e200) / 1e200 / even - 1.0).abs() < 1e-9);
+        assert!((median(1e-200, 1e-200) / 1e-200 / even - 1.0).abs() < 1e-9);
+        // It is the mean where the scale is far above.
+        assert_eq!([median(1.0, 1e308), median(2.0, f64::INFINITY)], [1.0, 2.0]);
     }
 
     #[test]

@@ -75,11 +75,20 @@ fn cholesky(a: MatRef<'_, f64>) -> Result<Mat<f64>, KernelError> {
     f64::cholesky(a).ok_or_else(refused)
 }
 
-/// The orthonormal and the upper factor.
+/// The orthonormal and the upper factor, of which no diagonal element is negative. One task makes the one and
+/// another task the other, perhaps on another kind of CPU: signs that reflections choose by the last digit of
+/// an element would differ, and the product would be another matrix.
 fn thin_qr(a: MatRef<'_, f64>) -> (Mat<f64>, Mat<f64>) {
     qr_of_gram(a).unwrap_or_else(|| {
         let qr = f64::qr(a);
-        (f64::thin_q(&qr), qr.thin_R().to_owned())
+        let (mut q, mut upper) = (f64::thin_q(&qr), qr.thin_R().to_owned());
+        for j in 0..upper.nrows() {
+            if upper[(j, j)] < 0.0 {
+                (0..q.nrows()).for_each(|i| q[(i, j)] = -q[(i, j)]);
+                (j..upper.ncols()).for_each(|k| upper[(j, k)] = -upper[(j, k)]);
+            }
+        }
+        (q, upper)
     })
 }
 
@@ -178,10 +187,10 @@ mod tests {
         let random = |at: u64| crate::random::Key::new(4, 0).uniform(at) - 0.5;
         let (m, n) = (9, 4);
         let x: Vec<f64> = (0..(m * n) as u64).map(random).collect();
-        let q = factor(Factor::QrQ, m, n, &x);
+        let q = f64::thin_q(&f64::qr(MatRef::from_row_major_slice(&x, m, n)));
         for flips in 0..16 {
             let sign = |j: usize| if flips >> j & 1 == 0 { 1.0 } else { -1.0 };
-            let top: Vec<f64> = (0..n * n).map(|at| q[at] * sign(at % n)).collect();
+            let top: Vec<f64> = (0..n * n).map(|at| q[(at / n, at % n)] * sign(at % n)).collect();
             let found = factor(Factor::ReflectionSigns, n, n, &top);
             assert_eq!(found, (0..n).map(sign).collect::<Vec<_>>(), "they lead back to what was flipped");
         }
@@ -209,6 +218,7 @@ mod tests {
                 let product: f64 = (0..m).map(|row| q[row * n + i] * q[row * n + k]).sum();
                 assert!((product - f64::from(u8::from(i == k))).abs() < 1e-14, "{name}: {i} {k} {product}");
                 assert!(i <= k || r[i * n + k] == 0.0, "{name}");
+                assert!(i != k || 0.0 <= r[i * n + k], "{name}: both ways make the same signs");
             }
             for (at, &expected) in x.iter().enumerate() {
                 let (row, j) = (at / n, at % n);

@@ -11,24 +11,35 @@ pub(super) struct Lu<T: Field> {
 }
 
 impl<T: Field> Lu<T> {
-    pub(super) fn of(a: MatRef<'_, T>) -> Lu<T> {
-        let (m, n) = (a.nrows(), a.ncols());
-        let lu = T::lu(a);
-        let (lower, upper) = (lu.L(), lu.U());
-        let packed = Mat::from_fn(m, n, |i, j| if j < i { lower[(i, j)] } else { upper[(i, j)] });
+    /// The factors. No more is in memory than this matrix and another one of its size.
+    pub(super) fn of(a: Mat<T>) -> Lu<T> {
+        Lu::checked(a, |_| true)
+    }
+
+    /// As [`Lu::of`] for those to whom a pivot of zero says all: what is behind the first one is not defined.
+    pub(super) fn until_zero(a: Mat<T>) -> Lu<T> {
+        Lu::checked(a, |lu| !lu.pivots().contains(&T::zero_impl()))
+    }
+
+    /// Factors that are finite if the matrix is, where that is asked for.
+    fn checked(a: Mat<T>, must_be_finite: impl FnOnce(&Lu<T>) -> bool) -> Lu<T> {
+        let mut packed = a.as_ref().to_owned();
+        let order = T::lu(packed.as_mut());
+        let lu = Lu { order, packed };
         // faer multiplies with the inverse of each pivot, which is infinite for one that is zero or below the
         // normal numbers.
-        if !is_finite(packed.as_ref()) && is_finite(a) {
-            return Lu::divided(a);
+        if is_finite(lu.packed.as_ref()) || !is_finite(a.as_ref()) || !must_be_finite(&lu) {
+            return lu;
         }
-        Lu { order: lu.P().arrays().0.to_vec(), packed }
+        drop(lu);
+        Lu::divided(a)
     }
 
     /// Column by column, with divisions. Below a pivot of zero all elements are zero, and so are their
     /// factors.
-    fn divided(a: MatRef<'_, T>) -> Lu<T> {
+    fn divided(a: Mat<T>) -> Lu<T> {
         let (m, n) = (a.nrows(), a.ncols());
-        let mut packed = a.to_owned();
+        let mut packed = a;
         let mut order: Vec<usize> = (0..m).collect();
         for step in 0..m.min(n) {
             // Of complex numbers the sum of the parts, as faer and LAPACK have it.
@@ -97,7 +108,7 @@ mod tests {
 
     fn check<T: Field>(rows: &[&[T]], order: &[usize], packed: &[&[T]]) {
         let a = Mat::from_fn(rows.len(), rows[0].len(), |i, j| rows[i][j]);
-        let lu = Lu::of(a.as_ref());
+        let lu = Lu::of(a);
         assert_eq!(lu.order, order);
         let found: Vec<Vec<T>> =
             (0..rows.len()).map(|i| (0..rows[0].len()).map(|j| lu.packed[(i, j)]).collect()).collect();
@@ -111,6 +122,13 @@ mod tests {
         check(&zeros, &[0, 1, 2], &zeros);
         let packed: [&[f64]; 3] = [&[4.0, 8.0], &[0.5, 0.0], &[0.25, 0.0]];
         check(&[&[1.0, 2.0], &[2.0, 4.0], &[4.0, 8.0]], &[2, 1, 0], &packed);
+    }
+
+    #[test]
+    fn a_pivot_of_zero_is_the_last_that_some_ask_for() {
+        let until_zero = |rows: [[f64; 2]; 2]| Lu::until_zero(Mat::from_fn(2, 2, |i, j| rows[i][j])).pivots();
+        assert_eq!(until_zero([[0.0, 1.0], [0.0, 2.0]])[0], 0.0);
+        assert_eq!(until_zero([[4e-310, 1.0], [1e-310, 2.0]]), [4e-310, 1.75]);
     }
 
     #[test]

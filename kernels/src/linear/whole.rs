@@ -24,7 +24,7 @@ pub(super) fn run<T: Field>(
             let lower = cholesky(first()?.as_ref())?;
             write_rows::<T, T>(results.of(0, index), lower.as_ref());
         }
-        Linear::Determinant => determinant(first()?.as_ref(), index, results),
+        Linear::Determinant => determinant(first()?, index, results),
         Linear::Eigen => eigen(first()?.as_ref(), index, results)?,
         // Reads the matrix where it lies.
         Linear::Hermitian { .. } | Linear::HermitianValues { .. } if args[0].is_empty() => {}
@@ -36,13 +36,13 @@ pub(super) fn run<T: Field>(
         Linear::Inverse => {
             let a = first()?;
             let n = a.nrows();
-            let inverse = solved(a.as_ref(), Mat::identity(n, n))?;
+            let inverse = solved(a, Mat::identity(n, n))?;
             write_rows::<T, T>(results.of(0, index), inverse.as_ref());
         }
-        Linear::Lu => lu(first()?.as_ref(), index, results),
+        Linear::Lu => lu(first()?, index, results),
         Linear::Qr(mode) => qr(first()?.as_ref(), mode, index, results),
         Linear::Solve => {
-            let x = solved(first()?.as_ref(), columns_of::<T>(&args[1], index)?)?;
+            let x = solved(first()?, columns_of::<T>(&args[1], index)?)?;
             write_rows::<T, T>(results.of(0, index), x.as_ref());
         }
         Linear::SolveTriangular { lower, unit } => {
@@ -69,8 +69,8 @@ pub(super) fn cholesky<T: Field>(a: MatRef<'_, T>) -> Result<Mat<T>, KernelError
     if (0..a.nrows()).all(|i| lower[(i, i)].is_finite_number()) { Ok(lower) } else { Err(refused()) }
 }
 
-fn determinant<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) {
-    let lu = Lu::of(a);
+fn determinant<T: Field>(a: Mat<T>, index: usize, results: &mut Results) {
+    let lu = Lu::until_zero(a);
     let (product, sign, log) = determinant_of(&lu.pivots(), is_odd(&lu.order));
     results.of::<T>(0, index)[0] = product;
     results.of::<T>(1, index)[0] = sign;
@@ -140,7 +140,7 @@ fn eigen<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) -> Res
     Ok(())
 }
 
-fn lu<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) {
+fn lu<T: Field>(a: Mat<T>, index: usize, results: &mut Results) {
     let (m, n) = (a.nrows(), a.ncols());
     if m == 0 || n == 0 {
         results.of::<i64>(0, index).iter_mut().zip(0..).for_each(|(to, i)| *to = i);
@@ -155,11 +155,11 @@ fn lu<T: Field>(a: MatRef<'_, T>, index: usize, results: &mut Results) {
 }
 
 /// The solution of a x = b.
-fn solved<T: Field>(a: MatRef<'_, T>, b: Mat<T>) -> Result<Mat<T>, KernelError> {
+fn solved<T: Field>(a: Mat<T>, b: Mat<T>) -> Result<Mat<T>, KernelError> {
     if a.nrows() == 0 {
         return Ok(b);
     }
-    let lu = Lu::of(a);
+    let lu = Lu::until_zero(a);
     if lu.pivots().contains(&T::zero_impl()) {
         return Err(singular("Singular matrix"));
     }

@@ -10,7 +10,7 @@ mod file;
 use crate::error::{Blame, Result};
 use crate::storage;
 use crate::tensor::{Tensor, carry};
-use crate::zarr::together;
+use crate::zarr::{part_of_whole, together};
 use file::{Dataset, Location};
 use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
@@ -91,8 +91,10 @@ impl Hdf5Dataset {
     #[track_caller]
     pub fn tensor(&self) -> Tensor {
         let Dataset { shape, chunks, dtype } = &self.dataset;
-        let ones = vec![1; shape.len()];
-        let cut = Some(together(shape, chunks.as_deref().unwrap_or(&ones), dtype.size_bytes()));
+        let cut = Some(match chunks {
+            None => part_of_whole(shape, dtype.size_bytes()),
+            Some(chunks) => together(shape, chunks, dtype.size_bytes()),
+        });
         let chunk_bytes =
             chunks.as_ref().map_or(0, |chunks| chunks.iter().product::<usize>() * dtype.size_bytes());
         let location = self.location.clone();

@@ -136,7 +136,8 @@ impl Storage for Disk {
         finish().map_err(|error| file_error(path, &error))
     }
 
-    fn abandon_folder(&self, begun: &Begun) {
+    fn abandon_folder(&self, begun: &Begun, _: &[&str], _: bool) {
+        // Its name is never drawn again, so nobody takes what may still be written there for his own.
         let _gone = std::fs::remove_dir_all(&begun.folder);
     }
 }
@@ -159,7 +160,8 @@ fn settle(folder: &Path) -> std::io::Result<()> {
             if entry.file_type()?.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == PARTIAL) {
-                std::fs::remove_file(&path)?;
+                // Who repeats a task elsewhere may have given it its name by now.
+                unless_gone(std::fs::remove_file(&path))?;
             } else {
                 File::open(&path)?.sync_all()?;
             }
@@ -176,10 +178,19 @@ fn rename(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 fn sync_folder(folder: &Path) -> std::io::Result<()> {
-    match File::open(folder)?.sync_all() {
-        // Some file systems do not know this for folders.
-        Err(error) if matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => Ok(()),
+    // Some file systems do not know this for folders, and who may write into one need not read it.
+    const UNABLE: [ErrorKind; 3] =
+        [ErrorKind::InvalidInput, ErrorKind::PermissionDenied, ErrorKind::Unsupported];
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        Err(error) if UNABLE.contains(&error.kind()) => Ok(()),
         synced => synced,
+    }
+}
+
+fn unless_gone(removed: std::io::Result<()>) -> std::io::Result<()> {
+    match removed {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        other => other,
     }
 }
 
@@ -197,6 +208,8 @@ fn open(path: &Path) -> Stored<Option<File>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = std::fs::read_dir(folder).unwrap();
@@ -216,12 +229,35 @@ mod tests {
         Disk.finish_folder(&b, &path, "zarr.json", vec![2]).unwrap();
         assert_eq!(names(&path), ["zarr.json"], "chunks of the one are none of the other");
         Disk.finish_folder(&a, &path, "zarr.json", vec![3]).unwrap_err();
-        Disk.abandon_folder(&a);
+        Disk.abandon_folder(&a, &[], true);
         assert_eq!(std::fs::read(path.join("zarr.json")).unwrap(), [2], "the loser removes its own alone");
         assert_eq!(names(folder.path()), ["x.zarr"]);
         let file = folder.path().join("x.npy");
         let (a, b) = (Disk.begin_file(&file, &[], 1).unwrap(), Disk.begin_file(&file, &[], 1).unwrap());
         assert_ne!(a.path, b.path);
+    }
+
+    #[test]
+    fn a_partial_file_that_gets_its_name_meanwhile_is_no_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let partial = folder.path().join("0.part");
+        std::fs::write(&partial, [1]).unwrap();
+        unless_gone(std::fs::remove_file(&partial)).unwrap();
+        unless_gone(std::fs::remove_file(&partial)).unwrap();
+        unless_gone(std::fs::remove_file(folder.path())).unwrap_err();
+    }
+
+    #[test]
+    fn files_are_saved_into_a_folder_that_cannot_be_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npy");
+        let permit = |mode| std::fs::set_permissions(folder.path(), Permissions::from_mode(mode)).unwrap();
+        permit(0o300);
+        let begun = Disk.begin_file(&path, &[1], 0).unwrap();
+        let finished = Disk.finish_file(&begun, &path);
+        permit(0o700);
+        finished.unwrap();
+        assert_eq!(names(folder.path()), ["x.npy"]);
     }
 
     #[test]

@@ -102,9 +102,10 @@ pub(crate) trait Storage: Send + Sync {
     /// Adds the file by which readers know that all others are there, and gives a begun folder its name.
     fn finish_folder(&self, begun: &Begun, path: &Path, last: &str, bytes: Vec<u8>) -> Stored<()>;
 
-    /// Removes a begun folder, and nothing that others wrote. What cannot be removed stays: the error that
-    /// led here is the one to report.
-    fn abandon_folder(&self, begun: &Begun);
+    /// Removes a begun folder, and nothing that others wrote: in a shared place, what has one of these names
+    /// or is in a folder of that name. Unless its tasks are over, others are kept away from where they may
+    /// still write. What cannot be removed stays: the error that led here is the one to report.
+    fn abandon_folder(&self, begun: &Begun, names: &[&str], are_over: bool);
 }
 
 /// The place of a path.

@@ -3,7 +3,9 @@
 //! A store has no folders and renames nothing, but an object is there whole or not at all. So a folder is
 //! written where it will be: it must have no object before, and the object by which readers know it comes
 //! last. Until then there is an object in it that says who writes it, which only one of several can make:
-//! nobody else writes there, so that who fails may remove all, and does so only while that object is its own.
+//! nobody else writes there, so that who fails may remove what has the names of its own objects, and does so
+//! only while that object is its own. It stays where tasks may still write: they would write into the array
+//! of who comes next.
 
 use super::object::{Object, wait};
 use super::{Begun, Border, Parts, Storage, Stored, Stretch, Unfinished};
@@ -114,7 +116,8 @@ impl Storage for Remote {
         wait(async move {
             let marker = object.key.clone().join(CLAIM);
             if !create(&object, &marker, claim.clone().into_bytes()).await? {
-                return Err(object.refused("another program writes it, or was stopped while it did"));
+                let reason = "another program writes it, or was stopped while it did: remove the folder then";
+                return Err(object.refused(reason));
             }
             // Behind the claim, so that nothing of one who finished before it is overlooked.
             match first_other(&object, &marker).await {
@@ -134,28 +137,39 @@ impl Storage for Remote {
         let last = object.key.clone().join(last);
         wait(async move {
             let marker = object.key.clone().join(CLAIM);
-            if !is_claimed(&object, &marker, &claim).await? || !create(&object, &last, bytes).await? {
-                return Err(object.refused("another program has written it meanwhile"));
+            let refused = || object.refused("another program has written it meanwhile");
+            if !is_claimed(&object, &marker, &claim).await? {
+                return Err(refused());
             }
-            // Readers do not look at what may be left of it.
+            let is_ours = create(&object, &last, bytes).await?;
+            // Readers do not look at what may be left of the claim. And if there is an array of another
+            // program, who does not know claims, nothing of it is removed without one.
             let _left = object.store.delete(&marker).await;
-            Ok(())
+            if is_ours { Ok(()) } else { Err(refused()) }
         })
     }
 
-    fn abandon_folder(&self, begun: &Begun) {
+    fn abandon_folder(&self, begun: &Begun, names: &[&str], are_over: bool) {
         let claim = begun.claim.clone();
+        let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
         let _left = Object::find(&begun.folder).and_then(|object| {
             wait(async move {
                 let marker = object.key.clone().join(CLAIM);
                 if !is_claimed(&object, &marker, &claim).await? {
                     return Ok(());
                 }
-                let kept = marker.clone();
+                let folder = object.key.clone();
+                let is_ours = move |key: &Key| {
+                    let first = key.prefix_match(&folder).and_then(|mut parts| parts.next());
+                    first.is_some_and(|first| names.iter().any(|name| name.as_str() == first.as_ref()))
+                };
                 let found = object.store.list(Some(&object.key)).map_ok(|meta| meta.location);
-                let found = found.try_filter(move |key| std::future::ready(*key != kept)).boxed();
+                let found = found.try_filter(move |key| std::future::ready(is_ours(key))).boxed();
                 let failed = |error| object.failed(&error);
                 object.store.delete_stream(found).try_collect::<Vec<_>>().await.map_err(failed)?;
+                if !are_over {
+                    return Ok(());
+                }
                 object.store.delete(&marker).await.map_err(failed)
             })
         });

@@ -1,6 +1,6 @@
 //! Chunks of Zarr arrays as parts of tensors: the functions by which tasks read and write them.
 
-use super::codec::{encode, stored_max, window_bytes};
+use super::codec::{encode, stored_max};
 use super::grid::Grid;
 use super::metadata::Metadata;
 use super::shard::{self, Builder, Shard};
@@ -50,7 +50,7 @@ impl Foreign for Reading {
             Some(sharding) => shard::held_bytes(sharding.chunk_count(&metadata.chunks), stored),
         };
         // A chunk that is decoded is there before and behind each codec.
-        held + 2 * stored + window_bytes(&metadata.codecs, metadata.chunk_bytes() as u64)
+        held + 2 * stored
     }
 
     fn run(&self, place: Place<'_>, _: &[Chunk]) -> Result<Chunk, GraphError> {

@@ -104,11 +104,8 @@ impl Codec {
     fn decode(&self, mut bytes: Vec<u8>, most: u64) -> std::io::Result<Vec<u8>> {
         match self {
             Codec::Gzip { .. } => bounded(flate2::read::MultiGzDecoder::new(bytes.as_slice()), most),
-            Codec::Zstd { .. } => {
-                let mut decoder = zstd::Decoder::with_buffer(bytes.as_slice())?;
-                decoder.window_log_max(window_bytes(std::slice::from_ref(self), most).ilog2())?;
-                bounded(decoder, most)
-            }
+            // In one step: a decoder of streams holds a window beside what it makes, of up to 128 MiB.
+            Codec::Zstd { .. } => zstd::bulk::decompress(&bytes, most as usize),
             Codec::Crc32c => {
                 let Some(sum) = bytes.len().checked_sub(4).map(|at| bytes.split_off(at)) else {
                     return Err(ErrorKind::UnexpectedEof.into());
@@ -164,18 +161,6 @@ fn sizes(codecs: &[Codec], expected: u64) -> Vec<u64> {
 pub(super) fn stored_max(codecs: &[Codec], expected: u64) -> u64 {
     codecs.iter().fold(expected, |size, codec| codec.encoded_max(size))
 }
-
-/// The most bytes that a decoder holds beside what it is given and makes: a frame may refer to what it told
-/// so long ago. Frames for which no encoder has a reason to go farther back are refused.
-pub(super) fn window_bytes(codecs: &[Codec], chunk_bytes: u64) -> u64 {
-    let has_window = codecs.iter().any(|codec| matches!(codec, Codec::Zstd { .. }));
-    if has_window { chunk_bytes.next_power_of_two().clamp(WINDOW_BYTES, WINDOW_BYTES_MAX) } else { 0 }
-}
-
-/// The window that encoders use up to level 19 if they are not told how long a chunk is.
-const WINDOW_BYTES: u64 = 8 << 20;
-/// The largest window that decoders take by themselves.
-const WINDOW_BYTES_MAX: u64 = 128 << 20;
 
 /// All bytes of a reader, if there are not more.
 fn bounded(reader: impl Read, most: u64) -> std::io::Result<Vec<u8>> {

@@ -201,8 +201,8 @@ pub fn load(path: impl AsRef<Path>) -> Tensor {
 /// folder appears under its name when the array is complete and on the disk. With the feature
 /// `object-storage` the path may begin with `s3://`; readers find the array when its metadata are there,
 /// which are written last. Of several programs that save to one path, one succeeds, and the others leave its
-/// array alone; an object `tharsis-writes-this` keeps others away, also after a program that was killed:
-/// remove the folder then.
+/// array alone; an object `tharsis-writes-this` keeps others away, also after a program that was killed, and
+/// after a failure that left tasks behind, which may still write: remove the folder then.
 ///
 /// ```
 /// # use tharsis_numeric::{LocalExecutor, arange, zarr};
@@ -231,7 +231,7 @@ pub fn save(
     let (dtype, shape) = (tensor.dtype()?, tensor.shape()?.to_vec());
     let chunks = match (&options.chunks, &options.shards) {
         (Some(chunks), _) => chunks.clone(),
-        (None, None) => together(&shape, &vec![1; shape.len()], dtype.size_bytes()),
+        (None, None) => part_of_whole(&shape, dtype.size_bytes()),
         (None, Some(_)) => {
             return Err(Error::here(GraphError::Value("shards need the extents of their chunks".to_owned())));
         }
@@ -244,13 +244,15 @@ pub fn save(
     let extents = Chunks::PerAxis(metadata.file_extents().to_vec());
     let cut = if shape.is_empty() { tensor.clone() } else { tensor.rechunk(extents) };
     let sink = Tensor::lazily(Sink { function: Arc::new(Writing(location)) }, &[&cut]);
-    let written = execute(&[&sink], executor).and_then(|_| {
+    let computed = execute(&[&sink], executor);
+    let are_over = computed.as_ref().err().is_none_or(|error| !executor.leaves_tasks(error.cause()));
+    let written = computed.and_then(|_| {
         // Last, since an array is there when its metadata are.
         let text = metadata.to_json().to_string();
         place.finish_folder(&begun, path, METADATA_FILE, text.into_bytes()).blame()
     });
     if written.is_err() {
-        place.abandon_folder(&begun);
+        place.abandon_folder(&begun, &[CHUNKS_FOLDER, METADATA_FILE], are_over);
     }
     written
 }
@@ -263,10 +265,19 @@ fn open_array(path: &Path) -> std::result::Result<ZarrArray, GraphError> {
 
 /// Extents of a part of some megabytes, in whole chunks: longer along the last axes first.
 pub(crate) fn together(shape: &[usize], chunks: &[usize], size_bytes: usize) -> Vec<usize> {
+    extents_of_part(shape, chunks, size_bytes, PART_CHUNKS_MAX)
+}
+
+/// As [`together`], where there are no chunks that a task would have to list.
+pub(crate) fn part_of_whole(shape: &[usize], size_bytes: usize) -> Vec<usize> {
+    extents_of_part(shape, &vec![1; shape.len()], size_bytes, usize::MAX)
+}
+
+fn extents_of_part(shape: &[usize], chunks: &[usize], size_bytes: usize, chunks_max: usize) -> Vec<usize> {
     let (mut part, mut count) = (chunks.to_vec(), 1);
     let mut elements: usize = chunks.iter().product::<usize>().max(1);
     for axis in (0..shape.len()).rev() {
-        let room = (PART_BYTES / size_bytes / elements).min(PART_CHUNKS_MAX / count).max(1);
+        let room = (PART_BYTES / size_bytes / elements).min(chunks_max / count).max(1);
         let wanted = shape[axis].div_ceil(chunks[axis]).max(1);
         let times = room.min(wanted);
         part[axis] = chunks[axis] * times;
@@ -282,10 +293,19 @@ pub(crate) fn together(shape: &[usize], chunks: &[usize], size_bytes: usize) -> 
 /// The most chunks of a part: a task has the coordinates of all of them.
 const PART_CHUNKS_MAX: usize = 4096;
 const METADATA_FILE: &str = "zarr.json";
+/// The folder of chunks that are written, or the only one.
+const CHUNKS_FOLDER: &str = "c";
 
 #[cfg(test)]
 mod tests {
-    use super::together;
+    use super::{part_of_whole, together};
+
+    #[test]
+    fn parts_of_what_has_no_chunks_have_some_megabytes() {
+        assert_eq!(part_of_whole(&[1 << 30], 8), [1 << 19]);
+        assert_eq!(part_of_whole(&[10_000, 1_000], 8), [524, 1_000]);
+        assert_eq!(part_of_whole(&[], 8), [0; 0]);
+    }
 
     #[test]
     fn chunks_are_read_together_along_the_last_axes_first() {

@@ -138,6 +138,12 @@ fn what_numpy_refuses_is_refused() {
         "Cannot insert from an empty array!",
     );
     assert_eq!(floats(&x.place(&array([false, false]), &none)), [1.0, 2.0]);
+    // Also where it is known only later that there are none, and for a mask that does not fit.
+    let none = x.filter(&x.greater(5.0));
+    assert_refused(&x.place(&array([true, false]), &none), "ValueError", "Cannot insert from an empty");
+    assert_eq!(floats(&x.place(&array([false, false]), &none)), [1.0, 2.0]);
+    assert_refused(&x.place(&array([false]), &none), "ValueError", "must be the same size");
+    assert_eq!(floats(&x.putmask(&array([true, false]), &none)), [1.0, 2.0]);
     let at = array([0i64]);
     let wide = coordinates::ravel_multi_index(&[&at, &at], &[1 << 40, 1 << 40]);
     assert_refused(&wide, "ValueError", "invalid dims");
@@ -153,8 +159,11 @@ fn what_numpy_refuses_is_refused() {
 
 #[test]
 fn limits_of_distributions_are_reached() {
+    /// Draws of a shape.
+    type Draw = fn(&Generator, &[usize]) -> Tensor;
+
     let g = default_rng(7);
-    let draws: [(&str, fn(&Generator, &[usize]) -> Tensor, f64); 8] = [
+    let draws: [(&str, Draw, f64); 8] = [
         ("gamma", |g, n| g.gamma(INF, 1.0, n), INF),
         ("standard_gamma", |g, n| g.standard_gamma(INF, n), INF),
         ("chisquare", |g, n| g.chisquare(INF, n), INF),

@@ -7,6 +7,8 @@ mod server;
 use server::Server;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 use tharsis_numeric::zarr::{Compression, Options};
 use tharsis_numeric::{DType, LocalExecutor, Tensor, arange, execute, index, npy, zarr, zeros};
 
@@ -201,6 +203,64 @@ fn who_has_lost_the_claim_of_an_array_removes_nothing() {
     });
     if !is_program() {
         assert_eq!(server.files().0, ["/bucket/x.zarr/tharsis-writes-this"], "it is another one's");
+    }
+}
+
+#[test]
+fn a_task_that_is_left_behind_writes_into_no_other_array() {
+    let server = Server::start();
+    as_program("a_task_that_is_left_behind_writes_into_no_other_array", &server, || {
+        let url = "s3://bucket/x.zarr";
+        let options = Options { chunks: Some(vec![100]), ..Options::default() };
+        let gate = Arc::new(Mutex::new(()));
+        let held = gate.lock().unwrap();
+        let late = Arc::clone(&gate);
+        let waits = (arange(300) + 1).map_chunk(move |chunk: ndarray::ArrayD<i64>| {
+            let _held = late.lock();
+            Ok::<_, &str>(chunk)
+        });
+        let soon = Instant::now() + Duration::from_millis(200);
+        let failed = zarr::save(url, &waits, &options, &roomy().until(soon)).unwrap_err();
+        assert_eq!(failed.class(), "Timeout");
+        // What the task may still write would be data of an array whose own chunks of zeros are left out.
+        let again = zarr::save(url, &zeros(&[300]), &options, &roomy()).unwrap_err();
+        assert_eq!(again.class(), "OSError");
+        assert!(again.to_string().contains("remove the folder"), "{again}");
+        drop(held);
+    });
+    if !is_program() {
+        let (files, _) = server.files();
+        assert!(files.contains(&"/bucket/x.zarr/tharsis-writes-this".to_owned()), "{files:?}");
+        assert!(!files.contains(&"/bucket/x.zarr/zarr.json".to_owned()), "{files:?}");
+    }
+}
+
+#[test]
+fn who_fails_removes_nothing_that_another_one_wrote() {
+    let server = Server::start();
+    as_program("who_fails_removes_nothing_that_another_one_wrote", &server, || {
+        let options = Options { chunks: Some(vec![100]), ..Options::default() };
+        let one = LocalExecutor::sized(1, 1 << 28);
+        let during = |path: &'static str, outcome: std::result::Result<(), &'static str>| {
+            let address = std::env::var(SERVER).unwrap();
+            (arange(300) + 1).map_chunk(move |chunk: ndarray::ArrayD<i64>| {
+                Server::tell_to_replace(&address, path);
+                outcome.map(|()| chunk)
+            })
+        };
+        // Of a program that asks for no claim, in this folder and in one below it.
+        let late = during("/bucket/x.zarr/zarr.json", Ok(()));
+        let failed = zarr::save("s3://bucket/x.zarr", &late, &options, &one).unwrap_err();
+        assert_eq!(failed.class(), "OSError");
+        let wrong = during("/bucket/y.zarr/below/c/0", Err("it fails behind that"));
+        let failed = zarr::save("s3://bucket/y.zarr", &wrong, &options, &one).unwrap_err();
+        assert_eq!(failed.class(), "RuntimeError");
+    });
+    if !is_program() {
+        let (files, _) = server.files();
+        assert!(files.contains(&"/bucket/x.zarr/zarr.json".to_owned()), "{files:?}");
+        assert!(files.contains(&"/bucket/y.zarr/below/c/0".to_owned()), "{files:?}");
+        assert!(files.iter().all(|path| !path.ends_with("writes-this")), "no claim is left: {files:?}");
     }
 }
 

@@ -57,6 +57,13 @@ fn every_dtype_and_arrays_without_axes_or_elements_come_back() {
 }
 
 #[test]
+fn chunks_that_nobody_asked_for_have_some_megabytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = written(folder.path(), &tharsis_numeric::zeros(&[1 << 20]), &Options::default());
+    assert_eq!(open(path).unwrap().chunks(), [1 << 19]);
+}
+
+#[test]
 fn chunks_of_zeros_are_left_out() {
     let folder = tempfile::tempdir().unwrap();
     let x = arange(100).equal(57).astype(DType::F64);

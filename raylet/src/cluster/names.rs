@@ -159,7 +159,7 @@ async fn answer(
         NameAct::Find => control.kv_get(table, key).await?,
         NameAct::Claim { record, object, over } => {
             let (record, over) = (Bytes::from(record), over.map(Bytes::from));
-            let claimed = claim(control, (table, &key), &record, over).await;
+            let claimed = claim_over(control, (table, &key), &record, over).await;
             // After an error the record may be there all the same.
             if !matches!(claimed, Ok(Some(_))) {
                 names.note(ClaimedName { table, key, record, object, at: Instant::now() });
@@ -184,6 +184,21 @@ async fn answer(
     }
 }
 
+/// Claims a name over the record that is known, or where there is none any more: the names of what has ended
+/// are removed at any time, also between a look at one and the claim over it.
+async fn claim_over(
+    control: &ControlClient,
+    at: (&str, &Bytes),
+    record: &Bytes,
+    over: Option<Bytes>,
+) -> Result<Option<Bytes>, CallError> {
+    let there = claim(control, at, record, over.clone()).await?;
+    if there.is_some() && there == over {
+        return claim(control, at, record, None).await;
+    }
+    Ok(there)
+}
+
 /// The names that follow one, in all namespaces whose keys have the prefix.
 async fn page(
     control: &ControlClient,
@@ -192,23 +207,30 @@ async fn page(
     after: Option<NameKey>,
 ) -> Result<Named, CallError> {
     let after = after.map(|after| format!("{}{SEPARATOR}{}", after.namespace, after.name));
-    let (prefix, after) = (Bytes::from(prefix), Bytes::from(after.unwrap_or_default()));
-    let KeyPage { keys, mut more } = control.kv_list(table, prefix, after, NAMES_PAGE_MAX as u32).await?;
+    let (prefix, mut after) = (Bytes::from(prefix), Bytes::from(after.unwrap_or_default()));
     let (mut names, mut bytes) = (Vec::new(), 0);
-    for key in keys {
-        if NAMES_PAGE_BYTES <= bytes {
-            more = true;
-            break;
+    loop {
+        let limit = NAMES_PAGE_MAX as u32;
+        let KeyPage { keys, more } = control.kv_list(table, prefix.clone(), after.clone(), limit).await?;
+        let last = keys.last().cloned();
+        for key in keys {
+            if NAMES_PAGE_BYTES <= bytes {
+                return Ok(Named::Page { names, more: true });
+            }
+            let text = std::str::from_utf8(&key).ok().and_then(|key| key.split_once(SEPARATOR));
+            let named = text.map(|(space, name)| NameKey { namespace: space.into(), name: name.into() });
+            // It may have been removed since.
+            if let (Some(named), Some(record)) = (named, control.kv_get(table, key).await?) {
+                bytes += record.len();
+                names.push((named, record.to_vec()));
+            }
         }
-        let text = std::str::from_utf8(&key).ok().and_then(|key| key.split_once(SEPARATOR));
-        let named = text.map(|(namespace, name)| NameKey { namespace: namespace.into(), name: name.into() });
-        // It may have been removed since.
-        if let (Some(named), Some(record)) = (named, control.kv_get(table, key).await?) {
-            bytes += record.len();
-            names.push((named, record.to_vec()));
+        match last {
+            // Whoever asks goes on after the last name of the page, so a page that is not the last has one.
+            Some(last) if more && names.is_empty() => after = last,
+            _ => return Ok(Named::Page { names, more }),
         }
     }
-    Ok(Named::Page { names, more })
 }
 
 fn nearest_of(name: &str, prefix: &str, page: &KeyPage) -> Option<String> {
@@ -222,6 +244,36 @@ mod tests {
     use crate::claim::tests::{Store, serve};
     use tharsis_object_store::{BellBoard, Segment, bell::BELL_BOARD_BYTES};
     use tharsis_types::TaskId;
+
+    #[tokio::test]
+    async fn a_list_goes_on_behind_keys_that_are_no_names() {
+        let (server, control) = serve(Store::default()).await;
+        let put = async |key: String| {
+            control.kv_put(ACTORS_NAMESPACE, Bytes::from(key), Bytes::from("record")).await.unwrap();
+        };
+        for number in 0..=NAMES_PAGE_MAX {
+            put(format!("{number:04}")).await;
+        }
+        put(format!("z{SEPARATOR}name")).await;
+        let listed = page(&control, ACTORS_NAMESPACE, String::new(), None).await.unwrap();
+        let Named::Page { names, more } = listed else { panic!("no page") };
+        let named: Vec<_> = names.into_iter().map(|(key, _)| key.name).collect();
+        assert_eq!((named, more), (vec!["name".to_owned()], false));
+        server.stop().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_name_whose_known_record_was_removed_meanwhile_is_claimed() {
+        let (server, control) = serve(Store::default()).await;
+        let (key, [gone, mine, yours]) = (Bytes::from("a"), ["gone", "mine", "yours"].map(Bytes::from));
+        let at = (ACTORS_NAMESPACE, &key);
+        let other = claim_over(&control, at, &mine, Some(gone.clone())).await.unwrap();
+        assert_eq!(other, None, "nothing is there");
+        let other = claim_over(&control, at, &yours, Some(gone)).await.unwrap();
+        assert_eq!(other.as_ref(), Some(&mine), "it is taken again");
+        assert_eq!(claim_over(&control, at, &yours, Some(mine)).await.unwrap(), None, "over what is there");
+        server.stop().await.unwrap();
+    }
 
     #[tokio::test]
     async fn names_of_what_has_ended_are_removed_and_those_that_others_took_over_stay() {

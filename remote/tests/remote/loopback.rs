@@ -8,7 +8,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use tharsis_object_store::channel::Channel;
 use tharsis_object_store::{Arena, Bell, BellBoard, Consumer, PendingLarge, Producer, Segment, SpinPolicy};
-use tharsis_protos::handshake::Named;
+use tharsis_protos::handshake::{NameAct, Named};
 use tharsis_protos::records::*;
 use tharsis_remote::{Client, ClientParts, current, run_worker};
 use tharsis_types::{
@@ -45,11 +45,13 @@ pub struct Plan {
     pub ahead: usize,
     /// Takes each value back as soon as it was sent, and then writes this number of lines of output.
     pub asks_back: Option<usize>,
+    /// Names are claimed slowly, and forgotten at once.
+    pub forgets_names: bool,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Self { workers: 1, slots: 1, ahead: 1, asks_back: None }
+        Self { workers: 1, slots: 1, ahead: 1, asks_back: None, forgets_names: false }
     }
 }
 
@@ -138,7 +140,7 @@ pub fn start(plan: Plan) -> Loopback {
                 board_index: index as u32,
                 arena: Arc::clone(arena.map()),
                 log_sink: Some(Box::new(|_, _, _| {})),
-                names: Box::new(|_| Ok(Named::Missing { nearest: None })),
+                names: Box::new(move |question| Ok(answer_name(&question.act, plan))),
             })
             .unwrap()
         })
@@ -170,6 +172,14 @@ pub fn start(plan: Plan) -> Loopback {
         drop(arena);
     }));
     Loopback { driver: clients[0].clone(), counts, stop, board, threads }
+}
+
+fn answer_name(act: &NameAct, plan: Plan) -> Named {
+    if plan.forgets_names && matches!(act, NameAct::Claim { .. }) {
+        thread::sleep(Duration::from_millis(600));
+        return Named::Claimed;
+    }
+    Named::Missing { nearest: None }
 }
 
 impl Loopback {

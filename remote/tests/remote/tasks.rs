@@ -377,6 +377,18 @@ fn nothing_hangs_when_the_node_goes() {
     assert_eq!(put(&1).unwrap_err().kind(), FailureKind::Shutdown);
 }
 
+/// Between the claim and the submission the owner does not know what has the name: a node that looks for
+/// names of what has ended removes it.
+#[test]
+fn a_name_that_was_removed_before_the_submission_is_claimed_again() {
+    let node = start(Plan { workers: 0, forgets_names: true, ..Plan::default() });
+    let _entered = node.enter();
+    let group = placement_group([Bundle::new().num_cpus(1.0)]);
+    let (made, found) = (group.create_named("g"), PlacementGroup::find("g"));
+    assert!(made.is_ok(), "{:?}", made.err());
+    assert_eq!(found.map(drop).unwrap_err().kind(), FailureKind::GroupNotFound, "it is forgotten");
+}
+
 #[test]
 fn without_a_runtime_a_call_says_so() {
     let error = add::remote(1, 2).get().unwrap_err();

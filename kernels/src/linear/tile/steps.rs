@@ -41,7 +41,7 @@ fn chunk_of<T: Field>(shape: &[usize], fill: impl FnOnce(&mut [T])) -> Result<Ch
 fn panel<T: Field>(block: &Chunk, start: usize) -> Result<Vec<Chunk>, KernelError> {
     let a = columns_of::<T>(block, 0)?;
     let (m, b) = (a.nrows(), a.ncols());
-    let lu = Lu::of(a.as_ref());
+    let lu = Lu::of(a);
     let swaps: Vec<i64> = swaps_of(&lu.order, b).iter().map(|&row| (start + row) as i64).collect();
     let packed = chunk_of::<T>(&[m, b], |to| write_rows::<T, T>(to, lu.packed.as_ref()))?;
     let triangle = chunk_of::<T>(&[b, b], |to| {

@@ -429,6 +429,10 @@ async fn a_node_has_a_bounded_number_of_code_units_and_the_latest_of_them() {
         CodeUnitId(bytes)
     };
     client.put_code_unit(unit(0), 7, NodeId(2)).await.unwrap();
+    // A job that goes on for long runs one of the oldest.
+    client.put_code_unit(unit(3), 7, NodeId(1)).await.unwrap();
+    let long = client.register_job(&job(1)).await.unwrap();
+    client.put_program(long, unit(3), NodeId(1)).await.unwrap();
     let renewing = client.clone();
     let renewals = tokio::spawn(async move {
         loop {
@@ -448,6 +452,7 @@ async fn a_node_has_a_bounded_number_of_code_units_and_the_latest_of_them() {
     let holders = async |number| client.get_code_unit(unit(number)).await.unwrap().map(|found| found.holders);
     assert_eq!(holders(0).await, Some(vec![NodeId(2)]));
     assert_eq!(holders(1).await, None);
+    assert_eq!(holders(3).await, Some(vec![NodeId(1)]), "nodes that join have to find it");
     assert_eq!(holders(5).await, Some(vec![NodeId(1)]));
     assert_eq!(holders(1099).await, Some(vec![NodeId(1)]));
     renewals.abort();
