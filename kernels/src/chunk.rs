@@ -386,6 +386,14 @@ impl Chunk {
     }
 }
 
+/// Chunks of one dtype as words.
+///
+/// # Errors
+/// `WrongDType` for elements of another dtype.
+pub(crate) fn as_words(chunks: &[Chunk], dtype: DType) -> Result<Vec<Chunk>, KernelError> {
+    chunks.iter().map(|chunk| chunk.expect_dtype(dtype).map(|()| chunk.as_words())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,8 +1,7 @@
 //! Rows of many chunks, taken or put by position.
 
 use super::pieces::Pieces;
-use crate::chunk::Chunk;
-use crate::dtype::DType;
+use crate::chunk::{Chunk, as_words};
 use crate::element::{Element, with_words};
 use crate::error::KernelError;
 use crate::evaluate::Scratch;
@@ -227,14 +226,6 @@ impl Places<'_> {
         let start = if chunk == 0 { 0 } else { self.map.ends[chunk - 1] };
         Ok(Place { chunk, row: (row - start) as i64 })
     }
-}
-
-/// Chunks of one dtype as words.
-///
-/// # Errors
-/// `WrongDType` for elements of another dtype.
-fn as_words(chunks: &[Chunk], dtype: DType) -> Result<Vec<Chunk>, KernelError> {
-    chunks.iter().map(|chunk| chunk.expect_dtype(dtype).map(|()| chunk.as_words())).collect()
 }
 
 /// See [`Exchange::Answers`](super::Exchange::Answers).

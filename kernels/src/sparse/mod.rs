@@ -12,7 +12,7 @@ mod arrange;
 mod build;
 mod product;
 
-use crate::chunk::{Buffer, Chunk};
+use crate::chunk::{Buffer, Chunk, as_words};
 use crate::dtype::DType;
 use crate::element::{Element, with_words};
 use crate::error::KernelError;
@@ -332,10 +332,9 @@ fn values_as_words(
     dtype: DType,
 ) -> Result<Vec<Vec<Chunk>>, KernelError> {
     let mut words = tables.to_vec();
-    for table in of_values.iter().filter_map(|&table| words.get_mut(table)) {
-        for values in table {
-            values.expect_dtype(dtype)?;
-            *values = values.as_words();
+    for (number, table) in words.iter_mut().enumerate() {
+        if of_values.contains(&number) {
+            *table = as_words(table, dtype)?;
         }
     }
     Ok(words)
