@@ -384,6 +384,40 @@ mod tests {
     }
 
     #[test]
+    fn not_in_knows_missing_values_wherever_it_stands() {
+        let all: &[&[&str]] = &[&["1"], &["7"], &["NULL"]];
+        let others: &[&[&str]] = &[&["1"], &["NULL"]];
+        for (condition, expected) in [
+            ("(9 in (select column1 from u)) is null", all),
+            ("(column1 in (select column1 from u)) is null", &all[1..]),
+            ("(column1 in (select column1 from e)) is null", &all[2..]),
+            ("(column1 not in (select column1 from known)) is not true", others),
+            ("(column1 in (select column1 from u)) is not false", all),
+            ("coalesce(column1 not in (select column1 from u), true)", &all[1..]),
+            ("case when column1 in (select column1 from u) then false else column1 > 0 end", &all[1..2]),
+            // Rows that depend on the value.
+            ("column1 not in (select u.column1 from u where u.column1 < e.column1)", all),
+            ("column1 not in (select k.column1 from known k where k.column1 > e.column1)", all),
+            ("7 not in (select nullif(k.column1, 1) from known k where k.column1 = e.column1)", &all[1..]),
+            ("column1 not in (select u.column1 from u where e.column1 > 1)", others),
+        ] {
+            assert_rows(&format!("select column1 from e where {condition}"), expected);
+        }
+    }
+
+    #[test]
+    fn a_row_of_which_nothing_is_known_is_not_deleted() {
+        let mut session = session();
+        let deleted = session.execute("delete from e where column1 not in (select column1 from u)");
+        assert_eq!(deleted.unwrap(), SqlAnswer::Changed(0));
+        let deleted = session.execute("delete from e where column1 not in (select column1 from known)");
+        assert_eq!(deleted.unwrap(), SqlAnswer::Changed(1));
+        let mut left = session.run("select column1 from e").unwrap();
+        left.sort();
+        assert_eq!(left, [["1"], ["NULL"]]);
+    }
+
+    #[test]
     fn conditions_stay_above_aggregates_of_all_rows() {
         let counted = "(select count(*) n, false f from e) x";
         assert_rows(&format!("select n from {counted} where f"), &[]);
