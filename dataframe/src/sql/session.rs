@@ -2,7 +2,7 @@
 
 use super::change::{self, Change};
 use super::session_table::SessionTable;
-use super::{explain, row_texts};
+use super::{explain, overflow, row_texts};
 use crate::engine::{block_on, session_of_user};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute_in, plan_stages_in};
@@ -182,7 +182,8 @@ impl SqlSession {
             Statement::Execute(_) => {
                 let plan = LogicalPlan::Statement(statement);
                 let frame = block_on(async { Ok(self.context.execute_logical_plan(plan).await?) })?;
-                self.answer(frame.into_unoptimized_plan())
+                // Its parameters have types now.
+                self.answer(overflow::with_checks(frame.into_unoptimized_plan())?)
             }
             Statement::SetVariable(ref set) if set.variable.starts_with(RUNTIME) => {
                 Err(of_runtime(&set.variable))
