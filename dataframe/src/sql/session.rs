@@ -419,6 +419,18 @@ mod tests {
     }
 
     #[test]
+    fn a_prepared_update_keeps_columns_that_it_does_not_read() {
+        let mut session = session();
+        session.run("create table w (a int, b int, c int) as values (1, 2, 3), (4, 5, 6)").unwrap();
+        session.run("prepare change(int) as update w set a = $1 where b = 2").unwrap();
+        assert_eq!(session.execute("execute change(9)").unwrap(), SqlAnswer::Changed(1));
+        assert_eq!(session.run("select * from w order by b").unwrap(), [["9", "2", "3"], ["4", "5", "6"]]);
+        session.run("prepare remove(int) as delete from w where b = $1").unwrap();
+        assert_eq!(session.execute("execute remove(2)").unwrap(), SqlAnswer::Changed(1));
+        assert_eq!(session.run("select * from w").unwrap(), [["4", "5", "6"]]);
+    }
+
+    #[test]
     fn conditions_stay_above_aggregates_of_all_rows() {
         let counted = "(select count(*) n, false f from e) x";
         assert_rows(&format!("select n from {counted} where f"), &[]);
