@@ -569,5 +569,14 @@ mod tests {
     fn the_order_of_a_subquery_is_that_of_its_rows() {
         let query = "select * from (select column1, column3 from t order by column3 desc nulls last) limit 2";
         assert_eq!(rows(query), [["2", "20"], ["1", "10"]]);
+        let below = "(select column1, column2 from t order by column3 desc nulls last) s";
+        let query = format!("select array_to_string(array_agg(column1), ' ') from {below}");
+        assert_eq!(rows(&query), [["2 1 2"]]);
+        let query = format!("select string_agg(column2, ',') from {below}");
+        assert_eq!(rows(&query), [["two,one,2%"]]);
+        let query = format!("select column1, string_agg(column2, ',') from {below} group by 1 order by 1");
+        assert_eq!(rows(&query), [["1", "one"], ["2", "two,2%"]]);
+        let own = format!("select string_agg(column2, ',' order by column2) from {below}");
+        assert_eq!(rows(&own), [["2%,one,two"]]);
     }
 }
