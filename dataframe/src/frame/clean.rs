@@ -2,7 +2,7 @@
 
 use super::{DataFrame, Frame, named};
 use crate::error::{Error, Result};
-use crate::frame::series::Series;
+use crate::frame::series::{Series, cast_down};
 use crate::promotion::unified;
 use crate::value::Value;
 use arrow::datatypes::DataType;
@@ -180,7 +180,7 @@ fn converted(
         // Texts have a second zero, and one for what is no number.
         Ok(crate::functions::arithmetic::present(cast(expr, to.clone())))
     } else {
-        Ok(cast(expr, to.clone()))
+        Ok(cast_down(expr, from, to))
     }
 }
 

@@ -5,20 +5,25 @@
 //! are made of these texts.
 
 use crate::error::Error;
-use crate::promotion::of_numbers;
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int64Array, UInt64Array};
 use arrow::compute::cast;
-use arrow::compute::kernels::numeric::{add, mul, sub};
-use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Int64Type};
+use arrow::compute::kernels::numeric::{add, mul, neg, sub};
+use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Int64Type, UInt64Type};
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Result, ScalarValue, exec_datafusion_err, plan_err};
+use datafusion::common::{DataFusionError, Result, ScalarValue, exec_datafusion_err, plan_err};
 use datafusion::functions_aggregate::sum::sum_udaf;
-use datafusion::logical_expr::expr::{AggregateFunction, AggregateFunctionParams};
+use datafusion::logical_expr::binary::BinaryTypeCoercer;
+use datafusion::logical_expr::expr::{
+    AggregateFunction, AggregateFunctionParams, WindowFunction, WindowFunctionParams,
+};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, BinaryExpr, ColumnarValue, EmitTo, Expr, GroupsAccumulator,
-    Operator, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    Operator, ReversedUDAF, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+    WindowFunctionDefinition,
 };
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 
 /// An operator whose result may have no room.
@@ -27,9 +32,10 @@ enum Act {
     Plus,
     Minus,
     Times,
+    Negate,
 }
 
-const ACTS: [Act; 3] = [Act::Plus, Act::Minus, Act::Times];
+const ACTS: [Act; 4] = [Act::Plus, Act::Minus, Act::Times, Act::Negate];
 
 impl Act {
     fn of(operator: Operator) -> Option<Act> {
@@ -41,11 +47,25 @@ impl Act {
         }
     }
 
-    fn operator(self) -> Operator {
+    /// The operator between two operands; `None` for the one before its only operand.
+    fn operator(self) -> Option<Operator> {
         match self {
-            Act::Plus => Operator::Plus,
-            Act::Minus => Operator::Minus,
-            Act::Times => Operator::Multiply,
+            Act::Plus => Some(Operator::Plus),
+            Act::Minus => Some(Operator::Minus),
+            Act::Times => Some(Operator::Multiply),
+            Act::Negate => None,
+        }
+    }
+
+    /// A call as users write it; `None` for another number of arguments.
+    fn written(self, args: &[Expr]) -> Option<Expr> {
+        let boxed = |operand: &Expr| Box::new(operand.clone());
+        match (self.operator(), args) {
+            (Some(operator), [left, right]) => {
+                Some(Expr::BinaryExpr(BinaryExpr::new(boxed(left), operator, boxed(right))))
+            }
+            (None, [value]) => Some(Expr::Negative(boxed(value))),
+            _ => None,
         }
     }
 
@@ -54,6 +74,7 @@ impl Act {
             Act::Plus => "tharsis_checked_add",
             Act::Minus => "tharsis_checked_sub",
             Act::Times => "tharsis_checked_mul",
+            Act::Negate => "tharsis_checked_neg",
         }
     }
 
@@ -75,10 +96,24 @@ pub(super) fn functions() -> [Arc<ScalarUDF>; ACTS.len()] {
     ACTS.map(Act::function)
 }
 
-/// A sum, a difference or a product of signed whole numbers that is checked; `None` for any other operator.
+/// A sum, a difference or a product that is made in whole numbers, and checked; `None` for any other operator,
+/// and for operands that meet in another type: the library takes `uint64` and `int64` to decimals.
 pub(crate) fn checked(binary: &BinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
-    let act = Act::of(binary.op).filter(|_| left.is_signed_integer() && right.is_signed_integer())?;
-    Some(act.function().call(vec![(*binary.left).clone(), (*binary.right).clone()]))
+    // A parameter without a value has no type, and nothing overflows with a missing operand.
+    let act = Act::of(binary.op).filter(|_| !left.is_null() && !right.is_null())?;
+    let (left, right) = met(left, binary.op, right).ok()?;
+    (left.is_integer() && left == right)
+        .then(|| act.function().call(vec![(*binary.left).clone(), (*binary.right).clone()]))
+}
+
+/// A negative of a signed whole number that is checked: the least one has none. `None` for other types.
+pub(crate) fn checked_negative(value: &Expr, dtype: &DataType) -> Option<Expr> {
+    dtype.is_signed_integer().then(|| Act::Negate.function().call(vec![value.clone()]))
+}
+
+/// The types in which the library computes with operands of these types.
+fn met(left: &DataType, operator: Operator, right: &DataType) -> Result<(DataType, DataType)> {
+    BinaryTypeCoercer::new(left, &operator, right).get_input_types()
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -93,12 +128,9 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        let [left, right] = args else { return plan_err!("{} takes two arguments", self.name()) };
-        let call = Expr::BinaryExpr(BinaryExpr::new(
-            Box::new(left.clone()),
-            self.act.operator(),
-            Box::new(right.clone()),
-        ));
+        let Some(call) = self.act.written(args) else {
+            return plan_err!("{} of {} arguments", self.name(), args.len());
+        };
         Ok(with_operators(call)?.schema_name().to_string())
     }
 
@@ -107,12 +139,13 @@ impl ScalarUDFImpl for Checked {
     }
 
     fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
-        match types {
-            [left, right] => match of_numbers(left, right) {
-                Some(common) => Ok(vec![common; 2]),
-                None => plan_err!("{} of {left} and {right}", self.name()),
-            },
-            _ => plan_err!("{} takes two arguments", self.name()),
+        match (self.act.operator(), types) {
+            (Some(operator), [left, right]) => {
+                let (left, right) = met(left, operator, right)?;
+                Ok(vec![left, right])
+            }
+            (None, [value]) => Ok(vec![value.clone()]),
+            _ => plan_err!("{} of {} arguments", self.name(), types.len()),
         }
     }
 
@@ -130,15 +163,19 @@ impl ScalarUDFImpl for Checked {
         let rows = if scalar { 1 } else { args.number_rows };
         let arrays = args.args.into_iter().map(|argument| argument.into_array(rows));
         let arrays = arrays.collect::<Result<Vec<ArrayRef>>>()?;
-        let [left, right] = arrays.as_slice() else {
-            return Err(exec_datafusion_err!("{} of {} arguments", self.name(), arrays.len()));
+        let made = match (self.act, arrays.as_slice()) {
+            (Act::Plus, [left, right]) => add(left, right),
+            (Act::Minus, [left, right]) => sub(left, right),
+            (Act::Times, [left, right]) => mul(left, right),
+            (Act::Negate, [value]) => neg(value),
+            _ => return Err(exec_datafusion_err!("{} of {} arguments", self.name(), arrays.len())),
         };
-        let made = match self.act {
-            Act::Plus => add(left, right),
-            Act::Minus => sub(left, right),
-            Act::Times => mul(left, right),
-        };
-        let made = made.map_err(|error| Error::Value(format!("out of range: {error}")))?;
+        let made = made.map_err(|error| {
+            // Numbers of rows and ranks are unsigned: their differences may be below zero.
+            let is_unsigned = arrays.iter().any(|array| array.data_type().is_unsigned_integer());
+            let hint = if is_unsigned { "; cast to bigint" } else { "" };
+            Error::Value(format!("out of range: {error}{hint}"))
+        })?;
         Ok(if scalar {
             ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?)
         } else {
@@ -152,27 +189,39 @@ fn with_operators(expr: Expr) -> Result<Expr> {
     let plain = expr.transform_up(|part| {
         let Expr::ScalarFunction(call) = &part else { return Ok(Transformed::no(part)) };
         let act = ACTS.into_iter().find(|act| act.name() == call.func.name());
-        let (Some(act), [left, right]) = (act, call.args.as_slice()) else {
-            return Ok(Transformed::no(part));
-        };
-        let (left, right) = (Box::new(left.clone()), Box::new(right.clone()));
-        Ok(Transformed::yes(Expr::BinaryExpr(BinaryExpr::new(left, act.operator(), right))))
+        Ok(match act.and_then(|act| act.written(&call.args)) {
+            Some(written) => Transformed::yes(written),
+            None => Transformed::no(part),
+        })
     })?;
     Ok(plain.data)
 }
 
-/// The checked sum in the place of one of signed whole numbers; `None` for any other aggregate.
+/// The checked sum in the place of one of whole numbers; `None` for any other aggregate.
 pub(crate) fn checked_sum(call: &AggregateFunction, dtype: &DataType) -> Option<Expr> {
-    let is_sum = call.func.name() == sum_udaf().name() && !call.params.distinct;
-    (is_sum && dtype.is_signed_integer())
+    (is_sum(&call.func) && dtype.is_integer())
         .then(|| Expr::AggregateFunction(AggregateFunction { func: sum(), params: call.params.clone() }))
+}
+
+/// The checked sum of a window in the place of one of whole numbers; `None` for any other function, and for
+/// sums of different values, which have an accumulator of the library for windows that slide.
+pub(crate) fn checked_window(call: &WindowFunction, dtype: &DataType) -> Option<Expr> {
+    let WindowFunctionDefinition::AggregateUDF(function) = &call.fun else { return None };
+    (is_sum(function) && dtype.is_integer() && !call.params.distinct).then(|| {
+        let fun = WindowFunctionDefinition::AggregateUDF(sum());
+        Expr::WindowFunction(Box::new(WindowFunction { fun, params: call.params.clone() }))
+    })
+}
+
+fn is_sum(function: &AggregateUDF) -> bool {
+    function.name() == sum_udaf().name()
 }
 
 /// The aggregate, for the registry of a session.
 pub(super) fn sum() -> Arc<AggregateUDF> {
     static SUM: OnceLock<Arc<AggregateUDF>> = OnceLock::new();
     let made = || {
-        let signature = Signature::exact(vec![DataType::Int64], Volatility::Immutable);
+        let signature = Signature::user_defined(Volatility::Immutable);
         Arc::new(AggregateUDF::from(CheckedSum { signature }))
     };
     Arc::clone(SUM.get_or_init(made))
@@ -203,68 +252,149 @@ impl AggregateUDFImpl for CheckedSum {
         sum_udaf().display_name(params)
     }
 
+    fn window_function_schema_name(&self, params: &WindowFunctionParams) -> Result<String> {
+        sum_udaf().window_function_schema_name(params)
+    }
+
+    fn window_function_display_name(&self, params: &WindowFunctionParams) -> Result<String> {
+        sum_udaf().window_function_display_name(params)
+    }
+
     fn signature(&self) -> &Signature {
         &self.signature
     }
 
-    fn return_type(&self, _: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Int64)
+    fn coerce_types(&self, types: &[DataType]) -> Result<Vec<DataType>> {
+        match types {
+            [dtype] if dtype.is_unsigned_integer() => Ok(vec![DataType::UInt64]),
+            [dtype] if dtype.is_signed_integer() => Ok(vec![DataType::Int64]),
+            _ => plan_err!("{} of {types:?}", self.name()),
+        }
     }
 
-    fn accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Total(None)))
+    fn return_type(&self, types: &[DataType]) -> Result<DataType> {
+        let first = types.first().cloned();
+        first.ok_or_else(|| exec_datafusion_err!("{} without arguments", self.name()))
+    }
+
+    fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let dtype = args.return_field.data_type().clone();
+        if args.is_distinct {
+            return Ok(Box::new(DistinctTotal { values: HashSet::new(), dtype }));
+        }
+        Ok(Box::new(Total { total: 0, count: 0, dtype }))
     }
 
     fn state_fields(&self, args: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        Ok(vec![Arc::new(Field::new(format!("{}_sum", args.name), WIDE, true))])
+        let name = format!("{}_sum", args.name);
+        let field = if args.is_distinct {
+            Field::new_list(name, Field::new_list_field(WIDE, true), false)
+        } else {
+            Field::new(name, WIDE, true)
+        };
+        Ok(vec![Arc::new(field)])
     }
 
-    fn groups_accumulator_supported(&self, _: AccumulatorArgs) -> bool {
-        true
+    fn groups_accumulator_supported(&self, args: AccumulatorArgs) -> bool {
+        !args.is_distinct
     }
 
-    fn create_groups_accumulator(&self, _: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(Totals::default()))
+    fn create_groups_accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn GroupsAccumulator>> {
+        Ok(Box::new(Totals { totals: Vec::new(), dtype: args.return_field.data_type().clone() }))
     }
+
+    fn reverse_expr(&self) -> ReversedUDAF {
+        ReversedUDAF::Identical
+    }
+
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        AggregateOrderSensitivity::Insensitive
+    }
+}
+
+fn no_room(total: i128, dtype: &DataType) -> DataFusionError {
+    Error::Value(format!("out of range: the sum {total} is no {dtype}; cast to decimal")).into()
 }
 
 /// A total as a value of the result.
-fn narrow(total: i128) -> Result<i64> {
-    let narrow = i64::try_from(total);
-    narrow.map_err(|_| {
-        Error::Value(format!("out of range: the sum {total} is no int64; cast to decimal")).into()
-    })
+fn narrow(total: Option<i128>, dtype: &DataType) -> Result<ScalarValue> {
+    let Some(total) = total else { return ScalarValue::try_from(dtype) };
+    let narrow = match dtype {
+        DataType::UInt64 => u64::try_from(total).ok().map(ScalarValue::from),
+        _ => i64::try_from(total).ok().map(ScalarValue::from),
+    };
+    narrow.ok_or_else(|| no_room(total, dtype))
 }
 
-/// The sum of values; `None` before the first one.
+/// The sum and the number of the values of an argument that are there, or of the sums of a state.
+fn total_of(values: &ArrayRef) -> (i128, usize) {
+    let total = match values.data_type() {
+        DataType::Int64 => {
+            let values = values.as_primitive::<Int64Type>().iter().flatten();
+            values.map(i128::from).fold(0, i128::wrapping_add)
+        }
+        DataType::UInt64 => {
+            let values = values.as_primitive::<UInt64Type>().iter().flatten();
+            values.map(i128::from).fold(0, i128::wrapping_add)
+        }
+        _ => values.as_primitive::<Decimal128Type>().iter().flatten().fold(0, i128::wrapping_add),
+    };
+    (total, values.len() - values.null_count())
+}
+
+/// The values of an argument that are there, or of a state of different ones.
+fn present(values: &ArrayRef) -> Box<dyn Iterator<Item = i128> + '_> {
+    match values.data_type() {
+        DataType::Int64 => Box::new(values.as_primitive::<Int64Type>().iter().flatten().map(i128::from)),
+        DataType::UInt64 => Box::new(values.as_primitive::<UInt64Type>().iter().flatten().map(i128::from)),
+        _ => Box::new(values.as_primitive::<Decimal128Type>().iter().flatten()),
+    }
+}
+
+/// The sum of values, which may leave it again: windows slide.
 #[derive(Debug)]
-struct Total(Option<i128>);
+struct Total {
+    total: i128,
+    /// Number of values; the sum of none is missing.
+    count: usize,
+    dtype: DataType,
+}
 
 impl Total {
-    fn add(&mut self, values: impl Iterator<Item = i128>) {
-        for value in values {
-            self.0 = Some(self.0.unwrap_or(0).wrapping_add(value));
-        }
+    fn sum(&self) -> Option<i128> {
+        (0 < self.count).then_some(self.total)
     }
 }
 
 impl Accumulator for Total {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.add(values[0].as_primitive::<Int64Type>().iter().flatten().map(i128::from));
+        let (total, count) = total_of(&values[0]);
+        self.total = self.total.wrapping_add(total);
+        self.count += count;
         Ok(())
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.add(states[0].as_primitive::<Decimal128Type>().iter().flatten());
+        self.update_batch(states)
+    }
+
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let (total, count) = total_of(&values[0]);
+        self.total = self.total.wrapping_sub(total);
+        self.count = self.count.saturating_sub(count);
         Ok(())
     }
 
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        Ok(ScalarValue::Int64(self.0.map(narrow).transpose()?))
+        narrow(self.sum(), &self.dtype)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        Ok(vec![ScalarValue::Decimal128(self.0, 38, 0)])
+        Ok(vec![ScalarValue::Decimal128(self.sum(), 38, 0)])
     }
 
     fn size(&self) -> usize {
@@ -272,9 +402,48 @@ impl Accumulator for Total {
     }
 }
 
+/// The sum of different values.
+#[derive(Debug)]
+struct DistinctTotal {
+    values: HashSet<i128>,
+    dtype: DataType,
+}
+
+impl Accumulator for DistinctTotal {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        self.values.extend(present(&values[0]));
+        Ok(())
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        for values in states[0].as_list::<i32>().iter().flatten() {
+            self.values.extend(present(&values));
+        }
+        Ok(())
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let total: Option<i128> = (!self.values.is_empty()).then(|| self.values.iter().sum());
+        narrow(total, &self.dtype)
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        let values = self.values.iter().map(|value| ScalarValue::Decimal128(Some(*value), 38, 0));
+        let values: Vec<ScalarValue> = values.collect();
+        Ok(vec![ScalarValue::List(ScalarValue::new_list(&values, &WIDE, true))])
+    }
+
+    fn size(&self) -> usize {
+        size_of_val(self) + self.values.capacity() * size_of::<i128>()
+    }
+}
+
 /// The sums of groups; `None` for those without values.
-#[derive(Debug, Default)]
-struct Totals(Vec<Option<i128>>);
+#[derive(Debug)]
+struct Totals {
+    totals: Vec<Option<i128>>,
+    dtype: DataType,
+}
 
 impl Totals {
     fn add(
@@ -284,11 +453,11 @@ impl Totals {
         filter: Option<&BooleanArray>,
         count: usize,
     ) {
-        self.0.resize(count, None);
+        self.totals.resize(count, None);
         for (row, (value, group)) in values.zip(groups).enumerate() {
             let is_taken = filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row));
             if let (Some(value), true) = (value, is_taken) {
-                let total = &mut self.0[*group];
+                let total = &mut self.totals[*group];
                 *total = Some(total.unwrap_or(0).wrapping_add(value));
             }
         }
@@ -303,19 +472,31 @@ impl GroupsAccumulator for Totals {
         filter: Option<&BooleanArray>,
         count: usize,
     ) -> Result<()> {
-        let values = values[0].as_primitive::<Int64Type>();
-        self.add(values.iter().map(|value| value.map(i128::from)), groups, filter, count);
+        if self.dtype == DataType::UInt64 {
+            let values = values[0].as_primitive::<UInt64Type>();
+            self.add(values.iter().map(|value| value.map(i128::from)), groups, filter, count);
+        } else {
+            let values = values[0].as_primitive::<Int64Type>();
+            self.add(values.iter().map(|value| value.map(i128::from)), groups, filter, count);
+        }
         Ok(())
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> Result<ArrayRef> {
-        let totals = emit_to.take_needed(&mut self.0);
-        let totals = totals.into_iter().map(|total| total.map(narrow).transpose());
+        let dtype = &self.dtype;
+        let totals = emit_to.take_needed(&mut self.totals).into_iter();
+        if *dtype == DataType::UInt64 {
+            let narrow = |total: i128| u64::try_from(total).map_err(|_| no_room(total, dtype));
+            let totals = totals.map(|total| total.map(narrow).transpose());
+            return Ok(Arc::new(totals.collect::<Result<UInt64Array>>()?));
+        }
+        let narrow = |total: i128| i64::try_from(total).map_err(|_| no_room(total, dtype));
+        let totals = totals.map(|total| total.map(narrow).transpose());
         Ok(Arc::new(totals.collect::<Result<Int64Array>>()?))
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
-        let totals = Decimal128Array::from_iter(emit_to.take_needed(&mut self.0));
+        let totals = Decimal128Array::from_iter(emit_to.take_needed(&mut self.totals));
         Ok(vec![Arc::new(totals.with_data_type(WIDE))])
     }
 
@@ -333,6 +514,6 @@ impl GroupsAccumulator for Totals {
     }
 
     fn size(&self) -> usize {
-        self.0.capacity() * size_of::<Option<i128>>()
+        self.totals.capacity() * size_of::<Option<i128>>()
     }
 }

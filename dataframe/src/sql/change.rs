@@ -12,7 +12,8 @@ use datafusion::functions_aggregate::expr_fn::count as count_of;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::expr_fn::when;
 use datafusion::logical_expr::{
-    DmlStatement, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, WriteOp, lit,
+    DmlStatement, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias, TableScan,
+    WriteOp, lit,
 };
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -53,7 +54,7 @@ fn unsupported(what: &str) -> Error {
 /// The plan of a delete gives the rows that go: all of a scan, or those that a condition holds for.
 fn delete(input: LogicalPlan) -> Result<Change> {
     match input {
-        LogicalPlan::TableScan(_) => Ok(Change::Empty),
+        LogicalPlan::TableScan(scan) if is_of_all_rows(&scan) => Ok(Change::Empty),
         LogicalPlan::Filter(Filter { predicate, input, .. }) => {
             Ok(Change::Keep(LogicalPlanBuilder::from(input).filter(predicate.is_not_true())?.build()?))
         }
@@ -70,18 +71,20 @@ fn update(input: LogicalPlan) -> Result<Change> {
         LogicalPlan::Filter(Filter { predicate, input, .. }) => (predicate, Arc::unwrap_or_clone(input)),
         other => (lit(true), other),
     };
-    if !is_one_table(&table) {
-        return Err(unsupported("an UPDATE with a join"));
-    }
+    let Some(table) = whole(table)? else { return Err(unsupported("an UPDATE with a join")) };
     if condition.is_volatile() {
         // It would be another one for each column, and for the number of rows.
         return Err(unsupported(
             "an UPDATE with a condition that has another value each time, such as random(),",
         ));
     }
+    if expr.len() != table.schema().fields().len() {
+        return Err(unsupported("this UPDATE"));
+    }
     let old = table.schema().iter().map(|(table, field)| Expr::Column(Column::from((table, field))));
-    let values = expr.into_iter().zip(old.collect::<Vec<_>>()).map(|(new, old)| {
-        let name = new.schema_name().to_string();
+    let names = table.schema().fields().iter().map(|field| field.name().clone());
+    let old: Vec<(Expr, String)> = old.zip(names).collect();
+    let values = expr.into_iter().zip(old).map(|(new, (old, name))| {
         let new = new.unalias();
         let value = if new == old { old } else { when(condition.clone(), new).otherwise(old)? };
         Ok(value.alias(name))
@@ -92,12 +95,24 @@ fn update(input: LogicalPlan) -> Result<Change> {
     Ok(Change::Update { rows, changed })
 }
 
-fn is_one_table(plan: &LogicalPlan) -> bool {
-    match plan {
-        LogicalPlan::TableScan(_) => true,
-        LogicalPlan::SubqueryAlias(alias) => is_one_table(&alias.input),
-        _ => false,
-    }
+/// All columns and rows of the table that a plan reads; `None` for a plan of anything else. The plan of a
+/// prepared statement was optimised: it reads no columns that get new values.
+fn whole(plan: LogicalPlan) -> Result<Option<LogicalPlan>> {
+    Ok(match plan {
+        LogicalPlan::TableScan(scan) if is_of_all_rows(&scan) => {
+            let scan = TableScan::try_new(scan.table_name, scan.source, None, Vec::new(), None)?;
+            Some(LogicalPlan::TableScan(scan))
+        }
+        LogicalPlan::SubqueryAlias(SubqueryAlias { input, alias, .. }) => {
+            let Some(input) = whole(Arc::unwrap_or_clone(input))? else { return Ok(None) };
+            Some(LogicalPlan::SubqueryAlias(SubqueryAlias::try_new(Arc::new(input), alias)?))
+        }
+        _ => None,
+    })
+}
+
+fn is_of_all_rows(scan: &TableScan) -> bool {
+    scan.filters.is_empty() && scan.fetch.is_none()
 }
 
 fn counted(rows: LogicalPlanBuilder) -> Result<LogicalPlan> {

@@ -78,7 +78,7 @@ async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let dialect = state.config().options().sql_parser.dialect;
     let mut statement = state.sql_to_statement(text, &dialect)?;
     understood::understand(&mut statement, &|name| state.scalar_functions().contains_key(name))?;
-    overflow::with_checks(state.statement_to_plan(statement).await?)
+    order::with_orders(overflow::with_checks(state.statement_to_plan(statement).await?)?)
 }
 
 impl Frame {

@@ -6,12 +6,68 @@
 
 use crate::error::Result;
 use crate::frame::{HIDDEN, OrderKey, named};
-use datafusion::common::Column;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, Result as EngineResult};
+use datafusion::logical_expr::expr::{AggregateFunction, Sort as SortKey};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::Sort;
 use datafusion::logical_expr::{
-    Expr, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias,
+    Aggregate, Expr, Filter, Limit, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias,
 };
 use std::sync::Arc;
+
+/// Aggregates whose value depends on the order of rows.
+const IN_ORDER: [&str; 5] = ["array_agg", "first_value", "last_value", "nth_value", "string_agg"];
+
+/// The plan whose aggregates take their rows in the order of the subquery below them: it would be dropped as
+/// one that no operator asks for.
+pub(super) fn with_orders(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let changed = plan.transform_up_with_subqueries(|node| {
+        let LogicalPlan::Aggregate(aggregate) = &node else { return Ok(Transformed::no(node)) };
+        let mut takes_order = false;
+        for expr in &aggregate.aggr_expr {
+            takes_order |= expr.exists(|part| Ok(is_in_any_order(part)))?;
+        }
+        let below = if takes_order { ordered(&aggregate.input)? } else { None };
+        let Some((below, keys)) = below else { return Ok(Transformed::no(node)) };
+        let order = keys.iter().map(|key| {
+            let value = hidden(below.schema(), &key.column)?;
+            Ok(value.sort(key.ascending, key.nulls_first))
+        });
+        let order = order.collect::<EngineResult<Vec<SortKey>>>()?;
+        let names = NamePreserver::new(&node);
+        let exprs = aggregate.aggr_expr.iter().map(|expr| {
+            let name = names.save(expr);
+            let expr = expr.clone().transform_up(|part| Ok(in_order(part, &order)))?;
+            Ok(name.restore(expr.data))
+        });
+        let exprs = exprs.collect::<EngineResult<Vec<Expr>>>()?;
+        let aggregate = Aggregate::try_new(Arc::new(below), aggregate.group_expr.clone(), exprs)?;
+        Ok(Transformed::yes(LogicalPlan::Aggregate(aggregate)))
+    })?;
+    Ok(changed.data)
+}
+
+/// Whether it is an aggregate that depends on an order and has none of its own. Different values have another.
+fn is_in_any_order(expr: &Expr) -> bool {
+    matches!(expr, Expr::AggregateFunction(AggregateFunction { func, params })
+        if params.order_by.is_empty() && !params.distinct && IN_ORDER.contains(&func.name()))
+}
+
+fn in_order(expr: Expr, order: &[SortKey]) -> Transformed<Expr> {
+    if !is_in_any_order(&expr) {
+        return Transformed::no(expr);
+    }
+    let Expr::AggregateFunction(mut call) = expr else { return Transformed::no(expr) };
+    call.params.order_by = order.to_vec();
+    Transformed::yes(Expr::AggregateFunction(call))
+}
+
+/// A hidden column, to which a subquery has given the name of its table.
+fn hidden(schema: &DFSchema, name: &str) -> EngineResult<Expr> {
+    let field = schema.qualified_field_with_unqualified_name(name)?;
+    Ok(Expr::Column(Column::from(field)))
+}
 
 /// A plan of the same rows with the keys of the sort at its top as more columns, and these keys; none for a
 /// plan without one.
@@ -45,13 +101,9 @@ fn taken_apart(plan: &LogicalPlan, is_cut: bool) -> Result<Option<(LogicalPlan, 
         }
         LogicalPlan::Projection(projection) => {
             let Some((below, keys)) = taken_apart(&projection.input, is_cut)? else { return Ok(None) };
-            let hidden = keys.iter().map(|key| {
-                // A subquery has given it the name of its table.
-                let field = below.schema().qualified_field_with_unqualified_name(&key.column)?;
-                Ok(Expr::Column(Column::from(field)))
-            });
+            let hidden = keys.iter().map(|key| hidden(below.schema(), &key.column));
             let exprs: Vec<Expr> =
-                projection.expr.iter().cloned().map(Ok).chain(hidden).collect::<Result<_>>()?;
+                projection.expr.iter().cloned().map(Ok).chain(hidden).collect::<EngineResult<_>>()?;
             Some((LogicalPlan::Projection(Projection::try_new(exprs, Arc::new(below))?), keys))
         }
         LogicalPlan::Filter(filter) => {

@@ -3,9 +3,10 @@
 //! Frames wrap, as pandas does, and their plans stay as they are.
 
 use crate::error::Result;
-use crate::functions::checked::{checked, checked_sum};
+use crate::functions::checked::{checked, checked_negative, checked_sum, checked_window};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result as EngineResult};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
@@ -13,32 +14,40 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 pub(super) fn with_checks(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| {
         let schema = merge_schema(&node.inputs());
-        let checked =
-            node.clone().map_expressions(|expr| expr.transform_up(|part| with_check(part, &schema)))?;
-        if !checked.transformed {
-            return Ok(Transformed::no(node));
-        }
         // Keys of windows, and filters of aggregates, are in the names of columns as they are written: the
-        // plans above would not find these columns under others.
-        match checked.data.recompute_schema() {
-            Ok(checked) if checked.schema().field_names() == node.schema().field_names() => {
-                Ok(Transformed::yes(checked))
-            }
-            _ => Ok(Transformed::no(node)),
-        }
+        // plans above find these columns by the names that they had.
+        let names = NamePreserver::new(&node);
+        let checked = node.map_expressions(|expr| {
+            let is_named = !matches!(expr, Expr::GroupingSet(_));
+            let name = names.save(&expr);
+            let checked = expr.transform_up(|part| with_check(part, &schema))?;
+            Ok(if checked.transformed && is_named {
+                checked.update_data(|expr| name.restore(expr))
+            } else {
+                checked
+            })
+        })?;
+        if checked.transformed { checked.map_data(LogicalPlan::recompute_schema) } else { Ok(checked) }
     })?;
     Ok(changed.data)
 }
 
 fn with_check(part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr>> {
+    // A parameter has no type before it has a value; then the plan comes here again.
     let checked = match &part {
         Expr::BinaryExpr(binary) => match (binary.left.get_type(schema), binary.right.get_type(schema)) {
             (Ok(left), Ok(right)) => checked(binary, &left, &right),
-            // A parameter has no type yet.
             _ => None,
         },
+        Expr::Negative(value) => {
+            value.get_type(schema).ok().and_then(|dtype| checked_negative(value, &dtype))
+        }
         Expr::AggregateFunction(call) => match call.params.args.as_slice() {
             [value] => value.get_type(schema).ok().and_then(|dtype| checked_sum(call, &dtype)),
+            _ => None,
+        },
+        Expr::WindowFunction(call) => match call.params.args.as_slice() {
+            [value] => value.get_type(schema).ok().and_then(|dtype| checked_window(call, &dtype)),
             _ => None,
         },
         _ => None,
@@ -71,6 +80,22 @@ mod tests {
             "select sum(column2) from (select column2 from t union all select column2 from t)",
             "select column1 from t where column2 * column2 > 5",
             "select 1 where (select sum(column2 + 0) from t where column2 > 0) > 0",
+            // Names of columns have these conditions in them.
+            "select count(*) filter (where column2 + 1 > 2) from t",
+            "select sum(column2), count(*) filter (where column1 + 1 > 2) from t where column2 > 0",
+            "select row_number() over (order by column2 * 2) from t",
+            "select sum(column2) over () from t where column2 > 0",
+            "select sum(column2) over (order by column1 rows 1 preceding) from t where column2 > 0",
+            "select sum(column2) filter (where column2 > 0) over () from t",
+            "select sum(distinct column2) from t where column2 > 0",
+            "select sum(distinct column2), count(distinct column1) from t where column2 > 0",
+            "select -(column2 * -1 - 1) from t where column2 > 5",
+            "select -column2 - 2 from t where column2 > 5",
+            "select arrow_cast(1, 'UInt64') - arrow_cast(2, 'UInt64')",
+            "select arrow_cast(200, 'UInt8') + arrow_cast(100, 'UInt8')",
+            "select column2 + arrow_cast(1, 'UInt32') from t",
+            "select u + u + u from (select arrow_cast(column2, 'UInt64') u from t where column2 > 5)",
+            "select sum(u) from (select arrow_cast('18446744073709551615', 'UInt64') u from t)",
         ] {
             let mut session = SqlSession::default();
             let table = "create table t as values (1, 9223372036854775807), (2, 1), (1, -5)";
@@ -81,6 +106,31 @@ mod tests {
             );
             assert_eq!(error.class(), "ValueError", "{query}: {error}");
         }
+    }
+
+    #[test]
+    fn prepared_statements_are_checked() {
+        let mut session = SqlSession::default();
+        session.run("prepare sums(bigint, bigint) as select $1 + $2").expect("a statement");
+        assert_eq!(session.run("execute sums(1, 2)").expect("a sum"), [["3"]]);
+        let error = session.run("execute sums(9223372036854775807, 1)").unwrap_err();
+        assert_eq!(error.class(), "ValueError", "{error}");
+    }
+
+    #[test]
+    fn sums_of_windows_and_of_different_values_are_as_before() {
+        let sliding = "select sum(column1) over (order by column2 rows 1 preceding) from t order by column2";
+        assert_eq!(rows(sliding), [["1"], ["3"], ["3"]]);
+        let missing = "select sum(nullif(column2, 1)) over (order by column2 rows 0 preceding) from t \
+                       order by column2 limit 2";
+        assert_eq!(rows(missing), [["-5"], ["NULL"]]);
+        assert_eq!(rows("select sum(column2) filter (where column1 = 1) over () from t limit 1").len(), 1);
+        assert_eq!(rows("select sum(distinct column1), count(distinct column2) from t"), [["3", "3"]]);
+        assert_eq!(rows("select sum(distinct column1), sum(distinct column2) from t where false").len(), 1);
+        assert_eq!(rows("select -column1 from t group by -column1 order by -column1"), [["-2"], ["-1"]]);
+        assert_eq!(rows("select arrow_typeof(sum(arrow_cast(column1, 'UInt8'))) from t"), [["UInt64"]]);
+        let all = rows("select count(*) filter (where column1 + 1 > 2) n, -column1 from t group by column1");
+        assert_eq!(all.len(), 2);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::change::{self, Change};
 use super::session_table::SessionTable;
-use super::{explain, row_texts};
+use super::{explain, overflow, row_texts};
 use crate::engine::{block_on, session_of_user};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute_in, plan_stages_in};
@@ -182,7 +182,8 @@ impl SqlSession {
             Statement::Execute(_) => {
                 let plan = LogicalPlan::Statement(statement);
                 let frame = block_on(async { Ok(self.context.execute_logical_plan(plan).await?) })?;
-                self.answer(frame.into_unoptimized_plan())
+                // Its parameters have types now.
+                self.answer(overflow::with_checks(frame.into_unoptimized_plan())?)
             }
             Statement::SetVariable(ref set) if set.variable.starts_with(RUNTIME) => {
                 Err(of_runtime(&set.variable))
@@ -381,6 +382,52 @@ mod tests {
         ] {
             assert_rows(&format!("select column1 from e where {condition}"), expected);
         }
+    }
+
+    #[test]
+    fn not_in_knows_missing_values_wherever_it_stands() {
+        let all: &[&[&str]] = &[&["1"], &["7"], &["NULL"]];
+        let others: &[&[&str]] = &[&["1"], &["NULL"]];
+        for (condition, expected) in [
+            ("(9 in (select column1 from u)) is null", all),
+            ("(column1 in (select column1 from u)) is null", &all[1..]),
+            ("(column1 in (select column1 from e)) is null", &all[2..]),
+            ("(column1 not in (select column1 from known)) is not true", others),
+            ("(column1 in (select column1 from u)) is not false", all),
+            ("coalesce(column1 not in (select column1 from u), true)", &all[1..]),
+            ("case when column1 in (select column1 from u) then false else column1 > 0 end", &all[1..2]),
+            // Rows that depend on the value.
+            ("column1 not in (select u.column1 from u where u.column1 < e.column1)", all),
+            ("column1 not in (select k.column1 from known k where k.column1 > e.column1)", all),
+            ("7 not in (select nullif(k.column1, 1) from known k where k.column1 = e.column1)", &all[1..]),
+            ("column1 not in (select u.column1 from u where e.column1 > 1)", others),
+        ] {
+            assert_rows(&format!("select column1 from e where {condition}"), expected);
+        }
+    }
+
+    #[test]
+    fn a_row_of_which_nothing_is_known_is_not_deleted() {
+        let mut session = session();
+        let deleted = session.execute("delete from e where column1 not in (select column1 from u)");
+        assert_eq!(deleted.unwrap(), SqlAnswer::Changed(0));
+        let deleted = session.execute("delete from e where column1 not in (select column1 from known)");
+        assert_eq!(deleted.unwrap(), SqlAnswer::Changed(1));
+        let mut left = session.run("select column1 from e").unwrap();
+        left.sort();
+        assert_eq!(left, [["1"], ["NULL"]]);
+    }
+
+    #[test]
+    fn a_prepared_update_keeps_columns_that_it_does_not_read() {
+        let mut session = session();
+        session.run("create table w (a int, b int, c int) as values (1, 2, 3), (4, 5, 6)").unwrap();
+        session.run("prepare change(int) as update w set a = $1 where b = 2").unwrap();
+        assert_eq!(session.execute("execute change(9)").unwrap(), SqlAnswer::Changed(1));
+        assert_eq!(session.run("select * from w order by b").unwrap(), [["9", "2", "3"], ["4", "5", "6"]]);
+        session.run("prepare remove(int) as delete from w where b = $1").unwrap();
+        assert_eq!(session.execute("execute remove(2)").unwrap(), SqlAnswer::Changed(1));
+        assert_eq!(session.run("select * from w").unwrap(), [["4", "5", "6"]]);
     }
 
     #[test]

@@ -9,13 +9,16 @@
 
 use crate::error::{Error, Result};
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, Cte, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArgumentList, FunctionArguments, GroupByExpr, Join, NullTreatment,
-    OrderBy, OrderByExpr, OrderByKind, PipeOperator, Query, Select, SelectFlavor, SelectItem, SetExpr,
-    SetOperator, SetQuantifier, TableAlias, TableFactor, TableFunctionArgs, TableWithJoins, UnaryOperator,
-    Value, ValueWithSpan, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    BinaryOperator, ColumnDef, ColumnOption, ColumnOptionDef, Cte, DuplicateTreatment, Expr,
+    ExprWithAliasAndOrderBy, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArgumentList, FunctionArguments, GroupByExpr, Join, NamedWindowDefinition, NamedWindowExpr,
+    NullTreatment, NullsDistinctOption, OrderBy, OrderByExpr, OrderByKind, PipeOperator, Query, Select,
+    SelectFlavor, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement as SqlStatement, TableAlias,
+    TableConstraint, TableFactor, TableFunctionArgs, TableWithJoins, UnaryOperator, UniqueConstraint, Value,
+    ValueWithSpan, Visit, VisitMut, VisitorMut, WildcardAdditionalOptions, WindowSpec, WindowType,
+    visit_expressions,
 };
-use datafusion::sql::parser::{CopyToSource, Statement};
+use datafusion::sql::parser::{CopyToSource, CreateExternalTable, Statement};
 use std::ops::ControlFlow;
 
 /// Checks a statement, and writes some of its forms in another way. `is_scalar` says of a name whether it is
@@ -23,13 +26,24 @@ use std::ops::ControlFlow;
 pub(super) fn understand(statement: &mut Statement, is_scalar: &dyn Fn(&str) -> bool) -> Result<()> {
     let mut reader = Reader { is_scalar };
     let read = match statement {
-        Statement::Statement(statement) => statement.visit(&mut reader),
+        Statement::Statement(statement) => {
+            if let SqlStatement::CreateTable(table) = &**statement {
+                read_columns(&table.columns)?;
+                table.constraints.iter().try_for_each(read_constraint)?;
+                let mut options = table.columns.iter().flat_map(|column| &column.options);
+                let has_rule = options.any(|option| matches!(option.option, ColumnOption::NotNull));
+                // The columns of such a table are those of the query, which may have missing values.
+                refuse(has_rule && table.query.is_some(), "NOT NULL of a table AS a query")?;
+            }
+            statement.visit(&mut reader)
+        }
         Statement::CopyTo(copy) => match &mut copy.source {
             CopyToSource::Query(query) => query.visit(&mut reader),
             CopyToSource::Relation(_) => ControlFlow::Continue(()),
         },
         Statement::Explain(explain) => return understand(&mut explain.statement, is_scalar),
-        Statement::CreateExternalTable(_) | Statement::Reset(_) => ControlFlow::Continue(()),
+        Statement::CreateExternalTable(table) => return read_external(table),
+        Statement::Reset(_) => ControlFlow::Continue(()),
     };
     match read {
         ControlFlow::Continue(()) => Ok(()),
@@ -80,6 +94,65 @@ fn refuse(is_there: bool, clause: &str) -> Result<()> {
     if is_there { Err(Error::NotImplemented(format!("{clause} is not supported"))) } else { Ok(()) }
 }
 
+/// Files may have any rows: nobody checks their keys, and planning would rely on them.
+fn read_external(table: &CreateExternalTable) -> Result<()> {
+    read_columns(&table.columns)?;
+    let mut options = table.columns.iter().flat_map(|column| &column.options);
+    let is_key = |option: &ColumnOptionDef| {
+        matches!(option.option, ColumnOption::PrimaryKey(_) | ColumnOption::Unique(_))
+    };
+    let has_keys = !table.constraints.is_empty() || options.any(is_key);
+    refuse(has_keys, "PRIMARY KEY or UNIQUE of files, which nobody checks,")
+}
+
+/// A column without what is said about it would have other values, or fewer errors.
+fn read_columns(columns: &[ColumnDef]) -> Result<()> {
+    for ColumnDef { name, data_type: _, options } in columns {
+        for ColumnOptionDef { name: _, option } in options {
+            match option {
+                // The library refuses checks and foreign keys.
+                ColumnOption::Check(_)
+                | ColumnOption::Comment(_)
+                | ColumnOption::Default(_)
+                | ColumnOption::ForeignKey(_)
+                | ColumnOption::NotNull
+                | ColumnOption::Null
+                | ColumnOption::PrimaryKey(_) => {}
+                ColumnOption::Unique(key) => read_unique(key)?,
+                ColumnOption::Alias(_)
+                | ColumnOption::CharacterSet(_)
+                | ColumnOption::Collation(_)
+                | ColumnOption::DialectSpecific(_)
+                | ColumnOption::Ephemeral(_)
+                | ColumnOption::Generated { .. }
+                | ColumnOption::Identity(_)
+                | ColumnOption::Invisible
+                | ColumnOption::Materialized(_)
+                | ColumnOption::OnConflict(_)
+                | ColumnOption::OnUpdate(_)
+                | ColumnOption::Options(_)
+                | ColumnOption::Policy(_)
+                | ColumnOption::Srid(_)
+                | ColumnOption::Tags(_) => refuse(true, &format!("{option} of the column {name}"))?,
+            }
+        }
+    }
+    Ok(())
+}
+
+fn read_constraint(constraint: &TableConstraint) -> Result<()> {
+    match constraint {
+        TableConstraint::Unique(key) => read_unique(key),
+        // Primary keys have no missing values; the library refuses all others.
+        _ => Ok(()),
+    }
+}
+
+fn read_unique(key: &UniqueConstraint) -> Result<()> {
+    let is_strict = matches!(key.nulls_distinct, NullsDistinctOption::NotDistinct);
+    refuse(is_strict, "UNIQUE NULLS NOT DISTINCT")
+}
+
 fn read_query(query: &Query) -> Result<()> {
     let Query {
         with,
@@ -103,6 +176,7 @@ fn read_query(query: &Query) -> Result<()> {
         refuse(from.is_some(), "FROM behind a query of WITH")?;
         read_alias(Some(alias))?;
     }
+    refuse_named_windows(order_by, "ORDER BY")?;
     if let Some(OrderBy { kind, interpolate }) = order_by {
         refuse(interpolate.is_some(), "ORDER BY .. INTERPOLATE")?;
         match kind {
@@ -123,6 +197,13 @@ fn read_query(query: &Query) -> Result<()> {
             }
             PipeOperator::OrderBy { exprs } => read_keys(exprs)?,
             PipeOperator::Join(join) => read_join(join)?,
+            PipeOperator::Aggregate { full_table_exprs, group_by_expr } => {
+                let is_ordered = |made: &ExprWithAliasAndOrderBy| {
+                    made.order_by.asc.is_some() || made.order_by.nulls_first.is_some()
+                };
+                let is_ordered = full_table_exprs.iter().chain(group_by_expr).any(is_ordered);
+                refuse(is_ordered, "an order within AGGREGATE (write ORDER BY behind it)")?;
+            }
             _ => {}
         }
     }
@@ -171,8 +252,8 @@ fn read_select(select: &mut Select) -> Result<()> {
         distribute_by: _,
         sort_by: _,
         having: _,
-        named_window: _,
-        qualify: _,
+        named_window,
+        qualify,
         window_before_qualify: _,
         value_table_mode,
         flavor,
@@ -188,12 +269,36 @@ fn read_select(select: &mut Select) -> Result<()> {
             refuse(!modifiers.is_empty(), text)?;
         }
     }
+    for NamedWindowDefinition(_, window) in named_window.iter() {
+        match window {
+            NamedWindowExpr::WindowSpec(window) => read_window(window)?,
+            // The library takes it for one that is not defined.
+            NamedWindowExpr::NamedWindow(_) => {}
+        }
+    }
+    refuse_named_windows(qualify, "QUALIFY")?;
     from.iter().try_for_each(read_joins)?;
     if *flavor == SelectFlavor::FromFirstNoSelect {
         *flavor = SelectFlavor::Standard;
         *projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
     }
     Ok(())
+}
+
+fn read_window(window: &WindowSpec) -> Result<()> {
+    let WindowSpec { window_name, partition_by: _, order_by, window_frame: _ } = window;
+    refuse(window_name.is_some(), "a window that is made of another one (write all of it)")?;
+    read_keys(order_by)
+}
+
+/// The library puts the definitions of windows in the place of their names among the columns of a query only.
+/// Elsewhere it takes `sum(x) OVER w` for `sum(x)`.
+fn refuse_named_windows(part: &impl Visit, clause: &str) -> Result<()> {
+    let found = visit_expressions(part, |expr| match expr {
+        Expr::Function(Function { over: Some(WindowType::NamedWindow(_)), .. }) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    refuse(found.is_break(), &format!("the name of a window in {clause} (write all of it)"))
 }
 
 fn read_joins(tables: &TableWithJoins) -> Result<()> {
@@ -284,6 +389,9 @@ impl Reader<'_> {
         )?;
         refuse(matches!(args, FunctionArguments::Subquery(_)), &format!("{name} of a query"))?;
         read_keys(within_group)?;
+        if let Some(WindowType::WindowSpec(window)) = over {
+            read_window(window)?;
+        }
         let mut nulls = *null_treatment;
         let mut has_clauses = filter.is_some() || over.is_some() || !within_group.is_empty();
         if let FunctionArguments::List(FunctionArgumentList { duplicate_treatment, args, clauses }) = args {
@@ -413,6 +521,18 @@ mod tests {
             "select upper(column2) filter (where column1 = 1) from t",
             "select lead(column3) ignore nulls over (order by column1) from t",
             "select lag(column3, -1) ignore nulls over (order by column1) from t",
+            "select sum(column1) over (w order by column3) from t window w as (partition by column2)",
+            "select sum(column1) over v from t window w as (partition by column2), v as (w order by column1)",
+            "select sum(column1) over (nothing) from t",
+            "select column1 from t group by 1 window w as (order by 1) order by sum(column1) over w",
+            "select column1 from t window w as (order by column1) qualify sum(column1) over w > 1",
+            "create table g (a int, b int generated always as (a * 2) stored)",
+            "create table g (a int, b int collate nowhere)",
+            "create table g (a int not null) as select null",
+            "create table g (a int unique nulls not distinct)",
+            "create table g (a int, unique nulls not distinct (a))",
+            "create external table g (a int primary key) stored as csv location 'nowhere/'",
+            "create external table g (a int, unique (a)) stored as csv location 'nowhere/'",
         ] {
             let error = session().run(query).err().unwrap_or_else(|| panic!("{query} has rows"));
             let class = error.class();
@@ -442,11 +562,21 @@ mod tests {
             [["1", "1"], ["2", "2"], ["NULL", "3"]]
         );
         assert_eq!(rows("select column1 from t intersect select 2"), [["2"]]);
+        assert_eq!(rows("select sum(column1) over w from t window w as () limit 1"), [["5"]]);
     }
 
     #[test]
     fn the_order_of_a_subquery_is_that_of_its_rows() {
         let query = "select * from (select column1, column3 from t order by column3 desc nulls last) limit 2";
         assert_eq!(rows(query), [["2", "20"], ["1", "10"]]);
+        let below = "(select column1, column2 from t order by column3 desc nulls last) s";
+        let query = format!("select array_to_string(array_agg(column1), ' ') from {below}");
+        assert_eq!(rows(&query), [["2 1 2"]]);
+        let query = format!("select string_agg(column2, ',') from {below}");
+        assert_eq!(rows(&query), [["two,one,2%"]]);
+        let query = format!("select column1, string_agg(column2, ',') from {below} group by 1 order by 1");
+        assert_eq!(rows(&query), [["1", "one"], ["2", "two,2%"]]);
+        let own = format!("select string_agg(column2, ',' order by column2) from {below}");
+        assert_eq!(rows(&own), [["2%,one,two"]]);
     }
 }

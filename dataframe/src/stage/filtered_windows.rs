@@ -13,7 +13,7 @@ use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
 
 /// Aggregates that take no notice of a row whose first argument is null.
-const SKIP_NULLS: [&str; 28] = [
+const SKIP_NULLS: [&str; 29] = [
     "approx_distinct",
     "approx_median",
     "avg",
@@ -41,6 +41,7 @@ const SKIP_NULLS: [&str; 28] = [
     "stddev",
     "stddev_pop",
     "sum",
+    "tharsis_checked_sum",
     "var",
 ];
 

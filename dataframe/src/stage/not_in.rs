@@ -1,14 +1,18 @@
 //! `NOT IN (SELECT ..)` as SQL defines it where there are missing values.
 //!
 //! `x NOT IN (..)` is true if the rows are none, or if neither `x` nor one of them is missing and none equals
-//! `x`. The library makes a join of it that knows this only if `x` is a column and the condition stands by
-//! itself. Beside `OR`, and for other expressions, it keeps rows that must go: a missing value counts as one
-//! that is not there. Such conditions are written with counts here, before the library's rule sees them.
+//! `x`. The library makes a join of it that knows this only if `x` is a column, the condition stands by
+//! itself, and the rows are the same for each `x`. Beside `OR`, and for other expressions, it keeps rows that
+//! must go: a missing value counts as one that is not there. Such conditions are written here in another way,
+//! before the library's rules see them: with counts, or with `NOT EXISTS` where the rows depend on `x`. Where
+//! more than its truth is asked, as by `IS NULL` or in `CASE`, `IN` is written as `= ANY`, of which the
+//! library knows three values.
 
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, Result, not_impl_err};
+use datafusion::common::{Column, DFSchema, ExprSchema, Result};
 use datafusion::functions_aggregate::expr_fn::count;
-use datafusion::logical_expr::expr::InSubquery;
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::logical_plan::Subquery;
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, lit, not,
     not_in_subquery, scalar_subquery,
@@ -76,15 +80,43 @@ fn rewritten(expr: Expr, place: Place, schema: &DFSchema) -> Result<Expr> {
             }
         },
         Expr::InSubquery(asked) if asked.negated == place.is_wanted => {
-            let is_column = matches!(*asked.expr, Expr::Column(_));
-            if (place.is_alone && is_column) || !can_be_missing(&asked, schema)? {
+            let depends = !asked.subquery.outer_ref_columns.is_empty();
+            let is_join = place.is_alone && !depends && matches!(*asked.expr, Expr::Column(_));
+            if is_join || !can_be_missing(&asked, schema)? {
                 return Ok(Expr::InSubquery(asked));
             }
-            let counted = counted(asked)?;
-            Ok(if place.is_wanted { counted } else { not(counted) })
+            let differs = if depends { without_match(asked, schema)? } else { counted(asked)? };
+            Ok(if place.is_wanted { differs } else { not(differs) })
         }
-        other => Ok(other),
+        // A missing value is known to be one behind these, so that they are true or false.
+        Expr::IsTrue(inner) => Ok(Expr::IsTrue(Box::new(asked_of(*inner, true, schema)?))),
+        Expr::IsNotTrue(inner) => Ok(Expr::IsNotTrue(Box::new(asked_of(*inner, true, schema)?))),
+        Expr::IsFalse(inner) => Ok(Expr::IsFalse(Box::new(asked_of(*inner, false, schema)?))),
+        Expr::IsNotFalse(inner) => Ok(Expr::IsNotFalse(Box::new(asked_of(*inner, false, schema)?))),
+        // It is the same to a filter as one that is not true.
+        Expr::InSubquery(asked) => Ok(Expr::InSubquery(asked)),
+        other => in_three_values(other, schema),
     }
+}
+
+/// A condition of which is asked only whether it is true, or only whether it is false.
+fn asked_of(condition: Expr, is_wanted: bool, schema: &DFSchema) -> Result<Expr> {
+    rewritten(condition, Place { is_wanted, is_alone: false }, schema)
+}
+
+/// An expression whose conditions may be missing as well as true or false.
+fn in_three_values(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let changed = expr.transform_up(|part| match part {
+        Expr::InSubquery(asked) if can_be_missing(&asked, schema)? => {
+            let InSubquery { expr, subquery, negated } = asked;
+            let subquery = Subquery { subquery: Arc::new(apart(&subquery.subquery)?), ..subquery };
+            let any = SetComparison { expr, subquery, op: Operator::Eq, quantifier: SetQuantifier::Any };
+            let any = Expr::SetComparison(any);
+            Ok(Transformed::yes(if negated { not(any) } else { any }))
+        }
+        part => Ok(Transformed::no(part)),
+    })?;
+    Ok(changed.data)
 }
 
 /// Whether the value or a row may be missing. Rows without missing ones stay as they are, so that a second
@@ -101,14 +133,36 @@ fn value_of(rows: &LogicalPlan) -> Expr {
     Expr::Column(Column::from(rows.schema().qualified_field(0)))
 }
 
-/// `NOT IN` for rows of which some may be missing.
+/// The rows of a subquery, whose value has a name of its own: both queries may read one table, whose columns
+/// would be taken for the same ones. No alias of the table: the library does not take conditions out of one.
+fn apart(rows: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
+    let value = value_of(rows).alias("__tharsis_row");
+    LogicalPlanBuilder::from(Arc::clone(rows)).project(vec![value])?.build()
+}
+
+/// `NOT IN` for rows that depend on the value: there is none that is equal, or may be.
+fn without_match(asked: InSubquery, schema: &DFSchema) -> Result<Expr> {
+    let InSubquery { expr, subquery, negated: _ } = asked;
+    let rows = apart(&subquery.subquery)?;
+    let needle = (*expr).transform_up(|part| match part {
+        Expr::Column(column) => {
+            let field = Arc::clone(schema.field_from_column(&column)?);
+            Ok(Transformed::yes(Expr::OuterReferenceColumn(field, column)))
+        }
+        part => Ok(Transformed::no(part)),
+    })?;
+    let matches = needle.data.eq(value_of(&rows)).is_not_false();
+    let found = LogicalPlanBuilder::from(rows).filter(matches)?.build()?;
+    let subquery = Subquery {
+        outer_ref_columns: found.all_out_ref_exprs(),
+        subquery: Arc::new(found),
+        spans: subquery.spans,
+    };
+    Ok(Expr::Exists(Exists { subquery, negated: true }))
+}
+
+/// `NOT IN` for rows of which some may be missing, the same ones for each value.
 fn counted(asked: InSubquery) -> Result<Expr> {
-    if !asked.subquery.outer_ref_columns.is_empty() {
-        return not_impl_err!(
-            "NOT IN with a subquery about columns of the query around it, for a value that is no column or \
-             beside OR, where values may be missing; write NOT EXISTS"
-        );
-    }
     let rows = &asked.subquery.subquery;
     let value = value_of(rows);
     let number = |rows: LogicalPlanBuilder| -> Result<Expr> {

@@ -44,7 +44,7 @@ pub use time::{
     Times, to_datetime, to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
 };
 
-pub(crate) use time_parts::{Zone, in_zone};
+pub(crate) use time_parts::{Zone, cast_down, in_zone};
 pub use time_parts::{timedelta_range, to_timedelta, to_timedelta_or_missing};
 pub(crate) use time_texts::days_of;
 pub(crate) use wall_times::time_of_reading;

@@ -46,6 +46,16 @@ fn rounded_down(expr: Expr, dtype: &DataType, to: TimeUnit) -> Expr {
     cast(ticks.clone() - remainder(ticks, length), dtype.clone())
 }
 
+/// Values of one type as another; times and durations without what a coarser unit does not count.
+pub(crate) fn cast_down(expr: Expr, from: &DataType, to: &DataType) -> Expr {
+    let expr = match (from, to) {
+        (DataType::Timestamp(..), DataType::Timestamp(unit, _))
+        | (DataType::Duration(_), DataType::Duration(unit)) => rounded_down(expr, from, *unit),
+        _ => expr,
+    };
+    cast(expr, to.clone())
+}
+
 /// Durations as whole nanoseconds.
 fn nanoseconds(ticks: Expr, unit: TimeUnit) -> Expr {
     ticks * lit(NANOSECONDS / per_second(unit))
@@ -155,11 +165,11 @@ impl Times {
         self.0.map_expr(|expr| {
             let unit = unit_named(unit)?;
             let dtype = dtype?;
-            let expr = rounded_down(expr, &dtype, unit);
-            Ok(match dtype {
-                DataType::Timestamp(_, zone) => cast(expr, DataType::Timestamp(unit, zone)),
-                _ => cast(expr, DataType::Duration(unit)),
-            })
+            let to = match &dtype {
+                DataType::Timestamp(_, zone) => DataType::Timestamp(unit, zone.clone()),
+                _ => DataType::Duration(unit),
+            };
+            Ok(cast_down(expr, &dtype, &to))
         })
     }
 
