@@ -858,7 +858,7 @@ fn a_worker_whose_lease_ended_meanwhile_serves_another_one_of_its_gpus_or_ends()
     assert_eq!(node.start(), [[0]]);
     assert!(node.leases.worker(next).is_some());
     let other = node.ask(with_gpus(2, Placement::Default));
-    let effects = std::mem::replace(&mut node.out, Vec::new());
+    let effects = std::mem::take(&mut node.out);
     node.end(other);
     node.out = effects;
     assert_eq!(node.start(), [[1]]);

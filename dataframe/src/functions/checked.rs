@@ -96,8 +96,8 @@ pub(super) fn functions() -> [Arc<ScalarUDF>; ACTS.len()] {
     ACTS.map(Act::function)
 }
 
-/// A sum, a difference or a product that is made in whole numbers, and checked; `None` for any other operator,
-/// and for operands that meet in another type: the library takes `uint64` and `int64` to decimals.
+/// A sum, a difference or a product that is made in whole numbers, and checked; `None` for any other
+/// operator, and for operands that meet in another type: the library takes `uint64` and `int64` to decimals.
 pub(crate) fn checked(binary: &BinaryExpr, left: &DataType, right: &DataType) -> Option<Expr> {
     // A parameter without a value has no type, and nothing overflows with a missing operand.
     let act = Act::of(binary.op).filter(|_| !left.is_null() && !right.is_null())?;

@@ -48,7 +48,8 @@ pub(super) fn with_orders(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(changed.data)
 }
 
-/// Whether it is an aggregate that depends on an order and has none of its own. Different values have another.
+/// Whether it is an aggregate that depends on an order and has none of its own. Different values have
+/// another.
 fn is_in_any_order(expr: &Expr) -> bool {
     matches!(expr, Expr::AggregateFunction(AggregateFunction { func, params })
         if params.order_by.is_empty() && !params.distinct && IN_ORDER.contains(&func.name()))
