@@ -13,7 +13,7 @@ use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::expr_fn::when;
 use datafusion::logical_expr::{
     DmlStatement, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection, SubqueryAlias, TableScan,
-    WriteOp, lit,
+    TableScanBuilder, WriteOp, lit,
 };
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ fn update(input: LogicalPlan) -> Result<Change> {
 fn whole(plan: LogicalPlan) -> Result<Option<LogicalPlan>> {
     Ok(match plan {
         LogicalPlan::TableScan(scan) if is_of_all_rows(&scan) => {
-            let scan = TableScan::try_new(scan.table_name, scan.source, None, Vec::new(), None)?;
+            let scan = TableScanBuilder::new(scan.table_name, scan.source).build()?;
             Some(LogicalPlan::TableScan(scan))
         }
         LogicalPlan::SubqueryAlias(SubqueryAlias { input, alias, .. }) => {
