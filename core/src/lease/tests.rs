@@ -792,7 +792,7 @@ fn a_worker_is_started_for_its_lease_and_ends_with_its_gpus() {
     assert_eq!(node.stopped(), 0, "it is used again");
 }
 
-/// What is left of three devices beside actors is enough for a whole one, and none of them is whole.
+/// Parts of three devices that actors leave are enough for a whole one, and none of the three is whole.
 #[test]
 fn a_request_for_a_device_that_actors_have_in_part_reserves_nothing() {
     let mut node = Devices::new(3);

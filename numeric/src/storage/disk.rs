@@ -160,7 +160,7 @@ fn settle(folder: &Path) -> std::io::Result<()> {
             if entry.file_type()?.is_dir() {
                 folders.push(path);
             } else if path.extension().is_some_and(|extension| extension == PARTIAL) {
-                // Who repeats a task elsewhere may have given it its name by now.
+                // A repeated task may have given it its name by now.
                 unless_gone(std::fs::remove_file(&path))?;
             } else {
                 File::open(&path)?.sync_all()?;

@@ -222,7 +222,8 @@ fn a_task_that_is_left_behind_writes_into_no_other_array() {
         let soon = Instant::now() + Duration::from_millis(200);
         let failed = zarr::save(url, &waits, &options, &roomy().until(soon)).unwrap_err();
         assert_eq!(failed.class(), "Timeout");
-        // What the task may still write would be data of an array whose own chunks of zeros are left out.
+        // Chunks that the task may still write would be data of an array whose own ones of zeros are left
+        // out.
         let again = zarr::save(url, &zeros(&[300]), &options, &roomy()).unwrap_err();
         assert_eq!(again.class(), "OSError");
         assert!(again.to_string().contains("remove the folder"), "{again}");
