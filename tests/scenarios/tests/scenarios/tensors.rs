@@ -457,7 +457,7 @@ fn t7_files_are_read_and_written_by_tasks(mode: Mode) {
 
 fn t7_zarr_arrays_are_read_and_written_by_tasks(mode: Mode) {
     let session = mode.start(2);
-    let remote = RemoteExecutor::new(session.runtime()).memory_bytes(32 << 20);
+    let remote = RemoteExecutor::new(session.runtime()).memory_bytes(48 << 20);
     let folder = tempfile::tempdir().unwrap();
     let x = matrix(900, 700, [50, 700]);
     let expected = x.fetch::<f64>().unwrap();
