@@ -200,7 +200,9 @@ mod tests {
     fn columns_of_any_size_become_orthonormal() {
         let (m, n) = (400, 5);
         let random = |at: usize| crate::random::Key::new(9, 0).uniform(at as u64) - 0.5;
-        let sizes: [(&str, fn(usize) -> f64, bool); 6] = [
+        /// The size of a column.
+        type Size = fn(usize) -> f64;
+        let sizes: [(&str, Size, bool); 6] = [
             ("even", |_| 1.0, true),
             ("graded", |j| 10f64.powi(-4 * j as i32), true),
             ("steep", |j| 10f64.powi(-60 * j as i32), false),

@@ -92,8 +92,7 @@ fn what_only_the_next_task_reads_stays_in_the_batch() {
     let joined = Batches::new(&job.runnable, &job.schedule, limits).unwrap();
     // The first of a pass waits while the other factors are made.
     let (apart, together) = (large(&cut), large(&joined));
-    assert!(together < 4, "large chunks leave no batch: {together}");
-    assert!(8 < apart, "a small limit keeps them apart: {apart}");
+    assert!(4 * together < apart, "few large chunks leave a batch: {together} of {apart}");
 }
 
 #[test]
