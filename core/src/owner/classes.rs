@@ -5,7 +5,7 @@
 //! it cannot take one class for another.
 
 use super::jobs::{EndedJobs, job_ended};
-use super::{Owner, Schedule, Shape};
+use super::{Owner, Schedule, Shape, Task};
 use crate::Now;
 use crate::slab::{Slab, Slot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -149,7 +149,9 @@ impl Owner {
         if !self.jobs.is_time(now) {
             return;
         }
-        let tasks = self.tasks.iter().map(|(_, task)| task.id().job());
+        // A call of one job may be of a class that another one defined: it keeps both.
+        let jobs_of = |task: &Task| [task.id().job(), self.classes.entries[task.class()].definition.job];
+        let tasks = self.tasks.iter().flat_map(|(_, task)| jobs_of(task));
         let busy: BTreeSet<JobId> =
             tasks.chain(self.schedule.leased_jobs()).filter(|job| self.jobs.is_ending(*job)).collect();
         let is_over = |job: JobId| self.jobs.is_ending(job) && !busy.contains(&job);
