@@ -717,8 +717,11 @@ impl Cluster {
     fn send_packet(&mut self, from: usize, to: NodeId, mut packet: Packet) {
         if self.sabotage == Sabotage::HideRoom {
             for message in &mut packet.messages {
-                if let Message::LoadReport { free, .. } = message {
-                    *free = Resources::default();
+                match message {
+                    Message::LoadReport { free, .. } => *free = Resources::default(),
+                    // A request that is made all the same is for more than is left.
+                    Message::LeaseRequest { class, .. } => Arc::make_mut(class).resources.cpu *= 64,
+                    _ => {}
                 }
             }
         }

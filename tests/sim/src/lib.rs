@@ -120,7 +120,7 @@ pub enum Sabotage {
     LoseRun,
     /// A run is sent twice.
     RepeatRun,
-    /// Nodes tell each other that nothing is free.
+    /// Nodes tell each other that nothing is free, and take requests for larger ones.
     HideRoom,
     /// Tasks start inside of groups that have no bundle there, and take what is reserved.
     MoveInside,
