@@ -1,11 +1,11 @@
 //! Times row by row, with the results of pandas 3.1.
 
 use crate::executors::{each_executor, three_parts};
-use arrow::datatypes::DataType;
+use arrow::datatypes::{DataType, TimeUnit};
 use std::time::Duration;
 use tharsis_dataframe::{
-    Aggregate, DataFrame, Native, Series, Value, date_range, date_range_until, dtype_named, to_datetime,
-    to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
+    Aggregate, DataFrame, Native, Series, Value, date_range, date_range_until, to_datetime, to_datetime_as,
+    to_datetime_or_missing, to_numeric, to_numeric_or_missing,
 };
 
 fn sample() -> Series {
@@ -200,7 +200,7 @@ fn a_program_groups_by_parts_of_times() {
 fn a_coarser_unit_leaves_out_what_it_does_not_count() {
     let texts = Series::from_values("t", vec!["1969-12-31T23:59:58.5", "1970-01-01T00:00:01.5"]);
     let times = to_datetime(&texts);
-    let dtype = dtype_named("datetime64[s]").unwrap();
+    let dtype = DataType::Timestamp(TimeUnit::Second, None);
     let frame = times.rename("t").to_frame().astype([("t", dtype.clone())]);
     for seconds in [times.dt().as_unit("s"), times.astype(dtype), frame.col("t")] {
         assert_times(&seconds, &[Some("1969-12-31 23:59:58.000000"), Some("1970-01-01 00:00:01.000000")]);
