@@ -37,14 +37,14 @@ use tharsis_kernels::DType;
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("x.zarr");
-/// // The array has 64 MB, the program may use 48.
-/// let executor = LocalExecutor::sized(2, 48 << 20);
+/// // The array has 128 MB, the program may use half of that.
+/// let executor = LocalExecutor::sized(2, 64_000_000);
 /// let options = zarr::Options { chunks: Some(vec![100_000]), ..zarr::Options::default() };
-/// zarr::save(&path, &arange(8_000_000), &options, &executor)?;
+/// zarr::save(&path, &arange(16_000_000), &options, &executor)?;
 /// let array = zarr::open(&path)?;
-/// assert_eq!(array.shape(), [8_000_000]);
+/// assert_eq!(array.shape(), [16_000_000]);
 /// let sum = array.tensor().sum(..).fetch_on::<i64>(&executor)?;
-/// assert_eq!(sum.first(), Some(&31_999_996_000_000));
+/// assert_eq!(sum.first(), Some(&127_999_992_000_000));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
