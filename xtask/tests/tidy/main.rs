@@ -29,6 +29,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("graph", &["tharsis-kernels"]),
     ("kernels", &["tharsis-dense"]),
     ("macros", &[]),
+    ("learn", &["tharsis-graph", "tharsis-kernels", "tharsis-numeric"]),
     ("numeric", &["tharsis-graph", "tharsis-kernels", "tharsis-types"]),
     ("remote", &["tharsis-object-store", "tharsis-protos", "tharsis-types"]),
     (
