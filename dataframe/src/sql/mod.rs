@@ -6,6 +6,7 @@
 //! | clauses that are refused or written in another way | `understood` |
 //! | tables that statements make and change | `session_table`, `change` |
 //! | plans as texts | `explain` |
+//! | files that statements write | `files` |
 //! | the order of rows | `order` |
 //! | results that have no room | `overflow` |
 //! | rows as texts | `row_texts` |
@@ -13,6 +14,7 @@
 
 mod change;
 mod explain;
+mod files;
 mod order;
 mod overflow;
 mod row_texts;

@@ -2,14 +2,15 @@
 
 use super::change::{self, Change};
 use super::session_table::SessionTable;
-use super::{explain, overflow, row_texts};
+use super::{explain, files, overflow, row_texts};
 use crate::engine::{block_on, session_of_user};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute_in, plan_stages_in};
 use crate::frame::DataFrame;
 use crate::metrics::Metrics;
-use crate::stage::{KeptPart, Resident, ResidentTable, Stages};
+use crate::stage::{JoinedParts, KeptPart, Resident, ResidentTable, Stages};
 use crate::table::Table;
+use crate::write::Staged;
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::{Constraint, Constraints, TableReference};
@@ -233,7 +234,7 @@ impl SqlSession {
         let provider =
             block_on(async { Ok(self.context.table_provider(statement.table_name.clone()).await?) })?;
         let Some(table) = provider.downcast_ref::<SessionTable>() else {
-            return self.change_elsewhere(statement);
+            return self.change_elsewhere(statement, &*provider);
         };
         let changed = match Change::of(statement)? {
             Change::Add(plan) => {
@@ -297,23 +298,37 @@ impl SqlSession {
     }
 
     /// Adds rows to a table that is not of this session, such as a folder of files: tasks make them, and the
-    /// library writes them.
-    fn change_elsewhere(&self, mut statement: DmlStatement) -> Result<SqlAnswer> {
+    /// library writes them. All are added, or none.
+    fn change_elsewhere(&self, mut statement: DmlStatement, table: &dyn TableProvider) -> Result<SqlAnswer> {
+        let mut staged = None;
         if change::adds(&statement) {
             statement.input = Arc::new(self.resident_plan(&statement.input)?);
+            if let Some((place, target)) = files::of_insert(table)? {
+                statement.target = target;
+                staged = Some(place);
+            }
         }
-        change::changed_rows(&self.by_library(LogicalPlan::Dml(statement))?).map(SqlAnswer::Changed)
+        self.written(LogicalPlan::Dml(statement), staged)
     }
 
     fn copy(&self, copy: CopyTo) -> Result<SqlAnswer> {
         let input = Arc::new(self.resident_plan(&copy.input)?);
-        let written = self.by_library(LogicalPlan::Copy(CopyTo { input, ..copy }))?;
+        let staged = files::of_copy(&copy)?;
+        let output_url = staged.as_ref().map_or_else(|| copy.output_url.clone(), Staged::url);
+        self.written(LogicalPlan::Copy(CopyTo { input, output_url, ..copy }), staged)
+    }
+
+    /// Runs a statement that writes files, which are visible then; gives the number of their rows.
+    fn written(&self, plan: LogicalPlan, staged: Option<Staged>) -> Result<SqlAnswer> {
+        let written = self.by_library(plan)?;
+        staged.map_or(Ok(()), Staged::finish)?;
         change::changed_rows(&written).map(SqlAnswer::Changed)
     }
 
-    /// A plan of the rows of a query that has run.
+    /// A plan of the rows of a query that has run, in their order.
     fn resident_plan(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
-        let rows = self.query(plan)?;
+        let Resident { schema, parts } = self.query(plan)?;
+        let rows = Resident { schema, parts: vec![Arc::new(JoinedParts(parts))] };
         let source = provider_as_source(Arc::new(ResidentTable::new(rows)));
         Ok(LogicalPlanBuilder::scan("rows", source, None)?.build()?)
     }

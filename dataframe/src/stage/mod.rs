@@ -39,7 +39,7 @@ pub use demand::Demand;
 pub use fragment::Fragment;
 pub(crate) use input::InputExec;
 pub(crate) use leaves::read_here;
-pub(crate) use part::batches_or_error;
+pub(crate) use part::{JoinedParts, batches_or_error};
 pub use part::{KeptPart, LocalPart, PartBatches, Resident};
 pub(crate) use partitions::{PARTITIONS_MAX, partitions};
 pub use piece::{Needs, Piece, PieceSource};
