@@ -2,7 +2,7 @@
 
 use super::change::{self, Change};
 use super::session_table::SessionTable;
-use super::{explain, files, overflow, row_texts};
+use super::{explain, files, row_texts};
 use crate::engine::{block_on, session_of_user};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute_in, plan_stages_in};
@@ -20,6 +20,7 @@ use datafusion::logical_expr::{
     CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, LogicalPlanBuilder, Statement,
 };
 use datafusion::prelude::SessionContext;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Rows of a part of a table at least, unless there are fewer.
@@ -54,6 +55,8 @@ pub struct SqlSession {
     context: SessionContext,
     executor: Option<Arc<dyn Executor>>,
     part_rows_min: usize,
+    /// Names of frames in lower case that were registered with capital letters.
+    lower_names: HashSet<String>,
 }
 
 /// The outcome of a statement.
@@ -83,7 +86,7 @@ impl SqlSession {
 
     fn new(partitions: usize, executor: Option<Arc<dyn Executor>>) -> SqlSession {
         let context = SessionContext::new_with_state(session_of_user(partitions));
-        SqlSession { context, executor, part_rows_min: PART_ROWS_MIN }
+        SqlSession { context, executor, part_rows_min: PART_ROWS_MIN, lower_names: HashSet::new() }
     }
 
     /// Cuts new tables into parts of at least this many rows, up to a part for each partition, so that tasks
@@ -93,13 +96,23 @@ impl SqlSession {
         SqlSession { part_rows_min: rows.max(1), ..self }
     }
 
-    /// Gives a frame a name that statements can use.
+    /// Gives a frame a name that statements can use. `Sales` is found with quotes and without, if there is no
+    /// table `sales`.
     ///
     /// # Errors
     /// The error that the frame carries, or one of the catalog.
     pub fn register(&mut self, name: &str, frame: &DataFrame) -> Result<()> {
-        let view = ViewTable::new(frame.frame()?.visible()?, None);
-        self.context.register_table(TableReference::bare(name), Arc::new(view))?;
+        let view: Arc<dyn TableProvider> = Arc::new(ViewTable::new(frame.frame()?.visible()?, None));
+        if self.lower_names.remove(name) {
+            self.context.deregister_table(TableReference::bare(name))?;
+        }
+        self.context.register_table(TableReference::bare(name), Arc::clone(&view))?;
+        // A name without quotes in a statement is one of lower case.
+        let lower = name.to_lowercase();
+        if !self.context.table_exist(TableReference::bare(lower.as_str()))? {
+            self.context.register_table(TableReference::bare(lower.as_str()), view)?;
+            self.lower_names.insert(lower);
+        }
         Ok(())
     }
 
@@ -184,7 +197,7 @@ impl SqlSession {
                 let plan = LogicalPlan::Statement(statement);
                 let frame = block_on(async { Ok(self.context.execute_logical_plan(plan).await?) })?;
                 // Its parameters have types now.
-                self.answer(overflow::with_checks(frame.into_unoptimized_plan())?)
+                self.answer(super::typed(frame.into_unoptimized_plan())?)
             }
             Statement::SetVariable(ref set) if set.variable.starts_with(RUNTIME) => {
                 Err(of_runtime(&set.variable))
@@ -419,6 +432,18 @@ mod tests {
         ] {
             assert_rows(&format!("select column1 from e where {condition}"), expected);
         }
+    }
+
+    #[test]
+    fn keys_of_exchanges_read_values_of_subqueries() {
+        let joined = "e full join e z on e.column1 = z.column1 + 6";
+        let greatest = "(select max(column1) from e)";
+        assert_rows(
+            &format!(
+                "select e.column1, row_number() over (partition by {greatest} order by e.column1) from {joined}"
+            ),
+            &[&["1", "1"], &["7", "2"], &["NULL", "3"], &["NULL", "4"], &["NULL", "5"]],
+        );
     }
 
     #[test]

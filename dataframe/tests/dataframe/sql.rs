@@ -56,6 +56,13 @@ fn frames_have_names_in_a_session() {
     let mut session = SqlSession::default();
     session.register("sales", &sales).unwrap();
     assert_eq!(rows(&mut session, &["select city from sales where sold > 4"]), [["Rome"]]);
+    session.register("Towns", &sales).unwrap();
+    for name in ["Towns", "towns", "\"Towns\""] {
+        assert_eq!(rows(&mut session, &[&format!("select count(*) from {name}")]), [["2"]], "{name}");
+    }
+    session.register("towns", &sales.head(1)).unwrap();
+    assert_eq!(rows(&mut session, &["select count(*) from Towns"]), [["1"]]);
+    assert_eq!(rows(&mut session, &["select count(*) from \"Towns\""]), [["2"]]);
     let broken = sales.select(["cities"]);
     assert_eq!(session.register("broken", &broken).unwrap_err().class(), "KeyError");
 }
