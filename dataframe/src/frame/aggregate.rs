@@ -187,10 +187,18 @@ fn product(value: Expr, one: Expr) -> Expr {
     coalesce(vec![crate::functions::product().call(vec![value]), one])
 }
 
+/// Digits that the sum of decimals has more than they, and digits of all at most.
+const SUM_DIGITS: u8 = 10;
+const SUM_DIGITS_MAX: u8 = 38;
+
 /// A sum that is zero without values.
 fn sum(value: Expr, dtype: &DataType) -> Result<Expr> {
     let zero = match dtype {
         DataType::Float32 | DataType::Float64 | DataType::Float16 => ScalarValue::Float64(Some(0.0)),
+        // Beside a zero of another type the sum would have a third one.
+        DataType::Decimal128(digits, scale) => {
+            ScalarValue::Decimal128(Some(0), SUM_DIGITS_MAX.min(digits + SUM_DIGITS), *scale)
+        }
         _ if dtype.is_unsigned_integer() => ScalarValue::UInt64(Some(0)),
         _ => ScalarValue::Int64(Some(0)),
     };

@@ -39,7 +39,7 @@ impl DataFrame {
         self.map_typed(|expr, dtype| {
             let fits = |value: &Value| value.is_missing() || takes(dtype, &value.dtype());
             let fitting = pairs.iter().filter(|(from, to)| fits(from) && fits(to)).cloned();
-            mapped(&expr, &fitting.collect::<Vec<_>>(), expr.clone())
+            mapped(&expr, &fitting.collect::<Vec<_>>(), (expr.clone(), dtype))
         })
     }
 
