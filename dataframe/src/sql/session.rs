@@ -435,6 +435,39 @@ mod tests {
     }
 
     #[test]
+    fn conditions_on_subqueries_are_values() {
+        for (value, expected) in [
+            ("column1 in (select column1 from u)", ["true", "NULL", "NULL"]),
+            ("column1 not in (select column1 from u)", ["false", "NULL", "NULL"]),
+            ("column1 in (select column1 from known)", ["true", "false", "NULL"]),
+            ("column1 in (select column1 from none)", ["false", "false", "false"]),
+            ("9 in (select column1 from known)", ["false", "false", "false"]),
+            ("column1 + 2 in (select column1 from known where column1 > 1)", ["true", "false", "NULL"]),
+            ("exists (select 1 from u)", ["true", "true", "true"]),
+            ("exists (select 1 from none)", ["false", "false", "false"]),
+            ("not exists (select 1 from known k where k.column1 = e.column1)", ["false", "true", "true"]),
+            ("case when column1 in (select column1 from known) then 'a' else 'b' end", ["a", "b", "b"]),
+            (
+                "column1 in (select k.column1 from known k where k.column1 = e.column1)",
+                ["true", "false", "false"],
+            ),
+        ] {
+            let [one, seven, missing] = expected;
+            assert_rows(
+                &format!("select column1, {value} from e"),
+                &[&["1", one], &["7", seven], &["NULL", missing]],
+            );
+        }
+        let one_in = "case when column1 in (select column1 from known) then 1 else 0 end";
+        assert_rows(&format!("select sum({one_in}), count(*) from e"), &[&["1", "3"]]);
+        let exists = "exists (select 1 from known k where k.column1 = e.column1)";
+        assert_rows(
+            &format!("select {exists}, count(*) from e group by 1"),
+            &[&["false", "2"], &["true", "1"]],
+        );
+    }
+
+    #[test]
     fn keys_of_exchanges_read_values_of_subqueries() {
         let joined = "e full join e z on e.column1 = z.column1 + 6";
         let greatest = "(select max(column1) from e)";

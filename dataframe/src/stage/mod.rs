@@ -1,6 +1,7 @@
 //! Stages: physical plans cut at their exchanges, and the tasks that they are made of.
 
 pub(crate) mod applied;
+pub(crate) mod asked_values;
 mod codec;
 mod compressed;
 mod converter;
