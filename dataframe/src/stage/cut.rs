@@ -11,7 +11,7 @@ use super::partitions::{PARTITIONS_MAX, result_bytes};
 use super::piece::Needs;
 use super::ranges::{self, RangeExec};
 use super::rank_filter;
-use super::row_number::{Numbering, RowNumberExec};
+use super::row_number::{KEYED_PARTITIONS_MAX, Numbering, RowNumberExec};
 use super::scans;
 use super::skew::Splittable;
 use super::subqueries::Subqueries;
@@ -366,12 +366,15 @@ impl Cutter {
     }
 
     fn number_rows(&mut self, numbers: &RowNumberExec, child: Plan) -> Result<Plan> {
-        let many = child.output_partitioning().partition_count() > 1;
-        let (child, counted) = if numbers.numbering == Numbering::Exact && many {
-            let reader = self.exchange(child, Output::Whole, Pattern::Each)?;
-            (reader, Some(self.stages.len() - 1))
-        } else {
-            (child, None)
+        let partitions = child.output_partitioning().partition_count();
+        let (child, counted) = match numbers.numbering {
+            Numbering::Exact if 1 < partitions => {
+                let reader = self.exchange(child, Output::Whole, Pattern::Each)?;
+                (reader, Some(self.stages.len() - 1))
+            }
+            // One partition has the rows of all of them in their order.
+            Numbering::Key if KEYED_PARTITIONS_MAX < partitions => (self.gather(child)?, None),
+            Numbering::Exact | Numbering::Key => (child, None),
         };
         Ok(Arc::new(RowNumberExec::new(child, numbers.column.clone(), numbers.numbering, counted, None)))
     }
