@@ -29,13 +29,13 @@ pub(crate) use node::WriteExec;
 pub use options::{Compression, WriteOptions};
 pub(crate) use options::{FileFormat, FileSpec};
 pub(crate) use partitions::NULL_FOLDER;
+pub(crate) use staged::Staged;
 
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute_under};
 use crate::frame::{DataFrame, Frame};
 use options::ROW_GROUP_ROWS;
 use report::Written;
-pub(crate) use staged::Staged;
 use std::sync::Arc;
 use stored::StoredTarget;
 use target::Target;
