@@ -262,7 +262,7 @@ fn without_blanks<'a>(form: &CsvForm, records: &'a [u8]) -> Cow<'a, [u8]> {
     if !is_blank(0) && !breaks.any(|at| is_blank(at + 1)) {
         return Cow::Borrowed(records);
     }
-    // What was found may be in quotes.
+    // A line of blanks may be in quotes.
     let mut kept = Vec::with_capacity(records.len());
     let mut from = 0;
     Scanner::new(marks(form), 0).scan(records, |at| {
