@@ -231,7 +231,7 @@ fn durations_are_measured_by_their_units() {
         (d.mean(), 0),
         (d.median(), 1),
         (d.std(), 3),
-        (d.quantile(0.3), -1),
+        (d.quantile(0.25), -1),
         (d.agg(Reduce::by(Aggregate::Std).ddof(0)), 2),
         (Series::from_values("d", column(vec![None, None])).sum(), 0),
     ] {
