@@ -316,3 +316,12 @@ fn rows_of_very_many_parts_have_their_order() {
     assert_eq!(found.len() as i64, PARTS);
     assert!(found.into_iter().skip(1).flatten().eq(0..PARTS - 1));
 }
+
+#[test]
+fn a_thousand_frames_are_put_below_each_other() {
+    let frame = |n: i64| DataFrame::from_columns([("n", vec![n].into()), ("x", vec![0.5].into())]);
+    let frames: Vec<DataFrame> = (0..1000).map(frame).collect();
+    let all = DataFrame::concat(&frames, true).collect_on(&LocalExecutor::sized(2, 1 << 30)).unwrap();
+    assert!(all.column::<i64>("n").unwrap().into_iter().flatten().eq(0..1000));
+    DataFrame::concat(&frames, false).check().unwrap();
+}
