@@ -205,8 +205,9 @@ fn keep_order_of_subqueries(options: &mut ConfigOptions) {
 fn session_of(config: SessionConfig) -> SessionState {
     let rules = crate::stage::outer_joins::rules(crate::stage::repeated_projections::rules());
     let mut rules = crate::stage::whole_aggregates::rules(rules);
-    // Before the rule that makes joins of subqueries.
+    // Before the rules that make joins of subqueries.
     rules.insert(0, crate::stage::not_in::rule());
+    rules.insert(0, crate::stage::asked_values::rule());
     let mut session = SessionStateBuilder::new()
         .with_default_features()
         .with_config(config)

@@ -321,7 +321,9 @@ fn without_secrets(text: &str) -> String {
         let (url, after) = after.split_at(after.find(is_end).unwrap_or(after.len()));
         let host_end = url.find(['/', '?']).unwrap_or(url.len());
         let url = url[..host_end].rfind('@').map_or(url, |user| &url[user + 1..]);
-        let is_web = before.ends_with("http://") || before.ends_with("https://");
+        // Servers take a scheme in any letters.
+        let scheme = before.to_ascii_lowercase();
+        let is_web = scheme.ends_with("http://") || scheme.ends_with("https://");
         match url.find('?').filter(|_| is_web) {
             Some(query) => shown.extend([&url[..query], "?.."]),
             None => shown.push_str(url),
@@ -385,6 +387,11 @@ mod tests {
             |path: &str| Error::file(path, FileFault::Missing, format!("no {path:?} (there)")).to_string();
         let signed = text("https://me:word@bucket.example/k.csv?X-Amz-Signature=abc");
         assert_eq!(signed, "https://bucket.example/k.csv?..: no \"https://bucket.example/k.csv?..\" (there)");
+        let capital = text("HTTPS://account.example/k.csv?sv=2024&sig=abc");
+        assert_eq!(
+            capital,
+            "HTTPS://account.example/k.csv?..: no \"HTTPS://account.example/k.csv?..\" (there)"
+        );
         assert_eq!(text("s3://bucket/a?@b.csv"), "s3://bucket/a?@b.csv: no \"s3://bucket/a?@b.csv\" (there)");
         assert_eq!(text("a@b?.csv"), "a@b?.csv: no \"a@b?.csv\" (there)");
     }

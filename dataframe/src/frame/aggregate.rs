@@ -77,6 +77,20 @@ impl Aggregate {
 
     /// Whether it is made for values of a type.
     pub(crate) fn fits(self, dtype: &DataType) -> bool {
+        self.fits_plain(dtype) || self.measures(dtype)
+    }
+
+    /// Whether these are durations that it is a measure of: that of their numbers of units, as a duration.
+    pub(crate) fn measures(self, dtype: &DataType) -> bool {
+        let is_length = matches!(
+            self,
+            Aggregate::Sum | Aggregate::Mean | Aggregate::Std | Aggregate::Median | Aggregate::Quantile(_)
+        );
+        is_length && matches!(dtype, DataType::Duration(_))
+    }
+
+    /// As [`Aggregate::fits`], for results that share one type: measures of durations and of numbers do not.
+    pub(crate) fn fits_plain(self, dtype: &DataType) -> bool {
         match self {
             Aggregate::Sum
             | Aggregate::Mean
@@ -100,6 +114,10 @@ impl Aggregate {
         if !self.fits(dtype) {
             let name = self.name();
             return Err(Error::Type(format!("{name} is not made for values of type {dtype}")));
+        }
+        if self.measures(dtype) {
+            let found = self.expr(cast(value, DataType::Int64), &DataType::Int64, order)?;
+            return Ok(as_duration(found, dtype));
         }
         let float = |expr: Expr| cast(expr, DataType::Float64);
         let number = |expr: Expr| match dtype {
@@ -159,15 +177,28 @@ const NAMES: [(&str, Aggregate); 19] = [
     ("kurt", Aggregate::Kurt),
 ];
 
+/// A number of units as a duration; parts of a unit are cut off, as in pandas.
+pub(super) fn as_duration(units: Expr, dtype: &DataType) -> Expr {
+    cast(cast(units, DataType::Int64), dtype.clone())
+}
+
 /// A product that is one without values.
 fn product(value: Expr, one: Expr) -> Expr {
     coalesce(vec![crate::functions::product().call(vec![value]), one])
 }
 
+/// Digits that the sum of decimals has more than they, and digits of all at most.
+const SUM_DIGITS: u8 = 10;
+const SUM_DIGITS_MAX: u8 = 38;
+
 /// A sum that is zero without values.
 fn sum(value: Expr, dtype: &DataType) -> Result<Expr> {
     let zero = match dtype {
         DataType::Float32 | DataType::Float64 | DataType::Float16 => ScalarValue::Float64(Some(0.0)),
+        // Beside a zero of another type the sum would have a third one.
+        DataType::Decimal128(digits, scale) => {
+            ScalarValue::Decimal128(Some(0), SUM_DIGITS_MAX.min(digits + SUM_DIGITS), *scale)
+        }
         _ if dtype.is_unsigned_integer() => ScalarValue::UInt64(Some(0)),
         _ => ScalarValue::Int64(Some(0)),
     };

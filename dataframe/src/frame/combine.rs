@@ -12,7 +12,8 @@ use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{JoinType, NullEquality};
 use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::expr_fn::{cast, when};
-use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder, Union, lit};
+use std::sync::Arc;
 
 /// The rows that a join keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -443,7 +444,8 @@ fn concat(frames: &[&Frame], ignore_index: bool) -> Result<Frame> {
         return in_order(frames, labels);
     }
     let level_types = if ignore_index { Vec::new() } else { level_types(frames, levels)? };
-    let mut plans: Option<LogicalPlanBuilder> = None;
+    let types = types_of(&labels, frames)?;
+    let mut plans = Vec::with_capacity(frames.len());
     for (number, frame) in frames.iter().enumerate() {
         let indexed = if ignore_index { (*frame).clone() } else { frame.with_index()? };
         if !ignore_index && indexed.index.len() != levels {
@@ -461,11 +463,10 @@ fn concat(frames: &[&Frame], ignore_index: bool) -> Result<Frame> {
             };
             exprs.push(label.alias(format!("__tharsis_level_{at}")));
         }
-        exprs.extend(values(&rows, &labels, frames)?);
-        plans = Some(below(plans, &rows, exprs)?);
+        exprs.extend(values(&rows, &labels, &types)?);
+        plans.push(rows.builder().project(exprs)?.build()?);
     }
-    let plan = plans.map(LogicalPlanBuilder::build).transpose()?;
-    let plan = plan.ok_or_else(|| Error::Internal("a union of nothing".to_owned()))?;
+    let plan = below_each_other(plans)?;
     // A level keeps a name that it has in all frames.
     let name_of = |frame: &Frame, at: usize| frame.index.get(at).and_then(|level| level.name.clone());
     let level = |at: usize| {
@@ -492,12 +493,9 @@ fn are_in_order(frames: &[&Frame]) -> Result<bool> {
 /// Rows of frames whose plans give them in order: so does a plan with the parts of all, one after the other,
 /// and nothing needs to be numbered or merged.
 fn in_order(frames: &[&Frame], columns: Vec<String>) -> Result<Frame> {
-    let mut plans: Option<LogicalPlanBuilder> = None;
-    for frame in frames {
-        plans = Some(below(plans, frame, values(frame, &columns, frames)?)?);
-    }
-    let plan = plans.map(LogicalPlanBuilder::build).transpose()?;
-    let plan = plan.ok_or_else(|| Error::Internal("a union of nothing".to_owned()))?;
+    let types = types_of(&columns, frames)?;
+    let plan = |frame: &&Frame| Ok(frame.builder().project(values(frame, &columns, &types)?)?.build()?);
+    let plan = below_each_other(frames.iter().map(plan).collect::<Result<_>>()?)?;
     Ok(Frame { plan, columns, index: Vec::new(), order: Vec::new() })
 }
 
@@ -518,10 +516,9 @@ fn level_types(frames: &[&Frame], levels: usize) -> Result<Vec<Option<DataType>>
     (0..levels).map(of_level).collect()
 }
 
-/// The values of a frame under these labels, in the type of all frames that have one; missing ones where it
-/// has none.
-fn values(frame: &Frame, labels: &[String], all: &[&Frame]) -> Result<Vec<Expr>> {
-    let value = |label: &String| {
+/// The type of each column in all frames that have it, if they have one, and the type of the first of them.
+fn types_of(labels: &[String], all: &[&Frame]) -> Result<Vec<(Option<DataType>, DataType)>> {
+    let type_of = |label: &String| {
         let having = all.iter().filter(|frame| frame.columns.contains(label));
         let types = having.map(|frame| frame.dtype(label)).collect::<Result<Vec<_>>>()?;
         let common = of_column(&types).map_err(|error| match error {
@@ -537,24 +534,36 @@ fn values(frame: &Frame, labels: &[String], all: &[&Frame]) -> Result<Vec<Expr>>
             }
             other => other,
         })?;
+        Ok((common, types.into_iter().next().unwrap_or(DataType::Null)))
+    };
+    labels.iter().map(type_of).collect()
+}
+
+/// The values of a frame under these labels, in the type of all frames that have one; missing ones where it
+/// has none.
+fn values(frame: &Frame, labels: &[String], types: &[(Option<DataType>, DataType)]) -> Result<Vec<Expr>> {
+    let value = |(label, (common, first)): (&String, &(Option<DataType>, DataType))| {
         let own = frame.columns.contains(label).then(|| frame.dtype(label)).transpose()?;
         Ok(match (own, common) {
-            (Some(own), Some(common)) if own != common => cast(named(label), common).alias(label),
+            (Some(own), Some(common)) if own != *common => cast(named(label), common.clone()).alias(label),
             (Some(_), _) => named(label),
             (None, common) => {
-                let dtype = common.or(types.first().cloned()).unwrap_or(DataType::Null);
+                let dtype = common.as_ref().unwrap_or(first).clone();
                 cast(lit(datafusion::common::ScalarValue::Null), dtype).alias(label)
             }
         })
     };
-    labels.iter().map(value).collect()
+    labels.iter().zip(types).map(value).collect()
 }
 
-/// A plan with these expressions of a frame's rows below the rows of another one.
-fn below(before: Option<LogicalPlanBuilder>, frame: &Frame, exprs: Vec<Expr>) -> Result<LogicalPlanBuilder> {
-    let rows = frame.builder().project(exprs)?;
-    Ok(match before {
-        None => rows,
-        Some(before) => before.union_by_name(rows.build()?)?,
-    })
+/// The rows of plans of the same columns, in one union: a union for each of them would make a deep plan.
+fn below_each_other(mut plans: Vec<LogicalPlan>) -> Result<LogicalPlan> {
+    match plans.len() {
+        0 => Err(Error::Internal("a union of nothing".to_owned())),
+        1 => Ok(plans.swap_remove(0)),
+        _ => {
+            let plans = plans.into_iter().map(Arc::new).collect();
+            Ok(LogicalPlan::Union(Union::try_new_by_name(plans)?))
+        }
+    }
 }

@@ -7,6 +7,7 @@ use crate::frame::series::Series;
 use arrow::datatypes::DataType;
 use datafusion::functions_aggregate::expr_fn as functions;
 use datafusion::logical_expr::{Expr, ExprFunctionExt, SortExpr, lit};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// The first value, in an order, of the rows that have another value.
@@ -294,6 +295,10 @@ impl GroupBy {
             plan = plan.filter(present.unwrap_or_else(|| lit(true)))?;
         }
         let labels: Vec<String> = aggregates.iter().map(|(label, _)| label.clone()).collect();
+        let mut known = HashSet::new();
+        if let Some(label) = labels.iter().find(|label| !known.insert(label.as_str())) {
+            return Err(Error::Value(format!("two aggregates would have the label {label:?}")));
+        }
         let mut exprs: Vec<Expr> =
             aggregates.into_iter().map(|(label, expr)| expr.alias(internal(&label))).collect();
         let mut order_keys: Vec<OrderKey> =

@@ -167,7 +167,7 @@ impl DataFrame {
                 if fitting.iter().any(|(_, to)| !is_of(to, &dtype)) {
                     return Err(Error::Type(format!("labels of {dtype} and others in one index")));
                 }
-                frame = frame.with_label(level, |label| mapped(&label, &fitting, label.clone()))?;
+                frame = frame.with_label(level, |label| mapped(&label, &fitting, (label.clone(), &dtype)))?;
             }
             Ok(frame)
         })

@@ -1,7 +1,7 @@
 //! Values of a column as columns. Labels must be known before a plan can be made, so each of these methods
 //! computes the distinct values at once, which runs the plan of its frame; the rest is lazy.
 
-use super::{Aggregate, DataFrame, Frame, named};
+use super::{Aggregate, DataFrame, Frame, HIDDEN, named};
 use crate::error::{Error, Result};
 use crate::frame::Sort;
 use crate::frame::series::Series;
@@ -160,9 +160,10 @@ pub(super) fn label_text(value: &Value) -> Result<String> {
 /// ```
 #[track_caller]
 pub fn crosstab(index: &Series, columns: &Series) -> DataFrame {
-    let (row, column) = (index.label(), columns.label());
+    let (row, mut column) = (index.label(), columns.label());
     if row == column {
-        return DataFrame::new(Err(Error::Value(format!("both series have the name {row:?}"))));
+        // The labels of columns are the values of the second series, and its name is shown nowhere.
+        column = format!("{HIDDEN}{column}");
     }
     let frame = index.to_frame();
     // Both of one frame need no alignment.

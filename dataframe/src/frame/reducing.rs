@@ -1,7 +1,7 @@
 //! Options of reductions: missing values, how many values there must be, degrees of freedom, and the place of
 //! a quantile between two values.
 
-use super::aggregate::{Aggregate, numbered, truth};
+use super::aggregate::{Aggregate, as_duration, numbered, truth};
 use super::{Frame, named};
 use crate::error::{Error, Result};
 use crate::functions::arithmetic::present;
@@ -93,6 +93,10 @@ impl Reduce {
 
     /// The expression over rows, whose order is given.
     pub(crate) fn expr(self, value: Expr, dtype: &DataType, order: &[SortExpr]) -> Result<Expr> {
+        if self.aggregate.measures(dtype) {
+            let found = self.expr(cast(value, DataType::Int64), &DataType::Int64, order)?;
+            return Ok(as_duration(found, dtype));
+        }
         let count = || functions::count(value.clone());
         let some_missing = || count().lt(functions::count(lit(1_i64)));
         let found = match self.aggregate {
@@ -141,7 +145,7 @@ impl Reduce {
     pub(super) fn across(self, frame: &Frame, columns: &[String]) -> Result<Expr> {
         let typed = columns.iter().map(|column| Ok((named(column), frame.dtype(column)?)));
         let typed: Vec<(Expr, DataType)> = typed.collect::<Result<_>>()?;
-        let fits = |dtype: &DataType| self.aggregate.fits(dtype);
+        let fits = |dtype: &DataType| self.aggregate.fits_plain(dtype);
         if let Some((_, dtype)) = typed.iter().find(|(_, dtype)| !fits(dtype)) {
             return Err(Error::Type(format!(
                 "{} is not made for values of type {dtype}",

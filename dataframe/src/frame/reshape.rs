@@ -76,6 +76,17 @@ impl Frame {
         Ok(Unpivoted { frame, number })
     }
 
+    /// The rows of no column: none, with the columns that there would be.
+    fn without_values(&self, kept: &[&str], variable: &str, value: &str) -> Result<Frame> {
+        let mut columns: Vec<(String, Expr)> =
+            kept.iter().map(|label| ((*label).to_owned(), named(label))).collect();
+        columns.push((variable.to_owned(), lit("")));
+        columns.push((value.to_owned(), lit(ScalarValue::Float64(None))));
+        let frame = self.project(columns)?;
+        let plan = frame.builder().filter(lit(false))?.build()?;
+        Ok(Frame { plan, ..frame })
+    }
+
     /// The frame with a hidden column of an expression.
     pub(super) fn with_hidden(&self, what: &str, expr: Expr) -> Result<(Frame, String)> {
         let column = self.fresh(what);
@@ -170,6 +181,10 @@ impl DataFrame {
             let others = frame.columns.iter().map(String::as_str).filter(|label| !ids.contains(label));
             let values: Vec<&str> = if values.is_empty() { others.collect() } else { values.clone() };
             let frame = if *ignore_index { frame.clone() } else { frame.with_index()? };
+            if values.is_empty() {
+                let index = if *ignore_index { Vec::new() } else { frame.index.clone() };
+                return Frame { index, ..frame }.without_values(&ids, var_name, value_name);
+            }
             let Unpivoted { frame, number } = frame.unpivoted(&ids, &values, var_name, value_name)?;
             let order = [vec![OrderKey::growing(&number)], frame.order.clone()].concat();
             let index = if *ignore_index { Vec::new() } else { frame.index.clone() };

@@ -39,16 +39,19 @@ pub(super) fn unfolded(row: LogicalPlan, labels: Vec<String>, columns: Cells) ->
 }
 
 impl Frame {
-    /// The columns for whose values all these aggregates are made.
+    /// The columns for whose values all these aggregates are made. Those of durations only if there are no
+    /// others: the results share one type.
     fn aggregable(&self, aggregates: &[Reduce]) -> Result<Vec<String>> {
-        let mut columns = Vec::new();
+        let (mut columns, mut durations) = (Vec::new(), Vec::new());
         for column in &self.columns {
             let dtype = self.dtype(column)?;
-            if aggregates.iter().all(|reduce| reduce.aggregate.fits(&dtype)) {
+            if aggregates.iter().all(|reduce| reduce.aggregate.fits_plain(&dtype)) {
                 columns.push(column.clone());
+            } else if aggregates.iter().all(|reduce| reduce.aggregate.fits(&dtype)) {
+                durations.push(column.clone());
             }
         }
-        Ok(columns)
+        Ok(if columns.is_empty() { durations } else { columns })
     }
 
     /// One row with all aggregates of these columns, and the names of its columns.

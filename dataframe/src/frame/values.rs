@@ -5,13 +5,13 @@ use super::clean::takes;
 use super::{DataFrame, Frame, named};
 use crate::error::{Error, Result};
 use crate::frame::series::{
-    Operand, Operator, Series, check_numbers, clipped, is_among, mapped, rounded, truth,
+    Operand, Operator, Series, absolute, check_numbers, clipped, is_among, mapped, rounded, truth,
 };
 use crate::promotion::unified;
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::common::{JoinType, ScalarValue};
-use datafusion::functions::expr_fn::{abs, coalesce};
+use datafusion::functions::expr_fn::coalesce;
 use datafusion::logical_expr::expr_fn::{cast, when};
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 
@@ -39,7 +39,7 @@ impl DataFrame {
         self.map_typed(|expr, dtype| {
             let fits = |value: &Value| value.is_missing() || takes(dtype, &value.dtype());
             let fitting = pairs.iter().filter(|(from, to)| fits(from) && fits(to)).cloned();
-            mapped(&expr, &fitting.collect::<Vec<_>>(), expr.clone())
+            mapped(&expr, &fitting.collect::<Vec<_>>(), (expr.clone(), dtype))
         })
     }
 
@@ -61,12 +61,15 @@ impl DataFrame {
         )
     }
 
-    /// The absolute values of all columns, which must be of numbers.
+    /// The absolute values of all columns, which must be of numbers or durations.
     #[track_caller]
     pub fn abs(&self) -> DataFrame {
         self.map_typed(|expr, dtype| {
-            check_numbers(dtype, "abs")?;
-            Ok(if dtype.is_numeric() { abs(expr) } else { expr })
+            let is_duration = matches!(dtype, DataType::Duration(_));
+            if !is_duration {
+                check_numbers(dtype, "abs")?;
+            }
+            Ok(if is_duration || dtype.is_numeric() { absolute(expr, dtype) } else { expr })
         })
     }
 

@@ -23,7 +23,8 @@ use datafusion::logical_expr::{
     Operator, ReversedUDAF, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
     WindowFunctionDefinition,
 };
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::{Arc, OnceLock};
 
 /// An operator whose result may have no room.
@@ -203,11 +204,10 @@ pub(crate) fn checked_sum(call: &AggregateFunction, dtype: &DataType) -> Option<
         .then(|| Expr::AggregateFunction(AggregateFunction { func: sum(), params: call.params.clone() }))
 }
 
-/// The checked sum of a window in the place of one of whole numbers; `None` for any other function, and for
-/// sums of different values, which have an accumulator of the library for windows that slide.
+/// The checked sum of a window in the place of one of whole numbers; `None` for any other function.
 pub(crate) fn checked_window(call: &WindowFunction, dtype: &DataType) -> Option<Expr> {
     let WindowFunctionDefinition::AggregateUDF(function) = &call.fun else { return None };
-    (is_sum(function) && dtype.is_integer() && !call.params.distinct).then(|| {
+    (is_sum(function) && dtype.is_integer()).then(|| {
         let fun = WindowFunctionDefinition::AggregateUDF(sum());
         Expr::WindowFunction(Box::new(WindowFunction { fun, params: call.params.clone() }))
     })
@@ -280,7 +280,7 @@ impl AggregateUDFImpl for CheckedSum {
     fn accumulator(&self, args: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let dtype = args.return_field.data_type().clone();
         if args.is_distinct {
-            return Ok(Box::new(DistinctTotal { values: HashSet::new(), dtype }));
+            return Ok(Box::new(DistinctTotal { counts: HashMap::new(), total: 0, dtype }));
         }
         Ok(Box::new(Total { total: 0, count: 0, dtype }))
     }
@@ -402,39 +402,69 @@ impl Accumulator for Total {
     }
 }
 
-/// The sum of different values.
+/// The sum of different values, which may leave it again: windows slide.
 #[derive(Debug)]
 struct DistinctTotal {
-    values: HashSet<i128>,
+    /// The values, and the number of rows that have each.
+    counts: HashMap<i128, usize>,
+    total: i128,
     dtype: DataType,
+}
+
+impl DistinctTotal {
+    fn add(&mut self, value: i128) {
+        let count = self.counts.entry(value).or_default();
+        *count += 1;
+        if *count == 1 {
+            self.total = self.total.wrapping_add(value);
+        }
+    }
+
+    fn remove(&mut self, value: i128) {
+        let Entry::Occupied(mut entry) = self.counts.entry(value) else { return };
+        if *entry.get() == 1 {
+            entry.remove();
+            self.total = self.total.wrapping_sub(value);
+        } else {
+            *entry.get_mut() -= 1;
+        }
+    }
 }
 
 impl Accumulator for DistinctTotal {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.values.extend(present(&values[0]));
+        present(&values[0]).for_each(|value| self.add(value));
         Ok(())
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         for values in states[0].as_list::<i32>().iter().flatten() {
-            self.values.extend(present(&values));
+            present(&values).for_each(|value| self.add(value));
         }
         Ok(())
     }
 
+    fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        present(&values[0]).for_each(|value| self.remove(value));
+        Ok(())
+    }
+
+    fn supports_retract_batch(&self) -> bool {
+        true
+    }
+
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let total: Option<i128> = (!self.values.is_empty()).then(|| self.values.iter().sum());
-        narrow(total, &self.dtype)
+        narrow((!self.counts.is_empty()).then_some(self.total), &self.dtype)
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let values = self.values.iter().map(|value| ScalarValue::Decimal128(Some(*value), 38, 0));
+        let values = self.counts.keys().map(|value| ScalarValue::Decimal128(Some(*value), 38, 0));
         let values: Vec<ScalarValue> = values.collect();
         Ok(vec![ScalarValue::List(ScalarValue::new_list(&values, &WIDE, true))])
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.values.capacity() * size_of::<i128>()
+        size_of_val(self) + self.counts.capacity() * size_of::<(i128, usize)>()
     }
 }
 

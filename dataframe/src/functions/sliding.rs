@@ -131,15 +131,16 @@ impl AggregateUDFImpl for Sliding {
 
 /// A sum with what rounding has cut off it, and the number of infinite values of each sign.
 #[derive(Debug, Default)]
-struct Sum {
-    count: i64,
+pub(super) struct Sum {
+    pub(super) count: i64,
     sum: f64,
     rest: f64,
     infinite: [i64; 2],
 }
 
 impl Sum {
-    fn add(&mut self, value: f64, sign: f64) {
+    /// Adds a value, or takes it out again: a sign of 1 or of -1.
+    pub(super) fn add(&mut self, value: f64, sign: f64) {
         self.count += sign as i64;
         if value.is_infinite() {
             self.infinite[usize::from(value > 0.0)] += sign as i64;
@@ -152,7 +153,8 @@ impl Sum {
         self.sum = sum;
     }
 
-    fn value(&self) -> Option<f64> {
+    /// The sum; none without values, and where infinities cancel each other.
+    pub(super) fn value(&self) -> Option<f64> {
         let value = match self.infinite {
             [0, 0] => self.sum + self.rest,
             [_, 0] => f64::NEG_INFINITY,

@@ -2,12 +2,13 @@
 //! aggregates over spans of time.
 
 use super::quantile::LINEAR;
+use super::sliding::Sum;
 use arrow::array::{Array, ArrayRef, AsArray, Float64Array, PrimitiveArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type, Int64Type};
 use datafusion::common::{Result, exec_datafusion_err};
 use datafusion::logical_expr::function::{PartitionEvaluatorArgs, WindowUDFFieldArgs};
 use datafusion::logical_expr::{PartitionEvaluator, Signature, Volatility, WindowUDF, WindowUDFImpl};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
@@ -230,26 +231,84 @@ fn over_spans(arguments: &[ArrayRef]) -> Result<Float64Array> {
     }
     let (left_in, right_in) = (ends & 1 != 0, ends & 2 != 0);
     let times = times.values();
-    let mut start = 0;
+    let (mut start, mut equal) = (0, 0);
+    let mut moving = Moving { values, aggregate, from: 0, to: 0, sum: Sum::default(), kept: VecDeque::new() };
     let results = (0..times.len()).map(|row| {
         let from = times[row].saturating_sub(length);
         while start < row && (times[start] < from || (!left_in && times[start] == from)) {
             start += 1;
         }
-        let end = if right_in {
-            row + 1
-        } else {
-            row - times[..row].iter().rev().take_while(|time| **time == times[row]).count()
-        };
-        let inside = (start.min(end)..end).filter(|row| values.is_valid(*row)).map(|row| values.value(row));
-        let inside: Vec<f64> = inside.collect();
+        if times[equal] != times[row] {
+            equal = row;
+        }
+        let end = if right_in { row + 1 } else { equal };
+        moving.move_to(start.min(end), end);
         match aggregate {
-            COUNT => (end.saturating_sub(start) as i64 >= least).then_some(inside.len() as f64),
-            _ if (inside.len() as i64) < least => None,
-            _ => of_values(Measure { aggregate, part, ddof: 1.0, interpolation: LINEAR }, inside),
+            COUNT => (end.saturating_sub(start) as i64 >= least).then_some(moving.sum.count as f64),
+            _ if moving.sum.count < least => None,
+            SUM | MEAN | MIN | MAX | FIRST | LAST => moving.value(),
+            _ => {
+                let measure = Measure { aggregate, part, ddof: 1.0, interpolation: LINEAR };
+                of_values(measure, moving.inside())
+            }
         }
     });
     Ok(results.collect())
+}
+
+/// A window whose begin and end move forward over values, each of which comes once and leaves once.
+struct Moving<'a> {
+    values: &'a PrimitiveArray<Float64Type>,
+    aggregate: i64,
+    from: usize,
+    to: usize,
+    sum: Sum,
+    /// Rows that may be the answer: for the smallest and the largest value, those without a better one behind
+    /// them.
+    kept: VecDeque<usize>,
+}
+
+impl Moving<'_> {
+    fn move_to(&mut self, from: usize, to: usize) {
+        for row in (self.to..to).filter(|row| self.values.is_valid(*row)) {
+            let value = self.values.value(row);
+            self.sum.add(value, 1.0);
+            let is_over = |other: f64| match self.aggregate {
+                MIN => value <= other,
+                MAX => other <= value,
+                _ => false,
+            };
+            while self.kept.back().is_some_and(|row| is_over(self.values.value(*row))) {
+                self.kept.pop_back();
+            }
+            if matches!(self.aggregate, MIN | MAX | FIRST | LAST) {
+                self.kept.push_back(row);
+            }
+        }
+        for row in (self.from..from).filter(|row| self.values.is_valid(*row)) {
+            self.sum.add(self.values.value(row), -1.0);
+            if self.kept.front() == Some(&row) {
+                self.kept.pop_front();
+            }
+        }
+        (self.from, self.to) = (from, to);
+    }
+
+    fn value(&self) -> Option<f64> {
+        let of = |row: Option<&usize>| row.map(|row| self.values.value(*row));
+        match self.aggregate {
+            SUM => Some(self.sum.value().unwrap_or(0.0)),
+            MEAN => self.sum.value().map(|sum| sum / self.sum.count as f64),
+            LAST => of(self.kept.back()),
+            _ => of(self.kept.front()),
+        }
+    }
+
+    /// The values of the window.
+    fn inside(&self) -> Vec<f64> {
+        let rows = (self.from..self.to).filter(|row| self.values.is_valid(*row));
+        rows.map(|row| self.values.value(row)).collect()
+    }
 }
 
 /// Numbers of aggregates, as calls name them.
@@ -304,5 +363,69 @@ pub(crate) fn of_values(measure: Measure, mut values: Vec<f64>) -> Option<f64> {
         NUNIQUE => Some(values.iter().map(|value| value.to_bits()).collect::<BTreeSet<_>>().len() as f64),
         FIRST => values.first().copied(),
         _ => values.last().copied(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use arrow::array::Int64Array;
+
+    /// The aggregates of the spans before each row.
+    fn spans(
+        times: &[i64],
+        values: &[Option<f64>],
+        length: i64,
+        ends: i64,
+        aggregate: i64,
+    ) -> Vec<Option<f64>> {
+        let whole = |value: i64| Arc::new(Int64Array::from(vec![value])) as ArrayRef;
+        let arguments: [ArrayRef; 7] = [
+            Arc::new(Int64Array::from(times.to_vec())),
+            Arc::new(Float64Array::from(values.to_vec())),
+            whole(length),
+            whole(ends),
+            whole(0),
+            whole(aggregate),
+            Arc::new(Float64Array::from(vec![0.5])),
+        ];
+        over_spans(&arguments).expect("times that do not fall").iter().collect()
+    }
+
+    #[test]
+    fn windows_that_move_have_the_aggregates_of_their_values() {
+        let times = [0, 1, 1, 3, 4, 4, 4, 9, 10, 11, 11, 30];
+        let values = [3.0, 1.0, f64::NAN, 2.0, 2.0, -5.0, 7.0, 0.5, f64::NAN, 4.0, -1.0, 6.0];
+        let values = values.map(|value| (!value.is_nan()).then_some(value));
+        for (ends, aggregate, length) in (0..4).flat_map(|ends| {
+            let lengths = [1, 3, 100].into_iter();
+            lengths.flat_map(move |length| {
+                [SUM, MEAN, MIN, MAX, FIRST, LAST, STD].map(|how| (ends, how, length))
+            })
+        }) {
+            let found = spans(&times, &values, length, ends, aggregate);
+            for (row, found) in found.into_iter().enumerate() {
+                let is_inside = |other: usize| {
+                    let before = times[row] - times[other];
+                    let left = before < length || (ends & 1 != 0 && before == length);
+                    // Rows at the same time as this one come up to it, or not at all.
+                    left && other <= row && (ends & 2 != 0 || 0 < before)
+                };
+                let inside =
+                    (0..times.len()).filter(|other| is_inside(*other)).filter_map(|other| values[other]);
+                let measure = Measure { aggregate, part: 0.5, ddof: 1.0, interpolation: LINEAR };
+                let expected = of_values(measure, inside.collect());
+                assert_eq!(found, expected, "row {row}, ends {ends}, length {length}, aggregate {aggregate}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_span_over_many_rows_takes_each_of_them_once() {
+        let times: Vec<i64> = (0..300_000).collect();
+        let values: Vec<Option<f64>> = times.iter().map(|time| Some(*time as f64)).collect();
+        for (aggregate, last) in [(SUM, 44_999_850_000.0), (MAX, 299_999.0), (MIN, 0.0), (FIRST, 0.0)] {
+            assert_eq!(spans(&times, &values, i64::MAX, 2, aggregate).last(), Some(&Some(last)));
+        }
     }
 }

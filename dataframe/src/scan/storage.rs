@@ -8,32 +8,60 @@ use object_store::aws::AmazonS3Builder;
 use object_store::client::{HttpError, HttpErrorKind, SpawnedReqwestConnector};
 use object_store::http::HttpBuilder;
 use object_store::{BackoffConfig, ClientConfigKey, ObjectStore, RetryConfig};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
 /// The store of a place, which the environment knows from then on.
 pub(crate) fn store(runtime: &RuntimeEnv, url: &ObjectStoreUrl) -> Result<Arc<dyn ObjectStore>> {
-    if let Ok(store) = runtime.object_store(url) {
+    if !is_remote(url.as_str())
+        && let Ok(store) = runtime.object_store(url)
+    {
         return Ok(store);
     }
+    // The environment of the process may give other credentials now.
     let store = store_at(url.as_str())?;
     runtime.register_object_store(url.as_ref(), Arc::clone(&store));
     Ok(store)
 }
 
-/// The store of a place, opened once by this process.
+/// Whether a place is not on the local disk.
+fn is_remote(url: &str) -> bool {
+    ["s3://", "s3a://", "http://", "https://"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+/// The store of a place, opened once by this process for the same settings.
 pub(crate) fn store_at(url: &str) -> Result<Arc<dyn ObjectStore>> {
-    static OPENED: Mutex<Option<HashMap<String, Arc<dyn ObjectStore>>>> = Mutex::new(None);
+    static OPENED: Mutex<Option<HashMap<String, Opened>>> = Mutex::new(None);
     let mut opened = OPENED.lock().unwrap_or_else(PoisonError::into_inner);
     let known = opened.get_or_insert_default();
-    if let Some(store) = known.get(url) {
-        return Ok(Arc::clone(store));
+    let settings = settings(std::env::vars_os());
+    if let Some(opened) = known.get(url).filter(|opened| opened.settings == settings) {
+        return Ok(Arc::clone(&opened.store));
     }
     let store = open(url)?;
-    known.insert(url.to_owned(), Arc::clone(&store));
+    known.insert(url.to_owned(), Opened { store: Arc::clone(&store), settings });
     Ok(store)
+}
+
+/// A store, and what the environment said when it was opened.
+struct Opened {
+    store: Arc<dyn ObjectStore>,
+    settings: Settings,
+}
+
+/// Names and values of variables, by their names.
+type Settings = BTreeMap<OsString, OsString>;
+
+/// The variables that a store is opened by.
+fn settings(variables: impl Iterator<Item = (OsString, OsString)>) -> Settings {
+    let is_setting = |name: &OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("AWS_") || STORAGE_VARIABLES.contains(&&*name)
+    };
+    variables.filter(|(name, _)| is_setting(name)).collect()
 }
 
 fn open(url: &str) -> Result<Arc<dyn ObjectStore>> {
@@ -162,3 +190,25 @@ const RETRIES: &str = "THARSIS_STORAGE_RETRIES";
 const RETRIES_DEFAULT: u64 = 6;
 /// The environment variables that set how object stores are asked.
 pub const STORAGE_VARIABLES: [&str; 2] = [TIMEOUT, RETRIES];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_store_is_opened_by_credentials_and_limits_alone() {
+        let of = |variables: &[(&str, &str)]| {
+            settings(variables.iter().map(|(name, value)| ((*name).into(), (*value).into())))
+        };
+        let old = of(&[("HOME", "/root"), ("AWS_SESSION_TOKEN", "old"), (TIMEOUT, "3")]);
+        assert_eq!(old, of(&[(TIMEOUT, "3"), ("AWS_SESSION_TOKEN", "old"), ("PATH", "/bin")]));
+        assert_ne!(old, of(&[("AWS_SESSION_TOKEN", "new"), (TIMEOUT, "3")]));
+        assert_ne!(old, of(&[("AWS_SESSION_TOKEN", "old")]));
+    }
+
+    #[test]
+    fn places_on_the_disk_are_not_remote() {
+        assert!(is_remote("s3://bucket/") && is_remote("https://host/"));
+        assert!(!is_remote("file:///"));
+    }
+}

@@ -6,13 +6,17 @@
 //! | clauses that are refused or written in another way | `understood` |
 //! | tables that statements make and change | `session_table`, `change` |
 //! | plans as texts | `explain` |
+//! | files that statements write | `files` |
 //! | the order of rows | `order` |
 //! | results that have no room | `overflow` |
+//! | decimals that are rounded | `digits` |
 //! | rows as texts | `row_texts` |
 //! | the dialect of runners of tests | `text` |
 
 mod change;
+mod digits;
 mod explain;
+mod files;
 mod order;
 mod overflow;
 mod row_texts;
@@ -78,7 +82,12 @@ async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let dialect = state.config().options().sql_parser.dialect;
     let mut statement = state.sql_to_statement(text, &dialect)?;
     understood::understand(&mut statement, &|name| state.scalar_functions().contains_key(name))?;
-    order::with_orders(overflow::with_checks(state.statement_to_plan(statement).await?)?)
+    order::with_orders(typed(state.statement_to_plan(statement).await?)?)
+}
+
+/// The plan whose numbers have the types and the errors of SQL; its parameters have types.
+fn typed(plan: LogicalPlan) -> Result<LogicalPlan> {
+    overflow::with_checks(digits::with_digits(plan)?)
 }
 
 impl Frame {

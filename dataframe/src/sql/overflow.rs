@@ -87,6 +87,8 @@ mod tests {
             "select sum(column2) over () from t where column2 > 0",
             "select sum(column2) over (order by column1 rows 1 preceding) from t where column2 > 0",
             "select sum(column2) filter (where column2 > 0) over () from t",
+            "select sum(distinct column2) over () from t where column2 > 0",
+            "select sum(distinct column2) over (order by column1 rows 1 preceding) from t where column2 > 0",
             "select sum(distinct column2) from t where column2 > 0",
             "select sum(distinct column2), count(distinct column1) from t where column2 > 0",
             "select -(column2 * -1 - 1) from t where column2 > 5",
@@ -124,6 +126,11 @@ mod tests {
         let missing = "select sum(nullif(column2, 1)) over (order by column2 rows 0 preceding) from t \
                        order by column2 limit 2";
         assert_eq!(rows(missing), [["-5"], ["NULL"]]);
+        // A value leaves the sum with the last of its rows.
+        let different = "select sum(distinct v) over (order by k rows 2 preceding) \
+                         from (values (1, 5), (2, 5), (3, 7), (4, 5), (5, 5), (6, 5), (7, null)) s (k, v) \
+                         order by k";
+        assert_eq!(rows(different).concat(), ["5", "5", "12", "12", "12", "5", "5"]);
         assert_eq!(rows("select sum(column2) filter (where column1 = 1) over () from t limit 1").len(), 1);
         assert_eq!(rows("select sum(distinct column1), count(distinct column2) from t"), [["3", "3"]]);
         assert_eq!(rows("select sum(distinct column1), sum(distinct column2) from t where false").len(), 1);

@@ -2,14 +2,15 @@
 
 use super::change::{self, Change};
 use super::session_table::SessionTable;
-use super::{explain, overflow, row_texts};
+use super::{explain, files, row_texts};
 use crate::engine::{block_on, session_of_user};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute_in, plan_stages_in};
 use crate::frame::DataFrame;
 use crate::metrics::Metrics;
-use crate::stage::{KeptPart, Resident, ResidentTable, Stages};
+use crate::stage::{JoinedParts, KeptPart, Resident, ResidentTable, Stages};
 use crate::table::Table;
+use crate::write::Staged;
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::{Constraint, Constraints, TableReference};
@@ -19,6 +20,7 @@ use datafusion::logical_expr::{
     CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, LogicalPlanBuilder, Statement,
 };
 use datafusion::prelude::SessionContext;
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Rows of a part of a table at least, unless there are fewer.
@@ -53,6 +55,8 @@ pub struct SqlSession {
     context: SessionContext,
     executor: Option<Arc<dyn Executor>>,
     part_rows_min: usize,
+    /// Names of frames in lower case that were registered with capital letters.
+    lower_names: HashSet<String>,
 }
 
 /// The outcome of a statement.
@@ -82,7 +86,7 @@ impl SqlSession {
 
     fn new(partitions: usize, executor: Option<Arc<dyn Executor>>) -> SqlSession {
         let context = SessionContext::new_with_state(session_of_user(partitions));
-        SqlSession { context, executor, part_rows_min: PART_ROWS_MIN }
+        SqlSession { context, executor, part_rows_min: PART_ROWS_MIN, lower_names: HashSet::new() }
     }
 
     /// Cuts new tables into parts of at least this many rows, up to a part for each partition, so that tasks
@@ -92,13 +96,23 @@ impl SqlSession {
         SqlSession { part_rows_min: rows.max(1), ..self }
     }
 
-    /// Gives a frame a name that statements can use.
+    /// Gives a frame a name that statements can use. `Sales` is found with quotes and without, if there is no
+    /// table `sales`.
     ///
     /// # Errors
     /// The error that the frame carries, or one of the catalog.
     pub fn register(&mut self, name: &str, frame: &DataFrame) -> Result<()> {
-        let view = ViewTable::new(frame.frame()?.visible()?, None);
-        self.context.register_table(TableReference::bare(name), Arc::new(view))?;
+        let view: Arc<dyn TableProvider> = Arc::new(ViewTable::new(frame.frame()?.visible()?, None));
+        if self.lower_names.remove(name) {
+            self.context.deregister_table(TableReference::bare(name))?;
+        }
+        self.context.register_table(TableReference::bare(name), Arc::clone(&view))?;
+        // A name without quotes in a statement is one of lower case.
+        let lower = name.to_lowercase();
+        if !self.context.table_exist(TableReference::bare(lower.as_str()))? {
+            self.context.register_table(TableReference::bare(lower.as_str()), view)?;
+            self.lower_names.insert(lower);
+        }
         Ok(())
     }
 
@@ -183,7 +197,7 @@ impl SqlSession {
                 let plan = LogicalPlan::Statement(statement);
                 let frame = block_on(async { Ok(self.context.execute_logical_plan(plan).await?) })?;
                 // Its parameters have types now.
-                self.answer(overflow::with_checks(frame.into_unoptimized_plan())?)
+                self.answer(super::typed(frame.into_unoptimized_plan())?)
             }
             Statement::SetVariable(ref set) if set.variable.starts_with(RUNTIME) => {
                 Err(of_runtime(&set.variable))
@@ -233,7 +247,7 @@ impl SqlSession {
         let provider =
             block_on(async { Ok(self.context.table_provider(statement.table_name.clone()).await?) })?;
         let Some(table) = provider.downcast_ref::<SessionTable>() else {
-            return self.change_elsewhere(statement);
+            return self.change_elsewhere(statement, &*provider);
         };
         let changed = match Change::of(statement)? {
             Change::Add(plan) => {
@@ -297,23 +311,37 @@ impl SqlSession {
     }
 
     /// Adds rows to a table that is not of this session, such as a folder of files: tasks make them, and the
-    /// library writes them.
-    fn change_elsewhere(&self, mut statement: DmlStatement) -> Result<SqlAnswer> {
+    /// library writes them. All are added, or none.
+    fn change_elsewhere(&self, mut statement: DmlStatement, table: &dyn TableProvider) -> Result<SqlAnswer> {
+        let mut staged = None;
         if change::adds(&statement) {
             statement.input = Arc::new(self.resident_plan(&statement.input)?);
+            if let Some((place, target)) = files::of_insert(table)? {
+                statement.target = target;
+                staged = Some(place);
+            }
         }
-        change::changed_rows(&self.by_library(LogicalPlan::Dml(statement))?).map(SqlAnswer::Changed)
+        self.written(LogicalPlan::Dml(statement), staged)
     }
 
     fn copy(&self, copy: CopyTo) -> Result<SqlAnswer> {
         let input = Arc::new(self.resident_plan(&copy.input)?);
-        let written = self.by_library(LogicalPlan::Copy(CopyTo { input, ..copy }))?;
+        let staged = files::of_copy(&copy)?;
+        let output_url = staged.as_ref().map_or_else(|| copy.output_url.clone(), Staged::url);
+        self.written(LogicalPlan::Copy(CopyTo { input, output_url, ..copy }), staged)
+    }
+
+    /// Runs a statement that writes files, which are visible then; gives the number of their rows.
+    fn written(&self, plan: LogicalPlan, staged: Option<Staged>) -> Result<SqlAnswer> {
+        let written = self.by_library(plan)?;
+        staged.map_or(Ok(()), Staged::finish)?;
         change::changed_rows(&written).map(SqlAnswer::Changed)
     }
 
-    /// A plan of the rows of a query that has run.
+    /// A plan of the rows of a query that has run, in their order.
     fn resident_plan(&self, plan: &LogicalPlan) -> Result<LogicalPlan> {
-        let rows = self.query(plan)?;
+        let Resident { schema, parts } = self.query(plan)?;
+        let rows = Resident { schema, parts: vec![Arc::new(JoinedParts(parts))] };
         let source = provider_as_source(Arc::new(ResidentTable::new(rows)));
         Ok(LogicalPlanBuilder::scan("rows", source, None)?.build()?)
     }
@@ -404,6 +432,51 @@ mod tests {
         ] {
             assert_rows(&format!("select column1 from e where {condition}"), expected);
         }
+    }
+
+    #[test]
+    fn conditions_on_subqueries_are_values() {
+        for (value, expected) in [
+            ("column1 in (select column1 from u)", ["true", "NULL", "NULL"]),
+            ("column1 not in (select column1 from u)", ["false", "NULL", "NULL"]),
+            ("column1 in (select column1 from known)", ["true", "false", "NULL"]),
+            ("column1 in (select column1 from none)", ["false", "false", "false"]),
+            ("9 in (select column1 from known)", ["false", "false", "false"]),
+            ("column1 + 2 in (select column1 from known where column1 > 1)", ["true", "false", "NULL"]),
+            ("exists (select 1 from u)", ["true", "true", "true"]),
+            ("exists (select 1 from none)", ["false", "false", "false"]),
+            ("not exists (select 1 from known k where k.column1 = e.column1)", ["false", "true", "true"]),
+            ("case when column1 in (select column1 from known) then 'a' else 'b' end", ["a", "b", "b"]),
+            (
+                "column1 in (select k.column1 from known k where k.column1 = e.column1)",
+                ["true", "false", "false"],
+            ),
+        ] {
+            let [one, seven, missing] = expected;
+            assert_rows(
+                &format!("select column1, {value} from e"),
+                &[&["1", one], &["7", seven], &["NULL", missing]],
+            );
+        }
+        let one_in = "case when column1 in (select column1 from known) then 1 else 0 end";
+        assert_rows(&format!("select sum({one_in}), count(*) from e"), &[&["1", "3"]]);
+        let exists = "exists (select 1 from known k where k.column1 = e.column1)";
+        assert_rows(
+            &format!("select {exists}, count(*) from e group by 1"),
+            &[&["false", "2"], &["true", "1"]],
+        );
+    }
+
+    #[test]
+    fn keys_of_exchanges_read_values_of_subqueries() {
+        let joined = "e full join e z on e.column1 = z.column1 + 6";
+        let greatest = "(select max(column1) from e)";
+        assert_rows(
+            &format!(
+                "select e.column1, row_number() over (partition by {greatest} order by e.column1) from {joined}"
+            ),
+            &[&["1", "1"], &["7", "2"], &["NULL", "3"], &["NULL", "4"], &["NULL", "5"]],
+        );
     }
 
     #[test]

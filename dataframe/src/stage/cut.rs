@@ -11,7 +11,7 @@ use super::partitions::{PARTITIONS_MAX, result_bytes};
 use super::piece::Needs;
 use super::ranges::{self, RangeExec};
 use super::rank_filter;
-use super::row_number::{Numbering, RowNumberExec};
+use super::row_number::{KEYED_PARTITIONS_MAX, Numbering, RowNumberExec};
 use super::scans;
 use super::skew::Splittable;
 use super::subqueries::Subqueries;
@@ -22,6 +22,7 @@ use crate::progress::Progress;
 use crate::write::WriteExec;
 use datafusion::common::JoinType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, OrderingRequirements, Partitioning, PhysicalExpr};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::replace_children_if_necessary;
@@ -270,7 +271,33 @@ impl Cutter {
                 self.gather(child)
             };
         }
+        let reads_value = |column| self.subqueries.iter().any(|known| known.are_read_by(column));
+        if columns.iter().any(reads_value) {
+            return self.shuffle_by_values(child, columns, count);
+        }
         self.exchange(child, Output::Hash(columns, count), Pattern::Shuffle(count))
+    }
+
+    /// As [`Cutter::shuffle`], by keys that read values of subqueries. A fragment knows these values, and its
+    /// rows are parted behind it. So the keys are columns of the rows on their way.
+    fn shuffle_by_values(
+        &mut self,
+        child: Plan,
+        keys: Vec<Arc<dyn PhysicalExpr>>,
+        count: usize,
+    ) -> Result<Plan> {
+        let column = |name: &str, at: usize| Arc::new(Column::new(name, at)) as Arc<dyn PhysicalExpr>;
+        let schema = child.schema();
+        let own = schema.fields().iter().enumerate();
+        let own: Vec<_> = own.map(|(at, field)| (column(field.name(), at), field.name().clone())).collect();
+        let names = (own.len()..own.len() + keys.len()).map(|at| (format!("__key_{at}"), at));
+        let (names, keys): (Vec<_>, Vec<_>) = names.zip(keys).unzip();
+        let columns = names.iter().map(|(name, at)| column(name, *at)).collect();
+        let made = keys.into_iter().zip(names).map(|(key, (name, _))| (key, name));
+        let with_keys = ProjectionExec::try_new(own.iter().cloned().chain(made).collect::<Vec<_>>(), child)?;
+        let output = Output::Hash(columns, count);
+        let reader = self.exchange(Arc::new(with_keys), output, Pattern::Shuffle(count))?;
+        Ok(Arc::new(ProjectionExec::try_new(own, reader)?))
     }
 
     fn cut_coalesce(&mut self, exchange: &CoalescePartitionsExec) -> Result<Plan> {
@@ -339,12 +366,15 @@ impl Cutter {
     }
 
     fn number_rows(&mut self, numbers: &RowNumberExec, child: Plan) -> Result<Plan> {
-        let many = child.output_partitioning().partition_count() > 1;
-        let (child, counted) = if numbers.numbering == Numbering::Exact && many {
-            let reader = self.exchange(child, Output::Whole, Pattern::Each)?;
-            (reader, Some(self.stages.len() - 1))
-        } else {
-            (child, None)
+        let partitions = child.output_partitioning().partition_count();
+        let (child, counted) = match numbers.numbering {
+            Numbering::Exact if 1 < partitions => {
+                let reader = self.exchange(child, Output::Whole, Pattern::Each)?;
+                (reader, Some(self.stages.len() - 1))
+            }
+            // One partition has the rows of all of them in their order.
+            Numbering::Key if KEYED_PARTITIONS_MAX < partitions => (self.gather(child)?, None),
+            Numbering::Exact | Numbering::Key => (child, None),
         };
         Ok(Arc::new(RowNumberExec::new(child, numbers.column.clone(), numbers.numbering, counted, None)))
     }

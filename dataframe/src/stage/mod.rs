@@ -1,6 +1,7 @@
 //! Stages: physical plans cut at their exchanges, and the tasks that they are made of.
 
 pub(crate) mod applied;
+pub(crate) mod asked_values;
 mod codec;
 mod compressed;
 mod converter;
@@ -39,7 +40,7 @@ pub use demand::Demand;
 pub use fragment::Fragment;
 pub(crate) use input::InputExec;
 pub(crate) use leaves::read_here;
-pub(crate) use part::batches_or_error;
+pub(crate) use part::{JoinedParts, batches_or_error};
 pub use part::{KeptPart, LocalPart, PartBatches, Resident};
 pub(crate) use partitions::{PARTITIONS_MAX, partitions};
 pub use piece::{Needs, Piece, PieceSource};

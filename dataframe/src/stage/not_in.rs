@@ -121,7 +121,7 @@ fn in_three_values(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 
 /// Whether the value or a row may be missing. Rows without missing ones stay as they are, so that a second
 /// look changes nothing.
-fn can_be_missing(asked: &InSubquery, schema: &DFSchema) -> Result<bool> {
+pub(super) fn can_be_missing(asked: &InSubquery, schema: &DFSchema) -> Result<bool> {
     let rows = &asked.subquery.subquery;
     let is_known =
         matches!(&**rows, LogicalPlan::Filter(filter) if filter.predicate == value_of(rows).is_not_null());
@@ -129,13 +129,13 @@ fn can_be_missing(asked: &InSubquery, schema: &DFSchema) -> Result<bool> {
 }
 
 /// The value that a query with one column has in a row.
-fn value_of(rows: &LogicalPlan) -> Expr {
+pub(super) fn value_of(rows: &LogicalPlan) -> Expr {
     Expr::Column(Column::from(rows.schema().qualified_field(0)))
 }
 
 /// The rows of a subquery, whose value has a name of its own: both queries may read one table, whose columns
 /// would be taken for the same ones. No alias of the table: the library does not take conditions out of one.
-fn apart(rows: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
+pub(super) fn apart(rows: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
     let value = value_of(rows).alias("__tharsis_row");
     LogicalPlanBuilder::from(Arc::clone(rows)).project(vec![value])?.build()
 }
@@ -144,14 +144,7 @@ fn apart(rows: &Arc<LogicalPlan>) -> Result<LogicalPlan> {
 fn without_match(asked: InSubquery, schema: &DFSchema) -> Result<Expr> {
     let InSubquery { expr, subquery, negated: _ } = asked;
     let rows = apart(&subquery.subquery)?;
-    let needle = (*expr).transform_up(|part| match part {
-        Expr::Column(column) => {
-            let field = Arc::clone(schema.field_from_column(&column)?);
-            Ok(Transformed::yes(Expr::OuterReferenceColumn(field, column)))
-        }
-        part => Ok(Transformed::no(part)),
-    })?;
-    let matches = needle.data.eq(value_of(&rows)).is_not_false();
+    let matches = of_outer(*expr, schema)?.eq(value_of(&rows)).is_not_false();
     let found = LogicalPlanBuilder::from(rows).filter(matches)?.build()?;
     let subquery = Subquery {
         outer_ref_columns: found.all_out_ref_exprs(),
@@ -159,6 +152,18 @@ fn without_match(asked: InSubquery, schema: &DFSchema) -> Result<Expr> {
         spans: subquery.spans,
     };
     Ok(Expr::Exists(Exists { subquery, negated: true }))
+}
+
+/// An expression over the rows around a subquery, within it.
+pub(super) fn of_outer(expr: Expr, schema: &DFSchema) -> Result<Expr> {
+    let outer = expr.transform_up(|part| match part {
+        Expr::Column(column) => {
+            let field = Arc::clone(schema.field_from_column(&column)?);
+            Ok(Transformed::yes(Expr::OuterReferenceColumn(field, column)))
+        }
+        part => Ok(Transformed::no(part)),
+    })?;
+    Ok(outer.data)
 }
 
 /// `NOT IN` for rows of which some may be missing, the same ones for each value.

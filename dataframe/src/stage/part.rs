@@ -56,6 +56,30 @@ impl KeptPart for LocalPart {
     }
 }
 
+/// Parts one after the other, as one. The library reads several parts at the same time and gives their rows
+/// in any order.
+#[derive(Debug)]
+pub(crate) struct JoinedParts(pub(crate) Vec<Arc<dyn KeptPart>>);
+
+impl KeptPart for JoinedParts {
+    fn fetch(&self) -> Result<Vec<RecordBatch>> {
+        self.batches()?.collect()
+    }
+
+    fn batches(&self) -> Result<PartBatches<'static>> {
+        let parts = self.0.clone().into_iter();
+        Ok(Box::new(parts.flat_map(|part| batches_or_error(part.batches()))))
+    }
+
+    fn rows(&self) -> usize {
+        self.0.iter().map(|part| part.rows()).sum()
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.iter().map(|part| part.bytes()).sum()
+    }
+}
+
 /// A table whose rows exist, in parts that follow each other in the order of rows.
 #[derive(Clone, Debug)]
 pub struct Resident {

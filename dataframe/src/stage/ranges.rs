@@ -4,6 +4,7 @@
 //! be larger than its share if many rows have equal keys, since these stay together.
 
 use super::row_number::{Numbering, RowNumberExec};
+use super::subqueries::visit_roots;
 use arrow::array::{
     Array, ArrayRef, ArrowNativeTypeOp, ArrowPrimitiveType, AsArray, Int32Array, PrimitiveArray, RecordBatch,
     downcast_primitive_array,
@@ -108,9 +109,9 @@ impl ExecutionPlan for RangeExec {
 
     fn apply_expressions(
         &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
+        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> Result<TreeNodeRecursion>,
     ) -> Result<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
+        visit_roots(self.ordering.iter().map(|key| &key.expr), visit)
     }
 
     fn replace_children(

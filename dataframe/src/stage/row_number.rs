@@ -33,6 +33,9 @@ const ROW_BITS: u32 = 36;
 /// Bits of a key in all, which leaves room for what is put above it.
 pub(crate) const KEY_BITS: u32 = 50;
 
+/// Partitions whose rows a key can tell apart, at most.
+pub(super) const KEYED_PARTITIONS_MAX: usize = 1 << (KEY_BITS - ROW_BITS);
+
 /// The meaning of a row's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Numbering {

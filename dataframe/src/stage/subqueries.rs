@@ -2,6 +2,7 @@
 //! first.
 
 use crate::error::Result;
+use datafusion::common::Result as EngineResult;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::physical_planning_context::ScalarSubqueryResults;
 use datafusion::physical_expr::PhysicalExpr;
@@ -35,9 +36,24 @@ impl Subqueries {
         })
     }
 
-    fn are_read_by(&self, expr: &Arc<dyn PhysicalExpr>) -> bool {
+    /// Whether an expression reads one of these values.
+    pub(super) fn are_read_by(&self, expr: &Arc<dyn PhysicalExpr>) -> bool {
         let value = expr.downcast_ref::<ScalarSubqueryExpr>();
         value.is_some_and(|value| *value.results() == self.values)
             || expr.children().into_iter().any(|part| self.are_read_by(part))
     }
+}
+
+/// Shows the expressions of an operator of ours to a visitor, such as the one that looks for values of
+/// subqueries.
+pub(super) fn visit_roots<'a>(
+    exprs: impl IntoIterator<Item = &'a Arc<dyn PhysicalExpr>>,
+    visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> EngineResult<TreeNodeRecursion>,
+) -> EngineResult<TreeNodeRecursion> {
+    for expr in exprs {
+        if visit(expr)? == TreeNodeRecursion::Stop {
+            return Ok(TreeNodeRecursion::Stop);
+        }
+    }
+    Ok(TreeNodeRecursion::Continue)
 }

@@ -9,6 +9,7 @@
 //! | folders of values | `partitions` |
 //! | reports of tasks | `report` |
 //! | from reported files to the target | `target`, in an object store `stored` |
+//! | files that the library writes | `staged` |
 //!
 //! A task may run twice, and after its driver has given up. So each attempt makes files under names of its
 //! own in a folder beside the target, and reports them as rows. Only reported files are moved.
@@ -20,6 +21,7 @@ mod node;
 mod options;
 mod partitions;
 mod report;
+mod staged;
 mod stored;
 mod target;
 
@@ -27,6 +29,7 @@ pub(crate) use node::WriteExec;
 pub use options::{Compression, WriteOptions};
 pub(crate) use options::{FileFormat, FileSpec};
 pub(crate) use partitions::NULL_FOLDER;
+pub(crate) use staged::Staged;
 
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute_under};

@@ -66,12 +66,30 @@ impl Target {
             self.check_replaceable()?;
             replace_folder(&made, &self.whole, &self.replaced()).map_err(|error| failed(&error))?;
         } else {
-            if let Ok(old) = fs::metadata(&self.whole) {
-                fs::set_permissions(&made, old.permissions()).map_err(|error| failed(&error))?;
-            }
-            fs::rename(&made, &self.whole).map_err(|error| failed(&error))?;
+            self.put(&made).map_err(|error| failed(&error))?;
         }
         self.whole.parent().map_or(Ok(()), sync).map_err(|error| failed(&error))
+    }
+
+    /// The path at which somebody else makes the file, with the name that it will have.
+    pub(super) fn elsewhere(&self) -> PathBuf {
+        self.unfinished.join(ATTEMPTS).join(self.whole.file_name().unwrap_or_default())
+    }
+
+    /// Makes the file visible that is complete [`elsewhere`](Target::elsewhere).
+    pub(super) fn finish_elsewhere(self) -> Result<()> {
+        let made = self.elsewhere();
+        let moved = sync(&made).and_then(|()| self.put(&made));
+        let moved = moved.and_then(|()| self.whole.parent().map_or(Ok(()), sync));
+        moved.map_err(|error| Error::io(&self.path, &error))
+    }
+
+    /// Moves what was made to its place. It may be read and written by those who could do that before.
+    fn put(&self, made: &Path) -> std::io::Result<()> {
+        if let Ok(old) = fs::metadata(&self.whole) {
+            fs::set_permissions(made, old.permissions())?;
+        }
+        fs::rename(made, &self.whole)
     }
 
     /// The name of the old folder while the new one takes its place. It is not in the folder of attempts,
@@ -232,8 +250,9 @@ pub(super) fn numbered(written: &[Written]) -> impl Iterator<Item = (&Written, u
     })
 }
 
-fn sync(folder: &Path) -> std::io::Result<()> {
-    File::open(folder)?.sync_all()
+/// Brings a file, or the names in a folder, to the disk.
+pub(super) fn sync(path: &Path) -> std::io::Result<()> {
+    File::open(path)?.sync_all()
 }
 
 /// A name that no other process and no other attempt has.

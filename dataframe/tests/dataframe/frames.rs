@@ -2,8 +2,11 @@
 //! runs on one thread, on several, and with every fragment sent as bytes.
 
 use crate::executors::{each_executor, three_parts};
+use arrow::array::{Int64Array, RecordBatch};
+use std::sync::Arc;
 use tharsis_dataframe::{
-    Aggregate, Compare, DataFrame, Error, JoinKind, Merge, Series, Sort, Squeezed, Value, lit, sql,
+    Aggregate, Compare, DataFrame, Error, JoinKind, LocalExecutor, Merge, Series, Sort, Squeezed, Value, lit,
+    sql,
 };
 
 fn ints(frame: &DataFrame, label: &str) -> Vec<Vec<Option<i64>>> {
@@ -297,4 +300,28 @@ fn a_series_gives_single_values() {
     let rows: usize = n.iter_batches().unwrap().map(|batch| batch.unwrap().num_rows()).sum();
     assert_eq!(rows, 10);
     assert_eq!(n.execute().unwrap().sum().unwrap(), lit(45));
+}
+
+#[test]
+fn rows_of_very_many_parts_have_their_order() {
+    const PARTS: i64 = (1 << 14) + 9;
+    let part = |n: i64| {
+        let numbers = Arc::new(Int64Array::from(vec![n]));
+        RecordBatch::try_from_iter_with_nullable([("n", numbers as _, true)]).unwrap()
+    };
+    let parts: Vec<RecordBatch> = (0..PARTS).map(part).collect();
+    let frame = DataFrame::from_batches(parts[0].schema(), parts);
+    let before = frame.col("n").shift(1).to_frame();
+    let found = before.collect_on(&LocalExecutor::sized(2, 1 << 30)).unwrap().column::<i64>("n").unwrap();
+    assert_eq!(found.len() as i64, PARTS);
+    assert!(found.into_iter().skip(1).flatten().eq(0..PARTS - 1));
+}
+
+#[test]
+fn a_thousand_frames_are_put_below_each_other() {
+    let frame = |n: i64| DataFrame::from_columns([("n", vec![n].into()), ("x", vec![0.5].into())]);
+    let frames: Vec<DataFrame> = (0..1000).map(frame).collect();
+    let all = DataFrame::concat(&frames, true).collect_on(&LocalExecutor::sized(2, 1 << 30)).unwrap();
+    assert!(all.column::<i64>("n").unwrap().into_iter().flatten().eq(0..1000));
+    DataFrame::concat(&frames, false).check().unwrap();
 }

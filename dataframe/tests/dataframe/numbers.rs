@@ -2,10 +2,14 @@
 //! and pandas have them.
 
 use crate::executors::{SentExecutor, each_executor};
-use arrow::array::{ArrayRef, Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array};
+use arrow::array::{
+    ArrayRef, Decimal128Array, Float32Array, Float64Array, Int8Array, Int64Array, UInt64Array,
+};
 use arrow::datatypes::DataType;
 use std::sync::Arc;
-use tharsis_dataframe::{Column, DataFrame, JoinKind, Merge, Operand, Series, date_range, to_timedelta};
+use tharsis_dataframe::{
+    Aggregate, Column, DataFrame, JoinKind, Merge, Operand, Series, Value, date_range, to_timedelta,
+};
 
 fn series(array: impl arrow::array::Array + 'static) -> Series {
     let array: ArrayRef = Arc::new(array);
@@ -283,4 +287,48 @@ fn infinities_that_cancel_each_other_are_missing() {
     let same = series(Float64Array::from(vec![f64::INFINITY; 2])).diff(1);
     assert_eq!(same.isna().values::<bool>().unwrap(), [Some(true); 2]);
     assert!(frame.col("v").sum().unwrap().is_missing());
+}
+
+/// The rows have the types that the plan says.
+#[track_caller]
+fn assert_typed(frame: &DataFrame) {
+    let planned = frame.dtypes().unwrap();
+    for table in each_executor(|executor| frame.collect_on(executor)) {
+        for (label, dtype) in &planned {
+            assert_eq!(table.array(label).unwrap().data_type(), dtype, "{label}");
+        }
+    }
+}
+
+#[test]
+fn numbers_in_the_place_of_others_have_the_type_of_all() {
+    let floats = series(Float64Array::from(vec![0.5, 1.5]));
+    let wholes = series(Int64Array::from(vec![1, 2]));
+    let texts = Series::from_values("v", vec!["S", "L"]);
+    let sizes = [("S", Value::from(1)), ("L", Value::from(1.5))];
+    for (changed, expected) in [
+        (floats.replace([(0.5, 2)]), [Some(2.0), Some(1.5)]),
+        (wholes.replace([(1, 0.5)]), [Some(0.5), Some(2.0)]),
+        (texts.map(sizes), [Some(1.0), Some(1.5)]),
+        (floats.to_frame().replace([(0.5, 2)]).col("v"), [Some(2.0), Some(1.5)]),
+    ] {
+        let frame = changed.to_frame();
+        assert_typed(&frame);
+        // A later step takes the type of the plan.
+        assert_floats(&frame.melt([], []).col("value"), &expected);
+    }
+    let narrow = series(Float32Array::from(vec![0.5, 1.5])).replace([(0.5, 2.5)]);
+    assert_eq!(narrow.dtype().unwrap(), DataType::Float32);
+    assert_typed(&narrow.to_frame());
+}
+
+#[test]
+fn sums_of_decimals_have_the_type_of_the_plan() {
+    let prices = Decimal128Array::from(vec![150_i128, 250]).with_precision_and_scale(10, 2).unwrap();
+    let prices = Column::from_arrow(Arc::new(prices));
+    let frame = DataFrame::from_columns([("k", vec![1, 1].into()), ("price", prices)]);
+    for sums in [frame.groupby(["k"]).sum(), frame.select(["price"]).agg(Aggregate::Sum)] {
+        assert_typed(&sums);
+    }
+    assert_eq!(frame.col("price").sum().unwrap().dtype(), DataType::Decimal128(20, 2));
 }

@@ -181,6 +181,18 @@ fn line_breaks_of_all_systems_are_the_same() {
 }
 
 #[test]
+fn lines_of_blanks_are_no_rows() {
+    let text = "  \na,b\nx,1\n   \n  y,2\n\t\n z,3\n \t ";
+    assert_eq!(shown(text, CsvOptions::new()), "a Utf8: x|  y| z\nb Int64: 1|2|3\n");
+    let text = "a,b\r\n1,\"x\n  \ny\"\r\n  \r\n2,z\r\n";
+    assert_eq!(shown(text, CsvOptions::new()), "a Int64: 1|2\nb Utf8: x\n  \ny|z\n");
+    // A tab that separates fields is no blank.
+    let text = "a\tb\n1\t2\n\t\n  \n3\t4\n";
+    assert_eq!(shown(text, CsvOptions::new().sep(b'\t')), "a Int64: 1|-|3\nb Int64: 2|-|4\n");
+    assert_error(&error("a,b\n1,2\n  \n1,2,3\n", CsvOptions::new()), "ParserError", &["line 4"]);
+}
+
+#[test]
 fn open_quotes_are_told_with_their_line() {
     assert_error(
         &error("a,b\r\n1,\"x\r\ny\"\r\n2,\"z\n3,4\n", CsvOptions::new()),

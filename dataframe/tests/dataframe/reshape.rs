@@ -47,6 +47,10 @@ fn columns_become_rows() {
     let texts = mixed.assign("t", "a");
     assert_eq!(texts.melt([], []).check().unwrap_err().class(), "TypeError");
     assert_eq!(frame.melt(["m"], []).check().unwrap_err().class(), "KeyError");
+    let none = frame.select(["k"]).melt(["k"], []);
+    assert_eq!(none.columns().unwrap(), ["k", "variable", "value"]);
+    assert_column::<f64>(&none, "value", &[]);
+    assert_texts(&none, "variable", &[]);
 }
 
 #[test]
@@ -76,6 +80,12 @@ fn tables_of_two_keys() {
     assert_ints(&table, "1", &[15, 7, 13]);
     let means = frame.tail(4).pivot_table(["k"], "p", "n", Aggregate::Mean);
     assert_column(&means, "1", &[Some(7.5), Some(7.0), Some(8.0)]);
+    let same = crosstab(&frame.col("k"), &frame.col("k"));
+    assert_eq!(same.columns().unwrap(), ["0", "1", "2"]);
+    assert_ints(&same, "0", &[4, 0, 0]);
+    assert_ints(&same, "1", &[0, 3, 0]);
+    let twice = frame.groupby(["k"]).agg([("p", Aggregate::Max), ("p", Aggregate::Max)]);
+    assert_eq!(twice.check().unwrap_err().class(), "ValueError");
     let counts = crosstab(&frame.col("k"), &frame.col("p"));
     assert_ints(&counts, "0", &[2, 2, 1]);
     assert_ints(&counts, "1", &[2, 1, 2]);

@@ -1,10 +1,15 @@
 //! Statements of a session that need files, frames or settings.
 
 use crate::executors::{SentExecutor, by_default, each_executor};
+use arrow::array::{Int64Array, RecordBatch};
 use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Arc;
 use tempfile::TempDir;
-use tharsis_dataframe::{DataFrame, Error, JoinKind, Merge, SqlAnswer, SqlSession, read_parquet, sql};
+use tharsis_dataframe::{
+    DataFrame, Error, Executor, JoinKind, KeptPart, Limits, LocalPart, Merge, Metrics, Outcome, PartBatches,
+    SqlAnswer, SqlSession, Stages, read_parquet, sql,
+};
 
 /// Runs statements in turn; gives the rows of the last one.
 #[track_caller]
@@ -51,6 +56,13 @@ fn frames_have_names_in_a_session() {
     let mut session = SqlSession::default();
     session.register("sales", &sales).unwrap();
     assert_eq!(rows(&mut session, &["select city from sales where sold > 4"]), [["Rome"]]);
+    session.register("Towns", &sales).unwrap();
+    for name in ["Towns", "towns", "\"Towns\""] {
+        assert_eq!(rows(&mut session, &[&format!("select count(*) from {name}")]), [["2"]], "{name}");
+    }
+    session.register("towns", &sales.head(1)).unwrap();
+    assert_eq!(rows(&mut session, &["select count(*) from Towns"]), [["1"]]);
+    assert_eq!(rows(&mut session, &["select count(*) from \"Towns\""]), [["2"]]);
     let broken = sales.select(["cities"]);
     assert_eq!(session.register("broken", &broken).unwrap_err().class(), "KeyError");
 }
@@ -252,4 +264,138 @@ fn the_order_of_a_subquery_goes_through_what_is_above_it() {
         assert_eq!(found, [Some(2), Some(1), Some(3)]);
     }
     assert_eq!(sql(query, &[("t", &t)]).tail(1).col("k").values::<i64>().unwrap(), [Some(3)]);
+}
+
+/// Gives these parts for any query.
+struct Given(Vec<Arc<dyn KeptPart>>);
+
+impl Given {
+    /// A session with a table `t` of a column `n`, all of whose queries give these parts.
+    fn session(parts: Vec<Arc<dyn KeptPart>>) -> SqlSession {
+        let mut session = SqlSession::on(Arc::new(Given(parts)));
+        session.register("t", &DataFrame::from_columns([("n", vec![1, 2].into())])).unwrap();
+        session
+    }
+}
+
+impl Executor for Given {
+    fn limits(&self) -> Limits {
+        Limits { threads: 3, memory_bytes: 1 << 30 }
+    }
+
+    fn execute(&self, _: &Stages) -> Result<Outcome, Error> {
+        Ok(Outcome { parts: self.0.clone(), metrics: Metrics::default() })
+    }
+}
+
+/// A part whose store is lost behind the first batch.
+#[derive(Debug)]
+struct Torn(RecordBatch);
+
+impl Torn {
+    fn lost() -> Error {
+        Error::Lost("the store is lost".to_owned())
+    }
+}
+
+impl KeptPart for Torn {
+    fn fetch(&self) -> Result<Vec<RecordBatch>, Error> {
+        Err(Torn::lost())
+    }
+
+    fn batches(&self) -> Result<PartBatches<'static>, Error> {
+        Ok(Box::new([Ok(self.0.clone()), Err(Torn::lost())].into_iter()))
+    }
+
+    fn rows(&self) -> usize {
+        2 * self.0.num_rows()
+    }
+
+    fn bytes(&self) -> usize {
+        self.0.get_array_memory_size()
+    }
+}
+
+fn numbers(from: i64, to: i64) -> RecordBatch {
+    let numbers = Arc::new(Int64Array::from_iter_values(from..to));
+    RecordBatch::try_from_iter_with_nullable([("n", numbers as _, true)]).unwrap()
+}
+
+#[test]
+fn a_statement_that_loses_its_rows_while_it_writes_leaves_files_as_they_were() {
+    let folder = TempDir::new().unwrap();
+    let (file, added) = (folder.path().join("t.csv"), folder.path().join("added"));
+    fs::write(&file, "n\n7\n").unwrap();
+    fs::create_dir(&added).unwrap();
+    let mut session = Given::session(vec![Arc::new(Torn(numbers(0, 3)))]);
+    let (old, location) = (file.display(), added.display());
+    session.run(&format!("create external table a (n bigint) stored as csv location '{location}/'")).unwrap();
+    let statements = [
+        format!("copy (select n from t) to '{old}'"),
+        format!("copy (select n from t) to '{location}/' stored as csv"),
+        "insert into a select n from t".to_owned(),
+    ];
+    for statement in &statements {
+        let error = session.run(statement).err().unwrap_or_else(|| panic!("{statement} has rows"));
+        assert!(error.to_string().contains("the store is lost"), "{statement}: {error}");
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), "n\n7\n");
+    assert_eq!(fs::read_dir(&added).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn a_copy_has_the_rows_of_all_parts_in_their_order() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("t.csv");
+    let part = |from: i64| {
+        let batches = (from..from + 8).map(|n| numbers(n, n + 1)).collect();
+        Arc::new(LocalPart(batches)) as Arc<dyn KeptPart>
+    };
+    let mut session = Given::session([0, 8, 16].map(part).to_vec());
+    let copy = format!(
+        "copy (select n from t order by n) to '{}' options (format.has_header false)",
+        file.display()
+    );
+    assert_eq!(session.execute(&copy).unwrap(), SqlAnswer::Changed(24));
+    let lines: Vec<String> = (0..24).map(|n| format!("{n}\n")).collect();
+    assert_eq!(fs::read_to_string(&file).unwrap(), lines.concat());
+}
+
+#[test]
+fn a_copy_takes_the_place_of_a_file_as_other_writers_do() {
+    let folder = TempDir::new().unwrap();
+    let (file, link) = (folder.path().join("t.csv"), folder.path().join("link.csv"));
+    fs::write(&file, "old").unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
+    symlink(&file, &link).unwrap();
+    let copy = format!("copy (select 1 as n) to '{}' options (format.has_header false)", link.display());
+    rows(&mut SqlSession::default(), &[&copy]);
+    assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(&file).unwrap(), "1\n");
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+}
+
+#[test]
+fn rows_are_added_to_folders_of_values() {
+    let folder = TempDir::new().unwrap();
+    let location = folder.path().join("a").display().to_string();
+    let found = rows(
+        &mut SqlSession::default(),
+        &[
+            &format!(
+                "copy (select 1 as n, 'x' as k) to '{location}/' stored as csv partitioned by (k) \
+                      options (format.has_header false)"
+            ),
+            &format!(
+                "create external table a (n bigint, k varchar) stored as csv partitioned by (k) \
+                      location '{location}/' options (format.has_header false)"
+            ),
+            "insert into a values (2, 'x'), (3, 'y')",
+            "select n, k from a order by n",
+        ],
+    );
+    assert_eq!(found, [["1", "x"], ["2", "x"], ["3", "y"]]);
+    assert_eq!(fs::read_dir(&location).unwrap().count(), 2);
 }

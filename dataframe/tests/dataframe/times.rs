@@ -1,11 +1,13 @@
 //! Times row by row, with the results of pandas 3.1.
 
 use crate::executors::{each_executor, three_parts};
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::array::{AsArray, DurationMicrosecondArray};
+use arrow::datatypes::{DataType, DurationMicrosecondType, TimeUnit};
+use std::sync::Arc;
 use std::time::Duration;
 use tharsis_dataframe::{
-    Aggregate, DataFrame, Native, Series, Value, date_range, date_range_until, to_datetime, to_datetime_as,
-    to_datetime_or_missing, to_numeric, to_numeric_or_missing,
+    Aggregate, Column, DataFrame, Native, Reduce, Series, Value, date_range, date_range_until, to_datetime,
+    to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
 };
 
 fn sample() -> Series {
@@ -205,4 +207,54 @@ fn a_coarser_unit_leaves_out_what_it_does_not_count() {
     for seconds in [times.dt().as_unit("s"), times.astype(dtype), frame.col("t")] {
         assert_times(&seconds, &[Some("1969-12-31 23:59:58.000000"), Some("1970-01-01 00:00:01.000000")]);
     }
+}
+
+const MICROSECONDS: DataType = DataType::Duration(TimeUnit::Microsecond);
+
+#[track_caller]
+fn assert_microseconds(series: &Series, expected: &[Option<i64>]) {
+    let frame = series.rename("v").to_frame();
+    assert_eq!(frame.dtypes().unwrap(), [("v".to_owned(), MICROSECONDS)]);
+    for table in each_executor(|executor| frame.collect_on(executor)) {
+        let found = table.array("v").unwrap().as_primitive::<DurationMicrosecondType>();
+        assert_eq!(found.iter().collect::<Vec<_>>(), expected);
+    }
+}
+
+#[test]
+fn durations_are_measured_by_their_units() {
+    let column =
+        |units: Vec<Option<i64>>| Column::from_arrow(Arc::new(DurationMicrosecondArray::from(units)));
+    let d = Series::from_values("d", column(vec![Some(1), Some(2), Some(-4), None]));
+    for (found, units) in [
+        (d.sum(), -1),
+        (d.mean(), 0),
+        (d.median(), 1),
+        (d.std(), 3),
+        (d.quantile(0.25), -1),
+        (d.agg(Reduce::by(Aggregate::Std).ddof(0)), 2),
+        (Series::from_values("d", column(vec![None, None])).sum(), 0),
+    ] {
+        let found = found.unwrap();
+        assert_eq!((found.dtype(), found.as_i64()), (MICROSECONDS, Some(units)));
+    }
+    assert!(Series::from_values("d", column(vec![None])).mean().unwrap().is_missing());
+    assert_eq!(d.var().unwrap_err().class(), "TypeError");
+    assert_microseconds(&-&d, &[Some(-1), Some(-2), Some(4), None]);
+    assert_microseconds(&d.abs(), &[Some(1), Some(2), Some(4), None]);
+    assert_microseconds(&d.to_frame().abs().col("d"), &[Some(1), Some(2), Some(4), None]);
+    assert_microseconds(&d.cumsum(), &[Some(1), Some(3), Some(-1), None]);
+}
+
+#[test]
+fn durations_of_groups_and_frames_are_measured() {
+    let units = DurationMicrosecondArray::from(vec![Some(1), Some(2), Some(-4), None]);
+    let frame =
+        DataFrame::from_columns([("k", vec![1, 1, 2, 2].into()), ("d", Column::from_arrow(Arc::new(units)))]);
+    let groups = frame.groupby(["k"]);
+    assert_microseconds(&groups.sum().col("d"), &[Some(3), Some(-4)]);
+    assert_microseconds(&groups.mean().col("d"), &[Some(1), Some(-4)]);
+    assert_microseconds(&frame.select(["d"]).agg(Aggregate::Sum).col("0"), &[Some(-1)]);
+    // Beside numbers there is no common type.
+    assert_eq!(frame.agg(Aggregate::Sum).col("0").values::<i64>().unwrap(), [Some(6)]);
 }

@@ -218,3 +218,26 @@ fn spans_of_groups_go_from_the_first_to_the_last_row_of_each() {
     let unsorted = groups.sort(false).resample("t", "2D").sum().check().unwrap_err();
     assert_eq!(unsorted.class(), "NotImplemented");
 }
+
+#[test]
+fn days_of_work_hold_the_weekend_behind_them() {
+    let rows = |minutes: &[i64]| {
+        let values: Vec<i64> = (1..=minutes.len() as i64).collect();
+        DataFrame::from_columns([("t", times(minutes)), ("v", values.into())])
+    };
+    // From a Thursday to a Saturday.
+    let days: Vec<i64> = (2..12).map(|day| day * DAY).collect();
+    let sums = rows(&days).resample("t", "B").sum();
+    assert_eq!(sums.col("v").values::<i64>().unwrap(), [1, 9, 5, 6, 7, 8, 19].map(Some));
+    // From a Saturday to a Wednesday.
+    let sums = rows(&[4 * DAY + 600, 8 * DAY]).resample("t", "B").sum();
+    assert_eq!(sums.col("v").values::<i64>().unwrap(), [1, 0, 0, 2].map(Some));
+    let index = rows(&[3 * DAY, 8 * DAY]).set_index(["t"]);
+    assert_eq!(
+        index.asfreq("B", Fill::Missing).col("v").values::<i64>().unwrap(),
+        [Some(1), None, None, Some(2)]
+    );
+    let index = rows(&[4 * DAY, 8 * DAY]).set_index(["t"]);
+    assert_eq!(index.asfreq("B", Fill::Missing).col("v").values::<i64>().unwrap(), [None, None, Some(2)]);
+    assert_eq!(rows(&days).resample("t", "2B").sum().check().unwrap_err().class(), "NotImplemented");
+}

@@ -345,3 +345,20 @@ fn infinite_values_are_missing_in_spans_of_time() {
     assert_floats(&sums.sum(), &[Some(1.0), Some(1.0), Some(2.0)]);
     assert_floats(&sums.count(), &[Some(1.0), Some(2.0), Some(2.0)]);
 }
+
+#[test]
+fn windows_have_names_that_no_column_has() {
+    // A plan of this column, another one and the order has three: the first window would be of this name.
+    let frame =
+        DataFrame::from_columns([("x", vec![1, 2].into()), ("__tharsis_window_3", vec![3, 4].into())]);
+    assert_eq!(frame.shift(1).col("x").values::<i64>().unwrap(), [None, Some(1)]);
+    assert_eq!(frame.shift(1).col("__tharsis_window_3").values::<i64>().unwrap(), [None, Some(3)]);
+    let groups = DataFrame::from_columns([
+        ("k", vec![1, 1, 2].into()),
+        ("a", vec![1, 2, 3].into()),
+        ("b", vec![4, 5, 6].into()),
+    ]);
+    let filled = groups.groupby(["k"]).rolling(2).sum().bfill();
+    assert_eq!(filled.col("a").values::<f64>().unwrap(), [Some(3.0), Some(3.0), None]);
+    assert_eq!(filled.col("b").values::<f64>().unwrap(), [Some(9.0), Some(9.0), None]);
+}

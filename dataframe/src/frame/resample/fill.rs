@@ -294,8 +294,12 @@ impl Frame {
             first.clone(),
             last.clone(),
         ])?;
-        let plan =
-            plan.unnest_column(MARK)?.project(vec![label.alias(WANTED), first.clone(), last.clone()])?;
+        let plan = plan.unnest_column(MARK)?;
+        let plan = match rule.is_start(named(MARK)) {
+            Some(is_start) => plan.filter(is_start)?,
+            None => plan,
+        };
+        let plan = plan.project(vec![label.alias(WANTED), first.clone(), last.clone()])?;
         let within = named(WANTED).gt_eq(first).and(named(WANTED).lt_eq(last));
         let label = clock.time(named(WANTED))?.alias(WANTED);
         let plan = plan.filter(within)?.project(vec![label])?.build()?;

@@ -51,7 +51,7 @@ struct Spans {
 
 impl DataFrame {
     /// The rows by spans of a time, which is a column or a level of the index. The rule is a number and a
-    /// unit: `s`, `min`, `h`, `D`, or one of `W`, `MS`, `ME`, `QS`, `QE`, `YS`, `YE`.
+    /// unit: `s`, `min`, `h`, `D`, or one of `B`, `W`, `MS`, `ME`, `QS`, `QE`, `YS`, `YE`.
     ///
     /// Spans follow each other from the first row to the last one. In those without rows sums and counts are
     /// zero, and other aggregates are missing.
@@ -274,7 +274,11 @@ impl Spans {
         let kept = frame.columns.iter().map(|column| named(column));
         let kept = kept.chain(outer_columns.clone()).chain([start.clone()]);
         let exprs: Vec<Expr> = kept.chain(exprs.into_iter().map(|expr| expr.alias(&bins))).collect();
-        let plan = lifted.builder().project(exprs)?.unnest_column(bins.as_str())?.build()?;
+        let plan = lifted.builder().project(exprs)?.unnest_column(bins.as_str())?;
+        let plan = match self.rule.is_start(named(&bins)) {
+            Some(is_start) => plan.filter(is_start)?.build()?,
+            None => plan.build()?,
+        };
         let mut columns = outer_columns;
         for (column, aggregate) in frame.columns.iter().zip(aggregates) {
             let none = of_none(*aggregate, &frame.dtype(column)?)?;

@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use arrow::datatypes::{DataType, IntervalMonthDayNano, TimeUnit};
 use datafusion::common::ScalarValue;
-use datafusion::functions::expr_fn::date_trunc;
+use datafusion::functions::expr_fn::{date_trunc, greatest};
 use datafusion::logical_expr::expr_fn::cast;
 use datafusion::logical_expr::{Expr, lit};
 
@@ -16,6 +16,8 @@ pub(super) const DAY: i64 = 86_400_000_000_000;
 /// Spans of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
+    /// The days of work, Monday to Friday. A weekend belongs to the Friday before it.
+    Business,
     /// Of so many nanoseconds, from the midnight before the first row.
     Fixed(i64),
     /// From Monday, named by the Sunday at their end.
@@ -47,9 +49,10 @@ impl Rule {
             "min" | "T" => 60_000_000_000,
             "h" | "H" => 3_600_000_000_000,
             "D" => DAY,
-            "W" | "W-SUN" | "MS" | "ME" | "M" | "QS" | "QE" | "YS" | "YE" if count != 1 => {
+            "B" | "W" | "W-SUN" | "MS" | "ME" | "M" | "QS" | "QE" | "YS" | "YE" if count != 1 => {
                 return Err(Error::NotImplemented(format!("several units of {unit:?} as one span")));
             }
+            "B" => return Ok(Rule::Business),
             "W" | "W-SUN" => return Ok(Rule::Week),
             "MS" => return months(1, "month", false),
             "ME" | "M" => return months(1, "month", true),
@@ -62,9 +65,10 @@ impl Rule {
         count.checked_mul(fixed).filter(|span| 0 < *span).map(Rule::Fixed).ok_or_else(unknown)
     }
 
-    /// The length of a span.
+    /// The length of a span, or of its parts of which some are none.
     pub(super) fn length(self) -> Expr {
         match self {
+            Rule::Business => interval(0, 1, 0),
             Rule::Fixed(nanoseconds) => interval(0, 0, nanoseconds),
             Rule::Week => interval(0, 7, 0),
             Rule::Months { months, .. } => interval(months, 0, 0),
@@ -74,8 +78,12 @@ impl Rule {
     /// The start of the span that a time lies in.
     pub(super) fn start(self, time: Expr, origin: Expr) -> Expr {
         match self {
+            Rule::Business => {
+                let day = date_trunc(lit("day"), time);
+                let behind_friday = greatest(vec![weekday(day.clone()) - lit(FRIDAY), lit(0_i64)]);
+                cast(number(day) - behind_friday * lit(DAY), NANOSECONDS)
+            }
             Rule::Fixed(length) => {
-                let number = |time: Expr| cast(time, DataType::Int64);
                 let from = number(time) - number(origin.clone());
                 let whole = from / lit(length) * lit(length);
                 cast(number(origin) + whole, NANOSECONDS)
@@ -83,6 +91,12 @@ impl Rule {
             Rule::Week => date_trunc(lit("week"), time),
             Rule::Months { unit, .. } => date_trunc(lit(unit), time),
         }
+    }
+
+    /// Whether a span starts at a time that is as long after another start as spans are; none if each such
+    /// time is a start.
+    pub(super) fn is_start(self, time: Expr) -> Option<Expr> {
+        matches!(self, Rule::Business).then(|| weekday(time).lt_eq(lit(FRIDAY)))
     }
 
     /// The label of a span by its start.
@@ -94,6 +108,20 @@ impl Rule {
         }
     }
 }
+
+/// The nanoseconds since 1970.
+fn number(time: Expr) -> Expr {
+    cast(time, DataType::Int64)
+}
+
+/// The place in its week of a day that a midnight begins; Monday is 0.
+fn weekday(midnight: Expr) -> Expr {
+    // 1970 began with a Thursday. Remainders of days before it are below zero.
+    (number(midnight) / lit(DAY) % lit(7_i64) + lit(10_i64)) % lit(7_i64)
+}
+
+/// The place of the last day of work in a week.
+const FRIDAY: i64 = 4;
 
 fn interval(months: i32, days: i32, nanoseconds: i64) -> Expr {
     let value = IntervalMonthDayNano::new(months, days, nanoseconds);

@@ -8,6 +8,7 @@ use crate::functions::arithmetic::{floordiv, negative_exponent, pow, present, re
 use crate::promotion::{Beyond, as_type, of_exprs};
 use crate::value::{Value, is_text};
 use arrow::datatypes::DataType;
+use datafusion::functions::expr_fn::abs;
 use datafusion::logical_expr::expr_fn::cast;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 use std::ops;
@@ -52,10 +53,11 @@ impl Series {
         }
     }
 
-    /// The absolute value of each number.
+    /// The absolute value of each number, or of each duration.
     #[track_caller]
     pub fn abs(&self) -> Series {
-        self.map_expr(|expr| Ok(datafusion::functions::expr_fn::abs(expr)))
+        let dtype = self.dtype();
+        self.map_expr(|expr| Ok(absolute(expr, &dtype?)))
     }
 
     /// The value rounded to this many decimals, halves to even.
@@ -63,6 +65,14 @@ impl Series {
     pub fn round(&self, decimals: i32) -> Series {
         let dtype = self.dtype();
         self.map_expr(|expr| super::elementwise::rounded(expr, &dtype?, decimals))
+    }
+}
+
+/// The absolute value of a number or of a duration.
+pub(crate) fn absolute(value: Expr, dtype: &DataType) -> Expr {
+    match dtype {
+        DataType::Duration(_) => cast(abs(cast(value, DataType::Int64)), dtype.clone()),
+        _ => abs(value),
     }
 }
 
@@ -198,6 +208,10 @@ impl ops::Neg for &Series {
                 let zero = as_type(lit(0_f64), &DataType::Float64, &dtype);
                 self.map_expr(|expr| Ok(zero - expr))
             }
+            Ok(dtype @ DataType::Duration(_)) => self.map_expr(|expr| {
+                let units = Expr::Negative(Box::new(cast(expr, DataType::Int64)));
+                Ok(cast(units, dtype))
+            }),
             _ => self.map_expr(|expr| Ok(Expr::Negative(Box::new(expr)))),
         }
     }

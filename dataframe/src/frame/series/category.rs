@@ -67,7 +67,7 @@ impl Categories {
             let pairs = pairs.map(|(code, text)| (Value::from(text), Value::from(code as i64)));
             pairs.collect::<Vec<_>>()
         });
-        self.0.map_expr(|expr| mapped(&expr, &pairs?, lit(-1_i64)))
+        self.0.map_expr(|expr| mapped(&expr, &pairs?, (lit(-1_i64), &DataType::Int64)))
     }
 
     /// The series with other texts for its categories: the second text of each pair for the first.
@@ -83,7 +83,7 @@ impl Categories {
     pub fn rename_categories<'a>(&self, pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Series {
         let pairs: Vec<(Value, Value)> =
             pairs.into_iter().map(|(from, to)| (Value::from(from), Value::from(to))).collect();
-        self.categorized(|expr| mapped(&expr, &pairs, expr.clone()))
+        self.categorized(|expr| mapped(&expr, &pairs, (expr.clone(), &DataType::Utf8)))
     }
 
     /// The series with these texts for its categories, one for each from the smallest on; `ValueError` for
@@ -100,7 +100,7 @@ impl Categories {
                 ))
             }
         });
-        self.categorized(|expr| mapped(&expr, &pairs?, expr.clone()))
+        self.categorized(|expr| mapped(&expr, &pairs?, (expr.clone(), &DataType::Utf8)))
     }
 
     /// The series with missing values for the texts that are none of these.

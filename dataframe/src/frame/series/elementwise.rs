@@ -40,13 +40,25 @@ fn is_of_kind(value: &Value, dtype: &DataType) -> bool {
         || (own.is_numeric(), own == DataType::Boolean) == (dtype.is_numeric(), *dtype == DataType::Boolean)
 }
 
-/// One value for each of others, as an expression; the rest is `otherwise`.
-pub(crate) fn mapped(expr: &Expr, pairs: &[(Value, Value)], otherwise: Expr) -> Result<Expr> {
+/// One value for each of others, as an expression; the rest is `otherwise`, an expression of a type. Numbers
+/// have the type of all of them: that of a choice in a plan is the type of its first value.
+pub(crate) fn mapped(expr: &Expr, pairs: &[(Value, Value)], otherwise: (Expr, &DataType)) -> Result<Expr> {
+    let (otherwise, own) = otherwise;
+    let mut common = own.clone();
+    for to in pairs.iter().map(|(_, to)| to).filter(|to| to.dtype().is_numeric()) {
+        let is_number = common.is_numeric() || common.is_null();
+        let met = of_exprs((&otherwise, &common), (&lit(to.0.clone()), &to.dtype()), Beyond::Widens)?;
+        common = met.filter(|_| is_number).unwrap_or(common);
+    }
+    let typed = |expr: Expr, dtype: &DataType| {
+        if common.is_numeric() && dtype.is_numeric() { as_type(expr, dtype, &common) } else { expr }
+    };
+    let otherwise = typed(otherwise, own);
     let mut cases: Option<datafusion::logical_expr::conditional_expressions::CaseBuilder> = None;
     for (from, to) in pairs {
         let is =
             if from.is_missing() { expr.clone().is_null() } else { expr.clone().eq(lit(from.0.clone())) };
-        let to = lit(to.0.clone());
+        let to = typed(lit(to.0.clone()), &to.dtype());
         cases = Some(match cases {
             None => when(is, to),
             Some(mut cases) => cases.when(is, to),
@@ -113,7 +125,7 @@ impl<I: IntoIterator<Item = (K, V)>, K: Into<Value>, V: Into<Value>> Mapping for
         let pairs: Vec<(Value, Value)> = pairs.filter(|(from, _)| is_of_kind(from, &dtype)).collect();
         // Missing values without a type would fit into no file.
         let missing = if pairs.is_empty() { ScalarValue::Float64(None) } else { ScalarValue::Null };
-        series.map_expr(|expr| mapped(&expr, &pairs, lit(missing)))
+        series.map_expr(|expr| mapped(&expr, &pairs, (lit(missing), &DataType::Null)))
     }
 }
 
@@ -139,7 +151,7 @@ impl Series {
         let dtype = self.dtype().unwrap_or(DataType::Null);
         let pairs = pairs.into_iter().map(|(from, to)| (from.into(), to.into()));
         let pairs: Vec<(Value, Value)> = pairs.filter(|(from, _)| is_of_kind(from, &dtype)).collect();
-        self.map_expr(|expr| mapped(&expr, &pairs, expr.clone()))
+        self.map_expr(|expr| mapped(&expr, &pairs, (expr.clone(), &dtype)))
     }
 
     /// Values below the first bound or above the second one moved to it; [`Value::missing`] is no bound.

@@ -26,6 +26,7 @@ mod time_texts;
 mod wall_times;
 mod whole;
 
+pub(crate) use arithmetic::absolute;
 pub use category::Categories;
 pub(crate) use compare::{for_filter, is_among};
 pub use cut::{Cut, cut, qcut};

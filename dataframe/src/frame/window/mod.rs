@@ -32,6 +32,7 @@ use datafusion::logical_expr::{
     Expr, ExprSchemable, LogicalPlanBuilder, SortExpr, WindowFrame, WindowFrameBound, WindowFrameUnits,
     WindowFunctionDefinition, lit,
 };
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// Stands for the order of the frame's rows in a window, until the window becomes a node.
@@ -120,13 +121,21 @@ impl Frame {
                 columns.push(frame.resolve(window.clone())?);
             }
             let fields = frame.plan.schema().fields().iter();
+            let taken: HashSet<String> = fields.map(|field| field.name().clone()).collect();
+            let fields = frame.plan.schema().fields().iter();
             let mut plain: Vec<Expr> = fields.map(|field| named(field.name())).collect();
             frame.plan = LogicalPlanBuilder::window_plan(frame.plan.clone(), columns.clone())?;
             let mut names = Vec::new();
-            let taken = plain.len();
-            for (at, column) in columns.iter().enumerate() {
-                // No earlier window has this number: each has made the plan wider.
-                let name = format!("{HIDDEN}window_{}", taken + at);
+            let mut number = plain.len();
+            for column in &columns {
+                // An earlier window may have this number: it may be a key of the order, in a plan that has
+                // lost other columns since.
+                let mut name = format!("{HIDDEN}window_{number}");
+                while taken.contains(&name) {
+                    number += 1;
+                    name = format!("{HIDDEN}window_{number}");
+                }
+                number += 1;
                 plain.push(named(&column.schema_name().to_string()).alias(&name));
                 names.push(name);
             }

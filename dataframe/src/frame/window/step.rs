@@ -145,6 +145,7 @@ impl Step {
         match self {
             Step::Shift(_) | Step::CumMin(_) | Step::CumMax(_) | Step::Rank(_) => true,
             Step::Ffill(_) | Step::Bfill(_) => true,
+            Step::CumSum(_) => number || matches!(dtype, DataType::Duration(_)),
             Step::Diff(_) => number || dtype.is_temporal(),
             Step::Whole(aggregate) => aggregate.fits(dtype),
             _ => number,
@@ -165,6 +166,10 @@ impl Over {
             Step::PctChange(by) => {
                 let value = cast(value, DataType::Float64);
                 present(value.clone() / self.shift(value, by) - lit(1.0))
+            }
+            Step::CumSum(skipna) if matches!(dtype, DataType::Duration(_)) => {
+                let units = cast(value, DataType::Int64);
+                cast(self.running(sum_udaf(), units, skipna)?, dtype.clone())
             }
             Step::CumSum(skipna) if *dtype == DataType::UInt64 => self.running(sum_udaf(), value, skipna)?,
             Step::CumSum(skipna) => checked(self.running(sum_udaf(), number(value), skipna)?, dtype),

@@ -13,6 +13,7 @@ use arrow::csv::ReaderBuilder;
 use arrow::csv::reader::Decoder;
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -72,6 +73,8 @@ impl CsvDecoder {
 
     /// The batches of whole records.
     pub(super) fn decode(&mut self, records: &[u8], place: Place) -> Result<Vec<RecordBatch>> {
+        let kept = without_blanks(&self.form, records);
+        let records = &*kept;
         if let Ok(batches) = decoded(&mut self.decoder, records) {
             let made = batches.into_iter().map(|batch| self.converted(batch, &self.as_text));
             return made.collect::<std::result::Result<_, _>>().map_err(|_| self.unreadable(records, place));
@@ -228,15 +231,50 @@ fn decoded(decoder: &mut Decoder, records: &[u8]) -> std::result::Result<Vec<Rec
     Ok(batches)
 }
 
-/// The first of some records, with the comments before it and after it.
+/// The first of some records that is more than blanks, with the comments before it and after it.
 pub(super) fn first(form: &CsvForm, records: &[u8]) -> Range<usize> {
     let mut begin = None;
     let scanned = Scanner::new(marks(form), 0).scan(records, |at| match begin {
-        None => begin.replace(at).is_none(),
+        None => {
+            begin = (blanks(form, &records[at..]) == 0).then_some(at);
+            true
+        }
         Some(_) => false,
     });
     let end = if let Scanned::Until(end) = scanned { end } else { records.len() };
     begin.unwrap_or(end)..end
+}
+
+/// The number of blanks that a record consists of; 0 if it has anything else. Such a line is no record.
+fn blanks(form: &CsvForm, record: &[u8]) -> usize {
+    let rest = record.iter().position(|&byte| byte == form.sep || !matches!(byte, b' ' | b'\t'));
+    match rest {
+        Some(rest) if matches!(record[rest], b'\n' | b'\r') => rest,
+        Some(_) => 0,
+        None => record.len(),
+    }
+}
+
+/// The records with empty lines in the place of those of blanks. The library makes no record of an empty one.
+fn without_blanks<'a>(form: &CsvForm, records: &'a [u8]) -> Cow<'a, [u8]> {
+    let is_blank = |at: usize| 0 < blanks(form, &records[at..]);
+    let mut breaks = memchr::memchr2_iter(b'\n', b'\r', records);
+    if !is_blank(0) && !breaks.any(|at| is_blank(at + 1)) {
+        return Cow::Borrowed(records);
+    }
+    // A line of blanks may be in quotes.
+    let mut kept = Vec::with_capacity(records.len());
+    let mut from = 0;
+    Scanner::new(marks(form), 0).scan(records, |at| {
+        let blanks = blanks(form, &records[at..]);
+        if 0 < blanks {
+            kept.extend_from_slice(&records[from..at]);
+            from = at + blanks;
+        }
+        true
+    });
+    kept.extend_from_slice(&records[from..]);
+    Cow::Owned(kept)
 }
 
 /// The texts of the fields of a record.

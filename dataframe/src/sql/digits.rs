@@ -1,0 +1,89 @@
+//! Decimals that are rounded to a number of digits.
+//!
+//! The type of `round(x, 1)` has one digit behind the point, unless the number is no literal. The library's
+//! literals are of 64 bits, `round` takes one of 32, and while it stands within a cast, the types of values
+//! beside the call are chosen for all digits of `x`. Later the call has the other type, and the values beside
+//! it lose their digits. So the literal is made as the function takes it, before types are chosen.
+
+use crate::error::Result;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
+
+/// The plan whose roundings of decimals have their types from the beginning.
+pub(super) fn with_digits(plan: LogicalPlan) -> Result<LogicalPlan> {
+    let changed = plan.transform_up_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        let names = NamePreserver::new(&node);
+        let changed = node.map_expressions(|expr| {
+            // The names of its parts are those of columns, and they cannot be preserved.
+            if matches!(expr, Expr::GroupingSet(_)) {
+                return Ok(Transformed::no(expr));
+            }
+            let name = names.save(&expr);
+            let changed = expr.transform_up(|part| Ok(with_literal(part, &schema)))?;
+            Ok(if changed.transformed { changed.update_data(|expr| name.restore(expr)) } else { changed })
+        })?;
+        if changed.transformed { changed.map_data(LogicalPlan::recompute_schema) } else { Ok(changed) }
+    })?;
+    Ok(changed.data)
+}
+
+fn with_literal(part: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    match rounded(&part, schema) {
+        Ok(Some(rounded)) => Transformed::yes(rounded),
+        // A column of a query around this one has no type here.
+        Ok(None) | Err(_) => Transformed::no(part),
+    }
+}
+
+/// The call with a literal of 32 bits; none for any other expression.
+fn rounded(part: &Expr, schema: &DFSchema) -> EngineResult<Option<Expr>> {
+    let Expr::ScalarFunction(call) = part else { return Ok(None) };
+    let [value, Expr::Literal(ScalarValue::Int64(Some(digits)), _)] = call.args.as_slice() else {
+        return Ok(None);
+    };
+    let digits = i32::try_from(*digits).ok().filter(|_| call.func.name() == "round");
+    let Some(digits) = digits else { return Ok(None) };
+    let is_decimal = value.get_type(schema)?.is_decimal();
+    Ok(is_decimal.then(|| call.func.call(vec![value.clone(), lit(digits)])))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sql::SqlSession;
+
+    #[track_caller]
+    fn rows(query: &str) -> Vec<Vec<String>> {
+        let mut session = SqlSession::default();
+        session
+            .run("create table d (b boolean, m decimal(10, 2)) as values (false, 12345.67), (true, -2.54)")
+            .expect("a table");
+        session.run(query).unwrap_or_else(|error| panic!("{query}: {error}"))
+    }
+
+    #[test]
+    fn values_beside_a_rounded_decimal_keep_their_digits() {
+        let expected = [["-2.50"], ["12345.67"]];
+        let query = "select case when b then round(m, 1) else m end from d order by m";
+        assert_eq!(rows(query), expected);
+        let query = "select coalesce(case when b then round(m, 1) end, m) from d order by m";
+        assert_eq!(rows(query), expected);
+        let query =
+            "select x from (select case when b then round(m, 1) else m end x from d) group by x order by x";
+        assert_eq!(rows(query), expected);
+    }
+
+    #[test]
+    fn rounded_decimals_are_found_by_their_names() {
+        assert_eq!(rows("select round(m, 1) from d group by round(m, 1) order by round(m, 1)")[0], ["-2.5"]);
+        assert_eq!(
+            rows("select \"round(d.m,Int64(1))\" from (select round(m, 1) from d) order by 1")[0],
+            ["-2.5"]
+        );
+        assert_eq!(rows("select sum(round(m, 0)) from d group by rollup(round(m, 0))").len(), 3);
+        assert_eq!(rows("select round(m, -1) from d where not b"), [["12350"]]);
+    }
+}

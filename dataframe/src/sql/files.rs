@@ -1,0 +1,45 @@
+//! The files that statements write, which are made elsewhere and moved when they are complete.
+
+use crate::error::Result;
+use crate::write::Staged;
+use arrow::datatypes::Schema;
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::listing::{ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::datasource::provider_as_source;
+use datafusion::logical_expr::TableSource;
+use datafusion::logical_expr::dml::CopyTo;
+use std::sync::Arc;
+
+/// The place of the files of a `COPY`; none if they are not on the local disk. The library takes a path with
+/// an extension for a file, and any other for a folder to which it adds files.
+pub(super) fn of_copy(copy: &CopyTo) -> Result<Option<Staged>> {
+    let url = ListingTableUrl::parse(&copy.output_url)?;
+    let Some(path) = local(&url) else { return Ok(None) };
+    let is_file = copy.partition_by.is_empty() && !url.is_collection() && url.file_extension().is_some();
+    if is_file { Staged::file(&path).map(Some) } else { Staged::folder(&path).map(Some) }
+}
+
+/// The place of the files of an `INSERT`, and the table that it adds rows to in the place of this one; none
+/// for a table that is no folder on the local disk.
+pub(super) fn of_insert(table: &dyn TableProvider) -> Result<Option<(Staged, Arc<dyn TableSource>)>> {
+    let Some(table) = table.downcast_ref::<ListingTable>() else { return Ok(None) };
+    // The library adds files to the first folder.
+    let url = table.table_paths().first().filter(|url| url.is_collection());
+    let Some(path) = url.and_then(local) else { return Ok(None) };
+    let staged = Staged::folder(&path)?;
+    let (schema, options) = (table.schema(), table.options().clone());
+    // The columns of folders come behind those of files.
+    let columns = schema.fields().len().saturating_sub(options.table_partition_cols.len());
+    let fields: Vec<_> = schema.fields().iter().take(columns).cloned().collect();
+    let of_files = Schema::new_with_metadata(fields, schema.metadata().clone());
+    let config = ListingTableConfig::new(ListingTableUrl::parse(staged.url())?)
+        .with_listing_options(options)
+        .with_schema(Arc::new(of_files));
+    let elsewhere = provider_as_source(Arc::new(ListingTable::try_new(config)?));
+    Ok(Some((staged, elsewhere)))
+}
+
+/// The path of a URL on the local disk.
+fn local(url: &ListingTableUrl) -> Option<String> {
+    (url.scheme() == "file").then(|| format!("/{}", url.prefix()))
+}

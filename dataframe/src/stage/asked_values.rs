@@ -1,0 +1,155 @@
+//! `IN (SELECT ..)` and `EXISTS` as values: among the columns of a query, in `CASE`, within aggregates.
+//!
+//! The library makes joins of those that are conditions of rows, and has no operator for the others. They are
+//! written here as comparisons of counts, which it makes joins of too, before its rules see them. `x IN (..)`
+//! is missing where no row equals `x`, and `x` or a row is missing.
+
+use super::not_in::{apart, can_be_missing, of_outer, value_of};
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue};
+use datafusion::functions_aggregate::expr_fn::count;
+use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::logical_expr::expr_fn::when;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::{
+    Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Projection, lit, not, scalar_subquery,
+};
+use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
+use std::sync::Arc;
+
+/// The rule for the optimizer.
+pub(crate) fn rule() -> Arc<dyn OptimizerRule + Send + Sync> {
+    Arc::new(AskedValues)
+}
+
+#[derive(Debug)]
+struct AskedValues;
+
+impl OptimizerRule for AskedValues {
+    fn name(&self) -> &str {
+        "asked_values"
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        Some(ApplyOrder::TopDown)
+    }
+
+    fn rewrite(&self, plan: LogicalPlan, _: &dyn OptimizerConfig) -> Result<Transformed<LogicalPlan>> {
+        match plan {
+            LogicalPlan::Projection(projection) if ask(&projection.expr)? => projected(projection),
+            LogicalPlan::Aggregate(aggregate)
+                if ask(&aggregate.group_expr)? || ask(&aggregate.aggr_expr)? =>
+            {
+                aggregated(aggregate)
+            }
+            other => Ok(Transformed::no(other)),
+        }
+    }
+}
+
+/// Whether expressions ask for rows of subqueries. The names of grouping sets are those of their parts, which
+/// cannot be preserved.
+fn ask(exprs: &[Expr]) -> Result<bool> {
+    for expr in exprs.iter().filter(|expr| !matches!(expr, Expr::GroupingSet(_))) {
+        if expr.exists(|part| Ok(asks(part)))? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn asks(part: &Expr) -> bool {
+    matches!(part, Expr::InSubquery(_) | Expr::Exists(_))
+}
+
+/// The same columns with values in the place of conditions.
+fn projected(projection: Projection) -> Result<Transformed<LogicalPlan>> {
+    let Projection { expr, input, .. } = projection;
+    let names = NamePreserver::new_for_projection();
+    let exprs = expr.into_iter().map(|expr| {
+        let name = names.save(&expr);
+        let value = expr.transform_up(|part| with_value(part, input.schema()))?;
+        Ok(name.restore(value.data))
+    });
+    let exprs = exprs.collect::<Result<Vec<Expr>>>()?;
+    Ok(Transformed::yes(LogicalPlan::Projection(Projection::try_new(exprs, input)?)))
+}
+
+/// The same aggregates over rows that have the conditions as columns.
+fn aggregated(aggregate: Aggregate) -> Result<Transformed<LogicalPlan>> {
+    let Aggregate { input, group_expr, aggr_expr, .. } = aggregate;
+    let names = NamePreserver::new_for_projection();
+    let mut asked: Vec<Expr> = Vec::new();
+    let mut over_columns = |exprs: Vec<Expr>| {
+        let changed = exprs.into_iter().map(|expr| {
+            if matches!(expr, Expr::GroupingSet(_)) {
+                return Ok(expr);
+            }
+            let name = names.save(&expr);
+            let changed = expr.transform_down(|part| {
+                if !asks(&part) {
+                    return Ok(Transformed::no(part));
+                }
+                let at = asked.iter().position(|known| *known == part).unwrap_or(asked.len());
+                if at == asked.len() {
+                    asked.push(part);
+                }
+                Ok(Transformed::yes(Expr::Column(Column::new_unqualified(column(at)))))
+            })?;
+            Ok(name.restore(changed.data))
+        });
+        changed.collect::<Result<Vec<Expr>>>()
+    };
+    let (group_expr, aggr_expr) = (over_columns(group_expr)?, over_columns(aggr_expr)?);
+    let own = input.schema().iter();
+    let own = own.map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name())));
+    let asked = asked.into_iter().enumerate().map(|(at, expr)| expr.alias(column(at)));
+    let exprs: Vec<Expr> = own.chain(asked).collect();
+    let rows = LogicalPlan::Projection(Projection::try_new(exprs, input)?);
+    let aggregate = Aggregate::try_new(Arc::new(rows), group_expr, aggr_expr)?;
+    Ok(Transformed::yes(LogicalPlan::Aggregate(aggregate)))
+}
+
+/// The name of a condition as a column.
+fn column(at: usize) -> String {
+    format!("__tharsis_asked_{at}")
+}
+
+fn with_value(part: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(match part {
+        Expr::InSubquery(asked) => Transformed::yes(is_among(asked, schema)?),
+        Expr::Exists(Exists { subquery, negated }) => {
+            let is_there = number(LogicalPlanBuilder::from(subquery.subquery))?.gt(lit(0_i64));
+            Transformed::yes(if negated { not(is_there) } else { is_there })
+        }
+        part => Transformed::no(part),
+    })
+}
+
+fn is_among(asked: InSubquery, schema: &DFSchema) -> Result<Expr> {
+    let can_be_missing = can_be_missing(&asked, schema)?;
+    let InSubquery { expr, subquery, negated } = asked;
+    let needle = *expr;
+    let rows = Arc::new(apart(&subquery.subquery)?);
+    let value = value_of(&rows);
+    let of_rows = || LogicalPlanBuilder::from(Arc::clone(&rows));
+    let is_value = of_outer(needle.clone(), schema)?.eq(value.clone());
+    let is_there = number(of_rows().filter(is_value)?)?.gt(lit(0_i64));
+    let is_among = if can_be_missing {
+        let missing = number(of_rows().filter(value.is_null())?)?.gt(lit(0_i64));
+        when(is_there, lit(true))
+            .when(number(of_rows())?.eq(lit(0_i64)), lit(false))
+            .when(needle.is_null().or(missing), lit(ScalarValue::Boolean(None)))
+            .otherwise(lit(false))?
+    } else {
+        is_there
+    };
+    Ok(if negated { not(is_among) } else { is_among })
+}
+
+/// The number of rows.
+fn number(rows: LogicalPlanBuilder) -> Result<Expr> {
+    let counted = rows.aggregate(Vec::<Expr>::new(), vec![count(lit(1_i64))])?.build()?;
+    let number = value_of(&counted);
+    Ok(scalar_subquery(Arc::new(LogicalPlanBuilder::from(counted).project(vec![number])?.build()?)))
+}

@@ -1,0 +1,185 @@
+//! Files that the library writes for statements of SQL.
+//!
+//! It ends a file also after an error of the rows that go into it, and puts it in the place of the old one.
+//! So it writes beside the place, and the files are moved when all of them are complete: a statement that
+//! fails leaves what was there.
+
+use super::target::{Target, sync, unique};
+use crate::error::{Error, Result};
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The place of files that are written beside it first. What is left there goes with it.
+pub(crate) struct Staged(Files);
+
+enum Files {
+    /// One file, in the place of an old one.
+    One(Target),
+    /// Files that are added to those of a folder.
+    Added(Added),
+}
+
+impl Staged {
+    /// A file at a path of the local disk.
+    ///
+    /// # Errors
+    /// The path cannot be written to, or there is something else than a file.
+    pub(crate) fn file(path: &str) -> Result<Staged> {
+        if let Some(parent) = Path::new(path).parent() {
+            fs::create_dir_all(parent).map_err(|error| Error::io(path, &error))?;
+        }
+        Ok(Staged(Files::One(Target::prepare(path)?)))
+    }
+
+    /// A folder of the local disk to which files are added. It need not exist.
+    ///
+    /// # Errors
+    /// The path cannot be written to, or there is something else than a folder.
+    pub(crate) fn folder(path: &str) -> Result<Staged> {
+        let folder = PathBuf::from(path);
+        // Within the folder, since a volume may begin with it. Readers of the folder pass hidden ones by.
+        let unfinished = folder.join(format!(".{}.unfinished", unique()));
+        fs::create_dir_all(&unfinished).map_err(|error| Error::io(path, &error))?;
+        Ok(Staged(Files::Added(Added { path: path.to_owned(), folder, unfinished })))
+    }
+
+    /// The URL that the library writes to in the place of the target.
+    pub(crate) fn url(&self) -> String {
+        match &self.0 {
+            Files::One(target) => url_of(&target.elsewhere()),
+            Files::Added(added) => format!("{}/", url_of(&added.unfinished)),
+        }
+    }
+
+    /// Makes the files visible, which are complete.
+    ///
+    /// # Errors
+    /// Those of the file system; the target is as before.
+    pub(crate) fn finish(self) -> Result<()> {
+        match self.0 {
+            Files::One(target) => target.finish_elsewhere(),
+            Files::Added(added) => added.finish(),
+        }
+    }
+}
+
+/// A folder, and the hidden one in it with the files that it gets.
+struct Added {
+    path: String,
+    folder: PathBuf,
+    unfinished: PathBuf,
+}
+
+impl Added {
+    fn finish(self) -> Result<()> {
+        let mut added = Vec::new();
+        self.add(&mut added).map_err(|error| {
+            for file in &added {
+                let _left = fs::remove_file(file);
+            }
+            Error::io(&self.path, &error)
+        })
+    }
+
+    /// Moves all files, each to the folder of its name; says which are in their places.
+    fn add(&self, added: &mut Vec<PathBuf>) -> std::io::Result<()> {
+        let mut files = Vec::new();
+        let mut folders = vec![PathBuf::new()];
+        let mut at = 0;
+        while let Some(folder) = folders.get(at).cloned() {
+            for entry in fs::read_dir(self.unfinished.join(&folder))? {
+                let entry = entry?;
+                let name = folder.join(entry.file_name());
+                if entry.file_type()?.is_dir() {
+                    folders.push(name);
+                } else {
+                    sync(&entry.path())?;
+                    files.push(name);
+                }
+            }
+            at += 1;
+        }
+        for folder in &folders {
+            fs::create_dir_all(self.folder.join(folder))?;
+        }
+        for file in files {
+            let place = self.folder.join(&file);
+            fs::rename(self.unfinished.join(&file), &place)?;
+            added.push(place);
+        }
+        folders.iter().try_for_each(|folder| sync(&self.folder.join(folder)))
+    }
+}
+
+impl Drop for Added {
+    fn drop(&mut self) {
+        // Nobody reads what is left in a hidden folder.
+        let _left = fs::remove_dir_all(&self.unfinished);
+    }
+}
+
+/// The URL of an absolute path, whatever characters it has.
+fn url_of(path: &Path) -> String {
+    let mut url = "file://".to_owned();
+    for &byte in path.as_os_str().as_encoded_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-._=".contains(&byte) {
+            url.push(char::from(byte));
+        } else {
+            // A text takes all that is written to it.
+            let _written = write!(url, "%{byte:02X}");
+        }
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).expect("a folder");
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.expect("a name").file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn paths_of_any_characters_are_urls() {
+        assert_eq!(url_of(Path::new("/a b/[1]%2?/é=#.csv")), "file:///a%20b/%5B1%5D%252%3F/%C3%A9=%23.csv");
+    }
+
+    #[test]
+    fn files_are_added_to_a_folder_with_those_of_its_folders() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let folder = parent.path().join("t");
+        fs::create_dir(&folder).expect("a folder");
+        fs::write(folder.join("old"), "rows").expect("a file");
+        let staged = Staged::folder(&folder.to_string_lossy()).expect("a place");
+        let Files::Added(added) = &staged.0 else { panic!("it is a folder") };
+        fs::create_dir(added.unfinished.join("k=1")).expect("a folder");
+        fs::write(added.unfinished.join("k=1").join("new"), "rows").expect("a file");
+        fs::write(added.unfinished.join("other"), "rows").expect("a file");
+        staged.finish().expect("they are moved");
+        assert_eq!(names(&folder), ["k=1", "old", "other"]);
+        assert_eq!(names(&folder.join("k=1")), ["new"]);
+    }
+
+    #[test]
+    fn no_file_is_added_if_one_of_them_cannot_be() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let folder = parent.path().join("t");
+        fs::create_dir(&folder).expect("a folder");
+        // A file cannot take the place of a folder.
+        fs::create_dir(folder.join("b")).expect("a folder");
+        let staged = Staged::folder(&folder.to_string_lossy()).expect("a place");
+        let Files::Added(added) = &staged.0 else { panic!("it is a folder") };
+        for name in ["a", "b", "c"] {
+            fs::write(added.unfinished.join(name), "rows").expect("a file");
+        }
+        let error = staged.finish().expect_err("there is a folder");
+        assert!(error.to_string().contains(&*folder.to_string_lossy()), "{error}");
+        assert_eq!(names(&folder), ["b"]);
+    }
+}
