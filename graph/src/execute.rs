@@ -186,7 +186,7 @@ impl Excess {
 fn plan_once(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
     let Lowered { plan, resident, foreign } = lower(roots, &limits)?;
     let runnable = Arc::new(Runnable::new(plan, foreign)?);
-    let schedule = schedule(&runnable, limits.threads)?;
+    let schedule = schedule(&runnable, &limits)?;
     assert_eq!(resident.len(), runnable.plan().resident.len(), "a resident tensor without its chunks");
     assert!(schedule.least_bytes <= schedule.bound_bytes, "a plan needs more than its bound");
     Ok(Job { runnable, schedule, resident, progress: Progress::default() })

@@ -312,7 +312,7 @@ fn the_memory_that_a_refusal_names_is_enough() {
     let x = apply(Indexed { shape: vec![100_003], map: IndexMap::Uniform(Key::new(1, 0)) }, &[]);
     let log = apply(Unary(UnaryOp::Log), &[&x]);
     let sums = apply(Cumulative { scan: Scan::Sum, axis: 0 }, &[&log]);
-    for (root, memory_bytes) in [(&log, 1 << 10), (&log, 810_000), (&sums, 1 << 16), (&sums, 900_000)] {
+    for (root, memory_bytes) in [(&log, 1 << 10), (&log, 810_000), (&sums, 1 << 16), (&sums, 850_000)] {
         for threads in [1, 3] {
             let limits = LocalExecutor::sized(threads, memory_bytes).limits();
             let refused = plan(from_ref(root), limits).unwrap_err();
