@@ -9,7 +9,7 @@ use crate::plan::{ChunkId, TaskId};
 use crate::schedule::{Schedule, schedule};
 use crate::task::Runnable;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -186,7 +186,7 @@ impl Excess {
 fn plan_once(roots: &[NodeRef], limits: Limits) -> Result<Job, Error> {
     let Lowered { plan, resident, foreign } = lower(roots, &limits)?;
     let runnable = Arc::new(Runnable::new(plan, foreign)?);
-    let schedule = schedule(&runnable, limits.threads)?;
+    let schedule = schedule(&runnable, &limits)?;
     assert_eq!(resident.len(), runnable.plan().resident.len(), "a resident tensor without its chunks");
     assert!(schedule.least_bytes <= schedule.bound_bytes, "a plan needs more than its bound");
     Ok(Job { runnable, schedule, resident, progress: Progress::default() })
@@ -287,8 +287,37 @@ struct State {
     chunks: HashMap<ChunkId, Arc<Chunk>>,
     readers: ChunkTable<u32>,
     failed: Option<Error>,
+    /// Whether nobody waits for the tasks that run.
+    is_left: bool,
     live_bytes: u64,
     metrics: Metrics,
+}
+
+/// Tasks that run and are left behind.
+static LEFT: AtomicUsize = AtomicUsize::new(0);
+
+/// Number of tasks of this process that still run although their jobs have timed out. Each has a thread, and
+/// memory that the bounds of other jobs do not count.
+pub fn tasks_left_behind() -> usize {
+    LEFT.load(Ordering::Relaxed)
+}
+
+impl State {
+    /// Counts a task that runs as ended.
+    fn end_task(&mut self) {
+        assert!(0 < self.running, "a task ends that was not begun");
+        self.running -= 1;
+        if self.is_left {
+            LEFT.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Leaves the tasks that run behind.
+    fn leave(&mut self) {
+        self.failed.get_or_insert(Error::Timeout);
+        self.is_left = true;
+        LEFT.fetch_add(self.running, Ordering::Relaxed);
+    }
 }
 
 /// Stops the other threads when a task panics, since its outputs will never arrive.
@@ -296,7 +325,10 @@ struct EndOnPanic<'a>(&'a Shared);
 
 impl Drop for EndOnPanic<'_> {
     fn drop(&mut self) {
-        self.0.lock().failed.get_or_insert(Error::Internal("a task panicked".to_owned()));
+        let mut state = self.0.lock();
+        state.failed.get_or_insert(Error::Internal("a task panicked".to_owned()));
+        state.end_task();
+        drop(state);
         self.0.changed.notify_all();
     }
 }
@@ -330,6 +362,7 @@ impl Shared {
             chunks,
             readers: job.schedule.readers.clone(),
             failed: None,
+            is_left: false,
             live_bytes: 0,
             metrics,
         };
@@ -366,7 +399,7 @@ impl Shared {
         drop(works);
         let left = deadline.saturating_duration_since(Instant::now());
         if all_ended.recv_timeout(left) == Err(RecvTimeoutError::Timeout) {
-            self.lock().failed.get_or_insert(Error::Timeout);
+            self.lock().leave();
             self.changed.notify_all();
             return Err(Error::Timeout);
         }
@@ -471,9 +504,8 @@ impl Shared {
 
     fn done(&self, state: &mut State, ready: Ready, result: Result<Vec<Chunk>, Error>, busy: Duration) {
         let task_bytes = self.running_bytes(ready.task);
-        assert!(0 < state.running, "a task ends that was not begun");
         assert!(task_bytes <= state.live_bytes, "a task ends with more memory than there is");
-        state.running -= 1;
+        state.end_task();
         state.live_bytes -= task_bytes;
         state.metrics.tasks += 1;
         self.job.progress.add(1);

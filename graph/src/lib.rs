@@ -53,7 +53,7 @@ pub mod tiling;
 
 pub use batch::{BatchLimits, Batches};
 pub use error::{EngineFailure, Error};
-pub use execute::{Executor, Job, LocalExecutor, Metrics, Outcome, Progress, plan};
+pub use execute::{Executor, Job, LocalExecutor, Metrics, Outcome, Progress, plan, tasks_left_behind};
 pub use explain::Explanation;
 pub use foreign::{Foreign, ForeignName};
 pub use lower::Limits;

@@ -8,11 +8,14 @@
 //!
 //! Take the first task not started. At most `threads` tasks are running, and at most `window` tasks have
 //! started ahead of it. A chunk in memory either was made by an earlier task and is still to be read by it or
-//! a later task: these are counted by walking the order once. Or it belongs to a running task or to one
-//! started ahead: at most `threads + window` times the largest task.
+//! a later task: these are counted by walking the order once. Or a running task reads or makes it, which the
+//! memory of `threads` of the largest tasks has room for, together with their scratch bytes. Or a task made
+//! it that started ahead and has ended: of such a task only its results are left, so that `window` times the
+//! most bytes that one task makes are enough.
 
 use crate::chunk_table::ChunkTable;
 use crate::error::Error;
+use crate::lower::Limits;
 use crate::plan::{ChunkId, TaskId};
 use crate::task::Runnable;
 
@@ -34,20 +37,21 @@ pub struct Schedule {
     pub least_bytes: u64,
 }
 
-/// Orders the tasks of a plan and bounds its memory for a number of threads.
+/// Orders the tasks of a plan and bounds its memory for the threads of these limits.
 ///
 /// # Errors
 /// `Internal` if the plan reads a chunk that nothing makes.
 ///
 /// # Memory
 /// 12 bytes per task and 4 per chunk.
-pub fn schedule(runnable: &Runnable, threads: usize) -> Result<Schedule, Error> {
+pub fn schedule(runnable: &Runnable, limits: &Limits) -> Result<Schedule, Error> {
     let order = depth_first(runnable)?;
     let readers = count_readers(runnable, &order);
-    let Walk { live, largest } = walk(runnable, &order, readers.clone());
+    let Walk { live, largest, most_made } = walk(runnable, &order, readers.clone(), limits);
+    let threads = limits.threads;
     assert!(0 < threads, "tasks in order for nobody to run them");
     let window = threads;
-    let running_bytes = largest * (threads + window) as u64;
+    let running_bytes = largest * threads as u64 + most_made * window as u64;
     let bound_bytes = live + running_bytes;
     Ok(Schedule { order, readers, window, bound_bytes, running_bytes, least_bytes: live + largest })
 }
@@ -198,23 +202,23 @@ struct Walk {
     live: u64,
     /// Most bytes of inputs, outputs and registers of one task.
     largest: u64,
+    /// Most bytes of the outputs of one task that are to be read.
+    most_made: u64,
 }
 
-fn walk(runnable: &Runnable, order: &[TaskId], mut readers: ChunkTable<u32>) -> Walk {
+/// Resident chunks take no memory of a task that reads them in place; others get copies.
+fn walk(runnable: &Runnable, order: &[TaskId], mut readers: ChunkTable<u32>, limits: &Limits) -> Walk {
     let plan = runnable.plan();
     let bytes = |chunk: &ChunkId| runnable.chunk_bytes(*chunk);
-    let is_resident = |chunk: &ChunkId| plan.resident.contains(&(chunk.tensor as usize));
-    let scratch: Vec<u64> = (0..plan.stages.len()).map(|stage| runnable.scratch_bytes(stage)).collect();
+    let is_free = |chunk: &ChunkId| limits.reads_in_place && plan.resident.contains(&(chunk.tensor as usize));
+    let running = |stage| runnable.output_bytes(stage) + runnable.scratch_bytes(stage);
+    let running: Vec<u64> = (0..plan.stages.len()).map(running).collect();
     let (mut live, mut most) = (0u64, Walk::default());
     let mut inputs = Vec::new();
     for &task in order {
-        let mut task_bytes = scratch[task.stage as usize];
-        for chunk in runnable.outputs(task) {
-            task_bytes += bytes(&chunk);
-            if readers[chunk] != 0 {
-                live += bytes(&chunk);
-            }
-        }
+        let kept = runnable.outputs(task).filter(|chunk| readers[*chunk] != 0);
+        let made: u64 = kept.map(|chunk| bytes(&chunk)).sum();
+        live += made;
         inputs.clear();
         runnable.inputs(task, &mut inputs);
         for chunk in &inputs {
@@ -226,8 +230,13 @@ fn walk(runnable: &Runnable, order: &[TaskId], mut readers: ChunkTable<u32>) -> 
                 live -= bytes(chunk);
             }
         }
-        task_bytes += inputs.iter().filter(|chunk| !is_resident(chunk)).map(bytes).sum::<u64>();
-        most = Walk { live: most.live.max(live), largest: most.largest.max(task_bytes) };
+        let read: u64 = inputs.iter().filter(|chunk| !is_free(chunk)).map(bytes).sum();
+        let task_bytes = running[task.stage as usize] + read;
+        most = Walk {
+            live: most.live.max(live),
+            largest: most.largest.max(task_bytes),
+            most_made: most.most_made.max(made),
+        };
         assert!(live <= most.live, "more bytes live than were ever seen");
     }
     most
@@ -238,11 +247,12 @@ mod tests {
     use super::*;
     use crate::LocalExecutor;
     use crate::execute::Executor;
-    use crate::lower::{Limits, Lowered, lower};
+    use crate::lower::{Lowered, lower};
     use crate::node::{Node, NodeRef};
     use crate::ops::{Indexed, LinearPart, Rechunk, Reduce};
     use crate::plan::Plan;
     use crate::tiling::Chunks;
+    use std::collections::HashMap;
     use std::sync::Arc;
     use tharsis_kernels::Fold;
     use tharsis_kernels::linear::Linear;
@@ -271,15 +281,87 @@ mod tests {
     }
 
     #[test]
-    fn the_bound_is_all_results_and_a_task_for_each_that_runs_or_starts_ahead() {
+    fn the_bound_is_all_results_a_task_for_each_thread_and_a_result_for_each_that_starts_ahead() {
         let runnable = lowered(&[numbers()], |_| {});
         let task_bytes = 128 + runnable.scratch_bytes(0);
         for threads in 1..5 {
-            let made = schedule(&runnable, threads).unwrap();
+            let made = schedule(&runnable, &Limits::new(threads, 64 << 20)).unwrap();
             assert_eq!(made.window, threads);
-            assert_eq!(made.bound_bytes, 4 * 128 + task_bytes * 2 * threads as u64);
+            assert_eq!(made.bound_bytes, 4 * 128 + (task_bytes + 128) * threads as u64);
             assert_eq!(made.least_bytes, 4 * 128 + task_bytes);
         }
+    }
+
+    /// Most bytes in memory of a run that starts and ends tasks in any order that executors may: chunks that
+    /// are still to be read, and what those tasks make and need that run.
+    fn peak_bytes(runnable: &Runnable, schedule: &Schedule, threads: usize, seed: u64) -> u64 {
+        let Schedule { order, window, .. } = schedule;
+        let mut readers = schedule.readers.clone();
+        let mut held: HashMap<ChunkId, u64> = HashMap::new();
+        let (mut is_started, mut running) = (vec![false; order.len()], Vec::<usize>::new());
+        let inputs = |at: usize| {
+            let mut inputs = Vec::new();
+            runnable.inputs(order[at], &mut inputs);
+            inputs
+        };
+        let taken = |at: &usize| {
+            let stage = order[*at].stage as usize;
+            runnable.output_bytes(stage) + runnable.scratch_bytes(stage)
+        };
+        let (mut peak, mut random) = (0, seed);
+        loop {
+            peak = peak.max(held.values().sum::<u64>() + running.iter().map(taken).sum::<u64>());
+            let next = is_started.iter().position(|started| !started).unwrap_or(order.len());
+            let near = next..(next + window + 1).min(order.len());
+            let can_start =
+                |at: &usize| !is_started[*at] && inputs(*at).iter().all(|chunk| held.contains_key(chunk));
+            let startable: Vec<usize> = near.filter(can_start).collect();
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let (choice, starts) = ((random >> 33) as usize, random >> 62 != 0);
+            if !startable.is_empty() && running.len() < threads && (starts || running.is_empty()) {
+                let at = startable[choice % startable.len()];
+                is_started[at] = true;
+                running.push(at);
+            } else if !running.is_empty() {
+                let at = running.swap_remove(choice % running.len());
+                let kept = runnable.outputs(order[at]).filter(|chunk| readers[*chunk] != 0);
+                held.extend(kept.map(|chunk| (chunk, runnable.chunk_bytes(chunk))));
+                for chunk in inputs(at) {
+                    readers[chunk] -= 1;
+                    if readers[chunk] == 0 {
+                        held.remove(&chunk);
+                    }
+                }
+            } else {
+                assert_eq!(next, order.len(), "nothing runs, and nothing can start");
+                return peak;
+            }
+        }
+    }
+
+    #[test]
+    fn no_run_takes_more_than_the_bound() {
+        let ramp = Indexed { shape: vec![12, 12], map: IndexMap::Ramp { start: 0.0, step: 1.0 } };
+        let source = Node::new(ramp, vec![]).unwrap();
+        let cut = Node::new(Rechunk(Chunks::Each(4)), vec![source]).unwrap();
+        let factor = |part| Node::new(LinearPart { function: Linear::Lu, part }, vec![cut.clone()]).unwrap();
+        let programs = [
+            vec![numbers()],
+            vec![sum(&numbers())],
+            vec![sum(&numbers()), numbers()],
+            vec![factor(1), factor(2)],
+        ];
+        let mut nearest: f64 = 0.0;
+        for (program, threads) in programs.iter().flat_map(|program| (1..4).map(move |n| (program, n))) {
+            let runnable = lowered(program, |_| {});
+            let made = schedule(&runnable, &Limits::new(threads, 64 << 20)).unwrap();
+            for seed in 0..50 {
+                let peak = peak_bytes(&runnable, &made, threads, seed);
+                assert!(peak <= made.bound_bytes, "{peak} of {} bytes", made.bound_bytes);
+                nearest = nearest.max(peak as f64 / made.bound_bytes as f64);
+            }
+        }
+        assert!(0.7 < nearest, "no run comes near its bound: {nearest}");
     }
 
     #[test]
@@ -287,7 +369,7 @@ mod tests {
         let ramp = Indexed { shape: vec![150], map: IndexMap::Ramp { start: 0.0, step: 1.0 } };
         let source = Node::new(ramp, vec![]).unwrap();
         let cut = Node::new(Rechunk(Chunks::Each(1)), vec![source]).unwrap();
-        let order = schedule(&lowered(&[sum(&cut)], |_| {}), 2).unwrap().order;
+        let order = schedule(&lowered(&[sum(&cut)], |_| {}), &limits()).unwrap().order;
         // Stage and number of its tasks in a row: up to 64 partial sums are merged at a time.
         let mut runs: Vec<(u32, usize)> = Vec::new();
         for task in order {
@@ -302,9 +384,9 @@ mod tests {
     #[test]
     fn tasks_that_no_result_needs_are_left_out() {
         let roots = [numbers(), sum(&numbers())];
-        let all = schedule(&lowered(&roots, |_| {}), 2).unwrap();
+        let all = schedule(&lowered(&roots, |_| {}), &limits()).unwrap();
         let first = lowered(&roots, |plan| plan.results.truncate(1));
-        let made = schedule(&first, 2).unwrap();
+        let made = schedule(&first, &limits()).unwrap();
         assert_eq!((made.order.len(), first.plan().task_count()), (4, all.order.len() as u64));
         let numbers = first.plan().results[0];
         assert!(made.order.iter().all(|&task| first.outputs(task).all(|c| c.tensor as usize == numbers)));
@@ -317,7 +399,7 @@ mod tests {
         let cut = Node::new(Rechunk(Chunks::Each(4)), vec![source]).unwrap();
         let upper = LinearPart { function: Linear::Lu, part: 2 };
         let runnable = lowered(&[Node::new(upper, vec![cut]).unwrap()], |_| {});
-        let order = schedule(&runnable, 2).unwrap().order;
+        let order = schedule(&runnable, &limits()).unwrap().order;
         assert!(order.is_sorted(), "{order:?}");
         // The lower factor and the order of rows are not needed.
         assert!((order.len() as u64) < runnable.plan().task_count());
@@ -326,7 +408,7 @@ mod tests {
     #[test]
     fn a_result_asked_for_twice_is_made_once() {
         let runnable = lowered(&[numbers(), numbers()], |_| {});
-        let made = schedule(&runnable, 2).unwrap();
+        let made = schedule(&runnable, &limits()).unwrap();
         assert_eq!(runnable.plan().results, [0, 0]);
         assert_eq!((made.order.len(), made.readers.of_tensor(0)), (4, &[2; 4][..]));
     }
@@ -336,9 +418,9 @@ mod tests {
         let executor = LocalExecutor::within(limits());
         let made = executor.execute(crate::plan(&[numbers()], limits()).unwrap()).unwrap();
         let kept = Node::new(made.results[0].clone(), vec![]).unwrap();
-        assert_eq!(schedule(&lowered(&[sum(&kept)], |_| {}), 2).unwrap().order.len(), 6);
+        assert_eq!(schedule(&lowered(&[sum(&kept)], |_| {}), &limits()).unwrap().order.len(), 6);
         let torn = lowered(&[sum(&kept)], |plan| plan.resident.clear());
-        let refused = schedule(&torn, 2).unwrap_err();
+        let refused = schedule(&torn, &limits()).unwrap_err();
         assert_eq!(refused, Error::Internal("nothing makes ChunkId { tensor: 0, index: 0 }".to_owned()));
     }
 }

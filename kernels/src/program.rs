@@ -269,6 +269,8 @@ impl UnaryOp {
             Sqrt | Reciprocal => 4.0,
             Arccos | Arccosh | Arcsin | Arcsinh | Arctan | Arctanh | Cbrt | Cos | Cosh | Exp | Exp2
             | Expm1 | I0 | Log | Log10 | Log1p | Log2 | NormalQuantile | Sin | Sinh | Tan | Tanh => 40.0,
+            Entr | Erf | Erfc | Erfcinv | Erfinv | Expit | Logit => 60.0,
+            Gamma | Gammaln | Rgamma => 100.0,
             _ => 1.0,
         }
     }
@@ -283,6 +285,7 @@ impl BinaryOp {
             Arctan2 | Hypot | Logaddexp | Logaddexp2 | Power | Fmod | Remainder | FloorDivide | Gcd | Lcm => {
                 60.0
             }
+            KlDiv | RelEntr | Xlog1py | Xlogy => 60.0,
             _ => 1.0,
         }
     }

@@ -6,7 +6,8 @@
 //! checked instead: one pass without branches over numbers in the first-level cache. The arguments are looked
 //! at only if a result is not finite.
 //!
-//! Not watched: complex functions beyond sums and products, half precision, matrix products and variances.
+//! Not watched: SciPy's functions, which warn of nothing there, complex functions beyond sums and products,
+//! half precision, matrix products and variances.
 
 use crate::chunk::Buffer;
 use crate::cpu::{self, Kernel, Raised};
@@ -155,7 +156,7 @@ pub(crate) fn look_unary(
     n: usize,
     warnings: &mut Warnings,
 ) {
-    if !is_watched(op.cost()) {
+    if !is_watched(op.cost()) || op.is_special() {
         return;
     }
     let mut note = |condition| {
@@ -187,7 +188,7 @@ pub(crate) fn look_binary(
     n: usize,
     warnings: &mut Warnings,
 ) {
-    if !is_watched(op.cost()) {
+    if !is_watched(op.cost()) || op.is_special() {
         return;
     }
     let mut note = |condition| {

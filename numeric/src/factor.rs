@@ -21,6 +21,11 @@ const TALL_RATIO: usize = 4;
 const BLOCK_ELEMENTS: usize = 1 << 18;
 /// Rows of a block for each column, if there are so many: the upper factors have this part of the elements.
 const BLOCK_RATIO: usize = 8;
+/// The same for blocks of many elements, of which a task holds several copies. With fewer, blocks would not
+/// be factored by products of matrices.
+const BLOCK_RATIO_MIN: usize = 4;
+/// Elements of a block from which it has fewer rows.
+const LARGE_BLOCK_ELEMENTS: usize = 1 << 24;
 
 /// The factors of a tall matrix: its orthonormal factor is that of its blocks times `basis`, a matrix for
 /// each block below each other.
@@ -238,7 +243,8 @@ fn blocks_of(m: usize, n: usize) -> Option<usize> {
     if n == 0 || m / n < TALL_RATIO {
         return None;
     }
-    let rows = (BLOCK_ELEMENTS / n).max((BLOCK_RATIO * n).min(m / 2));
+    let ratio = (LARGE_BLOCK_ELEMENTS / n / n).clamp(BLOCK_RATIO_MIN, BLOCK_RATIO);
+    let rows = (BLOCK_ELEMENTS / n).max((ratio * n).min(m / 2));
     let blocks = m / rows.max(1);
     (1 < blocks).then_some(blocks)
 }
@@ -258,6 +264,8 @@ mod tests {
         assert_eq!(blocks_of(1 << 15, 8), None, "it is small");
         assert_eq!(blocks_of(8_000, 2_000), Some(2));
         assert_eq!(blocks_of(1 << 20, 1_000), Some(131));
+        assert_eq!(blocks_of(1 << 20, 1_448), Some(90), "eight times more rows than columns");
+        assert_eq!(blocks_of(120_000, 3_000), Some(10), "four times, as a block has 288 MB");
         assert_eq!(blocks_of(3_000, 1_000), None, "it is not tall");
         assert_eq!(blocks_of(10, 0), None);
         assert_eq!(blocks_of(1 << 30, 1), Some(1 << 12));

@@ -77,6 +77,7 @@ pub mod sets;
 mod sine;
 pub mod solve;
 pub mod sparse;
+pub mod special;
 pub mod statistics;
 mod storage;
 pub mod tensor;

@@ -3,7 +3,7 @@
 
 #![allow(dead_code, reason = "each program of tests needs some of it")]
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -27,8 +27,13 @@ struct State {
     failures: HashMap<String, usize>,
     /// Answers that still end in the middle at a path.
     cuts: HashMap<String, usize>,
-    /// Parts of files that are not whole yet, by path and number.
-    parts: BTreeMap<(String, usize), Vec<u8>>,
+    /// The time that the next attempt to write to a path takes.
+    delays: HashMap<String, Duration>,
+    /// The numbers of uploads that have not ended, and of the last one.
+    uploads: BTreeSet<usize>,
+    last_upload: usize,
+    /// Parts of files that are not whole yet, by the number of the upload and their own.
+    parts: BTreeMap<(usize, usize), Vec<u8>>,
 }
 
 struct Request {
@@ -82,6 +87,11 @@ impl Server {
         self.state.lock().unwrap().cuts.insert(path.to_owned(), answers);
     }
 
+    /// The next attempt to write to a path takes this time, in which others are served.
+    pub fn delay(&self, path: &str, time: Duration) {
+        self.state.lock().unwrap().delays.insert(path.to_owned(), time);
+    }
+
     /// Removes a file.
     pub fn remove(&self, path: &str) -> Option<Vec<u8>> {
         self.state.lock().unwrap().files.remove(path)
@@ -118,6 +128,12 @@ impl Server {
         let plain = unescaped(request.path.split('?').next().unwrap());
         let mut state = self.state.lock().unwrap();
         state.requests.push((request.method.clone(), request.path.clone(), request.key.clone()));
+        let delay = if request.method == "PUT" { state.delays.remove(&plain) } else { None };
+        if let Some(time) = delay {
+            drop(state);
+            std::thread::sleep(time);
+            state = self.state.lock().unwrap();
+        }
         if let Some(path) = plain.strip_prefix("/fail") {
             state.failures.insert(path.to_owned(), usize::MAX);
             drop(state);
@@ -213,12 +229,18 @@ fn read(stream: &TcpStream) -> Option<Request> {
 /// Writes, copies or removes files as a request to an object store asks for; `None` if it only reads.
 fn changed(state: &mut State, request: &Request, path: &str) -> Option<(&'static str, String)> {
     let query = request.path.split_once('?').map_or("", |(_, query)| query);
-    let number = query.split('&').find_map(|pair| pair.strip_prefix("partNumber="));
-    let of_upload = query.contains("uploadId=");
+    let of_query = |name: &str| {
+        let value = query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        value.and_then(|value| value.parse::<usize>().ok())
+    };
+    let (number, upload) = (of_query("partNumber"), of_query("uploadId"));
     match request.method.as_str() {
         "PUT" | "POST" if path.contains("denied") => Some(("403 Forbidden", String::new())),
         "PUT" if request.creates && state.files.contains_key(path) => {
             Some(("412 Precondition Failed", String::new()))
+        }
+        _ if upload.is_some_and(|upload| !state.uploads.contains(&upload)) => {
+            Some(("404 Not Found", "<Error><Code>NoSuchUpload</Code></Error>".to_owned()))
         }
         "PUT" => {
             let bytes = match &request.copied {
@@ -226,21 +248,25 @@ fn changed(state: &mut State, request: &Request, path: &str) -> Option<(&'static
                 None => request.body.clone(),
             };
             match number {
-                Some(number) => drop(state.parts.insert((path.to_owned(), number.parse().ok()?), bytes)),
+                Some(number) => drop(state.parts.insert((upload?, number), bytes)),
                 None => drop(state.files.insert(path.to_owned(), bytes)),
             }
             let copied = "<CopyObjectResult><ETag>\"1\"</ETag></CopyObjectResult>";
             Some(("200 OK", request.copied.as_ref().map_or(String::new(), |_| copied.to_owned())))
         }
         "POST" if query.starts_with("uploads") => {
-            let begun =
-                "<InitiateMultipartUploadResult><UploadId>u</UploadId></InitiateMultipartUploadResult>";
-            Some(("200 OK", begun.to_owned()))
+            state.last_upload += 1;
+            let id = state.last_upload;
+            state.uploads.insert(id);
+            let begun = "InitiateMultipartUploadResult";
+            Some(("200 OK", format!("<{begun}><UploadId>{id}</UploadId></{begun}>")))
         }
-        "POST" if of_upload => {
+        "POST" if upload.is_some() => {
             let parts = std::mem::take(&mut state.parts);
-            let (whole, others) = parts.into_iter().partition::<BTreeMap<_, _>, _>(|((of, _), _)| of == path);
+            let (whole, others) =
+                parts.into_iter().partition::<BTreeMap<_, _>, _>(|((of, _), _)| Some(*of) == upload);
             state.parts = others;
+            state.uploads.retain(|id| Some(*id) != upload);
             state.files.insert(path.to_owned(), whole.into_values().flatten().collect());
             let ended = "<CompleteMultipartUploadResult><ETag>\"1\"</ETag></CompleteMultipartUploadResult>";
             Some(("200 OK", ended.to_owned()))
@@ -257,10 +283,12 @@ fn changed(state: &mut State, request: &Request, path: &str) -> Option<(&'static
             Some(("200 OK", format!("<DeleteResult>{removed}</DeleteResult>")))
         }
         "DELETE" => {
-            if of_upload {
-                state.parts.retain(|(of, _), _| of != path)
-            } else {
-                drop(state.files.remove(path))
+            match upload {
+                Some(upload) => {
+                    state.uploads.remove(&upload);
+                    state.parts.retain(|(of, _), _| *of != upload);
+                }
+                None => drop(state.files.remove(path)),
             }
             Some(("204 No Content", String::new()))
         }

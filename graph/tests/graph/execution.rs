@@ -13,7 +13,7 @@ use tharsis_graph::plan::{ChunkId, TaskId};
 use tharsis_graph::tiling::TASKS_MAX;
 use tharsis_graph::{
     BatchLimits, Batches, Chunks, Error, Executor, Foreign, ForeignName, Job, Limits, LocalExecutor, Metrics,
-    Node, NodeRef, Operator, plan,
+    Node, NodeRef, Operator, plan, tasks_left_behind,
 };
 use tharsis_kernels::chunkwise::Scan;
 use tharsis_kernels::program::IndexMap;
@@ -312,7 +312,7 @@ fn the_memory_that_a_refusal_names_is_enough() {
     let x = apply(Indexed { shape: vec![100_003], map: IndexMap::Uniform(Key::new(1, 0)) }, &[]);
     let log = apply(Unary(UnaryOp::Log), &[&x]);
     let sums = apply(Cumulative { scan: Scan::Sum, axis: 0 }, &[&log]);
-    for (root, memory_bytes) in [(&log, 1 << 10), (&log, 810_000), (&sums, 1 << 16), (&sums, 900_000)] {
+    for (root, memory_bytes) in [(&log, 1 << 10), (&log, 810_000), (&sums, 1 << 16), (&sums, 850_000)] {
         for threads in [1, 3] {
             let limits = LocalExecutor::sized(threads, memory_bytes).limits();
             let refused = plan(from_ref(root), limits).unwrap_err();
@@ -470,13 +470,19 @@ fn a_task_that_takes_longer_than_the_time_is_left_behind() {
         let op = MapChunk { function: Arc::new(Waits(gate.clone())), dtype: DType::F64, extents: vec![None] };
         let root = apply(op, &[&numbers(&[8], 4)]);
         let held = gate.lock().unwrap();
-        let soon = std::time::Instant::now() + std::time::Duration::from_millis(50);
+        let soon = std::time::Instant::now() + std::time::Duration::from_millis(500);
         let executor = LocalExecutor::sized(threads, 64 << 20).until(soon);
         let job = plan(&[root], executor.limits()).unwrap();
         let progress = job.progress.clone();
         assert_eq!(executor.execute(job).unwrap_err(), Error::Timeout, "while the task still waits");
         assert_eq!(progress.done(), 0);
+        assert!(0 < tasks_left_behind(), "it is counted");
         drop(held);
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(10);
+        while 0 < tasks_left_behind() {
+            assert!(std::time::Instant::now() < end, "it has ended");
+            std::thread::yield_now();
+        }
     }
 }
 

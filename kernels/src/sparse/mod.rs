@@ -78,6 +78,16 @@ pub enum Sparse {
     Coordinates,
 }
 
+/// Calls a function for the type of words as wide as the values of tiles, with tables whose values are such
+/// words; gives what it made and the dtype of the values.
+macro_rules! on_words {
+    ($tables:expr, $of_values:expr, $alias:ident, $words:ident => $body:expr) => {{
+        let dtype = dtype_of($tables, 2)?;
+        let $words = values_as_words($tables, &$of_values, dtype)?;
+        (with_words!(dtype, $alias => $body)?, dtype)
+    }};
+}
+
 impl Sparse {
     /// Applies the function.
     ///
@@ -97,26 +107,23 @@ impl Sparse {
             Sparse::Assemble { width, span } => build::assemble(site, tables, *width, *span),
             Sparse::Random { key, share, columns } => build::random(site, *key, *share, *columns),
             Sparse::Align { both } => {
-                let dtype = dtype_of(tables, 2)?;
-                let words = values_as_words(tables, &[2, 5], dtype)?;
-                values_of_words(with_words!(dtype, T => arrange::align::<T>(site, &words, *both))?, dtype)
+                let (tile, dtype) =
+                    on_words!(tables, [2, 5], T, words => arrange::align::<T>(site, &words, *both));
+                values_of_words(tile, dtype)
             }
             Sparse::Transpose => {
-                let dtype = dtype_of(tables, 2)?;
-                let words = values_as_words(tables, &[2], dtype)?;
-                values_of_words(with_words!(dtype, T => arrange::transpose::<T>(site, &words))?, dtype)
+                let (tile, dtype) = on_words!(tables, [2], T, words => arrange::transpose::<T>(site, &words));
+                values_of_words(tile, dtype)
             }
             Sparse::Product { starts, ends } => product::sparse(site, tables, starts, ends),
             Sparse::Prune => with_element!(dtype_of(tables, 2)?, T => arrange::prune::<T>(site, tables)),
             Sparse::Rows { first } => {
-                let dtype = dtype_of(tables, 2)?;
-                let words = values_as_words(tables, &[2], dtype)?;
-                values_of_words(with_words!(dtype, T => arrange::rows::<T>(site, &words, *first))?, dtype)
+                let (tile, dtype) =
+                    on_words!(tables, [2], T, words => arrange::rows::<T>(site, &words, *first));
+                values_of_words(tile, dtype)
             }
             Sparse::ToDense => {
-                let dtype = dtype_of(tables, 2)?;
-                let words = values_as_words(tables, &[2], dtype)?;
-                let made = with_words!(dtype, T => arrange::to_dense::<T>(site, &words))?;
+                let (made, dtype) = on_words!(tables, [2], T, words => arrange::to_dense::<T>(site, &words));
                 made.into_iter().map(|dense| dense.of_words(dtype)).collect()
             }
             Sparse::DenseProduct { starts } => product::dense(site, &args[0], tables, starts),

@@ -125,13 +125,17 @@ impl Call<'_> {
             FromParts => floats!(self, f::FromParts),
             Heaviside => floats!(self, f::Heaviside),
             Hypot => floats!(self, f::Hypot),
+            KlDiv => floats!(self, f::KlDiv),
             Ldexp => floats!(self, f::Ldexp),
             Logaddexp => floats!(self, f::Logaddexp),
             Logaddexp2 => floats!(self, f::Logaddexp2),
             Nextafter => floats!(self, f::Nextafter),
             NextafterHalf => floats!(self, f::NextafterHalf),
             Power => floats!(self, f::Power),
+            RelEntr => floats!(self, f::RelEntr),
             Remainder => floats!(self, f::Remainder),
+            Xlog1py => floats!(self, f::Xlog1py),
+            Xlogy => floats!(self, f::Xlogy),
             _ => self.refuse(),
         }
     }

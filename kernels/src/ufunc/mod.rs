@@ -10,6 +10,7 @@ mod functions;
 mod map;
 mod number;
 mod real;
+mod special;
 mod unary;
 mod vector_math;
 
@@ -66,6 +67,10 @@ enum UnaryClass {
     BitCount,
     /// Complex to its real counterpart, others unchanged.
     Magnitude,
+    /// SciPy's: float32 stays, all other reals give float64.
+    Special,
+    /// SciPy's: to float32 if that holds the argument, else to float64; complex refused.
+    SpecialNarrow,
 }
 
 #[derive(Clone, Copy)]
@@ -96,6 +101,10 @@ enum BinaryClass {
     Parts,
     /// To the float of the first; the second is a whole number that fits 64 bits with a sign.
     Scaled,
+    /// SciPy's: two of float32 stay, all other reals give float64.
+    Special,
+    /// SciPy's: to float32 if that holds both, else to float64; complex refused.
+    SpecialNarrow,
 }
 
 macro_rules! operations {
@@ -109,7 +118,7 @@ macro_rules! operations {
             /// All of them.
             pub const ALL: &'static [$Op] = &[$($Op::$name),*];
 
-            /// NumPy's name, where it has one.
+            /// The name in NumPy or SciPy, where they have one.
             pub const fn name(self) -> &'static str {
                 match self { $($Op::$name => $text),* }
             }
@@ -143,13 +152,22 @@ operations! {
     Cos "cos" Inexact,
     Cosh "cosh" Inexact,
     Degrees "degrees" Real,
+    Entr "entr" SpecialNarrow,
+    Erf "erf" Special,
+    Erfc "erfc" Special,
+    Erfcinv "erfcinv" SpecialNarrow,
+    Erfinv "erfinv" SpecialNarrow,
     Exp "exp" Inexact,
     Exp2 "exp2" Inexact,
+    Expit "expit" Special,
     Expm1 "expm1" Inexact,
     Fabs "fabs" Real,
     Floor "floor" Rounding,
     FrexpExponent "frexp_exponent" Real,
     FrexpMantissa "frexp_mantissa" Real,
+    Gamma "gamma" Special,
+    Gammaln "gammaln" Special,
+    Gammasgn "gammasgn" Special,
     I0 "i0" Real,
     Imag "imag" Magnitude,
     Invert "invert" Bits,
@@ -161,12 +179,14 @@ operations! {
     Log1p "log1p" Inexact,
     Log2 "log2" Inexact,
     LogicalNot "logical_not" Logical,
+    Logit "logit" Special,
     Negative "negative" Number,
     NormalQuantile "normal_quantile" Real,
     Positive "positive" Number,
     Radians "radians" Real,
     Real "real" Magnitude,
     Reciprocal "reciprocal" NumberOrBool,
+    Rgamma "rgamma" Special,
     Rint "rint" Inexact,
     Sign "sign" Number,
     Signbit "signbit" RealQuestion,
@@ -202,6 +222,7 @@ operations! {
     GreaterEqual "greater_equal" Compare,
     Heaviside "heaviside" Real,
     Hypot "hypot" Real,
+    KlDiv "kl_div" SpecialNarrow,
     Lcm "lcm" IntegerNotBool,
     Ldexp "ldexp" Scaled,
     LeftShift "left_shift" Integer,
@@ -219,9 +240,12 @@ operations! {
     NextafterHalf "nextafter_half" Real,
     NotEqual "not_equal" Compare,
     Power "power" Power,
+    RelEntr "rel_entr" SpecialNarrow,
     Remainder "remainder" Floored,
     RightShift "right_shift" Integer,
     Subtract "subtract" NumberNotBool,
+    Xlog1py "xlog1py" Special,
+    Xlogy "xlogy" Special,
 }
 
 impl UnaryOp {
@@ -252,7 +276,15 @@ impl UnaryOp {
             UnaryClass::Bits => same(dtype),
             UnaryClass::BitCount => Ok(Signature { args: bool_as_int8(dtype), out: DType::U8 }),
             UnaryClass::Magnitude => Ok(Signature { args: dtype, out: dtype.real_part() }),
+            UnaryClass::Special | UnaryClass::SpecialNarrow if dtype.is_complex() => Err(refused()),
+            UnaryClass::Special => same(if dtype == DType::F32 { DType::F32 } else { DType::F64 }),
+            UnaryClass::SpecialNarrow => same(promote(dtype.to_inexact(), DType::F32)),
         }
+    }
+
+    /// Whether this is a function of SciPy, which warns of nothing.
+    pub fn is_special(self) -> bool {
+        matches!(self.class(), UnaryClass::Special | UnaryClass::SpecialNarrow)
     }
 }
 
@@ -298,7 +330,16 @@ impl BinaryOp {
                 Err(refused())
             }
             BinaryClass::Scaled => same(a.to_inexact()),
+            BinaryClass::Special | BinaryClass::SpecialNarrow if common.is_complex() => Err(refused()),
+            BinaryClass::Special if a == DType::F32 && b == DType::F32 => same(DType::F32),
+            BinaryClass::Special => same(DType::F64),
+            BinaryClass::SpecialNarrow => same(promote(promote(a.to_inexact(), b.to_inexact()), DType::F32)),
         }
+    }
+
+    /// Whether this is a function of SciPy, which warns of nothing.
+    pub fn is_special(self) -> bool {
+        matches!(self.class(), BinaryClass::Special | BinaryClass::SpecialNarrow)
     }
 
     /// The function that computes this one on arguments of `dtype`. Half precision is widened to float32

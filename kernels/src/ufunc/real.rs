@@ -160,21 +160,33 @@ const ASYMPTOTIC_TERMS: i32 = 24;
 /// 1e-16. NaN outside of [0, 1]; infinite at the ends.
 pub(crate) fn normal_quantile(p: f64) -> f64 {
     let q = p - 0.5;
-    if q.abs() <= 0.425 {
-        let r = 0.180625 - q * q;
-        return q * polynomial(r, &CENTRE_NUMERATOR) / polynomial(r, &CENTRE_DENOMINATOR);
+    if q.abs() <= CENTRE {
+        return central_quantile(q);
     }
     let tail = if q < 0.0 { p } else { 1.0 - p };
     if tail == 0.0 {
         return f64::INFINITY.copysign(q);
     }
-    let r = (-libm::log(tail)).sqrt();
-    let value = if r <= 5.0 {
+    far_quantile(libm::log(tail)).copysign(q)
+}
+
+/// Distance of a probability from one half up to which [`central_quantile`] is for it.
+pub(super) const CENTRE: f64 = 0.425;
+
+/// The quantile at one half plus `q`.
+pub(super) fn central_quantile(q: f64) -> f64 {
+    let r = 0.180625 - q * q;
+    q * polynomial(r, &CENTRE_NUMERATOR) / polynomial(r, &CENTRE_DENOMINATOR)
+}
+
+/// The distance of a quantile from zero, from the logarithm of the probability beyond it.
+pub(super) fn far_quantile(log_tail: f64) -> f64 {
+    let r = (-log_tail).sqrt();
+    if r <= 5.0 {
         polynomial(r - 1.6, &MIDDLE_NUMERATOR) / polynomial(r - 1.6, &MIDDLE_DENOMINATOR)
     } else {
         polynomial(r - 5.0, &FAR_NUMERATOR) / polynomial(r - 5.0, &FAR_DENOMINATOR)
-    };
-    value.copysign(q)
+    }
 }
 
 #[inline(always)]

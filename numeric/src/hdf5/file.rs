@@ -58,7 +58,7 @@ impl Location {
         let dataset = self.open(0)?;
         let extent = |extent: u64| usize::try_from(extent).unwrap_or(usize::MAX);
         let shape: Vec<usize> = dataset.shape().iter().copied().map(extent).collect();
-        let dtype = self.dtype(dataset.dtype())?;
+        let dtype = self.dtype(&dataset)?;
         let chunks: Option<Vec<usize>> =
             dataset.chunks().map(|chunks| chunks.into_iter().map(|chunk| chunk as usize).collect());
         if let Some(chunks) = &chunks {
@@ -99,7 +99,7 @@ impl Location {
                 step: 1,
             })
             .collect();
-        if self.dtype(dataset.dtype())? != T::DTYPE || dataset.shape().len() != place.extents.len() {
+        if self.dtype(&dataset)? != T::DTYPE || dataset.shape().len() != place.extents.len() {
             return Err(corrupt(&self.path, format!("{} has become another dataset", self.dataset)));
         }
         let found = dataset.read_slice::<T>(&SliceInfo { selections }).map_err(|error| self.failed(error))?;
@@ -130,7 +130,8 @@ impl Location {
         dataset.map_err(|error| self.failed(error))
     }
 
-    fn dtype(&self, datatype: &Datatype) -> Stored<DType> {
+    fn dtype(&self, dataset: &hdf5_reader::Dataset) -> Stored<DType> {
+        let datatype = dataset.dtype();
         let found = match datatype {
             Datatype::FixedPoint { size: 1, signed: true, .. } => Some(DType::I8),
             Datatype::FixedPoint { size: 2, signed: true, .. } => Some(DType::I16),
@@ -144,7 +145,14 @@ impl Location {
             Datatype::FloatingPoint { size: 8, .. } => Some(DType::F64),
             _ => None,
         };
-        found.ok_or_else(|| self.unsupported(&format!("the data type {}", kind(datatype))))
+        let dtype = found.ok_or_else(|| self.unsupported(&format!("the data type {}", kind(datatype))))?;
+        let message = dataset.raw_datatype().map_err(|error| self.failed(error))?;
+        if !is_native(dtype, &message) {
+            return Err(
+                self.unsupported(&format!("the data type {}, with its bits elsewhere", kind(datatype)))
+            );
+        }
+        Ok(dtype)
     }
 
     fn failed(&self, error: ReaderError) -> GraphError {
@@ -169,6 +177,33 @@ impl Location {
         GraphError::Unsupported { what, feature: feature.to_owned() }
     }
 }
+
+/// Whether a message on a data type puts bits where the machine has them: all bits of an integer, and the
+/// fields of IEEE 754 for a float. The reader takes sizes alone. (HDF5 File Format Specification 3.0,
+/// IV.A.2.d.)
+fn is_native(dtype: DType, message: &[u8]) -> bool {
+    let Some((head, fields)) = message.split_at_checked(8) else { return false };
+    // Offset of the first bit and number of bits.
+    let [low, high] = (8 * dtype.size_bytes() as u16).to_le_bytes();
+    if !fields.starts_with(&[0, 0, low, high]) {
+        return false;
+    }
+    // Place of the sign; place and bits of the exponent and of the mantissa; bias of the exponent.
+    let (sign, places, bias) = match dtype {
+        DType::F32 => (31, [23, 8, 0, 23], 127u32),
+        DType::F64 => (63, [52, 11, 0, 52], 1023),
+        _ => return true,
+    };
+    let is_ieee = head[1] & (VAX_ORDER | NORMALIZATION) == FIRST_BIT_IMPLIED && head[2] == sign;
+    is_ieee && fields[4..].starts_with(&[places, bias.to_le_bytes()].concat())
+}
+
+/// Flag of floats whose bytes are in the order of a VAX.
+const VAX_ORDER: u8 = 0x40;
+/// Bits that tell how a mantissa begins.
+const NORMALIZATION: u8 = 0x30;
+/// The first bit of a mantissa is 1, and not stored.
+const FIRST_BIT_IMPLIED: u8 = 0x20;
 
 /// The word for a type that is not read.
 fn kind(datatype: &Datatype) -> String {

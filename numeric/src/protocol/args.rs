@@ -16,6 +16,14 @@ pub struct Args {
     keywords: HashMap<String, Value>,
     generator: Arc<Generator>,
     chunks: Chunks,
+    checks: Vec<Check>,
+}
+
+/// A condition of which a program is warned if it does not hold.
+pub(super) struct Check {
+    /// One bool.
+    pub(super) holds: Tensor,
+    pub(super) warning: &'static str,
 }
 
 impl Args {
@@ -27,7 +35,13 @@ impl Args {
         generator: Arc<Generator>,
         chunks: Chunks,
     ) -> Args {
-        Args { positional: positional.into_iter().map(Some).collect(), keywords, generator, chunks }
+        let positional = positional.into_iter().map(Some).collect();
+        Args { positional, keywords, generator, chunks, checks: Vec::new() }
+    }
+
+    /// Warns if a condition does not hold, which is looked at when the program runs.
+    pub(super) fn warn_unless(&mut self, holds: Tensor, warning: &'static str) {
+        self.checks.push(Check { holds, warning });
     }
 
     /// The generator to draw from. If it is the first argument, the positions of the others count from the
@@ -171,14 +185,14 @@ impl Args {
         }
     }
 
-    /// Refuses arguments that the operation has not taken.
-    pub(super) fn finish(self) -> Result<(), Failure> {
+    /// Refuses arguments that the operation has not taken; gives the conditions to look at.
+    pub(super) fn finish(self) -> Result<Vec<Check>, Failure> {
         let extra = self.positional.iter().position(Option::is_some).map(|at| format!("argument {at}"));
         let named =
             self.keywords.into_iter().find(|(_, value)| !matches!(value, Value::None)).map(|(name, _)| name);
         match extra.or(named) {
             Some(what) => Err(Failure::missing(format!("the option {what} is not implemented"))),
-            None => Ok(()),
+            None => Ok(self.checks),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The context of a request: the parts that say how it runs.
 
+use super::args::Check;
 use super::value::Value;
 use super::{Failure, PlaceRequest, Places};
 use crate::errstate::{ErrState, Reaction};
@@ -8,6 +9,7 @@ use crate::sparse::Sparse;
 use crate::tensor::Tensor;
 use serde_json::{Value as Json, json};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -30,6 +32,8 @@ pub(super) struct Context {
     pub raised: RefCell<Warnings>,
     /// Harmless irregularities of the inputs.
     pub warnings: Vec<String>,
+    /// Conditions that steps asked for.
+    pub checks: RefCell<Vec<Check>>,
     /// Folder for large results; without it they are part of the reply.
     pub results: Option<PathBuf>,
 }
@@ -65,6 +69,7 @@ impl Context {
             errstate: errstate(&ctx)?,
             raised: RefCell::default(),
             warnings: Vec::new(),
+            checks: RefCell::default(),
             results,
         })
     }
@@ -119,6 +124,17 @@ impl Context {
             Value::Fields(names, parts) => Value::Fields(names, all(parts)?),
             other => other,
         })
+    }
+
+    /// The warnings of conditions that do not hold, each once.
+    pub fn checked(&self) -> Result<BTreeSet<&'static str>, Failure> {
+        let mut warnings = BTreeSet::new();
+        for Check { holds, warning } in self.checks.borrow().iter() {
+            if !self.tensor_at_hand(holds)?.item()?.is_true() {
+                warnings.insert(*warning);
+            }
+        }
+        Ok(warnings)
     }
 
     fn all_at_hand(&self, parts: Vec<Value>) -> Result<Vec<Value>, Failure> {

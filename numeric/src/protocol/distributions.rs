@@ -83,9 +83,20 @@ pub(super) const DISTRIBUTIONS: &[Row] = &[
             let (check, tolerance) =
                 (args.text_or(3, "check_valid", "warn")?, args.number_or(4, "tol", 1e-8)?);
             let cov = match check.as_str() {
-                "raise" if factoring != Factoring::Cholesky => semidefinite(&cov, tolerance),
-                // Whether it is one is known when the program runs, where nobody is warned.
-                "raise" | "warn" | "ignore" => cov,
+                // That of a covariance which is not one fails.
+                "raise" | "warn" if factoring == Factoring::Cholesky => cov,
+                "raise" => {
+                    let holds = is_semidefinite(&cov, tolerance, factoring);
+                    Tensor::apply(Require { message: NOT_SEMIDEFINITE.to_owned() }, &[&cov, &holds])
+                }
+                "warn" => {
+                    // Others have no factors, which is an error of its own.
+                    if matches!(cov.shape()?, [rows, columns] if rows == columns) {
+                        args.warn_unless(is_semidefinite(&cov, tolerance, factoring), NOT_SEMIDEFINITE);
+                    }
+                    cov
+                }
+                "ignore" => cov,
                 _ => return Err(Failure::value("check_valid must equal 'warn', 'raise', or 'ignore'")),
             };
             tensor(rng.multivariate_normal(&mean, &cov, &size, factoring))
@@ -150,14 +161,19 @@ pub(super) const DISTRIBUTIONS: &[Row] = &[
     ("rng.zipf", "(rng, a, size=None)", "Zipf", |_, args| one(args, "a", Generator::zipf)),
 ];
 
-/// A covariance that is refused when it is computed unless it is symmetric and has no negative eigenvalues.
-fn semidefinite(cov: &Tensor, tolerance: f64) -> Tensor {
+/// Whether a covariance is symmetric and positive semidefinite, as the factors tell by which numbers are
+/// made.
+fn is_semidefinite(cov: &Tensor, tolerance: f64, factoring: Factoring) -> Tensor {
+    let cov = cast(cov, DType::F64);
+    if factoring == Factoring::Eigen {
+        return cov.eigh(false).0.greater_equal(-tolerance).all(..);
+    }
     let (_, values, rows) = cov.svd();
     let back = rows.matrix_transpose().multiply(&values).matmul(&rows);
-    let message = "covariance is not symmetric positive-semidefinite.".to_owned();
-    let is_valid = back.isclose(cov, tolerance, tolerance).all(..);
-    Tensor::apply(Require { message }, &[cov, &is_valid])
+    back.isclose(&cov, tolerance, tolerance).all(..)
 }
+
+const NOT_SEMIDEFINITE: &str = "covariance is not symmetric positive-semidefinite.";
 
 fn one(args: &mut Args, name: &str, draw: fn(&Generator, f64, &[usize]) -> Tensor) -> Result<Value, Failure> {
     let rng = args.generator();

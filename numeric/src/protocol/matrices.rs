@@ -96,6 +96,9 @@ pub(super) const MATRICES: &[Row] = &[
             return tensor(x.not_equal(0).any(..).astype(tharsis_kernels::DType::I64));
         }
         let (tolerance, rtol) = (number(args, 1, "tol")?, number(args, usize::MAX, "rtol")?);
+        if tolerance.is_some() && rtol.is_some() {
+            return Err(Failure::value("`tol` and `rtol` can't be both set."));
+        }
         tensor(x.matrix_rank(tolerance, rtol))
     }),
     ("np.linalg.matrix_transpose", "(x)", "the last two axes exchanged", |_, args| {
@@ -122,9 +125,16 @@ pub(super) const MATRICES: &[Row] = &[
                 x.ndim()?
             )));
         }
-        let (rcond, rtol) = (number(args, 1, "rcond")?, number(args, usize::MAX, "rtol")?);
-        // NumPy's default is not that of the standard.
-        tensor(x.pinv(rtol.or(rcond).or(Some(1e-15))))
+        // NumPy's default is not that of the standard, which an `rtol` of None asks for.
+        let (rcond, rtol) = (number(args, 1, "rcond")?, args.take(usize::MAX, "rtol"));
+        let share = match (rcond, rtol) {
+            (None, None) => Some(1e-15),
+            (None, Some(Value::None)) => None,
+            (None, Some(rtol)) => Some(rtol.real()?),
+            (Some(rcond), None) => Some(rcond),
+            (Some(_), Some(_)) => return Err(Failure::value("`rtol` and `rcond` can't be both set.")),
+        };
+        tensor(x.pinv(share))
     }),
     (
         "np.linalg.qr",

@@ -261,7 +261,9 @@ pub fn answer(request: &Json, folder: &Path) -> Json {
     answer_on(request, folder, &Here)
 }
 
-/// The reply to one request; `places` has the executors for requests that ask for workers.
+/// The reply to one request; `places` has the executors for requests that ask for workers. `left_tasks` is
+/// the number of tasks of this process that still run although the time of their requests is over, if there
+/// are some.
 ///
 /// ```
 /// use serde_json::json;
@@ -276,7 +278,7 @@ pub fn answer_on(request: &Json, folder: &Path, places: &dyn Places) -> Json {
     // A defect in one program must not take the evaluator down with it.
     let outcome = catch_unwind(AssertUnwindSafe(|| program::evaluate(request, folder, places)));
     let crash = |_| Err((Failure::new("Crash", "the evaluator panicked; this is a defect"), None));
-    match outcome.unwrap_or_else(crash) {
+    let mut reply = match outcome.unwrap_or_else(crash) {
         Ok(mut reply) => {
             reply.insert("id".to_owned(), id);
             reply.insert("ok".to_owned(), Json::Bool(true));
@@ -290,7 +292,13 @@ pub fn answer_on(request: &Json, folder: &Path, places: &dyn Places) -> Json {
             }
             json!({"id": id, "ok": false, "err": err})
         }
+    };
+    // They take a thread each, and memory, from this request and all that follow.
+    let left = tharsis_graph::tasks_left_behind();
+    if 0 < left {
+        reply["left_tasks"] = json!(left);
     }
+    reply
 }
 
 #[cfg(test)]

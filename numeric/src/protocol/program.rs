@@ -105,7 +105,7 @@ fn run_step(
     let run = |positional: Vec<Value>, keywords: HashMap<String, Value>| -> Result<Value, Failure> {
         let mut args = Args::new(positional, keywords, context.generator.clone(), context.chunks.clone());
         let made = (found.run)(operation, &mut args)?;
-        args.finish()?;
+        context.checks.borrow_mut().append(&mut args.finish()?);
         Ok(made)
     };
     let awaits = positional.iter().chain(keywords.values()).any(Value::awaits_size);
@@ -157,7 +157,9 @@ fn finish(
         reply.insert("plan".to_owned(), json!({"tasks": tasks, "peak_bytes_bound": bound}));
     }
     // A request for the plan alone is answered without running it.
+    let mut checked = Default::default();
     if context.wants.values || context.wants.metrics {
+        checked = context.checked()?;
         let mut outcome = context.executor.execute(job)?;
         context.raised.borrow_mut().append(&mut outcome.metrics.warnings);
         if context.wants.values {
@@ -170,7 +172,8 @@ fn finish(
     }
     context.raised.borrow_mut().extend(raised_before);
     let raised = context.errstate.apply(&context.raised.borrow())?;
-    let raised = raised.into_iter().map(|text| format!("RuntimeWarning: {text}"));
+    let told = checked.into_iter().map(str::to_owned).chain(raised);
+    let raised = told.map(|text| format!("RuntimeWarning: {text}"));
     let warnings: Vec<String> = context.warnings.iter().cloned().chain(raised).collect();
     if !warnings.is_empty() {
         reply.insert("warnings".to_owned(), json!(warnings));

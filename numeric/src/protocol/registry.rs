@@ -28,6 +28,7 @@ use super::statistics::STATISTICS;
 use super::value::Value;
 use crate::elementwise::{binary, unary, where_};
 use crate::manipulate::{concatenate, stack};
+use crate::special::{SPECIAL_BINARY_DOCS, SPECIAL_DOCS};
 use crate::tensor::Tensor;
 use crate::ufuncs::{BINARY_DOCS, UNARY_DOCS};
 use tharsis_kernels::{BinaryOp, UnaryOp};
@@ -94,13 +95,21 @@ pub fn all() -> Vec<Operation> {
     let rows = TABLES.iter().flat_map(|table| table.iter());
     let mut all: Vec<Operation> =
         rows.map(|&(name, signature, doc, run)| operation(name, signature, doc, run)).collect();
+    let module = |is_special| if is_special { "scipy.special" } else { "np" };
     for op in UnaryOp::ALL.iter().filter(|op| !PARTS.contains(op)) {
-        let doc = UNARY_DOCS.iter().find(|(known, _)| known == op).map_or("", |(_, doc)| doc.trim());
-        all.push(operation(&format!("np.{}", op.name()), "(x)", doc, run_unary));
+        let mut docs = UNARY_DOCS.iter().chain(SPECIAL_DOCS);
+        let doc = docs.find(|(known, _)| known == op).map_or("", |(_, doc)| doc.trim());
+        all.push(operation(&format!("{}.{}", module(op.is_special()), op.name()), "(x)", doc, run_unary));
     }
     for op in BinaryOp::ALL.iter().filter(|op| !BINARY_PARTS.contains(op)) {
-        let doc = BINARY_DOCS.iter().find(|(known, _)| known == op).map_or("", |(_, doc)| doc.trim());
-        all.push(operation(&format!("np.{}", op.name()), "(x1, x2)", doc, run_binary));
+        let mut docs = BINARY_DOCS.iter().chain(SPECIAL_BINARY_DOCS);
+        let doc = docs.find(|(known, _)| known == op).map_or("", |(_, doc)| doc.trim());
+        all.push(operation(
+            &format!("{}.{}", module(op.is_special()), op.name()),
+            "(x1, x2)",
+            doc,
+            run_binary,
+        ));
     }
     for &(name, target) in ALIASES {
         let known = all.iter().find(|operation| operation.name == target);

@@ -89,21 +89,18 @@ impl Storage for Remote {
     }
 
     fn write_part(&self, path: &Path, parts: &Parts, number: usize, bytes: Vec<u8>) -> Stored<()> {
-        match parts.id.as_str() {
-            "" => self.write(path, bytes),
-            _ => upload::write(path, parts, number, bytes),
-        }
+        upload::write(path, parts, number, bytes)
     }
 
     fn finish_file(&self, begun: &Unfinished, _: &Path) -> Stored<()> {
-        match begun.parts.as_ref().filter(|parts| !parts.id.is_empty()) {
+        match &begun.parts {
             None => Ok(()),
             Some(parts) => upload::finish(&begun.path, parts),
         }
     }
 
     fn abandon_file(&self, begun: &Unfinished) {
-        if let Some(parts) = begun.parts.as_ref().filter(|parts| !parts.id.is_empty()) {
+        if let Some(parts) = &begun.parts {
             upload::abandon(&begun.path, parts);
         }
     }

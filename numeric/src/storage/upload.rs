@@ -2,7 +2,9 @@
 //! object is put together, so a task leaves the tag of its part as a small object beside the place of the
 //! whole.
 //!
-//! Readers do not see an upload that a dead process has begun; its parts are for the rules of the bucket.
+//! Readers do not see an upload that a dead process has begun; its parts are for the rules of the bucket. An
+//! object of one part is uploaded so, too: a task that is left behind may write at any time, and the store
+//! refuses parts of an upload that has ended, but no object.
 
 use super::object::{Object, wait};
 use super::{Parts, Stored, Unfinished, corrupt};
@@ -14,18 +16,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::Path;
 use tharsis_graph::Error as GraphError;
 
-/// Begins an upload. An object of one part is written at once, when the part is there.
+/// Begins an upload.
 pub(super) fn begin(path: &Path, bytes: u64) -> Stored<Unfinished> {
     let (object, store) = Object::find_to_write(path)?;
     let part_bytes = bytes.div_ceil(PARTS_MAX).next_multiple_of(ELEMENT_BYTES_MAX).max(PART_BYTES);
-    let count = bytes.div_ceil(part_bytes) as usize;
-    let id = match count {
-        0 | 1 => String::new(),
-        _ => wait(async move {
-            let begun = store.create_multipart(&object.key).await;
-            begun.map_err(|error| object.failed(&error))
-        })?,
-    };
+    let count = bytes.div_ceil(part_bytes).max(1) as usize;
+    let id = wait(async move {
+        let begun = store.create_multipart(&object.key).await;
+        begun.map_err(|error| object.failed(&error))
+    })?;
     Ok(Unfinished { path: path.to_owned(), parts: Some(Parts { count, bytes: part_bytes, id }) })
 }
 

@@ -37,8 +37,8 @@ use tharsis_kernels::DType;
 ///
 /// let folder = tempfile::tempdir()?;
 /// let path = folder.path().join("x.zarr");
-/// // The array has 128 MB, the program may use half of that.
-/// let executor = LocalExecutor::sized(2, 64_000_000);
+/// // The array has 128 MB, the program may use a third of that.
+/// let executor = LocalExecutor::sized(2, 42_000_000);
 /// let options = zarr::Options { chunks: Some(vec![100_000]), ..zarr::Options::default() };
 /// zarr::save(&path, &arange(16_000_000), &options, &executor)?;
 /// let array = zarr::open(&path)?;

@@ -72,3 +72,11 @@ for ord in [0, 1, -1, 2, 3, INF, -INF]:
     row("np.linalg.vector_norm", np.zeros((2, 0)), ord=ord, axis=0)
 for copy in [True, False, None]:
     row("np.reshape", HOLED, (5, 3), copy=copy)
+
+# The share of the largest singular value up to which others are left out: None is not what no word is.
+steep = a([[1.0, 0.0], [0.0, 7e-16]])
+row("np.linalg.pinv", steep)
+for options in [{"rtol": None}, {"rtol": 0.5}, {"rtol": 1e-17}, {"rcond": 1e-17}, {"rcond": None}, {"rcond": 0.5, "rtol": 0.5}, {"rcond": 0.5, "rtol": None}]:
+    row("np.linalg.pinv", steep, ulps=4, **options)
+for options in [{"tol": 0.5}, {"rtol": 0.5}, {"tol": 0.5, "rtol": 0.5}, {"tol": 0.5, "rtol": None}]:
+    row("np.linalg.matrix_rank", steep, **options)

@@ -174,6 +174,7 @@ fn agree_with_numpy([part, parts]: [u64; 2]) {
         "contractions.jsonl",
         "options.jsonl",
         "names.jsonl",
+        "special.jsonl",
     ]
     .map(read)
     .concat();

@@ -68,6 +68,25 @@ fn types_and_filters_that_are_not_read_are_named() {
 }
 
 #[test]
+fn numbers_whose_bits_lie_elsewhere_are_refused() {
+    let file = crate::folder().join("tests/golden/hdf5/types.h5");
+    assert_eq!(load(&file, "int").to_vec::<i32>().unwrap(), [0, 1, 2]);
+    assert_eq!(load(&file, "float").to_vec::<f64>().unwrap(), [0.0, 1.0, 2.0]);
+    for name in [
+        "int of 24 bits",
+        "int of 24 bits behind 4",
+        "uint of 63 bits",
+        "float of other fields",
+        "float of another bias",
+        "float of another order",
+        "float without the implied bit",
+    ] {
+        let error = open(&file, name).unwrap_err();
+        assert!(matches!(error.cause(), GraphError::Unsupported { .. }), "{name}: {error}");
+    }
+}
+
+#[test]
 fn what_is_not_there_is_an_error_of_the_system() {
     for file in files() {
         assert_eq!(open(&file, "none").unwrap_err().class(), "OSError");

@@ -237,6 +237,26 @@ fn a_task_that_is_left_behind_writes_into_no_other_array() {
 }
 
 #[test]
+fn a_task_that_is_left_behind_replaces_no_file() {
+    let server = Server::start();
+    // The first one's object arrives behind that of the second one.
+    server.delay("/bucket/x.npy", Duration::from_secs(2));
+    as_program("a_task_that_is_left_behind_replaces_no_file", &server, || {
+        let url = "s3://bucket/x.npy";
+        let soon = Instant::now() + Duration::from_millis(500);
+        assert_eq!(npy::save(url, &arange(300), &roomy().until(soon)).unwrap_err().class(), "Timeout");
+        npy::save(url, &arange(3), &roomy()).unwrap();
+        for _ in 0..30 {
+            std::thread::sleep(Duration::from_millis(100));
+            assert_eq!(npy::load(url).to_vec::<i64>().unwrap(), [0, 1, 2]);
+        }
+    });
+    if !is_program() {
+        assert_eq!(server.files(), (vec!["/bucket/x.npy".to_owned()], false));
+    }
+}
+
+#[test]
 fn who_fails_removes_nothing_that_another_one_wrote() {
     let server = Server::start();
     as_program("who_fails_removes_nothing_that_another_one_wrote", &server, || {

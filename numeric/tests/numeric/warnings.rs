@@ -333,3 +333,23 @@ fn singular_values_that_are_thrown_away_are_not_divided_by() {
         assert_eq!(texts(&reply), Vec::<&str>::new(), "{operation}");
     }
 }
+
+#[test]
+fn numbers_of_what_is_no_covariance_are_warned_of() {
+    let reply = |cov: Value, options: Value| {
+        let step = json!(["r", "rng.multivariate_normal", [[0.0, 0.0], {"$": "cov"}, 3], options]);
+        let request = json!({"in": {"cov": {"lit": cov}}, "prog": [step], "out": ["r"]});
+        answer(&request, std::path::Path::new("."))
+    };
+    let (valid, invalid) = (json!([[2.0, 1.0], [1.0, 2.0]]), json!([[1.0, 2.0], [2.0, 1.0]]));
+    for method in ["svd", "eigh"] {
+        let warned = reply(invalid.clone(), json!({"method": method}));
+        let expected = "RuntimeWarning: covariance is not symmetric positive-semidefinite.";
+        assert_eq!(texts(&warned), [expected], "{method}");
+        assert!(texts(&reply(valid.clone(), json!({"method": method}))).is_empty());
+        let ignored = reply(invalid.clone(), json!({"method": method, "check_valid": "ignore"}));
+        assert!(texts(&ignored).is_empty());
+        let refused = reply(invalid.clone(), json!({"method": method, "check_valid": "raise"}));
+        assert_eq!(refused["err"]["class"], "ValueError", "{refused}");
+    }
+}

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use tharsis_graph::Error as GraphError;
 use tharsis_numeric::zarr::{Compression, Options, load, open, save};
-use tharsis_numeric::{Chunks, DType, LocalExecutor, Tensor, arange};
+use tharsis_numeric::{Chunks, DType, LocalExecutor, Tensor, arange, execute};
 
 fn roomy() -> LocalExecutor {
     LocalExecutor::sized(2, 1 << 28)
@@ -84,6 +84,65 @@ fn an_array_larger_than_the_memory_is_written_and_read() {
     save(&path, &x, &options, &small).unwrap();
     let sum = load(&path).sum(..).fetch_on::<i64>(&small).unwrap();
     assert_eq!(sum.first(), Some(&(8_000_000 * 7_999_999 / 2)));
+}
+
+#[test]
+fn bytes_that_become_longer_by_a_compression_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let x = tharsis_numeric::random::default_rng(1).integers(144, 256, &[1 << 20]).astype(DType::U8);
+    for level in 0..=9 {
+        for compression in [Compression::Gzip { level }, Compression::Zstd { level: level as i32 + 1 }] {
+            let options = Options { chunks: Some(vec![1 << 20]), compression, ..Options::default() };
+            assert!(is_equal(&load(written(folder.path(), &x, &options)), &x), "{compression:?}");
+        }
+    }
+}
+
+/// Variable with the array that a process of its own reads.
+const MEASURED: &str = "THARSIS_TEST_MEASURED";
+
+/// The memory of a process is nobody else's, and the peak of what was counted before would show nothing.
+#[test]
+fn a_process_takes_no_more_memory_than_its_bound_to_read_large_chunks() {
+    if let Some(path) = std::env::var_os(MEASURED) {
+        return read_measured(Path::new(&path));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // 64 MiB in one chunk, of numbers that do not become shorter.
+    let x = tharsis_numeric::random::default_rng(1).random(&[8 << 20]);
+    for compression in [Compression::None, Compression::Gzip { level: 1 }, Compression::Zstd { level: 1 }] {
+        let options =
+            Options { chunks: Some(vec![8 << 20]), compression, checksum: true, ..Options::default() };
+        let path = folder.path().join("x.zarr");
+        save(&path, &x, &options, &LocalExecutor::sized(1, 1 << 30)).unwrap();
+        let test = "zarr::a_process_takes_no_more_memory_than_its_bound_to_read_large_chunks";
+        let mut program = std::process::Command::new(std::env::current_exe().unwrap());
+        let output = program.args(["--exact", test, "--nocapture"]).env(MEASURED, &path).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains("1 passed"), "{compression:?}: {text}");
+        std::fs::remove_dir_all(&path).unwrap();
+    }
+}
+
+fn read_measured(path: &Path) {
+    /// Bytes for all that is no chunk: threads, the plan, pages of the program that were not used before.
+    const BESIDE_BYTES: u64 = 8 << 20;
+    let status = |line: &str| -> u64 {
+        let text = std::fs::read_to_string("/proc/self/status").unwrap();
+        let found = text.lines().find_map(|found| found.strip_prefix(line)).unwrap();
+        1024 * found.trim_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().unwrap()
+    };
+    let before = status("VmRSS:");
+    let (sums, metrics) = execute(&[&load(path).sum(..)], &LocalExecutor::sized(1, 1 << 30)).unwrap();
+    let sum = sums[0].item().unwrap().to_f64();
+    assert!((4_190_000.0..4_199_000.0).contains(&sum), "{sum}");
+    let taken = status("VmHWM:") - before;
+    assert!(64 << 20 < taken, "the chunk was read: {taken}");
+    assert!(
+        taken <= metrics.bound_bytes + BESIDE_BYTES,
+        "{taken} bytes by a bound of {}",
+        metrics.bound_bytes
+    );
 }
 
 #[test]

@@ -36,6 +36,8 @@ use tharsis_remote::{Blob, Client, FailureKind, NodeId, ObjectRef, Options, canc
 
 /// Most batches in flight per thread: enough that no worker waits for the driver.
 const FLIGHTS_PER_THREAD: usize = 32;
+/// Time for batches of a failed job to end.
+const STOP_TIME: Duration = Duration::from_secs(10);
 
 /// An executor's settings for driving its jobs.
 pub(super) struct DriveOptions {
@@ -118,6 +120,13 @@ struct Flight {
     uses: Use<Key>,
 }
 
+impl Flight {
+    fn cancel(&self) {
+        // Without a connection there is nobody to tell.
+        let _ignored = cancel(&self.report, false, false);
+    }
+}
+
 impl<'a> Drive<'a> {
     /// Puts the plan into the store.
     pub(super) fn new(options: DriveOptions, job: &'a Job, batches: &'a Batches) -> Result<Drive<'a>, Error> {
@@ -148,7 +157,7 @@ impl<'a> Drive<'a> {
     }
 
     /// Runs the whole job.
-    pub(super) fn run(mut self) -> Result<Outcome, Error> {
+    pub(super) fn run(&mut self) -> Result<Outcome, Error> {
         let mut inputs = Vec::new();
         for batch in 0..self.batches.len() {
             inputs.clear();
@@ -168,6 +177,26 @@ impl<'a> Drive<'a> {
         let results = self.job.runnable.plan().results.iter().map(|&tensor| self.gather(tensor));
         let results = results.collect::<Result<_, Error>>()?;
         Ok(Outcome { results, metrics: std::mem::take(&mut self.metrics) })
+    }
+
+    /// Stops the batches in flight of a job that has failed, and waits a while for those that run. Whether
+    /// all of them are over: so it is known of those that have an end of their own, whereas one whose worker
+    /// or node is gone, or that does not answer in time, may go on.
+    pub(super) fn stop(&mut self) -> bool {
+        self.flights.iter().for_each(Flight::cancel);
+        let end = Instant::now() + STOP_TIME;
+        let end = self.options.deadline.map_or(end, |deadline| end.min(deadline));
+        self.flights.drain(..).all(|flight| {
+            match flight.report.get_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(_) => true,
+                Err(error) => {
+                    error.kind() == FailureKind::DependencyFailed || {
+                        let own = [FailureKind::Cancelled, FailureKind::Panicked, FailureKind::UserError];
+                        own.contains(&error.failure().root().kind)
+                    }
+                }
+            }
+        })
     }
 
     /// Whether a batch may start that adds these bytes, reads these objects and takes `own_bytes` beside
@@ -432,10 +461,8 @@ fn read(object: &ObjectRef<TaskOutput>, left: Option<Duration>) -> Result<TaskOu
 impl Drop for Drive<'_> {
     fn drop(&mut self) {
         plans::forget(self.plan.id());
-        for flight in &self.flights {
-            // Flights are left only after a failure. A batch that cannot be stopped ends by itself, and its
-            // objects are freed.
-            let _ignored = cancel(&flight.report, false, false);
-        }
+        // Flights are left only after a failure. A batch that cannot be stopped ends by itself, and its
+        // objects are freed.
+        self.flights.iter().for_each(Flight::cancel);
     }
 }

@@ -3,6 +3,7 @@
 use super::drive::{Drive, DriveOptions};
 use crate::runtime::Runtime;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 use tharsis_graph::batch::{BatchLimits, Batches};
 use tharsis_graph::explain::bytes_text;
@@ -36,6 +37,8 @@ pub struct RemoteExecutor {
     batch_tasks: usize,
     deadline: Option<Instant>,
     options: Options,
+    /// Whether tasks of a failed job, of this executor or a clone, may still run and call functions.
+    leaves_tasks: Arc<AtomicBool>,
 }
 
 impl RemoteExecutor {
@@ -51,6 +54,7 @@ impl RemoteExecutor {
             batch_tasks: BATCH_TASKS_MAX,
             deadline: None,
             options: Options::default(),
+            leaves_tasks: Arc::default(),
         }
     }
 
@@ -89,6 +93,14 @@ impl RemoteExecutor {
     pub fn batch_tasks(mut self, count: usize) -> RemoteExecutor {
         self.batch_tasks = count.clamp(1, BATCH_TASKS_MAX);
         self
+    }
+
+    /// The ids of all nodes.
+    fn nodes(&self) -> Vec<u64> {
+        let mut nodes: Vec<u64> =
+            (self.report)().unwrap_or_default().nodes.iter().map(|node| node.node).collect();
+        nodes.sort_unstable();
+        nodes
     }
 
     /// The nodes to which homes are assigned in turn, each as often as it has CPUs. Empty if there is only
@@ -182,10 +194,35 @@ impl Executor for RemoteExecutor {
             running_max: if self.options.takes_cpus() { limits.threads } else { usize::MAX },
             threads: limits.threads,
         };
-        let mut outcome = Drive::new(options, &job, &batches)?.run()?;
-        outcome.metrics.elapsed = started.elapsed();
-        Ok(outcome)
+        let mut drive = Drive::new(options, &job, &batches)?;
+        if job.runnable.plan().foreign.is_empty() {
+            // Its tasks make chunks, and nothing else.
+            return timed(drive.run(), started);
+        }
+        let nodes = self.nodes();
+        let outcome = drive.run();
+        // A node that was given up may still run what others ran again.
+        if outcome.is_err() && !(drive.stop() && !nodes.is_empty() && nodes == self.nodes()) {
+            self.leaves_tasks.store(true, Ordering::SeqCst);
+        }
+        timed(outcome, started)
     }
+
+    /// Once tasks of a job may have been left, they may be for as long as this executor is there, whatever
+    /// the error of another job.
+    fn leaves_tasks(&self, _: &Error) -> bool {
+        self.leaves_tasks.load(Ordering::SeqCst)
+    }
+}
+
+/// The outcome with the time that the job took.
+fn timed(
+    outcome: std::result::Result<Outcome, Error>,
+    started: Instant,
+) -> std::result::Result<Outcome, Error> {
+    let mut outcome = outcome?;
+    outcome.metrics.elapsed = started.elapsed();
+    Ok(outcome)
 }
 
 impl std::fmt::Debug for RemoteExecutor {

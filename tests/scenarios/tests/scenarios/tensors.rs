@@ -40,6 +40,7 @@ pub const ALL: &[Scenario] = scenarios![
         t4_no_task_starts_after_the_deadline,
         t6_remote_functions_map_chunks,
         t6_functions_that_fail_or_break_their_word_are_typed_errors,
+        t6_a_job_that_fails_says_whether_tasks_go_on,
         t7_files_are_read_and_written_by_tasks,
         t7_zarr_arrays_are_read_and_written_by_tasks,
         t8_sparse_matrices_are_multiplied_added_and_summed_as_on_threads;
@@ -391,6 +392,12 @@ fn first_row(chunk: Array<f64>) -> Array<f64> {
 }
 
 #[remote]
+fn slowly(x: Array<f64>) -> Array<f64> {
+    std::thread::sleep(Duration::from_secs(1));
+    x
+}
+
+#[remote]
 fn panicking(_: Array<f64>) -> Array<f64> {
     panic!("on purpose")
 }
@@ -436,6 +443,20 @@ fn t6_functions_that_fail_or_break_their_word_are_typed_errors(mode: Mode) {
     // A closure cannot travel.
     let closure = |chunk: ndarray::ArrayD<f64>| chunk;
     assert_eq!(error(&x.map_chunk(closure)).class(), "TypeError");
+    session.await_quiet();
+}
+
+fn t6_a_job_that_fails_says_whether_tasks_go_on(mode: Mode) {
+    let session = mode.start(2);
+    let remote = RemoteExecutor::new(session.runtime()).batch_tasks(1);
+    let x = matrix(80, 10, [5, 10]) * 1e12;
+    let failing = execute(&[&x.map_remote::<rounded>()], &remote).unwrap_err();
+    assert_eq!(failing.class(), "RuntimeError");
+    assert!(!remote.leaves_tasks(failing.cause()), "the others have ended");
+    let soon = remote.clone().until(Instant::now() + Duration::from_millis(200));
+    let late = execute(&[&x.map_remote::<slowly>()], &soon).unwrap_err();
+    assert_eq!(late.class(), "Timeout");
+    assert!(soon.leaves_tasks(late.cause()) && remote.leaves_tasks(late.cause()), "some may run");
     session.await_quiet();
 }
 
