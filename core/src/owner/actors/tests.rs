@@ -291,6 +291,19 @@ fn a_caller_has_no_more_unfinished_calls_than_it_may() {
 }
 
 #[test]
+fn an_actor_keeps_the_order_of_calls_that_come_after_others_without_one() {
+    let mut ledger = Ledger::new(0, 0);
+    let actor = (Dependency::ACTOR, ledger.actor());
+    ledger.submit(DRIVER, OUT_OF_ORDER, &[actor]);
+    let attachment = ledger.attach();
+    ledger.owner.actors.close(attachment);
+    assert!(!ledger.owner.actors.is_closed(attachment), "no call waits for another one");
+    ledger.call(DRIVER);
+    ledger.owner.actors.close(attachment);
+    assert!(ledger.owner.actors.is_closed(attachment));
+}
+
+#[test]
 fn a_group_that_is_full_does_not_hold_up_another() {
     let mut ledger = Ledger::new(0, 0);
     let actor = (Dependency::ACTOR, ledger.actor());
