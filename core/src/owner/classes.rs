@@ -189,25 +189,27 @@ mod tests {
         owner.trim(TRIM_AFTER, &mut out);
         owner.define_class(new, 0, &class(2));
         assert_eq!(owner.classes.entries.len(), 1, "the class of the job that has ended is gone");
-        let id = TaskId::root(JobId(1));
+        assert_refused(&mut owner, old, FailureKind::Shutdown);
+    }
+
+    #[test]
+    fn a_call_of_a_class_of_another_job_is_refused() {
+        let mut owner = Owner::new(NodeId(1), 0);
+        owner.define_class(ClientId(1), 0, &class(2));
+        assert_refused(&mut owner, ClientId(1), FailureKind::InvalidArgument);
+    }
+
+    /// A call of job 1 of a client's class 0 fails, and is not queued.
+    fn assert_refused(owner: &mut Owner, client: ClientId, kind: FailureKind) {
+        let task = TaskId::root(JobId(1));
         let args = TaskArgs { payload: [1].into(), ..TaskArgs::default() };
         let tokens = [0].into_iter().collect();
-        owner.submit(
-            Submission {
-                client: old,
-                parent: None,
-                depth: 0,
-                deadline: None,
-                class: 0,
-                task: id,
-                tokens,
-                args,
-            },
-            &mut out,
-        );
+        let call =
+            Submission { client, parent: None, depth: 0, deadline: None, class: 0, task, tokens, args };
+        owner.submit(call, &mut Vec::new());
         owner.check(std::iter::empty());
         assert_eq!(owner.counts(), (1, 0), "nothing was queued");
-        let failed = owner.value_ref(ObjectId::output(id, 0));
-        assert!(matches!(failed, Some(Value::Failed(f)) if f.kind == FailureKind::Shutdown), "{failed:?}");
+        let failed = owner.value_ref(ObjectId::output(task, 0));
+        assert!(matches!(failed, Some(Value::Failed(f)) if f.kind == kind), "{failed:?}");
     }
 }

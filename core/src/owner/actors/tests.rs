@@ -419,6 +419,19 @@ fn a_killed_actor_is_not_started_again() {
     assert_eq!(ledger.failure(waiting), (FailureKind::ActorDied, Some(Executed::No)));
 }
 
+/// The actor may be that of another job, which does not die with who called it.
+#[test]
+fn a_call_whose_job_has_ended_is_told_and_its_worker_is_not_killed_for_it() {
+    let mut ledger = Ledger::new(0, 0);
+    let call = ledger.call(DRIVER);
+    ledger.attach();
+    ledger.take_started();
+    ledger.owner.drop_job(JobId(1), &mut ledger.out);
+    let cancel = |task, force| Effect::Cancel { to: ME, task, force, recursive: false };
+    assert!(ledger.out.contains(&cancel(call, false)), "{:?}", ledger.out);
+    assert!(ledger.out.contains(&cancel(ledger.constructor, true)), "its own actors end");
+}
+
 #[test]
 fn a_detached_actor_needs_no_handle_and_ends_when_it_is_killed() {
     let mut ledger = Ledger::new(0, 0);
