@@ -4,10 +4,14 @@
 //! that has too many unfinished tasks holds calls back where they are made, and not in the ring, where they
 //! would hold all that comes behind them: values for the tasks that wait, and the cancellation of these.
 
+use tharsis_core::{MS, Now};
 use tharsis_protos::records::CALLS_AT_FIRST;
 
 /// A driver is granted at least this part of what its job may have, so that it does not hear of each call.
 const PARTS: u64 = 8;
+/// After so long it is granted what there is, if that is less: actors, placement groups and long tasks may
+/// leave no more for ever.
+const PART_WAIT: Now = 5 * MS;
 /// Calls beyond what was granted that are read: wakers that make calls cannot wait.
 const BEYOND_MAX: u64 = 4096;
 
@@ -16,6 +20,8 @@ const BEYOND_MAX: u64 = 4096;
 pub struct Credit {
     sent: u64,
     granted: u64,
+    /// Time since when there is less room than a part.
+    short_since: Option<Now>,
 }
 
 /// The outcome of a look at the room for calls.
@@ -27,11 +33,13 @@ pub enum Grant {
     More(u64),
     /// There is no room: it has to be looked at again when tasks end.
     Short,
+    /// There is little room: it has to be looked at again then, or when tasks end.
+    Later(Now),
 }
 
 impl Default for Credit {
     fn default() -> Self {
-        Self { sent: 0, granted: CALLS_AT_FIRST }
+        Self { sent: 0, granted: CALLS_AT_FIRST, short_since: None }
     }
 }
 
@@ -48,14 +56,23 @@ impl Credit {
     }
 
     /// Grants what there is room for, of `most` that the job may have.
-    pub fn grant(&mut self, room: u64, most: u64) -> Grant {
+    pub fn grant(&mut self, now: Now, room: u64, most: u64) -> Grant {
         let (left, part) = (self.granted.saturating_sub(self.sent), (most / PARTS).max(1));
         if part <= left {
+            self.short_since = None;
             return Grant::Enough;
         }
-        if room.saturating_sub(left) < part {
-            return Grant::Short;
+        let more = room.saturating_sub(left);
+        if more < part {
+            let at = *self.short_since.get_or_insert(now) + PART_WAIT;
+            if more == 0 {
+                return Grant::Short;
+            }
+            if now < at {
+                return Grant::Later(at);
+            }
         }
+        self.short_since = None;
         self.granted = self.sent.saturating_add(room);
         Grant::More(self.granted)
     }
@@ -74,10 +91,10 @@ mod tests {
             let calls = told - credit.sent;
             credit.spend(calls);
             unfinished += calls;
-            match credit.grant(MOST - unfinished, MOST) {
+            match credit.grant(0, MOST - unfinished, MOST) {
                 Grant::More(granted) => (told, messages) = (granted, messages + 1),
                 Grant::Enough => panic!("it has sent everything"),
-                Grant::Short => assert!(MOST * 7 / 8 < unfinished),
+                Grant::Short | Grant::Later(_) => assert!(MOST * 7 / 8 < unfinished),
             }
             assert!(unfinished + told - credit.sent <= MOST && !credit.is_overdrawn());
             if 500 < round {
@@ -92,17 +109,36 @@ mod tests {
     fn a_job_that_may_have_one_task_gets_one_call_after_the_other() {
         let mut credit = Credit::default();
         credit.spend(CALLS_AT_FIRST);
-        assert_eq!(credit.grant(0, 1), Grant::Short);
-        assert_eq!(credit.grant(1, 1), Grant::More(CALLS_AT_FIRST + 1));
-        assert_eq!(credit.grant(1, 1), Grant::Enough);
+        assert_eq!(credit.grant(0, 0, 1), Grant::Short);
+        assert_eq!(credit.grant(0, 1, 1), Grant::More(CALLS_AT_FIRST + 1));
+        assert_eq!(credit.grant(0, 1, 1), Grant::Enough);
         credit.spend(1);
-        assert_eq!(credit.grant(0, 1), Grant::Short);
+        assert_eq!(credit.grant(0, 0, 1), Grant::Short);
+    }
+
+    #[test]
+    fn a_job_that_is_nearly_filled_by_what_lives_on_gets_what_is_left() {
+        const MOST: u64 = 100;
+        let (mut credit, lives) = (Credit::default(), 92);
+        credit.spend(CALLS_AT_FIRST);
+        assert_eq!(credit.grant(7, MOST - lives, MOST), Grant::Later(7 + PART_WAIT));
+        assert_eq!(credit.grant(9, MOST - lives, MOST), Grant::Later(7 + PART_WAIT));
+        assert_eq!(credit.grant(7 + PART_WAIT, MOST - lives, MOST), Grant::More(CALLS_AT_FIRST + 8));
+        // It may send all of these: nothing more fits, however long it waits.
+        assert_eq!(credit.grant(8 + PART_WAIT, MOST - lives, MOST), Grant::Short);
+        credit.spend(8);
+        assert_eq!(credit.grant(9 * PART_WAIT, 0, MOST), Grant::Short);
+        assert_eq!(credit.grant(9 * PART_WAIT, 3, MOST), Grant::More(CALLS_AT_FIRST + 11));
+        // Tasks that end meanwhile may make room for a part.
+        credit.spend(3);
+        assert!(matches!(credit.grant(9 * PART_WAIT, 1, MOST), Grant::Later(_)));
+        assert_eq!(credit.grant(9 * PART_WAIT, 50, MOST), Grant::More(CALLS_AT_FIRST + 61));
     }
 
     #[test]
     fn numbers_stay_within_bounds() {
         let mut credit = Credit::default();
-        assert_eq!(credit.grant(u64::MAX, u64::MAX), Grant::More(u64::MAX));
+        assert_eq!(credit.grant(0, u64::MAX, u64::MAX), Grant::More(u64::MAX));
         credit.spend(u64::MAX);
         credit.spend(1);
         assert!(!credit.is_overdrawn());

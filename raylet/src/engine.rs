@@ -61,6 +61,8 @@ pub struct Engine {
     held: Vec<usize>,
     /// Drivers that are granted no more calls until their job has fewer tasks.
     short: Vec<usize>,
+    /// When one of these is granted less than it would be later.
+    grant_at: Option<Now>,
     stopping: bool,
     drain: Arc<Drain>,
     /// When the progress of the drain is noted next.
@@ -94,6 +96,7 @@ impl Engine {
             unfinished: Vec::new(),
             held: Vec::new(),
             short: Vec::new(),
+            grant_at: None,
             stopping: false,
             drain,
             note_drain_at: 0,
@@ -120,7 +123,7 @@ impl Engine {
     /// One round; false if there was nothing to do.
     fn round(&mut self) -> bool {
         let now = self.now();
-        self.release_held();
+        self.release_held(now);
         let mut marked = std::mem::take(&mut self.unfinished);
         self.board.take_marked(|index| marked.push(index));
         let mut busy = !marked.is_empty();
@@ -178,17 +181,17 @@ impl Engine {
             Ok(Drained::UntilLeft) => self.held.push(index),
             Err(problem) => self.expel(now, index, &problem),
         }
-        if !self.grant(index) && !self.short.contains(&index) {
+        if !self.grant(now, index) && !self.short.contains(&index) {
             self.short.push(index);
         }
     }
 
     /// Tells a driver how many calls it may send. False if there is no room for more.
-    fn grant(&mut self, index: usize) -> bool {
+    fn grant(&mut self, now: Now, index: usize) -> bool {
         let port = self.ports.get_mut(index).and_then(Option::as_mut);
         let Some(port) = port.filter(|port| port.is_driver) else { return true };
         let (room, most) = (self.node.room_for_calls(port.facts.job), self.node.queued_tasks_max());
-        match port.credit.grant(room as u64, most as u64) {
+        match port.credit.grant(now, room as u64, most as u64) {
             Grant::Enough => true,
             Grant::More(calls) => {
                 port.write(&ToClient::Grant { calls });
@@ -196,13 +199,18 @@ impl Engine {
                 true
             }
             Grant::Short => false,
+            Grant::Later(at) => {
+                self.grant_at = Some(self.grant_at.map_or(at, |before| before.min(at)));
+                false
+            }
         }
     }
 
     /// Lets drivers go on whose jobs have fewer tasks.
-    fn release_held(&mut self) {
+    fn release_held(&mut self, now: Now) {
+        self.grant_at = None;
         let mut short = std::mem::take(&mut self.short);
-        short.retain(|index| !self.grant(*index));
+        short.retain(|index| !self.grant(now, *index));
         self.short = short;
         let (node, ports, unfinished) = (&self.node, &self.ports, &mut self.unfinished);
         self.held.retain(|index| {
@@ -405,7 +413,8 @@ impl Engine {
 
     fn sleep(&mut self) {
         let now = self.now();
-        let mut wait = self.node.next_timeout(now).map(|at| Duration::from_nanos(at.saturating_sub(now)));
+        let next = [self.node.next_timeout(now), self.grant_at].into_iter().flatten().min();
+        let mut wait = next.map(|at| Duration::from_nanos(at.saturating_sub(now)));
         if !self.unflushed.is_empty() {
             wait = Some(wait.map_or(OVERFLOW_RETRY, |w| w.min(OVERFLOW_RETRY)));
         }

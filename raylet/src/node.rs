@@ -247,7 +247,7 @@ impl Parts {
 
     /// Answers questions about names for a node without a control store.
     fn own_names(&self) -> Names {
-        own_names(&self.own_names, &self.registry)
+        own_names(&self.own_names, &self.registry, &self.inbox)
     }
 
     fn run(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tharsis_object_store::{Bell, Channel, Consumer, PendingLarge, Producer, PushError, Segment};
 use tharsis_protos::handshake::FunctionEntry;
 use tharsis_protos::records::ToClient;
-use tharsis_types::{ClientId, FunctionId, JobId, ObjectId, Quota};
+use tharsis_types::{ClientId, FunctionId, JobId, ObjectId, Quota, TaskClass};
 
 /// Bytes that may wait for a driver that does not read before log lines are dropped. The driver is told of
 /// that.
@@ -37,8 +37,8 @@ pub struct Port {
     late: VecDeque<(u64, ObjectId)>,
     /// Bytes of output that were left out and that the client was not told of yet, by process.
     left_out: BTreeMap<u32, u64>,
-    /// Classes the client knows.
-    classes: Vec<bool>,
+    /// Classes the client knows, by number.
+    classes: Vec<Option<Arc<TaskClass>>>,
     wrote: bool,
     scratch: Vec<u8>,
     /// Keeps the rings mapped.
@@ -163,13 +163,20 @@ impl Port {
         self.overflow.push_back(PendingLarge::new(std::mem::take(&mut self.scratch)));
     }
 
-    /// Notes that the client knows a class from now on; true if it did not know it before.
-    pub fn learns_class(&mut self, class: u32) -> bool {
-        let index = class as usize;
+    /// Notes that the client knows a class by a number from now on; true if it did not before. A number is
+    /// used again once the job of its class has ended: the worker of an actor outlives other jobs that call
+    /// it.
+    pub fn learns_class(&mut self, number: u32, class: &Arc<TaskClass>) -> bool {
+        let index = number as usize;
         if self.classes.len() <= index {
-            self.classes.resize(index + 1, false);
+            self.classes.resize(index + 1, None);
         }
-        !std::mem::replace(&mut self.classes[index], true)
+        let known = &mut self.classes[index];
+        if known.as_ref() == Some(class) {
+            return false;
+        }
+        *known = Some(Arc::clone(class));
+        true
     }
 
     /// Passes on output of a worker, unless the driver is far behind.
@@ -275,6 +282,21 @@ pub enum EmbeddedPart {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_worker_is_told_of_the_class_that_took_over_a_number() {
+        let segment = Arc::new(Segment::anonymous(Channel::BYTES).unwrap());
+        let channel = Channel::node_side(&segment).unwrap();
+        let facts = Facts { job: JobId(1), functions: Arc::default(), pid: 1 };
+        let mut port = Port::new(ClientId(1), false, facts, channel, segment);
+        // Methods of its actor that two other jobs call, one after the other.
+        let class = |job, name| Arc::new(TaskClass::new(JobId(job), FunctionId(1), name));
+        let (add, clear) = (class(2, "add"), class(3, "clear"));
+        assert!(port.learns_class(4, &add));
+        assert!(!port.learns_class(4, &add) && !port.learns_class(4, &class(2, "add")));
+        assert!(port.learns_class(4, &clear), "the number has another class now");
+        assert!(!port.learns_class(4, &clear));
+    }
 
     #[test]
     fn output_that_a_driver_does_not_read_is_counted_and_told() {

@@ -165,7 +165,7 @@ pub fn encode_failure(failure: &Failure) -> Vec<u8> {
 
 fn write_run(node: &Node, port: &mut Port, run: u32) {
     let Some(view) = node.run(run) else { return };
-    if port.learns_class(view.class_number) {
+    if port.learns_class(view.class_number, view.class) {
         let definition = postcard::to_stdvec(view.class.as_ref()).unwrap_or_default();
         port.write(&ToClient::DefineClass { class: view.class_number, definition: &definition });
     }

@@ -5,7 +5,7 @@
 
 use crate::client::Client;
 use crate::error::{Error, Result};
-use crate::task::{TaskState, own_task, own_task_has_ended, put_index};
+use crate::task::{TaskState, own_task, own_task_has_ended};
 use parking_lot::RwLock;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ impl Drop for Binding {
 /// a thread is unknown and may have ended, and the thread must not take numbers of the running task.
 pub(crate) fn next_child(client: &Client, content: impl FnOnce() -> u128) -> TaskId {
     match repeatable_task(client) {
-        Some(state) => state.task.call(state.next_child_number(), content()),
+        Some(state) => state.next_call(client.job(), content()),
         None => {
             let root = client.root();
             root.task.child(root.next_child_number())
@@ -105,8 +105,7 @@ pub(crate) fn next_put(client: &Client, content: impl FnOnce() -> Option<u128>) 
     if let Some(state) = repeatable_task(client)
         && let Some(content) = content()
     {
-        let number = state.next_put_number();
-        return ObjectId::put(state.task.call(number, content), put_index(number));
+        return state.next_hashed_put(client.job(), content);
     }
     client.root().next_put()
 }

@@ -12,7 +12,9 @@ use std::panic::Location;
 use tharsis_types::task::Role;
 
 /// Ends an actor after the calls that this caller has made before, and those of others that have reached it
-/// by then. It is not started again. Calls behind it fail with `ActorDied` and `executed: no`.
+/// by then. It is not started again. Calls behind it fail with `ActorDied` and `executed: no`, and so do
+/// earlier ones that wait for their arguments and keep no order with it: those of an actor with
+/// `allow_out_of_order`, and of other groups than the first.
 ///
 /// The reference is ready when the actor has run these calls. It fails with `ActorDied` if there is no actor.
 #[track_caller]

@@ -35,8 +35,8 @@ pub fn locations<T>(reference: &ObjectRef<T>) -> Result<Vec<NodeId>> {
 /// Stops the task behind a reference.
 ///
 /// A waiting task is removed, a running one is told (see [`crate::Context::is_cancelled`]) or, with `force`,
-/// its worker is killed; `recursive` does the same to the tasks it submitted. A task that has ended is left
-/// alone.
+/// its worker is killed; `recursive` does the same to the tasks it submitted. One that waits for a value is
+/// not woken by being told: with `recursive` what it waits for ends. A task that has ended is left alone.
 ///
 /// # Errors
 /// The loss of the connection.

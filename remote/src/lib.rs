@@ -45,6 +45,7 @@ pub mod client;
 mod codec;
 mod connect;
 mod context;
+mod credit;
 pub mod current;
 mod dispatch;
 mod error;

@@ -14,18 +14,19 @@
 //! methods is given the link that it needs. A link lives as long as a client, a handle, or a thread that
 //! reads for them.
 
+use crate::credit::CallCredit;
 use crate::error::{Error, Result};
 use crate::pump::{self, Condition, Inbound, Reader};
 use crate::uses::{Use, Uses};
 use parking_lot::{Mutex, MutexGuard};
 use std::cell::{Cell, RefCell};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tharsis_object_store::channel::Channel;
 use tharsis_object_store::deferred::Deferred;
 use tharsis_object_store::{ArenaMap, BellBoard, PendingLarge, Producer, PushError};
-use tharsis_protos::records::{CALLS_AT_FIRST, FromClient, ToClient};
+use tharsis_protos::records::{FromClient, ToClient};
 use tharsis_types::{ClientId, Failure, FailureKind, JobId, NodeId};
 
 /// Pause of a sender that found the ring full: the node has thousands of records to process.
@@ -53,9 +54,7 @@ pub(crate) struct Link {
     pub(crate) serial: u32,
     outbox: Mutex<Producer>,
     deferred: Deferred<PendingLarge>,
-    /// Calls that were sent or are about to be, and those that a driver may send.
-    calls: AtomicU64,
-    granted_calls: AtomicU64,
+    credit: CallCredit,
     board: BellBoard,
     board_index: usize,
     pub(crate) arena: Arc<ArenaMap>,
@@ -125,8 +124,7 @@ impl Link {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             outbox: Mutex::new(parts.channel.producer),
             deferred: Deferred::default(),
-            calls: AtomicU64::new(0),
-            granted_calls: AtomicU64::new(CALLS_AT_FIRST),
+            credit: CallCredit::new(),
             board: parts.board,
             board_index: parts.board_index as usize,
             arena: parts.arena,
@@ -273,22 +271,32 @@ impl Link {
         if self.is_worker {
             return Ok(());
         }
-        let before = self.calls.fetch_add(count, Ordering::Relaxed);
-        if before < self.granted_calls.load(Ordering::Relaxed) || self.is_dispatching() {
+        if self.credit.claim(count) {
             return Ok(());
         }
-        self.await_grant(before)
+        if self.is_dispatching() {
+            self.credit.overdraw(count);
+            return Ok(());
+        }
+        self.await_grant(count)
     }
 
     #[cold]
-    fn await_grant(&self, before: u64) -> Result<()> {
+    fn await_grant(&self, count: u64) -> Result<()> {
         self.flush();
-        let is_granted = || before < self.granted_calls.load(Ordering::Acquire);
+        let has_claimed = Cell::new(false);
+        let claim = || {
+            // The condition is looked at again after it was met.
+            if !has_claimed.get() {
+                has_claimed.set(self.credit.claim(count));
+            }
+            has_claimed.get()
+        };
         let mut condition = Condition {
-            is_met: &mut || is_granted(),
+            is_met: &mut || claim(),
             subscribe: &mut || {
                 self.inbound.stand_by();
-                is_granted()
+                claim()
             },
         };
         if self.wait(&mut condition, None) { Ok(()) } else { Err(self.loss()) }
@@ -297,13 +305,14 @@ impl Link {
     /// Calls that were counted are not sent.
     pub(crate) fn uncount_calls(&self, count: u64) {
         if !self.is_worker {
-            self.calls.fetch_sub(count, Ordering::Relaxed);
+            self.credit.give_back(count);
+            self.inbound.wake_bystanders();
         }
     }
 
     /// Takes the number of calls that may be sent, all together.
     pub(crate) fn grant_calls(&self, calls: u64) {
-        self.granted_calls.fetch_max(calls, Ordering::Release);
+        self.credit.grant(calls);
         self.inbound.wake_bystanders();
     }
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use tharsis_types::{Attempt, ObjectId, TaskClass, TaskId};
+use tharsis_types::{Attempt, JobId, ObjectId, TaskClass, TaskId};
 
 /// A running task, or the root task of a driver's threads.
 pub(crate) struct TaskState {
@@ -57,14 +57,22 @@ impl TaskState {
         self.children.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The number of the next value that this task puts.
-    pub(crate) fn next_put_number(&self) -> u64 {
-        self.puts.fetch_add(1, Ordering::Relaxed)
+    /// The id of the next call of this task by a client of `job`, whose function and arguments hash to
+    /// `content`. A method may run for a call of another job than that of its actor, and nodes take from a
+    /// client only what belongs to its own job.
+    pub(crate) fn next_call(&self, job: JobId, content: u128) -> TaskId {
+        self.task.in_job(job).call(self.next_child_number(), content)
+    }
+
+    /// As [`TaskState::next_call`], for a value that this task puts and that hashes to `content`.
+    pub(crate) fn next_hashed_put(&self, job: JobId, content: u128) -> ObjectId {
+        let number = self.puts.fetch_add(1, Ordering::Relaxed);
+        ObjectId::put(self.task.in_job(job).call(number, content), put_index(number))
     }
 
     /// The id of the next value that this task puts, whatever it is.
     pub(crate) fn next_put(&self) -> ObjectId {
-        let number = self.next_put_number();
+        let number = self.puts.fetch_add(1, Ordering::Relaxed);
         // An id has room for so many puts of one task. Later ones are those of tasks that never run.
         match number / u64::from(ObjectId::PUT_BASE) {
             0 => ObjectId::put(self.task, put_index(number)),
@@ -74,7 +82,7 @@ impl TaskState {
 }
 
 /// The index of a put in the id of its object.
-pub(crate) fn put_index(number: u64) -> u32 {
+fn put_index(number: u64) -> u32 {
     (number % u64::from(ObjectId::PUT_BASE)) as u32
 }
 
@@ -115,7 +123,26 @@ pub(crate) fn replace_task(task: Option<(u32, Arc<TaskState>)>) -> Option<(u32, 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tharsis_types::JobId;
+    /// A node ends a client that names anything of another job.
+    #[test]
+    fn an_actor_that_another_job_calls_makes_calls_and_values_of_its_own_job() {
+        let (own, other) = (JobId(3), JobId(4));
+        let method = TaskState::root(TaskId::root(other).child(5));
+        let calls = [method.next_call(own, 1), method.next_call(own, 1)];
+        let puts = [method.next_hashed_put(own, 1), method.next_hashed_put(own, 1)];
+        assert_eq!([calls[0].job(), puts[0].task.job()], [own, own]);
+        assert!(calls[0] != calls[1] && puts[0] != puts[1]);
+        let again = TaskState::root(TaskId::root(other).child(5));
+        assert_eq!((again.next_call(own, 1), again.next_hashed_put(own, 1)), (calls[0], puts[0]));
+        let of_another = TaskState::root(TaskId::root(other).child(6));
+        assert_ne!(of_another.next_call(own, 1), calls[0]);
+        let at_home = TaskState::root(TaskId::root(own).child(5));
+        assert_eq!(
+            at_home.next_call(own, 1),
+            at_home.task.call(0, 1),
+            "ids within one job stay as they were"
+        );
+    }
 
     /// A driver that puts for weeks comes to this bound.
     #[test]

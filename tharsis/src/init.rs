@@ -158,9 +158,10 @@ impl Init {
         self
     }
 
-    /// Unfinished tasks that the program may have at the node; 8 million by default. Beyond this limit
-    /// `remote` waits until there are fewer, and later calls of the program wait with it, even `cancel`.
-    /// Calls that tasks make are not counted: the tasks that they wait for may be behind them.
+    /// Unfinished tasks that the program may have at the node; 8 million by default. Living actors and
+    /// placement groups are among them. Beyond this limit `remote` waits until there are fewer; other threads
+    /// go on, to `put` or to `cancel`. Calls that tasks make never wait, as the tasks that they wait for may
+    /// be behind them, but they count.
     #[must_use]
     pub fn queued_tasks_max(mut self, tasks: usize) -> Self {
         self.queued_tasks_max = Some(tasks.max(1));

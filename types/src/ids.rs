@@ -90,6 +90,14 @@ impl TaskId {
         call
     }
 
+    /// This id among those of another job. An actor's calls belong to its own job, whichever job called it,
+    /// and are named after the method that makes them.
+    #[must_use]
+    pub fn in_job(mut self, job: JobId) -> Self {
+        self.0[..4].copy_from_slice(&job.0.to_le_bytes());
+        self
+    }
+
     /// The job this task belongs to.
     #[must_use]
     pub fn job(&self) -> JobId {

@@ -357,6 +357,12 @@ impl Leases {
         self.starts.get(&start).map(|start| start.job)
     }
 
+    /// The job of a worker. If it has an actor, that runs calls of other jobs too.
+    #[must_use]
+    pub fn job_of_worker(&self, client: ClientId) -> Option<JobId> {
+        self.workers.get(&client).map(|worker| worker.job)
+    }
+
     /// A started worker is ready; false if the start is unknown.
     pub fn worker_ready(&mut self, start: u64, client: ClientId, out: &mut Vec<Effect>) -> bool {
         let Some(Start { job, process, gpus }) = self.starts.remove(&start) else { return false };

@@ -1,9 +1,11 @@
-//! Circles of actors that wait for each other: none of them ever goes on. A read-only view for people.
+//! Circles of actors that seem to wait for each other: if they do, none of them goes on. A read-only view for
+//! people.
 //!
 //! A call waits for the call that its actor runs, and a call that waits inside, for those that it has called.
 //! The node does not know which values a run waits for, so it takes all that the run has called and that has
-//! not ended: a circle of runs that all wait, each for a call of the next. It sees the actors that live on
-//! it. Actors that run several calls at the same time wait for no single one of them, and are left out.
+//! not ended: a circle of runs that all wait, each perhaps for a call of the next, and perhaps only for some
+//! time. It sees the actors that live on it. Actors that run several calls at the same time wait for no
+//! single one of them, and are left out.
 
 use super::Node;
 use std::collections::BTreeMap;
@@ -29,7 +31,7 @@ impl Node {
         names.extend((0 < untold).then(|| format!("{untold} more")));
         names.push(calls[begin].1.clone());
         let circle = names.join(" waits for ");
-        Some(format!("a circle of actors that wait for each other, and never go on: {circle}"))
+        Some(format!("a circle of actors that seem to wait for each other, and then never go on: {circle}"))
     }
 
     /// The tasks of a circle to which a task leads, each waiting for the next.

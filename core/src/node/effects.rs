@@ -10,7 +10,7 @@ use crate::lease::{self, Leases};
 use crate::owner;
 use std::sync::Arc;
 use tharsis_types::peer::Message;
-use tharsis_types::{LeaseId, NodeId, TaskClass};
+use tharsis_types::{JobId, LeaseId, NodeId, TaskClass};
 
 impl Node {
     /// Passes a message on to a node, this one or another.
@@ -45,13 +45,17 @@ impl Node {
         let (job, weight) = (class.job, self.leases.weight(class.job));
         let quota = self.owner.quota(job).cloned();
         self.route(to, Message::LeaseRequest { lease, class, wait, urgency, weight, quota }, out);
-        if to == self.id {
-            return;
+        if to != self.id {
+            self.involve(job, to);
         }
+    }
+
+    /// Another node is sent something of a job: it must hear of the end of that.
+    pub(super) fn involve(&mut self, job: JobId, node: NodeId) {
         if self.owner.has_ended(job) {
-            self.send(to, Message::JobEnded { job });
-        } else if self.view.knows(to) {
-            self.involved.ask(job, to);
+            self.send(node, Message::JobEnded { job });
+        } else if self.view.knows(node) {
+            self.involved.ask(job, node);
         }
     }
 

@@ -1,9 +1,11 @@
-//! Involved nodes: those that this node asked for leases on behalf of a job, and that must hear of its end.
+//! Involved nodes: those that this node asked for leases on behalf of a job, or whose actors a job called,
+//! and that must hear of its end.
 //!
-//! A node has something of a job of another node only because somebody asked it for a lease. So the end of a
-//! job goes the ways that its requests went: from the node of its driver to those it asked, from these to
-//! those that they asked. It arrives everywhere, on the same links as the requests and after them, and nobody
-//! else is troubled. (The refused design: to tell all members, which opens a link to each for every job.)
+//! A node has something of a job of another node only because somebody asked it for a lease, or called an
+//! actor there. So the end of a job goes the ways that its requests went: from the node of its driver to
+//! those it asked, from these to those that they asked. It arrives everywhere, on the same links as the
+//! requests and after them, and nobody else is troubled. (The refused design: to tell all members, which
+//! opens a link to each for every job.)
 //!
 //! If a node on the way is gone, nobody knows whom it asked: whoever asked it tells all members.
 
@@ -19,14 +21,14 @@ pub(super) struct Involved {
 /// The nodes that must hear of the end of a job.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Asked {
-    /// Nodes that were asked for leases.
+    /// Nodes that were asked for leases, or called.
     pub(super) nodes: BTreeSet<NodeId>,
     /// Whether another one was asked and is gone.
     pub(super) some_gone: bool,
 }
 
 impl Involved {
-    /// A node is asked for a lease on behalf of a job.
+    /// A node is asked for a lease on behalf of a job, or called.
     pub(super) fn ask(&mut self, job: JobId, node: NodeId) {
         self.jobs.entry(job).or_default().nodes.insert(node);
     }

@@ -2,8 +2,9 @@
 //!
 //! The other nodes declare it dead when its lease runs out, and start its tasks again. It cannot hear of it,
 //! so it stops before: leases of other nodes' jobs are asked back, their unstarted runs are given back, and
-//! no new ones are placed. Tasks that run go on. The jobs of its own drivers end with it for all other nodes,
-//! so nobody starts their tasks again.
+//! no new ones are placed. Tasks that run go on, and so do the calls that were sent to an actor, which no
+//! other worker can run: who made them is told that they may have run. The jobs of its own drivers end with
+//! it for all other nodes, so nobody starts their tasks again.
 
 use super::Node;
 use crate::event::Action;

@@ -32,7 +32,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write;
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
-use tharsis_types::{Attempt, ClientId, Failure, FailureKind, TaskId};
+use tharsis_types::{Attempt, ClientId, Failure, FailureKind, JobId, TaskId};
 
 /// A worker with less memory is not worth killing: its work would be lost, and little memory gained.
 const WORTH_BYTES: u64 = 16 << 20;
@@ -174,6 +174,8 @@ impl Pressure {
 /// A worker that may be killed, with its task.
 struct Candidate {
     worker: WorkerMemory,
+    /// The job of the worker: its actor may run a call of another one.
+    job: JobId,
     running: Running,
 }
 
@@ -257,7 +259,10 @@ impl Node {
         let (mut busy, mut idle, mut actors) = (Vec::new(), Vec::new(), Vec::new());
         for worker in reading.workers.iter().filter(worth).copied() {
             match self.running(worker.client) {
-                Some(running) => busy.push(Candidate { worker, running }),
+                Some(running) => {
+                    let job = self.leases.job_of_worker(worker.client).unwrap_or(running.task.job());
+                    busy.push(Candidate { worker, job, running });
+                }
                 None if self.leases.is_host(worker.client) => actors.push(worker),
                 None => idle.push(worker),
             }
@@ -330,10 +335,10 @@ fn newest_of_largest_job(busy: &[Candidate]) -> Option<&Candidate> {
     let candidates = || busy.iter().filter(|c| c.running.has_retries == any_again);
     let mut used = BTreeMap::new();
     for candidate in candidates() {
-        *used.entry(candidate.running.task.job()).or_insert(0) += candidate.worker.bytes;
+        *used.entry(candidate.job).or_insert(0) += candidate.worker.bytes;
     }
     let (job, _) = used.into_iter().max_by_key(|(_, bytes)| *bytes)?;
-    let of_job = candidates().filter(|c| c.running.task.job() == job);
+    let of_job = candidates().filter(|c| c.job == job);
     of_job.max_by_key(|c| (c.running.since, c.worker.client))
 }
 
@@ -345,13 +350,13 @@ fn mib(bytes: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tharsis_types::JobId;
 
     fn candidate(job: u32, since: Now, mib: u64, has_retries: bool) -> Candidate {
         let worker = WorkerMemory { client: ClientId(since as u32), pid: 0, bytes: mib << 20 };
         let task = TaskId::root(JobId(job)).child(since);
         let (name, memory_bytes, attempt) = (String::new(), 0, 0);
-        Candidate { worker, running: Running { task, attempt, name, since, memory_bytes, has_retries } }
+        let running = Running { task, attempt, name, since, memory_bytes, has_retries };
+        Candidate { worker, job: JobId(job), running }
     }
 
     fn chosen(busy: &[Candidate]) -> Option<Now> {
@@ -370,6 +375,13 @@ mod tests {
     fn a_small_job_does_not_pay_for_a_large_one() {
         let busy = [candidate(1, 1, 500, true), candidate(1, 2, 100, true), candidate(2, 9, 400, true)];
         assert_eq!(chosen(&busy), Some(2));
+    }
+
+    #[test]
+    fn the_memory_of_an_actor_is_that_of_its_job_whoever_calls_it() {
+        let actor = Candidate { job: JobId(1), ..candidate(2, 1, 900, true) };
+        let busy = [actor, candidate(1, 3, 10, true), candidate(2, 9, 100, true)];
+        assert_eq!(chosen(&busy), Some(3));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use crate::event::{Action, Value};
 use crate::owner::Task;
 use crate::slab::Slot;
 use tharsis_types::peer::{Message, PushedTask};
+use tharsis_types::task::Role;
 use tharsis_types::{ClientId, LeaseId, NodeId, TaskId};
 
 /// The parent of a submitted task, as far as its node knows it.
@@ -58,7 +59,14 @@ impl Node {
             return self.start_local(lease, task, out);
         }
         match self.owner.push_view(task, to) {
-            Some(pushed) => self.send(to, Message::TaskPush { lease, task: Box::new(pushed) }),
+            Some(pushed) => {
+                let (job, role) = (pushed.class.job, pushed.class.role);
+                self.send(to, Message::TaskPush { lease, task: Box::new(pushed) });
+                // The lease of the actor may be that of another job.
+                if role == Role::Method {
+                    self.involve(job, to);
+                }
+            }
             None => self.owner.not_sent(lease, task, &mut self.effects),
         }
     }

@@ -1,11 +1,13 @@
 //! Task classes by number. They are forgotten when their job has ended.
 //!
 //! Tasks name their class by a number of this node, and so do the workers that run them. A number is used
-//! again only after its job has ended and nothing of the job is left. A worker runs tasks of a single job, so
-//! it cannot take one class for another.
+//! again only after its job has ended and nothing of the job is left here. A task is of a class of its own
+//! job. The worker of an actor runs calls of all jobs that have a handle, and outlives them: it is told when
+//! a number has another class than the one that it knows.
 
 use super::jobs::{EndedJobs, job_ended};
-use super::{Owner, Schedule, Shape, Task};
+use super::tasks::Tasks;
+use super::{Owner, Schedule, Shape};
 use crate::Now;
 use crate::slab::{Slab, Slot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,11 +46,11 @@ impl Classes {
         self.entries.get(class)
     }
 
-    /// The class of a client's number, if a call with this number of results may use it.
+    /// The class of a client's number, if a call of a job with this number of results may use it.
     pub(super) fn callable(
         &self,
-        client: ClientId,
-        number: u32,
+        (client, number): (ClientId, u32),
+        job: JobId,
         returns: usize,
         ended: &EndedJobs,
     ) -> Result<Slot<Class>, Arc<Failure>> {
@@ -61,15 +63,20 @@ impl Classes {
         if ended.contains(known.job) {
             return Err(job_ended());
         }
+        let invalid = |text: String| Arc::new(Failure::new(FailureKind::InvalidArgument, text));
+        // A class goes with its job: a call of another one would be left without.
+        if known.job != job {
+            return Err(invalid(format!("a call of job {job} of a class of job {}", known.job)));
+        }
         if known.returns as usize != returns {
-            let text = format!("{returns} references for {} returns", known.returns);
-            return Err(Arc::new(Failure::new(FailureKind::InvalidArgument, text)));
+            return Err(invalid(format!("{returns} references for {} returns", known.returns)));
         }
         Ok(class)
     }
 
-    /// Asserts that every class is found by its definition and has a shape.
-    pub(super) fn check(&self, schedule: &Schedule) {
+    /// Asserts that every class is found by its definition and has a shape, and that tasks are of classes of
+    /// their own jobs.
+    pub(super) fn check(&self, schedule: &Schedule, tasks: &Tasks) {
         assert_eq!(self.by_definition.len(), self.entries.len(), "a class is found twice, or not at all");
         let mut named = self.of_client.values().flatten();
         assert!(named.all(|class| self.get(*class).is_some()), "a client names a class that is gone");
@@ -77,6 +84,10 @@ impl Classes {
             let name = &class.definition.name;
             assert_eq!(self.by_definition.get(&class.definition), Some(&slot), "class {name} is misfiled");
             assert!(schedule.has_shape(class.shape), "class {name} has no shape");
+        }
+        for (_, task) in tasks.iter() {
+            let job = self[task.class()].definition.job;
+            assert_eq!(task.id().job(), job, "task {} is of a class of another job", task.id());
         }
     }
 
@@ -149,9 +160,7 @@ impl Owner {
         if !self.jobs.is_time(now) {
             return;
         }
-        // A call of one job may be of a class that another one defined: it keeps both.
-        let jobs_of = |task: &Task| [task.id().job(), self.classes.entries[task.class()].definition.job];
-        let tasks = self.tasks.iter().flat_map(|(_, task)| jobs_of(task));
+        let tasks = self.tasks.iter().map(|(_, task)| task.id().job());
         let busy: BTreeSet<JobId> =
             tasks.chain(self.schedule.leased_jobs()).filter(|job| self.jobs.is_ending(*job)).collect();
         let is_over = |job: JobId| self.jobs.is_ending(job) && !busy.contains(&job);
@@ -180,25 +189,27 @@ mod tests {
         owner.trim(TRIM_AFTER, &mut out);
         owner.define_class(new, 0, &class(2));
         assert_eq!(owner.classes.entries.len(), 1, "the class of the job that has ended is gone");
-        let id = TaskId::root(JobId(1));
+        assert_refused(&mut owner, old, FailureKind::Shutdown);
+    }
+
+    #[test]
+    fn a_call_of_a_class_of_another_job_is_refused() {
+        let mut owner = Owner::new(NodeId(1), 0);
+        owner.define_class(ClientId(1), 0, &class(2));
+        assert_refused(&mut owner, ClientId(1), FailureKind::InvalidArgument);
+    }
+
+    /// A call of job 1 of a client's class 0 fails, and is not queued.
+    fn assert_refused(owner: &mut Owner, client: ClientId, kind: FailureKind) {
+        let task = TaskId::root(JobId(1));
         let args = TaskArgs { payload: [1].into(), ..TaskArgs::default() };
         let tokens = [0].into_iter().collect();
-        owner.submit(
-            Submission {
-                client: old,
-                parent: None,
-                depth: 0,
-                deadline: None,
-                class: 0,
-                task: id,
-                tokens,
-                args,
-            },
-            &mut out,
-        );
+        let call =
+            Submission { client, parent: None, depth: 0, deadline: None, class: 0, task, tokens, args };
+        owner.submit(call, &mut Vec::new());
         owner.check(std::iter::empty());
         assert_eq!(owner.counts(), (1, 0), "nothing was queued");
-        let failed = owner.value_ref(ObjectId::output(id, 0));
-        assert!(matches!(failed, Some(Value::Failed(f)) if f.kind == FailureKind::Shutdown), "{failed:?}");
+        let failed = owner.value_ref(ObjectId::output(task, 0));
+        assert!(matches!(failed, Some(Value::Failed(f)) if f.kind == kind), "{failed:?}");
     }
 }

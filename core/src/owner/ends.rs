@@ -205,8 +205,10 @@ impl Owner {
             match task.state() {
                 TaskState::Waiting { .. } | TaskState::Queued => self.fail(slot, &failure, out),
                 TaskState::Sent { .. } => {
-                    let (task, to) = (task.id(), self.node_of(slot).unwrap_or(self.me));
-                    out.push(Effect::Cancel { to, task, force: true, recursive: false });
+                    // The actor of a call may be that of another job: it does not die with who called it.
+                    let (id, force) = (task.id(), !task.is_call());
+                    let to = self.node_of(slot).unwrap_or(self.me);
+                    out.push(Effect::Cancel { to, task: id, force, recursive: false });
                 }
                 TaskState::Tombstone => {}
                 TaskState::Kept { .. } => self.forget_task(slot, Unkept::Forgotten, out),

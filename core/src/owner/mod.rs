@@ -416,7 +416,7 @@ impl Owner {
         lent.chain(others).for_each(|slot| *uses.entry(slot).or_default() += 1);
         self.references.check(uses, self.tasks.needs());
         self.tasks.check();
-        self.classes.check(&self.schedule);
+        self.classes.check(&self.schedule, &self.tasks);
         self.jobs.check();
         self.wakes.check();
         self.check_producers();

@@ -148,8 +148,9 @@ impl Owner {
             let known =
                 class.take().filter(|(of, _): &((u32, u32), StepClass)| *of == (step.class, step.returns));
             let (_, known) = &*class.insert(known.unwrap_or_else(|| {
-                let client = self.graphs[graph].submitter().client;
-                let found = self.classes.callable(client, step.class, step.returns as usize, &self.jobs);
+                let (client, job) = (self.graphs[graph].submitter().client, self.graphs[graph].id().job());
+                let returns = step.returns as usize;
+                let found = self.classes.callable((client, step.class), job, returns, &self.jobs);
                 ((step.class, step.returns), found)
             }));
             let known = known.clone();

@@ -140,14 +140,14 @@ impl Service for Shared {
         value: Bytes,
         condition: PutIf,
     ) -> Result<bool, Refusal> {
-        let (key, bytes) = (tables::kv_key(&namespace, &key), value.len());
-        let txn = Txn::always(vec![Op::put(key.clone(), value)]);
+        let key = tables::kv_key(&namespace, &key);
+        let txn = Txn::always(vec![Op::put(key.clone(), value.clone())]);
         let txn = match condition {
             PutIf::Always => txn,
             PutIf::Absent => txn.when(Compare::Absent(key.clone())),
             PutIf::Value(old) => txn.when(Compare::Value(key.clone(), old.to_vec())),
         };
-        let counted = within("kv put", self.begin_value(who, &key, bytes)).await?;
+        let counted = within("kv put", self.begin_value(who, &key, &value)).await?;
         let done = within("kv put", async { Ok(self.backend.txn(txn).await) }).await?;
         match &done {
             Ok(done) => counted.end(done.succeeded.then_some(done.revision)),

@@ -22,6 +22,7 @@ use super::{Shared, refusal};
 use crate::backend::{Compare, KeyValue, Op, Txn};
 use crate::error::StoreError;
 use crate::tables;
+use bytes::Bytes;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -38,8 +39,6 @@ pub(super) const CALLER_BYTES_MAX: usize = 64 * MIB;
 pub(super) const JOBS_PER_NODE_MAX: usize = 1024;
 /// Approximate bytes of an entry beside its key and value.
 const ENTRY_BYTES: usize = 128;
-/// The revision of a write whose outcome is not known: no write makes it.
-const UNKNOWN_REVISION: u64 = 0;
 /// Names of a node that has left which are removed at a time: whoever does it has nodes to judge meanwhile.
 const NAMES_AT_A_TIME: usize = 64;
 /// Between two looks for values that are gone.
@@ -69,22 +68,44 @@ pub(super) struct Written {
 }
 
 /// A value that was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Value {
     writer: Writer,
     bytes: usize,
-    revision: u64,
+    made: Made,
     /// If it is a name, the node that has it.
     named_by: Option<NodeId>,
 }
 
+/// The outcome of a write that was carried out, or may have been.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Made {
+    /// The revision that it made.
+    Revision(u64),
+    /// It was not answered: the record that is there if it was carried out. A record names one object, so no
+    /// other write has it.
+    Record(Bytes),
+    /// It was not answered, and is no name.
+    Unknown,
+}
+
 /// A write that was carried out, or may have been.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Done {
     /// The node that asked for it.
     node: Option<NodeId>,
-    /// The revision that it made.
-    revision: u64,
+    made: Made,
+}
+
+impl Made {
+    /// Whether an entry is what the write has left there.
+    fn is_of(&self, entry: &KeyValue) -> bool {
+        match self {
+            Made::Revision(revision) => entry.revision == *revision,
+            Made::Record(record) => entry.value[..] == record[..],
+            Made::Unknown => false,
+        }
+    }
 }
 
 impl Writer {
@@ -115,10 +136,10 @@ impl Written {
     /// A value that [`Written::begin`] counted was written, or was not.
     fn end(&mut self, writer: Writer, key: Vec<u8>, value_bytes: usize, done: Option<Done>) {
         let bytes = key.len() + value_bytes + ENTRY_BYTES;
-        let Some(Done { node, revision }) = done else { return self.give_back(writer, bytes) };
+        let Some(Done { node, made }) = done else { return self.give_back(writer, bytes) };
         let named_by = node.filter(|_| tables::is_name(&key));
         self.naming.extend(named_by);
-        if let Some(before) = self.keys.insert(key, Value { writer, bytes, revision, named_by }) {
+        if let Some(before) = self.keys.insert(key, Value { writer, bytes, made, named_by }) {
             self.give_back(before.writer, before.bytes);
         }
     }
@@ -128,10 +149,10 @@ impl Written {
         self.naming.iter().copied().collect()
     }
 
-    /// Some of the names that a node was the last to write here, with the revisions of these writes.
-    fn names_of(&self, node: NodeId) -> Vec<(Vec<u8>, u64)> {
+    /// Some of the names that a node was the last to write here.
+    fn names_of(&self, node: NodeId) -> Vec<(Vec<u8>, Value)> {
         let of_node = self.keys.iter().filter(|(_, value)| value.named_by == Some(node));
-        of_node.map(|(key, value)| (key.clone(), value.revision)).take(NAMES_AT_A_TIME).collect()
+        of_node.map(|(key, value)| (key.clone(), value.clone())).take(NAMES_AT_A_TIME).collect()
     }
 
     /// A value is gone.
@@ -184,25 +205,27 @@ pub(super) struct Counted<'a> {
     node: Option<NodeId>,
     /// None once its outcome is counted.
     key: Option<Vec<u8>>,
-    value_bytes: usize,
+    value: Bytes,
 }
 
 impl Counted<'_> {
     /// The value was written and made this revision, or it certainly was not.
     pub(super) fn end(mut self, revision: Option<u64>) {
-        self.count(revision);
+        self.count(revision.map(Made::Revision));
     }
 
-    fn count(&mut self, revision: Option<u64>) {
+    fn count(&mut self, made: Option<Made>) {
         let Some(key) = self.key.take() else { return };
-        let done = revision.map(|revision| Done { node: self.node, revision });
-        self.written.lock().end(self.writer, key, self.value_bytes, done);
+        let done = made.map(|made| Done { node: self.node, made });
+        self.written.lock().end(self.writer, key, self.value.len(), done);
     }
 }
 
 impl Drop for Counted<'_> {
     fn drop(&mut self) {
-        self.count(Some(UNKNOWN_REVISION));
+        let is_name = self.key.as_ref().is_some_and(|key| tables::is_name(key));
+        let made = if is_name { Made::Record(self.value.clone()) } else { Made::Unknown };
+        self.count(Some(made));
     }
 }
 
@@ -212,11 +235,13 @@ impl Shared {
         &self,
         who: Who,
         key: &[u8],
-        value_bytes: usize,
+        value: &Bytes,
     ) -> Result<Counted<'_>, Refusal> {
         let (writer, node) = (Writer::of(who), who.node());
-        let counted =
-            || Counted { written: &self.written, writer, node, key: Some(key.to_vec()), value_bytes };
+        let counted = || {
+            let (key, value) = (Some(key.to_vec()), value.clone());
+            Counted { written: &self.written, writer, node, key, value }
+        };
         let may_sweep = self.written.lock().may_sweep(Instant::now());
         if may_sweep {
             match self.value_keys().await {
@@ -224,14 +249,14 @@ impl Shared {
                 Err(error) => tracing::debug!(%error, "values that are gone are forgotten in an hour"),
             }
         }
-        if self.written.lock().begin(writer, key, value_bytes) {
+        if self.written.lock().begin(writer, key, value.len()) {
             return Ok(counted());
         }
         let may_look = self.written.lock().may_look(Instant::now());
         if may_look {
             let there = self.value_keys().await.map_err(refusal)?;
             self.written.lock().keep(&there);
-            if self.written.lock().begin(writer, key, value_bytes) {
+            if self.written.lock().begin(writer, key, value.len()) {
                 return Ok(counted());
             }
         }
@@ -247,16 +272,16 @@ impl Shared {
     pub(super) async fn forget_names_of(&self, node: NodeId) -> Result<(), StoreError> {
         let names = self.written.lock().names_of(node);
         let are_all = names.len() < NAMES_AT_A_TIME;
-        for (key, revision) in names {
+        for (key, value) in names {
             let found = self.backend.txn(tables::get(key.clone())).await?;
-            let is_its = |entry: &&KeyValue| entry.revision == revision;
+            let is_its = |entry: &&KeyValue| value.made.is_of(entry);
             if let Some(entry) = tables::found(&found, 0).filter(is_its) {
                 let unchanged = Compare::Value(key.clone(), entry.value.clone());
                 self.backend.txn(Txn::always(vec![Op::Delete(key.clone())]).when(unchanged)).await?;
             }
             // It is gone, or another control store counts it; one that was written here since stays counted.
             let mut written = self.written.lock();
-            if written.keys.get(&key).is_some_and(|value| value.revision == revision) {
+            if written.keys.get(&key) == Some(&value) {
                 written.removed(&key);
             }
         }
@@ -293,7 +318,7 @@ mod tests {
     fn write(written: &mut Written, writer: Writer, key: &str, bytes: usize) -> bool {
         let is_fine = written.begin(writer, key.as_bytes(), bytes);
         if is_fine {
-            written.end(writer, key.into(), bytes, Some(Done { node: None, revision: 1 }));
+            written.end(writer, key.into(), bytes, Some(Done { node: None, made: Made::Revision(1) }));
         }
         is_fine
     }
@@ -327,8 +352,8 @@ mod tests {
         let written = Mutex::<Written>::default();
         let begin = |key: &[u8]| {
             assert!(written.lock().begin(A, key, HALF));
-            let (node, key) = (Some(NodeId(1)), Some(key.to_vec()));
-            Counted { written: &written, writer: A, node, key, value_bytes: HALF }
+            let (node, key, value) = (Some(NodeId(1)), Some(key.to_vec()), Bytes::from(vec![0; HALF]));
+            Counted { written: &written, writer: A, node, key, value }
         };
         drop(begin(b"1"));
         assert!(!written.lock().begin(A, b"2", HALF), "it may be there");
@@ -357,7 +382,7 @@ mod tests {
         let mut written = Written::default();
         let mut write = |key: Vec<u8>, node, revision| {
             assert!(written.begin(A, &key, 1));
-            written.end(A, key, 1, Some(Done { node: Some(NodeId(node)), revision }));
+            written.end(A, key, 1, Some(Done { node: Some(NodeId(node)), made: Made::Revision(revision) }));
         };
         let name = |text: &str| tables::kv_key(ACTORS_NAMESPACE, text.as_bytes());
         write(name("a"), 1, 5);
@@ -365,12 +390,45 @@ mod tests {
         write(tables::kv_key("users", b"c"), 1, 7);
         write(name("d"), 1, 8);
         write(name("d"), 2, 9);
-        let mut names = written.names_of(NodeId(1));
-        names.sort();
-        assert_eq!(names, [(name("a"), 5), (tables::kv_key(GROUPS_NAMESPACE, b"b"), 6)]);
+        let names_of = |written: &Written, node| {
+            let mut names: Vec<_> = written.names_of(NodeId(node)).into_iter().collect();
+            names.sort_by(|a, b| a.0.cmp(&b.0));
+            names.into_iter().map(|(key, value)| (key, value.made)).collect::<Vec<_>>()
+        };
+        let made = Made::Revision;
+        let group = tables::kv_key(GROUPS_NAMESPACE, b"b");
+        assert_eq!(names_of(&written, 1), [(name("a"), made(5)), (group, made(6))]);
         written.removed(&name("a"));
-        assert_eq!(written.names_of(NodeId(2)), [(name("d"), 9)]);
-        assert_eq!(written.names_of(NodeId(1)).len(), 1);
+        assert_eq!(names_of(&written, 2), [(name("d"), made(9))]);
+        assert_eq!(names_of(&written, 1).len(), 1);
+    }
+
+    #[test]
+    fn a_name_whose_write_was_not_answered_is_that_of_its_record() {
+        let written = Mutex::<Written>::default();
+        let key = tables::kv_key(ACTORS_NAMESPACE, b"a");
+        let give_up = |key: &[u8]| {
+            let value = Bytes::from_static(b"record");
+            assert!(written.lock().begin(A, key, value.len()));
+            let (node, key) = (Some(NodeId(1)), Some(key.to_vec()));
+            drop(Counted { written: &written, writer: A, node, key, value });
+        };
+        give_up(&key);
+        give_up(&tables::kv_key("users", b"large"));
+        let names = written.lock().names_of(NodeId(1));
+        let [(named, value)] = &names[..] else { panic!("{names:?}") };
+        let entry = |value: &[u8]| KeyValue {
+            key: key.clone(),
+            value: value.to_vec(),
+            version: 1,
+            revision: 7,
+            lease: None,
+        };
+        assert_eq!(*named, key);
+        assert!(value.made.is_of(&entry(b"record")), "it was carried out");
+        assert!(!value.made.is_of(&entry(b"another's")), "another node has the name");
+        let others = written.lock().keys.values().filter(|value| value.made == Made::Unknown).count();
+        assert_eq!(others, 1, "values that are no names are not kept here");
     }
 
     #[test]
@@ -379,7 +437,7 @@ mod tests {
         for number in 0..10 * NAMES_AT_A_TIME {
             let key = tables::kv_key(ACTORS_NAMESPACE, number.to_string().as_bytes());
             assert!(written.begin(A, &key, 1));
-            written.end(A, key, 1, Some(Done { node: Some(NodeId(1)), revision: 1 }));
+            written.end(A, key, 1, Some(Done { node: Some(NodeId(1)), made: Made::Revision(1) }));
         }
         for _ in 0..10 {
             let names = written.names_of(NodeId(1));

@@ -337,7 +337,8 @@ impl Cluster {
             Some(_) => parent.child(number),
             None => {
                 let taken: Vec<_> = target.iter().chain(&dependencies).copied().collect();
-                parent.call(number, program::call_content(*kind, &payload, &taken))
+                let content = program::call_content(*kind, &payload, &taken);
+                parent.in_job(client.job).call(number, content)
             }
         };
         let objects: Vec<_> = dependencies.iter().map(|r| r.object).collect();

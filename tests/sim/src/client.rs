@@ -157,7 +157,7 @@ pub struct RunRecord {
     pub attempt: u32,
     /// Kind of its class.
     pub kind: u32,
-    /// The job that submitted it. What an actor calls for a call of another job has an id of that.
+    /// The job of its class.
     pub job: JobId,
     /// Arguments by value.
     pub payload: Vec<u8>,
@@ -273,7 +273,8 @@ impl Client {
             return ObjectId::put(worker, self.own_puts);
         }
         let content = program::content_hash(&content.encode(), 0);
-        ObjectId::put(self.context.task.call(u64::from(number), content.into()), number)
+        let task = self.context.task.in_job(self.job);
+        ObjectId::put(task.call(u64::from(number), content.into()), number)
     }
 
     /// A range for a value, if a region has room; behind the memory, pages belong to one value each.

@@ -33,7 +33,11 @@ impl Cluster {
         let locals: Vec<RefId> = locals.into_iter().map(|held| held.reference).collect();
         let known: Vec<_> = locals.into_iter().filter(|r| !self.oracle.is_place(r.object)).collect();
         let is_driver = self.hosts[host].clients.get(&id).is_some_and(|client| client.driver.is_some());
-        let graph = if is_driver { parent.child(number) } else { parent.call(number, content(seed, &known)) };
+        let graph = if is_driver {
+            parent.child(number)
+        } else {
+            parent.in_job(job).call(number, content(seed, &known))
+        };
         let mut rng = Rng::new(seed);
         let count = rng.range(1, if is_driver { 30 } else { 6 });
         let parts = vec![GraphPart::default()];

@@ -1,11 +1,9 @@
 //! The lists of the compiler that lints are what the tree says: crates with unsafe code, and forms without
 //! features.
 
-use crate::{root, sources};
-use serde_json::Value;
+use crate::{packages, root, sources};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use xtask::lint::{FORMS, Form, UNSAFE};
 use xtask::scan::tokens;
 
@@ -19,13 +17,8 @@ struct Target {
 
 /// The crates of all packages. A library and a program may have one name.
 fn targets() -> Vec<Target> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let words = ["metadata", "--no-deps", "--format-version", "1", "--offline"];
-    let output = Command::new(cargo).args(words).current_dir(root()).output().expect("cargo runs");
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let all: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
     let mut found = Vec::new();
-    for package in all["packages"].as_array().expect("packages") {
+    for package in packages() {
         for target in package["targets"].as_array().expect("targets") {
             found.push(Target {
                 package: package["name"].as_str().expect("a name").to_owned(),

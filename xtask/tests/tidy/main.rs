@@ -10,10 +10,13 @@ mod drawing;
 mod forms;
 mod lengths;
 mod modules;
+mod programs;
 
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Crates of this workspace that each crate uses, exactly: a crate that is not here, or that uses another one
 /// or one less, fails the test.
@@ -99,6 +102,16 @@ fn products() -> BTreeSet<String> {
     let members = manifest["workspace"]["members"].as_array().expect("members").iter();
     let members = members.map(|member| member.as_str().expect("a folder").to_owned());
     members.filter(|member| !BESIDE.iter().any(|folder| Path::new(member).starts_with(folder))).collect()
+}
+
+/// The packages of the workspace, as cargo tells them.
+fn packages() -> Vec<Value> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let words = ["metadata", "--no-deps", "--format-version", "1", "--offline"];
+    let output = Command::new(cargo).args(words).current_dir(root()).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let all: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
+    all["packages"].as_array().expect("packages").clone()
 }
 
 /// Our sources, without what is generated.

@@ -26,7 +26,7 @@ pub(super) struct Called {
     pub(super) limits: BTreeMap<u16, usize>,
     /// Unfinished calls of callers that have a bound on them.
     pub(super) pending: BTreeMap<Caller, usize>,
-    /// Whether a call that comes back holds up later ones.
+    /// Whether a call that comes back holds up later ones: some of them keep their order.
     pub(super) keeps_order: bool,
     pub(super) home: Option<Home>,
     pub(super) attachment: Option<LeaseId>,
@@ -36,7 +36,7 @@ pub(super) struct Called {
 
 impl Called {
     /// No calls yet.
-    pub(super) fn new(id: TaskId, keeps_order: bool) -> Self {
+    pub(super) fn new(id: TaskId) -> Self {
         Self {
             id,
             unsent: BTreeMap::new(),
@@ -45,7 +45,7 @@ impl Called {
             steps: 0,
             limits: BTreeMap::new(),
             pending: BTreeMap::new(),
-            keeps_order,
+            keeps_order: false,
             home: None,
             attachment: None,
             look_at: None,

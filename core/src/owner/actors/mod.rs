@@ -191,7 +191,9 @@ impl Actors {
         let before = self.calls.insert(call, entry);
         assert!(before.is_none(), "{call:?} is called twice");
         let is_first = !self.called.contains_key(&actor);
-        let called = self.called.entry(actor).or_insert_with(|| Called::new(id, rules.keep_order()));
+        let called = self.called.entry(actor).or_insert_with(|| Called::new(id));
+        // A call that ends the actor keeps its order among calls that do not.
+        called.keeps_order |= rules.keep_order();
         let limit = rules.limit.min(CONCURRENCY_MAX) as usize;
         if 1 < limit {
             let known = called.limits.entry(rules.group).or_default();

@@ -291,6 +291,19 @@ fn a_caller_has_no_more_unfinished_calls_than_it_may() {
 }
 
 #[test]
+fn an_actor_keeps_the_order_of_calls_that_come_after_others_without_one() {
+    let mut ledger = Ledger::new(0, 0);
+    let actor = (Dependency::ACTOR, ledger.actor());
+    ledger.submit(DRIVER, OUT_OF_ORDER, &[actor]);
+    let attachment = ledger.attach();
+    ledger.owner.actors.close(attachment);
+    assert!(!ledger.owner.actors.is_closed(attachment), "no call waits for another one");
+    ledger.call(DRIVER);
+    ledger.owner.actors.close(attachment);
+    assert!(ledger.owner.actors.is_closed(attachment));
+}
+
+#[test]
 fn a_group_that_is_full_does_not_hold_up_another() {
     let mut ledger = Ledger::new(0, 0);
     let actor = (Dependency::ACTOR, ledger.actor());
@@ -404,6 +417,19 @@ fn a_killed_actor_is_not_started_again() {
     ledger.worker_lost(None, attachment);
     assert_eq!(ledger.failure(running), (FailureKind::ActorDied, Some(Executed::Unknown)));
     assert_eq!(ledger.failure(waiting), (FailureKind::ActorDied, Some(Executed::No)));
+}
+
+/// The actor may be that of another job, which does not die with who called it.
+#[test]
+fn a_call_whose_job_has_ended_is_told_and_its_worker_is_not_killed_for_it() {
+    let mut ledger = Ledger::new(0, 0);
+    let call = ledger.call(DRIVER);
+    ledger.attach();
+    ledger.take_started();
+    ledger.owner.drop_job(JobId(1), &mut ledger.out);
+    let cancel = |task, force| Effect::Cancel { to: ME, task, force, recursive: false };
+    assert!(ledger.out.contains(&cancel(call, false)), "{:?}", ledger.out);
+    assert!(ledger.out.contains(&cancel(ledger.constructor, true)), "its own actors end");
 }
 
 #[test]

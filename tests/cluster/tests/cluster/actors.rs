@@ -58,6 +58,12 @@ impl Log {
     fn node(&self) -> Result<NodeId, Error> {
         Ok(context()?.node())
     }
+
+    /// Calls a task with a value that it puts.
+    fn made(&self, len: usize) -> Result<usize, Error> {
+        let value = put(&len)?;
+        Ok(make::remote(&value).get()?.len())
+    }
 }
 
 /// Calls an actor ten times from the node on which it runs.
@@ -270,6 +276,8 @@ fn f5_a_detached_actor_outlives_its_driver() {
         let _entered = runtime.enter();
         let log = Log::options().find("kept").unwrap();
         log.push(2).get_timeout(SOON).unwrap();
+        // The calls of an actor, made for another job than its own.
+        assert_eq!(log.made(5).get_timeout(SOON).unwrap(), 5);
         await_that("the other one has ended with its driver", || {
             Log::options().find("left").is_err_and(|error| error.kind() == FailureKind::ActorNotFound)
         });
