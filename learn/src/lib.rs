@@ -11,8 +11,9 @@
 //! are expressions: a model that is fitted on them computes them in its own passes, without a copy of the
 //! data between the two.
 //!
-//! For a fixed chunking a model is the same to the bit on any number of threads; other chunks change
-//! roundings.
+//! For fixed chunks and limits of the executor a model is the same to the bit. Other chunks change roundings,
+//! and so does another number of threads where a product of matrices sums over so few tiles that the planner
+//! gives them to one task.
 //!
 //! ```
 //! use tharsis_learn::linear_model::Ridge;

@@ -1,4 +1,5 @@
-//! Models are the same for any threads and dtypes, and the same up to rounding for any chunks.
+//! Models are the same for any dtypes, and up to rounding for any chunks; and for any threads where products
+//! sum over one tile.
 
 use ndarray::ArrayD;
 use std::sync::Arc;
