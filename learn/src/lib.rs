@@ -3,7 +3,47 @@
 //!
 //! Data are read pass by pass: each pass is a plan over the chunks of a tensor whose results are small, and
 //! is bounded in memory before it runs.
+//!
+//! # Design
+//! An estimator is a builder with scikit-learn's parameters and defaults. `fit` checks them before it reads
+//! anything, and returns a model of another type, so that there is no model that is not fitted. The state of
+//! a model is small arrays, in float64 whatever the dtype of the data. `transform` and `predict` of a model
+//! are expressions: a model that is fitted on them computes them in its own passes, without a copy of the
+//! data between the two.
+//!
+//! For fixed chunks and limits of the executor a model is the same to the bit. Other chunks change roundings,
+//! and so does another number of threads where a product of matrices sums over so few tiles that the planner
+//! gives them to one task.
+//!
+//! ```
+//! use tharsis_learn::linear_model::Ridge;
+//! use tharsis_numeric::{arange, array};
+//!
+//! let x = arange(6).reshape(&[6, 1]);
+//! let y = array([1.0, 3.0, 5.0, 7.0, 9.0, 11.0]);
+//! let model = Ridge::new().alpha(1e-9).fit(&x, &y, ..)?;
+//! assert!((model.coef[[0]] - 2.0).abs() < 1e-8);
+//! assert!((model.score(&x, &y, ..)? - 1.0).abs() < 1e-12);
+//! # Ok::<(), tharsis_learn::Error>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
+pub mod base;
+mod checks;
+pub mod cluster;
+pub mod decomposition;
+mod dense;
+mod engine;
+mod labels;
+pub mod linear_model;
+pub mod naive_bayes;
+mod passes;
+pub mod pipeline;
+pub mod preprocessing;
+mod score;
+mod show;
+mod states;
+
+pub use base::FitOptions;
 pub use tharsis_numeric::{Error, Result};

@@ -1,0 +1,265 @@
+//! Checks of data before any pass, with the texts of scikit-learn, and the data that have passed them.
+
+use crate::base::FitOptions;
+use crate::engine::Engine;
+use tharsis_graph::Error as GraphError;
+use tharsis_kernels::Kind;
+use tharsis_numeric::{DType, Error, Result, Tensor, where_};
+
+/// A `ValueError`.
+#[track_caller]
+pub(crate) fn refused(text: impl Into<String>) -> Error {
+    Error::here(GraphError::Value(text.into()))
+}
+
+/// Samples and their targets and weights, checked as far as that needs no pass. Elements are float64.
+pub(crate) struct Training {
+    /// Name of the estimator, for errors.
+    pub(crate) estimator: &'static str,
+    /// Runs the passes.
+    pub(crate) engine: Engine,
+    /// The samples; (rows, columns).
+    pub(crate) x: Tensor,
+    /// Number of samples; not zero.
+    pub(crate) rows: usize,
+    /// Number of features; not zero.
+    pub(crate) columns: usize,
+    /// The weight of each sample; (rows,). A negative one is NaN.
+    pub(crate) weight: Option<Tensor>,
+    /// The targets in their own dtype, (rows,) or (rows, k); those of unsupervised estimators are not read.
+    target: Option<Tensor>,
+}
+
+impl Training {
+    /// Checks samples, and weights if the options have them. Sizes that only running tells are computed.
+    ///
+    /// # Errors
+    /// `ValueError` for shapes that do not fit, complex numbers, no samples or no features; errors of a run.
+    #[track_caller]
+    pub(crate) fn unsupervised(
+        estimator: &'static str,
+        x: &Tensor,
+        options: &FitOptions,
+    ) -> Result<Training> {
+        Training::checked(estimator, x, None, options)
+    }
+
+    /// As [`Training::unsupervised`], with targets.
+    ///
+    /// # Errors
+    /// As there; `ValueError` if there are no targets, or not as many as samples.
+    #[track_caller]
+    pub(crate) fn supervised(
+        estimator: &'static str,
+        x: &Tensor,
+        y: Option<&Tensor>,
+        options: &FitOptions,
+    ) -> Result<Training> {
+        let Some(y) = y else {
+            return Err(refused(format!(
+                "This {estimator} estimator requires y to be passed, but the target y is None."
+            )));
+        };
+        Training::checked(estimator, x, Some(y), options)
+    }
+
+    #[track_caller]
+    fn checked(
+        estimator: &'static str,
+        x: &Tensor,
+        y: Option<&Tensor>,
+        options: &FitOptions,
+    ) -> Result<Training> {
+        check_matrix(x)?;
+        let engine = Engine::new(options.chosen_executor());
+        let given: Vec<&Tensor> = std::iter::once(x).chain(y).chain(options.weights()).collect();
+        let mut known = engine.with_sizes(&given)?.into_iter();
+        let mut next = || known.next().ok_or_else(|| refused("an input has been lost"));
+        let x = next()?;
+        let target = y.map(|_| next()).transpose()?;
+        let weight = options.weights().map(|_| next()).transpose()?;
+        let &[rows, columns] = x.shape()? else { return Err(refused("X has lost an axis")) };
+        check_not_empty(estimator, rows, columns)?;
+        if let Some(y) = &target {
+            check_target(y, rows)?;
+        }
+        if let Some(weight) = &weight {
+            check_weight(weight, rows)?;
+        }
+        // A negative weight becomes NaN, which no state hides.
+        let weight = weight.map(|weight| weight.astype(DType::F64));
+        let weight = weight.map(|weight| where_(&weight.less(0.0), f64::NAN, &weight));
+        Ok(Training { estimator, engine, x: x.astype(DType::F64), rows, columns, weight, target })
+    }
+
+    /// These data without weights.
+    ///
+    /// # Errors
+    /// `TypeError`, as scikit-learn has it, if there are any.
+    #[track_caller]
+    pub(crate) fn without_weights(self) -> Result<Training> {
+        if self.weight.is_none() {
+            return Ok(self);
+        }
+        let text = format!("{}.fit() got an unexpected keyword argument 'sample_weight'", self.estimator);
+        Err(Error::here(GraphError::Type(text)))
+    }
+
+    /// The targets in their own dtype; (rows,) or (rows, k).
+    ///
+    /// # Errors
+    /// `ValueError` if there are none.
+    #[track_caller]
+    pub(crate) fn target(&self) -> Result<&Tensor> {
+        self.target.as_ref().ok_or_else(|| refused("the target y is None"))
+    }
+
+    /// The targets as columns, float64; (rows, k), k = 1 for targets of one axis.
+    ///
+    /// # Errors
+    /// `ValueError` if there are none.
+    #[track_caller]
+    pub(crate) fn target_columns(&self) -> Result<Tensor> {
+        let y = self.target()?.astype(DType::F64);
+        Ok(if y.ndim()? == 1 { y.expand_dims(1) } else { y })
+    }
+
+    /// Finds out why a state is not finite: a second pass, over data that a first one could not sum.
+    ///
+    /// # Errors
+    /// `ValueError` that names the first column with NaN or infinity in samples, targets or weights. No error
+    /// if there is none: then a sum has left the range of float64.
+    #[track_caller]
+    pub(crate) fn explain_not_finite(&self, nan: Nan) -> Result<()> {
+        let mut inputs = vec![("X", self.x.clone(), nan)];
+        if let Some(y) = &self.target {
+            inputs.push(("y", y.astype(DType::F64), Nan::Refused));
+        }
+        if let Some(weight) = &self.weight {
+            inputs.push(("sample_weight", weight.clone(), Nan::Refused));
+        }
+        for (name, input, nan) in inputs {
+            let columns = self.engine.run(&[&input.isnan().any(0), &input.isinf().any(0)])?;
+            let first = |at: usize| columns[at].iter().position(|&found| found != 0.0);
+            let place = |column: usize| match input.ndim() {
+                Ok(2) => format!(" (first in column {column})"),
+                _ => String::new(),
+            };
+            if let (Nan::Refused, Some(column)) = (nan, first(0)) {
+                return Err(refused(match name {
+                    "sample_weight" => "Input sample_weight contains NaN or negative values.".to_owned(),
+                    _ => format!("Input {name} contains NaN{}.", place(column)),
+                }));
+            }
+            if let Some(column) = first(1) {
+                return Err(refused(format!(
+                    "Input {name} contains infinity or a value too large for dtype('float64'){}.",
+                    place(column)
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether an estimator takes NaN for a value that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Nan {
+    /// NaN is left out.
+    Missing,
+    /// NaN is an error.
+    Refused,
+}
+
+/// The samples for a model that was fitted on so many features, in float64.
+///
+/// # Errors
+/// The error that the tensor carries; `ValueError` for other than two axes, complex numbers, or another
+/// number of features.
+#[track_caller]
+pub(crate) fn samples_for(model: &str, x: &Tensor, columns: usize) -> Result<Tensor> {
+    check_matrix(x)?;
+    let found = x.shape()?[1];
+    if found != columns && found != tharsis_numeric::select::UNKNOWN {
+        return Err(refused(format!(
+            "X has {found} features, but {model} is expecting {columns} features as input."
+        )));
+    }
+    Ok(x.astype(DType::F64))
+}
+
+/// The samples for a transformer that takes any number of features, in float64.
+///
+/// # Errors
+/// The error that the tensor carries; `ValueError` for other than two axes and for complex numbers.
+#[track_caller]
+pub(crate) fn samples_of_any(x: &Tensor) -> Result<Tensor> {
+    check_matrix(x)?;
+    Ok(x.astype(DType::F64))
+}
+
+/// A result in the dtype of the samples if that is of floats: as in scikit-learn, maps keep float32.
+pub(crate) fn in_dtype_of(x: &Tensor, made: Tensor) -> Tensor {
+    match x.dtype() {
+        Ok(dtype) if dtype.kind() == Kind::Float && dtype != DType::F64 => made.astype(dtype),
+        _ => made,
+    }
+}
+
+#[track_caller]
+fn check_matrix(x: &Tensor) -> Result<()> {
+    let rank = x.ndim()?;
+    if x.dtype()?.is_complex() {
+        return Err(refused("Complex data not supported"));
+    }
+    match rank {
+        2 => Ok(()),
+        0 | 1 => Err(refused(format!(
+            "Expected 2D array, got {} array instead. Reshape your data either using array.reshape(-1, 1) if \
+             your data has a single feature or array.reshape(1, -1) if it contains a single sample.",
+            if rank == 0 { "scalar" } else { "1D" }
+        ))),
+        _ => Err(refused(format!("Found array with dim {rank}, while dim <= 2 is required."))),
+    }
+}
+
+#[track_caller]
+fn check_not_empty(estimator: &str, rows: usize, columns: usize) -> Result<()> {
+    for (count, thing) in [(rows, "sample"), (columns, "feature")] {
+        if count == 0 {
+            return Err(refused(format!(
+                "Found array with 0 {thing}(s) (shape=({rows}, {columns})) while a minimum of 1 is required \
+                 by {estimator}."
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[track_caller]
+fn check_target(y: &Tensor, rows: usize) -> Result<()> {
+    if y.dtype()?.is_complex() {
+        return Err(refused("Complex data not supported"));
+    }
+    let shape = y.shape()?;
+    match *shape {
+        [found] | [found, _] if found != rows => Err(refused(format!(
+            "Found input variables with inconsistent numbers of samples: [{rows}, {found}]"
+        ))),
+        [_] => Ok(()),
+        [_, targets] if 0 < targets => Ok(()),
+        _ => Err(refused(format!("y should be a 1d array, got an array of shape {shape:?} instead."))),
+    }
+}
+
+#[track_caller]
+fn check_weight(weight: &Tensor, rows: usize) -> Result<()> {
+    if weight.dtype()?.is_complex() {
+        return Err(refused("Complex data not supported"));
+    }
+    match *weight.shape()? {
+        [found] if found == rows => Ok(()),
+        [found] => Err(refused(format!("sample_weight.shape == ({found},), expected ({rows},)!"))),
+        _ => Err(refused("Sample weights must be 1D array or scalar")),
+    }
+}

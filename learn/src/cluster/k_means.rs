@@ -1,0 +1,444 @@
+//! Clusters around their means.
+
+use super::initial::{Draw, Init};
+use crate::base::{Estimator, FitOptions, Predict, Transform};
+use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
+use crate::dense::tensor;
+use crate::passes::{Clusters, Lloyd, relative_distances};
+use crate::show;
+use crate::states::{all_finite, lost, matrix, vector};
+use ndarray::{Array1, Array2, Axis};
+use std::fmt;
+use tharsis_numeric::{DType, Result, Tensor};
+
+/// scikit-learn's `KMeans` by Lloyd's algorithm: centres so that the squared distances of samples to the
+/// nearest one are small in sum.
+///
+/// Each step is one pass. First centres are drawn by `k-means||`, which takes six passes where k-means++
+/// takes one for each centre. All draws are functions of `random_state`, whatever the chunks.
+///
+/// ```
+/// use tharsis_learn::cluster::KMeans;
+/// use tharsis_numeric::array;
+/// let x = array([0.0, 1.0, 10.0, 11.0]).reshape(&[4, 1]);
+/// let model = KMeans::new().n_clusters(2).fit(&x, ..)?;
+/// let mut centers = model.cluster_centers.clone().into_raw_vec_and_offset().0;
+/// centers.sort_by(f64::total_cmp);
+/// assert_eq!((centers, model.inertia), (vec![0.5, 10.5], 1.0));
+/// # Ok::<(), tharsis_learn::Error>(())
+/// ```
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct KMeans {
+    n_clusters: usize,
+    init: Init,
+    n_init: usize,
+    max_iter: usize,
+    tol: f64,
+    random_state: u64,
+}
+
+/// A fitted [`KMeans`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FittedKMeans {
+    /// scikit-learn's `cluster_centers_`; (k, d).
+    pub cluster_centers: Array2<f64>,
+    /// scikit-learn's `labels_`: the cluster of each sample of the fit, as an expression; (n,), int64.
+    pub labels: Tensor,
+    /// scikit-learn's `inertia_`: the weighted sum of squared distances to the nearest centre.
+    pub inertia: f64,
+    /// scikit-learn's `n_iter_`: steps of the best run.
+    pub n_iter: usize,
+    /// Whether the centres moved less than `tol` in the last step. Otherwise `max_iter` steps were not
+    /// enough.
+    pub converged: bool,
+}
+
+impl Default for KMeans {
+    fn default() -> KMeans {
+        KMeans { n_clusters: 8, init: Init::default(), n_init: 1, max_iter: 300, tol: 1e-4, random_state: 0 }
+    }
+}
+
+impl KMeans {
+    /// An estimator with scikit-learn's defaults: 8 clusters, one run, `max_iter` 300, `tol` 1e-4; but
+    /// `random_state` is 0.
+    ///
+    /// ```
+    /// use tharsis_learn::cluster::KMeans;
+    /// use tharsis_numeric::arange;
+    /// let model = KMeans::new().fit(&arange(100).reshape(&[100, 1]), ..)?;
+    /// assert_eq!(model.cluster_centers.dim(), (8, 1));
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn new() -> KMeans {
+        KMeans::default()
+    }
+
+    /// scikit-learn's `n_clusters`: the number of clusters.
+    ///
+    /// ```
+    /// use tharsis_learn::cluster::KMeans;
+    /// use tharsis_numeric::arange;
+    /// let refused = KMeans::new().n_clusters(5).fit(&arange(4).reshape(&[4, 1]), ..);
+    /// assert!(refused.unwrap_err().to_string().starts_with("n_samples=4 should be >= n_clusters=5."));
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn n_clusters(self, n_clusters: usize) -> KMeans {
+        KMeans { n_clusters, ..self }
+    }
+
+    /// scikit-learn's `init`: the first centres; a tensor (k, d), or a way to draw them.
+    ///
+    /// ```
+    /// use tharsis_learn::cluster::KMeans;
+    /// use tharsis_numeric::array;
+    /// let x = array([0.0, 1.0, 10.0, 11.0]).reshape(&[4, 1]);
+    /// let model = KMeans::new().n_clusters(2).init(&array([0.0, 10.0]).reshape(&[2, 1])).fit(&x, ..)?;
+    /// assert_eq!(model.labels.to_vec::<i64>()?, [0, 0, 1, 1]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn init(self, init: impl Into<Init>) -> KMeans {
+        KMeans { init: init.into(), ..self }
+    }
+
+    /// scikit-learn's `n_init`: the number of runs from different first centres, of which the best is taken.
+    ///
+    /// ```
+    /// use tharsis_learn::cluster::{Init, KMeans};
+    /// use tharsis_numeric::array;
+    /// let x = array([0.0, 1.0, 10.0, 11.0]).reshape(&[4, 1]);
+    /// assert_eq!(KMeans::new().n_clusters(2).init(Init::Random).n_init(5).fit(&x, ..)?.inertia, 1.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn n_init(self, n_init: usize) -> KMeans {
+        KMeans { n_init, ..self }
+    }
+
+    /// scikit-learn's `max_iter`: the most steps of a run; not zero.
+    ///
+    /// ```
+    /// use tharsis_learn::cluster::KMeans;
+    /// use tharsis_numeric::array;
+    /// let x = array([0.0, 1.0, 10.0, 11.0]).reshape(&[4, 1]);
+    /// let init = array([0.0, 1.0]).reshape(&[2, 1]);
+    /// let model = KMeans::new().n_clusters(2).init(&init).max_iter(1).fit(&x, ..)?;
+    /// assert!(!model.converged);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn max_iter(self, max_iter: usize) -> KMeans {
+        KMeans { max_iter, ..self }
+    }
+
+    /// scikit-learn's `tol`: the sum of squared moves of the centres at which a run ends, in parts of the
+    /// mean variance of the features.
+    ///
+    /// ```
+    /// use tharsis_learn::cluster::KMeans;
+    /// use tharsis_numeric::arange;
+    /// let model = KMeans::new().tol(0.0).fit(&arange(50).reshape(&[50, 1]), ..)?;
+    /// assert!(model.converged);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn tol(self, tol: f64) -> KMeans {
+        KMeans { tol, ..self }
+    }
+
+    /// scikit-learn's `random_state`: the seed of all draws; the numbers are not scikit-learn's.
+    ///
+    /// ```
+    /// use tharsis_learn::cluster::KMeans;
+    /// use tharsis_numeric::arange;
+    /// let x = arange(100).reshape(&[100, 1]);
+    /// let [a, b] = [7, 7].map(|seed| KMeans::new().random_state(seed).fit(&x, ..));
+    /// assert_eq!(a?.cluster_centers, b?.cluster_centers);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn random_state(self, random_state: u64) -> KMeans {
+        KMeans { random_state, ..self }
+    }
+
+    /// Fits the clusters to samples (n, d), of any real dtype.
+    ///
+    /// ```
+    /// use tharsis_learn::FitOptions;
+    /// use tharsis_learn::cluster::KMeans;
+    /// use tharsis_numeric::array;
+    /// let x = array([0.0, 4.0]).reshape(&[2, 1]);
+    /// let weighted = FitOptions::new().sample_weight(&array([3.0, 1.0]));
+    /// assert_eq!(KMeans::new().n_clusters(1).fit(&x, weighted)?.cluster_centers[[0, 0]], 1.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for parameters out of their ranges, first centres that do not fit, fewer samples than
+    /// clusters, samples of other than two axes, without features, complex, NaN or infinite, and weights that
+    /// are negative or all zero; errors of the passes.
+    #[track_caller]
+    pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedKMeans> {
+        let training = Training::unsupervised("KMeans", x, &options.into())?;
+        self.check(&training)?;
+        let weight = training.weight.as_ref().map_or_else(|| Tensor::number(1.0), |weight| weight.sum(..));
+        let states = training.engine.run(&[&training.x.mean(0), &training.x.var(0), &weight])?;
+        if !all_finite(&states) {
+            training.explain_not_finite(Nan::Refused)?;
+        }
+        let [mean, variance, weight] = <[_; 3]>::try_from(states).map_err(|_| lost())?;
+        if weight.sum() == 0.0 {
+            return Err(refused("Weights sum to zero, can't be normalized"));
+        }
+        let tol = self.tol * variance.sum() / training.columns as f64;
+        let mean = vector(mean)?;
+        // Around zero, where products lose no digits.
+        let around = &training.x - tensor(&mean);
+        let lloyd = Lloyd::new(&training, &around);
+        let draw = Draw { training: &training, x: &around, lloyd: &lloyd, clusters: self.n_clusters };
+        let runs = if matches!(self.init, Init::Centers(_)) { 1 } else { self.n_init };
+        let mut best: Option<Run> = None;
+        for run in 0..runs as u64 {
+            let seed = self.random_state.wrapping_add(run);
+            let first = match &self.init {
+                Init::Parallel => draw.parallel(seed)?,
+                Init::Random => draw.random(seed)?,
+                Init::Centers(centers) => self.given(&training, centers)? - &mean,
+            };
+            let made = self.run(&lloyd, first, tol)?;
+            if best.as_ref().is_none_or(|best| made.inertia < best.inertia) {
+                best = Some(made);
+            }
+        }
+        let Run { centers, inertia, steps, converged } = best.ok_or_else(lost)?;
+        let labels = relative_distances(&around, &centers).argmin(1);
+        let cluster_centers = centers + &mean;
+        Ok(FittedKMeans { cluster_centers, labels, inertia, n_iter: steps, converged })
+    }
+
+    #[track_caller]
+    fn check(&self, training: &Training) -> Result<()> {
+        for (name, count) in
+            [("n_clusters", self.n_clusters), ("n_init", self.n_init), ("max_iter", self.max_iter)]
+        {
+            if count == 0 {
+                return Err(refused(format!(
+                    "The '{name}' parameter of KMeans must be an int in the range [1, inf). Got 0 instead."
+                )));
+            }
+        }
+        let is_tolerance = 0.0 <= self.tol && self.tol.is_finite();
+        if !is_tolerance {
+            return Err(refused(format!(
+                "The 'tol' parameter of KMeans must be a float in the range [0.0, inf). Got {} instead.",
+                self.tol
+            )));
+        }
+        let (rows, clusters) = (training.rows, self.n_clusters);
+        if rows < clusters {
+            return Err(refused(format!("n_samples={rows} should be >= n_clusters={clusters}.")));
+        }
+        Ok(())
+    }
+
+    /// The first centres that were given; (k, d).
+    #[track_caller]
+    fn given(&self, training: &Training, centers: &Tensor) -> Result<Array2<f64>> {
+        let shape = centers.shape()?;
+        let text = |what: &str, count: usize| {
+            format!("The shape of the initial centers {shape:?} does not match the {what} {count}.")
+        };
+        match *shape {
+            [found, _] if found != self.n_clusters => {
+                Err(refused(text("number of clusters", self.n_clusters)))
+            }
+            [_, found] if found != training.columns => {
+                Err(refused(text("number of features of the data", training.columns)))
+            }
+            [_, _] => {
+                let found = training.engine.run(&[&centers.astype(DType::F64)])?.pop().ok_or_else(lost)?;
+                if found.iter().any(|part| !part.is_finite()) {
+                    return Err(refused("Input init contains NaN or infinity."));
+                }
+                matrix(found)
+            }
+            _ => Err(refused(text("number of clusters", self.n_clusters))),
+        }
+    }
+
+    /// Steps from these centres until they rest.
+    #[track_caller]
+    fn run(&self, lloyd: &Lloyd<'_>, first: Array2<f64>, tol: f64) -> Result<Run> {
+        let mut centers = first;
+        for step in 1..=self.max_iter {
+            let clusters = lloyd.around(&centers)?;
+            let inertia = clusters.inertia;
+            let moved = means(lloyd, &centers, clusters)?;
+            let distance = (&moved - &centers).iter().map(|part| part * part).sum::<f64>();
+            if distance == 0.0 {
+                return Ok(Run { centers, inertia, steps: step, converged: true });
+            }
+            centers = moved;
+            if distance <= tol || step == self.max_iter {
+                let inertia = lloyd.around(&centers)?.inertia;
+                return Ok(Run { centers, inertia, steps: step, converged: distance <= tol });
+            }
+        }
+        Err(lost())
+    }
+}
+
+/// Centres at rest, or after the last step.
+struct Run {
+    centers: Array2<f64>,
+    inertia: f64,
+    steps: usize,
+    converged: bool,
+}
+
+/// The means of clusters. One without samples takes the sample that is farthest from its own centre, as in
+/// scikit-learn; if all samples lie on centres, its own centre stays.
+#[track_caller]
+fn means(lloyd: &Lloyd<'_>, centers: &Array2<f64>, clusters: Clusters) -> Result<Array2<f64>> {
+    let Clusters { mut sums, mut weights, inertia } = clusters;
+    let empty: Vec<usize> =
+        weights.iter().enumerate().filter(|(_, weight)| **weight == 0.0).map(|(at, _)| at).collect();
+    if !empty.is_empty() && 0.0 < inertia {
+        let far = lloyd.farthest(centers, empty.len())?;
+        for (&cluster, far) in empty.iter().zip(&far) {
+            let weighted: Array1<f64> = &far.row * far.weight;
+            let mut left = sums.row_mut(far.cluster);
+            left -= &weighted;
+            weights[far.cluster] -= far.weight;
+            sums.row_mut(cluster).assign(&weighted);
+            weights[cluster] = far.weight;
+        }
+    }
+    let mut moved = centers.clone();
+    for ((mut center, sum), &weight) in moved.outer_iter_mut().zip(sums.outer_iter()).zip(&weights) {
+        if 0.0 < weight {
+            center.assign(&sum.mapv(|sum| sum / weight));
+        }
+    }
+    Ok(moved)
+}
+
+impl FittedKMeans {
+    /// The nearest centre of each sample (n, d), as an expression; (n,), int64.
+    ///
+    /// ```
+    /// use tharsis_learn::cluster::KMeans;
+    /// use tharsis_numeric::array;
+    /// let init = array([0.0, 10.0]).reshape(&[2, 1]);
+    /// let model = KMeans::new().n_clusters(2).init(&init).fit(&init, ..)?;
+    /// assert_eq!(model.predict(&array([7.0, -1.0]).reshape(&[2, 1])).to_vec::<i64>()?, [1, 0]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for another number of features.
+    #[track_caller]
+    pub fn predict(&self, x: &Tensor) -> Tensor {
+        match self.distances(x) {
+            Ok(distances) => distances.argmin(1),
+            Err(error) => Tensor::from(error),
+        }
+    }
+
+    /// The distance of each sample (n, d) to each centre, as an expression; (n, k).
+    ///
+    /// ```
+    /// use tharsis_learn::cluster::KMeans;
+    /// use tharsis_numeric::array;
+    /// let init = array([0.0, 10.0]).reshape(&[2, 1]);
+    /// let model = KMeans::new().n_clusters(2).init(&init).fit(&init, ..)?;
+    /// assert_eq!(model.transform(&array([7.0]).reshape(&[1, 1])).to_vec::<f64>()?, [7.0, 3.0]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for another number of features.
+    #[track_caller]
+    pub fn transform(&self, x: &Tensor) -> Tensor {
+        match samples_for("KMeans", x, self.cluster_centers.ncols()) {
+            Ok(samples) => {
+                let between = samples.expand_dims(1) - tensor(&self.cluster_centers);
+                in_dtype_of(x, between.square().sum(2).sqrt())
+            }
+            Err(error) => Tensor::from(error),
+        }
+    }
+
+    /// The negative sum of squared distances of samples (n, d) to their nearest centres, weighted.
+    ///
+    /// ```
+    /// use tharsis_learn::cluster::KMeans;
+    /// use tharsis_numeric::array;
+    /// let init = array([0.0, 10.0]).reshape(&[2, 1]);
+    /// let model = KMeans::new().n_clusters(2).init(&init).fit(&init, ..)?;
+    /// assert_eq!(model.score(&array([7.0]).reshape(&[1, 1]), ..)?, -9.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for shapes that do not fit, NaN and infinity; errors of the pass.
+    #[track_caller]
+    pub fn score(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
+        let training = Training::unsupervised("KMeans", x, &options.into())?;
+        let around =
+            samples_for("KMeans", &training.x, self.cluster_centers.ncols())? - tensor(&self.shift());
+        let centers = &self.cluster_centers - &self.shift();
+        Ok(-Lloyd::new(&training, &around).around(&centers)?.inertia)
+    }
+
+    /// The squared distances to each centre, less what a sample adds to all of them; (n, k).
+    #[track_caller]
+    fn distances(&self, x: &Tensor) -> Result<Tensor> {
+        let around = samples_for("KMeans", x, self.cluster_centers.ncols())? - tensor(&self.shift());
+        Ok(relative_distances(&around, &(&self.cluster_centers - &self.shift())))
+    }
+
+    /// The middle of the centres, around which products lose no digits.
+    fn shift(&self) -> Array1<f64> {
+        self.cluster_centers.sum_axis(Axis(0)) / self.cluster_centers.nrows() as f64
+    }
+}
+
+impl Estimator for KMeans {
+    type Fitted = FittedKMeans;
+
+    #[track_caller]
+    fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedKMeans> {
+        self.fit(x, options)
+    }
+}
+
+impl Transform for FittedKMeans {
+    #[track_caller]
+    fn transform(&self, x: &Tensor) -> Tensor {
+        FittedKMeans::transform(self, x)
+    }
+}
+
+impl Predict for FittedKMeans {
+    #[track_caller]
+    fn predict(&self, x: &Tensor) -> Tensor {
+        FittedKMeans::predict(self, x)
+    }
+
+    /// The negative inertia; the target is not read.
+    #[track_caller]
+    fn score_any(&self, x: &Tensor, _: &Tensor, options: &FitOptions) -> Result<f64> {
+        self.score(x, options)
+    }
+}
+
+impl fmt::Display for FittedKMeans {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (clusters, features) = self.cluster_centers.dim();
+        write!(f, "KMeans of {features} features, {clusters} clusters")?;
+        for (at, center) in self.cluster_centers.axis_iter(Axis(0)).enumerate() {
+            show::line(f, &format!("cluster_centers[{at}]"), center)?;
+        }
+        let state = if self.converged { "converged" } else { "not converged" };
+        write!(f, "\n  inertia: {}, {state} after {} steps", self.inertia, self.n_iter)
+    }
+}

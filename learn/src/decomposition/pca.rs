@@ -1,0 +1,334 @@
+//! Directions of the largest variance.
+
+use super::signs::flip;
+use crate::base::{Estimator, FitOptions, Transform};
+use crate::checks::{Training, in_dtype_of, refused, samples_for};
+use crate::dense::{eigh, tensor};
+use crate::passes::{Around, Moments};
+use crate::show;
+use ndarray::{Array1, Array2, Axis};
+use std::f64::consts::PI;
+use std::fmt;
+use tharsis_numeric::{Result, Tensor};
+
+/// scikit-learn's `PCA`: the directions in which samples vary most, by eigenvectors of their covariance (the
+/// solver `covariance_eigh`). One pass.
+///
+/// ```
+/// use tharsis_learn::decomposition::PCA;
+/// use tharsis_numeric::array;
+/// let x = array([0.0, 0.0, 3.0, 4.0, 6.0, 8.0]).reshape(&[3, 2]);
+/// let model = PCA::new().n_components(1).fit(&x, ..)?;
+/// assert!((model.components[[0, 0]] - 0.6).abs() < 1e-12);
+/// assert!((model.explained_variance_ratio[0] - 1.0).abs() < 1e-12);
+/// # Ok::<(), tharsis_learn::Error>(())
+/// ```
+#[must_use]
+#[derive(Clone, Debug, Default)]
+pub struct PCA {
+    n_components: Components,
+    whiten: bool,
+}
+
+/// Number of components that are kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Components {
+    /// As many as there are: the smaller one of the numbers of samples and of features.
+    #[default]
+    All,
+    /// This number.
+    Count(usize),
+    /// As many as explain more than this part of the variance; between 0 and 1.
+    Share(f64),
+}
+
+impl From<usize> for Components {
+    fn from(count: usize) -> Components {
+        Components::Count(count)
+    }
+}
+
+impl From<f64> for Components {
+    fn from(share: f64) -> Components {
+        Components::Share(share)
+    }
+}
+
+/// A fitted [`PCA`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FittedPCA {
+    /// scikit-learn's `components_`: a direction a row, those of the largest variance first; (k, d). The
+    /// number of the largest absolute value in each is positive.
+    pub components: Array2<f64>,
+    /// scikit-learn's `explained_variance_`: the variance along each component, with divisor n - 1; (k,).
+    pub explained_variance: Array1<f64>,
+    /// scikit-learn's `explained_variance_ratio_`: the same in parts of all variance; (k,).
+    pub explained_variance_ratio: Array1<f64>,
+    /// scikit-learn's `singular_values_` of the samples around their means; (k,).
+    pub singular_values: Array1<f64>,
+    /// scikit-learn's `mean_`; (d,).
+    pub mean: Array1<f64>,
+    /// scikit-learn's `noise_variance_`: the mean of the variances that are left out.
+    pub noise_variance: f64,
+    /// scikit-learn's `n_samples_`.
+    pub n_samples: usize,
+    whiten: bool,
+}
+
+impl PCA {
+    /// An estimator with scikit-learn's defaults: all components, not whitened.
+    ///
+    /// ```
+    /// use tharsis_learn::decomposition::PCA;
+    /// use tharsis_numeric::arange;
+    /// let model = PCA::new().fit(&arange(6).reshape(&[3, 2]), ..)?;
+    /// assert_eq!(model.components.dim(), (2, 2));
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn new() -> PCA {
+        PCA::default()
+    }
+
+    /// scikit-learn's `n_components`: a number, or a part of the variance between 0 and 1.
+    ///
+    /// ```
+    /// use tharsis_learn::decomposition::PCA;
+    /// use tharsis_numeric::arange;
+    /// let model = PCA::new().n_components(0.9).fit(&arange(6).reshape(&[3, 2]), ..)?;
+    /// assert_eq!(model.components.dim(), (1, 2));
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn n_components(self, n_components: impl Into<Components>) -> PCA {
+        PCA { n_components: n_components.into(), ..self }
+    }
+
+    /// scikit-learn's `whiten`: whether what is transformed has variance 1 along each component.
+    ///
+    /// ```
+    /// use tharsis_learn::decomposition::PCA;
+    /// use tharsis_numeric::array;
+    /// let x = array([0.0, 4.0]).reshape(&[2, 1]);
+    /// let made = PCA::new().whiten(true).fit(&x, ..)?.transform(&x);
+    /// assert!((made.var_ddof(.., 1.0).item()?.to_f64() - 1.0).abs() < 1e-12);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn whiten(self, whiten: bool) -> PCA {
+        PCA { whiten, ..self }
+    }
+
+    /// Fits the model on samples (n, d), of any real dtype.
+    ///
+    /// ```
+    /// use tharsis_learn::decomposition::PCA;
+    /// use tharsis_numeric::arange;
+    /// let refused = PCA::new().n_components(3).fit(&arange(6).reshape(&[3, 2]), ..);
+    /// assert!(refused.unwrap_err().to_string().starts_with("n_components=3 must be between"));
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for a number of components that is out of range, samples of other than two axes, fewer
+    /// than two rows or no features, complex, NaN or infinite; `TypeError` for weights; errors of the pass.
+    #[track_caller]
+    pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedPCA> {
+        let training = Training::unsupervised("PCA", x, &options.into())?.without_weights()?;
+        let (rows, columns) = (training.rows, training.columns);
+        if rows < 2 {
+            return Err(refused(format!(
+                "Found array with {rows} sample(s) (shape=({rows}, {columns})) while a minimum of 2 is \
+                 required by PCA."
+            )));
+        }
+        self.check(rows.min(columns))?;
+        let moments = Moments::of(&training, None, Around::Mean)?;
+        let divisor = (rows - 1) as f64;
+        let (mut values, vectors) = eigh(&(&moments.gram / divisor))?;
+        // Ascending; rounding may leave negative ones.
+        values.invert_axis(Axis(0));
+        values.mapv_inplace(|value| if value < 0.0 { 0.0 } else { value });
+        let mut directions = vectors.reversed_axes();
+        directions.invert_axis(Axis(0));
+        let most = rows.min(columns);
+        let ratios = &values / values.sum();
+        let kept = self.kept(&ratios, most);
+        let left_out = values.iter().take(most).skip(kept);
+        let noise_variance = if kept < most { left_out.sum::<f64>() / (most - kept) as f64 } else { 0.0 };
+        let first = |values: &Array1<f64>| -> Array1<f64> { values.iter().take(kept).copied().collect() };
+        let mut components =
+            Array2::from_shape_fn((kept, columns), |(component, column)| directions[[component, column]]);
+        flip(&mut components);
+        let explained_variance = first(&values);
+        Ok(FittedPCA {
+            components,
+            singular_values: explained_variance.mapv(|variance| (variance * divisor).sqrt()),
+            explained_variance,
+            explained_variance_ratio: first(&ratios),
+            mean: moments.mean,
+            noise_variance,
+            n_samples: rows,
+            whiten: self.whiten,
+        })
+    }
+
+    #[track_caller]
+    fn check(&self, most: usize) -> Result<()> {
+        match self.n_components {
+            Components::Count(count) if count == 0 || most < count => Err(refused(format!(
+                "n_components={count} must be between 1 and min(n_samples, n_features)={most} with \
+                 svd_solver='covariance_eigh'"
+            ))),
+            Components::Share(share) => {
+                let is_share = 0.0 < share && share < 1.0;
+                if is_share {
+                    return Ok(());
+                }
+                Err(refused(format!(
+                    "The 'n_components' parameter of PCA must be a float in the range (0.0, 1.0). Got {share} \
+                     instead."
+                )))
+            }
+            Components::All | Components::Count(_) => Ok(()),
+        }
+    }
+
+    /// The number of components that are kept.
+    fn kept(&self, ratios: &Array1<f64>, most: usize) -> usize {
+        match self.n_components {
+            Components::All => most,
+            Components::Count(count) => count,
+            Components::Share(share) => {
+                let mut sum = 0.0;
+                let within = ratios.iter().take_while(|&&ratio| {
+                    sum += ratio;
+                    sum <= share
+                });
+                (within.count() + 1).min(most)
+            }
+        }
+    }
+}
+
+impl FittedPCA {
+    /// The coordinates of samples (n, d) along the components, as an expression; (n, k), floats keep their
+    /// dtype.
+    ///
+    /// ```
+    /// use tharsis_learn::decomposition::PCA;
+    /// use tharsis_numeric::array;
+    /// let x = array([0.0, 0.0, 3.0, 4.0, 6.0, 8.0]).reshape(&[3, 2]);
+    /// let made = PCA::new().n_components(1).fit(&x, ..)?.transform(&x);
+    /// assert!(made.isclose(array([-5.0, 0.0, 5.0]).reshape(&[3, 1]), 0.0, 1e-12).all(..).item()?.is_true());
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for another number of features.
+    #[track_caller]
+    pub fn transform(&self, x: &Tensor) -> Tensor {
+        let samples = match samples_for("PCA", x, self.mean.len()) {
+            Ok(samples) => samples,
+            Err(error) => return Tensor::from(error),
+        };
+        let made = (samples - tensor(&self.mean)).matmul(&tensor(&self.components).t());
+        in_dtype_of(x, if self.whiten { made / tensor(&self.deviations()) } else { made })
+    }
+
+    /// The samples (n, d) at these coordinates (n, k), as an expression: what the components left out stays
+    /// lost.
+    ///
+    /// ```
+    /// use tharsis_learn::decomposition::PCA;
+    /// use tharsis_numeric::array;
+    /// let x = array([0.0, 0.0, 3.0, 4.0, 6.0, 8.0]).reshape(&[3, 2]);
+    /// let model = PCA::new().n_components(1).fit(&x, ..)?;
+    /// let back = model.inverse_transform(&model.transform(&x));
+    /// assert!(back.isclose(&x, 0.0, 1e-12).all(..).item()?.is_true());
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for another number of coordinates.
+    #[track_caller]
+    pub fn inverse_transform(&self, x: &Tensor) -> Tensor {
+        let made = match samples_for("PCA", x, self.components.nrows()) {
+            Ok(made) => made,
+            Err(error) => return Tensor::from(error),
+        };
+        let made = if self.whiten { made * tensor(&self.deviations()) } else { made };
+        in_dtype_of(x, made.matmul(&tensor(&self.components)) + tensor(&self.mean))
+    }
+
+    /// scikit-learn's `get_covariance` of the probabilistic model; (d, d). It is that of the samples whether
+    /// or not they are whitened; scikit-learn's differs for `whiten`.
+    ///
+    /// ```
+    /// use tharsis_learn::decomposition::PCA;
+    /// use tharsis_numeric::array;
+    /// let model = PCA::new().fit(&array([0.0, 4.0]).reshape(&[2, 1]), ..)?;
+    /// assert!((model.get_covariance()[[0, 0]] - 8.0).abs() < 1e-12);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    #[must_use]
+    pub fn get_covariance(&self) -> Array2<f64> {
+        let above = self.explained_variance.mapv(|variance| (variance - self.noise_variance).max(0.0));
+        let scaled = &self.components * &above.insert_axis(Axis(1));
+        let mut covariance = self.components.t().dot(&scaled);
+        covariance.diag_mut().mapv_inplace(|variance| variance + self.noise_variance);
+        covariance
+    }
+
+    /// scikit-learn's `score_samples`: the logarithm of the likelihood of each sample (n, d) under the
+    /// probabilistic model, as an expression; (n,).
+    ///
+    /// ```
+    /// use tharsis_learn::decomposition::PCA;
+    /// use tharsis_numeric::array;
+    /// let x = array([0.0, 4.0]).reshape(&[2, 1]);
+    /// let likely = PCA::new().fit(&x, ..)?.score_samples(&x)?.to_vec::<f64>()?;
+    /// assert!((likely[0] - likely[1]).abs() < 1e-12);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `LinAlgError` if the covariance cannot be decomposed.
+    #[track_caller]
+    pub fn score_samples(&self, x: &Tensor) -> Result<Tensor> {
+        let samples = samples_for("PCA", x, self.mean.len())?;
+        let (values, vectors) = eigh(&self.get_covariance())?;
+        let along = (samples - tensor(&self.mean)).matmul(&tensor(&vectors));
+        let log_determinant: f64 = values.iter().map(|value| value.ln()).sum();
+        let constant = self.mean.len() as f64 * (2.0 * PI).ln() + log_determinant;
+        Ok(((along.square() / tensor(&values)).sum(1) + constant) * -0.5)
+    }
+
+    fn deviations(&self) -> Array1<f64> {
+        // Of a direction without variance scikit-learn divides by the smallest step instead.
+        self.explained_variance.mapv(|variance| variance.sqrt().max(f64::EPSILON))
+    }
+}
+
+impl Estimator for PCA {
+    type Fitted = FittedPCA;
+
+    #[track_caller]
+    fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedPCA> {
+        self.fit(x, options)
+    }
+}
+
+impl Transform for FittedPCA {
+    #[track_caller]
+    fn transform(&self, x: &Tensor) -> Tensor {
+        FittedPCA::transform(self, x)
+    }
+}
+
+impl fmt::Display for FittedPCA {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (components, features) = self.components.dim();
+        write!(f, "PCA of {features} features, {components} components")?;
+        show::line(f, "explained_variance_ratio", &self.explained_variance_ratio)?;
+        show::line(f, "singular_values", &self.singular_values)
+    }
+}

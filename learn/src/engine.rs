@@ -1,0 +1,59 @@
+//! Runs plans on an executor.
+
+use ndarray::ArrayD;
+use std::sync::Arc;
+use tharsis_graph::Executor;
+use tharsis_numeric::errstate::{ErrState, Reaction, errstate};
+use tharsis_numeric::run::settle;
+use tharsis_numeric::{DType, Result, Tensor, execute};
+
+/// Runs passes on an executor.
+#[derive(Clone)]
+pub(crate) struct Engine {
+    executor: Arc<dyn Executor>,
+}
+
+impl Engine {
+    pub(crate) fn new(executor: Arc<dyn Executor>) -> Engine {
+        Engine { executor }
+    }
+
+    /// The values of several expressions, by one plan, as float64. Conditions such as a division by zero are
+    /// for the caller to see in the values.
+    ///
+    /// # Errors
+    /// As [`execute`].
+    #[track_caller]
+    pub(crate) fn run(&self, expressions: &[&Tensor]) -> Result<Vec<ArrayD<f64>>> {
+        let ignored = Reaction::Ignore;
+        let _quiet = errstate(ErrState { divide: ignored, invalid: ignored, over: ignored });
+        let wide: Vec<Tensor> = expressions.iter().map(|expression| expression.astype(DType::F64)).collect();
+        let (made, _) = execute(&wide.iter().collect::<Vec<_>>(), &*self.executor)?;
+        made.iter().map(|made| made.fetch_on::<f64>(&*self.executor)).collect()
+    }
+
+    /// The values of an expression of integers.
+    ///
+    /// # Errors
+    /// As [`execute`].
+    #[track_caller]
+    pub(crate) fn integers(&self, expression: &Tensor) -> Result<Vec<i64>> {
+        Ok(expression.astype(DType::I64).fetch_on::<i64>(&*self.executor)?.into_iter().collect())
+    }
+
+    /// The same tensors with all sizes known. Runs what unknown sizes depend on.
+    ///
+    /// # Errors
+    /// As [`settle`].
+    #[track_caller]
+    pub(crate) fn with_sizes(&self, tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
+        let mut known = true;
+        for tensor in tensors {
+            known &= tensor.is_known()?;
+        }
+        if known {
+            return Ok(tensors.iter().map(|&tensor| tensor.clone()).collect());
+        }
+        Ok(settle(tensors, &*self.executor)?.0)
+    }
+}

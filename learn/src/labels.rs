@@ -1,0 +1,116 @@
+//! Classes of classifiers: whole numbers in ascending order.
+
+use crate::checks::{Nan, Training, refused};
+use tharsis_graph::ops::Require;
+use tharsis_kernels::Kind;
+use tharsis_numeric::{Axes, DType, Result, Tensor};
+
+/// The classes of a fit, ascending, and the labels of its samples.
+pub(crate) struct Classes {
+    pub(crate) values: Vec<i64>,
+    /// The label of each sample; (n,), int64.
+    labels: Tensor,
+}
+
+impl Classes {
+    /// The distinct labels of the target. One or two passes over it.
+    ///
+    /// # Errors
+    /// `ValueError` for a target of other than one axis, or with numbers that are not whole, NaN or beyond
+    /// int64; errors of the passes.
+    #[track_caller]
+    pub(crate) fn of(training: &Training) -> Result<Classes> {
+        let y = training.target()?;
+        let shape = y.shape()?;
+        let y = match *shape {
+            [_, 1] => y.squeeze(Some(&[1])),
+            [_] => y.clone(),
+            _ => {
+                return Err(refused(format!(
+                    "y should be a 1d array, got an array of shape {shape:?} instead."
+                )));
+            }
+        };
+        check_whole(training, &y)?;
+        let labels = y.astype(DType::I64);
+        let values = training.engine.integers(&labels.unique())?;
+        Ok(Classes { values, labels })
+    }
+
+    /// At least two classes.
+    ///
+    /// # Errors
+    /// `ValueError` for one class.
+    #[track_caller]
+    pub(crate) fn at_least_two(self) -> Result<Classes> {
+        match self.values[..] {
+            [only] => Err(refused(format!(
+                "This solver needs samples of at least 2 classes in the data, but the data contains only one \
+                 class: {only}"
+            ))),
+            _ => Ok(self),
+        }
+    }
+
+    /// Whether each sample is of each class; (n, k), float64 zeros and ones.
+    #[track_caller]
+    pub(crate) fn indicators(&self) -> Tensor {
+        self.labels.expand_dims(1).equal(class_tensor(&self.values)).astype(DType::F64)
+    }
+
+    /// Whether each sample is of the last class; (n, 1), float64 zeros and ones.
+    #[track_caller]
+    pub(crate) fn is_last(&self) -> Tensor {
+        let last = self.values.last().copied().unwrap_or(0);
+        self.labels.expand_dims(1).equal(last).astype(DType::F64)
+    }
+}
+
+#[track_caller]
+fn check_whole(training: &Training, y: &Tensor) -> Result<()> {
+    let is_wrong = match y.dtype()? {
+        DType::U64 => y.greater(i64::MAX),
+        dtype if dtype.kind() == Kind::Float => {
+            let limit = 2f64.powi(63);
+            let y = y.astype(DType::F64);
+            let fits = y.greater_equal(-limit).logical_and(y.less(limit));
+            y.equal(y.trunc()).logical_and(fits).logical_not()
+        }
+        _ => return Ok(()),
+    };
+    let found = training.engine.run(&[&is_wrong.any(..)])?;
+    if found.iter().all(|found| found.sum() == 0.0) {
+        return Ok(());
+    }
+    training.explain_not_finite(Nan::Missing)?;
+    Err(refused(
+        "Unknown label type: continuous. Maybe you are trying to fit a classifier, which expects discrete \
+         classes on a regression target with continuous values.",
+    ))
+}
+
+/// The class with the largest score for each sample: (n, k) to (n,), int64.
+///
+/// Carries a `ValueError` when run if a score is NaN: there is no largest one.
+#[track_caller]
+pub(crate) fn largest(scores: &Tensor, classes: &[i64]) -> Tensor {
+    let chosen = scores.argmax(1);
+    let is_known = scores.isnan().any(1).logical_not();
+    let message = "Input X contains NaN.".to_owned();
+    let chosen = Tensor::apply(Require { message }, &[&chosen, &is_known]);
+    class_tensor(classes).take_at(&chosen, 0)
+}
+
+/// Classes as a tensor; (k,), int64.
+#[track_caller]
+pub(crate) fn class_tensor(classes: &[i64]) -> Tensor {
+    Tensor::from_elements(&[classes.len()], classes)
+}
+
+/// The logarithm of the sum of exponentials of each row; (n, k) to (n, 1).
+#[track_caller]
+pub(crate) fn log_sum_exp(scores: &Tensor) -> Tensor {
+    let rows = || Axes::from(1).keepdims();
+    let largest = scores.max(rows());
+    (scores - &largest).exp().sum(rows()).log() + largest
+}

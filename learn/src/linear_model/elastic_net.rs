@@ -1,0 +1,444 @@
+//! Least squares with penalties on the absolute values and on the squares of the coefficients.
+
+use super::descent::{Descended, Penalty, Products, descend};
+use super::line::{self, Line};
+use super::ridge::slopes;
+use crate::base::{Estimator, FitOptions, Predict};
+use crate::checks::{Training, refused};
+use crate::passes::Moments;
+use ndarray::{Array2, ArrayD, Axis};
+use std::fmt;
+use tharsis_numeric::{Result, Tensor};
+
+/// scikit-learn's `ElasticNet`: the least mean of squares of what is left of the targets, by two, plus
+/// `alpha` times a mix of the absolute values and of half the squares of the coefficients.
+///
+/// ```
+/// use tharsis_learn::linear_model::ElasticNet;
+/// use tharsis_numeric::array;
+/// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+/// let model = ElasticNet::new().alpha(1.0).l1_ratio(0.5).fit(&x, &array([-2.0, 2.0]), ..)?;
+/// assert!(model.converged && (model.coef[[0]] - 1.0).abs() < 1e-12);
+/// # Ok::<(), tharsis_learn::Error>(())
+/// ```
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct ElasticNet {
+    name: &'static str,
+    alpha: f64,
+    l1_ratio: f64,
+    fit_intercept: bool,
+    max_iter: usize,
+    tol: f64,
+    positive: bool,
+}
+
+/// scikit-learn's `Lasso`: [`ElasticNet`] with a penalty on absolute values alone, which makes coefficients
+/// zero.
+///
+/// ```
+/// use tharsis_learn::linear_model::Lasso;
+/// use tharsis_numeric::array;
+/// let x = array([-1.0, 0.1, 1.0, 0.1, 0.0, -0.2]).reshape(&[3, 2]);
+/// let model = Lasso::new().alpha(0.5).fit(&x, &array([-2.0, 2.0, 0.0]), ..)?;
+/// assert_eq!(model.coef[[1]], 0.0);
+/// assert!((model.coef[[0]] - 1.25).abs() < 1e-12);
+/// # Ok::<(), tharsis_learn::Error>(())
+/// ```
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct Lasso(ElasticNet);
+
+/// A fitted [`ElasticNet`] or [`Lasso`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FittedElasticNet {
+    /// scikit-learn's `coef_`; (d,), or (k, d) for several targets.
+    pub coef: ArrayD<f64>,
+    /// scikit-learn's `intercept_`; (), or (k,) for several targets.
+    pub intercept: ArrayD<f64>,
+    /// scikit-learn's `n_iter_`: rounds over all coefficients; one number for each target.
+    pub n_iter: Vec<usize>,
+    /// scikit-learn's `dual_gap_`: a bound on the distance from the least objective; one number for each
+    /// target.
+    pub dual_gap: Vec<f64>,
+    /// Whether all gaps are within the tolerance. Otherwise `max_iter` rounds were not enough.
+    pub converged: bool,
+    name: &'static str,
+}
+
+impl Default for ElasticNet {
+    fn default() -> ElasticNet {
+        ElasticNet {
+            name: "ElasticNet",
+            alpha: 1.0,
+            l1_ratio: 0.5,
+            fit_intercept: true,
+            max_iter: 1000,
+            tol: 1e-4,
+            positive: false,
+        }
+    }
+}
+
+impl ElasticNet {
+    /// An estimator with scikit-learn's defaults: `alpha` is 1, `l1_ratio` a half, `max_iter` 1000, `tol`
+    /// 1e-4.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::ElasticNet;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// assert!(ElasticNet::new().fit(&x, &array([-2.0, 2.0]), ..)?.converged);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn new() -> ElasticNet {
+        ElasticNet::default()
+    }
+
+    /// scikit-learn's `alpha`: the weight of the penalty, not negative.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::ElasticNet;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// let model = ElasticNet::new().alpha(100.0).fit(&x, &array([-2.0, 2.0]), ..)?;
+    /// assert_eq!(model.coef[[0]], 0.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn alpha(self, alpha: f64) -> ElasticNet {
+        ElasticNet { alpha, ..self }
+    }
+
+    /// scikit-learn's `l1_ratio`: the part of the absolute values in the penalty, from 0 to 1.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::ElasticNet;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// let model = ElasticNet::new().l1_ratio(0.0).fit(&x, &array([-2.0, 2.0]), ..)?;
+    /// assert!((model.coef[[0]] - 1.0).abs() < 1e-12);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn l1_ratio(self, l1_ratio: f64) -> ElasticNet {
+        ElasticNet { l1_ratio, ..self }
+    }
+
+    /// scikit-learn's `fit_intercept`: whether the line need not go through zero.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::ElasticNet;
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0]).reshape(&[2, 1]);
+    /// let model = ElasticNet::new().fit_intercept(false).fit(&x, &array([2.0, 4.0]), ..)?;
+    /// assert_eq!(model.intercept.sum(), 0.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn fit_intercept(self, fit_intercept: bool) -> ElasticNet {
+        ElasticNet { fit_intercept, ..self }
+    }
+
+    /// scikit-learn's `max_iter`: the most rounds over all coefficients; not zero.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::ElasticNet;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0, 1.0, 1.5, -3.0, 2.0]).reshape(&[3, 2]);
+    /// let lasting = ElasticNet::new().alpha(1e-3).tol(0.0).max_iter(2);
+    /// assert!(!lasting.fit(&x, &array([-2.0, 2.0, 1.0]), ..)?.converged);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn max_iter(self, max_iter: usize) -> ElasticNet {
+        ElasticNet { max_iter, ..self }
+    }
+
+    /// scikit-learn's `tol`: the bound on the duality gap, in parts of the squares of the targets; not
+    /// negative.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::ElasticNet;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// assert!(ElasticNet::new().tol(1e-10).fit(&x, &array([-2.0, 2.0]), ..)?.dual_gap[0] < 1e-9);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn tol(self, tol: f64) -> ElasticNet {
+        ElasticNet { tol, ..self }
+    }
+
+    /// scikit-learn's `positive`: whether coefficients may not be negative.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::ElasticNet;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// let model = ElasticNet::new().alpha(0.1).positive(true).fit(&x, &array([2.0, -2.0]), ..)?;
+    /// assert_eq!(model.coef[[0]], 0.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn positive(self, positive: bool) -> ElasticNet {
+        ElasticNet { positive, ..self }
+    }
+
+    /// Fits the model on samples (n, d) and targets (n,) or (n, k), of real dtypes. One pass; the descent
+    /// reads its sums alone.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::ElasticNet;
+    /// use tharsis_numeric::{arange, array};
+    /// let model = ElasticNet::new().fit(&arange(3).reshape(&[3, 1]), &array([1.0, 1.0, 1.0]), ..)?;
+    /// assert_eq!((model.coef[[0]], model.intercept.sum()), (0.0, 1.0));
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for parameters out of their ranges, shapes that do not fit, no samples, no features,
+    /// complex numbers, NaN, infinity, and weights that are negative or all zero; errors of the pass.
+    #[track_caller]
+    pub fn fit(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<FittedElasticNet> {
+        self.fit_any(x, Some(y), &options.into())
+    }
+
+    #[track_caller]
+    fn check(&self) -> Result<()> {
+        let is_at_least_0 = |number: f64| 0.0 <= number && number.is_finite();
+        let wrong = if !is_at_least_0(self.alpha) {
+            ("alpha", "a float in the range [0.0, inf)", self.alpha)
+        } else if !(0.0..=1.0).contains(&self.l1_ratio) {
+            ("l1_ratio", "a float in the range [0.0, 1.0]", self.l1_ratio)
+        } else if !is_at_least_0(self.tol) {
+            ("tol", "a float in the range [0.0, inf)", self.tol)
+        } else if self.max_iter == 0 {
+            ("max_iter", "an int in the range [1, inf)", 0.0)
+        } else {
+            return Ok(());
+        };
+        let (parameter, range, found) = wrong;
+        let name = self.name;
+        Err(refused(format!("The '{parameter}' parameter of {name} must be {range}. Got {found} instead.")))
+    }
+
+    /// The minimum for each target.
+    #[track_caller]
+    fn descents(&self, moments: &Moments) -> Result<Vec<Descended>> {
+        let l1 = self.alpha * self.l1_ratio * moments.weight;
+        let l2 = self.alpha * (1.0 - self.l1_ratio) * moments.weight;
+        if l1 == 0.0 && !self.positive {
+            // The gap of this descent has no bound without an L1 penalty; the minimum has a formula.
+            let slopes = slopes(moments, l2)?;
+            let made = slopes.axis_iter(Axis(1)).map(|coef| Descended {
+                coef: coef.to_owned(),
+                gap: 0.0,
+                gap_max: 0.0,
+                rounds: 1,
+            });
+            return Ok(made.collect());
+        }
+        let (max_iter, tol, positive) = (self.max_iter, self.tol, self.positive);
+        let penalty = Penalty { l1, l2, positive, max_iter, tol };
+        let made = moments.cross.axis_iter(Axis(1)).zip(&moments.target_squares).map(|(cross, &squares)| {
+            descend(&Products { gram: moments.gram.view(), cross, squares }, penalty)
+        });
+        Ok(made.collect())
+    }
+}
+
+impl Default for Lasso {
+    fn default() -> Lasso {
+        Lasso(ElasticNet { name: "Lasso", l1_ratio: 1.0, ..ElasticNet::default() })
+    }
+}
+
+impl Lasso {
+    /// An estimator with scikit-learn's defaults: `alpha` is 1, `max_iter` 1000, `tol` 1e-4.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Lasso;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// assert_eq!(Lasso::new().fit(&x, &array([-0.5, 0.5]), ..)?.coef[[0]], 0.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn new() -> Lasso {
+        Lasso::default()
+    }
+
+    /// As [`ElasticNet::alpha`].
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Lasso;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// let model = Lasso::new().alpha(0.5).fit(&x, &array([-2.0, 2.0]), ..)?;
+    /// assert!((model.coef[[0]] - 1.5).abs() < 1e-12);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn alpha(self, alpha: f64) -> Lasso {
+        Lasso(self.0.alpha(alpha))
+    }
+
+    /// As [`ElasticNet::fit_intercept`].
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Lasso;
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0]).reshape(&[2, 1]);
+    /// let model = Lasso::new().fit_intercept(false).fit(&x, &array([2.0, 4.0]), ..)?;
+    /// assert_eq!(model.intercept.sum(), 0.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn fit_intercept(self, fit_intercept: bool) -> Lasso {
+        Lasso(self.0.fit_intercept(fit_intercept))
+    }
+
+    /// As [`ElasticNet::max_iter`].
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Lasso;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// assert_eq!(Lasso::new().max_iter(1).fit(&x, &array([-2.0, 2.0]), ..)?.n_iter, [1]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn max_iter(self, max_iter: usize) -> Lasso {
+        Lasso(self.0.max_iter(max_iter))
+    }
+
+    /// As [`ElasticNet::tol`].
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Lasso;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// assert!(Lasso::new().tol(1e-8).fit(&x, &array([-2.0, 2.0]), ..)?.converged);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn tol(self, tol: f64) -> Lasso {
+        Lasso(self.0.tol(tol))
+    }
+
+    /// As [`ElasticNet::positive`].
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Lasso;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// let model = Lasso::new().alpha(0.1).positive(true).fit(&x, &array([2.0, -2.0]), ..)?;
+    /// assert_eq!(model.coef[[0]], 0.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn positive(self, positive: bool) -> Lasso {
+        Lasso(self.0.positive(positive))
+    }
+
+    /// As [`ElasticNet::fit`].
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Lasso;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// let model = Lasso::new().alpha(1.0).fit(&x, &array([-4.0, 4.0]), ..)?;
+    /// assert!((model.coef[[0]] - 3.0).abs() < 1e-12);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`ElasticNet::fit`].
+    #[track_caller]
+    pub fn fit(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<FittedElasticNet> {
+        self.0.fit(x, y, options)
+    }
+}
+
+impl FittedElasticNet {
+    /// The predictions for samples (n, d), as an expression: (n,), or (n, k) for several targets; float64.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Lasso;
+    /// use tharsis_numeric::{arange, array};
+    /// let model = Lasso::new().fit(&arange(2).reshape(&[2, 1]), &array([1.0, 1.0]), ..)?;
+    /// assert_eq!(model.predict(&arange(3).reshape(&[3, 1])).to_vec::<f64>()?, [1.0, 1.0, 1.0]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for another number of features.
+    #[track_caller]
+    pub fn predict(&self, x: &Tensor) -> Tensor {
+        line::predict(self.name, x, &self.coef, &self.intercept)
+    }
+
+    /// R² of the predictions for samples (n, d) with these targets.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Lasso;
+    /// use tharsis_numeric::{arange, array};
+    /// let (x, y) = (arange(3).reshape(&[3, 1]), array([0.0, 1.0, 2.0]));
+    /// assert_eq!(Lasso::new().fit(&x, &y, ..)?.score(&x, &y, ..)?, 0.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for shapes that do not fit, NaN and infinity; errors of the pass.
+    #[track_caller]
+    pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
+        line::score(self.name, x, y, &options.into(), |x| self.predict(x))
+    }
+}
+
+impl Estimator for ElasticNet {
+    type Fitted = FittedElasticNet;
+
+    #[track_caller]
+    fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedElasticNet> {
+        self.check()?;
+        let training = Training::supervised(self.name, x, y, options)?;
+        let one_axis = training.target()?.ndim()? == 1;
+        let targets = training.target_columns()?;
+        let moments = Moments::of(&training, Some(&targets), line::around(self.fit_intercept))?;
+        let made = self.descents(&moments)?;
+        let mut slopes = Array2::zeros((training.columns, made.len()));
+        for (mut column, made) in slopes.axis_iter_mut(Axis(1)).zip(&made) {
+            column.assign(&made.coef);
+        }
+        let Line { coef, intercept } = Line::through(&slopes, &moments.mean, &moments.target_mean, one_axis);
+        Ok(FittedElasticNet {
+            coef,
+            intercept,
+            n_iter: made.iter().map(|made| made.rounds).collect(),
+            // In the units of the objective, which is a mean.
+            dual_gap: made.iter().map(|made| made.gap / moments.weight).collect(),
+            converged: made.iter().all(|made| made.gap <= made.gap_max),
+            name: self.name,
+        })
+    }
+}
+
+impl Estimator for Lasso {
+    type Fitted = FittedElasticNet;
+
+    #[track_caller]
+    fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedElasticNet> {
+        self.0.fit_any(x, y, options)
+    }
+}
+
+impl Predict for FittedElasticNet {
+    #[track_caller]
+    fn predict(&self, x: &Tensor) -> Tensor {
+        FittedElasticNet::predict(self, x)
+    }
+
+    #[track_caller]
+    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
+        self.score(x, y, options)
+    }
+}
+
+impl fmt::Display for FittedElasticNet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        line::show(f, self.name, &self.coef, &self.intercept)?;
+        let state = if self.converged { "converged" } else { "not converged" };
+        write!(f, "\n  {state} after {:?} rounds", self.n_iter)
+    }
+}

@@ -1,0 +1,376 @@
+//! Classes whose odds are linear in the features.
+
+use crate::base::{Estimator, FitOptions, Predict, PredictProba};
+use crate::checks::{Training, refused, samples_for};
+use crate::dense::tensor;
+use crate::labels::{Classes, class_tensor, largest, log_sum_exp};
+use crate::linear_model::minimize::{Minimum, minimize};
+use crate::passes::{LinearPass, Link};
+use crate::score::accuracy;
+use crate::show;
+use ndarray::{Array1, Array2, Axis};
+use std::fmt;
+use tharsis_graph::ops::Require;
+use tharsis_numeric::{Result, Tensor, concatenate, where_};
+
+/// scikit-learn's `LogisticRegression` with an L2 penalty and its default solver, L-BFGS: two classes by one
+/// score, more of them by a score for each (softmax).
+///
+/// Labels are whole numbers of any dtype.
+///
+/// ```
+/// use tharsis_learn::linear_model::LogisticRegression;
+/// use tharsis_numeric::array;
+/// let x = array([-2.0, -1.0, 1.0, 2.0]).reshape(&[4, 1]);
+/// let model = LogisticRegression::new().fit(&x, &array([7i64, 7, 9, 9]), ..)?;
+/// assert_eq!(model.classes, [7, 9]);
+/// assert_eq!(model.predict(&array([-3.0, 5.0]).reshape(&[2, 1])).to_vec::<i64>()?, [7, 9]);
+/// # Ok::<(), tharsis_learn::Error>(())
+/// ```
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct LogisticRegression {
+    c: f64,
+    fit_intercept: bool,
+    tol: f64,
+    max_iter: usize,
+}
+
+/// A fitted [`LogisticRegression`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FittedLogisticRegression {
+    /// scikit-learn's `classes_`, ascending; (k,).
+    pub classes: Vec<i64>,
+    /// scikit-learn's `coef_`; (1, d) for two classes, else (k, d).
+    pub coef: Array2<f64>,
+    /// scikit-learn's `intercept_`; (1,) for two classes, else (k,).
+    pub intercept: Array1<f64>,
+    /// scikit-learn's `n_iter_`: steps of the solver. Each reads the samples once, rarely more often.
+    pub n_iter: usize,
+    /// Whether the solver has found the minimum within `tol`. Otherwise `max_iter` steps were not enough, or
+    /// rounding hides the way down.
+    pub converged: bool,
+}
+
+impl Default for LogisticRegression {
+    fn default() -> LogisticRegression {
+        LogisticRegression { c: 1.0, fit_intercept: true, tol: 1e-4, max_iter: 100 }
+    }
+}
+
+impl LogisticRegression {
+    /// An estimator with scikit-learn's defaults: `C` is 1, `tol` 1e-4, `max_iter` 100.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::LogisticRegression;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// assert!(LogisticRegression::new().fit(&x, &array([0i64, 1]), ..)?.converged);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn new() -> LogisticRegression {
+        LogisticRegression::default()
+    }
+
+    /// scikit-learn's `C`: the weight of the samples against the penalty, positive; infinity for no penalty.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::LogisticRegression;
+    /// use tharsis_numeric::array;
+    /// let (x, y) = (array([-1.0, 1.0]).reshape(&[2, 1]), array([0i64, 1]));
+    /// let small = LogisticRegression::new().c(0.1).fit(&x, &y, ..)?;
+    /// let large = LogisticRegression::new().c(10.0).fit(&x, &y, ..)?;
+    /// assert!(small.coef[[0, 0]] < large.coef[[0, 0]]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn c(self, c: f64) -> LogisticRegression {
+        LogisticRegression { c, ..self }
+    }
+
+    /// scikit-learn's `fit_intercept`: whether scores need not be zero at zero.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::LogisticRegression;
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0]).reshape(&[2, 1]);
+    /// let model = LogisticRegression::new().fit_intercept(false).fit(&x, &array([0i64, 1]), ..)?;
+    /// assert_eq!(model.intercept[0], 0.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn fit_intercept(self, fit_intercept: bool) -> LogisticRegression {
+        LogisticRegression { fit_intercept, ..self }
+    }
+
+    /// scikit-learn's `tol`: the largest part of the slope at the minimum; positive.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::LogisticRegression;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// assert!(LogisticRegression::new().tol(1e-8).fit(&x, &array([0i64, 1]), ..)?.converged);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn tol(self, tol: f64) -> LogisticRegression {
+        LogisticRegression { tol, ..self }
+    }
+
+    /// scikit-learn's `max_iter`: the most steps of the solver.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::LogisticRegression;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.5]).reshape(&[2, 1]);
+    /// let model = LogisticRegression::new().max_iter(1).fit(&x, &array([0i64, 1]), ..)?;
+    /// assert!(!model.converged && model.n_iter == 1);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn max_iter(self, max_iter: usize) -> LogisticRegression {
+        LogisticRegression { max_iter, ..self }
+    }
+
+    /// Fits the model on samples (n, d), of any real dtype, and labels (n,), whole numbers.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::LogisticRegression;
+    /// use tharsis_numeric::array;
+    /// let x = array([0.0, 0.1, 5.0, 5.1, 9.0, 9.1]).reshape(&[6, 1]);
+    /// let y = array([0i64, 0, 1, 1, 2, 2]);
+    /// let model = LogisticRegression::new().fit(&x, &y, ..)?;
+    /// assert_eq!((model.coef.dim(), model.score(&x, &y, ..)?), ((3, 1), 1.0));
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for parameters out of their ranges, one class, labels that are not whole, shapes that do
+    /// not fit, no samples, no features, complex numbers, NaN, infinity, and weights that are negative or all
+    /// zero; errors of the passes.
+    #[track_caller]
+    pub fn fit(
+        &self,
+        x: &Tensor,
+        y: &Tensor,
+        options: impl Into<FitOptions>,
+    ) -> Result<FittedLogisticRegression> {
+        self.fit_any(x, Some(y), &options.into())
+    }
+
+    #[track_caller]
+    fn check(&self) -> Result<()> {
+        let wrong = [("C", self.c), ("tol", self.tol)].into_iter().find(|(_, number)| {
+            let is_positive = 0.0 < *number;
+            !is_positive
+        });
+        match wrong {
+            None => Ok(()),
+            Some((parameter, found)) => Err(refused(format!(
+                "The '{parameter}' parameter of LogisticRegression must be a float in the range (0.0, inf]. \
+                 Got {found} instead."
+            ))),
+        }
+    }
+
+    /// The minimum over the coefficients (k, d), with the intercepts (k,) as last column. Intercepts that are
+    /// not fitted have no slope: they stay zero.
+    #[track_caller]
+    fn minimum(&self, pass: &LinearPass<'_>, scores: usize, columns: usize) -> Result<Minimum> {
+        let weight = pass.weight()?;
+        let is_positive = 0.0 < weight;
+        if weight.is_finite() && !is_positive {
+            return Err(refused("Weights sum to zero, can't be normalized"));
+        }
+        let penalty = 1.0 / (self.c * weight);
+        let evaluate = |at: &Array1<f64>| {
+            let (coef, intercept) = parts(at, scores, columns);
+            let loss = pass.at(&coef, &intercept)?;
+            let value = loss.sum / weight + 0.5 * penalty * coef.iter().map(|coef| coef * coef).sum::<f64>();
+            let by_coef = loss.coef / weight + coef * penalty;
+            let by_intercept = if self.fit_intercept { loss.intercept / weight } else { intercept };
+            let slopes = by_coef.outer_iter().zip(&by_intercept);
+            Ok((value, slopes.flat_map(|(row, &last)| row.to_vec().into_iter().chain([last])).collect()))
+        };
+        minimize(Array1::zeros(scores * (columns + 1)), self.tol, self.max_iter, evaluate)
+    }
+}
+
+/// Coefficients (k, d) and intercepts (k,) from the parameters of the solver.
+fn parts(at: &Array1<f64>, scores: usize, columns: usize) -> (Array2<f64>, Array1<f64>) {
+    let coef = Array2::from_shape_fn((scores, columns), |(score, column)| at[score * (columns + 1) + column]);
+    let intercept = Array1::from_shape_fn(scores, |score| at[score * (columns + 1) + columns]);
+    (coef, intercept)
+}
+
+impl FittedLogisticRegression {
+    /// scikit-learn's `decision_function`: the scores of samples (n, d), as an expression; (n,) for two
+    /// classes, else (n, k).
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::LogisticRegression;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// let scores = LogisticRegression::new().fit(&x, &array([0i64, 1]), ..)?.decision_function(&x);
+    /// assert!(scores.to_vec::<f64>()?[0] < 0.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for another number of features.
+    #[track_caller]
+    pub fn decision_function(&self, x: &Tensor) -> Tensor {
+        let samples = match samples_for("LogisticRegression", x, self.coef.ncols()) {
+            Ok(samples) => samples,
+            Err(error) => return Tensor::from(error),
+        };
+        let scores = samples.matmul(&tensor(&self.coef).t()) + tensor(&self.intercept);
+        if self.is_binary() { scores.squeeze(Some(&[1])) } else { scores }
+    }
+
+    /// The labels of samples (n, d), as an expression; (n,), int64.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::LogisticRegression;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// let model = LogisticRegression::new().fit(&x, &array([0i64, 1]), ..)?;
+    /// assert_eq!(model.predict(&x).to_vec::<i64>()?, [0, 1]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for another number of features; when run for NaN.
+    #[track_caller]
+    pub fn predict(&self, x: &Tensor) -> Tensor {
+        let scores = self.decision_function(x);
+        let (&[negative, positive], true) = (&self.classes[..], self.is_binary()) else {
+            return largest(&scores, &self.classes);
+        };
+        let labels = class_tensor(&[negative, positive]);
+        let label = |at: i64| labels.get(&[at.into()]);
+        let chosen = where_(&scores.greater(0.0), label(1), label(0));
+        let message = "Input X contains NaN.".to_owned();
+        Tensor::apply(Require { message }, &[&chosen, &scores.isnan().logical_not()])
+    }
+
+    /// The probability of each class, in ascending order, for samples (n, d), as an expression; (n, k).
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::LogisticRegression;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// let chances = LogisticRegression::new().fit(&x, &array([0i64, 1]), ..)?.predict_proba(&x);
+    /// assert!(chances.sum(1).isclose(1.0, 0.0, 1e-12).all(..).item()?.is_true());
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for another number of features.
+    #[track_caller]
+    pub fn predict_proba(&self, x: &Tensor) -> Tensor {
+        self.predict_log_proba(x).exp()
+    }
+
+    /// The logarithms of [`predict_proba`](FittedLogisticRegression::predict_proba), which do not run out at
+    /// small probabilities.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::LogisticRegression;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// let model = LogisticRegression::new().fit(&x, &array([0i64, 1]), ..)?;
+    /// let far = array([-1e6]).reshape(&[1, 1]);
+    /// assert!(model.predict_log_proba(&far).to_vec::<f64>()?[1] < -1e5);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`predict_proba`](FittedLogisticRegression::predict_proba).
+    #[track_caller]
+    pub fn predict_log_proba(&self, x: &Tensor) -> Tensor {
+        let scores = self.decision_function(x);
+        if !self.is_binary() {
+            return &scores - log_sum_exp(&scores);
+        }
+        // log(1 / (1 + exp(-s))) for both signs of the score.
+        let scores = scores.expand_dims(1);
+        let both = concatenate(&[&-&scores, &scores], 1);
+        both.minimum(0.0) - both.abs().negative().exp().log1p()
+    }
+
+    /// The share of samples (n, d) whose label is predicted, or of their weights.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::LogisticRegression;
+    /// use tharsis_numeric::array;
+    /// let (x, y) = (array([-1.0, 1.0]).reshape(&[2, 1]), array([0i64, 1]));
+    /// assert_eq!(LogisticRegression::new().fit(&x, &y, ..)?.score(&x, &y, ..)?, 1.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for shapes that do not fit; errors of the pass.
+    #[track_caller]
+    pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
+        let training = Training::supervised("LogisticRegression", x, Some(y), &options.into())?;
+        accuracy(&training, &self.predict(&training.x))
+    }
+
+    fn is_binary(&self) -> bool {
+        self.coef.nrows() == 1
+    }
+}
+
+impl Estimator for LogisticRegression {
+    type Fitted = FittedLogisticRegression;
+
+    #[track_caller]
+    fn fit_any(
+        &self,
+        x: &Tensor,
+        y: Option<&Tensor>,
+        options: &FitOptions,
+    ) -> Result<FittedLogisticRegression> {
+        self.check()?;
+        let training = Training::supervised("LogisticRegression", x, y, options)?;
+        let classes = Classes::of(&training)?.at_least_two()?;
+        let (targets, link, scores) = match classes.values.len() {
+            2 => (classes.is_last(), Link::Logistic, 1),
+            many => (classes.indicators(), Link::Softmax, many),
+        };
+        let pass = LinearPass::new(&training, targets, link);
+        let Minimum { point, rounds, converged } = self.minimum(&pass, scores, training.columns)?;
+        let (coef, intercept) = parts(&point.at, scores, training.columns);
+        Ok(FittedLogisticRegression { classes: classes.values, coef, intercept, n_iter: rounds, converged })
+    }
+}
+
+impl Predict for FittedLogisticRegression {
+    #[track_caller]
+    fn predict(&self, x: &Tensor) -> Tensor {
+        FittedLogisticRegression::predict(self, x)
+    }
+
+    #[track_caller]
+    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
+        self.score(x, y, options)
+    }
+}
+
+impl PredictProba for FittedLogisticRegression {
+    #[track_caller]
+    fn predict_proba(&self, x: &Tensor) -> Tensor {
+        FittedLogisticRegression::predict_proba(self, x)
+    }
+}
+
+impl fmt::Display for FittedLogisticRegression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (features, classes) = (self.coef.ncols(), &self.classes);
+        write!(f, "LogisticRegression of {features} features, classes {classes:?}")?;
+        for (at, coef) in self.coef.axis_iter(Axis(0)).enumerate() {
+            show::line(f, &format!("coef[{at}]"), coef)?;
+        }
+        show::line(f, "intercept", &self.intercept)?;
+        let state = if self.converged { "converged" } else { "not converged" };
+        write!(f, "\n  {state} after {} iterations", self.n_iter)
+    }
+}

@@ -1,0 +1,176 @@
+//! Least value of a smooth function whose slope is known: L-BFGS.
+//!
+//! The two-loop recursion of Nocedal, "Updating Quasi-Newton Matrices with Limited Storage" (1980). A step is
+//! halved and doubled until the function falls enough and its slope along the step has flattened (Lewis and
+//! Overton, "Nonsmooth optimization via quasi-Newton methods", 2013), so that pairs of changes have positive
+//! products. Each value costs a pass over the samples; the first step tried is nearly always taken.
+
+use ndarray::Array1;
+use std::collections::VecDeque;
+use tharsis_numeric::Result;
+
+/// Pairs of changes that are kept.
+const PAIRS_MAX: usize = 10;
+/// Values that are tried along one direction.
+const TRIES_MAX: usize = 50;
+/// The part of the expected fall that a step must reach.
+const FALL: f64 = 1e-4;
+/// The part of the slope that may be left behind a step.
+const FLATTENED: f64 = 0.9;
+/// Relative fall of a step below which the function is flat: as scikit-learn has it.
+const FLAT: f64 = 64.0 * f64::EPSILON;
+
+/// A function at a place.
+#[derive(Clone)]
+pub(crate) struct Point {
+    pub(crate) at: Array1<f64>,
+    pub(crate) value: f64,
+    pub(crate) slope: Array1<f64>,
+}
+
+/// The lowest point that was found.
+pub(crate) struct Minimum {
+    pub(crate) point: Point,
+    pub(crate) rounds: usize,
+    /// Whether the slope is within the tolerance, or the function flat.
+    pub(crate) converged: bool,
+}
+
+/// Walks down from `start` until no part of the slope is larger than `tol`, for at most `max_iter` rounds.
+///
+/// # Errors
+/// Those of `evaluate`.
+pub(crate) fn minimize(
+    start: Array1<f64>,
+    tol: f64,
+    max_iter: usize,
+    evaluate: impl Fn(&Array1<f64>) -> Result<(f64, Array1<f64>)>,
+) -> Result<Minimum> {
+    let point = |at: Array1<f64>| -> Result<Point> {
+        let (value, slope) = evaluate(&at)?;
+        Ok(Point { at, value, slope })
+    };
+    let mut here = point(start)?;
+    let mut pairs: VecDeque<(Array1<f64>, Array1<f64>)> = VecDeque::new();
+    let mut rounds = 0;
+    while rounds < max_iter && tol < largest(&here.slope) {
+        let mut direction = downhill(&here.slope, &pairs);
+        if 0.0 <= direction.dot(&here.slope) {
+            // Rounding has spoiled the pairs.
+            pairs.clear();
+            direction = -&here.slope;
+        }
+        let first = if pairs.is_empty() { (1.0 / norm(&here.slope)).min(1.0) } else { 1.0 };
+        let Some(next) = step(&here, &direction, first, &point)? else {
+            return Ok(Minimum { point: here, rounds, converged: false });
+        };
+        rounds += 1;
+        let fall = here.value - next.value;
+        let is_flat = fall <= FLAT * here.value.abs().max(next.value.abs()).max(1.0);
+        let (moved, turned) = (&next.at - &here.at, &next.slope - &here.slope);
+        if 0.0 < moved.dot(&turned) {
+            pairs.push_back((moved, turned));
+        }
+        if PAIRS_MAX < pairs.len() {
+            pairs.pop_front();
+        }
+        here = next;
+        if is_flat {
+            return Ok(Minimum { point: here, rounds, converged: true });
+        }
+    }
+    let converged = largest(&here.slope) <= tol;
+    Ok(Minimum { point: here, rounds, converged })
+}
+
+/// A point along a direction that is low and flat enough; `None` if rounding hides all of them.
+fn step(
+    here: &Point,
+    direction: &Array1<f64>,
+    first: f64,
+    point: &impl Fn(Array1<f64>) -> Result<Point>,
+) -> Result<Option<Point>> {
+    let slope = here.slope.dot(direction);
+    let (mut low, mut high, mut length) = (0.0, f64::INFINITY, first);
+    let mut lowest: Option<Point> = None;
+    for _ in 0..TRIES_MAX {
+        let tried = point(&here.at + &(direction * length))?;
+        let falls = tried.value <= here.value + FALL * length * slope;
+        if !falls {
+            high = length;
+        } else if tried.slope.dot(direction) < FLATTENED * slope {
+            low = length;
+            lowest = Some(tried);
+        } else {
+            return Ok(Some(tried));
+        }
+        length = if high.is_finite() { 0.5 * (low + high) } else { 2.0 * low };
+    }
+    Ok(lowest)
+}
+
+/// The direction down, bent by what the changes of the slope tell about the curvature.
+fn downhill(slope: &Array1<f64>, pairs: &VecDeque<(Array1<f64>, Array1<f64>)>) -> Array1<f64> {
+    let mut direction = -slope;
+    let mut shares = Vec::with_capacity(pairs.len());
+    for (moved, turned) in pairs.iter().rev() {
+        let share = moved.dot(&direction) / moved.dot(turned);
+        direction.scaled_add(-share, turned);
+        shares.push(share);
+    }
+    if let Some((moved, turned)) = pairs.back() {
+        direction *= moved.dot(turned) / turned.dot(turned);
+    }
+    for ((moved, turned), share) in pairs.iter().zip(shares.into_iter().rev()) {
+        let back = turned.dot(&direction) / moved.dot(turned);
+        direction.scaled_add(share - back, moved);
+    }
+    direction
+}
+
+fn largest(slope: &Array1<f64>) -> f64 {
+    slope.iter().fold(0.0, |largest: f64, part| largest.max(part.abs()))
+}
+
+fn norm(slope: &Array1<f64>) -> f64 {
+    slope.dot(slope).sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    /// The curved valley of Rosenbrock.
+    fn valley(at: &Array1<f64>) -> (f64, Array1<f64>) {
+        let (x, y) = (at[0], at[1]);
+        let value = (1.0 - x).powi(2) + 100.0 * (y - x * x).powi(2);
+        let slope = vec![-2.0 * (1.0 - x) - 400.0 * x * (y - x * x), 200.0 * (y - x * x)];
+        (value, Array1::from(slope))
+    }
+
+    #[test]
+    fn a_curved_valley_is_followed_to_its_end() {
+        let values = Cell::new(0);
+        let evaluate = |at: &Array1<f64>| {
+            values.set(values.get() + 1);
+            Ok(valley(at))
+        };
+        let found = minimize(Array1::from(vec![-1.2, 1.0]), 1e-8, 200, evaluate).unwrap();
+        assert!(found.converged && found.rounds < 60, "{} rounds", found.rounds);
+        assert!(values.get() < 2 * found.rounds, "{} values, {} rounds", values.get(), found.rounds);
+        assert!(found.point.at.iter().all(|x| (x - 1.0).abs() < 1e-6), "{}", found.point.at);
+    }
+
+    #[test]
+    fn too_few_rounds_are_told() {
+        let found = minimize(Array1::from(vec![-1.2, 1.0]), 1e-8, 3, |at| Ok(valley(at))).unwrap();
+        assert_eq!((found.rounds, found.converged), (3, false));
+    }
+
+    #[test]
+    fn the_lowest_point_is_left_at_once() {
+        let found = minimize(Array1::from(vec![1.0, 1.0]), 1e-8, 3, |at| Ok(valley(at))).unwrap();
+        assert_eq!((found.rounds, found.converged), (0, true));
+    }
+}

@@ -1,0 +1,14 @@
+//! scikit-learn's `linear_model`: models that are linear in the features.
+
+mod descent;
+mod elastic_net;
+mod line;
+mod linear_regression;
+mod logistic;
+mod minimize;
+mod ridge;
+
+pub use elastic_net::{ElasticNet, FittedElasticNet, Lasso};
+pub use linear_regression::{FittedLinearRegression, LinearRegression};
+pub use logistic::{FittedLogisticRegression, LogisticRegression};
+pub use ridge::{FittedRidge, Ridge};

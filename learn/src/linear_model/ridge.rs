@@ -1,0 +1,214 @@
+//! Least squares with a penalty on the squares of the coefficients.
+
+use super::line::{self, Line};
+use super::linear_regression::LinearRegression;
+use crate::base::{Estimator, FitOptions, Predict};
+use crate::checks::{Training, refused};
+use crate::dense::{eigh, solve_positive};
+use crate::passes::Moments;
+use ndarray::{Array2, ArrayD, Axis};
+use std::fmt;
+use tharsis_numeric::{Result, Tensor};
+
+/// scikit-learn's `Ridge`: the least sum of squares of what is left of the targets, plus `alpha` times the
+/// squares of the coefficients.
+///
+/// ```
+/// use tharsis_learn::linear_model::Ridge;
+/// use tharsis_numeric::array;
+/// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+/// let model = Ridge::new().alpha(2.0).fit(&x, &array([-1.0, 1.0]), ..)?;
+/// assert!((model.coef[[0]] - 0.5).abs() < 1e-12);
+/// # Ok::<(), tharsis_learn::Error>(())
+/// ```
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct Ridge {
+    alpha: f64,
+    fit_intercept: bool,
+}
+
+/// A fitted [`Ridge`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FittedRidge {
+    /// scikit-learn's `coef_`; (d,), or (k, d) for several targets.
+    pub coef: ArrayD<f64>,
+    /// scikit-learn's `intercept_`; (), or (k,) for several targets.
+    pub intercept: ArrayD<f64>,
+    alpha: f64,
+}
+
+impl Default for Ridge {
+    fn default() -> Ridge {
+        Ridge { alpha: 1.0, fit_intercept: true }
+    }
+}
+
+impl Ridge {
+    /// An estimator with scikit-learn's defaults: `alpha` is 1.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Ridge;
+    /// use tharsis_numeric::array;
+    /// let x = array([-1.0, 1.0]).reshape(&[2, 1]);
+    /// let model = Ridge::new().fit(&x, &array([-3.0, 3.0]), ..)?;
+    /// assert!((model.coef[[0]] - 2.0).abs() < 1e-12);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn new() -> Ridge {
+        Ridge::default()
+    }
+
+    /// scikit-learn's `alpha`: the weight of the penalty, not negative.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Ridge;
+    /// use tharsis_numeric::{array, ones};
+    /// let refused = Ridge::new().alpha(-1.0).fit(&ones(&[1, 1]), &array([1.0]), ..);
+    /// assert!(refused.unwrap_err().to_string().contains("'alpha' parameter of Ridge"));
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn alpha(self, alpha: f64) -> Ridge {
+        Ridge { alpha, ..self }
+    }
+
+    /// scikit-learn's `fit_intercept`: whether the line need not go through zero.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Ridge;
+    /// use tharsis_numeric::array;
+    /// let x = array([1.0, 2.0]).reshape(&[2, 1]);
+    /// let model = Ridge::new().fit_intercept(false).fit(&x, &array([2.0, 4.0]), ..)?;
+    /// assert_eq!(model.intercept.sum(), 0.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn fit_intercept(self, fit_intercept: bool) -> Ridge {
+        Ridge { fit_intercept, ..self }
+    }
+
+    /// Fits the model on samples (n, d) and targets (n,) or (n, k), of real dtypes. One pass.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Ridge;
+    /// use tharsis_numeric::arange;
+    /// let x = arange(8).reshape(&[4, 2]);
+    /// let model = Ridge::new().fit(&x, &(&x * 2), ..)?;
+    /// assert_eq!((model.coef.shape(), model.intercept.shape()), (&[2, 2][..], &[2][..]));
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for a negative `alpha`, shapes that do not fit, no samples, no features, complex numbers,
+    /// NaN, infinity, and weights that are negative or all zero; errors of the pass.
+    #[track_caller]
+    pub fn fit(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<FittedRidge> {
+        self.fit_any(x, Some(y), &options.into())
+    }
+
+    #[track_caller]
+    fn check(&self) -> Result<()> {
+        let is_sound = 0.0 <= self.alpha && self.alpha.is_finite();
+        if is_sound {
+            return Ok(());
+        }
+        Err(refused(format!(
+            "The 'alpha' parameter of Ridge must be a float in the range [0.0, inf). Got {} instead.",
+            self.alpha
+        )))
+    }
+}
+
+/// The slopes (d, k) with this penalty.
+#[track_caller]
+pub(crate) fn slopes(moments: &Moments, alpha: f64) -> Result<Array2<f64>> {
+    let mut penalized = moments.gram.clone();
+    penalized.diag_mut().mapv_inplace(|square| square + alpha);
+    if let Some(slopes) = solve_positive(&penalized, &moments.cross)? {
+        return Ok(slopes);
+    }
+    // Not definite up to rounding: directions in which there is nothing are left out.
+    let (values, vectors) = eigh(&penalized)?;
+    let largest = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
+    let bound = largest * f64::EPSILON * values.len() as f64;
+    let inverse = values.mapv(|value| if bound < value { 1.0 / value } else { 0.0 });
+    let along = vectors.t().dot(&moments.cross) * inverse.insert_axis(Axis(1));
+    Ok(vectors.dot(&along))
+}
+
+impl FittedRidge {
+    /// The predictions for samples (n, d), as an expression: (n,), or (n, k) for several targets; float64.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Ridge;
+    /// use tharsis_numeric::{arange, array};
+    /// let model = Ridge::new().fit(&arange(2).reshape(&[2, 1]), &array([1.0, 1.0]), ..)?;
+    /// assert_eq!(model.predict(&arange(3).reshape(&[3, 1])).to_vec::<f64>()?, [1.0, 1.0, 1.0]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for another number of features.
+    #[track_caller]
+    pub fn predict(&self, x: &Tensor) -> Tensor {
+        line::predict("Ridge", x, &self.coef, &self.intercept)
+    }
+
+    /// R² of the predictions for samples (n, d) with these targets.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Ridge;
+    /// use tharsis_numeric::{arange, array};
+    /// let (x, y) = (arange(3).reshape(&[3, 1]), array([0.0, 1.0, 2.0]));
+    /// let score = Ridge::new().alpha(0.0).fit(&x, &y, ..)?.score(&x, &y, ..)?;
+    /// assert!((score - 1.0).abs() < 1e-12);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for shapes that do not fit, NaN and infinity; errors of the pass.
+    #[track_caller]
+    pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
+        line::score("Ridge", x, y, &options.into(), |x| self.predict(x))
+    }
+}
+
+impl Estimator for Ridge {
+    type Fitted = FittedRidge;
+
+    #[track_caller]
+    fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedRidge> {
+        self.check()?;
+        let alpha = self.alpha;
+        if alpha == 0.0 {
+            // Least squares, whose matrix may be singular.
+            let model = LinearRegression::new().fit_intercept(self.fit_intercept).fit_any(x, y, options)?;
+            return Ok(FittedRidge { coef: model.coef, intercept: model.intercept, alpha });
+        }
+        let training = Training::supervised("Ridge", x, y, options)?;
+        let one_axis = training.target()?.ndim()? == 1;
+        let targets = training.target_columns()?;
+        let moments = Moments::of(&training, Some(&targets), line::around(self.fit_intercept))?;
+        let slopes = slopes(&moments, alpha)?;
+        let Line { coef, intercept } = Line::through(&slopes, &moments.mean, &moments.target_mean, one_axis);
+        Ok(FittedRidge { coef, intercept, alpha })
+    }
+}
+
+impl Predict for FittedRidge {
+    #[track_caller]
+    fn predict(&self, x: &Tensor) -> Tensor {
+        FittedRidge::predict(self, x)
+    }
+
+    #[track_caller]
+    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
+        self.score(x, y, options)
+    }
+}
+
+impl fmt::Display for FittedRidge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        line::show(f, &format!("Ridge(alpha={})", self.alpha), &self.coef, &self.intercept)
+    }
+}

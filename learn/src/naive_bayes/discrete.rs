@@ -1,0 +1,576 @@
+//! Features that count, and features that are there or not.
+
+use super::counts::{Counts, Range};
+use super::likelihood::{self, checked_priors};
+use crate::base::{Estimator, FitOptions, Predict, PredictProba};
+use crate::checks::{Training, refused, samples_for};
+use crate::dense::tensor;
+use crate::labels::Classes;
+use crate::show;
+use ndarray::{Array1, Array2, Axis};
+use std::fmt;
+use tharsis_numeric::{DType, Result, Tensor, where_};
+
+/// Smallest smoothing: without any, a feature that a class has never had would make the logarithm of zero.
+const ALPHA_MIN: f64 = 1e-10;
+
+/// Parameters of both models.
+#[derive(Clone, Debug)]
+struct Smoothing {
+    alpha: f64,
+    fit_prior: bool,
+    class_prior: Option<Vec<f64>>,
+}
+
+impl Default for Smoothing {
+    fn default() -> Smoothing {
+        Smoothing { alpha: 1.0, fit_prior: true, class_prior: None }
+    }
+}
+
+impl Smoothing {
+    #[track_caller]
+    fn checked_alpha(&self, estimator: &str) -> Result<f64> {
+        let is_sound = 0.0 <= self.alpha && self.alpha.is_finite();
+        if is_sound {
+            return Ok(self.alpha.max(ALPHA_MIN));
+        }
+        Err(refused(format!(
+            "The 'alpha' parameter of {estimator} must be a float in the range [0.0, inf). Got {} instead.",
+            self.alpha
+        )))
+    }
+
+    /// The logarithms of the probabilities of the classes.
+    #[track_caller]
+    fn log_priors(&self, counts: &Counts) -> Result<Array1<f64>> {
+        match &self.class_prior {
+            Some(given) => Ok(checked_priors(given, counts.class.len())?.mapv(f64::ln)),
+            None => Ok(counts.log_priors(self.fit_prior)),
+        }
+    }
+}
+
+/// scikit-learn's `MultinomialNB`: features are counts, such as those of words.
+///
+/// Labels are whole numbers of any dtype. An `alpha` below 1e-10 counts as that.
+///
+/// ```
+/// use tharsis_learn::naive_bayes::MultinomialNB;
+/// use tharsis_numeric::array;
+/// let x = array([5i64, 0, 0, 5]).reshape(&[2, 2]);
+/// let model = MultinomialNB::new().fit(&x, &array([7i64, 9]), ..)?;
+/// assert!((model.feature_log_prob[[0, 0]] - (6.0f64 / 7.0).ln()).abs() < 1e-12);
+/// assert_eq!(model.predict(&x).to_vec::<i64>()?, [7, 9]);
+/// # Ok::<(), tharsis_learn::Error>(())
+/// ```
+#[must_use]
+#[derive(Clone, Debug, Default)]
+pub struct MultinomialNB {
+    smoothing: Smoothing,
+}
+
+/// A fitted [`MultinomialNB`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FittedMultinomialNB {
+    /// scikit-learn's `classes_`, ascending; (k,).
+    pub classes: Vec<i64>,
+    /// scikit-learn's `class_count_`: the samples of each class, or their weights; (k,).
+    pub class_count: Array1<f64>,
+    /// scikit-learn's `feature_count_`: the sums of each feature in each class; (k, d).
+    pub feature_count: Array2<f64>,
+    /// scikit-learn's `class_log_prior_`: the logarithm of the probability of each class; (k,).
+    pub class_log_prior: Array1<f64>,
+    /// scikit-learn's `feature_log_prob_`: the logarithm of the smoothed probability of each feature in each
+    /// class; (k, d).
+    pub feature_log_prob: Array2<f64>,
+}
+
+impl MultinomialNB {
+    /// An estimator with scikit-learn's defaults: `alpha` is 1, classes are as likely as in the samples.
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::MultinomialNB;
+    /// use tharsis_numeric::{arange, array};
+    /// let x = arange(4).reshape(&[2, 2]);
+    /// let model = MultinomialNB::new().fit(&x, &array([0i64, 1]), ..)?;
+    /// assert_eq!(model.class_count.to_vec(), [1.0, 1.0]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn new() -> MultinomialNB {
+        MultinomialNB::default()
+    }
+
+    /// scikit-learn's `alpha`: what is added to each count; not negative.
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::MultinomialNB;
+    /// use tharsis_numeric::{arange, array};
+    /// let x = arange(4).reshape(&[2, 2]);
+    /// let model = MultinomialNB::new().alpha(0.0).fit(&x, &array([0i64, 1]), ..)?;
+    /// assert!(model.feature_log_prob[[0, 0]] < -20.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn alpha(mut self, alpha: f64) -> MultinomialNB {
+        self.smoothing.alpha = alpha;
+        self
+    }
+
+    /// scikit-learn's `fit_prior`: whether classes are as likely as in the samples, or all equally likely.
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::MultinomialNB;
+    /// use tharsis_numeric::{array, ones};
+    /// let y = array([0i64, 1, 1, 1]);
+    /// let model = MultinomialNB::new().fit_prior(false).fit(&ones(&[4, 2]), &y, ..)?;
+    /// assert_eq!(model.class_log_prior[0], 0.5f64.ln());
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn fit_prior(mut self, fit_prior: bool) -> MultinomialNB {
+        self.smoothing.fit_prior = fit_prior;
+        self
+    }
+
+    /// scikit-learn's `class_prior`: the probabilities of the classes, in ascending order of these.
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::MultinomialNB;
+    /// use tharsis_numeric::{array, ones};
+    /// let y = array([0i64, 1]);
+    /// let model = MultinomialNB::new().class_prior(&[0.2, 0.8]).fit(&ones(&[2, 2]), &y, ..)?;
+    /// assert_eq!(model.class_log_prior[0], 0.2f64.ln());
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn class_prior(mut self, class_prior: &[f64]) -> MultinomialNB {
+        self.smoothing.class_prior = Some(class_prior.to_vec());
+        self
+    }
+
+    /// Fits the model on samples (n, d), of any real dtype, and labels (n,), whole numbers. One pass over the
+    /// samples, behind one that finds the classes.
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::MultinomialNB;
+    /// use tharsis_numeric::{arange, array};
+    /// let refused = MultinomialNB::new().fit(&arange(4).reshape(&[2, 2]), &array([1i64]), ..);
+    /// assert!(refused.unwrap_err().to_string().starts_with("Found input variables with inconsistent"));
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for parameters out of their ranges, labels that are not whole, shapes that do not fit, no
+    /// samples, no features, complex numbers, NaN, infinity, negative samples, and negative weights; errors
+    /// of the passes.
+    #[track_caller]
+    pub fn fit(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<FittedMultinomialNB> {
+        self.fit_any(x, Some(y), &options.into())
+    }
+}
+
+impl FittedMultinomialNB {
+    /// The labels of samples (n, d), as an expression; (n,), int64.
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::MultinomialNB;
+    /// use tharsis_numeric::array;
+    /// let x = array([5i64, 0, 0, 5]).reshape(&[2, 2]);
+    /// let model = MultinomialNB::new().fit(&x, &array([3i64, 4]), ..)?;
+    /// assert_eq!(model.predict(&x).to_vec::<i64>()?, [3, 4]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for another number of features; when run for NaN.
+    #[track_caller]
+    pub fn predict(&self, x: &Tensor) -> Tensor {
+        likelihood::predict(self.joint(x), &self.classes)
+    }
+
+    /// The probability of each class, in ascending order, for samples (n, d), as an expression; (n, k).
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::MultinomialNB;
+    /// use tharsis_numeric::array;
+    /// let x = array([5i64, 0, 0, 5]).reshape(&[2, 2]);
+    /// let chances = MultinomialNB::new().fit(&x, &array([3i64, 4]), ..)?.predict_proba(&x);
+    /// assert!(chances.sum(1).isclose(1.0, 0.0, 1e-12).all(..).item()?.is_true());
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for another number of features.
+    #[track_caller]
+    pub fn predict_proba(&self, x: &Tensor) -> Tensor {
+        self.predict_log_proba(x).exp()
+    }
+
+    /// The logarithms of [`predict_proba`](FittedMultinomialNB::predict_proba).
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::MultinomialNB;
+    /// use tharsis_numeric::array;
+    /// let x = array([5i64, 0, 0, 5]).reshape(&[2, 2]);
+    /// let logs = MultinomialNB::new().fit(&x, &array([3i64, 4]), ..)?.predict_log_proba(&x);
+    /// assert_eq!(logs.shape()?, [2, 2]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`predict_proba`](FittedMultinomialNB::predict_proba).
+    #[track_caller]
+    pub fn predict_log_proba(&self, x: &Tensor) -> Tensor {
+        likelihood::log_proba(self.joint(x))
+    }
+
+    /// The share of samples (n, d) whose label is predicted, or of their weights.
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::MultinomialNB;
+    /// use tharsis_numeric::array;
+    /// let (x, y) = (array([5i64, 0, 0, 5]).reshape(&[2, 2]), array([3i64, 4]));
+    /// assert_eq!(MultinomialNB::new().fit(&x, &y, ..)?.score(&x, &y, ..)?, 1.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for shapes that do not fit; errors of the pass.
+    #[track_caller]
+    pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
+        likelihood::score("MultinomialNB", x, y, &options.into(), |x| self.predict(x))
+    }
+
+    /// The joint log likelihood of samples and classes; (n, k).
+    #[track_caller]
+    fn joint(&self, x: &Tensor) -> Result<Tensor> {
+        let samples = samples_for("MultinomialNB", x, self.feature_log_prob.ncols())?;
+        Ok(samples.matmul(&tensor(&self.feature_log_prob).t()) + tensor(&self.class_log_prior))
+    }
+}
+
+impl Estimator for MultinomialNB {
+    type Fitted = FittedMultinomialNB;
+
+    #[track_caller]
+    fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedMultinomialNB> {
+        let alpha = self.smoothing.checked_alpha("MultinomialNB")?;
+        let training = Training::supervised("MultinomialNB", x, y, options)?;
+        let classes = Classes::of(&training)?;
+        let counts = Counts::of(&training, &training.x, &classes, Range::NotNegative)?;
+        let class_log_prior = self.smoothing.log_priors(&counts)?;
+        let smoothed = &counts.feature + alpha;
+        let all = smoothed.sum_axis(Axis(1)).mapv(f64::ln).insert_axis(Axis(1));
+        Ok(FittedMultinomialNB {
+            classes: classes.values,
+            class_count: counts.class,
+            feature_log_prob: smoothed.mapv(f64::ln) - all,
+            feature_count: counts.feature,
+            class_log_prior,
+        })
+    }
+}
+
+impl Predict for FittedMultinomialNB {
+    #[track_caller]
+    fn predict(&self, x: &Tensor) -> Tensor {
+        FittedMultinomialNB::predict(self, x)
+    }
+
+    #[track_caller]
+    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
+        self.score(x, y, options)
+    }
+}
+
+impl PredictProba for FittedMultinomialNB {
+    #[track_caller]
+    fn predict_proba(&self, x: &Tensor) -> Tensor {
+        FittedMultinomialNB::predict_proba(self, x)
+    }
+}
+
+impl fmt::Display for FittedMultinomialNB {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (features, classes) = (self.feature_count.ncols(), &self.classes);
+        write!(f, "MultinomialNB of {features} features, classes {classes:?}")?;
+        show::line(f, "class_log_prior", &self.class_log_prior)?;
+        show::rows(f, "feature_log_prob", &self.feature_log_prob.clone().into_dyn())
+    }
+}
+
+/// scikit-learn's `BernoulliNB`: features are there or not.
+///
+/// Labels are whole numbers of any dtype. An `alpha` below 1e-10 counts as that.
+///
+/// ```
+/// use tharsis_learn::naive_bayes::BernoulliNB;
+/// use tharsis_numeric::array;
+/// let x = array([5i64, 0, 0, 5]).reshape(&[2, 2]);
+/// let model = BernoulliNB::new().fit(&x, &array([7i64, 9]), ..)?;
+/// assert!((model.feature_log_prob[[0, 0]] - (2.0f64 / 3.0).ln()).abs() < 1e-12);
+/// assert_eq!(model.predict(&x).to_vec::<i64>()?, [7, 9]);
+/// # Ok::<(), tharsis_learn::Error>(())
+/// ```
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct BernoulliNB {
+    smoothing: Smoothing,
+    binarize: f64,
+}
+
+/// A fitted [`BernoulliNB`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FittedBernoulliNB {
+    /// scikit-learn's `classes_`, ascending; (k,).
+    pub classes: Vec<i64>,
+    /// scikit-learn's `class_count_`: the samples of each class, or their weights; (k,).
+    pub class_count: Array1<f64>,
+    /// scikit-learn's `feature_count_`: the samples of each class that have the feature; (k, d).
+    pub feature_count: Array2<f64>,
+    /// scikit-learn's `class_log_prior_`: the logarithm of the probability of each class; (k,).
+    pub class_log_prior: Array1<f64>,
+    /// scikit-learn's `feature_log_prob_`: the logarithm of the smoothed probability of each feature in each
+    /// class; (k, d).
+    pub feature_log_prob: Array2<f64>,
+    binarize: f64,
+}
+
+impl Default for BernoulliNB {
+    fn default() -> BernoulliNB {
+        BernoulliNB { smoothing: Smoothing::default(), binarize: 0.0 }
+    }
+}
+
+impl BernoulliNB {
+    /// An estimator with scikit-learn's defaults: `alpha` is 1, features are there above 0, classes are as
+    /// likely as in the samples.
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::BernoulliNB;
+    /// use tharsis_numeric::{arange, array};
+    /// let x = arange(4).reshape(&[2, 2]);
+    /// let model = BernoulliNB::new().fit(&x, &array([0i64, 1]), ..)?;
+    /// assert_eq!(model.class_count.to_vec(), [1.0, 1.0]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn new() -> BernoulliNB {
+        BernoulliNB::default()
+    }
+
+    /// scikit-learn's `alpha`: what is added to each count; not negative.
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::BernoulliNB;
+    /// use tharsis_numeric::{arange, array};
+    /// let x = arange(4).reshape(&[2, 2]);
+    /// let model = BernoulliNB::new().alpha(0.0).fit(&x, &array([0i64, 1]), ..)?;
+    /// assert!(model.feature_log_prob[[0, 0]] < -20.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn alpha(mut self, alpha: f64) -> BernoulliNB {
+        self.smoothing.alpha = alpha;
+        self
+    }
+
+    /// scikit-learn's `fit_prior`: whether classes are as likely as in the samples, or all equally likely.
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::BernoulliNB;
+    /// use tharsis_numeric::{array, ones};
+    /// let y = array([0i64, 1, 1, 1]);
+    /// let model = BernoulliNB::new().fit_prior(false).fit(&ones(&[4, 2]), &y, ..)?;
+    /// assert_eq!(model.class_log_prior[0], 0.5f64.ln());
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn fit_prior(mut self, fit_prior: bool) -> BernoulliNB {
+        self.smoothing.fit_prior = fit_prior;
+        self
+    }
+
+    /// scikit-learn's `class_prior`: the probabilities of the classes, in ascending order of these.
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::BernoulliNB;
+    /// use tharsis_numeric::{array, ones};
+    /// let y = array([0i64, 1]);
+    /// let model = BernoulliNB::new().class_prior(&[0.2, 0.8]).fit(&ones(&[2, 2]), &y, ..)?;
+    /// assert_eq!(model.class_log_prior[0], 0.2f64.ln());
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn class_prior(mut self, class_prior: &[f64]) -> BernoulliNB {
+        self.smoothing.class_prior = Some(class_prior.to_vec());
+        self
+    }
+
+    /// scikit-learn's `binarize`: the largest number of a feature that is not there.
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::BernoulliNB;
+    /// use tharsis_numeric::{arange, array};
+    /// let x = arange(4).reshape(&[2, 2]);
+    /// let model = BernoulliNB::new().binarize(2.5).fit(&x, &array([0i64, 1]), ..)?;
+    /// assert_eq!(model.feature_count.row(1).to_vec(), [0.0, 1.0]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn binarize(self, binarize: f64) -> BernoulliNB {
+        BernoulliNB { binarize, ..self }
+    }
+
+    /// Fits the model on samples (n, d), of any real dtype, and labels (n,), whole numbers. One pass over the
+    /// samples, behind one that finds the classes.
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::BernoulliNB;
+    /// use tharsis_numeric::{arange, array};
+    /// let refused = BernoulliNB::new().fit(&arange(4).reshape(&[2, 2]), &array([1i64]), ..);
+    /// assert!(refused.unwrap_err().to_string().starts_with("Found input variables with inconsistent"));
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for parameters out of their ranges, labels that are not whole, shapes that do not fit, no
+    /// samples, no features, complex numbers, NaN, infinity, and negative weights; errors of the
+    /// passes.
+    #[track_caller]
+    pub fn fit(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<FittedBernoulliNB> {
+        self.fit_any(x, Some(y), &options.into())
+    }
+}
+
+impl FittedBernoulliNB {
+    /// The labels of samples (n, d), as an expression; (n,), int64.
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::BernoulliNB;
+    /// use tharsis_numeric::array;
+    /// let x = array([5i64, 0, 0, 5]).reshape(&[2, 2]);
+    /// let model = BernoulliNB::new().fit(&x, &array([3i64, 4]), ..)?;
+    /// assert_eq!(model.predict(&x).to_vec::<i64>()?, [3, 4]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for another number of features; when run for NaN.
+    #[track_caller]
+    pub fn predict(&self, x: &Tensor) -> Tensor {
+        likelihood::predict(self.joint(x), &self.classes)
+    }
+
+    /// The probability of each class, in ascending order, for samples (n, d), as an expression; (n, k).
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::BernoulliNB;
+    /// use tharsis_numeric::array;
+    /// let x = array([5i64, 0, 0, 5]).reshape(&[2, 2]);
+    /// let chances = BernoulliNB::new().fit(&x, &array([3i64, 4]), ..)?.predict_proba(&x);
+    /// assert!(chances.sum(1).isclose(1.0, 0.0, 1e-12).all(..).item()?.is_true());
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for another number of features.
+    #[track_caller]
+    pub fn predict_proba(&self, x: &Tensor) -> Tensor {
+        self.predict_log_proba(x).exp()
+    }
+
+    /// The logarithms of [`predict_proba`](FittedBernoulliNB::predict_proba).
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::BernoulliNB;
+    /// use tharsis_numeric::array;
+    /// let x = array([5i64, 0, 0, 5]).reshape(&[2, 2]);
+    /// let logs = BernoulliNB::new().fit(&x, &array([3i64, 4]), ..)?.predict_log_proba(&x);
+    /// assert_eq!(logs.shape()?, [2, 2]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`predict_proba`](FittedBernoulliNB::predict_proba).
+    #[track_caller]
+    pub fn predict_log_proba(&self, x: &Tensor) -> Tensor {
+        likelihood::log_proba(self.joint(x))
+    }
+
+    /// The share of samples (n, d) whose label is predicted, or of their weights.
+    ///
+    /// ```
+    /// use tharsis_learn::naive_bayes::BernoulliNB;
+    /// use tharsis_numeric::array;
+    /// let (x, y) = (array([5i64, 0, 0, 5]).reshape(&[2, 2]), array([3i64, 4]));
+    /// assert_eq!(BernoulliNB::new().fit(&x, &y, ..)?.score(&x, &y, ..)?, 1.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for shapes that do not fit; errors of the pass.
+    #[track_caller]
+    pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
+        likelihood::score("BernoulliNB", x, y, &options.into(), |x| self.predict(x))
+    }
+
+    /// The joint log likelihood of samples and classes; (n, k).
+    #[track_caller]
+    fn joint(&self, x: &Tensor) -> Result<Tensor> {
+        let samples = samples_for("BernoulliNB", x, self.feature_log_prob.ncols())?;
+        // NaN is no feature that is missing: it stays NaN, to be refused.
+        let is_there = samples.greater(self.binarize).astype(DType::F64);
+        let is_there = where_(&samples.isnan(), f64::NAN, is_there);
+        let absent = self.feature_log_prob.mapv(|log| (-log.exp()).ln_1p());
+        let constant = &self.class_log_prior + absent.sum_axis(Axis(1));
+        Ok(is_there.matmul(&tensor(&(&self.feature_log_prob - absent)).t()) + tensor(&constant))
+    }
+}
+
+impl Estimator for BernoulliNB {
+    type Fitted = FittedBernoulliNB;
+
+    #[track_caller]
+    fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedBernoulliNB> {
+        let alpha = self.smoothing.checked_alpha("BernoulliNB")?;
+        let training = Training::supervised("BernoulliNB", x, y, options)?;
+        let classes = Classes::of(&training)?;
+        let is_there = training.x.greater(self.binarize).astype(DType::F64);
+        let counts = Counts::of(&training, &is_there, &classes, Range::Any)?;
+        let class_log_prior = self.smoothing.log_priors(&counts)?;
+        // A sample with the feature, and one without, are added to each class.
+        let smoothed = (&counts.class + 2.0 * alpha).mapv(f64::ln).insert_axis(Axis(1));
+        Ok(FittedBernoulliNB {
+            classes: classes.values,
+            class_count: counts.class,
+            feature_log_prob: (&counts.feature + alpha).mapv(f64::ln) - smoothed,
+            feature_count: counts.feature,
+            class_log_prior,
+            binarize: self.binarize,
+        })
+    }
+}
+
+impl Predict for FittedBernoulliNB {
+    #[track_caller]
+    fn predict(&self, x: &Tensor) -> Tensor {
+        FittedBernoulliNB::predict(self, x)
+    }
+
+    #[track_caller]
+    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
+        self.score(x, y, options)
+    }
+}
+
+impl PredictProba for FittedBernoulliNB {
+    #[track_caller]
+    fn predict_proba(&self, x: &Tensor) -> Tensor {
+        FittedBernoulliNB::predict_proba(self, x)
+    }
+}
+
+impl fmt::Display for FittedBernoulliNB {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (features, classes) = (self.feature_count.ncols(), &self.classes);
+        write!(f, "BernoulliNB of {features} features, classes {classes:?}")?;
+        show::line(f, "class_log_prior", &self.class_log_prior)?;
+        show::rows(f, "feature_log_prob", &self.feature_log_prob.clone().into_dyn())
+    }
+}

@@ -1,0 +1,97 @@
+//! The loss of a linear model of classes, and its slope, by one plan.
+
+use crate::checks::{Nan, Training};
+use crate::dense::tensor;
+use crate::labels::log_sum_exp;
+use crate::passes::chunks::in_fixed_chunks;
+use crate::states::{all_finite, lost, matrix, vector};
+use ndarray::{Array1, Array2};
+use tharsis_numeric::{Axes, Result, Tensor, where_};
+
+/// The function that makes probabilities of scores.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Link {
+    /// One score for two classes.
+    Logistic,
+    /// A score for each class.
+    Softmax,
+}
+
+/// The pass of a fit: everything but the parameters.
+pub(crate) struct LinearPass<'a> {
+    training: &'a Training,
+    /// Whether each sample is of the class of each score; (n, k).
+    targets: Tensor,
+    link: Link,
+}
+
+/// The loss at some parameters.
+pub(crate) struct Loss {
+    /// The weighted sum of the losses of samples.
+    pub(crate) sum: f64,
+    /// Its slope by the coefficients; (k, d).
+    pub(crate) coef: Array2<f64>,
+    /// Its slope by the intercepts; (k,).
+    pub(crate) intercept: Array1<f64>,
+}
+
+impl<'a> LinearPass<'a> {
+    pub(crate) fn new(training: &'a Training, targets: Tensor, link: Link) -> LinearPass<'a> {
+        LinearPass { training, targets, link }
+    }
+
+    /// The sum of the weights; without weights the number of samples.
+    ///
+    /// # Errors
+    /// Errors of the pass.
+    #[track_caller]
+    pub(crate) fn weight(&self) -> Result<f64> {
+        match &self.training.weight {
+            None => Ok(self.training.rows as f64),
+            Some(weight) => {
+                Ok(self.training.engine.run(&[&weight.sum(..)])?.iter().map(|sum| sum.sum()).sum())
+            }
+        }
+    }
+
+    /// The loss at these coefficients (k, d) and intercepts (k,).
+    ///
+    /// # Errors
+    /// `ValueError` for NaN and infinity; errors of the pass.
+    #[track_caller]
+    pub(crate) fn at(&self, coef: &Array2<f64>, intercept: &Array1<f64>) -> Result<Loss> {
+        let x = &self.training.x;
+        let scores = in_fixed_chunks(&(x.matmul(&tensor(coef).t()) + tensor(intercept)), coef.nrows());
+        let (losses, slopes) = match self.link {
+            Link::Logistic => self.logistic(&scores),
+            Link::Softmax => self.softmax(&scores),
+        };
+        let (losses, slopes) = match &self.training.weight {
+            None => (losses, slopes),
+            Some(weight) => (losses * weight.expand_dims(1), slopes * weight.expand_dims(1)),
+        };
+        let by_coef = slopes.t().matmul(x);
+        let states = self.training.engine.run(&[&losses.sum(..), &by_coef, &slopes.sum(0)])?;
+        if !all_finite(&states) {
+            self.training.explain_not_finite(Nan::Refused)?;
+        }
+        let [sum, by_coef, by_intercept] = <[_; 3]>::try_from(states).map_err(|_| lost())?;
+        Ok(Loss { sum: sum.sum(), coef: matrix(by_coef)?, intercept: vector(by_intercept)? })
+    }
+
+    /// The losses and their slopes by the score; (n, 1) each. Exponentials are of negative numbers alone.
+    fn logistic(&self, scores: &Tensor) -> (Tensor, Tensor) {
+        let small = scores.abs().negative().exp();
+        let losses = scores.maximum(0.0) + small.log1p() - scores * &self.targets;
+        let chance = where_(&scores.greater_equal(0.0), 1.0, &small) / (small + 1.0);
+        (losses, chance - &self.targets)
+    }
+
+    /// The losses (n, 1) and their slopes by the scores (n, k).
+    fn softmax(&self, scores: &Tensor) -> (Tensor, Tensor) {
+        let normal = log_sum_exp(scores);
+        let own = (scores * &self.targets).sum(Axes::from(1).keepdims());
+        let chances = (scores - &normal).exp();
+        (normal - own, chances - &self.targets)
+    }
+}

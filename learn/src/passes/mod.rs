@@ -1,0 +1,14 @@
+//! Passes over data: plans whose results are small arrays.
+//!
+//! Estimators share the shapes of their passes. A pass is a few tensor expressions that one plan computes, so
+//! that chunks are read for all of them together, and runs on threads, workers and nodes alike.
+
+mod chunks;
+mod glm;
+mod lloyd;
+mod moments;
+
+pub(crate) use chunks::in_fixed_chunks;
+pub(crate) use glm::{LinearPass, Link};
+pub(crate) use lloyd::{Clusters, Lloyd, relative_distances};
+pub(crate) use moments::{Around, Moments, first_rows_nanmean, is_constant};

@@ -1,0 +1,140 @@
+//! Features scaled by their largest absolute value.
+
+use crate::base::{Estimator, FitOptions, Transform};
+use crate::checks::{Nan, Training, in_dtype_of, samples_for};
+use crate::dense::tensor;
+use crate::preprocessing::without_zeros;
+use crate::show;
+use crate::states::{lost, vector};
+use ndarray::Array1;
+use std::fmt;
+use tharsis_numeric::{Result, Tensor};
+
+/// scikit-learn's `MaxAbsScaler`: divides each feature by its largest absolute value.
+///
+/// NaN counts as missing: it has no part in the scale, and stays in what is transformed.
+///
+/// ```
+/// use tharsis_learn::preprocessing::MaxAbsScaler;
+/// use tharsis_numeric::array;
+/// let x = array([1.0, -4.0]).reshape(&[2, 1]);
+/// let model = MaxAbsScaler::new().fit(&x, ..)?;
+/// assert_eq!(model.transform(&x).to_vec::<f64>()?, [0.25, -1.0]);
+/// # Ok::<(), tharsis_learn::Error>(())
+/// ```
+#[must_use]
+#[derive(Clone, Debug, Default)]
+pub struct MaxAbsScaler {}
+
+/// A fitted [`MaxAbsScaler`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FittedMaxAbsScaler {
+    /// scikit-learn's `max_abs_`: the largest absolute value of each feature; (d,).
+    pub max_abs: Array1<f64>,
+    /// scikit-learn's `scale_`: the same, 1 for a feature of zeros; (d,).
+    pub scale: Array1<f64>,
+}
+
+impl MaxAbsScaler {
+    /// An estimator; it has no parameters.
+    ///
+    /// ```
+    /// use tharsis_learn::preprocessing::MaxAbsScaler;
+    /// use tharsis_numeric::zeros;
+    /// assert_eq!(MaxAbsScaler::new().fit(&zeros(&[2, 1]), ..)?.scale[0], 1.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn new() -> MaxAbsScaler {
+        MaxAbsScaler::default()
+    }
+
+    /// Fits the scaler on samples (n, d), of any real dtype. One pass.
+    ///
+    /// ```
+    /// use tharsis_learn::preprocessing::MaxAbsScaler;
+    /// use tharsis_numeric::array;
+    /// assert_eq!(MaxAbsScaler::new().fit(&array([-3i64, 2]).reshape(&[2, 1]), ..)?.max_abs[0], 3.0);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for samples of other than two axes, without rows or features, complex or infinite;
+    /// `TypeError` for weights; errors of the pass.
+    #[track_caller]
+    pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedMaxAbsScaler> {
+        let training = Training::unsupervised("MaxAbsScaler", x, &options.into())?.without_weights()?;
+        let states = training.engine.run(&[&training.x.abs().nanmax(0)])?;
+        if states.iter().any(|state| state.iter().any(|end| end.is_infinite())) {
+            training.explain_not_finite(Nan::Missing)?;
+        }
+        let max_abs = vector(states.into_iter().next().ok_or_else(lost)?)?;
+        let scale = max_abs.mapv(without_zeros);
+        Ok(FittedMaxAbsScaler { max_abs, scale })
+    }
+}
+
+impl FittedMaxAbsScaler {
+    /// Samples (n, d) divided by the scale; floats keep their dtype.
+    ///
+    /// ```
+    /// use tharsis_learn::preprocessing::MaxAbsScaler;
+    /// use tharsis_numeric::array;
+    /// let model = MaxAbsScaler::new().fit(&array([-4.0, 2.0]).reshape(&[2, 1]), ..)?;
+    /// assert_eq!(model.transform(&array([8.0]).reshape(&[1, 1])).to_vec::<f64>()?, [2.0]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `ValueError` for another number of features.
+    #[track_caller]
+    pub fn transform(&self, x: &Tensor) -> Tensor {
+        match samples_for("MaxAbsScaler", x, self.scale.len()) {
+            Ok(samples) => in_dtype_of(x, samples / tensor(&self.scale)),
+            Err(error) => Tensor::from(error),
+        }
+    }
+
+    /// The samples that [`transform`](FittedMaxAbsScaler::transform) maps to these.
+    ///
+    /// ```
+    /// use tharsis_learn::preprocessing::MaxAbsScaler;
+    /// use tharsis_numeric::array;
+    /// let model = MaxAbsScaler::new().fit(&array([-4.0, 2.0]).reshape(&[2, 1]), ..)?;
+    /// assert_eq!(model.inverse_transform(&array([0.5]).reshape(&[1, 1])).to_vec::<f64>()?, [2.0]);
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`transform`](FittedMaxAbsScaler::transform).
+    #[track_caller]
+    pub fn inverse_transform(&self, x: &Tensor) -> Tensor {
+        match samples_for("MaxAbsScaler", x, self.scale.len()) {
+            Ok(samples) => in_dtype_of(x, samples * tensor(&self.scale)),
+            Err(error) => Tensor::from(error),
+        }
+    }
+}
+
+impl Estimator for MaxAbsScaler {
+    type Fitted = FittedMaxAbsScaler;
+
+    #[track_caller]
+    fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedMaxAbsScaler> {
+        self.fit(x, options)
+    }
+}
+
+impl Transform for FittedMaxAbsScaler {
+    #[track_caller]
+    fn transform(&self, x: &Tensor) -> Tensor {
+        FittedMaxAbsScaler::transform(self, x)
+    }
+}
+
+impl fmt::Display for FittedMaxAbsScaler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "MaxAbsScaler of {} features", self.scale.len())?;
+        show::line(f, "max_abs", &self.max_abs)
+    }
+}

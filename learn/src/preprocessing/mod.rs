@@ -1,0 +1,18 @@
+//! scikit-learn's `preprocessing`: scalers of features and of samples.
+
+mod binarizer;
+mod max_abs_scaler;
+mod min_max_scaler;
+mod normalizer;
+mod standard_scaler;
+
+pub use binarizer::Binarizer;
+pub use max_abs_scaler::{FittedMaxAbsScaler, MaxAbsScaler};
+pub use min_max_scaler::{FittedMinMaxScaler, MinMaxScaler};
+pub use normalizer::{Norm, Normalizer};
+pub use standard_scaler::{FittedStandardScaler, StandardScaler};
+
+/// A scale by which columns are divided: 1 where it is zero up to rounding.
+pub(crate) fn without_zeros(scale: f64) -> f64 {
+    if scale < 10.0 * f64::EPSILON { 1.0 } else { scale }
+}

@@ -1,0 +1,10 @@
+//! Tests of estimators from outside: against answers of scikit-learn, for any chunks, dtypes and threads, and
+//! of what is refused.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bad_input;
+mod invariance;
+mod oracle;
+mod recorded;
+mod text;

@@ -1,0 +1,147 @@
+//! Answers of scikit-learn that `oracle/record.py` has recorded, and the comparison with them.
+
+use ndarray::{ArrayD, IxDyn};
+use serde_json::Value;
+use tharsis_learn::FitOptions;
+use tharsis_numeric::{Chunks, Tensor};
+
+/// All that was recorded.
+pub struct Answers(Value);
+
+/// One fit.
+pub struct Case<'a> {
+    answers: &'a Answers,
+    facts: &'a Value,
+}
+
+impl Answers {
+    pub fn read() -> Answers {
+        let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo test sets CARGO_MANIFEST_DIR");
+        let path = std::path::Path::new(&folder).join("tests/oracle/answers.json");
+        Answers(serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap())
+    }
+
+    /// The fits of an estimator.
+    pub fn of(&self, estimator: &str) -> Vec<Case<'_>> {
+        let cases = self.0["cases"].as_array().unwrap().iter();
+        let cases: Vec<Case<'_>> = cases
+            .filter(|facts| facts["estimator"] == *estimator)
+            .map(|facts| Case { answers: self, facts })
+            .collect();
+        assert!(!cases.is_empty(), "nothing is recorded of {estimator}");
+        cases
+    }
+
+    /// A part of a data set: `x`, `y` or `w`.
+    pub fn data(&self, set: &str, part: &str) -> ArrayD<f64> {
+        array(&self.0["data"][set][part])
+    }
+}
+
+impl Case<'_> {
+    pub fn x(&self) -> ArrayD<f64> {
+        self.answers.data(self.set(), "x")
+    }
+
+    pub fn y(&self) -> Tensor {
+        Tensor::from_array(&self.answers.data(self.set(), "y"))
+    }
+
+    /// The labels, as integers.
+    pub fn labels(&self) -> Tensor {
+        Tensor::from_array(&self.answers.data(self.set(), "y").mapv(|label| label as i64))
+    }
+
+    pub fn set(&self) -> &str {
+        self.facts["data"].as_str().unwrap()
+    }
+
+    pub fn options(&self) -> FitOptions {
+        if self.facts["weights"] == true {
+            FitOptions::new().sample_weight(&Tensor::from_array(&self.answers.data(self.set(), "w")))
+        } else {
+            FitOptions::new()
+        }
+    }
+
+    pub fn number(&self, parameter: &str) -> Option<f64> {
+        self.facts["params"][parameter].as_f64()
+    }
+
+    pub fn is(&self, parameter: &str) -> Option<bool> {
+        self.facts["params"][parameter].as_bool()
+    }
+
+    pub fn text(&self, parameter: &str) -> Option<&str> {
+        self.facts["params"][parameter].as_str()
+    }
+
+    pub fn numbers(&self, parameter: &str) -> Option<Vec<f64>> {
+        let values = self.facts["params"][parameter].as_array()?;
+        Some(values.iter().map(|value| value.as_f64().unwrap()).collect())
+    }
+
+    pub fn array(&self, parameter: &str) -> Option<ArrayD<f64>> {
+        let value = &self.facts["params"][parameter];
+        value.is_object().then(|| array(value))
+    }
+
+    /// Whether the attribute is the recorded one within a tolerance, relative and absolute.
+    pub fn attribute(&self, name: &str, found: impl Into<ArrayD<f64>>, tolerance: f64) {
+        self.same(name, &array(&self.facts["attributes"][name]), &found.into(), tolerance);
+    }
+
+    /// Whether the first rows of a result are the recorded ones.
+    pub fn method(&self, name: &str, found: &Tensor, tolerance: f64) {
+        let expected = array(&self.facts["methods"][name]);
+        let found = found.astype(tharsis_numeric::DType::F64).fetch::<f64>().unwrap();
+        let rows = expected.shape()[0];
+        let first = found.slice_axis(ndarray::Axis(0), ndarray::Slice::from(..rows)).to_owned();
+        self.same(name, &expected, &first, tolerance);
+    }
+
+    pub fn score(&self, found: f64, tolerance: f64) {
+        let expected = array(&self.facts["methods"]["score"]);
+        self.same("score", &expected, &ndarray::arr0(found).into_dyn(), tolerance);
+    }
+
+    fn same(&self, name: &str, expected: &ArrayD<f64>, found: &ArrayD<f64>, tolerance: f64) {
+        let case = format!(
+            "{} of {}, weights {}, {}",
+            name,
+            self.set(),
+            self.facts["weights"],
+            self.facts["params"]
+        );
+        assert_eq!(expected.shape(), found.shape(), "{case}");
+        for (at, (&expected, &found)) in expected.iter().zip(found).enumerate() {
+            let near = (expected - found).abs() <= tolerance * (1.0 + expected.abs());
+            assert!(near || expected.is_nan() && found.is_nan(), "{case}: [{at}] {found}, not {expected}");
+        }
+    }
+}
+
+/// An array as it was recorded.
+fn array(value: &Value) -> ArrayD<f64> {
+    let shape: Vec<usize> =
+        value["shape"].as_array().expect("an array").iter().map(|n| n.as_u64().unwrap() as usize).collect();
+    let values = value["values"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap_or(f64::NAN));
+    ArrayD::from_shape_vec(IxDyn(&shape), values.collect()).unwrap()
+}
+
+/// Names of ways to cut rows into chunks.
+pub const CUTS: [&str; 4] = ["whole", "even", "ragged", "rows"];
+
+/// The samples, cut in this way.
+pub fn cut(x: &ArrayD<f64>, cut: &str) -> Tensor {
+    let (rows, columns) = (x.shape()[0], x.shape()[1]);
+    let tensor = Tensor::from_array(x);
+    match cut {
+        "even" => tensor.rechunk(Chunks::PerAxis(vec![7, columns])),
+        "ragged" if 20 < rows => {
+            tensor.rechunk(Chunks::Lengths(vec![vec![1, 17, rows - 20, 2], vec![columns]]))
+        }
+        "rows" => tensor.rechunk(Chunks::PerAxis(vec![1, columns.div_ceil(2)])),
+        _ => tensor,
+    }
+}

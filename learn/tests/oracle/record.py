@@ -1,0 +1,179 @@
+"""Records what scikit-learn answers: `python record.py` writes `answers.json` beside it.
+
+Data are rounded to three digits and written with the answers, so that a test needs no generator. NaN is
+written as null. Of results with a row for each sample the first ones are recorded. Solvers that iterate are told to go on until nothing changes, so that the answers are those
+of the optimum.
+"""
+
+import json
+import pathlib
+
+import numpy as np
+import sklearn
+from sklearn import cluster, decomposition, linear_model, naive_bayes, pipeline, preprocessing
+
+rng = np.random.default_rng(39)
+ROWS = 61
+# Rows of a result that are recorded.
+SHOWN = 9
+
+
+def rounded(x):
+    return np.round(x, 3)
+
+
+def data():
+    scale, offset = np.array([1.0, 3.0, 0.05, 20.0]), np.array([0.0, 5.0, 1000.0, -0.3])
+    x = rounded(rng.normal(size=(ROWS, 4)) * scale + offset)
+    w = rounded(rng.uniform(0.0, 2.0, ROWS))
+    w[[3, 17]] = 0.0
+    y = rounded(x @ np.array([2.0, -1.0, 30.0, 0.1]) + rng.normal(size=ROWS))
+    two = rounded(np.stack([y, x @ np.array([0.5, 0.0, 10.0, -0.2]) + 3], axis=1))
+    missing = x.copy()
+    missing[rng.uniform(size=x.shape) < 0.2] = np.nan
+    missing[:, 1] = 2.5
+    centers = np.array([[0.0, 0.0, 1.0], [4.0, 1.0, 0.0], [1.0, 5.0, -2.0]])
+    kind = rng.integers(0, 3, ROWS)
+    points = rounded(centers[kind] + rng.normal(size=(ROWS, 3)))
+    counts = rng.poisson([1.0, 4.0, 0.5, 7.0], size=(ROWS, 4))
+    counts[kind == 1, 0] += 5
+    rank = x.copy()
+    rank[:, 3] = x[:, 0] + x[:, 1]
+    return {
+        "plain": {"x": x, "y": y, "w": w},
+        "several": {"x": x, "y": two, "w": w},
+        "missing": {"x": missing, "y": y, "w": w},
+        "three": {"x": points, "y": np.array([-2, 3, 10])[kind], "w": w},
+        "two": {"x": points, "y": np.array([4, 9])[(kind == 1).astype(int)], "w": w},
+        "counts": {"x": counts, "y": np.array([-2, 3, 10])[kind], "w": w},
+        "dependent": {"x": rank, "y": y, "w": w},
+        "wide": {"x": x[:3], "y": y[:3], "w": w[4:7]},
+        "far": {"x": x + 1e6, "y": y, "w": w},
+    }
+
+
+def plain(value):
+    value = np.asarray(value, dtype=float)
+    return {"shape": list(value.shape), "values": [None if np.isnan(v) else float(v) for v in value.ravel()]}
+
+
+CASES = []
+
+
+def case(name, estimator, on, params=None, attributes=(), methods=(), weights=False, shown=None):
+    CASES.append((name, estimator, on, params or {}, attributes, methods, weights, shown or {}))
+
+
+LINEAR = ("coef_", "intercept_")
+for weights in (False, True):
+    case("StandardScaler", preprocessing.StandardScaler(), "plain", None,
+         ("mean_", "var_", "scale_"), ("transform",), weights)
+    case("StandardScaler", preprocessing.StandardScaler(), "missing", None,
+         ("mean_", "var_", "scale_", "n_samples_seen_"), ("transform",), weights)
+    case("StandardScaler", preprocessing.StandardScaler(), "far", None, ("mean_", "var_"), ("transform",), weights)
+    for on in ("plain", "several", "far"):
+        case("LinearRegression", linear_model.LinearRegression(), on, None,
+             LINEAR + ("rank_", "singular_"), ("predict", "score"), weights)
+    for on in ("dependent", "wide"):
+        case("LinearRegression", linear_model.LinearRegression(), on, None,
+             LINEAR + ("rank_", "singular_"), ("predict",), weights)
+    case("LinearRegression", linear_model.LinearRegression(fit_intercept=False), "plain",
+         {"fit_intercept": False}, LINEAR + ("rank_", "singular_"), ("predict", "score"), weights)
+    for on in ("plain", "several", "dependent"):
+        case("Ridge", linear_model.Ridge(alpha=2.0), on, {"alpha": 2.0}, LINEAR, ("predict", "score"), weights)
+    case("Ridge", linear_model.Ridge(alpha=0.5, fit_intercept=False), "plain",
+         {"alpha": 0.5, "fit_intercept": False}, LINEAR, ("predict", "score"), weights)
+    tight = {"tol": 1e-12, "max_iter": 100000}
+    for on in ("plain", "several"):
+        if on == "several" and weights:
+            continue
+        case("Lasso", linear_model.Lasso(alpha=0.1, **tight), on, {"alpha": 0.1, **tight},
+             LINEAR, ("predict", "score"), weights)
+        case("ElasticNet", linear_model.ElasticNet(alpha=0.3, l1_ratio=0.7, **tight), on,
+             {"alpha": 0.3, "l1_ratio": 0.7, **tight}, LINEAR, ("predict", "score"), weights)
+    case("ElasticNet", linear_model.ElasticNet(alpha=0.3, positive=True, **tight), "plain",
+         {"alpha": 0.3, "positive": True, **tight}, LINEAR, ("predict", "score"), weights)
+    tight = {"tol": 1e-10, "max_iter": 10000}
+    for on in ("two", "three"):
+        for params in ({}, {"C": 0.01}, {"C": 5.0, "fit_intercept": False}):
+            case("LogisticRegression", linear_model.LogisticRegression(**params, **tight), on, {**params, **tight},
+                 ("coef_", "intercept_", "classes_"),
+                 ("predict", "decision_function", "predict_proba", "predict_log_proba", "score"), weights)
+    for on in ("two", "three"):
+        case("GaussianNB", naive_bayes.GaussianNB(), on, None,
+             ("theta_", "var_", "class_prior_", "class_count_", "classes_", "epsilon_"),
+             ("predict", "predict_proba", "predict_log_proba", "score"), weights)
+    case("GaussianNB", naive_bayes.GaussianNB(var_smoothing=0.1, priors=[0.2, 0.5, 0.3]), "three",
+         {"var_smoothing": 0.1, "priors": [0.2, 0.5, 0.3]},
+         ("theta_", "var_", "class_prior_"), ("predict", "predict_proba"), weights)
+    for params in ({}, {"alpha": 0.1, "fit_prior": False}):
+        case("MultinomialNB", naive_bayes.MultinomialNB(**params), "counts", params,
+             ("class_count_", "feature_count_", "class_log_prior_", "feature_log_prob_", "classes_"),
+             ("predict", "predict_proba", "predict_log_proba", "score"), weights)
+        case("BernoulliNB", naive_bayes.BernoulliNB(**params), "counts", params,
+             ("class_count_", "feature_count_", "class_log_prior_", "feature_log_prob_", "classes_"),
+             ("predict", "predict_proba", "predict_log_proba", "score"), weights)
+    case("BernoulliNB", naive_bayes.BernoulliNB(binarize=3.0), "counts", {"binarize": 3.0},
+         ("feature_log_prob_",), ("predict", "predict_proba"), weights)
+    init = np.array([[0.5, 0.0, 1.0], [3.0, 1.0, 0.5], [1.0, 4.0, -1.0]])
+    for name, init in (("near", init), ("empty", np.vstack([init, [[90.0, 90.0, 90.0]]]))):
+        case("KMeans", cluster.KMeans(len(init), init=init, n_init=1, tol=0.0), "three",
+             {"init": plain(init), "tol": 0.0}, ("cluster_centers_", "labels_", "inertia_", "n_iter_"),
+             ("predict", "transform"), weights)
+for on in ("plain", "missing"):
+    case("MinMaxScaler", preprocessing.MinMaxScaler(feature_range=(-1, 2)), on, {"feature_range": [-1, 2]},
+         ("data_min_", "data_max_", "data_range_", "scale_", "min_"), ("transform",))
+    case("MaxAbsScaler", preprocessing.MaxAbsScaler(), on, None, ("max_abs_", "scale_"), ("transform",))
+for norm in ("l1", "l2", "max"):
+    case("Normalizer", preprocessing.Normalizer(norm=norm), "plain", {"norm": norm}, (), ("transform",))
+case("Binarizer", preprocessing.Binarizer(threshold=1.5), "counts", {"threshold": 1.5}, (), ("transform",))
+PCA = ("components_", "explained_variance_", "explained_variance_ratio_", "singular_values_", "mean_",
+       "noise_variance_")
+for params in ({}, {"n_components": 2}, {"n_components": 0.99}, {"n_components": 2, "whiten": True}):
+    for on in ("plain", "three"):
+        case("PCA", decomposition.PCA(svd_solver="full", **params), on,
+             params, PCA, ("transform", "score_samples"))
+for on in ("plain", "three"):
+    case("TruncatedSVD", decomposition.TruncatedSVD(2, algorithm="arpack"), on, None,
+         ("components_", "explained_variance_", "explained_variance_ratio_", "singular_values_"), ("transform",))
+case("Pipeline", pipeline.make_pipeline(preprocessing.StandardScaler(), decomposition.PCA(2),
+                                        linear_model.LogisticRegression(tol=1e-10, max_iter=10000)), "three",
+     None, (), ("predict", "predict_proba", "score"))
+
+
+def answer(sets, name, estimator, on, params, attributes, methods, weights, shown):
+    given = sets[on]
+    x, y, w = given["x"], given["y"], given["w"]
+    if weights:
+        estimator.fit(x, y, sample_weight=w)
+    else:
+        estimator.fit(x, y)
+    made = {"estimator": name, "data": on, "params": params, "weights": weights, "attributes": {}, "methods": {}}
+    for attribute in attributes:
+        made["attributes"][attribute.rstrip("_")] = plain(getattr(estimator, attribute))
+    for method in methods:
+        function = getattr(estimator, method)
+        arguments = (x, y) if method == "score" else (x,)
+        if method == "score" and weights:
+            arguments += (w,)
+        result = np.asarray(function(*arguments))
+        made["methods"][method] = plain(result if method == "score" else result[:SHOWN])
+    return made
+
+
+def main():
+    sets = data()
+    answers = {
+        "version": sklearn.__version__,
+        "data": {name: {part: plain(value) for part, value in parts.items()} for name, parts in sets.items()},
+        "cases": [answer(sets, *case) for case in CASES],
+    }
+    lines = ["{", f' "version": {json.dumps(answers["version"])},', ' "data": {']
+    rows = [f"  {json.dumps(name)}: {json.dumps(parts)}" for name, parts in answers["data"].items()]
+    lines += [",\n".join(rows), " },", ' "cases": [']
+    lines += [",\n".join("  " + json.dumps(made) for made in answers["cases"]), " ]", "}", ""]
+    pathlib.Path(__file__).with_name("answers.json").write_text("\n".join(lines))
+
+
+if __name__ == "__main__":
+    main()
