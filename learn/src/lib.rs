@@ -6,4 +6,6 @@
 
 #![forbid(unsafe_code)]
 
+pub mod metrics;
+
 pub use tharsis_numeric::{Error, Result};
