@@ -6,6 +6,8 @@
 
 #![forbid(unsafe_code)]
 
+pub mod datasets;
 pub mod metrics;
+pub mod model_selection;
 
 pub use tharsis_numeric::{Error, Result};

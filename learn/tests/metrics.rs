@@ -569,3 +569,29 @@ fn a_table_of_too_many_labels_is_refused_before_it_is_made() {
     let error = mutual_info_score(&labels, &labels).unwrap_err();
     assert!(error.to_string().contains("3000 and 3000 distinct values"), "{error}");
 }
+
+#[test]
+fn cosines_of_the_largest_and_the_smallest_numbers_are_right() {
+    let x = tharsis_numeric::array([1e300, 0.0, 1e-300, 1e-300]).reshape(&[2, 2]);
+    let found = cosine_similarity(&x, ..).to_vec::<f64>().unwrap();
+    let half = 0.5f64.sqrt();
+    assert!(found.iter().zip([1.0, half, half, 1.0]).all(|(&found, expected)| is_close(found, expected)), "{found:?}");
+}
+
+#[test]
+fn ranks_of_many_samples_are_counted_by_the_distributed_sort() {
+    // Longer than what one task sorts. The score of sample i is i / 4 for i of a permutation: ties of four.
+    let count = 3 << 19;
+    let place = (tharsis_numeric::arange(count) * 5).remainder(count as i64);
+    let scores = place.floor_divide(4).rechunk(Chunks::Each(1 << 17));
+    let is_positive = place.remainder(3).equal(0);
+    let found = roc_auc_score(&is_positive, &scores, ..).unwrap().value();
+    let (mut below, mut pairs) = (0.0, 0.0);
+    for group in 0..count / 4 {
+        let positive = (4 * group..4 * group + 4).filter(|place| place % 3 == 0).count() as f64;
+        pairs += positive * (below + 0.5 * (4.0 - positive));
+        below += 4.0 - positive;
+    }
+    let expected = pairs / (below * (count as f64 - below));
+    assert!((found - expected).abs() < 1e-12, "{found}, expected {expected}");
+}

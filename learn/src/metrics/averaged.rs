@@ -82,7 +82,7 @@ impl From<Average> for PrecisionRecall {
 
 defaults!(Averaged, PrecisionRecall);
 
-/// What [`precision_recall_fscore_support`] returns.
+/// Result of [`precision_recall_fscore_support`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrecisionRecallFscore {
     /// The classes of the values of [`Average::Each`], and of the support.
@@ -299,9 +299,7 @@ impl Counts {
             Average::Binary | Average::Macro => Score::One(mean_of_numbers(each().map(|value| (value, 1.0)))),
             Average::Weighted => {
                 let weighted = each().zip(&self.of_labels).map(|(value, label)| (value, label.in_true));
-                let mean = mean_of_numbers(weighted);
-                let is_weighted = self.of_labels.iter().any(|label| label.in_true != 0.0);
-                Score::One(if is_weighted { mean } else { mean_of_numbers(each().map(|value| (value, 1.0))) })
+                Score::One(mean_of_numbers(weighted))
             }
         }
     }
@@ -329,12 +327,15 @@ impl std::iter::Sum for OfLabel {
     }
 }
 
-/// The weighted mean of values that are not NaN; NaN if there are none, or if their weights sum to zero.
+/// The weighted mean of values that are not NaN, the plain one if their weights sum to zero; NaN if there are
+/// none.
 fn mean_of_numbers(values: impl Iterator<Item = (f64, f64)>) -> f64 {
-    let (sum, weights) = values
-        .filter(|(value, _)| !value.is_nan())
-        .fold((0.0, 0.0), |(sum, weights), (value, weight)| (sum + value * weight, weights + weight));
-    sum / weights
+    let numbers: Vec<(f64, f64)> = values.filter(|(value, _)| !value.is_nan()).collect();
+    let weights: f64 = numbers.iter().map(|(_, weight)| weight).sum();
+    if weights == 0.0 {
+        return numbers.iter().map(|(value, _)| value).sum::<f64>() / numbers.len() as f64;
+    }
+    numbers.iter().map(|(value, weight)| value * weight).sum::<f64>() / weights
 }
 
 #[track_caller]

@@ -246,7 +246,7 @@ pub fn adjusted_mutual_info_score(
     Ok(away(mutual - expected) / away(average_method.of(of_true, of_pred) - expected))
 }
 
-/// What [`homogeneity_completeness_v_measure`] returns.
+/// Result of [`homogeneity_completeness_v_measure`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Homogeneity {
     /// Whether each cluster has samples of one class only: 1 if all do.
@@ -415,7 +415,7 @@ impl Entropies {
             }
             let chance = rows[row].ln() + columns[column].ln() - total.ln();
             let term = count / total * (count.ln() - chance);
-            // What rounding leaves of independent labels is no information.
+            // Independent labels have no information; rounding leaves some.
             if term.abs() < f64::EPSILON { 0.0 } else { term }
         };
         let is_split = 1 < rows.len() && 1 < columns.len();

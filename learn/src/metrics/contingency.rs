@@ -211,7 +211,7 @@ impl Contingency {
 /// # Errors
 /// `ValueError` if there are more than 2^22.
 #[track_caller]
-pub(super) fn classes_of(labels: &Tensor) -> Result<Vec<i64>> {
+pub(crate) fn classes_of(labels: &Tensor) -> Result<Vec<i64>> {
     let mut pass = Pass::default();
     pass.want(labels.unique());
     let classes = pass.run()?.tensor()?;

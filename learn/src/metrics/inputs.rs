@@ -8,16 +8,16 @@ use tharsis_numeric::run::settle;
 use tharsis_numeric::{Error, Native, Tensor, default_executor, execute};
 
 /// Upper bound on the cells of a table of labels that is held in memory.
-pub(super) const CELLS_MAX: usize = 1 << 22;
+pub(crate) const CELLS_MAX: usize = 1 << 22;
 
 /// A `ValueError` of the caller's program.
 #[track_caller]
-pub(super) fn value_error(text: impl Into<String>) -> Error {
+pub(crate) fn value_error(text: impl Into<String>) -> Error {
     Error::here(GraphError::Value(text.into()))
 }
 
 /// A shape as scikit-learn writes it.
-pub(super) fn shape_text(shape: &[usize]) -> String {
+pub(crate) fn shape_text(shape: &[usize]) -> String {
     match shape {
         [length] => format!("({length},)"),
         _ => format!("({})", shape.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")),
@@ -25,13 +25,13 @@ pub(super) fn shape_text(shape: &[usize]) -> String {
 }
 
 /// Numbers between separators.
-pub(super) fn listed<T: ToString>(numbers: &[T], separator: &str) -> String {
+pub(crate) fn listed<T: ToString>(numbers: &[T], separator: &str) -> String {
     numbers.iter().map(T::to_string).collect::<Vec<_>>().join(separator)
 }
 
 /// The same tensors with known shapes.
 #[track_caller]
-pub(super) fn settled(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
+pub(crate) fn settled(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
     for tensor in tensors {
         tensor.check()?;
     }
@@ -44,7 +44,7 @@ pub(super) fn settled(tensors: &[&Tensor]) -> Result<Vec<Tensor>> {
 
 /// A tensor (n,) of one of shape (n,) or (n, 1).
 #[track_caller]
-pub(super) fn column(x: &Tensor) -> Result<Tensor> {
+pub(crate) fn column(x: &Tensor) -> Result<Tensor> {
     match x.shape()? {
         [_] => Ok(x.clone()),
         &[count, 1] => Ok(x.reshape(&[count as i64])),
@@ -60,7 +60,7 @@ pub(super) fn column(x: &Tensor) -> Result<Tensor> {
 /// # Errors
 /// `ValueError` if their lengths differ or are 0.
 #[track_caller]
-pub(super) fn common_length(tensors: &[&Tensor]) -> Result<usize> {
+pub(crate) fn common_length(tensors: &[&Tensor]) -> Result<usize> {
     match equal_lengths(tensors)? {
         0 => {
             let text = "Found empty input array (e.g., `y_true` or `y_pred`) while a minimum of 1 sample is required.";
@@ -75,7 +75,7 @@ pub(super) fn common_length(tensors: &[&Tensor]) -> Result<usize> {
 /// # Errors
 /// `ValueError` if their lengths differ.
 #[track_caller]
-pub(super) fn equal_lengths(tensors: &[&Tensor]) -> Result<usize> {
+pub(crate) fn equal_lengths(tensors: &[&Tensor]) -> Result<usize> {
     let mut lengths = Vec::new();
     for tensor in tensors {
         match tensor.shape()?.first() {
@@ -100,7 +100,7 @@ pub(super) fn equal_lengths(tensors: &[&Tensor]) -> Result<usize> {
 /// `ValueError` for another shape and for labels beyond int64; `TypeError` if they are neither integers nor
 /// booleans.
 #[track_caller]
-pub(super) fn labels(x: &Tensor, name: &str) -> Result<Tensor> {
+pub(crate) fn labels(x: &Tensor, name: &str) -> Result<Tensor> {
     let dtype = x.dtype()?;
     if Kind::Float <= dtype.kind() {
         let text = format!("{name}: labels are integers or booleans, found {dtype}");
@@ -115,7 +115,7 @@ pub(super) fn labels(x: &Tensor, name: &str) -> Result<Tensor> {
 
 /// Refuses complex numbers; others as float64.
 #[track_caller]
-pub(super) fn floats(x: &Tensor, name: &str) -> Result<Tensor> {
+pub(crate) fn floats(x: &Tensor, name: &str) -> Result<Tensor> {
     if x.dtype()?.is_complex() {
         let text = format!("Complex data not supported: {name} is of {}", x.dtype()?);
         return Err(value_error(text));
@@ -125,44 +125,44 @@ pub(super) fn floats(x: &Tensor, name: &str) -> Result<Tensor> {
 
 /// The mean or the sum of per-sample values, weighted or not.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Total {
+pub(crate) enum Total {
     Mean,
     Sum,
 }
 
 impl Total {
     /// The mean if the option `normalize` is set.
-    pub(super) fn normalized(normalize: bool) -> Total {
+    pub(crate) fn normalized(normalize: bool) -> Total {
         if normalize { Total::Mean } else { Total::Sum }
     }
 }
 
 /// Small results wanted of one plan, with conditions on the data that it reads.
 #[derive(Default)]
-pub(super) struct Pass {
+pub(crate) struct Pass {
     wanted: Vec<Tensor>,
     conditions: Vec<(Tensor, String)>,
 }
 
 impl Pass {
     /// Adds a result.
-    pub(super) fn want(&mut self, result: Tensor) {
+    pub(crate) fn want(&mut self, result: Tensor) {
         self.wanted.push(result);
     }
 
     /// Adds the condition that all elements of `holds`, of bool, are true.
-    pub(super) fn require(&mut self, holds: &Tensor, message: impl Into<String>) {
+    pub(crate) fn require(&mut self, holds: &Tensor, message: impl Into<String>) {
         self.conditions.push((holds.all(..), message.into()));
     }
 
     /// Adds the condition that all elements are finite.
-    pub(super) fn require_finite(&mut self, x: &Tensor, name: &str) {
+    pub(crate) fn require_finite(&mut self, x: &Tensor, name: &str) {
         self.require(&x.isfinite(), format!("Input {name} contains NaN or infinity."));
     }
 
     /// Adds weights of samples: as float64 (n,), all finite. `count` is the number of samples.
     #[track_caller]
-    pub(super) fn weights(&mut self, weights: Option<&Tensor>, count: usize) -> Result<Option<Tensor>> {
+    pub(crate) fn weights(&mut self, weights: Option<&Tensor>, count: usize) -> Result<Option<Tensor>> {
         let Some(weights) = weights else { return Ok(None) };
         let weights = settled(&[weights])?.remove(0);
         let shape = weights.shape()?;
@@ -191,7 +191,7 @@ impl Pass {
     /// # Errors
     /// `ValueError` with the message of the first condition that does not hold.
     #[track_caller]
-    pub(super) fn run(self) -> Result<Found> {
+    pub(crate) fn run(self) -> Result<Found> {
         let conditions = self.conditions.iter().map(|(holds, _)| holds);
         let all: Vec<&Tensor> = self.wanted.iter().chain(conditions).collect();
         let (mut found, _) = execute(&all, &*default_executor())?;
@@ -210,7 +210,7 @@ impl Pass {
     /// # Errors
     /// As [`Pass::run`]; `ZeroDivisionError` for the mean if the weights sum to zero.
     #[track_caller]
-    pub(super) fn total(
+    pub(crate) fn total(
         mut self,
         values: &Tensor,
         weights: Option<&Tensor>,
@@ -239,7 +239,7 @@ impl Pass {
 
 /// A sum of weights as a divisor.
 #[track_caller]
-pub(super) fn divisor(weights: f64) -> Result<f64> {
+pub(crate) fn divisor(weights: f64) -> Result<f64> {
     if weights == 0.0 {
         let text = "Weights sum to zero, can't be normalized".to_owned();
         return Err(Error::here(GraphError::ZeroDivision(text)));
@@ -248,33 +248,33 @@ pub(super) fn divisor(weights: f64) -> Result<f64> {
 }
 
 /// The results of a pass, in order.
-pub(super) struct Found {
+pub(crate) struct Found {
     results: VecDeque<Tensor>,
 }
 
 impl Found {
     /// The next result, at hand on the executor.
     #[track_caller]
-    pub(super) fn tensor(&mut self) -> Result<Tensor> {
+    pub(crate) fn tensor(&mut self) -> Result<Tensor> {
         let missing = || Error::here(GraphError::Internal("a pass has too few results".to_owned()));
         self.results.pop_front().ok_or_else(missing)
     }
 
     /// The elements of the next result.
     #[track_caller]
-    pub(super) fn next<T: Native>(&mut self) -> Result<Vec<T>> {
+    pub(crate) fn next<T: Native>(&mut self) -> Result<Vec<T>> {
         self.tensor()?.to_vec()
     }
 
     /// The next result, of one element.
     #[track_caller]
-    pub(super) fn one(&mut self) -> Result<f64> {
+    pub(crate) fn one(&mut self) -> Result<f64> {
         Ok(self.tensor()?.item()?.to_f64())
     }
 
     /// The next result, of one label.
     #[track_caller]
-    pub(super) fn label(&mut self) -> Result<i64> {
+    pub(crate) fn label(&mut self) -> Result<i64> {
         self.next::<i64>()?.first().copied().ok_or_else(|| value_error("there are no labels"))
     }
 }

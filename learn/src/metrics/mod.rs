@@ -21,10 +21,12 @@
 mod averaged;
 mod classification;
 mod cluster;
-mod contingency;
+pub(crate) mod contingency;
+mod curves;
 mod deviance;
-mod inputs;
-mod options;
+mod explained;
+pub(crate) mod inputs;
+pub(crate) mod options;
 mod pairwise;
 mod probability;
 mod ranking;
@@ -46,8 +48,14 @@ pub use cluster::{
     completeness_score, contingency_matrix, fowlkes_mallows_score, homogeneity_completeness_v_measure,
     homogeneity_score, mutual_info_score, normalized_mutual_info_score, rand_score, v_measure_score,
 };
+pub use curves::{
+    PrecisionRecallCurve, PrecisionRecallOptions, Roc, RocCurve, auc, precision_recall_curve, roc_curve,
+};
 pub use deviance::{
     Tweedie, d2_tweedie_score, mean_gamma_deviance, mean_poisson_deviance, mean_tweedie_deviance,
+};
+pub use explained::{
+    Explained, d2_absolute_error_score, d2_pinball_score, explained_variance_score, r2_score,
 };
 pub use options::{Average, Weighted};
 pub use pairwise::{
@@ -57,13 +65,11 @@ pub use pairwise::{
 };
 pub use probability::{Brier, Hinge, LogLoss, brier_score_loss, hinge_loss, log_loss};
 pub use ranking::{
-    AveragePrecision, MultiClass, PrecisionRecallCurve, PrecisionRecallOptions, Roc, RocAuc, RocCurve, TopK,
-    auc, average_precision_score, precision_recall_curve, roc_auc_score, roc_curve, top_k_accuracy_score,
+    AveragePrecision, MultiClass, RocAuc, TopK, average_precision_score, roc_auc_score, top_k_accuracy_score,
 };
 pub use regression::{
-    Explained, MultiOutput, Pinball, Regression, d2_absolute_error_score, d2_pinball_score,
-    explained_variance_score, max_error, mean_absolute_error, mean_absolute_percentage_error,
-    mean_pinball_loss, mean_squared_error, mean_squared_log_error, median_absolute_error, r2_score,
+    MultiOutput, Pinball, Regression, max_error, mean_absolute_error, mean_absolute_percentage_error,
+    mean_pinball_loss, mean_squared_error, mean_squared_log_error, median_absolute_error,
     root_mean_squared_error, root_mean_squared_log_error,
 };
 pub use report::{ClassificationReport, Report, ReportLine, classification_report};

@@ -12,7 +12,7 @@ macro_rules! defaults {
         }
     )*};
 }
-pub(super) use defaults;
+pub(crate) use defaults;
 
 /// Options of metrics that only take weights.
 #[derive(Clone, Debug, Default)]

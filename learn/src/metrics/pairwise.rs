@@ -2,9 +2,10 @@
 //!
 //! Each function returns an expression (n, m) of the rows of `x` (n, features) and those of `y`
 //! (m, features), or of `x` itself without `y`. Elements are computed chunk by chunk where they are used: a
-//! reduction over them needs no room for all. NaN in a row gives NaN in its pairs.
+//! reduction over them needs no room for all. NaN in a row gives NaN in its pairs. Sizes that are not known
+//! yet are computed first.
 
-use super::inputs::{floats, shape_text, value_error};
+use super::inputs::{floats, settled, shape_text, value_error};
 use super::options::defaults;
 use crate::Result;
 use tharsis_numeric::{Axes, Error, Tensor, arange, where_};
@@ -90,6 +91,8 @@ beside!(Beside, Euclidean, Polynomial, Rbf, Sigmoid);
 struct Pairs {
     x: Tensor,
     y: Tensor,
+    /// The number of rows of `x`.
+    rows: usize,
     features: usize,
     /// Whether both are the same, so that distances on the diagonal are 0.
     is_own: bool,
@@ -98,7 +101,8 @@ struct Pairs {
 impl Pairs {
     #[track_caller]
     fn new(x: &Tensor, y: Option<&Tensor>) -> Result<Pairs> {
-        let (rows, others) = (floats(x, "X")?, floats(y.unwrap_or(x), "Y")?);
+        let known = settled(&[x, y.unwrap_or(x)])?;
+        let (rows, others) = (floats(&known[0], "X")?, floats(&known[1], "Y")?);
         let (own, other) = (rows.shape()?, others.shape()?);
         for shape in [own, other] {
             if shape.len() != 2 {
@@ -106,14 +110,14 @@ impl Pairs {
                 return Err(value_error(text));
             }
         }
-        let (features, other) = (own[1], other[1]);
+        let (count, features, other) = (own[0], own[1], other[1]);
         if features != other {
             let text = format!(
                 "Incompatible dimension for X and Y matrices: X.shape[1] == {features} while Y.shape[1] == {other}"
             );
             return Err(value_error(text));
         }
-        Ok(Pairs { x: rows, y: others, features, is_own: y.is_none() })
+        Ok(Pairs { x: rows, y: others, rows: count, features, is_own: y.is_none() })
     }
 
     /// The factor given, or 1 / features.
@@ -135,13 +139,11 @@ impl Pairs {
     }
 
     fn zero_diagonal(&self, distances: Tensor) -> Tensor {
-        match (self.is_own, self.x.shape()) {
-            (true, Ok(&[count, _])) if self.x.is_known().is_ok_and(|is_known| is_known) => {
-                let places = arange(count);
-                where_(&places.expand_dims(1).equal(&places), 0.0, distances)
-            }
-            _ => distances,
+        if !self.is_own {
+            return distances;
         }
+        let places = arange(self.rows);
+        where_(&places.expand_dims(1).equal(&places), 0.0, distances)
     }
 
     /// Sums of absolute differences.

@@ -148,9 +148,8 @@ impl fmt::Display for ClassificationReport {
         let names = self.classes.iter().map(|line| line.name.chars().count());
         let width = names.max().unwrap_or(0).max("weighted avg".len()).max(self.digits);
         let digits = self.digits;
-        let support = |support: f64| match self.is_weighted {
-            true => format!("{support:?}"),
-            false => format!("{support}"),
+        let support = |support: f64| {
+            if self.is_weighted { format!("{support:?}") } else { format!("{support}") }
         };
         let row = |f: &mut fmt::Formatter<'_>, line: &ReportLine| {
             let ReportLine { name, precision, recall, f1_score, support: weight } = line;

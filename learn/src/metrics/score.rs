@@ -29,7 +29,7 @@ impl Score {
         }
     }
 
-    /// All numbers.
+    /// All numbers of the score.
     pub fn values(&self) -> &[f64] {
         match self {
             Score::Each(values) => values,
