@@ -575,7 +575,10 @@ fn cosines_of_the_largest_and_the_smallest_numbers_are_right() {
     let x = tharsis_numeric::array([1e300, 0.0, 1e-300, 1e-300]).reshape(&[2, 2]);
     let found = cosine_similarity(&x, ..).to_vec::<f64>().unwrap();
     let half = 0.5f64.sqrt();
-    assert!(found.iter().zip([1.0, half, half, 1.0]).all(|(&found, expected)| is_close(found, expected)), "{found:?}");
+    assert!(
+        found.iter().zip([1.0, half, half, 1.0]).all(|(&found, expected)| is_close(found, expected)),
+        "{found:?}"
+    );
 }
 
 #[test]

@@ -89,11 +89,12 @@ pub fn classification_report(
     let pair = Labels::new(y_true, y_pred)?;
     let table = Contingency::of(&pair, sample_weight.as_ref())?;
     let present = table.labels();
+    let are_booleans = pair.are_booleans && labels.is_none();
     let labels = labels.unwrap_or_else(|| present.clone());
     check_distinct(&labels)?;
     let names = match target_names {
         Some(names) => names,
-        None if pair.are_booleans => {
+        None if are_booleans => {
             labels.iter().map(|&label| if label == 0 { "False" } else { "True" }.to_owned()).collect()
         }
         None => labels.iter().map(i64::to_string).collect(),

@@ -62,8 +62,9 @@ def record(name, *args, **keywords):
             keywords["beta"] = float(arrays.pop())
         answer = plain(function(*arrays, **array_options(keywords)))
     except (ValueError, ZeroDivisionError, NotImplementedError, TypeError) as error:
-        # Their class for a parameter out of range.
-        kind = type(error).__name__.replace("InvalidParameterError", "ValueError")
+        # A parameter out of range has a class of its own, which is a ValueError.
+        kind = "ValueError" if isinstance(error, ValueError) else type(error).__name__
+        kind = kind.replace("NotImplementedError", "NotImplemented")
         answer = {"error": kind}
     case = [name, places, {key: v for key, v in options.items() if v is not None or key == "average"}, answer]
     case = json.dumps(case, separators=(",", ":"))
@@ -117,7 +118,9 @@ def record_classification():
             record("matthews_corrcoef", y_true, y_pred, sample_weight=weight)
             record("cohen_kappa_score", y_true, y_pred, sample_weight=weight)
             record("precision_recall_fscore_support", y_true, y_pred, sample_weight=weight)
-            record("classification_report", y_true, y_pred, sample_weight=weight)
+            # Exact numbers: the text has all digits of their sums.
+            exact = None if weight is None else (np.round(np.multiply(weight, 8)) / 8).tolist()
+            record("classification_report", y_true, y_pred, sample_weight=exact)
         record("accuracy_score", y_true, y_pred, normalize=False, sample_weight=weights(count))
         record("balanced_accuracy_score", y_true, y_pred, adjusted=True)
         for normalize in ("true", "pred", "all"):
@@ -261,9 +264,11 @@ def record_ranking():
     rng = np.random.default_rng(13)
     for count, classes in [(12, 3), (40, 4), (60, 3)]:
         y_true = np.concatenate([np.arange(classes), rng.integers(0, classes, count - classes)])
-        table = np.round(rng.random((count, classes)), 1) + 0.1
-        table[np.arange(count), y_true] += 0.5
-        table /= table.sum(axis=1, keepdims=True)
+        likely = np.full((count, classes), 1.0)
+        likely[np.arange(count), y_true] = 2.0
+        likely /= likely.sum(axis=1, keepdims=True)
+        # Exact numbers, so that ties are ties.
+        table = rng.multinomial(16, likely) / 16
         for average in ("macro", "weighted", "micro", None):
             for weight in (None, weights(count)):
                 record("roc_auc_score", y_true, table, multi_class="ovr", average=average, sample_weight=weight)
@@ -273,7 +278,7 @@ def record_ranking():
         record("roc_auc_score", y_true, table * 2, multi_class="ovr")
         record("roc_auc_score", y_true % (classes - 1), table, multi_class="ovo", labels=list(range(classes)))
         for k in (1, 2, classes):
-            record("top_k_accuracy_score", y_true, np.round(table, 1), k=k)
+            record("top_k_accuracy_score", y_true, table, k=k)
         record("top_k_accuracy_score", y_true, table, k=1, normalize=False)
         record("top_k_accuracy_score", y_true, table, k=1, sample_weight=weights(count))
         record("top_k_accuracy_score", y_true % 2, table)
@@ -329,7 +334,7 @@ def record_regression():
             record("mean_tweedie_deviance", y_true, y_pred, power=power)
             record("mean_tweedie_deviance", y_true, y_pred, power=power, sample_weight=weights(count))
             # Of equal values all that is left for another power is rounding.
-            if power in (0, 1, 2) or np.ptp(y_true) > 0:
+            if power in (0, 1, 2) or np.ptp(y_true) > 1e-6 * np.max(np.abs(y_true)):
                 record("d2_tweedie_score", y_true, y_pred, power=power)
         record("mean_poisson_deviance", y_true, y_pred)
         record("mean_gamma_deviance", y_true, y_pred, sample_weight=weights(count))
