@@ -245,7 +245,7 @@ impl TimeSeriesSplit {
             let start = count - (n_splits - at) * size;
             let end = start - gap;
             let first = max_train_size.map_or(0, |most| end.saturating_sub(most));
-            Split { train: Rows::ranges([first..end]), test: Rows::ranges([start..start + size]) }
+            Split { train: Rows::range(first..end), test: Rows::range(start..start + size) }
         }))
     }
 }
@@ -288,12 +288,12 @@ pub(super) fn part_of(count: usize, parts: usize, part: usize) -> Range<usize> {
 
 /// A test set of a range, and a training set of the rows around it.
 fn around(test: Range<usize>, count: usize) -> Split {
-    Split { train: Rows::ranges([0..test.start, test.end..count]), test: Rows::ranges([test]) }
+    Split { train: Rows::ranges([0..test.start, test.end..count]), test: Rows::range(test) }
 }
 
 /// A test set of a range of positions, and a training set of the others; both in the order of rows.
 fn positions_around(order: &Tensor, range: Range<usize>, count: usize) -> Split {
-    let part = |range: Range<usize>| Rows::ranges([range]).of(order);
+    let part = |range: Range<usize>| Rows::range(range).of(order);
     let rest = concatenate(&[&part(0..range.start), &part(range.end..count)], 0);
     Split { train: Rows::positions(rest.sort(0)), test: Rows::positions(part(range).sort(0)) }
 }

@@ -37,6 +37,11 @@ impl Rows {
         Rows { chosen: Chosen::Positions(positions) }
     }
 
+    /// The rows of a range.
+    pub(super) fn range(range: Range<usize>) -> Rows {
+        Rows { chosen: Chosen::Ranges(vec![range]) }
+    }
+
     /// The rows of some ranges; empty ones are left out.
     pub(super) fn ranges<const N: usize>(ranges: [Range<usize>; N]) -> Rows {
         let ranges = ranges.into_iter().filter(|range| !range.is_empty()).collect();

@@ -234,13 +234,13 @@ impl Sizes {
     /// The first rows, and the next ones.
     fn in_order(self) -> Split {
         let Sizes { train, test } = self;
-        Split { train: Rows::ranges([0..train]), test: Rows::ranges([train..train + test]) }
+        Split { train: Rows::range(0..train), test: Rows::range(train..train + test) }
     }
 
     /// The first positions are those of the test set.
     fn drawn(self, order: &Tensor) -> Split {
         let Sizes { train, test } = self;
-        let part = |range| Rows::positions(Rows::ranges([range]).of(order));
+        let part = |range| Rows::positions(Rows::range(range).of(order));
         Split { train: part(test..test + train), test: part(0..test) }
     }
 }

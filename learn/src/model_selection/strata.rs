@@ -83,7 +83,7 @@ impl StratifiedKFold {
 
 /// The elements of a tensor in these ranges, which ascend.
 pub(super) fn positions(order: &Tensor, ranges: &[Range<usize>]) -> Tensor {
-    let part = |range: &Range<usize>| Rows::ranges([range.clone()]).of(order);
+    let part = |range: &Range<usize>| Rows::range(range.clone()).of(order);
     let parts: Vec<Tensor> = ranges.iter().map(part).collect();
     match &parts[..] {
         [] => part(&(0..0)),
