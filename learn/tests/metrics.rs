@@ -213,6 +213,10 @@ fn answer(metric: &str, case: &Case) -> Result<Answer> {
             let (labels, sample_weight) = (case.labels(), case.sample_weight());
             of_tensor(&confusion_matrix(&a, &b, Confusion { labels, sample_weight, normalize })?)?
         }
+        "multilabel_confusion_matrix" => {
+            let (labels, sample_weight) = (case.labels(), case.sample_weight());
+            of_tensor(&multilabel_confusion_matrix(&a, &b, ByClass { labels, sample_weight })?)?
+        }
         "cohen_kappa_score" => {
             let weights = case.text("weights").map(|name| match name {
                 "linear" => Disagreement::Linear,
@@ -494,7 +498,8 @@ const RANKING: [&str; 6] = [
 
 const PROBABILITIES: [&str; 3] = ["log_loss", "brier_score_loss", "hinge_loss"];
 
-const LABELS: [&str; 14] = [
+const LABELS: [&str; 15] = [
+    "multilabel_confusion_matrix",
     "accuracy_score",
     "zero_one_loss",
     "hamming_loss",

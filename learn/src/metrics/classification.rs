@@ -1,6 +1,6 @@
 //! Metrics of predicted labels.
 
-use super::contingency::{Contingency, Labels};
+use super::contingency::{Contingency, Labels, OfLabel};
 use super::inputs::{Pass, Total, value_error};
 use super::options::{Weighted, defaults};
 use crate::Result;
@@ -43,6 +43,15 @@ pub struct Confusion {
     pub normalize: Option<Normalize>,
 }
 
+/// Options of [`multilabel_confusion_matrix`].
+#[derive(Clone, Debug, Default)]
+pub struct ByClass {
+    /// The classes, in this order; those of the samples, ascending, if none are given.
+    pub labels: Option<Vec<i64>>,
+    /// A weight for each sample; (n,).
+    pub sample_weight: Option<Tensor>,
+}
+
 /// Options of [`balanced_accuracy_score`].
 #[derive(Clone, Debug, Default)]
 pub struct BalancedAccuracy {
@@ -80,7 +89,7 @@ impl Default for Kappa {
     }
 }
 
-defaults!(Accuracy, BalancedAccuracy, Confusion, Kappa);
+defaults!(Accuracy, BalancedAccuracy, ByClass, Confusion, Kappa);
 
 /// Weights of samples; (n,).
 impl From<&Tensor> for Accuracy {
@@ -194,13 +203,7 @@ pub fn confusion_matrix(y_true: &Tensor, y_pred: &Tensor, options: impl Into<Con
     let labels = chosen_labels(&table, labels)?;
     let (side, mut matrix) = (labels.len(), table.square(&labels)?);
     let Some(normalize) = normalize else {
-        return Ok(match sample_weight {
-            None => {
-                let counts: Vec<i64> = matrix.iter().map(|&count| count as i64).collect();
-                Tensor::from_elements(&[side, side], &counts)
-            }
-            Some(_) => Tensor::from_elements(&[side, side], &matrix),
-        });
+        return Ok(counts_or_weights(&[side, side], &matrix, sample_weight.is_some()));
     };
     let sums = Sums::of(&matrix, side);
     for (at, cell) in matrix.iter_mut().enumerate() {
@@ -212,6 +215,52 @@ pub fn confusion_matrix(y_true: &Tensor, y_pred: &Tensor, options: impl Into<Con
         *cell = if sum == 0.0 { 0.0 } else { *cell / sum };
     }
     Ok(Tensor::from_elements(&[side, side], &matrix))
+}
+
+/// scikit-learn's `multilabel_confusion_matrix` of labels (n,): for each class the true negatives and false
+/// positives, and below them the false negatives and true positives; (classes, 2, 2) of int64, of float64 if
+/// samples are weighted.
+///
+/// ```
+/// use tharsis_learn::metrics::multilabel_confusion_matrix;
+/// use tharsis_numeric::array;
+/// let found = multilabel_confusion_matrix(&array([0i64, 0, 1, 1]), &array([0i64, 1, 1, 1]), ..)?;
+/// assert_eq!(found.to_vec::<i64>()?, [2, 0, 1, 1, 1, 1, 0, 2]);
+/// # Ok::<(), tharsis_learn::Error>(())
+/// ```
+///
+/// # Errors
+/// As [`accuracy_score`]; `ValueError` for repeated labels.
+///
+/// # Distributed
+/// As [`confusion_matrix`].
+#[track_caller]
+pub fn multilabel_confusion_matrix(
+    y_true: &Tensor,
+    y_pred: &Tensor,
+    options: impl Into<ByClass>,
+) -> Result<Tensor> {
+    let ByClass { labels, sample_weight } = options.into();
+    let table = Contingency::of(&Labels::new(y_true, y_pred)?, sample_weight.as_ref())?;
+    let labels = labels.unwrap_or_else(|| table.labels());
+    check_distinct(&labels)?;
+    let total = table.total();
+    let quarters = |label: &OfLabel| {
+        let OfLabel { true_positive, in_true, in_pred } = *label;
+        let (false_positive, false_negative) = (in_pred - true_positive, in_true - true_positive);
+        [total - in_true - false_positive, false_positive, false_negative, true_positive]
+    };
+    let cells: Vec<f64> = table.of_labels(&labels).iter().flat_map(quarters).collect();
+    Ok(counts_or_weights(&[labels.len(), 2, 2], &cells, sample_weight.is_some()))
+}
+
+/// Counts as int64, weights as float64.
+fn counts_or_weights(shape: &[usize], cells: &[f64], are_weights: bool) -> Tensor {
+    if are_weights {
+        return Tensor::from_elements(shape, cells);
+    }
+    let counts: Vec<i64> = cells.iter().map(|&count| count as i64).collect();
+    Tensor::from_elements(shape, &counts)
 }
 
 /// The labels given, or those of the samples.
@@ -320,7 +369,7 @@ pub fn matthews_corrcoef(y_true: &Tensor, y_pred: &Tensor, options: impl Into<We
     let labels = table.of_labels(&table.labels());
     let sum = |of: fn(&_) -> f64| labels.iter().map(of).sum::<f64>();
     let total = table.total();
-    let correct = sum(|label: &super::contingency::OfLabel| label.true_positive);
+    let correct = sum(|label: &OfLabel| label.true_positive);
     let both = correct * total - sum(|label| label.in_true * label.in_pred);
     let of_pred = total * total - sum(|label| label.in_pred * label.in_pred);
     let of_true = total * total - sum(|label| label.in_true * label.in_true);

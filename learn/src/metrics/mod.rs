@@ -39,9 +39,9 @@ pub use averaged::{
     precision_recall_fscore_support, precision_score, recall_score,
 };
 pub use classification::{
-    Accuracy, BalancedAccuracy, Confusion, Disagreement, Kappa, Normalize, accuracy_score,
+    Accuracy, BalancedAccuracy, ByClass, Confusion, Disagreement, Kappa, Normalize, accuracy_score,
     balanced_accuracy_score, cohen_kappa_score, confusion_matrix, hamming_loss, matthews_corrcoef,
-    zero_one_loss,
+    multilabel_confusion_matrix, zero_one_loss,
 };
 pub use cluster::{
     AverageMethod, Homogeneity, MutualInfo, VMeasure, adjusted_mutual_info_score, adjusted_rand_score,

@@ -122,6 +122,8 @@ def record_classification():
             exact = None if weight is None else (np.round(np.multiply(weight, 8)) / 8).tolist()
             record("classification_report", y_true, y_pred, sample_weight=exact)
         record("accuracy_score", y_true, y_pred, normalize=False, sample_weight=weights(count))
+        record("multilabel_confusion_matrix", y_true, y_pred, sample_weight=weights(count))
+        record("multilabel_confusion_matrix", y_true, y_pred, labels=every[:1] + [99])
         record("balanced_accuracy_score", y_true, y_pred, adjusted=True)
         for normalize in ("true", "pred", "all"):
             record("confusion_matrix", y_true, y_pred, normalize=normalize, sample_weight=weights(count))
