@@ -1,5 +1,7 @@
 //! The real data sets against sums of scikit-learn's, and what holds for made ones.
 
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
 use tharsis_learn::datasets::*;
 use tharsis_numeric::{Axes, Chunks, Index, LocalExecutor, Tensor, array};
 
