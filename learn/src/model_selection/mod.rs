@@ -9,7 +9,8 @@
 //! use tharsis_learn::model_selection::KFold;
 //! use tharsis_numeric::arange;
 //! let x = arange(4);
-//! for split in KFold { n_splits: 2, ..KFold::default() }.split(&x)? {
+//! let folds = KFold { n_splits: 2, ..KFold::default() };
+//! for split in folds.split(&x)? {
 //!     assert_eq!(split.train.of(&x).shape()?, [2]);
 //! }
 //! # Ok::<(), tharsis_learn::Error>(())
