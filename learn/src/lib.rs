@@ -11,9 +11,8 @@
 //! are expressions: a model that is fitted on them computes them in its own passes, without a copy of the
 //! data between the two.
 //!
-//! For fixed chunks and limits of the executor a model is the same to the bit. Other chunks change roundings,
-//! and so does another number of threads where a product of matrices sums over so few tiles that the planner
-//! gives them to one task.
+//! For fixed chunks and memory a model is the same to the bit on any number of threads. Other chunks change
+//! roundings.
 //!
 //! ```
 //! use tharsis_learn::linear_model::Ridge;
@@ -32,11 +31,14 @@
 pub mod base;
 mod checks;
 pub mod cluster;
+pub mod datasets;
 pub mod decomposition;
 mod dense;
 mod engine;
 mod labels;
 pub mod linear_model;
+pub mod metrics;
+pub mod model_selection;
 pub mod naive_bayes;
 mod passes;
 pub mod pipeline;

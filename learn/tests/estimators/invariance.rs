@@ -1,5 +1,4 @@
-//! Models are the same for any dtypes, and up to rounding for any chunks; and for any threads where products
-//! sum over one tile.
+//! Models are the same for any dtypes and any number of threads, and up to rounding for any chunks.
 
 use ndarray::ArrayD;
 use std::sync::Arc;
@@ -182,4 +181,26 @@ fn a_step_is_computed_in_the_passes_of_the_next() {
     let apart = Ridge::new().fit(&scaled, &y, ..).unwrap();
     let distance = (&fused.last().coef - &apart.coef).mapv(f64::abs).sum();
     assert!(distance < 1e-10, "{distance}");
+}
+
+#[test]
+fn bits_of_sums_over_several_tiles_do_not_depend_on_threads() {
+    let generator = default_rng(4);
+    let x =
+        generator.normal(0.0, 1.0, &[60_000, 5]).rechunk(Chunks::PerAxis(vec![4_000, 5])).execute().unwrap();
+    let y = x.sum(1).greater(0.0).astype(DType::I64).execute().unwrap();
+    let states = |threads: usize| {
+        let options = on(threads);
+        let scaler = StandardScaler::new().fit(&x, &options).unwrap();
+        let ridge = Ridge::new().fit(&x, &y, &options).unwrap();
+        let logistic = LogisticRegression::new().max_iter(3).fit(&x, &y, &options).unwrap();
+        let bayes = GaussianNB::new().fit(&x, &y, &options).unwrap();
+        [scaler.var.into_dyn(), ridge.coef, logistic.coef.into_dyn(), bayes.var.into_dyn()]
+    };
+    let one = states(1);
+    for threads in [2, 3, 8] {
+        for (at, (one, several)) in one.iter().zip(states(threads)).enumerate() {
+            assert_eq!(one.mapv(f64::to_bits), several.mapv(f64::to_bits), "state {at}, {threads} threads");
+        }
+    }
 }
