@@ -184,7 +184,9 @@ impl Cut {
             shape[..rank - 2].iter().map(|&len| AxisTiling::Even { len, chunk: 1 }).collect();
         let tasks = element_count(&shape[..rank - 2]) * (m.div_ceil(rows) * n.div_ceil(columns)) as u64;
         let pieces = depth.div_ceil(deep) as u64;
-        let split = tasks < 2 * threads && 2 * threads <= pieces;
+        // The sum of a small result is cut in the same way on any number of threads, and has the same bits.
+        let is_small = m * n <= THIN_ELEMENTS && tasks == 1;
+        let split = if is_small { 1 < pieces } else { tasks < 2 * threads && 2 * threads <= pieces };
         if tasks < 4 * threads && !split && rows == m && 256 <= m {
             rows = m.div_ceil(4 * threads as usize).max(64).min(m);
         }
