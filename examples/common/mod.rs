@@ -47,9 +47,17 @@ impl Options {
     /// # Errors
     /// Fault of the option.
     pub fn from_args(size: usize) -> Outcome<Options> {
+        Options::parse(std::env::args().skip(1), size)
+    }
+
+    /// Reads arguments, where an example has options of its own beside these.
+    ///
+    /// # Errors
+    /// Fault of the option.
+    pub fn parse(args: impl IntoIterator<Item = String>, size: usize) -> Outcome<Options> {
         let mut options =
             Options { size, memory_bytes: None, explain: false, workers: None, nodes: 0, address: None };
-        let mut args = std::env::args().skip(1);
+        let mut args = args.into_iter();
         while let Some(flag) = args.next() {
             if flag == "--explain" {
                 options.explain = true;

@@ -102,6 +102,9 @@ pub use cluster::{LocalCluster, LocalNode};
 pub use init::{Init, init};
 pub use queue::Queue;
 pub use runtime::{Entered, Runtime};
+/// Classical machine learning with scikit-learn's names, on tensors.
+#[cfg(feature = "learn")]
+pub use tharsis_learn as learn;
 pub use tharsis_macros::{actor, main, remote};
 pub use tharsis_raylet::{SpillChoice, SpillFolder};
 #[cfg(feature = "arrow")]

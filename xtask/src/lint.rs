@@ -53,13 +53,14 @@ pub const FORMS: &[Form] = &[
     Form {
         package: "tharsis",
         name: "tharsis",
-        features: &["arrays", "dataframe", "hdf5", "object-storage", "sqlite", "tensor"],
+        features: &["arrays", "dataframe", "hdf5", "learn", "object-storage", "sqlite", "tensor"],
         crates: &[
             "arrow_array",
             "bytes",
             "tharsis_dataframe",
             "tharsis_graph",
             "tharsis_kernels",
+            "tharsis_learn",
             "tharsis_numeric",
             "thiserror",
         ],

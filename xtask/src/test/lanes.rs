@@ -37,7 +37,7 @@ const ALONE: &[&str] = &["core/scale", "core/throughput", "remote/remote"];
 
 /// Programs that start files which cargo makes beside them and does not make for them: examples. They begin
 /// when the build is done. The programs of a test's own package are there before the test is.
-const AFTER_BUILD: &[&str] = &["examples/frames/places", "examples/places"];
+const AFTER_BUILD: &[&str] = &["examples/frames/places", "examples/places", "learn/examples/places"];
 
 /// Commands of a long run for the forms that users build: the engine and the command without frames, tensors
 /// without object stores, and benches; then the tests of what is refused without dense linear algebra. In a

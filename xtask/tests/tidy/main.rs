@@ -52,7 +52,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
 const ON_TOP: &[&str] = &["cli", "tharsis"];
 
 /// Folders whose packages are no part of the product, and such packages in the folders of others.
-const BESIDE: &[&str] = &["examples", "object-store/models", "protos/codegen", "tests", "xtask"];
+const BESIDE: &[&str] =
+    &["examples", "learn/examples", "object-store/models", "protos/codegen", "tests", "xtask"];
 
 /// Dependencies that a crate must not have, because its decisions must not know them.
 const FORBIDDEN: &[(&str, &[&str])] = &[

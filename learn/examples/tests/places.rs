@@ -1,0 +1,42 @@
+//! A program that learns says the same embedded, on worker processes and on two nodes.
+
+// Helpers of tests panic on failure, like tests.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::Command;
+
+/// The output of an example.
+fn said(example: &str, arguments: &[&str]) -> String {
+    let folder = std::env::current_exe().unwrap().ancestors().nth(2).unwrap().join("examples");
+    // `cargo test` builds the examples, `cargo test --test places` does not.
+    let ran = Command::new(folder.join(example)).args(arguments).output().unwrap();
+    let said = String::from_utf8_lossy(&ran.stdout).into_owned();
+    assert!(ran.status.success(), "{example} {arguments:?}: {said}{}", String::from_utf8_lossy(&ran.stderr));
+    said
+}
+
+#[test]
+fn digits_are_told_apart_equally_well_everywhere() {
+    let here = said("digits", &[]);
+    let scores: Vec<f64> = here
+        .lines()
+        .filter_map(|line| line.strip_prefix("score on "))
+        .map(|rest| rest.rsplit(' ').next().unwrap().parse().unwrap())
+        .collect();
+    let [new, old] = scores[..] else { panic!("two scores: {here}") };
+    assert!(0.95 < new && new < old && old <= 1.0, "{here}");
+    for place in [["--workers", "2"], ["--nodes", "2"]] {
+        assert_eq!(said("digits", &place), here, "{place:?}");
+    }
+}
+
+#[test]
+fn a_picture_has_a_cell_for_each_pair_of_digits() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("digits.svg");
+    said("digits", &["--picture", path.to_str().unwrap()]);
+    let picture = std::fs::read_to_string(Path::new(&path)).unwrap();
+    assert_eq!(picture.matches("<rect ").count(), 100);
+    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n"));
+}
