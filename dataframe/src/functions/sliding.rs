@@ -153,6 +153,12 @@ impl Sum {
         self.sum = sum;
     }
 
+    /// Whether the sum of the finite values is in the range of floats. Once it has left that, it does not
+    /// come back by taking values out.
+    pub(super) fn is_finite(&self) -> bool {
+        (self.sum + self.rest).is_finite()
+    }
+
     /// The sum; none without values, and where infinities cancel each other.
     pub(super) fn value(&self) -> Option<f64> {
         let value = match self.infinite {

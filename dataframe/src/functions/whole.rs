@@ -292,13 +292,23 @@ impl Moving<'_> {
             }
         }
         (self.from, self.to) = (from, to);
+        if !self.sum.is_finite() {
+            let mut sum = Sum::default();
+            self.inside().into_iter().for_each(|value| sum.add(value, 1.0));
+            self.sum = sum;
+        }
+    }
+
+    /// The sum; that of values beyond the range of floats is infinite.
+    fn total(&self) -> Option<f64> {
+        self.sum.value().map(|sum| if sum.is_nan() { self.inside().iter().sum() } else { sum })
     }
 
     fn value(&self) -> Option<f64> {
         let of = |row: Option<&usize>| row.map(|row| self.values.value(*row));
         match self.aggregate {
-            SUM => Some(self.sum.value().unwrap_or(0.0)),
-            MEAN => self.sum.value().map(|sum| sum / self.sum.count as f64),
+            SUM => Some(self.total().unwrap_or(0.0)),
+            MEAN => self.total().map(|sum| sum / self.sum.count as f64),
             LAST => of(self.kept.back()),
             _ => of(self.kept.front()),
         }
@@ -418,6 +428,14 @@ mod tests {
                 assert_eq!(found, expected, "row {row}, ends {ends}, length {length}, aggregate {aggregate}");
             }
         }
+    }
+
+    #[test]
+    fn a_sum_that_was_beyond_the_floats_comes_back() {
+        let times: Vec<i64> = (0..5).collect();
+        let values = [1e308, 1e308, 1.0, 1.0, 1.0].map(Some);
+        let expected = [1e308, f64::INFINITY, 1e308, 2.0, 2.0].map(Some);
+        assert_eq!(spans(&times, &values, 2, 2, SUM), expected);
     }
 
     #[test]

@@ -6,13 +6,13 @@
 
 use super::not_in::{apart, can_be_missing, of_outer, value_of};
 use datafusion::common::tree_node::{Transformed, TreeNode};
-use datafusion::common::{Column, DFSchema, Result, ScalarValue};
+use datafusion::common::{Column, DFSchema, Result, ScalarValue, not_impl_err};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
 use datafusion::logical_expr::expr_fn::when;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Projection, lit, not, scalar_subquery,
+    Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, lit, not, scalar_subquery,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
@@ -119,6 +119,7 @@ fn with_value(part: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match part {
         Expr::InSubquery(asked) => Transformed::yes(is_among(asked, schema)?),
         Expr::Exists(Exists { subquery, negated }) => {
+            check(&subquery)?;
             let is_there = number(LogicalPlanBuilder::from(subquery.subquery))?.gt(lit(0_i64));
             Transformed::yes(if negated { not(is_there) } else { is_there })
         }
@@ -129,6 +130,7 @@ fn with_value(part: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
 fn is_among(asked: InSubquery, schema: &DFSchema) -> Result<Expr> {
     let can_be_missing = can_be_missing(&asked, schema)?;
     let InSubquery { expr, subquery, negated } = asked;
+    check(&subquery)?;
     let needle = *expr;
     let rows = Arc::new(apart(&subquery.subquery)?);
     let value = value_of(&rows);
@@ -145,6 +147,17 @@ fn is_among(asked: InSubquery, schema: &DFSchema) -> Result<Expr> {
         is_there
     };
     Ok(if negated { not(is_among) } else { is_among })
+}
+
+/// Refuses aggregates of all rows that depend on the row around them. Each has a row also where it has no
+/// rows to aggregate; the join that the library makes of a count of it has none there.
+fn check(asked: &Subquery) -> Result<()> {
+    let is_whole =
+        |plan: &LogicalPlan| Ok(matches!(plan, LogicalPlan::Aggregate(made) if made.group_expr.is_empty()));
+    if !asked.outer_ref_columns.is_empty() && asked.subquery.exists(is_whole)? {
+        return not_impl_err!("IN and EXISTS as values over aggregates that depend on the row");
+    }
+    Ok(())
 }
 
 /// The number of rows.

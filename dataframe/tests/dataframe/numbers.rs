@@ -323,6 +323,16 @@ fn numbers_in_the_place_of_others_have_the_type_of_all() {
 }
 
 #[test]
+fn decimals_are_replaced_by_numbers_of_more_digits() {
+    let prices = Decimal128Array::from(vec![150_i128, 250]).with_precision_and_scale(10, 2).unwrap();
+    let prices = series(prices);
+    assert_floats(&prices.replace([(1.5, 2.555)]), &[Some(2.555), Some(2.5)]);
+    let held = prices.replace([(1.5, 0.25)]);
+    assert_eq!(held.dtype().unwrap(), DataType::Decimal128(10, 2));
+    assert_typed(&held.to_frame());
+}
+
+#[test]
 fn sums_of_decimals_have_the_type_of_the_plan() {
     let prices = Decimal128Array::from(vec![150_i128, 250]).with_precision_and_scale(10, 2).unwrap();
     let prices = Column::from_arrow(Arc::new(prices));

@@ -46,9 +46,17 @@ pub(crate) fn mapped(expr: &Expr, pairs: &[(Value, Value)], otherwise: (Expr, &D
     let (otherwise, own) = otherwise;
     let mut common = own.clone();
     for to in pairs.iter().map(|(_, to)| to).filter(|to| to.dtype().is_numeric()) {
-        let is_number = common.is_numeric() || common.is_null();
-        let met = of_exprs((&otherwise, &common), (&lit(to.0.clone()), &to.dtype()), Beyond::Widens)?;
-        common = met.filter(|_| is_number).unwrap_or(common);
+        if !common.is_numeric() && !common.is_null() {
+            continue;
+        }
+        let number = lit(to.0.clone());
+        common = match of_exprs((&otherwise, &common), (&number, &to.dtype()), Beyond::Widens)? {
+            Some(met) => met,
+            None if common.is_null() => to.dtype(),
+            // Decimals stay what they are if they have the number, which a float has only nearly.
+            None if is_held(&number, &common) => common,
+            None => DataType::Float64,
+        };
     }
     let typed = |expr: Expr, dtype: &DataType| {
         if common.is_numeric() && dtype.is_numeric() { as_type(expr, dtype, &common) } else { expr }
