@@ -17,7 +17,11 @@ const SEED_COUNT: u64 = 500;
 const FURTHER_COUNT: u64 = 10_000;
 /// Seeds that break a rule today, with the rule: defects of the nodes or of the rule that are not understood
 /// yet. One that keeps all rules has to leave the list.
-const OPEN: &[(u64, &str)] = &[];
+const OPEN: &[(u64, &str)] = &[
+    // Two nodes own tasks of a job whose quota has room for one at a time. The request that may take it waits
+    // at a busy node, and others with room are not asked.
+    (214, "nobody waits long for what is free"),
+];
 /// Seeds in which a planted fault has its chance.
 const PLANTED_SEEDS: u64 = 40;
 
