@@ -3,6 +3,7 @@
 use crate::base::FitOptions;
 use crate::engine::Engine;
 use tharsis_graph::Error as GraphError;
+use tharsis_graph::ops::Require;
 use tharsis_kernels::Kind;
 use tharsis_numeric::{DType, Error, Result, Tensor, where_};
 
@@ -196,6 +197,14 @@ pub(crate) fn samples_for(model: &str, x: &Tensor, columns: usize) -> Result<Ten
 pub(crate) fn samples_of_any(x: &Tensor) -> Result<Tensor> {
     check_matrix(x)?;
     Ok(x.astype(DType::F64))
+}
+
+/// What was made of numbers, where all of them are finite. Carries a `ValueError` when run otherwise: for
+/// maps whose results would not show what was read.
+#[track_caller]
+pub(crate) fn of_finite(made: &Tensor, is_finite: &Tensor) -> Tensor {
+    let message = "Input X contains NaN, infinity or a value too large for dtype('float64').".to_owned();
+    Tensor::apply(Require { message }, &[made, is_finite])
 }
 
 /// A result in the dtype of the samples if that is of floats: as in scikit-learn, maps keep float32.

@@ -11,8 +11,9 @@
 //! are expressions: a model that is fitted on them computes them in its own passes, without a copy of the
 //! data between the two.
 //!
-//! For fixed chunks and memory a model is the same to the bit on any number of threads. Other chunks change
-//! roundings.
+//! For fixed chunks a model of at most 300 features is the same to the bit on any number of threads that have
+//! 12 MiB or more of memory each. Wider products are cut by the memory of a thread; that and other chunks
+//! change roundings.
 //!
 //! ```
 //! use tharsis_learn::linear_model::Ridge;

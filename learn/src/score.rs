@@ -1,6 +1,7 @@
 //! Scores of models, each by one pass.
 
 use crate::checks::{Nan, Training, refused};
+use crate::passes::in_fixed_chunks;
 use crate::states::{all_finite, lost};
 use tharsis_numeric::{DType, Result, Tensor};
 
@@ -23,8 +24,9 @@ pub(crate) fn r2(training: &Training, predicted: &Tensor) -> Result<f64> {
             "y_true and y_pred have different number of output ({expected}!={found})"
         )));
     }
+    let predicted = in_fixed_chunks(&predicted, predicted.shape()?[1]);
     let left = (&y - &predicted).square();
-    let states = match &training.weight {
+    let mut states = match &training.weight {
         None => {
             let spread = (&y - y.mean(0)).square().sum(0);
             training.engine.run(&[&left.sum(0), &spread])?
@@ -33,9 +35,13 @@ pub(crate) fn r2(training: &Training, predicted: &Tensor) -> Result<f64> {
             let weight = weight.expand_dims(1);
             let mean = (&y * &weight).sum(0) / weight.sum(..);
             let spread = ((&y - mean).square() * &weight).sum(0);
-            training.engine.run(&[&(left * &weight).sum(0), &spread])?
+            training.engine.run(&[&(left * &weight).sum(0), &spread, &weight.sum(..)])?
         }
     };
+    if let Some(all) = states.get(2) {
+        check_some_weight(all.sum())?;
+        states.truncate(2);
+    }
     if !all_finite(&states) {
         training.explain_not_finite(Nan::Refused)?;
     }
@@ -71,5 +77,18 @@ pub(crate) fn accuracy(training: &Training, predicted: &Tensor) -> Result<f64> {
         training.explain_not_finite(Nan::Refused)?;
     }
     let [right, all] = <[_; 2]>::try_from(states).map_err(|_| lost())?;
+    check_some_weight(all.sum())?;
     Ok(right.sum() / all.sum())
+}
+
+/// Checks the sum of the weights of all samples.
+///
+/// # Errors
+/// `ValueError` if it is zero: there would be no average.
+#[track_caller]
+pub(crate) fn check_some_weight(all: f64) -> Result<()> {
+    if all == 0.0 {
+        return Err(refused("Sample weights must contain at least one non-zero number."));
+    }
+    Ok(())
 }

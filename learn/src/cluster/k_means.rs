@@ -2,7 +2,7 @@
 
 use super::initial::{Draw, Init};
 use crate::base::{Estimator, FitOptions, Predict, Transform};
-use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
+use crate::checks::{Nan, Training, in_dtype_of, of_finite, refused, samples_for};
 use crate::dense::tensor;
 use crate::passes::{Clusters, Lloyd, relative_distances};
 use crate::show;
@@ -334,11 +334,11 @@ impl FittedKMeans {
     /// ```
     ///
     /// # Errors
-    /// `ValueError` for another number of features.
+    /// `ValueError` for another number of features; when run for NaN and infinity.
     #[track_caller]
     pub fn predict(&self, x: &Tensor) -> Tensor {
         match self.distances(x) {
-            Ok(distances) => distances.argmin(1),
+            Ok(distances) => of_finite(&distances.argmin(1), &x.isfinite().all(1)),
             Err(error) => Tensor::from(error),
         }
     }

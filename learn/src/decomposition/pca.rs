@@ -4,7 +4,7 @@ use super::signs::flip;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Training, in_dtype_of, refused, samples_for};
 use crate::dense::{eigh, tensor};
-use crate::passes::{Around, Moments};
+use crate::passes::{Around, Moments, in_fixed_chunks};
 use crate::show;
 use ndarray::{Array1, Array2, Axis};
 use std::f64::consts::PI;
@@ -231,6 +231,7 @@ impl FittedPCA {
             Err(error) => return Tensor::from(error),
         };
         let made = (samples - tensor(&self.mean)).matmul(&tensor(&self.components).t());
+        let made = in_fixed_chunks(&made, self.components.nrows());
         in_dtype_of(x, if self.whiten { made / tensor(&self.deviations()) } else { made })
     }
 

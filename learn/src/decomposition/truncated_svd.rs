@@ -150,7 +150,10 @@ impl FittedTruncatedSVD {
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
         match samples_for("TruncatedSVD", x, self.components.ncols()) {
-            Ok(samples) => in_dtype_of(x, samples.matmul(&tensor(&self.components).t())),
+            Ok(samples) => {
+                let made = samples.matmul(&tensor(&self.components).t());
+                in_dtype_of(x, in_fixed_chunks(&made, self.components.nrows()))
+            }
             Err(error) => Tensor::from(error),
         }
     }

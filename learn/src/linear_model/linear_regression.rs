@@ -136,7 +136,7 @@ impl LinearRegression {
             return self.by_factors(training, &targets, one_axis);
         }
         let moments = Moments::of(training, Some(&targets), line::around(self.fit_intercept))?;
-        if moments.gram.iter().any(|product| !product.is_finite()) {
+        if moments.gram.iter().chain(&moments.cross).any(|product| !product.is_finite()) {
             // Squares have left the range of float64; the samples themselves have not.
             return self.by_factors(training, &targets, one_axis);
         }

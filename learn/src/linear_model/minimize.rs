@@ -128,7 +128,11 @@ fn downhill(slope: &Array1<f64>, pairs: &VecDeque<(Array1<f64>, Array1<f64>)>) -
     direction
 }
 
+/// The largest part of a slope; NaN, which is less than no bound, if a part is NaN.
 fn largest(slope: &Array1<f64>) -> f64 {
+    if slope.iter().any(|part| part.is_nan()) {
+        return f64::NAN;
+    }
     slope.iter().fold(0.0, |largest: f64, part| largest.max(part.abs()))
 }
 

@@ -10,6 +10,9 @@ use ndarray::{Array2, ArrayD, Axis};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
+/// Directions below this part of the largest are rounding.
+const ROUNDING: f64 = 1e-13;
+
 /// scikit-learn's `Ridge`: the least sum of squares of what is left of the targets, plus `alpha` times the
 /// squares of the coefficients.
 ///
@@ -182,7 +185,8 @@ impl Estimator for Ridge {
         let alpha = self.alpha;
         if alpha == 0.0 {
             // Least squares, whose matrix may be singular.
-            let model = LinearRegression::new().fit_intercept(self.fit_intercept).fit_any(x, y, options)?;
+            let least = LinearRegression::new().fit_intercept(self.fit_intercept).tol(ROUNDING);
+            let model = least.fit_any(x, y, options)?;
             return Ok(FittedRidge { coef: model.coef, intercept: model.intercept, alpha });
         }
         let training = Training::supervised("Ridge", x, y, options)?;

@@ -226,10 +226,10 @@ impl TimeSeriesSplit {
         let TimeSeriesSplit { n_splits, max_train_size, test_size, gap } = *self;
         let count = rows_of(x)?;
         check_two(n_splits)?;
-        if count < n_splits + 1 {
+        if count <= n_splits {
             let text = format!(
                 "Cannot have number of folds={} greater than the number of samples={count}.",
-                n_splits + 1
+                n_splits.saturating_add(1)
             );
             return Err(value_error(text));
         }

@@ -2,6 +2,7 @@
 
 use crate::checks::{Nan, Training, refused};
 use crate::labels::Classes;
+use crate::score::check_some_weight;
 use crate::states::{all_finite, lost, matrix, vector};
 use ndarray::{Array1, Array2};
 use tharsis_numeric::{Result, Tensor};
@@ -46,6 +47,7 @@ impl Counts {
             training.explain_not_finite(Nan::Refused)?;
         }
         let [feature, class, least, _] = <[_; 4]>::try_from(states).map_err(|_| lost())?;
+        check_some_weight(class.sum())?;
         if range == Range::NotNegative && least.sum() < 0.0 {
             let name = training.estimator;
             return Err(refused(format!("Negative values in data passed to {name} (input X).")));

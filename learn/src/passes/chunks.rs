@@ -4,11 +4,17 @@ use tharsis_numeric::{Chunks, Tensor};
 
 /// Elements of a chunk.
 const CHUNK_ELEMENTS: usize = 1 << 16;
+/// The fewest rows of a chunk: a task for a few rows of many columns would cost more than what it computes.
+const CHUNK_ROWS_MIN: usize = 512;
 
 /// A matrix of so many columns, (n, columns), in chunks that depend on nothing else. The chunks of a product
-/// are otherwise chosen by the number of threads, and so would be the roundings of sums of it.
+/// are otherwise chosen by the number of threads, and so would be the roundings of sums of it. A matrix of
+/// which only running tells the size stays as it is.
 #[track_caller]
 pub(crate) fn in_fixed_chunks(matrix: &Tensor, columns: usize) -> Tensor {
-    let rows = (CHUNK_ELEMENTS / columns.max(1)).max(1);
+    if !matrix.is_known().unwrap_or(false) {
+        return matrix.clone();
+    }
+    let rows = (CHUNK_ELEMENTS / columns.max(1)).max(CHUNK_ROWS_MIN);
     matrix.rechunk(Chunks::PerAxis(vec![rows, columns.max(1)]))
 }

@@ -1,7 +1,7 @@
 //! Features as zeros and ones.
 
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Training, samples_of_any};
+use crate::checks::{Training, of_finite, samples_of_any};
 use tharsis_numeric::{Result, Tensor};
 
 /// scikit-learn's `Binarizer`: numbers above a threshold become 1, others 0.
@@ -58,11 +58,13 @@ impl Binarizer {
     /// ```
     ///
     /// # Errors
-    /// `ValueError` for other than two axes, and for complex numbers.
+    /// `ValueError` for other than two axes, and for complex numbers; when run for NaN and infinity.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
         match (samples_of_any(x), x.dtype()) {
-            (Ok(samples), Ok(dtype)) => samples.greater(self.threshold).astype(dtype),
+            (Ok(samples), Ok(dtype)) => {
+                of_finite(&samples.greater(self.threshold), &samples.isfinite()).astype(dtype)
+            }
             (Err(error), _) | (_, Err(error)) => Tensor::from(error),
         }
     }

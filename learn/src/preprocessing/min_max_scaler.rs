@@ -1,7 +1,7 @@
 //! Features scaled to a range.
 
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
+use crate::checks::{Nan, Training, in_dtype_of, of_finite, refused, samples_for};
 use crate::dense::tensor;
 use crate::preprocessing::without_zeros;
 use crate::show;
@@ -152,9 +152,13 @@ impl FittedMinMaxScaler {
             Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
-        let made = samples * tensor(&self.scale) + tensor(&self.min);
+        let made = &samples * tensor(&self.scale) + tensor(&self.min);
+        if !self.clip {
+            return in_dtype_of(x, made);
+        }
         let [low, high] = self.feature_range;
-        in_dtype_of(x, if self.clip { made.clip(low, high) } else { made })
+        // NaN is a value that is missing.
+        in_dtype_of(x, of_finite(&made.clip(low, high), &samples.isinf().logical_not()))
     }
 
     /// The samples that [`transform`](FittedMinMaxScaler::transform) maps to these.

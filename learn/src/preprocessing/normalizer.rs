@@ -81,7 +81,12 @@ impl Normalizer {
         let rows = || Axes::from(1).keepdims();
         let length = match self.norm {
             Norm::L1 => samples.abs().sum(rows()),
-            Norm::L2 => samples.square().sum(rows()).sqrt(),
+            Norm::L2 => {
+                // The largest number is divided out: its square may be beyond the range of floats.
+                let most = samples.abs().max(rows());
+                let most = where_(&most.equal(0.0), 1.0, &most);
+                (&samples / &most).square().sum(rows()).sqrt() * most
+            }
             Norm::Max => samples.abs().max(rows()),
         };
         let length = where_(&length.equal(0.0), 1.0, &length);

@@ -6,7 +6,7 @@ use tharsis_learn::decomposition::{PCA, TruncatedSVD};
 use tharsis_learn::linear_model::{ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge};
 use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
 use tharsis_learn::pipeline::Pipeline;
-use tharsis_learn::preprocessing::{MaxAbsScaler, MinMaxScaler, StandardScaler};
+use tharsis_learn::preprocessing::{Binarizer, MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler};
 use tharsis_learn::{Error, FitOptions};
 use tharsis_numeric::{DType, Tensor, arange, array, ones, zeros};
 
@@ -158,6 +158,16 @@ fn weights() {
     ] {
         assert!(begins(&refused.unwrap_err(), "Weights sum to zero"));
     }
+    let classes = array([0i64, 1, 0]);
+    for refused in [
+        MultinomialNB::new().fit(&x, &classes, &none).map(drop),
+        BernoulliNB::new().fit(&x, &classes, &none).map(drop),
+        Ridge::new().fit(&x, &y, ..).unwrap().score(&x, &y, &none).map(drop),
+        GaussianNB::new().fit(&x, &classes, ..).unwrap().score(&x, &classes, &none).map(drop),
+    ] {
+        let error = refused.unwrap_err();
+        assert!(begins(&error, "Sample weights must contain at least one non-zero number"), "{error}");
+    }
 }
 
 #[test]
@@ -237,4 +247,40 @@ fn one_sample() {
     assert_eq!((clusters.cluster_centers.sum(), clusters.inertia), (7.0, 0.0));
     let error = PCA::new().fit(&x, ..).unwrap_err();
     assert!(begins(&error, "Found array with 1 sample(s) (shape=(1, 2)) while a minimum of 2 is required"));
+}
+
+/// Labels and zeros and ones do not show of what they were made.
+#[test]
+fn what_is_not_finite_gets_no_label() {
+    let x = arange(6).reshape(&[3, 2]);
+    let clusters = KMeans::new().n_clusters(2).fit(&x, ..).unwrap();
+    let clipped = MinMaxScaler::new().clip(true).fit(&x, ..).unwrap();
+    let binary = Binarizer::new();
+    let bad = |number: f64| array([0.0, number]).reshape(&[1, 2]);
+    for number in [f64::NAN, f64::INFINITY] {
+        for made in [clusters.predict(&bad(number)), binary.transform(&bad(number))] {
+            let error = made.to_vec::<f64>().unwrap_err();
+            assert!(begins(&error, "Input X contains NaN, infinity or a value too large"), "{error}");
+        }
+    }
+    assert!(clipped.transform(&bad(f64::INFINITY)).to_vec::<f64>().is_err());
+    assert!(clipped.transform(&bad(f64::NAN)).to_vec::<f64>().unwrap()[1].is_nan());
+}
+
+#[test]
+fn no_penalty_keeps_all_directions() {
+    let x = array([1.0, 1e7, -1.0, 3e7, 2.0, -5e7, 0.5, 2e7]).reshape(&[4, 2]);
+    let y = x.matmul(&array([3.0, 1e-7]));
+    let model = Ridge::new().alpha(0.0).fit(&x, &y, ..).unwrap();
+    assert!((model.coef[[0]] - 3.0).abs() < 1e-6 && (model.coef[[1]] - 1e-7).abs() < 1e-13, "{model:?}");
+}
+
+#[test]
+fn lengths_of_large_and_small_samples() {
+    let x = array([3e160, 4e160, 3e-170, 4e-170]).reshape(&[2, 2]);
+    let made = Normalizer::new().transform(&x).to_vec::<f64>().unwrap();
+    assert!(
+        made.iter().zip([0.6, 0.8, 0.6, 0.8]).all(|(made, share)| (made - share).abs() < 1e-15),
+        "{made:?}"
+    );
 }

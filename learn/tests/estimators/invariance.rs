@@ -35,7 +35,9 @@ fn models(x: &Tensor, y: &Tensor, options: &FitOptions) -> Vec<(&'static str, Ve
     let bayes = GaussianNB::new().fit(x, y, options).unwrap();
     let clusters = KMeans::new().n_clusters(3).random_state(5).fit(x, options).unwrap();
     let random = KMeans::new().n_clusters(3).init(Init::Random).max_iter(2).fit(x, options).unwrap();
+    let score = ridge.score(x, y, options).unwrap();
     vec![
+        ("score of Ridge", vec![score]),
         ("StandardScaler", flat(&[scaler.mean.into_dyn(), scaler.var.into_dyn()])),
         ("LinearRegression", flat(&[line.coef, line.intercept, line.singular.into_dyn()])),
         ("Ridge", flat(&[ridge.coef, ridge.intercept])),
@@ -64,6 +66,18 @@ fn bits_do_not_depend_on_threads() {
             let bits = |state: &[f64]| -> Vec<u64> { state.iter().map(|number| number.to_bits()).collect() };
             assert_eq!(bits(one), bits(&several), "{name} on {threads} threads");
         }
+    }
+}
+
+/// A projection keeps float32, so this is no model of the list above.
+#[test]
+fn bits_behind_a_projection_do_not_depend_on_threads() {
+    let (x, y) = samples();
+    let pipeline = Pipeline::new().step("pca", PCA::new()).last("ridge", Ridge::new());
+    let fitted = |threads: usize| pipeline.fit(&x, &y, on(threads)).unwrap().last().coef.mapv(f64::to_bits);
+    let one = fitted(1);
+    for threads in [2, 4, 16] {
+        assert_eq!(one, fitted(threads), "{threads} threads");
     }
 }
 
