@@ -13,7 +13,7 @@ ULPS = {"gamma": 32, "rgamma": 32, "erfinv": 16, "erfcinv": 16, "gammaln": 16, "
 # These take complex numbers in SciPy, and not here.
 TAKE_COMPLEX = ["erf", "erfc", "gamma", "rgamma", "xlog1py", "xlogy"]
 # Where SciPy leaves the range on the way; the kernels' own tests have these.
-LOST = {"gammaln": [5e-324, -5e-324], "rgamma": [5e-324, -5e-324, 172.0], "erfcinv": [5e-324]}
+LOST = {"gammaln": [5e-324, -5e-324, 1e-310], "rgamma": [5e-324, -5e-324, 172.0], "erfcinv": [5e-324]}
 
 for name in ["entr", "erf", "erfc", "erfcinv", "erfinv", "expit", "gamma", "gammaln", "gammasgn", "logit", "rgamma"]:
     op, ulps = f"scipy.special.{name}", ULPS.get(name, 8)
