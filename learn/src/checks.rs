@@ -199,8 +199,8 @@ pub(crate) fn samples_of_any(x: &Tensor) -> Result<Tensor> {
     Ok(x.astype(DType::F64))
 }
 
-/// What was made of numbers, where all of them are finite. Carries a `ValueError` when run otherwise: for
-/// maps whose results would not show what was read.
+/// A result of numbers, where all of these are finite. Carries a `ValueError` when run otherwise: for maps
+/// whose results would not show what was read.
 #[track_caller]
 pub(crate) fn of_finite(made: &Tensor, is_finite: &Tensor) -> Tensor {
     let message = "Input X contains NaN, infinity or a value too large for dtype('float64').".to_owned();
