@@ -251,10 +251,11 @@ fn nested_calls_on_one_slot() {
 fn timeouts_and_wait() {
     let node = start(Plan { workers: 4, slots: 4, ahead: 1, ..Plan::default() });
     let _entered = node.enter();
-    let slow = sleep_ms::remote(300);
+    let slow = sleep_ms::remote(3_000);
     let started = Instant::now();
     assert_eq!(slow.get_timeout(0.05).unwrap_err().kind(), FailureKind::GetTimeout);
-    assert!(started.elapsed() < Duration::from_millis(200));
+    // Far from both ends: other tests share the CPUs.
+    assert!(started.elapsed() < Duration::from_millis(1_500), "it gave up long before the value was there");
     assert_eq!(slow.get_timeout(0.0).unwrap_err().kind(), FailureKind::GetTimeout);
     for bad in [-1.0, f64::NAN] {
         assert_eq!(slow.get_timeout(bad).unwrap_err().kind(), FailureKind::InvalidArgument);

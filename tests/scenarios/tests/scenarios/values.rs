@@ -188,9 +188,14 @@ fn a4_wait(mode: Mode) {
     let here = context().unwrap().node();
     assert!(ready.iter().all(|r| tharsis::locations(r).unwrap() == [here]), "what is ready lies somewhere");
     assert!(rest.iter().all(|r| tharsis::locations(r).unwrap().is_empty()), "what is not ready lies nowhere");
-    let started = Instant::now();
-    assert_eq!(wait(&all, some(4, 0.0)).unwrap().0.len(), 3, "a timeout of 0 looks once");
-    assert!(started.elapsed() < Duration::from_millis(200));
+    let looked = || {
+        let started = Instant::now();
+        assert_eq!(wait(&all, some(4, 0.0)).unwrap().0.len(), 3, "a timeout of 0 looks once");
+        started.elapsed()
+    };
+    // The best of a few: other tests share the CPUs.
+    let best = (0..5).map(|_| looked()).min().unwrap();
+    assert!(best < Duration::from_millis(200), "{best:?}");
     assert_eq!(wait(&all, some(4, 0.05)).unwrap().0.len(), 3);
     let twice = [all[0].clone(), all[0].clone()];
     assert_eq!(wait(&twice, Wait::default()).unwrap_err().kind(), FailureKind::InvalidArgument);
