@@ -16,7 +16,8 @@
 //! more.
 //!
 //! A write whose outcome is not known, because its caller has gone or the back end did not answer, counts as
-//! carried out until a look shows that it was not.
+//! carried out until a look shows that it was not. It may not have been, so what is known of the key from
+//! before stays known too: the name of another node may still be there.
 
 use super::{Shared, refusal};
 use crate::backend::{Compare, KeyValue, Op, Txn};
@@ -39,6 +40,9 @@ pub(super) const CALLER_BYTES_MAX: usize = 64 * MIB;
 pub(super) const JOBS_PER_NODE_MAX: usize = 1024;
 /// Approximate bytes of an entry beside its key and value.
 const ENTRY_BYTES: usize = 128;
+/// Unanswered claims of one name by one writer that are remembered, the last ones: all are looked at with the
+/// next one.
+const CLAIMS_MAX: usize = 16;
 /// Names of a node that has left which are removed at a time: whoever does it has nodes to judge meanwhile.
 const NAMES_AT_A_TIME: usize = 64;
 /// Between two looks for values that are gone.
@@ -58,16 +62,20 @@ pub(super) enum Writer {
 /// The values that were written here, and by whom.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    keys: HashMap<Vec<u8>, Value>,
+    /// What each key may have: the last value that is known to have been written, and later ones of which
+    /// that is not known, in order. Never empty.
+    keys: HashMap<Vec<u8>, Vec<Value>>,
     /// Nodes that have written names.
     naming: BTreeSet<NodeId>,
     bytes: HashMap<Writer, usize>,
+    /// Writes so far that were not answered.
+    unanswered: u64,
     looked_at: Option<Instant>,
     /// Of the last sweep, or of the first value.
     swept_at: Option<Instant>,
 }
 
-/// A value that was written.
+/// A value that was written, or may have been.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Value {
     writer: Writer,
@@ -75,6 +83,8 @@ struct Value {
     made: Made,
     /// If it is a name, the node that has it.
     named_by: Option<NodeId>,
+    /// Its number among the writes that were not answered; 0 if it was.
+    unanswered: u64,
 }
 
 /// The outcome of a write that was carried out, or may have been.
@@ -95,6 +105,8 @@ struct Done {
     /// The node that asked for it.
     node: Option<NodeId>,
     made: Made,
+    /// Writes that were not answered before it began: what they left there, if anything, it has replaced.
+    after: u64,
 }
 
 impl Made {
@@ -104,6 +116,25 @@ impl Made {
             Made::Revision(revision) => entry.revision == *revision,
             Made::Record(record) => entry.value[..] == record[..],
             Made::Unknown => false,
+        }
+    }
+}
+
+impl Value {
+    /// The place of the claim that need not be remembered beside this one: the same one, or the oldest of too
+    /// many.
+    fn claimed_before(&self, there: &[Value]) -> Option<usize> {
+        let is_own = |known: &Value| known.writer == self.writer && known.unanswered != 0;
+        let is_same = |known: &Value| known.named_by == self.named_by && known.made == self.made;
+        let same = there.iter().position(|known| is_own(known) && is_same(known));
+        let are_many = || CLAIMS_MAX <= there.iter().filter(|known| is_own(known)).count();
+        same.or_else(|| there.iter().position(is_own).filter(|_| are_many()))
+    }
+
+    /// Takes over the bytes of another value if these are more.
+    fn exchange_if_larger(&mut self, other: &mut Value) {
+        if self.bytes < other.bytes {
+            std::mem::swap(&mut self.bytes, &mut other.bytes);
         }
     }
 }
@@ -122,8 +153,12 @@ impl Written {
     /// Counts a value that is about to be written; false if it would pass the share of its writer.
     fn begin(&mut self, writer: Writer, key: &[u8], value_bytes: usize) -> bool {
         let size = key.len() + value_bytes + ENTRY_BYTES;
-        let replaced =
-            self.keys.get(key).filter(|value| value.writer == writer).map_or(0, |value| value.bytes);
+        let mut own = self.keys.get(key).into_iter().flatten().filter(|value| value.writer == writer);
+        // Of several values of which each may be there, none is sure to be replaced.
+        let replaced = match (own.next(), own.next()) {
+            (Some(only), None) => only.bytes,
+            _ => 0,
+        };
         let used = self.bytes.entry(writer).or_default();
         // One that takes less room than before is always fine.
         let is_fine = size <= replaced || *used + size - replaced <= CALLER_BYTES_MAX;
@@ -136,12 +171,27 @@ impl Written {
     /// A value that [`Written::begin`] counted was written, or was not.
     fn end(&mut self, writer: Writer, key: Vec<u8>, value_bytes: usize, done: Option<Done>) {
         let bytes = key.len() + value_bytes + ENTRY_BYTES;
-        let Some(Done { node, made }) = done else { return self.give_back(writer, bytes) };
+        let Some(Done { node, made, after }) = done else { return self.give_back(writer, bytes) };
         let named_by = node.filter(|_| tables::is_name(&key));
         self.naming.extend(named_by);
-        if let Some(before) = self.keys.insert(key, Value { writer, bytes, made, named_by }) {
-            self.give_back(before.writer, before.bytes);
+        let mut value = Value { writer, bytes, made, named_by, unanswered: 0 };
+        let there = self.keys.entry(key).or_default();
+        let replaced = match value.made {
+            Made::Revision(_) => take_all(there, |known| known.unanswered <= after),
+            Made::Record(_) => value.claimed_before(there).map(|at| there.remove(at)).into_iter().collect(),
+            Made::Unknown => {
+                let mut own = take_all(there, |known| known.writer == writer);
+                // One of them is there: the largest counts.
+                own.iter_mut().for_each(|known| value.exchange_if_larger(known));
+                own
+            }
+        };
+        if !matches!(value.made, Made::Revision(_)) {
+            self.unanswered += 1;
+            value.unanswered = self.unanswered;
         }
+        there.push(value);
+        replaced.into_iter().for_each(|known| self.give_back(known.writer, known.bytes));
     }
 
     /// Nodes that have written names here.
@@ -149,17 +199,28 @@ impl Written {
         self.naming.iter().copied().collect()
     }
 
-    /// Some of the names that a node was the last to write here.
+    /// Some of the names that a node was the last to write here, or may have been.
     fn names_of(&self, node: NodeId) -> Vec<(Vec<u8>, Value)> {
-        let of_node = self.keys.iter().filter(|(_, value)| value.named_by == Some(node));
+        let all = self.keys.iter().flat_map(|(key, values)| values.iter().map(move |value| (key, value)));
+        let of_node = all.filter(|(_, value)| value.named_by == Some(node));
         of_node.map(|(key, value)| (key.clone(), value.clone())).take(NAMES_AT_A_TIME).collect()
     }
 
     /// A value is gone.
     pub(super) fn removed(&mut self, key: &[u8]) {
-        if let Some(value) = self.keys.remove(key) {
-            self.give_back(value.writer, value.bytes);
+        let values = self.keys.remove(key).unwrap_or_default();
+        values.into_iter().for_each(|value| self.give_back(value.writer, value.bytes));
+    }
+
+    /// One of the values that a key may have is not there.
+    fn refuted(&mut self, key: &[u8], value: &Value) {
+        let Some(values) = self.keys.get_mut(key) else { return };
+        let Some(at) = values.iter().position(|known| known == value) else { return };
+        values.remove(at);
+        if values.is_empty() {
+            self.keys.remove(key);
         }
+        self.give_back(value.writer, value.bytes);
     }
 
     fn give_back(&mut self, writer: Writer, bytes: usize) {
@@ -206,6 +267,8 @@ pub(super) struct Counted<'a> {
     /// None once its outcome is counted.
     key: Option<Vec<u8>>,
     value: Bytes,
+    /// Writes that were not answered before it began.
+    after: u64,
 }
 
 impl Counted<'_> {
@@ -216,7 +279,7 @@ impl Counted<'_> {
 
     fn count(&mut self, made: Option<Made>) {
         let Some(key) = self.key.take() else { return };
-        let done = made.map(|made| Done { node: self.node, made });
+        let done = made.map(|made| Done { node: self.node, made, after: self.after });
         self.written.lock().end(self.writer, key, self.value.len(), done);
     }
 }
@@ -239,8 +302,8 @@ impl Shared {
     ) -> Result<Counted<'_>, Refusal> {
         let (writer, node) = (Writer::of(who), who.node());
         let counted = || {
-            let (key, value) = (Some(key.to_vec()), value.clone());
-            Counted { written: &self.written, writer, node, key, value }
+            let (key, value, after) = (Some(key.to_vec()), value.clone(), self.written.lock().unanswered);
+            Counted { written: &self.written, writer, node, key, value, after }
         };
         let may_sweep = self.written.lock().may_sweep(Instant::now());
         if may_sweep {
@@ -280,10 +343,7 @@ impl Shared {
                 self.backend.txn(Txn::always(vec![Op::Delete(key.clone())]).when(unchanged)).await?;
             }
             // It is gone, or another control store counts it; one that was written here since stays counted.
-            let mut written = self.written.lock();
-            if written.keys.get(&key) == Some(&value) {
-                written.removed(&key);
-            }
+            self.written.lock().refuted(&key, &value);
         }
         if are_all {
             self.written.lock().naming.remove(&node);
@@ -305,6 +365,10 @@ impl Shared {
     }
 }
 
+fn take_all(from: &mut Vec<Value>, is_wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
+    from.extract_if(.., |value| is_wanted(value)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -318,9 +382,23 @@ mod tests {
     fn write(written: &mut Written, writer: Writer, key: &str, bytes: usize) -> bool {
         let is_fine = written.begin(writer, key.as_bytes(), bytes);
         if is_fine {
-            written.end(writer, key.into(), bytes, Some(Done { node: None, made: Made::Revision(1) }));
+            let done = done(written, None, 1);
+            written.end(writer, key.into(), bytes, Some(done));
         }
         is_fine
+    }
+
+    /// A write that was answered, and began behind all that were not.
+    fn done(written: &Written, node: Option<u64>, revision: u64) -> Done {
+        Done { node: node.map(NodeId), made: Made::Revision(revision), after: written.unanswered }
+    }
+
+    /// A name is claimed by a node, which goes before it is answered.
+    fn give_up(written: &Mutex<Written>, node: u64, key: &[u8], record: &[u8]) {
+        assert!(written.lock().begin(A, key, record.len()));
+        let (node, key, value) = (Some(NodeId(node)), Some(key.to_vec()), Bytes::copy_from_slice(record));
+        let after = written.lock().unanswered;
+        drop(Counted { written, writer: A, node, key, value, after });
     }
 
     #[test]
@@ -353,7 +431,7 @@ mod tests {
         let begin = |key: &[u8]| {
             assert!(written.lock().begin(A, key, HALF));
             let (node, key, value) = (Some(NodeId(1)), Some(key.to_vec()), Bytes::from(vec![0; HALF]));
-            Counted { written: &written, writer: A, node, key, value }
+            Counted { written: &written, writer: A, node, key, value, after: written.lock().unanswered }
         };
         drop(begin(b"1"));
         assert!(!written.lock().begin(A, b"2", HALF), "it may be there");
@@ -382,7 +460,8 @@ mod tests {
         let mut written = Written::default();
         let mut write = |key: Vec<u8>, node, revision| {
             assert!(written.begin(A, &key, 1));
-            written.end(A, key, 1, Some(Done { node: Some(NodeId(node)), made: Made::Revision(revision) }));
+            let done = done(&written, Some(node), revision);
+            written.end(A, key, 1, Some(done));
         };
         let name = |text: &str| tables::kv_key(ACTORS_NAMESPACE, text.as_bytes());
         write(name("a"), 1, 5);
@@ -407,14 +486,8 @@ mod tests {
     fn a_name_whose_write_was_not_answered_is_that_of_its_record() {
         let written = Mutex::<Written>::default();
         let key = tables::kv_key(ACTORS_NAMESPACE, b"a");
-        let give_up = |key: &[u8]| {
-            let value = Bytes::from_static(b"record");
-            assert!(written.lock().begin(A, key, value.len()));
-            let (node, key) = (Some(NodeId(1)), Some(key.to_vec()));
-            drop(Counted { written: &written, writer: A, node, key, value });
-        };
-        give_up(&key);
-        give_up(&tables::kv_key("users", b"large"));
+        give_up(&written, 1, &key, b"record");
+        give_up(&written, 1, &tables::kv_key("users", b"large"), b"record");
         let names = written.lock().names_of(NodeId(1));
         let [(named, value)] = &names[..] else { panic!("{names:?}") };
         let entry = |value: &[u8]| KeyValue {
@@ -427,8 +500,58 @@ mod tests {
         assert_eq!(*named, key);
         assert!(value.made.is_of(&entry(b"record")), "it was carried out");
         assert!(!value.made.is_of(&entry(b"another's")), "another node has the name");
-        let others = written.lock().keys.values().filter(|value| value.made == Made::Unknown).count();
+        let others = written.lock().keys.values().flatten().filter(|v| v.made == Made::Unknown).count();
         assert_eq!(others, 1, "values that are no names are not kept here");
+    }
+
+    #[test]
+    fn a_claim_that_was_not_answered_leaves_the_name_to_its_holder() {
+        let written = Mutex::<Written>::default();
+        let key = tables::kv_key(ACTORS_NAMESPACE, b"a");
+        let hold = |node, revision| {
+            let written = &mut *written.lock();
+            assert!(written.begin(A, &key, 6));
+            let done = done(written, Some(node), revision);
+            written.end(A, key.clone(), 6, Some(done));
+        };
+        let made_of = |node| written.lock().names_of(NodeId(node)).into_iter().map(|(_, value)| value.made);
+        hold(1, 5);
+        let held = written.lock().bytes[&A];
+        (0..100).for_each(|_| give_up(&written, 2, &key, b"second"));
+        assert_eq!(
+            made_of(1).collect::<Vec<_>>(),
+            [Made::Revision(5)],
+            "the claim may not have been carried out"
+        );
+        assert_eq!(made_of(2).collect::<Vec<_>>(), [Made::Record(Bytes::from_static(b"second"))]);
+        assert_eq!(written.lock().bytes[&A], 2 * held, "both count, the same claim once");
+        let (key_of_second, second) = written.lock().names_of(NodeId(2)).remove(0);
+        written.lock().refuted(&key_of_second, &second);
+        assert_eq!((made_of(1).count(), made_of(2).count()), (1, 0));
+        // The next write replaces all that was there before.
+        give_up(&written, 2, &key, b"second");
+        hold(3, 9);
+        assert_eq!([1, 2, 3].map(|node| made_of(node).count()), [0, 0, 1]);
+        assert_eq!(written.lock().bytes[&A], held);
+        // Very many claims of one name are neither remembered nor counted.
+        (0..10 * CLAIMS_MAX).for_each(|n| give_up(&written, 2, &key, format!("{n:06}").as_bytes()));
+        assert_eq!((made_of(2).count(), made_of(3).count()), (CLAIMS_MAX, 1));
+        assert_eq!(written.lock().bytes[&A], (1 + CLAIMS_MAX) * held);
+        written.lock().removed(&key);
+        let written = written.into_inner();
+        assert!(written.bytes.is_empty() && written.keys.is_empty());
+    }
+
+    #[test]
+    fn a_write_that_was_answered_leaves_a_claim_that_began_later() {
+        let written = Mutex::<Written>::default();
+        let key = tables::kv_key(ACTORS_NAMESPACE, b"a");
+        assert!(written.lock().begin(A, &key, 1));
+        let done = done(&written.lock(), Some(1), 5);
+        // It replaced the name, or its caller went before it was carried out.
+        give_up(&written, 2, &key, b"second");
+        written.lock().end(A, key, 1, Some(done));
+        assert_eq!([1, 2].map(|node| written.lock().names_of(NodeId(node)).len()), [1, 1]);
     }
 
     #[test]
@@ -437,7 +560,8 @@ mod tests {
         for number in 0..10 * NAMES_AT_A_TIME {
             let key = tables::kv_key(ACTORS_NAMESPACE, number.to_string().as_bytes());
             assert!(written.begin(A, &key, 1));
-            written.end(A, key, 1, Some(Done { node: Some(NodeId(1)), made: Made::Revision(1) }));
+            let done = done(&written, Some(1), 1);
+            written.end(A, key, 1, Some(done));
         }
         for _ in 0..10 {
             let names = written.names_of(NodeId(1));
