@@ -186,3 +186,47 @@ fn sizes_that_leave_a_set_empty_or_exceed_the_rows_are_refused() {
     let text = "Found input variables with inconsistent numbers of samples: [3, 4]";
     assert!(error.to_string().starts_with(text), "{error}");
 }
+
+#[test]
+fn rows_of_a_tensor_of_another_length_are_refused() {
+    let y = arange(12) % 2;
+    let mut splits: Vec<Split> = KFold::default().split(&zeros(&[12])).unwrap().collect();
+    splits.extend(KFold { shuffle: true, ..KFold::default() }.split(&zeros(&[12])).unwrap());
+    splits.extend(StratifiedKFold::default().split(&y).unwrap());
+    splits.extend(GroupKFold { n_splits: 2 }.split(&y).unwrap());
+    splits.extend(ShuffleSplit::default().split(&zeros(&[12])).unwrap());
+    splits.extend(TimeSeriesSplit::default().split(&zeros(&[12])).unwrap());
+    // Of these lengths only a run tells.
+    let late = |rows: usize| arange(20).filter(&arange(20).less(rows as i64));
+    for (at, split) in splits.iter().enumerate() {
+        for rows in [&split.train, &split.test] {
+            for wrong in [zeros(&[11]), zeros(&[13, 2]), zeros(&[]), late(11), late(13)] {
+                let error = rows.of(&wrong).execute().unwrap_err();
+                assert!(matches!(error.class(), "ValueError" | "IndexError"), "split {at}: {error}");
+            }
+            let expected = rows.indices().to_vec::<i64>().unwrap();
+            assert_eq!(rows.of(&arange(12)).to_vec::<i64>().unwrap(), expected);
+            assert_eq!(rows.of(&late(12)).to_vec::<i64>().unwrap(), expected);
+        }
+    }
+}
+
+#[test]
+fn no_training_rows_at_most_are_no_limit() {
+    let splits = |most: Option<usize>| {
+        let split = TimeSeriesSplit { max_train_size: most, ..TimeSeriesSplit::default() };
+        let splits: Vec<Split> = split.split(&zeros(&[12])).unwrap().collect();
+        splits.iter().map(|split| split.train.indices().to_vec::<i64>().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(splits(Some(0)), splits(None));
+}
+
+/// Comparing each row with each class would be 10^10 comparisons.
+#[test]
+fn many_classes_are_counted_in_the_time_of_a_sort() {
+    let y = arange(200_000) / 2;
+    let y = y.astype(tharsis_numeric::DType::I64);
+    let folds = StratifiedKFold { n_splits: 2, ..StratifiedKFold::default() };
+    let split = folds.split(&y).unwrap().next().unwrap();
+    assert_eq!(split.test.indices().to_vec::<i64>().unwrap().len(), 100_000);
+}

@@ -1,13 +1,13 @@
 //! Splits in folds, each of which is the test set once.
 
-use super::rows::{Rows, Split};
+use super::rows::{Rows, Split, slices_of};
 use crate::Result;
 use crate::metrics::contingency::classes_of;
 use crate::metrics::inputs::{equal_lengths, labels, settled, value_error};
 use crate::metrics::options::defaults;
 use std::ops::Range;
+use tharsis_numeric::Tensor;
 use tharsis_numeric::random::default_rng;
-use tharsis_numeric::{Tensor, concatenate};
 
 /// scikit-learn's `KFold`: consecutive folds of (nearly) equal size, or random ones if rows are shuffled.
 ///
@@ -53,6 +53,7 @@ impl KFold {
     /// `ValueError` for fewer than 2 folds, and for more folds than rows.
     #[track_caller]
     pub fn split(&self, x: &Tensor) -> Result<impl ExactSizeIterator<Item = Split> + use<>> {
+        check_two(self.n_splits)?;
         let count = rows_of(x)?;
         check_folds(self.n_splits, count)?;
         let order = self.shuffle.then(|| default_rng(self.random_state).permutation(count));
@@ -109,6 +110,7 @@ impl GroupKFold {
     /// Two passes over the groups, whose distinct values and counts are collected.
     #[track_caller]
     pub fn split(&self, groups: &Tensor) -> Result<impl ExactSizeIterator<Item = Split> + use<>> {
+        check_two(self.n_splits)?;
         let groups = settled(&[groups])?.remove(0);
         let count = rows_of(&groups)?;
         let groups = labels(&groups, "groups")?;
@@ -127,8 +129,8 @@ impl GroupKFold {
         let folds = lightest_folds(&counts, self.n_splits);
         let fold_of = Tensor::from_elements(&[folds.len()], &folds).take_at(&places, 0);
         Ok((0..self.n_splits).map(move |fold| Split {
-            train: Rows::mask(fold_of.not_equal(fold as i64)),
-            test: Rows::mask(fold_of.equal(fold as i64)),
+            train: Rows::mask(fold_of.not_equal(fold as i64), count),
+            test: Rows::mask(fold_of.equal(fold as i64), count),
         }))
     }
 }
@@ -193,7 +195,7 @@ impl LeaveOneOut {
 pub struct TimeSeriesSplit {
     /// The number of splits, at least 2.
     pub n_splits: usize,
-    /// The number of rows of a training set, the latest ones; all earlier rows if none is given.
+    /// The number of rows of a training set, the latest ones; all earlier rows if none is given, or 0.
     pub max_train_size: Option<usize>,
     /// The number of rows of a test set; rows / (`n_splits` + 1) if none is given.
     pub test_size: Option<usize>,
@@ -224,8 +226,10 @@ impl TimeSeriesSplit {
     #[track_caller]
     pub fn split(&self, x: &Tensor) -> Result<impl ExactSizeIterator<Item = Split> + use<>> {
         let TimeSeriesSplit { n_splits, max_train_size, test_size, gap } = *self;
-        let count = rows_of(x)?;
+        // As in scikit-learn, none is no limit.
+        let max_train_size = max_train_size.filter(|&most| most != 0);
         check_two(n_splits)?;
+        let count = rows_of(x)?;
         if count <= n_splits {
             let text = format!(
                 "Cannot have number of folds={} greater than the number of samples={count}.",
@@ -245,7 +249,7 @@ impl TimeSeriesSplit {
             let start = count - (n_splits - at) * size;
             let end = start - gap;
             let first = max_train_size.map_or(0, |most| end.saturating_sub(most));
-            Split { train: Rows::range(first..end), test: Rows::range(start..start + size) }
+            Split { train: Rows::range(first..end, count), test: Rows::range(start..start + size, count) }
         }))
     }
 }
@@ -257,7 +261,7 @@ pub(super) fn rows_of(x: &Tensor) -> Result<usize> {
 }
 
 #[track_caller]
-fn check_two(n_splits: usize) -> Result<()> {
+pub(super) fn check_two(n_splits: usize) -> Result<()> {
     if 2 <= n_splits {
         return Ok(());
     }
@@ -288,12 +292,13 @@ pub(super) fn part_of(count: usize, parts: usize, part: usize) -> Range<usize> {
 
 /// A test set of a range, and a training set of the rows around it.
 fn around(test: Range<usize>, count: usize) -> Split {
-    Split { train: Rows::ranges([0..test.start, test.end..count]), test: Rows::range(test) }
+    let train = Rows::ranges([0..test.start, test.end..count], count);
+    Split { train, test: Rows::range(test, count) }
 }
 
 /// A test set of a range of positions, and a training set of the others; both in the order of rows.
 fn positions_around(order: &Tensor, range: Range<usize>, count: usize) -> Split {
-    let part = |range: Range<usize>| Rows::range(range).of(order);
-    let rest = concatenate(&[&part(0..range.start), &part(range.end..count)], 0);
-    Split { train: Rows::positions(rest.sort(0)), test: Rows::positions(part(range).sort(0)) }
+    let rest = slices_of(order, &[0..range.start, range.end..count]);
+    let test = slices_of(order, &[range]);
+    Split { train: Rows::positions(rest.sort(0), count), test: Rows::positions(test.sort(0), count) }
 }

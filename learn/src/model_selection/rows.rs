@@ -1,12 +1,20 @@
 //! A choice of rows.
 
 use std::ops::Range;
-use tharsis_numeric::{Index, Tensor, arange, concatenate};
+use tharsis_graph::Error as GraphError;
+use tharsis_graph::ops::{CountReduced, Require};
+use tharsis_numeric::select::UNKNOWN;
+use tharsis_numeric::{Error, Index, Tensor, arange, concatenate};
+
+/// Most slices that are put one behind the other.
+const SLICES_MAX: usize = 256;
 
 /// Some rows of tensors of one length.
 #[derive(Clone, Debug)]
 pub struct Rows {
     chosen: Chosen,
+    /// The length of those tensors.
+    count: usize,
 }
 
 #[derive(Clone, Debug)]
@@ -29,23 +37,25 @@ pub struct Split {
 }
 
 impl Rows {
-    pub(super) fn mask(mask: Tensor) -> Rows {
-        Rows { chosen: Chosen::Mask(mask) }
+    /// The rows, of so many, where a mask is true.
+    pub(super) fn mask(mask: Tensor, count: usize) -> Rows {
+        Rows { chosen: Chosen::Mask(mask), count }
     }
 
-    pub(super) fn positions(positions: Tensor) -> Rows {
-        Rows { chosen: Chosen::Positions(positions) }
+    /// The rows, of so many, at these positions.
+    pub(super) fn positions(positions: Tensor, count: usize) -> Rows {
+        Rows { chosen: Chosen::Positions(positions), count }
     }
 
-    /// The rows of a range.
-    pub(super) fn range(range: Range<usize>) -> Rows {
-        Rows { chosen: Chosen::Ranges(vec![range]) }
+    /// The rows of a range, of so many.
+    pub(super) fn range(range: Range<usize>, count: usize) -> Rows {
+        Rows { chosen: Chosen::Ranges(vec![range]), count }
     }
 
-    /// The rows of some ranges; empty ones are left out.
-    pub(super) fn ranges<const N: usize>(ranges: [Range<usize>; N]) -> Rows {
+    /// The rows of some ranges, of so many; empty ranges are left out.
+    pub(super) fn ranges<const N: usize>(ranges: [Range<usize>; N], count: usize) -> Rows {
         let ranges = ranges.into_iter().filter(|range| !range.is_empty()).collect();
-        Rows { chosen: Chosen::Ranges(ranges) }
+        Rows { chosen: Chosen::Ranges(ranges), count }
     }
 
     /// These rows of a tensor: (n, ..) to (rows, ..), an expression.
@@ -61,25 +71,38 @@ impl Rows {
     /// ```
     ///
     /// # Errors
-    /// The tensor carries an `IndexError` if `x` has fewer rows than the tensor that was split.
+    /// The tensor carries a `ValueError` if `x` has another number of rows than the tensor that was split;
+    /// when run if only running tells.
     ///
     /// # Distributed
     /// Slices move nothing. Rows in a random order are taken as by [`Tensor::take_at`].
     #[track_caller]
     pub fn of(&self, x: &Tensor) -> Tensor {
+        let count = self.count;
+        let refusal = |found: &str| format!("Found a tensor of {found} rows, the split is of {count} rows");
+        let found = match x.shape() {
+            Ok(shape) => shape.first().copied(),
+            Err(error) => return Tensor::from(error),
+        };
+        match found {
+            Some(found) if found == count => self.taken(x),
+            Some(UNKNOWN) => {
+                let rows = Tensor::apply(CountReduced { axes: vec![0], keepdims: false }, &[x]);
+                let message = refusal("another number of");
+                Tensor::apply(Require { message }, &[&self.taken(x), &rows.equal(count as f64).all(..)])
+            }
+            Some(found) => Tensor::from(Error::here(GraphError::Value(refusal(&found.to_string())))),
+            None => Tensor::from(Error::here(GraphError::Value(refusal("no")))),
+        }
+    }
+
+    /// These rows of a tensor of as many rows as were split.
+    #[track_caller]
+    fn taken(&self, x: &Tensor) -> Tensor {
         match &self.chosen {
             Chosen::Mask(mask) => x.filter(mask),
             Chosen::Positions(positions) => x.take_at(positions, 0),
-            Chosen::Ranges(ranges) => {
-                let slice =
-                    |range: &Range<usize>| x.get(&[Index::from(range.start as i64..range.end as i64)]);
-                let parts: Vec<Tensor> = ranges.iter().map(slice).collect();
-                match &parts[..] {
-                    [] => x.get(&[Index::from(0..0)]),
-                    [part] => part.clone(),
-                    parts => concatenate(&parts.iter().collect::<Vec<_>>(), 0),
-                }
-            }
+            Chosen::Ranges(ranges) => slices_of(x, ranges),
         }
     }
 
@@ -99,7 +122,68 @@ impl Rows {
         match &self.chosen {
             Chosen::Mask(mask) => mask.flatnonzero(),
             Chosen::Positions(positions) => positions.clone(),
-            Chosen::Ranges(ranges) => self.of(&arange(ranges.last().map_or(0, |range| range.end))),
+            Chosen::Ranges(_) => self.taken(&arange(self.count)),
         }
+    }
+}
+
+/// The rows of a tensor in these ranges, which ascend.
+#[track_caller]
+pub(super) fn slices_of(x: &Tensor, ranges: &[Range<usize>]) -> Tensor {
+    let ranges: Vec<&Range<usize>> = ranges.iter().filter(|range| !range.is_empty()).collect();
+    if SLICES_MAX < ranges.len() {
+        return x.take_at(&places_in(&ranges), 0);
+    }
+    let parts: Vec<Tensor> = ranges.into_iter().map(|range| slice_of(x, range.clone())).collect();
+    match &parts[..] {
+        [] => slice_of(x, 0..0),
+        [part] => part.clone(),
+        parts => concatenate(&parts.iter().collect::<Vec<_>>(), 0),
+    }
+}
+
+/// The numbers in these ranges, which ascend and are not empty, as an expression; int64. A plan of it does
+/// not grow with the number of ranges.
+#[track_caller]
+fn places_in(ranges: &[&Range<usize>]) -> Tensor {
+    let mut total = 0;
+    let (mut ends, mut offsets) = (Vec::new(), Vec::new());
+    for range in ranges {
+        offsets.push(range.start as i64 - total as i64);
+        total += range.len();
+        ends.push(total as i64);
+    }
+    let array = |numbers: &[i64]| Tensor::from_elements(&[numbers.len()], numbers);
+    let at = arange(total);
+    let range = array(&ends).searchsorted(&(&at + 1));
+    at + array(&offsets).take_at(&range, 0)
+}
+
+/// The rows of a tensor in a range.
+#[track_caller]
+pub(super) fn slice_of(x: &Tensor, range: Range<usize>) -> Tensor {
+    x.get(&[Index::from(range.start as i64..range.end as i64)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{SLICES_MAX, slices_of};
+    use std::ops::Range;
+    use tharsis_numeric::arange;
+
+    #[test]
+    fn many_ranges_are_the_same_rows_as_few() {
+        let count = SLICES_MAX + 10;
+        let ranges: Vec<Range<usize>> = (0..count).map(|at| 5 * at..5 * at + at % 4).collect();
+        let expected: Vec<i64> = ranges.iter().cloned().flatten().map(|row| row as i64).collect();
+        for ranges in [&ranges[..], &ranges[..20], &ranges[..1]] {
+            let found = slices_of(&arange(5 * count), ranges).to_vec::<i64>().unwrap();
+            let rows: usize = ranges.iter().map(Range::len).sum();
+            assert_eq!(found, expected[..rows]);
+        }
+        // Enough that are not empty.
+        let ranges: Vec<Range<usize>> = (0..2 * count).map(|at| 3 * at..3 * at + 2).collect();
+        let expected: Vec<i64> = ranges.iter().cloned().flatten().map(|row| row as i64).collect();
+        assert_eq!(slices_of(&arange(6 * count), &ranges).to_vec::<i64>().unwrap(), expected);
     }
 }

@@ -1,7 +1,7 @@
 //! Splits in two random sets.
 
 use super::folds::rows_of;
-use super::rows::{Rows, Split};
+use super::rows::{Rows, Split, slice_of};
 use super::strata::Strata;
 use crate::Result;
 use crate::metrics::inputs::{equal_lengths, settled, value_error};
@@ -110,10 +110,11 @@ impl ShuffleSplit {
     /// A random order is made as by [`Tensor::argsort`].
     #[track_caller]
     pub fn split(&self, x: &Tensor) -> Result<impl ExactSizeIterator<Item = Split> + use<>> {
+        check_fractions(self.train_size, self.test_size)?;
         let count = rows_of(x)?;
         let sizes = Sizes::of(count, self.train_size, self.test_size, 0.1)?;
         let generator = default_rng(self.random_state);
-        Ok((0..self.n_splits).map(move |_| sizes.drawn(&generator.permutation(count))))
+        Ok((0..self.n_splits).map(move |_| sizes.drawn(&generator.permutation(count), count)))
     }
 }
 
@@ -145,6 +146,10 @@ pub fn train_test_split<const N: usize>(
     options: impl Into<TrainTestSplit>,
 ) -> Result<[TrainTest; N]> {
     let TrainTestSplit { test_size, train_size, random_state, shuffle, stratify } = options.into();
+    check_fractions(train_size, test_size)?;
+    if !shuffle && stratify.is_some() {
+        return Err(value_error("Stratified train/test split is not implemented for shuffle=False"));
+    }
     let known = settled(&tensors)?;
     let all: Vec<&Tensor> = known.iter().chain(&stratify).collect();
     if known.is_empty() {
@@ -155,11 +160,8 @@ pub fn train_test_split<const N: usize>(
     let sizes = Sizes::of(count, train_size, test_size, 0.25)?;
     let generator = default_rng(random_state);
     let split = match (shuffle, &stratify) {
-        (false, None) => sizes.in_order(),
-        (false, Some(_)) => {
-            return Err(value_error("Stratified train/test split is not implemented for shuffle=False"));
-        }
-        (true, None) => sizes.drawn(&generator.permutation(count)),
+        (false, _) => sizes.in_order(count),
+        (true, None) => sizes.drawn(&generator.permutation(count), count),
         (true, Some(classes)) => Strata::of(classes)?.split(&generator, sizes.train, sizes.test)?,
     };
     let mut parts = known.iter();
@@ -191,15 +193,6 @@ impl Sizes {
         };
         let of_test = |share| rows("test_size", share, f64::ceil);
         let of_train = |share| rows("train_size", share, f64::floor);
-        if let (Some(Share::Fraction(train)), Some(Share::Fraction(test))) = (train, test)
-            && 1.0 < train + test
-        {
-            let text = format!(
-                "The sum of test_size and train_size = {}, should be in the (0, 1) range. Reduce test_size and/or train_size.",
-                train + test
-            );
-            return Err(value_error(text));
-        }
         let sizes = match (train, test) {
             (None, None) => {
                 let test = (usual * count as f64).ceil() as usize;
@@ -231,18 +224,43 @@ impl Sizes {
         Ok(sizes)
     }
 
-    /// The first rows, and the next ones.
-    fn in_order(self) -> Split {
+    /// The first rows, and the next ones, of so many.
+    fn in_order(self, count: usize) -> Split {
         let Sizes { train, test } = self;
-        Split { train: Rows::range(0..train), test: Rows::range(train..train + test) }
+        Split { train: Rows::range(0..train, count), test: Rows::range(train..train + test, count) }
     }
 
     /// The first positions are those of the test set.
-    fn drawn(self, order: &Tensor) -> Split {
+    fn drawn(self, order: &Tensor, count: usize) -> Split {
         let Sizes { train, test } = self;
-        let part = |range| Rows::positions(Rows::range(range).of(order));
+        let part = |range| Rows::positions(slice_of(order, range), count);
         Split { train: part(test..test + train), test: part(0..test) }
     }
+}
+
+/// Checks fractions, which needs no data.
+#[track_caller]
+fn check_fractions(train: Option<Share>, test: Option<Share>) -> Result<()> {
+    for (name, share) in [("test_size", test), ("train_size", train)] {
+        if let Some(Share::Fraction(fraction)) = share {
+            let is_part = 0.0 < fraction && fraction < 1.0;
+            if !is_part {
+                let text =
+                    format!("{name}={fraction} should be a float in the (0, 1) range, or a number of rows");
+                return Err(value_error(text));
+            }
+        }
+    }
+    if let (Some(Share::Fraction(train)), Some(Share::Fraction(test))) = (train, test)
+        && 1.0 < train + test
+    {
+        let text = format!(
+            "The sum of test_size and train_size = {}, should be in the (0, 1) range. Reduce test_size and/or train_size.",
+            train + test
+        );
+        return Err(value_error(text));
+    }
+    Ok(())
 }
 
 fn refused_size(name: &str, size: &dyn std::fmt::Debug, count: usize) -> crate::Error {

@@ -1,14 +1,14 @@
 //! Splits that keep the shares of classes.
 
-use super::folds::{check_folds, part_of, rows_of};
-use super::rows::{Rows, Split};
+use super::folds::{check_folds, check_two, part_of, rows_of};
+use super::rows::{Rows, Split, slices_of};
 use crate::Result;
 use crate::metrics::contingency::classes_of;
 use crate::metrics::inputs::{Pass, labels, listed, settled, value_error};
 use crate::metrics::options::defaults;
 use std::ops::Range;
+use tharsis_numeric::Tensor;
 use tharsis_numeric::random::{Generator, default_rng};
-use tharsis_numeric::{Tensor, arange, concatenate, where_};
 
 /// scikit-learn's `StratifiedKFold`: folds in which each class has (nearly) its share of rows.
 ///
@@ -54,9 +54,10 @@ impl StratifiedKFold {
     /// are folds; `TypeError` for classes of another dtype.
     ///
     /// # Distributed
-    /// Two passes over the classes; rows are ordered by class as by [`Tensor::argsort`].
+    /// Three passes over the classes; rows are ordered by class as by [`Tensor::argsort`].
     #[track_caller]
     pub fn split(&self, y: &Tensor) -> Result<impl ExactSizeIterator<Item = Split> + use<>> {
+        check_two(self.n_splits)?;
         let count = rows_of(y)?;
         check_folds(self.n_splits, count)?;
         let strata = Strata::of(y)?;
@@ -72,22 +73,13 @@ impl StratifiedKFold {
         } else {
             strata.places.argsort(0)
         };
-        let shares = strata.fold_shares(self.n_splits);
+        let shares = strata.fold_shares(self.n_splits)?;
         Ok(shares.into_iter().map(move |ranges| {
-            let test = positions(&order, &ranges);
-            let train = positions(&order, &gaps(&ranges, count));
-            Split { train: Rows::positions(train.sort(0)), test: Rows::positions(test.sort(0)) }
+            let test = slices_of(&order, &ranges);
+            let train = slices_of(&order, &gaps(&ranges, count));
+            let rows = |positions: &Tensor| Rows::positions(positions.sort(0), count);
+            Split { train: rows(&train), test: rows(&test) }
         }))
-    }
-}
-
-/// The elements of a tensor in these ranges, which ascend.
-pub(super) fn positions(order: &Tensor, ranges: &[Range<usize>]) -> Tensor {
-    let part = |range: &Range<usize>| Rows::range(range.clone()).of(order);
-    let parts: Vec<Tensor> = ranges.iter().map(part).collect();
-    match &parts[..] {
-        [] => part(&(0..0)),
-        parts => concatenate(&parts.iter().collect::<Vec<_>>(), 0),
     }
 }
 
@@ -104,8 +96,6 @@ pub(super) struct Strata {
     places: Tensor,
     /// The rows of each class, in ascending order of classes.
     pub(super) counts: Vec<usize>,
-    /// The first row of each class.
-    firsts: Vec<i64>,
 }
 
 impl Strata {
@@ -116,15 +106,24 @@ impl Strata {
     #[track_caller]
     pub(super) fn of(y: &Tensor) -> Result<Strata> {
         let y = labels(&settled(&[y])?.remove(0), "y")?;
-        let (classes, count) = (classes_of(&y)?, y.shape()?[0]);
+        let classes = classes_of(&y)?;
         let places = Tensor::from_elements(&[classes.len()], &classes).searchsorted(&y);
         let mut pass = Pass::default();
         pass.want(places.bincount(None, classes.len()));
-        let is_class = places.expand_dims(1).equal(arange(classes.len()));
-        pass.want(where_(&is_class, arange(count).expand_dims(1), count as i64).min(0));
-        let mut found = pass.run()?;
-        let counts = found.next::<i64>()?.into_iter().map(|count| count as usize).collect();
-        Ok(Strata { places, counts, firsts: found.next()? })
+        let counts = pass.run()?.next::<i64>()?.into_iter().map(|count| count as usize).collect();
+        Ok(Strata { places, counts })
+    }
+
+    /// The first row of each of these classes: in an order by class it is where the class starts.
+    ///
+    /// # Errors
+    /// Errors of the run.
+    #[track_caller]
+    fn first_rows(&self, classes: &[usize]) -> Result<Vec<i64>> {
+        let starts = self.starts();
+        let starts: Vec<i64> = classes.iter().map(|&class| starts[class] as i64).collect();
+        let starts = Tensor::from_elements(&[starts.len()], &starts);
+        self.places.argsort(0).take_at(&starts, 0).to_vec()
     }
 
     /// The rows of each class one behind the other, those of a class in a random order.
@@ -147,9 +146,14 @@ impl Strata {
 
     /// For each fold the range of each class in an order by class. A fold has every `n_splits`-th row of an
     /// order by first occurrence of classes: so sizes of folds differ by one at most.
-    fn fold_shares(&self, n_splits: usize) -> Vec<Vec<Range<usize>>> {
+    ///
+    /// # Errors
+    /// Errors of the run that tells first occurrences.
+    #[track_caller]
+    fn fold_shares(&self, n_splits: usize) -> Result<Vec<Vec<Range<usize>>>> {
         let mut by_first: Vec<usize> = (0..self.counts.len()).collect();
-        by_first.sort_by_key(|&class| self.firsts[class]);
+        let firsts = self.first_rows(&by_first)?;
+        by_first.sort_by_key(|&class| firsts[class]);
         let mut next = self.starts();
         let mut befores = vec![0; self.counts.len()];
         let mut before = 0;
@@ -172,7 +176,7 @@ impl Strata {
             }
             shares.push(ranges);
         }
-        shares
+        Ok(shares)
     }
 
     /// The rows of a training and a test set of these sizes in a random order, with each class's share.
@@ -182,17 +186,11 @@ impl Strata {
     #[track_caller]
     pub(super) fn split(&self, generator: &Generator, train: usize, test: usize) -> Result<Split> {
         let classes = self.counts.len();
-        let few: Vec<i64> = self
-            .firsts
-            .iter()
-            .zip(&self.counts)
-            .filter(|&(_, &count)| count < 2)
-            .map(|(&first, _)| first)
-            .collect();
+        let few: Vec<usize> = (0..classes).filter(|&class| self.counts[class] < 2).collect();
         if !few.is_empty() {
             let text = format!(
                 "The least populated classes in y have only 1 member, which is too few. The minimum number of groups for any class cannot be less than 2. They are those of the rows [{}]",
-                listed(&few, ", ")
+                listed(&self.first_rows(&few)?, ", ")
             );
             return Err(value_error(text));
         }
@@ -204,6 +202,7 @@ impl Strata {
                 return Err(value_error(text));
             }
         }
+        let count = self.counts.iter().sum();
         let of_train = nearest_shares(&self.counts, train);
         let left: Vec<usize> =
             self.counts.iter().zip(&of_train).map(|(count, train)| count - train).collect();
@@ -213,12 +212,12 @@ impl Strata {
         let set = |from: &[usize], sizes: &[usize], total: usize| {
             let ranges: Vec<Range<usize>> =
                 from.iter().zip(sizes).map(|(&from, &size)| from..from + size).collect();
-            positions(&order, &ranges).take_at(&generator.permutation(total), 0)
+            slices_of(&order, &ranges).take_at(&generator.permutation(total), 0)
         };
         let behind: Vec<usize> = starts.iter().zip(&of_train).map(|(start, train)| start + train).collect();
         Ok(Split {
-            train: Rows::positions(set(&starts, &of_train, train)),
-            test: Rows::positions(set(&behind, &of_test, test)),
+            train: Rows::positions(set(&starts, &of_train, train), count),
+            test: Rows::positions(set(&behind, &of_test, test), count),
         })
     }
 }
