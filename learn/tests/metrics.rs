@@ -605,3 +605,41 @@ fn ranks_of_many_samples_are_counted_by_the_distributed_sort() {
     let expected = pairs / (below * (count as f64 - below));
     assert!((found - expected).abs() < 1e-12, "{found}, expected {expected}");
 }
+
+/// Sums of weights in another order differ by rounding.
+#[test]
+fn curves_end_at_one() {
+    let weights: Vec<f64> = (0..40).map(|at| 0.1 + 0.01 * f64::from(at % 7)).collect();
+    let weights = Tensor::from_elements(&[40], &weights);
+    let y = tharsis_numeric::arange(40) % 2;
+    let score = (tharsis_numeric::arange(40) * 7) % 40;
+    for drop_intermediate in [false, true] {
+        let options = Roc { sample_weight: Some(weights.clone()), drop_intermediate, ..Roc::default() };
+        let curve = roc_curve(&y, &score, options).unwrap();
+        for rates in [curve.fpr, curve.tpr] {
+            let rates = rates.to_vec::<f64>().unwrap();
+            assert_eq!((rates[0], *rates.last().unwrap()), (0.0, 1.0));
+        }
+        let options = PrecisionRecallOptions {
+            sample_weight: Some(weights.clone()),
+            drop_intermediate,
+            ..PrecisionRecallOptions::default()
+        };
+        let recall = precision_recall_curve(&y, &score, options).unwrap().recall.to_vec::<f64>().unwrap();
+        assert_eq!((recall[0], *recall.last().unwrap()), (1.0, 0.0));
+    }
+}
+
+#[test]
+fn any_weight_of_recall_has_a_score() {
+    let (y, found) = (tharsis_numeric::array([1i64, 1, 0, 1]), tharsis_numeric::array([1i64, 0, 1, 0]));
+    let recall = recall_score(&y, &found, ..).unwrap().value();
+    for beta in [1e8, 1e154, 1e200, f64::MAX, f64::INFINITY] {
+        let score = fbeta_score(&y, &found, beta, ..).unwrap().value();
+        assert!((score - recall).abs() < 1e-12, "{beta}: {score}");
+    }
+    for beta in [-1.0, f64::NAN, f64::NEG_INFINITY] {
+        let error = fbeta_score(&y, &found, beta, ..).unwrap_err();
+        assert!(error.to_string().contains("in the range [0.0, inf]"), "{error}");
+    }
+}

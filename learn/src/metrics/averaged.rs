@@ -245,7 +245,7 @@ fn check_beta(beta: f64) -> Result<()> {
     if 0.0 <= beta {
         return Ok(());
     }
-    let text = format!("The 'beta' parameter must be a float in the range [0.0, inf). Got {beta} instead.");
+    let text = format!("The 'beta' parameter must be a float in the range [0.0, inf]. Got {beta} instead.");
     Err(value_error(text))
 }
 
@@ -253,11 +253,12 @@ fn check_beta(beta: f64) -> Result<()> {
 fn fscore_of(beta: f64) -> impl Fn(&OfLabel) -> (f64, f64) {
     let square = beta * beta;
     move |label: &OfLabel| {
-        if square.is_infinite() {
+        let divisor = square * label.in_true + label.in_pred;
+        if !divisor.is_finite() {
             // The limit: recall alone.
             return (label.true_positive, label.in_true);
         }
-        ((1.0 + square) * label.true_positive, square * label.in_true + label.in_pred)
+        ((1.0 + square) * label.true_positive, divisor)
     }
 }
 

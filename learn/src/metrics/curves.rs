@@ -92,7 +92,8 @@ pub fn roc_curve(y_true: &Tensor, y_score: &Tensor, options: impl Into<Roc>) -> 
         })?;
     }
     let rate = |count: &Tensor, total: f64| {
-        let rate = if total <= 0.0 { count.multiply(f64::NAN) } else { count.divide(total) };
+        // By the last count, which is the total up to rounding: the last rate is 1.
+        let rate = if total <= 0.0 { count.multiply(f64::NAN) } else { parts_of_last(count) };
         let start = if total <= 0.0 { f64::NAN } else { 0.0 };
         concatenate(&[&array([start]), &rate], 0)
     };
@@ -183,6 +184,11 @@ pub fn auc(x: &Tensor, y: &Tensor) -> Result<f64> {
         (true, false) => Ok(-area),
         (false, _) => Ok(area),
     }
+}
+
+/// Ascending counts as parts of the last one.
+fn parts_of_last(count: &Tensor) -> Tensor {
+    count.divide(count.get(&[Index::from(-1)]))
 }
 
 /// The area of trapezoids.
@@ -285,13 +291,10 @@ impl Ranked {
             return Ok(f64::NAN);
         }
         let limit = max_fpr.unwrap_or(1.0);
-        if limit.is_nan() || limit <= 0.0 || 1.0 < limit {
-            return Err(value_error(format!("Expected max_fpr in range (0, 1], got: {limit}")));
-        }
         let steps = self.steps()?;
         let zero = array([0.0]);
-        let x = concatenate(&[&zero, &steps.fps], 0).divide(self.negatives);
-        let y = concatenate(&[&zero, &steps.tps], 0).divide(self.positives);
+        let x = concatenate(&[&zero, &parts_of_last(&steps.fps)], 0);
+        let y = concatenate(&[&zero, &parts_of_last(&steps.tps)], 0);
         if limit == 1.0 {
             return Ok(area(&x.diff(1, 0), &y).item()?.to_f64());
         }
@@ -360,7 +363,7 @@ impl Steps {
         let all = self.tps.add(&self.fps);
         let precision = where_(&all.equal(0.0), 0.0, self.tps.divide(where_(&all.equal(0.0), 1.0, &all)));
         let recall =
-            if positives == 0.0 { self.tps.multiply(0.0).add(1.0) } else { self.tps.divide(positives) };
+            if positives == 0.0 { self.tps.multiply(0.0).add(1.0) } else { parts_of_last(&self.tps) };
         (precision, recall)
     }
 }

@@ -8,7 +8,7 @@
 use super::inputs::{floats, settled, shape_text, value_error};
 use super::options::defaults;
 use crate::Result;
-use tharsis_numeric::{Axes, Error, Tensor, arange, where_};
+use tharsis_numeric::{Axes, Error, Index, Tensor, arange, where_};
 
 /// The rows beside those of the first tensor; its own if there are none.
 #[derive(Clone, Debug, Default)]
@@ -131,10 +131,15 @@ impl Pairs {
 
     /// Squares of distances by the products of rows, exactly 0 on a diagonal of pairs of the same rows.
     fn squares(&self) -> Tensor {
-        let norms = |x: &Tensor, axes: Axes| x.square().sum(axes);
-        let own = norms(&self.x, Axes::from(1).keepdims());
-        let others = norms(&self.y, Axes::from(1));
-        let squares = own.add(others).subtract(self.products().multiply(2.0)).maximum(0.0);
+        // Around the first row: products of samples that are far from zero, but not from each other, have no
+        // digits left for their distances.
+        let first = self.x.get(&[Index::from(..1)]).sum(0);
+        let first = where_(&first.isfinite(), &first, 0.0);
+        let (x, y) = (self.x.subtract(&first), self.y.subtract(&first));
+        let own = x.square().sum(Axes::from(1).keepdims());
+        let others = y.square().sum(Axes::from(1));
+        let products = x.matmul(&y.t());
+        let squares = own.add(others).subtract(products.multiply(2.0)).maximum(0.0);
         self.zero_diagonal(squares)
     }
 

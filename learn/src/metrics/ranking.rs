@@ -107,6 +107,11 @@ defaults!(AveragePrecision, RocAuc, TopK);
 #[track_caller]
 pub fn roc_auc_score(y_true: &Tensor, y_score: &Tensor, options: impl Into<RocAuc>) -> Result<Score> {
     let options = options.into();
+    let is_part = options.max_fpr.is_none_or(|limit| 0.0 < limit && limit <= 1.0);
+    if !is_part {
+        let limit = options.max_fpr.unwrap_or_default();
+        return Err(value_error(format!("Expected max_fpr in range (0, 1], got: {limit}")));
+    }
     let Outputs { y_true, values, count } = Outputs::new(y_true, y_score, "y_score")?;
     let classes = classes_of(&y_true)?;
     if classes.len() <= 2 && values.shape()?[1] == 1 {
