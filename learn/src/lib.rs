@@ -36,6 +36,7 @@ pub mod datasets;
 pub mod decomposition;
 mod dense;
 mod engine;
+pub mod ensemble;
 mod labels;
 pub mod linear_model;
 pub mod metrics;
@@ -47,6 +48,7 @@ pub mod preprocessing;
 mod score;
 mod show;
 mod states;
+pub mod tree;
 
 pub use base::FitOptions;
 pub use tharsis_numeric::{Error, Result};

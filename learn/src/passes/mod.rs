@@ -7,8 +7,10 @@ mod chunks;
 mod glm;
 mod lloyd;
 mod moments;
+mod rows;
 
 pub(crate) use chunks::in_fixed_chunks;
 pub(crate) use glm::{LinearPass, Link};
 pub(crate) use lloyd::{Clusters, Lloyd, relative_distances};
 pub(crate) use moments::{Around, Moments, first_rows_nanmean, is_constant};
+pub(crate) use rows::RowPass;

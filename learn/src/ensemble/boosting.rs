@@ -1,0 +1,403 @@
+//! Boosting: each tree is a Newton step along the slopes of the loss that those before have left.
+
+use crate::checks::{Training, refused};
+use crate::dense::tensor;
+use crate::states::{lost, vector};
+use crate::tree::criterion::{Criterion, Rules};
+use crate::tree::data::{Binned, Binning};
+use crate::tree::grow::{Grown, Growth, Samples, grow};
+use crate::tree::histogram::{AddTrees, LOSSES, SumLosses, Sums, new_number};
+use crate::tree::loss::Loss;
+use crate::tree::nodes::Tree;
+use crate::tree::parameters::Ranges;
+use crate::tree::predict::{Trees, Values};
+use crate::tree::targets::Targets;
+use ndarray::Array1;
+use std::sync::Arc;
+use tharsis_graph::Executor;
+use tharsis_numeric::random::default_rng;
+use tharsis_numeric::{Chunks, DType, Result, Tensor, where_, zeros};
+
+/// Samples beyond which scikit-learn's `early_stopping="auto"` stops early.
+const EARLY_ROWS: usize = 10_000;
+/// Samples up to which the number of those for validation is exact.
+const EXACT_ROWS: usize = 1 << 20;
+/// A share of a class is at least this, and that of all others too.
+const SHARE_MIN: f64 = 10.0 * f64::EPSILON;
+
+/// scikit-learn's `early_stopping`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EarlyStopping {
+    /// For more than 10 000 samples.
+    #[default]
+    Auto,
+    /// Always.
+    On,
+    /// Never.
+    Off,
+}
+
+impl From<bool> for EarlyStopping {
+    fn from(is_on: bool) -> EarlyStopping {
+        if is_on { EarlyStopping::On } else { EarlyStopping::Off }
+    }
+}
+
+/// The parameters of boosting, with scikit-learn's defaults.
+#[derive(Clone, Debug)]
+pub(super) struct Boosting {
+    pub(super) learning_rate: f64,
+    pub(super) max_iter: usize,
+    pub(super) max_leaf_nodes: Option<usize>,
+    pub(super) max_depth: Option<usize>,
+    pub(super) min_samples_leaf: usize,
+    pub(super) l2_regularization: f64,
+    pub(super) max_bins: usize,
+    pub(super) early_stopping: EarlyStopping,
+    pub(super) validation_fraction: Option<f64>,
+    pub(super) n_iter_no_change: usize,
+    pub(super) tol: f64,
+    pub(super) random_state: u64,
+}
+
+impl Default for Boosting {
+    fn default() -> Boosting {
+        Boosting {
+            learning_rate: 0.1,
+            max_iter: 100,
+            max_leaf_nodes: Some(31),
+            max_depth: None,
+            min_samples_leaf: 20,
+            l2_regularization: 0.0,
+            max_bins: 255,
+            early_stopping: EarlyStopping::Auto,
+            validation_fraction: Some(0.1),
+            n_iter_no_change: 10,
+            tol: 1e-7,
+            random_state: 0,
+        }
+    }
+}
+
+/// Trees of boosting.
+#[derive(Clone, Debug)]
+pub(super) struct Boosted {
+    pub(super) trees: Trees,
+    pub(super) n_iter: usize,
+    pub(super) train_score: Array1<f64>,
+    pub(super) validation_score: Array1<f64>,
+}
+
+/// The samples of a fit.
+pub(super) struct Problem<'a> {
+    pub(super) training: &'a Training,
+    pub(super) targets: &'a Targets,
+    pub(super) loss: Loss,
+    /// Scores of a sample.
+    pub(super) scores: usize,
+    pub(super) executor: Arc<dyn Executor>,
+}
+
+impl Boosting {
+    #[track_caller]
+    pub(super) fn check(&self, estimator: &'static str) -> Result<()> {
+        let ranges = Ranges { estimator };
+        let is_rate = 0.0 < self.learning_rate && self.learning_rate.is_finite();
+        ranges.check("learning_rate", is_rate, "a float in the range (0.0, inf)", &self.learning_rate)?;
+        ranges.int("max_iter", self.max_iter, 1)?;
+        ranges.optional_int("max_leaf_nodes", self.max_leaf_nodes, 2)?;
+        ranges.optional_int("max_depth", self.max_depth, 1)?;
+        ranges.int("min_samples_leaf", self.min_samples_leaf, 1)?;
+        ranges.not_negative("l2_regularization", self.l2_regularization)?;
+        let is_bins = (2..=255).contains(&self.max_bins);
+        ranges.check("max_bins", is_bins, "an int in the range [2, 255]", &self.max_bins)?;
+        if let Some(share) = self.validation_fraction {
+            let is_share = 0.0 < share && share < 1.0;
+            ranges.check(
+                "validation_fraction",
+                is_share,
+                "a float in the range (0.0, 1.0) or None",
+                &share,
+            )?;
+        }
+        ranges.int("n_iter_no_change", self.n_iter_no_change, 1)?;
+        ranges.not_negative("tol", self.tol)
+    }
+
+    /// Adds trees until there are enough, or until they do not help any more.
+    #[track_caller]
+    pub(super) fn fit(&self, problem: &Problem<'_>) -> Result<Boosted> {
+        let &Problem { training, targets, loss, scores: width, .. } = problem;
+        let stops_early = match self.early_stopping {
+            EarlyStopping::Auto => EARLY_ROWS < training.rows,
+            EarlyStopping::On => true,
+            EarlyStopping::Off => false,
+        };
+        let weight = match self.validation_fraction.filter(|_| stops_early) {
+            Some(share) => Some(self.without_validation(training, targets, share)?),
+            None => targets.weight.clone(),
+        };
+        let base = base(problem, weight.as_ref())?;
+        let binning = Binning { bins_max: self.max_bins, seed: self.random_state, is_finite: false };
+        let binned = Binned::of(training, weight.as_ref(), problem.executor.clone(), binning)?;
+        let chunks = Chunks::PerAxis(vec![binned.pass_rows, width]);
+        let first = (zeros(&[training.rows, width]) + tensor(&base)).rechunk(chunks);
+        let mut scores = binned.stored(&first)?;
+        let y = binned.stored(&targets.y)?;
+        let weight = weight.map(|weight| binned.stored(&weight)).transpose()?;
+        let mut watch =
+            Watch { loss, width, y: &y, binned: &binned, weight: weight.as_ref(), losses: [vec![], vec![]] };
+        if stops_early {
+            watch.look(&scores)?;
+        }
+        let growth = self.growth();
+        let numbers: Vec<usize> = (0..width).collect();
+        let mut trees = Vec::new();
+        for _ in 0..self.max_iter {
+            let samples = Samples {
+                binned: &binned,
+                inputs: [&y, &scores].into_iter().chain(&weight).collect(),
+                is_weighted: weight.is_some(),
+                sums: Sums::Slopes(loss),
+                scores: width,
+                bootstrap: None,
+            };
+            let grown = grow(&samples, &growth, self.random_state, &numbers)?;
+            let step: Vec<Tree> = grown.iter().enumerate().map(|(k, grown)| self.step(k, grown)).collect();
+            let function = AddTrees {
+                trees: step.iter().map(|tree| (tree.nodes.clone(), tree.values.clone())).collect(),
+                columns: binned.columns,
+                rows: binned.pass_rows,
+                number: new_number(),
+            };
+            scores = binned.stored(&binned.map(Arc::new(function), &[&scores], width))?;
+            trees.extend(step);
+            if stops_early {
+                watch.look(&scores)?;
+                if self.is_enough(watch.decisive()) {
+                    break;
+                }
+            }
+        }
+        let [train_score, validation_score] = watch.losses.map(Array1::from);
+        let n_iter = trees.len() / width;
+        let trees = Trees::new(trees, binned.columns, (base.to_vec(), 1.0), Values::Any);
+        Ok(Boosted { trees, n_iter, train_score, validation_score })
+    }
+
+    fn criterion(&self) -> Criterion {
+        Criterion::Newton { l2_regularization: self.l2_regularization }
+    }
+
+    fn growth(&self) -> Growth {
+        let samples_min = self.min_samples_leaf as f64;
+        let rules =
+            Rules { criterion: self.criterion(), samples_min, is_random: false, is_within_node: false };
+        Growth {
+            rules,
+            max_leaf_nodes: self.max_leaf_nodes,
+            max_depth: self.max_depth,
+            samples_split_min: 0.0,
+            decrease_min: 0.0,
+            features: usize::MAX,
+            subtracts: true,
+        }
+    }
+
+    /// The tree of a score. A root that is not split changes nothing, as in scikit-learn.
+    fn step(&self, score: usize, grown: &Grown) -> Tree {
+        let is_split = 1 < grown.nodes.len();
+        let value = |sums: &[f64]| self.criterion().newton(sums) * self.learning_rate;
+        grown.tree(score, 1, |sums| vec![if is_split { value(sums) } else { 0.0 }])
+    }
+
+    /// Weights that are negative for samples that validate the others.
+    #[track_caller]
+    fn without_validation(&self, training: &Training, targets: &Targets, share: f64) -> Result<Tensor> {
+        let draws = default_rng(self.random_state).random(&[training.rows]);
+        let mask = if training.rows <= EXACT_ROWS {
+            let wanted = (share * training.rows as f64).ceil() as usize;
+            if training.rows <= wanted {
+                return Err(refused(format!(
+                    "With n_samples={}, validation_fraction={share} the resulting train set will be empty. \
+                     Adjust any of the aforementioned parameters.",
+                    training.rows
+                )));
+            }
+            let mut sorted = vector(training.engine.run(&[&draws])?.pop().ok_or_else(lost)?)?.to_vec();
+            sorted.sort_by(f64::total_cmp);
+            draws.less(sorted[wanted])
+        } else {
+            draws.less(share)
+        };
+        Ok(match &targets.weight {
+            Some(weight) => where_(&mask, weight.negative(), weight),
+            None => where_(&mask, -1.0, 1.0),
+        })
+    }
+
+    /// Whether the last scores are no better than the one before them.
+    fn is_enough(&self, scores: &[f64]) -> bool {
+        let Some(reference) = scores.len().checked_sub(self.n_iter_no_change + 1) else { return false };
+        scores[reference + 1..].iter().all(|&score| score <= scores[reference] + self.tol)
+    }
+}
+
+/// The scores of a model without trees.
+#[track_caller]
+fn base(problem: &Problem<'_>, weight: Option<&Tensor>) -> Result<Array1<f64>> {
+    let Problem { training, targets, loss, scores, .. } = problem;
+    let classes = if *loss == Loss::Logistic { 2 } else { *scores };
+    let weight = weight.map(|weight| weight.maximum(0.0));
+    let (sums, all) = match loss {
+        Loss::Logistic | Loss::Softmax => {
+            let counts = targets.y.astype(DType::I64).bincount(weight.as_ref(), classes);
+            let counts = vector(training.engine.run(&[&counts])?.pop().ok_or_else(lost)?)?;
+            let all = counts.sum();
+            (counts, all)
+        }
+        _ => match &weight {
+            None => (Array1::from_elem(1, targets.mean * targets.all), targets.all),
+            Some(weight) => {
+                let sums = training.engine.run(&[&(&targets.y * weight).sum(..), &weight.sum(..)])?;
+                (Array1::from_elem(1, sums[0].sum()), sums[1].sum())
+            }
+        },
+    };
+    if all == 0.0 {
+        return Err(refused("Sample weights must contain at least one non-zero number."));
+    }
+    let means = sums / all;
+    Ok(match loss {
+        Loss::Squared => means,
+        Loss::Poisson | Loss::Gamma => means.mapv(f64::ln),
+        Loss::Logistic => {
+            let share = means[1].clamp(SHARE_MIN, 1.0 - SHARE_MIN);
+            Array1::from_elem(1, (share / (1.0 - share)).ln())
+        }
+        Loss::Softmax => {
+            let logs = means.mapv(|share| share.clamp(SHARE_MIN, 1.0 - SHARE_MIN).ln());
+            let mean = logs.mean().unwrap_or(0.0);
+            logs - mean
+        }
+    })
+}
+
+/// Scores of all steps, the larger the better: of the samples that are trained with, and of the others.
+struct Watch<'a> {
+    loss: Loss,
+    /// Scores of a sample.
+    width: usize,
+    y: &'a Tensor,
+    binned: &'a Binned,
+    weight: Option<&'a Tensor>,
+    losses: [Vec<f64>; 2],
+}
+
+impl Watch<'_> {
+    #[track_caller]
+    fn look(&mut self, scores: &Tensor) -> Result<()> {
+        let function = SumLosses {
+            loss: self.loss,
+            scores: self.width,
+            is_weighted: self.weight.is_some(),
+            rows: self.binned.pass_rows,
+        };
+        let inputs: Vec<&Tensor> = [self.y, scores].into_iter().chain(self.weight).collect();
+        let state = self.binned.state(Arc::new(function), &inputs, LOSSES.end)?;
+        for (sums, losses) in state.chunks_exact(2).zip(&mut self.losses) {
+            if sums[0] != 0.0 {
+                losses.push(-sums[1] / sums[0]);
+            }
+        }
+        Ok(())
+    }
+
+    /// The scores by which to stop: those of other samples, if there are any.
+    fn decisive(&self) -> &[f64] {
+        let [training, validation] = &self.losses;
+        if validation.is_empty() { training } else { validation }
+    }
+}
+
+/// The setters of the parameters of boosting.
+macro_rules! boosting_parameters {
+    ($name:ident) => {
+        impl $name {
+            /// scikit-learn's `learning_rate`: the part of each step that is taken, above 0; 0.1 by default.
+            pub fn learning_rate(self, learning_rate: f64) -> $name {
+                self.with(|boosting| boosting.learning_rate = learning_rate)
+            }
+
+            /// scikit-learn's `max_iter`: the number of steps, each a tree for each score; 100 by default.
+            pub fn max_iter(self, max_iter: usize) -> $name {
+                self.with(|boosting| boosting.max_iter = max_iter)
+            }
+
+            /// scikit-learn's `max_leaf_nodes`: the number of leaves of a tree, at least 2, or `None` for no
+            /// limit; 31 by default.
+            pub fn max_leaf_nodes(self, max_leaf_nodes: impl Into<Option<usize>>) -> $name {
+                self.with(|boosting| boosting.max_leaf_nodes = max_leaf_nodes.into())
+            }
+
+            /// scikit-learn's `max_depth`: the number of splits on the way to a leaf, or `None` for no limit,
+            /// the default.
+            pub fn max_depth(self, max_depth: impl Into<Option<usize>>) -> $name {
+                self.with(|boosting| boosting.max_depth = max_depth.into())
+            }
+
+            /// scikit-learn's `min_samples_leaf`: the least number of samples of a leaf; 20 by default.
+            pub fn min_samples_leaf(self, min_samples_leaf: usize) -> $name {
+                self.with(|boosting| boosting.min_samples_leaf = min_samples_leaf)
+            }
+
+            /// scikit-learn's `l2_regularization`: the weight of the squares of the values of leaves; 0 by
+            /// default.
+            pub fn l2_regularization(self, l2_regularization: f64) -> $name {
+                self.with(|boosting| boosting.l2_regularization = l2_regularization)
+            }
+
+            /// scikit-learn's `max_bins`: the number of bins of a feature without that of missing values,
+            /// from 2 to 255; 255 by default.
+            pub fn max_bins(self, max_bins: usize) -> $name {
+                self.with(|boosting| boosting.max_bins = max_bins)
+            }
+
+            /// scikit-learn's `early_stopping`: whether to stop when the loss of samples that are left out
+            /// does not get smaller; by default for more than 10 000 samples.
+            pub fn early_stopping(self, early_stopping: impl Into<EarlyStopping>) -> $name {
+                self.with(|boosting| boosting.early_stopping = early_stopping.into())
+            }
+
+            /// scikit-learn's `validation_fraction`: the part of the samples that is left out to stop early;
+            /// 0.1 by default. With `None` the loss of all samples tells. Classes are not stratified.
+            pub fn validation_fraction(self, validation_fraction: impl Into<Option<f64>>) -> $name {
+                self.with(|boosting| boosting.validation_fraction = validation_fraction.into())
+            }
+
+            /// scikit-learn's `n_iter_no_change`: the number of last steps that must not have helped; 10 by
+            /// default.
+            pub fn n_iter_no_change(self, n_iter_no_change: usize) -> $name {
+                self.with(|boosting| boosting.n_iter_no_change = n_iter_no_change)
+            }
+
+            /// scikit-learn's `tol`: a loss that is smaller by no more than this is not better; 1e-7 by
+            /// default.
+            pub fn tol(self, tol: f64) -> $name {
+                self.with(|boosting| boosting.tol = tol)
+            }
+
+            /// scikit-learn's `random_state`: the seed of the draws of samples that are left out and of which
+            /// bins are made; the numbers are not scikit-learn's.
+            pub fn random_state(self, random_state: u64) -> $name {
+                self.with(|boosting| boosting.random_state = random_state)
+            }
+
+            fn with(mut self, change: impl FnOnce(&mut Boosting)) -> $name {
+                change(&mut self.boosting);
+                self
+            }
+        }
+    };
+}
+pub(super) use boosting_parameters;

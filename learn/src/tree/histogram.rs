@@ -1,0 +1,359 @@
+//! The pass that grows trees: sums of samples by open node, feature and bin.
+
+use super::loss::Loss;
+use super::nodes::{Node, leaf_of_bins};
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tharsis_graph::{Error, Foreign, ForeignName};
+use tharsis_kernels::{Chunk, Key, Place};
+
+/// The sums of a bin. The first is always the number of samples.
+#[derive(Clone, Debug)]
+pub(crate) enum Sums {
+    /// The weight of each of so many classes. Targets are the numbers of classes.
+    Classes(usize),
+    /// The weights, and with them the targets and their squares.
+    Squares,
+    /// The slopes of a loss: the first and the second one. There is a tree for each score of a sample.
+    Slopes(Loss),
+}
+
+impl Sums {
+    /// Numbers of a bin.
+    pub(crate) fn width(&self) -> usize {
+        match self {
+            Sums::Classes(classes) => 1 + classes,
+            Sums::Squares => 4,
+            Sums::Slopes(_) => 3,
+        }
+    }
+}
+
+/// Draws of samples: how often a tree has each, as often as draws with replacement would give it.
+#[derive(Clone, Debug)]
+pub(crate) struct Bootstrap {
+    /// The chances to have a sample at most 0, 1, 2 .. times.
+    at_most: Vec<f64>,
+}
+
+impl Bootstrap {
+    /// Draws with which trees have each sample so often, on average.
+    pub(crate) fn of(mean: f64) -> Bootstrap {
+        let (mut chance, mut sum) = ((-mean).exp(), 0.0);
+        let mut at_most = Vec::new();
+        for times in 1..=BOOTSTRAP_MAX {
+            sum += chance;
+            at_most.push(sum);
+            chance *= mean / times as f64;
+        }
+        Bootstrap { at_most }
+    }
+
+    /// Times that the tree with this key has a row.
+    #[inline]
+    pub(crate) fn times(&self, key: Key, row: usize) -> f64 {
+        let drawn = key.uniform(row as u64);
+        let times = self.at_most.iter().position(|&chance| drawn < chance).unwrap_or(self.at_most.len());
+        times as f64
+    }
+}
+
+/// Times beyond which a row is not drawn: the chance is below 1e-20.
+const BOOTSTRAP_MAX: usize = 24;
+
+/// A tree as far as it is grown, and the nodes of it that a pass looks at.
+#[derive(Debug)]
+pub(crate) struct Growing {
+    /// The number of the tree among those of one fit.
+    pub(crate) tree: usize,
+    /// The key of its draws.
+    pub(crate) key: Key,
+    pub(crate) nodes: Vec<Node>,
+    /// The part of the state that belongs to each node; [`NOT_OPEN`] for none.
+    pub(crate) parts: Vec<u32>,
+}
+
+/// The part of a node that a pass does not look at.
+pub(crate) const NOT_OPEN: u32 = u32::MAX;
+
+/// Features of a node: the place of each in the state.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Column {
+    pub(crate) feature: u32,
+    /// Bins but for that of missing values, which comes last.
+    pub(crate) bins: u32,
+    pub(crate) start: usize,
+}
+
+/// The sums of some nodes of some trees.
+pub(crate) struct Histograms {
+    pub(crate) sums: Sums,
+    pub(crate) bootstrap: Option<Bootstrap>,
+    /// Whether there are weights behind the targets and scores.
+    pub(crate) is_weighted: bool,
+    pub(crate) trees: Vec<Growing>,
+    /// The features of each part.
+    pub(crate) parts: Vec<Vec<Column>>,
+    /// Numbers of the state.
+    pub(crate) elements: usize,
+    /// Features of a row.
+    pub(crate) columns: usize,
+    /// Rows of a call.
+    pub(crate) rows: usize,
+    /// Scores of a row.
+    pub(crate) scores: usize,
+    /// Tells functions apart.
+    pub(crate) number: u64,
+}
+
+/// A number that no other function of this process has.
+pub(crate) fn new_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl fmt::Debug for Histograms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "histograms {}", self.number)
+    }
+}
+
+impl Foreign for Histograms {
+    fn name(&self) -> Option<ForeignName> {
+        None
+    }
+
+    fn describe(&self) -> String {
+        "histograms".to_owned()
+    }
+
+    fn scratch_bytes(&self) -> u64 {
+        let row = 2 * self.columns + self.scores * size_of::<[f64; 2]>();
+        (self.rows * row + self.elements * size_of::<f64>()) as u64
+    }
+
+    fn run(&self, place: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
+        let inputs = Inputs {
+            codes: args[0].elements::<u8>()?,
+            targets: args[1].elements::<f64>()?,
+            weights: if self.is_weighted { Some(args[args.len() - 1].elements::<f64>()?) } else { None },
+            first: place.origin[0],
+        };
+        let mut state = vec![0.0; self.elements];
+        match &self.sums {
+            Sums::Classes(classes) => {
+                let last = classes.saturating_sub(1);
+                let class = |row: usize| (inputs.targets[row] as usize).min(last);
+                self.add_all(
+                    &inputs,
+                    &mut state,
+                    |row, _, weight| (class(row), weight),
+                    |bin, &(class, weight)| {
+                        bin[0] += 1.0;
+                        bin[1 + class] += weight;
+                    },
+                );
+            }
+            Sums::Squares => {
+                let of = |row: usize, _: usize, weight: f64| {
+                    let y = inputs.targets[row];
+                    [1.0, weight, weight * y, weight * y * y]
+                };
+                self.add_all(&inputs, &mut state, of, add_each);
+            }
+            Sums::Slopes(loss) => {
+                let scores = args[2].elements::<f64>()?;
+                let mut slopes = vec![[0.0; 2]; scores.len()];
+                let of_rows = scores.chunks_exact(self.scores).zip(slopes.chunks_exact_mut(self.scores));
+                for ((scores, slopes), &y) in of_rows.zip(inputs.targets.iter()) {
+                    loss.slopes(y, scores, slopes);
+                }
+                let of = |row: usize, tree: usize, weight: f64| {
+                    let [first, second] = slopes[row * self.scores + tree];
+                    [1.0, rounded(first * weight), rounded(second * weight)]
+                };
+                self.add_all(&inputs, &mut state, of, add_each);
+            }
+        }
+        Ok(Chunk::from_elements(&[1, self.elements], &state)?)
+    }
+}
+
+/// The rows of a call.
+struct Inputs<'a> {
+    codes: Cow<'a, [u8]>,
+    targets: Cow<'a, [f64]>,
+    /// A row whose weight is not positive has no part.
+    weights: Option<Cow<'a, [f64]>>,
+    first: usize,
+}
+
+/// A number with the 24 digits of float32 that scikit-learn's slopes have: the sum of a million of them loses
+/// none, so splits that are equally good are equal to the bit.
+#[inline(always)]
+fn rounded(number: f64) -> f64 {
+    let high = number * SPLITTER;
+    let rounded = high - (high - number);
+    if rounded.is_finite() { rounded } else { number }
+}
+
+/// Cuts the last 29 of 53 binary digits (Veltkamp).
+const SPLITTER: f64 = ((1u64 << 29) + 1) as f64;
+
+#[inline(always)]
+fn add_each<const N: usize>(bin: &mut [f64], row: &[f64; N]) {
+    bin.iter_mut().zip(row).for_each(|(sum, number)| *sum += number);
+}
+
+impl Histograms {
+    /// Adds what `of` a row, tree and weight says to the bins of its node, by `add`.
+    #[inline(always)]
+    fn add_all<R>(
+        &self,
+        inputs: &Inputs<'_>,
+        state: &mut [f64],
+        of: impl Fn(usize, usize, f64) -> R,
+        add: impl Fn(&mut [f64], &R),
+    ) {
+        let width = self.sums.width();
+        for growing in &self.trees {
+            for (row, codes) in inputs.codes.chunks_exact(self.columns).enumerate() {
+                let weight = inputs.weights.as_ref().map_or(1.0, |weights| weights[row]);
+                if weight <= 0.0 {
+                    continue;
+                }
+                let part = growing.parts[leaf_of_bins(&growing.nodes, codes)];
+                if part == NOT_OPEN {
+                    continue;
+                }
+                let weight = match &self.bootstrap {
+                    None => weight,
+                    Some(bootstrap) => weight * bootstrap.times(growing.key, inputs.first + row),
+                };
+                if weight == 0.0 {
+                    continue;
+                }
+                let made = of(row, growing.tree, weight);
+                for column in &self.parts[part as usize] {
+                    let bin = u32::from(codes[column.feature as usize]).min(column.bins) as usize;
+                    let start = column.start + bin * width;
+                    add(&mut state[start..start + width], &made);
+                }
+            }
+        }
+    }
+}
+
+/// The function of rows that adds the values of the leaves of trees to the scores of a row.
+pub(crate) struct AddTrees {
+    /// The nodes of each tree, by score, and their values.
+    pub(crate) trees: Vec<(Vec<Node>, Vec<f64>)>,
+    pub(crate) columns: usize,
+    pub(crate) rows: usize,
+    pub(crate) number: u64,
+}
+
+impl fmt::Debug for AddTrees {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "scores {}", self.number)
+    }
+}
+
+impl Foreign for AddTrees {
+    fn name(&self) -> Option<ForeignName> {
+        None
+    }
+
+    fn describe(&self) -> String {
+        "scores".to_owned()
+    }
+
+    fn scratch_bytes(&self) -> u64 {
+        (self.rows * (2 * self.columns + self.trees.len() * size_of::<f64>())) as u64
+    }
+
+    fn run(&self, _: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
+        let codes = args[0].elements::<u8>()?;
+        let mut scores = args[1].to_vec::<f64>()?;
+        let rows = codes.chunks_exact(self.columns).zip(scores.chunks_exact_mut(self.trees.len()));
+        for (codes, scores) in rows {
+            for (score, (nodes, values)) in scores.iter_mut().zip(&self.trees) {
+                *score += values[leaf_of_bins(nodes, codes)];
+            }
+        }
+        Ok(Chunk::from_elements(args[1].shape(), &scores)?)
+    }
+}
+
+/// The function of rows that sums losses: those of samples with a positive weight and of samples with a
+/// negative one, each behind the sum of their weights.
+#[derive(Debug)]
+pub(crate) struct SumLosses {
+    pub(crate) loss: Loss,
+    pub(crate) scores: usize,
+    /// Whether there are weights behind the targets and scores.
+    pub(crate) is_weighted: bool,
+    pub(crate) rows: usize,
+}
+
+/// Numbers of the state of [`SumLosses`].
+pub(crate) const LOSSES: Range<usize> = 0..4;
+
+impl Foreign for SumLosses {
+    fn name(&self) -> Option<ForeignName> {
+        None
+    }
+
+    fn describe(&self) -> String {
+        "losses".to_owned()
+    }
+
+    fn scratch_bytes(&self) -> u64 {
+        (self.rows * (2 + self.scores) * size_of::<f64>()) as u64
+    }
+
+    fn run(&self, _: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
+        let (targets, scores) = (args[1].elements::<f64>()?, args[2].elements::<f64>()?);
+        let weights = if self.is_weighted { Some(args[3].elements::<f64>()?) } else { None };
+        let mut state = [0.0; LOSSES.end];
+        for (row, (&y, scores)) in targets.iter().zip(scores.chunks_exact(self.scores)).enumerate() {
+            let weight = weights.as_ref().map_or(1.0, |weights| weights[row]);
+            if weight == 0.0 {
+                continue;
+            }
+            let at = if weight < 0.0 { 2 } else { 0 };
+            state[at] += weight.abs();
+            state[at + 1] += weight.abs() * self.loss.value(y, scores);
+        }
+        Ok(Chunk::from_elements(&[1, LOSSES.end], &state)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slopes_have_the_digits_of_float32() {
+        for number in [0.0, 1.0, -0.3, 1.0 / 3.0, 12345.678, -1e-30] {
+            assert_eq!(rounded(number), f64::from(number as f32), "{number}");
+        }
+        // Beyond the range of float32 they have as many.
+        assert!((rounded(1e200) / 1e200 - 1.0).abs() < 1e-7);
+        assert_eq!(rounded(1.7e308), 1.7e308);
+        assert!(rounded(f64::NAN).is_nan() && rounded(f64::INFINITY).is_infinite());
+    }
+
+    #[test]
+    fn draws_of_rows_have_the_mean_and_the_share_of_a_bootstrap() {
+        let (bootstrap, key) = (Bootstrap::of(1.0), Key::new(1, 2));
+        let times: Vec<f64> = (0..100_000).map(|row| bootstrap.times(key, row)).collect();
+        let mean = times.iter().sum::<f64>() / 1e5;
+        let left_out = times.iter().filter(|&&times| times == 0.0).count() as f64 / 1e5;
+        assert!((mean - 1.0).abs() < 0.02, "{mean}");
+        assert!((left_out - (-1f64).exp()).abs() < 0.01, "{left_out}");
+        assert_eq!(Bootstrap::of(0.0).times(key, 7), 0.0);
+    }
+}

@@ -1,0 +1,24 @@
+//! scikit-learn's `tree`: questions about one feature after the other.
+//!
+//! Samples are put in at most 255 bins for each feature, and one for missing values, by one pass that writes
+//! a byte for each value. All later passes read these bytes. A pass sums the samples of the open nodes by
+//! feature and bin, from which the best split of each follows, so trees grow a level with each pass.
+
+pub(crate) mod bins;
+pub(crate) mod criterion;
+pub(crate) mod data;
+mod decision;
+pub(crate) mod family;
+pub(crate) mod grove;
+pub(crate) mod grow;
+pub(crate) mod histogram;
+pub(crate) mod loss;
+pub(crate) mod nodes;
+pub(crate) mod parameters;
+pub(crate) mod predict;
+pub(crate) mod targets;
+
+pub use decision::{
+    DecisionTreeClassifier, DecisionTreeRegressor, FittedDecisionTreeClassifier, FittedDecisionTreeRegressor,
+};
+pub use parameters::{ClassCriterion, MaxFeatures};

@@ -1,0 +1,123 @@
+//! Predictions of trees for rows of values.
+
+use super::histogram::new_number;
+use super::nodes::Tree;
+use crate::checks::samples_for;
+use std::fmt;
+use std::sync::Arc;
+use tharsis_graph::{Error, Foreign, ForeignName};
+use tharsis_kernels::{Chunk, Place};
+use tharsis_numeric::{DType, Result, Tensor};
+
+/// The trees of a model, whose values are added up.
+#[derive(Clone)]
+pub(crate) struct Trees {
+    all: Arc<Summed>,
+    features: usize,
+}
+
+/// Values of samples that a model takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Values {
+    /// All; NaN is missing.
+    Any,
+    /// All but infinite ones; NaN is missing.
+    NotInfinite,
+    /// Neither infinite ones nor NaN.
+    Finite,
+}
+
+struct Summed {
+    trees: Vec<Tree>,
+    /// Numbers from which the sums begin.
+    base: Vec<f64>,
+    /// The factor of the sums.
+    scale: f64,
+    values: Values,
+    number: u64,
+}
+
+impl Trees {
+    /// Trees of samples with so many features. Each row of predictions is the base and the values of a leaf
+    /// of each tree, times the scale.
+    pub(crate) fn new(
+        trees: Vec<Tree>,
+        features: usize,
+        (base, scale): (Vec<f64>, f64),
+        values: Values,
+    ) -> Trees {
+        Trees { all: Arc::new(Summed { trees, base, scale, values, number: new_number() }), features }
+    }
+
+    /// The trees.
+    pub(crate) fn list(&self) -> &[Tree] {
+        &self.all.trees
+    }
+
+    /// Features of a sample.
+    pub(crate) fn features(&self) -> usize {
+        self.features
+    }
+
+    /// The sums for samples (n, d), as an expression; (n, numbers of the base), float64.
+    #[track_caller]
+    pub(crate) fn sums(&self, model: &str, x: &Tensor) -> Result<Tensor> {
+        let x = samples_for(model, x, self.features)?;
+        Ok(x.map_foreign(&[None, Some(self.all.base.len())], self.all.clone(), DType::F64))
+    }
+}
+
+impl fmt::Debug for Trees {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} trees", self.all.trees.len())
+    }
+}
+
+impl fmt::Debug for Summed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "trees {}", self.number)
+    }
+}
+
+impl Foreign for Summed {
+    fn name(&self) -> Option<ForeignName> {
+        None
+    }
+
+    fn describe(&self) -> String {
+        "trees".to_owned()
+    }
+
+    fn run(&self, _: Place<'_>, args: &[Chunk]) -> std::result::Result<Chunk, Error> {
+        let values = args[0].elements::<f64>()?;
+        let &[rows, columns] = args[0].shape() else {
+            return Err(Error::Internal("a sample has one axis".to_owned()));
+        };
+        if self.values == Values::Finite && values.iter().any(|value| value.is_nan()) {
+            return Err(Error::Value("Input X contains NaN.".to_owned()));
+        }
+        if self.values != Values::Any && values.iter().any(|value| value.is_infinite()) {
+            let text = "Input X contains infinity or a value too large for dtype('float64').";
+            return Err(Error::Value(text.to_owned()));
+        }
+        let width = self.base.len();
+        let mut sums = self.base.repeat(rows);
+        // All rows of a block by one tree after the other: the nodes of a tree stay near.
+        let blocks = values.chunks(BLOCK_ROWS * columns).zip(sums.chunks_mut(BLOCK_ROWS * width));
+        for (values, sums) in blocks {
+            for tree in &self.trees {
+                for (row, sums) in values.chunks_exact(columns).zip(sums.chunks_exact_mut(width)) {
+                    let leaf = tree.values_of(tree.leaf_of(row));
+                    sums[tree.column..].iter_mut().zip(leaf).for_each(|(sum, value)| *sum += value);
+                }
+            }
+        }
+        if self.scale != 1.0 {
+            sums.iter_mut().for_each(|sum| *sum *= self.scale);
+        }
+        Ok(Chunk::from_elements(&[rows, width], &sums)?)
+    }
+}
+
+/// Rows that go through one tree before the next.
+const BLOCK_ROWS: usize = 256;

@@ -1,0 +1,214 @@
+//! Weights, missing values, one class, constant features, and limits of trees.
+
+use tharsis_learn::FitOptions;
+use tharsis_learn::base::{Estimator, Predict};
+use tharsis_learn::ensemble::{
+    ExtraTreesClassifier, ExtraTreesRegressor, HistGradientBoostingClassifier, HistGradientBoostingRegressor,
+    IsolationForest, RandomForestClassifier, RandomForestRegressor,
+};
+use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor, MaxFeatures};
+use tharsis_numeric::random::default_rng;
+use tharsis_numeric::{DType, Tensor, arange, array, concatenate, full, ones, where_, zeros};
+
+fn samples(rows: usize, seed: u64) -> (Tensor, Tensor) {
+    let generator = default_rng(seed);
+    let x = generator.normal(0.0, 1.0, &[rows, 4]).execute().unwrap();
+    let y = (x.get(&[(..).into(), 0i64.into()]) + x.get(&[(..).into(), 2i64.into()])).greater(0.0);
+    (x, y.astype(DType::I64).execute().unwrap())
+}
+
+/// The predictions of a model of an estimator.
+fn predicted<E>(estimator: &E, x: &Tensor, y: &Tensor, options: &FitOptions, new: &Tensor) -> Vec<f64>
+where
+    E: Estimator,
+    E::Fitted: Predict,
+{
+    let model = estimator.fit_any(x, Some(y), options).unwrap();
+    model.predict(new).astype(DType::F64).to_vec::<f64>().unwrap()
+}
+
+/// Runs a check on the predictions of an estimator of each kind that takes all samples alike.
+fn each_kind(check: impl Fn(&str, &dyn Fn(&Tensor, &Tensor, &FitOptions, &Tensor) -> Vec<f64>)) {
+    let boosted = HistGradientBoostingRegressor::new().max_iter(10).min_samples_leaf(1);
+    check("boosting", &|x, y, options, new| predicted(&boosted, x, y, options, new));
+    let classes = HistGradientBoostingClassifier::new().max_iter(10).min_samples_leaf(1);
+    check("boosting of classes", &|x, y, options, new| predicted(&classes, x, y, options, new));
+    let tree = DecisionTreeRegressor::new().max_depth(4);
+    check("tree", &|x, y, options, new| predicted(&tree, x, y, options, new));
+    let tree = DecisionTreeClassifier::new().max_depth(4);
+    check("tree of classes", &|x, y, options, new| predicted(&tree, x, y, options, new));
+    let extra = ExtraTreesRegressor::new().n_estimators(5).max_depth(4);
+    check("extra trees", &|x, y, options, new| predicted(&extra, x, y, options, new));
+}
+
+fn far(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max)
+}
+
+#[test]
+fn a_weight_of_two_is_a_sample_that_is_there_twice() {
+    let (x, y) = samples(120, 1);
+    let weight = (arange(120) % 3).execute().unwrap();
+    let rows: Vec<i64> = (0..120).flat_map(|row| vec![row; row as usize % 3]).collect();
+    let rows = Tensor::from_elements(&[rows.len()], &rows);
+    let (many, of_many) = (x.take_at(&rows, 0), y.take_at(&rows, 0));
+    each_kind(|name, fit| {
+        let weighted = fit(&x, &y, &FitOptions::new().sample_weight(&weight), &x);
+        let repeated = fit(&many, &of_many, &FitOptions::new(), &x);
+        assert!(far(&weighted, &repeated) < 1e-9, "{name}: {}", far(&weighted, &repeated));
+    });
+}
+
+#[test]
+fn samples_without_weight_have_no_part() {
+    let (x, y) = samples(100, 2);
+    let weight = (arange(100) % 2).execute().unwrap();
+    // Wild values where the weight is zero.
+    let wild = where_(&weight.equal(0).expand_dims(1), 1e9, &x);
+    let half = x.filter(&weight.equal(1));
+    let of_half = y.filter(&weight.equal(1));
+    each_kind(|name, fit| {
+        let weighted = fit(&wild, &y, &FitOptions::new().sample_weight(&weight), &x);
+        let part = fit(&half, &of_half, &FitOptions::new(), &x);
+        assert!(far(&weighted, &part) < 1e-9, "{name}");
+    });
+}
+
+#[test]
+fn missing_values_tell_the_class() {
+    let x = arange(80).reshape(&[40, 2]) * 0.0;
+    let x = where_(&arange(40).less(15).expand_dims(1), f64::NAN, &x).execute().unwrap();
+    let y = arange(40).less(15).astype(DType::I64);
+    let expected = y.astype(DType::F64).to_vec::<f64>().unwrap();
+    each_kind(|name, fit| {
+        let found = fit(&x, &y, &FitOptions::new(), &x);
+        assert!(far(&found, &expected) < 0.4, "{name}: {found:?}");
+    });
+    let forest = RandomForestClassifier::new().n_estimators(9).fit(&x, &y, ..).unwrap();
+    assert_eq!(forest.score(&x, &y, ..).unwrap(), 1.0);
+}
+
+#[test]
+fn new_missing_values_go_with_most_samples() {
+    let x = arange(10).reshape(&[10, 1]);
+    let y = array([0i64, 0, 0, 1, 1, 1, 1, 1, 1, 1]);
+    let nan = array([f64::NAN]).reshape(&[1, 1]);
+    let tree = DecisionTreeClassifier::new().fit(&x, &y, ..).unwrap();
+    assert_eq!(tree.predict(&nan).to_vec::<i64>().unwrap(), [1]);
+    let boosted = HistGradientBoostingClassifier::new().min_samples_leaf(1).fit(&x, &y, ..).unwrap();
+    assert_eq!(boosted.predict(&nan).to_vec::<i64>().unwrap(), [1]);
+}
+
+#[test]
+fn one_class_and_constant_features_are_fine() {
+    let (x, _) = samples(30, 3);
+    let one = full(&[30], 7i64, DType::I64);
+    let classifier = HistGradientBoostingClassifier::new().fit(&x, &one, ..).unwrap();
+    assert_eq!(classifier.predict(&x).to_vec::<i64>().unwrap(), [7; 30]);
+    assert_eq!(classifier.predict_proba(&x).to_vec::<f64>().unwrap(), [1.0; 30]);
+    let forest = RandomForestClassifier::new().n_estimators(3).fit(&x, &one, ..).unwrap();
+    assert_eq!(forest.predict_proba(&x).shape().unwrap(), [30, 1]);
+    assert_eq!(forest.predict(&x).to_vec::<i64>().unwrap(), [7; 30]);
+    let constant = ones(&[30, 3]);
+    let y = arange(30);
+    each_kind(|name, fit| {
+        let found = fit(&constant, &(&y % 2), &FitOptions::new(), &constant);
+        assert!(found.iter().all(|&found| found == found.round() || (found - 0.5).abs() < 1e-9), "{name}");
+    });
+    for x in [full(&[30, 2], f64::NAN, DType::F64), constant.clone()] {
+        let tree = DecisionTreeRegressor::new().fit(&x, &y, ..).unwrap();
+        assert_eq!((tree.get_n_leaves(), tree.feature_importances.sum()), (1, 0.0));
+        let forest = RandomForestRegressor::new().n_estimators(2).fit(&x, &y, ..).unwrap();
+        assert!(forest.predict(&x).to_vec::<f64>().unwrap().iter().all(|y| (5.0..25.0).contains(y)));
+    }
+    // Samples that are all the same are no outliers.
+    let isolation = IsolationForest::new().n_estimators(3).fit(&constant, ..).unwrap();
+    assert_eq!(isolation.predict(&constant).to_vec::<i64>().unwrap(), [1; 30]);
+}
+
+#[test]
+fn one_sample_is_a_leaf() {
+    let (x, y) = (array([1.0, 2.0]).reshape(&[1, 2]), array([3.0]));
+    let boosted = HistGradientBoostingRegressor::new().fit(&x, &y, ..).unwrap();
+    assert_eq!(boosted.predict(&x).to_vec::<f64>().unwrap(), [3.0]);
+    let forest = RandomForestRegressor::new().n_estimators(7).fit(&x, &y, ..).unwrap();
+    assert!((forest.predict(&zeros(&[2, 2])).to_vec::<f64>().unwrap()[1] - 3.0).abs() < 1e-12);
+    let isolation = IsolationForest::new().fit(&x, ..).unwrap();
+    assert_eq!(isolation.score_samples(&x).to_vec::<f64>().unwrap(), [-0.5]);
+    assert_eq!(forest.predict(&zeros(&[0, 2])).to_vec::<f64>().unwrap(), [0.0; 0]);
+}
+
+#[test]
+fn targets_far_from_zero_lose_no_digits() {
+    let x = arange(64).reshape(&[64, 1]);
+    let y = arange(64) * 1e-3 + 1e6;
+    let tree = DecisionTreeRegressor::new().fit(&x, &y, ..).unwrap();
+    assert_eq!(tree.get_n_leaves(), 64);
+    let left = (tree.predict(&x) - &y).abs().max(..).item().unwrap().to_f64();
+    assert!(left < 1e-9, "{left}");
+}
+
+#[test]
+fn limits_of_trees_hold() {
+    let (x, y) = samples(500, 4);
+    let noise = default_rng(9).integers(0, 2, &[500]).execute().unwrap();
+    let tree = DecisionTreeClassifier::new().max_leaf_nodes(9).fit(&x, &noise, ..).unwrap();
+    assert_eq!(tree.get_n_leaves(), 9);
+    let tree = DecisionTreeClassifier::new().max_depth(3).fit(&x, &noise, ..).unwrap();
+    assert!(tree.get_depth() == 3 && tree.get_n_leaves() <= 8);
+    let tree = DecisionTreeClassifier::new().min_samples_leaf(60).fit(&x, &noise, ..).unwrap();
+    assert!(tree.get_n_leaves() <= 8);
+    let whole = DecisionTreeClassifier::new().fit(&x, &noise, ..).unwrap();
+    assert!((0.0..0.2).contains(&(1.0 - whole.score(&x, &noise, ..).unwrap())));
+    // Drawn features: other trees for other seeds, the same for the same.
+    let drawn = |seed: u64| {
+        let tree = DecisionTreeClassifier::new().max_features(MaxFeatures::Sqrt).random_state(seed);
+        tree.max_depth(4).fit(&x, &y, ..).unwrap().predict_proba(&x).to_vec::<f64>().unwrap()
+    };
+    assert_eq!(drawn(1), drawn(1));
+    assert_ne!(drawn(1), drawn(2));
+}
+
+#[test]
+fn early_stopping_ends_when_nothing_is_learned() {
+    let (x, y) = samples(400, 5);
+    let noise = default_rng(6).normal(0.0, 1.0, &[400]).execute().unwrap();
+    let estimator = HistGradientBoostingRegressor::new().early_stopping(true).n_iter_no_change(3);
+    let model = estimator.fit(&x, &noise, ..).unwrap();
+    assert!(model.n_iter < 50, "{}", model.n_iter);
+    assert_eq!(model.validation_score.len(), model.n_iter + 1);
+    let model = HistGradientBoostingClassifier::new().early_stopping(true).fit(&x, &y, ..).unwrap();
+    assert!(0.9 < model.score(&x, &y, ..).unwrap());
+}
+
+#[test]
+fn infinite_values_are_ordered_by_boosting() {
+    let x = array([f64::NEG_INFINITY, 1.0, 2.0, f64::INFINITY]).reshape(&[4, 1]);
+    let y = array([5.0, 1.0, 2.0, -4.0]);
+    let estimator = HistGradientBoostingRegressor::new().min_samples_leaf(1).learning_rate(1.0);
+    let model = estimator.fit(&x, &y, ..).unwrap();
+    let left = (model.predict(&x) - &y).abs().max(..).item().unwrap().to_f64();
+    assert!(left < 1e-6, "{left}");
+}
+
+#[test]
+fn many_values_share_bins_and_are_learned_all_the_same() {
+    let x = default_rng(8).random(&[20_000, 2]).execute().unwrap();
+    let first = x.get(&[(..).into(), 0i64.into()]);
+    let y = (&first * 40.0).sin().execute().unwrap();
+    let tree = DecisionTreeRegressor::new().min_samples_leaf(20).fit(&x, &y, ..).unwrap();
+    assert!(0.98 < tree.score(&x, &y, ..).unwrap());
+    assert!(0.95 < tree.feature_importances[0]);
+    let extra = ExtraTreesClassifier::new().n_estimators(5).fit(&x, &y.greater(0.0), ..).unwrap();
+    assert!(0.97 < extra.score(&x, &y.greater(0.0), ..).unwrap());
+}
+
+#[test]
+fn outliers_are_found() {
+    let inside = default_rng(3).normal(0.0, 1.0, &[2_000, 3]);
+    let x = concatenate(&[&inside, &full(&[20, 3], 6.0, DType::F64)], 0).execute().unwrap();
+    let model = IsolationForest::new().contamination(0.01).fit(&x, ..).unwrap();
+    let found = model.predict(&x).to_vec::<i64>().unwrap();
+    assert!(found[2_000..].iter().all(|&label| label == -1));
+    assert!(found[..2_000].iter().filter(|&&label| label == -1).count() < 10);
+}
