@@ -7,6 +7,11 @@ use tharsis_graph::ops::Require;
 use tharsis_kernels::Kind;
 use tharsis_numeric::{DType, Error, Result, Tensor, where_};
 
+/// Arrays of the size of a matrix that exist at the same time while it is decomposed in this process.
+const HELD_AT_ONCE: u64 = 4;
+/// Bytes that matrices may take in this process in any case.
+const HELD_LEAST_BYTES: u64 = 64 << 20;
+
 /// A `ValueError`.
 #[track_caller]
 pub(crate) fn refused(text: impl Into<String>) -> Error {
@@ -123,6 +128,52 @@ impl Training {
     pub(crate) fn target_columns(&self) -> Result<Tensor> {
         let y = self.target()?.astype(DType::F64);
         Ok(if y.ndim()? == 1 { y.expand_dims(1) } else { y })
+    }
+
+    /// Checks that a square matrix, which is decomposed in this process, fits the memory of the executor.
+    ///
+    /// # Errors
+    /// `MemoryError` with both numbers of bytes.
+    #[track_caller]
+    pub(crate) fn check_square(&self, extent: usize) -> Result<()> {
+        self.check_held(extent, extent)
+    }
+
+    /// Checks that a matrix which this process holds, with what is made of it, fits the memory of the
+    /// executor.
+    ///
+    /// # Errors
+    /// `MemoryError` with both numbers of bytes.
+    #[track_caller]
+    pub(crate) fn check_held(&self, rows: usize, columns: usize) -> Result<()> {
+        let needed_bytes = (rows as u64)
+            .saturating_mul(columns as u64)
+            .saturating_mul(size_of::<f64>() as u64)
+            .saturating_mul(HELD_AT_ONCE);
+        let limit_bytes = self.engine.memory_bytes().max(HELD_LEAST_BYTES);
+        if needed_bytes <= limit_bytes {
+            return Ok(());
+        }
+        Err(Error::here(GraphError::Memory { needed_bytes, limit_bytes }))
+    }
+
+    /// The error of sums of finite numbers that are not finite.
+    #[track_caller]
+    pub(crate) fn beyond_float64(&self) -> Error {
+        Error::here(GraphError::Overflow(format!(
+            "{}: sums of the samples exceed float64; scale them down first",
+            self.estimator
+        )))
+    }
+
+    /// The error of a state that is not finite: as [`Training::explain_not_finite`], or that of sums beyond
+    /// float64.
+    #[track_caller]
+    pub(crate) fn not_finite(&self, nan: Nan) -> Error {
+        match self.explain_not_finite(nan) {
+            Err(error) => error,
+            Ok(()) => self.beyond_float64(),
+        }
     }
 
     /// Finds out why a state is not finite: a second pass, over data that a first one could not sum.

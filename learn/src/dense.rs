@@ -27,6 +27,19 @@ pub(crate) fn eigh(symmetric: &Array2<f64>) -> Result<(Array1<f64>, Array2<f64>)
     Ok((vector(made[0].fetch_on::<f64>(&local)?)?, matrix(made[1].fetch_on::<f64>(&local)?)?))
 }
 
+/// The reduced singular value decomposition: (m, n) to (m, k), (k,) descending, and (k, n).
+///
+/// # Errors
+/// `LinAlgError` if an element is not finite.
+#[track_caller]
+pub(crate) fn svd(x: &Array2<f64>) -> Result<(Array2<f64>, Array1<f64>, Array2<f64>)> {
+    let (left, values, right) = tensor(x).svd();
+    let local = local(x.len());
+    let (made, _) = execute(&[&left, &values, &right], &local)?;
+    let [left, right] = [0, 2].map(|at: usize| made[at].fetch_on::<f64>(&local).and_then(matrix));
+    Ok((left?, vector(made[1].fetch_on::<f64>(&local)?)?, right?))
+}
+
 /// The solution of a system with a symmetric positive definite matrix; `None` if it is not definite up to
 /// rounding.
 ///

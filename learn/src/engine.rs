@@ -18,6 +18,11 @@ impl Engine {
         Engine { executor }
     }
 
+    /// Bytes that a plan may take.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.executor.limits().memory_bytes
+    }
+
     /// The values of several expressions, by one plan, as float64. Conditions such as a division by zero are
     /// for the caller to see in the values.
     ///
@@ -32,13 +37,24 @@ impl Engine {
         made.iter().map(|made| made.fetch_on::<f64>(&*self.executor)).collect()
     }
 
-    /// The values of an expression of integers.
+    /// The elements of an expression (n,) of integers of which only running tells the size, at most `most`;
+    /// their number if there are more.
     ///
     /// # Errors
     /// As [`execute`].
     #[track_caller]
-    pub(crate) fn integers(&self, expression: &Tensor) -> Result<Vec<i64>> {
-        Ok(expression.astype(DType::I64).fetch_on::<i64>(&*self.executor)?.into_iter().collect())
+    pub(crate) fn integers(
+        &self,
+        expression: &Tensor,
+        most: u64,
+    ) -> Result<std::result::Result<Vec<i64>, u64>> {
+        let (made, _) = execute(&[&expression.astype(DType::I64)], &*self.executor)?;
+        let Some(made) = made.first() else { return Ok(Ok(Vec::new())) };
+        let count = made.size()?;
+        if most < count {
+            return Ok(Err(count));
+        }
+        Ok(Ok(made.fetch_on::<i64>(&*self.executor)?.into_iter().collect()))
     }
 
     /// The same tensors with all sizes known. Runs what unknown sizes depend on.

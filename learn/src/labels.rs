@@ -5,6 +5,10 @@ use tharsis_graph::ops::Require;
 use tharsis_kernels::Kind;
 use tharsis_numeric::{Axes, DType, Result, Tensor};
 
+/// Most classes of a classifier. A sample is told apart from each of them, so states and chunks are so many
+/// times as large.
+const CLASSES_MAX: u64 = 1 << 14;
+
 /// The classes of a fit, ascending, and the labels of its samples.
 pub(crate) struct Classes {
     pub(crate) values: Vec<i64>,
@@ -16,8 +20,8 @@ impl Classes {
     /// The distinct labels of the target. One or two passes over it.
     ///
     /// # Errors
-    /// `ValueError` for a target of other than one axis, or with numbers that are not whole, NaN or beyond
-    /// int64; errors of the passes.
+    /// `ValueError` for a target of other than one axis, with numbers that are not whole, NaN or beyond
+    /// int64, or with more than 2^14 classes; errors of the passes.
     #[track_caller]
     pub(crate) fn of(training: &Training) -> Result<Classes> {
         let y = training.target()?;
@@ -33,8 +37,14 @@ impl Classes {
         };
         check_whole(training, &y)?;
         let labels = y.astype(DType::I64);
-        let values = training.engine.integers(&labels.unique())?;
-        Ok(Classes { values, labels })
+        match training.engine.integers(&labels.unique(), CLASSES_MAX)? {
+            Ok(values) => Ok(Classes { values, labels }),
+            Err(count) => Err(refused(format!(
+                "y has {count} classes, {} takes at most {CLASSES_MAX}. Maybe you are trying to fit a classifier \
+                 on a regression target.",
+                training.estimator
+            ))),
+        }
     }
 
     /// At least two classes.

@@ -12,7 +12,8 @@ const R2_ROWS_MIN: usize = 2;
 /// NaN for fewer than two samples.
 ///
 /// # Errors
-/// `ValueError` for shapes that do not fit, or for NaN or infinity; errors of the pass.
+/// `ValueError` for shapes that do not fit, or for NaN or infinity; `OverflowError` for sums beyond float64;
+/// errors of the pass.
 #[track_caller]
 pub(crate) fn r2(training: &Training, predicted: &Tensor) -> Result<f64> {
     let y = training.target_columns()?;
@@ -43,7 +44,7 @@ pub(crate) fn r2(training: &Training, predicted: &Tensor) -> Result<f64> {
         states.truncate(2);
     }
     if !all_finite(&states) {
-        training.explain_not_finite(Nan::Refused)?;
+        return Err(training.not_finite(Nan::Refused));
     }
     if training.rows < R2_ROWS_MIN {
         return Ok(f64::NAN);
@@ -64,19 +65,23 @@ pub(crate) fn r2(training: &Training, predicted: &Tensor) -> Result<f64> {
 #[track_caller]
 pub(crate) fn accuracy(training: &Training, predicted: &Tensor) -> Result<f64> {
     let y = training.target()?;
-    if y.ndim()? != 1 {
-        return Err(refused("y should be a 1d array of labels"));
-    }
+    let y = match *y.shape()? {
+        [_] => y.clone(),
+        [_, 1] => y.squeeze(Some(&[1])),
+        _ => return Err(refused("y should be a 1d array of labels")),
+    };
     let is_right = y.equal(predicted).astype(DType::F64);
+    // Labels that are not finite are no wrong predictions.
+    let is_label = y.isfinite().all(..);
     let (right, all) = match &training.weight {
         None => (is_right.sum(..), Tensor::number(training.rows as f64)),
         Some(weight) => ((is_right * weight).sum(..), weight.sum(..)),
     };
-    let states = training.engine.run(&[&right, &all])?;
-    if !all_finite(&states) {
-        training.explain_not_finite(Nan::Refused)?;
+    let states = training.engine.run(&[&right, &all, &is_label])?;
+    if !all_finite(&states) || states.last().is_some_and(|is_label| is_label.sum() == 0.0) {
+        return Err(training.not_finite(Nan::Refused));
     }
-    let [right, all] = <[_; 2]>::try_from(states).map_err(|_| lost())?;
+    let [right, all, _] = <[_; 3]>::try_from(states).map_err(|_| lost())?;
     check_some_weight(all.sum())?;
     Ok(right.sum() / all.sum())
 }

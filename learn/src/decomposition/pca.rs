@@ -2,17 +2,20 @@
 
 use super::signs::flip;
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Training, in_dtype_of, refused, samples_for};
+use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
 use crate::dense::{eigh, tensor};
-use crate::passes::{Around, Moments, in_fixed_chunks};
+use crate::passes::{Around, Centred, Moments, in_fixed_chunks};
 use crate::show;
+use crate::states::{all_finite, lost, matrix, vector};
 use ndarray::{Array1, Array2, Axis};
 use std::f64::consts::PI;
 use std::fmt;
-use tharsis_numeric::{Result, Tensor};
+use tharsis_graph::Error as GraphError;
+use tharsis_kernels::KernelError;
+use tharsis_numeric::{Error, Result, Tensor};
 
 /// scikit-learn's `PCA`: the directions in which samples vary most, by eigenvectors of their covariance (the
-/// solver `covariance_eigh`). One pass.
+/// solver `covariance_eigh`), in one pass; of fewer samples than features by their singular vectors.
 ///
 /// ```
 /// use tharsis_learn::decomposition::PCA;
@@ -129,9 +132,11 @@ impl PCA {
     ///
     /// # Errors
     /// `ValueError` for a number of components that is out of range, samples of other than two axes, fewer
-    /// than two rows or no features, complex, NaN or infinite; `TypeError` for weights; errors of the pass.
+    /// than two rows or no features, complex, NaN or infinite; `TypeError` for weights; `OverflowError` for
+    /// sums beyond float64; errors of the passes.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedPCA> {
+        self.check()?;
         let training = Training::unsupervised("PCA", x, &options.into())?.without_weights()?;
         let (rows, columns) = (training.rows, training.columns);
         if rows < 2 {
@@ -140,16 +145,15 @@ impl PCA {
                  required by PCA."
             )));
         }
-        self.check(rows.min(columns))?;
-        let moments = Moments::of(&training, None, Around::Mean)?;
-        let divisor = (rows - 1) as f64;
-        let (mut values, vectors) = eigh(&(&moments.gram / divisor))?;
-        // Ascending; rounding may leave negative ones.
-        values.invert_axis(Axis(0));
-        values.mapv_inplace(|value| if value < 0.0 { 0.0 } else { value });
-        let mut directions = vectors.reversed_axes();
-        directions.invert_axis(Axis(0));
         let most = rows.min(columns);
+        if let Components::Count(count) = self.n_components
+            && most < count
+        {
+            return Err(out_of_range(count, &most.to_string()));
+        }
+        let Axes { values, directions, mean } =
+            if rows < columns { Axes::of_few(&training)? } else { Axes::of(&training)? };
+        let divisor = (rows - 1) as f64;
         let ratios = &values / values.sum();
         let kept = self.kept(&ratios, most);
         let left_out = values.iter().take(most).skip(kept);
@@ -164,20 +168,18 @@ impl PCA {
             singular_values: explained_variance.mapv(|variance| (variance * divisor).sqrt()),
             explained_variance,
             explained_variance_ratio: first(&ratios),
-            mean: moments.mean,
+            mean,
             noise_variance,
             n_samples: rows,
             whiten: self.whiten,
         })
     }
 
+    /// Checks what needs no data.
     #[track_caller]
-    fn check(&self, most: usize) -> Result<()> {
+    fn check(&self) -> Result<()> {
         match self.n_components {
-            Components::Count(count) if count == 0 || most < count => Err(refused(format!(
-                "n_components={count} must be between 1 and min(n_samples, n_features)={most} with \
-                 svd_solver='covariance_eigh'"
-            ))),
+            Components::Count(0) => Err(out_of_range(0, "")),
             Components::Share(share) => {
                 let is_share = 0.0 < share && share < 1.0;
                 if is_share {
@@ -206,6 +208,57 @@ impl PCA {
                 (within.count() + 1).min(most)
             }
         }
+    }
+}
+
+#[track_caller]
+fn out_of_range(count: usize, most: &str) -> Error {
+    let equal = if most.is_empty() { "" } else { "=" };
+    refused(format!(
+        "n_components={count} must be between 1 and min(n_samples, n_features){equal}{most} with \
+         svd_solver='covariance_eigh'"
+    ))
+}
+
+/// Directions of samples around their means.
+struct Axes {
+    /// The variances along them, descending; at least as many as the smaller one of the numbers of samples
+    /// and of features.
+    values: Array1<f64>,
+    /// One a row.
+    directions: Array2<f64>,
+    /// The means; (d,).
+    mean: Array1<f64>,
+}
+
+impl Axes {
+    /// The eigenvectors of the covariance, (d, d).
+    #[track_caller]
+    fn of(training: &Training) -> Result<Axes> {
+        let moments = Moments::of(training, None, Around::Mean)?;
+        let (mut values, vectors) = eigh(&(&moments.gram / (training.rows - 1) as f64))?;
+        // Ascending; rounding may leave negative ones.
+        values.invert_axis(Axis(0));
+        values.mapv_inplace(|value| if value < 0.0 { 0.0 } else { value });
+        let mut directions = vectors.reversed_axes();
+        directions.invert_axis(Axis(0));
+        Ok(Axes { values, directions, mean: moments.mean })
+    }
+
+    /// The right singular vectors of fewer samples than features: no matrix is larger than the samples.
+    #[track_caller]
+    fn of_few(training: &Training) -> Result<Axes> {
+        training.check_held(training.rows, training.columns)?;
+        let none = training.x.get(&[(..).into(), (..0i64).into()]);
+        let centred = Centred::of(training, &none, Around::Mean)?;
+        let (_, singular, directions) = centred.x.svd();
+        let states = training.engine.run(&[&singular, &directions])?;
+        if !all_finite(&states) {
+            return Err(training.not_finite(Nan::Refused));
+        }
+        let [singular, directions] = <[_; 2]>::try_from(states).map_err(|_| lost())?;
+        let values = vector(singular)?.mapv(|value| value * (value / (training.rows - 1) as f64));
+        Ok(Axes { values, directions: matrix(directions)?, mean: centred.mean })
     }
 }
 
@@ -292,15 +345,34 @@ impl FittedPCA {
     /// ```
     ///
     /// # Errors
-    /// `LinAlgError` if the covariance cannot be decomposed.
+    /// `LinAlgError` for a covariance that is singular up to rounding: samples have no density then.
     #[track_caller]
     pub fn score_samples(&self, x: &Tensor) -> Result<Tensor> {
-        let samples = samples_for("PCA", x, self.mean.len())?;
-        let (values, vectors) = eigh(&self.get_covariance())?;
-        let along = (samples - tensor(&self.mean)).matmul(&tensor(&vectors));
-        let log_determinant: f64 = values.iter().map(|value| value.ln()).sum();
-        let constant = self.mean.len() as f64 * (2.0 * PI).ln() + log_determinant;
-        Ok(((along.square() / tensor(&values)).sum(1) + constant) * -0.5)
+        let around = samples_for("PCA", x, self.mean.len())? - tensor(&self.mean);
+        let (components, features) = self.components.dim();
+        let noise = self.noise_variance;
+        let variances = self.explained_variance.mapv(|variance| variance.max(noise));
+        let largest = variances.iter().fold(0.0f64, |largest, variance| largest.max(*variance));
+        let left_out = (features - components) as f64;
+        let bound = largest * f64::EPSILON * features as f64;
+        let mut all = variances.iter().copied().chain((0.0 < left_out).then_some(noise));
+        if let Some(variance) = all.find(|variance| *variance <= bound) {
+            return Err(Error::here(GraphError::Kernel(KernelError::Singular(format!(
+                "Singular matrix: the covariance has variance {variance} in one direction and {largest} in \
+                 another"
+            )))));
+        }
+        let along = in_fixed_chunks(&around.matmul(&tensor(&self.components).t()), components);
+        let mut distance = (along.square() / tensor(&variances)).sum(1);
+        let mut log_determinant: f64 = variances.iter().map(|variance| variance.ln()).sum();
+        if 0.0 < left_out {
+            // In all directions that are left out the variance is that of the noise.
+            let rest = around - along.matmul(&tensor(&self.components));
+            distance = distance + rest.square().sum(1) / noise;
+            log_determinant += left_out * noise.ln();
+        }
+        let constant = features as f64 * (2.0 * PI).ln() + log_determinant;
+        Ok((distance + constant) * -0.5)
     }
 
     fn deviations(&self) -> Array1<f64> {

@@ -98,25 +98,26 @@ impl TruncatedSVD {
     /// As [`Tensor::qr`]: samples many times more than features are never in memory as a whole.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedTruncatedSVD> {
-        let training = Training::unsupervised("TruncatedSVD", x, &options.into())?.without_weights()?;
-        let (rows, columns, kept) = (training.rows, training.columns, self.n_components);
-        for (limit, name) in [(columns, "n_features"), (rows, "n_samples")] {
-            if limit < kept {
-                return Err(refused(format!("n_components({kept}) must be <= {name}({limit}).")));
-            }
-        }
+        let kept = self.n_components;
         if kept == 0 {
             return Err(refused(
                 "The 'n_components' parameter of TruncatedSVD must be an int in the range [1, inf). Got 0 \
                  instead.",
             ));
         }
+        let training = Training::unsupervised("TruncatedSVD", x, &options.into())?.without_weights()?;
+        let (rows, columns) = (training.rows, training.columns);
+        for (limit, name) in [(columns, "n_features"), (rows, "n_samples")] {
+            if limit < kept {
+                return Err(refused(format!("n_components({kept}) must be <= {name}({limit}).")));
+            }
+        }
         let x = &training.x;
         let variance = x.var(0);
         // NaN would end the factors with an error of another text.
         let states = training.engine.run(&[&variance])?;
         if !all_finite(&states) {
-            training.explain_not_finite(Nan::Refused)?;
+            return Err(training.not_finite(Nan::Refused));
         }
         let whole = states.iter().map(|variance| variance.sum()).sum::<f64>();
         let (_, singular, directions) = x.qr_upper().svd();

@@ -1,10 +1,10 @@
-//! Coordinate descent for least squares with an L1 and an L2 penalty, on the Gram matrix: no further pass
-//! over the samples.
+//! Coordinate descent for least squares with an L1 and an L2 penalty, on the Gram matrix, or on the samples
+//! if there are fewer than features: no further pass over the data.
 //!
 //! The covariance updates are those of Friedman, Hastie and Tibshirani, "Regularization Paths for Generalized
 //! Linear Models via Coordinate Descent" (2010); the end is decided by the duality gap, as in scikit-learn.
 
-use ndarray::{Array1, ArrayView1, ArrayView2};
+use ndarray::{Array1, ArrayView1, ArrayView2, Axis};
 
 /// The penalty and the end of a descent. The objective is half the sum of squares of what is left, plus `l1`
 /// times the absolute values, plus half of `l2` times the squares of the coefficients.
@@ -30,37 +30,113 @@ pub(crate) struct Descended {
     pub(crate) rounds: usize,
 }
 
-/// Products of the samples around their means.
-pub(crate) struct Products<'a> {
-    /// (d, d).
-    pub(crate) gram: ArrayView2<'a, f64>,
-    /// With the target; (d,).
-    pub(crate) cross: ArrayView1<'a, f64>,
+/// The data of a descent, around their means.
+pub(crate) enum Products<'a> {
+    /// Products of columns.
+    Columns {
+        /// (d, d).
+        gram: ArrayView2<'a, f64>,
+        /// With the target; (d,).
+        cross: ArrayView1<'a, f64>,
+        /// The squares of the target.
+        squares: f64,
+    },
+    /// The samples themselves, where there are fewer than features.
+    Samples {
+        /// Transposed; (d, n).
+        columns: ArrayView2<'a, f64>,
+        /// (n,).
+        target: ArrayView1<'a, f64>,
+    },
+}
+
+impl Products<'_> {
+    /// Number of features.
+    fn count(&self) -> usize {
+        match self {
+            Products::Columns { cross, .. } => cross.len(),
+            Products::Samples { columns, .. } => columns.nrows(),
+        }
+    }
+
+    /// The sum of the squares of each column.
+    fn column_squares(&self) -> Array1<f64> {
+        match self {
+            Products::Columns { gram, .. } => gram.diag().to_owned(),
+            Products::Samples { columns, .. } => columns.map_axis(Axis(1), |column| column.dot(&column)),
+        }
+    }
+
+    /// The image of coefficients of 0: the Gram matrix or the samples times the coefficients.
+    fn no_image(&self) -> Array1<f64> {
+        match self {
+            Products::Columns { cross, .. } => Array1::zeros(cross.len()),
+            Products::Samples { target, .. } => Array1::zeros(target.len()),
+        }
+    }
+
+    /// Notes the change of one coefficient in the image.
+    fn change(&self, image: &mut Array1<f64>, column: usize, by: f64) {
+        match self {
+            Products::Columns { gram, .. } => image.scaled_add(by, &gram.column(column)),
+            Products::Samples { columns, .. } => image.scaled_add(by, &columns.row(column)),
+        }
+    }
+
+    /// The product of a column with what the coefficients leave of the target.
+    fn pull(&self, image: &Array1<f64>, column: usize) -> f64 {
+        match self {
+            Products::Columns { cross, .. } => cross[column] - image[column],
+            Products::Samples { columns, target } => {
+                let column = columns.row(column);
+                let left = target.iter().zip(image).map(|(target, image)| target - image);
+                column.iter().zip(left).map(|(x, left)| x * left).sum()
+            }
+        }
+    }
+
     /// The squares of the target.
-    pub(crate) squares: f64,
+    fn squares(&self) -> f64 {
+        match self {
+            Products::Columns { squares, .. } => *squares,
+            Products::Samples { target, .. } => target.dot(target),
+        }
+    }
+
+    /// The squares of what the coefficients leave of the target, and their product with it.
+    fn left(&self, coef: &Array1<f64>, image: &Array1<f64>) -> (f64, f64) {
+        match self {
+            Products::Columns { cross, squares, .. } => {
+                let along = cross.dot(coef);
+                (squares + coef.dot(image) - 2.0 * along, along)
+            }
+            Products::Samples { target, .. } => {
+                let left = target - image;
+                (left.dot(&left), target.dot(image))
+            }
+        }
+    }
 }
 
 /// The coefficients with the least objective.
 pub(crate) fn descend(products: &Products<'_>, penalty: Penalty) -> Descended {
-    let columns = products.cross.len();
-    let mut coef: Array1<f64> = Array1::zeros(columns);
-    // The Gram matrix times the coefficients.
-    let mut image: Array1<f64> = Array1::zeros(columns);
-    let gap_max = penalty.tol * products.squares;
+    let squares = products.column_squares();
+    let mut coef: Array1<f64> = Array1::zeros(products.count());
+    let mut image = products.no_image();
+    let gap_max = penalty.tol * products.squares();
     let mut rounds = 0;
     loop {
         rounds += 1;
         let (mut largest, mut step_max) = (0.0f64, 0.0f64);
-        for column in 0..columns {
-            let square = products.gram[[column, column]];
+        for (column, &square) in squares.iter().enumerate() {
             if square == 0.0 {
                 continue;
             }
             let old = coef[column];
-            let pull = products.cross[column] - image[column] + old * square;
+            let pull = products.pull(&image, column) + old * square;
             let new = shrunk(pull, penalty) / (square + penalty.l2);
             if new != old {
-                image.scaled_add(new - old, &products.gram.column(column));
+                products.change(&mut image, column, new - old);
                 coef[column] = new;
             }
             (largest, step_max) = (largest.max(new.abs()), step_max.max((new - old).abs()));
@@ -86,12 +162,12 @@ fn shrunk(pull: f64, penalty: Penalty) -> f64 {
 /// An upper bound on the distance of the objective from its least value.
 fn duality_gap(products: &Products<'_>, penalty: Penalty, coef: &Array1<f64>, image: &Array1<f64>) -> f64 {
     let Penalty { l1, l2, positive, .. } = penalty;
-    let slopes = &products.cross - image - coef.mapv(|coef| l2 * coef);
-    let dual_norm = slopes
+    let dual_norm = coef
         .iter()
-        .fold(f64::NEG_INFINITY, |norm: f64, &slope| norm.max(if positive { slope } else { slope.abs() }));
-    let along = products.cross.dot(coef);
-    let left = products.squares + coef.dot(image) - 2.0 * along;
+        .enumerate()
+        .map(|(column, coef)| products.pull(image, column) - l2 * coef)
+        .fold(f64::NEG_INFINITY, |norm: f64, slope| norm.max(if positive { slope } else { slope.abs() }));
+    let (left, along) = products.left(coef, image);
     let squares = coef.dot(coef);
     let (scale, mut gap) = if l1 < dual_norm {
         let scale = l1 / dual_norm;
@@ -100,6 +176,6 @@ fn duality_gap(products: &Products<'_>, penalty: Penalty, coef: &Array1<f64>, im
         (1.0, left)
     };
     let norm: f64 = coef.iter().map(|coef| coef.abs()).sum();
-    gap += l1 * norm - scale * (products.squares - along) + 0.5 * l2 * (1.0 + scale * scale) * squares;
+    gap += l1 * norm - scale * (products.squares() - along) + 0.5 * l2 * (1.0 + scale * scale) * squares;
     gap
 }

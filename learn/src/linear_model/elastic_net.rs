@@ -1,12 +1,13 @@
 //! Least squares with penalties on the absolute values and on the squares of the coefficients.
 
 use super::descent::{Descended, Penalty, Products, descend};
+use super::least::Least;
 use super::line::{self, Line};
-use super::ridge::slopes;
 use crate::base::{Estimator, FitOptions, Predict};
-use crate::checks::{Training, refused};
-use crate::passes::Moments;
-use ndarray::{Array2, ArrayD, Axis};
+use crate::checks::{Nan, Training, refused};
+use crate::passes::{Centred, Moments};
+use crate::states::{all_finite, lost, matrix};
+use ndarray::{Array1, Array2, ArrayD, Axis};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
@@ -181,7 +182,7 @@ impl ElasticNet {
     }
 
     /// Fits the model on samples (n, d) and targets (n,) or (n, k), of real dtypes. One pass; the descent
-    /// reads its sums alone.
+    /// reads its sums alone. If there are fewer samples than features, they are held in memory instead.
     ///
     /// ```
     /// use tharsis_learn::linear_model::ElasticNet;
@@ -193,7 +194,8 @@ impl ElasticNet {
     ///
     /// # Errors
     /// `ValueError` for parameters out of their ranges, shapes that do not fit, no samples, no features,
-    /// complex numbers, NaN, infinity, and weights that are negative or all zero; errors of the pass.
+    /// complex numbers, NaN, infinity, and weights that are negative or all zero; `OverflowError` for sums
+    /// beyond float64; errors of the passes.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<FittedElasticNet> {
         self.fit_any(x, Some(y), &options.into())
@@ -218,29 +220,72 @@ impl ElasticNet {
         Err(refused(format!("The '{parameter}' parameter of {name} must be {range}. Got {found} instead.")))
     }
 
-    /// The minimum for each target.
+    /// The minimum for each target, with the means and the sum of the weights.
     #[track_caller]
-    fn descents(&self, moments: &Moments) -> Result<Vec<Descended>> {
-        let l1 = self.alpha * self.l1_ratio * moments.weight;
-        let l2 = self.alpha * (1.0 - self.l1_ratio) * moments.weight;
-        if l1 == 0.0 && !self.positive {
-            // The gap of this descent has no bound without an L1 penalty; the minimum has a formula.
-            let slopes = slopes(moments, l2)?;
-            let made = slopes.axis_iter(Axis(1)).map(|coef| Descended {
-                coef: coef.to_owned(),
-                gap: 0.0,
-                gap_max: 0.0,
-                rounds: 1,
+    fn descents(&self, training: &Training, targets: &Tensor) -> Result<Minima> {
+        let around = line::around(self.fit_intercept);
+        let with_penalty = |weight: f64| Penalty {
+            l1: self.alpha * self.l1_ratio * weight,
+            l2: self.l2(weight),
+            positive: self.positive,
+            max_iter: self.max_iter,
+            tol: self.tol,
+        };
+        if training.rows < training.columns {
+            let centred = Centred::of(training, targets, around)?;
+            training.check_held(training.rows, training.columns)?;
+            let states = training.engine.run(&[&centred.x.t(), &centred.y.t()])?;
+            if !all_finite(&states) {
+                return Err(training.not_finite(Nan::Refused));
+            }
+            let [columns, targets] = <[_; 2]>::try_from(states).map_err(|_| lost())?;
+            let (columns, targets) = (matrix(columns)?, matrix(targets)?);
+            let penalty = with_penalty(centred.weight);
+            let made = targets.outer_iter().map(|target| {
+                descend(&Products::Samples { columns: columns.view(), target: target.view() }, penalty)
             });
-            return Ok(made.collect());
+            let made = made.collect();
+            let Centred { mean, target_mean, weight, .. } = centred;
+            return Ok(Minima { made, mean, target_mean, weight });
         }
-        let (max_iter, tol, positive) = (self.max_iter, self.tol, self.positive);
-        let penalty = Penalty { l1, l2, positive, max_iter, tol };
+        let moments = Moments::of(training, Some(targets), around)?;
+        let penalty = with_penalty(moments.weight);
         let made = moments.cross.axis_iter(Axis(1)).zip(&moments.target_squares).map(|(cross, &squares)| {
-            descend(&Products { gram: moments.gram.view(), cross, squares }, penalty)
+            descend(&Products::Columns { gram: moments.gram.view(), cross, squares }, penalty)
         });
-        Ok(made.collect())
+        let made = made.collect();
+        let Moments { mean, target_mean, weight, .. } = moments;
+        Ok(Minima { made, mean, target_mean, weight })
     }
+
+    /// The minimum without an L1 penalty, which has a formula; the gap of a descent would have no bound.
+    #[track_caller]
+    fn least(&self, training: &Training, targets: &Tensor) -> Result<Minima> {
+        let around = line::around(self.fit_intercept);
+        let Least { slopes, mean, target_mean } =
+            Least::of(training, targets, around, |weight| self.l2(weight))?;
+        let made = slopes.axis_iter(Axis(1)).map(|coef| Descended {
+            coef: coef.to_owned(),
+            gap: 0.0,
+            gap_max: 0.0,
+            rounds: 1,
+        });
+        Ok(Minima { made: made.collect(), mean, target_mean, weight: 1.0 })
+    }
+
+    /// The penalty on squares, in units of a sum over samples.
+    fn l2(&self, weight: f64) -> f64 {
+        self.alpha * (1.0 - self.l1_ratio) * weight
+    }
+}
+
+/// The minima for several targets.
+struct Minima {
+    made: Vec<Descended>,
+    mean: Array1<f64>,
+    target_mean: Array1<f64>,
+    /// The sum of the weights of samples.
+    weight: f64,
 }
 
 impl Default for Lasso {
@@ -395,19 +440,23 @@ impl Estimator for ElasticNet {
         let training = Training::supervised(self.name, x, y, options)?;
         let one_axis = training.target()?.ndim()? == 1;
         let targets = training.target_columns()?;
-        let moments = Moments::of(&training, Some(&targets), line::around(self.fit_intercept))?;
-        let made = self.descents(&moments)?;
+        let has_formula = self.alpha * self.l1_ratio == 0.0 && !self.positive;
+        let Minima { made, mean, target_mean, weight } =
+            if has_formula { self.least(&training, &targets)? } else { self.descents(&training, &targets)? };
         let mut slopes = Array2::zeros((training.columns, made.len()));
         for (mut column, made) in slopes.axis_iter_mut(Axis(1)).zip(&made) {
             column.assign(&made.coef);
         }
-        let Line { coef, intercept } = Line::through(&slopes, &moments.mean, &moments.target_mean, one_axis);
+        if slopes.iter().any(|slope: &f64| !slope.is_finite()) {
+            return Err(training.beyond_float64());
+        }
+        let Line { coef, intercept } = Line::through(&slopes, &mean, &target_mean, one_axis);
         Ok(FittedElasticNet {
             coef,
             intercept,
             n_iter: made.iter().map(|made| made.rounds).collect(),
             // In the units of the objective, which is a mean.
-            dual_gap: made.iter().map(|made| made.gap / moments.weight).collect(),
+            dual_gap: made.iter().map(|made| made.gap / weight).collect(),
             converged: made.iter().all(|made| made.gap <= made.gap_max),
             name: self.name,
         })

@@ -1,18 +1,16 @@
 //! Ordinary least squares.
 
+use super::least::solved;
 use super::line::{self, Line};
 use crate::base::{Estimator, FitOptions, Predict};
 use crate::checks::{Nan, Training, refused};
-use crate::dense::{eigh, tensor};
-use crate::passes::Moments;
+use crate::dense::eigh;
+use crate::passes::{Centred, Moments};
 use crate::states::{all_finite, lost, matrix, vector};
-use ndarray::{Array1, Array2, ArrayD, Axis};
+use ndarray::{Array1, Array2, ArrayD};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
-/// Above this condition number of the Gram matrix of scaled columns, least squares are solved on the samples:
-/// the Gram matrix has lost half of the digits.
-const CONDITION_MAX: f64 = 1e8;
 /// A singular value this many times above the bound is above it whatever the rounding.
 const SURE: f64 = 2.0;
 
@@ -117,7 +115,7 @@ impl LinearRegression {
     ///
     /// # Errors
     /// `ValueError` for shapes that do not fit, no samples, no features, complex numbers, NaN, infinity, and
-    /// weights that are negative or all zero; errors of the passes.
+    /// weights that are negative or all zero; `OverflowError` for sums beyond float64; errors of the passes.
     #[track_caller]
     pub fn fit(
         &self,
@@ -128,18 +126,19 @@ impl LinearRegression {
         self.fit_any(x, Some(y), &options.into())
     }
 
+    /// The model of data of any estimator, which errors name.
     #[track_caller]
-    fn fitted(&self, training: &Training) -> Result<FittedLinearRegression> {
+    pub(super) fn fitted(&self, training: &Training) -> Result<FittedLinearRegression> {
         let one_axis = training.target()?.ndim()? == 1;
         let targets = training.target_columns()?;
         if training.rows <= training.columns {
             return self.by_factors(training, &targets, one_axis);
         }
-        let moments = Moments::of(training, Some(&targets), line::around(self.fit_intercept))?;
-        if moments.gram.iter().chain(&moments.cross).any(|product| !product.is_finite()) {
-            // Squares have left the range of float64; the samples themselves have not.
+        let around = line::around(self.fit_intercept);
+        let Some(moments) = Moments::within_float64(training, Some(&targets), around)? else {
+            // Squares have left the range of float64; the samples themselves may not have.
             return self.by_factors(training, &targets, one_axis);
-        }
+        };
         let singular: Array1<f64> =
             eigh(&moments.gram)?.0.iter().rev().map(|&value| value.max(0.0).sqrt()).collect();
         let (largest, least) = (singular.iter().next(), singular.iter().next_back());
@@ -162,31 +161,15 @@ impl LinearRegression {
         targets: &Tensor,
         one_axis: bool,
     ) -> Result<FittedLinearRegression> {
-        let mean = |columns: &Tensor| match &training.weight {
-            _ if !self.fit_intercept => columns.get(&[(..0i64).into()]).sum(0),
-            None => columns.mean(0),
-            Some(weight) => (columns * weight.expand_dims(1)).sum(0) / weight.sum(..),
-        };
-        let (x_mean, y_mean) = (mean(&training.x), mean(targets));
-        let root = match &training.weight {
-            Some(weight) => weight.sqrt().expand_dims(1),
-            None => Tensor::number(1.0),
-        };
-        let states = training.engine.run(&[&x_mean, &y_mean, &root.sum(..)])?;
-        if !all_finite(&states) {
-            training.explain_not_finite(Nan::Refused)?;
-        }
-        if states[2].sum() == 0.0 {
-            return Err(refused("Weights sum to zero, can't be normalized"));
-        }
-        let (x_mean, y_mean) = (tensor(&states[0]), tensor(&states[1]));
-        let x = (&training.x - &x_mean) * &root;
-        let made = x.lstsq(&((targets - &y_mean) * &root), Some(self.tol));
+        let centred = Centred::of(training, targets, line::around(self.fit_intercept))?;
+        let made = centred.x.lstsq(&centred.y, Some(self.tol));
         let found = training.engine.run(&[&made.solution, &made.rank, &made.singular_values])?;
+        if !all_finite(&found) {
+            return Err(training.not_finite(Nan::Refused));
+        }
         let [slopes, rank, singular] = <[_; 3]>::try_from(found).map_err(|_| lost())?;
-        let mut means = states.into_iter();
-        let mut next = || vector(means.next().ok_or_else(lost)?);
-        let Line { coef, intercept } = Line::through(&matrix(slopes)?, &next()?, &next()?, one_axis);
+        let (mean, target_mean) = (&centred.mean, &centred.target_mean);
+        let Line { coef, intercept } = Line::through(&matrix(slopes)?, mean, target_mean, one_axis);
         Ok(FittedLinearRegression { coef, intercept, rank: rank.sum() as usize, singular: vector(singular)? })
     }
 
@@ -203,27 +186,13 @@ impl LinearRegression {
     }
 }
 
-/// The slopes (d, k) by eigenvectors of the Gram matrix of columns of length 1; `None` if it has lost too
-/// many digits.
+/// The slopes (d, k) by the Gram matrix; `None` if it has lost too many digits.
 #[track_caller]
 fn by_gram(moments: &Moments) -> Result<Option<Array2<f64>>> {
-    let columns = moments.mean.len();
-    if (0..columns).any(|column| moments.is_constant(column)) {
+    if (0..moments.mean.len()).any(|column| moments.is_constant(column)) {
         return Ok(None);
     }
-    let scale = moments.gram.diag().mapv(|square| 1.0 / square.sqrt());
-    if scale.iter().any(|scale| !scale.is_finite() || *scale == 0.0) {
-        return Ok(None);
-    }
-    let rows = scale.view().insert_axis(Axis(1));
-    let (values, vectors) = eigh(&(&moments.gram * &rows * &scale))?;
-    let (Some(&least), Some(&largest)) = (values.first(), values.last()) else { return Ok(None) };
-    let is_sound = 0.0 < least && largest <= CONDITION_MAX * least;
-    if !is_sound {
-        return Ok(None);
-    }
-    let along = vectors.t().dot(&(&moments.cross * &rows)) / values.insert_axis(Axis(1));
-    Ok(Some(vectors.dot(&along) * rows))
+    solved(&moments.gram, &moments.cross, 0.0)
 }
 
 impl FittedLinearRegression {

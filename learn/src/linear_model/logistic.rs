@@ -4,7 +4,7 @@ use crate::base::{Estimator, FitOptions, Predict, PredictProba};
 use crate::checks::{Training, refused, samples_for};
 use crate::dense::tensor;
 use crate::labels::{Classes, class_tensor, largest, log_sum_exp};
-use crate::linear_model::minimize::{Minimum, minimize};
+use crate::linear_model::minimize::{Minimum, Point, minimize};
 use crate::passes::{LinearPass, Link};
 use crate::score::accuracy;
 use crate::show;
@@ -175,10 +175,6 @@ impl LogisticRegression {
     #[track_caller]
     fn minimum(&self, pass: &LinearPass<'_>, scores: usize, columns: usize) -> Result<Minimum> {
         let weight = pass.weight()?;
-        let is_positive = 0.0 < weight;
-        if weight.is_finite() && !is_positive {
-            return Err(refused("Weights sum to zero, can't be normalized"));
-        }
         let penalty = 1.0 / (self.c * weight);
         let evaluate = |at: &Array1<f64>| {
             let (coef, intercept) = parts(at, scores, columns);
@@ -189,7 +185,14 @@ impl LogisticRegression {
             let slopes = by_coef.outer_iter().zip(&by_intercept);
             Ok((value, slopes.flat_map(|(row, &last)| row.to_vec().into_iter().chain([last])).collect()))
         };
-        minimize(Array1::zeros(scores * (columns + 1)), self.tol, self.max_iter, evaluate)
+        let minimum = minimize(Array1::zeros(scores * (columns + 1)), self.tol, self.max_iter, evaluate)?;
+        let Point { at, value, slope } = &minimum.point;
+        // Steps are measured by the square of the slope.
+        let square = slope.dot(slope);
+        if at.iter().chain([value, &square]).all(|number| number.is_finite()) {
+            return Ok(minimum);
+        }
+        Err(pass.beyond_float64())
     }
 }
 

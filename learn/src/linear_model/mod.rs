@@ -2,6 +2,7 @@
 
 mod descent;
 mod elastic_net;
+mod least;
 mod line;
 mod linear_regression;
 mod logistic;

@@ -1,12 +1,11 @@
 //! Least squares with a penalty on the squares of the coefficients.
 
+use super::least::Least;
 use super::line::{self, Line};
 use super::linear_regression::LinearRegression;
 use crate::base::{Estimator, FitOptions, Predict};
 use crate::checks::{Training, refused};
-use crate::dense::{eigh, solve_positive};
-use crate::passes::Moments;
-use ndarray::{Array2, ArrayD, Axis};
+use ndarray::ArrayD;
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
@@ -90,7 +89,10 @@ impl Ridge {
         Ridge { fit_intercept, ..self }
     }
 
-    /// Fits the model on samples (n, d) and targets (n,) or (n, k), of real dtypes. One pass.
+    /// Fits the model on samples (n, d) and targets (n,) or (n, k), of real dtypes.
+    ///
+    /// One pass makes the Gram matrix. If there are fewer samples than features, products of samples take its
+    /// place; if the system is close to singular, factors of the samples do.
     ///
     /// ```
     /// use tharsis_learn::linear_model::Ridge;
@@ -103,7 +105,8 @@ impl Ridge {
     ///
     /// # Errors
     /// `ValueError` for a negative `alpha`, shapes that do not fit, no samples, no features, complex numbers,
-    /// NaN, infinity, and weights that are negative or all zero; errors of the pass.
+    /// NaN, infinity, and weights that are negative or all zero; `OverflowError` for sums beyond float64;
+    /// errors of the passes.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<FittedRidge> {
         self.fit_any(x, Some(y), &options.into())
@@ -120,23 +123,6 @@ impl Ridge {
             self.alpha
         )))
     }
-}
-
-/// The slopes (d, k) with this penalty.
-#[track_caller]
-pub(crate) fn slopes(moments: &Moments, alpha: f64) -> Result<Array2<f64>> {
-    let mut penalized = moments.gram.clone();
-    penalized.diag_mut().mapv_inplace(|square| square + alpha);
-    if let Some(slopes) = solve_positive(&penalized, &moments.cross)? {
-        return Ok(slopes);
-    }
-    // Not definite up to rounding: directions in which there is nothing are left out.
-    let (values, vectors) = eigh(&penalized)?;
-    let largest = values.iter().fold(0.0f64, |largest, value| largest.max(value.abs()));
-    let bound = largest * f64::EPSILON * values.len() as f64;
-    let inverse = values.mapv(|value| if bound < value { 1.0 / value } else { 0.0 });
-    let along = vectors.t().dot(&moments.cross) * inverse.insert_axis(Axis(1));
-    Ok(vectors.dot(&along))
 }
 
 impl FittedRidge {
@@ -185,16 +171,18 @@ impl Estimator for Ridge {
         let alpha = self.alpha;
         if alpha == 0.0 {
             // Least squares, whose matrix may be singular.
+            let training = Training::supervised("Ridge", x, y, options)?;
             let least = LinearRegression::new().fit_intercept(self.fit_intercept).tol(ROUNDING);
-            let model = least.fit_any(x, y, options)?;
+            let model = least.fitted(&training)?;
             return Ok(FittedRidge { coef: model.coef, intercept: model.intercept, alpha });
         }
         let training = Training::supervised("Ridge", x, y, options)?;
         let one_axis = training.target()?.ndim()? == 1;
         let targets = training.target_columns()?;
-        let moments = Moments::of(&training, Some(&targets), line::around(self.fit_intercept))?;
-        let slopes = slopes(&moments, alpha)?;
-        let Line { coef, intercept } = Line::through(&slopes, &moments.mean, &moments.target_mean, one_axis);
+        let around = line::around(self.fit_intercept);
+        let least = Least::of(&training, &targets, around, |_| alpha)?;
+        let Line { coef, intercept } =
+            Line::through(&least.slopes, &least.mean, &least.target_mean, one_axis);
         Ok(FittedRidge { coef, intercept, alpha })
     }
 }

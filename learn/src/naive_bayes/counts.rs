@@ -26,7 +26,8 @@ impl Counts {
     /// The sums of these features (n, d) of the training data, by class. One pass.
     ///
     /// # Errors
-    /// `ValueError` for NaN, infinity, and negative numbers where they are refused; errors of the pass.
+    /// `ValueError` for NaN, infinity, and negative numbers where they are refused; `OverflowError` for sums
+    /// beyond float64; errors of the pass.
     #[track_caller]
     pub(crate) fn of(
         training: &Training,
@@ -44,7 +45,7 @@ impl Counts {
         let sums = [member.t().matmul(features), member.sum(0), least, training.x.max(..)];
         let states = training.engine.run(&sums.iter().collect::<Vec<_>>())?;
         if !all_finite(&states) {
-            training.explain_not_finite(Nan::Refused)?;
+            return Err(training.not_finite(Nan::Refused));
         }
         let [feature, class, least, _] = <[_; 4]>::try_from(states).map_err(|_| lost())?;
         check_some_weight(class.sum())?;

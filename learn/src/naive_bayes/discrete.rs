@@ -1,7 +1,7 @@
 //! Features that count, and features that are there or not.
 
 use super::counts::{Counts, Range};
-use super::likelihood::{self, checked_priors};
+use super::likelihood::{self, check_count, check_signs};
 use crate::base::{Estimator, FitOptions, Predict, PredictProba};
 use crate::checks::{Training, refused, samples_for};
 use crate::dense::tensor;
@@ -9,10 +9,10 @@ use crate::labels::Classes;
 use crate::show;
 use ndarray::{Array1, Array2, Axis};
 use std::fmt;
-use tharsis_numeric::{DType, Result, Tensor, where_};
+use tharsis_numeric::{DType, Result, Tensor, concatenate, where_};
 
 /// Smallest smoothing: without any, a feature that a class has never had would make the logarithm of zero.
-const ALPHA_MIN: f64 = 1e-10;
+const ALPHA_MIN: f64 = f64::MIN_POSITIVE;
 
 /// Parameters of both models.
 #[derive(Clone, Debug)]
@@ -33,6 +33,9 @@ impl Smoothing {
     fn checked_alpha(&self, estimator: &str) -> Result<f64> {
         let is_sound = 0.0 <= self.alpha && self.alpha.is_finite();
         if is_sound {
+            if let Some(given) = &self.class_prior {
+                check_signs(given)?;
+            }
             return Ok(self.alpha.max(ALPHA_MIN));
         }
         Err(refused(format!(
@@ -45,7 +48,7 @@ impl Smoothing {
     #[track_caller]
     fn log_priors(&self, counts: &Counts) -> Result<Array1<f64>> {
         match &self.class_prior {
-            Some(given) => Ok(checked_priors(given, counts.class.len())?.mapv(f64::ln)),
+            Some(given) => Ok(check_count(given, counts.class.len())?.mapv(f64::ln)),
             None => Ok(counts.log_priors(self.fit_prior)),
         }
     }
@@ -53,7 +56,8 @@ impl Smoothing {
 
 /// scikit-learn's `MultinomialNB`: features are counts, such as those of words.
 ///
-/// Labels are whole numbers of any dtype. An `alpha` below 1e-10 counts as that.
+/// Labels are whole numbers of any dtype. An `alpha` of 0 counts as the smallest normal float, so that
+/// what a class never had is very unlikely instead of NaN.
 ///
 /// ```
 /// use tharsis_learn::naive_bayes::MultinomialNB;
@@ -300,7 +304,8 @@ impl fmt::Display for FittedMultinomialNB {
 
 /// scikit-learn's `BernoulliNB`: features are there or not.
 ///
-/// Labels are whole numbers of any dtype. An `alpha` below 1e-10 counts as that.
+/// Labels are whole numbers of any dtype. An `alpha` of 0 counts as the smallest normal float, so that
+/// what a class never had is very unlikely instead of NaN.
 ///
 /// ```
 /// use tharsis_learn::naive_bayes::BernoulliNB;
@@ -333,6 +338,8 @@ pub struct FittedBernoulliNB {
     /// scikit-learn's `feature_log_prob_`: the logarithm of the smoothed probability of each feature in each
     /// class; (k, d).
     pub feature_log_prob: Array2<f64>,
+    /// The logarithm of the probability that each feature is not there; (k, d).
+    absent_log_prob: Array2<f64>,
     binarize: f64,
 }
 
@@ -517,7 +524,7 @@ impl FittedBernoulliNB {
         // NaN is no feature that is missing: it stays NaN, to be refused.
         let is_there = samples.greater(self.binarize).astype(DType::F64);
         let is_there = where_(&samples.isnan(), f64::NAN, is_there);
-        let absent = self.feature_log_prob.mapv(|log| (-log.exp()).ln_1p());
+        let absent = &self.absent_log_prob;
         let constant = &self.class_log_prior + absent.sum_axis(Axis(1));
         Ok(is_there.matmul(&tensor(&(&self.feature_log_prob - absent)).t()) + tensor(&constant))
     }
@@ -532,14 +539,21 @@ impl Estimator for BernoulliNB {
         let training = Training::supervised("BernoulliNB", x, y, options)?;
         let classes = Classes::of(&training)?;
         let is_there = training.x.greater(self.binarize).astype(DType::F64);
-        let counts = Counts::of(&training, &is_there, &classes, Range::Any)?;
+        // Samples without the feature are counted too: the difference of two sums may be rounding alone.
+        let is_absent = training.x.less_equal(self.binarize).astype(DType::F64);
+        let both = concatenate(&[&is_there, &is_absent], 1);
+        let mut counts = Counts::of(&training, &both, &classes, Range::Any)?;
+        let (there, absent) = counts.feature.view().split_at(Axis(1), training.columns);
+        let (there, absent) = (there.to_owned(), absent.to_owned());
+        counts.feature = there;
         let class_log_prior = self.smoothing.log_priors(&counts)?;
         // A sample with the feature, and one without, are added to each class.
         let smoothed = (&counts.class + 2.0 * alpha).mapv(f64::ln).insert_axis(Axis(1));
         Ok(FittedBernoulliNB {
             classes: classes.values,
             class_count: counts.class,
-            feature_log_prob: (&counts.feature + alpha).mapv(f64::ln) - smoothed,
+            feature_log_prob: (&counts.feature + alpha).mapv(f64::ln) - &smoothed,
+            absent_log_prob: (absent + alpha).mapv(f64::ln) - smoothed,
             feature_count: counts.feature,
             class_log_prior,
             binarize: self.binarize,

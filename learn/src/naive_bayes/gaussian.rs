@@ -1,6 +1,6 @@
 //! Features with a normal distribution in each class.
 
-use super::likelihood::{self, checked_priors};
+use super::likelihood::{self, check_count, check_shares};
 use crate::base::{Estimator, FitOptions, Predict, PredictProba};
 use crate::checks::{Nan, Training, refused, samples_for};
 use crate::dense::tensor;
@@ -123,6 +123,9 @@ impl GaussianNB {
 
     #[track_caller]
     fn check(&self) -> Result<()> {
+        if let Some(priors) = &self.priors {
+            check_shares(priors)?;
+        }
         let is_sound = 0.0 <= self.var_smoothing && self.var_smoothing.is_finite();
         if is_sound {
             return Ok(());
@@ -227,7 +230,7 @@ impl Estimator for GaussianNB {
         let training = Training::supervised("GaussianNB", x, y, options)?;
         let classes = Classes::of(&training)?;
         let priors = match &self.priors {
-            Some(given) => Some(checked_priors(given, classes.values.len())?),
+            Some(given) => Some(check_count(given, classes.values.len())?),
             None => None,
         };
         let x = &training.x;
@@ -243,17 +246,27 @@ impl Estimator for GaussianNB {
         let variance = weighted.t().matmul(&rest.square()) / count.expand_dims(1);
         let largest = x.var(0).max(..);
         let states = training.engine.run(&[&count, &mean, &variance, &largest])?;
-        if !all_finite(&states) {
+        // A class without weight has no mean, which is no mistake of a sum.
+        let has_weight = states.first().is_some_and(|count| count.iter().all(|&count| count != 0.0));
+        if !all_finite(&states) && has_weight {
+            return Err(training.not_finite(Nan::Refused));
+        }
+        if !has_weight {
             training.explain_not_finite(Nan::Refused)?;
+            return Err(refused("Weights of a class sum to zero, can't be normalized"));
         }
         let [count, mean, variance, largest] = <[_; 4]>::try_from(states).map_err(|_| lost())?;
         let class_count = vector(count)?;
-        if class_count.iter().any(|&count| count == 0.0) {
-            return Err(refused("Weights of a class sum to zero, can't be normalized"));
-        }
         let epsilon = self.var_smoothing * largest.sum();
         let class_prior = priors.unwrap_or_else(|| &class_count / class_count.sum());
         let (theta, var) = (matrix(mean)?, matrix(variance)? + epsilon);
+        if let Some(((class, feature), _)) = var.indexed_iter().find(|(_, variance)| **variance == 0.0) {
+            return Err(refused(format!(
+                "Feature {feature} has variance 0 in class {}, which is no normal distribution. Raise \
+                 var_smoothing, or leave out features that are constant.",
+                classes.values[class]
+            )));
+        }
         Ok(FittedGaussianNB { classes: classes.values, class_count, class_prior, theta, var, epsilon })
     }
 }

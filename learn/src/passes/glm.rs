@@ -1,12 +1,12 @@
 //! The loss of a linear model of classes, and its slope, by one plan.
 
-use crate::checks::{Nan, Training};
+use crate::checks::{Nan, Training, refused};
 use crate::dense::tensor;
 use crate::labels::log_sum_exp;
 use crate::passes::chunks::in_fixed_chunks;
 use crate::states::{all_finite, lost, matrix, vector};
 use ndarray::{Array1, Array2};
-use tharsis_numeric::{Axes, Result, Tensor, where_};
+use tharsis_numeric::{Axes, Error, Result, Tensor, where_};
 
 /// The function that makes probabilities of scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,21 +40,32 @@ impl<'a> LinearPass<'a> {
         LinearPass { training, targets, link }
     }
 
-    /// The sum of the weights; without weights the number of samples.
+    /// The sum of the weights, not zero; without weights the number of samples.
     ///
     /// # Errors
-    /// Errors of the pass.
+    /// `ValueError` for weights that are NaN, negative or all zero; `OverflowError` for a sum beyond float64;
+    /// errors of the pass.
     #[track_caller]
     pub(crate) fn weight(&self) -> Result<f64> {
-        match &self.training.weight {
-            None => Ok(self.training.rows as f64),
-            Some(weight) => {
-                Ok(self.training.engine.run(&[&weight.sum(..)])?.iter().map(|sum| sum.sum()).sum())
-            }
+        let Some(weight) = &self.training.weight else { return Ok(self.training.rows as f64) };
+        let states = self.training.engine.run(&[&weight.sum(..)])?;
+        if !all_finite(&states) {
+            return Err(self.training.not_finite(Nan::Refused));
         }
+        let sum: f64 = states.iter().map(|sum| sum.sum()).sum();
+        if sum == 0.0 {
+            return Err(refused("Weights sum to zero, can't be normalized"));
+        }
+        Ok(sum)
     }
 
-    /// The loss at these coefficients (k, d) and intercepts (k,).
+    /// The error of a loss or a slope that is not finite, of samples that are.
+    #[track_caller]
+    pub(crate) fn beyond_float64(&self) -> Error {
+        self.training.beyond_float64()
+    }
+
+    /// The loss at these coefficients (k, d) and intercepts (k,); not finite beyond float64.
     ///
     /// # Errors
     /// `ValueError` for NaN and infinity; errors of the pass.

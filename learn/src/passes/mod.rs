@@ -3,14 +3,16 @@
 //! Estimators share the shapes of their passes. A pass is a few tensor expressions that one plan computes, so
 //! that chunks are read for all of them together, and runs on threads, workers and nodes alike.
 
+mod centred;
 mod chunks;
 mod glm;
 mod lloyd;
 mod moments;
 mod rows;
 
+pub(crate) use centred::Centred;
 pub(crate) use chunks::in_fixed_chunks;
 pub(crate) use glm::{LinearPass, Link};
 pub(crate) use lloyd::{Clusters, Lloyd, relative_distances};
-pub(crate) use moments::{Around, Moments, first_rows_nanmean, is_constant};
+pub(crate) use moments::{Around, Moments, any_lost, first_rows_mean, is_constant};
 pub(crate) use rows::RowPass;

@@ -108,7 +108,8 @@ impl MinMaxScaler {
     ///
     /// # Errors
     /// `ValueError` for a range whose ends are not in order, and for samples of other than two axes, without
-    /// rows or features, complex or infinite; `TypeError` for weights; errors of the pass.
+    /// rows or features, complex or infinite; `TypeError` for weights; `OverflowError` for a range beyond
+    /// float64; errors of the pass.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedMinMaxScaler> {
         let [low, high] = self.feature_range;
@@ -126,6 +127,9 @@ impl MinMaxScaler {
         let states: Vec<Array1<f64>> = states.into_iter().map(vector).collect::<Result<_>>()?;
         let [data_min, data_max] = <[_; 2]>::try_from(states).map_err(|_| lost())?;
         let data_range = &data_max - &data_min;
+        if data_range.iter().any(|range| range.is_infinite()) {
+            return Err(training.beyond_float64());
+        }
         let scale = data_range.mapv(|range| (high - low) / without_zeros(range));
         let min = low - &data_min * &scale;
         let (feature_range, clip) = (self.feature_range, self.clip);

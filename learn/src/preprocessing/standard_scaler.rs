@@ -3,7 +3,7 @@
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
 use crate::dense::tensor;
-use crate::passes::{first_rows_nanmean, is_constant};
+use crate::passes::{any_lost, first_rows_mean, is_constant};
 use crate::show;
 use crate::states::{all_finite, lost, vector};
 use ndarray::{Array1, Zip};
@@ -94,7 +94,8 @@ impl StandardScaler {
         StandardScaler { with_std, ..self }
     }
 
-    /// Fits the scaler on samples (n, d), of any real dtype. One pass.
+    /// Fits the scaler on samples (n, d), of any real dtype. One pass; a second one if the first rows are far
+    /// from the others.
     ///
     /// ```
     /// use tharsis_learn::preprocessing::StandardScaler;
@@ -106,13 +107,59 @@ impl StandardScaler {
     ///
     /// # Errors
     /// `ValueError` for other than two axes, no samples, no features, complex numbers, infinity, and weights
-    /// that do not fit, are negative, or NaN; errors of the pass.
+    /// that do not fit, are negative, or NaN; `OverflowError` for sums beyond float64; errors of the passes.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedStandardScaler> {
         let training = Training::unsupervised("StandardScaler", x, &options.into())?;
+        let guess = first_rows_mean(&training.x, training.weight.as_ref());
+        let mut sums = Sums::around(&training, guess)?;
+        if training.weight.is_some() && sums.count.iter().all(|&count| count == 0.0) {
+            return Err(refused("Weights sum to zero, can't be normalized"));
+        }
+        if self.with_std && sums.have_lost_digits() {
+            // A feature without numbers has no mean.
+            let mean = sums.mean().mapv(|mean| if mean.is_finite() { mean } else { 0.0 });
+            sums = Sums::around(&training, tensor(&mean))?;
+        }
+        if !sums.are_finite(self.with_std) {
+            return Err(training.beyond_float64());
+        }
+        Ok(self.fitted(sums))
+    }
+
+    /// The model of these sums.
+    fn fitted(&self, sums: Sums) -> FittedStandardScaler {
+        let mean = sums.mean();
+        let ones = Array1::ones(mean.len());
+        let (mut var, mut scale) = (ones.clone(), ones);
+        if self.with_std {
+            var = sums.variance();
+            Zip::from(&mut scale).and(&var).and(&mean).for_each(|scale, &var, &mean| {
+                *scale = if is_constant(var, mean) { 1.0 } else { var.sqrt() };
+            });
+        }
+        let (with_mean, with_std) = (self.with_mean, self.with_std);
+        FittedStandardScaler { mean, var, scale, n_samples_seen: sums.count, with_mean, with_std }
+    }
+}
+
+/// Weighted sums of the numbers of each feature that are not missing.
+struct Sums {
+    /// The sums of the weights, or the number of samples; (d,).
+    count: Array1<f64>,
+    /// The sums of the numbers less the shift; (d,).
+    sum: Array1<f64>,
+    /// The sums of their squares; (d,).
+    squares: Array1<f64>,
+    /// Subtracted from the numbers before; (d,).
+    shift: Array1<f64>,
+}
+
+impl Sums {
+    /// One pass over numbers less this shift.
+    #[track_caller]
+    fn around(training: &Training, shift: Tensor) -> Result<Sums> {
         let x = &training.x;
-        let shift = first_rows_nanmean(x);
-        let shift = where_(&shift.isfinite(), &shift, 0.0);
         let is_there = x.isnan().logical_not();
         let shifted = where_(&is_there, x - &shift, 0.0);
         let (count, sum, squares) = match &training.weight {
@@ -130,34 +177,33 @@ impl StandardScaler {
         }
         let states: Vec<Array1<f64>> = states.into_iter().map(vector).collect::<Result<_>>()?;
         let [count, sum, squares, shift] = <[_; 4]>::try_from(states).map_err(|_| lost())?;
-        if training.weight.is_some() && count.iter().all(|&count| count == 0.0) {
-            return Err(refused("Weights sum to zero, can't be normalized"));
-        }
-        Ok(self.fitted(count, &sum, &squares, &shift))
+        Ok(Sums { count, sum, squares, shift })
     }
 
-    /// The model of these sums of shifted columns.
-    fn fitted(
-        &self,
-        count: Array1<f64>,
-        sum: &Array1<f64>,
-        squares: &Array1<f64>,
-        shift: &Array1<f64>,
-    ) -> FittedStandardScaler {
-        let rest = sum / &count;
-        let mean = shift + &rest;
-        let ones = Array1::ones(mean.len());
-        let (mut var, mut scale) = (ones.clone(), ones);
-        if self.with_std {
-            var = squares / &count - rest.mapv(|rest| rest * rest);
-            // Rounding may leave a negative number; NaN of a feature without numbers stays.
-            var.mapv_inplace(|var| if var < 0.0 { 0.0 } else { var });
-            Zip::from(&mut scale).and(&var).and(&mean).and(&count).for_each(|scale, &var, &mean, &count| {
-                *scale = if is_constant(var, mean, count) { 1.0 } else { var.sqrt() };
-            });
-        }
-        let (with_mean, with_std) = (self.with_mean, self.with_std);
-        FittedStandardScaler { mean, var, scale, n_samples_seen: count, with_mean, with_std }
+    /// The means less the shift; NaN for a feature without numbers.
+    fn offset(&self) -> Array1<f64> {
+        &self.sum / &self.count
+    }
+
+    fn mean(&self) -> Array1<f64> {
+        &self.shift + &self.offset()
+    }
+
+    /// Rounding may leave a negative number, which is 0; NaN of a feature without numbers stays.
+    fn variance(&self) -> Array1<f64> {
+        let var = &self.squares / &self.count - self.offset().mapv(|offset| offset * offset);
+        var.mapv(|var| if var < 0.0 { 0.0 } else { var })
+    }
+
+    /// Whether a variance has lost digits to the distance of its mean from the shift.
+    fn have_lost_digits(&self) -> bool {
+        any_lost(&self.offset(), &self.variance(), &self.mean())
+    }
+
+    /// Whether the sums are within the range of float64; of squares only if they are wanted.
+    fn are_finite(&self, squares: bool) -> bool {
+        let first = self.count.iter().chain(&self.sum);
+        first.chain(self.squares.iter().filter(|_| squares)).all(|number| number.is_finite())
     }
 }
 
