@@ -8,7 +8,7 @@ use crate::checks::{Training, refused};
 use crate::passes::Lloyd;
 use crate::states::{lost, matrix, vector};
 use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
-use tharsis_numeric::random::{Generator, default_rng};
+use tharsis_numeric::random::Generator;
 use tharsis_numeric::{Result, Tensor};
 
 /// First centres of [`KMeans`](super::KMeans).
@@ -49,8 +49,8 @@ impl Draw<'_> {
     /// # Errors
     /// Errors of the pass.
     #[track_caller]
-    pub(crate) fn random(&self, seed: u64) -> Result<Array2<f64>> {
-        self.samples(&default_rng(seed), self.clusters)
+    pub(crate) fn random(&self, generator: &Generator) -> Result<Array2<f64>> {
+        self.samples(generator, self.clusters)
     }
 
     /// Centres by `k-means||`; (k, d).
@@ -58,12 +58,11 @@ impl Draw<'_> {
     /// # Errors
     /// Errors of the passes.
     #[track_caller]
-    pub(crate) fn parallel(&self, seed: u64) -> Result<Array2<f64>> {
-        let generator = default_rng(seed);
+    pub(crate) fn parallel(&self, generator: &Generator) -> Result<Array2<f64>> {
         let wanted = CANDIDATES_PER_CENTER * self.clusters;
         // So few samples are all candidates.
         let most = ROUNDS * wanted + 1;
-        let mut candidates = self.samples(&generator, if self.training.rows <= most { most } else { 1 })?;
+        let mut candidates = self.samples(generator, if self.training.rows <= most { most } else { 1 })?;
         if most < self.training.rows {
             for _ in 0..ROUNDS {
                 let potential = self.lloyd.potential(&candidates);
@@ -76,7 +75,7 @@ impl Draw<'_> {
         }
         if candidates.nrows() < self.clusters {
             // There are fewer different samples than clusters: some will share a place.
-            let more = self.samples(&generator, self.clusters - candidates.nrows())?;
+            let more = self.samples(generator, self.clusters - candidates.nrows())?;
             return stacked(&candidates, &more);
         }
         let weights = self.lloyd.around(&candidates)?.weights;

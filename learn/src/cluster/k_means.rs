@@ -9,7 +9,12 @@ use crate::show;
 use crate::states::{all_finite, lost, matrix, vector};
 use ndarray::{Array1, Array2, Axis};
 use std::fmt;
-use tharsis_numeric::{DType, Result, Tensor};
+use tharsis_numeric::random::{Generator, default_rng, default_rng_words};
+use tharsis_numeric::select::UNKNOWN;
+use tharsis_numeric::{DType, Error, Result, Tensor};
+
+/// Runs from first centres that are drawn without a look at each other.
+const RANDOM_RUNS: usize = 10;
 
 /// scikit-learn's `KMeans` by Lloyd's algorithm: centres so that the squared distances of samples to the
 /// nearest one are small in sum.
@@ -32,7 +37,7 @@ use tharsis_numeric::{DType, Result, Tensor};
 pub struct KMeans {
     n_clusters: usize,
     init: Init,
-    n_init: usize,
+    n_init: Option<usize>,
     max_iter: usize,
     tol: f64,
     random_state: u64,
@@ -57,13 +62,20 @@ pub struct FittedKMeans {
 
 impl Default for KMeans {
     fn default() -> KMeans {
-        KMeans { n_clusters: 8, init: Init::default(), n_init: 1, max_iter: 300, tol: 1e-4, random_state: 0 }
+        KMeans {
+            n_clusters: 8,
+            init: Init::default(),
+            n_init: None,
+            max_iter: 300,
+            tol: 1e-4,
+            random_state: 0,
+        }
     }
 }
 
 impl KMeans {
-    /// An estimator with scikit-learn's defaults: 8 clusters, one run, `max_iter` 300, `tol` 1e-4; but
-    /// `random_state` is 0.
+    /// An estimator with scikit-learn's defaults: 8 clusters, `max_iter` 300, `tol` 1e-4; but `random_state`
+    /// is 0.
     ///
     /// ```
     /// use tharsis_learn::cluster::KMeans;
@@ -104,6 +116,7 @@ impl KMeans {
     }
 
     /// scikit-learn's `n_init`: the number of runs from different first centres, of which the best is taken.
+    /// Without it 10 for [`Init::Random`], else one, as scikit-learn's `'auto'`.
     ///
     /// ```
     /// use tharsis_learn::cluster::{Init, KMeans};
@@ -113,7 +126,7 @@ impl KMeans {
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
     pub fn n_init(self, n_init: usize) -> KMeans {
-        KMeans { n_init, ..self }
+        KMeans { n_init: Some(n_init), ..self }
     }
 
     /// scikit-learn's `max_iter`: the most steps of a run; not zero.
@@ -174,34 +187,40 @@ impl KMeans {
     /// # Errors
     /// `ValueError` for parameters out of their ranges, first centres that do not fit, fewer samples than
     /// clusters, samples of other than two axes, without features, complex, NaN or infinite, and weights that
-    /// are negative or all zero; errors of the passes.
+    /// are negative or all zero; `OverflowError` for sums beyond float64; errors of the passes.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedKMeans> {
+        self.check()?;
         let training = Training::unsupervised("KMeans", x, &options.into())?;
-        self.check(&training)?;
+        let (rows, clusters) = (training.rows, self.n_clusters);
+        if rows < clusters {
+            return Err(refused(format!("n_samples={rows} should be >= n_clusters={clusters}.")));
+        }
+        let given = match &self.init {
+            Init::Centers(centers) => Some(self.given(&training, centers)?),
+            Init::Parallel | Init::Random => None,
+        };
         let weight = training.weight.as_ref().map_or_else(|| Tensor::number(1.0), |weight| weight.sum(..));
         let states = training.engine.run(&[&training.x.mean(0), &training.x.var(0), &weight])?;
-        if !all_finite(&states) {
-            training.explain_not_finite(Nan::Refused)?;
-        }
-        let [mean, variance, weight] = <[_; 3]>::try_from(states).map_err(|_| lost())?;
-        if weight.sum() == 0.0 {
+        if states.last().is_some_and(|weight| weight.sum() == 0.0) {
             return Err(refused("Weights sum to zero, can't be normalized"));
         }
+        if !all_finite(&states) {
+            return Err(training.not_finite(Nan::Refused));
+        }
+        let [mean, variance, _] = <[_; 3]>::try_from(states).map_err(|_| lost())?;
         let tol = self.tol * variance.sum() / training.columns as f64;
         let mean = vector(mean)?;
         // Around zero, where products lose no digits.
         let around = &training.x - tensor(&mean);
         let lloyd = Lloyd::new(&training, &around);
-        let draw = Draw { training: &training, x: &around, lloyd: &lloyd, clusters: self.n_clusters };
-        let runs = if matches!(self.init, Init::Centers(_)) { 1 } else { self.n_init };
+        let draw = Draw { training: &training, x: &around, lloyd: &lloyd, clusters };
         let mut best: Option<Run> = None;
-        for run in 0..runs as u64 {
-            let seed = self.random_state.wrapping_add(run);
-            let first = match &self.init {
-                Init::Parallel => draw.parallel(seed)?,
-                Init::Random => draw.random(seed)?,
-                Init::Centers(centers) => self.given(&training, centers)? - &mean,
+        for run in 0..self.runs() as u64 {
+            let first = match (&given, &self.init) {
+                (Some(given), _) => given - &mean,
+                (None, Init::Random) => draw.random(&self.generator(run))?,
+                (None, _) => draw.parallel(&self.generator(run))?,
             };
             let made = self.run(&lloyd, first, tol)?;
             if best.as_ref().is_none_or(|best| made.inertia < best.inertia) {
@@ -209,15 +228,35 @@ impl KMeans {
             }
         }
         let Run { centers, inertia, steps, converged } = best.ok_or_else(lost)?;
-        let labels = relative_distances(&around, &centers).argmin(1);
         let cluster_centers = centers + &mean;
+        let labels = distances(&training.x, &cluster_centers)?.argmin(1);
         Ok(FittedKMeans { cluster_centers, labels, inertia, n_iter: steps, converged })
     }
 
+    /// Number of runs.
+    fn runs(&self) -> usize {
+        match (&self.init, self.n_init) {
+            (Init::Centers(_), _) => 1,
+            (_, Some(runs)) => runs,
+            (Init::Random, None) => RANDOM_RUNS,
+            (Init::Parallel, None) => 1,
+        }
+    }
+
+    /// The draws of a run: those of two runs have nothing in common, nor have those of two seeds.
+    fn generator(&self, run: u64) -> Generator {
+        match run {
+            0 => default_rng(self.random_state),
+            run => default_rng_words(&[self.random_state, run]),
+        }
+    }
+
+    /// Checks what needs no data.
     #[track_caller]
-    fn check(&self, training: &Training) -> Result<()> {
+    fn check(&self) -> Result<()> {
+        let n_init = self.n_init.unwrap_or(1);
         for (name, count) in
-            [("n_clusters", self.n_clusters), ("n_init", self.n_init), ("max_iter", self.max_iter)]
+            [("n_clusters", self.n_clusters), ("n_init", n_init), ("max_iter", self.max_iter)]
         {
             if count == 0 {
                 return Err(refused(format!(
@@ -232,9 +271,12 @@ impl KMeans {
                 self.tol
             )));
         }
-        let (rows, clusters) = (training.rows, self.n_clusters);
-        if rows < clusters {
-            return Err(refused(format!("n_samples={rows} should be >= n_clusters={clusters}.")));
+        if let Init::Centers(centers) = &self.init
+            && let [found, _] = *centers.shape()?
+            && found != self.n_clusters
+            && found != UNKNOWN
+        {
+            return Err(unfit(centers.shape()?, "number of clusters", self.n_clusters));
         }
         Ok(())
     }
@@ -242,16 +284,15 @@ impl KMeans {
     /// The first centres that were given; (k, d).
     #[track_caller]
     fn given(&self, training: &Training, centers: &Tensor) -> Result<Array2<f64>> {
+        let known = training.engine.with_sizes(&[centers])?;
+        let centers = known.first().ok_or_else(lost)?;
         let shape = centers.shape()?;
-        let text = |what: &str, count: usize| {
-            format!("The shape of the initial centers {shape:?} does not match the {what} {count}.")
-        };
         match *shape {
             [found, _] if found != self.n_clusters => {
-                Err(refused(text("number of clusters", self.n_clusters)))
+                Err(unfit(shape, "number of clusters", self.n_clusters))
             }
             [_, found] if found != training.columns => {
-                Err(refused(text("number of features of the data", training.columns)))
+                Err(unfit(shape, "number of features of the data", training.columns))
             }
             [_, _] => {
                 let found = training.engine.run(&[&centers.astype(DType::F64)])?.pop().ok_or_else(lost)?;
@@ -260,7 +301,7 @@ impl KMeans {
                 }
                 matrix(found)
             }
-            _ => Err(refused(text("number of clusters", self.n_clusters))),
+            _ => Err(unfit(shape, "number of clusters", self.n_clusters)),
         }
     }
 
@@ -269,21 +310,22 @@ impl KMeans {
     fn run(&self, lloyd: &Lloyd<'_>, first: Array2<f64>, tol: f64) -> Result<Run> {
         let mut centers = first;
         for step in 1..=self.max_iter {
-            let clusters = lloyd.around(&centers)?;
-            let inertia = clusters.inertia;
-            let moved = means(lloyd, &centers, clusters)?;
+            let moved = means(lloyd, &centers, lloyd.around(&centers)?)?;
             let distance = (&moved - &centers).iter().map(|part| part * part).sum::<f64>();
-            if distance == 0.0 {
-                return Ok(Run { centers, inertia, steps: step, converged: true });
-            }
             centers = moved;
             if distance <= tol || step == self.max_iter {
-                let inertia = lloyd.around(&centers)?.inertia;
+                let inertia = lloyd.inertia(&centers)?;
                 return Ok(Run { centers, inertia, steps: step, converged: distance <= tol });
             }
         }
         Err(lost())
     }
+}
+
+/// The error of first centres of another shape.
+#[track_caller]
+fn unfit(shape: &[usize], what: &str, count: usize) -> Error {
+    refused(format!("The shape of the initial centers {shape:?} does not match the {what} {count}."))
 }
 
 /// Centres at rest, or after the last step.
@@ -298,12 +340,12 @@ struct Run {
 /// scikit-learn; if all samples lie on centres, its own centre stays.
 #[track_caller]
 fn means(lloyd: &Lloyd<'_>, centers: &Array2<f64>, clusters: Clusters) -> Result<Array2<f64>> {
-    let Clusters { mut sums, mut weights, inertia } = clusters;
+    let Clusters { mut sums, mut weights } = clusters;
     let empty: Vec<usize> =
         weights.iter().enumerate().filter(|(_, weight)| **weight == 0.0).map(|(at, _)| at).collect();
-    if !empty.is_empty() && 0.0 < inertia {
+    if !empty.is_empty() {
         let far = lloyd.farthest(centers, empty.len())?;
-        for (&cluster, far) in empty.iter().zip(&far) {
+        for (&cluster, far) in empty.iter().zip(&far).filter(|(_, far)| 0.0 < far.distance) {
             let weighted: Array1<f64> = &far.row * far.weight;
             let mut left = sums.row_mut(far.cluster);
             left -= &weighted;
@@ -337,7 +379,7 @@ impl FittedKMeans {
     /// `ValueError` for another number of features; when run for NaN and infinity.
     #[track_caller]
     pub fn predict(&self, x: &Tensor) -> Tensor {
-        match self.distances(x) {
+        match distances(x, &self.cluster_centers) {
             Ok(distances) => of_finite(&distances.argmin(1), &x.isfinite().all(1)),
             Err(error) => Tensor::from(error),
         }
@@ -383,23 +425,23 @@ impl FittedKMeans {
     #[track_caller]
     pub fn score(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
         let training = Training::unsupervised("KMeans", x, &options.into())?;
-        let around =
-            samples_for("KMeans", &training.x, self.cluster_centers.ncols())? - tensor(&self.shift());
-        let centers = &self.cluster_centers - &self.shift();
-        Ok(-Lloyd::new(&training, &around).around(&centers)?.inertia)
+        let shift = middle(&self.cluster_centers);
+        let around = samples_for("KMeans", &training.x, self.cluster_centers.ncols())? - tensor(&shift);
+        Ok(-Lloyd::new(&training, &around).inertia(&(&self.cluster_centers - &shift))?)
     }
+}
 
-    /// The squared distances to each centre, less what a sample adds to all of them; (n, k).
-    #[track_caller]
-    fn distances(&self, x: &Tensor) -> Result<Tensor> {
-        let around = samples_for("KMeans", x, self.cluster_centers.ncols())? - tensor(&self.shift());
-        Ok(relative_distances(&around, &(&self.cluster_centers - &self.shift())))
-    }
+/// The squared distances to each centre, up to a summand of each sample; (n, d) to (n, k).
+#[track_caller]
+fn distances(x: &Tensor, centers: &Array2<f64>) -> Result<Tensor> {
+    let shift = middle(centers);
+    let around = samples_for("KMeans", x, centers.ncols())? - tensor(&shift);
+    Ok(relative_distances(&around, &(centers - &shift)))
+}
 
-    /// The middle of the centres, around which products lose no digits.
-    fn shift(&self) -> Array1<f64> {
-        self.cluster_centers.sum_axis(Axis(0)) / self.cluster_centers.nrows() as f64
-    }
+/// The mean of the centres, around which products lose fewest digits.
+fn middle(centers: &Array2<f64>) -> Array1<f64> {
+    centers.sum_axis(Axis(0)) / centers.nrows() as f64
 }
 
 impl Estimator for KMeans {
@@ -440,5 +482,31 @@ impl fmt::Display for FittedKMeans {
         }
         let state = if self.converged { "converged" } else { "not converged" };
         write!(f, "\n  inertia: {}, {state} after {} steps", self.inertia, self.n_iter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Init, KMeans};
+    use tharsis_numeric::zeros;
+
+    #[test]
+    fn no_two_runs_have_draws_in_common() {
+        let mut seen: Vec<Vec<f64>> = Vec::new();
+        for seed in 0..4 {
+            for run in 0..4 {
+                let generator = KMeans::new().random_state(seed).generator(run);
+                let draws = generator.random(&[3]).to_vec::<f64>().unwrap();
+                assert!(!seen.contains(&draws), "seed {seed}, run {run}");
+                seen.push(draws);
+            }
+        }
+    }
+
+    #[test]
+    fn random_centers_are_drawn_ten_times_unless_told() {
+        let random = KMeans::new().init(Init::Random);
+        assert_eq!((random.runs(), random.n_init(3).runs(), KMeans::new().runs()), (10, 3, 1));
+        assert_eq!(KMeans::new().init(&zeros(&[8, 1])).n_init(5).runs(), 1);
     }
 }
