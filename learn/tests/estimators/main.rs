@@ -4,7 +4,10 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bad_input;
+mod contract;
 mod invariance;
+mod limits;
+mod numbers;
 mod oracle;
 mod recorded;
 mod text;

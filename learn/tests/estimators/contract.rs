@@ -1,0 +1,387 @@
+//! The contract of all estimators, each held by one test for all of them, as scikit-learn's
+//! `check_estimator`.
+//!
+//! A new estimator gets a line in [`subjects`].
+
+use ndarray::ArrayD;
+use std::sync::Arc;
+use tharsis_learn::cluster::KMeans;
+use tharsis_learn::decomposition::{PCA, TruncatedSVD};
+use tharsis_learn::linear_model::{ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge};
+use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
+use tharsis_learn::pipeline::Pipeline;
+use tharsis_learn::preprocessing::{MaxAbsScaler, MinMaxScaler, StandardScaler};
+use tharsis_learn::{Error, FitOptions, Result};
+use tharsis_numeric::random::default_rng;
+use tharsis_numeric::{
+    Chunks, DType, LocalExecutor, Tensor, arange, array, concatenate, ones, where_, zeros,
+};
+
+const ROWS: usize = 90;
+const COLUMNS: usize = 3;
+
+/// A fitted model.
+struct Model {
+    /// Its numbers, one behind the other.
+    state: Vec<f64>,
+    /// Predictions and maps, as expressions.
+    outputs: Outputs,
+    /// Its score on samples and targets, if it has one.
+    score: Option<Score>,
+}
+
+type Outputs = Box<dyn Fn(&Tensor) -> Vec<Tensor>>;
+type Score = Box<dyn Fn(&Tensor, &Tensor) -> Result<f64>>;
+type Fit = Box<dyn Fn(&Tensor, &Tensor, &FitOptions) -> Result<Model>>;
+
+/// An estimator, and how it differs from others.
+struct Subject {
+    name: &'static str,
+    fit: Fit,
+    /// Whether it reads targets.
+    is_supervised: bool,
+    /// Whether samples may have weights.
+    has_weights: bool,
+    /// Whether NaN is a value that is missing.
+    takes_nan: bool,
+    /// Whether its outputs are the same if a number is added to all samples.
+    is_shiftable: bool,
+}
+
+fn subject(
+    name: &'static str,
+    [is_supervised, has_weights, takes_nan, is_shiftable]: [bool; 4],
+    fit: impl Fn(&Tensor, &Tensor, &FitOptions) -> Result<Model> + 'static,
+) -> Subject {
+    Subject { name, fit: Box::new(fit), is_supervised, has_weights, takes_nan, is_shiftable }
+}
+
+fn flat(arrays: &[ArrayD<f64>]) -> Vec<f64> {
+    arrays.iter().flatten().copied().collect()
+}
+
+/// A model of arrays and of methods that give tensors.
+macro_rules! model {
+    ($model:expr, [$($field:ident),+], [$($method:ident),+] $(, $score:ident)?) => {{
+        let model = $model;
+        let state = flat(&[$(model.$field.clone().into_dyn()),+]);
+        let kept = Arc::new(model);
+        let own = kept.clone();
+        let outputs: Outputs = Box::new(move |x: &Tensor| vec![$(own.$method(x)),+]);
+        #[allow(unused_mut, unused_assignments)]
+        let mut score: Option<Score> = None;
+        $(score = Some(Box::new(move |x: &Tensor, y: &Tensor| kept.$score(x, y, ..)));)?
+        Ok(Model { state, outputs, score })
+    }};
+}
+
+/// All estimators: their name; whether they have targets, weights, missing values, and outputs that do not
+/// depend on where zero is.
+fn subjects() -> Vec<Subject> {
+    vec![
+        subject("StandardScaler", [false, true, true, true], |x, _, options| {
+            model!(StandardScaler::new().fit(x, options)?, [var, scale, n_samples_seen], [transform])
+        }),
+        subject("MinMaxScaler", [false, false, true, true], |x, _, options| {
+            model!(MinMaxScaler::new().fit(x, options)?, [data_range, scale], [transform])
+        }),
+        subject("MaxAbsScaler", [false, false, true, false], |x, _, options| {
+            model!(MaxAbsScaler::new().fit(x, options)?, [max_abs, scale], [transform])
+        }),
+        subject("LinearRegression", [true, true, false, true], |x, y, options| {
+            model!(LinearRegression::new().fit(x, y, options)?, [coef, singular], [predict], score)
+        }),
+        subject("Ridge", [true, true, false, true], |x, y, options| {
+            model!(Ridge::new().fit(x, y, options)?, [coef], [predict], score)
+        }),
+        subject("Lasso", [true, true, false, true], |x, y, options| {
+            model!(Lasso::new().alpha(0.01).tol(1e-12).fit(x, y, options)?, [coef], [predict], score)
+        }),
+        subject("ElasticNet", [true, true, false, true], |x, y, options| {
+            model!(ElasticNet::new().alpha(0.01).tol(1e-12).fit(x, y, options)?, [coef], [predict], score)
+        }),
+        subject("LogisticRegression", [true, true, false, false], |x, y, options| {
+            let estimator = LogisticRegression::new().tol(1e-10).max_iter(2_000);
+            model!(estimator.fit(x, y, options)?, [coef, intercept], [predict, predict_proba], score)
+        }),
+        subject("PCA", [false, false, false, true], |x, _, options| {
+            model!(PCA::new().fit(x, options)?, [components, explained_variance], [transform])
+        }),
+        subject("TruncatedSVD", [false, false, false, false], |x, _, options| {
+            model!(TruncatedSVD::new().fit(x, options)?, [components, explained_variance], [transform])
+        }),
+        subject("KMeans", [false, true, false, true], |x, _, options| {
+            let mut estimator = KMeans::new().n_clusters(3).tol(0.0);
+            if x.shape()?[0] != 0 {
+                // From the least number of each feature on; samples that are not finite are for the fit.
+                let low = x.astype(DType::F64).min(0);
+                let low = where_(&low.isfinite(), &low, 0.0);
+                let init = concatenate(&[&low, &(&low + 6.0), &(&low + 12.0)], 0).reshape(&[3, -1]);
+                estimator = estimator.init(&init);
+            }
+            model!(estimator.fit(x, options)?, [cluster_centers], [predict, transform])
+        }),
+        subject("GaussianNB", [true, true, false, true], |x, y, options| {
+            let estimator = GaussianNB::new().var_smoothing(0.0);
+            model!(estimator.fit(x, y, options)?, [class_prior, var], [predict, predict_proba], score)
+        }),
+        subject("MultinomialNB", [true, true, false, false], |x, y, options| {
+            model!(
+                MultinomialNB::new().fit(x, y, options)?,
+                [class_log_prior, feature_log_prob],
+                [predict, predict_proba],
+                score
+            )
+        }),
+        subject("BernoulliNB", [true, true, false, false], |x, y, options| {
+            model!(
+                BernoulliNB::new().binarize(6.0).fit(x, y, options)?,
+                [class_log_prior, feature_log_prob],
+                [predict, predict_proba],
+                score
+            )
+        }),
+        subject("Pipeline", [true, false, false, true], |x, y, options| {
+            let scaler = Pipeline::new().step("scale", StandardScaler::new());
+            let fitted = scaler.last("ridge", Ridge::new()).fit(x, y, options)?;
+            let state = flat(&[fitted.last().coef.clone()]);
+            let kept = Arc::new(fitted);
+            let own = kept.clone();
+            let score: Score = Box::new(move |x, y| kept.score(x, y, ..));
+            Ok(Model { state, outputs: Box::new(move |x| vec![own.predict(x)]), score: Some(score) })
+        }),
+    ]
+}
+
+/// Whole numbers from 0 to 16, which all dtypes hold, in three groups, and the group of each.
+fn samples() -> (Tensor, Tensor) {
+    let generator = default_rng(11);
+    let group = generator.integers(0, 3, &[ROWS]);
+    let x = generator.integers(0, 6, &[ROWS, COLUMNS]) + group.expand_dims(1) * 5;
+    (x.astype(DType::F64).execute().unwrap(), group.execute().unwrap())
+}
+
+/// The error of a fit.
+fn refusal(made: Result<Model>, name: &str) -> Error {
+    made.err().unwrap_or_else(|| panic!("{name}: it is not refused"))
+}
+
+fn assert_near(name: &str, a: &[f64], b: &[f64], tolerance: f64) {
+    assert_eq!(a.len(), b.len(), "{name}");
+    for (at, (a, b)) in a.iter().zip(b).enumerate() {
+        let near = (a - b).abs() <= tolerance * (1.0 + a.abs());
+        assert!(near || a.is_nan() && b.is_nan(), "{name}: [{at}] {b}, not {a}");
+    }
+}
+
+fn assert_same(name: &str, a: &Model, b: &Model, x: &Tensor, tolerance: f64) {
+    assert_near(name, &a.state, &b.state, tolerance);
+    for (a, b) in (a.outputs)(x).iter().zip((b.outputs)(x)) {
+        let numbers = |x: &Tensor| x.astype(DType::F64).to_vec::<f64>().unwrap();
+        assert_near(name, &numbers(a), &numbers(&b), tolerance);
+    }
+}
+
+fn weighted(weights: &Tensor) -> FitOptions {
+    FitOptions::new().sample_weight(weights)
+}
+
+fn on(threads: usize) -> FitOptions {
+    FitOptions::new().executor(Arc::new(LocalExecutor::sized(threads, 1 << 28)))
+}
+
+#[test]
+fn another_number_of_features_is_refused() {
+    let (x, y) = samples();
+    for Subject { name, fit, .. } in subjects() {
+        let model = fit(&x, &y, &(..).into()).unwrap();
+        for output in (model.outputs)(&ones(&[2, COLUMNS + 1])) {
+            let error = output.execute().unwrap_err();
+            assert!(error.to_string().starts_with("X has 4 features, but "), "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn nan_and_infinity_are_refused_in_samples_and_targets() {
+    let (x, y) = samples();
+    let at_end = |bad: f64, width: usize| {
+        let row = Tensor::from_elements(&[1, width], &vec![bad; width]);
+        let target = array([bad]);
+        let (x, y) = (concatenate(&[&x, &row], 0), concatenate(&[&y.astype(DType::F64), &target], 0));
+        (x, y)
+    };
+    let one = array([1i64]);
+    for Subject { name, fit, is_supervised, takes_nan, .. } in subjects() {
+        for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            let (wrong, wrong_y) = at_end(bad, COLUMNS);
+            let made = fit(&wrong, &concatenate(&[&y, &one], 0), &(..).into());
+            if bad.is_nan() && takes_nan {
+                assert!(made.is_ok(), "{name}");
+                continue;
+            }
+            let error = refusal(made, name);
+            assert!(error.to_string().starts_with("Input X contains "), "{name}, {bad}: {error}");
+            if !is_supervised {
+                continue;
+            }
+            let whole = concatenate(&[&x, &ones(&[1, COLUMNS])], 0);
+            let error = refusal(fit(&whole, &wrong_y, &(..).into()), name);
+            assert!(error.to_string().starts_with("Input y contains "), "{name}, {bad}: {error}");
+            if let Some(score) = fit(&x, &y, &(..).into()).unwrap().score {
+                let error = score(&whole, &wrong_y).unwrap_err();
+                assert!(error.to_string().starts_with("Input y contains "), "{name}, {bad}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_refused() {
+    for Subject { name, fit, .. } in subjects() {
+        let error = refusal(fit(&zeros(&[0, COLUMNS]), &zeros(&[0]), &(..).into()), name);
+        assert!(error.to_string().starts_with("Found array with 0 sample(s)"), "{name}: {error}");
+        let error = refusal(fit(&zeros(&[4, 0]), &zeros(&[4]), &(..).into()), name);
+        assert!(error.to_string().starts_with("Found array with 0 feature(s)"), "{name}: {error}");
+    }
+}
+
+#[test]
+fn chunks_change_roundings_alone() {
+    let (x, y) = samples();
+    let mut cuts: Vec<Tensor> = [vec![1; ROWS], vec![1, 50, 2, 37]]
+        .into_iter()
+        .map(|rows| x.rechunk(Chunks::Lengths(vec![rows, vec![2, 1]])).execute().unwrap())
+        .collect();
+    // Some chunks without rows, known and not.
+    let none = zeros(&[60, COLUMNS]) - 1.0;
+    let all = concatenate(&[&none, &x.get(&[(..40).into()]), &none, &x.get(&[(40..).into()]), &none], 0);
+    let all = all.rechunk(Chunks::PerAxis(vec![20, COLUMNS])).execute().unwrap();
+    let left = all.filter(&all.greater_equal(0.0).all(1));
+    cuts.extend([left.compute_chunk_sizes().unwrap(), left]);
+    for Subject { name, fit, .. } in subjects() {
+        let whole = fit(&x, &y, &(..).into()).unwrap();
+        for cut in &cuts {
+            let made = fit(cut, &y, &(..).into()).unwrap();
+            // A search ends where its function is flat.
+            assert_same(name, &whole, &made, &x, if name == "LogisticRegression" { 1e-5 } else { 1e-9 });
+        }
+    }
+}
+
+#[test]
+fn samples_without_weight_do_not_count() {
+    let (x, y) = samples();
+    // Before all others, and far from them.
+    let far = ones(&[300, COLUMNS]) * 1e6;
+    let all = concatenate(&[&far, &x], 0).execute().unwrap();
+    let all_y = concatenate(&[&(arange(300) % 3), &y], 0).execute().unwrap();
+    let weights = concatenate(&[&zeros(&[300]), &ones(&[ROWS])], 0).execute().unwrap();
+    for Subject { name, fit, has_weights, .. } in subjects() {
+        if !has_weights {
+            continue;
+        }
+        let (few, many) =
+            (fit(&x, &y, &(..).into()).unwrap(), fit(&all, &all_y, &weighted(&weights)).unwrap());
+        assert_same(name, &few, &many, &x, if name == "LogisticRegression" { 1e-5 } else { 1e-8 });
+        let error = refusal(fit(&x, &y, &weighted(&zeros(&[ROWS]))), name);
+        assert_eq!(error.class(), "ValueError", "{name}: {error}");
+    }
+}
+
+#[test]
+fn a_weight_of_two_is_a_sample_twice() {
+    let (x, y) = samples();
+    let part = |x: &Tensor| x.get(&[(..30).into()]);
+    let (twice, twice_y) = (concatenate(&[&x, &part(&x)], 0), concatenate(&[&y, &part(&y)], 0));
+    let weights = concatenate(&[&(ones(&[30]) * 2.0), &ones(&[ROWS - 30])], 0);
+    for Subject { name, fit, has_weights, .. } in subjects() {
+        if has_weights {
+            let heavy = fit(&x, &y, &weighted(&weights)).unwrap();
+            let many = fit(&twice, &twice_y, &(..).into()).unwrap();
+            assert_same(name, &many, &heavy, &x, if name == "LogisticRegression" { 1e-5 } else { 1e-9 });
+        } else if name != "Pipeline" {
+            // Those of a pipeline are weights of its last estimator alone.
+            let error = refusal(fit(&x, &y, &weighted(&weights)), name);
+            assert!(error.to_string().contains("unexpected keyword argument 'sample_weight'"), "{error}");
+        }
+    }
+}
+
+#[test]
+fn dtypes_are_computed_in_float64() {
+    let (x, y) = samples();
+    for Subject { name, fit, .. } in subjects() {
+        let wide = fit(&x, &y, &(..).into()).unwrap();
+        for dtype in [DType::F32, DType::I64, DType::U8] {
+            let made = fit(&x.astype(dtype), &y, &(..).into()).unwrap();
+            // Scalers hand on float32, as in scikit-learn.
+            let is_rounded = name == "Pipeline" && dtype == DType::F32;
+            assert_near(name, &wide.state, &made.state, if is_rounded { 1e-6 } else { 0.0 });
+        }
+        // Booleans: columns that are not constant in any class.
+        let truths = (&x % 2.0).not_equal(0.0);
+        let (of_truths, of_floats) =
+            (fit(&truths, &y, &(..).into()), fit(&truths.astype(DType::F64), &y, &(..).into()));
+        assert_eq!(of_truths.unwrap().state, of_floats.unwrap().state, "{name} of bool");
+    }
+}
+
+#[test]
+fn columns_far_from_zero_lose_no_digits() {
+    let (x, y) = samples();
+    let far = (&x + 1e8).execute().unwrap();
+    for Subject { name, fit, is_shiftable, .. } in subjects() {
+        let made = fit(&far, &y, &(..).into());
+        if !is_shiftable {
+            assert!(made.is_ok(), "{name}");
+            continue;
+        }
+        let (near, made) = (fit(&x, &y, &(..).into()).unwrap(), made.unwrap());
+        for (a, b) in (near.outputs)(&x).iter().zip((made.outputs)(&far)) {
+            let numbers = |x: &Tensor| x.astype(DType::F64).to_vec::<f64>().unwrap();
+            // A mean at 1e8 has 8 digits behind the point.
+            assert_near(name, &numbers(a), &numbers(&b), 1e-6);
+        }
+    }
+}
+
+#[test]
+fn sums_beyond_float64_are_refused() {
+    let (x, y) = samples();
+    for Subject { name, fit, .. } in subjects() {
+        for scale in [1e155, 1e306] {
+            match fit(&(&x * scale), &y, &(..).into()) {
+                Ok(model) => {
+                    assert!(model.state.iter().all(|number| number.is_finite()), "{name} at {scale}");
+                }
+                Err(error) => assert_eq!(error.class(), "OverflowError", "{name} at {scale}: {error}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_change_no_bit() {
+    let (x, y) = samples();
+    let x = x.rechunk(Chunks::PerAxis(vec![7, COLUMNS])).execute().unwrap();
+    for Subject { name, fit, .. } in subjects() {
+        let bits = |threads: usize| -> Vec<u64> {
+            let model = fit(&x, &y, &on(threads)).unwrap();
+            model.state.iter().map(|number| number.to_bits()).collect()
+        };
+        assert_eq!(bits(1), bits(4), "{name}");
+    }
+}
+
+#[test]
+fn a_target_may_be_a_column() {
+    let (x, y) = samples();
+    for Subject { name, fit, is_supervised, .. } in subjects() {
+        if !is_supervised {
+            continue;
+        }
+        let score = fit(&x, &y, &(..).into()).unwrap().score.expect("models of targets have a score");
+        assert_eq!(score(&x, &y).unwrap(), score(&x, &y.expand_dims(1)).unwrap(), "{name}");
+    }
+}
