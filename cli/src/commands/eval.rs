@@ -32,7 +32,7 @@ pub fn run(folder: Option<&Path>) -> Result<()> {
 /// The reply to a program by the evaluator that it is for.
 fn answer(request: &Json, folder: &Path, places: &Started) -> Json {
     let about_frames = frames::answer(request, folder, places);
-    about_frames.unwrap_or_else(|| tensors::answer_on(request, folder, places))
+    about_frames.unwrap_or_else(|| tensors::answer_on(request, folder, places, &[]))
 }
 
 /// Prints one line per operation.

@@ -1,6 +1,7 @@
 //! The context of a request: the parts that say how it runs.
 
 use super::args::Check;
+use super::further::{Scope, Tables};
 use super::value::Value;
 use super::{Failure, PlaceRequest, Places};
 use crate::errstate::{ErrState, Reaction};
@@ -30,6 +31,10 @@ pub(super) struct Context {
     pub errstate: ErrState,
     /// NumPy's warnings of eager steps.
     pub raised: RefCell<Warnings>,
+    /// Operations of other crates.
+    pub further: Tables,
+    /// The request as these operations see it.
+    pub scope: Scope,
     /// Harmless irregularities of the inputs.
     pub warnings: Vec<String>,
     /// Conditions that steps asked for.
@@ -50,6 +55,7 @@ impl Context {
         request: &Json,
         folder: &Path,
         places: &dyn Places,
+        further: Tables,
         started: Instant,
     ) -> Result<Context, Failure> {
         let ctx = object(request, "ctx")?;
@@ -59,8 +65,11 @@ impl Context {
             None | Some(Json::Null) => None,
             Some(dir) => Some(folder.join(text(dir)?)),
         };
+        let executor: Arc<dyn Executor> = Arc::from(executor(&ctx, places, started)?);
         Ok(Context {
-            executor: Arc::from(executor(&ctx, places, started)?),
+            scope: Scope::new(executor.clone()),
+            executor,
+            further,
             chunks: chunks(&ctx)?,
             eager: eager(&ctx),
             generator: Arc::new(default_rng(seed)),

@@ -1,8 +1,8 @@
 //! Programs as data: one JSON object per line as request, one per line as reply, in the same order.
 //!
 //! A request names inputs, steps (each an operation under its NumPy name with arguments) and the values
-//! wanted. Operations are found in the [`registry`]; the reply for others is `NotImplemented`. A failing
-//! program never ends the evaluator.
+//! wanted. Operations are found in the [`registry`], or in tables of other crates that the caller hands in;
+//! the reply for others is `NotImplemented`. A failing program never ends the evaluator.
 
 mod args;
 mod arranged;
@@ -17,10 +17,12 @@ mod distributions;
 mod draws;
 mod dtypes;
 mod fourier;
+mod further;
 mod histograms;
 mod indexing;
 mod matrices;
 pub mod names;
+mod object;
 mod places;
 mod program;
 mod reductions;
@@ -33,6 +35,8 @@ mod sparse;
 mod statistics;
 mod value;
 
+pub use further::{Scope, Tables};
+pub use object::Object;
 pub use places::{Here, PlaceRequest, Places};
 pub use reply::INLINE_BYTES_MAX;
 pub use value::Value;
@@ -44,6 +48,7 @@ use std::io::{BufRead, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use tharsis_graph::Error as GraphError;
+use tharsis_programs::{Made, Param};
 
 /// The longest request that is read, in bytes of its line.
 pub const LINE_BYTES_MAX: u64 = 256 << 20;
@@ -123,7 +128,7 @@ pub fn eval(
     folder: &Path,
     places: &dyn Places,
 ) -> std::io::Result<()> {
-    eval_by(requests, replies, |request| answer_on(request, folder, places))
+    eval_by(requests, replies, |request| answer_on(request, folder, places, &[]))
 }
 
 /// Answers requests until the stream ends, by a function that gives the reply to one.
@@ -184,7 +189,7 @@ pub fn eval_text(
     folder: &Path,
     places: &dyn Places,
 ) -> std::io::Result<()> {
-    eval_text_by(text, replies, |request| answer_on(request, folder, places))
+    eval_text_by(text, replies, |request| answer_on(request, folder, places, &[]))
 }
 
 /// Answers the requests of a text as [`eval_text`] does, by a function that gives the reply to one.
@@ -247,6 +252,41 @@ pub fn list(mut replies: impl Write) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Writes one line per operation of other crates: name, signature, description, and of each parameter the
+/// kind and, where it has one, the default. Parameters that are fixed at their defaults say so.
+///
+/// ```
+/// let mut lines = Vec::new();
+/// tharsis_numeric::protocol::list_further(&mut lines, &[]).expect("memory takes it");
+/// assert!(lines.is_empty());
+/// ```
+///
+/// # Errors
+/// Those of the stream.
+pub fn list_further(mut replies: impl Write, further: Tables) -> std::io::Result<()> {
+    for row in further.iter().copied().flatten() {
+        let params: Vec<Json> = row.params.iter().map(param_line).collect();
+        let signature = row.signature();
+        let line = json!({"name": row.name, "signature": signature, "doc": row.doc, "params": params});
+        serde_json::to_writer(&mut replies, &line)?;
+        replies.write_all(b"\n")?;
+    }
+    Ok(())
+}
+
+fn param_line(param: &Param) -> Json {
+    let mut line = json!({"name": param.name, "kind": param.kind.to_string()});
+    if let Some(default) = param.default.look() {
+        line["default"] = json!(default.to_string());
+    }
+    match param.made {
+        Made::All => {}
+        Made::Default => line["fixed"] = json!(true),
+        Made::Only(kind) => line["only"] = json!(kind.to_string()),
+    }
+    line
+}
+
 /// The reply to one request, which runs on threads of this process.
 ///
 /// ```
@@ -258,25 +298,25 @@ pub fn list(mut replies: impl Write) -> std::io::Result<()> {
 /// assert_eq!(reply["out"]["y"]["arr"]["lit"], json!([1, 4]));
 /// ```
 pub fn answer(request: &Json, folder: &Path) -> Json {
-    answer_on(request, folder, &Here)
+    answer_on(request, folder, &Here, &[])
 }
 
-/// The reply to one request; `places` has the executors for requests that ask for workers. `left_tasks` is
-/// the number of tasks of this process that still run although the time of their requests is over, if there
-/// are some.
+/// The reply to one request; `places` has the executors for requests that ask for workers, `further`
+/// operations beside those of tensors. `left_tasks` is the number of tasks of this process that still run
+/// although the time of their requests is over, if there are some.
 ///
 /// ```
 /// use serde_json::json;
 /// use tharsis_numeric::protocol::{Here, answer_on};
 /// let request = json!({"prog": [["y", "np.arange", [2]]], "out": ["y"]});
-/// assert_eq!(answer_on(&request, ".".as_ref(), &Here)["ok"], true);
+/// assert_eq!(answer_on(&request, ".".as_ref(), &Here, &[])["ok"], true);
 /// ```
-pub fn answer_on(request: &Json, folder: &Path, places: &dyn Places) -> Json {
+pub fn answer_on(request: &Json, folder: &Path, places: &dyn Places, further: Tables) -> Json {
     let id = request.get("id").cloned().unwrap_or(Json::Null);
     // Warnings go into the reply instead.
     let _warnings = errstate(ErrState::all(Reaction::Ignore));
     // A defect in one program must not take the evaluator down with it.
-    let outcome = catch_unwind(AssertUnwindSafe(|| program::evaluate(request, folder, places)));
+    let outcome = catch_unwind(AssertUnwindSafe(|| program::evaluate(request, folder, places, further)));
     let crash = |_| Err((Failure::new("Crash", "the evaluator panicked; this is a defect"), None));
     let mut reply = match outcome.unwrap_or_else(crash) {
         Ok(mut reply) => {

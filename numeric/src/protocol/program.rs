@@ -2,8 +2,9 @@
 
 use super::args::Args;
 use super::context::{Context, object, text};
+use super::further::Tables;
 use super::names;
-use super::registry::find;
+use super::registry::{Operation, find};
 use super::value::{self, Value};
 use super::{Failure, Places, reply};
 use crate::run::with_default;
@@ -12,6 +13,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
 use tharsis_graph::{Metrics, Resident};
+use tharsis_programs::Given;
 
 /// The step that failed, and its operation; `None` if the request itself failed.
 pub(super) type Step = Option<(usize, String)>;
@@ -23,10 +25,11 @@ pub(super) fn evaluate(
     request: &Json,
     folder: &Path,
     places: &dyn Places,
+    further: Tables,
 ) -> Result<Map<String, Json>, (Failure, Step)> {
     let started = Instant::now();
     let outside = |failure: Failure| (failure, None);
-    let (context, names) = prepare(request, folder, places, started).map_err(outside)?;
+    let (context, names) = prepare(request, folder, places, further, started).map_err(outside)?;
     // Sizes that a step needs before it can be built are computed where the program runs.
     with_default(context.executor.clone(), || run_steps(request, &context, names, started))
 }
@@ -51,6 +54,7 @@ fn prepare(
     request: &Json,
     folder: &Path,
     places: &dyn Places,
+    further: Tables,
     started: Instant,
 ) -> Result<(Context, Names), Failure> {
     if !request.is_object() {
@@ -59,7 +63,7 @@ fn prepare(
     if request.get("v").is_some_and(|v| v != 1) {
         return Err(Failure::value("only version 1 is understood"));
     }
-    let mut context = Context::of(request, folder, places, started)?;
+    let mut context = Context::of(request, folder, places, further, started)?;
     let mut names = Names::new();
     for (name, input) in object(request, "in")?.as_object().into_iter().flatten() {
         let tensor = value::input(input, folder, &mut context.warnings)?;
@@ -80,7 +84,7 @@ fn list<'a>(request: &'a Json, key: &str) -> Result<&'a [Json], Failure> {
 fn run_step(
     step: &Json,
     operation: &str,
-    names: &Names,
+    values: &Names,
     context: &Context,
 ) -> Result<(String, Value), Failure> {
     let malformed = || Failure::value(format!("a step is [name, operation, [..], {{..}}], found {step}"));
@@ -94,12 +98,38 @@ fn run_step(
         Some([Json::String(name), Json::String(_)]) => (name, &[][..], None),
         _ => return Err(malformed()),
     };
-    let found = find(operation).ok_or_else(|| Failure::missing(names::why_not(operation)))?;
-    let positional = positional.iter().map(|arg| value::decode(arg, names)).collect::<Result<Vec<_>, _>>()?;
+    let rows = || context.further.iter().copied().flatten();
+    let further = rows().find(|row| row.name == operation);
+    let found = if further.is_none() { find(operation) } else { None };
+    if further.is_none() && found.is_none() {
+        return Err(Failure::missing(names::why_not_of(operation, rows().map(|row| row.name))));
+    }
+    let positional =
+        positional.iter().map(|arg| value::decode(arg, values)).collect::<Result<Vec<_>, _>>()?;
     let keywords = keywords.into_iter().flatten();
     let keywords = keywords
-        .map(|(name, arg)| Ok((name.clone(), value::decode(arg, names)?)))
+        .map(|(name, arg)| Ok((name.clone(), value::decode(arg, values)?)))
         .collect::<Result<HashMap<_, _>, Failure>>()?;
+    let made = match (further, found) {
+        (Some(row), _) => {
+            let keywords = keywords.into_iter().collect();
+            row.call(Given { positional, keywords }, &context.scope)?
+        }
+        (None, Some(found)) => run_operation(&found, operation, positional, keywords, context)?,
+        (None, None) => return Err(Failure::missing(operation)),
+    };
+    let made = if context.eager { context.at_hand(made)? } else { made };
+    Ok((name.clone(), made))
+}
+
+/// Runs an operation of tensors.
+fn run_operation(
+    found: &Operation,
+    operation: &str,
+    positional: Vec<Value>,
+    keywords: HashMap<String, Value>,
+    context: &Context,
+) -> Result<Value, Failure> {
     let reads_nothing =
         !positional.iter().chain(keywords.values()).any(|arg| matches!(arg, Value::Tensor(_)));
     let run = |positional: Vec<Value>, keywords: HashMap<String, Value>| -> Result<Value, Failure> {
@@ -123,8 +153,7 @@ fn run_step(
     {
         made = Value::Tensor(context.chunked(tensor.clone())?);
     }
-    let made = if context.eager { context.at_hand(made)? } else { made };
-    Ok((name.clone(), made))
+    Ok(made)
 }
 
 fn finish(
@@ -174,7 +203,8 @@ fn finish(
     let raised = context.errstate.apply(&context.raised.borrow())?;
     let told = checked.into_iter().map(str::to_owned).chain(raised);
     let raised = told.map(|text| format!("RuntimeWarning: {text}"));
-    let warnings: Vec<String> = context.warnings.iter().cloned().chain(raised).collect();
+    let told = context.warnings.iter().cloned().chain(context.scope.warnings());
+    let warnings: Vec<String> = told.chain(raised).collect();
     if !warnings.is_empty() {
         reply.insert("warnings".to_owned(), json!(warnings));
     }

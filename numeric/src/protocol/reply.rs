@@ -35,6 +35,9 @@ impl<'a> Encoder<'a> {
             Value::Index(Index::At(at)) => json!(at),
             Value::Index(_) => return Err(Failure::missing("an index expression as a result")),
             Value::Generator(_) => return Err(Failure::missing("a generator as a result")),
+            Value::Object(object) => {
+                return Err(Failure::missing(format!("an object as a result: {object:?}")));
+            }
             Value::List(parts) | Value::Tuple(parts) => json!({"t": self.parts(name, parts)?}),
             Value::Fields(names, parts) => json!({"t": self.parts(name, parts)?, "names": names}),
             Value::Tensor(_) => self.next(name)?,

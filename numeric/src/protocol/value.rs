@@ -2,6 +2,7 @@
 
 use super::Failure;
 use super::bounds::check_number;
+use super::object::Object;
 use crate::index::Index;
 use crate::integer::LargeInteger;
 use crate::operand::Operand;
@@ -41,6 +42,8 @@ pub enum Value {
     Generator(Arc<Generator>),
     /// A sparse matrix.
     Sparse(Box<Sparse>),
+    /// An object of another crate, such as an estimator. All names for it see its changes.
+    Object(Arc<dyn Object>),
 }
 
 impl Value {

@@ -33,7 +33,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("kernels", &["tharsis-dense"]),
     ("macros", &[]),
     ("learn", &["tharsis-graph", "tharsis-kernels", "tharsis-numeric"]),
-    ("numeric", &["tharsis-graph", "tharsis-kernels", "tharsis-types"]),
+    ("numeric", &["tharsis-graph", "tharsis-kernels", "tharsis-programs", "tharsis-types"]),
+    ("programs", &[]),
     ("remote", &["tharsis-object-store", "tharsis-protos", "tharsis-types"]),
     (
         "raylet",

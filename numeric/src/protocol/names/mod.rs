@@ -47,10 +47,15 @@ impl Section {
 /// assert!(why_not("np.memmap").starts_with("np.memmap is not implemented: "));
 /// ```
 pub fn why_not(name: &str) -> String {
+    why_not_of(name, std::iter::empty())
+}
+
+/// As [`why_not`], where there are further operations of other crates.
+pub(super) fn why_not_of<'a>(name: &str, further: impl Iterator<Item = &'a str>) -> String {
     if let Some(reason) = NUMPY.iter().find_map(|section| section.reason(name)) {
         return format!("{name} is not implemented: {reason}");
     }
-    match nearest(name) {
+    match nearest_of(name, further) {
         Some(near) => format!("{name} is not implemented; the nearest name is {near}"),
         None => format!("{name} is not implemented"),
     }
@@ -64,8 +69,14 @@ pub fn why_not(name: &str) -> String {
 /// assert_eq!(nearest("np.entirely_different"), None);
 /// ```
 pub fn nearest(name: &str) -> Option<String> {
+    nearest_of(name, std::iter::empty())
+}
+
+/// As [`nearest`], where there are further operations of other crates.
+fn nearest_of<'a>(name: &str, further: impl Iterator<Item = &'a str>) -> Option<String> {
     let wanted = name.strip_prefix("nd.").map_or_else(|| name.to_owned(), |method| format!("np.{method}"));
-    let distances = all().into_iter().map(|operation| (edits(&wanted, &operation.name), operation.name));
+    let names = all().into_iter().map(|operation| operation.name).chain(further.map(str::to_owned));
+    let distances = names.map(|name| (edits(&wanted, &name), name));
     let (distance, near) = distances.min()?;
     (distance <= wanted.len() / LETTERS_PER_EDIT).then_some(near)
 }
