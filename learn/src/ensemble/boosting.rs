@@ -6,7 +6,7 @@ use crate::states::{lost, vector};
 use crate::tree::criterion::{Criterion, Rules};
 use crate::tree::data::{Binned, Binning};
 use crate::tree::grow::{Grown, Growth, Samples, grow};
-use crate::tree::histogram::{AddTrees, LOSSES, SumLosses, Sums, new_number};
+use crate::tree::histogram::{AddTrees, LOSS_SUMS, SumLosses, Sums, new_number};
 use crate::tree::loss::Loss;
 use crate::tree::nodes::Tree;
 use crate::tree::parameters::Ranges;
@@ -304,7 +304,7 @@ impl Watch<'_> {
             rows: self.binned.pass_rows,
         };
         let inputs: Vec<&Tensor> = [self.y, scores].into_iter().chain(self.weight).collect();
-        let state = self.binned.state(Arc::new(function), &inputs, LOSSES.end)?;
+        let state = self.binned.state(Arc::new(function), &inputs, LOSS_SUMS)?;
         for (sums, losses) in state.chunks_exact(2).zip(&mut self.losses) {
             if sums[0] != 0.0 {
                 losses.push(-sums[1] / sums[0]);

@@ -1,8 +1,9 @@
 //! Bins of features: at most 255 ranges of values, and one bin for those that are missing.
 
 use super::nodes::MISSING;
+use super::wire::{CODER, Reader, name_of};
 use std::fmt;
-use std::mem::size_of;
+use std::sync::Arc;
 use tharsis_graph::{Error, Foreign, ForeignName};
 use tharsis_kernels::{Chunk, Place};
 
@@ -110,7 +111,7 @@ fn quantiles(known: &[(f64, f64)], parts: usize) -> Vec<f64> {
 
 /// The function of rows of values that gives their bins.
 pub(crate) struct Coder {
-    pub(crate) bins: std::sync::Arc<Bins>,
+    pub(crate) bins: Arc<Bins>,
     /// Rows for one call.
     pub(crate) rows: usize,
 }
@@ -118,13 +119,31 @@ pub(crate) struct Coder {
 impl fmt::Debug for Coder {
     /// The bins live as long as the nodes that compare functions, so their address tells them apart.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "bins {:p}", std::sync::Arc::as_ptr(&self.bins))
+        write!(f, "bins {:p}", Arc::as_ptr(&self.bins))
+    }
+}
+
+impl Coder {
+    /// The function that a name tells.
+    pub(crate) fn read(reader: &mut Reader) -> Option<Coder> {
+        let rows = reader.size()?;
+        let count = reader.count().filter(|&count| 0 < count)?;
+        let mut features = Vec::with_capacity(count);
+        for _ in 0..count {
+            let thresholds = reader.floats().filter(|thresholds| thresholds.len() < usize::from(u8::MAX))?;
+            features.push(FeatureBins { thresholds, ..FeatureBins::default() });
+        }
+        Some(Coder { bins: Arc::new(Bins { features }), rows })
     }
 }
 
 impl Foreign for Coder {
     fn name(&self) -> Option<ForeignName> {
-        None
+        Some(name_of(CODER, |writer| {
+            writer.size(self.rows);
+            writer.size(self.bins.features.len());
+            self.bins.features.iter().for_each(|feature| writer.floats(&feature.thresholds));
+        }))
     }
 
     fn describe(&self) -> String {

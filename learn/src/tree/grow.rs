@@ -9,7 +9,7 @@
 
 use super::criterion::{Criterion, Rules, Searched, Split};
 use super::data::Binned;
-use super::histogram::{Bootstrap, Column, Growing, Histograms, NOT_OPEN, Sums, new_number};
+use super::histogram::{Bootstrap, Column, Growing, Histograms, NOT_OPEN, Sums, key_of, new_number};
 use super::nodes::{Node, Tree};
 use crate::states::lost;
 use std::collections::{BinaryHeap, HashSet, VecDeque};
@@ -96,7 +96,6 @@ struct Sapling {
     number: usize,
     seed: u64,
     draw: u64,
-    key: Key,
     nodes: Vec<Node>,
     facts: Vec<Facts>,
 }
@@ -157,16 +156,19 @@ pub(crate) fn grow(
 
 impl Sapling {
     fn new(number: usize, seed: u64) -> Sapling {
-        let mut tree =
-            Sapling { number, seed, draw: 0, key: Key::new(0, 0), nodes: Vec::new(), facts: Vec::new() };
+        let mut tree = Sapling { number, seed, draw: 0, nodes: Vec::new(), facts: Vec::new() };
         tree.plant();
         tree
     }
 
+    /// The seed and the stream of the draws of samples.
+    fn draws(&self) -> [u64; 2] {
+        [self.seed, self.number as u64 | self.draw << 32]
+    }
+
     /// Begins with a root, with samples of the draw of this number.
     fn plant(&mut self) {
-        self.key = Key::for_purpose(self.seed, self.number as u64 | self.draw << 32, "tree");
-        let path = self.key.bits(u64::MAX);
+        let path = key_of(self.draws()).bits(u64::MAX);
         self.nodes = vec![Node::leaf()];
         self.facts = vec![Facts::new(None, 0, path, Vec::new(), Status::New)];
     }
@@ -369,7 +371,7 @@ impl Grower<'_> {
             if trees.last().is_none_or(|tree| tree.tree != sapling.number) {
                 trees.push(Growing {
                     tree: sapling.number,
-                    key: sapling.key,
+                    draws: sapling.draws(),
                     nodes: sapling.nodes.clone(),
                     parts: vec![NOT_OPEN; sapling.nodes.len()],
                 });

@@ -1,10 +1,10 @@
 //! The pass that grows trees: sums of samples by open node, feature and bin.
 
-use super::loss::Loss;
+use super::loss::{LOSSES, Loss};
 use super::nodes::{Node, leaf_of_bins};
+use super::wire::{ADD_TREES, HISTOGRAMS, Reader, SUM_LOSSES, Writer, name_of};
 use std::borrow::Cow;
 use std::fmt;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tharsis_graph::{Error, Foreign, ForeignName};
 use tharsis_kernels::{Chunk, Key, Place};
@@ -68,11 +68,16 @@ const BOOTSTRAP_MAX: usize = 24;
 pub(crate) struct Growing {
     /// The number of the tree among those of one fit.
     pub(crate) tree: usize,
-    /// The key of its draws.
-    pub(crate) key: Key,
+    /// The seed and the stream of its draws.
+    pub(crate) draws: [u64; 2],
     pub(crate) nodes: Vec<Node>,
     /// The part of the state that belongs to each node; [`NOT_OPEN`] for none.
     pub(crate) parts: Vec<u32>,
+}
+
+/// The key of the draws of a tree.
+pub(crate) fn key_of([seed, stream]: [u64; 2]) -> Key {
+    Key::for_purpose(seed, stream, "tree")
 }
 
 /// The part of a node that a pass does not look at.
@@ -122,7 +127,7 @@ impl fmt::Debug for Histograms {
 
 impl Foreign for Histograms {
     fn name(&self) -> Option<ForeignName> {
-        None
+        Some(name_of(HISTOGRAMS, |writer| self.write(writer)))
     }
 
     fn describe(&self) -> String {
@@ -181,6 +186,90 @@ impl Foreign for Histograms {
     }
 }
 
+impl Histograms {
+    fn write(&self, writer: &mut Writer) {
+        let (kind, of_kind) = match &self.sums {
+            Sums::Classes(classes) => (0, *classes),
+            Sums::Squares => (1, 0),
+            Sums::Slopes(loss) => (2, number_of(*loss)),
+        };
+        [kind, of_kind, self.elements, self.columns, self.rows, self.scores]
+            .into_iter()
+            .for_each(|size| writer.size(size));
+        writer.floats(self.bootstrap.as_ref().map_or(&[], |bootstrap| &bootstrap.at_most));
+        writer.flag(self.is_weighted);
+        writer.size(self.trees.len());
+        for Growing { tree, draws, nodes, parts } in &self.trees {
+            writer.size(*tree);
+            draws.iter().for_each(|&word| writer.number(word));
+            writer.nodes(nodes);
+            parts.iter().for_each(|&part| writer.number(u64::from(part.wrapping_add(1))));
+        }
+        writer.size(self.parts.len());
+        for columns in &self.parts {
+            writer.size(columns.len());
+            for column in columns {
+                [column.feature as usize, column.bins as usize, column.start]
+                    .into_iter()
+                    .for_each(|size| writer.size(size));
+            }
+        }
+    }
+
+    /// The function that a name tells. All that it has are within its rows and its state.
+    pub(crate) fn read(reader: &mut Reader) -> Option<Histograms> {
+        let (kind, of_kind, elements) = (reader.size()?, reader.size()?, reader.size()?);
+        let sums = match kind {
+            0 if of_kind < elements => Sums::Classes(of_kind),
+            0 => return None,
+            1 => Sums::Squares,
+            _ => Sums::Slopes(*LOSSES.get(of_kind)?),
+        };
+        let (columns, rows, scores) = (reader.size()?, reader.size()?, reader.size()?);
+        let at_most = reader.floats()?;
+        let bootstrap = (!at_most.is_empty()).then_some(Bootstrap { at_most });
+        let is_weighted = reader.flag()?;
+        let mut trees = Vec::new();
+        for _ in 0..reader.count()? {
+            let (tree, draws) = (reader.size()?, [reader.number()?, reader.number()?]);
+            let nodes = reader.nodes(columns)?;
+            let part = |reader: &mut Reader| Some((reader.number()? as u32).wrapping_sub(1));
+            let parts = nodes.iter().map(|_| part(reader)).collect::<Option<Vec<u32>>>()?;
+            trees.push(Growing { tree, draws, nodes, parts });
+        }
+        let mut parts = Vec::new();
+        for _ in 0..reader.count()? {
+            let mut part = Vec::new();
+            for _ in 0..reader.count()? {
+                let (feature, bins, start) = (reader.size()?, reader.size()?, reader.size()?);
+                let end = bins.checked_add(1)?.checked_mul(sums.width())?.checked_add(start)?;
+                if columns <= feature || elements < end || usize::from(u8::MAX) < bins {
+                    return None;
+                }
+                part.push(Column { feature: feature as u32, bins: bins as u32, start });
+            }
+            parts.push(part);
+        }
+        let is_part = |&part: &u32| part == NOT_OPEN || (part as usize) < parts.len();
+        let is_score = |growing: &Growing| !matches!(sums, Sums::Slopes(_)) || growing.tree < scores;
+        let is_sound = trees.iter().all(|growing| growing.parts.iter().all(is_part) && is_score(growing));
+        let number = new_number();
+        let made = Histograms {
+            sums,
+            bootstrap,
+            is_weighted,
+            trees,
+            parts,
+            elements,
+            columns,
+            rows,
+            scores,
+            number,
+        };
+        (is_sound && 0 < columns && 0 < scores).then_some(made)
+    }
+}
+
 /// The rows of a call.
 struct Inputs<'a> {
     codes: Cow<'a, [u8]>,
@@ -219,6 +308,7 @@ impl Histograms {
     ) {
         let width = self.sums.width();
         for growing in &self.trees {
+            let key = key_of(growing.draws);
             for (row, codes) in inputs.codes.chunks_exact(self.columns).enumerate() {
                 let weight = inputs.weights.as_ref().map_or(1.0, |weights| weights[row]);
                 if weight <= 0.0 {
@@ -230,7 +320,7 @@ impl Histograms {
                 }
                 let weight = match &self.bootstrap {
                     None => weight,
-                    Some(bootstrap) => weight * bootstrap.times(growing.key, inputs.first + row),
+                    Some(bootstrap) => weight * bootstrap.times(key, inputs.first + row),
                 };
                 if weight == 0.0 {
                     continue;
@@ -261,9 +351,31 @@ impl fmt::Debug for AddTrees {
     }
 }
 
+impl AddTrees {
+    /// The function that a name tells.
+    pub(crate) fn read(reader: &mut Reader) -> Option<AddTrees> {
+        let (columns, rows, count) = (reader.size()?, reader.size()?, reader.count()?);
+        let mut trees = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (nodes, values) = (reader.nodes(columns)?, reader.floats()?);
+            if nodes.len() != values.len() {
+                return None;
+            }
+            trees.push((nodes, values));
+        }
+        (0 < count).then(|| AddTrees { trees, columns, rows, number: new_number() })
+    }
+}
+
 impl Foreign for AddTrees {
     fn name(&self) -> Option<ForeignName> {
-        None
+        Some(name_of(ADD_TREES, |writer| {
+            [self.columns, self.rows, self.trees.len()].into_iter().for_each(|size| writer.size(size));
+            for (nodes, values) in &self.trees {
+                writer.nodes(nodes);
+                writer.floats(values);
+            }
+        }))
     }
 
     fn describe(&self) -> String {
@@ -299,11 +411,28 @@ pub(crate) struct SumLosses {
 }
 
 /// Numbers of the state of [`SumLosses`].
-pub(crate) const LOSSES: Range<usize> = 0..4;
+pub(crate) const LOSS_SUMS: usize = 4;
+
+impl SumLosses {
+    /// The function that a name tells.
+    pub(crate) fn read(reader: &mut Reader) -> Option<SumLosses> {
+        let loss = *LOSSES.get(reader.size()?)?;
+        let scores = reader.size().filter(|&scores| 0 < scores)?;
+        Some(SumLosses { loss, scores, rows: reader.size()?, is_weighted: reader.flag()? })
+    }
+}
+
+/// The number of a loss in names.
+fn number_of(loss: Loss) -> usize {
+    LOSSES.iter().position(|&other| other == loss).unwrap_or(LOSSES.len())
+}
 
 impl Foreign for SumLosses {
     fn name(&self) -> Option<ForeignName> {
-        None
+        Some(name_of(SUM_LOSSES, |writer| {
+            [number_of(self.loss), self.scores, self.rows].into_iter().for_each(|size| writer.size(size));
+            writer.flag(self.is_weighted);
+        }))
     }
 
     fn describe(&self) -> String {
@@ -317,7 +446,7 @@ impl Foreign for SumLosses {
     fn run(&self, _: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
         let (targets, scores) = (args[1].elements::<f64>()?, args[2].elements::<f64>()?);
         let weights = if self.is_weighted { Some(args[3].elements::<f64>()?) } else { None };
-        let mut state = [0.0; LOSSES.end];
+        let mut state = [0.0; LOSS_SUMS];
         for (row, (&y, scores)) in targets.iter().zip(scores.chunks_exact(self.scores)).enumerate() {
             let weight = weights.as_ref().map_or(1.0, |weights| weights[row]);
             if weight == 0.0 {
@@ -327,7 +456,7 @@ impl Foreign for SumLosses {
             state[at] += weight.abs();
             state[at + 1] += weight.abs() * self.loss.value(y, scores);
         }
-        Ok(Chunk::from_elements(&[1, LOSSES.end], &state)?)
+        Ok(Chunk::from_elements(&[1, LOSS_SUMS], &state)?)
     }
 }
 

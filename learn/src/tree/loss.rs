@@ -16,6 +16,10 @@ pub(crate) enum Loss {
     Softmax,
 }
 
+/// All losses, by their numbers in names.
+pub(crate) const LOSSES: [Loss; 5] =
+    [Loss::Squared, Loss::Poisson, Loss::Gamma, Loss::Logistic, Loss::Softmax];
+
 /// Below this score the logistic function is its own slope, to the last bit.
 const LOGISTIC_TAIL: f64 = -37.0;
 

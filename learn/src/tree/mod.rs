@@ -9,6 +9,7 @@ pub(crate) mod criterion;
 pub(crate) mod data;
 mod decision;
 pub(crate) mod family;
+mod foreign;
 pub(crate) mod grove;
 pub(crate) mod grow;
 pub(crate) mod histogram;
@@ -17,8 +18,10 @@ pub(crate) mod nodes;
 pub(crate) mod parameters;
 pub(crate) mod predict;
 pub(crate) mod targets;
+mod wire;
 
 pub use decision::{
     DecisionTreeClassifier, DecisionTreeRegressor, FittedDecisionTreeClassifier, FittedDecisionTreeRegressor,
 };
+pub use foreign::find_foreign;
 pub use parameters::{ClassCriterion, MaxFeatures};

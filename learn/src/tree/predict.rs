@@ -2,6 +2,7 @@
 
 use super::histogram::new_number;
 use super::nodes::Tree;
+use super::wire::{Reader, SUMMED, name_of};
 use crate::checks::samples_for;
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +14,6 @@ use tharsis_numeric::{DType, Result, Tensor};
 #[derive(Clone)]
 pub(crate) struct Trees {
     all: Arc<Summed>,
-    features: usize,
 }
 
 /// Values of samples that a model takes.
@@ -27,8 +27,10 @@ pub(crate) enum Values {
     Finite,
 }
 
-struct Summed {
+pub(crate) struct Summed {
     trees: Vec<Tree>,
+    /// Features of a sample.
+    features: usize,
     /// Numbers from which the sums begin.
     base: Vec<f64>,
     /// The factor of the sums.
@@ -46,7 +48,12 @@ impl Trees {
         (base, scale): (Vec<f64>, f64),
         values: Values,
     ) -> Trees {
-        Trees { all: Arc::new(Summed { trees, base, scale, values, number: new_number() }), features }
+        Trees { all: Arc::new(Summed { trees, features, base, scale, values, number: new_number() }) }
+    }
+
+    /// The function of rows that gives the sums.
+    pub(crate) fn function(&self) -> Arc<dyn Foreign> {
+        self.all.clone()
     }
 
     /// The trees.
@@ -56,14 +63,30 @@ impl Trees {
 
     /// Features of a sample.
     pub(crate) fn features(&self) -> usize {
-        self.features
+        self.all.features
     }
 
     /// The sums for samples (n, d), as an expression; (n, numbers of the base), float64.
     #[track_caller]
     pub(crate) fn sums(&self, model: &str, x: &Tensor) -> Result<Tensor> {
-        let x = samples_for(model, x, self.features)?;
-        Ok(x.map_foreign(&[None, Some(self.all.base.len())], self.all.clone(), DType::F64))
+        let x = samples_for(model, x, self.all.features)?;
+        Ok(x.map_foreign(&[None, Some(self.all.base.len())], self.function(), DType::F64))
+    }
+}
+
+/// All kinds of values, by their numbers in names.
+const VALUES: [Values; 3] = [Values::Any, Values::NotInfinite, Values::Finite];
+
+impl Summed {
+    /// The function that a name tells.
+    pub(crate) fn read(reader: &mut Reader) -> Option<Summed> {
+        let (features, base, scale) = (reader.size()?, reader.floats()?, reader.float()?);
+        let values = *VALUES.get(reader.size()?)?;
+        let count = reader.count()?;
+        let trees: Vec<Tree> = (0..count).map(|_| reader.tree(features)).collect::<Option<_>>()?;
+        let is_sound = trees.iter().all(|tree| tree.column <= base.len());
+        let number = new_number();
+        is_sound.then_some(Summed { trees, features, base, scale, values, number })
     }
 }
 
@@ -81,7 +104,14 @@ impl fmt::Debug for Summed {
 
 impl Foreign for Summed {
     fn name(&self) -> Option<ForeignName> {
-        None
+        Some(name_of(SUMMED, |writer| {
+            writer.size(self.features);
+            writer.floats(&self.base);
+            writer.float(self.scale);
+            writer.size(VALUES.iter().position(|&values| values == self.values).unwrap_or(VALUES.len()));
+            writer.size(self.trees.len());
+            self.trees.iter().for_each(|tree| writer.tree(tree));
+        }))
     }
 
     fn describe(&self) -> String {
@@ -93,6 +123,9 @@ impl Foreign for Summed {
         let &[rows, columns] = args[0].shape() else {
             return Err(Error::Internal("a sample has one axis".to_owned()));
         };
+        if columns != self.features {
+            return Err(Error::Internal(format!("trees of {} features got {columns}", self.features)));
+        }
         if self.values == Values::Finite && values.iter().any(|value| value.is_nan()) {
             return Err(Error::Value("Input X contains NaN.".to_owned()));
         }

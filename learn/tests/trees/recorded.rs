@@ -225,10 +225,20 @@ fn classifiers_tell_new_samples_as_well() {
             assert!(expected - 0.02 < found, "{estimator} of {name}: {found}, scikit-learn {expected}");
         };
         check("RandomForestClassifier", &|[x, y, new, expected]| {
-            RandomForestClassifier::new().n_estimators(60).fit(x, y, ..).unwrap().score(new, expected, ..).unwrap()
+            RandomForestClassifier::new()
+                .n_estimators(60)
+                .fit(x, y, ..)
+                .unwrap()
+                .score(new, expected, ..)
+                .unwrap()
         });
         check("ExtraTreesClassifier", &|[x, y, new, expected]| {
-            ExtraTreesClassifier::new().n_estimators(60).fit(x, y, ..).unwrap().score(new, expected, ..).unwrap()
+            ExtraTreesClassifier::new()
+                .n_estimators(60)
+                .fit(x, y, ..)
+                .unwrap()
+                .score(new, expected, ..)
+                .unwrap()
         });
         check("HistGradientBoostingClassifier", &|[x, y, new, expected]| {
             HistGradientBoostingClassifier::new().fit(x, y, ..).unwrap().score(new, expected, ..).unwrap()
