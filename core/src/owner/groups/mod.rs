@@ -53,6 +53,10 @@ const TRY_AGAIN_MAX: Now = 1_000 * MS;
 const WAIT_FOR: Now = 1_000 * MS;
 /// Doublings of these times.
 const DOUBLINGS_MAX: u32 = 6;
+/// Doublings of the time of an attempt that has room at all nodes, and waits for parts of a quota only.
+/// Another ledger's group may hold what this one lacks, and the other way round, and the job stands still
+/// meanwhile.
+const QUOTA_DOUBLINGS_MAX: u32 = 2;
 
 /// The placement groups of a ledger, and those that its tasks use.
 #[derive(Debug, Default)]
@@ -281,14 +285,14 @@ impl Groups {
         }
         self.held.stand_no_more(slot);
         let placed: Vec<_> = group.seats.iter().map(|seat| seat.placed_at()).collect();
-        let (nodes, waits) = match (view.plan_group(now, &group.spec, &placed), lacks) {
+        let (nodes, doublings) = match (view.plan_group(now, &group.spec, &placed), lacks) {
             (GroupPlan::Now(_) | GroupPlan::Wait(_), Some(lacks)) => {
                 group.state = State::Behind;
                 self.held.stand_behind(slot, group.job, group.number, lacks);
                 return self.set_timer(slot);
             }
-            (GroupPlan::Now(nodes), None) => (nodes, quota.is_some()),
-            (GroupPlan::Wait(nodes), None) => (nodes, true),
+            (GroupPlan::Now(nodes), None) => (nodes, quota.map(|_| QUOTA_DOUBLINGS_MAX)),
+            (GroupPlan::Wait(nodes), None) => (nodes, Some(DOUBLINGS_MAX)),
             (GroupPlan::Never(reason), _) => {
                 let since = if let State::Impossible(since, _) = group.state { since } else { now };
                 group.state = State::Impossible(since, reason);
@@ -299,7 +303,7 @@ impl Groups {
                 return self.set_timer(slot);
             }
         };
-        group.state = State::Asking(waits.then(|| now + (WAIT_FOR << group.tries.min(DOUBLINGS_MAX))));
+        group.state = State::Asking(doublings.map(|most| now + (WAIT_FOR << group.tries.min(most))));
         let empty = group.seats.iter_mut().enumerate().filter(|(_, seat)| **seat == Seat::Empty);
         for ((index, seat), node) in empty.zip(nodes) {
             let (lease, class) = (name(), bundle_class(group.job, group.id, index, &group.spec));
@@ -307,7 +311,7 @@ impl Groups {
             view.asked(now, node, &class.resources);
             let urgency = class.priority;
             self.held.enter(lease, slot, (group.job, quota), &class.resources);
-            out.push(Effect::RequestLease { to: node, lease, class, wait: waits, urgency });
+            out.push(Effect::RequestLease { to: node, lease, class, wait: doublings.is_some(), urgency });
         }
         self.set_timer(slot);
     }
