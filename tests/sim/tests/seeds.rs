@@ -12,16 +12,20 @@ use tharsis_sim::{Options, Sabotage, Summary, Violation, run};
 use tharsis_trials::{cases, first_seed, given_seed};
 
 /// Seeds of every run of the tests, from 0 on.
-const SEED_COUNT: u64 = 500;
+const SEED_COUNT: u64 = 250;
+/// Seeds beyond these that have found a defect of the nodes, each with that.
+const NAMED: &[(u64, &str)] = &[
+    (378, "a call stands in a class of another job, which goes with that"),
+    (606, "an output on disk is replaced when its task runs again"),
+    (3_782, "an output on disk is replaced when its task runs again"),
+    (7_332, "what was borrowed goes back with an entry that is taken over"),
+    (41_535, "a copy that was freed and is still read counts again when its object is made again"),
+];
 /// Further seeds of a long run, other ones each time.
 const FURTHER_COUNT: u64 = 10_000;
 /// Seeds that break a rule today, with the rule: defects of the nodes or of the rule that are not understood
 /// yet. One that keeps all rules has to leave the list.
-const OPEN: &[(u64, &str)] = &[
-    // Two nodes own tasks of a job whose quota has room for one at a time. The request that may take it waits
-    // at a busy node, and others with room are not asked.
-    (214, "nobody waits long for what is free"),
-];
+const OPEN: &[(u64, &str)] = &[];
 /// Seeds in which a planted fault has its chance.
 const PLANTED_SEEDS: u64 = 40;
 
@@ -29,12 +33,13 @@ const PLANTED_SEEDS: u64 = 40;
 static OUTCOMES: LazyLock<Vec<(u64, Outcome)>> =
     LazyLock::new(|| simulated(&seeds(given_seed(), first_seed(SEED_COUNT))));
 
-/// The seeds of every run and, in a long one or if the user names a seed, as many further ones from there on;
-/// each one once, in order.
+/// The seeds of every run, those with names, and further ones from a number on: many in a long run, as many
+/// as in every run if the user names the first. Each one once, in order.
 fn seeds(given: Option<u64>, further: u64) -> Vec<u64> {
     let usual = if given.is_some() { SEED_COUNT } else { 0 };
     let further = (0..cases(usual, FURTHER_COUNT)).map(|n| further.wrapping_add(n));
-    (0..SEED_COUNT).chain(further).collect::<BTreeSet<_>>().into_iter().collect()
+    let named = NAMED.iter().map(|(seed, _)| *seed);
+    (0..SEED_COUNT).chain(named).chain(further).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 type Outcome = Result<Summary, Violation>;
@@ -86,7 +91,7 @@ fn hundreds_of_clusters_keep_every_rule() {
     let listed: Vec<_> = OPEN.iter().map(|(seed, _)| *seed).collect();
     assert_eq!(open, listed, "seeds that break the rule of the list, and the list");
     if given_seed().is_none() {
-        assert_eq!(OUTCOMES.len() as u64, SEED_COUNT + cases(0, FURTHER_COUNT));
+        assert_eq!(OUTCOMES.len() as u64, SEED_COUNT + NAMED.len() as u64 + cases(0, FURTHER_COUNT));
     }
 }
 
@@ -145,7 +150,7 @@ fn groups_names_and_streams_are_used_in_some_clusters() {
 
 #[test]
 fn processes_stand_still_and_clocks_run_ahead_in_some_clusters() {
-    let count = |of: fn(&Summary) -> u32| first(400).filter(|summary| 0 < of(summary)).count();
+    let count = |of: fn(&Summary) -> u32| first(250).filter(|summary| 0 < of(summary)).count();
     let used = [count(|s| s.pause_count), count(|s| s.jump_count)];
     assert!(used.iter().all(|clusters| 1 <= *clusters), "{used:?} clusters");
 }

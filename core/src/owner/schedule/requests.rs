@@ -78,7 +78,13 @@ impl Schedule {
             let shape = &self.shapes[shape_index];
             if !self.has_quota_left(shape_index) {
                 let job = shape.key.job;
-                if self.return_idle_of(job, out) { continue } else { return Ok(()) }
+                if self.return_idle_of(job, out)
+                    || self.all_wait(now, shape_index, view)
+                        && self.request_elsewhere(now, shape_index, view, out)
+                {
+                    continue;
+                }
+                return Ok(());
             }
             let (demand, placement) = (shape.key.resources.clone(), shape.key.placement.clone());
             let mut choice = match placement {
@@ -102,12 +108,7 @@ impl Schedule {
     /// The next need of a shape. A request that has its resources, and whose worker starts, is as good as
     /// granted.
     fn need(&self, now: Now, shape_index: Slot<Shape>, view: &View) -> Need {
-        let (mut requested, mut waiting) = (0, 0);
-        for used in self.requested(shape_index) {
-            requested += 1;
-            let waits = || view.has_waiting(used.node) || used.active_at + WAITS_AFTER <= now;
-            waiting += usize::from(used.waits() && waits());
-        }
+        let (requested, waiting) = self.count_requests(now, shape_index, view);
         let wanted = self.shapes[shape_index].queue.len().min(REQUESTS_MAX);
         if requested < wanted {
             Need::Lease
@@ -116,6 +117,25 @@ impl Schedule {
         } else {
             Need::Nothing
         }
+    }
+
+    /// Whether all requests of a shape wait at nodes without room. Where the quota allows no further one, it
+    /// still allows one in their place: it is what they wait for that is short, not the quota.
+    fn all_wait(&self, now: Now, shape_index: Slot<Shape>, view: &View) -> bool {
+        let (requested, waiting) = self.count_requests(now, shape_index, view);
+        requested == waiting
+    }
+
+    /// The number of requests of a shape that are not granted, and of those among them that wait at nodes
+    /// without room.
+    fn count_requests(&self, now: Now, shape_index: Slot<Shape>, view: &View) -> (usize, usize) {
+        let (mut requested, mut waiting) = (0, 0);
+        for used in self.requested(shape_index) {
+            requested += 1;
+            let waits = || view.has_waiting(used.node) || used.active_at + WAITS_AFTER <= now;
+            waiting += usize::from(used.waits() && waits());
+        }
+        (requested, waiting)
     }
 
     /// Asks another node for a lease than those at which requests of the shape wait, if one should have room.
