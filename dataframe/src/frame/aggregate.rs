@@ -7,6 +7,7 @@ use arrow::datatypes::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn::coalesce;
 use datafusion::functions_aggregate::expr_fn as functions;
+use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::expr_fn::cast;
 use datafusion::logical_expr::{Expr, ExprFunctionExt, SortExpr, lit};
 
@@ -84,9 +85,20 @@ impl Aggregate {
     pub(crate) fn measures(self, dtype: &DataType) -> bool {
         let is_length = matches!(
             self,
-            Aggregate::Sum | Aggregate::Mean | Aggregate::Std | Aggregate::Median | Aggregate::Quantile(_)
+            Aggregate::Sum
+                | Aggregate::Mean
+                | Aggregate::Std
+                | Aggregate::Sem
+                | Aggregate::Median
+                | Aggregate::Quantile(_)
         );
         is_length && matches!(dtype, DataType::Duration(_))
+    }
+
+    /// As [`Aggregate::fits`], for all values and not for groups of them: pandas has standard errors of
+    /// durations for groups only.
+    pub(crate) fn fits_whole(self, dtype: &DataType) -> bool {
+        self.fits_plain(dtype) || (self != Aggregate::Sem && self.measures(dtype))
     }
 
     /// As [`Aggregate::fits`], for results that share one type: measures of durations and of numbers do not.
@@ -114,6 +126,10 @@ impl Aggregate {
         if !self.fits(dtype) {
             let name = self.name();
             return Err(Error::Type(format!("{name} is not made for values of type {dtype}")));
+        }
+        if self == Aggregate::Sum && self.measures(dtype) {
+            let zero = cast(lit(0_i64), dtype.clone());
+            return Ok(coalesce(vec![crate::functions::checked::sum().call(vec![value]), zero]));
         }
         if self.measures(dtype) {
             let found = self.expr(cast(value, DataType::Int64), &DataType::Int64, order)?;
@@ -187,22 +203,16 @@ fn product(value: Expr, one: Expr) -> Expr {
     coalesce(vec![crate::functions::product().call(vec![value]), one])
 }
 
-/// Digits that the sum of decimals has more than they, and digits of all at most.
-const SUM_DIGITS: u8 = 10;
-const SUM_DIGITS_MAX: u8 = 38;
-
-/// A sum that is zero without values.
+/// A sum that is zero without values. Beside a zero of another type the sum would have a third one.
 fn sum(value: Expr, dtype: &DataType) -> Result<Expr> {
-    let zero = match dtype {
-        DataType::Float32 | DataType::Float64 | DataType::Float16 => ScalarValue::Float64(Some(0.0)),
-        // Beside a zero of another type the sum would have a third one.
-        DataType::Decimal128(digits, scale) => {
-            ScalarValue::Decimal128(Some(0), SUM_DIGITS_MAX.min(digits + SUM_DIGITS), *scale)
-        }
-        _ if dtype.is_unsigned_integer() => ScalarValue::UInt64(Some(0)),
-        _ => ScalarValue::Int64(Some(0)),
+    let wide = match dtype {
+        DataType::Float16 | DataType::Float32 | DataType::Float64 => DataType::Float64,
+        decimal if decimal.is_decimal() => sum_udaf().return_type(std::slice::from_ref(decimal))?,
+        _ if dtype.is_unsigned_integer() => DataType::UInt64,
+        _ => DataType::Int64,
     };
-    Ok(coalesce(vec![functions::sum(value), lit(zero)]))
+    let zero = lit(ScalarValue::new_zero(&wide)?);
+    Ok(coalesce(vec![functions::sum(value), zero]))
 }
 
 fn in_order(call: Expr, order: &[SortExpr]) -> Result<Expr> {

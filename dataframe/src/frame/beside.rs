@@ -3,7 +3,7 @@
 use super::align::{Paired, join_type};
 use super::clean::takes;
 use super::combine::{JoinKind, Merge};
-use super::{DataFrame, Frame, named};
+use super::{DataFrame, Frame, check_different, named};
 use crate::error::{Error, Result};
 use crate::frame::series::Series;
 use crate::promotion::unified;
@@ -133,10 +133,8 @@ impl DataFrame {
                 }
                 let paired = left.paired(right, join_type(kind)?)?;
                 let join = Join::how(kind).suffixes("", "");
-                let clash = left.columns.iter().find(|label| right.columns.contains(label));
-                if let Some(label) = clash {
-                    return Err(Error::Value(format!("two columns would have the label {label:?}")));
-                }
+                let labels: Vec<&String> = left.columns.iter().chain(&right.columns).collect();
+                check_different(&labels)?;
                 let columns = paired.columns(&left.columns, &right.columns, &join)?;
                 Frame { order: paired.in_turn(), ..paired.frame.clone() }.project(columns)
             })

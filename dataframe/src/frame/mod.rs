@@ -192,6 +192,8 @@ impl Frame {
 
     /// A frame over rows that exist.
     pub(crate) fn of_table(table: Resident) -> Result<Frame> {
+        let labels: Vec<&String> = table.schema.fields().iter().map(|field| field.name()).collect();
+        check_different(&labels)?;
         let source = Arc::new(crate::stage::ResidentTable::new(table));
         let source = datafusion::datasource::provider_as_source(source);
         Frame::of_plan(LogicalPlanBuilder::scan("frame", source, None)?.build()?)
@@ -212,13 +214,8 @@ impl Frame {
 
     /// A frame with the same rows, whose columns are these expressions.
     pub(crate) fn project(&self, columns: Vec<(String, Expr)>) -> Result<Frame> {
-        let mut labels: Vec<String> = Vec::new();
-        for (label, _) in &columns {
-            if labels.contains(label) {
-                return Err(Error::Value(format!("two columns would have the label {label:?}")));
-            }
-            labels.push(label.clone());
-        }
+        let labels: Vec<String> = columns.iter().map(|(label, _)| label.clone()).collect();
+        check_different(&labels)?;
         let (lifted, exprs) = self.lifted(columns.into_iter().map(|(_, expr)| expr).collect())?;
         lifted.project_plain(labels, exprs)
     }
@@ -532,5 +529,15 @@ impl DataFrame {
     /// As [`DataFrame::explain`].
     pub fn explain_on(&self, executor: &dyn Executor) -> Result<Explanation> {
         Ok(Explanation::new(&plan_stages(&self.frame()?.output()?, executor)?))
+    }
+}
+/// Refuses columns of one label, which pandas has: steps find a column by its label here.
+pub(crate) fn check_different<L: Eq + std::hash::Hash + std::fmt::Debug>(labels: &[L]) -> Result<()> {
+    let mut known = std::collections::HashSet::new();
+    match labels.iter().find(|label| !known.insert(*label)) {
+        Some(label) => Err(Error::NotImplemented(format!(
+            "two columns would have the label {label:?}, which is not supported"
+        ))),
+        None => Ok(()),
     }
 }

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute};
 use crate::frame::series::Series;
 use crate::value::Value;
+use arrow::datatypes::DataType;
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::{Expr, ExprSchemable, lit};
 
@@ -66,10 +67,15 @@ impl Series {
     pub fn agg_on(&self, reduce: impl Into<Reduce>, executor: &dyn Executor) -> Result<Value> {
         let (frame, expr) = self.parts()?;
         let dtype = expr.get_type(frame.plan.schema())?;
+        let reduce = reduce.into();
+        if matches!(dtype, DataType::Duration(_)) && !reduce.aggregate.fits_whole(&dtype) {
+            let name = reduce.aggregate.name();
+            return Err(Error::Type(format!("{name} is not made for values of type {dtype}")));
+        }
         let (lifted, exprs) = frame.lifted(vec![expr.clone()])?;
         let ordered = lifted.with_order()?;
         let expr = exprs.into_iter().next().ok_or_else(|| Error::Internal("a lost expression".to_owned()))?;
-        ordered.reduce(reduce.into().expr(expr, &dtype, &ordered.sort_exprs())?, executor)
+        ordered.reduce(reduce.expr(expr, &dtype, &ordered.sort_exprs())?, executor)
     }
 
     /// The label of the index at the smallest value; of several, the first. Missing without values.

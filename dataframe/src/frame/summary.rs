@@ -47,7 +47,7 @@ impl Frame {
             let dtype = self.dtype(column)?;
             if aggregates.iter().all(|reduce| reduce.aggregate.fits_plain(&dtype)) {
                 columns.push(column.clone());
-            } else if aggregates.iter().all(|reduce| reduce.aggregate.fits(&dtype)) {
+            } else if aggregates.iter().all(|reduce| reduce.aggregate.fits_whole(&dtype)) {
                 durations.push(column.clone());
             }
         }

@@ -198,27 +198,33 @@ fn with_operators(expr: Expr) -> Result<Expr> {
     Ok(plain.data)
 }
 
-/// The checked sum in the place of one of whole numbers; `None` for any other aggregate.
+/// The checked sum in the place of one of whole numbers or durations; `None` for any other aggregate.
 pub(crate) fn checked_sum(call: &AggregateFunction, dtype: &DataType) -> Option<Expr> {
-    (is_sum(&call.func) && dtype.is_integer())
+    (is_sum(&call.func) && is_counted(dtype))
         .then(|| Expr::AggregateFunction(AggregateFunction { func: sum(), params: call.params.clone() }))
 }
 
-/// The checked sum of a window in the place of one of whole numbers; `None` for any other function.
+/// The checked sum of a window in the place of one of whole numbers or durations; `None` for any other
+/// function.
 pub(crate) fn checked_window(call: &WindowFunction, dtype: &DataType) -> Option<Expr> {
     let WindowFunctionDefinition::AggregateUDF(function) = &call.fun else { return None };
-    (is_sum(function) && dtype.is_integer()).then(|| {
+    (is_sum(function) && is_counted(dtype)).then(|| {
         let fun = WindowFunctionDefinition::AggregateUDF(sum());
         Expr::WindowFunction(Box::new(WindowFunction { fun, params: call.params.clone() }))
     })
+}
+
+/// Whether values are numbers of units.
+fn is_counted(dtype: &DataType) -> bool {
+    dtype.is_integer() || matches!(dtype, DataType::Duration(_))
 }
 
 fn is_sum(function: &AggregateUDF) -> bool {
     function.name() == sum_udaf().name()
 }
 
-/// The aggregate, for the registry of a session.
-pub(super) fn sum() -> Arc<AggregateUDF> {
+/// The sum of whole numbers or of durations that ends with an error where it has no room.
+pub(crate) fn sum() -> Arc<AggregateUDF> {
     static SUM: OnceLock<Arc<AggregateUDF>> = OnceLock::new();
     let made = || {
         let signature = Signature::user_defined(Volatility::Immutable);
@@ -268,6 +274,7 @@ impl AggregateUDFImpl for CheckedSum {
         match types {
             [dtype] if dtype.is_unsigned_integer() => Ok(vec![DataType::UInt64]),
             [dtype] if dtype.is_signed_integer() => Ok(vec![DataType::Int64]),
+            [dtype @ DataType::Duration(_)] => Ok(vec![dtype.clone()]),
             _ => plan_err!("{} of {types:?}", self.name()),
         }
     }
@@ -313,17 +320,29 @@ impl AggregateUDFImpl for CheckedSum {
 }
 
 fn no_room(total: i128, dtype: &DataType) -> DataFusionError {
+    if matches!(dtype, DataType::Duration(_)) {
+        return Error::Value(format!("overflow in timedelta operation: the sum {total} is no {dtype}"))
+            .into();
+    }
     Error::Value(format!("out of range: the sum {total} is no {dtype}; cast to decimal")).into()
 }
 
 /// A total as a value of the result.
 fn narrow(total: Option<i128>, dtype: &DataType) -> Result<ScalarValue> {
     let Some(total) = total else { return ScalarValue::try_from(dtype) };
-    let narrow = match dtype {
-        DataType::UInt64 => u64::try_from(total).ok().map(ScalarValue::from),
-        _ => i64::try_from(total).ok().map(ScalarValue::from),
-    };
-    narrow.ok_or_else(|| no_room(total, dtype))
+    if *dtype == DataType::UInt64 {
+        return u64::try_from(total).map(ScalarValue::from).map_err(|_| no_room(total, dtype));
+    }
+    let whole = i64::try_from(total).map_err(|_| no_room(total, dtype))?;
+    ScalarValue::from(whole).cast_to(dtype)
+}
+
+/// Durations as their numbers of units; other values as they are.
+fn units(values: &ArrayRef) -> Result<ArrayRef> {
+    match values.data_type() {
+        DataType::Duration(_) => Ok(cast(values, &DataType::Int64)?),
+        _ => Ok(Arc::clone(values)),
+    }
 }
 
 /// The sum and the number of the values of an argument that are there, or of the sums of a state.
@@ -368,7 +387,7 @@ impl Total {
 
 impl Accumulator for Total {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let (total, count) = total_of(&values[0]);
+        let (total, count) = total_of(&units(&values[0])?);
         self.total = self.total.wrapping_add(total);
         self.count += count;
         Ok(())
@@ -379,7 +398,7 @@ impl Accumulator for Total {
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let (total, count) = total_of(&values[0]);
+        let (total, count) = total_of(&units(&values[0])?);
         self.total = self.total.wrapping_sub(total);
         self.count = self.count.saturating_sub(count);
         Ok(())
@@ -433,7 +452,7 @@ impl DistinctTotal {
 
 impl Accumulator for DistinctTotal {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        present(&values[0]).for_each(|value| self.add(value));
+        present(&units(&values[0])?).for_each(|value| self.add(value));
         Ok(())
     }
 
@@ -445,7 +464,7 @@ impl Accumulator for DistinctTotal {
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        present(&values[0]).for_each(|value| self.remove(value));
+        present(&units(&values[0])?).for_each(|value| self.remove(value));
         Ok(())
     }
 
@@ -506,7 +525,8 @@ impl GroupsAccumulator for Totals {
             let values = values[0].as_primitive::<UInt64Type>();
             self.add(values.iter().map(|value| value.map(i128::from)), groups, filter, count);
         } else {
-            let values = values[0].as_primitive::<Int64Type>();
+            let values = units(&values[0])?;
+            let values = values.as_primitive::<Int64Type>();
             self.add(values.iter().map(|value| value.map(i128::from)), groups, filter, count);
         }
         Ok(())
@@ -522,7 +542,8 @@ impl GroupsAccumulator for Totals {
         }
         let narrow = |total: i128| i64::try_from(total).map_err(|_| no_room(total, dtype));
         let totals = totals.map(|total| total.map(narrow).transpose());
-        Ok(Arc::new(totals.collect::<Result<Int64Array>>()?))
+        let totals: ArrayRef = Arc::new(totals.collect::<Result<Int64Array>>()?);
+        Ok(if totals.data_type() == dtype { totals } else { cast(&totals, dtype)? })
     }
 
     fn state(&mut self, emit_to: EmitTo) -> Result<Vec<ArrayRef>> {
@@ -536,7 +557,7 @@ impl GroupsAccumulator for Totals {
     }
 
     fn convert_to_state(&self, values: &[ArrayRef], filter: Option<&BooleanArray>) -> Result<Vec<ArrayRef>> {
-        let values = cast(&values[0], &WIDE)?;
+        let values = cast(&units(&values[0])?, &WIDE)?;
         let Some(filter) = filter else { return Ok(vec![values]) };
         let taken = arrow::compute::prep_null_mask_filter(filter);
         let left_out = arrow::compute::not(&taken)?;

@@ -334,11 +334,24 @@ fn decimals_are_replaced_by_numbers_of_more_digits() {
 
 #[test]
 fn sums_of_decimals_have_the_type_of_the_plan() {
-    let prices = Decimal128Array::from(vec![150_i128, 250]).with_precision_and_scale(10, 2).unwrap();
-    let prices = Column::from_arrow(Arc::new(prices));
-    let frame = DataFrame::from_columns([("k", vec![1, 1].into()), ("price", prices)]);
-    for sums in [frame.groupby(["k"]).sum(), frame.select(["price"]).agg(Aggregate::Sum)] {
-        assert_typed(&sums);
+    for (dtype, wide) in [
+        (DataType::Decimal32(5, 2), DataType::Decimal32(9, 2)),
+        (DataType::Decimal64(10, 2), DataType::Decimal64(18, 2)),
+        (DataType::Decimal128(10, 2), DataType::Decimal128(20, 2)),
+        (DataType::Decimal128(38, 2), DataType::Decimal128(38, 2)),
+        (DataType::Decimal256(40, 2), DataType::Decimal256(50, 2)),
+    ] {
+        let prices = arrow::compute::cast(&Float64Array::from(vec![1.5, 2.5]), &dtype).unwrap();
+        let frame =
+            DataFrame::from_columns([("k", vec![1, 1].into()), ("price", Column::from_arrow(prices))]);
+        let none = frame.filter(&frame.col("k").gt(1));
+        for frame in [&frame, &none] {
+            for sums in [frame.groupby(["k"]).sum(), frame.select(["price"]).agg(Aggregate::Sum)] {
+                assert_typed(&sums);
+            }
+            assert_eq!(frame.col("price").sum().unwrap().dtype(), wide, "of {dtype}");
+        }
+        let found = [&frame, &none].map(|frame| frame.col("price").sum().unwrap().as_f64());
+        assert_eq!(found, [Some(4.0), Some(0.0)], "of {dtype}");
     }
-    assert_eq!(frame.col("price").sum().unwrap().dtype(), DataType::Decimal128(20, 2));
 }

@@ -2,7 +2,8 @@
 
 use crate::executors::{each_executor, three_parts};
 use tharsis_dataframe::{
-    Aggregate, Cut, DataFrame, Melt, Merge, Native, Series, Sort, Value, crosstab, cut, qcut, to_datetime,
+    Aggregate, Cut, DataFrame, JoinKind, Melt, Merge, Native, Series, Sort, Value, crosstab, cut, qcut,
+    to_datetime,
 };
 
 #[track_caller]
@@ -244,4 +245,28 @@ fn a_program_reshapes_measurements() {
     assert_texts(&warm, "city", &["oslo", "rome", "rome"]);
     let hot = warm.col("city").value_counts();
     assert_ints(&hot, "count", &[2, 1]);
+}
+
+#[test]
+fn columns_of_one_label_are_refused_by_name() {
+    let frame = DataFrame::from_columns([("a", vec![1, 2].into()), ("b", vec![3, 4].into())]);
+    let twice = DataFrame::from_columns([("a", vec![1].into()), ("a", vec![2].into())]);
+    let rows = frame.set_axis(["x", "x"]);
+    for made in [
+        twice,
+        rows.transpose(),
+        DataFrame::concat_columns([&frame, &frame], JoinKind::Outer),
+        frame.set_columns(["x", "x"]),
+    ] {
+        let error = made.collect().unwrap_err();
+        assert_eq!(error.class(), "NotImplemented", "{error}");
+        assert!(error.to_string().contains("two columns would have the label"), "{error}");
+    }
+    // Equal labels of rows that are the same on both sides meet row by row.
+    let others = DataFrame::from_columns([("c", vec![5, 6].into())]).set_axis(["x", "x"]);
+    let both = DataFrame::concat_columns([&rows, &others], JoinKind::Outer);
+    assert_eq!(both.col("c").values::<i64>().unwrap(), [Some(5), Some(6)]);
+    let one = DataFrame::from_columns([("c", vec![5].into())]).set_axis(["x"]);
+    let error = DataFrame::concat_columns([&rows, &one], JoinKind::Outer).collect().unwrap_err();
+    assert!(error.to_string().contains("duplicate labels"), "{error}");
 }

@@ -6,8 +6,8 @@ use arrow::datatypes::{DataType, DurationMicrosecondType, TimeUnit};
 use std::sync::Arc;
 use std::time::Duration;
 use tharsis_dataframe::{
-    Aggregate, Column, DataFrame, Native, Reduce, Series, Value, date_range, date_range_until, to_datetime,
-    to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
+    Aggregate, Column, DataFrame, Native, Reduce, Series, Value, date_range, date_range_until, sql,
+    to_datetime, to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
 };
 
 fn sample() -> Series {
@@ -257,4 +257,54 @@ fn durations_of_groups_and_frames_are_measured() {
     assert_microseconds(&frame.select(["d"]).agg(Aggregate::Sum).col("0"), &[Some(-1)]);
     // Beside numbers there is no common type.
     assert_eq!(frame.agg(Aggregate::Sum).col("0").values::<i64>().unwrap(), [Some(6)]);
+}
+
+fn microseconds(units: Vec<Option<i64>>) -> Column {
+    Column::from_arrow(Arc::new(DurationMicrosecondArray::from(units)))
+}
+
+#[test]
+fn durations_are_rounded_to_multiples() {
+    let units = [1_500_000, 2_500_000, -1_500_000, -500_000].map(Some);
+    let d = Series::from_values("d", microseconds(units.into_iter().chain([None]).collect()));
+    let seconds = |seconds: [i64; 4]| {
+        let units = seconds.map(|seconds| Some(seconds * 1_000_000));
+        units.into_iter().chain([None]).collect::<Vec<_>>()
+    };
+    assert_microseconds(&d.dt().round("s"), &seconds([2, 2, -2, 0]));
+    assert_microseconds(&d.dt().floor("s"), &seconds([1, 2, -2, -1]));
+    assert_microseconds(&d.dt().ceil("s"), &seconds([2, 3, -1, 0]));
+    assert_microseconds(&d.dt().round("us"), &units.into_iter().chain([None]).collect::<Vec<_>>());
+}
+
+#[test]
+fn groups_of_durations_have_standard_errors() {
+    let d = microseconds([1, 2, 4].map(|seconds| Some(seconds * 1_000_000)).to_vec());
+    let frame = DataFrame::from_columns([("k", vec![1, 1, 1].into()), ("d", d)]);
+    assert_microseconds(&frame.groupby(["k"]).sem().col("d"), &[Some(881_917)]);
+    assert_eq!(frame.col("d").sem().unwrap_err().class(), "TypeError");
+}
+
+#[test]
+fn a_sum_of_durations_without_room_is_an_error() {
+    let d = microseconds([i64::MAX, i64::MAX, 5].map(Some).to_vec());
+    let frame = DataFrame::from_columns([("k", vec![1, 1, 1].into()), ("d", d)]);
+    let groups = frame.groupby(["k"]);
+    let by_sql = sql("select sum(d) as d from t", &[("t", &frame)]);
+    let by_window = sql("select sum(d) over (order by k) as d from t", &[("t", &frame)]);
+    for sums in [groups.sum(), groups.transform(Aggregate::Sum), groups.cumsum(), by_sql, by_window] {
+        let error = sums.collect().unwrap_err();
+        assert_eq!(error.class(), "ValueError", "{error}");
+        assert!(error.to_string().contains("overflow in timedelta operation"), "{error}");
+    }
+    for error in [frame.col("d").sum().unwrap_err(), frame.col("d").cumsum().collect().unwrap_err()] {
+        assert!(error.to_string().contains("overflow in timedelta operation"), "{error}");
+    }
+    // Sums of some values may be larger than that of all.
+    let d = Series::from_values("d", microseconds([i64::MAX, 5, -10].map(Some).to_vec()));
+    assert_eq!(d.sum().unwrap().as_i64(), Some(i64::MAX - 5));
+    let wide = DataFrame::from_columns([("d", microseconds(vec![Some(1), Some(2), None]))]);
+    let found = sql("select sum(d) as d, sum(distinct d) as e from t", &[("t", &wide)]);
+    assert_microseconds(&found.col("d"), &[Some(3)]);
+    assert_microseconds(&found.col("e"), &[Some(3)]);
 }

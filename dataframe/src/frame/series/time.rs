@@ -254,7 +254,8 @@ impl Times {
         self.map(|expr| Ok(functions::to_char(expr, lit(format))))
     }
 
-    /// The last multiple of a length of time: `D`, `h`, `15min`, `s`, `ms`, `us`, `ns`.
+    /// The last multiple of a length of time: `D`, `h`, `15min`, `s`, `ms`, `us`, `ns`. Durations have
+    /// multiples too.
     #[track_caller]
     pub fn floor(&self, length: &str) -> Series {
         self.to_multiple(length, |ticks, rest, _| Ok(ticks - rest))
@@ -284,11 +285,12 @@ impl Times {
     #[track_caller]
     fn to_multiple(&self, length: &str, step: impl FnOnce(Expr, Expr, i64) -> Result<Expr>) -> Series {
         let dtype = self.0.dtype();
-        self.times(|expr, unit| {
+        let are_lengths = matches!(dtype, Ok(DataType::Duration(_)));
+        let changed = |expr: Expr, unit: TimeUnit| {
             let nanoseconds = fixed_length(length)?;
             let tick = NANOSECONDS / per_second(unit);
             if tick % nanoseconds == 0 {
-                return Ok(expr);
+                return Ok(cast(expr, dtype?));
             }
             if nanoseconds % tick != 0 {
                 return Err(Error::Value(format!("{length:?} is no number of {unit:?}s")));
@@ -303,7 +305,8 @@ impl Times {
                 _ => changed,
             };
             Ok(cast(changed, dtype))
-        })
+        };
+        if are_lengths { self.durations(changed) } else { self.times(changed) }
     }
 
     /// The length of each duration in seconds.

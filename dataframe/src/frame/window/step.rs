@@ -168,8 +168,7 @@ impl Over {
                 present(value.clone() / self.shift(value, by) - lit(1.0))
             }
             Step::CumSum(skipna) if matches!(dtype, DataType::Duration(_)) => {
-                let units = cast(value, DataType::Int64);
-                cast(self.running(sum_udaf(), units, skipna)?, dtype.clone())
+                self.running(crate::functions::checked::sum(), value, skipna)?
             }
             Step::CumSum(skipna) if *dtype == DataType::UInt64 => self.running(sum_udaf(), value, skipna)?,
             Step::CumSum(skipna) => checked(self.running(sum_udaf(), number(value), skipna)?, dtype),
