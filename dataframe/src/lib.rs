@@ -52,7 +52,10 @@ mod write;
 
 pub use engine::Environment;
 pub use error::{Error, FileFault, FunctionFault, Result};
-pub use execute::{Executor, Limits, LocalExecutor, Offer, Outcome, Parts, default_executor, offer_executor};
+pub use execute::{
+    Executor, Limits, LocalExecutor, Offer, Outcome, Parts, default_executor, offer_executor,
+    tasks_left_behind,
+};
 pub use explain::{Explanation, RunLine, StageLine, StageRunLine};
 pub use frame::series::{
     Categories, Cut, Factorize, Mapping, Operand, Operator, Series, Texts, Times, bdate_range,

@@ -1,5 +1,6 @@
 //! The executor on threads of this process.
 
+use super::left::{Runs, leave};
 use super::rows::{Budget, GrowingRows, Rows};
 use super::{Executor, Limits, Outcome, Parts};
 use crate::engine::{Environment, task_context};
@@ -20,6 +21,9 @@ use tokio::task::{JoinError, JoinSet};
 /// Most bytes that are set aside for batches on their way between operators, buffers of files, and what the
 /// allocator keeps. Chosen when outputs of running tasks were not counted: it may be more than is needed.
 const UNCOUNTED_BYTES_MAX: u64 = 512 << 20;
+
+/// Time in which tasks that are given up come to their next batch, mostly.
+const END_TIME: Duration = Duration::from_millis(50);
 
 /// Runs tasks on threads of this process. Rows between stages are passed without a copy.
 #[derive(Debug)]
@@ -110,6 +114,12 @@ impl Threads {
         let mut builder = tokio::runtime::Builder::new_multi_thread();
         let runtime = builder.worker_threads(count).thread_name("tharsis-frame").enable_all().build()?;
         Ok(Threads { count, runtime: Some(runtime) })
+    }
+}
+
+impl Runs for Threads {
+    fn tasks(&self) -> usize {
+        self.runtime.as_ref().map_or(0, |runtime| runtime.metrics().num_alive_tasks())
     }
 }
 
@@ -240,11 +250,21 @@ impl LocalRun {
     /// The end of a task, once one ends; `None` if none runs.
     fn next_end(&mut self) -> Result<Option<std::result::Result<CallResult, JoinError>>> {
         let (running, deadline) = (&mut self.running, self.deadline);
-        crate::engine::block_on(async {
+        let ended = crate::engine::block_on(async {
             let Some(deadline) = deadline else { return Ok(running.join_next().await) };
             let ended = tokio::time::timeout_at(deadline.into(), running.join_next()).await;
+            if ended.is_err() {
+                running.abort_all();
+                let all = async { while running.join_next().await.is_some() {} };
+                // Tasks that end later are left behind.
+                let _late = tokio::time::timeout(END_TIME, all).await;
+            }
             ended.map_err(|_| Error::timeout())
-        })
+        });
+        if ended.is_err() {
+            leave(Arc::clone(&self.threads) as Arc<dyn Runs>);
+        }
+        ended
     }
 
     /// Notes a task that has failed: the error comes in the place of its rows if they are taken one after the

@@ -1,9 +1,11 @@
 //! Executors: what runs the tasks of stages. Here, threads of this process; elsewhere, a cluster.
 
+mod left;
 mod local;
 mod rows;
 mod stream;
 
+pub use left::tasks_left_behind;
 pub use local::LocalExecutor;
 pub(crate) use stream::Streamed;
 

@@ -107,7 +107,8 @@ pub fn is_about_frames(request: &Json) -> bool {
 }
 
 /// The reply to one request. File names in it are relative to `folder`; `places` has the executors for
-/// requests that ask for workers.
+/// requests that ask for workers. `left_tasks` is the number of tasks of this process that still run although
+/// the time of their requests is over, if there are some.
 ///
 /// ```
 /// use serde_json::json;
@@ -125,7 +126,7 @@ pub fn run(request: &Json, folder: &Path, places: &dyn Places) -> Json {
     // A defect in one program must not take its reader down with it.
     let outcome = catch_unwind(AssertUnwindSafe(|| program::evaluate(request, folder, places)));
     let crash = |_| Err((Failure::new("Crash", "the evaluator panicked; this is a defect"), None));
-    match outcome.unwrap_or_else(crash) {
+    let mut reply = match outcome.unwrap_or_else(crash) {
         Ok(mut reply) => {
             reply.insert("id".to_owned(), id);
             reply.insert("ok".to_owned(), Json::Bool(true));
@@ -139,7 +140,13 @@ pub fn run(request: &Json, folder: &Path, places: &dyn Places) -> Json {
             }
             json!({"id": id, "ok": false, "err": err})
         }
+    };
+    // They take a thread each, and memory, from this request and all that follow.
+    let left = crate::execute::tasks_left_behind();
+    if 0 < left {
+        reply["left_tasks"] = json!(left);
     }
+    reply
 }
 
 /// Writes one line per operation: name, signature and description.

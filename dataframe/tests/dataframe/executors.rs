@@ -3,10 +3,11 @@
 use arrow::array::{Int64Array, RecordBatch};
 use std::cell::RefCell;
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex};
+use std::time::{Duration, Instant};
 use tharsis_dataframe::{
     DataFrame, Error, Executor, Fragment, KeptPart, Limits, LocalExecutor, LocalPart, Metrics, Outcome,
-    Piece, PieceSource, Stages, TaskInputs, offer_executor,
+    Piece, PieceSource, Resident, Stages, TaskInputs, offer_executor, protocol, tasks_left_behind,
 };
 
 /// The result of a program on each executor.
@@ -92,4 +93,52 @@ impl Executor for SentExecutor {
         });
         Ok(Outcome { parts: parts.collect(), metrics: Metrics::default() })
     }
+}
+
+/// A part that cannot be read while somebody holds a lock.
+#[derive(Debug)]
+struct Held(Arc<Mutex<()>>, RecordBatch);
+
+impl KeptPart for Held {
+    fn fetch(&self) -> Result<Vec<RecordBatch>, Error> {
+        let _held = self.0.lock().unwrap();
+        Ok(vec![self.1.clone()])
+    }
+
+    fn rows(&self) -> usize {
+        self.1.num_rows()
+    }
+
+    fn bytes(&self) -> usize {
+        self.1.get_array_memory_size()
+    }
+}
+
+#[test]
+fn a_task_that_takes_longer_than_the_time_is_left_behind_and_counted() {
+    let numbers = Arc::new(Int64Array::from_iter_values(0..8));
+    let batch = RecordBatch::try_from_iter_with_nullable([("n", numbers as _, true)]).unwrap();
+    let gate = Arc::new(Mutex::new(()));
+    let parts: Vec<Arc<dyn KeptPart>> = vec![Arc::new(Held(gate.clone(), batch.clone()))];
+    let frame = DataFrame::from_parts(Resident { schema: batch.schema(), parts });
+    let frame = frame.filter(&frame.col("n").gt(2));
+    let held = gate.lock().unwrap();
+    {
+        let executor = LocalExecutor::sized(2, 64 << 20).until(Instant::now() + Duration::from_millis(500));
+        let error = frame.collect_on(&executor).unwrap_err();
+        assert_eq!(error.class(), "Timeout", "while the task still waits: {error}");
+    }
+    assert!(0 < tasks_left_behind(), "it is counted");
+    let request = serde_json::json!({"in": {"t": {"lit": {"n": [1]}}}, "prog": [], "out": ["t"]});
+    let reply = protocol::run(&request, ".".as_ref(), &protocol::Here);
+    assert!(reply["left_tasks"].as_u64().is_some_and(|left| 0 < left), "{reply}");
+    drop(held);
+    let end = Instant::now() + Duration::from_secs(10);
+    while 0 < tasks_left_behind() {
+        assert!(Instant::now() < end, "it has ended");
+        std::thread::yield_now();
+    }
+    let reply = protocol::run(&request, ".".as_ref(), &protocol::Here);
+    assert_eq!(reply.get("left_tasks"), None, "{reply}");
+    assert_eq!(frame.collect_on(&LocalExecutor::sized(2, 64 << 20)).unwrap().len(), 5);
 }
