@@ -10,6 +10,7 @@
 //! | reports of tasks | `report` |
 //! | from reported files to the target | `target`, in an object store `stored` |
 //! | files that the library writes | `staged` |
+//! | folders that go if nothing is written | `made_folders` |
 //!
 //! A task may run twice, and after its driver has given up. So each attempt makes files under names of its
 //! own in a folder beside the target, and reports them as rows. Only reported files are moved.
@@ -17,6 +18,7 @@
 mod arrow_file;
 mod dictionaries;
 mod encoder;
+mod made_folders;
 mod node;
 mod options;
 mod partitions;

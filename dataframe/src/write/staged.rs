@@ -4,6 +4,7 @@
 //! So it writes beside the place, and the files are moved when all of them are complete: a statement that
 //! fails leaves what was there.
 
+use super::made_folders::MadeFolders;
 use super::target::{Target, sync, unique};
 use crate::error::{Error, Result};
 use std::fmt::Write as _;
@@ -26,10 +27,7 @@ impl Staged {
     /// # Errors
     /// The path cannot be written to, or there is something else than a file.
     pub(crate) fn file(path: &str) -> Result<Staged> {
-        if let Some(parent) = Path::new(path).parent() {
-            fs::create_dir_all(parent).map_err(|error| Error::io(path, &error))?;
-        }
-        Ok(Staged(Files::One(Target::prepare(path)?)))
+        Ok(Staged(Files::One(Target::within(path, true)?)))
     }
 
     /// A folder of the local disk to which files are added. It need not exist.
@@ -40,8 +38,9 @@ impl Staged {
         let folder = PathBuf::from(path);
         // Within the folder, since a volume may begin with it. Readers of the folder pass hidden ones by.
         let unfinished = folder.join(format!(".{}.unfinished", unique()));
-        fs::create_dir_all(&unfinished).map_err(|error| Error::io(path, &error))?;
-        Ok(Staged(Files::Added(Added { path: path.to_owned(), folder, unfinished })))
+        let mut made = MadeFolders::default();
+        made.make(&unfinished).map_err(|error| Error::io(path, &error))?;
+        Ok(Staged(Files::Added(Added { path: path.to_owned(), folder, unfinished, made })))
     }
 
     /// The URL that the library writes to in the place of the target.
@@ -69,21 +68,25 @@ struct Added {
     path: String,
     folder: PathBuf,
     unfinished: PathBuf,
+    /// The folder, and those in and around it, that were not there.
+    made: MadeFolders,
 }
 
 impl Added {
-    fn finish(self) -> Result<()> {
+    fn finish(mut self) -> Result<()> {
         let mut added = Vec::new();
         self.add(&mut added).map_err(|error| {
             for file in &added {
                 let _left = fs::remove_file(file);
             }
             Error::io(&self.path, &error)
-        })
+        })?;
+        self.made.keep();
+        Ok(())
     }
 
     /// Moves all files, each to the folder of its name; says which are in their places.
-    fn add(&self, added: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    fn add(&mut self, added: &mut Vec<PathBuf>) -> std::io::Result<()> {
         let mut files = Vec::new();
         let mut folders = vec![PathBuf::new()];
         let mut at = 0;
@@ -101,7 +104,7 @@ impl Added {
             at += 1;
         }
         for folder in &folders {
-            fs::create_dir_all(self.folder.join(folder))?;
+            self.made.make(&self.folder.join(folder))?;
         }
         for file in files {
             let place = self.folder.join(&file);
@@ -181,5 +184,25 @@ mod tests {
         let error = staged.finish().expect_err("there is a folder");
         assert!(error.to_string().contains(&*folder.to_string_lossy()), "{error}");
         assert_eq!(names(&folder), ["b"]);
+    }
+
+    #[test]
+    fn folders_of_files_that_are_not_written_go() {
+        let parent = tempfile::tempdir().expect("a folder");
+        let place = |name: &str| parent.path().join(name).to_string_lossy().into_owned();
+        drop(Staged::file(&place("a/b/c.csv")).expect("a place"));
+        drop(Staged::folder(&place("d/e")).expect("a place"));
+        assert!(names(parent.path()).is_empty());
+        fs::create_dir(parent.path().join("f")).expect("a folder");
+        drop(Staged::folder(&place("f")).expect("a place"));
+        let staged = Staged::folder(&place("f")).expect("a place");
+        let Files::Added(added) = &staged.0 else { panic!("it is a folder") };
+        fs::create_dir(added.unfinished.join("k=1")).expect("a folder");
+        fs::create_dir(added.unfinished.join("k=2")).expect("a folder");
+        fs::write(added.unfinished.join("k=2").join("new"), "rows").expect("a file");
+        // A folder cannot take the place of a file.
+        fs::write(parent.path().join("f").join("k=2"), "no folder").expect("a file");
+        staged.finish().expect_err("there is a file");
+        assert_eq!(names(&parent.path().join("f")), ["k=2"]);
     }
 }

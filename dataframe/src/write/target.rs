@@ -1,6 +1,7 @@
 //! From the files that tasks reported to the target, which changes at once.
 
 use super::encoder::join;
+use super::made_folders::MadeFolders;
 use super::options::FileSpec;
 use super::report::Written;
 use crate::error::{Error, FileFault, Result};
@@ -17,11 +18,19 @@ pub(super) struct Target {
     whole: PathBuf,
     is_folder: bool,
     unfinished: PathBuf,
+    /// Folders around the place that were not there.
+    made: MadeFolders,
 }
 
 impl Target {
-    /// Checks that the place can be written to, and makes the folder beside it.
+    /// Checks that the place can be written to, and makes the folder beside it. Folders around a folder need
+    /// not exist.
     pub(super) fn prepare(path: &str) -> Result<Target> {
+        Target::within(path, path.ends_with('/'))
+    }
+
+    /// As [`Target::prepare`]; `makes_parent` says whether folders around the place need not exist.
+    pub(super) fn within(path: &str, makes_parent: bool) -> Result<Target> {
         let failed = |error: &std::io::Error| Error::io(path, error);
         let is_folder = path.ends_with('/');
         let whole = std::path::absolute(path).map_err(|error| failed(&error))?;
@@ -32,13 +41,17 @@ impl Target {
         };
         let unfinished = parent.join(format!(".{}.{}.unfinished", name.to_string_lossy(), unique()));
         // The slash at the end would make a folder of a file's name.
-        let target = Target { path: path.to_owned(), whole: parent.join(name), is_folder, unfinished };
+        let made = MadeFolders::default();
+        let whole_name = parent.join(name);
+        let mut target = Target { path: path.to_owned(), whole: whole_name, is_folder, unfinished, made };
         target.check_replaceable()?;
-        if is_folder {
-            fs::create_dir_all(parent).map_err(|error| failed(&error))?;
-        }
-        for folder in [&target.unfinished, &target.unfinished.join(ATTEMPTS)] {
-            fs::create_dir(folder).map_err(|error| failed(&error))?;
+        let attempts = target.unfinished.join(ATTEMPTS);
+        if makes_parent {
+            target.made.make(&attempts).map_err(|error| failed(&error))?;
+        } else {
+            for folder in [&target.unfinished, &attempts] {
+                fs::create_dir(folder).map_err(|error| failed(&error))?;
+            }
         }
         Ok(target)
     }
@@ -54,7 +67,7 @@ impl Target {
     }
 
     /// Makes the reported files visible.
-    pub(super) fn finish(self, written: &[Written], spec: &FileSpec) -> Result<()> {
+    pub(super) fn finish(mut self, written: &[Written], spec: &FileSpec) -> Result<()> {
         let made = self.unfinished.join("whole");
         if self.is_folder {
             self.arrange(&made, written, spec)?
@@ -68,7 +81,9 @@ impl Target {
         } else {
             self.put(&made).map_err(|error| failed(&error))?;
         }
-        self.whole.parent().map_or(Ok(()), sync).map_err(|error| failed(&error))
+        self.whole.parent().map_or(Ok(()), sync).map_err(|error| failed(&error))?;
+        self.made.keep();
+        Ok(())
     }
 
     /// The path at which somebody else makes the file, with the name that it will have.
@@ -77,11 +92,13 @@ impl Target {
     }
 
     /// Makes the file visible that is complete [`elsewhere`](Target::elsewhere).
-    pub(super) fn finish_elsewhere(self) -> Result<()> {
+    pub(super) fn finish_elsewhere(mut self) -> Result<()> {
         let made = self.elsewhere();
         let moved = sync(&made).and_then(|()| self.put(&made));
         let moved = moved.and_then(|()| self.whole.parent().map_or(Ok(()), sync));
-        moved.map_err(|error| Error::io(&self.path, &error))
+        moved.map_err(|error| Error::io(&self.path, &error))?;
+        self.made.keep();
+        Ok(())
     }
 
     /// Moves what was made to its place. It may be read and written by those who could do that before.
