@@ -3,14 +3,18 @@
 //! The type of `round(x, 1)` has one digit behind the point, unless the number is no literal. The library's
 //! literals are of 64 bits, `round` takes one of 32, and while it stands within a cast, the types of values
 //! beside the call are chosen for all digits of `x`. Later the call has the other type, and the values beside
-//! it lose their digits. So the literal is made as the function takes it, before types are chosen.
+//! it lose their digits. So the literal is made as the function takes it, before types are chosen; also of
+//! `1 + 0` and other texts that are the same number for all rows, which the library computes later.
 
 use crate::error::Result;
+use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DFSchema, Result as EngineResult, ScalarValue};
+use datafusion::logical_expr::expr_fn::cast;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::merge_schema;
 use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
+use datafusion::optimizer::simplify_expressions::{ExprSimplifier, SimplifyContext};
 
 /// The plan whose roundings of decimals have their types from the beginning.
 pub(super) fn with_digits(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -42,13 +46,34 @@ fn with_literal(part: Expr, schema: &DFSchema) -> Transformed<Expr> {
 /// The call with a literal of 32 bits; none for any other expression.
 fn rounded(part: &Expr, schema: &DFSchema) -> EngineResult<Option<Expr>> {
     let Expr::ScalarFunction(call) = part else { return Ok(None) };
-    let [value, Expr::Literal(ScalarValue::Int64(Some(digits)), _)] = call.args.as_slice() else {
+    let [value, digits] = call.args.as_slice() else { return Ok(None) };
+    if call.func.name() != "round" || !value.get_type(schema)?.is_decimal() {
         return Ok(None);
+    }
+    let digits = match constant(digits)? {
+        Some(Expr::Literal(ScalarValue::Int64(Some(digits)), _)) => i32::try_from(digits).ok(),
+        _ => None,
     };
-    let digits = i32::try_from(*digits).ok().filter(|_| call.func.name() == "round");
-    let Some(digits) = digits else { return Ok(None) };
-    let is_decimal = value.get_type(schema)?.is_decimal();
-    Ok(is_decimal.then(|| call.func.call(vec![value.clone(), lit(digits)])))
+    Ok(digits.map(|digits| call.func.call(vec![value.clone(), lit(digits)])))
+}
+
+/// The value of an expression that reads no row, in 64 bits; none for any other expression.
+fn constant(expr: &Expr) -> EngineResult<Option<Expr>> {
+    if expr.any_column_refs() || expr.is_volatile() || expr.exists(|part| Ok(reads_rows(part)))? {
+        return Ok(None);
+    }
+    let simplifier = ExprSimplifier::new(SimplifyContext::default());
+    let typed = simplifier.coerce(expr.clone(), &DFSchema::empty())?;
+    simplifier.simplify(cast(typed, DataType::Int64)).map(Some)
+}
+
+/// Parameters have no value yet.
+fn reads_rows(part: &Expr) -> bool {
+    match part {
+        Expr::Placeholder(_) | Expr::AggregateFunction(_) | Expr::WindowFunction(_) => true,
+        Expr::InSubquery(_) | Expr::Exists(_) | Expr::ScalarSubquery(_) | Expr::SetComparison(_) => true,
+        part => matches!(part, Expr::OuterReferenceColumn(..)),
+    }
 }
 
 #[cfg(test)]
@@ -74,6 +99,10 @@ mod tests {
         let query =
             "select x from (select case when b then round(m, 1) else m end x from d) group by x order by x";
         assert_eq!(rows(query), expected);
+        for digits in ["1 + 0", "3 - 2", "cast('1' as int)", "length('a')", "case when true then 1 end"] {
+            let query = format!("select case when b then round(m, {digits}) else m end from d order by m");
+            assert_eq!(rows(&query), expected, "{digits}");
+        }
     }
 
     #[test]
