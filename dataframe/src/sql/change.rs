@@ -185,6 +185,49 @@ pub(super) fn check_missing(schema: &SchemaRef, part: &Arc<dyn KeptPart>) -> Res
     Ok(())
 }
 
+/// The parts of a table with rows behind them. Few rows join the last part, if it has few itself; others are
+/// parts of their own, until these are too many.
+pub(super) fn appended(
+    parts: &[Arc<dyn KeptPart>],
+    added: Vec<Arc<dyn KeptPart>>,
+    partitions: usize,
+    rows_min: usize,
+) -> Result<Vec<Arc<dyn KeptPart>>> {
+    let few: usize = added.iter().map(|part| part.rows()).sum();
+    if few == 0 {
+        return Ok(parts.to_vec());
+    }
+    let Some((last, before)) = parts.split_last().filter(|(last, _)| last.rows() + few <= rows_min) else {
+        return cut(parts.iter().cloned().chain(added).collect(), partitions, rows_min);
+    };
+    let mut batches = Vec::new();
+    for part in std::iter::once(last).chain(&added) {
+        for batch in part.fetch()? {
+            push(&mut batches, batch)?;
+        }
+    }
+    let last = Arc::new(LocalPart(batches)) as Arc<dyn KeptPart>;
+    Ok(before.iter().cloned().chain([last]).collect())
+}
+
+/// Adds a batch, and joins the last ones like the digits of a number that counts: n batches of one row are at
+/// most log n then, and each row was copied as often.
+fn push(batches: &mut Vec<RecordBatch>, batch: RecordBatch) -> Result<()> {
+    if batch.num_rows() == 0 {
+        return Ok(());
+    }
+    batches.push(batch);
+    while let [.., before, last] = batches.as_slice()
+        && before.num_rows() <= last.num_rows()
+    {
+        let schema = nullable(&before.schema());
+        let both = concat_batches(&schema, &with_schema(&schema, vec![before.clone(), last.clone()])?)?;
+        batches.truncate(batches.len() - 2);
+        batches.push(both);
+    }
+    Ok(())
+}
+
 /// Bytes of a table that is cut anew; a larger one would take long to fetch.
 const SMALL_BYTES: usize = 64 << 20;
 
@@ -228,4 +271,57 @@ fn with_schema(schema: &SchemaRef, batches: Vec<RecordBatch>) -> Result<Vec<Reco
         Ok(RecordBatch::try_new_with_options(Arc::clone(schema), batch.columns().to_vec(), &rows)?)
     });
     batches.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sql::SqlSession;
+    use arrow::array::{Array as _, ArrayRef, Int64Array};
+    use arrow::datatypes::{DataType, Field};
+
+    fn row(number: i64) -> Arc<dyn KeptPart> {
+        let schema = Schema::new(vec![Field::new("n", DataType::Int64, true)]);
+        let column: ArrayRef = Arc::new(Int64Array::from(vec![number]));
+        Arc::new(LocalPart(vec![RecordBatch::try_new(Arc::new(schema), vec![column]).expect("a batch")]))
+    }
+
+    #[test]
+    fn a_row_that_is_added_copies_few_others() {
+        let (count, mut parts, mut copied) = (3000, vec![row(0)], 0);
+        for number in 1..count {
+            let before = addresses(&parts);
+            parts = appended(&parts, vec![row(number)], 2, 2048).expect("rows");
+            let new = addresses(&parts);
+            copied += new.iter().filter(|batch| !before.contains(batch)).map(|(_, rows)| rows).sum::<usize>();
+        }
+        assert!(copied <= 3000 * 12, "{copied} rows were copied");
+        assert_eq!(parts.len(), 2);
+        assert!(addresses(&parts).len() <= 24);
+        let batches: Vec<RecordBatch> = parts.iter().flat_map(|part| part.fetch().expect("rows")).collect();
+        let all = concat_batches(&batches[0].schema(), &batches).expect("one batch");
+        let numbers: Vec<i64> = (0..count).collect();
+        assert_eq!(all.column(0).to_data(), Int64Array::from(numbers).into_data());
+    }
+
+    /// The address of the values of each batch, and its rows.
+    fn addresses(parts: &[Arc<dyn KeptPart>]) -> Vec<(usize, usize)> {
+        let batches = parts.iter().flat_map(|part| part.fetch().expect("rows"));
+        batches
+            .map(|batch| (batch.column(0).to_data().buffers()[0].as_ptr() as usize, batch.num_rows()))
+            .collect()
+    }
+
+    #[test]
+    fn rows_that_are_added_follow_those_before() {
+        let mut session = SqlSession::default();
+        session.run("create table t (n int, s varchar)").expect("a table");
+        for n in 0..20 {
+            session.run(&format!("insert into t values ({n}, null), ({n}, 's{n}')")).expect("rows");
+        }
+        session.run("insert into t select n, s from t where false").expect("no rows");
+        let rows = session.run("select n, s from t").expect("rows");
+        assert_eq!(rows.len(), 40);
+        assert_eq!(rows[38..], [["19", "NULL"], ["19", "s19"]]);
+    }
 }

@@ -1,6 +1,6 @@
 //! The files that statements write, which are made elsewhere and moved when they are complete.
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::write::Staged;
 use arrow::datatypes::Schema;
 use datafusion::catalog::TableProvider;
@@ -10,23 +10,23 @@ use datafusion::logical_expr::TableSource;
 use datafusion::logical_expr::dml::CopyTo;
 use std::sync::Arc;
 
-/// The place of the files of a `COPY`; none if they are not on the local disk. The library takes a path with
-/// an extension for a file, and any other for a folder to which it adds files.
-pub(super) fn of_copy(copy: &CopyTo) -> Result<Option<Staged>> {
+/// The place of the files of a `COPY`. The library takes a path with an extension for a file, and any other
+/// for a folder to which it adds files.
+pub(super) fn of_copy(copy: &CopyTo) -> Result<Staged> {
     let url = ListingTableUrl::parse(&copy.output_url)?;
-    let Some(path) = local(&url) else { return Ok(None) };
+    let path = local(&url, "COPY")?;
     let is_file = copy.partition_by.is_empty() && !url.is_collection() && url.file_extension().is_some();
-    if is_file { Staged::file(&path).map(Some) } else { Staged::folder(&path).map(Some) }
+    if is_file { Staged::file(&path) } else { Staged::folder(&path) }
 }
 
 /// The place of the files of an `INSERT`, and the table that it adds rows to in the place of this one; none
-/// for a table that is no folder on the local disk.
+/// for a table that is no folder of files.
 pub(super) fn of_insert(table: &dyn TableProvider) -> Result<Option<(Staged, Arc<dyn TableSource>)>> {
     let Some(table) = table.downcast_ref::<ListingTable>() else { return Ok(None) };
     // The library adds files to the first folder.
     let url = table.table_paths().first().filter(|url| url.is_collection());
-    let Some(path) = url.and_then(local) else { return Ok(None) };
-    let staged = Staged::folder(&path)?;
+    let Some(url) = url else { return Ok(None) };
+    let staged = Staged::folder(&local(url, "INSERT")?)?;
     let (schema, options) = (table.schema(), table.options().clone());
     // The columns of folders come behind those of files.
     let columns = schema.fields().len().saturating_sub(options.table_partition_cols.len());
@@ -39,7 +39,15 @@ pub(super) fn of_insert(table: &dyn TableProvider) -> Result<Option<(Staged, Arc
     Ok(Some((staged, elsewhere)))
 }
 
-/// The path of a URL on the local disk.
-fn local(url: &ListingTableUrl) -> Option<String> {
-    (url.scheme() == "file").then(|| format!("/{}", url.prefix()))
+/// The path of a URL on the local disk. In a store the library would write objects one after the other that
+/// readers see before the statement has ended, and leave those of one that fails.
+fn local(url: &ListingTableUrl, statement: &str) -> Result<String> {
+    if url.scheme() == "file" {
+        return Ok(format!("/{}", url.prefix()));
+    }
+    let scheme = url.scheme();
+    Err(Error::NotImplemented(format!(
+        "{statement} to {scheme}:// is not supported: write the rows of the query as a frame, with to_parquet \
+         or to_csv, which shows all of them at once"
+    )))
 }

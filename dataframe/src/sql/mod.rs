@@ -4,7 +4,7 @@
 //! |---|---|
 //! | statements of a session | `session` |
 //! | clauses that are refused or written in another way | `understood` |
-//! | tables that statements make and change | `session_table`, `change` |
+//! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
 //! | plans as texts | `explain` |
 //! | files that statements write | `files` |
 //! | the order of rows | `order` |
@@ -17,6 +17,7 @@ mod change;
 mod digits;
 mod explain;
 mod files;
+mod keys;
 mod order;
 mod overflow;
 mod row_texts;

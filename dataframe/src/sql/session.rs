@@ -2,7 +2,7 @@
 
 use super::change::{self, Change};
 use super::session_table::SessionTable;
-use super::{explain, files, row_texts};
+use super::{explain, files, keys, row_texts};
 use crate::engine::{block_on, session_of_user};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute_in, plan_stages_in};
@@ -13,14 +13,14 @@ use crate::table::Table;
 use crate::write::Staged;
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
-use datafusion::common::{Constraint, Constraints, TableReference};
+use datafusion::common::{Constraints, TableReference};
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::dml::CopyTo;
 use datafusion::logical_expr::{
     CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, LogicalPlanBuilder, Statement,
 };
 use datafusion::prelude::SessionContext;
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Rows of a part of a table at least, unless there are fewer.
@@ -36,8 +36,8 @@ const PART_ROWS_MIN: usize = 1 << 16;
 /// | `CREATE TABLE t (..)`, `CREATE TABLE t AS ..` | a table in memory, or in the store of a cluster |
 /// | `CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '..'` | files; also `PARQUET`, `JSON`, `AVRO`, `ARROW` |
 /// | `CREATE VIEW v AS ..`, `DROP TABLE`, `DROP VIEW` | as in PostgreSQL |
-/// | `INSERT INTO`, `UPDATE`, `DELETE`, `TRUNCATE` | rows of a table in memory; `INSERT` also adds files |
-/// | `COPY .. TO '..'` | files of the rows of a table or a query |
+/// | `INSERT INTO`, `UPDATE`, `DELETE`, `TRUNCATE` | rows of a table in memory; `INSERT` also adds local files |
+/// | `COPY .. TO '..'` | local files of the rows of a table or a query |
 /// | `SET`, `RESET`, `SHOW` | settings of the library; those about exchanges within one process are kept and have no effect |
 /// | `EXPLAIN`, `EXPLAIN ANALYZE` | the stages of a plan, with times if it was run |
 /// | `DESCRIBE`, `SHOW TABLES`, `PREPARE`, `EXECUTE`, `DEALLOCATE` | as in the library |
@@ -55,8 +55,14 @@ pub struct SqlSession {
     context: SessionContext,
     executor: Option<Arc<dyn Executor>>,
     part_rows_min: usize,
-    /// Names of frames in lower case that were registered with capital letters.
-    lower_names: HashSet<String>,
+    /// Frames that were registered with capital letters, by their names in lower case.
+    lower_names: HashMap<String, Registered>,
+}
+
+/// The name of a frame, and what the catalog has under it.
+struct Registered {
+    name: String,
+    view: Arc<dyn TableProvider>,
 }
 
 /// The outcome of a statement.
@@ -86,7 +92,7 @@ impl SqlSession {
 
     fn new(partitions: usize, executor: Option<Arc<dyn Executor>>) -> SqlSession {
         let context = SessionContext::new_with_state(session_of_user(partitions));
-        SqlSession { context, executor, part_rows_min: PART_ROWS_MIN, lower_names: HashSet::new() }
+        SqlSession { context, executor, part_rows_min: PART_ROWS_MIN, lower_names: HashMap::new() }
     }
 
     /// Cuts new tables into parts of at least this many rows, up to a part for each partition, so that tasks
@@ -103,17 +109,43 @@ impl SqlSession {
     /// The error that the frame carries, or one of the catalog.
     pub fn register(&mut self, name: &str, frame: &DataFrame) -> Result<()> {
         let view: Arc<dyn TableProvider> = Arc::new(ViewTable::new(frame.frame()?.visible()?, None));
-        if self.lower_names.remove(name) {
+        self.forget_lower_names()?;
+        if self.lower_names.remove(name).is_some() {
             self.context.deregister_table(TableReference::bare(name))?;
         }
         self.context.register_table(TableReference::bare(name), Arc::clone(&view))?;
         // A name without quotes in a statement is one of lower case.
         let lower = name.to_lowercase();
         if !self.context.table_exist(TableReference::bare(lower.as_str()))? {
-            self.context.register_table(TableReference::bare(lower.as_str()), view)?;
-            self.lower_names.insert(lower);
+            self.context.register_table(TableReference::bare(lower.as_str()), Arc::clone(&view))?;
+            self.lower_names.insert(lower, Registered { name: name.to_owned(), view });
         }
         Ok(())
+    }
+
+    /// Forgets names in lower case of frames that statements have dropped, and those under which statements
+    /// have made tables of their own since.
+    fn forget_lower_names(&mut self) -> Result<()> {
+        for (lower, frame) in std::mem::take(&mut self.lower_names) {
+            if !self.has(&lower, &frame.view)? {
+                continue;
+            }
+            if self.has(&frame.name, &frame.view)? {
+                self.lower_names.insert(lower, frame);
+            } else {
+                self.context.deregister_table(TableReference::bare(lower))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a name stands for this frame.
+    fn has(&self, name: &str, view: &Arc<dyn TableProvider>) -> Result<bool> {
+        if !self.context.table_exist(TableReference::bare(name))? {
+            return Ok(false);
+        }
+        let found = block_on(async { Ok(self.context.table_provider(TableReference::bare(name)).await?) })?;
+        Ok(Arc::ptr_eq(&found, view))
     }
 
     /// Runs one statement; gives the rows of a query as texts, and no rows for other statements.
@@ -135,7 +167,12 @@ impl SqlSession {
     pub fn execute(&mut self, statement: &str) -> Result<SqlAnswer> {
         let state = self.context.state();
         let plan = block_on(super::logical(&state, statement))?;
-        self.answer(plan)
+        let may_drop = matches!(plan, LogicalPlan::Ddl(_));
+        let answer = self.answer(plan)?;
+        if may_drop {
+            self.forget_lower_names()?;
+        }
+        Ok(answer)
     }
 
     fn answer(&self, plan: LogicalPlan) -> Result<SqlAnswer> {
@@ -253,8 +290,7 @@ impl SqlSession {
             Change::Add(plan) => {
                 let added = self.query(&plan)?.parts;
                 let count = added.iter().map(|part| part.rows()).sum();
-                let parts = table.rows().parts.iter().cloned().chain(added).collect();
-                self.put(table, parts)?;
+                self.add(table, added)?;
                 count
             }
             Change::Replace(plan) => {
@@ -282,6 +318,21 @@ impl SqlSession {
         Ok(SqlAnswer::Changed(changed))
     }
 
+    /// Adds rows to a table, which must fit its declaration. It looks at the new rows alone: n statements
+    /// would look at n^2 rows.
+    fn add(&self, table: &SessionTable, added: Vec<Arc<dyn KeptPart>>) -> Result<()> {
+        let rows = table.rows();
+        added.iter().try_for_each(|part| change::check_missing(&rows.schema, part))?;
+        let keys = table.new_keys(&added)?;
+        let parts = change::appended(&rows.parts, added, self.partitions(), self.part_rows_min)?;
+        if let (None, Some(constraints)) = (&keys, table.constraints()) {
+            let schema = Arc::clone(&rows.schema);
+            self.check_keys(constraints, &Resident { schema, parts: parts.clone() })?;
+        }
+        table.put_added(parts, keys);
+        Ok(())
+    }
+
     /// Sets the rows of a table, which must fit its declaration.
     fn put(&self, table: &SessionTable, parts: Vec<Arc<dyn KeptPart>>) -> Result<()> {
         let parts = self.cut(parts)?;
@@ -299,12 +350,7 @@ impl SqlSession {
             let source = provider_as_source(Arc::new(ResidentTable::new(rows.clone())));
             let forbidden = change::forbidden(LogicalPlanBuilder::scan("rows", source, None)?, constraint)?;
             if 0 < self.query(&forbidden)?.rows() {
-                let (Constraint::PrimaryKey(columns) | Constraint::Unique(columns)) = constraint;
-                let labels = columns.iter().map(|&column| rows.schema.field(column).name().as_str());
-                let labels = labels.collect::<Vec<_>>().join(", ");
-                let text =
-                    format!("duplicate or missing key: rows have the same values of ({labels}), or none");
-                return Err(Error::Value(text));
+                return Err(keys::broken(&keys::labels(constraint, &rows.schema)));
             }
         }
         Ok(())
@@ -315,20 +361,20 @@ impl SqlSession {
     fn change_elsewhere(&self, mut statement: DmlStatement, table: &dyn TableProvider) -> Result<SqlAnswer> {
         let mut staged = None;
         if change::adds(&statement) {
-            statement.input = Arc::new(self.resident_plan(&statement.input)?);
             if let Some((place, target)) = files::of_insert(table)? {
                 statement.target = target;
                 staged = Some(place);
             }
+            statement.input = Arc::new(self.resident_plan(&statement.input)?);
         }
         self.written(LogicalPlan::Dml(statement), staged)
     }
 
     fn copy(&self, copy: CopyTo) -> Result<SqlAnswer> {
-        let input = Arc::new(self.resident_plan(&copy.input)?);
         let staged = files::of_copy(&copy)?;
-        let output_url = staged.as_ref().map_or_else(|| copy.output_url.clone(), Staged::url);
-        self.written(LogicalPlan::Copy(CopyTo { input, output_url, ..copy }), staged)
+        let input = Arc::new(self.resident_plan(&copy.input)?);
+        let output_url = staged.url();
+        self.written(LogicalPlan::Copy(CopyTo { input, output_url, ..copy }), Some(staged))
     }
 
     /// Runs a statement that writes files, which are visible then; gives the number of their rows.
@@ -348,8 +394,11 @@ impl SqlSession {
 
     /// Parts of a table, so many that each partition has some, and no more than needed.
     fn cut(&self, parts: Vec<Arc<dyn KeptPart>>) -> Result<Vec<Arc<dyn KeptPart>>> {
-        let partitions = self.context.state().config().target_partitions();
-        change::cut(parts, partitions, self.part_rows_min)
+        change::cut(parts, self.partitions(), self.part_rows_min)
+    }
+
+    fn partitions(&self) -> usize {
+        self.context.state().config().target_partitions()
     }
 }
 

@@ -5,10 +5,11 @@ use arrow::array::{Int64Array, RecordBatch};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tempfile::TempDir;
 use tharsis_dataframe::{
-    DataFrame, Error, Executor, JoinKind, KeptPart, Limits, LocalPart, Merge, Metrics, Outcome, PartBatches,
-    SqlAnswer, SqlSession, Stages, read_parquet, sql,
+    DataFrame, Error, Executor, JoinKind, KeptPart, Limits, LocalExecutor, LocalPart, Merge, Metrics,
+    Outcome, PartBatches, SqlAnswer, SqlSession, Stages, read_parquet, sql,
 };
 
 /// Runs statements in turn; gives the rows of the last one.
@@ -398,4 +399,87 @@ fn rows_are_added_to_folders_of_values() {
     );
     assert_eq!(found, [["1", "x"], ["2", "x"], ["3", "y"]]);
     assert_eq!(fs::read_dir(&location).unwrap().count(), 2);
+}
+
+#[test]
+fn a_statement_that_fails_leaves_no_folders_of_its_own() {
+    let folder = TempDir::new().unwrap();
+    let mut session = Given::session(vec![Arc::new(Torn(numbers(0, 3)))]);
+    let place = |name: &str| folder.path().join(name).display().to_string();
+    session
+        .run(&format!("create external table a (n bigint) stored as csv location '{}/'", place("new/added")))
+        .unwrap();
+    let statements = [
+        format!("copy (select n from t) to '{}'", place("b/c/t.csv")),
+        format!("copy (select n from t) to '{}/' stored as csv", place("d/e")),
+        "insert into a select n from t".to_owned(),
+    ];
+    for statement in &statements {
+        let error = session.run(statement).err().unwrap_or_else(|| panic!("{statement} has rows"));
+        assert!(error.to_string().contains("the store is lost"), "{statement}: {error}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{statement}");
+    }
+}
+
+#[test]
+fn objects_of_a_store_are_not_written_one_after_the_other() {
+    let mut session = SqlSession::default();
+    session.run("create table t as values (1), (2)").unwrap();
+    for statement in ["copy t to 's3://bucket/t.parquet'", "copy t to 's3://bucket/t/' stored as csv"] {
+        let error = session.run(statement).unwrap_err();
+        assert_eq!(error.class(), "NotImplemented", "{statement}: {error}");
+        assert!(error.to_string().contains("COPY to s3://") && error.to_string().contains("to_parquet"));
+    }
+}
+
+#[test]
+fn a_frame_does_not_take_the_place_of_a_table_that_a_statement_has_made() {
+    let frame = |n: i64| DataFrame::from_columns([("n", vec![n].into())]);
+    let mut session = SqlSession::default();
+    session.register("Sales", &frame(1)).unwrap();
+    assert_eq!(session.run("select n from sales").unwrap(), [["1"]]);
+    session.run("drop view sales").unwrap();
+    session.run("create table sales as values (7)").unwrap();
+    assert!(session.register("sales", &frame(2)).is_err(), "there is a table");
+    assert_eq!(session.run("select * from sales").unwrap(), [["7"]]);
+    // A frame that is dropped goes with its name in lower case; the next one of its name has both.
+    session.register("Costs", &frame(3)).unwrap();
+    session.run("drop view \"Costs\"").unwrap();
+    assert!(session.run("select * from costs").is_err(), "it was dropped");
+    session.register("Costs", &frame(4)).unwrap();
+    assert_eq!(session.run("select n from costs").unwrap(), [["4"]]);
+    // A frame that has the name itself takes it from one with capital letters.
+    session.register("costs", &frame(5)).unwrap();
+    assert_eq!(session.run("select n from costs").unwrap(), [["5"]]);
+    assert_eq!(session.run("select n from \"Costs\"").unwrap(), [["4"]]);
+}
+
+/// An executor that counts the queries that it runs.
+struct Counting(LocalExecutor, AtomicUsize);
+
+impl Executor for Counting {
+    fn limits(&self) -> Limits {
+        self.0.limits()
+    }
+
+    fn execute(&self, stages: &Stages) -> Result<Outcome, Error> {
+        self.1.fetch_add(1, Ordering::Relaxed);
+        self.0.execute(stages)
+    }
+}
+
+#[test]
+fn rows_that_are_added_to_a_table_with_a_key_are_looked_at_alone() {
+    let executor = Arc::new(Counting(LocalExecutor::sized(2, 1 << 30), AtomicUsize::new(0)));
+    let mut session = SqlSession::on(executor.clone());
+    session.run("create table k (n int primary key, s varchar unique) as values (-1, 'a')").unwrap();
+    let before = executor.1.load(Ordering::Relaxed);
+    for n in 0..50 {
+        session.run(&format!("insert into k values ({n}, 's{n}')")).unwrap();
+    }
+    // A query over all rows for each statement would be a sum of squares.
+    assert_eq!(executor.1.load(Ordering::Relaxed) - before, 50);
+    assert_eq!(session.run("insert into k values (7, 'new')").unwrap_err().class(), "ValueError");
+    assert_eq!(session.run("insert into k values (77, 's7')").unwrap_err().class(), "ValueError");
+    assert_eq!(session.run("select count(*), sum(n) from k").unwrap(), [["51", "1224"]]);
 }
