@@ -4,6 +4,7 @@
 //! |---|---|
 //! | statements of a session | `session` |
 //! | clauses that are refused or written in another way | `understood` |
+//! | subqueries in orders, windows, joins and sets of groups | `asked` |
 //! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
 //! | plans as texts | `explain` |
 //! | files that statements write | `files` |
@@ -13,6 +14,7 @@
 //! | rows as texts | `row_texts` |
 //! | the dialect of runners of tests | `text` |
 
+mod asked;
 mod change;
 mod digits;
 mod explain;
@@ -83,7 +85,8 @@ async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let dialect = state.config().options().sql_parser.dialect;
     let mut statement = state.sql_to_statement(text, &dialect)?;
     understood::understand(&mut statement, &|name| state.scalar_functions().contains_key(name))?;
-    order::with_orders(typed(state.statement_to_plan(statement).await?)?)
+    let plan = asked::as_columns(state.statement_to_plan(statement).await?)?;
+    order::with_orders(typed(plan)?)
 }
 
 /// The plan whose numbers have the types and the errors of SQL; its parameters have types.

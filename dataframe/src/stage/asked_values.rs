@@ -2,14 +2,15 @@
 //!
 //! The library makes joins of those that are conditions of rows, and has no operator for the others. They are
 //! written here as comparisons of counts, which it makes joins of too, before its rules see them. `x IN (..)`
-//! is missing where no row equals `x`, and `x` or a row is missing.
+//! is missing where no row equals `x`, and `x` or a row is missing. Rows of which some may be missing are
+//! read twice: `sql/asked.rs` bounds how deep such conditions stand within each other.
 
-use super::not_in::{apart, can_be_missing, of_outer, value_of};
+use super::not_in::{ROWS_MISSING, ROWS_NONE, apart, can_be_missing, of_outer, state, value_of};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, not_impl_err};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery};
-use datafusion::logical_expr::expr_fn::when;
+use datafusion::logical_expr::expr_fn::case;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, lit, not, scalar_subquery,
@@ -133,16 +134,17 @@ fn is_among(asked: InSubquery, schema: &DFSchema) -> Result<Expr> {
     check(&subquery)?;
     let needle = *expr;
     let rows = Arc::new(apart(&subquery.subquery)?);
-    let value = value_of(&rows);
-    let of_rows = || LogicalPlanBuilder::from(Arc::clone(&rows));
-    let is_value = of_outer(needle.clone(), schema)?.eq(value.clone());
-    let is_there = number(of_rows().filter(is_value)?)?.gt(lit(0_i64));
+    let is_value = of_outer(needle.clone(), schema)?.eq(value_of(&rows));
+    let is_there = number(LogicalPlanBuilder::from(Arc::clone(&rows)).filter(is_value)?)?.gt(lit(0_i64));
     let is_among = if can_be_missing {
-        let missing = number(of_rows().filter(value.is_null())?)?.gt(lit(0_i64));
-        when(is_there, lit(true))
-            .when(number(of_rows())?.eq(lit(0_i64)), lit(false))
-            .when(needle.is_null().or(missing), lit(ScalarValue::Boolean(None)))
-            .otherwise(lit(false))?
+        let missing = || lit(ScalarValue::Boolean(None));
+        // Forms with a base: the library would write one without as AND and OR, and read the rows again.
+        let of_needle = case(needle.is_null()).when(lit(true), missing()).otherwise(lit(false))?;
+        let of_rows = case(state(&rows)?)
+            .when(lit(ROWS_NONE), lit(false))
+            .when(lit(ROWS_MISSING), missing())
+            .otherwise(of_needle)?;
+        is_there.or(of_rows)
     } else {
         is_there
     };

@@ -12,6 +12,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, ExprSchema, Result};
 use datafusion::functions_aggregate::expr_fn::count;
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
+use datafusion::logical_expr::expr_fn::{case, when};
 use datafusion::logical_expr::logical_plan::Subquery;
 use datafusion::logical_expr::{
     BinaryExpr, Expr, ExprSchemable, Filter, LogicalPlan, LogicalPlanBuilder, Operator, lit, not,
@@ -121,7 +122,7 @@ fn in_three_values(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 
 /// Whether the value or a row may be missing. Rows without missing ones stay as they are, so that a second
 /// look changes nothing.
-pub(super) fn can_be_missing(asked: &InSubquery, schema: &DFSchema) -> Result<bool> {
+pub(crate) fn can_be_missing(asked: &InSubquery, schema: &DFSchema) -> Result<bool> {
     let rows = &asked.subquery.subquery;
     let is_known =
         matches!(&**rows, LogicalPlan::Filter(filter) if filter.predicate == value_of(rows).is_not_null());
@@ -169,20 +170,27 @@ pub(super) fn of_outer(expr: Expr, schema: &DFSchema) -> Result<Expr> {
 /// `NOT IN` for rows of which some may be missing, the same ones for each value.
 fn counted(asked: InSubquery) -> Result<Expr> {
     let rows = &asked.subquery.subquery;
-    let value = value_of(rows);
-    let number = |rows: LogicalPlanBuilder| -> Result<Expr> {
-        let count = count(lit(1_i64)).alias("rows");
-        Ok(scalar_subquery(Arc::new(rows.aggregate(Vec::<Expr>::new(), vec![count])?.build()?)))
-    };
-    let of_rows = || LogicalPlanBuilder::from(Arc::clone(rows));
-    let all = number(of_rows())?;
-    let missing = number(of_rows().filter(value.clone().is_null())?)?;
-    let known = of_rows().filter(value.is_not_null())?.build()?;
+    let known = LogicalPlanBuilder::from(Arc::clone(rows)).filter(value_of(rows).is_not_null())?.build()?;
     let needle = *asked.expr;
-    let differs = needle
-        .clone()
-        .is_not_null()
-        .and(missing.eq(lit(0_i64)))
-        .and(not_in_subquery(needle, Arc::new(known)));
-    Ok(all.eq(lit(0_i64)).or(differs))
+    let differs = needle.clone().is_not_null().and(not_in_subquery(needle, Arc::new(known)));
+    case(state(rows)?).when(lit(ROWS_NONE), lit(true)).when(lit(ROWS_MISSING), lit(false)).otherwise(differs)
+}
+
+/// States of rows that have one value each: there are none, some are missing, all are there.
+pub(super) const ROWS_NONE: i64 = 0;
+pub(super) const ROWS_MISSING: i64 = 2;
+const ROWS_THERE: i64 = 1;
+
+/// The state of rows, as a value for which they are read once.
+pub(super) fn state(rows: &Arc<LogicalPlan>) -> Result<Expr> {
+    let counts = vec![count(lit(1_i64)), count(value_of(rows))];
+    let counted =
+        LogicalPlanBuilder::from(Arc::clone(rows)).aggregate(Vec::<Expr>::new(), counts)?.build()?;
+    let counted_value = |at| Expr::Column(Column::from(counted.schema().qualified_field(at)));
+    let (all, there) = (counted_value(0), counted_value(1));
+    let state = when(all.clone().eq(lit(0_i64)), lit(ROWS_NONE))
+        .when(there.lt(all), lit(ROWS_MISSING))
+        .otherwise(lit(ROWS_THERE))?;
+    let value = LogicalPlanBuilder::from(counted).project(vec![state.alias("state")])?.build()?;
+    Ok(scalar_subquery(Arc::new(value)))
 }

@@ -1,0 +1,483 @@
+//! `IN (SELECT ..)`, `EXISTS` and values of subqueries in clauses for which the library has no operator.
+//!
+//! It plans them among the columns of a query and in the conditions of `WHERE`. A key of `ORDER BY`, a
+//! window, a condition of `ON` and a set of groups read them here as columns that a projection below has
+//! computed, and one above leaves out again. Clauses that cannot be written so are refused by their names.
+
+use crate::error::{Error, Result};
+use crate::frame::HIDDEN;
+use crate::stage::not_in::can_be_missing;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Column, JoinType, Result as EngineResult, not_impl_err};
+use datafusion::logical_expr::expr::InSubquery;
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::logical_plan::{Join, Sort, Window};
+use datafusion::logical_expr::utils::{
+    conjunction, merge_schema, split_conjunction, split_conjunction_owned,
+};
+use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, Projection};
+use std::sync::Arc;
+
+/// The plan in which subqueries stand where the library's rules, and ours, find them.
+pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
+    check_levels(&plan)?;
+    let changed = plan.transform_up_with_subqueries(|node| {
+        if !node_asks(&node)? {
+            return Ok(Transformed::no(node));
+        }
+        match node {
+            LogicalPlan::Sort(sort) => sorted(sort),
+            LogicalPlan::Window(window) => windowed(window),
+            LogicalPlan::Join(join) => joined(join),
+            LogicalPlan::Aggregate(aggregate) => grouped(aggregate),
+            LogicalPlan::Distinct(_) => refused("DISTINCT ON"),
+            LogicalPlan::Limit(_) => refused("LIMIT or OFFSET"),
+            LogicalPlan::Values(_) => refused("VALUES"),
+            other => Ok(Transformed::no(other)),
+        }
+    })?;
+    Ok(changed.data)
+}
+
+fn refused<T>(clause: &str) -> EngineResult<T> {
+    not_impl_err!("IN (SELECT ..), EXISTS or a subquery that depends on the row in {clause} is not supported")
+}
+
+/// Whether an expression of a node asks for rows of a subquery.
+fn node_asks(node: &LogicalPlan) -> EngineResult<bool> {
+    let mut found = false;
+    node.apply_expressions(|expr| {
+        found |= has_asked(expr)?;
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    })?;
+    Ok(found)
+}
+
+fn has_asked(expr: &Expr) -> EngineResult<bool> {
+    expr.exists(|part| Ok(asks(part)))
+}
+
+/// The library reads a value that is the same for all rows by itself, wherever it stands.
+fn asks(part: &Expr) -> bool {
+    match part {
+        Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
+        part => is_condition(part),
+    }
+}
+
+fn is_condition(part: &Expr) -> bool {
+    matches!(part, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
+}
+
+/// Values that a projection computes, and the names of its columns.
+struct Below {
+    name: &'static str,
+    values: Vec<Expr>,
+}
+
+impl Below {
+    fn new(name: &'static str) -> Below {
+        Below { name, values: Vec::new() }
+    }
+
+    /// The column of a value.
+    fn column(&mut self, value: Expr) -> Expr {
+        let at = self.values.iter().position(|known| *known == value).unwrap_or(self.values.len());
+        if at == self.values.len() {
+            self.values.push(value);
+        }
+        Expr::Column(Column::new_unqualified(self.label(at)))
+    }
+
+    fn label(&self, at: usize) -> String {
+        format!("{HIDDEN}{}_{at}", self.name)
+    }
+
+    /// The expression with columns in the place of subqueries.
+    fn over_columns(&mut self, expr: Expr) -> EngineResult<Expr> {
+        let changed = expr.transform_down(|part| {
+            Ok(if asks(&part) { Transformed::yes(self.column(part)) } else { Transformed::no(part) })
+        })?;
+        Ok(changed.data)
+    }
+
+    /// The rows with the values as more columns.
+    fn beside(self, rows: Arc<LogicalPlan>) -> EngineResult<Arc<LogicalPlan>> {
+        if self.values.is_empty() {
+            return Ok(rows);
+        }
+        let labels: Vec<String> = (0..self.values.len()).map(|at| self.label(at)).collect();
+        let values = self.values.into_iter().zip(labels).map(|(value, label)| value.alias(label));
+        projection(columns(&rows).into_iter().chain(values).collect(), rows)
+    }
+}
+
+fn projection(exprs: Vec<Expr>, rows: Arc<LogicalPlan>) -> EngineResult<Arc<LogicalPlan>> {
+    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(exprs, rows)?)))
+}
+
+/// The columns of a plan.
+fn columns(plan: &LogicalPlan) -> Vec<Expr> {
+    let columns = plan.schema().iter();
+    columns.map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name()))).collect()
+}
+
+fn changed(plan: Arc<LogicalPlan>) -> Transformed<LogicalPlan> {
+    Transformed::yes(Arc::unwrap_or_clone(plan))
+}
+
+fn sorted(sort: Sort) -> EngineResult<Transformed<LogicalPlan>> {
+    let Sort { expr: mut keys, input, fetch } = sort;
+    let own = columns(&input);
+    let mut below = Below::new("sort_key");
+    for key in &mut keys {
+        if has_asked(&key.expr)? {
+            key.expr = below.column(key.expr.clone());
+        }
+    }
+    let sorted = LogicalPlan::Sort(Sort { expr: keys, input: below.beside(input)?, fetch });
+    Ok(changed(projection(own, Arc::new(sorted))?))
+}
+
+fn windowed(window: Window) -> EngineResult<Transformed<LogicalPlan>> {
+    let Window { input, window_expr, schema } = window;
+    let own = columns(&input);
+    let mut below = Below::new("in_window");
+    let exprs = window_expr.into_iter().map(|expr| below.over_columns(expr));
+    let exprs = exprs.collect::<EngineResult<Vec<Expr>>>()?;
+    let values = schema.fields().len() - own.len();
+    let made = LogicalPlan::Window(Window::try_new(exprs, below.beside(input)?)?);
+    // The plans above know the values by the texts that they had.
+    let mut columns = columns(&made);
+    let columns = columns.split_off(columns.len().saturating_sub(values));
+    let named = columns.into_iter().zip(schema.iter().skip(own.len()));
+    let named = named.map(|(column, (table, field))| column.alias_qualified(table.cloned(), field.name()));
+    let exprs = own.iter().cloned().chain(named).collect();
+    Ok(changed(projection(exprs, Arc::new(made))?))
+}
+
+fn joined(join: Join) -> EngineResult<Transformed<LogicalPlan>> {
+    let Join { left, right, on, filter, join_type, join_constraint, schema, null_equality, null_aware } =
+        join;
+    let own = schema.iter();
+    let own = own.map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name()))).collect();
+    let (mut of_left, mut of_right) = (Below::new("on_left"), Below::new("on_right"));
+    let (mut kept, mut above) = (Vec::new(), Vec::new());
+    for condition in filter.into_iter().flat_map(split_conjunction_owned) {
+        if join_type == JoinType::Inner && has_asked(&condition)? {
+            above.push(condition);
+            continue;
+        }
+        let condition = condition.transform_down(|part| {
+            if !asks(&part) {
+                return Ok(Transformed::no(part));
+            }
+            let read = read_columns(&part)?;
+            let mut read = read.iter().filter(|column| schema.has_column(column)).peekable();
+            let is_left = read.peek().is_none_or(|column| left.schema().has_column(column));
+            let side = if is_left { &left } else { &right };
+            if !read.all(|column| side.schema().has_column(column)) {
+                return refused(&format!("ON of a {join_type} join, over columns of both tables,"));
+            }
+            Ok(Transformed::yes(if is_left { of_left.column(part) } else { of_right.column(part) }))
+        })?;
+        kept.push(condition.data);
+    }
+    let (left, right) = (of_left.beside(left)?, of_right.beside(right)?);
+    let kept = conjunction(kept);
+    let join = Join::try_new(left, right, on, kept, join_type, join_constraint, null_equality, null_aware)?;
+    let mut rows = LogicalPlan::Join(join);
+    if let Some(condition) = conjunction(above) {
+        rows = LogicalPlan::Filter(Filter::try_new(condition, Arc::new(rows))?);
+    }
+    Ok(changed(projection(own, Arc::new(rows))?))
+}
+
+/// The columns of the rows around a subquery that it reads, or that its value is compared with.
+fn read_columns(part: &Expr) -> EngineResult<Vec<Column>> {
+    let (value, subquery) = match part {
+        Expr::InSubquery(asked) => (Some(&asked.expr), &asked.subquery),
+        Expr::SetComparison(asked) => (Some(&asked.expr), &asked.subquery),
+        Expr::Exists(asked) => (None, &asked.subquery),
+        Expr::ScalarSubquery(subquery) => (None, subquery),
+        _ => return Ok(Vec::new()),
+    };
+    let mut read: Vec<Column> =
+        value.into_iter().flat_map(|value| value.column_refs().into_iter().cloned()).collect();
+    for outer in &subquery.outer_ref_columns {
+        outer.apply(|part| {
+            if let Expr::OuterReferenceColumn(_, column) = part {
+                read.push(column.clone());
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
+    Ok(read)
+}
+
+/// Sets of groups by columns, which have the names of the expressions that they stand for. The library makes
+/// the names of groups of them.
+fn grouped(aggregate: Aggregate) -> EngineResult<Transformed<LogicalPlan>> {
+    let mut values: Vec<(Expr, Expr)> = Vec::new();
+    let mut groups = Vec::new();
+    for expr in &aggregate.group_expr {
+        if !matches!(expr, Expr::GroupingSet(_)) {
+            groups.push(expr.clone());
+            continue;
+        }
+        let set = expr.clone().map_children(|part| {
+            if !has_asked(&part)? {
+                return Ok(Transformed::no(part));
+            }
+            let name = part.schema_name().to_string();
+            let column = Expr::Column(Column::new_unqualified(name.as_str()));
+            if values.iter().all(|(known, _)| *known != part) {
+                values.push((part.clone(), part.alias(name)));
+            }
+            Ok(Transformed::yes(column))
+        })?;
+        groups.push(set.data);
+    }
+    if values.is_empty() {
+        return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
+    }
+    let names = NamePreserver::new_for_projection();
+    let aggregates = aggregate.aggr_expr.into_iter().map(|expr| {
+        let name = names.save(&expr);
+        // GROUPING() finds its arguments among the groups.
+        let over_groups = expr.transform_down(|part| {
+            let group = values.iter().find(|(known, _)| *known == part);
+            let group = group.map(|(known, _)| Column::new_unqualified(known.schema_name().to_string()));
+            Ok(group.map_or_else(|| Transformed::no(part), |group| Transformed::yes(Expr::Column(group))))
+        })?;
+        Ok(name.restore(over_groups.data))
+    });
+    let aggregates = aggregates.collect::<EngineResult<Vec<Expr>>>()?;
+    let exprs = columns(&aggregate.input).into_iter().chain(values.iter().map(|(_, value)| value.clone()));
+    let rows = projection(exprs.collect(), Arc::clone(&aggregate.input))?;
+    Ok(Transformed::yes(LogicalPlan::Aggregate(Aggregate::try_new(rows, groups, aggregates)?)))
+}
+
+/// Levels of `IN (SELECT ..)` within each other at most. Where values may be missing, each level reads its
+/// rows twice, and a plan has 2^n copies of the innermost ones.
+const LEVELS_MAX: usize = 4;
+
+fn check_levels(plan: &LogicalPlan) -> Result<()> {
+    let levels = levels(plan)?;
+    if levels <= LEVELS_MAX {
+        return Ok(());
+    }
+    Err(Error::NotImplemented(format!(
+        "IN (SELECT ..) in {levels} levels within each other, whose values may be missing, is not supported: \
+         at most {LEVELS_MAX} (leave out missing rows with IS NOT NULL, or make a table of the inner ones)"
+    )))
+}
+
+/// Levels of subqueries within each other whose rows are read twice.
+fn levels(plan: &LogicalPlan) -> EngineResult<usize> {
+    let mut most = 0;
+    plan.apply(|node| {
+        let is_filter = matches!(node, LogicalPlan::Filter(_));
+        node.apply_expressions(|expr| {
+            let parts = if is_filter { split_conjunction(expr) } else { vec![expr] };
+            for part in parts {
+                let found = match part {
+                    // A join, whose sides are read once.
+                    Expr::InSubquery(asked) if is_filter && is_join(asked) => {
+                        check_value(&asked.expr)?;
+                        levels(&asked.subquery.subquery)?
+                    }
+                    part => levels_within(part, node)?,
+                };
+                most = most.max(found);
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(most)
+}
+
+/// Whether a condition that stands by itself is a join as it is.
+fn is_join(asked: &InSubquery) -> bool {
+    let is_same = asked.subquery.outer_ref_columns.is_empty() && matches!(*asked.expr, Expr::Column(_));
+    !asked.negated || is_same
+}
+
+fn levels_within(expr: &Expr, node: &LogicalPlan) -> EngineResult<usize> {
+    let mut most = 0;
+    expr.apply(|part| {
+        let found = match part {
+            Expr::InSubquery(asked) => {
+                check_value(&asked.expr)?;
+                // A value without a type yet may be a missing one.
+                let is_twice = can_be_missing(asked, &merge_schema(&node.inputs())).unwrap_or(true);
+                usize::from(is_twice) + levels(&asked.subquery.subquery)?
+            }
+            Expr::SetComparison(asked) => {
+                check_value(&asked.expr)?;
+                1 + levels(&asked.subquery.subquery)?
+            }
+            Expr::Exists(asked) => levels(&asked.subquery.subquery)?,
+            Expr::ScalarSubquery(subquery) => levels(&subquery.subquery)?,
+            _ => 0,
+        };
+        most = most.max(found);
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(most)
+}
+
+/// Refuses conditions on subqueries within the value of another one: it stands in several places of a plan.
+fn check_value(value: &Expr) -> EngineResult<()> {
+    if value.exists(|part| Ok(is_condition(part)))? {
+        return not_impl_err!("IN of a value that has IN (SELECT ..) or EXISTS in it is not supported");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sql::SqlSession;
+
+    fn session() -> SqlSession {
+        let mut session = SqlSession::default();
+        for statement in [
+            "create table t (a int, b int) as values (1, 10), (2, 20), (3, 30), (null, 40)",
+            "create table u (a int) as values (2), (3), (5)",
+        ] {
+            session.run(statement).expect("a table");
+        }
+        session
+    }
+
+    #[track_caller]
+    fn rows(query: &str) -> Vec<String> {
+        let rows = session().run(query).unwrap_or_else(|error| panic!("{query}: {error}"));
+        rows.into_iter().map(|row| row.join(" ")).collect()
+    }
+
+    #[track_caller]
+    fn refused(query: &str) -> String {
+        let error = session().run(query).err().unwrap_or_else(|| panic!("{query} has rows"));
+        assert_eq!(error.class(), "NotImplemented", "{query}: {error}");
+        error.to_string()
+    }
+
+    #[test]
+    fn keys_of_orders_are_conditions_on_subqueries() {
+        let query = "select a from t order by a in (select a from u) desc nulls last, b desc";
+        assert_eq!(rows(query), ["3", "2", "1", "NULL"]);
+        let query = "select a from t order by exists (select 1 from u where u.a = t.a), b limit 2";
+        assert_eq!(rows(query), ["1", "NULL"]);
+        let query = "select a from t order by (select max(u.a) from u where u.a = t.a) desc nulls last, b";
+        assert_eq!(rows(query), ["3", "2", "1", "NULL"]);
+        let query = "select b from (select b from t order by not a in (select a from u), b) limit 1";
+        assert_eq!(rows(query), ["20"]);
+        let below =
+            "(select cast(b as varchar) b from t order by a in (select a from u) desc nulls last, b) s";
+        assert_eq!(rows(&format!("select string_agg(b, ',') from {below}")), ["20,30,10,40"]);
+    }
+
+    #[test]
+    fn the_rows_of_a_frame_have_the_order_of_a_condition() {
+        use crate::{DataFrame, sql};
+        let t = DataFrame::from_columns([("a", vec![1, 2, 3].into())]);
+        let u = DataFrame::from_columns([("a", vec![2].into())]);
+        let found = sql("select a from t order by a in (select a from u) desc, a", &[("t", &t), ("u", &u)]);
+        assert_eq!(found.columns().expect("columns"), ["a"]);
+        assert_eq!(found.col("a").values::<i64>().expect("rows"), [2, 1, 3].map(Some));
+    }
+
+    #[test]
+    fn windows_read_conditions_on_subqueries() {
+        let over = "over (partition by a in (select a from u) order by b)";
+        let query = format!("select b, sum(b) {over} from t order by b");
+        assert_eq!(rows(&query), ["10 10", "20 20", "30 50", "40 40"]);
+        let query = format!("select row_number() {over} r, sum(b) {over} s from t order by b");
+        assert_eq!(rows(&query), ["1 10", "1 20", "2 50", "1 40"]);
+        let query = "select b, sum(case when exists (select 1 from u where u.a = t.a) then 1 else 0 end) \
+                     over (order by b) from t order by b";
+        assert_eq!(rows(query), ["10 0", "20 1", "30 2", "40 2"]);
+        let query = "select b from t qualify row_number() over (order by a in (select a from u) desc \
+                     nulls last, b) = 1";
+        assert_eq!(rows(query), ["20"]);
+    }
+
+    #[test]
+    fn conditions_of_joins_ask_for_subqueries() {
+        let query = "select t.a, u.a from t join u on t.a = u.a and t.a in (select a - 1 from u) order by 1";
+        assert_eq!(rows(query), ["2 2"]);
+        let outer = "select t.b, u.a from t left join u on t.a = u.a";
+        let query = format!("{outer} and u.a in (select a - 1 from u) order by 1");
+        assert_eq!(rows(&query), ["10 NULL", "20 2", "30 NULL", "40 NULL"]);
+        let query = format!("{outer} and t.b in (select a * 10 from u) order by 1");
+        assert_eq!(rows(&query), ["10 NULL", "20 2", "30 3", "40 NULL"]);
+        let exists = "exists (select 1 from u v where v.a = t.a + 2)";
+        let query = format!("select t.b, u.a from t full join u on t.a = u.a and {exists} order by 1, 2");
+        assert_eq!(rows(&query), ["10 NULL", "20 NULL", "30 3", "40 NULL", "NULL 2", "NULL 5"]);
+        let query = "select count(*) from t join u on t.a + u.a in (select a from u)";
+        assert_eq!(rows(query), ["3"]);
+        let query = "select * from t left join u on t.a + u.a in (select a from u)";
+        assert!(refused(query).contains("ON of a Left join"));
+    }
+
+    #[test]
+    fn groups_of_sets_are_conditions_on_subqueries() {
+        for (set, expected) in [
+            ("rollup (a in (select a from u))", vec!["NULL 40", "NULL 100", "false 10", "true 50"]),
+            ("cube (a in (select a from u))", vec!["NULL 40", "NULL 100", "false 10", "true 50"]),
+            ("grouping sets ((a in (select a from u)))", vec!["NULL 40", "false 10", "true 50"]),
+        ] {
+            let query = format!("select a in (select a from u) k, sum(b) from t group by {set}");
+            let mut found = rows(&query);
+            found.sort();
+            let mut expected = expected;
+            expected.sort();
+            assert_eq!(found, expected, "{query}");
+        }
+    }
+
+    #[test]
+    fn other_clauses_are_refused_by_their_names() {
+        for (query, name) in [
+            ("select distinct on (a in (select a from u)) a from t", "DISTINCT ON"),
+            ("values (1 in (select a from u))", "VALUES"),
+            ("select a from t where (a in (select a from u)) in (select true)", "IN of a value"),
+        ] {
+            assert!(refused(query).contains(name), "{query}");
+        }
+    }
+
+    /// A query with this many levels of conditions within each other.
+    fn nested(levels: usize) -> String {
+        let inner = (1..levels).fold("select a from u".to_owned(), |inner, _| {
+            format!("select case when a in ({inner}) then a end from t")
+        });
+        format!("select a in ({inner}) from t order by b")
+    }
+
+    #[test]
+    fn conditions_within_each_other_have_a_limit() {
+        assert_eq!(rows(&nested(2)), ["NULL", "true", "true", "NULL"]);
+        assert_eq!(rows(&nested(4)).len(), 4);
+        let text = refused(&nested(5));
+        assert!(text.contains("IN (SELECT ..) in 5 levels") && text.contains("at most 4"), "{text}");
+        // Conditions of rows alone are joins, however many there are.
+        let inner = (0..12)
+            .fold("select a from u".to_owned(), |inner, _| format!("select a from t where a in ({inner})"));
+        assert_eq!(rows(&format!("select b from t where a in ({inner}) order by b")), ["20", "30"]);
+    }
+
+    /// A plan reads tables this many times.
+    fn scans(query: &str) -> usize {
+        let plan = session().run(&format!("explain {query}")).expect("a plan").concat().concat();
+        plan.matches("TableScan:").count()
+    }
+
+    #[test]
+    fn each_level_reads_its_rows_twice_and_no_more_often() {
+        assert_eq!([1, 2, 3].map(|levels| scans(&nested(levels))), [3, 7, 15]);
+        let within = "select a from t where a not in (select a from u) or b = 0";
+        assert_eq!(scans(within), 3);
+    }
+}
