@@ -23,6 +23,15 @@ impl Engine {
         self.executor.limits().memory_bytes
     }
 
+    /// Asks the executor whether there is time left, by a plan of one number: for loops between passes.
+    ///
+    /// # Errors
+    /// `TimeoutError`; other errors of the executor.
+    #[track_caller]
+    pub(crate) fn check_time(&self) -> Result<()> {
+        self.run(&[&Tensor::number(0.0)]).map(drop)
+    }
+
     /// The values of several expressions, by one plan, as float64. Conditions such as a division by zero are
     /// for the caller to see in the values.
     ///

@@ -336,11 +336,15 @@ struct Run {
     converged: bool,
 }
 
+/// Roundings of a weight from which others were taken, in units of the last place.
+const ROUNDINGS: f64 = 16.0;
+
 /// The means of clusters. One without samples takes the sample that is farthest from its own centre, as in
 /// scikit-learn; if all samples lie on centres, its own centre stays.
 #[track_caller]
 fn means(lloyd: &Lloyd<'_>, centers: &Array2<f64>, clusters: Clusters) -> Result<Array2<f64>> {
     let Clusters { mut sums, mut weights } = clusters;
+    let whole = weights.clone();
     let empty: Vec<usize> =
         weights.iter().enumerate().filter(|(_, weight)| **weight == 0.0).map(|(at, _)| at).collect();
     if !empty.is_empty() {
@@ -355,9 +359,10 @@ fn means(lloyd: &Lloyd<'_>, centers: &Array2<f64>, clusters: Clusters) -> Result
         }
     }
     let mut moved = centers.clone();
-    for ((mut center, sum), &weight) in moved.outer_iter_mut().zip(sums.outer_iter()).zip(&weights) {
-        if 0.0 < weight {
-            center.assign(&sum.mapv(|sum| sum / weight));
+    for (at, mut center) in moved.outer_iter_mut().enumerate() {
+        // What is left of a weight of which all was taken may be its rounding, and the sum is then no more.
+        if ROUNDINGS * f64::EPSILON * whole[at] < weights[at] {
+            center.assign(&sums.row(at).mapv(|sum| sum / weights[at]));
         }
     }
     Ok(moved)

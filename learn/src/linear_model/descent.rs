@@ -118,15 +118,31 @@ impl Products<'_> {
     }
 }
 
-/// The coefficients with the least objective.
-pub(crate) fn descend(products: &Products<'_>, penalty: Penalty) -> Descended {
+/// Multiplications between two looks at the time that is left.
+const STEPS_BETWEEN_LOOKS: u64 = 1 << 20;
+
+/// The coefficients with the least objective. `look` fails if there is no time left.
+///
+/// # Errors
+/// That of `look`.
+pub(crate) fn descend<E>(
+    products: &Products<'_>,
+    penalty: Penalty,
+    mut look: impl FnMut() -> Result<(), E>,
+) -> Result<Descended, E> {
     let squares = products.column_squares();
     let mut coef: Array1<f64> = Array1::zeros(products.count());
     let mut image = products.no_image();
     let gap_max = penalty.tol * products.squares();
-    let mut rounds = 0;
+    let steps_of_round = (coef.len() as u64).saturating_mul(image.len().max(1) as u64).max(1);
+    let (mut rounds, mut steps) = (0, 0u64);
     loop {
         rounds += 1;
+        steps = steps.saturating_add(steps_of_round);
+        if STEPS_BETWEEN_LOOKS <= steps {
+            look()?;
+            steps = 0;
+        }
         let (mut largest, mut step_max) = (0.0f64, 0.0f64);
         for (column, &square) in squares.iter().enumerate() {
             if square == 0.0 {
@@ -141,11 +157,12 @@ pub(crate) fn descend(products: &Products<'_>, penalty: Penalty) -> Descended {
             }
             (largest, step_max) = (largest.max(new.abs()), step_max.max((new - old).abs()));
         }
-        let is_last = rounds == penalty.max_iter;
+        // Without a step all further rounds are like this one.
+        let is_last = rounds == penalty.max_iter || step_max == 0.0;
         if largest == 0.0 || step_max / largest < penalty.tol || is_last {
             let gap = duality_gap(products, penalty, &coef, &image);
             if gap <= gap_max || is_last {
-                return Descended { coef, gap, gap_max, rounds };
+                return Ok(Descended { coef, gap, gap_max, rounds });
             }
         }
     }
@@ -178,4 +195,25 @@ fn duality_gap(products: &Products<'_>, penalty: Penalty, coef: &Array1<f64>, im
     let norm: f64 = coef.iter().map(|coef| coef.abs()).sum();
     gap += l1 * norm - scale * (products.squares() - along) + 0.5 * l2 * (1.0 + scale * scale) * squares;
     gap
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Penalty, Products, descend};
+    use ndarray::{arr1, arr2};
+
+    const PENALTY: Penalty = Penalty { l1: 0.1, l2: 0.0, positive: false, max_iter: usize::MAX, tol: 0.0 };
+
+    #[test]
+    fn a_descent_ends_without_a_tolerance_or_with_its_time() {
+        let (gram, cross) = (arr2(&[[2.0, 0.5], [0.5, 1.0]]), arr1(&[1.0, 0.3]));
+        let products = Products::Columns { gram: gram.view(), cross: cross.view(), squares: 1.0 };
+        let made = descend(&products, PENALTY, || Ok::<_, ()>(())).unwrap();
+        assert!(made.rounds < 1_000 && made.gap.abs() < 1e-12, "{} {}", made.rounds, made.gap);
+        // Columns that are nearly the same: each round moves 1e-9 from one coefficient to the other.
+        let near = 1.0 - 1e-15;
+        let (gram, cross) = (arr2(&[[1.0, near], [near, 1.0]]), arr1(&[0.5, 0.5 + 1e-9]));
+        let products = Products::Columns { gram: gram.view(), cross: cross.view(), squares: 1.0 };
+        assert!(matches!(descend(&products, PENALTY, || Err("no time")), Err("no time")));
+    }
 }

@@ -242,18 +242,20 @@ impl ElasticNet {
             let (columns, targets) = (matrix(columns)?, matrix(targets)?);
             let penalty = with_penalty(centred.weight);
             let made = targets.outer_iter().map(|target| {
-                descend(&Products::Samples { columns: columns.view(), target: target.view() }, penalty)
+                let products = Products::Samples { columns: columns.view(), target: target.view() };
+                descend(&products, penalty, || training.engine.check_time())
             });
-            let made = made.collect();
+            let made = made.collect::<Result<_>>()?;
             let Centred { mean, target_mean, weight, .. } = centred;
             return Ok(Minima { made, mean, target_mean, weight });
         }
         let moments = Moments::of(training, Some(targets), around)?;
         let penalty = with_penalty(moments.weight);
         let made = moments.cross.axis_iter(Axis(1)).zip(&moments.target_squares).map(|(cross, &squares)| {
-            descend(&Products::Columns { gram: moments.gram.view(), cross, squares }, penalty)
+            let products = Products::Columns { gram: moments.gram.view(), cross, squares };
+            descend(&products, penalty, || training.engine.check_time())
         });
-        let made = made.collect();
+        let made = made.collect::<Result<_>>()?;
         let Moments { mean, target_mean, weight, .. } = moments;
         Ok(Minima { made, mean, target_mean, weight })
     }

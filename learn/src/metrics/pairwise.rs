@@ -131,15 +131,15 @@ impl Pairs {
 
     /// Squares of distances by the products of rows, exactly 0 on a diagonal of pairs of the same rows.
     fn squares(&self) -> Tensor {
-        // Around the first row: products of samples that are far from zero, but not from each other, have no
-        // digits left for their distances.
+        // Products of rows that are far from zero, but not from each other, have no digits left for their
+        // distances; around the first row they have. That row may be the one that is far from all others, so
+        // each pair takes the origin that it is nearer to.
         let first = self.x.get(&[Index::from(..1)]).sum(0);
         let first = where_(&first.isfinite(), &first, 0.0);
+        let (norms, squares) = squares_by_products(&self.x, &self.y);
         let (x, y) = (self.x.subtract(&first), self.y.subtract(&first));
-        let own = x.square().sum(Axes::from(1).keepdims());
-        let others = y.square().sum(Axes::from(1));
-        let products = x.matmul(&y.t());
-        let squares = own.add(others).subtract(products.multiply(2.0)).maximum(0.0);
+        let (norms_around_first, squares_around_first) = squares_by_products(&x, &y);
+        let squares = where_(&norms_around_first.less(&norms), &squares_around_first, &squares);
         self.zero_diagonal(squares)
     }
 
@@ -157,13 +157,23 @@ impl Pairs {
     }
 }
 
+/// The sums of the squared norms of pairs of rows, and the squares of their distances, whose rounding is that
+/// of the first; both (n, m).
+fn squares_by_products(x: &Tensor, y: &Tensor) -> (Tensor, Tensor) {
+    let own = x.square().sum(Axes::from(1).keepdims());
+    let norms = own.add(y.square().sum(Axes::from(1)));
+    let squares = norms.subtract(x.matmul(&y.t()).multiply(2.0)).maximum(0.0);
+    (norms, squares)
+}
+
 /// The expression, or the error as a tensor.
 fn lazy(pairs: Result<Pairs>, of: impl FnOnce(Pairs) -> Tensor) -> Tensor {
     pairs.map_or_else(|error: Error| Tensor::from(error), of)
 }
 
 /// scikit-learn's `euclidean_distances`: the distances of rows; (n, m), float64. They are computed of
-/// products of rows: the error of a distance is that of the squares of the norms.
+/// products of rows, around zero or around the first row: the error of a distance is that of the squares of
+/// the smaller norms.
 ///
 /// ```
 /// use tharsis_learn::metrics::euclidean_distances;

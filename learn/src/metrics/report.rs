@@ -156,26 +156,52 @@ impl fmt::Display for ClassificationReport {
             let ReportLine { name, precision, recall, f1_score, support: weight } = line;
             let [precision, recall, f1_score] =
                 [precision, recall, f1_score].map(|value| decimal(*value, digits));
-            writeln!(f, "{name:>width$}  {precision:>9} {recall:>9} {f1_score:>9} {:>9}", support(*weight))
+            let name = padded(name, width);
+            writeln!(f, "{name}  {precision:>9} {recall:>9} {f1_score:>9} {:>9}", support(*weight))
         };
-        writeln!(
-            f,
-            "{:>width$}  {:>9} {:>9} {:>9} {:>9}\n",
-            "", "precision", "recall", "f1-score", "support"
-        )?;
+        let blank = padded("", width);
+        writeln!(f, "{blank}  {:>9} {:>9} {:>9} {:>9}\n", "precision", "recall", "f1-score", "support")?;
         for line in &self.classes {
             row(f, line)?;
         }
         writeln!(f)?;
         if let (Some(accuracy), Some(line)) = (self.accuracy, self.averages.first()) {
             let (accuracy, weight) = (decimal(accuracy, digits), support(line.support));
-            writeln!(f, "{:>width$}  {:>9} {:>9} {accuracy:>9} {weight:>9}", "accuracy", "", "")?;
+            let name = padded("accuracy", width);
+            writeln!(f, "{name}  {:>9} {:>9} {accuracy:>9} {weight:>9}", "", "")?;
         }
         self.averages.iter().try_for_each(|line| row(f, line))
     }
 }
 
+/// Digits behind the point that a number of float64 may have. The formatter takes no more than 65 535.
+const DIGITS_MAX: usize = 1074;
+
 /// A number with this many digits; Python's spelling of NaN.
 fn decimal(value: f64, digits: usize) -> String {
-    if value.is_nan() { "nan".to_owned() } else { format!("{value:.digits$}") }
+    if value.is_nan() {
+        return "nan".to_owned();
+    }
+    let exact = digits.min(DIGITS_MAX);
+    format!("{value:.exact$}{}", "0".repeat(digits - exact))
+}
+
+/// A name behind spaces. The formatter takes no width of more than 65 535.
+fn padded(name: &str, width: usize) -> String {
+    format!("{}{name}", " ".repeat(width.saturating_sub(name.chars().count())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{decimal, padded};
+
+    #[test]
+    fn any_number_of_digits_is_written() {
+        assert_eq!(decimal(0.25, 1), "0.2");
+        assert_eq!(decimal(0.25, 4), "0.2500");
+        let long = decimal(0.25, 70_000);
+        assert!(long.len() == 70_002 && long.starts_with("0.250") && long.ends_with("000"));
+        assert_eq!(padded("ab", 70_000).len(), 70_000);
+        assert_eq!(padded("ab", 1), "ab");
+    }
 }

@@ -6,6 +6,7 @@ use tharsis_learn::FitOptions;
 use tharsis_learn::cluster::KMeans;
 use tharsis_learn::decomposition::PCA;
 use tharsis_learn::linear_model::{ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge};
+use tharsis_learn::metrics::euclidean_distances;
 use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
 use tharsis_learn::preprocessing::StandardScaler;
 use tharsis_numeric::random::default_rng;
@@ -114,6 +115,36 @@ fn clusters_without_samples_take_far_ones_where_products_have_no_digits() {
     let init = array([FAR, -FAR, -3.0 * FAR]).expand_dims(1);
     let model = KMeans::new().n_clusters(3).init(&init).fit(&x, ..).unwrap();
     assert_eq!(model.inertia, 0.0);
+}
+
+#[test]
+fn distances_keep_their_digits_beside_a_far_row() {
+    // The far row is the first, in the middle, the last; and all rows are far from zero.
+    for (rows, pair) in [
+        ([1e9, 0.1, 0.2], (1, 2)),
+        ([0.1, 1e9, 0.2], (0, 2)),
+        ([0.1, 0.2, 1e9], (0, 1)),
+        ([1e9 + 0.5, 1e9, 1e9 + 0.6], (1, 2)),
+    ] {
+        let x = array(rows).expand_dims(1);
+        let found = euclidean_distances(&x, ..).to_vec::<f64>().unwrap()[pair.0 * 3 + pair.1];
+        let expected = f64::abs(rows[pair.0] - rows[pair.1]);
+        assert!((found - expected).abs() < 1e-6, "{rows:?}: {found}, not {expected}");
+    }
+}
+
+#[test]
+fn a_center_of_which_all_samples_were_taken_stays() {
+    // Three clusters without samples take all samples of the first one, whose weights leave a rounding.
+    let x = array([-97.8, -42.1, 14.2, 500.0, 500.0]).expand_dims(1);
+    let init = array([4.5, 500.0, 1000.0, 2000.0, 3000.0]).expand_dims(1);
+    let options = FitOptions::new().sample_weight(&array([0.8, 0.5, 0.3, 1.0, 1.0]));
+    let model = KMeans::new().n_clusters(5).init(&init).max_iter(1).fit(&x, options).unwrap();
+    let mut centers = model.cluster_centers.column(0).to_vec();
+    centers.sort_by(f64::total_cmp);
+    for (found, expected) in centers.iter().zip([-97.8, -42.1, 4.5, 14.2, 500.0]) {
+        assert!((found - expected).abs() < 1e-9, "{centers:?}");
+    }
 }
 
 #[test]
