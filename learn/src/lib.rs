@@ -45,6 +45,7 @@ pub mod naive_bayes;
 mod passes;
 pub mod pipeline;
 pub mod preprocessing;
+pub mod programs;
 mod score;
 mod show;
 mod states;

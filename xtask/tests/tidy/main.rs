@@ -32,7 +32,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("graph", &["tharsis-kernels"]),
     ("kernels", &["tharsis-dense"]),
     ("macros", &[]),
-    ("learn", &["tharsis-graph", "tharsis-kernels", "tharsis-numeric"]),
+    ("learn", &["tharsis-graph", "tharsis-kernels", "tharsis-numeric", "tharsis-programs"]),
     ("numeric", &["tharsis-graph", "tharsis-kernels", "tharsis-programs", "tharsis-types"]),
     ("programs", &[]),
     ("remote", &["tharsis-object-store", "tharsis-protos", "tharsis-types"]),

@@ -1,0 +1,118 @@
+//! Directions of samples.
+
+use super::args::{COPY, RANDOM_STATE, class, count};
+use super::model::{array, model, real, whole};
+use super::object::{Class, Instance};
+use crate::decomposition::{Components, FittedPCA, FittedTruncatedSVD, PCA, TruncatedSVD};
+use tharsis_numeric::protocol::{Failure, Scope, Value};
+use tharsis_numeric::{DType, Tensor};
+use tharsis_programs::{Argument, Bound, Kind, Look, Param, Preset, Row};
+
+static PCA_CLASS: Class = Class::unsupervised("PCA");
+static TRUNCATED_SVD: Class = Class::unsupervised("TruncatedSVD");
+
+const AUTO_OR_INTEGER: Kind = Kind::OneOf(&[Kind::Choice(&["auto"]), Kind::Integer]);
+const N_OVERSAMPLES: Param =
+    Param::new("n_oversamples", Kind::Integer, Preset::Integer(10)).keyword().fixed();
+const NORMALIZER: Param = Param::new(
+    "power_iteration_normalizer",
+    Kind::Choice(&["auto", "LU", "QR", "none"]),
+    Preset::Text("auto"),
+)
+.keyword()
+.fixed();
+const TOL: Param = Param::new("tol", Kind::Real, Preset::Real(0.0)).keyword().fixed();
+
+/// The directions of samples.
+pub(super) const ROWS: &[Row<Value, Scope>] = &[
+    class(
+        "sk.decomposition.PCA",
+        &[
+            Param::new(
+                "n_components",
+                Kind::OneOf(&[Kind::Integer, Kind::Real, Kind::Choice(&["mle"]), Kind::None]),
+                Preset::None,
+            )
+            .only(Kind::OneOf(&[Kind::Real, Kind::None])),
+            COPY,
+            Param::new("whiten", Kind::Boolean, Preset::Boolean(false)).keyword(),
+            Param::new(
+                "svd_solver",
+                Kind::Choice(&["auto", "full", "covariance_eigh", "arpack", "randomized"]),
+                Preset::Text("auto"),
+            )
+            .keyword()
+            .only(Kind::Choice(&["auto", "covariance_eigh"])),
+            TOL,
+            Param::new("iterated_power", AUTO_OR_INTEGER, Preset::Text("auto")).keyword().fixed(),
+            N_OVERSAMPLES,
+            NORMALIZER,
+            RANDOM_STATE,
+        ],
+        "directions of the largest variance",
+        |args, _| {
+            let estimator = PCA::new().n_components(components(args)?).whiten(args.boolean("whiten")?);
+            Ok(Instance::value(&PCA_CLASS, args, estimator))
+        },
+    ),
+    class(
+        "sk.decomposition.TruncatedSVD",
+        &[
+            Param::new("n_components", Kind::Integer, Preset::Integer(2)),
+            Param::new("algorithm", Kind::Choice(&["arpack", "randomized"]), Preset::Text("randomized"))
+                .keyword(),
+            Param::new("n_iter", Kind::Integer, Preset::Integer(5)).keyword().fixed(),
+            N_OVERSAMPLES,
+            NORMALIZER,
+            RANDOM_STATE,
+            TOL,
+        ],
+        "directions of the largest sums of squares; exact under both names of algorithms",
+        |args, _| {
+            let estimator = TruncatedSVD::new().n_components(count(args, "n_components", 1)?);
+            Ok(Instance::value(&TRUNCATED_SVD, args, estimator))
+        },
+    ),
+];
+
+fn components(args: &Bound<Value>) -> Result<Components, Failure> {
+    Ok(match args.value("n_components")?.look() {
+        Look::None => Components::All,
+        Look::Real(share) => Components::Share(share),
+        _ => Components::Count(count(args, "n_components", 0)?),
+    })
+}
+
+/// scikit-learn's `score` of a PCA: the mean logarithm of the likelihoods of samples.
+fn mean_likelihood(model: &FittedPCA, x: &Tensor, options: &crate::FitOptions) -> crate::Result<f64> {
+    let mean = model.score_samples(x)?.mean(..).astype(DType::F64);
+    Ok(mean.fetch_on::<f64>(&*options.chosen_executor())?.sum())
+}
+
+model!(
+    FittedPCA,
+    maps: [inverse_transform, transform],
+    results: [score_samples],
+    score: |m, x, _y, options| mean_likelihood(m, x, options),
+    attributes: |m| {
+        "components_" => array(&m.components),
+        "explained_variance_" => array(&m.explained_variance),
+        "explained_variance_ratio_" => array(&m.explained_variance_ratio),
+        "mean_" => array(&m.mean),
+        "n_components_" => whole(m.components.nrows()),
+        "n_samples_" => whole(m.n_samples),
+        "noise_variance_" => real(m.noise_variance),
+        "singular_values_" => array(&m.singular_values),
+    },
+);
+
+model!(
+    FittedTruncatedSVD,
+    maps: [inverse_transform, transform],
+    attributes: |m| {
+        "components_" => array(&m.components),
+        "explained_variance_" => array(&m.explained_variance),
+        "explained_variance_ratio_" => array(&m.explained_variance_ratio),
+        "singular_values_" => array(&m.singular_values),
+    },
+);

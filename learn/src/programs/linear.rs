@@ -1,0 +1,214 @@
+//! Linear models.
+
+use super::args::{COPY_X, N_JOBS, RANDOM_STATE, VERBOSE, WARM_START, class, count};
+use super::model::{array, classes, model, numbers, one_or_all, real, supervised_score, whole, wholes};
+use super::object::{Class, Instance};
+use crate::linear_model::{
+    ElasticNet, FittedElasticNet, FittedLinearRegression, FittedLogisticRegression, FittedRidge, Lasso,
+    LinearRegression, LogisticRegression, Ridge,
+};
+use tharsis_numeric::protocol::{Scope, Value};
+use tharsis_programs::{Kind, Param, Preset, Row};
+
+static LINEAR_REGRESSION: Class = Class::supervised("LinearRegression");
+static RIDGE: Class = Class { absent: &["solver_"], ..Class::supervised("Ridge") };
+static LASSO: Class = Class { absent: &["sparse_coef_"], ..Class::supervised("Lasso") };
+static ELASTIC_NET: Class = Class { absent: &["sparse_coef_"], ..Class::supervised("ElasticNet") };
+static LOGISTIC_REGRESSION: Class = Class::supervised("LogisticRegression");
+
+const ALPHA: Param = Param::new("alpha", Kind::Real, Preset::Real(1.0));
+const FIT_INTERCEPT: Param = Param::new("fit_intercept", Kind::Boolean, Preset::Boolean(true)).keyword();
+const POSITIVE: Param = Param::new("positive", Kind::Boolean, Preset::Boolean(false)).keyword();
+const TOL: Param = Param::new("tol", Kind::Real, Preset::Real(1e-4)).keyword();
+const MAX_ITER: Param =
+    Param::new("max_iter", Kind::OneOf(&[Kind::Integer, Kind::None]), Preset::Integer(1000))
+        .keyword()
+        .only(Kind::Integer);
+const PRECOMPUTE: Param =
+    Param::new("precompute", Kind::OneOf(&[Kind::Boolean, Kind::Array]), Preset::Boolean(false))
+        .keyword()
+        .fixed();
+const SELECTION: Param =
+    Param::new("selection", Kind::Choice(&["cyclic", "random"]), Preset::Text("cyclic")).keyword().fixed();
+
+/// The linear models.
+pub(super) const ROWS: &[Row<Value, Scope>] = &[
+    class(
+        "sk.linear_model.LinearRegression",
+        &[
+            FIT_INTERCEPT,
+            COPY_X,
+            Param::new("tol", Kind::Real, Preset::Real(1e-6)).keyword(),
+            N_JOBS,
+            POSITIVE.fixed(),
+        ],
+        "least squares",
+        |args, _| {
+            let estimator =
+                LinearRegression::new().fit_intercept(args.boolean("fit_intercept")?).tol(args.real("tol")?);
+            Ok(Instance::value(&LINEAR_REGRESSION, args, estimator))
+        },
+    ),
+    class(
+        "sk.linear_model.Ridge",
+        &[
+            Param::new("alpha", Kind::OneOf(&[Kind::Real, Kind::Array]), Preset::Real(1.0)).only(Kind::Real),
+            FIT_INTERCEPT,
+            COPY_X,
+            Param::new("max_iter", Kind::OneOf(&[Kind::Integer, Kind::None]), Preset::None).keyword().fixed(),
+            TOL.fixed(),
+            Param::new(
+                "solver",
+                Kind::Choice(&["auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs"]),
+                Preset::Text("auto"),
+            )
+            .keyword()
+            .only(Kind::Choice(&["auto", "cholesky"])),
+            POSITIVE.fixed(),
+            RANDOM_STATE,
+        ],
+        "least squares with a penalty on the squares of the coefficients",
+        |args, _| {
+            let estimator =
+                Ridge::new().alpha(args.real("alpha")?).fit_intercept(args.boolean("fit_intercept")?);
+            Ok(Instance::value(&RIDGE, args, estimator))
+        },
+    ),
+    class(
+        "sk.linear_model.Lasso",
+        &[
+            ALPHA,
+            FIT_INTERCEPT,
+            PRECOMPUTE,
+            COPY_X,
+            MAX_ITER,
+            TOL,
+            WARM_START,
+            POSITIVE,
+            RANDOM_STATE,
+            SELECTION,
+        ],
+        "least squares with a penalty on the absolute values of the coefficients",
+        |args, _| {
+            let estimator = Lasso::new()
+                .alpha(args.real("alpha")?)
+                .fit_intercept(args.boolean("fit_intercept")?)
+                .max_iter(count(args, "max_iter", 1)?)
+                .tol(args.real("tol")?)
+                .positive(args.boolean("positive")?);
+            Ok(Instance::value(&LASSO, args, estimator))
+        },
+    ),
+    class(
+        "sk.linear_model.ElasticNet",
+        &[
+            ALPHA,
+            Param::new("l1_ratio", Kind::Real, Preset::Real(0.5)).keyword(),
+            FIT_INTERCEPT,
+            PRECOMPUTE,
+            MAX_ITER,
+            COPY_X,
+            TOL,
+            WARM_START,
+            POSITIVE,
+            RANDOM_STATE,
+            SELECTION,
+        ],
+        "least squares with both penalties",
+        |args, _| {
+            let estimator = ElasticNet::new()
+                .alpha(args.real("alpha")?)
+                .l1_ratio(args.real("l1_ratio")?)
+                .fit_intercept(args.boolean("fit_intercept")?)
+                .max_iter(count(args, "max_iter", 1)?)
+                .tol(args.real("tol")?)
+                .positive(args.boolean("positive")?);
+            Ok(Instance::value(&ELASTIC_NET, args, estimator))
+        },
+    ),
+    class("sk.linear_model.LogisticRegression", LOGISTIC_PARAMS, "probabilities of classes", |args, _| {
+        let estimator = LogisticRegression::new()
+            .c(args.real("C")?)
+            .fit_intercept(args.boolean("fit_intercept")?)
+            .tol(args.real("tol")?)
+            .max_iter(count(args, "max_iter", 0)?);
+        Ok(Instance::value(&LOGISTIC_REGRESSION, args, estimator))
+    }),
+];
+
+const LOGISTIC_PARAMS: &[Param] = &[
+    Param::new(
+        "penalty",
+        Kind::OneOf(&[Kind::Choice(&["l1", "l2", "elasticnet", "deprecated"]), Kind::None]),
+        Preset::Text("deprecated"),
+    )
+    .only(Kind::Choice(&["l2", "deprecated"])),
+    Param::new("C", Kind::Real, Preset::Real(1.0)).keyword(),
+    Param::new("l1_ratio", Kind::OneOf(&[Kind::Real, Kind::None]), Preset::Real(0.0)).keyword().fixed(),
+    Param::new("dual", Kind::Boolean, Preset::Boolean(false)).keyword().fixed(),
+    TOL,
+    FIT_INTERCEPT,
+    Param::new("intercept_scaling", Kind::Real, Preset::Integer(1)).keyword().fixed(),
+    Param::new("class_weight", Kind::Anything, Preset::None).keyword().fixed(),
+    RANDOM_STATE,
+    Param::new(
+        "solver",
+        Kind::Choice(&["lbfgs", "liblinear", "newton-cg", "newton-cholesky", "sag", "saga"]),
+        Preset::Text("lbfgs"),
+    )
+    .keyword()
+    .fixed(),
+    Param::new("max_iter", Kind::Integer, Preset::Integer(100)).keyword(),
+    VERBOSE,
+    WARM_START,
+    N_JOBS,
+];
+
+model!(
+    FittedLinearRegression,
+    maps: [predict],
+    score: |m, x, y, options| supervised_score(m, x, y, options),
+    attributes: |m| {
+        "coef_" => array(&m.coef),
+        "intercept_" => array(&m.intercept),
+        "rank_" => whole(m.rank),
+        "singular_" => array(&m.singular),
+    },
+);
+
+model!(
+    FittedRidge,
+    maps: [predict],
+    score: |m, x, y, options| supervised_score(m, x, y, options),
+    attributes: |m| {
+        "coef_" => array(&m.coef),
+        "intercept_" => array(&m.intercept),
+        "n_iter_" => Value::None,
+    },
+);
+
+model!(
+    FittedElasticNet,
+    maps: [predict],
+    score: |m, x, y, options| supervised_score(m, x, y, options),
+    converged: |m| m.converged,
+    attributes: |m| {
+        "coef_" => array(&m.coef),
+        "dual_gap_" => one_or_all(&m.dual_gap, real, numbers),
+        "intercept_" => array(&m.intercept),
+        "n_iter_" => one_or_all(&m.n_iter, whole, wholes),
+    },
+);
+
+model!(
+    FittedLogisticRegression,
+    maps: [decision_function, predict, predict_log_proba, predict_proba],
+    score: |m, x, y, options| supervised_score(m, x, y, options),
+    converged: |m| m.converged,
+    attributes: |m| {
+        "classes_" => classes(&m.classes),
+        "coef_" => array(&m.coef),
+        "intercept_" => array(&m.intercept),
+        "n_iter_" => wholes(&[m.n_iter]),
+    },
+);

@@ -1,0 +1,88 @@
+//! Methods of estimators, and their attributes.
+
+use super::args::{ARRAY_OR_NONE, SAMPLE_WEIGHT, array, function};
+use super::model::real;
+use super::object::{Instance, Samples};
+use tharsis_numeric::protocol::{Failure, Scope, Value};
+use tharsis_programs::{Bound, Form, Kind, Param, Preset, Row};
+
+const ESTIMATOR: Param = Param::needed("estimator", Kind::Object);
+const X: Param = Param::needed("X", Kind::Array);
+const Y: Param = Param::new("y", ARRAY_OR_NONE, Preset::None);
+
+const MAPPED: &[Param] = &[ESTIMATOR, X];
+const SAMPLED: &[Param] = &[ESTIMATOR, X, Y, SAMPLE_WEIGHT];
+
+/// A method that maps samples: the function that reads it tells its name.
+macro_rules! map {
+    ($method:literal, $doc:literal) => {
+        Row {
+            name: concat!("sk.", $method),
+            form: Form::Method,
+            params: MAPPED,
+            doc: $doc,
+            run: |args, _| Instance::in_value(args.value("estimator")?)?.map($method, &array(args, "X")?),
+        }
+    };
+}
+
+/// The methods of estimators.
+pub(super) const ROWS: &[Row<Value, Scope>] = &[
+    sampled(
+        "sk.fit",
+        "fits an estimator, changes it, and returns it; y is needed by those that are supervised",
+        |args, scope| {
+            fitted(args, scope)?;
+            Ok(args.value("estimator")?.clone())
+        },
+    ),
+    sampled("sk.fit_predict", "fits an estimator of clusters; the cluster of each sample", |args, scope| {
+        let instance = Instance::in_value(args.value("estimator")?)?;
+        let labels = instance.class().fit_predict.ok_or_else(|| instance.lacks("fit_predict"))?;
+        fitted(args, scope)?.attribute(labels)
+    }),
+    sampled("sk.fit_transform", "fits a transformer; its samples, mapped", |args, scope| {
+        let instance = Instance::in_value(args.value("estimator")?)?;
+        instance.check_has("transform").map_err(|_| instance.lacks("fit_transform"))?;
+        fitted(args, scope)?.map("transform", &array(args, "X")?)
+    }),
+    map!("decision_function", "scores of samples, whose signs or order tell their classes"),
+    map!("inverse_transform", "samples from what they were mapped to"),
+    map!("predict", "targets, labels or clusters of samples"),
+    map!("predict_log_proba", "logarithms of the probabilities of classes"),
+    map!("predict_proba", "probabilities of classes, which ascend"),
+    map!("score_samples", "logarithms of the likelihoods of samples"),
+    map!("transform", "samples, mapped"),
+    sampled(
+        "sk.score",
+        "quality of a model on samples: R², accuracy, or what scikit-learn has",
+        |args, scope| {
+            let instance = Instance::in_value(args.value("estimator")?)?;
+            instance.check_has("score")?;
+            let samples = Samples::of(args, instance.class().is_supervised, scope)?;
+            Ok(real(instance.score(&samples)?))
+        },
+    ),
+    function(
+        "sk.attr",
+        &[ESTIMATOR, Param::needed("name", Kind::Text)],
+        "a parameter of an estimator, or an attribute of its model",
+        |args, _| Instance::in_value(args.value("estimator")?)?.attribute(args.text("name")?),
+    ),
+];
+
+/// A method that takes samples, targets and weights.
+const fn sampled(
+    name: &'static str,
+    doc: &'static str,
+    run: fn(&mut Bound<Value>, &Scope) -> Result<Value, Failure>,
+) -> Row<Value, Scope> {
+    Row { name, form: Form::Method, params: SAMPLED, doc, run }
+}
+
+/// The estimator of a call, fitted to its samples.
+fn fitted<'a>(args: &'a Bound<Value>, scope: &Scope) -> Result<&'a Instance, Failure> {
+    let instance = Instance::in_value(args.value("estimator")?)?;
+    instance.fit(&Samples::of(args, instance.class().is_supervised, scope)?, scope)?;
+    Ok(instance)
+}

@@ -1,0 +1,178 @@
+//! Fitted models of any estimator, and their attributes as values of programs.
+
+use crate::Result;
+use crate::base::{self, FitOptions};
+use crate::checks::refused;
+use crate::dense::tensor;
+use crate::labels::class_tensor;
+use ndarray::{Array, Dimension};
+use tharsis_numeric::protocol::Value;
+use tharsis_numeric::{Scalar, Tensor};
+
+/// An estimator of any type.
+pub(super) trait Fit: Send + Sync {
+    /// Fits a model.
+    fn fit(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<Box<dyn Model>>;
+
+    /// The methods of its models.
+    fn methods(&self) -> &'static [&'static str];
+}
+
+/// A model of any type.
+pub(super) trait Model: Send + Sync {
+    /// The samples, mapped by a method; none if the model has no such method.
+    fn map(&self, method: &str, x: &Tensor) -> Option<Tensor>;
+
+    /// scikit-learn's `score`. Callers look for it among the methods first.
+    ///
+    /// # Errors
+    /// Those of the score; `ValueError` if the model has none.
+    fn score(&self, _: &Tensor, _: Option<&Tensor>, _: &FitOptions) -> Result<f64> {
+        Err(refused("the model has no score"))
+    }
+
+    /// The attribute of this name, if the model has it.
+    fn attribute(&self, name: &str) -> Option<Value>;
+
+    /// Whether the solver has found what it looked for.
+    fn is_converged(&self) -> bool {
+        true
+    }
+}
+
+/// Methods of a type of models.
+pub(super) trait Described: Model {
+    /// Those of [`Model::map`], and `score`.
+    const METHODS: &'static [&'static str];
+}
+
+impl<E> Fit for E
+where
+    E: base::Estimator + Send + Sync,
+    E::Fitted: Described + 'static,
+{
+    fn fit(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<Box<dyn Model>> {
+        Ok(Box::new(self.fit_any(x, y, options)?))
+    }
+
+    fn methods(&self) -> &'static [&'static str] {
+        <E::Fitted as Described>::METHODS
+    }
+}
+
+/// A type of models as [`Model`]: the methods that map samples, the score, and the attributes.
+macro_rules! model {
+    (
+        $model:ty,
+        maps: [$($map:ident),*],
+        $(results: [$($result:ident),*],)?
+        $(score: |$scored:ident, $x:ident, $y:ident, $options:ident| $score:expr,)?
+        $(converged: |$solved:ident| $converged:expr,)?
+        attributes: |$read:ident| { $($name:literal => $value:expr),* $(,)? } $(,)?
+    ) => {
+        impl $crate::programs::model::Described for $model {
+            const METHODS: &'static [&'static str] = &[
+                $(stringify!($map),)*
+                $($(stringify!($result),)*)?
+                $($crate::programs::model::scored!($scored),)?
+            ];
+        }
+
+        impl $crate::programs::model::Model for $model {
+            fn map(&self, method: &str, x: &tharsis_numeric::Tensor) -> Option<tharsis_numeric::Tensor> {
+                $(if method == stringify!($map) {
+                    return Some(self.$map(x));
+                })*
+                $($(if method == stringify!($result) {
+                    return Some(self.$result(x).unwrap_or_else(tharsis_numeric::Tensor::from));
+                })*)?
+                None
+            }
+
+            $(fn score(
+                &self,
+                x: &tharsis_numeric::Tensor,
+                y: Option<&tharsis_numeric::Tensor>,
+                options: &$crate::FitOptions,
+            ) -> $crate::Result<f64> {
+                let ($scored, $x, $y, $options) = (self, x, y, options);
+                $score
+            })?
+
+            fn attribute(&self, name: &str) -> Option<tharsis_numeric::protocol::Value> {
+                let $read = self;
+                match name {
+                    $($name => Some($value),)*
+                    _ => None,
+                }
+            }
+
+            $(fn is_converged(&self) -> bool {
+                let $solved = self;
+                $converged
+            })?
+        }
+    };
+}
+pub(super) use model;
+
+/// The name of the method, where a model has it.
+macro_rules! scored {
+    ($scored:ident) => {
+        "score"
+    };
+}
+pub(super) use scored;
+
+/// The score of a supervised model.
+///
+/// # Errors
+/// `ValueError` without targets; those of the score.
+pub(super) fn supervised_score(
+    model: &impl base::Predict,
+    x: &Tensor,
+    y: Option<&Tensor>,
+    options: &FitOptions,
+) -> Result<f64> {
+    let y = y.ok_or_else(|| refused("y should be a 1d array, got None instead."))?;
+    model.score_any(x, y, options)
+}
+
+/// An array as a value.
+pub(super) fn array<D: Dimension>(array: &Array<f64, D>) -> Value {
+    Value::Tensor(tensor(array))
+}
+
+/// A list of numbers as a value; (n,).
+pub(super) fn numbers(numbers: &[f64]) -> Value {
+    Value::Tensor(Tensor::from_elements(&[numbers.len()], numbers))
+}
+
+/// Whole numbers as a value; (n,), int64.
+pub(super) fn wholes(numbers: &[usize]) -> Value {
+    let numbers: Vec<i64> = numbers.iter().map(|&number| number as i64).collect();
+    Value::Tensor(class_tensor(&numbers))
+}
+
+/// Classes as a value; (k,), int64.
+pub(super) fn classes(classes: &[i64]) -> Value {
+    Value::Tensor(class_tensor(classes))
+}
+
+/// A number as a value.
+pub(super) fn real(number: f64) -> Value {
+    Value::Number(Scalar::Float(number))
+}
+
+/// A whole number as a value.
+pub(super) fn whole(number: usize) -> Value {
+    Value::Number(Scalar::Int(number as i64))
+}
+
+/// The only one of several values, or all of them: scikit-learn gives one number for one target.
+pub(super) fn one_or_all<T: Copy>(values: &[T], one: fn(T) -> Value, all: fn(&[T]) -> Value) -> Value {
+    match *values {
+        [value] => one(value),
+        _ => all(values),
+    }
+}

@@ -1,0 +1,119 @@
+//! Naive Bayes.
+
+use super::args::{ARRAY_OR_NONE, class, reals_if_given};
+use super::model::{array, classes, model, real, supervised_score};
+use super::object::{Class, Instance};
+use crate::naive_bayes::{
+    BernoulliNB, FittedBernoulliNB, FittedGaussianNB, FittedMultinomialNB, GaussianNB, MultinomialNB,
+};
+use tharsis_numeric::protocol::{Scope, Value};
+use tharsis_programs::{Kind, Param, Preset, Row};
+
+static GAUSSIAN: Class = Class::supervised("GaussianNB");
+static MULTINOMIAL: Class = Class::supervised("MultinomialNB");
+static BERNOULLI: Class = Class::supervised("BernoulliNB");
+
+const ALPHA: Param = Param::new("alpha", Kind::OneOf(&[Kind::Real, Kind::Array]), Preset::Real(1.0))
+    .keyword()
+    .only(Kind::Real);
+const FORCE_ALPHA: Param = Param::new("force_alpha", Kind::Boolean, Preset::Boolean(true)).keyword().fixed();
+const FIT_PRIOR: Param = Param::new("fit_prior", Kind::Boolean, Preset::Boolean(true)).keyword();
+const CLASS_PRIOR: Param = Param::new("class_prior", ARRAY_OR_NONE, Preset::None).keyword();
+
+/// Naive Bayes.
+pub(super) const ROWS: &[Row<Value, Scope>] = &[
+    class(
+        "sk.naive_bayes.GaussianNB",
+        &[
+            Param::new("priors", ARRAY_OR_NONE, Preset::None).keyword(),
+            Param::new("var_smoothing", Kind::Real, Preset::Real(1e-9)).keyword(),
+        ],
+        "classes by features with normal distributions",
+        |args, _| {
+            let estimator = GaussianNB::new().var_smoothing(args.real("var_smoothing")?);
+            let estimator = match reals_if_given(args, "priors")? {
+                Some(priors) => estimator.priors(&priors),
+                None => estimator,
+            };
+            Ok(Instance::value(&GAUSSIAN, args, estimator))
+        },
+    ),
+    class(
+        "sk.naive_bayes.MultinomialNB",
+        &[ALPHA, FORCE_ALPHA, FIT_PRIOR, CLASS_PRIOR],
+        "classes by features that count",
+        |args, _| {
+            let estimator =
+                MultinomialNB::new().alpha(args.real("alpha")?).fit_prior(args.boolean("fit_prior")?);
+            let estimator = match reals_if_given(args, "class_prior")? {
+                Some(prior) => estimator.class_prior(&prior),
+                None => estimator,
+            };
+            Ok(Instance::value(&MULTINOMIAL, args, estimator))
+        },
+    ),
+    class(
+        "sk.naive_bayes.BernoulliNB",
+        &[
+            ALPHA,
+            FORCE_ALPHA,
+            Param::new("binarize", Kind::OneOf(&[Kind::Real, Kind::None]), Preset::Real(0.0))
+                .keyword()
+                .only(Kind::Real),
+            FIT_PRIOR,
+            CLASS_PRIOR,
+        ],
+        "classes by features that are there or not",
+        |args, _| {
+            let estimator = BernoulliNB::new()
+                .alpha(args.real("alpha")?)
+                .binarize(args.real("binarize")?)
+                .fit_prior(args.boolean("fit_prior")?);
+            let estimator = match reals_if_given(args, "class_prior")? {
+                Some(prior) => estimator.class_prior(&prior),
+                None => estimator,
+            };
+            Ok(Instance::value(&BERNOULLI, args, estimator))
+        },
+    ),
+];
+
+model!(
+    FittedGaussianNB,
+    maps: [predict, predict_log_proba, predict_proba],
+    score: |m, x, y, options| supervised_score(m, x, y, options),
+    attributes: |m| {
+        "class_count_" => array(&m.class_count),
+        "class_prior_" => array(&m.class_prior),
+        "classes_" => classes(&m.classes),
+        "epsilon_" => real(m.epsilon),
+        "theta_" => array(&m.theta),
+        "var_" => array(&m.var),
+    },
+);
+
+model!(
+    FittedMultinomialNB,
+    maps: [predict, predict_log_proba, predict_proba],
+    score: |m, x, y, options| supervised_score(m, x, y, options),
+    attributes: |m| {
+        "class_count_" => array(&m.class_count),
+        "class_log_prior_" => array(&m.class_log_prior),
+        "classes_" => classes(&m.classes),
+        "feature_count_" => array(&m.feature_count),
+        "feature_log_prob_" => array(&m.feature_log_prob),
+    },
+);
+
+model!(
+    FittedBernoulliNB,
+    maps: [predict, predict_log_proba, predict_proba],
+    score: |m, x, y, options| supervised_score(m, x, y, options),
+    attributes: |m| {
+        "class_count_" => array(&m.class_count),
+        "class_log_prior_" => array(&m.class_log_prior),
+        "classes_" => classes(&m.classes),
+        "feature_count_" => array(&m.feature_count),
+        "feature_log_prob_" => array(&m.feature_log_prob),
+    },
+);

@@ -1,0 +1,260 @@
+//! Estimators as objects of programs.
+
+use super::model::{Described, Fit, Model};
+use crate::base::{self, FitOptions};
+use crate::metrics::inputs::settled;
+use std::any::Any;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use tharsis_numeric::Tensor;
+use tharsis_numeric::protocol::{Failure, Object, Scope, Value};
+use tharsis_programs::{Argument, Bound, Look};
+
+/// A class of estimators in scikit-learn.
+pub(super) struct Class {
+    pub(super) name: &'static str,
+    /// Whether a fit needs targets.
+    pub(super) is_supervised: bool,
+    /// Whether it has `fit_predict`, whose result is this attribute.
+    pub(super) fit_predict: Option<&'static str>,
+    /// The attribute that is the number of samples of the fit.
+    pub(super) samples: Option<&'static str>,
+    /// Attributes that are `None` if all of these parameters are false.
+    pub(super) hidden: &'static [(&'static str, &'static [&'static str])],
+    /// Attributes of scikit-learn that are not implemented.
+    pub(super) absent: &'static [&'static str],
+}
+
+impl Class {
+    /// A class whose fit needs targets.
+    pub(super) const fn supervised(name: &'static str) -> Class {
+        Class { name, is_supervised: true, fit_predict: None, samples: None, hidden: &[], absent: &[] }
+    }
+
+    /// A class whose fit reads samples alone.
+    pub(super) const fn unsupervised(name: &'static str) -> Class {
+        Class { is_supervised: false, ..Class::supervised(name) }
+    }
+}
+
+/// An estimator of a program, with the model of its last fit.
+pub(super) struct Instance {
+    class: &'static Class,
+    params: Vec<(&'static str, Value)>,
+    /// As Python shows it: the parameters that were given.
+    text: String,
+    estimator: Box<dyn Fit>,
+    fitted: Mutex<Option<Arc<Fitted>>>,
+}
+
+/// A model, and the shape of the samples that it was fitted to.
+struct Fitted {
+    model: Box<dyn Model>,
+    rows: usize,
+    /// Not known of models that need no fit.
+    columns: Option<usize>,
+}
+
+/// Samples of a fit or a score.
+pub(super) struct Samples {
+    pub(super) x: Tensor,
+    pub(super) y: Option<Tensor>,
+    pub(super) options: FitOptions,
+}
+
+impl Instance {
+    /// An estimator as a value.
+    pub(super) fn value<E>(class: &'static Class, args: &Bound<Value>, estimator: E) -> Value
+    where
+        E: base::Estimator + Send + Sync + 'static,
+        E::Fitted: Described + 'static,
+    {
+        Value::Object(Arc::new(Instance::of(class, args, estimator, None)))
+    }
+
+    /// An estimator that is its own model as a value.
+    pub(super) fn stateless_value<E>(class: &'static Class, args: &Bound<Value>, estimator: E) -> Value
+    where
+        E: base::Estimator<Fitted = E> + Described + Clone + 'static,
+    {
+        let fitted = Fitted { model: Box::new(estimator.clone()), rows: 0, columns: None };
+        Value::Object(Arc::new(Instance::of(class, args, estimator, Some(fitted))))
+    }
+
+    fn of(
+        class: &'static Class,
+        args: &Bound<Value>,
+        estimator: impl Fit + 'static,
+        fitted: Option<Fitted>,
+    ) -> Instance {
+        let given = args.iter().filter(|(name, _)| args.is_given(name));
+        let given: Vec<String> = given.map(|(name, value)| format!("{name}={}", value.look())).collect();
+        Instance {
+            class,
+            params: args.iter().map(|(name, value)| (name, value.clone())).collect(),
+            text: format!("{}({})", class.name, given.join(", ")),
+            estimator: Box::new(estimator),
+            fitted: Mutex::new(fitted.map(Arc::new)),
+        }
+    }
+
+    /// The estimator in a value.
+    ///
+    /// # Errors
+    /// `TypeError` for anything else.
+    pub(super) fn in_value(value: &Value) -> Result<&Instance, Failure> {
+        let Value::Object(object) = value else {
+            return Err(Failure::kind(format!("expected an estimator, found {}", value.look())));
+        };
+        let object: &dyn Any = &**object;
+        object.downcast_ref().ok_or_else(|| Failure::kind("expected an estimator, found another object"))
+    }
+
+    pub(super) fn class(&self) -> &'static Class {
+        self.class
+    }
+
+    /// Fits the estimator. The model of the last fit stays if this one fails.
+    ///
+    /// # Errors
+    /// Those of the fit.
+    pub(super) fn fit(&self, samples: &Samples, scope: &Scope) -> Result<(), Failure> {
+        let Samples { x, y, options } = samples;
+        let model = self.estimator.fit(x, y.as_ref(), options)?;
+        if !model.is_converged() {
+            scope.warn(format!(
+                "ConvergenceWarning: the solver of {} has stopped before its tolerance; more steps (max_iter) \
+                 or scaled features may help",
+                self.class.name
+            ));
+        }
+        let &[rows, columns] = x.shape()? else { return Err(Failure::value("X has lost an axis")) };
+        let fitted = Fitted { model, rows, columns: Some(columns) };
+        *self.fitted.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(fitted));
+        Ok(())
+    }
+
+    /// The samples, mapped by a method of the model.
+    ///
+    /// # Errors
+    /// `AttributeError` if the class has no such method; `NotFittedError` before a fit; the error that the
+    /// result carries.
+    pub(super) fn map(&self, method: &str, x: &Tensor) -> Result<Value, Failure> {
+        let fitted = self.fitted_for(method)?;
+        let made = fitted.model.map(method, x).ok_or_else(|| self.lacks(method))?;
+        made.check()?;
+        Ok(Value::Tensor(made))
+    }
+
+    /// The score of the model.
+    ///
+    /// # Errors
+    /// As [`Instance::map`]; those of the score.
+    pub(super) fn score(&self, samples: &Samples) -> Result<f64, Failure> {
+        let Samples { x, y, options } = samples;
+        Ok(self.fitted_for("score")?.model.score(x, y.as_ref(), options)?)
+    }
+
+    /// A parameter, or an attribute of the model.
+    ///
+    /// # Errors
+    /// `AttributeError` if there is none, as before a fit; `NotImplemented` if scikit-learn has it.
+    pub(super) fn attribute(&self, name: &str) -> Result<Value, Failure> {
+        if let Some((_, value)) = self.params.iter().find(|(param, _)| *param == name) {
+            return Ok(value.clone());
+        }
+        let Some(fitted) = self.fitted() else { return Err(self.lacks(name)) };
+        let Some(columns) = fitted.columns else { return Err(self.lacks(name)) };
+        if name == "n_features_in_" {
+            return Ok(super::model::whole(columns));
+        }
+        if Some(name) == self.class.samples {
+            return Ok(super::model::whole(fitted.rows));
+        }
+        let hidden = self.class.hidden.iter().find(|(attribute, _)| *attribute == name);
+        if hidden.is_some_and(|(_, params)| params.iter().all(|param| self.is_false(param))) {
+            return Ok(Value::None);
+        }
+        if self.class.absent.contains(&name) {
+            return Err(Failure::missing(format!(
+                "the attribute {name} of {} is not implemented",
+                self.class.name
+            )));
+        }
+        fitted.model.attribute(name).ok_or_else(|| self.lacks(name))
+    }
+
+    /// Checks that the class has a method.
+    ///
+    /// # Errors
+    /// `AttributeError` if it has not.
+    pub(super) fn check_has(&self, method: &str) -> Result<(), Failure> {
+        if self.estimator.methods().contains(&method) { Ok(()) } else { Err(self.lacks(method)) }
+    }
+
+    /// The error of an attribute or a method that does not exist.
+    pub(super) fn lacks(&self, name: &str) -> Failure {
+        let message = format!("'{}' object has no attribute '{name}'", self.class.name);
+        Failure { class: "AttributeError".to_owned(), message }
+    }
+
+    fn is_false(&self, param: &str) -> bool {
+        self.params.iter().any(|(name, value)| *name == param && value.look() == Look::Boolean(false))
+    }
+
+    fn fitted(&self) -> Option<Arc<Fitted>> {
+        self.fitted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The model, for a method that needs one.
+    fn fitted_for(&self, method: &str) -> Result<Arc<Fitted>, Failure> {
+        self.check_has(method)?;
+        self.fitted().ok_or_else(|| Failure {
+            class: "NotFittedError".to_owned(),
+            message: format!(
+                "This {} instance is not fitted yet. Call 'fit' with appropriate arguments before using this \
+                 estimator.",
+                self.class.name
+            ),
+        })
+    }
+}
+
+impl Samples {
+    /// The samples of a fit or a score: `X`, `y` and `sample_weight`, with all sizes known.
+    ///
+    /// # Errors
+    /// `TypeError` without targets, where they are needed; as [`Value::tensor`]; errors of the run that tells
+    /// the sizes.
+    pub(super) fn of(args: &Bound<Value>, needs_targets: bool, scope: &Scope) -> Result<Samples, Failure> {
+        if needs_targets && !args.is_given("y") {
+            return Err(args.without("y").into());
+        }
+        let x = super::args::array(args, "X")?;
+        let y = super::args::array_if_given(args, "y")?;
+        let weights = super::args::weights(args)?;
+        let given: Vec<&Tensor> = std::iter::once(&x).chain(&y).chain(&weights).collect();
+        let mut known = settled(&given)?.into_iter();
+        let mut next = || known.next().ok_or_else(|| Failure::value("an input has been lost"));
+        let x = next()?;
+        let y = y.map(|_| next()).transpose()?;
+        let options = FitOptions::new().executor(scope.executor().clone());
+        let options = match weights {
+            Some(_) => options.sample_weight(&next()?),
+            None => options,
+        };
+        Ok(Samples { x, y, options })
+    }
+}
+
+impl Object for Instance {
+    fn class(&self) -> &str {
+        self.class.name
+    }
+}
+
+impl fmt::Debug for Instance {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}

@@ -1,0 +1,16 @@
+"""Writes scikit-learn's signatures of the names that standard input lists, one a line, as programs print them.
+
+    tharsis eval --list | jq -r 'select(.name | startswith("sk.")).name' | python record_signatures.py \
+        > ../programs/signatures.txt
+"""
+
+import importlib
+import inspect
+import sys
+
+for line in sys.stdin:
+    name = line.strip()
+    module, _, bare = name.removeprefix("sk.").rpartition(".")
+    if module:
+        found = getattr(importlib.import_module("sklearn." + module), bare)
+        print(name, inspect.signature(found))

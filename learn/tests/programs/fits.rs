@@ -1,0 +1,333 @@
+//! Programs beside the same calls in Rust: the same bits.
+
+use super::{error, inputs, labels, reply, run, samples};
+use serde_json::{Value as Json, json};
+use tharsis_learn::cluster::{Init, KMeans};
+use tharsis_learn::datasets::load_digits;
+use tharsis_learn::decomposition::{PCA, TruncatedSVD};
+use tharsis_learn::linear_model::{ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge};
+use tharsis_learn::metrics::{Average, confusion_matrix, f1_score};
+use tharsis_learn::model_selection::{TrainTestSplit, train_test_split};
+use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
+use tharsis_learn::preprocessing::{Binarizer, MaxAbsScaler, MinMaxScaler, Norm, Normalizer, StandardScaler};
+use tharsis_numeric::{DType, Tensor};
+
+/// The elements of an array in a reply, as bits.
+fn bits(result: &Json) -> Vec<u64> {
+    fn collect(json: &Json, found: &mut Vec<u64>) {
+        match json {
+            Json::Array(parts) => parts.iter().for_each(|part| collect(part, found)),
+            Json::Object(object) => panic!("{object:?} is no number"),
+            number => found.push(number.as_f64().unwrap().to_bits()),
+        }
+    }
+    let mut found = Vec::new();
+    let elements = if result.is_number() { result } else { &result["arr"]["lit"] };
+    assert!(!elements.is_null(), "{result} is no array");
+    collect(elements, &mut found);
+    found
+}
+
+fn bits_of(tensor: &Tensor) -> Vec<u64> {
+    tensor.astype(DType::F64).to_vec::<f64>().unwrap().into_iter().map(f64::to_bits).collect()
+}
+
+fn bits_in<'a>(numbers: impl IntoIterator<Item = &'a f64>) -> Vec<u64> {
+    numbers.into_iter().map(|number| number.to_bits()).collect()
+}
+
+/// The samples and the labels of the programs.
+fn data() -> (Tensor, Tensor) {
+    let samples: Vec<f64> = samples().into_iter().flatten().collect();
+    (Tensor::from_elements(&[12, 4], &samples), Tensor::from_elements(&[12], &labels()))
+}
+
+/// Results of a class with these parameters, fitted: `r` of a method, and attributes.
+fn fitted(class: &str, params: Json, method: &str, attributes: &[&str]) -> Json {
+    let mut program = vec![
+        json!(["m", class, [], params]),
+        json!(["f", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}]]),
+        json!(["r", format!("sk.{method}"), [{"$": "f"}, {"$": "x"}]]),
+    ];
+    let mut out = vec!["r"];
+    for attribute in attributes {
+        program.push(json!([attribute, "sk.attr", [{"$": "m"}, attribute]]));
+        out.push(attribute);
+    }
+    run(json!(program), json!(out))
+}
+
+#[test]
+fn digits_are_told_apart_as_in_rust_to_the_bit() {
+    let digits = load_digits().unwrap();
+    let data = digits.data.astype(DType::F64).to_vec::<f64>().unwrap();
+    let rows: Vec<&[f64]> = data.chunks(64).take(600).collect();
+    let target: Vec<i64> = digits.target.astype(DType::I64).to_vec().unwrap().into_iter().take(600).collect();
+    let request = json!({
+        "in": {"x": {"lit": rows}, "y": {"lit": target}},
+        "prog": [
+            ["s", "sk.model_selection.train_test_split", [{"$": "x"}, {"$": "y"}], {"random_state": 3}],
+            ["a", "getitem", [{"$": "s"}, 0]], ["b", "getitem", [{"$": "s"}, 1]],
+            ["c", "getitem", [{"$": "s"}, 2]], ["d", "getitem", [{"$": "s"}, 3]],
+            ["scale", "sk.preprocessing.StandardScaler", []],
+            ["train", "sk.fit_transform", [{"$": "scale"}, {"$": "a"}]],
+            ["test", "sk.transform", [{"$": "scale"}, {"$": "b"}]],
+            ["m", "sk.linear_model.LogisticRegression", [], {"C": 0.1, "max_iter": 15}],
+            ["_", "sk.fit", [{"$": "m"}, {"$": "train"}, {"$": "c"}]],
+            ["coef", "sk.attr", [{"$": "m"}, "coef_"]],
+            ["labels", "sk.predict", [{"$": "m"}, {"$": "test"}]],
+            ["chances", "sk.predict_proba", [{"$": "m"}, {"$": "test"}]],
+            ["score", "sk.score", [{"$": "m"}, {"$": "test"}, {"$": "d"}]],
+            ["matrix", "sk.metrics.confusion_matrix", [{"$": "d"}, {"$": "labels"}]],
+            ["f1", "sk.metrics.f1_score", [{"$": "d"}, {"$": "labels"}], {"average": "macro"}],
+        ],
+        "out": ["coef", "labels", "chances", "score", "matrix", "f1"],
+    });
+    let found = reply(&request);
+    assert_eq!(found["ok"], true, "{found}");
+    let warnings = found["warnings"].as_array().unwrap();
+    assert!(
+        warnings[0].as_str().unwrap().starts_with("ConvergenceWarning: the solver of LogisticRegression")
+    );
+    let out = &found["out"];
+
+    let x = Tensor::from_elements(&[600, 64], &rows.concat());
+    let y = Tensor::from_elements(&[600], &target);
+    let options = TrainTestSplit { random_state: 3, ..TrainTestSplit::default() };
+    let [x, y] = train_test_split([&x, &y], options).unwrap();
+    let scaler = StandardScaler::new().fit(&x.train, ..).unwrap();
+    let estimator = LogisticRegression::new().c(0.1).max_iter(15);
+    let model = estimator.fit(&scaler.transform(&x.train), &y.train, ..).unwrap();
+    let test = scaler.transform(&x.test);
+    let predicted = model.predict(&test);
+    assert_eq!(bits(&out["coef"]), bits_in(&model.coef));
+    assert_eq!(bits(&out["labels"]), bits_of(&predicted));
+    assert_eq!(bits(&out["chances"]), bits_of(&model.predict_proba(&test)));
+    assert_eq!(bits(&out["score"]), bits_in(&[model.score(&test, &y.test, ..).unwrap()]));
+    assert_eq!(bits(&out["matrix"]), bits_of(&confusion_matrix(&y.test, &predicted, ..).unwrap()));
+    let f1 = f1_score(&y.test, &predicted, Average::Macro).unwrap();
+    assert_eq!(bits(&out["f1"]), bits_in(f1.values()));
+    assert!(0.85 < f1.value());
+}
+
+#[test]
+fn linear_models_read_their_parameters() {
+    let (x, y) = data();
+    let found =
+        fitted("sk.linear_model.LinearRegression", json!({"fit_intercept": false}), "predict", &["coef_"]);
+    let model = LinearRegression::new().fit_intercept(false).fit(&x, &y, ..).unwrap();
+    assert_eq!(bits(&found["coef_"]), bits_in(&model.coef));
+    assert_eq!(bits(&found["r"]), bits_of(&model.predict(&x)));
+
+    let params = json!({"alpha": 3, "fit_intercept": false});
+    let found = fitted("sk.linear_model.Ridge", params, "predict", &["coef_", "n_iter_"]);
+    let model = Ridge::new().alpha(3.0).fit_intercept(false).fit(&x, &y, ..).unwrap();
+    assert_eq!(bits(&found["coef_"]), bits_in(&model.coef));
+    assert_eq!(bits(&found["r"]), bits_of(&model.predict(&x)));
+    assert_eq!(found["n_iter_"], Json::Null);
+
+    let params = json!({"alpha": 0.01, "fit_intercept": false, "max_iter": 3, "tol": 0.5, "positive": true});
+    let found =
+        fitted("sk.linear_model.Lasso", params.clone(), "predict", &["coef_", "n_iter_", "dual_gap_"]);
+    let lasso = Lasso::new().alpha(0.01).fit_intercept(false).max_iter(3).tol(0.5).positive(true);
+    let model = lasso.fit(&x, &y, ..).unwrap();
+    assert_eq!(bits(&found["coef_"]), bits_in(&model.coef));
+    assert_eq!(found["n_iter_"], model.n_iter[0]);
+    assert_eq!(bits(&found["dual_gap_"]), bits_in(&model.dual_gap));
+
+    let mut params = params;
+    params["l1_ratio"] = json!(0.25);
+    let found = fitted("sk.linear_model.ElasticNet", params, "predict", &["coef_"]);
+    let net = ElasticNet::new().alpha(0.01).l1_ratio(0.25).fit_intercept(false).max_iter(3).tol(0.5);
+    let model = net.positive(true).fit(&x, &y, ..).unwrap();
+    assert_eq!(bits(&found["coef_"]), bits_in(&model.coef));
+
+    let params = json!({"C": 0.5, "fit_intercept": false, "tol": 0.01, "max_iter": 7});
+    let attributes = ["coef_", "intercept_", "n_iter_", "classes_"];
+    let found = fitted("sk.linear_model.LogisticRegression", params, "decision_function", &attributes);
+    let logistic = LogisticRegression::new().c(0.5).fit_intercept(false).tol(0.01).max_iter(7);
+    let model = logistic.fit(&x, &y, ..).unwrap();
+    assert_eq!(bits(&found["coef_"]), bits_in(&model.coef));
+    assert_eq!(found["classes_"]["arr"]["lit"], json!(model.classes));
+    assert_eq!(found["n_iter_"]["arr"]["lit"], json!([model.n_iter]));
+    assert_eq!(bits(&found["r"]), bits_of(&model.decision_function(&x)));
+}
+
+#[test]
+fn transformers_read_their_parameters() {
+    let (x, _) = data();
+    let params = json!({"with_mean": false, "with_std": true});
+    let found =
+        fitted("sk.preprocessing.StandardScaler", params, "transform", &["scale_", "n_samples_seen_"]);
+    let model = StandardScaler::new().with_mean(false).fit(&x, ..).unwrap();
+    assert_eq!(bits(&found["r"]), bits_of(&model.transform(&x)));
+    assert_eq!(found["n_samples_seen_"], 12);
+
+    let params = json!({"with_mean": true, "with_std": false});
+    let found = fitted("sk.preprocessing.StandardScaler", params, "transform", &["mean_", "scale_", "var_"]);
+    let model = StandardScaler::new().with_std(false).fit(&x, ..).unwrap();
+    assert_eq!(bits(&found["r"]), bits_of(&model.transform(&x)));
+    assert_eq!(bits(&found["mean_"]), bits_in(&model.mean));
+    assert_eq!((&found["scale_"], &found["var_"]), (&Json::Null, &Json::Null));
+
+    let params = json!({"feature_range": {"t": [-1, 3]}, "clip": true});
+    let found = fitted("sk.preprocessing.MinMaxScaler", params, "transform", &["min_", "n_samples_seen_"]);
+    let model = MinMaxScaler::new().feature_range(-1.0, 3.0).clip(true).fit(&x, ..).unwrap();
+    assert_eq!(bits(&found["r"]), bits_of(&model.transform(&x)));
+    assert_eq!(bits(&found["min_"]), bits_in(&model.min));
+    assert_eq!(found["n_samples_seen_"], 12);
+
+    let found = fitted("sk.preprocessing.MaxAbsScaler", json!({}), "transform", &["max_abs_"]);
+    let model = MaxAbsScaler::new().fit(&x, ..).unwrap();
+    assert_eq!(bits(&found["r"]), bits_of(&model.transform(&x)));
+
+    for (name, norm) in [("l1", Norm::L1), ("l2", Norm::L2), ("max", Norm::Max)] {
+        let found = fitted("sk.preprocessing.Normalizer", json!({"norm": name}), "transform", &[]);
+        assert_eq!(bits(&found["r"]), bits_of(&Normalizer::new().norm(norm).transform(&x)));
+    }
+    let found = fitted("sk.preprocessing.Binarizer", json!({"threshold": 1.25}), "transform", &[]);
+    assert_eq!(bits(&found["r"]), bits_of(&Binarizer::new().threshold(1.25).transform(&x)));
+
+    let params = json!({"n_components": 2, "whiten": true});
+    let found = fitted("sk.decomposition.PCA", params, "transform", &["components_", "noise_variance_"]);
+    let model = PCA::new().n_components(2).whiten(true).fit(&x, ..).unwrap();
+    assert_eq!(bits(&found["r"]), bits_of(&model.transform(&x)));
+    assert_eq!(bits(&found["noise_variance_"]), bits_in(&[model.noise_variance]));
+    let found = fitted("sk.decomposition.PCA", json!({"n_components": 0.5}), "transform", &["n_components_"]);
+    let model = PCA::new().n_components(0.5).fit(&x, ..).unwrap();
+    assert_eq!(found["n_components_"], model.components.nrows());
+
+    let found = fitted("sk.decomposition.TruncatedSVD", json!({"n_components": 3}), "transform", &[]);
+    let model = TruncatedSVD::new().n_components(3).fit(&x, ..).unwrap();
+    assert_eq!(bits(&found["r"]), bits_of(&model.transform(&x)));
+}
+
+#[test]
+fn clusters_and_naive_bayes_read_their_parameters() {
+    let (x, y) = data();
+    let params = json!({"n_clusters": 3, "init": "random", "max_iter": 4, "tol": 0.01, "random_state": 9});
+    let found = fitted("sk.cluster.KMeans", params, "predict", &["cluster_centers_", "inertia_", "labels_"]);
+    let k_means = KMeans::new().n_clusters(3).init(Init::Random).n_init(10).max_iter(4).tol(0.01);
+    let model = k_means.random_state(9).fit(&x, ..).unwrap();
+    assert_eq!(bits(&found["cluster_centers_"]), bits_in(&model.cluster_centers));
+    assert_eq!(bits(&found["inertia_"]), bits_in(&[model.inertia]));
+    assert_eq!(bits(&found["labels_"]), bits_of(&model.labels));
+    assert_eq!(found["labels_"], found["r"]);
+
+    let centers = [[0.5, 1.0, 0.5, 1.0], [2.0, 1.0, 2.0, 1.0]];
+    let params = json!({"n_clusters": 2, "init": centers, "n_init": 1});
+    let found = fitted("sk.cluster.KMeans", params, "transform", &["n_iter_"]);
+    let init = Tensor::from_elements(&[2, 4], &centers.concat());
+    let model = KMeans::new().n_clusters(2).init(&init).n_init(1).fit(&x, ..).unwrap();
+    assert_eq!(bits(&found["r"]), bits_of(&model.transform(&x)));
+    assert_eq!(found["n_iter_"], model.n_iter);
+
+    let params = json!({"priors": [0.25, 0.75], "var_smoothing": 0.1});
+    let found = fitted("sk.naive_bayes.GaussianNB", params, "predict_proba", &["theta_"]);
+    let model = GaussianNB::new().priors(&[0.25, 0.75]).var_smoothing(0.1).fit(&x, &y, ..).unwrap();
+    assert_eq!(bits(&found["r"]), bits_of(&model.predict_proba(&x)));
+
+    let params = json!({"alpha": 0.5, "fit_prior": false});
+    let found = fitted("sk.naive_bayes.MultinomialNB", params, "predict_log_proba", &[]);
+    let model = MultinomialNB::new().alpha(0.5).fit_prior(false).fit(&x, &y, ..).unwrap();
+    assert_eq!(bits(&found["r"]), bits_of(&model.predict_log_proba(&x)));
+
+    let params = json!({"alpha": 0.5, "binarize": 1.25, "class_prior": [0.125, 0.875]});
+    let found = fitted("sk.naive_bayes.BernoulliNB", params, "predict_proba", &["class_log_prior_"]);
+    let bernoulli = BernoulliNB::new().alpha(0.5).binarize(1.25).class_prior(&[0.125, 0.875]);
+    let model = bernoulli.fit(&x, &y, ..).unwrap();
+    assert_eq!(bits(&found["r"]), bits_of(&model.predict_proba(&x)));
+    assert_eq!(bits(&found["class_log_prior_"]), bits_in(&model.class_log_prior));
+}
+
+#[test]
+fn a_fit_changes_its_estimator_and_a_second_one_replaces_the_model() {
+    let found = run(
+        json!([
+            ["m", "sk.preprocessing.MaxAbsScaler", []],
+            ["a", "sk.fit", [{"$": "m"}, [[2.0], [4.0]]]],
+            ["before", "sk.transform", [{"$": "m"}, [[8.0]]]],
+            ["b", "sk.fit", [{"$": "a"}, [[16.0, 1.0], [8.0, 2.0]]]],
+            ["after", "sk.transform", [{"$": "a"}, [[8.0, 8.0]]]],
+            ["scale", "sk.attr", [{"$": "m"}, "scale_"]],
+            ["seen", "sk.attr", [{"$": "m"}, "n_features_in_"]],
+        ]),
+        json!(["before", "after", "scale", "seen"]),
+    );
+    // The expression is that of the model at its step, although it runs after the second fit.
+    assert_eq!(found["before"]["arr"]["lit"], json!([[2.0]]));
+    assert_eq!(found["after"]["arr"]["lit"], json!([[0.5, 4.0]]));
+    assert_eq!(found["scale"]["arr"]["lit"], json!([16.0, 2.0]));
+    assert_eq!(found["seen"], 2);
+}
+
+#[test]
+fn weights_reach_fits_and_scores() {
+    let (x, y) = data();
+    let weights: Vec<f64> = (1..=12).map(f64::from).collect();
+    let found = run(
+        json!([
+            ["m", "sk.linear_model.LinearRegression", []],
+            ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}, weights]],
+            ["r", "sk.score", [{"$": "m"}, {"$": "x"}, {"$": "y"}], {"sample_weight": weights}],
+        ]),
+        json!(["r"]),
+    );
+    let options = tharsis_learn::FitOptions::new().sample_weight(&Tensor::from_elements(&[12], &weights));
+    let model = LinearRegression::new().fit(&x, &y, options.clone()).unwrap();
+    assert_eq!(bits(&found["r"]), bits_in(&[model.score(&x, &y, options).unwrap()]));
+}
+
+#[test]
+fn programs_run_alike_in_each_mode_and_any_chunks() {
+    let program = json!([
+        ["m", "sk.linear_model.Ridge", []],
+        ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}]],
+        ["r", "sk.predict", [{"$": "m"}, {"$": "x"}]],
+    ]);
+    let in_context = |ctx: Json| {
+        let found = reply(&json!({"ctx": ctx, "in": inputs(), "prog": program, "out": ["r"]}));
+        assert_eq!(found["ok"], true, "{found}");
+        found["out"]["r"]["arr"]["lit"].clone()
+    };
+    let lazy = in_context(json!({"mode": "lazy"}));
+    assert_eq!(lazy, in_context(json!({"mode": "eager"})));
+    assert_eq!(lazy, in_context(json!({"workers": 1})));
+    for (a, b) in lazy.as_array().unwrap().iter().zip(in_context(json!({"chunks": 5})).as_array().unwrap()) {
+        assert!((a.as_f64().unwrap() - b.as_f64().unwrap()).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn samples_of_unknown_number_are_fitted() {
+    let found = run(
+        json!([
+            ["is", "np.greater", [{"$": "y"}, 0]],
+            ["some", "np.compress", [{"$": "is"}, {"$": "x"}], {"axis": 0}],
+            ["m", "sk.preprocessing.MinMaxScaler", []],
+            ["r", "sk.fit_transform", [{"$": "m"}, {"$": "some"}]],
+            ["n", "sk.attr", [{"$": "m"}, "n_samples_seen_"]],
+        ]),
+        json!(["r", "n"]),
+    );
+    assert_eq!(found["n"], 6);
+    assert_eq!(found["r"]["arr"]["shape"], json!([6, 4]));
+}
+
+#[test]
+fn splits_take_any_number_of_arrays() {
+    let found = run(
+        json!([["s", "sk.model_selection.train_test_split",
+            [{"$": "y"}, {"$": "y"}, {"$": "x"}], {"test_size": 5, "shuffle": false}]]),
+        json!(["s"]),
+    );
+    let parts = found["s"]["t"].as_array().unwrap();
+    let shapes: Vec<&Json> = parts.iter().map(|part| &part["arr"]["shape"]).collect();
+    assert_eq!(json!(shapes), json!([[7], [5], [7], [5], [7, 4], [5, 4]]));
+    assert_eq!(
+        error(json!([["s", "sk.model_selection.train_test_split", []]])),
+        "ValueError: At least one array required as input"
+    );
+    let uneven = json!([["s", "sk.model_selection.train_test_split", [{"$": "y"}, {"$": "y"}, [1, 2]]]]);
+    assert!(error(uneven).starts_with("ValueError: "));
+}

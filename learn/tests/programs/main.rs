@@ -1,0 +1,65 @@
+//! Estimators, metrics and splits in programs: JSON through the evaluator of tensors, beside the same calls
+//! in Rust, and beside what scikit-learn has.
+
+// A test may stop where it fails, also in what its functions share.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod fits;
+mod names;
+mod parameters;
+mod refusals;
+
+use serde_json::{Value as Json, json};
+use tharsis_learn::programs::TABLES;
+use tharsis_numeric::protocol::{Here, Scope, Value, answer_on};
+use tharsis_programs::Row;
+
+/// The reply to a request.
+fn reply(request: &Json) -> Json {
+    // As a client sends it.
+    let request = serde_json::from_str(&request.to_string()).unwrap();
+    answer_on(&request, ".".as_ref(), &Here, TABLES)
+}
+
+/// The results of a program over samples `x` and labels `y`.
+fn run(program: Json, out: Json) -> Json {
+    let found = reply(&json!({"in": inputs(), "prog": program, "out": out}));
+    assert_eq!(found["ok"], true, "{found}");
+    found["out"].clone()
+}
+
+/// The class and the text of the error of a program over samples `x` and labels `y`.
+fn error(program: Json) -> String {
+    let found = reply(&json!({"in": inputs(), "prog": program, "out": []}));
+    assert_eq!(found["ok"], false, "{found}");
+    format!("{}: {}", found["err"]["class"].as_str().unwrap(), found["err"]["msg"].as_str().unwrap())
+}
+
+/// All operations of this crate.
+fn rows() -> impl Iterator<Item = &'static Row<Value, Scope>> {
+    TABLES.iter().copied().flatten()
+}
+
+/// Twelve samples of four features, not negative, and labels 0 and 1. Their decimal digits are few, so that
+/// any reader of JSON finds the same numbers.
+fn inputs() -> Json {
+    json!({"x": {"lit": samples()}, "y": {"lit": labels()}})
+}
+
+fn samples() -> Vec<Vec<f64>> {
+    let element = |row: usize, column: usize| {
+        let noise = ((row * 7 + column * 5) * 31 % 23) as f64 / 32.0;
+        noise + if row % 2 == column % 2 { 1.5 } else { 0.25 } + (row * column) as f64 / 16.0
+    };
+    (0..12).map(|row| (0..4).map(|column| element(row, column)).collect()).collect()
+}
+
+fn labels() -> Vec<i64> {
+    (0..12).map(|row| row % 2).collect()
+}
+
+/// The classes of estimators: the names of their rows.
+fn classes() -> Vec<&'static str> {
+    let is_class = |name: &&str| name.rsplit('.').next().unwrap().starts_with(|c: char| c.is_uppercase());
+    rows().map(|row| row.name).filter(is_class).collect()
+}

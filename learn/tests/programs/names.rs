@@ -1,0 +1,233 @@
+//! Names, signatures, methods and attributes beside those of scikit-learn.
+
+use super::{classes, error, inputs, reply, rows, run};
+use serde_json::{Value as Json, json};
+use std::collections::{BTreeMap, BTreeSet};
+use tharsis_learn::programs::TABLES;
+use tharsis_numeric::protocol::{list_further, registry};
+
+/// Written by `learn/tests/oracle/record_signatures.py` with scikit-learn 1.9.1.
+const SIGNATURES: &str = include_str!("signatures.txt");
+
+/// Signatures that differ, and ours.
+const DIFFERENT: &[(&str, &str)] = &[
+    // `y_pred` is the old name of `y_proba` there, and goes away.
+    ("sk.metrics.log_loss", "(y_true, y_proba, *, normalize=True, sample_weight=None, labels=None)"),
+    // The dtype of a matrix of counts is int64.
+    ("sk.metrics.cluster.contingency_matrix", "(labels_true, labels_pred, *, eps=None, sparse=False)"),
+];
+
+/// Methods, and attributes of models, in scikit-learn 1.9.1.
+const MEMBERS: &[(&str, &str, &str)] = &[
+    ("LinearRegression", "predict score", "coef_ intercept_ n_features_in_ rank_ singular_"),
+    ("Ridge", "predict score", "coef_ intercept_ n_features_in_ n_iter_ solver_"),
+    ("Lasso", "predict score", "coef_ dual_gap_ intercept_ n_features_in_ n_iter_ sparse_coef_"),
+    ("ElasticNet", "predict score", "coef_ dual_gap_ intercept_ n_features_in_ n_iter_ sparse_coef_"),
+    (
+        "LogisticRegression",
+        "decision_function predict predict_log_proba predict_proba score",
+        "classes_ coef_ intercept_ n_features_in_ n_iter_",
+    ),
+    (
+        "StandardScaler",
+        "fit_transform inverse_transform transform",
+        "mean_ n_features_in_ n_samples_seen_ scale_ var_",
+    ),
+    (
+        "MinMaxScaler",
+        "fit_transform inverse_transform transform",
+        "data_max_ data_min_ data_range_ min_ n_features_in_ n_samples_seen_ scale_",
+    ),
+    (
+        "MaxAbsScaler",
+        "fit_transform inverse_transform transform",
+        "max_abs_ n_features_in_ n_samples_seen_ scale_",
+    ),
+    ("Normalizer", "fit_transform transform", "n_features_in_"),
+    ("Binarizer", "fit_transform transform", "n_features_in_"),
+    (
+        "PCA",
+        "fit_transform inverse_transform score score_samples transform",
+        "components_ explained_variance_ explained_variance_ratio_ mean_ n_components_ n_features_in_ n_samples_ \
+         noise_variance_ singular_values_",
+    ),
+    (
+        "TruncatedSVD",
+        "fit_transform inverse_transform transform",
+        "components_ explained_variance_ explained_variance_ratio_ n_features_in_ singular_values_",
+    ),
+    (
+        "KMeans",
+        "fit_predict fit_transform predict score transform",
+        "cluster_centers_ inertia_ labels_ n_features_in_ n_iter_",
+    ),
+    (
+        "GaussianNB",
+        "predict predict_log_proba predict_proba score",
+        "class_count_ class_prior_ classes_ epsilon_ n_features_in_ theta_ var_",
+    ),
+    (
+        "MultinomialNB",
+        "predict predict_log_proba predict_proba score",
+        "class_count_ class_log_prior_ classes_ feature_count_ feature_log_prob_ n_features_in_",
+    ),
+    (
+        "BernoulliNB",
+        "predict predict_log_proba predict_proba score",
+        "class_count_ class_log_prior_ classes_ feature_count_ feature_log_prob_ n_features_in_",
+    ),
+];
+
+/// Classes that need no fit.
+const STATELESS: [&str; 2] = ["Normalizer", "Binarizer"];
+
+fn members(class: &str) -> (Vec<&'static str>, Vec<&'static str>) {
+    let bare = class.rsplit('.').next().unwrap();
+    let found = MEMBERS.iter().find(|(name, ..)| *name == bare);
+    let (_, methods, attributes) = found.unwrap_or_else(|| panic!("{class} has no line of members"));
+    (methods.split(' ').collect(), attributes.split_whitespace().collect())
+}
+
+/// The methods of estimators that programs have.
+fn methods() -> Vec<&'static str> {
+    let names = rows().map(|row| row.name.strip_prefix("sk.").unwrap());
+    names.filter(|name| !name.contains('.') && !["attr", "fit"].contains(name)).collect()
+}
+
+#[test]
+fn signatures_are_those_of_scikit_learn() {
+    let recorded: BTreeMap<&str, &str> =
+        SIGNATURES.lines().map(|line| line.split_once(' ').unwrap()).collect();
+    let different: BTreeMap<&str, &str> = DIFFERENT.iter().copied().collect();
+    for row in rows().filter(|row| row.name.matches('.').count() != 1) {
+        let known = different.get(row.name).or_else(|| recorded.get(row.name));
+        let known = known.unwrap_or_else(|| panic!("{} has no recorded signature", row.name));
+        assert_eq!(row.signature(), *known, "{}", row.name);
+    }
+    for (name, ours) in DIFFERENT {
+        assert_ne!(recorded[name], *ours, "{name} does not differ");
+    }
+}
+
+#[test]
+fn the_list_has_the_parameters_that_bind_calls() {
+    let mut text = Vec::new();
+    list_further(&mut text, TABLES).unwrap();
+    let lines: Vec<Json> =
+        String::from_utf8(text).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), rows().count());
+    for (line, row) in lines.iter().zip(rows()) {
+        assert_eq!(line["name"], row.name);
+        assert_eq!(line["signature"], row.signature());
+        let params = line["params"].as_array().unwrap();
+        let names: Vec<&str> = params.iter().map(|param| param["name"].as_str().unwrap()).collect();
+        assert_eq!(names, row.params.iter().map(|param| param.name).collect::<Vec<_>>());
+        assert!(params.iter().all(|param| !param["kind"].as_str().unwrap().is_empty()));
+    }
+    let ridge = lines.iter().find(|line| line["name"] == "sk.linear_model.Ridge").unwrap();
+    let param = |name: &str| {
+        let params = ridge["params"].as_array().unwrap();
+        params.iter().find(|param| param["name"] == name).unwrap().clone()
+    };
+    assert_eq!(
+        param("alpha"),
+        json!({"name": "alpha", "kind": "a float or an array-like", "only": "a float", "default": "1.0"})
+    );
+    assert_eq!(param("tol"), json!({"name": "tol", "kind": "a float", "default": "0.0001", "fixed": true}));
+}
+
+#[test]
+fn names_are_unique_among_all_operations() {
+    let mut names = BTreeSet::new();
+    let tensors = registry::all().into_iter().map(|operation| operation.name);
+    for name in tensors.chain(rows().map(|row| row.name.to_owned())) {
+        assert!(names.insert(name.clone()), "{name} stands twice");
+    }
+}
+
+#[test]
+fn classes_have_the_methods_of_scikit_learn() {
+    for class in classes() {
+        let (known, _) = members(class);
+        let bare = class.rsplit('.').next().unwrap();
+        for method in methods() {
+            let fit = json!([
+                ["m", class, [], {}],
+                ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}]],
+            ]);
+            let mut program = fit.as_array().unwrap().clone();
+            let mut last = vec![json!({"$": "m"}), json!({"$": "x"})];
+            if ["fit_transform", "fit_predict", "score"].contains(&method) {
+                last.push(json!({"$": "y"}));
+            }
+            if method == "inverse_transform" && known.contains(&"transform") {
+                program.push(json!(["t", "sk.transform", [{"$": "m"}, {"$": "x"}]]));
+                last[1] = json!({"$": "t"});
+            }
+            program.push(json!(["r", format!("sk.{method}"), last]));
+            if known.contains(&method) {
+                run(json!(program), json!(["r"]));
+            } else {
+                let expected = format!("AttributeError: '{bare}' object has no attribute '{method}'");
+                assert_eq!(error(json!(program)), expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn methods_before_a_fit_say_so() {
+    for class in classes() {
+        let (known, _) = members(class);
+        let bare = class.rsplit('.').next().unwrap();
+        for method in known.iter().filter(|method| !method.starts_with("fit")) {
+            let mut arguments = vec![json!({"$": "m"}), json!({"$": "x"})];
+            if *method == "score" {
+                arguments.push(json!({"$": "y"}));
+            }
+            let program = json!([["m", class, []], ["r", format!("sk.{method}"), arguments]]);
+            if STATELESS.contains(&bare) {
+                run(program, json!(["r"]));
+                continue;
+            }
+            assert_eq!(
+                error(program),
+                format!(
+                    "NotFittedError: This {bare} instance is not fitted yet. Call 'fit' with appropriate \
+                     arguments before using this estimator."
+                )
+            );
+        }
+    }
+}
+
+#[test]
+fn models_have_the_attributes_of_scikit_learn() {
+    for class in classes() {
+        let (_, attributes) = members(class);
+        let bare = class.rsplit('.').next().unwrap();
+        for attribute in attributes {
+            let before = json!([["m", class, []], ["a", "sk.attr", [{"$": "m"}, attribute]]]);
+            let lacks = format!("AttributeError: '{bare}' object has no attribute '{attribute}'");
+            assert_eq!(error(before), lacks);
+            let program = json!([
+                ["m", class, []],
+                ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}]],
+                ["a", "sk.attr", [{"$": "m"}, attribute]],
+            ]);
+            let found = reply(&json!({"in": inputs(), "prog": program, "out": ["a"]}));
+            let is_known = found["ok"] == true || found["err"]["class"] == "NotImplemented";
+            assert!(is_known, "{bare}.{attribute}: {found}");
+        }
+        let program = json!([
+            ["m", class, []],
+            ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}]],
+            ["n", "sk.attr", [{"$": "m"}, "n_features_in_"]],
+        ]);
+        assert_eq!(run(program.clone(), json!(["n"]))["n"], 4, "{bare}");
+        let mut wrong = program.as_array().unwrap().clone();
+        wrong.push(json!(["a", "sk.attr", [{"$": "m"}, "coefs_"]]));
+        let lacks = format!("AttributeError: '{bare}' object has no attribute 'coefs_'");
+        assert_eq!(error(json!(wrong)), lacks);
+    }
+}

@@ -1,0 +1,193 @@
+//! Each row, called with each of its parameters at its default and at one other value.
+
+use super::{classes, inputs, labels, reply, rows, samples};
+use serde_json::{Value as Json, json};
+use tharsis_programs::{Kind, Look, Made, Param, Place};
+
+/// A value as JSON.
+fn json_of(look: &Look<'_>) -> Json {
+    match look {
+        Look::None => Json::Null,
+        Look::Boolean(is_true) => json!(is_true),
+        Look::Integer(whole) => json!(i64::try_from(*whole).unwrap()),
+        Look::Real(number) if number.is_nan() => json!({"f": "nan"}),
+        Look::Real(number) => json!(number),
+        Look::Text(text) => json!(text),
+        Look::Tuple(parts) => json!({"t": parts.iter().map(json_of).collect::<Vec<_>>()}),
+        other => panic!("{other} is no default"),
+    }
+}
+
+/// A value that is not the default, of a kind.
+fn other_of(kind: Kind, default: &Look<'_>) -> Option<Json> {
+    let number = match default {
+        Look::Real(number) if number.is_finite() => *number,
+        Look::Integer(whole) => *whole as f64,
+        _ => 0.0,
+    };
+    match kind {
+        Kind::Anything => Some(json!({"t": [1]})),
+        Kind::Boolean => Some(json!(*default != Look::Boolean(true))),
+        Kind::Choice(words) => {
+            words.iter().find(|word| !default.equals(&Look::Text(word))).map(|word| json!(word))
+        }
+        Kind::Integer => Some(json!(number as i64 + 1)),
+        Kind::None => (*default != Look::None).then_some(Json::Null),
+        Kind::OneOf(kinds) => kinds.iter().find_map(|kind| other_of(*kind, default)),
+        Kind::Real => Some(json!(if number == 0.0 { 0.5 } else { number / 2.0 })),
+        Kind::Array | Kind::Sequence => Some(json!([0.5, 0.5])),
+        Kind::Text => Some(json!("other")),
+        Kind::Object => None,
+    }
+}
+
+/// Values that the data need, by parameter.
+fn fitting(row: &str, param: &str) -> Option<Json> {
+    Some(match (row, param) {
+        (_, "sample_weight") => json!((1..=12).collect::<Vec<i64>>()),
+        (_, "labels") => json!([0, 1]),
+        ("sk.metrics.pairwise.haversine_distances", "X" | "Y") => json!([[0.5, 0.25], [1.0, 0.5]]),
+        (_, "Y") => json!(samples()[..3]),
+        (_, "stratify") => json!(labels()),
+        (_, "class_prior" | "priors") => json!([0.25, 0.75]),
+        (_, "feature_range") => json!({"t": [-1, 1]}),
+        (_, "target_names") => json!(["no", "yes"]),
+        (_, "power") => json!(2.0),
+        (_, "k" | "zero_division") => json!(1),
+        (_, "n_clusters") => json!(3),
+        // Of labels 0 and 1 both can be the one that is looked for.
+        (_, "pos_label") => json!(0),
+        (_, "name") => json!("alpha"),
+        (_, "X") => json!(samples()),
+        _ => return None,
+    })
+}
+
+/// A value of a parameter that a call must give.
+fn needed(row: &str, param: &str) -> Json {
+    // Regressions need positive numbers.
+    let words = ["mean_", "median_", "max_", "d2_", "r2_", "explained_"];
+    let is_regression =
+        words.iter().any(|word| row.strip_prefix("sk.metrics.").is_some_and(|n| n.contains(word)));
+    if let Some(value) = fitting(row, param) {
+        return value;
+    }
+    let shifted = |by: f64| -> Json { (0..12).map(|at| json!(f64::from(at % 5) + by)).collect() };
+    match param {
+        "y_true" if is_regression => shifted(1.5),
+        "y_pred" if is_regression => shifted(2.25),
+        "y_true" | "y1" | "labels_true" => json!(labels()),
+        "y_pred" | "y2" | "labels_pred" => labels()
+            .iter()
+            .enumerate()
+            .map(|(at, label)| json!(if at < 3 { 1 - label } else { *label }))
+            .collect(),
+        "y_score" | "y_proba" | "pred_decision" => labels()
+            .iter()
+            .enumerate()
+            .map(|(at, &label)| json!(0.3 + 0.04 * at as f64 * label as f64))
+            .collect(),
+        "x" => (0..12).collect(),
+        "y" => json!(labels()),
+        "beta" => json!(0.5),
+        "arrays" => json!(labels()),
+        other => panic!("{row} needs {other}"),
+    }
+}
+
+/// The reply to a call of a row with these keywords beside what it needs. Estimators are fitted.
+fn called(row: &str, params: &[Param], extra: &[(&str, Json)]) -> Json {
+    let mut keywords = serde_json::Map::new();
+    let mut positional = Vec::new();
+    for param in params {
+        if param.place == Place::Rest {
+            positional.push(needed(row, param.name));
+        } else if param.default.look().is_none() {
+            keywords.insert(param.name.to_owned(), needed(row, param.name));
+        }
+    }
+    for (name, value) in extra {
+        keywords.insert((*name).to_owned(), value.clone());
+    }
+    let mut program = vec![json!(["r", row, positional, keywords])];
+    let mut out = vec!["r"];
+    if classes().contains(&row) {
+        program.push(json!(["f", "sk.fit", [{"$": "r"}, {"$": "x"}, {"$": "y"}]]));
+        out.clear();
+    }
+    reply(&json!({"in": inputs(), "prog": program, "out": out}))
+}
+
+#[test]
+fn each_parameter_is_taken_at_its_default_and_at_another_value() {
+    let mut wrong = Vec::new();
+    // Methods have a test for each class.
+    for row in rows().filter(|row| row.name.matches('.').count() != 1) {
+        let bare = called(row.name, row.params, &[]);
+        if bare["ok"] != true {
+            wrong.push(format!("{}: {}", row.name, bare["err"]));
+            continue;
+        }
+        for param in row.params {
+            let Some(default) = param.default.look() else { continue };
+            let given = called(row.name, row.params, &[(param.name, json_of(&default))]);
+            if given["out"] != bare["out"] {
+                wrong.push(format!("{}({}={default}): {given}, {bare}", row.name, param.name));
+            }
+            let kind = if let Made::Only(kind) = param.made { kind } else { param.kind };
+            let fitting = fitting(row.name, param.name).filter(|_| param.made != Made::Default);
+            // A parameter may have no other value here.
+            let Some(other) = fitting.or_else(|| other_of(kind, &default)) else { continue };
+            let found = called(row.name, row.params, &[(param.name, other.clone())]);
+            let (class, named) = (&found["err"]["class"], format!("'{}'", param.name));
+            let as_it_should = if param.made == Made::Default {
+                class == "NotImplemented" && found["err"]["msg"].as_str().unwrap().contains(&named)
+            } else {
+                found["ok"] == true
+            };
+            if !as_it_should {
+                wrong.push(format!("{}({}={other}): {found}", row.name, param.name));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn values_outside_what_exists_here_are_not_implemented() {
+    let mut seen = 0;
+    for row in rows() {
+        for param in row.params {
+            let Made::Only(made) = param.made else { continue };
+            let values = match param.kind {
+                Kind::Choice(words) => words.iter().map(|word| Look::Text(word)).collect(),
+                Kind::OneOf(kinds) => kinds.iter().flat_map(example).collect(),
+                _ => Vec::new(),
+            };
+            for value in values.iter().filter(|value| !made.admits(value)) {
+                seen += 1;
+                let json = if let Look::List(_) = value { json!([0.5, 0.5]) } else { json_of(value) };
+                let found = called(row.name, row.params, &[(param.name, json)]);
+                assert_eq!(
+                    found["err"]["class"], "NotImplemented",
+                    "{}({}={value}): {found}",
+                    row.name, param.name
+                );
+            }
+        }
+    }
+    assert!(20 < seen, "{seen}");
+}
+
+/// Values of a kind.
+fn example(kind: &Kind) -> Vec<Look<'static>> {
+    match kind {
+        Kind::Choice(words) => words.iter().map(|word| Look::Text(word)).collect(),
+        Kind::Text => vec![Look::Text("other")],
+        Kind::None => vec![Look::None],
+        Kind::Real => vec![Look::Real(0.5)],
+        Kind::Integer => vec![Look::Integer(1)],
+        Kind::Array => vec![Look::List(vec![Look::Real(0.5), Look::Real(0.5)])],
+        _ => Vec::new(),
+    }
+}

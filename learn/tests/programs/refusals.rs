@@ -1,0 +1,187 @@
+//! Calls that are refused: arguments that do not bind, other kinds, unknown names.
+
+use super::{error, inputs, reply, run};
+use serde_json::json;
+
+#[test]
+fn calls_that_do_not_bind_have_the_texts_of_python() {
+    let (m, x, y) = (json!({"$": "m"}), json!({"$": "x"}), json!({"$": "y"}));
+    let ridge = |step: serde_json::Value| json!([["m", "sk.linear_model.Ridge", []], step]);
+    let cases = [
+        (
+            json!([["m", "sk.linear_model.Ridge", [], {"alhpa": 1.0}]]),
+            "Ridge.__init__() got an unexpected keyword argument 'alhpa'",
+        ),
+        (
+            json!([["m", "sk.linear_model.Ridge", [1.0], {"alpha": 1.0}]]),
+            "Ridge.__init__() got multiple values for argument 'alpha'",
+        ),
+        (
+            json!([["m", "sk.linear_model.Ridge", [1.0, true]]]),
+            "Ridge.__init__() takes from 1 to 2 positional arguments but 3 were given",
+        ),
+        (
+            json!([["m", "sk.preprocessing.StandardScaler", [true]]]),
+            "StandardScaler.__init__() takes 1 positional argument but 2 were given",
+        ),
+        (ridge(json!(["_", "sk.fit", [m, x]])), "Ridge.fit() missing 1 required positional argument: 'y'"),
+        (ridge(json!(["_", "sk.fit", [m]])), "Ridge.fit() missing 1 required positional argument: 'X'"),
+        (
+            ridge(json!(["_", "sk.fit", [m, x, y], {"weights": x}])),
+            "Ridge.fit() got an unexpected keyword argument 'weights'",
+        ),
+        (
+            ridge(json!(["_", "sk.predict", [m, x, y]])),
+            "Ridge.predict() takes 2 positional arguments but 3 were given",
+        ),
+        (
+            json!([["r", "sk.metrics.fbeta_score", [y, y]]]),
+            "fbeta_score() missing 1 required keyword-only argument: 'beta'",
+        ),
+        (
+            json!([["m", "sk.preprocessing.MinMaxScaler", []], ["_", "sk.fit", [m, x], {"sample_weight": y}]]),
+            "MinMaxScaler.fit() got an unexpected keyword argument 'sample_weight'",
+        ),
+    ];
+    for (program, text) in cases {
+        assert_eq!(error(program), format!("TypeError: {text}"));
+    }
+    let program = [
+        json!(["m", "sk.linear_model.Ridge", []]),
+        json!(["_", "sk.fit", [m, x, y]]),
+        json!(["s", "sk.score", [m, x]]),
+    ];
+    assert_eq!(error(json!(program)), "TypeError: Ridge.score() missing 1 required positional argument: 'y'");
+}
+
+#[test]
+fn wrong_kinds_have_the_texts_of_scikit_learn() {
+    let cases = [
+        (
+            json!([["m", "sk.linear_model.Ridge", ["1"]]]),
+            "ValueError: The 'alpha' parameter of Ridge must be a float or an array-like. Got '1' instead.",
+        ),
+        (
+            json!([["m", "sk.linear_model.Ridge", [], {"fit_intercept": 1}]]),
+            "ValueError: The 'fit_intercept' parameter of Ridge must be an instance of 'bool'. Got 1 instead.",
+        ),
+        (
+            json!([["m", "sk.linear_model.Lasso", [], {"max_iter": 10.0}]]),
+            "ValueError: The 'max_iter' parameter of Lasso must be an int or None. Got 10.0 instead.",
+        ),
+        (
+            json!([["m", "sk.linear_model.Lasso", [], {"max_iter": -1}]]),
+            "ValueError: The 'max_iter' parameter of Lasso must be an int in the range [1, inf). Got -1 instead.",
+        ),
+        (
+            json!([["m", "sk.preprocessing.Normalizer", ["l3"]]]),
+            "ValueError: The 'norm' parameter of Normalizer must be a str among {'l1', 'l2', 'max'}. Got 'l3' \
+             instead.",
+        ),
+        (
+            json!([["m", "sk.cluster.KMeans", [], {"random_state": -1}]]),
+            "ValueError: The 'random_state' parameter of KMeans must be an int in the range [0, inf). Got -1 \
+             instead.",
+        ),
+        (
+            json!([["r", "sk.predict", [{"$": "x"}, {"$": "x"}]]]),
+            "ValueError: The 'estimator' parameter of predict must be an estimator. Got an array instead.",
+        ),
+        (
+            json!([["m", "sk.linear_model.Ridge", []], ["_", "sk.fit", [{"$": "m"}, 3, {"$": "y"}]]]),
+            "ValueError: The 'X' parameter of Ridge.fit must be an array-like. Got 3 instead.",
+        ),
+        (
+            json!([["m", "sk.linear_model.Ridge", []], ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, null]]]),
+            "ValueError: This Ridge estimator requires y to be passed, but the target y is None.",
+        ),
+        (
+            json!([["m", "sk.linear_model.Ridge", []], ["r", "np.add", [{"$": "m"}, 1]]]),
+            "TypeError: expected an array, found Object(Ridge())",
+        ),
+    ];
+    for (program, text) in cases {
+        assert_eq!(error(program), text);
+    }
+}
+
+#[test]
+fn what_does_not_exist_is_not_implemented() {
+    let cases = [
+        (
+            json!([["m", "sk.linear_model.Ridge", [], {"positive": true}]]),
+            "the value True of the parameter 'positive' of Ridge is not implemented",
+        ),
+        (
+            json!([["m", "sk.linear_model.Ridge", [], {"solver": "sag"}]]),
+            "the value 'sag' of the parameter 'solver' of Ridge is not implemented",
+        ),
+        (
+            json!([["m", "sk.linear_model.Ridge", [[1.0, 2.0]]]]),
+            "the value [1.0, 2.0] of the parameter 'alpha' of Ridge is not implemented",
+        ),
+        (
+            json!([["m", "sk.decomposition.PCA", ["mle"]]]),
+            "the value 'mle' of the parameter 'n_components' of PCA is not implemented",
+        ),
+        (
+            json!([["m", "sk.linear_model.Rigde", []]]),
+            "sk.linear_model.Rigde is not implemented; the nearest name is sk.linear_model.Ridge",
+        ),
+        (json!([["m", "sk.svm.SVC", []]]), "sk.svm.SVC is not implemented"),
+        (
+            json!([["r", "sk.metrics.accuracy_score", [{"$": "y"}, {"$": "y"}]], ["s", "sk.metrics.dcg_score", []]]),
+            "sk.metrics.dcg_score is not implemented; the nearest name is sk.metrics.f1_score",
+        ),
+    ];
+    for (program, text) in cases {
+        assert_eq!(error(program), format!("NotImplemented: {text}"));
+    }
+    // An estimator is no result; its attributes are.
+    let program = json!([["m", "sk.linear_model.Ridge", [], {"alpha": 2.0}]]);
+    let found = reply(&json!({"prog": program, "out": ["m"]}));
+    assert_eq!(found["err"]["msg"], "an object as a result: Ridge(alpha=2.0)");
+}
+
+#[test]
+fn failures_name_their_steps() {
+    let program = json!([
+        ["m", "sk.linear_model.Ridge", []],
+        ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}]],
+        ["r", "sk.predict", [{"$": "m"}, [[1.0, 2.0]]]],
+    ]);
+    let found = reply(&json!({"in": inputs(), "prog": program, "out": ["r"]}));
+    assert_eq!((&found["err"]["step"], &found["err"]["op"]), (&json!(2), &json!("sk.predict")));
+    assert_eq!(found["err"]["msg"], "X has 2 features, but Ridge is expecting 4 features as input.");
+}
+
+#[test]
+fn a_fit_ends_at_the_time_limit_of_its_request() {
+    let program = json!([
+        ["m", "sk.linear_model.LogisticRegression", []],
+        ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}]],
+    ]);
+    let found = reply(&json!({"ctx": {"timeout_s": 0}, "in": inputs(), "prog": program, "out": []}));
+    assert_eq!((&found["err"]["class"], &found["err"]["step"]), (&json!("Timeout"), &json!(1)), "{found}");
+}
+
+#[test]
+fn a_fit_takes_no_more_than_the_memory_of_its_request() {
+    let program = json!([
+        ["x", "np.zeros", [[4000, 400]]],
+        ["m", "sk.linear_model.Ridge", []],
+        ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "x"}]],
+    ]);
+    let found = reply(&json!({"ctx": {"memory": "64KiB"}, "prog": program, "out": []}));
+    assert_eq!(found["err"]["class"], "MemoryError", "{found}");
+}
+
+#[test]
+fn parameters_are_attributes() {
+    let program = json!([
+        ["m", "sk.linear_model.Ridge", [], {"alpha": 2.0}],
+        ["a", "sk.attr", [{"$": "m"}, "alpha"]],
+        ["s", "sk.attr", [{"$": "m"}, "solver"]],
+    ]);
+    assert_eq!(run(program, json!(["a", "s"])), json!({"a": 2.0, "s": "auto"}));
+}
