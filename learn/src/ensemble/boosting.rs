@@ -5,12 +5,14 @@ use crate::dense::tensor;
 use crate::states::{lost, vector};
 use crate::tree::criterion::{Criterion, Rules};
 use crate::tree::data::{Binned, Binning};
-use crate::tree::grow::{Grown, Growth, Samples, grow};
+use crate::tree::grow::{Samples, grow};
 use crate::tree::histogram::{AddTrees, LOSS_SUMS, SumLosses, Sums, new_number};
 use crate::tree::loss::Loss;
 use crate::tree::nodes::Tree;
 use crate::tree::parameters::Ranges;
 use crate::tree::predict::{Trees, Values};
+use crate::tree::sapling::{Grown, Growth};
+use crate::tree::table::Table;
 use crate::tree::targets::Targets;
 use ndarray::Array1;
 use std::sync::Arc;
@@ -18,6 +20,8 @@ use tharsis_graph::Executor;
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{Chunks, DType, Result, Tensor, where_, zeros};
 
+/// Bytes of bins that are few: one thread is faster than several that wait for a pass.
+const HERE_BYTES_MAX: u64 = 1 << 20;
 /// Samples beyond which scikit-learn's `early_stopping="auto"` stops early.
 const EARLY_ROWS: usize = 10_000;
 /// Samples up to which the number of those for validation is exact.
@@ -58,6 +62,8 @@ pub(super) struct Boosting {
     pub(super) n_iter_no_change: usize,
     pub(super) tol: f64,
     pub(super) random_state: u64,
+    /// Bytes of bins up to which trees are made in memory.
+    pub(super) here_bytes_max: u64,
 }
 
 impl Default for Boosting {
@@ -75,6 +81,7 @@ impl Default for Boosting {
             n_iter_no_change: 10,
             tol: 1e-7,
             random_state: 0,
+            here_bytes_max: HERE_BYTES_MAX,
         }
     }
 }
@@ -138,7 +145,12 @@ impl Boosting {
             None => targets.weight.clone(),
         };
         let base = base(problem, weight.as_ref())?;
-        let binning = Binning { bins_max: self.max_bins, seed: self.random_state, is_finite: false };
+        let binning = Binning {
+            bins_max: self.max_bins,
+            seed: self.random_state,
+            is_finite: false,
+            here_bytes_max: self.here_bytes_max,
+        };
         let binned = Binned::of(training, weight.as_ref(), problem.executor.clone(), binning)?;
         let chunks = Chunks::PerAxis(vec![binned.pass_rows, width]);
         let first = (zeros(&[training.rows, width]) + tensor(&base)).rechunk(chunks);
@@ -152,8 +164,13 @@ impl Boosting {
         }
         let growth = self.growth();
         let numbers: Vec<usize> = (0..width).collect();
+        let here = Here::of(&binned, &y, weight.as_ref())?;
         let mut trees = Vec::new();
         for _ in 0..self.max_iter {
+            let table = match &here {
+                Some(here) => Some(here.table(&binned, loss, &binned.numbers(&scores)?, width)),
+                None => None,
+            };
             let samples = Samples {
                 binned: &binned,
                 inputs: [&y, &scores].into_iter().chain(&weight).collect(),
@@ -161,6 +178,7 @@ impl Boosting {
                 sums: Sums::Slopes(loss),
                 scores: width,
                 bootstrap: None,
+                table,
             };
             let grown = grow(&samples, &growth, self.random_state, &numbers)?;
             let step: Vec<Tree> = grown.iter().enumerate().map(|(k, grown)| self.step(k, grown)).collect();
@@ -240,6 +258,37 @@ impl Boosting {
     fn is_enough(&self, scores: &[f64]) -> bool {
         let Some(reference) = scores.len().checked_sub(self.n_iter_no_change + 1) else { return false };
         scores[reference + 1..].iter().all(|&score| score <= scores[reference] + self.tol)
+    }
+}
+
+/// The samples in the memory of this process.
+struct Here<'a> {
+    codes: &'a [u8],
+    y: Vec<f64>,
+    weights: Option<Vec<f64>>,
+}
+
+impl Here<'_> {
+    /// The samples, if their bins are here.
+    #[track_caller]
+    fn of<'a>(binned: &'a Binned, y: &Tensor, weight: Option<&Tensor>) -> Result<Option<Here<'a>>> {
+        let Some(codes) = &binned.here else { return Ok(None) };
+        let weights = weight.map(|weight| binned.numbers(weight)).transpose()?;
+        Ok(Some(Here { codes, y: binned.numbers(y)?, weights }))
+    }
+
+    /// The samples with the slopes of the loss at these scores.
+    fn table(&self, binned: &Binned, loss: Loss, scores: &[f64], width: usize) -> Table<'_> {
+        Table {
+            codes: self.codes,
+            columns: binned.columns,
+            targets: &self.y,
+            weights: self.weights.as_deref(),
+            sums: Sums::Slopes(loss),
+            slopes: loss.all_slopes(&self.y, scores, width),
+            scores: width,
+            bootstrap: None,
+        }
     }
 }
 
@@ -401,3 +450,46 @@ macro_rules! boosting_parameters {
     };
 }
 pub(super) use boosting_parameters;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FitOptions;
+    use tharsis_numeric::LocalExecutor;
+
+    /// The scores of some samples by models of three classes and of numbers, as bits.
+    fn bits(boosting: &Boosting, rows: usize, threads: usize, memory_bytes: u64) -> Vec<u64> {
+        let generator = default_rng(7);
+        let y = generator.integers(0, 3, &[rows]).execute().unwrap();
+        let x = (generator.normal(0.0, 1.0, &[rows, 5]) + y.expand_dims(1)).execute().unwrap();
+        let executor: Arc<dyn Executor> = Arc::new(LocalExecutor::sized(threads, memory_bytes));
+        let weight = generator.random(&[rows]).execute().unwrap();
+        let options = FitOptions::new().sample_weight(&weight).executor(executor.clone());
+        let training = Training::supervised("test", &x, Some(&y), &options).unwrap();
+        let (_, targets) = Targets::classes(&training).unwrap();
+        let fit = |loss, scores| {
+            let executor = executor.clone();
+            let problem = Problem { training: &training, targets: &targets, loss, scores, executor };
+            boosting.fit(&problem).unwrap().trees.sums("test", &x).unwrap().fetch::<f64>().unwrap()
+        };
+        fit(Loss::Softmax, 3).iter().chain(&fit(Loss::Squared, 1)).map(|score| score.to_bits()).collect()
+    }
+
+    #[test]
+    fn a_table_makes_the_trees_of_passes() {
+        for early_stopping in [EarlyStopping::On, EarlyStopping::Off] {
+            let table =
+                Boosting { max_iter: 5, early_stopping, here_bytes_max: u64::MAX, ..Boosting::default() };
+            let passes = Boosting { here_bytes_max: 0, ..table.clone() };
+            assert_eq!(bits(&table, 2_000, 3, 1 << 28), bits(&passes, 2_000, 3, 1 << 28));
+        }
+    }
+
+    #[test]
+    fn trees_of_passes_do_not_depend_on_threads_and_memory() {
+        let passes = Boosting { max_iter: 2, here_bytes_max: 0, ..Boosting::default() };
+        let one = bits(&passes, 36_000, 1, 1 << 28);
+        assert_eq!(one, bits(&passes, 36_000, 4, 1 << 28));
+        assert_eq!(one, bits(&passes, 36_000, 2, 20 << 20));
+    }
+}

@@ -19,7 +19,9 @@ use tharsis_numeric::{DType, Result, Tensor, where_};
 /// Samples of a tree if no number is given.
 const SAMPLES: usize = 256;
 /// Bytes of samples that are drawn at the same time.
-const DRAWN_BYTES_MAX: usize = 64 << 20;
+const DRAWN_BYTES_MAX: u64 = 64 << 20;
+/// Part of the memory that these may take.
+const DRAWN_SHARE: u64 = 16;
 /// Euler's constant.
 const EULER: f64 = 0.577_215_664_901_532_9;
 
@@ -169,9 +171,10 @@ impl IsolationForest {
 
     /// All trees, each of its own samples.
     #[track_caller]
-    fn trees(&self, training: &Training, samples: usize) -> Result<Vec<Tree>> {
-        let bytes = samples.saturating_mul(training.columns).saturating_mul(size_of::<f64>());
-        let together = (DRAWN_BYTES_MAX / bytes.max(1)).max(1);
+    fn trees(&self, training: &Training, samples: usize, memory_bytes: u64) -> Result<Vec<Tree>> {
+        let bytes = (samples as u64).saturating_mul((training.columns * size_of::<f64>()) as u64);
+        let together = DRAWN_BYTES_MAX.min(memory_bytes / DRAWN_SHARE) / bytes.max(1);
+        let together = together.clamp(1, self.n_estimators as u64) as usize;
         let depth_max = (samples.max(2) as f64).log2().ceil() as usize;
         let mut trees = Vec::with_capacity(self.n_estimators);
         for first in (0..self.n_estimators).step_by(together) {
@@ -349,7 +352,7 @@ impl Estimator for IsolationForest {
             training.explain_not_finite(Nan::Refused)?;
         }
         let max_samples = self.max_samples.unwrap_or(SAMPLES).min(training.rows);
-        let trees = self.trees(&training, max_samples)?;
+        let trees = self.trees(&training, max_samples, options.chosen_executor().limits().memory_bytes)?;
         let scale = 1.0 / trees.len() as f64;
         let trees = Trees::new(trees, training.columns, (vec![0.0], scale), Values::Finite);
         let offset = match self.contamination {

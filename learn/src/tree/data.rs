@@ -30,6 +30,8 @@ const STATE_BYTES_MAX: u64 = 32 << 20;
 /// Part of a thread's memory that is for a state: a task has several copies of it, and others wait to be
 /// added.
 const STATE_SHARE: u64 = 32;
+/// Part of the memory that the sums of a node may take.
+const NODE_SHARE: u64 = 2;
 /// Part of the memory that values may take from which bins are made.
 const SAMPLE_SHARE: u64 = 8;
 /// Part of all that can be stored that bins may take; more are made again for each pass.
@@ -45,6 +47,12 @@ pub(crate) struct Binned {
     pub(crate) pass_rows: usize,
     /// Bytes of a state that a pass may have.
     pub(crate) state_bytes: u64,
+    /// Bytes that the sums of one node may have.
+    pub(crate) node_bytes: u64,
+    /// The bins in the memory of this process, if they are few.
+    pub(crate) here: Option<Vec<u8>>,
+    /// Threads that may run at the same time.
+    pub(crate) threads: usize,
     engine: Engine,
     executor: Arc<dyn Executor>,
 }
@@ -58,6 +66,8 @@ pub(crate) struct Binning {
     pub(crate) seed: u64,
     /// Whether infinite values are an error.
     pub(crate) is_finite: bool,
+    /// Bytes of bins up to which trees are made in the memory of this process.
+    pub(crate) here_bytes_max: u64,
 }
 
 impl Binned {
@@ -103,12 +113,19 @@ impl Binned {
             columns,
             pass_rows,
             state_bytes: share.min(STATE_BYTES_MAX),
+            node_bytes: limits.memory_bytes / NODE_SHARE,
+            here: None,
+            threads: limits.threads.max(1),
             engine,
             executor,
         };
         let bytes = (rows as u64).saturating_mul(columns as u64);
         if bytes <= limits.stored_bytes / STORED_SHARE {
             binned.codes = binned.stored(&binned.codes)?;
+        }
+        if bytes <= binning.here_bytes_max {
+            let codes = binned.codes.fetch_on::<u8>(&*binned.executor)?;
+            binned.here = Some(codes.into_iter().collect());
         }
         Ok(binned)
     }
@@ -122,6 +139,15 @@ impl Binned {
         let ignored = Reaction::Ignore;
         let _quiet = errstate(ErrState { divide: ignored, invalid: ignored, over: ignored });
         execute(&[expression], &*self.executor)?.0.pop().ok_or_else(lost)
+    }
+
+    /// The numbers of an expression.
+    ///
+    /// # Errors
+    /// Errors of the run.
+    #[track_caller]
+    pub(crate) fn numbers(&self, expression: &Tensor) -> Result<Vec<f64>> {
+        Ok(self.engine.run(&[expression])?.pop().ok_or_else(lost)?.into_iter().collect())
     }
 
     /// A state of all rows: sums of so many numbers, of the bins and other inputs.

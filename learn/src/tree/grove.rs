@@ -2,11 +2,13 @@
 
 use super::criterion::{Criterion, Rules};
 use super::data::{Binned, Binning};
-use super::grow::{Grown, Growth, Samples, grow};
+use super::grow::{Samples, grow};
 use super::histogram::{Bootstrap, Sums};
 use super::nodes::Tree;
 use super::parameters::{MaxFeatures, Ranges};
 use super::predict::{Trees, Values};
+use super::sapling::{Grown, Growth};
+use super::table::Table;
 use super::targets::Targets;
 use crate::checks::Training;
 use crate::show;
@@ -16,6 +18,8 @@ use std::sync::Arc;
 use tharsis_graph::Executor;
 use tharsis_numeric::Result;
 
+/// Bytes of bins that are few.
+const HERE_BYTES_MAX: u64 = 64 << 20;
 /// Bins of a feature.
 const BINS_MAX: usize = 255;
 
@@ -34,6 +38,8 @@ pub(crate) struct Grove {
     pub(crate) random_state: u64,
     /// Whether thresholds are drawn.
     pub(crate) is_random: bool,
+    /// Bytes of bins up to which trees are made in memory, each by one thread.
+    pub(crate) here_bytes_max: u64,
 }
 
 /// The trees of a model, and what the features have done.
@@ -58,6 +64,7 @@ impl Grove {
             max_samples: None,
             random_state: 0,
             is_random: false,
+            here_bytes_max: HERE_BYTES_MAX,
         }
     }
 
@@ -134,17 +141,41 @@ impl Grove {
         executor: Arc<dyn Executor>,
         (sums, criterion): (Sums, Criterion),
     ) -> Result<Vec<Grown>> {
-        let binning = Binning { bins_max: BINS_MAX, seed: self.random_state, is_finite: true };
+        let binning = Binning {
+            bins_max: BINS_MAX,
+            seed: self.random_state,
+            is_finite: true,
+            here_bytes_max: self.here_bytes_max,
+        };
         let binned = Binned::of(training, targets.weight.as_ref(), executor, binning)?;
         let y = binned.stored(&targets.y)?;
         let weight = targets.weight.as_ref().map(|weight| binned.stored(weight)).transpose()?;
+        let bootstrap = self.bootstrap.then(|| Bootstrap::of(self.max_samples.unwrap_or(1.0)));
+        let (targets, weights) = match binned.here {
+            Some(_) => {
+                let weights = weight.as_ref().map(|weight| binned.numbers(weight)).transpose()?;
+                (binned.numbers(&y)?, weights)
+            }
+            None => (Vec::new(), None),
+        };
+        let table = binned.here.as_ref().map(|codes| Table {
+            codes,
+            columns: binned.columns,
+            targets: &targets,
+            weights: weights.as_deref(),
+            sums: sums.clone(),
+            slopes: Vec::new(),
+            scores: 1,
+            bootstrap: bootstrap.clone(),
+        });
         let samples = Samples {
             binned: &binned,
             inputs: std::iter::once(&y).chain(&weight).collect(),
             is_weighted: weight.is_some(),
             sums,
             scores: 1,
-            bootstrap: self.bootstrap.then(|| Bootstrap::of(self.max_samples.unwrap_or(1.0))),
+            bootstrap,
+            table,
         };
         let rules = Rules {
             criterion,
@@ -202,5 +233,73 @@ impl Planted {
         show::line(f, "leaves", &[trees.iter().map(Tree::leaves).sum::<usize>() as f64])?;
         show::line(f, "depth", &[trees.iter().map(Tree::depth).max().unwrap_or(0) as f64])?;
         show::line(f, "feature_importances", &self.importances)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::FitOptions;
+    use tharsis_numeric::random::default_rng;
+    use tharsis_numeric::{Chunks, LocalExecutor, Tensor, where_};
+
+    /// Samples with missing values, classes and weights.
+    fn samples(rows: usize) -> [Tensor; 3] {
+        let generator = default_rng(7);
+        let group = generator.integers(0, 3, &[rows]);
+        let x = generator.normal(0.0, 1.0, &[rows, 5]) + group.expand_dims(1);
+        let x = where_(&generator.random(&[rows, 5]).less(0.1), f64::NAN, &x);
+        [x, group, generator.random(&[rows])].map(|tensor| tensor.execute().unwrap())
+    }
+
+    /// The trees of classes and of numbers, as bits.
+    fn bits(grove: &Grove, [x, y, weight]: &[Tensor; 3], threads: usize, memory_bytes: u64) -> Vec<u64> {
+        let executor: Arc<dyn Executor> = Arc::new(LocalExecutor::sized(threads, memory_bytes));
+        let options = FitOptions::new().sample_weight(weight).executor(executor.clone());
+        let training = Training::supervised("test", x, Some(y), &options).unwrap();
+        let (_, classes) = grove.classes(&training, executor.clone(), Criterion::Gini).unwrap();
+        let numbers = grove.numbers(&training, executor).unwrap();
+        let trees = classes.trees.list().iter().chain(numbers.trees.list());
+        let numbers = trees.flat_map(|tree| {
+            let questions = tree.nodes.iter().map(|node| node.threshold + f64::from(node.feature));
+            questions.chain(tree.values.iter().copied())
+        });
+        numbers.map(f64::to_bits).collect()
+    }
+
+    fn groves(here_bytes_max: u64) -> [Grove; 4] {
+        let grove = Grove { here_bytes_max, max_depth: Some(6), ..Grove::tree() };
+        let forest =
+            Grove { bootstrap: true, n_estimators: 3, max_features: MaxFeatures::Sqrt, ..grove.clone() };
+        let random = Grove { bootstrap: false, is_random: true, ..forest.clone() };
+        let best = Grove { max_leaf_nodes: Some(20), max_depth: None, ..grove.clone() };
+        [grove, forest, random, best]
+    }
+
+    #[test]
+    fn a_table_makes_the_trees_of_passes() {
+        let samples = samples(3_000);
+        for (table, passes) in groves(u64::MAX).iter().zip(&groves(0)) {
+            assert_eq!(bits(table, &samples, 3, 1 << 28), bits(passes, &samples, 3, 1 << 28), "{table:?}");
+        }
+    }
+
+    #[test]
+    fn trees_of_passes_do_not_depend_on_threads_chunks_and_memory() {
+        let samples = samples(36_000);
+        let cut = |rows: usize, columns: usize| {
+            let [x, y, weight] = &samples;
+            let x = x.rechunk(Chunks::PerAxis(vec![rows, columns]));
+            let one = Chunks::PerAxis(vec![rows]);
+            [x, y.rechunk(one.clone()), weight.rechunk(one)].map(|tensor| tensor.execute().unwrap())
+        };
+        let cut = cut(7_001, 4);
+        for grove in groves(0) {
+            let one = bits(&grove, &samples, 1, 1 << 28);
+            assert_eq!(one, bits(&grove, &samples, 4, 1 << 28), "threads, {grove:?}");
+            assert_eq!(one, bits(&grove, &cut, 2, 1 << 28), "chunks, {grove:?}");
+            // The sums of a pass have room for a few nodes.
+            assert_eq!(one, bits(&grove, &samples, 2, 20 << 20), "memory, {grove:?}");
+        }
     }
 }

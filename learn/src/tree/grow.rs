@@ -7,38 +7,24 @@
 //! The sums of the nodes of a pass are at most so many bytes: more nodes take more passes, and no tree comes
 //! out otherwise.
 
-use super::criterion::{Criterion, Rules, Searched, Split};
+use super::criterion::{Searched, Split};
 use super::data::Binned;
-use super::histogram::{Bootstrap, Column, Growing, Histograms, NOT_OPEN, Sums, key_of, new_number};
-use super::nodes::{Node, Tree};
-use crate::states::lost;
-use std::collections::{BinaryHeap, HashSet, VecDeque};
-use std::sync::Arc;
+use super::histogram::{Bootstrap, Column, Growing, Histograms, NOT_OPEN, Sums, new_number};
+use super::sapling::{Facts, Grown, Growth, Sapling, Status};
+use super::table::Table;
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use tharsis_graph::Error as GraphError;
 use tharsis_kernels::Key;
 use tharsis_kernels::random::below;
-use tharsis_numeric::{Result, Tensor};
+use tharsis_numeric::{Error, Result, Tensor};
 
 /// Bytes of sums of nodes that are kept until their children are known: those of one child are what is left
 /// when those of the other are taken off. Nodes beyond it are summed for both.
-const KEPT_BYTES_MAX: usize = 512 << 20;
-/// Draws of the samples of a tree, until there is at least one.
-const DRAWS_MAX: u64 = 64;
-
-/// Limits of trees.
-#[derive(Clone, Debug)]
-pub(crate) struct Growth {
-    pub(crate) rules: Rules,
-    pub(crate) max_leaf_nodes: Option<usize>,
-    pub(crate) max_depth: Option<usize>,
-    /// Samples of a node that is split, at least.
-    pub(crate) samples_split_min: f64,
-    /// The least gain of a split, as a part of the weight of the root.
-    pub(crate) decrease_min: f64,
-    /// Features that are looked at for a node.
-    pub(crate) features: usize,
-    /// Whether the sums of a node are kept for its children. That costs digits.
-    pub(crate) subtracts: bool,
-}
+const KEPT_BYTES_MAX: usize = 256 << 20;
+/// Rows of all trees together from which threads make them: fewer are done before these have begun.
+const THREAD_ROWS_MIN: usize = 20_000;
 
 /// The samples of trees.
 pub(crate) struct Samples<'a> {
@@ -49,55 +35,8 @@ pub(crate) struct Samples<'a> {
     pub(crate) sums: Sums,
     pub(crate) scores: usize,
     pub(crate) bootstrap: Option<Bootstrap>,
-}
-
-/// A grown tree.
-pub(crate) struct Grown {
-    pub(crate) nodes: Vec<Node>,
-    /// The sums of each node.
-    pub(crate) sums: Vec<Vec<f64>>,
-    /// The gain of all splits by each feature.
-    pub(crate) gains: Vec<f64>,
-}
-
-impl Grown {
-    /// The tree with values that a function makes from the sums of each node.
-    pub(crate) fn tree(&self, column: usize, width: usize, values: impl Fn(&[f64]) -> Vec<f64>) -> Tree {
-        let values = self.sums.iter().flat_map(|sums| values(sums)).collect();
-        Tree { nodes: self.nodes.clone(), values, width, column }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Status {
-    /// Its sums by bin are not known.
-    New,
-    /// It can be split, and its children exist.
-    Split,
-    /// It cannot be split.
-    Leaf,
-}
-
-struct Facts {
-    status: Status,
-    depth: usize,
-    /// The place of the node in its tree, as bits for draws.
-    path: u64,
-    parent: Option<usize>,
-    sums: Vec<f64>,
-    gain: f64,
-    /// Features that were looked at in vain.
-    tried: usize,
-    /// The sums by bin, until those of the children are known.
-    kept: Option<Vec<f64>>,
-}
-
-struct Sapling {
-    number: usize,
-    seed: u64,
-    draw: u64,
-    nodes: Vec<Node>,
-    facts: Vec<Facts>,
+    /// The same samples in memory, if they are few.
+    pub(crate) table: Option<Table<'a>>,
 }
 
 /// A node whose sums by bin are to be known.
@@ -107,6 +46,8 @@ struct Job {
     /// The other child of the same parent, whose sums are what is left.
     sibling: Option<usize>,
     columns: Vec<Column>,
+    /// Numbers of the state.
+    len: usize,
     state: Vec<f64>,
 }
 
@@ -131,151 +72,83 @@ pub(crate) fn grow(
     seed: u64,
     numbers: &[usize],
 ) -> Result<Vec<Grown>> {
-    let features = samples.binned.bins.features.iter().enumerate();
-    let usable = features.filter(|(_, bins)| 1 < bins.count() || bins.has_missing);
-    let mut usable: Vec<u32> = usable.map(|(feature, _)| feature as u32).collect();
-    if usable.is_empty() {
-        // The sums of the root are those of any feature.
-        usable.push(0);
-    }
-    let trees = numbers.iter().map(|&number| Sapling::new(number, seed)).collect();
-    let mut grower = Grower { samples, growth, usable, trees, kept_bytes: 0 };
-    loop {
-        let mut jobs = grower.jobs();
-        if jobs.is_empty() {
-            break;
-        }
-        grower.run(&mut jobs)?;
-        for job in jobs {
-            grower.finish(job)?;
-        }
-    }
-    let columns = samples.binned.columns;
-    Ok(grower.trees.iter().map(|tree| tree.grown(growth, columns)).collect())
-}
-
-impl Sapling {
-    fn new(number: usize, seed: u64) -> Sapling {
-        let mut tree = Sapling { number, seed, draw: 0, nodes: Vec::new(), facts: Vec::new() };
-        tree.plant();
-        tree
-    }
-
-    /// The seed and the stream of the draws of samples.
-    fn draws(&self) -> [u64; 2] {
-        [self.seed, self.number as u64 | self.draw << 32]
-    }
-
-    /// Begins with a root, with samples of the draw of this number.
-    fn plant(&mut self) {
-        let path = key_of(self.draws()).bits(u64::MAX);
-        self.nodes = vec![Node::leaf()];
-        self.facts = vec![Facts::new(None, 0, path, Vec::new(), Status::New)];
-    }
-
-    /// The nodes whose sums are wanted next, and whether each node is split in the end, as far as known.
-    fn simulate(&self, max_leaf_nodes: Option<usize>) -> (Vec<usize>, Vec<bool>) {
-        let Some(leaves_max) = max_leaf_nodes else {
-            let is_split = self.facts.iter().map(|facts| facts.status == Status::Split).collect();
-            let wanted = (0..self.facts.len()).filter(|&node| self.facts[node].status == Status::New);
-            return (wanted.collect(), is_split);
-        };
-        let mut is_split = vec![false; self.nodes.len()];
-        let mut new = Vec::new();
-        let mut heap = BinaryHeap::new();
-        let mut leaves = 1;
-        self.stand_in_line(0, &mut heap, &mut new);
-        while leaves < leaves_max && new.is_empty() {
-            let Some(Candidate { node, .. }) = heap.pop() else { return (Vec::new(), is_split) };
-            is_split[node] = true;
-            leaves += 1;
-            let left = self.nodes[node].left as usize;
-            self.stand_in_line(left, &mut heap, &mut new);
-            self.stand_in_line(left + 1, &mut heap, &mut new);
-        }
-        if leaves == leaves_max {
-            return (Vec::new(), is_split);
-        }
-        // The last split needs no children, and no leaf behind so many better ones is split.
-        for _ in 1..leaves_max - leaves {
-            let Some(Candidate { node, .. }) = heap.pop() else { break };
-            let left = self.nodes[node].left as usize;
-            new.extend([left, left + 1].into_iter().filter(|&child| self.facts[child].status == Status::New));
-        }
-        (new, is_split)
-    }
-
-    /// A leaf of the simulated tree is a candidate for a split, or new, or stays a leaf.
-    fn stand_in_line(&self, node: usize, heap: &mut BinaryHeap<Candidate>, new: &mut Vec<usize>) {
-        let Facts { status, gain, path, .. } = self.facts[node];
-        match status {
-            Status::Split => heap.push(Candidate { gain, path, node }),
-            Status::New => new.push(node),
-            Status::Leaf => {}
-        }
-    }
-
-    /// The tree without the nodes that are not needed.
-    fn grown(&self, growth: &Growth, columns: usize) -> Grown {
-        let (_, is_split) = self.simulate(growth.max_leaf_nodes);
-        let mut gains = vec![0.0; columns];
-        let (mut nodes, mut sums) = (vec![Node::leaf()], vec![self.facts[0].sums.clone()]);
-        let mut queue = VecDeque::from([(0, 0)]);
-        while let Some((old, new)) = queue.pop_front() {
-            if !is_split[old] {
-                continue;
-            }
-            let (split, left) = (self.nodes[old], nodes.len());
-            gains[split.feature as usize] += self.facts[old].gain;
-            nodes[new] = Node { left: left as u32, ..split };
-            for child in 0..2 {
-                nodes.push(Node::leaf());
-                sums.push(self.facts[split.left as usize + child].sums.clone());
-                queue.push_back((split.left as usize + child, left + child));
+    let Some(table) = &samples.table else { return Grower::grow(samples, growth, seed, numbers) };
+    // Each thread makes one tree after the other.
+    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(numbers.len())));
+    let work = || {
+        while let Some(&number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let grown = Grower::grow(samples, growth, seed, &[number]);
+            let is_lost = grown.is_err();
+            done.lock().unwrap_or_else(PoisonError::into_inner).push((number, grown));
+            if is_lost {
+                break;
             }
         }
-        Grown { nodes, sums, gains }
+    };
+    let cost = table.targets.len() * numbers.len();
+    let threads = if cost < THREAD_ROWS_MIN { 1 } else { samples.binned.threads.min(numbers.len()) };
+    std::thread::scope(|scope| {
+        (1..threads).for_each(|_| drop(scope.spawn(work)));
+        work();
+    });
+    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
+    done.sort_by_key(|&(number, _)| number);
+    let trees = done.into_iter().map(|(_, grown)| grown).collect::<Result<Vec<_>>>()?;
+    Ok(trees.into_iter().flatten().collect())
+}
+
+impl<'a> Grower<'a> {
+    #[track_caller]
+    fn grow(
+        samples: &'a Samples<'a>,
+        growth: &'a Growth,
+        seed: u64,
+        numbers: &[usize],
+    ) -> Result<Vec<Grown>> {
+        let features = samples.binned.bins.features.iter().enumerate();
+        let usable = features.filter(|(_, bins)| 1 < bins.count() || bins.has_missing);
+        let mut usable: Vec<u32> = usable.map(|(feature, _)| feature as u32).collect();
+        if usable.is_empty() {
+            // The sums of the root are those of any feature.
+            usable.push(0);
+        }
+        let trees = numbers.iter().map(|&number| Sapling::new(number, seed)).collect();
+        let mut grower = Grower { samples, growth, usable, trees, kept_bytes: 0 };
+        for tree in 0..grower.trees.len() {
+            grower.take_rows(tree);
+        }
+        loop {
+            let mut jobs = grower.jobs()?;
+            if jobs.is_empty() {
+                break;
+            }
+            grower.run(&mut jobs)?;
+            for job in jobs {
+                grower.finish(job)?;
+            }
+        }
+        let columns = samples.binned.columns;
+        Ok(grower.trees.iter().map(|tree| tree.grown(growth, columns)).collect())
+    }
+
+    /// Gives a root its rows, if samples are in a table.
+    fn take_rows(&mut self, tree: usize) {
+        if let Some(table) = &self.samples.table {
+            let sapling = &mut self.trees[tree];
+            (sapling.facts[0].rows, sapling.weights) = table.drawn(sapling.draws());
+        }
     }
 }
-
-impl Facts {
-    fn new(parent: Option<usize>, depth: usize, path: u64, sums: Vec<f64>, status: Status) -> Facts {
-        Facts { status, depth, path, parent, sums, gain: 0.0, tried: 0, kept: None }
-    }
-}
-
-/// A leaf that can be split: that with the largest gain comes first, and of equal ones always the same.
-struct Candidate {
-    gain: f64,
-    path: u64,
-    node: usize,
-}
-
-impl Ord for Candidate {
-    fn cmp(&self, other: &Candidate) -> std::cmp::Ordering {
-        self.gain.total_cmp(&other.gain).then(self.path.cmp(&other.path))
-    }
-}
-
-impl PartialOrd for Candidate {
-    fn partial_cmp(&self, other: &Candidate) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl PartialEq for Candidate {
-    fn eq(&self, other: &Candidate) -> bool {
-        self.cmp(other).is_eq()
-    }
-}
-
-impl Eq for Candidate {}
 
 impl Grower<'_> {
     /// The nodes of the next pass, as many as its state may have.
-    fn jobs(&self) -> Vec<Job> {
+    ///
+    /// # Errors
+    /// `MemoryError` for sums of one node that do not fit.
+    #[track_caller]
+    fn jobs(&self) -> Result<Vec<Job>> {
         let mut jobs: Vec<Job> = Vec::new();
-        let mut bytes = 0;
+        let mut bytes = 0u64;
         for (at, tree) in self.trees.iter().enumerate() {
             let (wanted, _) = tree.simulate(self.growth.max_leaf_nodes);
             let mut seen = HashSet::new();
@@ -286,15 +159,22 @@ impl Grower<'_> {
                 {
                     continue;
                 }
-                let job = self.job(at, node, parent);
-                bytes += job.state.len() * size_of::<f64>();
-                if !jobs.is_empty() && self.samples.binned.state_bytes < bytes as u64 {
-                    return jobs;
+                let mut job = self.job(at, node, parent);
+                let len = job.len;
+                let (needed_bytes, limit_bytes) =
+                    ((len as u64).saturating_mul(size_of::<f64>() as u64), self.samples.binned.node_bytes);
+                if limit_bytes < needed_bytes {
+                    return Err(Error::here(GraphError::Memory { needed_bytes, limit_bytes }));
                 }
+                bytes += needed_bytes;
+                if !jobs.is_empty() && self.samples.binned.state_bytes < bytes {
+                    return Ok(jobs);
+                }
+                job.state = vec![0.0; len];
                 jobs.push(job);
             }
         }
-        jobs
+        Ok(jobs)
     }
 
     fn job(&self, tree: usize, node: usize, kept_parent: Option<usize>) -> Job {
@@ -314,7 +194,7 @@ impl Grower<'_> {
             columns.push(Column { feature, bins: bins as u32, start });
             start += (bins + 1) * self.samples.sums.width();
         }
-        Job { tree, node, sibling, columns, state: vec![0.0; start] }
+        Job { tree, node, sibling, columns, len: start, state: Vec::new() }
     }
 
     /// The features that are looked at for a node, ascending.
@@ -337,6 +217,14 @@ impl Grower<'_> {
     /// Sums the bins of all jobs, by one pass, or by several if a node has more than fits one.
     #[track_caller]
     fn run(&self, jobs: &mut [Job]) -> Result<()> {
+        if let Some(table) = &self.samples.table {
+            for Job { tree, node, columns, state, .. } in jobs {
+                let sapling = &self.trees[*tree];
+                let weights = (sapling.number, &sapling.weights[..]);
+                table.add(weights, &sapling.facts[*node].rows, columns, state);
+            }
+            return Ok(());
+        }
         let limit = (self.samples.binned.state_bytes / size_of::<f64>() as u64) as usize;
         // Features of a job: the first one, and the one behind the last.
         let mut parts: Vec<(usize, usize, usize)> = Vec::new();
@@ -413,7 +301,7 @@ impl Grower<'_> {
     /// Splits the nodes whose sums a job has.
     #[track_caller]
     fn finish(&mut self, job: Job) -> Result<()> {
-        let Job { tree, node, sibling, columns, state } = job;
+        let Job { tree, node, sibling, columns, state, .. } = job;
         let kept =
             self.trees[tree].facts[node].parent.and_then(|parent| self.trees[tree].facts[parent].kept.take());
         if let (Some(sibling), Some(mut left)) = (sibling, kept) {
@@ -435,7 +323,9 @@ impl Grower<'_> {
             let first = &state[..(columns[0].bins as usize + 1) * width];
             sapling.facts[0].sums = (0..width).map(|at| first[at..].iter().step_by(width).sum()).collect();
             if sapling.facts[0].sums[0] == 0.0 {
-                return sapling.draw_again();
+                sapling.draw_again()?;
+                self.take_rows(tree);
+                return Ok(());
             }
             if self.growth.is_leaf(0, &sapling.facts[0].sums) {
                 sapling.facts[0].status = Status::Leaf;
@@ -451,9 +341,17 @@ impl Grower<'_> {
         match found {
             Some(split) if self.growth.decrease_min == 0.0 || enough(&split) => {
                 sapling.split(node, split, self.growth);
+                let left = sapling.nodes[node].left as usize;
+                if let Some(table) = &self.samples.table {
+                    let rows = std::mem::take(&mut sapling.facts[node].rows);
+                    let [below, above] = table.part(&sapling.nodes[node], rows);
+                    (sapling.facts[left].rows, sapling.facts[left + 1].rows) = (below, above);
+                }
+                let is_new = |child: usize| sapling.facts[child].status == Status::New;
+                let has_new = is_new(left) || is_new(left + 1);
                 let bytes = state.len() * size_of::<f64>();
                 let is_all = self.usable.len() == columns.len();
-                if self.growth.subtracts && is_all && self.kept_bytes + bytes <= KEPT_BYTES_MAX {
+                if self.growth.subtracts && is_all && has_new && self.kept_bytes + bytes <= KEPT_BYTES_MAX {
                     self.kept_bytes += bytes;
                     sapling.facts[node].kept = Some(state);
                 }
@@ -474,47 +372,8 @@ impl Grower<'_> {
 impl Job {
     /// Numbers of the state of some columns.
     fn len_of(&self, first: usize, last: usize) -> usize {
-        let start = |column: usize| self.columns.get(column).map_or(self.state.len(), |column| column.start);
+        let start = |column: usize| self.columns.get(column).map_or(self.len, |column| column.start);
         start(last) - start(first)
-    }
-}
-
-impl Sapling {
-    /// Other samples for a tree that has none.
-    #[track_caller]
-    fn draw_again(&mut self) -> Result<()> {
-        self.draw += 1;
-        if self.draw == DRAWS_MAX {
-            return Err(lost());
-        }
-        self.plant();
-        Ok(())
-    }
-
-    /// Gives a node its children.
-    fn split(&mut self, node: usize, split: Split, growth: &Growth) {
-        let left = self.nodes.len();
-        let Split { feature, bin, threshold, missing_left, gain, .. } = split;
-        self.nodes[node] = Node { feature, left: left as u32, threshold, bin, missing_left };
-        self.facts[node].status = Status::Split;
-        self.facts[node].gain = gain;
-        let (depth, key) = (self.facts[node].depth + 1, Key::of_bits(self.facts[node].path));
-        for (side, sums) in [split.left, split.right].into_iter().enumerate() {
-            let status = if growth.is_leaf(depth, &sums) { Status::Leaf } else { Status::New };
-            self.nodes.push(Node::leaf());
-            self.facts.push(Facts::new(Some(node), depth, key.bits(side as u64), sums, status));
-        }
-    }
-}
-
-impl Growth {
-    /// Whether a node of these sums is not split, whatever its bins are.
-    fn is_leaf(&self, depth: usize, sums: &[f64]) -> bool {
-        let criterion = self.rules.criterion;
-        let is_newton = matches!(criterion, Criterion::Newton { .. });
-        self.max_depth.is_some_and(|max| max <= depth)
-            || sums[0] < self.samples_split_min.max(2.0 * self.rules.samples_min)
-            || !is_newton && criterion.impurity(sums) <= f64::EPSILON * criterion.weight(sums)
     }
 }
 

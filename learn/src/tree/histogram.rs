@@ -170,11 +170,7 @@ impl Foreign for Histograms {
             }
             Sums::Slopes(loss) => {
                 let scores = args[2].elements::<f64>()?;
-                let mut slopes = vec![[0.0; 2]; scores.len()];
-                let of_rows = scores.chunks_exact(self.scores).zip(slopes.chunks_exact_mut(self.scores));
-                for ((scores, slopes), &y) in of_rows.zip(inputs.targets.iter()) {
-                    loss.slopes(y, scores, slopes);
-                }
+                let slopes = loss.all_slopes(&inputs.targets, &scores, self.scores);
                 let of = |row: usize, tree: usize, weight: f64| {
                     let [first, second] = slopes[row * self.scores + tree];
                     [1.0, rounded(first * weight), rounded(second * weight)]
@@ -282,7 +278,7 @@ struct Inputs<'a> {
 /// A number with the 24 digits of float32 that scikit-learn's slopes have: the sum of a million of them loses
 /// none, so splits that are equally good are equal to the bit.
 #[inline(always)]
-fn rounded(number: f64) -> f64 {
+pub(crate) fn rounded(number: f64) -> f64 {
     let high = number * SPLITTER;
     let rounded = high - (high - number);
     if rounded.is_finite() { rounded } else { number }

@@ -40,6 +40,16 @@ impl Loss {
         }
     }
 
+    /// The slopes of samples by each of so many scores.
+    pub(crate) fn all_slopes(self, targets: &[f64], scores: &[f64], width: usize) -> Vec<[f64; 2]> {
+        let mut slopes = vec![[0.0; 2]; scores.len()];
+        let rows = scores.chunks_exact(width).zip(slopes.chunks_exact_mut(width));
+        for ((scores, slopes), &y) in rows.zip(targets) {
+            self.slopes(y, scores, slopes);
+        }
+        slopes
+    }
+
     /// The first and second derivative by each score.
     #[inline]
     pub(crate) fn slopes(self, y: f64, scores: &[f64], slopes: &mut [[f64; 2]]) {

@@ -17,6 +17,8 @@ pub(crate) mod loss;
 pub(crate) mod nodes;
 pub(crate) mod parameters;
 pub(crate) mod predict;
+pub(crate) mod sapling;
+pub(crate) mod table;
 pub(crate) mod targets;
 mod wire;
 

@@ -48,10 +48,15 @@ pub(crate) fn leaf_of_bins(nodes: &[Node], row: &[u8]) -> usize {
         if node.feature == LEAF {
             return at;
         }
-        let bin = row[node.feature as usize];
-        let is_left = if bin == MISSING { node.missing_left } else { bin <= node.bin };
+        let is_left = goes_left(node, row[node.feature as usize]);
         at = node.left as usize + usize::from(!is_left);
     }
+}
+
+/// Whether a value in a bin goes to the left of a node.
+#[inline]
+pub(crate) fn goes_left(node: &Node, bin: u8) -> bool {
+    if bin == MISSING { node.missing_left } else { bin <= node.bin }
 }
 
 impl Tree {

@@ -1,12 +1,14 @@
 //! Texts of what is refused.
 
+use std::sync::Arc;
 use tharsis_learn::FitOptions;
 use tharsis_learn::ensemble::{
     ExtraTreesRegressor, HistGradientBoostingClassifier, HistGradientBoostingRegressor, IsolationForest,
     RandomForestClassifier, RegressionLoss,
 };
 use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor, MaxFeatures};
-use tharsis_numeric::{DType, Error, Tensor, arange, array, full, ones, zeros};
+use tharsis_numeric::random::default_rng;
+use tharsis_numeric::{DType, Error, LocalExecutor, Tensor, arange, array, full, ones, zeros};
 
 fn says<T>(result: Result<T, Error>, text: &str) {
     match result {
@@ -109,4 +111,17 @@ fn new_samples_that_do_not_fit() {
         isolation.score_samples(&array([f64::NAN]).reshape(&[1, 1])).fetch::<f64>(),
         "Input X contains NaN.",
     );
+}
+
+#[test]
+fn more_classes_than_memory_has_room_for() {
+    let x = arange(30_000).reshape(&[10_000, 3]);
+    let little = FitOptions::new().executor(Arc::new(LocalExecutor::sized(2, 64 << 20)));
+    let error = DecisionTreeClassifier::new().fit(&x, &arange(10_000), &little).unwrap_err();
+    assert_eq!(error.class(), "MemoryError", "{error}");
+    // A hundred classes fit: sums of a node by feature go through several passes.
+    let x = default_rng(5).random(&[2_000, 40]).execute().unwrap();
+    let y = arange(2_000) % 100;
+    let model = DecisionTreeClassifier::new().max_depth(2).fit(&x, &y, &little).unwrap();
+    assert_eq!(model.classes.len(), 100);
 }

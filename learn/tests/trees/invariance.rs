@@ -10,7 +10,7 @@ use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor};
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{Chunks, LocalExecutor, Tensor, where_};
 
-const ROWS: usize = 40_000;
+const ROWS: usize = 20_000;
 
 /// Samples with missing values, their classes and weights.
 fn samples(rows: usize) -> [Tensor; 3] {
