@@ -368,7 +368,7 @@ impl FittedPCA {
         if 0.0 < left_out {
             // In all directions that are left out the variance is that of the noise.
             let rest = around - along.matmul(&tensor(&self.components));
-            distance = distance + rest.square().sum(1) / noise;
+            distance += rest.square().sum(1) / noise;
             log_determinant += left_out * noise.ln();
         }
         let constant = features as f64 * (2.0 * PI).ln() + log_determinant;

@@ -40,19 +40,17 @@ impl<'a> Lloyd<'a> {
     /// `ValueError` for NaN and infinity; `OverflowError` for sums beyond float64; errors of the pass.
     #[track_caller]
     pub(crate) fn around(&self, centers: &Array2<f64>) -> Result<Clusters> {
-        let distances = relative_distances(self.x, centers);
-        let member = member(&distances, centers.nrows());
+        let member = member(&relative_distances(self.x, centers), centers.nrows());
         let member = match &self.training.weight {
             None => member,
             Some(weight) => member * weight.expand_dims(1),
         };
         let sums = member.t().matmul(self.x);
-        // NaN is nearest to no centre, but has a distance.
-        let states = self.training.engine.run(&[&sums, &member.sum(0), &distances.sum(..)])?;
+        let states = self.training.engine.run(&[&sums, &member.sum(0)])?;
         if !all_finite(&states) {
             return Err(self.training.not_finite(Nan::Refused));
         }
-        let [sums, weights, _] = <[_; 3]>::try_from(states).map_err(|_| lost())?;
+        let [sums, weights] = <[_; 2]>::try_from(states).map_err(|_| lost())?;
         Ok(Clusters { sums: matrix(sums)?, weights: vector(weights)? })
     }
 
@@ -140,7 +138,7 @@ pub(crate) struct Far {
 /// Whether each sample is nearest to each centre by these distances; (n, k), zeros and ones.
 #[track_caller]
 fn member(distances: &Tensor, centers: usize) -> Tensor {
-    distances.argmin(1).expand_dims(1).equal(&arange(centers)).astype(DType::F64)
+    distances.argmin(1).expand_dims(1).equal(arange(centers)).astype(DType::F64)
 }
 
 /// The squared distances to each centre, up to a summand of each sample; (n, d) to (n, k).
