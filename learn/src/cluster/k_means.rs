@@ -360,7 +360,7 @@ fn means(lloyd: &Lloyd<'_>, centers: &Array2<f64>, clusters: Clusters) -> Result
     }
     let mut moved = centers.clone();
     for (at, mut center) in moved.outer_iter_mut().enumerate() {
-        // What is left of a weight of which all was taken may be its rounding, and the sum is then no more.
+        // The rest of a weight of which all was taken may be its rounding, and so is the rest of the sum.
         if ROUNDINGS * f64::EPSILON * whole[at] < weights[at] {
             center.assign(&sums.row(at).mapv(|sum| sum / weights[at]));
         }
