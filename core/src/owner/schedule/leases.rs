@@ -15,6 +15,9 @@ use tharsis_types::hash::IdMap;
 use tharsis_types::limits::{LEASE_IDLE_MS, PIPELINE_DEPTH_MAX};
 use tharsis_types::{Failure, LeaseId, NodeId};
 
+/// A request that is not granted after this time waits for room, whatever its node says about its load.
+const WAITS_AFTER: Now = 1_000 * MS;
+
 /// A lease on the side of its owner.
 #[derive(Debug)]
 pub(in crate::owner) struct LeaseUse {
@@ -29,6 +32,8 @@ pub(in crate::owner) struct LeaseUse {
     pub(super) in_flight: VecDeque<Slot<Task>>,
     /// When a task was last sent or ended.
     pub(super) active_at: Now,
+    /// It was asked for long ago, and is not granted: the request waits, whatever was asked for.
+    pub(super) is_late: bool,
     /// It belongs to a living actor: its only task is the constructor, and its shape does not look at it.
     pub(super) is_settled: bool,
     /// Its time in [`Timers`], which may be earlier than that of [`LeaseUse::next_timeout`].
@@ -115,6 +120,7 @@ impl LeaseUse {
             paused: false,
             in_flight: VecDeque::new(),
             active_at: now,
+            is_late: false,
             is_settled: false,
             timer: None,
         }
@@ -129,9 +135,10 @@ impl LeaseUse {
         self.is_granted() && !self.recalled && !self.paused
     }
 
-    /// Whether it was asked for, and waits at its node while there is no room.
+    /// Whether it was asked for, and waits at its node while there is no room. One that was to be denied then
+    /// waits too if it had room and the quota of its job was in use: others may have taken the room since.
     pub(super) fn waits(&self) -> bool {
-        self.request.is_some_and(|request| request.waits)
+        self.request.is_some_and(|request| request.waits || self.is_late)
     }
 
     /// When its task will have taken long, which is after `after`; `None` if it has, or waits for others.
@@ -156,10 +163,11 @@ impl LeaseUse {
         assert!(!self.is_settled || self.in_flight.len() == 1, "the lease of an actor has its constructor");
     }
 
-    /// When it has been idle for too long, or tasks have stood behind a long one for too long.
+    /// When it has been idle for too long, or tasks have stood behind a long one for too long, or it is late.
     fn next_timeout(&self) -> Option<Now> {
         match self.in_flight.len() {
             0 if self.is_granted() => Some(self.active_at + LEASE_IDLE_MS * MS),
+            0 if !self.is_late => Some(self.active_at + WAITS_AFTER),
             0 | 1 => None,
             _ if self.paused => None,
             _ => Some(self.active_at + STEAL_AFTER),
@@ -372,6 +380,7 @@ impl Schedule {
         for lease in due {
             let used = used_mut(&mut self.leases, lease);
             self.dirty.insert(used.shape);
+            used.is_late = !used.is_granted();
             if used.in_flight.len() > 1 {
                 used.paused = true;
                 out.push(Effect::StealBack { to: used.node, lease });

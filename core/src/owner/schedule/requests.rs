@@ -28,9 +28,6 @@ const FREE_WORKERS_MAX: usize = CLIENTS_MAX / 2;
 /// and nothing waits for them.
 const FREE_RUNNING_MAX: usize = 256;
 
-/// A request that is not granted after this time waits for room, whatever its node says about its load.
-const WAITS_AFTER: Now = 1_000 * MS;
-
 /// The leases that a shape asks for next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Need {
@@ -66,7 +63,7 @@ impl Schedule {
             }
         }
         loop {
-            match self.need(now, shape_index, view) {
+            match self.need(shape_index, view) {
                 Need::Nothing => return Ok(()),
                 Need::Lease => {}
                 Need::Elsewhere if self.request_elsewhere(now, shape_index, view, out) => continue,
@@ -79,8 +76,7 @@ impl Schedule {
             if !self.has_quota_left(shape_index) {
                 let job = shape.key.job;
                 if self.return_idle_of(job, out)
-                    || self.all_wait(now, shape_index, view)
-                        && self.request_elsewhere(now, shape_index, view, out)
+                    || self.all_wait(shape_index, view) && self.request_elsewhere(now, shape_index, view, out)
                 {
                     continue;
                 }
@@ -107,8 +103,8 @@ impl Schedule {
 
     /// The next need of a shape. A request that has its resources, and whose worker starts, is as good as
     /// granted.
-    fn need(&self, now: Now, shape_index: Slot<Shape>, view: &View) -> Need {
-        let (requested, waiting) = self.count_requests(now, shape_index, view);
+    fn need(&self, shape_index: Slot<Shape>, view: &View) -> Need {
+        let (requested, waiting) = self.count_requests(shape_index, view);
         let wanted = self.shapes[shape_index].queue.len().min(REQUESTS_MAX);
         if requested < wanted {
             Need::Lease
@@ -121,19 +117,18 @@ impl Schedule {
 
     /// Whether all requests of a shape wait at nodes without room. Where the quota allows no further one, it
     /// still allows one in their place: it is what they wait for that is short, not the quota.
-    fn all_wait(&self, now: Now, shape_index: Slot<Shape>, view: &View) -> bool {
-        let (requested, waiting) = self.count_requests(now, shape_index, view);
+    fn all_wait(&self, shape_index: Slot<Shape>, view: &View) -> bool {
+        let (requested, waiting) = self.count_requests(shape_index, view);
         requested == waiting
     }
 
     /// The number of requests of a shape that are not granted, and of those among them that wait at nodes
     /// without room.
-    fn count_requests(&self, now: Now, shape_index: Slot<Shape>, view: &View) -> (usize, usize) {
+    fn count_requests(&self, shape_index: Slot<Shape>, view: &View) -> (usize, usize) {
         let (mut requested, mut waiting) = (0, 0);
         for used in self.requested(shape_index) {
             requested += 1;
-            let waits = || view.has_waiting(used.node) || used.active_at + WAITS_AFTER <= now;
-            waiting += usize::from(used.waits() && waits());
+            waiting += usize::from(used.is_late || used.waits() && view.has_waiting(used.node));
         }
         (requested, waiting)
     }
@@ -389,7 +384,9 @@ impl Schedule {
         if wait {
             self.waits.add(node, urgency, lease);
         }
-        let old = self.leases.insert(lease, LeaseUse::new(node, shape_index, request, now));
+        let mut used = LeaseUse::new(node, shape_index, request, now);
+        self.timers.set(lease, &mut used);
+        let old = self.leases.insert(lease, used);
         assert!(old.is_none(), "two leases have one name");
         self.abroad += usize::from(node != self.me);
         out.push(Effect::RequestLease { to: node, lease, class: shape.sample.clone(), wait, urgency });
