@@ -12,7 +12,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tharsis_protos::logs::{BATCH_BYTES_MAX, BATCH_LINES_MAX, LogLine, LogQuery, TAIL_LINES_MAX};
-use tharsis_types::TaskId;
 use tokio::sync::{Semaphore, mpsc, oneshot};
 
 /// The beginning of a run is known from its end and its length: it may be this much too late.
@@ -223,8 +222,9 @@ impl Cursor {
             let until = run.next_ms.map_or(until, |next| until.min(begins(next)));
             run.pid == line.pid && (begins(run.from_ms)..until).contains(&line.unix_ms)
         };
-        let is_of_task = |task: TaskId| task.job() == line.job && self.ran.iter().any(ran);
-        self.query.job.is_none_or(|job| job == line.job) && self.query.task.is_none_or(is_of_task)
+        // The worker of an actor is of the actor's job, and runs calls of other jobs too.
+        let is_of_job = |job| line.job == job || self.query.task.is_some_and(|task| task.job() == job);
+        self.query.job.is_none_or(is_of_job) && (self.query.task.is_none() || self.ran.iter().any(ran))
     }
 
     /// Whether the task that is followed has ended here, and its last lines must have come.
@@ -244,7 +244,7 @@ pub fn unix_ms() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tharsis_types::JobId;
+    use tharsis_types::{JobId, TaskId};
 
     fn book() -> (LogBook, tempfile::TempDir) {
         let folder = tempfile::tempdir().unwrap();
@@ -297,6 +297,20 @@ mod tests {
             let first = format!("{} ", 5_000 - tail);
             assert!(lines[0].text.starts_with(&first) && lines.last().unwrap().text.starts_with("4999 "));
             assert!(held < 1_200, "{held} lines were held");
+        }
+    }
+
+    #[test]
+    fn lines_of_a_call_of_an_actor_of_another_job_are_found() {
+        let (book, _folder) = book();
+        let call = TaskId::root(JobId(9)).child(3);
+        let query = LogQuery { task: Some(call), tail: 100, ..LogQuery::default() };
+        // The worker is of job 1, the call of job 9.
+        for (job, found) in [(None, "c"), (Some(JobId(1)), "c"), (Some(JobId(9)), "c"), (Some(JobId(2)), "")]
+        {
+            let mut cursor = Cursor::new(LogQuery { job, ..query });
+            cursor.ran = vec![RunTime { pid: 7, from_ms: 25, to_ms: Some(35), next_ms: Some(40) }];
+            assert_eq!(texts(&mut cursor, &book, 1_000), (found.to_owned(), true), "{job:?}");
         }
     }
 
