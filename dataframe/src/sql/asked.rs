@@ -9,13 +9,13 @@ use crate::frame::HIDDEN;
 use crate::stage::not_in::can_be_missing;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, Result as EngineResult, not_impl_err};
-use datafusion::logical_expr::expr::InSubquery;
+use datafusion::logical_expr::expr::{InSubquery, SetComparison, Sort as SortKey};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{Join, Sort, Window};
 use datafusion::logical_expr::utils::{
     conjunction, merge_schema, split_conjunction, split_conjunction_owned,
 };
-use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, Projection};
+use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection};
 use std::sync::Arc;
 
 /// The plan in which subqueries stand where the library's rules, and ours, find them.
@@ -31,7 +31,15 @@ pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
             LogicalPlan::Join(join) => joined(join),
             LogicalPlan::Aggregate(aggregate) => grouped(aggregate),
             LogicalPlan::Distinct(_) => refused("DISTINCT ON"),
+            LogicalPlan::Filter(filter) => filtered(filter),
             LogicalPlan::Limit(_) => refused("LIMIT or OFFSET"),
+            LogicalPlan::Projection(Projection { expr, input, .. }) => {
+                let names = NamePreserver::new_for_projection();
+                let saved: Vec<_> = expr.iter().map(|expr| names.save(expr)).collect();
+                let (exprs, rows) = apart(expr, input)?;
+                let exprs = exprs.into_iter().zip(saved).map(|(expr, name)| name.restore(expr));
+                Ok(changed(projection(exprs.collect(), rows)?))
+            }
             LogicalPlan::Values(_) => refused("VALUES"),
             other => Ok(Transformed::no(other)),
         }
@@ -69,10 +77,10 @@ fn is_condition(part: &Expr) -> bool {
     matches!(part, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
 }
 
-/// Values that a projection computes, and the names of its columns.
+/// Values that a projection computes, and the labels of its columns.
 struct Below {
     name: &'static str,
-    values: Vec<Expr>,
+    values: Vec<(Expr, String)>,
 }
 
 impl Below {
@@ -82,20 +90,29 @@ impl Below {
 
     /// The column of a value.
     fn column(&mut self, value: Expr) -> Expr {
-        let at = self.values.iter().position(|known| *known == value).unwrap_or(self.values.len());
-        if at == self.values.len() {
-            self.values.push(value);
-        }
-        Expr::Column(Column::new_unqualified(self.label(at)))
+        let label = format!("{HIDDEN}{}_{}", self.name, self.values.len());
+        self.column_of(value, label)
     }
 
-    fn label(&self, at: usize) -> String {
-        format!("{HIDDEN}{}_{at}", self.name)
+    /// The column of a value, which has this label unless it has another one.
+    fn column_of(&mut self, value: Expr, label: String) -> Expr {
+        self.known(&value).unwrap_or_else(|| {
+            self.values.push((value, label.clone()));
+            Expr::Column(Column::new_unqualified(label))
+        })
     }
 
-    /// The expression with columns in the place of subqueries.
+    fn known(&self, value: &Expr) -> Option<Expr> {
+        let (_, label) = self.values.iter().find(|(known, _)| known == value)?;
+        Some(Expr::Column(Column::new_unqualified(label)))
+    }
+
+    /// The expression with columns in the place of subqueries, and of the values that have one.
     fn over_columns(&mut self, expr: Expr) -> EngineResult<Expr> {
         let changed = expr.transform_down(|part| {
+            if let Some(column) = self.known(&part) {
+                return Ok(Transformed::yes(column));
+            }
             Ok(if asks(&part) { Transformed::yes(self.column(part)) } else { Transformed::no(part) })
         })?;
         Ok(changed.data)
@@ -106,10 +123,54 @@ impl Below {
         if self.values.is_empty() {
             return Ok(rows);
         }
-        let labels: Vec<String> = (0..self.values.len()).map(|at| self.label(at)).collect();
-        let values = self.values.into_iter().zip(labels).map(|(value, label)| value.alias(label));
-        projection(columns(&rows).into_iter().chain(values).collect(), rows)
+        let own = columns(&rows);
+        let (values, labels): (Vec<Expr>, Vec<String>) = self.values.into_iter().unzip();
+        let (values, rows) = apart(values, rows)?;
+        let values = values.into_iter().zip(labels).map(|(value, label)| value.alias(label));
+        projection(own.into_iter().chain(values).collect(), rows)
     }
+}
+
+/// The expressions over rows that have as columns the values which are compared with subqueries, where these
+/// values are of subqueries themselves: they stand in several places of a plan.
+fn apart(exprs: Vec<Expr>, rows: Arc<LogicalPlan>) -> EngineResult<(Vec<Expr>, Arc<LogicalPlan>)> {
+    let mut below = Below::new("value");
+    let exprs = exprs.into_iter().map(|expr| {
+        let expr = expr.transform_down(|part| {
+            let value = match &part {
+                Expr::InSubquery(asked) => &asked.expr,
+                Expr::SetComparison(asked) => &asked.expr,
+                _ => return Ok(Transformed::no(part)),
+            };
+            if !value.exists(|part| Ok(is_subquery(part)))? {
+                return Ok(Transformed::no(part));
+            }
+            let column = Box::new(below.column((**value).clone()));
+            Ok(Transformed::yes(match part {
+                Expr::InSubquery(asked) => Expr::InSubquery(InSubquery { expr: column, ..asked }),
+                Expr::SetComparison(asked) => Expr::SetComparison(SetComparison { expr: column, ..asked }),
+                other => other,
+            }))
+        })?;
+        Ok(expr.data)
+    });
+    let exprs = exprs.collect::<EngineResult<Vec<Expr>>>()?;
+    Ok((exprs, below.beside(rows)?))
+}
+
+fn is_subquery(part: &Expr) -> bool {
+    is_condition(part) || matches!(part, Expr::ScalarSubquery(_))
+}
+
+fn filtered(filter: Filter) -> EngineResult<Transformed<LogicalPlan>> {
+    let Filter { predicate, input, .. } = filter;
+    let own = columns(&input);
+    let width = own.len();
+    let (conditions, rows) = apart(vec![predicate], input)?;
+    let is_wider = width < rows.schema().fields().len();
+    let kept = conjunction(conditions).map(|condition| Filter::try_new(condition, Arc::clone(&rows)));
+    let kept = kept.transpose()?.map_or(rows, |filter| Arc::new(LogicalPlan::Filter(filter)));
+    Ok(if is_wider { changed(projection(own, kept)?) } else { Transformed::no(Arc::unwrap_or_clone(kept)) })
 }
 
 fn projection(exprs: Vec<Expr>, rows: Arc<LogicalPlan>) -> EngineResult<Arc<LogicalPlan>> {
@@ -129,6 +190,7 @@ fn changed(plan: Arc<LogicalPlan>) -> Transformed<LogicalPlan> {
 fn sorted(sort: Sort) -> EngineResult<Transformed<LogicalPlan>> {
     let Sort { expr: mut keys, input, fetch } = sort;
     let own = columns(&input);
+    let input = with_read_columns(input, &keys)?;
     let mut below = Below::new("sort_key");
     for key in &mut keys {
         if has_asked(&key.expr)? {
@@ -137,6 +199,29 @@ fn sorted(sort: Sort) -> EngineResult<Transformed<LogicalPlan>> {
     }
     let sorted = LogicalPlan::Sort(Sort { expr: keys, input: below.beside(input)?, fetch });
     Ok(changed(projection(own, Arc::new(sorted))?))
+}
+
+/// The rows with the columns that subqueries in keys of an order read. The library adds those that keys read
+/// themselves.
+fn with_read_columns(rows: Arc<LogicalPlan>, keys: &[SortKey]) -> EngineResult<Arc<LogicalPlan>> {
+    let mut lost = Vec::new();
+    for key in keys {
+        key.expr.apply(|part| {
+            lost.extend(read_columns(part)?.into_iter().filter(|column| !rows.schema().has_column(column)));
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
+    if lost.is_empty() {
+        return Ok(rows);
+    }
+    let lost = lost.into_iter().map(|column| Expr::Column(column).sort(true, false)).collect::<Vec<_>>();
+    let sorted = LogicalPlanBuilder::from(rows).sort(lost)?.build()?;
+    if let LogicalPlan::Projection(own) = &sorted
+        && let LogicalPlan::Sort(sort) = &*own.input
+    {
+        return Ok(Arc::clone(&sort.input));
+    }
+    refused("ORDER BY, over columns that the query does not give,")
 }
 
 fn windowed(window: Window) -> EngineResult<Transformed<LogicalPlan>> {
@@ -188,7 +273,7 @@ fn joined(join: Join) -> EngineResult<Transformed<LogicalPlan>> {
     let join = Join::try_new(left, right, on, kept, join_type, join_constraint, null_equality, null_aware)?;
     let mut rows = LogicalPlan::Join(join);
     if let Some(condition) = conjunction(above) {
-        rows = LogicalPlan::Filter(Filter::try_new(condition, Arc::new(rows))?);
+        rows = filtered(Filter::try_new(condition, Arc::new(rows))?)?.data;
     }
     Ok(changed(projection(own, Arc::new(rows))?))
 }
@@ -215,47 +300,33 @@ fn read_columns(part: &Expr) -> EngineResult<Vec<Column>> {
     Ok(read)
 }
 
-/// Sets of groups by columns, which have the names of the expressions that they stand for. The library makes
-/// the names of groups of them.
+/// Groups by columns, which have the names of the expressions that they stand for: the library makes the
+/// names of sets of groups of them.
 fn grouped(aggregate: Aggregate) -> EngineResult<Transformed<LogicalPlan>> {
-    let mut values: Vec<(Expr, Expr)> = Vec::new();
-    let mut groups = Vec::new();
-    for expr in &aggregate.group_expr {
-        if !matches!(expr, Expr::GroupingSet(_)) {
-            groups.push(expr.clone());
-            continue;
+    let Aggregate { input, group_expr, aggr_expr, .. } = aggregate;
+    let mut below = Below::new("in_aggregate");
+    let mut by_column = |expr: Expr| {
+        if !has_asked(&expr)? {
+            return Ok(Transformed::no(expr));
         }
-        let set = expr.clone().map_children(|part| {
-            if !has_asked(&part)? {
-                return Ok(Transformed::no(part));
-            }
-            let name = part.schema_name().to_string();
-            let column = Expr::Column(Column::new_unqualified(name.as_str()));
-            if values.iter().all(|(known, _)| *known != part) {
-                values.push((part.clone(), part.alias(name)));
-            }
-            Ok(Transformed::yes(column))
-        })?;
-        groups.push(set.data);
-    }
-    if values.is_empty() {
-        return Ok(Transformed::no(LogicalPlan::Aggregate(aggregate)));
-    }
+        let label = expr.schema_name().to_string();
+        Ok(Transformed::yes(below.column_of(expr, label)))
+    };
+    let groups = group_expr.into_iter().map(|expr| {
+        let is_set = matches!(expr, Expr::GroupingSet(_));
+        let made = if is_set { expr.map_children(&mut by_column)? } else { by_column(expr)? };
+        Ok(made.data)
+    });
+    let groups = groups.collect::<EngineResult<Vec<Expr>>>()?;
     let names = NamePreserver::new_for_projection();
-    let aggregates = aggregate.aggr_expr.into_iter().map(|expr| {
+    let aggregates = aggr_expr.into_iter().map(|expr| {
         let name = names.save(&expr);
-        // GROUPING() finds its arguments among the groups.
-        let over_groups = expr.transform_down(|part| {
-            let group = values.iter().find(|(known, _)| *known == part);
-            let group = group.map(|(known, _)| Column::new_unqualified(known.schema_name().to_string()));
-            Ok(group.map_or_else(|| Transformed::no(part), |group| Transformed::yes(Expr::Column(group))))
-        })?;
-        Ok(name.restore(over_groups.data))
+        // Also the arguments of GROUPING(), which it finds among the groups.
+        Ok(name.restore(below.over_columns(expr)?))
     });
     let aggregates = aggregates.collect::<EngineResult<Vec<Expr>>>()?;
-    let exprs = columns(&aggregate.input).into_iter().chain(values.iter().map(|(_, value)| value.clone()));
-    let rows = projection(exprs.collect(), Arc::clone(&aggregate.input))?;
-    Ok(Transformed::yes(LogicalPlan::Aggregate(Aggregate::try_new(rows, groups, aggregates)?)))
+    let aggregate = Aggregate::try_new(below.beside(input)?, groups, aggregates)?;
+    Ok(Transformed::yes(LogicalPlan::Aggregate(aggregate)))
 }
 
 /// Levels of `IN (SELECT ..)` within each other at most. Where values may be missing, each level reads its
@@ -284,7 +355,6 @@ fn levels(plan: &LogicalPlan) -> EngineResult<usize> {
                 let found = match part {
                     // A join, whose sides are read once.
                     Expr::InSubquery(asked) if is_filter && is_join(asked) => {
-                        check_value(&asked.expr)?;
                         levels(&asked.subquery.subquery)?
                     }
                     part => levels_within(part, node)?,
@@ -308,15 +378,11 @@ fn levels_within(expr: &Expr, node: &LogicalPlan) -> EngineResult<usize> {
     expr.apply(|part| {
         let found = match part {
             Expr::InSubquery(asked) => {
-                check_value(&asked.expr)?;
                 // A value without a type yet may be a missing one.
                 let is_twice = can_be_missing(asked, &merge_schema(&node.inputs())).unwrap_or(true);
                 usize::from(is_twice) + levels(&asked.subquery.subquery)?
             }
-            Expr::SetComparison(asked) => {
-                check_value(&asked.expr)?;
-                1 + levels(&asked.subquery.subquery)?
-            }
+            Expr::SetComparison(asked) => 1 + levels(&asked.subquery.subquery)?,
             Expr::Exists(asked) => levels(&asked.subquery.subquery)?,
             Expr::ScalarSubquery(subquery) => levels(&subquery.subquery)?,
             _ => 0,
@@ -325,14 +391,6 @@ fn levels_within(expr: &Expr, node: &LogicalPlan) -> EngineResult<usize> {
         Ok(TreeNodeRecursion::Continue)
     })?;
     Ok(most)
-}
-
-/// Refuses conditions on subqueries within the value of another one: it stands in several places of a plan.
-fn check_value(value: &Expr) -> EngineResult<()> {
-    if value.exists(|part| Ok(is_condition(part)))? {
-        return not_impl_err!("IN of a value that has IN (SELECT ..) or EXISTS in it is not supported");
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -438,11 +496,42 @@ mod tests {
     }
 
     #[test]
+    fn values_that_are_compared_with_subqueries_are_of_subqueries() {
+        let is_true = "(select b > 10 from t)";
+        let query = format!("select a from t where (a in (select a from u)) in {is_true} order by b");
+        assert_eq!(rows(&query), ["1", "2", "3"]);
+        let query = format!("select (a in (select a from u)) not in (select a > 1 from u) from t order by b");
+        assert_eq!(rows(&query), ["true", "false", "false", "NULL"]);
+        let most = "(select max(u.a) from u where u.a = t.a)";
+        assert_eq!(
+            rows(&format!("select a from t where {most} in (select a from u) order by b")),
+            ["2", "3"]
+        );
+        let query = format!("select b from t order by {most} in (select 3) nulls last, b");
+        assert_eq!(rows(&query), ["20", "30", "10", "40"]);
+        let query =
+            format!("select t.b, u.a from t join u on {most} in (select a from u) and u.a = 5 order by 1");
+        assert_eq!(rows(&query), ["20 5", "30 5"]);
+    }
+
+    #[test]
+    fn aggregates_and_groups_are_of_values_that_depend_on_the_row() {
+        let most = "(select max(u.a) from u where u.a = t.a)";
+        assert_eq!(rows(&format!("select count({most}), sum({most}) from t")), ["2 5"]);
+        let query = format!("select {most} k, sum(b) from t group by 1 order by 1 nulls last");
+        assert_eq!(rows(&query), ["2 20", "3 30", "NULL 50"]);
+        let query = format!("select count(*) filter (where exists (select 1 from u where u.a = t.a)) from t");
+        assert_eq!(rows(&query), ["2"]);
+        let query = "select a in (select a from u) k, count(case when a in (select a from u) then 1 end) n \
+                     from t group by 1 having max(a) in (select a from u) order by 2";
+        assert_eq!(rows(query), ["true 2"]);
+    }
+
+    #[test]
     fn other_clauses_are_refused_by_their_names() {
         for (query, name) in [
             ("select distinct on (a in (select a from u)) a from t", "DISTINCT ON"),
             ("values (1 in (select a from u))", "VALUES"),
-            ("select a from t where (a in (select a from u)) in (select true)", "IN of a value"),
         ] {
             assert!(refused(query).contains(name), "{query}");
         }
