@@ -17,6 +17,7 @@ use datafusion::logical_expr::expr::{
     AggregateFunction, AggregateFunctionParams, WindowFunction, WindowFunctionParams,
 };
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::interval_arithmetic::Interval;
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, BinaryExpr, ColumnarValue, EmitTo, Expr, GroupsAccumulator,
@@ -157,6 +158,11 @@ impl ScalarUDFImpl for Checked {
 
     fn is_strict(&self) -> bool {
         true
+    }
+
+    /// Any number of the type. Without a type, the library takes a sort by `abs` of a result for none.
+    fn evaluate_bounds(&self, inputs: &[&Interval]) -> Result<Interval> {
+        Interval::make_unbounded(&inputs.first().map_or(DataType::Null, |input| input.data_type()))
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {

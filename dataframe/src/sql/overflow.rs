@@ -134,6 +134,10 @@ mod tests {
         assert_eq!(rows("select sum(column2) filter (where column1 = 1) over () from t limit 1").len(), 1);
         assert_eq!(rows("select sum(distinct column1), count(distinct column2) from t"), [["3", "3"]]);
         assert_eq!(rows("select sum(distinct column1), sum(distinct column2) from t where false").len(), 1);
+        // Sorts by results of these functions are known as such, also among several partitions.
+        let sorted = "select sum(column1) over (partition by column1 between 0 and column1 - column1 \
+                      order by abs(column1 + 1), column2) s from t order by s";
+        assert_eq!(rows(sorted).concat(), ["1", "2", "4"]);
         assert_eq!(rows("select -column1 from t group by -column1 order by -column1"), [["-2"], ["-1"]]);
         assert_eq!(rows("select arrow_typeof(sum(arrow_cast(column1, 'UInt8'))) from t"), [["UInt64"]]);
         let all = rows("select count(*) filter (where column1 + 1 > 2) n, -column1 from t group by column1");
