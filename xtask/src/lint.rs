@@ -111,6 +111,7 @@ pub const FORMS: &[Form] = &[
             "tharsis_dataframe",
             "tharsis_graph",
             "tharsis_kernels",
+            "tharsis_learn",
             "tharsis_numeric",
             "tpchgen",
             "tpchgen_arrow",

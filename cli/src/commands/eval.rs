@@ -1,5 +1,5 @@
 //! `tharsis eval`: programs as data, one reply per line, in the order of the requests. Programs over tensors
-//! and over frames each have an evaluator of their own.
+//! and over frames each have an evaluator of their own; that of tensors has the estimators too.
 //!
 //! A failing program gets a reply like any other and does not change the exit status, which tells whether
 //! requests could be read and replies written.
@@ -10,6 +10,7 @@ use anyhow::{Context, Result};
 use serde_json::Value as Json;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use tharsis_learn::programs::TABLES;
 use tharsis_numeric::protocol as tensors;
 
 /// Answers the requests of standard input, or those in the files of a folder.
@@ -32,7 +33,7 @@ pub fn run(folder: Option<&Path>) -> Result<()> {
 /// The reply to a program by the evaluator that it is for.
 fn answer(request: &Json, folder: &Path, places: &Started) -> Json {
     let about_frames = frames::answer(request, folder, places);
-    about_frames.unwrap_or_else(|| tensors::answer_on(request, folder, places, &[]))
+    about_frames.unwrap_or_else(|| tensors::answer_on(request, folder, places, TABLES))
 }
 
 /// Prints one line per operation.
@@ -42,6 +43,7 @@ fn answer(request: &Json, folder: &Path, places: &Started) -> Json {
 pub fn list() -> Result<()> {
     let mut lines = Vec::new();
     tensors::list(&mut lines)?;
+    tensors::list_further(&mut lines, TABLES)?;
     frames::list(&mut lines)?;
     output::line(String::from_utf8_lossy(&lines).trim_end())
 }
