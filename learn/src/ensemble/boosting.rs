@@ -20,8 +20,8 @@ use tharsis_graph::Executor;
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{Chunks, DType, Result, Tensor, where_, zeros};
 
-/// Bytes of bins that are few: one thread is faster than several that wait for a pass.
-const HERE_BYTES_MAX: u64 = 1 << 20;
+/// Bytes of bins that are few.
+const HERE_BYTES_MAX: u64 = 64 << 20;
 /// Samples beyond which scikit-learn's `early_stopping="auto"` stops early.
 const EARLY_ROWS: usize = 10_000;
 /// Samples up to which the number of those for validation is exact.
@@ -491,5 +491,11 @@ mod tests {
         let one = bits(&passes, 36_000, 1, 1 << 28);
         assert_eq!(one, bits(&passes, 36_000, 4, 1 << 28));
         assert_eq!(one, bits(&passes, 36_000, 2, 20 << 20));
+    }
+
+    #[test]
+    fn trees_of_a_table_do_not_depend_on_threads() {
+        let table = Boosting { max_iter: 1, ..Boosting::default() };
+        assert_eq!(bits(&table, 60_000, 1, 1 << 28), bits(&table, 60_000, 4, 1 << 28));
     }
 }

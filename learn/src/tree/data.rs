@@ -22,7 +22,7 @@ const CODED_ELEMENTS: usize = 1 << 20;
 const READ_BYTES_MAX: usize = 1 << 24;
 /// Rows of a chunk that a pass reads: few enough that there are some for each thread, and enough that its
 /// state is not more than what it reads.
-const READ_ROWS_MIN: usize = 1 << 14;
+const READ_ROWS_MIN: usize = 1 << 15;
 /// Chunks that a pass has at least, as far as they have enough rows.
 const READS_MIN: usize = 64;
 /// Bytes of the state of a pass.

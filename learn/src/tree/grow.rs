@@ -25,6 +25,10 @@ use tharsis_numeric::{Error, Result, Tensor};
 const KEPT_BYTES_MAX: usize = 256 << 20;
 /// Rows of all trees together from which threads make them: fewer are done before these have begun.
 const THREAD_ROWS_MIN: usize = 20_000;
+/// Values of a node from which threads share its features.
+const SHARED_MIN: usize = 1 << 18;
+/// Rows of a node from which threads are worth beginning.
+const SHARED_ROWS_MIN: usize = 1 << 13;
 
 /// The samples of trees.
 pub(crate) struct Samples<'a> {
@@ -59,6 +63,8 @@ struct Grower<'a> {
     usable: Vec<u32>,
     trees: Vec<Sapling>,
     kept_bytes: usize,
+    /// Threads that sum the rows of a table.
+    threads: usize,
 }
 
 /// Grows trees with these numbers, whose draws follow from the seed and the number.
@@ -72,12 +78,15 @@ pub(crate) fn grow(
     seed: u64,
     numbers: &[usize],
 ) -> Result<Vec<Grown>> {
-    let Some(table) = &samples.table else { return Grower::grow(samples, growth, seed, numbers) };
+    let Some(table) = &samples.table else { return Grower::grow(samples, growth, (seed, 1), numbers) };
+    let cost = table.targets.len() * numbers.len();
+    let threads = if cost < THREAD_ROWS_MIN { 1 } else { samples.binned.threads.min(numbers.len()) };
+    let of_each = samples.binned.threads / threads;
     // Each thread makes one tree after the other.
     let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(numbers.len())));
     let work = || {
         while let Some(&number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let grown = Grower::grow(samples, growth, seed, &[number]);
+            let grown = Grower::grow(samples, growth, (seed, of_each), &[number]);
             let is_lost = grown.is_err();
             done.lock().unwrap_or_else(PoisonError::into_inner).push((number, grown));
             if is_lost {
@@ -85,8 +94,6 @@ pub(crate) fn grow(
             }
         }
     };
-    let cost = table.targets.len() * numbers.len();
-    let threads = if cost < THREAD_ROWS_MIN { 1 } else { samples.binned.threads.min(numbers.len()) };
     std::thread::scope(|scope| {
         (1..threads).for_each(|_| drop(scope.spawn(work)));
         work();
@@ -102,7 +109,7 @@ impl<'a> Grower<'a> {
     fn grow(
         samples: &'a Samples<'a>,
         growth: &'a Growth,
-        seed: u64,
+        (seed, threads): (u64, usize),
         numbers: &[usize],
     ) -> Result<Vec<Grown>> {
         let features = samples.binned.bins.features.iter().enumerate();
@@ -113,7 +120,7 @@ impl<'a> Grower<'a> {
             usable.push(0);
         }
         let trees = numbers.iter().map(|&number| Sapling::new(number, seed)).collect();
-        let mut grower = Grower { samples, growth, usable, trees, kept_bytes: 0 };
+        let mut grower = Grower { samples, growth, usable, trees, kept_bytes: 0, threads };
         for tree in 0..grower.trees.len() {
             grower.take_rows(tree);
         }
@@ -214,15 +221,46 @@ impl Grower<'_> {
         chosen
     }
 
+    /// Sums the bins of all jobs from the rows of a table. Threads share the features of a node with many
+    /// rows, so sums are added in the same order by any number of them.
+    fn add_rows(&self, table: &Table<'_>, jobs: &mut [Job]) {
+        let mut pieces = Vec::with_capacity(jobs.len());
+        for Job { tree, node, columns, len, state, .. } in jobs {
+            let sapling = &self.trees[*tree];
+            let rows = &sapling.facts[*node].rows;
+            let shares = if rows.len() * columns.len() < SHARED_MIN { 1 } else { self.threads };
+            let mut rest = &mut state[..];
+            let mut groups = columns.chunks(columns.len().div_ceil(shares).max(1)).peekable();
+            while let Some(group) = groups.next() {
+                let base = group[0].start;
+                let end = groups.peek().map_or(*len, |next| next[0].start);
+                let (own, others) = rest.split_at_mut(end - base);
+                rest = others;
+                let group: Vec<Column> =
+                    group.iter().map(|column| Column { start: column.start - base, ..*column }).collect();
+                pieces.push((sapling, rows, group, own));
+            }
+        }
+        let threads =
+            if pieces.iter().all(|(_, rows, ..)| rows.len() < SHARED_ROWS_MIN) { 1 } else { self.threads };
+        let left = Mutex::new(pieces.into_iter());
+        let work = || {
+            let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
+            while let Some((sapling, rows, columns, state)) = next() {
+                table.add((sapling.number, &sapling.weights), rows, &columns, state);
+            }
+        };
+        std::thread::scope(|scope| {
+            (1..threads).for_each(|_| drop(scope.spawn(work)));
+            work();
+        });
+    }
+
     /// Sums the bins of all jobs, by one pass, or by several if a node has more than fits one.
     #[track_caller]
     fn run(&self, jobs: &mut [Job]) -> Result<()> {
         if let Some(table) = &self.samples.table {
-            for Job { tree, node, columns, state, .. } in jobs {
-                let sapling = &self.trees[*tree];
-                let weights = (sapling.number, &sapling.weights[..]);
-                table.add(weights, &sapling.facts[*node].rows, columns, state);
-            }
+            self.add_rows(table, jobs);
             return Ok(());
         }
         let limit = (self.samples.binned.state_bytes / size_of::<f64>() as u64) as usize;
