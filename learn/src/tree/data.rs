@@ -30,6 +30,9 @@ const STATE_BYTES_MAX: u64 = 32 << 20;
 /// Part of a thread's memory that is for a state: a task has several copies of it, and others wait to be
 /// added.
 const STATE_SHARE: u64 = 32;
+/// Part of the memory that bins may take in the process that fits; targets and lists of rows take as much
+/// again.
+const HERE_SHARE: u64 = 8;
 /// Part of the memory that the sums of a node may take.
 const NODE_SHARE: u64 = 2;
 /// Part of the memory that values may take from which bins are made.
@@ -123,7 +126,7 @@ impl Binned {
         if bytes <= limits.stored_bytes / STORED_SHARE {
             binned.codes = binned.stored(&binned.codes)?;
         }
-        if bytes <= binning.here_bytes_max {
+        if bytes <= binning.here_bytes_max.min(limits.memory_bytes / HERE_SHARE) {
             let codes = binned.codes.fetch_on::<u8>(&*binned.executor)?;
             binned.here = Some(codes.into_iter().collect());
         }

@@ -126,11 +126,12 @@ impl Grove {
     #[track_caller]
     pub(crate) fn numbers(&self, training: &Training, executor: Arc<dyn Executor>) -> Result<Planted> {
         let mut targets = Targets::numbers(training)?;
-        // Squares around the mean lose no digits.
-        let mean = targets.mean;
-        targets.y = &targets.y - mean;
+        // Squares around the mean lose no digits, and those of numbers of this size are in the range of
+        // float64.
+        let (mean, size) = (targets.mean, size_of_target(targets.farthest));
+        targets.y = (&targets.y - mean) / size;
         let grown = self.grow(training, &targets, executor, (Sums::Squares, Criterion::SquaredError))?;
-        Ok(self.planted(&grown, training.columns, 1, |sums| vec![mean + sums[2] / sums[1]]))
+        Ok(self.planted(&grown, training.columns, 1, |sums| vec![mean + sums[2] / sums[1] * size]))
     }
 
     #[track_caller]
@@ -210,6 +211,12 @@ impl Grove {
             importances: importances(grown, features),
         }
     }
+}
+
+/// A power of two by which targets are divided: 1 unless their squares may leave the range of float64.
+fn size_of_target(farthest: f64) -> f64 {
+    let is_usual = farthest == 0.0 || (1e-100..1e100).contains(&farthest);
+    if is_usual { 1.0 } else { farthest.log2().floor().clamp(-1000.0, 1000.0).exp2() }
 }
 
 /// The part of the gain of a tree that each feature has, averaged over the trees with any.

@@ -20,6 +20,8 @@ pub(crate) struct Targets {
     pub(crate) all: f64,
     /// The least target.
     pub(crate) least: f64,
+    /// The target farthest from zero, without its sign.
+    pub(crate) farthest: f64,
 }
 
 impl Targets {
@@ -55,15 +57,17 @@ impl Targets {
         let weighted = weight.as_ref().map_or_else(|| y.clone(), |weight| &y * weight);
         let all =
             weight.as_ref().map_or_else(|| Tensor::number(training.rows as f64), |weight| weight.sum(..));
-        let sums = training.engine.run(&[&y.sum(..), &weighted.sum(..), &all, &y.min(..)])?;
-        let [plain, sum, all, least] = <[_; 4]>::try_from(sums).map_err(|_| lost())?.map(|sum| sum.sum());
+        let sums = training.engine.run(&[&y.sum(..), &weighted.sum(..), &all, &y.min(..), &y.max(..)])?;
+        let [plain, sum, all, least, most] =
+            <[_; 5]>::try_from(sums).map_err(|_| lost())?.map(|sum| sum.sum());
         if !(plain.is_finite() && all.is_finite() && sum.is_finite()) {
             explain(training, &y)?;
         }
         if all == 0.0 {
             return Err(refused("Sample weights must contain at least one non-zero number."));
         }
-        Ok(Targets { y, weight, mean: sum / all, all, least })
+        let farthest = most.abs().max(least.abs());
+        Ok(Targets { y, weight, mean: sum / all, all, least, farthest })
     }
 }
 

@@ -204,6 +204,50 @@ fn many_values_share_bins_and_are_learned_all_the_same() {
 }
 
 #[test]
+fn extreme_numbers_end_in_finite_models() {
+    let sizes = [1e-300, 1e-5, 1.0, 1e150, 1e300];
+    let x = default_rng(12).normal(0.0, 1.0, &[80, 3]).execute().unwrap();
+    for size in sizes {
+        for (x, y) in [(&x * size, arange(80) % 7), (x.clone(), (arange(80) % 7) * size)] {
+            each_kind(|name, fit| {
+                let y = if name.contains("classes") { arange(80) % 2 } else { y.clone() };
+                let found = fit(&x, &y, &FitOptions::new(), &x);
+                assert!(found.iter().all(|found| found.is_finite()), "{name} of {size}: {found:?}");
+            });
+        }
+        let weight = FitOptions::new().sample_weight(&(arange(80) * (size / 80.0)));
+        each_kind(|name, fit| {
+            let found = fit(&x, &(arange(80) % 2), &weight, &x);
+            assert!(found.iter().all(|found| found.is_finite()), "{name} with weights of {size}");
+        });
+    }
+    for size in [1e-300, 1e-120, 1e120, 1e300] {
+        let y = (arange(80) % 7) * size;
+        let tree = DecisionTreeRegressor::new().fit(&x, &y, ..).unwrap();
+        assert!(((tree.predict(&x) - &y) / size).abs().max(..).item().unwrap().to_f64() < 1e-9, "{size}");
+    }
+    let wide = array([-f64::MAX, f64::MAX, 0.0, 1.0]).reshape(&[4, 1]);
+    let tree = DecisionTreeRegressor::new().fit(&wide, &array([1.0, 2.0, 3.0, 4.0]), ..).unwrap();
+    assert_eq!(tree.predict(&wide).to_vec::<f64>().unwrap(), [1.0, 2.0, 3.0, 4.0]);
+    let isolation = IsolationForest::new().n_estimators(4).fit(&wide, ..).unwrap();
+    assert!(isolation.score_samples(&wide).to_vec::<f64>().unwrap().iter().all(|score| score.is_finite()));
+}
+
+#[test]
+fn other_dtypes_are_like_float64() {
+    let (x, y) = samples(90, 7);
+    let whole = (&x * 4.0).round(0).astype(DType::I8).execute().unwrap();
+    let of_float = whole.astype(DType::F64);
+    each_kind(|name, fit| {
+        let expected = fit(&of_float, &y, &FitOptions::new(), &of_float);
+        for dtype in [DType::I8, DType::I64, DType::F32] {
+            let (x, y) = (whole.astype(dtype), y.astype(DType::Bool));
+            assert_eq!(fit(&x, &y, &FitOptions::new(), &x), expected, "{name} of {dtype}");
+        }
+    });
+}
+
+#[test]
 fn outliers_are_found() {
     let inside = default_rng(3).normal(0.0, 1.0, &[2_000, 3]);
     let x = concatenate(&[&inside, &full(&[20, 3], 6.0, DType::F64)], 0).execute().unwrap();
