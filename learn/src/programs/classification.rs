@@ -15,6 +15,9 @@ use tharsis_programs::{Argument, Bound, Kind, Look, Param, Preset, Row};
 
 type Args<'a> = &'a Bound<Value>;
 
+/// Digits behind the point of the smallest float.
+const DIGITS_MAX: usize = 1074;
+
 pub(super) const Y_TRUE: Param = Param::needed("y_true", Kind::Array);
 pub(super) const Y_PRED: Param = Param::needed("y_pred", Kind::Array);
 pub(super) const WEIGHT: Param = SAMPLE_WEIGHT.keyword();
@@ -284,6 +287,14 @@ fn kappa(args: Args<'_>) -> Result<Value, Failure> {
     Ok(real(cohen_kappa_score(&y1, &y2, options)?))
 }
 
+/// Digits behind the point: as many as a float can have.
+fn digits(args: Args<'_>) -> Result<usize, Failure> {
+    match count(args, "digits", 0)? {
+        digits if digits <= DIGITS_MAX => Ok(digits),
+        digits => Err(Failure::value(format!("digits={digits}: at most {DIGITS_MAX}"))),
+    }
+}
+
 fn report(args: Args<'_>) -> Result<Value, Failure> {
     let (y_true, y_pred) = pair(args, "y_true", "y_pred")?;
     let target_names = match args.value("target_names")?.look() {
@@ -300,7 +311,7 @@ fn report(args: Args<'_>) -> Result<Value, Failure> {
         labels: integers_if_given(args, "labels")?,
         target_names,
         sample_weight: weights(args)?,
-        digits: count(args, "digits", 0)?,
+        digits: digits(args)?,
         zero_division: zero_division(args)?,
     };
     Ok(Value::Text(classification_report(&y_true, &y_pred, options)?.to_string()))

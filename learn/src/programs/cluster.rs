@@ -2,12 +2,13 @@
 
 use super::args::{RANDOM_STATE, VERBOSE, array as array_of, class, count, seed};
 use super::model::{array, model, real, whole};
-use super::object::{Class, Instance};
+use super::object::{Class, Instance, Labels};
 use crate::cluster::{FittedKMeans, Init, KMeans};
 use tharsis_numeric::protocol::{Failure, Scope, Value};
 use tharsis_programs::{Argument, Bound, Kind, Look, Param, Preset, Row};
 
-static K_MEANS: Class = Class { fit_predict: Some("labels_"), ..Class::unsupervised("KMeans") };
+static K_MEANS: Class =
+    Class { fit_predict: Some(Labels::Attribute("labels_")), ..Class::unsupervised("KMeans") };
 
 /// Runs of which scikit-learn keeps the best one, for first centres at random.
 const RANDOM_RUNS: usize = 10;

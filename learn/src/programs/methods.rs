@@ -2,7 +2,7 @@
 
 use super::args::{ARRAY_OR_NONE, SAMPLE_WEIGHT, array, function};
 use super::model::real;
-use super::object::{Instance, Samples};
+use super::object::{Instance, Labels, Samples};
 use tharsis_numeric::protocol::{Failure, Scope, Value};
 use tharsis_programs::{Bound, Form, Kind, Param, Preset, Row};
 
@@ -39,7 +39,11 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
     sampled("sk.fit_predict", "fits an estimator of clusters; the cluster of each sample", |args, scope| {
         let instance = Instance::in_value(args.value("estimator")?)?;
         let labels = instance.class().fit_predict.ok_or_else(|| instance.lacks("fit_predict"))?;
-        fitted(args, scope)?.attribute(labels)
+        let instance = fitted(args, scope)?;
+        match labels {
+            Labels::Attribute(name) => instance.attribute(name),
+            Labels::Method(name) => instance.map(name, &array(args, "X")?),
+        }
     }),
     sampled("sk.fit_transform", "fits a transformer; its samples, mapped", |args, scope| {
         let instance = Instance::in_value(args.value("estimator")?)?;

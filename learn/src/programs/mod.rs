@@ -23,6 +23,7 @@ mod preprocessing;
 mod ranking;
 mod regression;
 mod splits;
+mod trees;
 
 use tharsis_numeric::protocol::Tables;
 
@@ -49,6 +50,7 @@ pub const TABLES: Tables = &[
     decomposition::ROWS,
     cluster::ROWS,
     naive_bayes::ROWS,
+    trees::ROWS,
     methods::ROWS,
     classification::ROWS,
     ranking::ROWS,

@@ -15,8 +15,8 @@ pub(super) struct Class {
     pub(super) name: &'static str,
     /// Whether a fit needs targets.
     pub(super) is_supervised: bool,
-    /// Whether it has `fit_predict`, whose result is this attribute.
-    pub(super) fit_predict: Option<&'static str>,
+    /// The result of `fit_predict`, if it has that.
+    pub(super) fit_predict: Option<Labels>,
     /// The attribute that is the number of samples of the fit.
     pub(super) samples: Option<&'static str>,
     /// Attributes that are `None` if all of these parameters are false.
@@ -35,6 +35,15 @@ impl Class {
     pub(super) const fn unsupervised(name: &'static str) -> Class {
         Class { is_supervised: false, ..Class::supervised(name) }
     }
+}
+
+/// The result of `fit_predict`.
+#[derive(Clone, Copy)]
+pub(super) enum Labels {
+    /// An attribute of the model.
+    Attribute(&'static str),
+    /// A method of the model, of the samples of the fit.
+    Method(&'static str),
 }
 
 /// An estimator of a program, with the model of its last fit.

@@ -5,11 +5,16 @@ use serde_json::{Value as Json, json};
 use tharsis_learn::cluster::{Init, KMeans};
 use tharsis_learn::datasets::load_digits;
 use tharsis_learn::decomposition::{PCA, TruncatedSVD};
+use tharsis_learn::ensemble::{
+    ExtraTreesRegressor, HistGradientBoostingRegressor, IsolationForest, RandomForestClassifier,
+    RegressionLoss,
+};
 use tharsis_learn::linear_model::{ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge};
 use tharsis_learn::metrics::{Average, confusion_matrix, f1_score};
 use tharsis_learn::model_selection::{TrainTestSplit, train_test_split};
 use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
 use tharsis_learn::preprocessing::{Binarizer, MaxAbsScaler, MinMaxScaler, Norm, Normalizer, StandardScaler};
+use tharsis_learn::tree::ClassCriterion;
 use tharsis_numeric::{DType, Tensor};
 
 /// The elements of an array in a reply, as bits.
@@ -238,6 +243,57 @@ fn clusters_and_naive_bayes_read_their_parameters() {
     let model = bernoulli.fit(&x, &y, ..).unwrap();
     assert_eq!(bits(&found["r"]), bits_of(&model.predict_proba(&x)));
     assert_eq!(bits(&found["class_log_prior_"]), bits_in(&model.class_log_prior));
+}
+
+#[test]
+fn trees_read_their_parameters() {
+    let (x, y) = data();
+    let params = json!({
+        "n_estimators": 9, "criterion": "entropy", "max_depth": 2, "min_samples_split": 3,
+        "min_samples_leaf": 2, "max_features": 0.5, "bootstrap": false, "random_state": 4,
+    });
+    let attributes = ["feature_importances_", "classes_"];
+    let found = fitted("sk.ensemble.RandomForestClassifier", params, "predict_proba", &attributes);
+    let forest =
+        RandomForestClassifier::new().n_estimators(9).criterion(ClassCriterion::Entropy).max_depth(2);
+    let forest = forest.min_samples_split(3).min_samples_leaf(2).max_features(0.5).bootstrap(false);
+    let model = forest.random_state(4).fit(&x, &y, ..).unwrap();
+    assert_eq!(bits(&found["r"]), bits_of(&model.predict_proba(&x)));
+    assert_eq!(bits(&found["feature_importances_"]), bits_in(&model.feature_importances));
+
+    let params =
+        json!({"bootstrap": true, "max_samples": 0.5, "max_leaf_nodes": 4, "min_impurity_decrease": 0.001});
+    let found = fitted("sk.ensemble.ExtraTreesRegressor", params, "predict", &[]);
+    let forest = ExtraTreesRegressor::new()
+        .bootstrap(true)
+        .max_samples(0.5)
+        .max_leaf_nodes(4)
+        .min_impurity_decrease(0.001);
+    assert_eq!(bits(&found["r"]), bits_of(&forest.fit(&x, &y, ..).unwrap().predict(&x)));
+
+    let params = json!({
+        "loss": "poisson", "learning_rate": 0.25, "max_iter": 7, "max_leaf_nodes": 3, "min_samples_leaf": 2,
+        "l2_regularization": 0.5, "max_bins": 8,
+    });
+    let found = fitted("sk.ensemble.HistGradientBoostingRegressor", params, "predict", &["n_iter_"]);
+    let boosting = HistGradientBoostingRegressor::new().loss(RegressionLoss::Poisson).learning_rate(0.25);
+    let boosting = boosting.max_iter(7).max_leaf_nodes(3).min_samples_leaf(2).l2_regularization(0.5);
+    let model = boosting.max_bins(8).fit(&x, &y, ..).unwrap();
+    assert_eq!(bits(&found["r"]), bits_of(&model.predict(&x)));
+    assert_eq!(found["n_iter_"], 7);
+
+    let params = json!({"n_estimators": 9, "max_samples": 8, "contamination": 0.25, "random_state": 4});
+    let found = fitted("sk.ensemble.IsolationForest", params, "decision_function", &["offset_"]);
+    let forest = IsolationForest::new().n_estimators(9).max_samples(8).contamination(0.25).random_state(4);
+    let model = forest.fit(&x, ..).unwrap();
+    assert_eq!(bits(&found["r"]), bits_of(&model.decision_function(&x)));
+    assert_eq!(bits(&found["offset_"]), bits_in(&[model.offset]));
+
+    let program = json!([["m", "sk.ensemble.RandomForestClassifier", [], {"max_samples": 5}]]);
+    assert_eq!(
+        error(program),
+        "NotImplemented: max_samples of RandomForestClassifier as a number of samples is not implemented"
+    );
 }
 
 #[test]

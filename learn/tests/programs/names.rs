@@ -76,7 +76,43 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         "predict predict_log_proba predict_proba score",
         "class_count_ class_log_prior_ classes_ feature_count_ feature_log_prob_ n_features_in_",
     ),
+    (
+        "DecisionTreeClassifier",
+        "predict predict_log_proba predict_proba score",
+        "classes_ feature_importances_ max_features_ n_classes_ n_features_in_ n_outputs_ tree_",
+    ),
+    (
+        "DecisionTreeRegressor",
+        "predict score",
+        "feature_importances_ max_features_ n_features_in_ n_outputs_ tree_",
+    ),
+    ("RandomForestClassifier", "predict predict_log_proba predict_proba score", OF_FOREST_CLASSIFIERS),
+    ("RandomForestRegressor", "predict score", OF_FOREST_REGRESSORS),
+    ("ExtraTreesClassifier", "predict predict_log_proba predict_proba score", OF_FOREST_CLASSIFIERS),
+    ("ExtraTreesRegressor", "predict score", OF_FOREST_REGRESSORS),
+    (
+        "HistGradientBoostingClassifier",
+        "decision_function predict predict_proba score",
+        "classes_ do_early_stopping_ is_categorical_ n_features_in_ n_iter_ n_trees_per_iteration_ train_score_ \
+         validation_score_",
+    ),
+    (
+        "HistGradientBoostingRegressor",
+        "predict score",
+        "do_early_stopping_ is_categorical_ n_features_in_ n_iter_ n_trees_per_iteration_ train_score_ \
+         validation_score_",
+    ),
+    (
+        "IsolationForest",
+        "decision_function fit_predict predict score_samples",
+        "estimator_ estimators_ estimators_features_ estimators_samples_ max_samples_ n_features_in_ offset_",
+    ),
 ];
+
+const OF_FOREST_CLASSIFIERS: &str = "classes_ estimator_ estimators_ estimators_samples_ feature_importances_ \
+                                     n_classes_ n_features_in_ n_outputs_";
+const OF_FOREST_REGRESSORS: &str =
+    "estimator_ estimators_ estimators_samples_ feature_importances_ n_features_in_ n_outputs_";
 
 /// Classes that need no fit.
 const STATELESS: [&str; 2] = ["Normalizer", "Binarizer"];
