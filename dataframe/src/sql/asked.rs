@@ -4,25 +4,22 @@
 //! window, a condition of `ON` and a set of groups read them here as columns that a projection below has
 //! computed, and one above leaves out again. Clauses that cannot be written so are refused by their names.
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::frame::HIDDEN;
-use crate::stage::not_in::can_be_missing;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, Result as EngineResult, not_impl_err};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison, Sort as SortKey};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{Join, Sort, Window};
-use datafusion::logical_expr::utils::{
-    conjunction, merge_schema, split_conjunction, split_conjunction_owned,
-};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection};
 use std::sync::Arc;
 
 /// The plan in which subqueries stand where the library's rules, and ours, find them.
 pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
-    check_levels(&plan)?;
     let changed = plan.transform_up_with_subqueries(|node| {
-        if !node_asks(&node)? {
+        let has_sets = matches!(&node, LogicalPlan::Aggregate(aggregate) if has_computed_sets(aggregate));
+        if !has_sets && !node_asks(&node)? {
             return Ok(Transformed::no(node));
         }
         match node {
@@ -300,13 +297,27 @@ fn read_columns(part: &Expr) -> EngineResult<Vec<Column>> {
     Ok(read)
 }
 
+/// Whether there are sets of groups by values that are no columns. Types are chosen later, and change the
+/// texts of some: the library keeps the names of other groups, and loses those in sets.
+fn has_computed_sets(aggregate: &Aggregate) -> bool {
+    let mut sets = aggregate.group_expr.iter().filter_map(|expr| match expr {
+        Expr::GroupingSet(set) => Some(set.distinct_expr()),
+        _ => None,
+    });
+    sets.any(|exprs| exprs.into_iter().any(is_computed))
+}
+
+fn is_computed(expr: &Expr) -> bool {
+    !matches!(expr, Expr::Column(_))
+}
+
 /// Groups by columns, which have the names of the expressions that they stand for: the library makes the
 /// names of sets of groups of them.
 fn grouped(aggregate: Aggregate) -> EngineResult<Transformed<LogicalPlan>> {
     let Aggregate { input, group_expr, aggr_expr, .. } = aggregate;
     let mut below = Below::new("in_aggregate");
-    let mut by_column = |expr: Expr| {
-        if !has_asked(&expr)? {
+    let mut by_column = |expr: Expr, is_in_set: bool| {
+        if !(has_asked(&expr)? || is_in_set && is_computed(&expr)) {
             return Ok(Transformed::no(expr));
         }
         let label = expr.schema_name().to_string();
@@ -314,7 +325,8 @@ fn grouped(aggregate: Aggregate) -> EngineResult<Transformed<LogicalPlan>> {
     };
     let groups = group_expr.into_iter().map(|expr| {
         let is_set = matches!(expr, Expr::GroupingSet(_));
-        let made = if is_set { expr.map_children(&mut by_column)? } else { by_column(expr)? };
+        let made =
+            if is_set { expr.map_children(|expr| by_column(expr, true))? } else { by_column(expr, false)? };
         Ok(made.data)
     });
     let groups = groups.collect::<EngineResult<Vec<Expr>>>()?;
@@ -327,70 +339,6 @@ fn grouped(aggregate: Aggregate) -> EngineResult<Transformed<LogicalPlan>> {
     let aggregates = aggregates.collect::<EngineResult<Vec<Expr>>>()?;
     let aggregate = Aggregate::try_new(below.beside(input)?, groups, aggregates)?;
     Ok(Transformed::yes(LogicalPlan::Aggregate(aggregate)))
-}
-
-/// Levels of `IN (SELECT ..)` within each other at most. Where values may be missing, each level reads its
-/// rows twice, and a plan has 2^n copies of the innermost ones.
-const LEVELS_MAX: usize = 4;
-
-fn check_levels(plan: &LogicalPlan) -> Result<()> {
-    let levels = levels(plan)?;
-    if levels <= LEVELS_MAX {
-        return Ok(());
-    }
-    Err(Error::NotImplemented(format!(
-        "IN (SELECT ..) in {levels} levels within each other, whose values may be missing, is not supported: \
-         at most {LEVELS_MAX} (leave out missing rows with IS NOT NULL, or make a table of the inner ones)"
-    )))
-}
-
-/// Levels of subqueries within each other whose rows are read twice.
-fn levels(plan: &LogicalPlan) -> EngineResult<usize> {
-    let mut most = 0;
-    plan.apply(|node| {
-        let is_filter = matches!(node, LogicalPlan::Filter(_));
-        node.apply_expressions(|expr| {
-            let parts = if is_filter { split_conjunction(expr) } else { vec![expr] };
-            for part in parts {
-                let found = match part {
-                    // A join, whose sides are read once.
-                    Expr::InSubquery(asked) if is_filter && is_join(asked) => {
-                        levels(&asked.subquery.subquery)?
-                    }
-                    part => levels_within(part, node)?,
-                };
-                most = most.max(found);
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })
-    })?;
-    Ok(most)
-}
-
-/// Whether a condition that stands by itself is a join as it is.
-fn is_join(asked: &InSubquery) -> bool {
-    let is_same = asked.subquery.outer_ref_columns.is_empty() && matches!(*asked.expr, Expr::Column(_));
-    !asked.negated || is_same
-}
-
-fn levels_within(expr: &Expr, node: &LogicalPlan) -> EngineResult<usize> {
-    let mut most = 0;
-    expr.apply(|part| {
-        let found = match part {
-            Expr::InSubquery(asked) => {
-                // A value without a type yet may be a missing one.
-                let is_twice = can_be_missing(asked, &merge_schema(&node.inputs())).unwrap_or(true);
-                usize::from(is_twice) + levels(&asked.subquery.subquery)?
-            }
-            Expr::SetComparison(asked) => 1 + levels(&asked.subquery.subquery)?,
-            Expr::Exists(asked) => levels(&asked.subquery.subquery)?,
-            Expr::ScalarSubquery(subquery) => levels(&subquery.subquery)?,
-            _ => 0,
-        };
-        most = most.max(found);
-        Ok(TreeNodeRecursion::Continue)
-    })?;
-    Ok(most)
 }
 
 #[cfg(test)]
@@ -496,6 +444,18 @@ mod tests {
     }
 
     #[test]
+    fn groups_of_sets_keep_their_names_where_types_are_chosen() {
+        let key = "coalesce(not a in (1, 2), null)";
+        let query = format!("select {key} k, sum(b) from t group by rollup ({key}) order by 1 nulls last, 2");
+        assert_eq!(rows(&query), ["false 30", "true 30", "NULL 40", "NULL 100"]);
+        let query = "select a + 1.5 k, b > 10 l, grouping(a + 1.5) g, count(*) from t \
+                     group by grouping sets ((a + 1.5), (b > 10), ()) order by g, 1 nulls last, 2 nulls last";
+        let expected = ["2.5 NULL 0 1", "3.5 NULL 0 1", "4.5 NULL 0 1", "NULL NULL 0 1"];
+        assert_eq!(rows(query)[..4], expected);
+        assert_eq!(rows(query)[4..], ["NULL false 1 1", "NULL true 1 3", "NULL NULL 1 4"]);
+    }
+
+    #[test]
     fn values_that_are_compared_with_subqueries_are_of_subqueries() {
         let is_true = "(select b > 10 from t)";
         let query = format!("select a from t where (a in (select a from u)) in {is_true} order by b");
@@ -535,38 +495,5 @@ mod tests {
         ] {
             assert!(refused(query).contains(name), "{query}");
         }
-    }
-
-    /// A query with this many levels of conditions within each other.
-    fn nested(levels: usize) -> String {
-        let inner = (1..levels).fold("select a from u".to_owned(), |inner, _| {
-            format!("select case when a in ({inner}) then a end from t")
-        });
-        format!("select a in ({inner}) from t order by b")
-    }
-
-    #[test]
-    fn conditions_within_each_other_have_a_limit() {
-        assert_eq!(rows(&nested(2)), ["NULL", "true", "true", "NULL"]);
-        assert_eq!(rows(&nested(4)).len(), 4);
-        let text = refused(&nested(5));
-        assert!(text.contains("IN (SELECT ..) in 5 levels") && text.contains("at most 4"), "{text}");
-        // Conditions of rows alone are joins, however many there are.
-        let inner = (0..12)
-            .fold("select a from u".to_owned(), |inner, _| format!("select a from t where a in ({inner})"));
-        assert_eq!(rows(&format!("select b from t where a in ({inner}) order by b")), ["20", "30"]);
-    }
-
-    /// A plan reads tables this many times.
-    fn scans(query: &str) -> usize {
-        let plan = session().run(&format!("explain {query}")).expect("a plan").concat().concat();
-        plan.matches("TableScan:").count()
-    }
-
-    #[test]
-    fn each_level_reads_its_rows_twice_and_no_more_often() {
-        assert_eq!([1, 2, 3].map(|levels| scans(&nested(levels))), [3, 7, 15]);
-        let within = "select a from t where a not in (select a from u) or b = 0";
-        assert_eq!(scans(within), 3);
     }
 }

@@ -5,6 +5,7 @@
 //! | statements of a session | `session` |
 //! | clauses that are refused or written in another way | `understood` |
 //! | subqueries in orders, windows, joins and sets of groups | `asked` |
+//! | the bound on subqueries within each other | `levels` |
 //! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
 //! | plans as texts | `explain` |
 //! | files that statements write | `files` |
@@ -20,6 +21,7 @@ mod digits;
 mod explain;
 mod files;
 mod keys;
+mod levels;
 mod order;
 mod overflow;
 mod row_texts;
@@ -85,8 +87,9 @@ async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let dialect = state.config().options().sql_parser.dialect;
     let mut statement = state.sql_to_statement(text, &dialect)?;
     understood::understand(&mut statement, &|name| state.scalar_functions().contains_key(name))?;
-    let plan = asked::as_columns(state.statement_to_plan(statement).await?)?;
-    order::with_orders(typed(plan)?)
+    let plan = state.statement_to_plan(statement).await?;
+    levels::check_levels(&plan)?;
+    order::with_orders(typed(asked::as_columns(plan)?)?)
 }
 
 /// The plan whose numbers have the types and the errors of SQL; its parameters have types.
