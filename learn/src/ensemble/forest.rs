@@ -100,6 +100,18 @@ macro_rules! defaults {
     };
 }
 
+macro_rules! out_of_bag {
+    ($($fitted:ident),*) => {$(
+        impl $fitted {
+            /// scikit-learn's `oob_score_`: the accuracy, or R², of samples that some trees have not seen;
+            /// NaN if there are none. `None` if it was not asked for.
+            pub fn oob_score(&self) -> Option<f64> {
+                self.planted.oob_score
+            }
+        }
+    )*};
+}
+
 defaults!(RandomForestClassifier, Grove::forest(MaxFeatures::Sqrt), criterion);
 tree_classifier!(RandomForestClassifier, FittedRandomForestClassifier, "RandomForestClassifier", "ensemble");
 defaults!(RandomForestRegressor, Grove::forest(MaxFeatures::All));
@@ -108,3 +120,5 @@ defaults!(ExtraTreesClassifier, Grove::random(MaxFeatures::Sqrt), criterion);
 tree_classifier!(ExtraTreesClassifier, FittedExtraTreesClassifier, "ExtraTreesClassifier", "ensemble");
 defaults!(ExtraTreesRegressor, Grove::random(MaxFeatures::All));
 tree_regressor!(ExtraTreesRegressor, FittedExtraTreesRegressor, "ExtraTreesRegressor", "ensemble");
+out_of_bag!(FittedRandomForestClassifier, FittedRandomForestRegressor);
+out_of_bag!(FittedExtraTreesClassifier, FittedExtraTreesRegressor);

@@ -70,6 +70,12 @@ macro_rules! forest_parameters {
                 self.with(|grove| grove.bootstrap = bootstrap)
             }
 
+            /// scikit-learn's `oob_score`: whether the forest is scored by the samples that its trees have
+            /// not seen, each by the average of these trees; not by default.
+            pub fn oob_score(self, oob_score: bool) -> $name {
+                self.with(|grove| grove.oob_score = oob_score)
+            }
+
             /// scikit-learn's `max_samples`: the number of draws for a tree as a share of the samples, above
             /// 0 and at most 1, or `None` for 1, the default.
             pub fn max_samples(self, max_samples: impl Into<Option<f64>>) -> $name {

@@ -2,8 +2,9 @@
 
 use super::bins::Coder;
 use super::histogram::{AddTrees, Histograms, SumLosses};
+use super::out_of_bag::OutOfBag;
 use super::predict::Summed;
-use super::wire::{ADD_TREES, CODER, HISTOGRAMS, KIND, Reader, SUM_LOSSES, SUMMED};
+use super::wire::{ADD_TREES, CODER, HISTOGRAMS, KIND, OUT_OF_BAG, Reader, SUM_LOSSES, SUMMED};
 use std::sync::Arc;
 use tharsis_graph::{Foreign, ForeignName};
 
@@ -25,6 +26,7 @@ pub fn find_foreign(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
         ADD_TREES => Arc::new(AddTrees::read(&mut reader)?),
         SUM_LOSSES => Arc::new(SumLosses::read(&mut reader)?),
         SUMMED => Arc::new(Summed::read(&mut reader)?),
+        OUT_OF_BAG => Arc::new(OutOfBag::read(&mut reader)?),
         _ => return None,
     };
     reader.is_at_end().then_some(found)
@@ -104,6 +106,9 @@ mod tests {
             same(&function, &[codes.clone(), y.clone(), scores.clone(), weight.clone()]);
         }
         let tree = Tree { nodes: stump(), values: vec![0.0, 1.0, 2.0], width: 1, column: 1 };
+        let (bootstrap, number) = (Bootstrap::of(1.0), 0);
+        let trees = (0..9).map(|stream| (tree.clone(), [3, stream])).collect();
+        same(&OutOfBag { trees, bootstrap, width: 1, columns: 2, rows: 4, number }, &[codes]);
         let base = (vec![0.5, 0.25], 0.5);
         let trees = Trees::new(vec![tree], 2, base, Values::NotInfinite);
         same(&*trees.function(), std::slice::from_ref(&values));

@@ -3,20 +3,21 @@
 use super::criterion::{Criterion, Rules};
 use super::data::{Binned, Binning};
 use super::grow::{Samples, grow};
-use super::histogram::{Bootstrap, Sums};
+use super::histogram::{Bootstrap, Sums, new_number};
 use super::nodes::Tree;
+use super::out_of_bag::OutOfBag;
 use super::parameters::{MaxFeatures, Ranges};
 use super::predict::{Trees, Values};
 use super::sapling::{Grown, Growth};
 use super::table::Table;
 use super::targets::Targets;
-use crate::checks::Training;
+use crate::checks::{Training, refused};
 use crate::show;
 use ndarray::Array1;
 use std::fmt;
 use std::sync::Arc;
 use tharsis_graph::Executor;
-use tharsis_numeric::Result;
+use tharsis_numeric::{Chunks, Index, Result, Tensor, where_};
 
 /// Bytes of bins that are few.
 const HERE_BYTES_MAX: u64 = 64 << 20;
@@ -35,6 +36,7 @@ pub(crate) struct Grove {
     pub(crate) min_impurity_decrease: f64,
     pub(crate) bootstrap: bool,
     pub(crate) max_samples: Option<f64>,
+    pub(crate) oob_score: bool,
     pub(crate) random_state: u64,
     /// Whether thresholds are drawn.
     pub(crate) is_random: bool,
@@ -47,6 +49,8 @@ pub(crate) struct Grove {
 pub(crate) struct Planted {
     pub(crate) trees: Trees,
     pub(crate) importances: Array1<f64>,
+    /// The score by samples that trees have not seen, if it was asked for.
+    pub(crate) oob_score: Option<f64>,
 }
 
 impl Grove {
@@ -62,6 +66,7 @@ impl Grove {
             min_impurity_decrease: 0.0,
             bootstrap: false,
             max_samples: None,
+            oob_score: false,
             random_state: 0,
             is_random: false,
             here_bytes_max: HERE_BYTES_MAX,
@@ -90,11 +95,14 @@ impl Grove {
         self.max_features.of(estimator, 1)?;
         ranges.optional_int("max_leaf_nodes", self.max_leaf_nodes, 2)?;
         ranges.not_negative("min_impurity_decrease", self.min_impurity_decrease)?;
+        if self.oob_score && !self.bootstrap {
+            return Err(refused("Out of bag estimation only available if bootstrap=True"));
+        }
         if let Some(share) = self.max_samples {
             let is_share = 0.0 < share && share <= 1.0;
             ranges.check("max_samples", is_share, "None or a float in the range (0.0, 1.0]", &share)?;
             if !self.bootstrap {
-                return Err(crate::checks::refused(
+                return Err(refused(
                     "`max_sample` cannot be set if `bootstrap=False`. Either switch to `bootstrap=True` or set \
                      `max_sample=None`.",
                 ));
@@ -113,12 +121,19 @@ impl Grove {
     ) -> Result<(Vec<i64>, Planted)> {
         let (classes, targets) = Targets::classes(training)?;
         let sums = Sums::Classes(classes.len());
-        let grown = self.grow(training, &targets, executor, (sums, criterion))?;
+        let binned = self.binned(training, &targets, executor)?;
+        let grown = self.grow(training, &binned, &targets, (sums, criterion))?;
         let shares = |sums: &[f64]| {
             let all: f64 = sums[1..].iter().sum();
             sums[1..].iter().map(|class| class / all).collect()
         };
-        let planted = self.planted(&grown, training.columns, classes.len(), shares);
+        let mut planted = self.planted(&grown, training.columns, classes.len(), shares);
+        if self.oob_score {
+            let (sums, is_left_out) = self.out_of_bag(&binned, &grown, &planted);
+            let is_right = sums.argmax(1).equal(&targets.y).logical_and(&is_left_out);
+            let counts = training.engine.run(&[&is_right.sum(..), &is_left_out.sum(..)])?;
+            planted.oob_score = Some(counts[0].sum() / counts[1].sum());
+        }
         Ok((classes, planted))
     }
 
@@ -126,32 +141,77 @@ impl Grove {
     #[track_caller]
     pub(crate) fn numbers(&self, training: &Training, executor: Arc<dyn Executor>) -> Result<Planted> {
         let mut targets = Targets::numbers(training)?;
+        let y = targets.y.clone();
         // Squares around the mean lose no digits, and those of numbers of this size are in the range of
         // float64.
         let (mean, size) = (targets.mean, size_of_target(targets.farthest));
         targets.y = (&targets.y - mean) / size;
-        let grown = self.grow(training, &targets, executor, (Sums::Squares, Criterion::SquaredError))?;
-        Ok(self.planted(&grown, training.columns, 1, |sums| vec![mean + sums[2] / sums[1] * size]))
+        let binned = self.binned(training, &targets, executor)?;
+        let grown = self.grow(training, &binned, &targets, (Sums::Squares, Criterion::SquaredError))?;
+        let mean_of = |sums: &[f64]| vec![mean + sums[2] / sums[1] * size];
+        let mut planted = self.planted(&grown, training.columns, 1, mean_of);
+        if self.oob_score {
+            let (sums, is_left_out) = self.out_of_bag(&binned, &grown, &planted);
+            let of_left_out = |tensor: &Tensor| where_(&is_left_out, tensor, 0.0);
+            let average = of_left_out(&y).sum(..) / is_left_out.sum(..);
+            let left = of_left_out(&((&y - sums.squeeze(Some(&[1]))) / size).square()).sum(..);
+            let spread = of_left_out(&((&y - average) / size).square()).sum(..);
+            let sums = training.engine.run(&[&left, &spread])?;
+            planted.oob_score = Some(1.0 - sums[0].sum() / sums[1].sum());
+        }
+        Ok(planted)
+    }
+
+    /// The average of the trees that do not have a sample, (n, width), and whether there are any, (n,).
+    #[track_caller]
+    fn out_of_bag(&self, binned: &Binned, grown: &[Grown], planted: &Planted) -> (Tensor, Tensor) {
+        let trees = planted.trees.list().iter().cloned();
+        let width = planted.trees.width();
+        let function = OutOfBag {
+            trees: trees.zip(grown.iter().map(|grown| grown.draws)).collect(),
+            bootstrap: self.draws(),
+            width,
+            columns: binned.columns,
+            rows: binned.pass_rows,
+            number: new_number(),
+        };
+        let made = binned.map(Arc::new(function), &[], width + 1);
+        let made = made.rechunk(Chunks::PerAxis(vec![binned.pass_rows, width + 1]));
+        let columns = |range: std::ops::Range<usize>| {
+            made.get(&[Index::from(..), Index::from(range.start as i64..range.end as i64)])
+        };
+        let count = columns(width..width + 1);
+        let is_left_out = count.squeeze(Some(&[1])).greater(0.0);
+        (columns(0..width) / count.maximum(1.0), is_left_out)
+    }
+
+    /// The draws of samples.
+    fn draws(&self) -> Bootstrap {
+        Bootstrap::of(self.max_samples.unwrap_or(1.0))
     }
 
     #[track_caller]
-    fn grow(
-        &self,
-        training: &Training,
-        targets: &Targets,
-        executor: Arc<dyn Executor>,
-        (sums, criterion): (Sums, Criterion),
-    ) -> Result<Vec<Grown>> {
+    fn binned(&self, training: &Training, targets: &Targets, executor: Arc<dyn Executor>) -> Result<Binned> {
         let binning = Binning {
             bins_max: BINS_MAX,
             seed: self.random_state,
             is_finite: true,
             here_bytes_max: self.here_bytes_max,
         };
-        let binned = Binned::of(training, targets.weight.as_ref(), executor, binning)?;
+        Binned::of(training, targets.weight.as_ref(), executor, binning)
+    }
+
+    #[track_caller]
+    fn grow(
+        &self,
+        training: &Training,
+        binned: &Binned,
+        targets: &Targets,
+        (sums, criterion): (Sums, Criterion),
+    ) -> Result<Vec<Grown>> {
         let y = binned.stored(&targets.y)?;
         let weight = targets.weight.as_ref().map(|weight| binned.stored(weight)).transpose()?;
-        let bootstrap = self.bootstrap.then(|| Bootstrap::of(self.max_samples.unwrap_or(1.0)));
+        let bootstrap = self.bootstrap.then(|| self.draws());
         let (targets, weights) = match binned.here {
             Some(_) => {
                 let weights = weight.as_ref().map(|weight| binned.numbers(weight)).transpose()?;
@@ -170,7 +230,7 @@ impl Grove {
             bootstrap: bootstrap.clone(),
         });
         let samples = Samples {
-            binned: &binned,
+            binned,
             inputs: std::iter::once(&y).chain(&weight).collect(),
             is_weighted: weight.is_some(),
             sums,
@@ -209,6 +269,7 @@ impl Grove {
         Planted {
             trees: Trees::new(trees, features, (vec![0.0; width], scale), Values::NotInfinite),
             importances: importances(grown, features),
+            oob_score: None,
         }
     }
 }
@@ -247,8 +308,8 @@ impl Planted {
 mod tests {
     use super::*;
     use crate::FitOptions;
+    use tharsis_numeric::LocalExecutor;
     use tharsis_numeric::random::default_rng;
-    use tharsis_numeric::{Chunks, LocalExecutor, Tensor, where_};
 
     /// Samples with missing values, classes and weights.
     fn samples(rows: usize) -> [Tensor; 3] {

@@ -51,6 +51,15 @@ impl Bootstrap {
         Bootstrap { at_most }
     }
 
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        writer.floats(&self.at_most);
+    }
+
+    /// The draws that a name tells.
+    pub(crate) fn read(reader: &mut Reader) -> Option<Bootstrap> {
+        Some(Bootstrap { at_most: reader.floats()? })
+    }
+
     /// Times that the tree with this key has a row.
     #[inline]
     pub(crate) fn times(&self, key: Key, row: usize) -> f64 {

@@ -15,6 +15,7 @@ pub(crate) mod grow;
 pub(crate) mod histogram;
 pub(crate) mod loss;
 pub(crate) mod nodes;
+pub(crate) mod out_of_bag;
 pub(crate) mod parameters;
 pub(crate) mod predict;
 pub(crate) mod sapling;

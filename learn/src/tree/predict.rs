@@ -61,6 +61,11 @@ impl Trees {
         &self.all.trees
     }
 
+    /// Numbers of a prediction.
+    pub(crate) fn width(&self) -> usize {
+        self.all.base.len()
+    }
+
     /// Features of a sample.
     pub(crate) fn features(&self) -> usize {
         self.all.features

@@ -34,6 +34,8 @@ pub(crate) struct Grown {
     pub(crate) sums: Vec<Vec<f64>>,
     /// The gain of all splits by each feature.
     pub(crate) gains: Vec<f64>,
+    /// The seed and the stream of the draws of its samples.
+    pub(crate) draws: [u64; 2],
 }
 
 impl Grown {
@@ -161,7 +163,7 @@ impl Sapling {
                 queue.push_back((split.left as usize + child, left + child));
             }
         }
-        Grown { nodes, sums, gains }
+        Grown { nodes, sums, gains, draws: self.draws() }
     }
 }
 

@@ -15,6 +15,7 @@ pub(crate) const HISTOGRAMS: u64 = 2;
 pub(crate) const ADD_TREES: u64 = 3;
 pub(crate) const SUM_LOSSES: u64 = 4;
 pub(crate) const SUMMED: u64 = 5;
+pub(crate) const OUT_OF_BAG: u64 = 6;
 
 /// The name of a function, whose parts are written by `write`.
 pub(crate) fn name_of(function: u64, write: impl FnOnce(&mut Writer)) -> ForeignName {

@@ -48,6 +48,7 @@ fn parameters_out_of_their_ranges() {
     says(forest().n_estimators(0).fit(&x, &y, ..), "'n_estimators' parameter of RandomForestClassifier");
     says(forest().max_samples(0.0).fit(&x, &y, ..), "'max_samples'");
     says(forest().max_samples(0.5).bootstrap(false).fit(&x, &y, ..), "cannot be set if `bootstrap=False`");
+    says(ExtraTreesRegressor::new().oob_score(true).fit(&x, &y, ..), "only available if bootstrap=True");
     says(IsolationForest::new().contamination(0.6).fit(&x, ..), "'contamination'");
     says(IsolationForest::new().max_samples(0).fit(&x, ..), "'max_samples'");
 }

@@ -204,6 +204,25 @@ fn many_values_share_bins_and_are_learned_all_the_same() {
 }
 
 #[test]
+fn samples_out_of_the_bag_tell_how_good_a_forest_is() {
+    let (x, y) = samples(600, 13);
+    let noise = default_rng(14).integers(0, 2, &[600]).execute().unwrap();
+    let forest = RandomForestClassifier::new().n_estimators(30).oob_score(true);
+    let (model, chance) = (forest.fit(&x, &y, ..).unwrap(), forest.fit(&x, &noise, ..).unwrap());
+    let (new, of_new) = samples(600, 15);
+    let held_out = model.score(&new, &of_new, ..).unwrap();
+    assert!((model.oob_score().unwrap() - held_out).abs() < 0.05, "{:?} {held_out}", model.oob_score());
+    // A forest knows the noise that it has seen, and not that which it has not.
+    assert!(0.95 < chance.score(&x, &noise, ..).unwrap());
+    assert!((0.4..0.6).contains(&chance.oob_score().unwrap()), "{:?}", chance.oob_score());
+    let of_numbers = x.get(&[(..).into(), 1i64.into()]) * 3.0 + 1e6;
+    let means = RandomForestRegressor::new().n_estimators(20).oob_score(true);
+    let found = means.fit(&x, &of_numbers, ..).unwrap().oob_score().unwrap();
+    assert!((0.97..1.0).contains(&found), "{found}");
+    assert_eq!(RandomForestRegressor::new().n_estimators(1).fit(&x, &y, ..).unwrap().oob_score(), None);
+}
+
+#[test]
 fn extreme_numbers_end_in_finite_models() {
     let sizes = [1e-300, 1e-5, 1.0, 1e150, 1e300];
     let x = default_rng(12).normal(0.0, 1.0, &[80, 3]).execute().unwrap();
