@@ -62,8 +62,8 @@ pub(super) enum Writer {
 /// The values that were written here, and by whom.
 #[derive(Debug, Default)]
 pub(super) struct Written {
-    /// What each key may have: the last value that is known to have been written, and later ones of which
-    /// that is not known, in order. Never empty.
+    /// The values that each key may have: the last one that is known to have been written, and later ones of
+    /// which that is not known, in order. Never empty.
     keys: HashMap<Vec<u8>, Vec<Value>>,
     /// Nodes that have written names.
     naming: BTreeSet<NodeId>,
