@@ -4,6 +4,7 @@
 //! window, whose values would then depend on fewer rows. A limit that is a node of its own stays above it.
 //! Nor does a limit go past a window into an aggregate, which would give fewer groups.
 
+use super::namesakes::{Rule, apart};
 use datafusion::common::Result;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -15,11 +16,13 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::windows::{BoundedWindowAggExec, WindowAggExec};
 use std::sync::Arc;
 
-/// The rules of the library, and before those that move sorts the one that parts limits from them.
+/// The rules of the library, and before those that move sorts the one that parts limits from them; those that
+/// push filters look at columns of different names only.
 pub(crate) fn rules() -> Vec<Rule> {
     let without_windows = |rule: Rule| -> Rule {
         match rule.name() {
             "LimitAggregation" => Arc::new(WithoutWindows(rule)),
+            name if name.starts_with("FilterPushdown") => apart(rule),
             _ => rule,
         }
     };
@@ -28,8 +31,6 @@ pub(crate) fn rules() -> Vec<Rule> {
     rules.insert(rules.len().min(1), Arc::new(LimitedWindows));
     rules
 }
-
-type Rule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
 
 /// A rule for plans without windows.
 #[derive(Debug)]

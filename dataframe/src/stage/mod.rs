@@ -12,6 +12,7 @@ mod fragment;
 mod input;
 mod leaves;
 pub(crate) mod limited_windows;
+mod namesakes;
 pub(crate) mod not_in;
 pub(crate) mod outer_joins;
 mod part;
