@@ -32,6 +32,9 @@ pub(super) const LABELS: Param = Param::new("labels", ARRAY_OR_NONE, Preset::Non
 /// Function of a row.
 pub(super) type Run = fn(&mut Bound<Value>, &Scope) -> Result<Value, Failure>;
 
+/// Most things of a kind that a fit keeps.
+const KEPT_MAX: usize = 1 << 20;
+
 /// A row of a class: its function makes an estimator.
 pub(super) const fn class(
     name: &'static str,
@@ -64,6 +67,17 @@ pub(super) fn count(args: &Bound<Value>, name: &str, least: usize) -> Result<usi
             "The '{name}' parameter of {} must be an int in the range [{least}, inf). Got {found} instead.",
             args.owner()
         ))),
+    }
+}
+
+/// A number of things that a fit keeps, such as trees: as [`count`], and at most [`KEPT_MAX`].
+///
+/// # Errors
+/// As [`count`]; `NotImplemented` for more, which would end the process where memory ends.
+pub(super) fn kept(args: &Bound<Value>, name: &str, least: usize) -> Result<usize, Failure> {
+    match count(args, name, least)? {
+        found if found <= KEPT_MAX => Ok(found),
+        found => Err(Failure::missing(format!("{name}={found} of {}: at most {KEPT_MAX}", args.owner()))),
     }
 }
 

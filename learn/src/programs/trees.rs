@@ -1,8 +1,8 @@
 //! Trees, forests and boosting.
 
 use super::args::{
-    ARRAY_OR_NONE, INTEGER_OR_NONE, N_JOBS, RANDOM_STATE, VERBOSE, WARM_START, class, count, real_if_given,
-    seed,
+    ARRAY_OR_NONE, INTEGER_OR_NONE, N_JOBS, RANDOM_STATE, VERBOSE, WARM_START, class, count, kept,
+    real_if_given, seed,
 };
 use super::model::{array, classes, model, real, supervised_score, whole};
 use super::object::{Class, Instance, Labels};
@@ -231,7 +231,7 @@ macro_rules! grown {
 macro_rules! planted {
     ($estimator:expr, $args:ident) => {
         grown!($estimator, $args)
-            .n_estimators(count($args, "n_estimators", 1)?)
+            .n_estimators(kept($args, "n_estimators", 1)?)
             .bootstrap($args.boolean("bootstrap")?)
             .max_samples(share_if_given($args, "max_samples")?)
     };
@@ -332,7 +332,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
                 _ => Some(args.real("contamination")?),
             };
             let estimator = IsolationForest::new()
-                .n_estimators(count(args, "n_estimators", 1)?)
+                .n_estimators(kept(args, "n_estimators", 1)?)
                 .max_samples(samples)
                 .contamination(contamination)
                 .random_state(seed(args)?);

@@ -102,6 +102,11 @@ fn needed(row: &str, param: &str) -> Json {
 
 /// The reply to a call of a row with these keywords beside what it needs. Estimators are fitted.
 fn called(row: &str, params: &[Param], extra: &[(&str, Json)]) -> Json {
+    called_in(&json!({}), row, params, extra)
+}
+
+/// As [`called`], in a context.
+pub(super) fn called_in(context: &Json, row: &str, params: &[Param], extra: &[(&str, Json)]) -> Json {
     let mut keywords = serde_json::Map::new();
     let mut positional = Vec::new();
     for param in params {
@@ -120,7 +125,7 @@ fn called(row: &str, params: &[Param], extra: &[(&str, Json)]) -> Json {
         program.push(json!(["f", "sk.fit", [{"$": "r"}, {"$": "x"}, {"$": "y"}]]));
         out.clear();
     }
-    reply(&json!({"in": inputs(), "prog": program, "out": out}))
+    reply(&json!({"ctx": context, "in": inputs(), "prog": program, "out": out}))
 }
 
 #[test]
