@@ -12,7 +12,8 @@ use datafusion::logical_expr::expr::{InSubquery, SetComparison, Sort as SortKey}
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{Join, Sort, Window};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Projection};
+use datafusion::logical_expr::{Aggregate, Expr, Filter, LogicalPlan, Projection};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The plan in which subqueries stand where the library's rules, and ours, find them.
@@ -211,12 +212,15 @@ fn with_read_columns(rows: Arc<LogicalPlan>, keys: &[SortKey]) -> EngineResult<A
     if lost.is_empty() {
         return Ok(rows);
     }
-    let lost = lost.into_iter().map(|column| Expr::Column(column).sort(true, false)).collect::<Vec<_>>();
-    let sorted = LogicalPlanBuilder::from(rows).sort(lost)?.build()?;
-    if let LogicalPlan::Projection(own) = &sorted
-        && let LogicalPlan::Sort(sort) = &*own.input
+    if let LogicalPlan::Projection(own) = &*rows
+        && lost.iter().all(|column| own.input.schema().has_column(column))
     {
-        return Ok(Arc::clone(&sort.input));
+        let lost: BTreeSet<Column> = lost.into_iter().collect();
+        let exprs = own.expr.iter().cloned().chain(lost.into_iter().map(Expr::Column)).collect();
+        // It fails where another column has the name of one of them without its table.
+        if let Ok(rows) = projection(exprs, Arc::clone(&own.input)) {
+            return Ok(rows);
+        }
     }
     refused("ORDER BY, over columns that the query does not give,")
 }
@@ -377,6 +381,10 @@ mod tests {
         assert_eq!(rows(query), ["1", "NULL"]);
         let query = "select a from t order by (select max(u.a) from u where u.a = t.a) desc nulls last, b";
         assert_eq!(rows(query), ["3", "2", "1", "NULL"]);
+        let exists = "exists (select 1 from u where u.a = t.a)";
+        assert_eq!(rows(&format!("select b as c from t order by {exists} desc, c limit 2")), ["20", "30"]);
+        assert_eq!(rows(&format!("select a as c from t order by {exists} desc, b limit 2")), ["2", "3"]);
+        assert!(refused(&format!("select b as a from t order by {exists}")).contains("ORDER BY"));
         let query = "select b from (select b from t order by not a in (select a from u), b) limit 1";
         assert_eq!(rows(query), ["20"]);
         let below =
