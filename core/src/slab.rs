@@ -40,7 +40,6 @@ pub struct Slot<T> {
 }
 
 /// Values by slot. Slots of removed values are used again, lowest pages first.
-#[derive(Debug)]
 pub struct Slab<T> {
     pages: Vec<Option<Box<Page<T>>>>,
     /// Pages with room; the last is tried first. May hold pages that have filled up since.
@@ -51,14 +50,12 @@ pub struct Slab<T> {
     len: usize,
 }
 
-#[derive(Debug)]
 struct Page<T> {
     cells: Vec<Cell<T>>,
     free: u32,
     live: u32,
 }
 
-#[derive(Debug)]
 enum Cell<T> {
     Live(T),
     Free { next: u32 },
@@ -295,6 +292,13 @@ impl<T> Ord for Slot<T> {
 impl<T> Hash for Slot<T> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.number().hash(state);
+    }
+}
+
+/// With its values only: how full a table once was is no state of the machine that has it.
+impl<T: fmt::Debug> fmt::Debug for Slab<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
     }
 }
 

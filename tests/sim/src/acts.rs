@@ -1,5 +1,6 @@
 //! Steps of drivers and workers.
 
+use crate::Sabotage;
 use crate::client::{Argument, Client, Context, Current, Driver, Phase, RunRecord};
 use crate::cluster::{ClientRecord, Cluster, Seen, SimEvent, US, class_of};
 use crate::program::{self, Content, FATAL, FLAKY, Payload, Step};
@@ -11,6 +12,9 @@ use tharsis_types::task::Output;
 use tharsis_types::{
     ClientId, Dependency, Extent, Failure, FailureKind, JobId, ObjectId, RefId, SmallBytes, TaskArgs,
 };
+
+/// Numbers of classes that are made for one call start here, above those of all others.
+const ANOTHER_CLASSES: u32 = 1 << 20;
 
 /// The rule that ids keep.
 pub(crate) const ONE_ID: &str = "one id is one call, with its arguments, or one value put";
@@ -402,6 +406,9 @@ impl Cluster {
         let is_place = kind == program::CONSTRUCTOR || (program::GROUP..program::INSIDE).contains(&kind);
         let is_named = is_place && self.is_to_be_named(host, id);
         let number = if is_named { kind | program::DETACHED } else { kind };
+        if self.sabotage == Sabotage::ClassEach {
+            return Some((self.name_another(host, id, job, number)?, is_named));
+        }
         self.name_class(host, id, job, number);
         Some((number, is_named))
     }
@@ -412,6 +419,17 @@ impl Cluster {
         if self.client(host, id).is_some_and(|client| client.classes.insert(kind)) {
             self.send(host, id, Event::ClassDefined { client: id, class: kind, definition: Ok(definition) });
         }
+    }
+
+    /// Names a class that is like that of a kind, under a number of its own.
+    fn name_another(&mut self, host: usize, id: ClientId, job: JobId, kind: u32) -> Option<u32> {
+        let mut definition = class_of(self, job, kind);
+        let client = self.client(host, id)?;
+        let class = ANOTHER_CLASSES + client.classes.len() as u32;
+        client.classes.insert(class);
+        Arc::make_mut(&mut definition).name = format!("f{class}");
+        self.send(host, id, Event::ClassDefined { client: id, class, definition: Ok(definition) });
+        Some(class)
     }
 
     fn put(&mut self, host: usize, id: ClientId, extent: Option<Extent>, nested: &[u64]) -> Option<u64> {

@@ -187,6 +187,8 @@ pub(crate) struct Cluster {
     high_water_bytes: u64,
     at_once: u32,
     sabotage_at: u64,
+    /// The time and the number of events when the present round began.
+    stage: (Now, u64),
 }
 
 impl Cluster {
@@ -242,6 +244,7 @@ impl Cluster {
             high_water_bytes,
             at_once: 0,
             sabotage_at: 0,
+            stage: (0, 0),
         };
         cluster.sabotage_at = cluster.rng.range(5, 30);
         for _ in 0..node_count {
@@ -285,6 +288,11 @@ impl Cluster {
         self.summary.virtual_ms = self.now / MS;
         self.summary.trace_hash = self.trace;
         Ok(self.summary.clone())
+    }
+
+    /// Time and events of a run are counted from now on.
+    pub(crate) fn begin_stage(&mut self) {
+        self.stage = (self.now, self.summary.event_count);
     }
 
     /// Events so far.
@@ -430,11 +438,11 @@ impl Cluster {
         (*len == extent.len).then_some(content)
     }
 
-    fn finish_step(&mut self) -> Result<(), Violation> {
+    pub(crate) fn finish_step(&mut self) -> Result<(), Violation> {
         self.violation.take().map_or(Ok(()), Err)
     }
 
-    fn run_dry(&mut self) -> Result<(), Violation> {
+    pub(crate) fn run_dry(&mut self) -> Result<(), Violation> {
         while let Some(((when, _), happening)) = self.agenda.pop_first() {
             // A node that goes on at once asks for the next nanosecond.
             self.at_once = if when > self.now + 1 { 0 } else { self.at_once + 1 };
@@ -445,8 +453,8 @@ impl Cluster {
             }
             self.look_who_waits();
             self.happen(happening);
-            if self.now > TIME_MAX
-                || self.summary.event_count > EVENTS_MAX
+            if self.now > self.stage.0 + TIME_MAX
+                || self.summary.event_count > self.stage.1 + EVENTS_MAX
                 || self.at_once > EVENTS_AT_ONCE_MAX
             {
                 let pending = self.pending();
@@ -872,19 +880,25 @@ impl Cluster {
     fn add_drivers(&mut self, node_count: usize) {
         for _ in 0..self.rng.range(1, 4) {
             let host = self.rng.index(node_count);
-            let job = self.new_job();
-            self.hosts[host].driven.push(job);
-            let ops_left = self.rng.range(10, 80) as u32;
-            let client = self.new_client(host, job, Some(Driver { ops_left, ..Driver::default() }));
-            self.feed(host, Event::DriverJoined { client, job, weight: 100, quota: quota_of(job) });
-            let when = self.now + self.rng.range(0, 5 * MS);
-            self.at(when, SimEvent::Think { host, client });
+            let client = self.add_driver(host);
             if self.rng.chance(self.faults.driver_crash) {
                 let when = self.now + self.rng.range(0, 300 * MS);
                 let failure = Arc::new(Failure::new(FailureKind::Shutdown, "the driver died"));
                 self.at(when, SimEvent::CrashClient { host, client, failure });
             }
         }
+    }
+
+    /// A driver with a job of its own, which begins to work.
+    pub(crate) fn add_driver(&mut self, host: usize) -> ClientId {
+        let job = self.new_job();
+        self.hosts[host].driven.push(job);
+        let ops_left = self.rng.range(10, 80) as u32;
+        let client = self.new_client(host, job, Some(Driver { ops_left, ..Driver::default() }));
+        self.feed(host, Event::DriverJoined { client, job, weight: 100, quota: quota_of(job) });
+        let when = self.now + self.rng.range(0, 5 * MS);
+        self.at(when, SimEvent::Think { host, client });
+        client
     }
 
     fn tell_joined(&mut self, host: usize, about: usize) {
@@ -918,7 +932,7 @@ impl Cluster {
     }
 
     /// Every client gives its regions back.
-    fn retire_all(&mut self) {
+    pub(crate) fn retire_all(&mut self) {
         for host in 0..self.hosts.len() {
             let clients: Vec<_> = self.hosts[host].clients.keys().copied().collect();
             for client in clients {

@@ -34,6 +34,7 @@
 //! | 24 | tasks inside of a group run where it has bundles, which lie as its strategy asks | `Cluster::check_inside`, `check_groups` |
 //! | 25 | what a group has reserved is left to what runs inside | `Cluster::check_set_aside` |
 //! | 26 | nobody waits long for what is free: tasks, groups, workers that resume | `Cluster::look_who_waits` |
+//! | 27 | nodes keep nothing of work that is over, also while they run on | `Cluster::look_at_growth` |
 //!
 //! | file | is |
 //! |---|---|
@@ -53,7 +54,9 @@
 //! | `waiting.rs` | who waits, and for how long beside what is free |
 //! | `quotas.rs` | quotas of jobs |
 //! | `oracle.rs`, `check.rs` | the rules |
+//! | `rounds.rs` | the same amount of work again and again |
 //! | `remembered.rs` | the memory of checks from one look to the next |
+//! | `crowd.rs` | the cost of an event beside much that it does not touch |
 //! | `fair.rs` | jobs that keep one node busy: what each of them gets |
 //! | `growth.rs` | thousands of nodes without faults: what each of them sends |
 //! | `trace.rs` | the course of a run as a number, and as lines |
@@ -66,6 +69,7 @@ mod acts;
 mod check;
 mod client;
 mod cluster;
+pub mod crowd;
 mod disk;
 mod drains;
 pub mod fair;
@@ -84,10 +88,13 @@ mod rates;
 mod remembered;
 mod report;
 mod rng;
+mod rounds;
 mod sides;
 mod streams;
 mod trace;
 mod waiting;
+
+pub use rounds::Round;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -124,6 +131,8 @@ pub enum Sabotage {
     HideRoom,
     /// Tasks start inside of groups that have no bundle there, and take what is reserved.
     MoveInside,
+    /// Each call has a class of its own, which its node keeps as long as the client lives.
+    ClassEach,
 }
 
 /// Counts of a run without violations.
@@ -221,8 +230,24 @@ pub struct Violation {
 /// # Errors
 /// The first rule that was broken.
 pub fn run(options: &Options) -> Result<Summary, Violation> {
+    watched(options, cluster::Cluster::run)
+}
+
+/// Runs one seed through so many rounds of work, with the state of the cluster after each.
+///
+/// # Errors
+/// The first rule that was broken.
+pub fn run_rounds(options: &Options, count: usize) -> Result<Vec<Round>, Violation> {
+    watched(options, |cluster| cluster.run_rounds(count))
+}
+
+/// Runs a cluster; a node that panics breaks a rule.
+fn watched<T>(
+    options: &Options,
+    work: impl FnOnce(&mut cluster::Cluster) -> Result<T, Violation>,
+) -> Result<T, Violation> {
     let mut cluster = cluster::Cluster::new(options);
-    let outcome = catch_unwind(AssertUnwindSafe(|| cluster.run()));
+    let outcome = catch_unwind(AssertUnwindSafe(|| work(&mut cluster)));
     let outcome = outcome.unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
         let text = text.or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()));
