@@ -19,8 +19,12 @@ use std::sync::Arc;
 /// The plan in which subqueries stand where the library's rules, and ours, find them.
 pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| {
-        let has_sets = matches!(&node, LogicalPlan::Aggregate(aggregate) if has_computed_sets(aggregate));
-        if !has_sets && !node_asks(&node)? {
+        let has_computed = match &node {
+            LogicalPlan::Aggregate(aggregate) => has_computed_sets(aggregate),
+            LogicalPlan::Window(window) => has_computed_keys(window)?,
+            _ => false,
+        };
+        if !has_computed && !node_asks(&node)? {
             return Ok(Transformed::no(node));
         }
         match node {
@@ -229,7 +233,20 @@ fn windowed(window: Window) -> EngineResult<Transformed<LogicalPlan>> {
     let Window { input, window_expr, schema } = window;
     let own = columns(&input);
     let mut below = Below::new("in_window");
-    let exprs = window_expr.into_iter().map(|expr| below.over_columns(expr));
+    let exprs = window_expr.into_iter().map(|expr| {
+        let expr = expr.transform_down(|part| {
+            let Expr::WindowFunction(mut call) = part else { return Ok(Transformed::no(part)) };
+            let params = &mut call.params;
+            let order = params.order_by.iter_mut().map(|key| &mut key.expr);
+            for key in params.partition_by.iter_mut().chain(order) {
+                if is_unbounded(key)? {
+                    *key = below.column(key.clone());
+                }
+            }
+            Ok(Transformed::yes(Expr::WindowFunction(call)))
+        })?;
+        below.over_columns(expr.data)
+    });
     let exprs = exprs.collect::<EngineResult<Vec<Expr>>>()?;
     let values = schema.fields().len() - own.len();
     let made = LogicalPlan::Window(Window::try_new(exprs, below.beside(input)?)?);
@@ -240,6 +257,29 @@ fn windowed(window: Window) -> EngineResult<Transformed<LogicalPlan>> {
     let named = named.map(|(column, (table, field))| column.alias_qualified(table.cloned(), field.name()));
     let exprs = own.iter().cloned().chain(named).collect();
     Ok(changed(projection(exprs, Arc::new(made))?))
+}
+
+/// Whether a window has keys by which the library may take sorted rows for rows in no order.
+fn has_computed_keys(window: &Window) -> EngineResult<bool> {
+    let mut found = false;
+    for expr in &window.window_expr {
+        expr.apply(|part| {
+            if let Expr::WindowFunction(call) = part {
+                let order = call.params.order_by.iter().map(|key| &key.expr);
+                for key in call.params.partition_by.iter().chain(order) {
+                    found |= is_unbounded(key)?;
+                }
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })?;
+    }
+    Ok(found)
+}
+
+/// Whether a key has a part of which the library knows neither bounds nor type when it asks for the order of
+/// rows. Then it compares bounds of different types, as in `abs(CASE ..)`, and gives up.
+fn is_unbounded(key: &Expr) -> EngineResult<bool> {
+    key.exists(|part| Ok(matches!(part, Expr::Case(_) | Expr::ScalarFunction(_) | Expr::ScalarSubquery(_))))
 }
 
 fn joined(join: Join) -> EngineResult<Transformed<LogicalPlan>> {
@@ -415,6 +455,20 @@ mod tests {
         let query = "select b from t qualify row_number() over (order by a in (select a from u) desc \
                      nulls last, b) = 1";
         assert_eq!(rows(query), ["20"]);
+    }
+
+    #[test]
+    fn windows_have_keys_of_any_kind() {
+        for key in [
+            "abs(case when a > 1 then a end)",
+            "abs(nullif(a, b))",
+            "b >= case when a > 1 then a end",
+            "case a when 1 then b end between abs(a) and b",
+            "abs((select count(*) from u))",
+        ] {
+            let query = format!("select count(*) over (partition by {key} order by {key}, b) from t");
+            assert_eq!(rows(&query).len(), 4, "{key}");
+        }
     }
 
     #[test]
