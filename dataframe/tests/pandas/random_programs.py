@@ -107,6 +107,25 @@ OF_TIMES = [
     ("round", [["D"]], {}),
     ("strftime", [["%Y/%m/%d %H:%M", "%j %A"]], {}),
 ]
+OF_LENGTHS = [
+    *((name, [], {}) for name in "total_seconds days seconds microseconds nanoseconds".split()),
+    *((name, [["D", "h", "15min", "s", "ms"]], {}) for name in ("floor", "ceil", "round")),
+]
+# Methods of a series of durations, and of its groups.
+LENGTHS = "sum mean min max count std median sem var prod".split()
+OF_LENGTHS_ALL = [
+    *((name, [], SKIPNA) for name in LENGTHS if name != "count"),
+    *((name, [], {}) for name in ("cumsum", "cummin", "cummax", "abs")),
+    ("diff", [[1, -1]], {}),
+    ("quantile", [[0.5, 0.25]], {}),
+    *((name, [[2, -1, 0.5]], {}) for name in ("mul", "truediv")),
+]
+OF_LENGTH_GROUPS = [
+    *((name, [], {}) for name in LENGTHS if name not in ("var", "prod")),
+    *((name, [], {}) for name in ("cumsum", "cummin", "cummax", "first", "last", "nunique")),
+    ("transform", [["sum", "mean", "min", "max", "count"]], {}),
+    ("shift", [[1, -1]], {}),
+]
 OF_GROUPS = [
     *((name, [], {}) for name in REDUCTIONS),
     *((name, [], {}) for name in SO_FAR),
@@ -147,6 +166,11 @@ class Source:
         day, hour = self.random.randint(0, 60), self.random.choice([0, 0, 6, 23])
         return {"ts": f"2024-{1 + day // 28:02}-{1 + day % 28:02}T{hour:02}:00:00", "tz": None, "u": "ns"}
 
+    def length(self):
+        """A duration."""
+        unit = self.random.choice([86_400_000, 3_600_000, 1000, 1])
+        return {"td": [self.random.choice([-3, -1, 0, 1, 2, 7]) * unit + self.random.choice([0, 0, 500]), "ms"]}
+
     def column(self, kind, rows):
         """Values of a column, and their type."""
         makes = {
@@ -157,9 +181,10 @@ class Source:
             "k": (lambda: self.random.choice("xyz"), "str"),
             "b": (lambda: self.random.random() < 0.5, "bool"),
             "d": (self.time, "datetime64[ns]"),
+            "l": (self.length, "timedelta64[ns]"),
         }
         make, dtype = makes[kind]
-        lacks = kind in "fskd" and self.random.random() < 0.6
+        lacks = kind in "fskdl" and self.random.random() < 0.6
         return [MISSING if lacks and self.random.random() < 0.25 else make() for _ in range(rows)], dtype
 
     def index(self, rows):
@@ -176,7 +201,7 @@ class Source:
     def table(self):
         """A table of up to 14 rows."""
         rows = self.random.choice([0, 1, 2, 3, 5, 7, 9, 12, 14])
-        kinds = self.some(list("nmfskbd"))
+        kinds = self.some(list("nmfskbdl"))
         if not set(kinds) & set(NUMBERS):
             kinds.append("f")
         made = [self.column(kind, rows) for kind in kinds]
@@ -207,6 +232,10 @@ class Source:
             return self.one_of("pd.Series.str.", OF_TEXTS, owner)
         if kind == "d" and self.random.random() < 0.5:
             return self.one_of("pd.Series.dt.", OF_TIMES, owner)
+        if kind == "l" and self.random.random() < 0.6:
+            chosen = self.random.random() < 0.5
+            methods = ("pd.Series.dt.", OF_LENGTHS) if chosen else ("pd.Series.", OF_LENGTHS_ALL)
+            return self.one_of(*methods, owner)
         if kind in NUMBERS and self.random.random() < 0.15:
             return self.window(owner, "Series")
         if kind in NUMBERS and self.random.random() < 0.05:
@@ -233,6 +262,8 @@ class Source:
         values = [column for column in columns if column in NUMBERS and column not in keys]
         flags = {"sort": [True, False], "dropna": [True, False], "as_index": [True, False]}
         groups = self.step("pd.DataFrame.groupby", [owner, keys], self.options(flags))
+        if "l" in columns and "l" not in keys and self.random.random() < 0.3:
+            return self.one_of("pd.GroupBy.", OF_LENGTH_GROUPS, self.step("getitem", [groups, "l"]))
         if not values:
             return self.step("pd.GroupBy.size", [groups])
         chosen = self.some(values)
