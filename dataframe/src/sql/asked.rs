@@ -279,7 +279,7 @@ fn has_computed_keys(window: &Window) -> EngineResult<bool> {
 /// Whether a key has a part of which the library knows neither bounds nor type when it asks for the order of
 /// rows. Then it compares bounds of different types, as in `abs(CASE ..)`, and gives up.
 fn is_unbounded(key: &Expr) -> EngineResult<bool> {
-    key.exists(|part| Ok(matches!(part, Expr::Case(_) | Expr::ScalarFunction(_) | Expr::ScalarSubquery(_))))
+    key.exists(|part| Ok(matches!(part, Expr::Case(_) | Expr::ScalarFunction(_))))
 }
 
 fn joined(join: Join) -> EngineResult<Transformed<LogicalPlan>> {
