@@ -168,6 +168,8 @@ impl Oracle {
         let actor = if kind == CONSTRUCTOR { Some(task) } else { self.called.get(&task).copied() };
         let is_lost = actor.is_some_and(|actor| self.lost_actors.contains(&actor));
         let is_killed = actor.and_then(|actor| self.tasks.get(&actor)).is_some_and(|facts| facts.cancelled);
+        let has = |kind| failure.links().any(|link| link.kind == kind);
+        let may_be_removed = || self.may_be_removed(task) || self.may_be_removed(object.task);
         let excused = match root.kind {
             FailureKind::WorkerCrashed | FailureKind::NodeDied | FailureKind::OutOfMemory
                 if actor.is_some() && (faulty || is_lost) =>
@@ -175,6 +177,8 @@ impl Oracle {
                 true
             }
             FailureKind::Cancelled if is_killed => true,
+            // The node of its group is gone, which says why the group is.
+            FailureKind::NodeDied if has(FailureKind::GroupRemoved) && may_be_removed() => true,
             FailureKind::ActorDied => actor.is_some_and(|actor| self.exits.contains(&actor)),
             // Refused where it was called: the failure names no task of its own.
             FailureKind::TooManyPendingCalls => self
@@ -185,7 +189,10 @@ impl Oracle {
             FailureKind::Cancelled => self.is_cancelled(task),
             FailureKind::WorkerCrashed | FailureKind::NodeDied => spent,
             FailureKind::RetriesExhausted => spent && (faulty || losses > 0),
-            FailureKind::OutOfMemory => self.lacks_pages || facts.is_some_and(|f| 0 < f.memory_kills),
+            // Or the memory of others in its process was too much, which is a crash like others.
+            FailureKind::OutOfMemory => {
+                self.lacks_pages || facts.is_some_and(|f| 0 < f.memory_kills) || actor.is_some() && spent
+            }
             FailureKind::WorkerStartFailed => start_failures > 0,
             FailureKind::ObjectLost => {
                 faulty || self.lost_near(ObjectId::output(task, 0)) || self.lost_near(object)
@@ -193,7 +200,7 @@ impl Oracle {
             FailureKind::ObjectFreed => faulty,
             FailureKind::NodeNotFound => kind == 9 && !(self.dead.is_empty() && self.departures.is_empty()),
             FailureKind::Infeasible => self.made_of(object).iter().any(|task| self.may_be_impossible(*task)),
-            FailureKind::GroupRemoved => self.may_be_removed(task) || self.may_be_removed(object.task),
+            FailureKind::GroupRemoved => may_be_removed(),
             FailureKind::Shutdown => {
                 let jobs = [Some(task.job()), actor.map(|actor| actor.job())];
                 jobs.into_iter().flatten().any(|job| self.ended_jobs.contains(&job))

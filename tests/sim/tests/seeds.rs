@@ -13,12 +13,14 @@ use tharsis_trials::{cases, first_seed, given_seed};
 
 /// Seeds of every run of the tests, from 0 on.
 const SEED_COUNT: u64 = 250;
-/// Seeds beyond these that have found a defect of the nodes, each with that.
+/// Seeds beyond these that have found a defect of the nodes or of a rule, each with that.
 const NAMED: &[(u64, &str)] = &[
     (378, "a call stands in a class of another job, which goes with that"),
     (606, "an output on disk is replaced when its task runs again"),
     (3_782, "an output on disk is replaced when its task runs again"),
     (7_332, "what was borrowed goes back with an entry that is taken over"),
+    (20_069, "a rule has no excuse for a group whose owner's node is gone"),
+    (20_138, "a rule has no excuse for an actor whose process is killed for the memory of others in it"),
     (41_535, "a copy that was freed and is still read counts again when its object is made again"),
 ];
 /// Further seeds of a long run, other ones each time.
