@@ -32,6 +32,17 @@ fn digits_are_told_apart_equally_well_everywhere() {
 }
 
 #[test]
+fn trees_are_the_same_everywhere() {
+    let here = said("trees", &[]);
+    let scores: Vec<f64> =
+        here.lines().map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
+    assert!(scores.len() == 4 && scores.iter().all(|score| (0.9..=1.0).contains(score)), "{here}");
+    for place in [["--workers", "2"], ["--nodes", "2"]] {
+        assert_eq!(said("trees", &place), here, "{place:?}");
+    }
+}
+
+#[test]
 fn a_picture_has_a_cell_for_each_pair_of_digits() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("digits.svg");

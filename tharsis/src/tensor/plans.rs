@@ -30,7 +30,11 @@ fn find_foreign(name: Option<&ForeignName>) -> Result<Arc<dyn Foreign>, Fault> {
         mapping::KIND => mapping::find(&name.name),
         _ => tharsis_numeric::foreign::find_foreign(name),
     };
-    found.ok_or_else(|| Fault::Internal(format!("this program has no function {name:?}")))
+    #[cfg(feature = "learn")]
+    let found = found.or_else(|| tharsis_learn::tree::find_foreign(name));
+    // A name may carry a model: megabytes.
+    let unknown = || format!("this program has no function of the kind {:?} with this name", name.kind);
+    found.ok_or_else(|| Fault::Internal(unknown()))
 }
 
 /// Keeps a compiled plan.
