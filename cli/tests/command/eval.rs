@@ -318,10 +318,29 @@ fn files_of_a_folder_are_answered_by_name() {
 fn the_list_has_a_line_for_each_operation() {
     let home = Home::new();
     let listed = parsed(&home.run(["eval", "--list"]));
-    for name in ["np.add", "np.sum", "getitem", "rng.random", "np.linalg.svd"] {
+    for name in
+        ["np.add", "np.sum", "getitem", "rng.random", "np.linalg.svd", "sk.linear_model.Ridge", "sk.fit"]
+    {
         let row = listed.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name}"));
         assert!(row["signature"].as_str().unwrap().starts_with('(') && row["doc"].is_string(), "{row}");
     }
+}
+
+#[test]
+fn estimators_are_objects_of_programs() {
+    let found = reply(json!({
+        "in": {"x": {"lit": [[0.0], [1.0], [2.0]]}, "y": {"lit": [1.0, 3.0, 5.0]}},
+        "prog": [
+            ["m", "sk.linear_model.LinearRegression", []],
+            ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}]],
+            ["r", "sk.predict", [{"$": "m"}, [[4.0]]]],
+        ],
+        "out": ["r"],
+    }));
+    let predicted = elements(&found)[0].as_f64().unwrap();
+    assert!((predicted - 9.0).abs() < 1e-9, "{found}");
+    let unfitted = json!([["m", "sk.linear_model.Ridge", []], ["r", "sk.predict", [{"$": "m"}, [[4.0]]]]]);
+    assert_eq!(class(&reply(json!({"prog": unfitted, "out": ["r"]}))), "NotFittedError");
 }
 
 #[test]

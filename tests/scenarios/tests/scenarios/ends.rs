@@ -27,8 +27,8 @@ pub const ALL: &[Scenario] = scenarios![
 const PROGRAM: &str = "THARSIS_SCENARIO_PROGRAM";
 /// Its folder.
 const FOLDER: &str = "THARSIS_SCENARIO_FOLDER";
-/// Longest time from an interrupt to the end of the last process. A driver by itself takes less than a second; other
-/// tests share these CPUs.
+/// Longest time from an interrupt to the end of the last process. A driver by itself takes less than a
+/// second; other tests share these CPUs.
 const INTERRUPTED_MAX: Duration = Duration::from_secs(3);
 
 #[remote]
