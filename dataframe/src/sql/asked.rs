@@ -299,7 +299,10 @@ fn joined(join: Join) -> EngineResult<Transformed<LogicalPlan>> {
                 return Ok(Transformed::no(part));
             }
             let read = read_columns(&part)?;
-            let mut read = read.iter().filter(|column| schema.has_column(column)).peekable();
+            // The rows of some joins have the columns of one side only.
+            let is_beside =
+                |column: &&Column| left.schema().has_column(column) || right.schema().has_column(column);
+            let mut read = read.iter().filter(is_beside).peekable();
             let is_left = read.peek().is_none_or(|column| left.schema().has_column(column));
             let side = if is_left { &left } else { &right };
             if !read.all(|column| side.schema().has_column(column)) {
@@ -411,6 +414,16 @@ mod tests {
         let error = session().run(query).err().unwrap_or_else(|| panic!("{query} has rows"));
         assert_eq!(error.class(), "NotImplemented", "{query}: {error}");
         error.to_string()
+    }
+
+    #[test]
+    fn joins_with_the_rows_of_one_side_have_conditions_on_both() {
+        let query = |join: &str, condition: &str| {
+            format!("select t.b from t left {join} join u on t.a = u.a and {condition} order by b")
+        };
+        assert_eq!(rows(&query("semi", "u.a in (select a from u where a < 3)")), ["20"]);
+        assert_eq!(rows(&query("semi", "t.a in (select a from u where a < 3)")), ["20"]);
+        assert_eq!(rows(&query("anti", "u.a in (select a from u where a < 3)")), ["10", "30", "40"]);
     }
 
     #[test]

@@ -185,6 +185,9 @@ pub(super) fn check_missing(schema: &SchemaRef, part: &Arc<dyn KeptPart>) -> Res
     Ok(())
 }
 
+/// Bytes of a part that rows join: it is in the memory of this process then, which nobody counts.
+const JOINED_BYTES_MAX: usize = 1 << 20;
+
 /// The parts of a table with rows behind them. Few rows join the last part, if it has few itself; others are
 /// parts of their own, until these are too many.
 pub(super) fn appended(
@@ -197,7 +200,10 @@ pub(super) fn appended(
     if few == 0 {
         return Ok(parts.to_vec());
     }
-    let Some((last, before)) = parts.split_last().filter(|(last, _)| last.rows() + few <= rows_min) else {
+    let bytes: usize = added.iter().map(|part| part.bytes()).sum();
+    let is_joined =
+        |last: &Arc<dyn KeptPart>| last.rows() + few <= rows_min && last.bytes() + bytes <= JOINED_BYTES_MAX;
+    let Some((last, before)) = parts.split_last().filter(|(last, _)| is_joined(last)) else {
         return cut(parts.iter().cloned().chain(added).collect(), partitions, rows_min);
     };
     let mut batches = Vec::new();

@@ -6,7 +6,7 @@ use datafusion::common::Result as EngineResult;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::InSubquery;
 use datafusion::logical_expr::utils::{merge_schema, split_conjunction};
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan};
 
 /// Levels of `IN (SELECT ..)` within each other at most. Where values may be missing, each level reads its
 /// rows twice, and a plan has 2^n copies of the innermost ones.
@@ -34,7 +34,7 @@ fn levels(plan: &LogicalPlan) -> EngineResult<usize> {
             for part in parts {
                 let found = match part {
                     // A join, whose sides are read once.
-                    Expr::InSubquery(asked) if is_filter && is_join(asked) => {
+                    Expr::InSubquery(asked) if is_filter && is_join(asked, node) => {
                         levels(&asked.subquery.subquery)?
                     }
                     part => levels_within(part, node)?,
@@ -47,10 +47,16 @@ fn levels(plan: &LogicalPlan) -> EngineResult<usize> {
     Ok(most)
 }
 
-/// Whether a condition that stands by itself is a join as it is.
-fn is_join(asked: &InSubquery) -> bool {
-    let is_same = asked.subquery.outer_ref_columns.is_empty() && matches!(*asked.expr, Expr::Column(_));
-    !asked.negated || is_same
+/// Whether a condition that stands by itself is a join as it is. A column of another type than the rows will
+/// be converted, and is a column no more then.
+fn is_join(asked: &InSubquery, node: &LogicalPlan) -> bool {
+    let is_of_type = |column: &Expr| {
+        let own = column.get_type(&merge_schema(&node.inputs())).ok();
+        let rows = asked.subquery.subquery.schema();
+        own.is_some_and(|own| rows.fields().first().is_some_and(|field| *field.data_type() == own))
+    };
+    let is_column = matches!(*asked.expr, Expr::Column(_)) && is_of_type(&asked.expr);
+    !asked.negated || asked.subquery.outer_ref_columns.is_empty() && is_column
 }
 
 fn levels_within(expr: &Expr, node: &LogicalPlan) -> EngineResult<usize> {
@@ -114,6 +120,20 @@ mod tests {
         let inner = (0..12)
             .fold("select a from u".to_owned(), |inner, _| format!("select a from t where a in ({inner})"));
         assert_eq!(rows(&format!("select b from t where a in ({inner}) order by b")), ["20", "30"]);
+    }
+
+    #[test]
+    fn values_that_are_converted_count_as_levels() {
+        let mut session = session();
+        session.run("create table m (a int, c bigint) as values (1, 1), (2, 3)").expect("a table");
+        let nested = |levels: usize| {
+            (0..levels).fold("select c from m".to_owned(), |inner, _| {
+                format!("select c from m where a not in ({inner})")
+            })
+        };
+        assert_eq!(session.run(&nested(1)).expect("rows"), [["3"]]);
+        let error = session.run(&nested(5)).expect_err("too many levels");
+        assert_eq!(error.class(), "NotImplemented", "{error}");
     }
 
     /// A plan reads tables this many times.

@@ -77,6 +77,10 @@ impl SessionTable {
     /// `ValueError` for keys that the constraints forbid.
     pub(super) fn new_keys(&self, added: &[Arc<dyn KeptPart>]) -> Result<Option<NewKeys>> {
         let mut known = self.known();
+        // So many keys are for the executor, whose memory is counted.
+        if READ_BYTES_MAX < added.iter().map(|part| part.bytes()).sum() {
+            *known = KnownKeys::NotKept;
+        }
         if matches!(*known, KnownKeys::NotRead) {
             *known = self.read_keys()?;
         }

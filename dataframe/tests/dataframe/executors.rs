@@ -124,7 +124,8 @@ fn a_task_that_takes_longer_than_the_time_is_left_behind_and_counted() {
     let frame = frame.filter(&frame.col("n").gt(2));
     let held = gate.lock().unwrap();
     {
-        let executor = LocalExecutor::sized(2, 64 << 20).until(Instant::now() + Duration::from_millis(500));
+        // Time enough to come to the part on a machine with other work.
+        let executor = LocalExecutor::sized(2, 64 << 20).until(Instant::now() + Duration::from_secs(5));
         let error = frame.collect_on(&executor).unwrap_err();
         assert_eq!(error.class(), "Timeout", "while the task still waits: {error}");
     }
@@ -134,11 +135,10 @@ fn a_task_that_takes_longer_than_the_time_is_left_behind_and_counted() {
     assert!(reply["left_tasks"].as_u64().is_some_and(|left| 0 < left), "{reply}");
     drop(held);
     let end = Instant::now() + Duration::from_secs(10);
-    while 0 < tasks_left_behind() {
+    // Other tests of this process may leave tasks for a moment.
+    while protocol::run(&request, ".".as_ref(), &protocol::Here).get("left_tasks").is_some() {
         assert!(Instant::now() < end, "it has ended");
         std::thread::yield_now();
     }
-    let reply = protocol::run(&request, ".".as_ref(), &protocol::Here);
-    assert_eq!(reply.get("left_tasks"), None, "{reply}");
     assert_eq!(frame.collect_on(&LocalExecutor::sized(2, 64 << 20)).unwrap().len(), 5);
 }
