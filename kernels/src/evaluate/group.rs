@@ -206,8 +206,12 @@ impl BoundGroup {
         };
         for &member in &group.members {
             match compiled.program.steps[member].op {
-                StepOp::Index { .. } => made.add_source(member, member, ChainMap::Identity, bound),
-                StepOp::Chain { source, map, .. } => made.add_source(member, source, map, bound),
+                StepOp::Index { .. } => {
+                    made.add_source(member, member, ChainMap::Identity, &compiled.program, bound);
+                }
+                StepOp::Chain { source, map, .. } => {
+                    made.add_source(member, source, map, &compiled.program, bound);
+                }
                 StepOp::Cast(a) => made.add_cast(member, a, compiled),
                 StepOp::Unary(op, a) => made.add_unary(member, op, a, compiled),
                 StepOp::Binary(op, a, b) => made.add_binary(member, op, [a, b], compiled),
@@ -261,9 +265,16 @@ impl BoundGroup {
         self.inputs.len() as u8 - 1
     }
 
-    /// Adds a function of the index, or a block, with a map. A function whose index is not one run stays a
-    /// separate step.
-    fn add_source(&mut self, member: ValueId, source: ValueId, map: ChainMap, bound: &Bound) {
+    /// Adds a function of the index, or another value, with a map. A function whose index is not one run
+    /// stays a separate step. The other value may be a member itself, which only tiles hold.
+    fn add_source(
+        &mut self,
+        member: ValueId,
+        source: ValueId,
+        map: ChainMap,
+        program: &Program,
+        bound: &Bound,
+    ) {
         let number = match &bound.leaves[source] {
             Leaf::Index { map, layout } => IndexSource::of(*map).map(|number| (number, layout.single_run())),
             _ => None,
@@ -281,7 +292,8 @@ impl BoundGroup {
             }
             Some((number, Some(run))) => {
                 let source = self.source(None, run);
-                let to = self.next(member, DType::F64);
+                let to = self.wide;
+                self.wide += 1;
                 match number {
                     IndexSource::Ramp { start, step } => {
                         self.push(TileKind::Number(Number::Ramp), [source, 0], to, [start, step]);
@@ -291,10 +303,8 @@ impl BoundGroup {
                 self.add_map(member, map, to);
             }
             None => {
-                let input = self.input(source);
-                let to = self.next(member, DType::F64);
-                self.push(TileKind::Load, [input, 0], to, [0.0; 2]);
-                self.add_map(member, map, to);
+                let from = self.tile(source, program);
+                self.add_map(member, map, from);
             }
         }
         self.inside.push(member);
@@ -305,14 +315,13 @@ impl BoundGroup {
         self.sources.len() as u8 - 1
     }
 
-    /// Applies a map to the member's tile; the result becomes the member's tile.
+    /// Applies a map to a tile; the result is the member's tile.
     fn add_map(&mut self, member: ValueId, map: ChainMap, from: TileId) {
         let kind = match (map, tile_map(map)) {
-            (ChainMap::Identity, _) => return,
+            (ChainMap::Identity, _) => return self.tiles.push((member, from)),
             (_, Some(map)) => TileKind::Map(map),
             (_, None) => TileKind::Wide(Arithmetic::Square),
         };
-        self.tiles.pop();
         let to = self.next(member, DType::F64);
         self.push(kind, [from, from], to, numbers(map));
     }

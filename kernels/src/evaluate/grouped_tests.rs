@@ -67,10 +67,16 @@ fn program(draw: &mut Draw, shape: &[usize]) -> Program {
         let same: Vec<usize> = (0..steps.len()).filter(|&i| steps[i].dtype == dtype).collect();
         let b = draw.of(&same);
         let other = if dtype == DType::F32 { DType::F64 } else { DType::F32 };
-        let new = match draw.below(5) {
+        let new = match draw.below(7) {
             0 => step(StepOp::Cast(a), other),
             1 => step(StepOp::Unary(draw.of(&UNARY), a), dtype),
             2 => step(StepOp::Binary(draw.of(&BINARY), b, a), dtype),
+            // Sums and products with constants are chains, whose source may be of the group itself.
+            3 | 4 => {
+                let (op, last) = (draw.of(&[BinaryOp::Add, BinaryOp::Multiply]), steps.len() - 1);
+                let constant = draw.of(&constants(&steps, steps[last].dtype));
+                step(StepOp::Binary(op, last, constant), steps[last].dtype)
+            }
             _ => step(StepOp::Binary(draw.of(&BINARY), a, b), dtype),
         };
         steps.push(new);
@@ -89,6 +95,12 @@ fn program(draw: &mut Draw, shape: &[usize]) -> Program {
         outputs.push(Output::Store(last - 1));
     }
     Program { steps, outputs }
+}
+
+/// The constants of a dtype.
+fn constants(steps: &[Step], dtype: DType) -> Vec<usize> {
+    let is_constant = |&i: &usize| steps[i].dtype == dtype && matches!(steps[i].op, StepOp::Const(_));
+    (0..steps.len()).filter(is_constant).collect()
 }
 
 /// Random numbers, in some blocks with values that raise warnings.
@@ -148,4 +160,32 @@ fn groups_do_what_their_steps_do_and_warn_of_the_same() {
         warned += usize::from(!warnings.is_empty());
     }
     assert!(300 < grouped && 50 < warned && warned < 500, "{grouped} with groups, {warned} with warnings");
+}
+
+#[test]
+fn a_chain_reads_a_member_of_its_group() {
+    let step = |op, dtype| Step { op, dtype, trailing: vec![] };
+    let constant = |x| step(StepOp::Const(Scalar::Float(x)), DType::F64);
+    let binary = |op, a, b| step(StepOp::Binary(op, a, b), DType::F64);
+    let steps = vec![
+        step(StepOp::Load { input: 0 }, DType::F64),
+        step(StepOp::Load { input: 1 }, DType::F64),
+        constant(0.1),
+        constant(7.3),
+        constant(5.0),
+        binary(BinaryOp::Add, 0, 1),
+        binary(BinaryOp::Multiply, 5, 2),
+        binary(BinaryOp::Add, 6, 3),
+        binary(BinaryOp::Subtract, 7, 4),
+    ];
+    let compiled =
+        Compiled::new(Program { steps, outputs: vec![Output::Store(8)] }).expect("a sound program");
+    assert!(compiled.program.steps.iter().any(|step| matches!(step.op, StepOp::Chain { .. })));
+    let numbers: Vec<f64> = (0..2000).map(f64::from).collect();
+    let inputs = [0, 1].map(|_| Chunk::from_elements(&[2000], &numbers).expect("a chunk"));
+    let place = Place { origin: &[0], extents: &[2000] };
+    let made = compiled.run(place, &inputs, &mut Scratch::new()).expect("it runs");
+    let found = made[0].to_vec::<f64>().expect("floats");
+    let expected: Vec<f64> = numbers.iter().map(|x| ((x + x) * 0.1 + 7.3) - 5.0).collect();
+    assert_eq!(found, expected);
 }
