@@ -1,6 +1,6 @@
 //! A tree while it grows: its nodes, as many as are looked at, and those of them that are needed.
 
-use super::criterion::{Criterion, Rules, Split};
+use super::criterion::{Rules, Split};
 use super::histogram::key_of;
 use super::nodes::{Node, Tree};
 use crate::states::lost;
@@ -231,10 +231,8 @@ impl Sapling {
 impl Growth {
     /// Whether a node of these sums is not split, whatever its bins are.
     pub(super) fn is_leaf(&self, depth: usize, sums: &[f64]) -> bool {
-        let criterion = self.rules.criterion;
-        let is_newton = matches!(criterion, Criterion::Newton { .. });
         self.max_depth.is_some_and(|max| max <= depth)
             || sums[0] < self.samples_split_min.max(2.0 * self.rules.samples_min)
-            || !is_newton && criterion.impurity(sums) <= f64::EPSILON * criterion.weight(sums)
+            || self.rules.criterion.is_pure(sums)
     }
 }

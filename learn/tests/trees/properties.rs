@@ -275,3 +275,36 @@ fn outliers_are_found() {
     assert!(found[2_000..].iter().all(|&label| label == -1));
     assert!(found[..2_000].iter().filter(|&&label| label == -1).count() < 10);
 }
+
+#[test]
+fn nodes_of_equal_targets_are_leaves() {
+    // The means of these targets are no exact numbers, and neither are the targets around them.
+    let x = (default_rng(3).random(&[3_000, 3]) * 20.0).floor();
+    let column = x.get(&[(..).into(), 0.into()]);
+    let above = |value: f64| column.greater(value).astype(DType::F64);
+    for (y, leaves) in [(above(12.0), 2), ((above(5.0) + above(14.0)) * 0.1 + 7.3, 3)] {
+        let tree = DecisionTreeRegressor::new().fit(&x, &y, ..).unwrap();
+        assert_eq!((tree.get_n_leaves(), tree.get_depth()), (leaves, leaves - 1));
+    }
+}
+
+#[test]
+fn absent_classes_have_no_probability_whatever_the_weights() {
+    let x = default_rng(4).random(&[900, 2]);
+    let sum = x.sum(1);
+    let y = sum.greater(0.7).astype(DType::I64) + sum.greater(1.2).astype(DType::I64);
+    // Weights as those that balance classes.
+    let weights = where_(&y.equal(0), 900.0 / (3.0 * 217.0), where_(&y.equal(1), 1.0 / 3.0, 0.7));
+    let options = FitOptions::new().sample_weight(&weights);
+    let tree = DecisionTreeClassifier::new().fit(&x, &y, &options).unwrap();
+    let found = tree.predict_proba(&x).to_vec::<f64>().unwrap();
+    assert!(
+        found.iter().all(|&part| part == 0.0 || part == 1.0),
+        "a tree without bounds is sure of all it saw"
+    );
+    // One sample beside weights that leave it no digits.
+    let (x, y) = (array([0.0, 0.0, 1.0]).reshape(&[3, 1]), array([0i64, 1, 0]));
+    let options = FitOptions::new().sample_weight(&array([1e20, 1e20, 1.0]));
+    let tree = DecisionTreeClassifier::new().fit(&x, &y, &options).unwrap();
+    assert!(tree.predict_proba(&x).to_vec::<f64>().unwrap().iter().all(|part| (0.0..=1.0).contains(part)));
+}
