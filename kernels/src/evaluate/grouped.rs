@@ -11,8 +11,9 @@ use crate::raised::{Function, note_raised};
 use crate::ufunc::Operand;
 use std::ops::Range;
 
-/// A task of fewer rows would take less time than binding its groups.
-const ROWS_MIN: usize = 512;
+/// A task of fewer rows would take less time than binding its groups. Debug builds group them all the same:
+/// most tests have small arrays.
+const ROWS_MIN: usize = if cfg!(debug_assertions) { 1 } else { 512 };
 /// Number of blocks with flags after which a task runs step by step.
 const RAISED_MAX: usize = 4;
 /// Values that a group reads from blocks.
