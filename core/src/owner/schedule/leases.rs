@@ -106,6 +106,9 @@ impl Timers {
 pub(in crate::owner) struct Request {
     /// Whether it waits at its node while there is no room.
     pub(super) waits: bool,
+    /// Whether its job has a quota: the request then waits at a node with room while the quota is in use,
+    /// also if it does not wait for room.
+    pub(super) has_quota: bool,
     pub(super) urgency: i32,
 }
 
@@ -137,8 +140,9 @@ impl LeaseUse {
 
     /// Whether it was asked for, and waits at its node while there is no room. One that was to be denied then
     /// waits too if it had room and the quota of its job was in use: others may have taken the room since.
+    /// Without a quota it is as good as granted, however long its worker takes to start.
     pub(super) fn waits(&self) -> bool {
-        self.request.is_some_and(|request| request.waits || self.is_late)
+        self.request.is_some_and(|request| request.waits || request.has_quota && self.is_late)
     }
 
     /// When its task will have taken long, which is after `after`; `None` if it has, or waits for others.
@@ -167,7 +171,10 @@ impl LeaseUse {
     fn next_timeout(&self) -> Option<Now> {
         match self.in_flight.len() {
             0 if self.is_granted() => Some(self.active_at + LEASE_IDLE_MS * MS),
-            0 if !self.is_late => Some(self.active_at + WAITS_AFTER),
+            0 if !self.is_late => {
+                let may_wait = self.request.is_some_and(|request| request.waits || request.has_quota);
+                may_wait.then(|| self.active_at + WAITS_AFTER)
+            }
             0 | 1 => None,
             _ if self.paused => None,
             _ => Some(self.active_at + STEAL_AFTER),

@@ -128,7 +128,7 @@ impl Schedule {
         let (mut requested, mut waiting) = (0, 0);
         for used in self.requested(shape_index) {
             requested += 1;
-            waiting += usize::from(used.is_late || used.waits() && view.has_waiting(used.node));
+            waiting += usize::from(used.waits() && (used.is_late || view.has_waiting(used.node)));
         }
         (requested, waiting)
     }
@@ -146,6 +146,8 @@ impl Schedule {
         let mut left_out = self.refusals.left_out(now, key.job);
         let waiting = self.requested(shape_index).filter(|used| used.waits()).map(|used| used.node);
         left_out.extend(waiting);
+        // Without a choice a task stays at a node that drains; here others have been asked.
+        left_out.extend(view.is_draining(self.me).then_some(self.me));
         if self.shapes[shape_index].is_inside() || !self.fits_quota_instead(shape_index) {
             return false;
         }
@@ -374,13 +376,14 @@ impl Schedule {
     ) {
         let lease = self.name_lease();
         let urgency = self.shapes[shape_index].urgency_at(self.requested(shape_index).count());
+        let has_quota = self.quota(self.shapes[shape_index].key.job).is_some();
         let shape = &mut self.shapes[shape_index];
         shape.stuck = None;
         if !shape.is_inside() {
             view.asked(now, node, &shape.key.resources);
         }
         shape.leases.push(lease);
-        let request = Request { waits: wait, urgency };
+        let request = Request { waits: wait, has_quota, urgency };
         if wait {
             self.waits.add(node, urgency, lease);
         }
@@ -409,7 +412,7 @@ impl Schedule {
             if asked < urgency {
                 self.waits_no_more(lease);
                 let used = leases::used_mut(&mut self.leases, lease);
-                used.request = Some(Request { waits: true, urgency });
+                used.request = used.request.map(|request| Request { urgency, ..request });
                 self.waits.add(used.node, urgency, lease);
                 out.push(Effect::RaiseLease { to: used.node, lease, urgency });
             }
