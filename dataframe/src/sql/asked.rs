@@ -535,8 +535,8 @@ mod tests {
         let is_true = "(select b > 10 from t)";
         let query = format!("select a from t where (a in (select a from u)) in {is_true} order by b");
         assert_eq!(rows(&query), ["1", "2", "3"]);
-        let query = format!("select (a in (select a from u)) not in (select a > 1 from u) from t order by b");
-        assert_eq!(rows(&query), ["true", "false", "false", "NULL"]);
+        let query = "select (a in (select a from u)) not in (select a > 1 from u) from t order by b";
+        assert_eq!(rows(query), ["true", "false", "false", "NULL"]);
         let most = "(select max(u.a) from u where u.a = t.a)";
         assert_eq!(
             rows(&format!("select a from t where {most} in (select a from u) order by b")),
@@ -555,8 +555,8 @@ mod tests {
         assert_eq!(rows(&format!("select count({most}), sum({most}) from t")), ["2 5"]);
         let query = format!("select {most} k, sum(b) from t group by 1 order by 1 nulls last");
         assert_eq!(rows(&query), ["2 20", "3 30", "NULL 50"]);
-        let query = format!("select count(*) filter (where exists (select 1 from u where u.a = t.a)) from t");
-        assert_eq!(rows(&query), ["2"]);
+        let query = "select count(*) filter (where exists (select 1 from u where u.a = t.a)) from t";
+        assert_eq!(rows(query), ["2"]);
         let query = "select a in (select a from u) k, count(case when a in (select a from u) then 1 end) n \
                      from t group by 1 having max(a) in (select a from u) order by 2";
         assert_eq!(rows(query), ["true 2"]);
