@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn pages_are_used_again_and_go_when_nobody_wants_them() {
-        // A size that no other test has.
+        // A size whose class no other test has.
         let len = 777 << 12;
         let mut pages = Pages::take(len).unwrap();
         pages.bytes_mut()[7] = 9;
@@ -199,8 +199,9 @@ mod tests {
 
     #[test]
     fn pages_stay_while_a_job_runs() {
-        // A size that no other test has.
-        let len = 779 << 12;
+        // A size whose class no other test has.
+        let len = 901 << 12;
+        assert_ne!(size_class(len), size_class(777 << 12));
         let job = InUse::begin();
         let place = {
             let pages = Pages::take(len).unwrap();
