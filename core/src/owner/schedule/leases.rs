@@ -32,7 +32,8 @@ pub(in crate::owner) struct LeaseUse {
     pub(super) in_flight: VecDeque<Slot<Task>>,
     /// When a task was last sent or ended.
     pub(super) active_at: Now,
-    /// It was asked for long ago, and is not granted: the request waits, whatever was asked for.
+    /// It was asked for long ago, for a job with a quota, and is not granted: the request waits, whatever was
+    /// asked for.
     pub(super) is_late: bool,
     /// It belongs to a living actor: its only task is the constructor, and its shape does not look at it.
     pub(super) is_settled: bool,
@@ -145,6 +146,11 @@ impl LeaseUse {
         self.request.is_some_and(|request| request.waits || request.has_quota && self.is_late)
     }
 
+    /// Whether it was asked for so long ago that it waits if it may.
+    pub(super) fn is_old(&self, now: Now) -> bool {
+        self.active_at + WAITS_AFTER <= now
+    }
+
     /// When its task will have taken long, which is after `after`; `None` if it has, or waits for others.
     pub(super) fn long_from(&self, now: Now, after: Now) -> Option<Now> {
         let at = self.active_at + after;
@@ -171,9 +177,10 @@ impl LeaseUse {
     fn next_timeout(&self) -> Option<Now> {
         match self.in_flight.len() {
             0 if self.is_granted() => Some(self.active_at + LEASE_IDLE_MS * MS),
+            // Nothing else may happen when others take the room of a request that waits for a quota.
             0 if !self.is_late => {
-                let may_wait = self.request.is_some_and(|request| request.waits || request.has_quota);
-                may_wait.then(|| self.active_at + WAITS_AFTER)
+                let request = self.request.filter(|request| request.has_quota);
+                request.map(|_| self.active_at + WAITS_AFTER)
             }
             0 | 1 => None,
             _ if self.paused => None,

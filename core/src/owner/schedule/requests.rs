@@ -63,7 +63,7 @@ impl Schedule {
             }
         }
         loop {
-            match self.need(shape_index, view) {
+            match self.need(now, shape_index, view) {
                 Need::Nothing => return Ok(()),
                 Need::Lease => {}
                 Need::Elsewhere if self.request_elsewhere(now, shape_index, view, out) => continue,
@@ -76,7 +76,8 @@ impl Schedule {
             if !self.has_quota_left(shape_index) {
                 let job = shape.key.job;
                 if self.return_idle_of(job, out)
-                    || self.all_wait(shape_index, view) && self.request_elsewhere(now, shape_index, view, out)
+                    || self.all_wait(now, shape_index, view)
+                        && self.request_elsewhere(now, shape_index, view, out)
                 {
                     continue;
                 }
@@ -103,8 +104,8 @@ impl Schedule {
 
     /// The next need of a shape. A request that has its resources, and whose worker starts, is as good as
     /// granted.
-    fn need(&self, shape_index: Slot<Shape>, view: &View) -> Need {
-        let (requested, waiting) = self.count_requests(shape_index, view);
+    fn need(&self, now: Now, shape_index: Slot<Shape>, view: &View) -> Need {
+        let (requested, waiting) = self.count_requests(now, shape_index, view);
         let wanted = self.shapes[shape_index].queue.len().min(REQUESTS_MAX);
         if requested < wanted {
             Need::Lease
@@ -117,18 +118,18 @@ impl Schedule {
 
     /// Whether all requests of a shape wait at nodes without room. Where the quota allows no further one, it
     /// still allows one in their place: it is what they wait for that is short, not the quota.
-    fn all_wait(&self, shape_index: Slot<Shape>, view: &View) -> bool {
-        let (requested, waiting) = self.count_requests(shape_index, view);
+    fn all_wait(&self, now: Now, shape_index: Slot<Shape>, view: &View) -> bool {
+        let (requested, waiting) = self.count_requests(now, shape_index, view);
         requested == waiting
     }
 
     /// The number of requests of a shape that are not granted, and of those among them that wait at nodes
     /// without room.
-    fn count_requests(&self, shape_index: Slot<Shape>, view: &View) -> (usize, usize) {
+    fn count_requests(&self, now: Now, shape_index: Slot<Shape>, view: &View) -> (usize, usize) {
         let (mut requested, mut waiting) = (0, 0);
         for used in self.requested(shape_index) {
             requested += 1;
-            waiting += usize::from(used.waits() && (used.is_late || view.has_waiting(used.node)));
+            waiting += usize::from(used.waits() && (used.is_old(now) || view.has_waiting(used.node)));
         }
         (requested, waiting)
     }
