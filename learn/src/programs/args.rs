@@ -103,7 +103,7 @@ pub(super) fn array(args: &Bound<Value>, name: &str) -> Result<Tensor, Failure> 
 /// An array, if there is one.
 ///
 /// # Errors
-/// As [`array`].
+/// As [`array()`].
 pub(super) fn array_if_given(args: &Bound<Value>, name: &str) -> Result<Option<Tensor>, Failure> {
     args.some(name)?.map(|value| value.clone().tensor()).transpose()
 }
@@ -111,7 +111,7 @@ pub(super) fn array_if_given(args: &Bound<Value>, name: &str) -> Result<Option<T
 /// The weights of samples, if there are any.
 ///
 /// # Errors
-/// As [`array`].
+/// As [`array()`].
 pub(super) fn weights(args: &Bound<Value>) -> Result<Option<Tensor>, Failure> {
     array_if_given(args, "sample_weight")
 }
@@ -119,7 +119,7 @@ pub(super) fn weights(args: &Bound<Value>) -> Result<Option<Tensor>, Failure> {
 /// Two arrays.
 ///
 /// # Errors
-/// As [`array`].
+/// As [`array()`].
 pub(super) fn pair(args: &Bound<Value>, first: &str, second: &str) -> Result<(Tensor, Tensor), Failure> {
     Ok((array(args, first)?, array(args, second)?))
 }
@@ -147,7 +147,7 @@ pub(super) fn integers_if_given(args: &Bound<Value>, name: &str) -> Result<Optio
 /// A list of numbers.
 ///
 /// # Errors
-/// As [`array`].
+/// As [`array()`].
 pub(super) fn reals(value: &Value) -> Result<Vec<f64>, Failure> {
     Ok(value.clone().tensor()?.ravel().astype(DType::F64).to_vec()?)
 }
@@ -155,7 +155,7 @@ pub(super) fn reals(value: &Value) -> Result<Vec<f64>, Failure> {
 /// A list of numbers, if there is one.
 ///
 /// # Errors
-/// As [`array`].
+/// As [`array()`].
 pub(super) fn reals_if_given(args: &Bound<Value>, name: &str) -> Result<Option<Vec<f64>>, Failure> {
     args.some(name)?.map(reals).transpose()
 }

@@ -43,8 +43,10 @@ impl OwnFolder {
         for _ in 0..MAKE_TRIES {
             match make_locked(&path) {
                 Ok(Some(lock)) => return Ok(Self { path, _lock: lock }),
-                Err(cause) if cause.kind() != ErrorKind::NotFound => return Err(cause),
-                Ok(None) | Err(_) => {}
+                Ok(None) => {}
+                // The parent, which may be gone between the look that finds it and the next one.
+                Err(cause) if matches!(cause.kind(), ErrorKind::NotFound | ErrorKind::AlreadyExists) => {}
+                Err(cause) => return Err(cause),
             }
         }
         Err(io::Error::new(ErrorKind::NotFound, "somebody removes the folder again and again"))

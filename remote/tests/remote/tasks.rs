@@ -278,7 +278,7 @@ fn timeouts_and_wait() {
     );
     let twice = [slow.clone(), slow.clone()];
     assert_eq!(wait(&twice, Wait::default()).unwrap_err().kind(), FailureKind::InvalidArgument);
-    assert_eq!(slow.get().unwrap(), 300);
+    assert_eq!(slow.get().unwrap(), 3_000);
 }
 
 #[test]
