@@ -26,7 +26,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use tharsis_raylet::Program;
 
-fn main() -> ExitCode {
+/// Runs the command that the arguments of this process name.
+pub fn main() -> ExitCode {
     if is_service()
         && !has_token()
         && let Some(status) = tharsis_raylet::init::supervise()
