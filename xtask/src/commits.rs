@@ -54,13 +54,12 @@ pub fn areas(root: &Path) -> anyhow::Result<BTreeSet<String>> {
     Ok(areas)
 }
 
-/// The rules that a commit's message breaks. Messages that git writes itself, of merges and reverts, and
-/// those of commits that are to be squashed, are right.
+/// The rules that a commit's message breaks. Messages of reverts, which git writes itself, are right.
 pub fn complaints(message: &str, areas: &BTreeSet<String>) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut lines = message.lines();
     let subject = lines.next().unwrap_or("");
-    if ["Merge ", "Revert \"", "fixup! ", "squash! "].iter().any(|of_git| subject.starts_with(of_git)) {
+    if subject.starts_with("Revert \"") {
         return wrong;
     }
     let length = subject.chars().count();
@@ -105,16 +104,37 @@ fn act_complaint(act: &str) -> Option<String> {
     act.ends_with('.').then(|| "the subject ends with a full stop".to_owned())
 }
 
-/// Fails if a commit of the range breaks a rule. Without a range, those are checked that the upstream branch
-/// does not have and that came after the rules; none where there is no repository.
-pub fn check(root: &Path, range: Option<&str>) -> anyhow::Result<()> {
+/// The commits that are checked.
+#[derive(Clone, Copy, Debug)]
+pub enum Range<'a> {
+    /// Those of a range, as for `git log`.
+    Named(&'a str),
+    /// Those that came after the rules and that the upstream branch does not have. None where git tells of
+    /// none: there is no repository, or it has no history.
+    New,
+    /// All that came after the rules. After a push the upstream branch has what was pushed.
+    All,
+}
+
+/// Fails if a commit of the range breaks a rule, or if git cannot tell which commits those are that must be
+/// checked.
+pub fn check(root: &Path, range: Range<'_>) -> anyhow::Result<()> {
     let revisions = match range {
-        Some(range) => vec![range.to_owned()],
-        None => new_revisions(root),
+        Range::Named(range) => vec![range.to_owned()],
+        Range::New => match since_the_rules(root) {
+            Some(first) => {
+                let upstream = git(root, &["rev-parse", "--verify", "--quiet", "@{upstream}"]);
+                let known = upstream.map(|upstream| format!("^{}", upstream.trim()));
+                ["HEAD".to_owned(), format!("^{first}")].into_iter().chain(known).collect()
+            }
+            None => return Ok(()),
+        },
+        Range::All => {
+            // In a history that was cut off, all of what is left is newer.
+            let first = since_the_rules(root).context("git does not tell which commit added the rules")?;
+            vec!["HEAD".to_owned(), format!("^{first}")]
+        }
     };
-    if revisions.is_empty() {
-        return Ok(());
-    }
     let mut arguments = vec!["log", "-z", "--no-merges", "--format=%h%n%B"];
     arguments.extend(revisions.iter().map(String::as_str));
     arguments.push("--");
@@ -133,21 +153,21 @@ pub fn check(root: &Path, range: Option<&str>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Arguments of `git log` for the commits that are new: at HEAD, after the rules, and not upstream.
-fn new_revisions(root: &Path) -> Vec<String> {
-    let added = git(root, &["log", "--diff-filter=A", "--format=%H", "--", RULE]);
-    let Some(first) = added.as_deref().and_then(|ids| ids.lines().next_back()) else { return Vec::new() };
-    let mut revisions = vec!["HEAD".to_owned(), format!("^{first}")];
-    if let Some(upstream) = git(root, &["rev-parse", "--verify", "--quiet", "@{upstream}"]) {
-        revisions.push(format!("^{}", upstream.trim()));
-    }
-    revisions
+/// The commit that added the rules, if git tells of it.
+fn since_the_rules(root: &Path) -> Option<String> {
+    let added = git(root, &["log", "--diff-filter=A", "--format=%H", "--", RULE])?;
+    added.lines().next_back().map(str::to_owned)
 }
 
-/// Fails if the message in a file breaks a rule. Git calls it before it makes a commit.
+/// Fails if the message in a file breaks a rule. Git calls it before it makes a commit: also for merges, and
+/// for commits that are squashed before anybody else has them.
 pub fn check_message(root: &Path, file: &Path) -> anyhow::Result<()> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let wrong = complaints(&without_comments(&text), &areas(root)?);
+    let message = without_comments(&text);
+    if ["Merge ", "fixup! ", "squash! "].iter().any(|of_git| message.starts_with(of_git)) {
+        return Ok(());
+    }
+    let wrong = complaints(&message, &areas(root)?);
     if !wrong.is_empty() {
         bail!("message of the commit (CONTRIBUTING.md, Commits):\n  {}", wrong.join("\n  "));
     }
@@ -203,7 +223,6 @@ mod tests {
         assert!(of("core, raylet: pass the leases of a node on\n\nA body that says why.\n").is_empty());
         assert!(of("docs: embed a figure").is_empty());
         assert!(of("core: address what is missing").is_empty());
-        assert!(of("Merge branch 'a'").is_empty());
         assert!(of("Revert \"core: split lease requests\"\n\nThis reverts commit 12.").is_empty());
         let long = "x".repeat(120);
         assert!(of(&format!("core: a{}", "b".repeat(65))).is_empty(), "72 characters");
@@ -216,6 +235,8 @@ mod tests {
     fn each_rule_is_held() {
         let cases = [
             ("split lease requests", "has no area"),
+            ("Merge the loops of leases", "has no area"),
+            ("fixup! core: split", "no area: fixup! core;"),
             ("cores: split lease requests", "no area: cores;"),
             ("core/owner: split", "no area: core/owner;"),
             ("core, : split", "no area: ;"),
@@ -280,7 +301,7 @@ mod tests {
             self.git(&["commit", "--quiet", "--allow-empty", "--no-verify", "-m", message]);
         }
 
-        fn refused(&self, range: Option<&str>) -> Vec<String> {
+        fn refused(&self, range: Range<'_>) -> Vec<String> {
             let error = check(self.root(), range).err().map(|error| error.to_string()).unwrap_or_default();
             error
                 .lines()
@@ -294,24 +315,26 @@ mod tests {
     #[test]
     fn commits_after_the_rule_are_checked_that_upstream_does_not_have() {
         let at = Repository::new();
-        assert!(check(at.root(), None).is_ok(), "no repository, or one outside without the rule");
+        assert!(check(at.root(), Range::New).is_ok(), "no repository, or one outside without the rule");
+        assert!(check(at.root(), Range::All).is_err(), "asked for all, it must see them");
         at.init();
-        assert!(check(at.root(), None).is_ok(), "no commit");
+        assert!(check(at.root(), Range::New).is_ok(), "no commit");
         at.commit("Older than the rule");
-        assert!(check(at.root(), None).is_ok(), "no rule");
+        assert!(check(at.root(), Range::New).is_ok(), "no rule");
         fs::write(at.root().join(RULE), "").unwrap();
         at.git(&["add", RULE]);
         at.commit("Add the rule");
-        assert_eq!(at.refused(None), Vec::<String>::new());
+        assert_eq!(at.refused(Range::New), Vec::<String>::new());
         at.commit("xtask: split");
         at.commit("No area");
-        assert_eq!(at.refused(None), ["No area"]);
-        assert_eq!(at.refused(Some("HEAD")), ["No area", "Add the rule", "Older than the rule"]);
-        assert!(check(at.root(), Some("nobody..HEAD")).is_err());
+        assert_eq!(at.refused(Range::New), ["No area"]);
+        assert_eq!(at.refused(Range::Named("HEAD")), ["No area", "Add the rule", "Older than the rule"]);
+        assert!(check(at.root(), Range::Named("nobody..HEAD")).is_err());
         at.git(&["checkout", "--quiet", "-b", "work", "--track"]);
-        assert_eq!(at.refused(None), Vec::<String>::new());
+        assert_eq!(at.refused(Range::New), Vec::<String>::new());
         at.commit("No area either");
-        assert_eq!(at.refused(None), ["No area either"]);
+        assert_eq!(at.refused(Range::New), ["No area either"]);
+        assert_eq!(at.refused(Range::All), ["No area either", "No area"], "upstream has one of them");
     }
 
     #[test]
@@ -330,6 +353,10 @@ mod tests {
         let message = at.root().join("message");
         fs::write(&message, "xtask: split\n# Please enter the message\n").unwrap();
         check_message(at.root(), &message).unwrap();
+        for of_git in ["Merge branch 'a'\n", "fixup! xtask: split\n"] {
+            fs::write(&message, of_git).unwrap();
+            check_message(at.root(), &message).unwrap();
+        }
         fs::write(&message, "split\n").unwrap();
         assert!(check_message(at.root(), &message).unwrap_err().to_string().contains("no area"));
     }

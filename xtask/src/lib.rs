@@ -53,14 +53,16 @@ fn is_of_a_package(name: &OsStr) -> bool {
 /// File that marks a folder as one of files that can be made again, such as a target folder of any name.
 pub const CACHE_TAG: &str = "CACHEDIR.TAG";
 
+/// Folders of code that is generated, of programs that must not compile, and cargo's own by its usual name.
+const NOT_OURS: &[&str] = &["protos/src/generated", "target", "tharsis/tests/misuse"];
+
 /// Our sources below a folder, without what git ignores, what is generated, target folders, and programs that
 /// must not compile.
 pub fn sources(root: &Path) -> anyhow::Result<BTreeMap<PathBuf, String>> {
     let mut found = BTreeMap::new();
     for path in files(root)? {
         let inner = path.strip_prefix(root).unwrap_or(&path);
-        let is_other =
-            inner.iter().any(|name| ["target", "generated", "misuse"].iter().any(|other| name == *other));
+        let is_other = NOT_OURS.iter().any(|other| inner.starts_with(other));
         if !is_other && path.extension() == Some(OsStr::new("rs")) && !is_in_cache(root, inner) {
             let text =
                 fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -131,7 +133,7 @@ mod tests {
             "a.txt",
             "b/c.rs",
             "b/generated/d.rs",
-            "misuse/e.rs",
+            "protos/src/generated/e.rs",
             "ignored/f.rs",
             "out/debug/g.rs",
             "b/made/debug/h.rs",
@@ -145,11 +147,11 @@ mod tests {
         };
         write("out/CACHEDIR.TAG", "");
         write("b/made/CACHEDIR.TAG", "");
-        assert_eq!(names(), ["a.rs", "b/c.rs", "ignored/f.rs"], "no repository");
+        assert_eq!(names(), ["a.rs", "b/c.rs", "b/generated/d.rs", "ignored/f.rs"], "no repository");
         write(".gitignore", "/ignored\n");
         let made =
             Command::new("git").args(["init", "--quiet", "--template="]).current_dir(folder.path()).status();
         assert!(made.unwrap().success());
-        assert_eq!(names(), ["a.rs", "b/c.rs"]);
+        assert_eq!(names(), ["a.rs", "b/c.rs", "b/generated/d.rs"]);
     }
 }

@@ -13,6 +13,7 @@
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use xtask::commits::Range;
 
 #[derive(Parser)]
 #[command(about = "Chores of this workspace")]
@@ -30,6 +31,9 @@ enum Chore {
         /// Check the message in this file instead
         #[arg(long, conflicts_with = "range")]
         message: Option<PathBuf>,
+        /// Check all commits since there are rules
+        #[arg(long, conflicts_with_all = ["range", "message"])]
+        all: bool,
     },
     /// Count what tasks, calls and records cost, and write it to the ledger
     Costs,
@@ -77,7 +81,14 @@ fn main() -> ExitCode {
 fn run(chore: Chore) -> anyhow::Result<()> {
     match chore {
         Chore::Commits { message: Some(file), .. } => xtask::commits::check_message(&xtask::root(), &file),
-        Chore::Commits { range, .. } => xtask::commits::check(&xtask::root(), range.as_deref()),
+        Chore::Commits { range, all, .. } => {
+            let range = match &range {
+                Some(range) => Range::Named(range),
+                None if all => Range::All,
+                None => Range::New,
+            };
+            xtask::commits::check(&xtask::root(), range)
+        }
         Chore::Costs => xtask::costs::write(&xtask::root()),
         Chore::Fmt { check } => xtask::format::run(check),
         Chore::Hooks => xtask::commits::install_hook(&xtask::root()),

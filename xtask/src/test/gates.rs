@@ -2,6 +2,7 @@
 //! comment's width is not refused after half an hour.
 
 use super::processes::Run;
+use crate::commits::Range;
 use anyhow::{Context, Result, bail};
 use std::path::Path;
 use std::process::Stdio;
@@ -9,7 +10,7 @@ use std::process::Stdio;
 /// Fails at the first gate that is not passed.
 pub fn check(root: &Path, run: &Run) -> Result<()> {
     crate::format::run(true)?;
-    crate::commits::check(root, None)?;
+    crate::commits::check(root, Range::New)?;
     cargo(root, run, &["test", "--quiet", "--package", "xtask"])
 }
 

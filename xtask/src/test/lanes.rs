@@ -45,8 +45,8 @@ const AFTER_BUILD: &[&str] = &["examples/frames/places", "examples/places", "lea
 const FORMS: &[(&str, &str)] = &[
     (
         "forms",
-        "clippy --quiet --package tharsis-examples --package tharsis-numeric --package tharsis-cli \
-         --no-default-features --all-targets -- -D warnings",
+        "clippy --quiet --package tharsis-examples --package tharsis-numeric --package tharsis-learn \
+         --package tharsis-cli --no-default-features --all-targets -- -D warnings",
     ),
     ("kernels without dense", "test --quiet --package tharsis-kernels --no-default-features --lib not_built"),
     (
@@ -193,6 +193,19 @@ impl<'a> Schedule<'a> {
     pub fn stop(&self) {
         self.lock().state = State::Stopped;
         self.changed.notify_all();
+    }
+
+    /// A value that drops the jobs which have not begun, if it goes because its thread panics.
+    pub fn stopped_at_a_panic(&self) -> impl Drop {
+        struct Stop<'a, 'b>(&'a Schedule<'b>);
+        impl Drop for Stop<'_, '_> {
+            fn drop(&mut self) {
+                if std::thread::panicking() {
+                    self.0.stop();
+                }
+            }
+        }
+        Stop(self)
     }
 
     /// Runs all jobs, until there will be no more, and hands on what came of each.

@@ -45,6 +45,7 @@ use sweep::Named;
 use workspace::Workspace;
 
 pub use processes::watch;
+pub use selection::FEATURES;
 
 /// The arguments of the command line.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -127,7 +128,8 @@ pub fn run(options: &Options) -> Result<()> {
     if !report.is_green() {
         bail!("tests failed");
     }
-    if report.is_empty() {
+    // A package may have no tests; then its lints were asked for.
+    if report.is_empty() && !selection.is_whole() {
         bail!("no test matches {}", options.pattern.join(" "));
     }
     Ok(())
@@ -150,6 +152,8 @@ impl Tests<'_> {
         let (start, mut messages) = (Instant::now(), Vec::new());
         let (built, mut named) = std::thread::scope(|scope| {
             let compiling = scope.spawn(|| {
+                // If this panics, no lane waits for more.
+                let _stopped = schedule.stopped_at_a_panic();
                 let built = self.compile(&schedule);
                 match &built {
                     Ok((at, _)) => {

@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 const LIMIT: Duration = Duration::from_secs(20 * 60);
 /// Longest time of a program in a long run.
 const LONG_LIMIT: Duration = Duration::from_secs(4 * 60 * 60);
+/// Longest time in which a program says which options it has, in seconds. One with a `main` of its own may
+/// not know the question.
+const HELP_SECONDS_MAX: &str = "60";
 
 /// A test program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +42,14 @@ impl Program {
     /// package.
     pub fn is_unit_tests(&self) -> bool {
         matches!(&*self.target, "lib" | "bin" | "proc-macro")
+    }
+
+    /// The reason why what a program printed that ended well is no success, if it ran all of its tests.
+    fn shortfall(&self, outcome: &Outcome, is_whole: bool) -> Option<&'static str> {
+        let Tests { passed, failed, ignored, .. } = outcome.tests;
+        let is_empty = is_whole && !self.is_unit_tests() && passed + failed + ignored == 0;
+        // A list of tests that is made when the program runs may have lost all of them.
+        incomplete(&outcome.text).or(is_empty.then_some("the program has no test"))
     }
 }
 
@@ -112,6 +123,7 @@ impl<'a> Environment<'a> {
     /// Runs a test program, with `niceness` behind other programs.
     pub fn run(&self, program: &Program, arguments: &[String], niceness: u8, round: usize) -> Outcome {
         let name = program.name();
+        let is_whole = arguments.iter().all(|argument| argument.starts_with('-'));
         let seconds = self.output_file(&name, round, "seconds");
         let mut command = Command::new("nice");
         command
@@ -127,10 +139,11 @@ impl<'a> Environment<'a> {
             command.env("RUSTC_BOOTSTRAP", "1").args(["-Zunstable-options", "--report-time"]);
         }
         let mut outcome = self.run_command(name, command, round);
-        if outcome.is_green && !outcome.text.contains("test result: ") {
-            // A test that ends the process ends it well, and the others did not run.
+        if outcome.is_green
+            && let Some(problem) = program.shortfall(&outcome, is_whole)
+        {
             outcome.is_green = false;
-            outcome.text.push_str("\nthe program ended before it had run its tests\n");
+            outcome.text.push_str(&format!("\n{problem}\n"));
         }
         let trials = std::fs::read_to_string(seconds).unwrap_or_default();
         outcome.tests.add_trials(&trials);
@@ -203,19 +216,32 @@ fn processor_time(process: u32) -> Option<Duration> {
     Some(Duration::from_millis(ticks * 10))
 }
 
+/// The reason why a program that ended well has not run its tests. A test that ends the process ends it well;
+/// a program may have several lists of tests.
+fn incomplete(text: &str) -> Option<&'static str> {
+    let is_begin =
+        |line: &&str| line.starts_with("running ") && (line.ends_with(" tests") || line.ends_with(" test"));
+    let begun = text.lines().filter(is_begin).count();
+    let ended = text.lines().filter(|line| line.starts_with("test result: ")).count();
+    (ended == 0 || ended != begun).then_some("the program ended before it had run its tests")
+}
+
 /// Whether a program has the standard harness, which can print the seconds of each test.
 fn has_times(program: &Path, libraries: &OsString) -> bool {
-    let help = Command::new(program).arg("--help").env("LD_LIBRARY_PATH", libraries).output();
+    let mut help = Command::new("timeout");
+    help.arg(HELP_SECONDS_MAX).arg(program).arg("--help").stdin(Stdio::null());
+    let help = help.env("LD_LIBRARY_PATH", libraries).output();
     help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--report-time"))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Environment, Phase};
+    use super::{Environment, Phase, Program, incomplete};
     use crate::test::processes::Run;
     use crate::test::report::Outcome;
     use crate::test::seeds::Seeds;
     use std::ffi::OsString;
+    use std::path::PathBuf;
     use std::process::Command;
     use std::sync::Mutex;
     use std::time::{Duration, Instant};
@@ -274,6 +300,31 @@ mod tests {
     fn a_program_beside_a_build_that_fails_is_ended() {
         let found = outcome("sleep 600", Phase::Failed, Duration::from_secs(600));
         assert!(!found.is_green && found.text.contains("because the build failed"), "{}", found.text);
+    }
+
+    #[test]
+    fn a_program_that_breaks_off_in_one_of_its_lists_is_found() {
+        let list = |count: usize| format!("\nrunning {count} tests\ntest a ... ok\n\n");
+        let result = "test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        let of = |text: String| incomplete(&text).is_some();
+        assert!(!of(list(1) + result) && !of("running 1 test\n".to_owned() + result));
+        assert!(of(String::new()) && of(list(1)));
+        assert!(of(list(1) + result + &list(5)), "it ended in the second list");
+        assert!(!of(list(1) + result + &list(5) + result));
+    }
+
+    #[test]
+    fn a_program_without_tests_is_found() {
+        let outcome = run("echo 'running 0 tests'; echo 'test result: ok. 0 passed; 0 failed; 0 ignored;'");
+        let program = |target: &str| Program {
+            package: "a".to_owned(),
+            target: target.to_owned(),
+            file: PathBuf::new(),
+            manifest: PathBuf::new(),
+        };
+        assert!(program("cases").shortfall(&outcome, true).is_some());
+        assert!(program("cases").shortfall(&outcome, false).is_none(), "a part of names");
+        assert!(program("lib").shortfall(&outcome, true).is_none(), "a library without unit tests");
     }
 
     #[cfg(target_os = "linux")]

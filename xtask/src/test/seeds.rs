@@ -15,6 +15,7 @@ const USUAL: u64 = 1;
 /// The amount of random cases, and where they begin.
 pub struct Seeds {
     is_long: bool,
+    are_named: bool,
     of_properties: u64,
 }
 
@@ -29,18 +30,25 @@ impl Seeds {
             let seed = seed.to_string_lossy().into_owned();
             seed.parse::<u64>().with_context(|| format!("{SEED} is no number from 0 to 2^64 - 1: {seed:?}"))
         });
-        Ok(Self { is_long, of_properties: given.transpose()?.unwrap_or_else(|| fresh_if(is_long)) })
+        let given = given.transpose()?;
+        let of_properties = given.unwrap_or_else(|| fresh_if(is_long));
+        Ok(Self { is_long, are_named: given.is_some(), of_properties })
     }
 
     /// Those of a usual run.
     #[cfg(test)]
     pub fn usual() -> Self {
-        Self { is_long: false, of_properties: USUAL }
+        Self { is_long: false, are_named: false, of_properties: USUAL }
     }
 
     /// Whether all cases run.
     pub fn is_long(&self) -> bool {
         self.is_long
+    }
+
+    /// Whether the user has named them.
+    pub fn are_named(&self) -> bool {
+        self.are_named
     }
 
     /// The seed of property tests. The library does not print it when one fails.
@@ -76,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_long_run_has_other_seeds_than_the_environment_says() {
-        let seeds = Seeds { is_long: true, of_properties: 7 };
+        let seeds = Seeds { is_long: true, are_named: false, of_properties: 7 };
         let mut command = Command::new("env");
         seeds.set(command.env(OF_PROPERTIES, "1"));
         let said = String::from_utf8(command.output().unwrap().stdout).unwrap();

@@ -4,11 +4,17 @@ use super::workspace::Package;
 use anyhow::{Result, bail};
 use std::path::Path;
 
-/// Features that tests need beside the default ones, by the folder of their package: arrays in object stores
-/// and in HDF5 files, and the examples that multiply matrices.
-const FEATURES: &[(&str, &str)] = &[
+/// Features that are tested beside the default ones, by the folder of their package: all that a package has.
+/// A test compares the list with the manifests.
+pub const FEATURES: &[(&str, &str)] = &[
+    ("dataframe", "tharsis-dataframe/sqlite"),
     ("examples", "tharsis-examples/tensor"),
+    ("gcs", "tharsis-gcs/etcd"),
     ("numeric", "tharsis-numeric/hdf5,tharsis-numeric/object-storage"),
+    ("object-store", "tharsis-object-store/inputs"),
+    ("object-store/models", "tharsis-object-store-models/inputs"),
+    ("raylet", "tharsis-raylet/etcd,tharsis-raylet/file"),
+    ("tharsis", "tharsis/hdf5,tharsis/learn,tharsis/object-storage,tharsis/sqlite"),
 ];
 
 /// The packages whose tests run, and the tests of them.
@@ -57,6 +63,11 @@ impl Selection {
     /// Whether nothing is left out.
     pub fn is_everything(&self) -> bool {
         self.package.is_none() && self.filter.is_none()
+    }
+
+    /// Whether all tests of a package run, or all of all packages.
+    pub fn is_whole(&self) -> bool {
+        self.filter.is_none()
     }
 
     /// A part of the names of the tests that run, if not all do.

@@ -83,10 +83,11 @@ impl Named {
             }
         }
         for entry in &listed.0 {
+            let Some(hash) = hash(&entry.path()) else { continue };
             let about =
                 entry.metadata().with_context(|| format!("cannot read {}", entry.path().display()))?;
             if linked.remove(&(about.dev(), about.ino())) {
-                found.extend(hash(&entry.path()));
+                found.insert(hash);
             }
         }
         if !linked.is_empty() {
@@ -152,9 +153,14 @@ mod tests {
             }
         }
         write("deps/without_a_hash".to_owned());
+        // File systems list names in the order in which they came, or in another one: of an example, which
+        // has both names in one folder, the second may come first.
         for (first, second) in [("deps/say", "say"), ("examples/b_c", "examples/b_c")] {
             fs::hard_link(folder.path().join(format!("{first}-{NEW}")), folder.path().join(second)).unwrap();
         }
+        let second = "examples/a_d";
+        write(second.to_owned());
+        fs::hard_link(folder.path().join(second), folder.path().join(format!("{second}-{NEW}"))).unwrap();
         folder
     }
 
@@ -185,6 +191,7 @@ mod tests {
             &json!({"reason": "compiler-artifact", "filenames": [file("say")], "executable": file("say")}),
         );
         named.hear(&json!({"reason": "compiler-artifact", "filenames": [file("examples/b_c")]}));
+        named.hear(&json!({"reason": "compiler-artifact", "filenames": [file("examples/a_d")]}));
         named
     }
 

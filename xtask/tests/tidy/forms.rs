@@ -4,8 +4,9 @@
 use crate::{packages, root, sources};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use xtask::lint::{FORMS, Form, UNSAFE};
+use xtask::lint::{FORM_FILES, FORMS, Form, UNSAFE};
 use xtask::scan::tokens;
+use xtask::test::FEATURES;
 
 /// A crate of the workspace, and the file that it begins with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,6 +61,40 @@ fn crates_with_unsafe_code_are_listed_exactly() {
     }
     let listed: BTreeSet<_> =
         UNSAFE.iter().map(|(package, name)| ((*package).to_owned(), (*name).to_owned())).collect();
+    assert_eq!(found, listed, "found, and listed in xtask/src/lint.rs");
+}
+
+/// The files of modules that a crate has only without a feature.
+fn of_forms(path: &Path, text: &str) -> Vec<PathBuf> {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let inner = if matches!(stem, "lib" | "main" | "mod") { folder.to_owned() } else { folder.join(stem) };
+    let (mut found, mut is_of_form, mut named) = (Vec::new(), false, None);
+    for line in text.lines().map(str::trim) {
+        if line.starts_with("#[") {
+            is_of_form |= line.contains("not(feature");
+            let path = line.split_once("path = \"").and_then(|(_, rest)| rest.split_once('"'));
+            named = path.map(|(file, _)| folder.join(file)).or(named);
+            continue;
+        }
+        let module = line.strip_suffix(';').and_then(|line| line.rsplit_once("mod ")).map(|(_, name)| name);
+        if let Some(module) = module.filter(|_| is_of_form) {
+            let files = [inner.join(format!("{module}.rs")), inner.join(module).join("mod.rs")];
+            found.extend(named.take().or_else(|| files.into_iter().find(|file| file.exists())));
+        }
+        (is_of_form, named) = (false, None);
+    }
+    found
+}
+
+#[test]
+fn files_that_only_a_form_has_are_listed_exactly() {
+    let sources = sources();
+    let product = sources.iter().filter(|(path, _)| !path.starts_with(root().join("xtask")));
+    let found = product.flat_map(|(path, text)| of_forms(path, text));
+    let found: BTreeSet<_> =
+        found.map(|file| file.strip_prefix(root()).unwrap().display().to_string()).collect();
+    let listed: BTreeSet<_> = FORM_FILES.iter().map(|file| (*file).to_owned()).collect();
     assert_eq!(found, listed, "found, and listed in xtask/src/lint.rs");
 }
 
@@ -132,6 +167,26 @@ fn forms_lack_the_crates_of_the_features_that_they_lack() {
         if let Err(wrong) = kept(form, &Features::of(form.package)) {
             panic!("{wrong}");
         }
+    }
+}
+
+#[test]
+fn all_features_of_a_package_are_tested() {
+    for package in packages() {
+        let manifest = Path::new(package["manifest_path"].as_str().expect("a path"));
+        let folder = manifest.parent().unwrap().strip_prefix(root().canonicalize().unwrap()).unwrap();
+        let features = package["features"].as_object().expect("features");
+        if features.keys().all(|name| name.starts_with("dep:")) {
+            continue;
+        }
+        let features = Features::of(package["name"].as_str().expect("a name"));
+        let listed = FEATURES.iter().find(|(of, _)| Path::new(of) == folder);
+        let listed = listed.into_iter().flat_map(|(_, names)| names.split(','));
+        let on = listed.map(|name| name.split_once('/').expect("a package and a feature").1.to_owned());
+        let on = on.chain(features.0.contains_key("default").then(|| "default".to_owned()));
+        let on: BTreeSet<_> = on.flat_map(|name| features.with(&name)).collect();
+        let missing: Vec<_> = features.0.keys().filter(|name| !on.contains(*name)).collect();
+        assert!(missing.is_empty(), "`./test {}` has not the features {missing:?}", folder.display());
     }
 }
 

@@ -179,10 +179,20 @@ fn functions(text: &str) -> Vec<(&str, usize)> {
     found
 }
 
+#[test]
+fn functions_are_seen_whoever_may_call_them() {
+    for line in ["fn a()", "pub fn a<T>()", "pub(in crate::b) const fn a()", "pub(crate) async fn a()"] {
+        assert_eq!(function_name(line), Some("a"), "{line}");
+    }
+    assert_eq!(function_name("let b: fn (u8) = c;"), None);
+}
+
 fn function_name(line: &str) -> Option<&str> {
     let before = line.split("fn ").next()?;
-    let words = ["pub", "pub(crate)", "pub(super)", "const", "async", "unsafe", "extern", "\"C\""];
-    if !line.contains("fn ") || !before.split_whitespace().all(|word| words.contains(&word)) {
+    let before_function = ["pub", "const", "async", "unsafe", "extern", "\"C\""];
+    let visible = before.strip_prefix("pub(").and_then(|rest| rest.split_once(')')).map(|(_, rest)| rest);
+    let mut words = visible.unwrap_or(before).split_whitespace();
+    if !line.contains("fn ") || !words.all(|word| before_function.contains(&word)) {
         return None;
     }
     line[before.len() + 3..].split(['(', '<']).next()

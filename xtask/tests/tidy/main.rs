@@ -5,11 +5,13 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod circles;
+mod commands;
 mod dependencies;
 mod drawing;
 mod forms;
 mod lengths;
 mod modules;
+mod orphans;
 mod programs;
 
 use serde_json::Value;
@@ -116,8 +118,11 @@ fn packages() -> Vec<Value> {
     all["packages"].as_array().expect("packages").clone()
 }
 
+/// Files with what is in them.
+type Sources = BTreeMap<PathBuf, String>;
+
 /// Our sources, without what is generated.
-fn sources() -> BTreeMap<PathBuf, String> {
+fn sources() -> Sources {
     xtask::sources(&root()).expect("the tree can be read")
 }
 

@@ -1,0 +1,89 @@
+//! Each source file belongs to a crate: a file of tests without its `mod` would never be compiled, and nobody
+//! would miss it.
+
+use crate::{packages, root, sources};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Packages that are no members of the workspace: one for a fuzzer, and one that `tools/protoc` builds.
+const ELSEWHERE: [&str; 2] = ["fuzz", "tools/protoc-shim"];
+
+/// The files that each crate of the workspace begins with.
+fn roots() -> BTreeSet<PathBuf> {
+    let targets = packages().into_iter().flat_map(|package| package["targets"].as_array().cloned());
+    let files = targets.flatten().map(|target| target["src_path"].as_str().expect("a path").to_owned());
+    files.map(|file| Path::new(&file).canonicalize().unwrap()).collect()
+}
+
+/// The files that a file may bring in as modules or as text. Those of a module in braces lie in its folder.
+fn brought_in(path: &Path, text: &str, is_root: bool) -> Vec<PathBuf> {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let inner = if is_root || stem == "mod" { folder.to_owned() } else { folder.join(stem) };
+    let mut found = Vec::new();
+    // Folders of modules in braces, with the spaces before each.
+    let mut open: Vec<(usize, PathBuf)> = Vec::new();
+    for line in text.lines() {
+        let (spaces, line) = (line.len() - line.trim_start().len(), line.trim());
+        if line == "}" {
+            open.retain(|(at, _)| *at < spaces);
+        }
+        let quoted = |mark: &str| Some(line.split_once(mark)?.1.split_once('"')?.0);
+        for mark in ["path = \"", "include!(\"", "include_str!(\""] {
+            found.extend(quoted(mark).map(|file| folder.join(file)));
+        }
+        let Some((before, name)) = line.split_once("mod ") else { continue };
+        if !(before.is_empty() || before.starts_with("pub")) {
+            continue;
+        }
+        let at = open.last().map_or(&inner, |(_, folder)| folder).clone();
+        if let Some(name) = name.strip_suffix(';') {
+            found.extend([at.join(format!("{name}.rs")), at.join(name).join("mod.rs")]);
+        } else if let Some(name) = name.strip_suffix(" {") {
+            open.push((spaces, at.join(name)));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_file_belongs_to_a_crate() {
+    let sources = sources();
+    let roots = roots();
+    let (mut reached, mut ahead) = (BTreeSet::new(), roots.iter().cloned().collect::<Vec<_>>());
+    while let Some(path) = ahead.pop() {
+        if !reached.insert(path.clone()) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
+        let files = brought_in(&path, &text, roots.contains(&path));
+        ahead.extend(
+            files
+                .into_iter()
+                .filter_map(|file| file.canonicalize().ok())
+                .filter(|file| file.extension().is_some_and(|ending| ending == "rs")),
+        );
+    }
+    let others = ELSEWHERE.map(|folder| root().join(folder).canonicalize().unwrap());
+    let is_elsewhere = |path: &Path| others.iter().any(|folder| path.starts_with(folder));
+    let files = sources.keys().map(|path| path.canonicalize().unwrap());
+    let orphans: Vec<_> = files.filter(|path| !reached.contains(path) && !is_elsewhere(path)).collect();
+    assert!(orphans.is_empty(), "no crate has them: {orphans:#?}");
+}
+
+#[test]
+fn modules_are_found_where_they_lie() {
+    let of = |path: &str, text: &str, is_root| {
+        let found = brought_in(Path::new(path), text, is_root);
+        found.iter().map(|file| file.display().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(of("a/src/lib.rs", "pub mod b;", true), ["a/src/b.rs", "a/src/b/mod.rs"]);
+    assert_eq!(of("a/src/b.rs", "pub(crate) mod c;", false), ["a/src/b/c.rs", "a/src/b/c/mod.rs"]);
+    let inline = "mod tests {\n    mod c;\n}\nmod d;";
+    assert_eq!(
+        of("a/b.rs", inline, false),
+        ["a/b/tests/c.rs", "a/b/tests/c/mod.rs", "a/b/d.rs", "a/b/d/mod.rs"]
+    );
+    assert_eq!(of("a/b.rs", "#[path = \"c_tests.rs\"]", false), ["a/c_tests.rs"]);
+    assert!(of("a/b.rs", "// A mod c;\nlet mod_d = 1;", false).is_empty());
+}
