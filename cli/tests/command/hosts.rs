@@ -3,7 +3,6 @@
 
 use crate::home::{Ended, Home, await_that, kill};
 use serde_json::Value;
-use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -30,8 +29,7 @@ impl Drop for Hosts {
 /// The hosts; `None`, and a line on the terminal, where there is no ssh server.
 fn hosts() -> Option<Hosts> {
     if !Path::new(SSHD).exists() {
-        // Not `eprintln`, which test runners keep back.
-        let _told = writeln!(std::io::stderr(), "NOT RUN, there is no {SSHD}: install openssh-server");
+        tharsis_trials::not_run(format_args!("there is no {SSHD}: install openssh-server"));
         return None;
     }
     if rustix::process::geteuid().is_root() {

@@ -3,7 +3,6 @@
 use crate::home::{self, Ended, Home, SMALL, await_that};
 use serde_json::Value;
 use std::ffi::OsStr;
-use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -75,7 +74,7 @@ impl Names<'_> {
 fn a_member_finds_a_head_that_came_back_at_another_address_of_its_name() {
     let can_mount = Command::new("unshare").args(["--mount", "true"]).output();
     if !can_mount.is_ok_and(|output| output.status.success()) {
-        let _told = writeln!(std::io::stderr(), "NOT RUN, no list of names of its own could be mounted");
+        tharsis_trials::not_run("no list of names of its own could be mounted");
         return;
     }
     let (head, member) = (Home::new(), Home::new());

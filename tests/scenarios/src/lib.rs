@@ -3,9 +3,6 @@
 //! A *scenario* is a function of a [`Mode`]. It starts its own [`Session`]s, so scenarios run side by side.
 //! The trial that runs it fails when it panics, and when it takes longer than [`TRIAL_WAIT`]: a hang is a
 //! failure.
-//!
-//! Scenarios that the engine does not pass yet are listed by name with the reason. They run all the same, are
-//! expected to fail and are printed at the end; one that passes must leave the list.
 
 #![forbid(unsafe_code)]
 

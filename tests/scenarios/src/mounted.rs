@@ -1,8 +1,7 @@
-//! A small file system for a scenario. Where this user may not mount, the scenario says on the terminal that
-//! it did not run.
+//! A small file system for a scenario. Where this user may not mount, the scenario says that it did not
+//! run.
 
 use std::fs;
-use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,8 +11,8 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// A file system of the given size, at a folder that is made for it. `None`, and a line on the terminal,
-    /// where it is not permitted.
+    /// A file system of the given size, at a folder that is made for it. `None`, and a line in the
+    /// report, where it is not permitted.
     ///
     /// # Panics
     /// If the folder cannot be made.
@@ -27,8 +26,7 @@ impl Mounted {
             Ok(output) => String::from_utf8_lossy(&output.stderr).into_owned(),
             Err(cause) => cause.to_string(),
         };
-        // Not `eprintln`, which test runners keep back.
-        let _told = writeln!(io::stderr(), "NOT RUN, no file system could be mounted: {}", problem.trim());
+        tharsis_trials::not_run(format_args!("no file system could be mounted: {}", problem.trim()));
         None
     }
 

@@ -3,6 +3,7 @@
 //! `./test` runs a part of the random cases, always the same ones. `./test --long` sets [`LONG`]: all cases
 //! run, and [`first_seed`] is another one each time. `./test` also sets [`SECONDS`]: programs that bring
 //! their own `main` write the seconds of each trial there, which the standard test harness prints itself.
+//! A test that cannot run says so by [`not_run`].
 
 #![forbid(unsafe_code)]
 
@@ -122,6 +123,14 @@ pub fn run(trials: Vec<Trial>) -> ExitCode {
 pub fn message(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "it panicked".to_owned())
+}
+
+/// Tells that a test, or a part of it, cannot run on this machine: a line of its own on standard error, which
+/// the harness does not keep for itself as it does what a test that passes prints. `./test` lists these
+/// lines.
+pub fn not_run(reason: impl std::fmt::Display) {
+    // A harness with one thread has begun a line.
+    let _told = writeln!(std::io::stderr(), "\nNOT RUN, {reason}");
 }
 
 /// Appends a line. A run without the file, or one that cannot write it, is still a run.

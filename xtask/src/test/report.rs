@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 
 /// Slowest tests that are printed.
 const SLOWEST_COUNT: usize = 30;
+/// Beginning of the line in which a test says that it, or a part of it, cannot run on this machine. See
+/// `tests/trials`.
+const NOT_RUN: &str = "NOT RUN, ";
 /// File of the seconds of the last run, in the target folder.
 const HISTORY_FILE: &str = "test-seconds.tsv";
 
@@ -25,6 +28,8 @@ pub struct Tests {
     pub ignored: usize,
     /// Names of tests that were left out, with the reason if there is one.
     pub skipped: Vec<String>,
+    /// Reasons of tests that left out all or a part of themselves.
+    pub left_out: Vec<String>,
     /// Names and seconds of single tests, where they are known.
     pub seconds: Vec<(String, f64)>,
 }
@@ -95,6 +100,9 @@ impl Tests {
                 tests.ignored += count(counts, "ignored");
             } else if let Some(skipped) = skipped(line) {
                 tests.skipped.push(skipped);
+            } else if let Some(reason) = line.strip_prefix(NOT_RUN) {
+                // It counts as passed: the harness knows nothing of it.
+                tests.left_out.push(reason.to_owned());
             } else if let Some((name, seconds)) = timed(line) {
                 tests.seconds.push((name.to_owned(), seconds));
             }
@@ -116,6 +124,7 @@ impl Tests {
         self.failed += other.failed;
         self.ignored += other.ignored;
         self.skipped.extend(other.skipped.into_iter().map(|name| format!("{program} {name}")));
+        self.left_out.extend(other.left_out.into_iter().map(|reason| format!("{program} {reason}")));
         let named = other.seconds.into_iter().map(|(name, seconds)| (format!("{program} {name}"), seconds));
         self.seconds.extend(named);
     }
@@ -212,6 +221,12 @@ impl Report {
         for name in &self.tests.skipped {
             println!("{name}");
         }
+        if !self.tests.left_out.is_empty() {
+            println!("\ncannot run in full on this machine");
+        }
+        for reason in &self.tests.left_out {
+            println!("{reason}");
+        }
         println!("\nseconds of phases");
         for (name, took) in &self.phases {
             println!("{:9.1}  {name}", took.as_secs_f64());
@@ -219,7 +234,7 @@ impl Report {
         for name in &self.failed_jobs {
             println!("\nFAILED {name}");
         }
-        if seeds.is_long() || !self.is_green() {
+        if seeds.is_long() || seeds.are_named() || !self.is_green() {
             println!("\nseed of property tests: THARSIS_SEED={}", seeds.of_properties());
         }
         println!(
@@ -308,6 +323,15 @@ mod tests {
         let text = "test a ... ignored\ntest b::c ... ignored, needs a cluster\ntest d ... ok\n\
                     test src/a.rs - f (line 3) ... ignored\ntest e ... ignored_by_nobody\n";
         assert_eq!(Tests::read(text).skipped, ["a", "b::c, needs a cluster", "src/a.rs - f (line 3)"]);
+    }
+
+    #[test]
+    fn tests_that_leave_themselves_out_are_named() {
+        let tests = Tests::read("test a ... \nNOT RUN, no disk\nok\ntest b ... ok\nwas NOT RUN, he said\n");
+        assert_eq!(tests.left_out, ["no disk"]);
+        let mut report = Report::default();
+        report.add(outcome(true, "NOT RUN, no disk\ntest result: ok. 1 passed; 0 failed; 0 ignored;"));
+        assert_eq!(report.tests.left_out, ["a no disk"]);
     }
 
     #[test]

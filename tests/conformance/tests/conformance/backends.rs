@@ -85,7 +85,7 @@ impl SmallDisk {
         mount.args(["-t", "tmpfs", "-o", "size=2m", "none"]).arg(folder.path());
         let is_mounted = mount.output().is_ok_and(|output| output.status.success());
         if !is_mounted {
-            println!("left out: no right to mount a file system");
+            tharsis_trials::not_run("no right to mount a file system");
         }
         is_mounted.then_some(Self(folder))
     }

@@ -1,7 +1,6 @@
 //! The units in `deploy/systemd` as `systemd-analyze` sees them.
 
 use crate::root;
-use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,13 +14,12 @@ fn folder() -> PathBuf {
     root().join("deploy/systemd")
 }
 
-/// `systemd-analyze`, if it is there; otherwise a line on the terminal says that a test did not run.
+/// `systemd-analyze`, if it is there; otherwise a line of the report says that a test did not run.
 fn analyze() -> Option<Command> {
     if Command::new("systemd-analyze").arg("--version").output().is_ok_and(|output| output.status.success()) {
         return Some(Command::new("systemd-analyze"));
     }
-    // Not `eprintln`, which test runners keep back.
-    let _told = writeln!(io::stderr(), "NOT RUN, systemd-analyze is not installed");
+    tharsis_trials::not_run("systemd-analyze is not installed");
     None
 }
 

@@ -240,7 +240,7 @@ fn i2_page_cache_does_not_count(mode: Mode) {
     let group = match ControlGroup::create(GROUP_BYTES) {
         Ok(group) => group,
         Err(cause) => {
-            println!("NOT RUN i2_page_cache_does_not_count: no control group can be made here: {cause}");
+            tharsis_trials::not_run(format_args!("no control group can be made: {cause}"));
             return;
         }
     };
