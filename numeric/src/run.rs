@@ -40,7 +40,15 @@ thread_local! {
 }
 
 /// Runs a function during which [`default_executor`] is this one, on this thread.
-pub(crate) fn with_default<T>(executor: Arc<dyn Executor>, run: impl FnOnce() -> T) -> T {
+///
+/// ```
+/// use std::sync::Arc;
+/// use tharsis_numeric::run::with_default;
+/// use tharsis_numeric::{LocalExecutor, default_executor};
+/// let executor = Arc::new(LocalExecutor::sized(1, 1 << 20));
+/// assert_eq!(with_default(executor, || default_executor().limits().memory_bytes), 1 << 20);
+/// ```
+pub fn with_default<T>(executor: Arc<dyn Executor>, run: impl FnOnce() -> T) -> T {
     /// Puts back what was chosen before, also if the function panics.
     struct Back(Option<Arc<dyn Executor>>);
     impl Drop for Back {

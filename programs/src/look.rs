@@ -1,6 +1,6 @@
 //! Values as the binder sees them.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 /// Longest text of a value in a message, in characters.
 const SHOWN_MAX: usize = 200;
@@ -52,7 +52,8 @@ impl Look<'_> {
     }
 
     /// The value of a number or a boolean.
-    pub(crate) fn number(&self) -> Option<f64> {
+    #[must_use]
+    pub fn number(&self) -> Option<f64> {
         match self {
             Look::Boolean(is_true) => Some(f64::from(u8::from(*is_true))),
             Look::Integer(whole) => Some(*whole as f64),
@@ -63,11 +64,27 @@ impl Look<'_> {
 
     /// The text in messages: Python's, cut where it is long.
     pub(crate) fn shown(&self) -> String {
-        let text = self.to_string();
-        match text.char_indices().nth(SHOWN_MAX) {
-            Some((end, _)) => format!("{}...", &text[..end]),
-            None => text,
+        let mut start = Start { text: String::new(), left: SHOWN_MAX };
+        match write!(start, "{self}") {
+            Ok(()) => start.text,
+            Err(_) => start.text + "...",
         }
+    }
+}
+
+/// The first characters of a text. It refuses more, so that the rest of a long list is not made.
+struct Start {
+    text: String,
+    left: usize,
+}
+
+impl fmt::Write for Start {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for letter in text.chars() {
+            self.left = self.left.checked_sub(1).ok_or(fmt::Error)?;
+            self.text.push(letter);
+        }
+        Ok(())
     }
 }
 
@@ -173,6 +190,7 @@ mod tests {
         let shown = Look::Text(&text).shown();
         assert_eq!(shown.chars().count(), SHOWN_MAX + 3);
         assert!(shown.ends_with("é..."));
+        assert_eq!(Look::List(vec![Look::Integer(7); 67]).shown().len(), 203);
     }
 
     #[test]

@@ -65,6 +65,8 @@ pub enum Kind {
     Sequence,
     /// Any text.
     Text,
+    /// A tuple.
+    Tuple,
 }
 
 /// The value of a parameter that a call does not give.
@@ -156,7 +158,8 @@ impl Kind {
             | (Kind::Object, Look::Object(_))
             | (Kind::Real, Look::Boolean(_) | Look::Integer(_) | Look::Real(_))
             | (Kind::Sequence, Look::List(_) | Look::Tuple(_))
-            | (Kind::Text, Look::Text(_)) => true,
+            | (Kind::Text, Look::Text(_))
+            | (Kind::Tuple, Look::Tuple(_)) => true,
             (Kind::Choice(words), Look::Text(text)) => words.contains(text),
             (Kind::OneOf(kinds), look) => kinds.iter().any(|kind| kind.admits(look)),
             _ => false,
@@ -190,6 +193,7 @@ impl fmt::Display for Kind {
             Kind::Real => f.write_str("a float"),
             Kind::Sequence => f.write_str("an instance of 'list' or an instance of 'tuple'"),
             Kind::Text => f.write_str("an instance of 'str'"),
+            Kind::Tuple => f.write_str("an instance of 'tuple'"),
         }
     }
 }
@@ -279,6 +283,7 @@ mod tests {
         assert_eq!(taken(Kind::Choice(&["qr", "lu"])), "0000100000");
         assert_eq!(taken(Kind::Choice(&["qr"])), "0000000000");
         assert_eq!(taken(Kind::Sequence), "0000011000");
+        assert_eq!(taken(Kind::Tuple), "0000001000");
         assert_eq!(taken(Kind::Array), "0000011100");
         assert_eq!(taken(Kind::Object), "0000000010");
         assert_eq!(taken(Kind::OneOf(&[Kind::None, Kind::Integer])), "1110000000");

@@ -35,7 +35,7 @@ fn other_of(kind: Kind, default: &Look<'_>) -> Option<Json> {
         Kind::None => (*default != Look::None).then_some(Json::Null),
         Kind::OneOf(kinds) => kinds.iter().find_map(|kind| other_of(*kind, default)),
         Kind::Real => Some(json!(if number == 0.0 { 0.5 } else { number / 2.0 })),
-        Kind::Array | Kind::Sequence => Some(json!([0.5, 0.5])),
+        Kind::Array | Kind::Sequence | Kind::Tuple => Some(json!([0.5, 0.5])),
         Kind::Text => Some(json!("other")),
         Kind::Object => None,
     }

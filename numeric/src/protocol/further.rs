@@ -87,7 +87,9 @@ impl Value {
             Value::Number(Scalar::Unsigned(whole)) => Look::Integer((*whole).into()),
             Value::Number(Scalar::Float(number)) => Look::Real(*number),
             Value::Number(Scalar::Complex(..)) => Look::Other("complex"),
-            Value::Large(_) => Look::Other("int beyond 64 bits"),
+            Value::Large(large) => {
+                large.to_string().parse().map_or(Look::Other("int beyond 128 bits"), Look::Integer)
+            }
             Value::Text(text) => Look::Text(text),
             Value::DType(_) => Look::Other("dtype"),
             Value::Index(Index::Ellipsis) => Look::Other("ellipsis"),

@@ -13,7 +13,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
 use tharsis_graph::{Metrics, Resident};
-use tharsis_programs::Given;
+use tharsis_programs::{Given, Look, Param, Place};
 
 /// The step that failed, and its operation; `None` if the request itself failed.
 pub(super) type Step = Option<(usize, String)>;
@@ -107,19 +107,58 @@ fn run_step(
     let positional =
         positional.iter().map(|arg| value::decode(arg, values)).collect::<Result<Vec<_>, _>>()?;
     let keywords = keywords.into_iter().flatten();
+    // In the order of the request, so that of several mistakes the same one is told each time.
     let keywords = keywords
         .map(|(name, arg)| Ok((name.clone(), value::decode(arg, values)?)))
-        .collect::<Result<HashMap<_, _>, Failure>>()?;
+        .collect::<Result<Vec<_>, Failure>>()?;
     let made = match (further, found) {
         (Some(row), _) => {
-            let keywords = keywords.into_iter().collect();
-            row.call(Given { positional, keywords }, &context.scope)?
+            let given = Given { positional, keywords };
+            let given = given_at_hand(row.params, given, context)?;
+            row.call(given, &context.scope)?
         }
-        (None, Some(found)) => run_operation(&found, operation, positional, keywords, context)?,
+        (None, Some(found)) => {
+            run_operation(&found, operation, positional, keywords.into_iter().collect(), context)?
+        }
         (None, None) => return Err(Failure::missing(operation)),
     };
     let made = if context.eager { context.at_hand(made)? } else { made };
     Ok((name.clone(), made))
+}
+
+/// Whether a parameter takes numbers, or takes no arrays.
+fn takes_number(param: &Param) -> bool {
+    let takes = |look: Look<'_>| param.kind.admits(&look);
+    takes(Look::Real(0.0)) || takes(Look::Integer(0)) || !takes(Look::Array)
+}
+
+/// The arguments of an operation, in which tensors without axes are numbers where a parameter takes
+/// these: in Python such results are numbers.
+fn given_at_hand(
+    params: &'static [Param],
+    given: Given<Value>,
+    context: &Context,
+) -> Result<Given<Value>, Failure> {
+    let number = |param: Option<&Param>, value: Value| -> Result<Value, Failure> {
+        match &value {
+            Value::Tensor(tensor) if param.is_some_and(takes_number) && tensor.ndim()? == 0 => {
+                let made = crate::execute(&[tensor], &*context.executor)?.0;
+                Ok(made.first().map(|made| made.item()).transpose()?.map_or(value, Value::Number))
+            }
+            _ => Ok(value),
+        }
+    };
+    let mut positions = params.iter().filter(|param| param.place == Place::Anywhere);
+    let Given { positional, keywords } = given;
+    let positional =
+        positional.into_iter().map(|value| number(positions.next(), value)).collect::<Result<_, _>>()?;
+    let named = |name: &str| params.iter().find(|param| param.name == name);
+    let keywords = keywords.into_iter().map(|(name, value)| {
+        let value = number(named(&name), value)?;
+        Ok((name, value))
+    });
+    let keywords = keywords.collect::<Result<_, Failure>>()?;
+    Ok(Given { positional, keywords })
 }
 
 /// Runs an operation of tensors.
