@@ -1,111 +1,12 @@
 //! Contract of estimators and of their models.
 //!
 //! Estimators have `fit` as a method of their own, with the arguments that they need. The traits here are for
-//! code that takes any estimator or model: [`Pipeline`](crate::pipeline::Pipeline) above all.
+//! code that takes any estimator or model, and have by default what all of them do alike, such as `score`.
 
-use std::fmt;
-use std::ops::RangeFull;
-use std::sync::Arc;
-use tharsis_graph::Executor;
-use tharsis_numeric::{Result, Tensor, default_executor};
-
-/// Options of a fit or a score; `..` is the default of each.
-///
-/// ```
-/// use tharsis_learn::FitOptions;
-/// use tharsis_learn::linear_model::LinearRegression;
-/// use tharsis_numeric::{arange, array};
-///
-/// let (x, y) = (arange(3).reshape(&[3, 1]), array([0.0, 1.0, 9.0]));
-/// let weights = array([1.0, 1.0, 0.0]);
-/// let model = LinearRegression::new().fit(&x, &y, FitOptions::new().sample_weight(&weights))?;
-/// assert!((model.coef[[0]] - 1.0).abs() < 1e-12);
-/// # Ok::<(), tharsis_learn::Error>(())
-/// ```
-#[must_use]
-#[derive(Clone, Default)]
-pub struct FitOptions {
-    sample_weight: Option<Tensor>,
-    executor: Option<Arc<dyn Executor>>,
-}
-
-impl FitOptions {
-    /// The defaults: all samples count once; the default executor.
-    ///
-    /// ```
-    /// use tharsis_learn::FitOptions;
-    /// let options = FitOptions::new();
-    /// assert!(format!("{options:?}").contains("sample_weight: None"));
-    /// ```
-    pub fn new() -> FitOptions {
-        FitOptions::default()
-    }
-
-    /// scikit-learn's `sample_weight`: how much each sample counts, not negative; (n,).
-    ///
-    /// ```
-    /// use tharsis_learn::FitOptions;
-    /// use tharsis_learn::preprocessing::StandardScaler;
-    /// use tharsis_numeric::array;
-    /// let x = array([0.0, 4.0]).reshape(&[2, 1]);
-    /// let options = FitOptions::new().sample_weight(&array([3.0, 1.0]));
-    /// assert_eq!(StandardScaler::new().fit(&x, options)?.mean[0], 1.0);
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    pub fn sample_weight(self, weights: &Tensor) -> FitOptions {
-        FitOptions { sample_weight: Some(weights.clone()), ..self }
-    }
-
-    /// Runs the passes on this executor instead of the default one.
-    ///
-    /// ```
-    /// use std::sync::Arc;
-    /// use tharsis_learn::FitOptions;
-    /// use tharsis_learn::preprocessing::MinMaxScaler;
-    /// use tharsis_numeric::{LocalExecutor, arange};
-    /// let options = FitOptions::new().executor(Arc::new(LocalExecutor::sized(1, 1 << 20)));
-    /// assert_eq!(MinMaxScaler::new().fit(&arange(5).reshape(&[5, 1]), options)?.data_max[0], 4.0);
-    /// # Ok::<(), tharsis_learn::Error>(())
-    /// ```
-    pub fn executor(self, executor: Arc<dyn Executor>) -> FitOptions {
-        FitOptions { executor: Some(executor), ..self }
-    }
-
-    /// The weights, if there are any.
-    pub(crate) fn weights(&self) -> Option<&Tensor> {
-        self.sample_weight.as_ref()
-    }
-
-    /// These options without weights.
-    pub(crate) fn unweighted(&self) -> FitOptions {
-        FitOptions { sample_weight: None, ..self.clone() }
-    }
-
-    /// The executor of the passes.
-    pub(crate) fn chosen_executor(&self) -> Arc<dyn Executor> {
-        self.executor.clone().unwrap_or_else(default_executor)
-    }
-}
-
-impl From<RangeFull> for FitOptions {
-    fn from(_: RangeFull) -> FitOptions {
-        FitOptions::new()
-    }
-}
-
-impl From<&FitOptions> for FitOptions {
-    fn from(options: &FitOptions) -> FitOptions {
-        options.clone()
-    }
-}
-
-impl fmt::Debug for FitOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let executor = self.executor.as_ref().map(|executor| executor.limits());
-        let mut fields = f.debug_struct("FitOptions");
-        fields.field("sample_weight", &self.sample_weight).field("executor", &executor).finish()
-    }
-}
+use crate::checks::Training;
+pub use crate::options::FitOptions;
+use crate::score::{accuracy, r2};
+use tharsis_numeric::{Result, Tensor};
 
 /// Estimators: what can be fitted. `y` is the target of those that are supervised; others leave it alone.
 pub trait Estimator {
@@ -134,10 +35,33 @@ pub trait Transform {
     /// The mapped samples, as an expression: (n, d) to (n, k). Carries a `ValueError` if the number of
     /// features is not that of the fit.
     fn transform(&self, x: &Tensor) -> Tensor;
+
+    /// The name of the type and the numbers of the model, for the file of a pipeline; none if the model
+    /// cannot be a part of one.
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        None
+    }
+}
+
+/// Kinds of what a model tells, which choose its score and the folds of its validation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// A class for each sample: the score is the share of right ones.
+    Classification,
+    /// Numbers for each sample: the score is R².
+    Regression,
+    /// Something that no target tells, such as a cluster.
+    Unsupervised,
 }
 
 /// Models that tell a target for each sample.
 pub trait Predict {
+    /// The kind of the predictions.
+    const TASK: Task;
+
+    /// scikit-learn's name of the estimator, for errors.
+    fn name(&self) -> &'static str;
+
     /// The predictions, as an expression: (n, d) to (n,), or to (n, k) for several targets. Carries a
     /// `ValueError` if the number of features is not that of the fit.
     fn predict(&self, x: &Tensor) -> Tensor;
@@ -146,11 +70,76 @@ pub trait Predict {
     ///
     /// # Errors
     /// `ValueError` if the shapes do not fit; errors of the pass.
-    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64>;
+    #[track_caller]
+    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
+        let training = Training::supervised(self.name(), x, Some(y), options)?;
+        let predicted = self.predict(&training.x);
+        match Self::TASK {
+            Task::Regression => r2(&training, &predicted),
+            Task::Classification | Task::Unsupervised => accuracy(&training, &predicted),
+        }
+    }
 }
 
 /// Classifiers that tell the probability of each class.
 pub trait PredictProba {
+    /// scikit-learn's `classes_`, ascending; (k,).
+    fn classes(&self) -> &[i64];
+
     /// The probabilities, as an expression: (n, d) to (n, k), classes in ascending order.
     fn predict_proba(&self, x: &Tensor) -> Tensor;
+
+    /// The logarithms of the probabilities.
+    #[track_caller]
+    fn predict_log_proba(&self, x: &Tensor) -> Tensor {
+        self.predict_proba(x).log()
+    }
 }
+
+/// [`Predict`] of a model that has the method itself, and its `score` from there.
+macro_rules! predicts {
+    ($fitted:ty, $task:ident, |$model:ident| $name:expr) => {
+        impl $crate::base::Predict for $fitted {
+            const TASK: $crate::base::Task = $crate::base::Task::$task;
+
+            fn name(&self) -> &'static str {
+                let $model = self;
+                $name
+            }
+
+            #[track_caller]
+            fn predict(&self, x: &tharsis_numeric::Tensor) -> tharsis_numeric::Tensor {
+                <$fitted>::predict(self, x)
+            }
+        }
+    };
+    ($fitted:ty, $task:ident, $name:expr) => {
+        $crate::base::predicts!($fitted, $task, |_model| $name);
+    };
+}
+pub(crate) use predicts;
+
+/// [`Predict`] and [`PredictProba`] of a classifier that has `predict` and `predict_proba` itself, and
+/// further methods that are told.
+macro_rules! classifies {
+    ($fitted:ty, $name:expr $(, $further:ident)?) => {
+        $crate::base::predicts!($fitted, Classification, $name);
+
+        impl $crate::base::PredictProba for $fitted {
+            fn classes(&self) -> &[i64] {
+                &self.classes
+            }
+
+            #[track_caller]
+            fn predict_proba(&self, x: &tharsis_numeric::Tensor) -> tharsis_numeric::Tensor {
+                <$fitted>::predict_proba(self, x)
+            }
+
+            $(#[track_caller]
+            fn $further(&self, x: &tharsis_numeric::Tensor) -> tharsis_numeric::Tensor {
+                <$fitted>::$further(self, x)
+            })?
+        }
+    };
+}
+pub(crate) use classifies;

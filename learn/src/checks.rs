@@ -1,7 +1,7 @@
 //! Checks of data before any pass, with the texts of scikit-learn, and the data that have passed them.
 
-use crate::base::FitOptions;
 use crate::engine::Engine;
+use crate::options::FitOptions;
 use tharsis_graph::Error as GraphError;
 use tharsis_graph::ops::Require;
 use tharsis_kernels::Kind;

@@ -1,9 +1,17 @@
 //! Steps of preparation and a last estimator, fitted and used as one.
 
-use crate::base::{Estimator, FitOptions, Predict, PredictProba, Transform};
+use crate::base::{Estimator, FitOptions, Predict, PredictProba, Task, Transform};
 use crate::checks::refused;
+use crate::cluster::FittedKMeans;
+use crate::decomposition::{FittedPCA, FittedTruncatedSVD};
+use crate::params::{Params, Setting};
+use crate::preprocessing::{
+    Binarizer, FittedMaxAbsScaler, FittedMinMaxScaler, FittedStandardScaler, Normalizer,
+};
+use crate::saved::{Save, decoded, encoded};
 use std::fmt;
-use tharsis_numeric::{Result, Tensor};
+use tharsis_graph::Error as GraphError;
+use tharsis_numeric::{Error, Result, Tensor};
 
 /// scikit-learn's `Pipeline`: transformers, each fitted on what those before it make, and a last estimator.
 ///
@@ -26,6 +34,7 @@ use tharsis_numeric::{Result, Tensor};
 /// # Ok::<(), tharsis_learn::Error>(())
 /// ```
 #[must_use]
+#[derive(Clone)]
 pub struct Pipeline<E> {
     steps: Vec<(String, Box<dyn Step>)>,
     last: (String, E),
@@ -45,11 +54,17 @@ trait Step: Send + Sync {
         y: Option<&Tensor>,
         options: &FitOptions,
     ) -> Result<Box<dyn Transform + Send + Sync>>;
+
+    fn params(&self) -> &dyn Params;
+
+    fn params_mut(&mut self) -> &mut dyn Params;
+
+    fn boxed(&self) -> Box<dyn Step>;
 }
 
 impl<E> Step for E
 where
-    E: Estimator + Send + Sync,
+    E: Estimator + Params + Clone + Send + Sync + 'static,
     E::Fitted: Transform + Send + Sync + 'static,
 {
     #[track_caller]
@@ -60,6 +75,24 @@ where
         options: &FitOptions,
     ) -> Result<Box<dyn Transform + Send + Sync>> {
         Ok(Box::new(self.fit_any(x, y, options)?))
+    }
+
+    fn params(&self) -> &dyn Params {
+        self
+    }
+
+    fn params_mut(&mut self) -> &mut dyn Params {
+        self
+    }
+
+    fn boxed(&self) -> Box<dyn Step> {
+        Box::new(self.clone())
+    }
+}
+
+impl Clone for Box<dyn Step> {
+    fn clone(&self) -> Box<dyn Step> {
+        (**self).boxed()
     }
 }
 
@@ -99,7 +132,7 @@ impl Pipeline<()> {
     /// ```
     pub fn step<S>(mut self, name: &str, step: S) -> Pipeline<()>
     where
-        S: Estimator + Send + Sync + 'static,
+        S: Estimator + Params + Clone + Send + Sync + 'static,
         S::Fitted: Transform + Send + Sync + 'static,
     {
         self.steps.push((name.to_owned(), Box::new(step)));
@@ -212,6 +245,38 @@ impl<E: Estimator> Estimator for Pipeline<E> {
         }
         let (name, last) = &self.last;
         Ok(FittedPipeline { steps, last: (name.clone(), last.fit_any(&samples, y, options)?) })
+    }
+}
+
+impl<E: Estimator + Params> Params for Pipeline<E> {
+    fn estimator(&self) -> &'static str {
+        "Pipeline"
+    }
+
+    fn params(&self) -> Vec<(String, Setting)> {
+        let steps = self.steps.iter().map(|(name, step)| (name, step.params()));
+        let last: (&String, &dyn Params) = (&self.last.0, &self.last.1);
+        let all = steps.chain([last]).flat_map(|(step, params)| {
+            params.params().into_iter().map(move |(name, value)| (format!("{step}__{name}"), value))
+        });
+        all.collect()
+    }
+
+    #[track_caller]
+    fn set(&mut self, name: &str, value: &Setting) -> Result<()> {
+        if let Some((step, param)) = name.split_once("__") {
+            if let Some((_, found)) = self.steps.iter_mut().find(|(name, _)| name == step) {
+                return found.params_mut().set(param, value);
+            }
+            if self.last.0 == step {
+                return self.last.1.set(param, value);
+            }
+        }
+        let (prefix, _) = name.split_once("__").unwrap_or((name, ""));
+        let valid = self.names();
+        Err(refused(format!(
+            "Invalid parameter '{prefix}' for estimator {self:?}. Valid parameters are: {valid:?}."
+        )))
     }
 }
 
@@ -335,6 +400,12 @@ impl<M: Transform> Transform for FittedPipeline<M> {
 }
 
 impl<M: Predict> Predict for FittedPipeline<M> {
+    const TASK: Task = M::TASK;
+
+    fn name(&self) -> &'static str {
+        self.last.1.name()
+    }
+
     #[track_caller]
     fn predict(&self, x: &Tensor) -> Tensor {
         FittedPipeline::predict(self, x)
@@ -347,9 +418,72 @@ impl<M: Predict> Predict for FittedPipeline<M> {
 }
 
 impl<M: PredictProba> PredictProba for FittedPipeline<M> {
+    fn classes(&self) -> &[i64] {
+        self.last.1.classes()
+    }
+
     #[track_caller]
     fn predict_proba(&self, x: &Tensor) -> Tensor {
         FittedPipeline::predict_proba(self, x)
+    }
+}
+
+/// A step of a saved pipeline: its name, the name of its type, and its numbers.
+type SavedStep = (String, String, Vec<u8>);
+
+/// A type of transformers that a saved pipeline may have.
+type ReadStep = (&'static str, fn(&[u8]) -> Option<Box<dyn Transform + Send + Sync>>);
+
+macro_rules! steps {
+    ($($model:ty),* $(,)?) => {
+        &[$((<$model as Save>::KIND, |body| Some(Box::new(<$model as Save>::of_body(body)?)))),*]
+    };
+}
+
+/// All such types.
+const STEPS: &[ReadStep] = steps![
+    FittedKMeans,
+    FittedPCA,
+    FittedTruncatedSVD,
+    Binarizer,
+    FittedMaxAbsScaler,
+    FittedMinMaxScaler,
+    FittedStandardScaler,
+    Normalizer,
+];
+
+impl<M: Save> Save for FittedPipeline<M> {
+    const KIND: &'static str = "Pipeline";
+
+    /// `NotImplemented` if a step is of a type that has no place in files.
+    #[track_caller]
+    fn body(&self) -> Result<Vec<u8>> {
+        let mut steps: Vec<SavedStep> = Vec::with_capacity(self.steps.len());
+        for (name, step) in &self.steps {
+            let Some(saved) = step.step_body() else {
+                let text = format!("the step '{name}' of a saved pipeline");
+                return Err(Error::here(GraphError::NotImplemented(text)));
+            };
+            let (kind, body) = saved?;
+            steps.push((name.clone(), kind.to_owned(), body));
+        }
+        let (name, last) = &self.last;
+        let (kind, body) = last.kind_and_body()?;
+        encoded(&(steps, (name.clone(), kind.to_owned(), body)))
+    }
+
+    fn of_body(body: &[u8]) -> Option<FittedPipeline<M>> {
+        let (steps, last): (Vec<SavedStep>, SavedStep) = decoded(body)?;
+        let read = |(name, kind, body): SavedStep| {
+            let (_, read) = STEPS.iter().find(|(known, _)| *known == kind)?;
+            Some((name, read(&body)?))
+        };
+        let steps = steps.into_iter().map(read).collect::<Option<_>>()?;
+        let (name, kind, body) = last;
+        if kind != M::KIND {
+            return None;
+        }
+        Some(FittedPipeline { steps, last: (name, M::of_body(&body)?) })
     }
 }
 

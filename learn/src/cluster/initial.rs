@@ -5,6 +5,7 @@
 //! (Arthur and Vassilvitskii, 2007), with several trials for each centre.
 
 use crate::checks::{Training, refused};
+use crate::params::{Parameter, Setting};
 use crate::passes::Lloyd;
 use crate::states::{lost, matrix, vector};
 use ndarray::{Array1, Array2, ArrayView1, Axis, concatenate};
@@ -26,6 +27,29 @@ pub enum Init {
 impl From<&Tensor> for Init {
     fn from(centers: &Tensor) -> Init {
         Init::Centers(centers.clone())
+    }
+}
+
+impl Parameter for Init {
+    fn words(_: usize) -> String {
+        "a str among {'k-means++', 'random'} or an array-like".to_owned()
+    }
+
+    fn of(value: &Setting) -> Option<Init> {
+        match value {
+            Setting::Text(text) if text == "k-means++" => Some(Init::Parallel),
+            Setting::Text(text) if text == "random" => Some(Init::Random),
+            Setting::Array(centers) => Some(Init::Centers(centers.clone())),
+            _ => None,
+        }
+    }
+
+    fn setting(&self) -> Setting {
+        match self {
+            Init::Parallel => "k-means++".into(),
+            Init::Random => "random".into(),
+            Init::Centers(centers) => Setting::Array(centers.clone()),
+        }
     }
 }
 

@@ -1,13 +1,16 @@
 //! Clusters around their means.
 
 use super::initial::{Draw, Init};
-use crate::base::{Estimator, FitOptions, Predict, Transform};
+use crate::base::{Estimator, FitOptions, Predict, Task, Transform};
 use crate::checks::{Nan, Training, in_dtype_of, of_finite, refused, samples_for};
 use crate::dense::tensor;
+use crate::params::{Auto, parameters};
 use crate::passes::{Clusters, Lloyd, relative_distances};
+use crate::saved::{Save, saved};
 use crate::show;
 use crate::states::{all_finite, lost, matrix, vector};
 use ndarray::{Array1, Array2, Axis};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::random::{Generator, default_rng, default_rng_words};
 use tharsis_numeric::select::UNKNOWN;
@@ -37,19 +40,20 @@ const RANDOM_RUNS: usize = 10;
 pub struct KMeans {
     n_clusters: usize,
     init: Init,
-    n_init: Option<usize>,
+    n_init: Auto<usize>,
     max_iter: usize,
     tol: f64,
     random_state: u64,
 }
 
 /// A fitted [`KMeans`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedKMeans {
     /// scikit-learn's `cluster_centers_`; (k, d).
     pub cluster_centers: Array2<f64>,
     /// scikit-learn's `labels_`: the cluster of each sample of the fit, as an expression; (n,), int64.
+    #[serde(with = "crate::saved::labels")]
     pub labels: Tensor,
     /// scikit-learn's `inertia_`: the weighted sum of squared distances to the nearest centre.
     pub inertia: f64,
@@ -60,12 +64,21 @@ pub struct FittedKMeans {
     pub converged: bool,
 }
 
+parameters!(
+    KMeans,
+    "KMeans",
+    [
+        "n_clusters" => n_clusters >= 1, "init" => init, "n_init" => n_init >= 1, "max_iter" => max_iter >= 1,
+        "tol" => tol, "random_state" => random_state
+    ]
+);
+
 impl Default for KMeans {
     fn default() -> KMeans {
         KMeans {
             n_clusters: 8,
             init: Init::default(),
-            n_init: None,
+            n_init: Auto(None),
             max_iter: 300,
             tol: 1e-4,
             random_state: 0,
@@ -126,7 +139,7 @@ impl KMeans {
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
     pub fn n_init(self, n_init: usize) -> KMeans {
-        KMeans { n_init: Some(n_init), ..self }
+        KMeans { n_init: Auto(Some(n_init)), ..self }
     }
 
     /// scikit-learn's `max_iter`: the most steps of a run; not zero.
@@ -235,7 +248,7 @@ impl KMeans {
 
     /// Number of runs.
     fn runs(&self) -> usize {
-        match (&self.init, self.n_init) {
+        match (&self.init, self.n_init.0) {
             (Init::Centers(_), _) => 1,
             (_, Some(runs)) => runs,
             (Init::Random, None) => RANDOM_RUNS,
@@ -254,7 +267,7 @@ impl KMeans {
     /// Checks what needs no data.
     #[track_caller]
     fn check(&self) -> Result<()> {
-        let n_init = self.n_init.unwrap_or(1);
+        let n_init = self.n_init.0.unwrap_or(1);
         for (name, count) in
             [("n_clusters", self.n_clusters), ("n_init", n_init), ("max_iter", self.max_iter)]
         {
@@ -458,14 +471,28 @@ impl Estimator for KMeans {
     }
 }
 
+saved!(FittedKMeans, "KMeans", |model| {
+    0 < model.cluster_centers.nrows() && 0 < model.cluster_centers.ncols()
+});
+
 impl Transform for FittedKMeans {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedKMeans::transform(self, x)
     }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
+    }
 }
 
 impl Predict for FittedKMeans {
+    const TASK: Task = Task::Unsupervised;
+
+    fn name(&self) -> &'static str {
+        "KMeans"
+    }
+
     #[track_caller]
     fn predict(&self, x: &Tensor) -> Tensor {
         FittedKMeans::predict(self, x)

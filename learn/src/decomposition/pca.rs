@@ -4,10 +4,13 @@ use super::signs::flip;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
 use crate::dense::{eigh, tensor};
+use crate::params::{Parameter, Setting, parameters};
 use crate::passes::{Around, Centred, Moments, in_fixed_chunks};
+use crate::saved::{Save, saved};
 use crate::show;
 use crate::states::{all_finite, lost, matrix, vector};
 use ndarray::{Array1, Array2, Axis};
+use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 use std::fmt;
 use tharsis_graph::Error as GraphError;
@@ -58,7 +61,7 @@ impl From<f64> for Components {
 }
 
 /// A fitted [`PCA`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedPCA {
     /// scikit-learn's `components_`: a direction a row, those of the largest variance first; (k, d). The
@@ -78,6 +81,30 @@ pub struct FittedPCA {
     pub n_samples: usize,
     whiten: bool,
 }
+
+impl Parameter for Components {
+    fn words(_: usize) -> String {
+        "an int in the range [0, inf), a float in the range (0.0, 1.0) or None".to_owned()
+    }
+
+    fn of(value: &Setting) -> Option<Components> {
+        match value {
+            Setting::None => Some(Components::All),
+            Setting::Real(share) => Some(Components::Share(*share)),
+            other => usize::of(other).map(Components::Count),
+        }
+    }
+
+    fn setting(&self) -> Setting {
+        match self {
+            Components::All => Setting::None,
+            Components::Count(count) => count.setting(),
+            Components::Share(share) => Setting::Real(*share),
+        }
+    }
+}
+
+parameters!(PCA, "PCA", ["n_components" => n_components, "whiten" => whiten]);
 
 impl PCA {
     /// An estimator with scikit-learn's defaults: all components, not whitened.
@@ -390,10 +417,22 @@ impl Estimator for PCA {
     }
 }
 
+saved!(FittedPCA, "PCA", |model| {
+    let (count, features) = model.components.dim();
+    let lengths = [&model.explained_variance, &model.explained_variance_ratio, &model.singular_values];
+    0 < features
+        && model.mean.len() == features
+        && lengths.map(|array| array.len()).iter().all(|&length| length == count)
+});
+
 impl Transform for FittedPCA {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedPCA::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }
 

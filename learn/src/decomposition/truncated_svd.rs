@@ -4,10 +4,13 @@ use super::signs::flip;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
 use crate::dense::tensor;
+use crate::params::parameters;
 use crate::passes::in_fixed_chunks;
+use crate::saved::{Save, saved};
 use crate::show;
 use crate::states::{all_finite, lost, vector};
 use ndarray::{Array1, Array2};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
@@ -33,7 +36,7 @@ pub struct TruncatedSVD {
 }
 
 /// A fitted [`TruncatedSVD`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedTruncatedSVD {
     /// scikit-learn's `components_`: a direction a row; (k, d). The number of the largest absolute value in
@@ -46,6 +49,8 @@ pub struct FittedTruncatedSVD {
     /// scikit-learn's `singular_values_`, largest first; (k,).
     pub singular_values: Array1<f64>,
 }
+
+parameters!(TruncatedSVD, "TruncatedSVD", ["n_components" => n_components >= 1]);
 
 impl Default for TruncatedSVD {
     fn default() -> TruncatedSVD {
@@ -192,10 +197,20 @@ impl Estimator for TruncatedSVD {
     }
 }
 
+saved!(FittedTruncatedSVD, "TruncatedSVD", |model| {
+    let (count, features) = model.components.dim();
+    let lengths = [&model.explained_variance, &model.explained_variance_ratio, &model.singular_values];
+    0 < features && lengths.map(|array| array.len()).iter().all(|&length| length == count)
+});
+
 impl Transform for FittedTruncatedSVD {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedTruncatedSVD::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }
 

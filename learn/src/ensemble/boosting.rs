@@ -2,6 +2,7 @@
 
 use crate::checks::{Training, refused};
 use crate::dense::tensor;
+use crate::params::{Parameter, Setting};
 use crate::states::{lost, vector};
 use crate::tree::criterion::{Criterion, Rules};
 use crate::tree::data::{Binned, Binning};
@@ -15,6 +16,7 @@ use crate::tree::sapling::{Grown, Growth};
 use crate::tree::table::Table;
 use crate::tree::targets::Targets;
 use ndarray::Array1;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use tharsis_graph::Executor;
 use tharsis_numeric::random::default_rng;
@@ -39,6 +41,28 @@ pub enum EarlyStopping {
     On,
     /// Never.
     Off,
+}
+
+impl Parameter for EarlyStopping {
+    fn words(_: usize) -> String {
+        "a str among {'auto'} or an instance of 'bool'".to_owned()
+    }
+
+    fn of(value: &Setting) -> Option<EarlyStopping> {
+        match value {
+            Setting::Text(text) if text == "auto" => Some(EarlyStopping::Auto),
+            Setting::Boolean(is_on) => Some((*is_on).into()),
+            _ => None,
+        }
+    }
+
+    fn setting(&self) -> Setting {
+        match self {
+            EarlyStopping::Auto => "auto".into(),
+            EarlyStopping::On => true.into(),
+            EarlyStopping::Off => false.into(),
+        }
+    }
 }
 
 impl From<bool> for EarlyStopping {
@@ -87,7 +111,7 @@ impl Default for Boosting {
 }
 
 /// Trees of boosting.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Boosted {
     pub(super) trees: Trees,
     pub(super) n_iter: usize,
@@ -371,7 +395,27 @@ impl Watch<'_> {
 
 /// The setters of the parameters of boosting.
 macro_rules! boosting_parameters {
-    ($name:ident) => {
+    ($name:ident, [$($further:tt)*]) => {
+        crate::params::parameters!(
+            $name,
+            stringify!($name),
+            [
+                $($further)*
+                "learning_rate" => boosting.learning_rate,
+                "max_iter" => boosting.max_iter >= 1,
+                "max_leaf_nodes" => boosting.max_leaf_nodes >= 2,
+                "max_depth" => boosting.max_depth >= 1,
+                "min_samples_leaf" => boosting.min_samples_leaf >= 1,
+                "l2_regularization" => boosting.l2_regularization,
+                "max_bins" => boosting.max_bins >= 2,
+                "early_stopping" => boosting.early_stopping,
+                "validation_fraction" => boosting.validation_fraction,
+                "n_iter_no_change" => boosting.n_iter_no_change >= 1,
+                "tol" => boosting.tol,
+                "random_state" => boosting.random_state
+            ]
+        );
+
         impl $name {
             /// scikit-learn's `learning_rate`: the part of each step that is taken, above 0; 0.1 by default.
             pub fn learning_rate(self, learning_rate: f64) -> $name {

@@ -1,6 +1,8 @@
 //! Forests: trees of drawn samples, features or thresholds, averaged.
 
-use crate::tree::family::{forest_parameters, tree_classifier, tree_parameters, tree_regressor};
+use crate::tree::family::{
+    forest_parameters, named_parameters, tree_classifier, tree_parameters, tree_regressor,
+};
 use crate::tree::grove::Grove;
 use crate::tree::{ClassCriterion, MaxFeatures};
 
@@ -97,6 +99,16 @@ macro_rules! defaults {
 
         tree_parameters!($name);
         forest_parameters!($name);
+        named_parameters!(
+            $name,
+            [
+                "n_estimators" => grove.n_estimators >= 1,
+                $("criterion" => $criterion,)?
+                "bootstrap" => grove.bootstrap,
+                "oob_score" => grove.oob_score,
+                "max_samples" => grove.max_samples,
+            ]
+        );
     };
 }
 

@@ -1,13 +1,14 @@
 //! Boosted trees of classifiers.
 
 use super::boosting::{Boosted, Boosting, EarlyStopping, Problem, boosting_parameters};
-use crate::base::{Estimator, FitOptions, Predict, PredictProba};
+use crate::base::{Estimator, FitOptions, Predict, classifies};
 use crate::checks::Training;
 use crate::labels::{largest, log_sum_exp};
-use crate::score::accuracy;
+use crate::saved::saved;
 use crate::tree::loss::Loss;
 use crate::tree::targets::Targets;
 use ndarray::Array1;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor, array, where_};
 
@@ -33,7 +34,7 @@ pub struct HistGradientBoostingClassifier {
 }
 
 /// A fitted [`HistGradientBoostingClassifier`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedHistGradientBoostingClassifier {
     /// scikit-learn's `classes_`, ascending.
@@ -48,7 +49,7 @@ pub struct FittedHistGradientBoostingClassifier {
     boosted: Boosted,
 }
 
-boosting_parameters!(HistGradientBoostingClassifier);
+boosting_parameters!(HistGradientBoostingClassifier, []);
 
 const NAME: &str = "HistGradientBoostingClassifier";
 
@@ -183,8 +184,7 @@ impl FittedHistGradientBoostingClassifier {
     /// `ValueError` for shapes that do not fit; errors of the pass.
     #[track_caller]
     pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        let training = Training::supervised(NAME, x, Some(y), &options.into())?;
-        accuracy(&training, &self.predict(&training.x))
+        self.score_any(x, y, &options.into())
     }
 }
 
@@ -218,24 +218,12 @@ impl Estimator for HistGradientBoostingClassifier {
     }
 }
 
-impl Predict for FittedHistGradientBoostingClassifier {
-    #[track_caller]
-    fn predict(&self, x: &Tensor) -> Tensor {
-        FittedHistGradientBoostingClassifier::predict(self, x)
-    }
+saved!(FittedHistGradientBoostingClassifier, NAME, |model| {
+    let scores = if model.classes.len() <= 2 { 1 } else { model.classes.len() };
+    !model.classes.is_empty() && model.boosted.trees.width() == scores
+});
 
-    #[track_caller]
-    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
-        self.score(x, y, options)
-    }
-}
-
-impl PredictProba for FittedHistGradientBoostingClassifier {
-    #[track_caller]
-    fn predict_proba(&self, x: &Tensor) -> Tensor {
-        FittedHistGradientBoostingClassifier::predict_proba(self, x)
-    }
-}
+classifies!(FittedHistGradientBoostingClassifier, NAME);
 
 impl fmt::Display for FittedHistGradientBoostingClassifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

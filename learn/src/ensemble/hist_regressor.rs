@@ -1,18 +1,20 @@
 //! Boosted trees of regressors.
 
 use super::boosting::{Boosted, Boosting, EarlyStopping, Problem, boosting_parameters};
-use crate::base::{Estimator, FitOptions, Predict};
+use crate::base::{Estimator, FitOptions, Predict, predicts};
 use crate::checks::{Training, refused};
-use crate::score::r2;
+use crate::params::words;
+use crate::saved::saved;
 use crate::show;
 use crate::tree::loss::Loss;
 use crate::tree::targets::Targets;
 use ndarray::Array1;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
 /// scikit-learn's `loss` of [`HistGradientBoostingRegressor`].
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RegressionLoss {
     /// The squared error.
     #[default]
@@ -22,6 +24,14 @@ pub enum RegressionLoss {
     /// The gamma deviance: targets and predictions are positive.
     Gamma,
 }
+
+words!(
+    RegressionLoss,
+    [
+        "squared_error" => RegressionLoss::SquaredError, "poisson" => RegressionLoss::Poisson,
+        "gamma" => RegressionLoss::Gamma
+    ]
+);
 
 /// scikit-learn's `HistGradientBoostingRegressor`: trees on bins, each along the slopes of the loss that
 /// those before have left.
@@ -47,7 +57,7 @@ pub struct HistGradientBoostingRegressor {
 }
 
 /// A fitted [`HistGradientBoostingRegressor`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedHistGradientBoostingRegressor {
     /// scikit-learn's `n_iter_`: the number of trees.
@@ -61,7 +71,7 @@ pub struct FittedHistGradientBoostingRegressor {
     boosted: Boosted,
 }
 
-boosting_parameters!(HistGradientBoostingRegressor);
+boosting_parameters!(HistGradientBoostingRegressor, ["loss" => loss,]);
 
 const NAME: &str = "HistGradientBoostingRegressor";
 
@@ -161,8 +171,7 @@ impl FittedHistGradientBoostingRegressor {
     /// `ValueError` for shapes that do not fit, NaN and infinity; errors of the pass.
     #[track_caller]
     pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        let training = Training::supervised(NAME, x, Some(y), &options.into())?;
-        r2(&training, &self.predict(&training.x))
+        self.score_any(x, y, &options.into())
     }
 }
 
@@ -214,17 +223,9 @@ impl Estimator for HistGradientBoostingRegressor {
     }
 }
 
-impl Predict for FittedHistGradientBoostingRegressor {
-    #[track_caller]
-    fn predict(&self, x: &Tensor) -> Tensor {
-        FittedHistGradientBoostingRegressor::predict(self, x)
-    }
+saved!(FittedHistGradientBoostingRegressor, NAME, |model| model.boosted.trees.width() == 1);
 
-    #[track_caller]
-    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
-        self.score(x, y, options)
-    }
-}
+predicts!(FittedHistGradientBoostingRegressor, Regression, NAME);
 
 impl fmt::Display for FittedHistGradientBoostingRegressor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

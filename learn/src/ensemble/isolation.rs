@@ -1,14 +1,16 @@
 //! Outliers: samples that few random splits part from all others.
 
-use crate::base::{Estimator, FitOptions, Predict};
+use crate::base::{Estimator, FitOptions, predicts};
 use crate::checks::{Nan, Training, refused};
-use crate::score::accuracy;
+use crate::params::{Auto, parameters};
+use crate::saved::saved;
 use crate::show;
 use crate::states::{lost, matrix};
 use crate::tree::nodes::{MISSING, Node, Tree};
 use crate::tree::parameters::Ranges;
 use crate::tree::predict::{Trees, Values};
 use ndarray::{ArrayView2, Axis, Slice};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::fmt;
 use tharsis_kernels::Key;
@@ -43,13 +45,13 @@ const EULER: f64 = 0.577_215_664_901_532_9;
 #[derive(Clone, Debug)]
 pub struct IsolationForest {
     n_estimators: usize,
-    max_samples: Option<usize>,
-    contamination: Option<f64>,
+    max_samples: Auto<usize>,
+    contamination: Auto<f64>,
     random_state: u64,
 }
 
 /// A fitted [`IsolationForest`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedIsolationForest {
     /// scikit-learn's `max_samples_`: the samples of each tree.
@@ -59,9 +61,23 @@ pub struct FittedIsolationForest {
     trees: Trees,
 }
 
+parameters!(
+    IsolationForest,
+    NAME,
+    [
+        "n_estimators" => n_estimators >= 1, "max_samples" => max_samples >= 1, "contamination" => contamination,
+        "random_state" => random_state
+    ]
+);
+
 impl Default for IsolationForest {
     fn default() -> IsolationForest {
-        IsolationForest { n_estimators: 100, max_samples: None, contamination: None, random_state: 0 }
+        IsolationForest {
+            n_estimators: 100,
+            max_samples: Auto(None),
+            contamination: Auto(None),
+            random_state: 0,
+        }
     }
 }
 
@@ -104,7 +120,7 @@ impl IsolationForest {
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
     pub fn max_samples(self, max_samples: impl Into<Option<usize>>) -> IsolationForest {
-        IsolationForest { max_samples: max_samples.into(), ..self }
+        IsolationForest { max_samples: Auto(max_samples.into()), ..self }
     }
 
     /// scikit-learn's `contamination`: the share of outliers among the samples, above 0 and at most 0.5.
@@ -120,7 +136,7 @@ impl IsolationForest {
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
     pub fn contamination(self, contamination: impl Into<Option<f64>>) -> IsolationForest {
-        IsolationForest { contamination: contamination.into(), ..self }
+        IsolationForest { contamination: Auto(contamination.into()), ..self }
     }
 
     /// scikit-learn's `random_state`: the seed of all draws; the numbers are not scikit-learn's.
@@ -158,10 +174,10 @@ impl IsolationForest {
     fn check(&self) -> Result<()> {
         let ranges = Ranges { estimator: NAME };
         ranges.int("n_estimators", self.n_estimators, 1)?;
-        if let Some(samples) = self.max_samples {
+        if let Some(samples) = self.max_samples.0 {
             ranges.int("max_samples", samples, 1)?;
         }
-        if let Some(share) = self.contamination {
+        if let Some(share) = self.contamination.0 {
             let is_share = 0.0 < share && share <= 0.5;
             let range = "a str among {'auto'} or a float in the range (0.0, 0.5]";
             ranges.check("contamination", is_share, range, &share)?;
@@ -351,11 +367,11 @@ impl Estimator for IsolationForest {
         if training.engine.run(&[&is_finite])?.iter().any(|found| found.sum() == 0.0) {
             training.explain_not_finite(Nan::Refused)?;
         }
-        let max_samples = self.max_samples.unwrap_or(SAMPLES).min(training.rows);
+        let max_samples = self.max_samples.0.unwrap_or(SAMPLES).min(training.rows);
         let trees = self.trees(&training, max_samples, options.chosen_executor().limits().memory_bytes)?;
         let scale = 1.0 / trees.len() as f64;
         let trees = Trees::new(trees, training.columns, (vec![0.0], scale), Values::Finite);
-        let offset = match self.contamination {
+        let offset = match self.contamination.0 {
             None => -0.5,
             Some(share) => {
                 let scores = scores(&trees, max_samples, &training.x)?;
@@ -367,19 +383,11 @@ impl Estimator for IsolationForest {
     }
 }
 
-impl Predict for FittedIsolationForest {
-    #[track_caller]
-    fn predict(&self, x: &Tensor) -> Tensor {
-        FittedIsolationForest::predict(self, x)
-    }
+saved!(FittedIsolationForest, NAME, |model| {
+    0 < model.max_samples && model.trees.width() == 1 && !model.trees.list().is_empty()
+});
 
-    /// The share of samples whose label, 1 or -1, is predicted.
-    #[track_caller]
-    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
-        let training = Training::supervised(NAME, x, Some(y), options)?;
-        accuracy(&training, &FittedIsolationForest::predict(self, &training.x))
-    }
-}
+predicts!(FittedIsolationForest, Unsupervised, NAME);
 
 impl fmt::Display for FittedIsolationForest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

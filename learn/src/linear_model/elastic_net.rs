@@ -3,11 +3,14 @@
 use super::descent::{Descended, Penalty, Products, descend};
 use super::least::Least;
 use super::line::{self, Line};
-use crate::base::{Estimator, FitOptions, Predict};
+use crate::base::{Estimator, FitOptions, Predict, predicts};
 use crate::checks::{Nan, Training, refused};
+use crate::params::parameters;
 use crate::passes::{Centred, Moments};
+use crate::saved::saved;
 use crate::states::{all_finite, lost, matrix};
 use ndarray::{Array1, Array2, ArrayD, Axis};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
@@ -48,10 +51,12 @@ pub struct ElasticNet {
 /// ```
 #[must_use]
 #[derive(Clone, Debug)]
-pub struct Lasso(ElasticNet);
+pub struct Lasso {
+    net: ElasticNet,
+}
 
 /// A fitted [`ElasticNet`] or [`Lasso`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedElasticNet {
     /// scikit-learn's `coef_`; (d,), or (k, d) for several targets.
@@ -65,8 +70,17 @@ pub struct FittedElasticNet {
     pub dual_gap: Vec<f64>,
     /// Whether all gaps are within the tolerance. Otherwise `max_iter` rounds were not enough.
     pub converged: bool,
-    name: &'static str,
+    name: Name,
 }
+
+parameters!(
+    ElasticNet,
+    |model| model.name,
+    [
+        "alpha" => alpha, "l1_ratio" => l1_ratio, "fit_intercept" => fit_intercept, "max_iter" => max_iter >= 1,
+        "tol" => tol, "positive" => positive
+    ]
+);
 
 impl Default for ElasticNet {
     fn default() -> ElasticNet {
@@ -290,9 +304,18 @@ struct Minima {
     weight: f64,
 }
 
+parameters!(
+    Lasso,
+    "Lasso",
+    [
+        "alpha" => net.alpha, "fit_intercept" => net.fit_intercept, "max_iter" => net.max_iter >= 1,
+        "tol" => net.tol, "positive" => net.positive
+    ]
+);
+
 impl Default for Lasso {
     fn default() -> Lasso {
-        Lasso(ElasticNet { name: "Lasso", l1_ratio: 1.0, ..ElasticNet::default() })
+        Lasso { net: ElasticNet { name: "Lasso", l1_ratio: 1.0, ..ElasticNet::default() } }
     }
 }
 
@@ -321,7 +344,7 @@ impl Lasso {
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
     pub fn alpha(self, alpha: f64) -> Lasso {
-        Lasso(self.0.alpha(alpha))
+        Lasso { net: self.net.alpha(alpha) }
     }
 
     /// As [`ElasticNet::fit_intercept`].
@@ -335,7 +358,7 @@ impl Lasso {
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
     pub fn fit_intercept(self, fit_intercept: bool) -> Lasso {
-        Lasso(self.0.fit_intercept(fit_intercept))
+        Lasso { net: self.net.fit_intercept(fit_intercept) }
     }
 
     /// As [`ElasticNet::max_iter`].
@@ -348,7 +371,7 @@ impl Lasso {
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
     pub fn max_iter(self, max_iter: usize) -> Lasso {
-        Lasso(self.0.max_iter(max_iter))
+        Lasso { net: self.net.max_iter(max_iter) }
     }
 
     /// As [`ElasticNet::tol`].
@@ -361,7 +384,7 @@ impl Lasso {
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
     pub fn tol(self, tol: f64) -> Lasso {
-        Lasso(self.0.tol(tol))
+        Lasso { net: self.net.tol(tol) }
     }
 
     /// As [`ElasticNet::positive`].
@@ -375,7 +398,7 @@ impl Lasso {
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
     pub fn positive(self, positive: bool) -> Lasso {
-        Lasso(self.0.positive(positive))
+        Lasso { net: self.net.positive(positive) }
     }
 
     /// As [`ElasticNet::fit`].
@@ -393,7 +416,7 @@ impl Lasso {
     /// As [`ElasticNet::fit`].
     #[track_caller]
     pub fn fit(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<FittedElasticNet> {
-        self.0.fit(x, y, options)
+        self.net.fit(x, y, options)
     }
 }
 
@@ -412,7 +435,7 @@ impl FittedElasticNet {
     /// `ValueError` for another number of features.
     #[track_caller]
     pub fn predict(&self, x: &Tensor) -> Tensor {
-        line::predict(self.name, x, &self.coef, &self.intercept)
+        line::predict(self.name.0, x, &self.coef, &self.intercept)
     }
 
     /// R² of the predictions for samples (n, d) with these targets.
@@ -429,7 +452,7 @@ impl FittedElasticNet {
     /// `ValueError` for shapes that do not fit, NaN and infinity; errors of the pass.
     #[track_caller]
     pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        line::score(self.name, x, y, &options.into(), |x| self.predict(x))
+        self.score_any(x, y, &options.into())
     }
 }
 
@@ -460,7 +483,7 @@ impl Estimator for ElasticNet {
             // In the units of the objective, which is a mean.
             dual_gap: made.iter().map(|made| made.gap / weight).collect(),
             converged: made.iter().all(|made| made.gap <= made.gap_max),
-            name: self.name,
+            name: Name(self.name),
         })
     }
 }
@@ -470,26 +493,34 @@ impl Estimator for Lasso {
 
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedElasticNet> {
-        self.0.fit_any(x, y, options)
+        self.net.fit_any(x, y, options)
     }
 }
 
-impl Predict for FittedElasticNet {
-    #[track_caller]
-    fn predict(&self, x: &Tensor) -> Tensor {
-        FittedElasticNet::predict(self, x)
-    }
+saved!(FittedElasticNet, "ElasticNet", |model| line::is_sound(&model.coef, &model.intercept));
 
-    #[track_caller]
-    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
-        self.score(x, y, options)
-    }
-}
+predicts!(FittedElasticNet, Regression, |model| model.name.0);
 
 impl fmt::Display for FittedElasticNet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        line::show(f, self.name, &self.coef, &self.intercept)?;
+        line::show(f, self.name.0, &self.coef, &self.intercept)?;
         let state = if self.converged { "converged" } else { "not converged" };
         write!(f, "\n  {state} after {:?} rounds", self.n_iter)
+    }
+}
+
+/// The name of the estimator, in saved models as whether it is the second one.
+#[derive(Clone, Copy, Debug)]
+struct Name(&'static str);
+
+impl Serialize for Name {
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        serializer.serialize_bool(self.0 == "Lasso")
+    }
+}
+
+impl<'de> Deserialize<'de> for Name {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Name, D::Error> {
+        Ok(Name(if bool::deserialize(deserializer)? { "Lasso" } else { "ElasticNet" }))
     }
 }

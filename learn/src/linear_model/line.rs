@@ -1,14 +1,12 @@
 //! Coefficients and intercepts: their shapes, and the predictions that they make.
 
-use crate::base::FitOptions;
-use crate::checks::{Training, samples_for};
+use crate::checks::samples_for;
 use crate::dense::tensor;
 use crate::passes::Around;
-use crate::score::r2;
 use crate::show;
 use ndarray::{Array1, Array2, ArrayD, Axis};
 use std::fmt;
-use tharsis_numeric::{Result, Tensor};
+use tharsis_numeric::Tensor;
 
 /// Coefficients and intercepts in scikit-learn's shapes: (d,) and () for a target of one axis, (k, d) and
 /// (k,) for several targets.
@@ -47,6 +45,15 @@ pub(crate) fn columns(coef: &ArrayD<f64>) -> usize {
     coef.shape().last().copied().unwrap_or(0)
 }
 
+/// Whether the shapes of coefficients and intercepts fit each other: (d,) and (), or (k, d) and (k,).
+pub(crate) fn is_sound(coef: &ArrayD<f64>, intercept: &ArrayD<f64>) -> bool {
+    match (coef.shape(), intercept.shape()) {
+        ([features], []) => 0 < *features,
+        ([targets, features], [found]) => 0 < *features && targets == found,
+        _ => false,
+    }
+}
+
 /// The predictions of a linear model, as an expression.
 #[track_caller]
 pub(crate) fn predict(model: &str, x: &Tensor, coef: &ArrayD<f64>, intercept: &ArrayD<f64>) -> Tensor {
@@ -54,22 +61,6 @@ pub(crate) fn predict(model: &str, x: &Tensor, coef: &ArrayD<f64>, intercept: &A
         Ok(samples) => samples.matmul(&tensor(coef).t()) + tensor(intercept),
         Err(error) => Tensor::from(error),
     }
-}
-
-/// R² of predictions, by one pass.
-///
-/// # Errors
-/// `ValueError` for shapes that do not fit, or for NaN or infinity; errors of the pass.
-#[track_caller]
-pub(crate) fn score(
-    model: &'static str,
-    x: &Tensor,
-    y: &Tensor,
-    options: &FitOptions,
-    predict: impl Fn(&Tensor) -> Tensor,
-) -> Result<f64> {
-    let training = Training::supervised(model, x, Some(y), options)?;
-    r2(&training, &predict(&training.x))
 }
 
 /// Text of a linear model.

@@ -2,12 +2,15 @@
 
 use super::least::solved;
 use super::line::{self, Line};
-use crate::base::{Estimator, FitOptions, Predict};
+use crate::base::{Estimator, FitOptions, Predict, predicts};
 use crate::checks::{Nan, Training, refused};
 use crate::dense::eigh;
+use crate::params::parameters;
 use crate::passes::{Centred, Moments};
+use crate::saved::saved;
 use crate::states::{all_finite, lost, matrix, vector};
 use ndarray::{Array1, Array2, ArrayD};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
@@ -33,7 +36,7 @@ pub struct LinearRegression {
 }
 
 /// A fitted [`LinearRegression`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedLinearRegression {
     /// scikit-learn's `coef_`; (d,), or (k, d) for several targets.
@@ -46,6 +49,8 @@ pub struct FittedLinearRegression {
     /// (min(n, d),).
     pub singular: Array1<f64>,
 }
+
+parameters!(LinearRegression, "LinearRegression", ["fit_intercept" => fit_intercept, "tol" => tol]);
 
 impl Default for LinearRegression {
     fn default() -> LinearRegression {
@@ -228,7 +233,7 @@ impl FittedLinearRegression {
     /// `ValueError` for shapes that do not fit, NaN and infinity; errors of the pass.
     #[track_caller]
     pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        line::score("LinearRegression", x, y, &options.into(), |x| self.predict(x))
+        self.score_any(x, y, &options.into())
     }
 }
 
@@ -247,17 +252,9 @@ impl Estimator for LinearRegression {
     }
 }
 
-impl Predict for FittedLinearRegression {
-    #[track_caller]
-    fn predict(&self, x: &Tensor) -> Tensor {
-        FittedLinearRegression::predict(self, x)
-    }
+saved!(FittedLinearRegression, "LinearRegression", |model| line::is_sound(&model.coef, &model.intercept));
 
-    #[track_caller]
-    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
-        self.score(x, y, options)
-    }
-}
+predicts!(FittedLinearRegression, Regression, "LinearRegression");
 
 impl fmt::Display for FittedLinearRegression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

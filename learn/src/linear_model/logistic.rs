@@ -1,14 +1,16 @@
 //! Classes whose odds are linear in the features.
 
-use crate::base::{Estimator, FitOptions, Predict, PredictProba};
+use crate::base::{Estimator, FitOptions, Predict, classifies};
 use crate::checks::{Training, refused, samples_for};
 use crate::dense::tensor;
 use crate::labels::{Classes, class_tensor, largest, log_sum_exp};
 use crate::linear_model::minimize::{Minimum, Point, minimize};
+use crate::params::parameters;
 use crate::passes::{LinearPass, Link};
-use crate::score::accuracy;
+use crate::saved::saved;
 use crate::show;
 use ndarray::{Array1, Array2, Axis};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_graph::ops::Require;
 use tharsis_numeric::{Result, Tensor, concatenate, where_};
@@ -37,7 +39,7 @@ pub struct LogisticRegression {
 }
 
 /// A fitted [`LogisticRegression`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedLogisticRegression {
     /// scikit-learn's `classes_`, ascending; (k,).
@@ -52,6 +54,12 @@ pub struct FittedLogisticRegression {
     /// rounding hides the way down.
     pub converged: bool,
 }
+
+parameters!(
+    LogisticRegression,
+    "LogisticRegression",
+    ["C" => c, "tol" => tol, "fit_intercept" => fit_intercept, "max_iter" => max_iter]
+);
 
 impl Default for LogisticRegression {
     fn default() -> LogisticRegression {
@@ -313,8 +321,7 @@ impl FittedLogisticRegression {
     /// `ValueError` for shapes that do not fit; errors of the pass.
     #[track_caller]
     pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        let training = Training::supervised("LogisticRegression", x, Some(y), &options.into())?;
-        accuracy(&training, &self.predict(&training.x))
+        self.score_any(x, y, &options.into())
     }
 
     fn is_binary(&self) -> bool {
@@ -346,24 +353,15 @@ impl Estimator for LogisticRegression {
     }
 }
 
-impl Predict for FittedLogisticRegression {
-    #[track_caller]
-    fn predict(&self, x: &Tensor) -> Tensor {
-        FittedLogisticRegression::predict(self, x)
-    }
+saved!(FittedLogisticRegression, "LogisticRegression", |model| {
+    let scores = if model.classes.len() == 2 { 1 } else { model.classes.len() };
+    2 <= model.classes.len()
+        && model.coef.nrows() == scores
+        && model.intercept.len() == scores
+        && 0 < model.coef.ncols()
+});
 
-    #[track_caller]
-    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
-        self.score(x, y, options)
-    }
-}
-
-impl PredictProba for FittedLogisticRegression {
-    #[track_caller]
-    fn predict_proba(&self, x: &Tensor) -> Tensor {
-        FittedLogisticRegression::predict_proba(self, x)
-    }
-}
+classifies!(FittedLogisticRegression, "LogisticRegression", predict_log_proba);
 
 impl fmt::Display for FittedLogisticRegression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

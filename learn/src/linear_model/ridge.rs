@@ -3,9 +3,12 @@
 use super::least::Least;
 use super::line::{self, Line};
 use super::linear_regression::LinearRegression;
-use crate::base::{Estimator, FitOptions, Predict};
+use crate::base::{Estimator, FitOptions, Predict, predicts};
 use crate::checks::{Training, refused};
+use crate::params::parameters;
+use crate::saved::saved;
 use ndarray::ArrayD;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
@@ -31,7 +34,7 @@ pub struct Ridge {
 }
 
 /// A fitted [`Ridge`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedRidge {
     /// scikit-learn's `coef_`; (d,), or (k, d) for several targets.
@@ -40,6 +43,8 @@ pub struct FittedRidge {
     pub intercept: ArrayD<f64>,
     alpha: f64,
 }
+
+parameters!(Ridge, "Ridge", ["alpha" => alpha, "fit_intercept" => fit_intercept]);
 
 impl Default for Ridge {
     fn default() -> Ridge {
@@ -158,7 +163,7 @@ impl FittedRidge {
     /// `ValueError` for shapes that do not fit, NaN and infinity; errors of the pass.
     #[track_caller]
     pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        line::score("Ridge", x, y, &options.into(), |x| self.predict(x))
+        self.score_any(x, y, &options.into())
     }
 }
 
@@ -187,17 +192,9 @@ impl Estimator for Ridge {
     }
 }
 
-impl Predict for FittedRidge {
-    #[track_caller]
-    fn predict(&self, x: &Tensor) -> Tensor {
-        FittedRidge::predict(self, x)
-    }
+saved!(FittedRidge, "Ridge", |model| line::is_sound(&model.coef, &model.intercept));
 
-    #[track_caller]
-    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
-        self.score(x, y, options)
-    }
-}
+predicts!(FittedRidge, Regression, "Ridge");
 
 impl fmt::Display for FittedRidge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

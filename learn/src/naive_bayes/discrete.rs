@@ -2,12 +2,15 @@
 
 use super::counts::{Counts, Range};
 use super::likelihood::{self, check_count, check_signs};
-use crate::base::{Estimator, FitOptions, Predict, PredictProba};
+use crate::base::{Estimator, FitOptions, Predict, classifies};
 use crate::checks::{Training, refused, samples_for};
 use crate::dense::tensor;
 use crate::labels::Classes;
+use crate::params::parameters;
+use crate::saved::saved;
 use crate::show;
 use ndarray::{Array1, Array2, Axis};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{DType, Result, Tensor, concatenate, where_};
 
@@ -75,7 +78,7 @@ pub struct MultinomialNB {
 }
 
 /// A fitted [`MultinomialNB`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedMultinomialNB {
     /// scikit-learn's `classes_`, ascending; (k,).
@@ -90,6 +93,14 @@ pub struct FittedMultinomialNB {
     /// class; (k, d).
     pub feature_log_prob: Array2<f64>,
 }
+
+parameters!(
+    MultinomialNB,
+    "MultinomialNB",
+    [
+        "alpha" => smoothing.alpha, "fit_prior" => smoothing.fit_prior, "class_prior" => smoothing.class_prior
+    ]
+);
 
 impl MultinomialNB {
     /// An estimator with scikit-learn's defaults: `alpha` is 1, classes are as likely as in the samples.
@@ -241,7 +252,7 @@ impl FittedMultinomialNB {
     /// `ValueError` for shapes that do not fit; errors of the pass.
     #[track_caller]
     pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        likelihood::score("MultinomialNB", x, y, &options.into(), |x| self.predict(x))
+        self.score_any(x, y, &options.into())
     }
 
     /// The joint log likelihood of samples and classes; (n, k).
@@ -274,24 +285,17 @@ impl Estimator for MultinomialNB {
     }
 }
 
-impl Predict for FittedMultinomialNB {
-    #[track_caller]
-    fn predict(&self, x: &Tensor) -> Tensor {
-        FittedMultinomialNB::predict(self, x)
-    }
+saved!(FittedMultinomialNB, "MultinomialNB", |model| {
+    let shape = (model.classes.len(), model.feature_count.ncols());
+    0 < shape.0
+        && 0 < shape.1
+        && model.feature_count.dim() == shape
+        && model.feature_log_prob.dim() == shape
+        && model.class_log_prior.len() == shape.0
+        && model.class_count.len() == shape.0
+});
 
-    #[track_caller]
-    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
-        self.score(x, y, options)
-    }
-}
-
-impl PredictProba for FittedMultinomialNB {
-    #[track_caller]
-    fn predict_proba(&self, x: &Tensor) -> Tensor {
-        FittedMultinomialNB::predict_proba(self, x)
-    }
-}
+classifies!(FittedMultinomialNB, "MultinomialNB", predict_log_proba);
 
 impl fmt::Display for FittedMultinomialNB {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -324,7 +328,7 @@ pub struct BernoulliNB {
 }
 
 /// A fitted [`BernoulliNB`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedBernoulliNB {
     /// scikit-learn's `classes_`, ascending; (k,).
@@ -342,6 +346,15 @@ pub struct FittedBernoulliNB {
     absent_log_prob: Array2<f64>,
     binarize: f64,
 }
+
+parameters!(
+    BernoulliNB,
+    "BernoulliNB",
+    [
+        "alpha" => smoothing.alpha, "binarize" => binarize, "fit_prior" => smoothing.fit_prior,
+        "class_prior" => smoothing.class_prior
+    ]
+);
 
 impl Default for BernoulliNB {
     fn default() -> BernoulliNB {
@@ -514,7 +527,7 @@ impl FittedBernoulliNB {
     /// `ValueError` for shapes that do not fit; errors of the pass.
     #[track_caller]
     pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        likelihood::score("BernoulliNB", x, y, &options.into(), |x| self.predict(x))
+        self.score_any(x, y, &options.into())
     }
 
     /// The joint log likelihood of samples and classes; (n, k).
@@ -561,24 +574,18 @@ impl Estimator for BernoulliNB {
     }
 }
 
-impl Predict for FittedBernoulliNB {
-    #[track_caller]
-    fn predict(&self, x: &Tensor) -> Tensor {
-        FittedBernoulliNB::predict(self, x)
-    }
+saved!(FittedBernoulliNB, "BernoulliNB", |model| {
+    let shape = (model.classes.len(), model.feature_count.ncols());
+    0 < shape.0
+        && 0 < shape.1
+        && model.feature_count.dim() == shape
+        && model.feature_log_prob.dim() == shape
+        && model.class_log_prior.len() == shape.0
+        && model.class_count.len() == shape.0
+        && model.absent_log_prob.dim() == shape
+});
 
-    #[track_caller]
-    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
-        self.score(x, y, options)
-    }
-}
-
-impl PredictProba for FittedBernoulliNB {
-    #[track_caller]
-    fn predict_proba(&self, x: &Tensor) -> Tensor {
-        FittedBernoulliNB::predict_proba(self, x)
-    }
-}
+classifies!(FittedBernoulliNB, "BernoulliNB", predict_log_proba);
 
 impl fmt::Display for FittedBernoulliNB {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,13 +1,16 @@
 //! Features with a normal distribution in each class.
 
 use super::likelihood::{self, check_count, check_shares};
-use crate::base::{Estimator, FitOptions, Predict, PredictProba};
+use crate::base::{Estimator, FitOptions, Predict, classifies};
 use crate::checks::{Nan, Training, refused, samples_for};
 use crate::dense::tensor;
 use crate::labels::Classes;
+use crate::params::parameters;
+use crate::saved::saved;
 use crate::show;
 use crate::states::{all_finite, lost, matrix, vector};
 use ndarray::{Array1, Array2, Axis};
+use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
@@ -33,7 +36,7 @@ pub struct GaussianNB {
 }
 
 /// A fitted [`GaussianNB`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedGaussianNB {
     /// scikit-learn's `classes_`, ascending; (k,).
@@ -49,6 +52,8 @@ pub struct FittedGaussianNB {
     /// scikit-learn's `epsilon_`: the part of the largest variance that is added to all.
     pub epsilon: f64,
 }
+
+parameters!(GaussianNB, "GaussianNB", ["priors" => priors, "var_smoothing" => var_smoothing]);
 
 impl Default for GaussianNB {
     fn default() -> GaussianNB {
@@ -207,7 +212,7 @@ impl FittedGaussianNB {
     /// `ValueError` for shapes that do not fit; errors of the pass.
     #[track_caller]
     pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
-        likelihood::score("GaussianNB", x, y, &options.into(), |x| self.predict(x))
+        self.score_any(x, y, &options.into())
     }
 
     /// The joint log likelihood of samples and classes; (n, k).
@@ -271,24 +276,17 @@ impl Estimator for GaussianNB {
     }
 }
 
-impl Predict for FittedGaussianNB {
-    #[track_caller]
-    fn predict(&self, x: &Tensor) -> Tensor {
-        FittedGaussianNB::predict(self, x)
-    }
+saved!(FittedGaussianNB, "GaussianNB", |model| {
+    let shape = (model.classes.len(), model.theta.ncols());
+    0 < shape.0
+        && 0 < shape.1
+        && model.theta.dim() == shape
+        && model.var.dim() == shape
+        && model.class_prior.len() == shape.0
+        && model.class_count.len() == shape.0
+});
 
-    #[track_caller]
-    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
-        self.score(x, y, options)
-    }
-}
-
-impl PredictProba for FittedGaussianNB {
-    #[track_caller]
-    fn predict_proba(&self, x: &Tensor) -> Tensor {
-        FittedGaussianNB::predict_proba(self, x)
-    }
-}
+classifies!(FittedGaussianNB, "GaussianNB", predict_log_proba);
 
 impl fmt::Display for FittedGaussianNB {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

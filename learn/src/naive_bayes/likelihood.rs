@@ -1,9 +1,7 @@
 //! Labels and probabilities from the joint log likelihood of samples and classes, (n, k).
 
-use crate::base::FitOptions;
-use crate::checks::{Training, refused};
+use crate::checks::refused;
 use crate::labels::{largest, log_sum_exp};
-use crate::score::accuracy;
 use ndarray::Array1;
 use tharsis_numeric::{Result, Tensor};
 
@@ -26,22 +24,6 @@ pub(crate) fn log_proba(joint: Result<Tensor>) -> Tensor {
         Ok(joint) => &joint - log_sum_exp(&joint),
         Err(error) => Tensor::from(error),
     }
-}
-
-/// The share of right predictions.
-///
-/// # Errors
-/// `ValueError` for shapes that do not fit; errors of the pass.
-#[track_caller]
-pub(crate) fn score(
-    model: &'static str,
-    x: &Tensor,
-    y: &Tensor,
-    options: &FitOptions,
-    predict: impl Fn(&Tensor) -> Tensor,
-) -> Result<f64> {
-    let training = Training::supervised(model, x, Some(y), options)?;
-    accuracy(&training, &predict(&training.x))
 }
 
 /// Checks given probabilities of the classes, as far as that needs no data. Their sum may differ from 1 by

@@ -2,6 +2,9 @@
 
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Training, of_finite, samples_of_any};
+use crate::params::parameters;
+use crate::saved::{Save, saved};
+use serde::{Deserialize, Serialize};
 use tharsis_numeric::{Result, Tensor};
 
 /// scikit-learn's `Binarizer`: numbers above a threshold become 1, others 0.
@@ -16,10 +19,12 @@ use tharsis_numeric::{Result, Tensor};
 /// # Ok::<(), tharsis_learn::Error>(())
 /// ```
 #[must_use]
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Binarizer {
     threshold: f64,
 }
+
+parameters!(Binarizer, "Binarizer", ["threshold" => threshold]);
 
 impl Binarizer {
     /// A transformer with scikit-learn's defaults: the threshold is 0.
@@ -80,9 +85,15 @@ impl Estimator for Binarizer {
     }
 }
 
+saved!(Binarizer, "Binarizer", |_model| true);
+
 impl Transform for Binarizer {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         Binarizer::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }

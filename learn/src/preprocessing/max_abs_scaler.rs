@@ -3,10 +3,13 @@
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Nan, Training, in_dtype_of, samples_for};
 use crate::dense::tensor;
+use crate::params::parameters;
 use crate::preprocessing::without_zeros;
+use crate::saved::{Save, saved};
 use crate::show;
 use crate::states::{lost, vector};
 use ndarray::Array1;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
@@ -27,7 +30,7 @@ use tharsis_numeric::{Result, Tensor};
 pub struct MaxAbsScaler {}
 
 /// A fitted [`MaxAbsScaler`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedMaxAbsScaler {
     /// scikit-learn's `max_abs_`: the largest absolute value of each feature; (d,).
@@ -35,6 +38,8 @@ pub struct FittedMaxAbsScaler {
     /// scikit-learn's `scale_`: the same, 1 for a feature of zeros; (d,).
     pub scale: Array1<f64>,
 }
+
+parameters!(MaxAbsScaler, "MaxAbsScaler", []);
 
 impl MaxAbsScaler {
     /// An estimator; it has no parameters.
@@ -125,10 +130,18 @@ impl Estimator for MaxAbsScaler {
     }
 }
 
+saved!(FittedMaxAbsScaler, "MaxAbsScaler", |model| {
+    !model.scale.is_empty() && model.max_abs.len() == model.scale.len()
+});
+
 impl Transform for FittedMaxAbsScaler {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedMaxAbsScaler::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }
 

@@ -3,10 +3,13 @@
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Nan, Training, in_dtype_of, of_finite, refused, samples_for};
 use crate::dense::tensor;
+use crate::params::parameters;
 use crate::preprocessing::without_zeros;
+use crate::saved::{Save, saved};
 use crate::show;
 use crate::states::{lost, vector};
 use ndarray::Array1;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
@@ -31,7 +34,7 @@ pub struct MinMaxScaler {
 }
 
 /// A fitted [`MinMaxScaler`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedMinMaxScaler {
     /// scikit-learn's `data_min_`: the smallest number of each feature; (d,).
@@ -47,6 +50,8 @@ pub struct FittedMinMaxScaler {
     feature_range: [f64; 2],
     clip: bool,
 }
+
+parameters!(MinMaxScaler, "MinMaxScaler", ["feature_range" => feature_range, "clip" => clip]);
 
 impl Default for MinMaxScaler {
     fn default() -> MinMaxScaler {
@@ -195,10 +200,20 @@ impl Estimator for MinMaxScaler {
     }
 }
 
+saved!(FittedMinMaxScaler, "MinMaxScaler", |model| {
+    let lengths = [&model.data_min, &model.data_max, &model.data_range, &model.scale, &model.min]
+        .map(|array| array.len());
+    0 < lengths[0] && lengths.iter().all(|&length| length == lengths[0])
+});
+
 impl Transform for FittedMinMaxScaler {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedMinMaxScaler::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }
 

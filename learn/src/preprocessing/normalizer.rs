@@ -2,10 +2,13 @@
 
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Training, in_dtype_of, samples_of_any};
+use crate::params::{parameters, words};
+use crate::saved::{Save, saved};
+use serde::{Deserialize, Serialize};
 use tharsis_numeric::{Axes, Result, Tensor, where_};
 
 /// The length of a sample.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Norm {
     /// The sum of absolute values.
     L1,
@@ -28,10 +31,13 @@ pub enum Norm {
 /// # Ok::<(), tharsis_learn::Error>(())
 /// ```
 #[must_use]
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Normalizer {
     norm: Norm,
 }
+
+words!(Norm, ["l1" => Norm::L1, "l2" => Norm::L2, "max" => Norm::Max]);
+parameters!(Normalizer, "Normalizer", ["norm" => norm]);
 
 impl Normalizer {
     /// A transformer with scikit-learn's defaults: the norm is `l2`.
@@ -104,9 +110,15 @@ impl Estimator for Normalizer {
     }
 }
 
+saved!(Normalizer, "Normalizer", |_model| true);
+
 impl Transform for Normalizer {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         Normalizer::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }

@@ -3,10 +3,13 @@
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
 use crate::dense::tensor;
+use crate::params::parameters;
 use crate::passes::{any_lost, first_rows_mean, is_constant};
+use crate::saved::{Save, saved};
 use crate::show;
 use crate::states::{all_finite, lost, vector};
 use ndarray::{Array1, Zip};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor, where_};
 
@@ -31,7 +34,7 @@ pub struct StandardScaler {
 }
 
 /// A fitted [`StandardScaler`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedStandardScaler {
     /// scikit-learn's `mean_`; (d,).
@@ -45,6 +48,8 @@ pub struct FittedStandardScaler {
     with_mean: bool,
     with_std: bool,
 }
+
+parameters!(StandardScaler, "StandardScaler", ["with_mean" => with_mean, "with_std" => with_std]);
 
 impl Default for StandardScaler {
     fn default() -> StandardScaler {
@@ -274,10 +279,19 @@ impl Estimator for StandardScaler {
     }
 }
 
+saved!(FittedStandardScaler, "StandardScaler", |model| {
+    let lengths = [&model.mean, &model.var, &model.scale, &model.n_samples_seen].map(|array| array.len());
+    0 < lengths[0] && lengths.iter().all(|&length| length == lengths[0])
+});
+
 impl Transform for FittedStandardScaler {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedStandardScaler::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }
 

@@ -1,6 +1,7 @@
 //! Arguments that several operations read alike, and their parameters.
 
 use crate::model_selection::Share;
+use crate::params::Setting;
 use tharsis_kernels::DType;
 use tharsis_numeric::Tensor;
 use tharsis_numeric::protocol::{Failure, Scope, Value};
@@ -24,6 +25,8 @@ pub(super) const VERBOSE: Param = Param::new("verbose", Kind::Integer, Preset::I
 /// Whether a fit starts from the model of the last one.
 pub(super) const WARM_START: Param =
     Param::new("warm_start", Kind::Boolean, Preset::Boolean(false)).keyword().fixed();
+/// The number of trees.
+pub(super) const N_ESTIMATORS: Param = Param::new("n_estimators", Kind::Integer, Preset::Integer(100));
 /// Weights of samples.
 pub(super) const SAMPLE_WEIGHT: Param = Param::new("sample_weight", ARRAY_OR_NONE, Preset::None);
 /// Classes of a metric.
@@ -84,20 +87,54 @@ pub(super) fn kept(args: &Bound<Value>, name: &str, least: usize) -> Result<usiz
 /// The seed of random choices.
 ///
 /// # Errors
-/// `ValueError` for a negative one.
+/// `ValueError` for a negative one, and for one of more than 32 bits.
 pub(super) fn seed(args: &Bound<Value>) -> Result<u64, Failure> {
-    if args.some("random_state")?.is_none() {
-        return Ok(0);
-    }
-    Ok(count(args, "random_state", 0)? as u64)
+    let value = args.value("random_state")?;
+    Ok(crate::params::field(args.owner(), "random_state", &setting(value)?, 0)?)
+}
+
+/// A value of programs as one of a parameter.
+///
+/// # Errors
+/// As [`tensor_of`].
+pub(super) fn setting(value: &Value) -> Result<Setting, Failure> {
+    Ok(match value.look() {
+        Look::None => Setting::None,
+        Look::Boolean(is_true) => Setting::Boolean(is_true),
+        Look::Integer(whole) => match i64::try_from(whole) {
+            Ok(whole) => Setting::Integer(whole),
+            Err(_) => Setting::Real(whole as f64),
+        },
+        Look::Real(number) => Setting::Real(number),
+        Look::Text(text) => Setting::from(text),
+        _ => Setting::Array(tensor_of(value.clone())?),
+    })
 }
 
 /// An array.
 ///
 /// # Errors
-/// `TypeError` for lists of other things than numbers; the error that a tensor carries.
+/// As [`tensor_of`].
 pub(super) fn array(args: &Bound<Value>, name: &str) -> Result<Tensor, Failure> {
-    args.value(name)?.clone().tensor()
+    tensor_of(args.value(name)?.clone())
+}
+
+/// A value as an array.
+///
+/// # Errors
+/// `NotImplemented` for lists with texts, which scikit-learn takes as labels; `TypeError` for other things
+/// than numbers; the error that a tensor carries.
+pub(super) fn tensor_of(value: Value) -> Result<Tensor, Failure> {
+    fn has_text(value: &Value) -> bool {
+        match value {
+            Value::List(parts) | Value::Tuple(parts) => parts.iter().any(has_text),
+            other => matches!(other, Value::Text(_)),
+        }
+    }
+    if has_text(&value) {
+        return Err(Failure::missing("labels and other elements that are texts: labels are whole numbers"));
+    }
+    value.tensor()
 }
 
 /// An array, if there is one.
@@ -105,7 +142,7 @@ pub(super) fn array(args: &Bound<Value>, name: &str) -> Result<Tensor, Failure> 
 /// # Errors
 /// As [`array()`].
 pub(super) fn array_if_given(args: &Bound<Value>, name: &str) -> Result<Option<Tensor>, Failure> {
-    args.some(name)?.map(|value| value.clone().tensor()).transpose()
+    args.some(name)?.map(|value| tensor_of(value.clone())).transpose()
 }
 
 /// The weights of samples, if there are any.
@@ -150,14 +187,6 @@ pub(super) fn integers_if_given(args: &Bound<Value>, name: &str) -> Result<Optio
 /// As [`array()`].
 pub(super) fn reals(value: &Value) -> Result<Vec<f64>, Failure> {
     Ok(value.clone().tensor()?.ravel().astype(DType::F64).to_vec()?)
-}
-
-/// A list of numbers, if there is one.
-///
-/// # Errors
-/// As [`array()`].
-pub(super) fn reals_if_given(args: &Bound<Value>, name: &str) -> Result<Option<Vec<f64>>, Failure> {
-    args.some(name)?.map(reals).transpose()
 }
 
 /// A number, if there is one.

@@ -1,12 +1,12 @@
 //! Directions of samples.
 
-use super::args::{COPY, RANDOM_STATE, class, count};
+use super::args::{COPY, RANDOM_STATE, class};
 use super::model::{array, model, real, whole};
 use super::object::{Class, Instance};
-use crate::decomposition::{Components, FittedPCA, FittedTruncatedSVD, PCA, TruncatedSVD};
-use tharsis_numeric::protocol::{Failure, Scope, Value};
+use crate::decomposition::{FittedPCA, FittedTruncatedSVD, PCA, TruncatedSVD};
+use tharsis_numeric::protocol::{Scope, Value};
 use tharsis_numeric::{DType, Tensor};
-use tharsis_programs::{Argument, Bound, Kind, Look, Param, Preset, Row};
+use tharsis_programs::{Kind, Param, Preset, Row};
 
 static PCA_CLASS: Class = Class::unsupervised("PCA");
 static TRUNCATED_SVD: Class = Class::unsupervised("TruncatedSVD");
@@ -50,10 +50,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             RANDOM_STATE,
         ],
         "directions of the largest variance",
-        |args, _| {
-            let estimator = PCA::new().n_components(components(args)?).whiten(args.boolean("whiten")?);
-            Ok(Instance::value(&PCA_CLASS, args, estimator))
-        },
+        |args, _| Instance::made::<PCA>(&PCA_CLASS, args),
     ),
     class(
         "sk.decomposition.TruncatedSVD",
@@ -68,20 +65,9 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             TOL,
         ],
         "directions of the largest sums of squares; exact under both names of algorithms",
-        |args, _| {
-            let estimator = TruncatedSVD::new().n_components(count(args, "n_components", 1)?);
-            Ok(Instance::value(&TRUNCATED_SVD, args, estimator))
-        },
+        |args, _| Instance::made::<TruncatedSVD>(&TRUNCATED_SVD, args),
     ),
 ];
-
-fn components(args: &Bound<Value>) -> Result<Components, Failure> {
-    Ok(match args.value("n_components")?.look() {
-        Look::None => Components::All,
-        Look::Real(share) => Components::Share(share),
-        _ => Components::Count(count(args, "n_components", 0)?),
-    })
-}
 
 /// scikit-learn's `score` of a PCA: the mean logarithm of the likelihoods of samples.
 fn mean_likelihood(model: &FittedPCA, x: &Tensor, options: &crate::FitOptions) -> crate::Result<f64> {

@@ -1,6 +1,6 @@
 //! Linear models.
 
-use super::args::{COPY_X, N_JOBS, RANDOM_STATE, VERBOSE, WARM_START, class, count};
+use super::args::{COPY_X, N_JOBS, RANDOM_STATE, VERBOSE, WARM_START, class};
 use super::model::{array, classes, model, numbers, one_or_all, real, supervised_score, whole, wholes};
 use super::object::{Class, Instance};
 use crate::linear_model::{
@@ -43,11 +43,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             POSITIVE.fixed(),
         ],
         "least squares",
-        |args, _| {
-            let estimator =
-                LinearRegression::new().fit_intercept(args.boolean("fit_intercept")?).tol(args.real("tol")?);
-            Ok(Instance::value(&LINEAR_REGRESSION, args, estimator))
-        },
+        |args, _| Instance::made::<LinearRegression>(&LINEAR_REGRESSION, args),
     ),
     class(
         "sk.linear_model.Ridge",
@@ -68,11 +64,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             RANDOM_STATE,
         ],
         "least squares with a penalty on the squares of the coefficients",
-        |args, _| {
-            let estimator =
-                Ridge::new().alpha(args.real("alpha")?).fit_intercept(args.boolean("fit_intercept")?);
-            Ok(Instance::value(&RIDGE, args, estimator))
-        },
+        |args, _| Instance::made::<Ridge>(&RIDGE, args),
     ),
     class(
         "sk.linear_model.Lasso",
@@ -89,15 +81,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             SELECTION,
         ],
         "least squares with a penalty on the absolute values of the coefficients",
-        |args, _| {
-            let estimator = Lasso::new()
-                .alpha(args.real("alpha")?)
-                .fit_intercept(args.boolean("fit_intercept")?)
-                .max_iter(count(args, "max_iter", 1)?)
-                .tol(args.real("tol")?)
-                .positive(args.boolean("positive")?);
-            Ok(Instance::value(&LASSO, args, estimator))
-        },
+        |args, _| Instance::made::<Lasso>(&LASSO, args),
     ),
     class(
         "sk.linear_model.ElasticNet",
@@ -115,24 +99,10 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             SELECTION,
         ],
         "least squares with both penalties",
-        |args, _| {
-            let estimator = ElasticNet::new()
-                .alpha(args.real("alpha")?)
-                .l1_ratio(args.real("l1_ratio")?)
-                .fit_intercept(args.boolean("fit_intercept")?)
-                .max_iter(count(args, "max_iter", 1)?)
-                .tol(args.real("tol")?)
-                .positive(args.boolean("positive")?);
-            Ok(Instance::value(&ELASTIC_NET, args, estimator))
-        },
+        |args, _| Instance::made::<ElasticNet>(&ELASTIC_NET, args),
     ),
     class("sk.linear_model.LogisticRegression", LOGISTIC_PARAMS, "probabilities of classes", |args, _| {
-        let estimator = LogisticRegression::new()
-            .c(args.real("C")?)
-            .fit_intercept(args.boolean("fit_intercept")?)
-            .tol(args.real("tol")?)
-            .max_iter(count(args, "max_iter", 0)?);
-        Ok(Instance::value(&LOGISTIC_REGRESSION, args, estimator))
+        Instance::made::<LogisticRegression>(&LOGISTIC_REGRESSION, args)
     }),
 ];
 

@@ -1,6 +1,6 @@
 //! Methods of estimators, and their attributes.
 
-use super::args::{ARRAY_OR_NONE, SAMPLE_WEIGHT, array, function};
+use super::args::{ARRAY_OR_NONE, array, function};
 use super::model::real;
 use super::object::{Instance, Labels, Samples};
 use tharsis_numeric::protocol::{Failure, Scope, Value};
@@ -9,6 +9,10 @@ use tharsis_programs::{Bound, Form, Kind, Param, Preset, Row};
 const ESTIMATOR: Param = Param::needed("estimator", Kind::Object);
 const X: Param = Param::needed("X", Kind::Array);
 const Y: Param = Param::new("y", ARRAY_OR_NONE, Preset::None);
+
+/// Weights of samples: one for each, or the same for all.
+const SAMPLE_WEIGHT: Param =
+    Param::new("sample_weight", Kind::OneOf(&[Kind::Array, Kind::Real, Kind::None]), Preset::None);
 
 const MAPPED: &[Param] = &[ESTIMATOR, X];
 const SAMPLED: &[Param] = &[ESTIMATOR, X, Y, SAMPLE_WEIGHT];

@@ -1,6 +1,6 @@
 //! Naive Bayes.
 
-use super::args::{ARRAY_OR_NONE, class, reals_if_given};
+use super::args::{ARRAY_OR_NONE, class};
 use super::model::{array, classes, model, real, supervised_score};
 use super::object::{Class, Instance};
 use crate::naive_bayes::{
@@ -29,28 +29,13 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             Param::new("var_smoothing", Kind::Real, Preset::Real(1e-9)).keyword(),
         ],
         "classes by features with normal distributions",
-        |args, _| {
-            let estimator = GaussianNB::new().var_smoothing(args.real("var_smoothing")?);
-            let estimator = match reals_if_given(args, "priors")? {
-                Some(priors) => estimator.priors(&priors),
-                None => estimator,
-            };
-            Ok(Instance::value(&GAUSSIAN, args, estimator))
-        },
+        |args, _| Instance::made::<GaussianNB>(&GAUSSIAN, args),
     ),
     class(
         "sk.naive_bayes.MultinomialNB",
         &[ALPHA, FORCE_ALPHA, FIT_PRIOR, CLASS_PRIOR],
         "classes by features that count",
-        |args, _| {
-            let estimator =
-                MultinomialNB::new().alpha(args.real("alpha")?).fit_prior(args.boolean("fit_prior")?);
-            let estimator = match reals_if_given(args, "class_prior")? {
-                Some(prior) => estimator.class_prior(&prior),
-                None => estimator,
-            };
-            Ok(Instance::value(&MULTINOMIAL, args, estimator))
-        },
+        |args, _| Instance::made::<MultinomialNB>(&MULTINOMIAL, args),
     ),
     class(
         "sk.naive_bayes.BernoulliNB",
@@ -64,17 +49,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             CLASS_PRIOR,
         ],
         "classes by features that are there or not",
-        |args, _| {
-            let estimator = BernoulliNB::new()
-                .alpha(args.real("alpha")?)
-                .binarize(args.real("binarize")?)
-                .fit_prior(args.boolean("fit_prior")?);
-            let estimator = match reals_if_given(args, "class_prior")? {
-                Some(prior) => estimator.class_prior(&prior),
-                None => estimator,
-            };
-            Ok(Instance::value(&BERNOULLI, args, estimator))
-        },
+        |args, _| Instance::made::<BernoulliNB>(&BERNOULLI, args),
     ),
 ];
 

@@ -1,13 +1,15 @@
 //! Estimators as objects of programs.
 
+use super::args::{N_ESTIMATORS, kept, setting};
 use super::model::{Described, Fit, Model};
 use crate::base::{self, FitOptions};
 use crate::metrics::inputs::settled;
+use crate::params::Params;
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
-use tharsis_numeric::Tensor;
 use tharsis_numeric::protocol::{Failure, Object, Scope, Value};
+use tharsis_numeric::{DType, Tensor, full};
 use tharsis_programs::{Argument, Bound, Look};
 
 /// A class of estimators in scikit-learn.
@@ -72,22 +74,30 @@ pub(super) struct Samples {
 }
 
 impl Instance {
-    /// An estimator as a value.
-    pub(super) fn value<E>(class: &'static Class, args: &Bound<Value>, estimator: E) -> Value
+    /// An estimator with the parameters of a call as a value.
+    ///
+    /// # Errors
+    /// As [`configured`].
+    pub(super) fn made<E>(class: &'static Class, args: &Bound<Value>) -> Result<Value, Failure>
     where
-        E: base::Estimator + Send + Sync + 'static,
+        E: base::Estimator + Params + Default + Send + Sync + 'static,
         E::Fitted: Described + 'static,
     {
-        Value::Object(Arc::new(Instance::of(class, args, estimator, None)))
+        let estimator: E = configured(args)?;
+        Ok(Value::Object(Arc::new(Instance::of(class, args, estimator, None))))
     }
 
-    /// An estimator that is its own model as a value.
-    pub(super) fn stateless_value<E>(class: &'static Class, args: &Bound<Value>, estimator: E) -> Value
+    /// As [`Instance::made`], of an estimator that is its own model.
+    ///
+    /// # Errors
+    /// As there.
+    pub(super) fn made_fitted<E>(class: &'static Class, args: &Bound<Value>) -> Result<Value, Failure>
     where
-        E: base::Estimator<Fitted = E> + Described + Clone + 'static,
+        E: base::Estimator<Fitted = E> + Params + Default + Described + Clone + 'static,
     {
+        let estimator: E = configured(args)?;
         let fitted = Fitted { model: Box::new(estimator.clone()), rows: 0, columns: None };
-        Value::Object(Arc::new(Instance::of(class, args, estimator, Some(fitted))))
+        Ok(Value::Object(Arc::new(Instance::of(class, args, estimator, Some(fitted)))))
     }
 
     fn of(
@@ -229,6 +239,23 @@ impl Instance {
     }
 }
 
+/// An estimator with those of its parameters that a call has; of others it keeps the defaults.
+///
+/// # Errors
+/// `ValueError` for values that a parameter does not take; `NotImplemented` for numbers of things that are
+/// too large for a process; errors of an array.
+fn configured<E: Params + Default>(args: &Bound<Value>) -> Result<E, Failure> {
+    let mut estimator = E::default();
+    for (name, _) in estimator.params() {
+        let Some((_, value)) = args.iter().find(|(param, _)| *param == name) else { continue };
+        if name == N_ESTIMATORS.name {
+            kept(args, &name, 1)?;
+        }
+        estimator.set(&name, &setting(value)?)?;
+    }
+    Ok(estimator)
+}
+
 impl Samples {
     /// The samples of a fit or a score: `X`, `y` and `sample_weight`, with all sizes known.
     ///
@@ -241,7 +268,11 @@ impl Samples {
         }
         let x = super::args::array(args, "X")?;
         let y = super::args::array_if_given(args, "y")?;
-        let weights = super::args::weights(args)?;
+        let rows = x.shape()?.first().copied().unwrap_or(0);
+        let weights = match args.value("sample_weight")?.look().number() {
+            Some(weight) => Some(full(&[rows], weight, DType::F64)),
+            None => super::args::weights(args)?,
+        };
         let given: Vec<&Tensor> = std::iter::once(&x).chain(&y).chain(&weights).collect();
         let mut known = settled(&given)?.into_iter();
         let mut next = || known.next().ok_or_else(|| Failure::value("an input has been lost"));

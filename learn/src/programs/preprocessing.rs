@@ -1,15 +1,15 @@
 //! Maps of features.
 
-use super::args::{COPY, class, reals};
+use super::args::{COPY, class};
 use super::model::{array, model, real, whole};
 use super::object::{Class, Instance};
 use crate::preprocessing::{
     Binarizer, FittedMaxAbsScaler, FittedMinMaxScaler, FittedStandardScaler, MaxAbsScaler, MinMaxScaler,
-    Norm, Normalizer, StandardScaler,
+    Normalizer, StandardScaler,
 };
 use ndarray::Array1;
-use tharsis_numeric::protocol::{Failure, Scope, Value};
-use tharsis_programs::{Argument, Kind, Param, Preset, Row};
+use tharsis_numeric::protocol::{Scope, Value};
+use tharsis_programs::{Kind, Param, Preset, Row};
 
 static STANDARD_SCALER: Class = Class {
     hidden: &[("mean_", &["with_mean", "with_std"]), ("scale_", &["with_std"]), ("var_", &["with_std"])],
@@ -32,62 +32,39 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             Param::new("with_std", Kind::Boolean, Preset::Boolean(true)).keyword(),
         ],
         "features less their means, divided by their standard deviations",
-        |args, _| {
-            let estimator = StandardScaler::new()
-                .with_mean(args.boolean("with_mean")?)
-                .with_std(args.boolean("with_std")?);
-            Ok(Instance::value(&STANDARD_SCALER, args, estimator))
-        },
+        |args, _| Instance::made::<StandardScaler>(&STANDARD_SCALER, args),
     ),
     class(
         "sk.preprocessing.MinMaxScaler",
         &[
             Param::new(
                 "feature_range",
-                Kind::Sequence,
+                Kind::Tuple,
                 Preset::Tuple(&[Preset::Integer(0), Preset::Integer(1)]),
             ),
             COPY,
             Param::new("clip", Kind::Boolean, Preset::Boolean(false)).keyword(),
         ],
         "features scaled to a range",
-        |args, _| {
-            let range = args.value("feature_range")?;
-            let [low, high] = reals(range)?[..] else {
-                let text = format!("feature_range must be (min, max), got {}", range.look());
-                return Err(Failure::value(text));
-            };
-            let estimator = MinMaxScaler::new().feature_range(low, high).clip(args.boolean("clip")?);
-            Ok(Instance::value(&MIN_MAX_SCALER, args, estimator))
-        },
+        |args, _| Instance::made::<MinMaxScaler>(&MIN_MAX_SCALER, args),
     ),
     class(
         "sk.preprocessing.MaxAbsScaler",
         &[COPY, Param::new("clip", Kind::Boolean, Preset::Boolean(false)).keyword().fixed()],
         "features divided by their largest absolute values",
-        |args, _| Ok(Instance::value(&MAX_ABS_SCALER, args, MaxAbsScaler::new())),
+        |args, _| Instance::made::<MaxAbsScaler>(&MAX_ABS_SCALER, args),
     ),
     class(
         "sk.preprocessing.Normalizer",
         &[Param::new("norm", Kind::Choice(&["l1", "l2", "max"]), Preset::Text("l2")), COPY],
         "samples divided by their lengths",
-        |args, _| {
-            let norm = match args.text("norm")? {
-                "l1" => Norm::L1,
-                "max" => Norm::Max,
-                _ => Norm::L2,
-            };
-            Ok(Instance::stateless_value(&NORMALIZER, args, Normalizer::new().norm(norm)))
-        },
+        |args, _| Instance::made_fitted::<Normalizer>(&NORMALIZER, args),
     ),
     class(
         "sk.preprocessing.Binarizer",
         &[Param::new("threshold", Kind::Real, Preset::Real(0.0)).keyword(), COPY],
         "1 where a feature is above a threshold, else 0",
-        |args, _| {
-            let estimator = Binarizer::new().threshold(args.real("threshold")?);
-            Ok(Instance::stateless_value(&BINARIZER, args, estimator))
-        },
+        |args, _| Instance::made_fitted::<Binarizer>(&BINARIZER, args),
     ),
 ];
 

@@ -1,6 +1,6 @@
 //! Splits of samples.
 
-use super::args::{ARRAY_OR_NONE, RANDOM_STATE, array_if_given, function, seed, share};
+use super::args::{ARRAY_OR_NONE, RANDOM_STATE, array_if_given, function, seed, share, tensor_of};
 use crate::model_selection::{TrainTestSplit, train_test_split};
 use tharsis_numeric::Tensor;
 use tharsis_numeric::protocol::{Failure, Scope, Value};
@@ -21,7 +21,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[function(
     ],
     "rows of arrays in a training and a test set, in turns; the order of a seed is not scikit-learn's",
     |args, _| {
-        let arrays = args.take_rest().into_iter().map(Value::tensor).collect::<Result<Vec<_>, _>>()?;
+        let arrays = args.take_rest().into_iter().map(tensor_of).collect::<Result<Vec<_>, _>>()?;
         let parts = split(&arrays, &options(args)?)?;
         Ok(Value::Tuple(parts.into_iter().map(Value::Tensor).collect()))
     },

@@ -1,24 +1,21 @@
 //! Trees, forests and boosting.
 
 use super::args::{
-    ARRAY_OR_NONE, INTEGER_OR_NONE, N_JOBS, RANDOM_STATE, VERBOSE, WARM_START, class, count, kept,
-    real_if_given, seed,
+    ARRAY_OR_NONE, INTEGER_OR_NONE, N_ESTIMATORS, N_JOBS, RANDOM_STATE, VERBOSE, WARM_START, class,
 };
-use super::model::{array, classes, model, real, supervised_score, whole};
+use super::model::{Described, array, classes, model, real, supervised_score, whole};
 use super::object::{Class, Instance, Labels};
-use crate::base::PredictProba;
+use crate::base::{Estimator, PredictProba};
 use crate::ensemble::{
-    EarlyStopping, ExtraTreesClassifier, ExtraTreesRegressor, FittedExtraTreesClassifier,
-    FittedExtraTreesRegressor, FittedHistGradientBoostingClassifier, FittedHistGradientBoostingRegressor,
-    FittedIsolationForest, FittedRandomForestClassifier, FittedRandomForestRegressor,
-    HistGradientBoostingClassifier, HistGradientBoostingRegressor, IsolationForest, RandomForestClassifier,
-    RandomForestRegressor, RegressionLoss,
+    ExtraTreesClassifier, ExtraTreesRegressor, FittedExtraTreesClassifier, FittedExtraTreesRegressor,
+    FittedHistGradientBoostingClassifier, FittedHistGradientBoostingRegressor, FittedIsolationForest,
+    FittedRandomForestClassifier, FittedRandomForestRegressor, HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor, IsolationForest, RandomForestClassifier, RandomForestRegressor,
 };
+use crate::params::Params;
 use crate::tree::{
-    ClassCriterion, DecisionTreeClassifier, DecisionTreeRegressor, FittedDecisionTreeClassifier,
-    FittedDecisionTreeRegressor, MaxFeatures,
+    DecisionTreeClassifier, DecisionTreeRegressor, FittedDecisionTreeClassifier, FittedDecisionTreeRegressor,
 };
-use tharsis_numeric::Tensor;
 use tharsis_numeric::protocol::{Failure, Scope, Value};
 use tharsis_programs::{Argument, Bound, Kind, Look, Param, Preset, Row};
 
@@ -43,7 +40,6 @@ static ISOLATION_FOREST: Class = Class {
 };
 
 const INTEGER_OR_SHARE: Kind = Kind::OneOf(&[Kind::Integer, Kind::Real]);
-const N_ESTIMATORS: Param = Param::new("n_estimators", Kind::Integer, Preset::Integer(100));
 const CLASS_CRITERION: Param =
     Param::new("criterion", Kind::Choice(&["gini", "entropy", "log_loss"]), Preset::Text("gini")).keyword();
 const CRITERION: Param = Param::new(
@@ -213,131 +209,55 @@ const BOOSTED_REGRESSOR_PARAMS: [Param; 21] = boosted(
     None,
 );
 
-/// An estimator with the parameters that all trees have.
-macro_rules! grown {
-    ($estimator:expr, $args:ident) => {
-        $estimator
-            .max_depth(limit($args, "max_depth", 1)?)
-            .min_samples_split(count($args, "min_samples_split", 2)?)
-            .min_samples_leaf(count($args, "min_samples_leaf", 1)?)
-            .max_features(features($args)?)
-            .max_leaf_nodes(limit($args, "max_leaf_nodes", 2)?)
-            .min_impurity_decrease($args.real("min_impurity_decrease")?)
-            .random_state(seed($args)?)
-    };
-}
-
-/// As [`grown`], with the parameters of forests.
-macro_rules! planted {
-    ($estimator:expr, $args:ident) => {
-        grown!($estimator, $args)
-            .n_estimators(kept($args, "n_estimators", 1)?)
-            .bootstrap($args.boolean("bootstrap")?)
-            .max_samples(share_if_given($args, "max_samples")?)
-    };
-}
-
-/// An estimator with the parameters of boosting.
-macro_rules! boosted {
-    ($estimator:expr, $args:ident) => {
-        $estimator
-            .learning_rate($args.real("learning_rate")?)
-            .max_iter(count($args, "max_iter", 1)?)
-            .max_leaf_nodes(limit($args, "max_leaf_nodes", 2)?)
-            .max_depth(limit($args, "max_depth", 1)?)
-            .min_samples_leaf(count($args, "min_samples_leaf", 1)?)
-            .l2_regularization($args.real("l2_regularization")?)
-            .max_bins(count($args, "max_bins", 2)?)
-            .early_stopping(early_stopping($args)?)
-            .validation_fraction(share_if_given($args, "validation_fraction")?)
-            .n_iter_no_change(count($args, "n_iter_no_change", 1)?)
-            .tol($args.real("tol")?)
-            .random_state(seed($args)?)
-    };
-}
-
 /// Trees, forests and boosting.
 pub(super) const ROWS: &[Row<Value, Scope>] = &[
     class("sk.tree.DecisionTreeClassifier", TREE_CLASSIFIER_PARAMS, "a tree of classes", |args, _| {
-        let estimator = grown!(DecisionTreeClassifier::new(), args).criterion(criterion(args)?);
-        Ok(Instance::value(&TREE_CLASSIFIER, args, estimator))
+        Instance::made::<DecisionTreeClassifier>(&TREE_CLASSIFIER, args)
     }),
     class("sk.tree.DecisionTreeRegressor", TREE_REGRESSOR_PARAMS, "a tree of numbers", |args, _| {
-        Ok(Instance::value(&TREE_REGRESSOR, args, grown!(DecisionTreeRegressor::new(), args)))
+        Instance::made::<DecisionTreeRegressor>(&TREE_REGRESSOR, args)
     }),
     class(
         "sk.ensemble.RandomForestClassifier",
         &forest_classifier(true),
         "classes by many trees on drawn samples",
-        |args, _| {
-            let estimator = planted!(RandomForestClassifier::new(), args).criterion(criterion(args)?);
-            Ok(Instance::value(&FOREST_CLASSIFIER, args, estimator))
-        },
+        |args, _| drawn::<RandomForestClassifier>(&FOREST_CLASSIFIER, args),
     ),
     class(
         "sk.ensemble.RandomForestRegressor",
         &forest_regressor(true),
         "the mean of many trees on drawn samples",
-        |args, _| Ok(Instance::value(&FOREST_REGRESSOR, args, planted!(RandomForestRegressor::new(), args))),
+        |args, _| drawn::<RandomForestRegressor>(&FOREST_REGRESSOR, args),
     ),
     class(
         "sk.ensemble.ExtraTreesClassifier",
         &forest_classifier(false),
         "classes by many trees with drawn splits",
-        |args, _| {
-            let estimator = planted!(ExtraTreesClassifier::new(), args).criterion(criterion(args)?);
-            Ok(Instance::value(&EXTRA_CLASSIFIER, args, estimator))
-        },
+        |args, _| drawn::<ExtraTreesClassifier>(&EXTRA_CLASSIFIER, args),
     ),
     class(
         "sk.ensemble.ExtraTreesRegressor",
         &forest_regressor(false),
         "the mean of many trees with drawn splits",
-        |args, _| Ok(Instance::value(&EXTRA_REGRESSOR, args, planted!(ExtraTreesRegressor::new(), args))),
+        |args, _| drawn::<ExtraTreesRegressor>(&EXTRA_REGRESSOR, args),
     ),
     class(
         "sk.ensemble.HistGradientBoostingClassifier",
         &BOOSTED_CLASSIFIER_PARAMS,
         "classes by trees on bins, each along the slopes of the loss",
-        |args, _| {
-            let estimator = boosted!(HistGradientBoostingClassifier::new(), args);
-            Ok(Instance::value(&BOOSTED_CLASSIFIER, args, estimator))
-        },
+        |args, _| drawn::<HistGradientBoostingClassifier>(&BOOSTED_CLASSIFIER, args),
     ),
     class(
         "sk.ensemble.HistGradientBoostingRegressor",
         &BOOSTED_REGRESSOR_PARAMS,
         "numbers by trees on bins, each along the slopes of the loss",
-        |args, _| {
-            let loss = match args.text("loss")? {
-                "gamma" => RegressionLoss::Gamma,
-                "poisson" => RegressionLoss::Poisson,
-                _ => RegressionLoss::SquaredError,
-            };
-            let estimator = boosted!(HistGradientBoostingRegressor::new().loss(loss), args);
-            Ok(Instance::value(&BOOSTED_REGRESSOR, args, estimator))
-        },
+        |args, _| drawn::<HistGradientBoostingRegressor>(&BOOSTED_REGRESSOR, args),
     ),
     class(
         "sk.ensemble.IsolationForest",
         ISOLATION_PARAMS,
         "outliers, by how few splits part them",
-        |args, _| {
-            let samples = match args.value("max_samples")?.look() {
-                Look::Text(_) => None,
-                _ => Some(count(args, "max_samples", 1)?),
-            };
-            let contamination = match args.value("contamination")?.look() {
-                Look::Text(_) => None,
-                _ => Some(args.real("contamination")?),
-            };
-            let estimator = IsolationForest::new()
-                .n_estimators(kept(args, "n_estimators", 1)?)
-                .max_samples(samples)
-                .contamination(contamination)
-                .random_state(seed(args)?);
-            Ok(Instance::value(&ISOLATION_FOREST, args, estimator))
-        },
+        |args, _| Instance::made::<IsolationForest>(&ISOLATION_FOREST, args),
     ),
 ];
 
@@ -360,54 +280,24 @@ const ISOLATION_PARAMS: &[Param] = &[
     WARM_START,
 ];
 
-fn criterion(args: &Bound<Value>) -> Result<ClassCriterion, Failure> {
-    Ok(if args.text("criterion")? == "gini" { ClassCriterion::Gini } else { ClassCriterion::Entropy })
-}
-
-fn features(args: &Bound<Value>) -> Result<MaxFeatures, Failure> {
-    Ok(match args.value("max_features")?.look() {
-        Look::None => MaxFeatures::All,
-        Look::Text("sqrt") => MaxFeatures::Sqrt,
-        Look::Text(_) => MaxFeatures::Log2,
-        Look::Real(share) => MaxFeatures::Share(share),
-        _ => MaxFeatures::Count(count(args, "max_features", 1)?),
-    })
-}
-
-/// A whole number that is at least `least`, or no limit.
-fn limit(args: &Bound<Value>, name: &str, least: usize) -> Result<Option<usize>, Failure> {
-    if args.some(name)?.is_none() {
-        return Ok(None);
+/// An estimator on drawn samples. A number of these, which scikit-learn takes beside a share, is a whole
+/// number.
+fn drawn<E>(class: &'static Class, args: &Bound<Value>) -> Result<Value, Failure>
+where
+    E: Estimator + Params + Default + Send + Sync + 'static,
+    E::Fitted: Described + 'static,
+{
+    for (name, value) in args.iter().filter(|(name, _)| ["max_samples", "validation_fraction"].contains(name))
+    {
+        if matches!(value.look(), Look::Integer(_) | Look::Boolean(_)) {
+            return Err(Failure::missing(format!(
+                "{name} of {} as a number of samples is not implemented",
+                args.owner()
+            )));
+        }
     }
-    Ok(Some(count(args, name, least)?))
+    Instance::made::<E>(class, args)
 }
-
-/// A share of the samples. A number of them, which scikit-learn takes as well, is a whole number.
-fn share_if_given(args: &Bound<Value>, name: &str) -> Result<Option<f64>, Failure> {
-    match args.value(name)?.look() {
-        Look::Integer(_) | Look::Boolean(_) => Err(Failure::missing(format!(
-            "{name} of {} as a number of samples is not implemented",
-            args.owner()
-        ))),
-        _ => real_if_given(args, name),
-    }
-}
-
-fn early_stopping(args: &Bound<Value>) -> Result<EarlyStopping, Failure> {
-    Ok(match args.value("early_stopping")?.look() {
-        Look::Boolean(is_on) => is_on.into(),
-        _ => EarlyStopping::Auto,
-    })
-}
-
-/// The logarithms of probabilities.
-trait LogProba: PredictProba {
-    fn predict_log_proba(&self, x: &Tensor) -> Tensor {
-        self.predict_proba(x).log()
-    }
-}
-
-impl<M: PredictProba> LogProba for M {}
 
 /// Models of classes.
 macro_rules! classifiers {

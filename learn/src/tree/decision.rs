@@ -1,6 +1,6 @@
 //! Single trees.
 
-use super::family::{tree_classifier, tree_parameters, tree_regressor};
+use super::family::{named_parameters, tree_classifier, tree_parameters, tree_regressor};
 use super::grove::Grove;
 use super::parameters::ClassCriterion;
 
@@ -103,8 +103,10 @@ macro_rules! size_of_tree {
 }
 
 tree_parameters!(DecisionTreeClassifier);
+named_parameters!(DecisionTreeClassifier, ["criterion" => criterion,]);
 tree_classifier!(DecisionTreeClassifier, FittedDecisionTreeClassifier, "DecisionTreeClassifier", "tree");
 size_of_tree!(FittedDecisionTreeClassifier);
 tree_parameters!(DecisionTreeRegressor);
+named_parameters!(DecisionTreeRegressor, []);
 tree_regressor!(DecisionTreeRegressor, FittedDecisionTreeRegressor, "DecisionTreeRegressor", "tree");
 size_of_tree!(FittedDecisionTreeRegressor);

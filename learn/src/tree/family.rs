@@ -90,7 +90,7 @@ pub(crate) use forest_parameters;
 macro_rules! tree_classifier {
     ($name:ident, $fitted:ident, $text:literal, $path:literal) => {
         #[doc = concat!("A fitted [`", $text, "`].")]
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
         #[non_exhaustive]
         pub struct $fitted {
             /// scikit-learn's `classes_`, ascending.
@@ -166,8 +166,7 @@ macro_rules! tree_classifier {
                 y: &tharsis_numeric::Tensor,
                 options: impl Into<crate::FitOptions>,
             ) -> tharsis_numeric::Result<f64> {
-                let training = crate::checks::Training::supervised($text, x, Some(y), &options.into())?;
-                crate::score::accuracy(&training, &self.predict(&training.x))
+                crate::base::Predict::score_any(self, x, y, &options.into())
             }
         }
 
@@ -189,13 +188,6 @@ macro_rules! tree_classifier {
             }
         }
 
-        impl crate::base::PredictProba for $fitted {
-            #[track_caller]
-            fn predict_proba(&self, x: &tharsis_numeric::Tensor) -> tharsis_numeric::Tensor {
-                $fitted::predict_proba(self, x)
-            }
-        }
-
         impl std::fmt::Display for $fitted {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 let features = self.feature_importances.len();
@@ -204,7 +196,12 @@ macro_rules! tree_classifier {
             }
         }
 
-        crate::tree::family::predicts!($fitted);
+        crate::base::classifies!($fitted, $text);
+        crate::saved::saved!($fitted, $text, |model| {
+            !model.classes.is_empty()
+                && model.planted.trees.width() == model.classes.len()
+                && model.planted.trees.features() == model.feature_importances.len()
+        });
     };
 }
 pub(crate) use tree_classifier;
@@ -213,7 +210,7 @@ pub(crate) use tree_classifier;
 macro_rules! tree_regressor {
     ($name:ident, $fitted:ident, $text:literal, $path:literal) => {
         #[doc = concat!("A fitted [`", $text, "`].")]
-        #[derive(Clone, Debug)]
+        #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
         #[non_exhaustive]
         pub struct $fitted {
             /// scikit-learn's `feature_importances_`: the part that each feature has in what splits lower the
@@ -274,8 +271,7 @@ macro_rules! tree_regressor {
                 y: &tharsis_numeric::Tensor,
                 options: impl Into<crate::FitOptions>,
             ) -> tharsis_numeric::Result<f64> {
-                let training = crate::checks::Training::supervised($text, x, Some(y), &options.into())?;
-                crate::score::r2(&training, &self.predict(&training.x))
+                crate::base::Predict::score_any(self, x, y, &options.into())
             }
         }
 
@@ -303,30 +299,32 @@ macro_rules! tree_regressor {
             }
         }
 
-        crate::tree::family::predicts!($fitted);
+        crate::base::predicts!($fitted, Regression, $text);
+        crate::saved::saved!($fitted, $text, |model| {
+            model.planted.trees.width() == 1
+                && model.planted.trees.features() == model.feature_importances.len()
+        });
     };
 }
 pub(crate) use tree_regressor;
 
-/// The trait of models that predict, by the methods of the same names.
-macro_rules! predicts {
-    ($fitted:ident) => {
-        impl crate::base::Predict for $fitted {
-            #[track_caller]
-            fn predict(&self, x: &tharsis_numeric::Tensor) -> tharsis_numeric::Tensor {
-                $fitted::predict(self, x)
-            }
-
-            #[track_caller]
-            fn score_any(
-                &self,
-                x: &tharsis_numeric::Tensor,
-                y: &tharsis_numeric::Tensor,
-                options: &crate::FitOptions,
-            ) -> tharsis_numeric::Result<f64> {
-                self.score(x, y, options)
-            }
-        }
+/// The parameters by name that all trees have, and further ones.
+macro_rules! named_parameters {
+    ($name:ident, [$($further:tt)*]) => {
+        crate::params::parameters!(
+            $name,
+            stringify!($name),
+            [
+                $($further)*
+                "max_depth" => grove.max_depth >= 1,
+                "min_samples_split" => grove.min_samples_split >= 2,
+                "min_samples_leaf" => grove.min_samples_leaf >= 1,
+                "max_features" => grove.max_features >= 1,
+                "max_leaf_nodes" => grove.max_leaf_nodes >= 2,
+                "min_impurity_decrease" => grove.min_impurity_decrease,
+                "random_state" => grove.random_state
+            ]
+        );
     };
 }
-pub(crate) use predicts;
+pub(crate) use named_parameters;

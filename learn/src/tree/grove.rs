@@ -14,6 +14,7 @@ use super::targets::Targets;
 use crate::checks::{Training, refused};
 use crate::show;
 use ndarray::Array1;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 use tharsis_graph::Executor;
@@ -45,7 +46,7 @@ pub(crate) struct Grove {
 }
 
 /// The trees of a model, and what the features have done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Planted {
     pub(crate) trees: Trees,
     pub(crate) importances: Array1<f64>,

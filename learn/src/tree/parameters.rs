@@ -2,6 +2,7 @@
 
 use super::criterion::Criterion;
 use crate::checks::refused;
+use crate::params::{Parameter, Setting, words};
 use tharsis_numeric::Result;
 
 /// scikit-learn's `criterion` of classifiers: the impurity of a node, which splits make small.
@@ -13,6 +14,14 @@ pub enum ClassCriterion {
     /// The information that the class of a sample of the node has; `log_loss` is the same.
     Entropy,
 }
+
+words!(
+    ClassCriterion,
+    [
+        "gini" => ClassCriterion::Gini, "entropy" => ClassCriterion::Entropy,
+        "log_loss" => ClassCriterion::Entropy
+    ]
+);
 
 impl From<ClassCriterion> for Criterion {
     fn from(criterion: ClassCriterion) -> Criterion {
@@ -68,10 +77,37 @@ impl MaxFeatures {
             MaxFeatures::Count(count) => count.to_string(),
             MaxFeatures::Share(share) => share.to_string(),
         };
+        let words = MaxFeatures::words(1);
         Err(refused(format!(
-            "The 'max_features' parameter of {estimator} must be an int in the range [1, inf), a float in the \
-             range (0.0, 1.0], a str among {{'log2', 'sqrt'}} or None. Got {got} instead."
+            "The 'max_features' parameter of {estimator} must be {words}. Got {got} instead."
         )))
+    }
+}
+
+impl Parameter for MaxFeatures {
+    fn words(_: usize) -> String {
+        "an int in the range [1, inf), a float in the range (0.0, 1.0], a str among {'log2', 'sqrt'} or None"
+            .to_owned()
+    }
+
+    fn of(value: &Setting) -> Option<MaxFeatures> {
+        match value {
+            Setting::None => Some(MaxFeatures::All),
+            Setting::Real(share) => Some(MaxFeatures::Share(*share)),
+            Setting::Text(text) if text == "sqrt" => Some(MaxFeatures::Sqrt),
+            Setting::Text(text) if text == "log2" => Some(MaxFeatures::Log2),
+            other => usize::of(other).map(MaxFeatures::Count),
+        }
+    }
+
+    fn setting(&self) -> Setting {
+        match self {
+            MaxFeatures::All => Setting::None,
+            MaxFeatures::Sqrt => "sqrt".into(),
+            MaxFeatures::Log2 => "log2".into(),
+            MaxFeatures::Count(count) => count.setting(),
+            MaxFeatures::Share(share) => Setting::Real(*share),
+        }
     }
 }
 

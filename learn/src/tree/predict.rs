@@ -4,6 +4,7 @@ use super::histogram::new_number;
 use super::nodes::Tree;
 use super::wire::{Reader, SUMMED, name_of};
 use crate::checks::samples_for;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser};
 use std::fmt;
 use std::sync::Arc;
 use tharsis_graph::{Error, Foreign, ForeignName};
@@ -92,6 +93,30 @@ impl Summed {
         let is_sound = trees.iter().all(|tree| tree.column <= base.len());
         let number = new_number();
         is_sound.then_some(Summed { trees, features, base, scale, values, number })
+    }
+}
+
+impl Serialize for Trees {
+    /// The name by which other processes find the trees has all their numbers.
+    fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
+        let name = self.all.name().ok_or_else(|| ser::Error::custom("the trees have no name"))?;
+        serializer.serialize_str(&name.name)
+    }
+}
+
+impl<'de> Deserialize<'de> for Trees {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Trees, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let summed = Reader::of(&name).and_then(|mut reader| {
+            let function = reader.number()?;
+            let summed = Summed::read(&mut reader)?;
+            (function == SUMMED && reader.is_at_end()).then_some(summed)
+        });
+        let is_sound = |summed: &Summed| 0 < summed.features && !summed.base.is_empty();
+        match summed.filter(is_sound) {
+            Some(summed) => Ok(Trees { all: Arc::new(summed) }),
+            None => Err(de::Error::custom("malformed trees")),
+        }
     }
 }
 

@@ -387,3 +387,50 @@ fn splits_take_any_number_of_arrays() {
     let uneven = json!([["s", "sk.model_selection.train_test_split", [{"$": "y"}, {"$": "y"}, [1, 2]]]]);
     assert!(error(uneven).starts_with("ValueError: "));
 }
+
+#[test]
+fn results_without_axes_are_numbers_for_parameters() {
+    let found = run(
+        json!([
+            ["a", "np.mean", [[0.25, 0.75]]],
+            ["k", "np.max", [[1, 2]]],
+            ["yes", "np.any", [[true, false]]],
+            ["m", "sk.linear_model.Lasso", [{"$": "a"}], {"positive": {"$": "yes"}}],
+            ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}]],
+            ["alpha", "sk.attr", [{"$": "m"}, "alpha"]],
+            ["c", "sk.cluster.KMeans", [], {"n_clusters": {"$": "k"}}],
+            ["__", "sk.fit", [{"$": "c"}, {"$": "x"}]],
+            ["n", "sk.attr", [{"$": "c"}, "n_clusters"]],
+            ["r", "sk.linear_model.Ridge", [{"$": "a"}]],
+            ["s", "sk.attr", [{"$": "r"}, "alpha"]],
+        ]),
+        json!(["alpha", "n", "s"]),
+    );
+    assert_eq!(found, json!({"alpha": 0.5, "n": 2, "s": 0.5}));
+}
+
+#[test]
+fn one_weight_is_that_of_all_samples() {
+    let fit = |weight: Json| {
+        let program = json!([
+            ["m", "sk.naive_bayes.GaussianNB", []],
+            ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}, weight]],
+            ["r", "sk.attr", [{"$": "m"}, "class_count_"]],
+            ["s", "sk.score", [{"$": "m"}, {"$": "x"}, {"$": "y"}], {"sample_weight": 2}],
+        ]);
+        run(program, json!(["r", "s"]))
+    };
+    assert_eq!(fit(json!(2.5)), fit(json!(vec![2.5; 12])));
+}
+
+#[test]
+fn large_whole_numbers_are_numbers() {
+    let program = json!([
+        ["m", "sk.linear_model.Ridge", [{"i": "1000000000000000000000000000000"}]],
+        ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}]],
+        ["r", "sk.predict", [{"$": "m"}, {"$": "x"}]],
+    ]);
+    assert!(
+        bits(&run(program, json!(["r"]))["r"]).iter().all(|&bits| (f64::from_bits(bits) - 0.5).abs() < 1e-9)
+    );
+}

@@ -80,8 +80,8 @@ fn wrong_kinds_have_the_texts_of_scikit_learn() {
         ),
         (
             json!([["m", "sk.cluster.KMeans", [], {"random_state": -1}]]),
-            "ValueError: The 'random_state' parameter of KMeans must be an int in the range [0, inf). Got -1 \
-             instead.",
+            "ValueError: The 'random_state' parameter of KMeans must be an int in the range [0, \
+             4294967295] or None. Got -1 instead.",
         ),
         (
             json!([["r", "sk.predict", [{"$": "x"}, {"$": "x"}]]]),
@@ -184,4 +184,55 @@ fn parameters_are_attributes() {
         ["s", "sk.attr", [{"$": "m"}, "solver"]],
     ]);
     assert_eq!(run(program, json!(["a", "s"])), json!({"a": 2.0, "s": "auto"}));
+}
+
+#[test]
+fn of_several_wrong_names_the_same_one_is_told() {
+    let program =
+        json!([["m", "sk.linear_model.Ridge", [], {"e": 1, "d": 2, "c": 3, "b": 4, "a": 5, "f": 6}]]);
+    let first = error(program.clone());
+    assert!(first.starts_with("TypeError: Ridge.__init__() got an unexpected keyword argument"), "{first}");
+    for _ in 0..40 {
+        assert_eq!(error(program.clone()), first);
+    }
+}
+
+#[test]
+fn labels_that_are_texts_are_not_implemented() {
+    let (texts, x) = (json!(["a", "b", "a"]), json!([[1.0], [2.0], [3.0]]));
+    let programs = [
+        json!([["r", "sk.metrics.accuracy_score", [texts, texts]]]),
+        json!([["r", "sk.metrics.f1_score", [[0, 1, 1], texts]]]),
+        json!([["m", "sk.naive_bayes.GaussianNB", []], ["_", "sk.fit", [{"$": "m"}, x, texts]]]),
+        json!([["r", "sk.model_selection.train_test_split", [texts]]]),
+        json!([["r", "sk.model_selection.train_test_split", [x], {"stratify": texts}]]),
+    ];
+    for program in programs {
+        let found = error(program);
+        assert!(found.starts_with("NotImplemented: labels and other elements that are texts"), "{found}");
+    }
+}
+
+#[test]
+fn ranges_are_those_of_scikit_learn() {
+    let cases = [
+        (
+            json!([["m", "sk.preprocessing.MinMaxScaler", [[0, 1]]]]),
+            "ValueError: The 'feature_range' parameter of MinMaxScaler must be an instance of 'tuple'. Got [0, 1] \
+             instead.",
+        ),
+        (
+            json!([["m", "sk.cluster.KMeans", [], {"random_state": 4_294_967_296u64}]]),
+            "ValueError: The 'random_state' parameter of KMeans must be an int in the range [0, 4294967295] or \
+             None. Got 4294967296 instead.",
+        ),
+        (
+            json!([["r", "sk.model_selection.train_test_split", [[1, 2, 3]], {"random_state": 4_294_967_296u64}]]),
+            "ValueError: The 'random_state' parameter of train_test_split must be an int in the range [0, \
+             4294967295] or None. Got 4294967296 instead.",
+        ),
+    ];
+    for (program, text) in cases {
+        assert_eq!(error(program), text);
+    }
 }

@@ -1,0 +1,136 @@
+//! Parameters by name: each has the value that was set, and refuses what it does not take.
+
+use tharsis_learn::cluster::KMeans;
+use tharsis_learn::decomposition::{PCA, TruncatedSVD};
+use tharsis_learn::ensemble::{
+    ExtraTreesClassifier, ExtraTreesRegressor, HistGradientBoostingClassifier, HistGradientBoostingRegressor,
+    IsolationForest, RandomForestClassifier, RandomForestRegressor,
+};
+use tharsis_learn::linear_model::{ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge};
+use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
+use tharsis_learn::pipeline::Pipeline;
+use tharsis_learn::preprocessing::{Binarizer, MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler};
+use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor};
+use tharsis_learn::{Params, Setting};
+use tharsis_numeric::arange;
+
+fn all() -> Vec<Box<dyn Params>> {
+    vec![
+        Box::new(LinearRegression::new()),
+        Box::new(Ridge::new()),
+        Box::new(Lasso::new()),
+        Box::new(ElasticNet::new()),
+        Box::new(LogisticRegression::new()),
+        Box::new(GaussianNB::new()),
+        Box::new(MultinomialNB::new()),
+        Box::new(BernoulliNB::new()),
+        Box::new(DecisionTreeClassifier::new()),
+        Box::new(DecisionTreeRegressor::new()),
+        Box::new(RandomForestClassifier::new()),
+        Box::new(RandomForestRegressor::new()),
+        Box::new(ExtraTreesClassifier::new()),
+        Box::new(ExtraTreesRegressor::new()),
+        Box::new(HistGradientBoostingClassifier::new()),
+        Box::new(HistGradientBoostingRegressor::new()),
+        Box::new(IsolationForest::new()),
+        Box::new(KMeans::new()),
+        Box::new(PCA::new()),
+        Box::new(TruncatedSVD::new()),
+        Box::new(StandardScaler::new()),
+        Box::new(MinMaxScaler::new()),
+        Box::new(MaxAbsScaler::new()),
+        Box::new(Normalizer::new()),
+        Box::new(Binarizer::new()),
+    ]
+}
+
+/// Values of all kinds.
+fn values() -> Vec<Setting> {
+    let words = ["auto", "gini", "entropy", "sqrt", "log2", "l1", "random", "poisson"].map(Setting::from);
+    let numbers = [Setting::from(3i64), Setting::from(0.25), Setting::from(true), Setting::from(false)];
+    let lists = [Setting::from(vec![0.25, 0.75]), Setting::None, Setting::Array(arange(2))];
+    words.into_iter().chain(numbers).chain(lists).collect()
+}
+
+#[test]
+fn a_value_that_is_taken_is_the_value_of_the_parameter() {
+    for mut estimator in all() {
+        for (name, default) in estimator.params() {
+            let mut taken = 0;
+            for value in values() {
+                let before = estimator.params();
+                match estimator.set(&name, &value) {
+                    Ok(()) => {
+                        taken += 1;
+                        let after = estimator.params();
+                        let found = &after.iter().find(|(known, _)| *known == name).unwrap().1;
+                        let is_same = found.to_string() == value.to_string()
+                            || matches!((found, &value), (Setting::Real(_) | Setting::Integer(_), _))
+                            || matches!(value, Setting::Array(_));
+                        assert!(is_same, "{name} of {}: {found}, not {value}", estimator.estimator());
+                        // No other one has changed.
+                        for (before, after) in before.iter().zip(&after).filter(|(one, _)| one.0 != name) {
+                            assert_eq!(before.1.to_string(), after.1.to_string());
+                        }
+                    }
+                    Err(error) => {
+                        let start = format!("The '{name}' parameter of {} must be ", estimator.estimator());
+                        assert!(error.to_string().starts_with(&start), "{error}");
+                        assert_eq!(error.class(), "ValueError");
+                    }
+                }
+            }
+            assert!(0 < taken, "{name} of {}", estimator.estimator());
+            // The default is a value of the parameter.
+            estimator.set(&name, &default).unwrap();
+        }
+    }
+}
+
+#[test]
+fn unknown_names_have_the_text_of_scikit_learn() {
+    for mut estimator in all() {
+        let error = estimator.set("alhpa", &Setting::None).unwrap_err().to_string();
+        let start = format!("Invalid parameter 'alhpa' for estimator {}(). Valid", estimator.estimator());
+        assert!(error.starts_with(&start), "{error}");
+    }
+    let mut lasso = Lasso::new().alpha(2.0).positive(true);
+    let error = lasso.set("beta", &Setting::None).unwrap_err().to_string();
+    assert!(
+        error.starts_with(
+            "Invalid parameter 'beta' for estimator Lasso(alpha=2.0, positive=True). Valid parameters are: \
+             ['alpha', 'fit_intercept', 'max_iter', 'positive', 'tol']."
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn steps_of_pipelines_have_their_parameters() {
+    let pipeline = Pipeline::new().step("scale", StandardScaler::new()).last("ridge", Ridge::new());
+    let mut other = pipeline.clone();
+    other.set("ridge__alpha", &0.5.into()).unwrap();
+    other.set("scale__with_std", &false.into()).unwrap();
+    let texts = |pipeline: &Pipeline<Ridge>| -> Vec<String> {
+        pipeline.params().into_iter().map(|(name, value)| format!("{name}={value}")).collect()
+    };
+    assert_eq!(
+        texts(&other),
+        ["scale__with_mean=True", "scale__with_std=False", "ridge__alpha=0.5", "ridge__fit_intercept=True"]
+    );
+    // The one that was copied is as it was.
+    assert!(texts(&pipeline).contains(&"ridge__alpha=1.0".to_owned()));
+    let error = other.set("scael__with_std", &false.into()).unwrap_err().to_string();
+    assert!(
+        error.starts_with(
+            "Invalid parameter 'scael' for estimator Pipeline(scale, ridge). Valid parameters are: [\"scale\", \
+             \"ridge\"]."
+        ),
+        "{error}"
+    );
+    let error = other.set("scale__std", &false.into()).unwrap_err().to_string();
+    assert!(
+        error.starts_with("Invalid parameter 'std' for estimator StandardScaler(with_std=False)."),
+        "{error}"
+    );
+}

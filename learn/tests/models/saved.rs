@@ -1,0 +1,181 @@
+//! Models as files: what is read is the model that was written, to the bit; other bytes are refused.
+
+use std::path::PathBuf;
+use tharsis_learn::cluster::{FittedKMeans, KMeans};
+use tharsis_learn::decomposition::{FittedPCA, FittedTruncatedSVD, PCA, TruncatedSVD};
+use tharsis_learn::ensemble::*;
+use tharsis_learn::linear_model::*;
+use tharsis_learn::naive_bayes::*;
+use tharsis_learn::pipeline::{FittedPipeline, Pipeline};
+use tharsis_learn::preprocessing::*;
+use tharsis_learn::tree::*;
+use tharsis_learn::{Result, Save};
+use tharsis_numeric::random::default_rng;
+use tharsis_numeric::{DType, Tensor, arange};
+
+fn samples() -> [Tensor; 3] {
+    let generator = default_rng(11);
+    let labels = arange(80) % 3;
+    let x = generator.normal(0.0, 1.0, &[80, 4]).abs() + labels.expand_dims(1);
+    let y = x.sum(1) + generator.normal(0.0, 0.1, &[80]);
+    [x, labels, y].map(|tensor| tensor.execute().unwrap())
+}
+
+fn bits(tensor: &Tensor) -> Vec<u64> {
+    let numbers = tensor.astype(DType::F64).ravel().to_vec::<f64>().unwrap();
+    numbers.into_iter().map(f64::to_bits).collect()
+}
+
+/// The model that is read from the bytes of a model, whose text and outputs must be the same.
+fn checked<M: Save + std::fmt::Debug>(model: &M, outputs: impl Fn(&M) -> Vec<Tensor>) {
+    let bytes = model.to_bytes().unwrap();
+    let read = M::from_bytes(&bytes).unwrap();
+    for (own, other) in outputs(model).iter().zip(&outputs(&read)) {
+        assert_eq!(bits(own), bits(other), "{}", M::KIND);
+    }
+    assert_eq!(read.to_bytes().unwrap(), bytes, "{}", M::KIND);
+    // No part of a file is a file, and no changed byte goes unseen.
+    let step = 1 + bytes.len() / 50;
+    for at in (0..bytes.len()).step_by(step) {
+        assert!(M::from_bytes(&bytes[..at]).is_err(), "{}", M::KIND);
+        let mut changed = bytes.clone();
+        changed[at] ^= 0x41;
+        assert!(M::from_bytes(&changed).is_err(), "{}", M::KIND);
+    }
+    // Bodies that somebody has made: a result or none, but no panic, also where the model is used.
+    let body = model.body().unwrap();
+    for at in (0..body.len()).step_by(1 + body.len() / 60) {
+        for value in [0, 1, 0x7f, 0xff] {
+            let mut changed = body.clone();
+            changed[at] = value;
+            if let Some(made) = M::of_body(&changed) {
+                for output in outputs(&made) {
+                    let _ = output.astype(DType::F64).ravel().to_vec::<f64>();
+                }
+            }
+        }
+    }
+}
+
+macro_rules! round_trips {
+    ($($name:ident: $fit:expr, [$($method:ident),+];)+) => {$(
+        #[test]
+        fn $name() {
+            let [x, labels, y] = samples();
+            let fit: fn(&Tensor, &Tensor, &Tensor) -> Result<_> = $fit;
+            let model = fit(&x, &labels, &y).unwrap();
+            checked(&model, |model| vec![$(model.$method(&x)),+]);
+        }
+    )+};
+}
+
+round_trips! {
+    linear_regression: |x, _, y| LinearRegression::new().fit(x, y, ..), [predict];
+    ridge: |x, _, y| Ridge::new().fit(x, y, ..), [predict];
+    lasso: |x, _, y| Lasso::new().alpha(0.1).fit(x, y, ..), [predict];
+    elastic_net: |x, _, y| ElasticNet::new().alpha(0.1).fit(x, y, ..), [predict];
+    logistic_regression: |x, labels, _| LogisticRegression::new().fit(x, labels, ..), [predict, predict_proba];
+    gaussian_nb: |x, labels, _| GaussianNB::new().fit(x, labels, ..), [predict, predict_log_proba];
+    multinomial_nb: |x, labels, _| MultinomialNB::new().fit(x, labels, ..), [predict, predict_log_proba];
+    bernoulli_nb: |x, labels, _| BernoulliNB::new().binarize(1.0).fit(x, labels, ..), [predict, predict_log_proba];
+    tree_classifier: |x, labels, _| DecisionTreeClassifier::new().fit(x, labels, ..), [predict, predict_proba];
+    tree_regressor: |x, _, y| DecisionTreeRegressor::new().fit(x, y, ..), [predict];
+    forest_classifier: |x, labels, _| RandomForestClassifier::new().n_estimators(3).fit(x, labels, ..), [predict_proba];
+    forest_regressor: |x, _, y| RandomForestRegressor::new().n_estimators(3).fit(x, y, ..), [predict];
+    extra_classifier: |x, labels, _| ExtraTreesClassifier::new().n_estimators(3).fit(x, labels, ..), [predict_proba];
+    extra_regressor: |x, _, y| ExtraTreesRegressor::new().n_estimators(3).fit(x, y, ..), [predict];
+    boosting_classifier: |x, labels, _| HistGradientBoostingClassifier::new().max_iter(3).fit(x, labels, ..),
+        [predict, predict_proba];
+    boosting_regressor: |x, _, y| HistGradientBoostingRegressor::new().loss(RegressionLoss::Poisson).max_iter(3).fit(x, y, ..),
+        [predict];
+    isolation_forest: |x, _, _| IsolationForest::new().n_estimators(3).fit(x, ..), [predict, score_samples];
+    k_means: |x, _, _| KMeans::new().n_clusters(3).fit(x, ..), [predict, transform];
+    pca: |x, _, _| PCA::new().n_components(2).whiten(true).fit(x, ..), [transform];
+    truncated_svd: |x, _, _| TruncatedSVD::new().fit(x, ..), [transform];
+    standard_scaler: |x, _, _| StandardScaler::new().fit(x, ..), [transform, inverse_transform];
+    min_max_scaler: |x, _, _| MinMaxScaler::new().clip(true).fit(x, ..), [transform, inverse_transform];
+    max_abs_scaler: |x, _, _| MaxAbsScaler::new().fit(x, ..), [transform, inverse_transform];
+    normalizer: |_, _, _| Ok(Normalizer::new().norm(Norm::Max)), [transform];
+    binarizer: |_, _, _| Ok(Binarizer::new().threshold(1.25)), [transform];
+}
+
+#[test]
+fn attributes_come_back() {
+    let [x, labels, y] = samples();
+    let model = KMeans::new().n_clusters(3).fit(&x, ..).unwrap();
+    let read = FittedKMeans::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    assert_eq!(read.labels.to_vec::<i64>().unwrap(), model.labels.to_vec::<i64>().unwrap());
+    assert_eq!((read.inertia, read.n_iter, read.converged), (model.inertia, model.n_iter, model.converged));
+    let model = Lasso::new().fit(&x, &y, ..).unwrap();
+    let read = FittedElasticNet::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    assert_eq!(
+        (read.to_string(), read.n_iter, read.dual_gap),
+        (model.to_string(), model.n_iter, model.dual_gap)
+    );
+    let model = LogisticRegression::new().fit(&x, &labels, ..).unwrap();
+    let read = FittedLogisticRegression::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    assert_eq!((read.classes, read.converged), (model.classes, model.converged));
+    let model = PCA::new().fit(&x, ..).unwrap();
+    let read = FittedPCA::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    assert_eq!((read.noise_variance, read.n_samples), (model.noise_variance, model.n_samples));
+    assert!(FittedTruncatedSVD::from_bytes(&model.to_bytes().unwrap()).is_err());
+}
+
+fn place(name: &str) -> PathBuf {
+    std::env::temp_dir().join(format!("learn-saved-{}-{name}", std::process::id()))
+}
+
+#[test]
+fn files_are_written_whole_and_read_as_their_type() {
+    let [x, _, y] = samples();
+    let path = place("ridge");
+    let model = Ridge::new().fit(&x, &y, ..).unwrap();
+    model.save(&path).unwrap();
+    let other = Ridge::new().alpha(100.0).fit(&x, &y, ..).unwrap();
+    // The second takes the place of the first.
+    other.save(&path).unwrap();
+    assert_eq!(FittedRidge::load(&path).unwrap().coef, other.coef);
+    let error = FittedElasticNet::load(&path).unwrap_err();
+    assert!(
+        error.to_string().starts_with("expected a saved model of ElasticNet, found one of Ridge"),
+        "{error}"
+    );
+    std::fs::write(&path, b"no model at all").unwrap();
+    let error = FittedRidge::load(&path).unwrap_err();
+    assert_eq!(error.class(), "DataCorrupt");
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(FittedRidge::load(&path).unwrap_err().class(), "OSError");
+    let error = model.save(place("no/such/folder")).unwrap_err();
+    assert_eq!(error.class(), "OSError");
+    // An endless file is no model.
+    assert_eq!(FittedRidge::load("/dev/zero").unwrap_err().class(), "DataCorrupt");
+    // Nothing else is left beside the file.
+    let parent = path.parent().unwrap();
+    let own = format!("learn-saved-{}-ridge", std::process::id());
+    let left =
+        std::fs::read_dir(parent).unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
+    assert_eq!(left.filter(|name| name.starts_with(&own)).count(), 0);
+}
+
+#[test]
+fn a_later_version_is_told() {
+    let [x, _, y] = samples();
+    let mut bytes = Ridge::new().fit(&x, &y, ..).unwrap().to_bytes().unwrap();
+    bytes[8] = 2;
+    let error = FittedRidge::from_bytes(&bytes).unwrap_err();
+    assert_eq!(error.class(), "ValueError");
+    assert!(error.to_string().starts_with("a saved model has version 2 of the format"), "{error}");
+}
+
+#[test]
+fn pipelines_come_back_with_their_steps() {
+    let [x, labels, _] = samples();
+    let pipeline =
+        Pipeline::new().step("scale", StandardScaler::new()).step("pca", PCA::new().n_components(2));
+    let model = pipeline.last("bayes", GaussianNB::new()).fit(&x, &labels, ..).unwrap();
+    checked(&model, |model| vec![model.predict(&x), model.predict_proba(&x)]);
+    // Another last model is another type.
+    let bytes = model.to_bytes().unwrap();
+    assert_eq!(FittedPipeline::<FittedRidge>::from_bytes(&bytes).unwrap_err().class(), "DataCorrupt");
+    assert!(FittedGaussianNB::from_bytes(&bytes).is_err());
+}
