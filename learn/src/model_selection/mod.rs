@@ -1,4 +1,4 @@
-//! scikit-learn's splitters: `model_selection`.
+//! scikit-learn's `model_selection`: splitters, validations and searches.
 //!
 //! A split is a pair of [`Rows`], the rows to train with and those to test with. They are slices or
 //! expressions of positions, which [`Rows::of`] takes from any tensor of as many rows: no positions are
@@ -16,12 +16,25 @@
 //! # Ok::<(), tharsis_learn::Error>(())
 //! ```
 
+mod candidates;
+mod curves;
 mod folds;
 mod rows;
+mod scoring;
+mod search;
 mod shuffle;
 mod strata;
+mod validation;
 
+pub use candidates::{Candidate, Distribution, ParamDistributions, ParamGrid};
+pub use curves::{LearningCurve, ValidationCurve, learning_curve, validation_curve};
 pub use folds::{GroupKFold, KFold, LeaveOneOut, TimeSeriesSplit};
 pub use rows::{Rows, Split};
+pub use scoring::Scoring;
+pub use search::{CvResults, FittedSearch, GridSearchCV, RandomizedSearchCV};
 pub use shuffle::{Share, ShuffleSplit, TrainTest, TrainTestSplit, train_test_split};
 pub use strata::StratifiedKFold;
+pub use validation::{
+    ErrorScore, Folds, Validated, Validation, cross_val_predict, cross_val_predict_proba, cross_val_score,
+    cross_validate,
+};

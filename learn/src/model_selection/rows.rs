@@ -58,6 +58,29 @@ impl Rows {
         Rows { chosen: Chosen::Ranges(ranges), count }
     }
 
+    /// The rows at these positions, of so many.
+    ///
+    /// ```
+    /// use tharsis_learn::model_selection::Rows;
+    /// use tharsis_numeric::array;
+    /// let x = array([5i64, 6, 7]);
+    /// assert_eq!(Rows::at(&[2, 0], 3)?.of(&x).to_vec::<i64>()?, [7, 5]);
+    /// assert!(Rows::at(&[3], 3).is_err());
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// `IndexError` for a position at or behind the end.
+    #[track_caller]
+    pub fn at(positions: &[usize], count: usize) -> crate::Result<Rows> {
+        if let Some(&beyond) = positions.iter().find(|&&position| count <= position) {
+            let text = format!("index {beyond} is out of bounds for axis 0 with size {count}");
+            return Err(Error::here(GraphError::Indices(text)));
+        }
+        let positions: Vec<i64> = positions.iter().map(|&position| position as i64).collect();
+        Ok(Rows::positions(Tensor::from_elements(&[positions.len()], &positions), count))
+    }
+
     /// These rows of a tensor: (n, ..) to (rows, ..), an expression.
     ///
     /// ```

@@ -6,3 +6,4 @@
 
 mod parameters;
 mod saved;
+mod searches;

@@ -1,0 +1,508 @@
+//! Searches for the parameters whose models score best.
+
+use super::candidates::{Candidate, ParamDistributions, ParamGrid};
+use super::scoring::Scoring;
+use super::validation::{Problem, Validation, check_some_fit};
+use crate::base::{Estimator, FitOptions, Predict, PredictProba, Task, Transform};
+use crate::metrics::inputs::value_error;
+use crate::params::Params;
+use crate::{Error, Result};
+use ndarray::{Array1, Array2, Axis};
+use std::fmt;
+use tharsis_numeric::Tensor;
+
+/// scikit-learn's `GridSearchCV`: fits with all combinations of some values of parameters, each scored on
+/// folds, and a last fit with the best ones on all samples.
+///
+/// ```
+/// use tharsis_learn::datasets::load_diabetes;
+/// use tharsis_learn::linear_model::Ridge;
+/// use tharsis_learn::model_selection::{GridSearchCV, ParamGrid};
+/// let data = load_diabetes()?;
+/// let grid = ParamGrid::new().values("alpha", [0.01, 0.1, 1.0]);
+/// let search = GridSearchCV::new(Ridge::new(), grid).fit(&data.data, &data.target, ..)?;
+/// assert_eq!(search.best_params[0].1.to_string(), "0.1");
+/// assert_eq!(search.cv_results.rank_test_score[search.best_index], 1);
+/// # Ok::<(), tharsis_learn::Error>(())
+/// ```
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct GridSearchCV<E> {
+    search: Search<E>,
+    grids: Vec<ParamGrid>,
+}
+
+/// scikit-learn's `RandomizedSearchCV`: as [`GridSearchCV`], with values that are drawn.
+///
+/// ```
+/// use tharsis_learn::datasets::load_diabetes;
+/// use tharsis_learn::linear_model::Ridge;
+/// use tharsis_learn::model_selection::{Distribution, ParamDistributions, RandomizedSearchCV};
+/// let data = load_diabetes()?;
+/// let drawn = ParamDistributions::new().draw("alpha", Distribution::LogUniform { low: 1e-3, high: 10.0 });
+/// let search = RandomizedSearchCV::new(Ridge::new(), drawn).n_iter(4);
+/// assert_eq!(search.fit(&data.data, &data.target, ..)?.cv_results.params.len(), 4);
+/// # Ok::<(), tharsis_learn::Error>(())
+/// ```
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct RandomizedSearchCV<E> {
+    search: Search<E>,
+    distributions: ParamDistributions,
+    n_iter: usize,
+    random_state: u64,
+}
+
+/// The part that both searches have.
+#[derive(Clone, Debug)]
+struct Search<E> {
+    estimator: E,
+    validation: Validation,
+}
+
+/// A fitted [`GridSearchCV`] or [`RandomizedSearchCV`]. It predicts and maps as its best model.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct FittedSearch<M> {
+    /// scikit-learn's `best_params_`.
+    pub best_params: Candidate,
+    /// scikit-learn's `best_score_`: the mean score of the test sets.
+    pub best_score: f64,
+    /// scikit-learn's `best_index_`: the first candidate of rank 1.
+    pub best_index: usize,
+    /// scikit-learn's `cv_results_`.
+    pub cv_results: CvResults,
+    /// scikit-learn's `n_splits_`.
+    pub n_splits: usize,
+    /// Errors of the fits and scores that failed.
+    pub failures: Vec<Error>,
+    scoring: Scoring,
+    best_model: M,
+}
+
+/// scikit-learn's `cv_results_`: a table with a row for each candidate.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct CvResults {
+    /// The parameters of each candidate.
+    pub params: Vec<Candidate>,
+    /// The score of each candidate on each test set; (candidates, splits).
+    pub split_test_score: Array2<f64>,
+    /// Means over the splits.
+    pub mean_test_score: Array1<f64>,
+    /// Standard deviations over the splits.
+    pub std_test_score: Array1<f64>,
+    /// Ranks by the mean, 1 for the best; equal means have the same, and those that are NaN the last one.
+    pub rank_test_score: Vec<usize>,
+    /// The scores of the training sets, if the options ask for them; (candidates, splits).
+    pub split_train_score: Array2<f64>,
+    /// Seconds of fits; (candidates, splits).
+    pub fit_time: Array2<f64>,
+    /// Seconds of scores; (candidates, splits).
+    pub score_time: Array2<f64>,
+}
+
+impl CvResults {
+    /// A column of numbers by its name in scikit-learn, such as `mean_test_score` or `split0_test_score`;
+    /// none for another name, and for the parameters, which are texts and words.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Ridge;
+    /// use tharsis_learn::model_selection::{GridSearchCV, ParamGrid};
+    /// use tharsis_numeric::arange;
+    /// let x = arange(20).reshape(&[20, 1]);
+    /// let grid = ParamGrid::new().values("alpha", [0.5, 1.0]);
+    /// let search = GridSearchCV::new(Ridge::new(), grid).fit(&x, &x.squeeze(None), ..)?;
+    /// let ranks = search.cv_results.column("rank_test_score").map(|ranks| ranks.to_vec());
+    /// assert_eq!(ranks, Some(vec![1.0, 2.0]));
+    /// # Ok::<(), tharsis_learn::Error>(())
+    /// ```
+    pub fn column(&self, name: &str) -> Option<Array1<f64>> {
+        let split = |scores: &Array2<f64>, end: &str| {
+            let at: usize = name.strip_prefix("split")?.strip_suffix(end)?.parse().ok()?;
+            (at < scores.ncols()).then(|| scores.column(at).to_owned())
+        };
+        match name {
+            "mean_test_score" => Some(self.mean_test_score.clone()),
+            "std_test_score" => Some(self.std_test_score.clone()),
+            "rank_test_score" => Some(self.rank_test_score.iter().map(|&rank| rank as f64).collect()),
+            "mean_train_score" if 0 < self.split_train_score.ncols() => Some(means(&self.split_train_score)),
+            "std_train_score" if 0 < self.split_train_score.ncols() => {
+                Some(deviations(&self.split_train_score))
+            }
+            "mean_fit_time" => Some(means(&self.fit_time)),
+            "std_fit_time" => Some(deviations(&self.fit_time)),
+            "mean_score_time" => Some(means(&self.score_time)),
+            "std_score_time" => Some(deviations(&self.score_time)),
+            _ => split(&self.split_test_score, "_test_score")
+                .or_else(|| split(&self.split_train_score, "_train_score")),
+        }
+    }
+}
+
+/// Means of rows.
+fn means(scores: &Array2<f64>) -> Array1<f64> {
+    scores.sum_axis(Axis(1)) / scores.ncols() as f64
+}
+
+/// Standard deviations of rows.
+fn deviations(scores: &Array2<f64>) -> Array1<f64> {
+    let rest = scores - &means(scores).insert_axis(Axis(1));
+    means(&rest.mapv(|rest| rest * rest)).mapv(f64::sqrt)
+}
+
+/// The place of each score, 1 for the largest; equal ones have the same.
+fn ranks(scores: &Array1<f64>) -> Vec<usize> {
+    let is_before = |other: f64, own: f64| if own.is_nan() { !other.is_nan() } else { own < other };
+    scores.iter().map(|&own| 1 + scores.iter().filter(|&&other| is_before(other, own)).count()).collect()
+}
+
+macro_rules! options {
+    ($search:ident) => {
+        impl<E> $search<E> {
+            /// Folds, score and other options of the validation. Those of fits are replaced by the options
+            /// of [`fit`](Self::fit).
+            ///
+            /// ```
+            /// use tharsis_learn::model_selection::{Folds, Validation};
+            /// let validation = Validation { cv: 3.into(), ..Validation::default() };
+            /// assert!(matches!(validation.cv, Folds::Count(3)));
+            /// ```
+            pub fn validation(mut self, validation: impl Into<Validation>) -> $search<E> {
+                self.search.validation = validation.into();
+                self
+            }
+        }
+
+        impl<E: Estimator<Fitted: Predict> + Params + Clone> $search<E> {
+            /// Fits all candidates on the folds, and the best one on all samples (n, d) and targets.
+            ///
+            /// ```
+            /// use tharsis_learn::linear_model::Ridge;
+            /// use tharsis_learn::model_selection::{GridSearchCV, ParamGrid};
+            /// use tharsis_numeric::{arange, zeros};
+            /// let grid = ParamGrid::new().values("alhpa", [1.0]);
+            /// let refused = GridSearchCV::new(Ridge::new(), grid).fit(&zeros(&[9, 1]), &arange(9), ..);
+            /// let text = refused.err().map(|error| error.to_string()).unwrap_or_default();
+            /// assert!(text.starts_with("Invalid parameter 'alhpa' for estimator Ridge()."), "{text}");
+            /// ```
+            ///
+            /// # Errors
+            /// `ValueError` for names that are no parameters, for no candidates, for splits that do not fit
+            /// the data, and if all fits fail; errors of a fit if options of the validation say
+            /// [`ErrorScore::Raise`](super::ErrorScore::Raise); errors of the last fit.
+            #[track_caller]
+            pub fn fit(
+                &self,
+                x: &Tensor,
+                y: &Tensor,
+                options: impl Into<FitOptions>,
+            ) -> Result<FittedSearch<E::Fitted>> {
+                self.fit_any(x, Some(y), &options.into())
+            }
+
+            /// scikit-learn's search with `refit=False`: as [`fit`](Self::fit), without the last fit. The
+            /// result has no model.
+            ///
+            /// # Errors
+            /// As [`fit`](Self::fit).
+            #[track_caller]
+            pub fn search(
+                &self,
+                x: &Tensor,
+                y: &Tensor,
+                options: impl Into<FitOptions>,
+            ) -> Result<FittedSearch<()>> {
+                Ok(self.search.results(self.candidates()?, x, y, &options.into())?.0)
+            }
+        }
+
+        impl<E: Estimator<Fitted: Predict> + Params + Clone> Estimator for $search<E> {
+            type Fitted = FittedSearch<E::Fitted>;
+
+            #[track_caller]
+            fn fit_any(
+                &self,
+                x: &Tensor,
+                y: Option<&Tensor>,
+                options: &FitOptions,
+            ) -> Result<FittedSearch<E::Fitted>> {
+                let y = y.ok_or_else(|| value_error("a search needs targets, but the target y is None."))?;
+                self.search.fitted(self.candidates()?, x, y, options)
+            }
+        }
+    };
+}
+options!(GridSearchCV);
+options!(RandomizedSearchCV);
+
+impl<E> Search<E> {
+    fn new(estimator: E) -> Search<E> {
+        Search { estimator, validation: Validation::default() }
+    }
+}
+
+impl<E> GridSearchCV<E> {
+    /// A search through a grid, or several grids one behind the other, with five folds and the model's own
+    /// score.
+    ///
+    /// ```
+    /// use tharsis_learn::model_selection::{GridSearchCV, ParamGrid};
+    /// use tharsis_learn::linear_model::Lasso;
+    /// let few = ParamGrid::new().values("alpha", [1.0]).values("positive", [true, false]);
+    /// let search = GridSearchCV::new(Lasso::new(), vec![few, ParamGrid::new().values("alpha", [9.0])]);
+    /// assert!(format!("{search:?}").contains("positive"));
+    /// ```
+    pub fn new(estimator: E, grids: impl Into<Vec<ParamGrid>>) -> GridSearchCV<E> {
+        GridSearchCV { search: Search::new(estimator), grids: grids.into() }
+    }
+
+    fn candidates(&self) -> Result<Vec<Candidate>> {
+        let mut all = Vec::new();
+        for grid in &self.grids {
+            all.extend(grid.candidates()?);
+        }
+        Ok(all)
+    }
+}
+
+impl<E> RandomizedSearchCV<E> {
+    /// A search of ten draws, with five folds and the model's own score.
+    ///
+    /// ```
+    /// use tharsis_learn::linear_model::Ridge;
+    /// use tharsis_learn::model_selection::{Distribution, ParamDistributions, RandomizedSearchCV};
+    /// let drawn = ParamDistributions::new().draw("alpha", Distribution::Uniform { low: 0.0, high: 2.0 });
+    /// assert!(format!("{:?}", RandomizedSearchCV::new(Ridge::new(), drawn)).contains("n_iter: 10"));
+    /// ```
+    pub fn new(estimator: E, distributions: ParamDistributions) -> RandomizedSearchCV<E> {
+        RandomizedSearchCV { search: Search::new(estimator), distributions, n_iter: 10, random_state: 0 }
+    }
+
+    /// scikit-learn's `n_iter`: the number of candidates; fewer if lists have no more combinations.
+    pub fn n_iter(self, n_iter: usize) -> RandomizedSearchCV<E> {
+        RandomizedSearchCV { n_iter, ..self }
+    }
+
+    /// scikit-learn's `random_state`: the seed of the draws. They are not scikit-learn's.
+    pub fn random_state(self, random_state: u64) -> RandomizedSearchCV<E> {
+        RandomizedSearchCV { random_state, ..self }
+    }
+
+    fn candidates(&self) -> Result<Vec<Candidate>> {
+        self.distributions.candidates(self.n_iter, self.random_state)
+    }
+}
+
+/// An estimator with the parameters of a candidate.
+#[track_caller]
+fn with_candidate<E: Params + Clone>(estimator: &E, candidate: &Candidate) -> Result<E> {
+    let mut estimator = estimator.clone();
+    for (name, value) in candidate {
+        estimator.set(name, value)?;
+    }
+    Ok(estimator)
+}
+
+impl<E: Estimator<Fitted: Predict> + Params + Clone> Search<E> {
+    #[track_caller]
+    fn fitted(
+        &self,
+        candidates: Vec<Candidate>,
+        x: &Tensor,
+        y: &Tensor,
+        options: &FitOptions,
+    ) -> Result<FittedSearch<E::Fitted>> {
+        let (found, problem) = self.results(candidates, x, y, options)?;
+        let whole = problem.whole();
+        let best = with_candidate(&self.estimator, &found.best_params)?;
+        let best_model = best.fit_any(&whole.x, Some(&whole.y), &whole.options)?;
+        let FittedSearch {
+            best_params, best_score, best_index, cv_results, n_splits, failures, scoring, ..
+        } = found;
+        Ok(FittedSearch {
+            best_params,
+            best_score,
+            best_index,
+            cv_results,
+            n_splits,
+            failures,
+            scoring,
+            best_model,
+        })
+    }
+
+    /// The scores of all candidates, and the data.
+    #[track_caller]
+    fn results(
+        &self,
+        candidates: Vec<Candidate>,
+        x: &Tensor,
+        y: &Tensor,
+        options: &FitOptions,
+    ) -> Result<(FittedSearch<()>, Problem)> {
+        self.check_names(&candidates)?;
+        let validation = Validation { fit: options.clone(), ..self.validation.clone() };
+        let scoring = validation.scoring;
+        let problem = Problem::new(x, y, validation, E::Fitted::TASK)?;
+        let (rows, columns) = (candidates.len(), problem.splits.len());
+        let (mut table, mut failures, mut fitted) = (Table::default(), Vec::new(), 0);
+        for candidate in &candidates {
+            // A value out of its range fails the fits of this candidate alone.
+            let estimator = with_candidate(&self.estimator, candidate);
+            let made = problem.validated(usize::MAX, |fit| {
+                estimator.clone()?.fit_any(&fit.x, Some(&fit.y), &fit.options)
+            })?;
+            fitted += made.fitted();
+            table.test.extend(made.test_score);
+            table.train.extend(made.train_score);
+            table.fit_time.extend(made.fit_time);
+            table.score_time.extend(made.score_time);
+            failures.extend(made.failures);
+        }
+        check_some_fit(&failures, fitted, rows * columns)?;
+        let cv_results = table.results(candidates, (rows, columns))?;
+        let best_index = cv_results.rank_test_score.iter().position(|&rank| rank == 1).unwrap_or(0);
+        let found = FittedSearch {
+            best_params: cv_results.params.get(best_index).cloned().unwrap_or_default(),
+            best_score: cv_results.mean_test_score.get(best_index).copied().unwrap_or(f64::NAN),
+            best_index,
+            cv_results,
+            n_splits: columns,
+            failures,
+            scoring,
+            best_model: (),
+        };
+        Ok((found, problem))
+    }
+
+    /// Checks that there are candidates, and that all their names are parameters.
+    #[track_caller]
+    fn check_names(&self, candidates: &[Candidate]) -> Result<()> {
+        if candidates.is_empty() {
+            return Err(value_error(
+                "No fits were performed. Was the CV iterator empty? Were there no candidates?",
+            ));
+        }
+        let known = self.estimator.params();
+        for (name, value) in candidates.iter().flatten() {
+            if !known.iter().any(|(known, _)| known == name) {
+                self.estimator.clone().set(name, value)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Numbers of all candidates, split by split.
+#[derive(Default)]
+struct Table {
+    test: Vec<f64>,
+    train: Vec<f64>,
+    fit_time: Vec<f64>,
+    score_time: Vec<f64>,
+}
+
+impl Table {
+    fn results(self, params: Vec<Candidate>, (rows, columns): (usize, usize)) -> Result<CvResults> {
+        let array = |numbers: Vec<f64>| {
+            let columns = if numbers.is_empty() { 0 } else { columns };
+            Array2::from_shape_vec((rows, columns), numbers).map_err(|_| crate::states::lost())
+        };
+        let split_test_score = array(self.test)?;
+        let mean_test_score = means(&split_test_score);
+        Ok(CvResults {
+            params,
+            std_test_score: deviations(&split_test_score),
+            rank_test_score: ranks(&mean_test_score),
+            mean_test_score,
+            split_test_score,
+            split_train_score: array(self.train)?,
+            fit_time: array(self.fit_time)?,
+            score_time: array(self.score_time)?,
+        })
+    }
+}
+
+impl<M> FittedSearch<M> {
+    /// scikit-learn's `best_estimator_`: the model of the best parameters, fitted on all samples.
+    #[must_use]
+    pub fn best_model(&self) -> &M {
+        &self.best_model
+    }
+}
+
+impl<M: Predict> FittedSearch<M> {
+    /// The predictions of the best model for samples (n, d), as an expression.
+    #[track_caller]
+    pub fn predict(&self, x: &Tensor) -> Tensor {
+        self.best_model.predict(x)
+    }
+
+    /// The score of the best model, by the score of the search.
+    ///
+    /// # Errors
+    /// Those of the score.
+    #[track_caller]
+    pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
+        self.score_any(x, y, &options.into())
+    }
+}
+
+impl<M: Predict> Predict for FittedSearch<M> {
+    const TASK: Task = M::TASK;
+
+    fn name(&self) -> &'static str {
+        self.best_model.name()
+    }
+
+    #[track_caller]
+    fn predict(&self, x: &Tensor) -> Tensor {
+        self.best_model.predict(x)
+    }
+
+    #[track_caller]
+    fn score_any(&self, x: &Tensor, y: &Tensor, options: &FitOptions) -> Result<f64> {
+        self.scoring.of(&self.best_model, x, y, options)
+    }
+}
+
+impl<M: PredictProba> PredictProba for FittedSearch<M> {
+    fn classes(&self) -> &[i64] {
+        self.best_model.classes()
+    }
+
+    #[track_caller]
+    fn predict_proba(&self, x: &Tensor) -> Tensor {
+        self.best_model.predict_proba(x)
+    }
+}
+
+impl<M: Transform> Transform for FittedSearch<M> {
+    #[track_caller]
+    fn transform(&self, x: &Tensor) -> Tensor {
+        self.best_model.transform(x)
+    }
+}
+
+impl<M: fmt::Display> fmt::Display for FittedSearch<M> {
+    /// The best parameters with their score, and the text of the best model.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "best of {} candidates:", self.cv_results.params.len())?;
+        for (name, value) in &self.best_params {
+            write!(f, " {name}={value}")?;
+        }
+        write!(f, ", mean score {}\n{}", self.best_score, self.best_model)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_scores_have_the_same_rank_and_nan_the_last() {
+        let scores = Array1::from(vec![0.5, f64::NAN, 0.9, 0.5, f64::NAN, 0.1]);
+        assert_eq!(ranks(&scores), [2, 5, 1, 2, 5, 4]);
+    }
+}

@@ -1,0 +1,316 @@
+//! Validations and searches beside recorded answers of scikit-learn, and what is refused.
+
+use serde_json::Value;
+use tharsis_learn::FitOptions;
+use tharsis_learn::datasets::{load_diabetes, load_iris};
+use tharsis_learn::linear_model::{LinearRegression, Ridge};
+use tharsis_learn::model_selection::{
+    Distribution, ErrorScore, FittedSearch, GridSearchCV, GroupKFold, KFold, ParamDistributions, ParamGrid,
+    RandomizedSearchCV, Rows, Scoring, Split, TimeSeriesSplit, Validation, cross_val_predict,
+    cross_val_predict_proba, cross_val_score, cross_validate, learning_curve, validation_curve,
+};
+use tharsis_learn::naive_bayes::GaussianNB;
+use tharsis_learn::pipeline::Pipeline;
+use tharsis_learn::preprocessing::StandardScaler;
+use tharsis_numeric::{Tensor, arange, zeros};
+
+fn answers() -> Value {
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo test sets CARGO_MANIFEST_DIR");
+    let path = std::path::Path::new(&folder).join("tests/oracle/searches.json");
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+fn diabetes() -> [Tensor; 2] {
+    let data = load_diabetes().unwrap();
+    [data.data, data.target]
+}
+
+fn iris() -> [Tensor; 2] {
+    let data = load_iris().unwrap();
+    [data.data, data.target]
+}
+
+#[track_caller]
+fn close(found: &[f64], recorded: &Value, tolerance: f64) {
+    let recorded: Vec<f64> =
+        recorded.as_array().unwrap().iter().map(|number| number.as_f64().unwrap_or(f64::NAN)).collect();
+    assert_eq!(found.len(), recorded.len());
+    for (at, (found, recorded)) in found.iter().zip(&recorded).enumerate() {
+        let is_close = (found - recorded).abs() <= tolerance * recorded.abs().max(1.0)
+            || (found.is_nan() && recorded.is_nan());
+        assert!(is_close, "{at}: {found}, recorded {recorded}");
+    }
+}
+
+fn named(name: &str) -> Scoring {
+    Scoring::named(name).unwrap()
+}
+
+#[test]
+fn scores_of_folds_are_those_of_scikit_learn() {
+    let recorded = &answers()["validated"];
+    let ([x, y], ridge) = (diabetes(), Ridge::new().alpha(0.5));
+    let groups = arange(442) % 13;
+    let weights = arange(442) % 3 + 1.0;
+    let default = Validation::default;
+    let cases = [
+        ("ridge", default()),
+        ("ridge_mse", Validation { scoring: named("neg_mean_squared_error"), cv: 3.into(), ..default() }),
+        (
+            "ridge_groups",
+            Validation { cv: GroupKFold { n_splits: 4 }.into(), groups: Some(groups), ..default() },
+        ),
+        (
+            "ridge_times",
+            Validation {
+                cv: TimeSeriesSplit { n_splits: 4, ..TimeSeriesSplit::default() }.into(),
+                ..default()
+            },
+        ),
+        (
+            "ridge_weights",
+            Validation { cv: 4.into(), fit: FitOptions::new().sample_weight(&weights), ..default() },
+        ),
+    ];
+    for (name, options) in cases {
+        let options = Validation { return_train_score: true, ..options };
+        let found = cross_validate(&ridge, &x, &y, options).unwrap();
+        close(&found.test_score, &recorded[name]["test"], 1e-9);
+        close(&found.train_score, &recorded[name]["train"], 1e-9);
+        assert!(found.failures.is_empty());
+    }
+    let [x, y] = iris();
+    let options = Validation { return_train_score: true, ..default() };
+    let found = cross_validate(&GaussianNB::new(), &x, &y, options).unwrap();
+    close(&found.test_score, &recorded["bayes"]["test"], 1e-12);
+    close(&found.train_score, &recorded["bayes"]["train"], 1e-12);
+    let options = Validation { scoring: named("f1_macro"), cv: 7.into(), ..default() };
+    let found = cross_val_score(&GaussianNB::new(), &x, &y, options).unwrap();
+    close(&found, &recorded["bayes_f1"]["test"], 1e-12);
+}
+
+#[track_caller]
+fn as_recorded<M: tharsis_learn::base::Predict>(search: &FittedSearch<M>, x: &Tensor, recorded: &Value) {
+    let results = &search.cv_results;
+    let texts: Vec<Vec<String>> = results
+        .params
+        .iter()
+        .map(|candidate| candidate.iter().map(|(name, value)| format!("{name}={value}")).collect())
+        .collect();
+    assert_eq!(serde_json::json!(texts), recorded["params"]);
+    close(&results.mean_test_score.to_vec(), &recorded["mean"], 1e-9);
+    close(&results.std_test_score.to_vec(), &recorded["std"], 1e-9);
+    close(&results.column("split0_test_score").unwrap().to_vec(), &recorded["split0"], 1e-9);
+    assert_eq!(serde_json::json!(results.rank_test_score), recorded["rank"]);
+    assert_eq!(search.best_index as u64, recorded["best_index"].as_u64().unwrap());
+    close(&[search.best_score], &Value::from(vec![recorded["best_score"].clone()]), 1e-9);
+    let predictions = search.predict(x).astype(tharsis_numeric::DType::F64).to_vec::<f64>().unwrap();
+    close(&predictions[..20], &recorded["predictions"], 1e-9);
+}
+
+const ALPHAS: [f64; 4] = [0.01, 0.1, 1.0, 10.0];
+
+#[test]
+fn grids_are_searched_as_by_scikit_learn() {
+    let recorded = &answers()["searched"];
+    let [x, y] = diabetes();
+    let grid = ParamGrid::new().values("fit_intercept", [true, false]).values("alpha", ALPHAS);
+    let folds = Validation { cv: KFold { n_splits: 4, ..KFold::default() }.into(), ..Validation::default() };
+    let search = GridSearchCV::new(Ridge::new(), grid).validation(folds).fit(&x, &y, ..).unwrap();
+    as_recorded(&search, &x, &recorded["ridge"]);
+
+    let grids =
+        vec![ParamGrid::new().values("alpha", [1.0, 0.1]), ParamGrid::new().values("fit_intercept", [false])];
+    let errors = Validation { scoring: named("neg_mean_absolute_error"), ..Validation::default() };
+    let search = GridSearchCV::new(Ridge::new(), grids).validation(errors).fit(&x, &y, ..).unwrap();
+    as_recorded(&search, &x, &recorded["lines"]);
+    // The score of a search is the one by which it searched.
+    assert!(search.score(&x, &y, ..).unwrap() < -40.0);
+
+    let pipeline = Pipeline::new().step("scale", StandardScaler::new()).last("ridge", Ridge::new());
+    let grid = ParamGrid::new().values("ridge__alpha", ALPHAS).values("scale__with_std", [true, false]);
+    let search = GridSearchCV::new(pipeline, grid).fit(&x, &y, ..).unwrap();
+    as_recorded(&search, &x, &recorded["pipeline"]);
+
+    let [x, y] = iris();
+    let grid = ParamGrid::new().values("var_smoothing", [0.5, 1e-9, 1e-10, 1e-11]);
+    let search = GridSearchCV::new(GaussianNB::new(), grid).fit(&x, &y, ..).unwrap();
+    as_recorded(&search, &x, &recorded["ties"]);
+}
+
+#[test]
+fn fits_that_fail_have_the_error_score() {
+    let recorded = &answers()["searched"]["failing"];
+    let [x, y] = diabetes();
+    let search = |alphas: &[f64], error_score| {
+        let grid = ParamGrid::new().values("alpha", alphas.iter().copied());
+        let validation = Validation { cv: 3.into(), error_score, ..Validation::default() };
+        GridSearchCV::new(Ridge::new(), grid).validation(validation).fit(&x, &y, ..)
+    };
+    let found = search(&[-1.0, 1.0, 2.0], ErrorScore::Number(f64::NAN)).unwrap();
+    as_recorded(&found, &x, recorded);
+    assert_eq!(found.failures.len(), 3);
+    assert!(found.failures[0].to_string().starts_with("The 'alpha' parameter of Ridge must be"));
+    let found = search(&[-1.0, 1.0], ErrorScore::Number(-7.5)).unwrap();
+    assert_eq!(found.cv_results.mean_test_score[0], -7.5);
+    let error = search(&[1.0, -1.0], ErrorScore::Raise).unwrap_err().to_string();
+    assert!(error.starts_with("The 'alpha' parameter of Ridge"), "{error}");
+    let error = search(&[-1.0, -2.0], ErrorScore::Number(0.0)).unwrap_err().to_string();
+    assert!(error.starts_with("All the 6 fits failed.\nIt is very likely that your model is"), "{error}");
+    assert!(error.contains("ValueError: The 'alpha' parameter of Ridge must be"), "{error}");
+}
+
+#[test]
+fn the_best_model_is_the_fit_by_hand() {
+    let [x, y] = diabetes();
+    let weights = arange(442) % 5 + 0.5;
+    let options = FitOptions::new().sample_weight(&weights);
+    let grid = ParamGrid::new().values("alpha", ALPHAS);
+    let search = GridSearchCV::new(Ridge::new(), grid).fit(&x, &y, &options).unwrap();
+    let alpha = ALPHAS[search.best_index];
+    let hand = Ridge::new().alpha(alpha).fit(&x, &y, &options).unwrap();
+    let bits = |model: &tharsis_learn::linear_model::FittedRidge| -> Vec<u64> {
+        model.coef.iter().chain(&model.intercept).map(|number| number.to_bits()).collect()
+    };
+    assert_eq!(bits(search.best_model()), bits(&hand));
+    // And each score that of a fit by hand on the rows of the split.
+    let folds = KFold { n_splits: 5, ..KFold::default() }.split(&x).unwrap();
+    for (at, Split { train, test }) in folds.enumerate() {
+        let options = FitOptions::new().sample_weight(&train.of(&weights));
+        let model = Ridge::new().alpha(alpha).fit(&train.of(&x), &train.of(&y), &options).unwrap();
+        let score = model.score(&test.of(&x), &test.of(&y), ..).unwrap();
+        assert_eq!(score, search.cv_results.split_test_score[[search.best_index, at]]);
+    }
+    // A search without a last fit has the same results.
+    let grid = ParamGrid::new().values("alpha", ALPHAS);
+    let results = GridSearchCV::new(Ridge::new(), grid).search(&x, &y, &options).unwrap();
+    assert_eq!(results.cv_results.mean_test_score, search.cv_results.mean_test_score);
+}
+
+#[test]
+fn predictions_of_folds_are_those_of_scikit_learn() {
+    let recorded = &answers()["predicted"];
+    let [x, y] = diabetes();
+    let options = Validation { cv: 4.into(), ..Validation::default() };
+    let found = cross_val_predict(&LinearRegression::new(), &x, &y, options).unwrap();
+    close(&found.to_vec::<f64>().unwrap(), &recorded["line"], 1e-8);
+    let [x, y] = iris();
+    let labels = cross_val_predict(&GaussianNB::new(), &x, &y, ..).unwrap().to_vec::<i64>().unwrap();
+    let labels: Vec<f64> = labels.into_iter().map(|label| label as f64).collect();
+    close(&labels, &recorded["bayes"], 0.0);
+    let chances = cross_val_predict_proba(&GaussianNB::new(), &x, &y, ..).unwrap();
+    close(&chances.ravel().to_vec::<f64>().unwrap(), &recorded["bayes_proba"], 1e-9);
+}
+
+#[test]
+fn curves_are_those_of_scikit_learn() {
+    let answers = answers();
+    let [x, y] = diabetes();
+    let folds =
+        |n_splits| Validation { cv: KFold { n_splits, ..KFold::default() }.into(), ..Validation::default() };
+    let curve = validation_curve(&Ridge::new(), &x, &y, "alpha", ALPHAS, folds(3)).unwrap();
+    close(&curve.train_scores.into_iter().collect::<Vec<_>>(), &answers["validation"]["train"], 1e-9);
+    close(&curve.test_scores.into_iter().collect::<Vec<_>>(), &answers["validation"]["test"], 1e-9);
+    let shares = [0.1, 0.325, 0.55, 0.775, 1.0];
+    let curve = learning_curve(&Ridge::new().alpha(0.1), &x, &y, &shares, folds(4)).unwrap();
+    assert_eq!(serde_json::json!(curve.train_sizes), answers["learning"]["sizes"]);
+    close(&curve.train_scores.into_iter().collect::<Vec<_>>(), &answers["learning"]["train"], 1e-9);
+    close(&curve.test_scores.into_iter().collect::<Vec<_>>(), &answers["learning"]["test"], 1e-9);
+}
+
+#[test]
+fn draws_are_functions_of_the_seed() {
+    let lists = ParamDistributions::new()
+        .draw("alpha", Distribution::Choice(ALPHAS.map(Into::into).to_vec()))
+        .draw("fit_intercept", Distribution::Choice(vec![true.into(), false.into()]));
+    let texts = |distributions: &ParamDistributions, count, seed| -> Vec<String> {
+        let candidates = distributions.candidates(count, seed).unwrap();
+        candidates
+            .iter()
+            .map(|candidate| format!("{} {}", candidate[0].1, candidate.last().unwrap().1))
+            .collect()
+    };
+    // Different combinations, and all of them in the end.
+    let mut drawn = texts(&lists, 5, 3);
+    assert_eq!((texts(&lists, 5, 3), texts(&lists, 100, 3).len()), (drawn.clone(), 8));
+    assert_ne!(drawn, texts(&lists, 5, 4));
+    drawn.sort();
+    drawn.dedup();
+    assert_eq!(drawn.len(), 5);
+    let numbers = ParamDistributions::new()
+        .draw("alpha", Distribution::LogUniform { low: 1e-3, high: 1e3 })
+        .draw("max_iter", Distribution::Integers { low: -2, high: 3 });
+    let mut seen = std::collections::BTreeSet::new();
+    let mut below_1 = 0;
+    for candidate in numbers.candidates(400, 1).unwrap() {
+        let alpha: f64 = candidate[0].1.to_string().parse().unwrap();
+        assert!((1e-3..=1e3).contains(&alpha));
+        below_1 += usize::from(alpha < 1.0);
+        seen.insert(candidate[1].1.to_string());
+    }
+    assert_eq!(seen.into_iter().collect::<Vec<_>>(), ["-1", "-2", "0", "1", "2"]);
+    assert!((150..250).contains(&below_1), "{below_1}");
+    let [x, y] = diabetes();
+    let search = || {
+        RandomizedSearchCV::new(
+            Ridge::new(),
+            ParamDistributions::new().draw("alpha", Distribution::Uniform { low: 0.0, high: 1.0 }),
+        )
+    };
+    let found = search().n_iter(3).random_state(5).fit(&x, &y, ..).unwrap();
+    let again = search().n_iter(3).random_state(5).fit(&x, &y, ..).unwrap();
+    assert_eq!(found.cv_results.mean_test_score, again.cv_results.mean_test_score);
+}
+
+#[test]
+fn mistakes_are_told_before_a_fit() {
+    let [x, y] = diabetes();
+    let grid = |name: &str| ParamGrid::new().values(name, [1.0]);
+    let text = |grids: Vec<ParamGrid>, validation: Validation| {
+        let search = GridSearchCV::new(Ridge::new(), grids).validation(validation);
+        search.fit(&x, &y, ..).err().unwrap().to_string()
+    };
+    let default = Validation::default;
+    let found = text(vec![grid("alpha"), grid("alhpa")], default());
+    assert!(
+        found.starts_with("Invalid parameter 'alhpa' for estimator Ridge(). Valid parameters"),
+        "{found}"
+    );
+    let found = text(vec![ParamGrid::new().values("alpha", [0.0; 0])], default());
+    assert!(found.starts_with("Parameter grid for parameter 'alpha' need a non-empty sequence"), "{found}");
+    assert!(text(Vec::new(), default()).starts_with("No fits were performed."));
+    let found = text(vec![grid("alpha")], Validation { cv: 1.into(), ..default() });
+    assert!(found.starts_with("k-fold cross-validation requires at least one train/test split"), "{found}");
+    let found = text(vec![grid("alpha")], Validation { cv: 443.into(), ..default() });
+    assert!(found.contains("n_splits=443 greater than the number of samples: n_samples=442"), "{found}");
+    let found = text(vec![grid("alpha")], Validation { cv: GroupKFold::default().into(), ..default() });
+    assert!(found.starts_with("The 'groups' parameter should not be None."), "{found}");
+    let error = cross_val_score(&Ridge::new(), &x, &zeros(&[3]), ..).unwrap_err().to_string();
+    assert!(
+        error.starts_with("Found input variables with inconsistent numbers of samples: [442, 3]"),
+        "{error}"
+    );
+    let rows = |positions: &[usize]| Rows::at(positions, 442).unwrap();
+    let splits = vec![Split { train: rows(&[0, 1, 2]), test: rows(&[3, 3]) }];
+    let options = Validation { cv: splits.into(), ..default() };
+    let error = cross_val_predict(&Ridge::new(), &x, &y, options).unwrap_err().to_string();
+    assert!(error.starts_with("cross_val_predict only works for partitions"), "{error}");
+    assert!(Scoring::named("mean_squared_error").is_err());
+    for shares in [[0.0], [1.5], [-0.1], [f64::NAN], [1e-9]] {
+        assert!(learning_curve(&Ridge::new(), &x, &y, &shares, ..).is_err(), "{shares:?}");
+    }
+    for source in [
+        Distribution::Choice(Vec::new()),
+        Distribution::Integers { low: 3, high: 3 },
+        Distribution::Uniform { low: 2.0, high: 1.0 },
+        Distribution::Uniform { low: 0.0, high: f64::NAN },
+        Distribution::Uniform { low: f64::MIN, high: f64::MAX },
+        Distribution::LogUniform { low: 0.0, high: 1.0 },
+    ] {
+        assert!(
+            ParamDistributions::new().draw("alpha", source.clone()).candidates(2, 0).is_err(),
+            "{source:?}"
+        );
+    }
+    assert!(ParamDistributions::new().candidates(0, 0).is_err());
+}

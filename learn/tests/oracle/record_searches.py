@@ -1,0 +1,99 @@
+"""Records what scikit-learn answers to validations and searches: `python record_searches.py`.
+
+Writes `searches.json` beside itself. Data are scikit-learn's iris and diabetes.
+"""
+
+import json
+import os
+import warnings
+
+import numpy as np
+import sklearn
+from sklearn.datasets import load_diabetes, load_iris
+from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    TimeSeriesSplit,
+    cross_val_predict,
+    cross_validate,
+    learning_curve,
+    validation_curve,
+)
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
+
+warnings.simplefilter("ignore")
+iris = load_iris(return_X_y=True)
+diabetes = load_diabetes(return_X_y=True)
+groups = np.arange(442) % 13
+
+
+def numbers(array):
+    return [None if np.isnan(x) else float(x) for x in np.asarray(array, dtype=float).ravel()]
+
+
+def validated(estimator, data, **options):
+    found = cross_validate(estimator, *data, return_train_score=True, **options)
+    return {"test": numbers(found["test_score"]), "train": numbers(found["train_score"])}
+
+
+def searched(estimator, grid, data, **options):
+    search = GridSearchCV(estimator, grid, **options).fit(*data)
+    results = search.cv_results_
+    return {
+        "params": [[f"{name}={value!r}" for name, value in params.items()] for params in results["params"]],
+        "mean": numbers(results["mean_test_score"]),
+        "std": numbers(results["std_test_score"]),
+        "rank": [int(rank) for rank in results["rank_test_score"]],
+        "split0": numbers(results["split0_test_score"]),
+        "best_index": int(search.best_index_),
+        "best_score": float(search.best_score_),
+        "predictions": numbers(search.predict(data[0])[:20]),
+    }
+
+
+pipeline = Pipeline([("scale", StandardScaler()), ("ridge", Ridge())])
+sizes, learn_train, learn_test = learning_curve(
+    Ridge(alpha=0.1), *diabetes, train_sizes=[0.1, 0.325, 0.55, 0.775, 1.0], cv=KFold(4)
+)
+alphas = [0.01, 0.1, 1.0, 10.0]
+valid_train, valid_test = validation_curve(Ridge(), *diabetes, param_name="alpha", param_range=alphas, cv=KFold(3))
+answers = {
+    "sklearn": sklearn.__version__,
+    "validated": {
+        "ridge": validated(Ridge(alpha=0.5), diabetes),
+        "ridge_mse": validated(Ridge(alpha=0.5), diabetes, scoring="neg_mean_squared_error", cv=3),
+        "ridge_groups": validated(Ridge(alpha=0.5), diabetes, cv=GroupKFold(4), groups=groups),
+        "ridge_times": validated(Ridge(alpha=0.5), diabetes, cv=TimeSeriesSplit(4)),
+        "ridge_weights": validated(
+            Ridge(alpha=0.5), diabetes, cv=4, params={"sample_weight": 1.0 + np.arange(442) % 3}
+        ),
+        "bayes": validated(GaussianNB(), iris),
+        "bayes_f1": validated(GaussianNB(), iris, scoring="f1_macro", cv=7),
+    },
+    "searched": {
+        "ridge": searched(
+            Ridge(), {"fit_intercept": [True, False], "alpha": alphas}, diabetes, cv=KFold(4)
+        ),
+        "lines": searched(
+            Ridge(), [{"alpha": [1.0, 0.1]}, {"fit_intercept": [False]}], diabetes, scoring="neg_mean_absolute_error"
+        ),
+        "failing": searched(Ridge(), {"alpha": [-1.0, 1.0, 2.0]}, diabetes, cv=3),
+        "ties": searched(GaussianNB(), {"var_smoothing": [0.5, 1e-9, 1e-10, 1e-11]}, iris),
+        "pipeline": searched(pipeline, {"ridge__alpha": alphas, "scale__with_std": [True, False]}, diabetes),
+    },
+    "predicted": {
+        "line": numbers(cross_val_predict(LinearRegression(), *diabetes, cv=4)),
+        "bayes": numbers(cross_val_predict(GaussianNB(), *iris)),
+        "bayes_proba": numbers(cross_val_predict(GaussianNB(), *iris, method="predict_proba")),
+    },
+    "learning": {"sizes": sizes.tolist(), "train": numbers(learn_train), "test": numbers(learn_test)},
+    "validation": {"train": numbers(valid_train), "test": numbers(valid_test)},
+}
+place = os.path.join(os.path.dirname(os.path.abspath(__file__)), "searches.json")
+with open(place, "w") as file:
+    json.dump(answers, file, indent=0)
+    file.write("\n")
