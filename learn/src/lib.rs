@@ -42,6 +42,7 @@ pub mod linear_model;
 pub mod metrics;
 pub mod model_selection;
 pub mod naive_bayes;
+mod named;
 mod options;
 mod params;
 mod passes;
@@ -54,6 +55,7 @@ mod show;
 mod states;
 pub mod tree;
 
+pub use named::{FittedNamed, Named, Table};
 pub use options::FitOptions;
 pub use params::{Params, Setting};
 pub use saved::Save;
