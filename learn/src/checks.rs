@@ -176,6 +176,23 @@ impl Training {
         }
     }
 
+    /// Checks the samples by a pass of its own: for estimators that learn nothing from their numbers.
+    ///
+    /// # Errors
+    /// As [`Training::explain_not_finite`]; errors of the pass.
+    #[track_caller]
+    pub(crate) fn check_finite(&self, nan: Nan) -> Result<()> {
+        let is_wrong = match nan {
+            Nan::Missing => self.x.isinf(),
+            Nan::Refused => self.x.isfinite().logical_not(),
+        };
+        let found = self.engine.run(&[&is_wrong.any(..)])?;
+        if found.iter().all(|found| found.sum() == 0.0) {
+            return Ok(());
+        }
+        self.explain_not_finite(nan)
+    }
+
     /// Finds out why a state is not finite: a second pass, over data that a first one could not sum.
     ///
     /// # Errors

@@ -15,6 +15,13 @@ pub(crate) fn tensor<D: ndarray::Dimension>(array: &ndarray::Array<f64, D>) -> T
     Tensor::from_array(&array.clone().into_dyn())
 }
 
+/// Columns as positions; (k,), int64.
+#[track_caller]
+pub(crate) fn positions(columns: &[usize]) -> Tensor {
+    let columns: Vec<i64> = columns.iter().map(|&column| column as i64).collect();
+    Tensor::from_elements(&[columns.len()], &columns)
+}
+
 /// Eigenvalues in ascending order and eigenvectors, one a column, of a symmetric matrix.
 ///
 /// # Errors

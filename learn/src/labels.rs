@@ -1,9 +1,11 @@
 //! Classes of classifiers: whole numbers in ascending order.
 
-use crate::checks::{Nan, Training, refused};
+use crate::checks::{Nan, Training, refused, samples_for};
+use crate::dense::tensor;
+use ndarray::{Array1, Array2};
 use tharsis_graph::ops::Require;
 use tharsis_kernels::Kind;
-use tharsis_numeric::{Axes, DType, Result, Tensor};
+use tharsis_numeric::{Axes, DType, Result, Tensor, concatenate, where_};
 
 /// Most classes of a classifier. A sample is told apart from each of them, so states and chunks are so many
 /// times as large.
@@ -109,6 +111,43 @@ pub(crate) fn largest(scores: &Tensor, classes: &[i64]) -> Tensor {
     let message = "Input X contains NaN.".to_owned();
     let chosen = Tensor::apply(Require { message }, &[&chosen, &is_known]);
     class_tensor(classes).take_at(&chosen, 0)
+}
+
+/// The labels of scores: of one for two classes, (n,), the second class where it is positive; of one for each
+/// class, (n, k), as [`largest`]. (n,), int64.
+#[track_caller]
+pub(crate) fn chosen_label(scores: &Tensor, classes: &[i64]) -> Tensor {
+    let &[negative, positive] = classes else { return largest(scores, classes) };
+    let labels = class_tensor(&[negative, positive]);
+    let label = |at: i64| labels.get(&[at.into()]);
+    let chosen = where_(&scores.greater(0.0), label(1), label(0));
+    let message = "Input X contains NaN.".to_owned();
+    Tensor::apply(Require { message }, &[&chosen, &scores.isnan().logical_not()])
+}
+
+/// Scores that are linear in the features, as expressions: of one for two classes (1, d), (n,); else of one
+/// for each class (k, d), (n, k). Carries a `ValueError` for another number of features.
+#[track_caller]
+pub(crate) fn linear_scores(model: &str, x: &Tensor, coef: &Array2<f64>, intercept: &Array1<f64>) -> Tensor {
+    let samples = match samples_for(model, x, coef.ncols()) {
+        Ok(samples) => samples,
+        Err(error) => return Tensor::from(error),
+    };
+    let scores = samples.matmul(&tensor(coef).t()) + tensor(intercept);
+    if coef.nrows() == 1 { scores.squeeze(Some(&[1])) } else { scores }
+}
+
+/// The logarithms of the chances of classes by the same scores: logistic for two classes, else softmax;
+/// (n, k).
+#[track_caller]
+pub(crate) fn log_chances(scores: &Tensor, classes: &[i64]) -> Tensor {
+    if classes.len() != 2 {
+        return scores - log_sum_exp(scores);
+    }
+    // log(1 / (1 + exp(-s))) for both signs of the score.
+    let scores = scores.expand_dims(1);
+    let both = concatenate(&[&-&scores, &scores], 1);
+    both.minimum(0.0) - both.abs().negative().exp().log1p()
 }
 
 /// Classes as a tensor; (k,), int64.

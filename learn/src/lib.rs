@@ -30,13 +30,18 @@
 #![forbid(unsafe_code)]
 
 pub mod base;
+mod bounds;
 mod checks;
 pub mod cluster;
+pub mod covariance;
 pub mod datasets;
 pub mod decomposition;
 mod dense;
+pub mod discriminant_analysis;
 mod engine;
 pub mod ensemble;
+pub mod feature_selection;
+pub mod impute;
 mod labels;
 pub mod linear_model;
 pub mod metrics;

@@ -1,10 +1,9 @@
 //! Classes whose odds are linear in the features.
 
 use crate::base::{Estimator, FitOptions, Predict, classifies};
-use crate::checks::{Training, refused, samples_for};
-use crate::dense::tensor;
-use crate::labels::{Classes, class_tensor, largest, log_sum_exp};
-use crate::linear_model::minimize::{Minimum, Point, minimize};
+use crate::checks::{Training, refused};
+use crate::labels::{Classes, chosen_label, linear_scores, log_chances};
+use crate::linear_model::penalized::{Penalized, Solution};
 use crate::params::parameters;
 use crate::passes::{LinearPass, Link};
 use crate::saved::saved;
@@ -12,8 +11,7 @@ use crate::show;
 use ndarray::{Array1, Array2, Axis};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use tharsis_graph::ops::Require;
-use tharsis_numeric::{Result, Tensor, concatenate, where_};
+use tharsis_numeric::{Result, Tensor};
 
 /// scikit-learn's `LogisticRegression` with an L2 penalty and its default solver, L-BFGS: two classes by one
 /// score, more of them by a score for each (softmax).
@@ -177,38 +175,6 @@ impl LogisticRegression {
             ))),
         }
     }
-
-    /// The minimum over the coefficients (k, d), with the intercepts (k,) as last column. Intercepts that are
-    /// not fitted have no slope: they stay zero.
-    #[track_caller]
-    fn minimum(&self, pass: &LinearPass<'_>, scores: usize, columns: usize) -> Result<Minimum> {
-        let weight = pass.weight()?;
-        let penalty = 1.0 / (self.c * weight);
-        let evaluate = |at: &Array1<f64>| {
-            let (coef, intercept) = parts(at, scores, columns);
-            let loss = pass.at(&coef, &intercept)?;
-            let value = loss.sum / weight + 0.5 * penalty * coef.iter().map(|coef| coef * coef).sum::<f64>();
-            let by_coef = loss.coef / weight + coef * penalty;
-            let by_intercept = if self.fit_intercept { loss.intercept / weight } else { intercept };
-            let slopes = by_coef.outer_iter().zip(&by_intercept);
-            Ok((value, slopes.flat_map(|(row, &last)| row.to_vec().into_iter().chain([last])).collect()))
-        };
-        let minimum = minimize(Array1::zeros(scores * (columns + 1)), self.tol, self.max_iter, evaluate)?;
-        let Point { at, value, slope } = &minimum.point;
-        // Steps are measured by the square of the slope.
-        let square = slope.dot(slope);
-        if at.iter().chain([value, &square]).all(|number| number.is_finite()) {
-            return Ok(minimum);
-        }
-        Err(pass.beyond_float64())
-    }
-}
-
-/// Coefficients (k, d) and intercepts (k,) from the parameters of the solver.
-fn parts(at: &Array1<f64>, scores: usize, columns: usize) -> (Array2<f64>, Array1<f64>) {
-    let coef = Array2::from_shape_fn((scores, columns), |(score, column)| at[score * (columns + 1) + column]);
-    let intercept = Array1::from_shape_fn(scores, |score| at[score * (columns + 1) + columns]);
-    (coef, intercept)
 }
 
 impl FittedLogisticRegression {
@@ -228,12 +194,7 @@ impl FittedLogisticRegression {
     /// `ValueError` for another number of features.
     #[track_caller]
     pub fn decision_function(&self, x: &Tensor) -> Tensor {
-        let samples = match samples_for("LogisticRegression", x, self.coef.ncols()) {
-            Ok(samples) => samples,
-            Err(error) => return Tensor::from(error),
-        };
-        let scores = samples.matmul(&tensor(&self.coef).t()) + tensor(&self.intercept);
-        if self.is_binary() { scores.squeeze(Some(&[1])) } else { scores }
+        linear_scores("LogisticRegression", x, &self.coef, &self.intercept)
     }
 
     /// The labels of samples (n, d), as an expression; (n,), int64.
@@ -251,15 +212,7 @@ impl FittedLogisticRegression {
     /// `ValueError` for another number of features; when run for NaN.
     #[track_caller]
     pub fn predict(&self, x: &Tensor) -> Tensor {
-        let scores = self.decision_function(x);
-        let (&[negative, positive], true) = (&self.classes[..], self.is_binary()) else {
-            return largest(&scores, &self.classes);
-        };
-        let labels = class_tensor(&[negative, positive]);
-        let label = |at: i64| labels.get(&[at.into()]);
-        let chosen = where_(&scores.greater(0.0), label(1), label(0));
-        let message = "Input X contains NaN.".to_owned();
-        Tensor::apply(Require { message }, &[&chosen, &scores.isnan().logical_not()])
+        chosen_label(&self.decision_function(x), &self.classes)
     }
 
     /// The probability of each class, in ascending order, for samples (n, d), as an expression; (n, k).
@@ -297,14 +250,7 @@ impl FittedLogisticRegression {
     /// As [`predict_proba`](FittedLogisticRegression::predict_proba).
     #[track_caller]
     pub fn predict_log_proba(&self, x: &Tensor) -> Tensor {
-        let scores = self.decision_function(x);
-        if !self.is_binary() {
-            return &scores - log_sum_exp(&scores);
-        }
-        // log(1 / (1 + exp(-s))) for both signs of the score.
-        let scores = scores.expand_dims(1);
-        let both = concatenate(&[&-&scores, &scores], 1);
-        both.minimum(0.0) - both.abs().negative().exp().log1p()
+        log_chances(&self.decision_function(x), &self.classes)
     }
 
     /// The share of samples (n, d) whose label is predicted, or of their weights.
@@ -322,10 +268,6 @@ impl FittedLogisticRegression {
     #[track_caller]
     pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
         self.score_any(x, y, &options.into())
-    }
-
-    fn is_binary(&self) -> bool {
-        self.coef.nrows() == 1
     }
 }
 
@@ -347,8 +289,15 @@ impl Estimator for LogisticRegression {
             many => (classes.indicators(), Link::Softmax, many),
         };
         let pass = LinearPass::new(&training, targets, link);
-        let Minimum { point, rounds, converged } = self.minimum(&pass, scores, training.columns)?;
-        let (coef, intercept) = parts(&point.at, scores, training.columns);
+        let weight = pass.weight()?;
+        let problem = Penalized {
+            penalty: 1.0 / (self.c * weight),
+            fit_intercept: self.fit_intercept,
+            tol: self.tol,
+            max_iter: self.max_iter,
+        };
+        let start = (&Array1::zeros(scores), training.columns);
+        let Solution { coef, intercept, rounds, converged } = problem.solve(&pass, start, weight)?;
         Ok(FittedLogisticRegression { classes: classes.values, coef, intercept, n_iter: rounds, converged })
     }
 }

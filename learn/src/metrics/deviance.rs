@@ -177,7 +177,7 @@ fn require_support(y_true: &Tensor, y_pred: &Tensor, power: f64, pass: &mut Pass
 
 /// The deviance of each sample. Values that the distribution does not have give some number, without a
 /// warning: a pass refuses them.
-fn deviance(y_true: &Tensor, y_pred: &Tensor, power: f64) -> Tensor {
+pub(crate) fn deviance(y_true: &Tensor, y_pred: &Tensor, power: f64) -> Tensor {
     if power == 0.0 {
         return y_true.subtract(y_pred).square();
     }

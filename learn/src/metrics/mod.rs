@@ -23,7 +23,7 @@ mod classification;
 mod cluster;
 pub(crate) mod contingency;
 mod curves;
-mod deviance;
+pub(crate) mod deviance;
 mod explained;
 pub(crate) mod inputs;
 pub(crate) mod options;

@@ -12,9 +12,15 @@ const CHUNK_ROWS_MIN: usize = 512;
 /// which only running tells the size stays as it is.
 #[track_caller]
 pub(crate) fn in_fixed_chunks(matrix: &Tensor, columns: usize) -> Tensor {
+    in_chunks_for(matrix, columns, columns)
+}
+
+/// As [`in_fixed_chunks`], for a pass that makes `width` elements of each row.
+#[track_caller]
+pub(crate) fn in_chunks_for(matrix: &Tensor, columns: usize, width: usize) -> Tensor {
     if !matrix.is_known().unwrap_or(false) {
         return matrix.clone();
     }
-    let rows = (CHUNK_ELEMENTS / columns.max(1)).max(CHUNK_ROWS_MIN);
+    let rows = (CHUNK_ELEMENTS / width.max(1)).max(CHUNK_ROWS_MIN);
     matrix.rechunk(Chunks::PerAxis(vec![rows, columns.max(1)]))
 }

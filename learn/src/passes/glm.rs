@@ -1,4 +1,4 @@
-//! The loss of a linear model of classes, and its slope, by one plan.
+//! The loss of a linear model, and its slope, by one plan.
 
 use crate::checks::{Nan, Training, refused};
 use crate::dense::tensor;
@@ -8,9 +8,14 @@ use crate::states::{all_finite, lost, matrix, vector};
 use ndarray::{Array1, Array2};
 use tharsis_numeric::{Axes, Error, Result, Tensor, where_};
 
-/// The function that makes probabilities of scores.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The function that makes probabilities or means of scores, with the loss that belongs to it.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Link {
+    /// The score is the mean of a normal distribution: half the squares.
+    Identity,
+    /// The score is the logarithm of a mean. Half the deviance of the distribution whose variance is
+    /// proportional to this power of its mean, up to what scores do not change.
+    Log(f64),
     /// One score for two classes.
     Logistic,
     /// A score for each class.
@@ -20,7 +25,7 @@ pub(crate) enum Link {
 /// The pass of a fit: everything but the parameters.
 pub(crate) struct LinearPass<'a> {
     training: &'a Training,
-    /// Whether each sample is of the class of each score; (n, k).
+    /// Whether each sample is of the class of each score, or its target; (n, k).
     targets: Tensor,
     link: Link,
 }
@@ -74,12 +79,22 @@ impl<'a> LinearPass<'a> {
         let x = &self.training.x;
         let scores = in_fixed_chunks(&(x.matmul(&tensor(coef).t()) + tensor(intercept)), coef.nrows());
         let (losses, slopes) = match self.link {
+            Link::Identity => {
+                let errors = &scores - &self.targets;
+                (errors.square() * 0.5, errors)
+            }
+            Link::Log(power) => self.deviance(&scores, power),
             Link::Logistic => self.logistic(&scores),
             Link::Softmax => self.softmax(&scores),
         };
         let (losses, slopes) = match &self.training.weight {
             None => (losses, slopes),
-            Some(weight) => (losses * weight.expand_dims(1), slopes * weight.expand_dims(1)),
+            Some(weight) => {
+                // Samples without weight may lie where a loss is infinite.
+                let (weight, is_none) = (weight.expand_dims(1), weight.expand_dims(1).equal(0.0));
+                let weighted = |parts: Tensor| where_(&is_none, 0.0, parts * &weight);
+                (weighted(losses), weighted(slopes))
+            }
         };
         let by_coef = slopes.t().matmul(x);
         let states = self.training.engine.run(&[&losses.sum(..), &by_coef, &slopes.sum(0)])?;
@@ -96,6 +111,19 @@ impl<'a> LinearPass<'a> {
         let losses = scores.maximum(0.0) + small.log1p() - scores * &self.targets;
         let chance = where_(&scores.greater_equal(0.0), 1.0, &small) / (small + 1.0);
         (losses, chance - &self.targets)
+    }
+
+    /// The losses and their slopes by the logarithm of the mean; (n, 1) each.
+    fn deviance(&self, scores: &Tensor, power: f64) -> (Tensor, Tensor) {
+        let y = &self.targets;
+        // The mean to a power that is zero has its logarithm as antiderivative.
+        let to = |power: f64| if power == 0.0 { None } else { Some((scores * power).exp()) };
+        let (own, other) = (to(2.0 - power), to(1.0 - power));
+        let of_mean = own.as_ref().map_or_else(|| scores.clone(), |own| own / (2.0 - power));
+        let of_target = other.as_ref().map_or_else(|| scores * y, |other| y * other / (1.0 - power));
+        let slope =
+            own.unwrap_or_else(|| Tensor::number(1.0)) - other.map_or_else(|| y.clone(), |other| y * other);
+        (of_mean - of_target, slope)
     }
 
     /// The losses (n, 1) and their slopes by the scores (n, k).

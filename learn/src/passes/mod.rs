@@ -5,13 +5,15 @@
 
 mod centred;
 mod chunks;
+mod classes;
 mod glm;
 mod lloyd;
 mod moments;
 mod rows;
 
 pub(crate) use centred::Centred;
-pub(crate) use chunks::in_fixed_chunks;
+pub(crate) use chunks::{in_chunks_for, in_fixed_chunks};
+pub(crate) use classes::ClassMeans;
 pub(crate) use glm::{LinearPass, Link};
 pub(crate) use lloyd::{Clusters, Lloyd, relative_distances};
 pub(crate) use moments::{Around, Moments, any_lost, first_rows_mean, is_constant};

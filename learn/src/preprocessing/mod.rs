@@ -1,15 +1,24 @@
-//! scikit-learn's `preprocessing`: scalers of features and of samples.
+//! scikit-learn's `preprocessing`: scalers of features and of samples, and other maps of them.
 
+mod affine;
 mod binarizer;
 mod max_abs_scaler;
 mod min_max_scaler;
 mod normalizer;
+mod polynomial_features;
+mod power_transformer;
+mod quantile_transformer;
+mod robust_scaler;
 mod standard_scaler;
 
 pub use binarizer::Binarizer;
 pub use max_abs_scaler::{FittedMaxAbsScaler, MaxAbsScaler};
 pub use min_max_scaler::{FittedMinMaxScaler, MinMaxScaler};
 pub use normalizer::{Norm, Normalizer};
+pub use polynomial_features::{FittedPolynomialFeatures, PolynomialFeatures};
+pub use power_transformer::{FittedPowerTransformer, PowerMethod, PowerTransformer};
+pub use quantile_transformer::{FittedQuantileTransformer, OutputDistribution, QuantileTransformer};
+pub use robust_scaler::{FittedRobustScaler, RobustScaler};
 pub use standard_scaler::{FittedStandardScaler, StandardScaler};
 
 /// A scale by which columns are divided: 1 where it is zero up to rounding.

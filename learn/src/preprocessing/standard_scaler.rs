@@ -1,7 +1,8 @@
 //! Features with mean 0 and deviation 1.
 
+use super::affine::Affine;
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
+use crate::checks::{Nan, Training, refused};
 use crate::dense::tensor;
 use crate::params::parameters;
 use crate::passes::{any_lost, first_rows_mean, is_constant};
@@ -213,6 +214,15 @@ impl Sums {
 }
 
 impl FittedStandardScaler {
+    fn map(&self) -> Affine<'_> {
+        Affine {
+            model: "StandardScaler",
+            columns: self.mean.len(),
+            offset: self.with_mean.then_some(&self.mean),
+            scale: self.with_std.then_some(&self.scale),
+        }
+    }
+
     /// Samples (n, d) in units of deviations around the means; floats keep their dtype.
     ///
     /// ```
@@ -228,17 +238,7 @@ impl FittedStandardScaler {
     /// `ValueError` for another number of features.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
-        let mut made = match samples_for("StandardScaler", x, self.mean.len()) {
-            Ok(made) => made,
-            Err(error) => return Tensor::from(error),
-        };
-        if self.with_mean {
-            made -= tensor(&self.mean);
-        }
-        if self.with_std {
-            made /= tensor(&self.scale);
-        }
-        in_dtype_of(x, made)
+        self.map().forward(x)
     }
 
     /// The samples that [`transform`](FittedStandardScaler::transform) maps to these.
@@ -256,17 +256,7 @@ impl FittedStandardScaler {
     /// As [`transform`](FittedStandardScaler::transform).
     #[track_caller]
     pub fn inverse_transform(&self, x: &Tensor) -> Tensor {
-        let mut made = match samples_for("StandardScaler", x, self.mean.len()) {
-            Ok(made) => made,
-            Err(error) => return Tensor::from(error),
-        };
-        if self.with_std {
-            made *= tensor(&self.scale);
-        }
-        if self.with_mean {
-            made += tensor(&self.mean);
-        }
-        in_dtype_of(x, made)
+        self.map().back(x)
     }
 }
 

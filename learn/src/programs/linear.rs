@@ -4,14 +4,15 @@ use super::args::{COPY_X, N_JOBS, RANDOM_STATE, VERBOSE, WARM_START, class};
 use super::model::{array, classes, model, numbers, one_or_all, real, supervised_score, whole, wholes};
 use super::object::{Class, Instance};
 use crate::linear_model::{
-    ElasticNet, FittedElasticNet, FittedLinearRegression, FittedLogisticRegression, FittedRidge, Lasso,
-    LinearRegression, LogisticRegression, Ridge,
+    ElasticNet, FittedElasticNet, FittedLinearRegression, FittedLogisticRegression, FittedRidge,
+    FittedRidgeClassifier, Lasso, LinearRegression, LogisticRegression, Ridge, RidgeClassifier,
 };
 use tharsis_numeric::protocol::{Scope, Value};
 use tharsis_programs::{Kind, Param, Preset, Row};
 
 static LINEAR_REGRESSION: Class = Class::supervised("LinearRegression");
 static RIDGE: Class = Class { absent: &["solver_"], ..Class::supervised("Ridge") };
+static RIDGE_CLASSIFIER: Class = Class { absent: &["solver_"], ..Class::supervised("RidgeClassifier") };
 static LASSO: Class = Class { absent: &["sparse_coef_"], ..Class::supervised("Lasso") };
 static ELASTIC_NET: Class = Class { absent: &["sparse_coef_"], ..Class::supervised("ElasticNet") };
 static LOGISTIC_REGRESSION: Class = Class::supervised("LogisticRegression");
@@ -30,6 +31,16 @@ const PRECOMPUTE: Param =
         .fixed();
 const SELECTION: Param =
     Param::new("selection", Kind::Choice(&["cyclic", "random"]), Preset::Text("cyclic")).keyword().fixed();
+
+const STEPS_OR_NONE: Param =
+    Param::new("max_iter", Kind::OneOf(&[Kind::Integer, Kind::None]), Preset::None).keyword().fixed();
+const RIDGE_SOLVER: Param = Param::new(
+    "solver",
+    Kind::Choice(&["auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs"]),
+    Preset::Text("auto"),
+)
+.keyword()
+.only(Kind::Choice(&["auto", "cholesky"]));
 
 /// The linear models.
 pub(super) const ROWS: &[Row<Value, Scope>] = &[
@@ -51,20 +62,35 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             Param::new("alpha", Kind::OneOf(&[Kind::Real, Kind::Array]), Preset::Real(1.0)).only(Kind::Real),
             FIT_INTERCEPT,
             COPY_X,
-            Param::new("max_iter", Kind::OneOf(&[Kind::Integer, Kind::None]), Preset::None).keyword().fixed(),
+            STEPS_OR_NONE,
             TOL.fixed(),
-            Param::new(
-                "solver",
-                Kind::Choice(&["auto", "svd", "cholesky", "lsqr", "sparse_cg", "sag", "saga", "lbfgs"]),
-                Preset::Text("auto"),
-            )
-            .keyword()
-            .only(Kind::Choice(&["auto", "cholesky"])),
+            RIDGE_SOLVER,
             POSITIVE.fixed(),
             RANDOM_STATE,
         ],
         "least squares with a penalty on the squares of the coefficients",
         |args, _| Instance::made::<Ridge>(&RIDGE, args),
+    ),
+    class(
+        "sk.linear_model.RidgeClassifier",
+        &[
+            ALPHA,
+            FIT_INTERCEPT,
+            COPY_X,
+            STEPS_OR_NONE,
+            TOL.fixed(),
+            Param::new("class_weight", Kind::Anything, Preset::None).keyword().fixed(),
+            RIDGE_SOLVER,
+            POSITIVE.fixed(),
+            RANDOM_STATE,
+        ],
+        "classes by least squares on targets of -1 and 1",
+        |args, _| {
+            let estimator = RidgeClassifier::new()
+                .alpha(args.real("alpha")?)
+                .fit_intercept(args.boolean("fit_intercept")?);
+            Ok(Instance::value(&RIDGE_CLASSIFIER, args, estimator))
+        },
     ),
     class(
         "sk.linear_model.Lasso",
@@ -152,6 +178,18 @@ model!(
     score: |m, x, y, options| supervised_score(m, x, y, options),
     attributes: |m| {
         "coef_" => array(&m.coef),
+        "intercept_" => array(&m.intercept),
+        "n_iter_" => Value::None,
+    },
+);
+
+model!(
+    FittedRidgeClassifier,
+    maps: [decision_function, predict],
+    score: |m, x, y, options| supervised_score(m, x, y, options),
+    attributes: |m| {
+        "classes_" => classes(&m.classes),
+        "coef_" => if m.coef.nrows() == 1 { array(&m.coef.row(0).to_owned()) } else { array(&m.coef) },
         "intercept_" => array(&m.intercept),
         "n_iter_" => Value::None,
     },

@@ -12,7 +12,13 @@ mod args;
 mod classification;
 mod cluster;
 mod clusterings;
+mod covariance;
 mod decomposition;
+mod discriminant;
+mod distributions;
+mod feature_selection;
+mod generalized;
+mod impute;
 mod linear;
 mod methods;
 mod model;
@@ -46,7 +52,13 @@ use tharsis_numeric::protocol::Tables;
 /// ```
 pub const TABLES: Tables = &[
     linear::ROWS,
+    generalized::ROWS,
+    discriminant::ROWS,
     preprocessing::ROWS,
+    distributions::ROWS,
+    impute::ROWS,
+    feature_selection::ROWS,
+    covariance::ROWS,
     decomposition::ROWS,
     cluster::ROWS,
     naive_bayes::ROWS,

@@ -86,6 +86,8 @@ macro_rules! model {
                 $($(if method == stringify!($result) {
                     return Some(self.$result(x).unwrap_or_else(tharsis_numeric::Tensor::from));
                 })*)?
+                // A model may have no such method at all.
+                let _ = (method, x);
                 None
             }
 

@@ -2,11 +2,23 @@
 
 use tharsis_learn::base::Estimator;
 use tharsis_learn::cluster::{Init, KMeans};
+use tharsis_learn::covariance::ShrunkCovariance;
 use tharsis_learn::decomposition::{PCA, TruncatedSVD};
-use tharsis_learn::linear_model::{ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge};
+use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis};
+use tharsis_learn::feature_selection::{
+    ScoreFunction, SelectFpr, SelectKBest, SelectPercentile, VarianceThreshold,
+};
+use tharsis_learn::impute::{SimpleImputer, Statistic};
+use tharsis_learn::linear_model::{
+    ElasticNet, GammaRegressor, Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge,
+    RidgeClassifier, TweedieLink, TweedieRegressor,
+};
 use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
 use tharsis_learn::pipeline::Pipeline;
-use tharsis_learn::preprocessing::{Binarizer, MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler};
+use tharsis_learn::preprocessing::{
+    Binarizer, MaxAbsScaler, MinMaxScaler, Normalizer, PolynomialFeatures, PowerMethod, PowerTransformer,
+    QuantileTransformer, RobustScaler, StandardScaler,
+};
 use tharsis_learn::{Error, FitOptions};
 use tharsis_numeric::{DType, Tensor, arange, array, ones, zeros};
 
@@ -193,6 +205,33 @@ fn parameters_are_checked_before_anything_runs() {
         MultinomialNB::new().alpha(-1.0).fit(&x, &y, ..).map(drop),
         MultinomialNB::new().fit(&(&x - 3), &y, ..).map(drop),
         MinMaxScaler::new().feature_range(1.0, 1.0).fit(&x, ..).map(drop),
+        RobustScaler::new().quantile_range(75.0, 25.0).fit(&x, ..).map(drop),
+        QuantileTransformer::new().n_quantiles(0).fit(&x, ..).map(drop),
+        PowerTransformer::new().method(PowerMethod::BoxCox).fit(&(&x - 3), ..).map(drop),
+        PolynomialFeatures::new().degrees(3, 2).fit(&x, ..).map(drop),
+        PolynomialFeatures::new().degree(0).include_bias(false).fit(&x, ..).map(drop),
+        PolynomialFeatures::new().degree(usize::MAX).fit(&x, ..).map(drop),
+        SimpleImputer::new().missing_values(f64::INFINITY).fit(&x, ..).map(drop),
+        SimpleImputer::new().strategy(Statistic::Constant(f64::NAN)).fit(&x, ..).map(drop),
+        VarianceThreshold::new().threshold(-1.0).fit(&x, ..).map(drop),
+        VarianceThreshold::new().threshold(100.0).fit(&x, ..).map(drop),
+        SelectPercentile::new().percentile(101.0).fit(&x, &y, ..).map(drop),
+        SelectFpr::new().alpha(f64::NAN).fit(&x, &y, ..).map(drop),
+        SelectKBest::new().score_func(ScoreFunction::Chi2).fit(&(&x - 3), &y, ..).map(drop),
+        ShrunkCovariance::new().shrinkage(1.5).fit(&x, ..).map(drop),
+        LinearDiscriminantAnalysis::new().n_components(2).fit(&x, &y, ..).map(drop),
+        LinearDiscriminantAnalysis::new().priors(&[1.0, -1.0]).fit(&x, &y, ..).map(drop),
+        LinearDiscriminantAnalysis::new().priors(&[1.0]).fit(&x, &y, ..).map(drop),
+        LinearDiscriminantAnalysis::new().fit(&x, &arange(3), ..).map(drop),
+        QuadraticDiscriminantAnalysis::new().reg_param(-0.5).fit(&x, &y, ..).map(drop),
+        QuadraticDiscriminantAnalysis::new().fit(&x, &y, ..).map(drop),
+        QuadraticDiscriminantAnalysis::new().fit(&x, &ones(&[3]), ..).map(drop),
+        RidgeClassifier::new().alpha(0.0).fit(&x, &y, ..).map(drop),
+        PoissonRegressor::new().alpha(-1.0).fit(&x, &y, ..).map(drop),
+        PoissonRegressor::new().fit(&x, &(&y - 1), ..).map(drop),
+        GammaRegressor::new().fit(&x, &y, ..).map(drop),
+        TweedieRegressor::new().power(0.5).fit(&x, &y, ..).map(drop),
+        TweedieRegressor::new().power(2.0).link(TweedieLink::Identity).fit(&x, &y, ..).map(drop),
     ];
     for (at, refused) in refusals.into_iter().enumerate() {
         let error = refused.err().unwrap_or_else(|| panic!("mistake {at} is not refused"));

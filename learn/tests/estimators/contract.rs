@@ -6,12 +6,22 @@
 use ndarray::ArrayD;
 use std::sync::Arc;
 use tharsis_learn::cluster::KMeans;
+use tharsis_learn::covariance::{EmpiricalCovariance, LedoitWolf, OAS, ShrunkCovariance};
 use tharsis_learn::decomposition::{PCA, TruncatedSVD};
+use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis};
 use tharsis_learn::ensemble::{HistGradientBoostingClassifier, HistGradientBoostingRegressor};
-use tharsis_learn::linear_model::{ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge};
+use tharsis_learn::feature_selection::{SelectKBest, VarianceThreshold};
+use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
+use tharsis_learn::linear_model::{
+    ElasticNet, Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge, RidgeClassifier,
+    TweedieRegressor,
+};
 use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
 use tharsis_learn::pipeline::Pipeline;
-use tharsis_learn::preprocessing::{MaxAbsScaler, MinMaxScaler, StandardScaler};
+use tharsis_learn::preprocessing::{
+    MaxAbsScaler, MinMaxScaler, PolynomialFeatures, PowerTransformer, QuantileTransformer, RobustScaler,
+    StandardScaler,
+};
 use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor};
 use tharsis_learn::{Error, FitOptions, Result};
 use tharsis_numeric::random::default_rng;
@@ -64,9 +74,9 @@ fn flat(arrays: &[ArrayD<f64>]) -> Vec<f64> {
 
 /// A model of arrays and of methods that give tensors.
 macro_rules! model {
-    ($model:expr, [$($field:ident),+], [$($method:ident),+] $(, $score:ident)?) => {{
+    ($model:expr, [$($field:ident),*], [$($method:ident),+] $(, $score:ident)?) => {{
         let model = $model;
-        let state = flat(&[$(model.$field.clone().into_dyn()),+]);
+        let state = flat(&[$(model.$field.clone().into_dyn()),*]);
         let kept = Arc::new(model);
         let own = kept.clone();
         let outputs: Outputs = Box::new(move |x: &Tensor| vec![$(own.$method(x)),+]);
@@ -80,7 +90,82 @@ macro_rules! model {
 /// All estimators: their name; whether they have targets, weights, missing values, and outputs that do not
 /// depend on where zero is.
 fn subjects() -> Vec<Subject> {
+    let mut all = maps();
+    all.extend(distributions());
+    all.extend(models());
+    all
+}
+
+/// Maps of features.
+fn maps() -> Vec<Subject> {
     vec![
+        subject("RobustScaler", [false, false, true, true], |x, _, options| {
+            model!(RobustScaler::new().fit(x, options)?, [scale], [transform])
+        }),
+        subject("QuantileTransformer", [false, false, true, false], |x, _, options| {
+            let model = QuantileTransformer::new().n_quantiles(10).fit(x, options)?;
+            model!(model, [quantiles], [transform])
+        }),
+        subject("PowerTransformer", [false, false, true, false], |x, _, options| {
+            model!(PowerTransformer::new().fit(x, options)?, [lambdas], [transform])
+        }),
+        subject("PolynomialFeatures", [false, false, false, false], |x, _, options| {
+            model!(PolynomialFeatures::new().fit(x, options)?, [], [transform])
+        }),
+        subject("SimpleImputer", [false, false, true, false], |x, _, options| {
+            model!(SimpleImputer::new().fit(x, options)?, [statistics], [transform])
+        }),
+        subject("MissingIndicator", [false, false, true, false], |x, _, options| {
+            model!(MissingIndicator::new().fit(x, options)?, [], [transform])
+        }),
+        subject("VarianceThreshold", [false, false, true, false], |x, _, options| {
+            model!(VarianceThreshold::new().fit(x, options)?, [variances], [transform])
+        }),
+        subject("SelectKBest", [true, false, false, false], |x, y, options| {
+            model!(SelectKBest::new().k(2).fit(x, y, options)?, [scores, pvalues], [transform])
+        }),
+    ]
+}
+
+/// Models of distributions.
+fn distributions() -> Vec<Subject> {
+    vec![
+        subject("EmpiricalCovariance", [false, false, false, true], |x, _, options| {
+            model!(EmpiricalCovariance::new().fit(x, options)?, [covariance, precision], [mahalanobis])
+        }),
+        subject("ShrunkCovariance", [false, false, false, true], |x, _, options| {
+            model!(ShrunkCovariance::new().fit(x, options)?, [covariance, precision], [mahalanobis])
+        }),
+        subject("LedoitWolf", [false, false, false, true], |x, _, options| {
+            model!(LedoitWolf::new().fit(x, options)?, [covariance, precision], [mahalanobis])
+        }),
+        subject("OAS", [false, false, false, true], |x, _, options| {
+            model!(OAS::new().fit(x, options)?, [covariance, precision], [mahalanobis])
+        }),
+        subject("LinearDiscriminantAnalysis", [true, false, false, true], |x, y, options| {
+            let model = LinearDiscriminantAnalysis::new().fit(x, y, options)?;
+            model!(model, [coef, explained_variance_ratio], [predict, predict_proba], score)
+        }),
+        subject("QuadraticDiscriminantAnalysis", [true, false, false, true], |x, y, options| {
+            let model = QuadraticDiscriminantAnalysis::new().fit(x, y, options)?;
+            model!(model, [scalings, priors], [predict, predict_proba], score)
+        }),
+        subject("PoissonRegressor", [true, true, false, false], |x, y, options| {
+            let estimator = PoissonRegressor::new().tol(1e-10).max_iter(2_000);
+            model!(estimator.fit(x, y, options)?, [coef, intercept], [predict], score)
+        }),
+        subject("TweedieRegressor", [true, true, false, false], |x, y, options| {
+            let estimator = TweedieRegressor::new().power(1.5).tol(1e-10).max_iter(2_000);
+            model!(estimator.fit(x, y, options)?, [coef, intercept], [predict], score)
+        }),
+    ]
+}
+
+fn models() -> Vec<Subject> {
+    vec![
+        subject("RidgeClassifier", [true, true, false, true], |x, y, options| {
+            model!(RidgeClassifier::new().fit(x, y, options)?, [coef], [predict, decision_function], score)
+        }),
         subject("StandardScaler", [false, true, true, true], |x, _, options| {
             model!(StandardScaler::new().fit(x, options)?, [var, scale, n_samples_seen], [transform])
         }),
@@ -184,6 +269,13 @@ fn refusal(made: Result<Model>, name: &str) -> Error {
     made.err().unwrap_or_else(|| panic!("{name}: it is not refused"))
 }
 
+/// Tolerance of a model: a search ends where its function is flat.
+fn tolerance(name: &str, exact: f64) -> f64 {
+    let is_searched =
+        ["LogisticRegression", "PoissonRegressor", "PowerTransformer", "TweedieRegressor"].contains(&name);
+    if is_searched { 1e-5 } else { exact }
+}
+
 fn assert_near(name: &str, a: &[f64], b: &[f64], tolerance: f64) {
     assert_eq!(a.len(), b.len(), "{name}");
     for (at, (a, b)) in a.iter().zip(b).enumerate() {
@@ -282,8 +374,7 @@ fn chunks_change_roundings_alone() {
         let whole = fit(&x, &y, &(..).into()).unwrap();
         for cut in &cuts {
             let made = fit(cut, &y, &(..).into()).unwrap();
-            // A search ends where its function is flat.
-            assert_same(name, &whole, &made, &x, if name == "LogisticRegression" { 1e-5 } else { 1e-9 });
+            assert_same(name, &whole, &made, &x, tolerance(name, 1e-9));
         }
     }
 }
@@ -302,7 +393,7 @@ fn samples_without_weight_do_not_count() {
         }
         let (few, many) =
             (fit(&x, &y, &(..).into()).unwrap(), fit(&all, &all_y, &weighted(&weights)).unwrap());
-        assert_same(name, &few, &many, &x, if name == "LogisticRegression" { 1e-5 } else { 1e-8 });
+        assert_same(name, &few, &many, &x, tolerance(name, 1e-8));
         let error = refusal(fit(&x, &y, &weighted(&zeros(&[ROWS]))), name);
         assert_eq!(error.class(), "ValueError", "{name}: {error}");
     }
@@ -318,7 +409,7 @@ fn a_weight_of_two_is_a_sample_twice() {
         if has_weights {
             let heavy = fit(&x, &y, &weighted(&weights)).unwrap();
             let many = fit(&twice, &twice_y, &(..).into()).unwrap();
-            assert_same(name, &many, &heavy, &x, if name == "LogisticRegression" { 1e-5 } else { 1e-9 });
+            assert_same(name, &many, &heavy, &x, tolerance(name, 1e-9));
         } else if name != "Pipeline" {
             // Those of a pipeline are weights of its last estimator alone.
             let error = refusal(fit(&x, &y, &weighted(&weights)), name);
@@ -400,7 +491,7 @@ fn a_target_may_be_a_column() {
         if !is_supervised {
             continue;
         }
-        let score = fit(&x, &y, &(..).into()).unwrap().score.expect("models of targets have a score");
+        let Some(score) = fit(&x, &y, &(..).into()).unwrap().score else { continue };
         assert_eq!(score(&x, &y).unwrap(), score(&x, &y.expand_dims(1)).unwrap(), "{name}");
     }
 }

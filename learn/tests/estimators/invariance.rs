@@ -4,11 +4,14 @@ use ndarray::ArrayD;
 use std::sync::Arc;
 use tharsis_learn::FitOptions;
 use tharsis_learn::cluster::{Init, KMeans};
+use tharsis_learn::covariance::LedoitWolf;
 use tharsis_learn::decomposition::{PCA, TruncatedSVD};
-use tharsis_learn::linear_model::{Lasso, LinearRegression, LogisticRegression, Ridge};
+use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis};
+use tharsis_learn::feature_selection::SelectKBest;
+use tharsis_learn::linear_model::{Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge};
 use tharsis_learn::naive_bayes::GaussianNB;
 use tharsis_learn::pipeline::Pipeline;
-use tharsis_learn::preprocessing::{MinMaxScaler, StandardScaler};
+use tharsis_learn::preprocessing::{MinMaxScaler, PowerTransformer, QuantileTransformer, StandardScaler};
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{Chunks, DType, LocalExecutor, Tensor};
 
@@ -36,7 +39,23 @@ fn models(x: &Tensor, y: &Tensor, options: &FitOptions) -> Vec<(&'static str, Ve
     let clusters = KMeans::new().n_clusters(3).random_state(5).fit(x, options).unwrap();
     let random = KMeans::new().n_clusters(3).init(Init::Random).max_iter(2).fit(x, options).unwrap();
     let score = ridge.score(x, y, options).unwrap();
+    let quantiles = QuantileTransformer::new().n_quantiles(20).fit(x, options).unwrap();
+    let power = PowerTransformer::new().fit(x, options).unwrap();
+    let linear = LinearDiscriminantAnalysis::new().fit(x, y, options).unwrap();
+    let quadratic = QuadraticDiscriminantAnalysis::new().fit(x, y, options).unwrap();
+    let shrunk = LedoitWolf::new().fit(x, options).unwrap();
+    let scores = SelectKBest::new().fit(x, y, options).unwrap().scores;
+    let poisson = PoissonRegressor::new().max_iter(5).fit(x, y, options).unwrap();
+    let deviance = poisson.score(x, y, options).unwrap();
     vec![
+        ("QuantileTransformer", flat(&[quantiles.quantiles.into_dyn()])),
+        ("PowerTransformer", flat(&[power.lambdas.into_dyn()])),
+        ("LinearDiscriminantAnalysis", flat(&[linear.coef.into_dyn(), linear.intercept.into_dyn()])),
+        ("QuadraticDiscriminantAnalysis", flat(&[quadratic.scalings.into_dyn(), quadratic.means.into_dyn()])),
+        ("LedoitWolf", flat(&[shrunk.covariance.into_dyn(), shrunk.precision.into_dyn()])),
+        ("SelectKBest", flat(&[(scores / 1e4).into_dyn()])),
+        ("PoissonRegressor", flat(&[poisson.coef, poisson.intercept])),
+        ("score of PoissonRegressor", vec![deviance]),
         ("score of Ridge", vec![score]),
         ("StandardScaler", flat(&[scaler.mean.into_dyn(), scaler.var.into_dyn()])),
         ("LinearRegression", flat(&[line.coef, line.intercept, line.singular.into_dyn()])),

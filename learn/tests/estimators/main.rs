@@ -10,4 +10,6 @@ mod limits;
 mod numbers;
 mod oracle;
 mod recorded;
+mod recorded_maps;
+mod recorded_models;
 mod text;

@@ -100,6 +100,15 @@ impl Case<'_> {
         self.same(name, &expected, &first, tolerance);
     }
 
+    /// As [`Case::method`], of absolute values: for columns that have no sign.
+    pub fn lengths(&self, name: &str, found: &Tensor, tolerance: f64) {
+        let expected = array(&self.facts["methods"][name]).mapv(f64::abs);
+        let found = found.fetch::<f64>().unwrap().mapv(f64::abs);
+        let first =
+            found.slice_axis(ndarray::Axis(0), ndarray::Slice::from(..expected.shape()[0])).to_owned();
+        self.same(name, &expected, &first, tolerance);
+    }
+
     pub fn score(&self, found: f64, tolerance: f64) {
         let expected = array(&self.facts["methods"]["score"]);
         self.same("score", &expected, &ndarray::arr0(found).into_dyn(), tolerance);
@@ -143,5 +152,15 @@ pub fn cut(x: &ArrayD<f64>, cut: &str) -> Tensor {
         }
         "rows" => tensor.rechunk(Chunks::PerAxis(vec![1, columns.div_ceil(2)])),
         _ => tensor,
+    }
+}
+
+/// Runs a check on each recorded fit of an estimator, for each way to cut its samples.
+pub fn each(estimator: &str, check: impl Fn(&Case<'_>, &Tensor)) {
+    let answers = Answers::read();
+    for case in answers.of(estimator) {
+        for way in CUTS {
+            check(&case, &cut(&case.x(), way));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Fits against recorded answers of scikit-learn, each for several ways to cut the samples.
 
-use crate::oracle::{Answers, CUTS, Case, cut};
+use crate::oracle::each;
 use ndarray::{Array1, ArrayD};
 use tharsis_learn::cluster::KMeans;
 use tharsis_learn::decomposition::{PCA, TruncatedSVD};
@@ -16,16 +16,6 @@ const EXACT: f64 = 1e-10;
 const FAR: f64 = 1e-6;
 /// Tolerance where both sides search for an optimum.
 const SEARCHED: f64 = 1e-6;
-
-/// Runs a check on each recorded fit of an estimator, for each way to cut its samples.
-fn each(estimator: &str, check: impl Fn(&Case<'_>, &Tensor)) {
-    let answers = Answers::read();
-    for case in answers.of(estimator) {
-        for way in CUTS {
-            check(&case, &cut(&case.x(), way));
-        }
-    }
-}
 
 fn classes(classes: &[i64]) -> ArrayD<f64> {
     classes.iter().map(|&class| class as f64).collect::<Array1<f64>>().into_dyn()

@@ -10,7 +10,10 @@ import pathlib
 
 import numpy as np
 import sklearn
-from sklearn import cluster, decomposition, linear_model, naive_bayes, pipeline, preprocessing
+from sklearn import (
+    cluster, covariance, decomposition, discriminant_analysis, feature_selection, impute, linear_model, naive_bayes,
+    pipeline, preprocessing,
+)
 
 rng = np.random.default_rng(39)
 ROWS = 61
@@ -39,6 +42,9 @@ def data():
     counts[kind == 1, 0] += 5
     rank = x.copy()
     rank[:, 3] = x[:, 0] + x[:, 1]
+    skewed = rounded(np.exp(rng.normal(size=(ROWS, 3)) * [0.3, 1.0, 0.5]) + 0.001)
+    rates = rng.poisson(np.exp(points @ [0.2, -0.1, 0.3]))
+    amounts = rounded(np.exp(points @ [0.2, -0.1, 0.3]) * rng.gamma(3.0, 0.4, ROWS) + 0.001)
     return {
         "plain": {"x": x, "y": y, "w": w},
         "several": {"x": x, "y": two, "w": w},
@@ -49,6 +55,9 @@ def data():
         "dependent": {"x": rank, "y": y, "w": w},
         "wide": {"x": x[:3], "y": y[:3], "w": w[4:7]},
         "far": {"x": x + 1e6, "y": y, "w": w},
+        "skewed": {"x": skewed, "y": y, "w": w},
+        "rates": {"x": points, "y": rates, "w": w},
+        "amounts": {"x": points, "y": amounts, "w": w},
     }
 
 
@@ -136,6 +145,55 @@ for params in ({}, {"n_components": 2}, {"n_components": 0.99}, {"n_components":
 for on in ("plain", "three"):
     case("TruncatedSVD", decomposition.TruncatedSVD(2, algorithm="arpack"), on, None,
          ("components_", "explained_variance_", "explained_variance_ratio_", "singular_values_"), ("transform",))
+for on in ("plain", "missing"):
+    for params in ({}, {"quantile_range": (10.0, 80.0), "unit_variance": True}):
+        case("RobustScaler", preprocessing.RobustScaler(**params), on, {**params}, ("center_", "scale_"), ("transform",))
+    for params in ({}, {"output_distribution": "normal"}):
+        case("QuantileTransformer", preprocessing.QuantileTransformer(n_quantiles=20, **params), on, params,
+             ("quantiles_", "references_"), ("transform",))
+    case("VarianceThreshold", feature_selection.VarianceThreshold(), on, None, ("variances_",), ("transform",))
+for params in ({}, {"degree": [2, 3]}, {"degree": [0, 3], "interaction_only": True, "include_bias": False}):
+    given = {**params, "degree": tuple(params["degree"])} if params else {}
+    case("PolynomialFeatures", preprocessing.PolynomialFeatures(**given), "three", params,
+         ("powers_", "n_output_features_"), ("transform",))
+for on, params in (("three", {}), ("skewed", {"method": "box-cox"}),
+                   ("skewed", {"method": "box-cox", "standardize": False}), ("skewed", {})):
+    case("PowerTransformer", preprocessing.PowerTransformer(**params), on, params, ("lambdas_",), ("transform",))
+for params in ({}, {"strategy": "median"}, {"strategy": "most_frequent"},
+               {"strategy": "constant", "fill_value": -1.5}, {"add_indicator": True}):
+    case("SimpleImputer", impute.SimpleImputer(**params), "missing", params, ("statistics_",), ("transform",))
+case("SimpleImputer", impute.SimpleImputer(missing_values=0, strategy="most_frequent"), "counts",
+     {"missing_values": 0, "strategy": "most_frequent"}, ("statistics_",), ("transform",))
+for on, function in (("three", "f_classif"), ("two", "f_classif"), ("plain", "f_regression"), ("counts", "chi2")):
+    score_func = getattr(feature_selection, function)
+    for name, params in (("SelectKBest", {"k": 2}), ("SelectPercentile", {"percentile": 60}),
+                         ("SelectFpr", {"alpha": 0.05}), ("SelectFdr", {"alpha": 0.05}), ("SelectFwe", {"alpha": 0.05})):
+        case(name, getattr(feature_selection, name)(score_func, **params), on, {"score_func": function, **params},
+             ("scores_", "pvalues_"), ("transform",))
+for on in ("plain", "three"):
+    for name, params in (("EmpiricalCovariance", {}), ("EmpiricalCovariance", {"assume_centered": True}),
+                         ("ShrunkCovariance", {"shrinkage": 0.25}), ("LedoitWolf", {}), ("OAS", {})):
+        case(name, getattr(covariance, name)(**params), on, params, ("location_", "covariance_", "precision_"),
+             ("mahalanobis", "score"))
+for on in ("two", "three"):
+    for params in ({}, {"priors": [0.25, 0.75] if on == "two" else [0.5, 0.125, 0.375]}):
+        case("LinearDiscriminantAnalysis", discriminant_analysis.LinearDiscriminantAnalysis(**params), on, params,
+             ("coef_", "intercept_", "means_", "xbar_", "priors_", "explained_variance_ratio_"),
+             ("predict", "decision_function", "predict_proba", "predict_log_proba", "transform", "score"))
+        case("QuadraticDiscriminantAnalysis", discriminant_analysis.QuadraticDiscriminantAnalysis(reg_param=0.1, **params),
+             on, {"reg_param": 0.1, **params}, ("means_", "priors_", "scalings_"),
+             ("predict", "decision_function", "predict_proba", "predict_log_proba", "score"))
+for weights in (False, True):
+    for on in ("two", "three"):
+        for params in ({}, {"alpha": 5.0, "fit_intercept": False}):
+            case("RidgeClassifier", linear_model.RidgeClassifier(**params), on, params, ("coef_", "intercept_", "classes_"),
+                 ("predict", "decision_function", "score"), weights)
+    tight = {"tol": 1e-10, "max_iter": 10000}
+    for name, on, params in (("PoissonRegressor", "rates", {}), ("GammaRegressor", "amounts", {"alpha": 0.1}),
+                             ("TweedieRegressor", "rates", {"power": 1.5, "alpha": 0.1}),
+                             ("TweedieRegressor", "amounts", {"power": 3.0, "fit_intercept": False}),
+                             ("TweedieRegressor", "amounts", {"power": 0.0, "link": "log"})):
+        case(name, getattr(linear_model, name)(**params, **tight), on, params, LINEAR, ("predict", "score"), weights)
 case("Pipeline", pipeline.make_pipeline(preprocessing.StandardScaler(), decomposition.PCA(2),
                                         linear_model.LogisticRegression(tol=1e-10, max_iter=10000)), "three",
      None, (), ("predict", "predict_proba", "score"))

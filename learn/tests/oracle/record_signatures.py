@@ -6,6 +6,7 @@
 
 import importlib
 import inspect
+import re
 import sys
 
 for line in sys.stdin:
@@ -13,4 +14,5 @@ for line in sys.stdin:
     module, _, bare = name.removeprefix("sk.").rpartition(".")
     if module:
         found = getattr(importlib.import_module("sklearn." + module), bare)
-        print(name, inspect.signature(found))
+        # A function that is a default is shown with its address.
+        print(name, re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", str(inspect.signature(found))))

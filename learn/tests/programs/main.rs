@@ -44,7 +44,13 @@ fn rows() -> impl Iterator<Item = &'static Row<Value, Scope>> {
 /// Twelve samples of four features, not negative, and labels 0 and 1. Their decimal digits are few, so that
 /// any reader of JSON finds the same numbers.
 fn inputs() -> Json {
-    json!({"x": {"lit": samples()}, "y": {"lit": labels()}})
+    let positive: Vec<f64> = labels().into_iter().map(|label| label as f64 + 0.5).collect();
+    json!({"x": {"lit": samples()}, "y": {"lit": labels()}, "positive": {"lit": positive}})
+}
+
+/// Targets that a class takes.
+fn target(class: &str) -> Json {
+    json!({"$": if class.ends_with("GammaRegressor") { "positive" } else { "y" }})
 }
 
 fn samples() -> Vec<Vec<f64>> {

@@ -1,6 +1,6 @@
 //! Names, signatures, methods and attributes beside those of scikit-learn.
 
-use super::{classes, error, inputs, reply, rows, run};
+use super::{classes, error, inputs, reply, rows, run, target};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_learn::programs::TABLES;
@@ -15,12 +15,48 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("sk.metrics.log_loss", "(y_true, y_proba, *, normalize=True, sample_weight=None, labels=None)"),
     // The dtype of a matrix of counts is int64.
     ("sk.metrics.cluster.contingency_matrix", "(labels_true, labels_pred, *, eps=None, sparse=False)"),
+    // The name of a function, where scikit-learn has the function.
+    ("sk.feature_selection.SelectKBest", "(score_func='f_classif', *, k=10)"),
+    ("sk.feature_selection.SelectPercentile", "(score_func='f_classif', *, percentile=10)"),
+    ("sk.feature_selection.SelectFpr", "(score_func='f_classif', *, alpha=0.05)"),
+    ("sk.feature_selection.SelectFdr", "(score_func='f_classif', *, alpha=0.05)"),
+    ("sk.feature_selection.SelectFwe", "(score_func='f_classif', *, alpha=0.05)"),
 ];
 
 /// Methods, and attributes of models, in scikit-learn 1.9.1.
 const MEMBERS: &[(&str, &str, &str)] = &[
     ("LinearRegression", "predict score", "coef_ intercept_ n_features_in_ rank_ singular_"),
     ("Ridge", "predict score", "coef_ intercept_ n_features_in_ n_iter_ solver_"),
+    (
+        "RidgeClassifier",
+        "decision_function predict score",
+        "classes_ coef_ intercept_ n_features_in_ n_iter_ solver_",
+    ),
+    ("PoissonRegressor", "predict score", OF_GENERALIZED),
+    ("GammaRegressor", "predict score", OF_GENERALIZED),
+    ("TweedieRegressor", "predict score", OF_GENERALIZED),
+    (
+        "LinearDiscriminantAnalysis",
+        "decision_function fit_transform predict predict_log_proba predict_proba score transform",
+        "classes_ coef_ explained_variance_ratio_ intercept_ means_ n_features_in_ priors_ scalings_ xbar_",
+    ),
+    ("EmpiricalCovariance", "score", "covariance_ location_ n_features_in_ precision_"),
+    ("ShrunkCovariance", "score", "covariance_ location_ n_features_in_ precision_"),
+    ("LedoitWolf", "score", "covariance_ location_ n_features_in_ precision_ shrinkage_"),
+    ("OAS", "score", "covariance_ location_ n_features_in_ precision_ shrinkage_"),
+    ("RobustScaler", MAPS_BACK, "center_ n_features_in_ scale_"),
+    ("QuantileTransformer", MAPS_BACK, "n_features_in_ n_quantiles_ quantiles_ references_"),
+    ("PowerTransformer", MAPS_BACK, "lambdas_ n_features_in_"),
+    ("PolynomialFeatures", "fit_transform transform", "n_features_in_ n_output_features_ powers_"),
+    // Its `inverse_transform` needs indicators, which are not there by default.
+    ("SimpleImputer", "fit_transform transform", "indicator_ n_features_in_ statistics_"),
+    ("MissingIndicator", "fit_transform transform", "features_ n_features_in_"),
+    ("VarianceThreshold", MAPS_BACK, "n_features_in_ variances_"),
+    ("SelectKBest", MAPS_BACK, "n_features_in_ pvalues_ scores_"),
+    ("SelectPercentile", MAPS_BACK, "n_features_in_ pvalues_ scores_"),
+    ("SelectFpr", MAPS_BACK, "n_features_in_ pvalues_ scores_"),
+    ("SelectFdr", MAPS_BACK, "n_features_in_ pvalues_ scores_"),
+    ("SelectFwe", MAPS_BACK, "n_features_in_ pvalues_ scores_"),
     ("Lasso", "predict score", "coef_ dual_gap_ intercept_ n_features_in_ n_iter_ sparse_coef_"),
     ("ElasticNet", "predict score", "coef_ dual_gap_ intercept_ n_features_in_ n_iter_ sparse_coef_"),
     (
@@ -109,6 +145,8 @@ const MEMBERS: &[(&str, &str, &str)] = &[
     ),
 ];
 
+const MAPS_BACK: &str = "fit_transform inverse_transform transform";
+const OF_GENERALIZED: &str = "coef_ intercept_ n_features_in_ n_iter_";
 const OF_FOREST_CLASSIFIERS: &str = "classes_ estimator_ estimators_ estimators_samples_ feature_importances_ \
                                      n_classes_ n_features_in_ n_outputs_";
 const OF_FOREST_REGRESSORS: &str =
@@ -189,12 +227,12 @@ fn classes_have_the_methods_of_scikit_learn() {
         for method in methods() {
             let fit = json!([
                 ["m", class, [], {}],
-                ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}]],
+                ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, target(class)]],
             ]);
             let mut program = fit.as_array().unwrap().clone();
             let mut last = vec![json!({"$": "m"}), json!({"$": "x"})];
             if ["fit_transform", "fit_predict", "score"].contains(&method) {
-                last.push(json!({"$": "y"}));
+                last.push(target(class));
             }
             if method == "inverse_transform" && known.contains(&"transform") {
                 program.push(json!(["t", "sk.transform", [{"$": "m"}, {"$": "x"}]]));
@@ -219,7 +257,7 @@ fn methods_before_a_fit_say_so() {
         for method in known.iter().filter(|method| !method.starts_with("fit")) {
             let mut arguments = vec![json!({"$": "m"}), json!({"$": "x"})];
             if *method == "score" {
-                arguments.push(json!({"$": "y"}));
+                arguments.push(target(class));
             }
             let program = json!([["m", class, []], ["r", format!("sk.{method}"), arguments]]);
             if STATELESS.contains(&bare) {
@@ -248,7 +286,7 @@ fn models_have_the_attributes_of_scikit_learn() {
             assert_eq!(error(before), lacks);
             let program = json!([
                 ["m", class, []],
-                ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}]],
+                ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, target(class)]],
                 ["a", "sk.attr", [{"$": "m"}, attribute]],
             ]);
             let found = reply(&json!({"in": inputs(), "prog": program, "out": ["a"]}));
@@ -257,7 +295,7 @@ fn models_have_the_attributes_of_scikit_learn() {
         }
         let program = json!([
             ["m", class, []],
-            ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}]],
+            ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, target(class)]],
             ["n", "sk.attr", [{"$": "m"}, "n_features_in_"]],
         ]);
         assert_eq!(run(program.clone(), json!(["n"]))["n"], 4, "{bare}");

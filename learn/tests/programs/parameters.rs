@@ -1,6 +1,6 @@
 //! Each row, called with each of its parameters at its default and at one other value.
 
-use super::{classes, inputs, labels, reply, rows, samples};
+use super::{classes, inputs, labels, reply, rows, samples, target};
 use serde_json::{Value as Json, json};
 use tharsis_programs::{Kind, Look, Made, Param, Place};
 
@@ -50,8 +50,12 @@ fn fitting(row: &str, param: &str) -> Option<Json> {
         (_, "Y") => json!(samples()[..3]),
         (_, "stratify") => json!(labels()),
         (_, "class_prior" | "priors") => json!([0.25, 0.75]),
+        (_, "quantile_range") => json!({"t": [10, 60]}),
+        (_, "degree") if row.contains("preprocessing") => json!(3),
         (_, "feature_range") => json!({"t": [-1, 1]}),
         (_, "target_names") => json!(["no", "yes"]),
+        ("sk.feature_selection.VarianceThreshold", "threshold") => json!(0.01),
+        ("sk.linear_model.TweedieRegressor", "power") => json!(1.5),
         (_, "power") => json!(2.0),
         (_, "k" | "zero_division") => json!(1),
         (_, "n_clusters") => json!(3),
@@ -122,7 +126,7 @@ pub(super) fn called_in(context: &Json, row: &str, params: &[Param], extra: &[(&
     let mut program = vec![json!(["r", row, positional, keywords])];
     let mut out = vec!["r"];
     if classes().contains(&row) {
-        program.push(json!(["f", "sk.fit", [{"$": "r"}, {"$": "x"}, {"$": "y"}]]));
+        program.push(json!(["f", "sk.fit", [{"$": "r"}, {"$": "x"}, target(row)]]));
         out.clear();
     }
     reply(&json!({"ctx": context, "in": inputs(), "prog": program, "out": out}))

@@ -1,0 +1,53 @@
+//! Some of the features of samples, and the way back.
+
+use crate::checks::{in_dtype_of, samples_for};
+use crate::dense::positions;
+use tharsis_numeric::{Result, Tensor, concatenate, where_};
+
+/// The chosen ones of so many features.
+#[derive(Clone, Debug)]
+pub(crate) struct Support {
+    pub(crate) model: &'static str,
+    /// Whether each feature is chosen; (d,).
+    pub(crate) mask: Vec<bool>,
+}
+
+impl Support {
+    /// The chosen features, ascending.
+    pub(crate) fn chosen(&self) -> Vec<usize> {
+        (0..self.mask.len()).filter(|&at| self.mask[at]).collect()
+    }
+
+    /// The chosen features of samples: (n, d) to (n, k); floats keep their dtype. Carries a `ValueError` for
+    /// another number of features.
+    #[track_caller]
+    pub(crate) fn transform(&self, x: &Tensor) -> Tensor {
+        match samples_for(self.model, x, self.mask.len()) {
+            Ok(samples) => in_dtype_of(x, samples.take_at(&positions(&self.chosen()), 1)),
+            Err(error) => Tensor::from(error),
+        }
+    }
+
+    /// Samples with zeros in the place of features that are not chosen: (n, k) to (n, d).
+    #[track_caller]
+    pub(crate) fn inverse_transform(&self, x: &Tensor) -> Tensor {
+        match self.filled_up(x) {
+            Ok(made) => in_dtype_of(x, made),
+            Err(error) => Tensor::from(error),
+        }
+    }
+
+    #[track_caller]
+    fn filled_up(&self, x: &Tensor) -> Result<Tensor> {
+        let chosen = self.chosen();
+        let samples = samples_for(self.model, x, chosen.len())?;
+        if chosen.is_empty() {
+            return Ok(samples);
+        }
+        let first = samples.get(&[(..).into(), (..1i64).into()]);
+        let zeros = where_(&first.isnan().logical_or(true), 0.0, &first);
+        let mut places = vec![chosen.len(); self.mask.len()];
+        chosen.iter().enumerate().for_each(|(at, &column)| places[column] = at);
+        Ok(concatenate(&[&samples, &zeros], 1).take_at(&positions(&places), 1))
+    }
+}

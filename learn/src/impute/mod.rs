@@ -1,0 +1,8 @@
+//! scikit-learn's `impute`: numbers in the place of missing ones.
+
+mod missing;
+mod missing_indicator;
+mod simple_imputer;
+
+pub use missing_indicator::{FittedMissingIndicator, IndicatedFeatures, MissingIndicator};
+pub use simple_imputer::{FittedSimpleImputer, SimpleImputer, Statistic};

@@ -1,0 +1,137 @@
+//! Classes by least squares on targets of -1 and 1.
+
+use super::least::Least;
+use super::line;
+use crate::base::{Estimator, FitOptions, predicts};
+use crate::bounds::check_positive;
+use crate::checks::Training;
+use crate::labels::{Classes, chosen_label, linear_scores};
+use crate::score::accuracy;
+use crate::show;
+use ndarray::{Array1, Array2};
+use std::fmt;
+use tharsis_numeric::{Result, Tensor};
+
+/// scikit-learn's `RidgeClassifier`: [`Ridge`](super::Ridge) on targets of 1 for the samples of a class and
+/// -1 for others.
+///
+/// ```
+/// use tharsis_learn::linear_model::RidgeClassifier;
+/// use tharsis_numeric::array;
+/// let x = array([-2.0, -1.0, 1.0, 2.0]).reshape(&[4, 1]);
+/// let model = RidgeClassifier::new().fit(&x, &array([7i64, 7, 9, 9]), ..)?;
+/// assert_eq!(model.predict(&array([-3.0, 5.0]).reshape(&[2, 1])).to_vec::<i64>()?, [7, 9]);
+/// # Ok::<(), tharsis_learn::Error>(())
+/// ```
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct RidgeClassifier {
+    alpha: f64,
+    fit_intercept: bool,
+}
+
+/// A fitted [`RidgeClassifier`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FittedRidgeClassifier {
+    /// scikit-learn's `classes_`, ascending; (k,).
+    pub classes: Vec<i64>,
+    /// scikit-learn's `coef_`; (1, d) for two classes (scikit-learn: (d,)), else (k, d).
+    pub coef: Array2<f64>,
+    /// scikit-learn's `intercept_`; (1,) for two classes, else (k,).
+    pub intercept: Array1<f64>,
+}
+
+impl Default for RidgeClassifier {
+    fn default() -> RidgeClassifier {
+        RidgeClassifier { alpha: 1.0, fit_intercept: true }
+    }
+}
+
+impl RidgeClassifier {
+    /// An estimator with scikit-learn's defaults: `alpha` is 1.
+    pub fn new() -> RidgeClassifier {
+        RidgeClassifier::default()
+    }
+
+    /// scikit-learn's `alpha`: the weight of the penalty, positive.
+    pub fn alpha(self, alpha: f64) -> RidgeClassifier {
+        RidgeClassifier { alpha, ..self }
+    }
+
+    /// scikit-learn's `fit_intercept`: whether scores need not be zero at zero.
+    pub fn fit_intercept(self, fit_intercept: bool) -> RidgeClassifier {
+        RidgeClassifier { fit_intercept, ..self }
+    }
+
+    /// Fits the model on samples (n, d), of any real dtype, and labels (n,), whole numbers. Passes as those
+    /// of [`Ridge`](super::Ridge), and one or two over the labels.
+    ///
+    /// # Errors
+    /// `ValueError` for an `alpha` that is not positive, one class, labels that are not whole, shapes that do
+    /// not fit, no samples, no features, complex numbers, NaN, infinity, and weights that are negative or all
+    /// zero; `OverflowError` for sums beyond float64; errors of the passes.
+    #[track_caller]
+    pub fn fit(
+        &self,
+        x: &Tensor,
+        y: &Tensor,
+        options: impl Into<FitOptions>,
+    ) -> Result<FittedRidgeClassifier> {
+        self.fit_any(x, Some(y), &options.into())
+    }
+}
+
+impl Estimator for RidgeClassifier {
+    type Fitted = FittedRidgeClassifier;
+
+    #[track_caller]
+    fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedRidgeClassifier> {
+        check_positive("RidgeClassifier", "alpha", self.alpha)?;
+        let training = Training::supervised("RidgeClassifier", x, y, options)?;
+        let classes = Classes::of(&training)?.at_least_two()?;
+        let member = if classes.values.len() == 2 { classes.is_last() } else { classes.indicators() };
+        let targets = member * 2.0 - 1.0;
+        let least = Least::of(&training, &targets, line::around(self.fit_intercept), |_| self.alpha)?;
+        let intercept = &least.target_mean - &least.slopes.t().dot(&least.mean);
+        let coef = least.slopes.reversed_axes().as_standard_layout().into_owned();
+        Ok(FittedRidgeClassifier { classes: classes.values, coef, intercept })
+    }
+}
+
+impl FittedRidgeClassifier {
+    /// scikit-learn's `decision_function`: the scores of samples (n, d), as an expression; (n,) for two
+    /// classes, else (n, k). Carries a `ValueError` for another number of features.
+    #[track_caller]
+    pub fn decision_function(&self, x: &Tensor) -> Tensor {
+        linear_scores("RidgeClassifier", x, &self.coef, &self.intercept)
+    }
+
+    /// The labels of samples (n, d), as an expression; (n,), int64. Carries a `ValueError` for another number
+    /// of features; when run for NaN.
+    #[track_caller]
+    pub fn predict(&self, x: &Tensor) -> Tensor {
+        chosen_label(&self.decision_function(x), &self.classes)
+    }
+
+    /// The share of samples (n, d) whose label is predicted, or of their weights.
+    ///
+    /// # Errors
+    /// `ValueError` for shapes that do not fit; errors of the pass.
+    #[track_caller]
+    pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
+        let training = Training::supervised("RidgeClassifier", x, Some(y), &options.into())?;
+        accuracy(&training, &self.predict(&training.x))
+    }
+}
+
+predicts!(FittedRidgeClassifier, Classification, "RidgeClassifier");
+
+impl fmt::Display for FittedRidgeClassifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (features, classes) = (self.coef.ncols(), &self.classes);
+        write!(f, "RidgeClassifier of {features} features, classes {classes:?}")?;
+        show::rows(f, "coef", &self.coef.clone().into_dyn())?;
+        show::line(f, "intercept", &self.intercept)
+    }
+}

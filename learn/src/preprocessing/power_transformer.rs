@@ -1,0 +1,332 @@
+//! Features bent by a power until they are as normal as that makes them.
+//!
+//! The likelihood of an exponent is a pass: the variance of the bent feature, and a sum of logarithms. A pass
+//! tries a row of exponents for each feature, and the next one a finer row around the best of them.
+
+use crate::base::{Estimator, FitOptions, Transform};
+use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
+use crate::dense::tensor;
+use crate::passes::{in_chunks_for, is_constant};
+use crate::preprocessing::{FittedStandardScaler, StandardScaler};
+use crate::show;
+use crate::states::{lost, matrix, vector};
+use ndarray::{Array1, Array2};
+use std::fmt;
+use tharsis_graph::ops::Require;
+use tharsis_numeric::{Result, Tensor, where_};
+
+/// Exponents that a pass tries for each feature: so many on each side of the best one.
+const SIDE: usize = 8;
+/// Distance of the exponents of the first pass.
+const FIRST_STEP: f64 = 0.25;
+/// Distance of exponents at which a parabola through the best three tells the rest.
+const LAST_STEP: f64 = 1e-4;
+/// Largest variance of a bent feature: later sums of squares stay within float64.
+const VARIANCE_MAX: f64 = 1e200;
+/// Most passes; each may move by [`SIDE`] steps.
+const PASSES_MAX: usize = 40;
+
+/// A family of powers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PowerMethod {
+    /// Of positive numbers alone.
+    BoxCox,
+    /// Of all numbers.
+    #[default]
+    YeoJohnson,
+}
+
+/// scikit-learn's `PowerTransformer`: bends each feature by the power that makes it most likely to be normal.
+///
+/// NaN counts as missing: it is left out, and stays in what is transformed.
+///
+/// ```
+/// use tharsis_learn::preprocessing::{PowerMethod, PowerTransformer};
+/// use tharsis_numeric::array;
+/// let x = array([1.0f64, 2.0, 4.0, 8.0]).reshape(&[4, 1]);
+/// let model = PowerTransformer::new().method(PowerMethod::BoxCox).fit(&x, ..)?;
+/// assert!(model.lambdas[0].abs() < 1e-6, "the logarithm makes them even");
+/// # Ok::<(), tharsis_learn::Error>(())
+/// ```
+#[must_use]
+#[derive(Clone, Debug)]
+pub struct PowerTransformer {
+    method: PowerMethod,
+    standardize: bool,
+}
+
+/// A fitted [`PowerTransformer`].
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct FittedPowerTransformer {
+    /// scikit-learn's `lambdas_`: the exponents; (d,).
+    pub lambdas: Array1<f64>,
+    method: PowerMethod,
+    scaler: Option<FittedStandardScaler>,
+}
+
+impl Default for PowerTransformer {
+    fn default() -> PowerTransformer {
+        PowerTransformer { method: PowerMethod::YeoJohnson, standardize: true }
+    }
+}
+
+impl PowerTransformer {
+    /// An estimator with scikit-learn's defaults: Yeo and Johnson's powers, then mean 0 and variance 1.
+    pub fn new() -> PowerTransformer {
+        PowerTransformer::default()
+    }
+
+    /// scikit-learn's `method`: the family of powers.
+    pub fn method(self, method: PowerMethod) -> PowerTransformer {
+        PowerTransformer { method, ..self }
+    }
+
+    /// scikit-learn's `standardize`: whether bent features get mean 0 and variance 1.
+    pub fn standardize(self, standardize: bool) -> PowerTransformer {
+        PowerTransformer { standardize, ..self }
+    }
+
+    /// Fits the transformer on samples (n, d), of any real dtype. About seven passes, and one for the scale.
+    ///
+    /// # Errors
+    /// `ValueError` for features without numbers, numbers that are not positive (`BoxCox`), samples of other
+    /// than two axes, without rows or features, complex or infinite; `OverflowError` if no exponent keeps a
+    /// feature within float64; `TypeError` for weights; errors of the passes.
+    #[track_caller]
+    pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedPowerTransformer> {
+        self.fit_any(x, None, &options.into())
+    }
+
+    /// Whether each feature is constant; (d,). One pass, which looks at the numbers as well.
+    #[track_caller]
+    fn constants(&self, training: &Training) -> Result<Vec<bool>> {
+        let x = &training.x;
+        let states = training.engine.run(&[
+            &x.isinf().any(..),
+            &x.isnan().all(0),
+            &x.nanmin(0),
+            &x.nanmean(0),
+            &x.nanvar(0, 0.0),
+        ])?;
+        let [infinite, empty, least, mean, variance] = <[_; 5]>::try_from(states).map_err(|_| lost())?;
+        if infinite.sum() != 0.0 {
+            training.explain_not_finite(Nan::Missing)?;
+        }
+        if empty.sum() != 0.0 {
+            return Err(refused("Column must not be all nan."));
+        }
+        if self.method == PowerMethod::BoxCox && least.iter().any(|&least| least <= 0.0) {
+            return Err(refused(NOT_POSITIVE));
+        }
+        let constant = vector(variance)?;
+        Ok(constant.iter().zip(&vector(mean)?).map(|(&var, &mean)| is_constant(var, mean)).collect())
+    }
+
+    /// The most likely exponents; (d,).
+    #[track_caller]
+    fn search(&self, training: &Training) -> Result<Array1<f64>> {
+        let is_constant = self.constants(training)?;
+        // Of a constant feature all exponents are as good; the one that leaves it alone is 1.
+        let mut searches: Vec<Search> = is_constant
+            .into_iter()
+            .map(|is_constant| Search {
+                center: f64::from(u8::from(is_constant)),
+                step: FIRST_STEP,
+                is_done: is_constant,
+            })
+            .collect();
+        for _ in 0..PASSES_MAX {
+            if searches.iter().all(|search| search.is_done) {
+                break;
+            }
+            let tried = Array2::from_shape_fn((2 * SIDE + 1, searches.len()), |(at, column)| {
+                searches[column].exponent(at)
+            });
+            let likelihoods = self.likelihoods(training, &tried)?;
+            for (search, column) in searches.iter_mut().zip(likelihoods.columns()) {
+                if !search.is_done && !search.narrow(&column.to_vec()) {
+                    return Err(training.beyond_float64());
+                }
+            }
+        }
+        Ok(searches.into_iter().map(|search| search.center).collect())
+    }
+
+    /// The logarithms of the likelihoods of exponents (m, d). One pass.
+    #[track_caller]
+    fn likelihoods(&self, training: &Training, exponents: &Array2<f64>) -> Result<Array2<f64>> {
+        let (tried, columns) = exponents.dim();
+        let x = in_chunks_for(&training.x, columns, columns * tried);
+        let wide = x.expand_dims(1);
+        let bent = self.method.bend(&wide, &tensor(exponents));
+        let logs = match self.method {
+            PowerMethod::BoxCox => x.log(),
+            PowerMethod::YeoJohnson => x.sign() * x.abs().log1p(),
+        };
+        let count = x.isnan().logical_not().count_nonzero(0);
+        let states = training.engine.run(&[&bent.nanvar(0, 0.0), &logs.nansum(0), &count])?;
+        let [variance, logs, count] = <[_; 3]>::try_from(states).map_err(|_| lost())?;
+        let (variance, logs, count) = (matrix(variance)?, vector(logs)?, vector(count)?);
+        Ok(Array2::from_shape_fn((tried, columns), |(at, column)| {
+            let variance = variance[[at, column]];
+            let variance = if variance <= VARIANCE_MAX { variance } else { f64::NAN };
+            let spread = -0.5 * count[column] * variance.ln();
+            spread + (exponents[[at, column]] - 1.0) * logs[column]
+        }))
+    }
+}
+
+/// scikit-learn's text for numbers that have no logarithm.
+const NOT_POSITIVE: &str = "The Box-Cox transformation can only be applied to strictly positive data";
+
+/// The search for the best exponent of a feature.
+struct Search {
+    center: f64,
+    step: f64,
+    is_done: bool,
+}
+
+impl Search {
+    /// An exponent of the row around the centre.
+    fn exponent(&self, at: usize) -> f64 {
+        self.center + (at as f64 - SIDE as f64) * self.step
+    }
+
+    /// Moves to the best exponent of the row, and makes the next row finer. False if none is finite.
+    fn narrow(&mut self, likelihoods: &[f64]) -> bool {
+        let finite = likelihoods.iter().enumerate().filter(|(_, likelihood)| likelihood.is_finite());
+        let Some((best, _)) = finite.max_by(|a, b| a.1.total_cmp(b.1)) else { return false };
+        let center = self.exponent(best);
+        let inner = 0 < best && best + 1 < likelihoods.len();
+        if !inner {
+            self.center = center;
+            return true;
+        }
+        let [below, here, above] = [best - 1, best, best + 1].map(|at| likelihoods[at]);
+        let curvature = below - 2.0 * here + above;
+        let offset = if curvature < 0.0 { 0.5 * (below - above) / curvature } else { 0.0 };
+        self.center = if offset.abs() <= 1.0 { center + offset * self.step } else { center };
+        self.is_done = self.step <= LAST_STEP;
+        self.step /= SIDE as f64;
+        true
+    }
+}
+
+impl PowerMethod {
+    /// Numbers bent by exponents, as expressions that broadcast.
+    #[track_caller]
+    fn bend(self, x: &Tensor, exponents: &Tensor) -> Tensor {
+        match self {
+            PowerMethod::BoxCox => grown(&x.log(), exponents),
+            PowerMethod::YeoJohnson => {
+                let exponents = mirrored(x, exponents);
+                x.sign() * grown(&x.abs().log1p(), &exponents)
+            }
+        }
+    }
+
+    /// The numbers that these exponents bend to `made`.
+    #[track_caller]
+    fn straighten(self, made: &Tensor, exponents: &Tensor) -> Tensor {
+        match self {
+            PowerMethod::BoxCox => shrunk(made, exponents).exp(),
+            PowerMethod::YeoJohnson => {
+                let exponents = mirrored(made, exponents);
+                made.sign() * shrunk(&made.abs(), &exponents).expm1()
+            }
+        }
+    }
+}
+
+/// Exponents of numbers of either sign: those below zero have 2 less the exponent.
+#[track_caller]
+fn mirrored(x: &Tensor, exponents: &Tensor) -> Tensor {
+    where_(&x.greater_equal(0.0), exponents, 2.0 - exponents)
+}
+
+/// `(exp(m t) - 1) / m`, which is t for m = 0.
+#[track_caller]
+fn grown(t: &Tensor, m: &Tensor) -> Tensor {
+    let is_zero = m.equal(0.0);
+    let safe = where_(&is_zero, 1.0, m);
+    where_(&is_zero, t, (t * &safe).expm1() / &safe)
+}
+
+/// `log(1 + m y) / m`, which is y for m = 0.
+#[track_caller]
+fn shrunk(y: &Tensor, m: &Tensor) -> Tensor {
+    let is_zero = m.equal(0.0);
+    let safe = where_(&is_zero, 1.0, m);
+    where_(&is_zero, y, (y * &safe).log1p() / &safe)
+}
+
+impl Estimator for PowerTransformer {
+    type Fitted = FittedPowerTransformer;
+
+    #[track_caller]
+    fn fit_any(
+        &self,
+        x: &Tensor,
+        _: Option<&Tensor>,
+        options: &FitOptions,
+    ) -> Result<FittedPowerTransformer> {
+        let training = Training::unsupervised("PowerTransformer", x, options)?.without_weights()?;
+        let lambdas = self.search(&training)?;
+        let mut model = FittedPowerTransformer { lambdas, method: self.method, scaler: None };
+        if self.standardize {
+            let bent = model.transform(&training.x);
+            model.scaler = Some(StandardScaler::new().fit(&bent, options)?);
+        }
+        Ok(model)
+    }
+}
+
+impl FittedPowerTransformer {
+    /// Samples (n, d) bent, and standardized if that was asked for; floats keep their dtype. Carries a
+    /// `ValueError` for another number of features; when run for numbers that are not positive (`BoxCox`).
+    #[track_caller]
+    pub fn transform(&self, x: &Tensor) -> Tensor {
+        let samples = match samples_for("PowerTransformer", x, self.lambdas.len()) {
+            Ok(samples) => samples,
+            Err(error) => return Tensor::from(error),
+        };
+        let mut made = self.method.bend(&samples, &tensor(&self.lambdas));
+        if self.method == PowerMethod::BoxCox {
+            let is_sound = samples.less_equal(0.0).logical_not();
+            made = Tensor::apply(Require { message: NOT_POSITIVE.to_owned() }, &[&made, &is_sound]);
+        }
+        if let Some(scaler) = &self.scaler {
+            made = scaler.transform(&made);
+        }
+        in_dtype_of(x, made)
+    }
+
+    /// The samples that [`transform`](FittedPowerTransformer::transform) maps to these; NaN where there are
+    /// none.
+    #[track_caller]
+    pub fn inverse_transform(&self, x: &Tensor) -> Tensor {
+        let mut made = match samples_for("PowerTransformer", x, self.lambdas.len()) {
+            Ok(made) => made,
+            Err(error) => return Tensor::from(error),
+        };
+        if let Some(scaler) = &self.scaler {
+            made = scaler.inverse_transform(&made);
+        }
+        in_dtype_of(x, self.method.straighten(&made, &tensor(&self.lambdas)))
+    }
+}
+
+impl Transform for FittedPowerTransformer {
+    #[track_caller]
+    fn transform(&self, x: &Tensor) -> Tensor {
+        FittedPowerTransformer::transform(self, x)
+    }
+}
+
+impl fmt::Display for FittedPowerTransformer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PowerTransformer of {} features", self.lambdas.len())?;
+        show::line(f, "lambdas", &self.lambdas)
+    }
+}
