@@ -21,7 +21,7 @@ use tharsis_numeric::Tensor;
 /// let data = load_diabetes()?;
 /// let grid = ParamGrid::new().values("alpha", [0.01, 0.1, 1.0]);
 /// let search = GridSearchCV::new(Ridge::new(), grid).fit(&data.data, &data.target, ..)?;
-/// assert_eq!(search.best_params[0].1.to_string(), "0.1");
+/// assert_eq!(search.best_params[0].1.to_string(), "0.01");
 /// assert_eq!(search.cv_results.rank_test_score[search.best_index], 1);
 /// # Ok::<(), tharsis_learn::Error>(())
 /// ```
