@@ -11,8 +11,8 @@ use crate::tree::histogram::{AddTrees, LOSS_SUMS, SumLosses, Sums, new_number};
 use crate::tree::loss::Loss;
 use crate::tree::nodes::Tree;
 use crate::tree::parameters::Ranges;
+use crate::tree::partial::{Grown, Growth};
 use crate::tree::predict::{Trees, Values};
-use crate::tree::sapling::{Grown, Growth};
 use crate::tree::table::Table;
 use crate::tree::targets::Targets;
 use ndarray::Array1;
@@ -23,7 +23,7 @@ use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{Chunks, DType, Result, Tensor, where_, zeros};
 
 /// Bytes of bins that are few.
-const HERE_BYTES_MAX: u64 = 64 << 20;
+const TABLE_BYTES_MAX: u64 = 64 << 20;
 /// Samples beyond which scikit-learn's `early_stopping="auto"` stops early.
 const EARLY_ROWS: usize = 10_000;
 /// Samples up to which the number of those for validation is exact.
@@ -87,7 +87,7 @@ pub(super) struct Boosting {
     pub(super) tol: f64,
     pub(super) random_state: u64,
     /// Bytes of bins up to which trees are made in memory.
-    pub(super) here_bytes_max: u64,
+    pub(super) table_bytes_max: u64,
 }
 
 impl Default for Boosting {
@@ -105,7 +105,7 @@ impl Default for Boosting {
             n_iter_no_change: 10,
             tol: 1e-7,
             random_state: 0,
-            here_bytes_max: HERE_BYTES_MAX,
+            table_bytes_max: TABLE_BYTES_MAX,
         }
     }
 }
@@ -173,7 +173,7 @@ impl Boosting {
             bins_max: self.max_bins,
             seed: self.random_state,
             is_finite: false,
-            here_bytes_max: self.here_bytes_max,
+            table_bytes_max: self.table_bytes_max,
         };
         let binned = Binned::of(training, weight.as_ref(), problem.executor.clone(), binning)?;
         let chunks = Chunks::PerAxis(vec![binned.pass_rows, width]);
@@ -188,11 +188,11 @@ impl Boosting {
         }
         let growth = self.growth();
         let numbers: Vec<usize> = (0..width).collect();
-        let here = Here::of(&binned, &y, weight.as_ref())?;
+        let in_memory = InMemory::of(&binned, &y, weight.as_ref())?;
         let mut trees = Vec::new();
         for _ in 0..self.max_iter {
-            let table = match &here {
-                Some(here) => Some(here.table(&binned, loss, &binned.numbers(&scores)?, width)),
+            let table = match &in_memory {
+                Some(samples) => Some(samples.table(&binned, loss, &binned.numbers(&scores)?, width)),
                 None => None,
             };
             let samples = Samples {
@@ -286,19 +286,19 @@ impl Boosting {
 }
 
 /// The samples in the memory of this process.
-struct Here<'a> {
+struct InMemory<'a> {
     codes: &'a [u8],
     y: Vec<f64>,
     weights: Option<Vec<f64>>,
 }
 
-impl Here<'_> {
-    /// The samples, if their bins are here.
+impl InMemory<'_> {
+    /// The samples, if their bins are in memory.
     #[track_caller]
-    fn of<'a>(binned: &'a Binned, y: &Tensor, weight: Option<&Tensor>) -> Result<Option<Here<'a>>> {
-        let Some(codes) = &binned.here else { return Ok(None) };
+    fn of<'a>(binned: &'a Binned, y: &Tensor, weight: Option<&Tensor>) -> Result<Option<InMemory<'a>>> {
+        let Some(codes) = &binned.table_codes else { return Ok(None) };
         let weights = weight.map(|weight| binned.numbers(weight)).transpose()?;
-        Ok(Some(Here { codes, y: binned.numbers(y)?, weights }))
+        Ok(Some(InMemory { codes, y: binned.numbers(y)?, weights }))
     }
 
     /// The samples with the slopes of the loss at these scores.
@@ -523,15 +523,15 @@ mod tests {
     fn a_table_makes_the_trees_of_passes() {
         for early_stopping in [EarlyStopping::On, EarlyStopping::Off] {
             let table =
-                Boosting { max_iter: 5, early_stopping, here_bytes_max: u64::MAX, ..Boosting::default() };
-            let passes = Boosting { here_bytes_max: 0, ..table.clone() };
+                Boosting { max_iter: 5, early_stopping, table_bytes_max: u64::MAX, ..Boosting::default() };
+            let passes = Boosting { table_bytes_max: 0, ..table.clone() };
             assert_eq!(bits(&table, 2_000, 3, 1 << 28), bits(&passes, 2_000, 3, 1 << 28));
         }
     }
 
     #[test]
     fn trees_of_passes_do_not_depend_on_threads_and_memory() {
-        let passes = Boosting { max_iter: 2, here_bytes_max: 0, ..Boosting::default() };
+        let passes = Boosting { max_iter: 2, table_bytes_max: 0, ..Boosting::default() };
         let one = bits(&passes, 36_000, 1, 1 << 28);
         assert_eq!(one, bits(&passes, 36_000, 4, 1 << 28));
         assert_eq!(one, bits(&passes, 36_000, 2, 20 << 20));

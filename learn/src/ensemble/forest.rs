@@ -3,7 +3,7 @@
 use crate::tree::family::{
     forest_parameters, named_parameters, tree_classifier, tree_parameters, tree_regressor,
 };
-use crate::tree::grove::Grove;
+use crate::tree::forest::Forest;
 use crate::tree::{ClassCriterion, MaxFeatures};
 
 /// scikit-learn's `RandomForestClassifier`, on bins: the average of trees, each of drawn samples, that look
@@ -23,7 +23,7 @@ use crate::tree::{ClassCriterion, MaxFeatures};
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct RandomForestClassifier {
-    grove: Grove,
+    forest: Forest,
     criterion: ClassCriterion,
 }
 
@@ -41,7 +41,7 @@ pub struct RandomForestClassifier {
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct RandomForestRegressor {
-    grove: Grove,
+    forest: Forest,
 }
 
 /// scikit-learn's `ExtraTreesClassifier`, on bins: the average of trees that draw a threshold for each of
@@ -61,7 +61,7 @@ pub struct RandomForestRegressor {
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct ExtraTreesClassifier {
-    grove: Grove,
+    forest: Forest,
     criterion: ClassCriterion,
 }
 
@@ -79,14 +79,14 @@ pub struct ExtraTreesClassifier {
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct ExtraTreesRegressor {
-    grove: Grove,
+    forest: Forest,
 }
 
 macro_rules! defaults {
-    ($name:ident, $grove:expr $(, $criterion:ident)?) => {
+    ($name:ident, $forest:expr $(, $criterion:ident)?) => {
         impl Default for $name {
             fn default() -> $name {
-                $name { grove: $grove $(, $criterion: ClassCriterion::Gini)? }
+                $name { forest: $forest $(, $criterion: ClassCriterion::Gini)? }
             }
         }
 
@@ -102,11 +102,11 @@ macro_rules! defaults {
         named_parameters!(
             $name,
             [
-                "n_estimators" => grove.n_estimators >= 1,
+                "n_estimators" => forest.n_estimators >= 1,
                 $("criterion" => $criterion,)?
-                "bootstrap" => grove.bootstrap,
-                "oob_score" => grove.oob_score,
-                "max_samples" => grove.max_samples,
+                "bootstrap" => forest.bootstrap,
+                "oob_score" => forest.oob_score,
+                "max_samples" => forest.max_samples,
             ]
         );
     };
@@ -118,19 +118,19 @@ macro_rules! out_of_bag {
             /// scikit-learn's `oob_score_`: the accuracy, or R², of samples that some trees have not seen;
             /// NaN if there are none. `None` if it was not asked for.
             pub fn oob_score(&self) -> Option<f64> {
-                self.planted.oob_score
+                self.fitted.oob_score
             }
         }
     )*};
 }
 
-defaults!(RandomForestClassifier, Grove::forest(MaxFeatures::Sqrt), criterion);
+defaults!(RandomForestClassifier, Forest::random_forest(MaxFeatures::Sqrt), criterion);
 tree_classifier!(RandomForestClassifier, FittedRandomForestClassifier, "RandomForestClassifier", "ensemble");
-defaults!(RandomForestRegressor, Grove::forest(MaxFeatures::All));
+defaults!(RandomForestRegressor, Forest::random_forest(MaxFeatures::All));
 tree_regressor!(RandomForestRegressor, FittedRandomForestRegressor, "RandomForestRegressor", "ensemble");
-defaults!(ExtraTreesClassifier, Grove::random(MaxFeatures::Sqrt), criterion);
+defaults!(ExtraTreesClassifier, Forest::extra_trees(MaxFeatures::Sqrt), criterion);
 tree_classifier!(ExtraTreesClassifier, FittedExtraTreesClassifier, "ExtraTreesClassifier", "ensemble");
-defaults!(ExtraTreesRegressor, Grove::random(MaxFeatures::All));
+defaults!(ExtraTreesRegressor, Forest::extra_trees(MaxFeatures::All));
 tree_regressor!(ExtraTreesRegressor, FittedExtraTreesRegressor, "ExtraTreesRegressor", "ensemble");
 out_of_bag!(FittedRandomForestClassifier, FittedRandomForestRegressor);
 out_of_bag!(FittedExtraTreesClassifier, FittedExtraTreesRegressor);

@@ -32,7 +32,7 @@ const STATE_BYTES_MAX: u64 = 32 << 20;
 const STATE_SHARE: u64 = 32;
 /// Part of the memory that bins may take in the process that fits; targets and lists of rows take as much
 /// again.
-const HERE_SHARE: u64 = 8;
+const TABLE_SHARE: u64 = 8;
 /// Part of the memory that the sums of a node may take.
 const NODE_SHARE: u64 = 2;
 /// Part of the memory that values may take from which bins are made.
@@ -53,7 +53,7 @@ pub(crate) struct Binned {
     /// Bytes that the sums of one node may have.
     pub(crate) node_bytes: u64,
     /// The bins in the memory of this process, if they are few.
-    pub(crate) here: Option<Vec<u8>>,
+    pub(crate) table_codes: Option<Vec<u8>>,
     /// Threads that may run at the same time.
     pub(crate) threads: usize,
     engine: Engine,
@@ -70,7 +70,7 @@ pub(crate) struct Binning {
     /// Whether infinite values are an error.
     pub(crate) is_finite: bool,
     /// Bytes of bins up to which trees are made in the memory of this process.
-    pub(crate) here_bytes_max: u64,
+    pub(crate) table_bytes_max: u64,
 }
 
 impl Binned {
@@ -117,7 +117,7 @@ impl Binned {
             pass_rows,
             state_bytes: share.min(STATE_BYTES_MAX),
             node_bytes: limits.memory_bytes / NODE_SHARE,
-            here: None,
+            table_codes: None,
             threads: limits.threads.max(1),
             engine,
             executor,
@@ -126,9 +126,9 @@ impl Binned {
         if bytes <= limits.stored_bytes / STORED_SHARE {
             binned.codes = binned.stored(&binned.codes)?;
         }
-        if bytes <= binning.here_bytes_max.min(limits.memory_bytes / HERE_SHARE) {
+        if bytes <= binning.table_bytes_max.min(limits.memory_bytes / TABLE_SHARE) {
             let codes = binned.codes.fetch_on::<u8>(&*binned.executor)?;
-            binned.here = Some(codes.into_iter().collect());
+            binned.table_codes = Some(codes.into_iter().collect());
         }
         Ok(binned)
     }

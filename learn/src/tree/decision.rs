@@ -1,7 +1,7 @@
 //! Single trees.
 
 use super::family::{named_parameters, tree_classifier, tree_parameters, tree_regressor};
-use super::grove::Grove;
+use super::forest::Forest;
 use super::parameters::ClassCriterion;
 
 /// scikit-learn's `DecisionTreeClassifier`, on bins: classes by questions about one feature after the other.
@@ -21,7 +21,7 @@ use super::parameters::ClassCriterion;
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct DecisionTreeClassifier {
-    grove: Grove,
+    forest: Forest,
     criterion: ClassCriterion,
 }
 
@@ -39,18 +39,18 @@ pub struct DecisionTreeClassifier {
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct DecisionTreeRegressor {
-    grove: Grove,
+    forest: Forest,
 }
 
 impl Default for DecisionTreeClassifier {
     fn default() -> DecisionTreeClassifier {
-        DecisionTreeClassifier { grove: Grove::tree(), criterion: ClassCriterion::Gini }
+        DecisionTreeClassifier { forest: Forest::one_tree(), criterion: ClassCriterion::Gini }
     }
 }
 
 impl Default for DecisionTreeRegressor {
     fn default() -> DecisionTreeRegressor {
-        DecisionTreeRegressor { grove: Grove::tree() }
+        DecisionTreeRegressor { forest: Forest::one_tree() }
     }
 }
 
@@ -91,12 +91,12 @@ macro_rules! size_of_tree {
         impl $fitted {
             /// scikit-learn's `get_depth`: the number of splits on the longest way to a leaf.
             pub fn get_depth(&self) -> usize {
-                self.planted.trees.list().iter().map(|tree| tree.depth()).max().unwrap_or(0)
+                self.fitted.trees.list().iter().map(|tree| tree.depth()).max().unwrap_or(0)
             }
 
             /// scikit-learn's `get_n_leaves`: the number of leaves of the tree.
             pub fn get_n_leaves(&self) -> usize {
-                self.planted.trees.list().iter().map(|tree| tree.leaves()).sum()
+                self.fitted.trees.list().iter().map(|tree| tree.leaves()).sum()
             }
         }
     };

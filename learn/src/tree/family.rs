@@ -7,45 +7,45 @@ macro_rules! tree_parameters {
             /// scikit-learn's `max_depth`: the number of splits on the way to a leaf, or `None` for no limit,
             /// the default.
             pub fn max_depth(self, max_depth: impl Into<Option<usize>>) -> $name {
-                self.with(|grove| grove.max_depth = max_depth.into())
+                self.with(|forest| forest.max_depth = max_depth.into())
             }
 
             /// scikit-learn's `min_samples_split`: the least number of samples of a node that is split; 2 by
             /// default.
             pub fn min_samples_split(self, min_samples_split: usize) -> $name {
-                self.with(|grove| grove.min_samples_split = min_samples_split)
+                self.with(|forest| forest.min_samples_split = min_samples_split)
             }
 
             /// scikit-learn's `min_samples_leaf`: the least number of samples of a leaf; 1 by default.
             pub fn min_samples_leaf(self, min_samples_leaf: usize) -> $name {
-                self.with(|grove| grove.min_samples_leaf = min_samples_leaf)
+                self.with(|forest| forest.min_samples_leaf = min_samples_leaf)
             }
 
             /// scikit-learn's `max_features`: the number of features that are drawn and looked at for a
             /// split. If none of them can split the node, more are drawn.
             pub fn max_features(self, max_features: impl Into<crate::tree::MaxFeatures>) -> $name {
-                self.with(|grove| grove.max_features = max_features.into())
+                self.with(|forest| forest.max_features = max_features.into())
             }
 
             /// scikit-learn's `max_leaf_nodes`: the number of leaves, at least 2, of a tree that grows best
             /// first, or `None` for no limit, the default.
             pub fn max_leaf_nodes(self, max_leaf_nodes: impl Into<Option<usize>>) -> $name {
-                self.with(|grove| grove.max_leaf_nodes = max_leaf_nodes.into())
+                self.with(|forest| forest.max_leaf_nodes = max_leaf_nodes.into())
             }
 
             /// scikit-learn's `min_impurity_decrease`: how much a split must lower the impurity of all
             /// samples; 0 by default.
             pub fn min_impurity_decrease(self, min_impurity_decrease: f64) -> $name {
-                self.with(|grove| grove.min_impurity_decrease = min_impurity_decrease)
+                self.with(|forest| forest.min_impurity_decrease = min_impurity_decrease)
             }
 
             /// scikit-learn's `random_state`: the seed of all draws; the numbers are not scikit-learn's.
             pub fn random_state(self, random_state: u64) -> $name {
-                self.with(|grove| grove.random_state = random_state)
+                self.with(|forest| forest.random_state = random_state)
             }
 
-            fn with(mut self, change: impl FnOnce(&mut crate::tree::grove::Grove)) -> $name {
-                change(&mut self.grove);
+            fn with(mut self, change: impl FnOnce(&mut crate::tree::forest::Forest)) -> $name {
+                change(&mut self.forest);
                 self
             }
         }
@@ -59,7 +59,7 @@ macro_rules! forest_parameters {
         impl $name {
             /// scikit-learn's `n_estimators`: the number of trees; 100 by default.
             pub fn n_estimators(self, n_estimators: usize) -> $name {
-                self.with(|grove| grove.n_estimators = n_estimators)
+                self.with(|forest| forest.n_estimators = n_estimators)
             }
 
             /// scikit-learn's `bootstrap`: whether each tree has samples that are drawn. A sample is in a
@@ -67,26 +67,26 @@ macro_rules! forest_parameters {
             /// varies by about its root: so a tree is a function of seed and position, and no rows are
             /// copied.
             pub fn bootstrap(self, bootstrap: bool) -> $name {
-                self.with(|grove| grove.bootstrap = bootstrap)
+                self.with(|forest| forest.bootstrap = bootstrap)
             }
 
             /// scikit-learn's `oob_score`: whether the forest is scored by the samples that its trees have
             /// not seen, each by the average of these trees; not by default.
             pub fn oob_score(self, oob_score: bool) -> $name {
-                self.with(|grove| grove.oob_score = oob_score)
+                self.with(|forest| forest.oob_score = oob_score)
             }
 
             /// scikit-learn's `max_samples`: the number of draws for a tree as a share of the samples, above
             /// 0 and at most 1, or `None` for 1, the default.
             pub fn max_samples(self, max_samples: impl Into<Option<f64>>) -> $name {
-                self.with(|grove| grove.max_samples = max_samples.into())
+                self.with(|forest| forest.max_samples = max_samples.into())
             }
         }
     };
 }
 pub(crate) use forest_parameters;
 
-/// A classifier, which is a struct with `grove` and `criterion`, and its model.
+/// A classifier, which is a struct with `forest` and `criterion`, and its model.
 macro_rules! tree_classifier {
     ($name:ident, $fitted:ident, $text:literal, $path:literal) => {
         #[doc = concat!("A fitted [`", $text, "`].")]
@@ -98,7 +98,7 @@ macro_rules! tree_classifier {
             /// scikit-learn's `feature_importances_`: the part that each feature has in what splits lower the
             /// impurity; (d,).
             pub feature_importances: ndarray::Array1<f64>,
-            planted: crate::tree::grove::Planted,
+            fitted: crate::tree::forest::FittedForest,
         }
 
         impl $name {
@@ -152,7 +152,7 @@ macro_rules! tree_classifier {
             /// `ValueError` for another number of features; when run for infinity.
             #[track_caller]
             pub fn predict_proba(&self, x: &tharsis_numeric::Tensor) -> tharsis_numeric::Tensor {
-                self.planted.trees.sums($text, x).unwrap_or_else(tharsis_numeric::Tensor::from)
+                self.fitted.trees.sums($text, x).unwrap_or_else(tharsis_numeric::Tensor::from)
             }
 
             /// The share of samples (n, d) whose label is predicted, or of their weights.
@@ -180,11 +180,11 @@ macro_rules! tree_classifier {
                 y: Option<&tharsis_numeric::Tensor>,
                 options: &crate::FitOptions,
             ) -> tharsis_numeric::Result<$fitted> {
-                self.grove.check($text)?;
+                self.forest.check($text)?;
                 let training = crate::checks::Training::supervised($text, x, y, options)?;
                 let executor = options.chosen_executor();
-                let (classes, planted) = self.grove.classes(&training, executor, self.criterion.into())?;
-                Ok($fitted { classes, feature_importances: planted.importances.clone(), planted })
+                let (classes, fitted) = self.forest.classes(&training, executor, self.criterion.into())?;
+                Ok($fitted { classes, feature_importances: fitted.importances.clone(), fitted })
             }
         }
 
@@ -192,21 +192,21 @@ macro_rules! tree_classifier {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 let features = self.feature_importances.len();
                 write!(f, "{} of {features} features, classes {:?}", $text, self.classes)?;
-                self.planted.show(f)
+                self.fitted.show(f)
             }
         }
 
         crate::base::classifies!($fitted, $text);
         crate::saved::saved!($fitted, $text, |model| {
             !model.classes.is_empty()
-                && model.planted.trees.width() == model.classes.len()
-                && model.planted.trees.features() == model.feature_importances.len()
+                && model.fitted.trees.width() == model.classes.len()
+                && model.fitted.trees.features() == model.feature_importances.len()
         });
     };
 }
 pub(crate) use tree_classifier;
 
-/// A regressor, which is a struct with `grove`, and its model.
+/// A regressor, which is a struct with `forest`, and its model.
 macro_rules! tree_regressor {
     ($name:ident, $fitted:ident, $text:literal, $path:literal) => {
         #[doc = concat!("A fitted [`", $text, "`].")]
@@ -216,7 +216,7 @@ macro_rules! tree_regressor {
             /// scikit-learn's `feature_importances_`: the part that each feature has in what splits lower the
             /// squared error; (d,).
             pub feature_importances: ndarray::Array1<f64>,
-            planted: crate::tree::grove::Planted,
+            fitted: crate::tree::forest::FittedForest,
         }
 
         impl $name {
@@ -254,7 +254,7 @@ macro_rules! tree_regressor {
             /// `ValueError` for another number of features; when run for infinity.
             #[track_caller]
             pub fn predict(&self, x: &tharsis_numeric::Tensor) -> tharsis_numeric::Tensor {
-                match self.planted.trees.sums($text, x) {
+                match self.fitted.trees.sums($text, x) {
                     Ok(sums) => sums.squeeze(Some(&[1])),
                     Err(error) => tharsis_numeric::Tensor::from(error),
                 }
@@ -285,24 +285,24 @@ macro_rules! tree_regressor {
                 y: Option<&tharsis_numeric::Tensor>,
                 options: &crate::FitOptions,
             ) -> tharsis_numeric::Result<$fitted> {
-                self.grove.check($text)?;
+                self.forest.check($text)?;
                 let training = crate::checks::Training::supervised($text, x, y, options)?;
-                let planted = self.grove.numbers(&training, options.chosen_executor())?;
-                Ok($fitted { feature_importances: planted.importances.clone(), planted })
+                let fitted = self.forest.numbers(&training, options.chosen_executor())?;
+                Ok($fitted { feature_importances: fitted.importances.clone(), fitted })
             }
         }
 
         impl std::fmt::Display for $fitted {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 write!(f, "{} of {} features", $text, self.feature_importances.len())?;
-                self.planted.show(f)
+                self.fitted.show(f)
             }
         }
 
         crate::base::predicts!($fitted, Regression, $text);
         crate::saved::saved!($fitted, $text, |model| {
-            model.planted.trees.width() == 1
-                && model.planted.trees.features() == model.feature_importances.len()
+            model.fitted.trees.width() == 1
+                && model.fitted.trees.features() == model.feature_importances.len()
         });
     };
 }
@@ -316,13 +316,13 @@ macro_rules! named_parameters {
             stringify!($name),
             [
                 $($further)*
-                "max_depth" => grove.max_depth >= 1,
-                "min_samples_split" => grove.min_samples_split >= 2,
-                "min_samples_leaf" => grove.min_samples_leaf >= 1,
-                "max_features" => grove.max_features >= 1,
-                "max_leaf_nodes" => grove.max_leaf_nodes >= 2,
-                "min_impurity_decrease" => grove.min_impurity_decrease,
-                "random_state" => grove.random_state
+                "max_depth" => forest.max_depth >= 1,
+                "min_samples_split" => forest.min_samples_split >= 2,
+                "min_samples_leaf" => forest.min_samples_leaf >= 1,
+                "max_features" => forest.max_features >= 1,
+                "max_leaf_nodes" => forest.max_leaf_nodes >= 2,
+                "min_impurity_decrease" => forest.min_impurity_decrease,
+                "random_state" => forest.random_state
             ]
         );
     };

@@ -10,7 +10,7 @@
 use super::criterion::{Searched, Split};
 use super::data::Binned;
 use super::histogram::{Bootstrap, Column, Growing, Histograms, NOT_OPEN, Sums, new_number};
-use super::sapling::{Facts, Grown, Growth, Sapling, Status};
+use super::partial::{Facts, Grown, Growth, PartialTree, Status};
 use super::table::Table;
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -61,7 +61,7 @@ struct Grower<'a> {
     growth: &'a Growth,
     /// Features that have more than one bin.
     usable: Vec<u32>,
-    trees: Vec<Sapling>,
+    trees: Vec<PartialTree>,
     kept_bytes: usize,
     /// Threads that sum the rows of a table.
     threads: usize,
@@ -119,7 +119,7 @@ impl<'a> Grower<'a> {
             // The sums of the root are those of any feature.
             usable.push(0);
         }
-        let trees = numbers.iter().map(|&number| Sapling::new(number, seed)).collect();
+        let trees = numbers.iter().map(|&number| PartialTree::new(number, seed)).collect();
         let mut grower = Grower { samples, growth, usable, trees, kept_bytes: 0, threads };
         for tree in 0..grower.trees.len() {
             grower.take_rows(tree);
@@ -141,8 +141,8 @@ impl<'a> Grower<'a> {
     /// Gives a root its rows, if samples are in a table.
     fn take_rows(&mut self, tree: usize) {
         if let Some(table) = &self.samples.table {
-            let sapling = &mut self.trees[tree];
-            (sapling.facts[0].rows, sapling.weights) = table.drawn(sapling.draws());
+            let partial = &mut self.trees[tree];
+            (partial.facts[0].rows, partial.weights) = table.drawn(partial.draws());
         }
     }
 }
@@ -185,18 +185,18 @@ impl Grower<'_> {
     }
 
     fn job(&self, tree: usize, node: usize, kept_parent: Option<usize>) -> Job {
-        let sapling = &self.trees[tree];
+        let partial = &self.trees[tree];
         let (mut node, mut sibling) = (node, None);
         if let Some(parent) = kept_parent {
-            let left = sapling.nodes[parent].left as usize;
-            let samples = |child: usize| sapling.facts[child].sums[0];
+            let left = partial.nodes[parent].left as usize;
+            let samples = |child: usize| partial.facts[child].sums[0];
             let (small, large) =
                 if samples(left) < samples(left + 1) { (left, left + 1) } else { (left + 1, left) };
             (node, sibling) = (small, Some(large));
         }
         let mut columns = Vec::new();
         let mut start = 0;
-        for feature in self.features_of(&sapling.facts[node]) {
+        for feature in self.features_of(&partial.facts[node]) {
             let bins = self.samples.binned.bins.features[feature as usize].count();
             columns.push(Column { feature, bins: bins as u32, start });
             start += (bins + 1) * self.samples.sums.width();
@@ -226,8 +226,8 @@ impl Grower<'_> {
     fn add_rows(&self, table: &Table<'_>, jobs: &mut [Job]) {
         let mut pieces = Vec::with_capacity(jobs.len());
         for Job { tree, node, columns, len, state, .. } in jobs {
-            let sapling = &self.trees[*tree];
-            let rows = &sapling.facts[*node].rows;
+            let partial = &self.trees[*tree];
+            let rows = &partial.facts[*node].rows;
             let shares = if rows.len() * columns.len() < SHARED_MIN { 1 } else { self.threads };
             let mut rest = &mut state[..];
             let mut groups = columns.chunks(columns.len().div_ceil(shares).max(1)).peekable();
@@ -238,7 +238,7 @@ impl Grower<'_> {
                 rest = others;
                 let group: Vec<Column> =
                     group.iter().map(|column| Column { start: column.start - base, ..*column }).collect();
-                pieces.push((sapling, rows, group, own));
+                pieces.push((partial, rows, group, own));
             }
         }
         let threads =
@@ -246,8 +246,8 @@ impl Grower<'_> {
         let left = Mutex::new(pieces.into_iter());
         let work = || {
             let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
-            while let Some((sapling, rows, columns, state)) = next() {
-                table.add((sapling.number, &sapling.weights), rows, &columns, state);
+            while let Some((partial, rows, columns, state)) = next() {
+                table.add((partial.number, &partial.weights), rows, &columns, state);
             }
         };
         std::thread::scope(|scope| {
@@ -293,13 +293,13 @@ impl Grower<'_> {
         let mut start = 0;
         for (part, &(job, first, last)) in parts.iter().enumerate() {
             let job = &jobs[job];
-            let sapling = &self.trees[job.tree];
-            if trees.last().is_none_or(|tree| tree.tree != sapling.number) {
+            let partial = &self.trees[job.tree];
+            if trees.last().is_none_or(|tree| tree.tree != partial.number) {
                 trees.push(Growing {
-                    tree: sapling.number,
-                    draws: sapling.draws(),
-                    nodes: sapling.nodes.clone(),
-                    parts: vec![NOT_OPEN; sapling.nodes.len()],
+                    tree: partial.number,
+                    draws: partial.draws(),
+                    nodes: partial.nodes.clone(),
+                    parts: vec![NOT_OPEN; partial.nodes.len()],
                 });
             }
             if let Some(growing) = trees.last_mut() {
@@ -352,51 +352,51 @@ impl Grower<'_> {
 
     #[track_caller]
     fn search(&mut self, tree: usize, node: usize, columns: &[Column], state: Vec<f64>) -> Result<()> {
-        let sapling = &mut self.trees[tree];
-        if sapling.facts[node].status != Status::New {
+        let partial = &mut self.trees[tree];
+        if partial.facts[node].status != Status::New {
             return Ok(());
         }
-        if node == 0 && sapling.facts[0].sums.is_empty() {
+        if node == 0 && partial.facts[0].sums.is_empty() {
             let width = self.samples.sums.width();
             let first = &state[..(columns[0].bins as usize + 1) * width];
-            sapling.facts[0].sums = (0..width).map(|at| first[at..].iter().step_by(width).sum()).collect();
-            if sapling.facts[0].sums[0] == 0.0 {
-                sapling.draw_again()?;
+            partial.facts[0].sums = (0..width).map(|at| first[at..].iter().step_by(width).sum()).collect();
+            if partial.facts[0].sums[0] == 0.0 {
+                partial.draw_again()?;
                 self.take_rows(tree);
                 return Ok(());
             }
-            if self.growth.is_leaf(0, &sapling.facts[0].sums) {
-                sapling.facts[0].status = Status::Leaf;
+            if self.growth.is_leaf(0, &partial.facts[0].sums) {
+                partial.facts[0].status = Status::Leaf;
                 return Ok(());
             }
         }
-        let facts = &sapling.facts[node];
+        let facts = &partial.facts[node];
         let key = Key::for_purpose(facts.path, 0, "thresholds");
         let searched = Searched { columns, state: &state, sums: &facts.sums, is_root: node == 0, key };
         let found = self.growth.rules.best(&self.samples.binned.bins, &searched);
-        let root_weight = self.growth.rules.criterion.weight(&sapling.facts[0].sums);
+        let root_weight = self.growth.rules.criterion.weight(&partial.facts[0].sums);
         let enough = |split: &Split| self.growth.decrease_min <= split.gain / root_weight + f64::EPSILON;
         match found {
             Some(split) if self.growth.decrease_min == 0.0 || enough(&split) => {
-                sapling.split(node, split, self.growth);
-                let left = sapling.nodes[node].left as usize;
+                partial.split(node, split, self.growth);
+                let left = partial.nodes[node].left as usize;
                 if let Some(table) = &self.samples.table {
-                    let rows = std::mem::take(&mut sapling.facts[node].rows);
-                    let [below, above] = table.part(&sapling.nodes[node], rows);
-                    (sapling.facts[left].rows, sapling.facts[left + 1].rows) = (below, above);
+                    let rows = std::mem::take(&mut partial.facts[node].rows);
+                    let [below, above] = table.part(&partial.nodes[node], rows);
+                    (partial.facts[left].rows, partial.facts[left + 1].rows) = (below, above);
                 }
-                let is_new = |child: usize| sapling.facts[child].status == Status::New;
+                let is_new = |child: usize| partial.facts[child].status == Status::New;
                 let has_new = is_new(left) || is_new(left + 1);
                 let bytes = state.len() * size_of::<f64>();
                 let is_all = self.usable.len() == columns.len();
                 if self.growth.subtracts && is_all && has_new && self.kept_bytes + bytes <= KEPT_BYTES_MAX {
                     self.kept_bytes += bytes;
-                    sapling.facts[node].kept = Some(state);
+                    partial.facts[node].kept = Some(state);
                 }
             }
-            Some(_) => sapling.facts[node].status = Status::Leaf,
+            Some(_) => partial.facts[node].status = Status::Leaf,
             None => {
-                let facts = &mut sapling.facts[node];
+                let facts = &mut partial.facts[node];
                 facts.tried += columns.len();
                 if self.usable.len() <= facts.tried {
                     facts.status = Status::Leaf;

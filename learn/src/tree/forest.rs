@@ -7,8 +7,8 @@ use super::histogram::{Bootstrap, Sums, new_number};
 use super::nodes::Tree;
 use super::out_of_bag::OutOfBag;
 use super::parameters::{MaxFeatures, Ranges};
+use super::partial::{Grown, Growth};
 use super::predict::{Trees, Values};
-use super::sapling::{Grown, Growth};
 use super::table::Table;
 use super::targets::Targets;
 use crate::checks::{Training, refused};
@@ -21,13 +21,13 @@ use tharsis_graph::Executor;
 use tharsis_numeric::{Chunks, Index, Result, Tensor, where_};
 
 /// Bytes of bins that are few.
-const HERE_BYTES_MAX: u64 = 64 << 20;
+const TABLE_BYTES_MAX: u64 = 64 << 20;
 /// Bins of a feature.
 const BINS_MAX: usize = 255;
 
 /// Parameters of trees and forests.
 #[derive(Clone, Debug)]
-pub(crate) struct Grove {
+pub(crate) struct Forest {
     pub(crate) n_estimators: usize,
     pub(crate) max_depth: Option<usize>,
     pub(crate) min_samples_split: usize,
@@ -42,22 +42,22 @@ pub(crate) struct Grove {
     /// Whether thresholds are drawn.
     pub(crate) is_random: bool,
     /// Bytes of bins up to which trees are made in memory, each by one thread.
-    pub(crate) here_bytes_max: u64,
+    pub(crate) table_bytes_max: u64,
 }
 
 /// The trees of a model, and what the features have done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Planted {
+pub(crate) struct FittedForest {
     pub(crate) trees: Trees,
     pub(crate) importances: Array1<f64>,
     /// The score by samples that trees have not seen, if it was asked for.
     pub(crate) oob_score: Option<f64>,
 }
 
-impl Grove {
+impl Forest {
     /// One tree with all features and the best thresholds.
-    pub(crate) fn tree() -> Grove {
-        Grove {
+    pub(crate) fn one_tree() -> Forest {
+        Forest {
             n_estimators: 1,
             max_depth: None,
             min_samples_split: 2,
@@ -70,18 +70,18 @@ impl Grove {
             oob_score: false,
             random_state: 0,
             is_random: false,
-            here_bytes_max: HERE_BYTES_MAX,
+            table_bytes_max: TABLE_BYTES_MAX,
         }
     }
 
     /// A hundred trees that look at so many features for each split.
-    pub(crate) fn forest(max_features: MaxFeatures) -> Grove {
-        Grove { n_estimators: 100, max_features, bootstrap: true, ..Grove::tree() }
+    pub(crate) fn random_forest(max_features: MaxFeatures) -> Forest {
+        Forest { n_estimators: 100, max_features, bootstrap: true, ..Forest::one_tree() }
     }
 
     /// A hundred trees of all samples, with drawn thresholds.
-    pub(crate) fn random(max_features: MaxFeatures) -> Grove {
-        Grove { bootstrap: false, is_random: true, ..Grove::forest(max_features) }
+    pub(crate) fn extra_trees(max_features: MaxFeatures) -> Forest {
+        Forest { bootstrap: false, is_random: true, ..Forest::random_forest(max_features) }
     }
 
     #[track_caller]
@@ -119,7 +119,7 @@ impl Grove {
         training: &Training,
         executor: Arc<dyn Executor>,
         criterion: Criterion,
-    ) -> Result<(Vec<i64>, Planted)> {
+    ) -> Result<(Vec<i64>, FittedForest)> {
         let (classes, targets) = Targets::classes(training)?;
         let sums = Sums::Classes(classes.len());
         let binned = self.binned(training, &targets, executor)?;
@@ -128,19 +128,19 @@ impl Grove {
             let all: f64 = sums[1..].iter().sum();
             sums[1..].iter().map(|class| class / all).collect()
         };
-        let mut planted = self.planted(&grown, training.columns, classes.len(), shares);
+        let mut fitted = self.fitted(&grown, training.columns, classes.len(), shares);
         if self.oob_score {
-            let (sums, is_left_out) = self.out_of_bag(&binned, &grown, &planted);
+            let (sums, is_left_out) = self.out_of_bag(&binned, &grown, &fitted);
             let is_right = sums.argmax(1).equal(&targets.y).logical_and(&is_left_out);
             let counts = training.engine.run(&[&is_right.sum(..), &is_left_out.sum(..)])?;
-            planted.oob_score = Some(counts[0].sum() / counts[1].sum());
+            fitted.oob_score = Some(counts[0].sum() / counts[1].sum());
         }
-        Ok((classes, planted))
+        Ok((classes, fitted))
     }
 
     /// Trees of numbers, whose values are means.
     #[track_caller]
-    pub(crate) fn numbers(&self, training: &Training, executor: Arc<dyn Executor>) -> Result<Planted> {
+    pub(crate) fn numbers(&self, training: &Training, executor: Arc<dyn Executor>) -> Result<FittedForest> {
         let mut targets = Targets::numbers(training)?;
         let y = targets.y.clone();
         // Squares around the mean lose no digits, and those of numbers of this size are in the range of
@@ -150,24 +150,24 @@ impl Grove {
         let binned = self.binned(training, &targets, executor)?;
         let grown = self.grow(training, &binned, &targets, (Sums::Squares, Criterion::SquaredError))?;
         let mean_of = |sums: &[f64]| vec![mean + sums[2] / sums[1] * size];
-        let mut planted = self.planted(&grown, training.columns, 1, mean_of);
+        let mut fitted = self.fitted(&grown, training.columns, 1, mean_of);
         if self.oob_score {
-            let (sums, is_left_out) = self.out_of_bag(&binned, &grown, &planted);
+            let (sums, is_left_out) = self.out_of_bag(&binned, &grown, &fitted);
             let of_left_out = |tensor: &Tensor| where_(&is_left_out, tensor, 0.0);
             let average = of_left_out(&y).sum(..) / is_left_out.sum(..);
             let left = of_left_out(&((&y - sums.squeeze(Some(&[1]))) / size).square()).sum(..);
             let spread = of_left_out(&((&y - average) / size).square()).sum(..);
             let sums = training.engine.run(&[&left, &spread])?;
-            planted.oob_score = Some(1.0 - sums[0].sum() / sums[1].sum());
+            fitted.oob_score = Some(1.0 - sums[0].sum() / sums[1].sum());
         }
-        Ok(planted)
+        Ok(fitted)
     }
 
     /// The average of the trees that do not have a sample, (n, width), and whether there are any, (n,).
     #[track_caller]
-    fn out_of_bag(&self, binned: &Binned, grown: &[Grown], planted: &Planted) -> (Tensor, Tensor) {
-        let trees = planted.trees.list().iter().cloned();
-        let width = planted.trees.width();
+    fn out_of_bag(&self, binned: &Binned, grown: &[Grown], fitted: &FittedForest) -> (Tensor, Tensor) {
+        let trees = fitted.trees.list().iter().cloned();
+        let width = fitted.trees.width();
         let function = OutOfBag {
             trees: trees.zip(grown.iter().map(|grown| grown.draws)).collect(),
             bootstrap: self.draws(),
@@ -197,7 +197,7 @@ impl Grove {
             bins_max: BINS_MAX,
             seed: self.random_state,
             is_finite: true,
-            here_bytes_max: self.here_bytes_max,
+            table_bytes_max: self.table_bytes_max,
         };
         Binned::of(training, targets.weight.as_ref(), executor, binning)
     }
@@ -213,14 +213,14 @@ impl Grove {
         let y = binned.stored(&targets.y)?;
         let weight = targets.weight.as_ref().map(|weight| binned.stored(weight)).transpose()?;
         let bootstrap = self.bootstrap.then(|| self.draws());
-        let (targets, weights) = match binned.here {
+        let (targets, weights) = match binned.table_codes {
             Some(_) => {
                 let weights = weight.as_ref().map(|weight| binned.numbers(weight)).transpose()?;
                 (binned.numbers(&y)?, weights)
             }
             None => (Vec::new(), None),
         };
-        let table = binned.here.as_ref().map(|codes| Table {
+        let table = binned.table_codes.as_ref().map(|codes| Table {
             codes,
             columns: binned.columns,
             targets: &targets,
@@ -258,16 +258,16 @@ impl Grove {
         grow(&samples, &growth, self.random_state, &numbers)
     }
 
-    fn planted(
+    fn fitted(
         &self,
         grown: &[Grown],
         features: usize,
         width: usize,
         values: impl Fn(&[f64]) -> Vec<f64>,
-    ) -> Planted {
+    ) -> FittedForest {
         let trees: Vec<Tree> = grown.iter().map(|grown| grown.tree(0, width, &values)).collect();
         let scale = 1.0 / trees.len() as f64;
-        Planted {
+        FittedForest {
             trees: Trees::new(trees, features, (vec![0.0; width], scale), Values::NotInfinite),
             importances: importances(grown, features),
             oob_score: None,
@@ -294,7 +294,7 @@ fn importances(grown: &[Grown], features: usize) -> Array1<f64> {
     if 0.0 < all { sum / all } else { sum }
 }
 
-impl Planted {
+impl FittedForest {
     /// The lines that follow the name of the model.
     pub(crate) fn show(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let trees = self.trees.list();
@@ -322,12 +322,12 @@ mod tests {
     }
 
     /// The trees of classes and of numbers, as bits.
-    fn bits(grove: &Grove, [x, y, weight]: &[Tensor; 3], threads: usize, memory_bytes: u64) -> Vec<u64> {
+    fn bits(forest: &Forest, [x, y, weight]: &[Tensor; 3], threads: usize, memory_bytes: u64) -> Vec<u64> {
         let executor: Arc<dyn Executor> = Arc::new(LocalExecutor::sized(threads, memory_bytes));
         let options = FitOptions::new().sample_weight(weight).executor(executor.clone());
         let training = Training::supervised("test", x, Some(y), &options).unwrap();
-        let (_, classes) = grove.classes(&training, executor.clone(), Criterion::Gini).unwrap();
-        let numbers = grove.numbers(&training, executor).unwrap();
+        let (_, classes) = forest.classes(&training, executor.clone(), Criterion::Gini).unwrap();
+        let numbers = forest.numbers(&training, executor).unwrap();
         let trees = classes.trees.list().iter().chain(numbers.trees.list());
         let numbers = trees.flat_map(|tree| {
             let questions = tree.nodes.iter().map(|node| node.threshold + f64::from(node.feature));
@@ -336,19 +336,19 @@ mod tests {
         numbers.map(f64::to_bits).collect()
     }
 
-    fn groves(here_bytes_max: u64) -> [Grove; 4] {
-        let grove = Grove { here_bytes_max, max_depth: Some(6), ..Grove::tree() };
+    fn forests(table_bytes_max: u64) -> [Forest; 4] {
+        let forest = Forest { table_bytes_max, max_depth: Some(6), ..Forest::one_tree() };
         let forest =
-            Grove { bootstrap: true, n_estimators: 3, max_features: MaxFeatures::Sqrt, ..grove.clone() };
-        let random = Grove { bootstrap: false, is_random: true, ..forest.clone() };
-        let best = Grove { max_leaf_nodes: Some(20), max_depth: None, ..grove.clone() };
-        [grove, forest, random, best]
+            Forest { bootstrap: true, n_estimators: 3, max_features: MaxFeatures::Sqrt, ..forest.clone() };
+        let random = Forest { bootstrap: false, is_random: true, ..forest.clone() };
+        let best = Forest { max_leaf_nodes: Some(20), max_depth: None, ..forest.clone() };
+        [forest, forest, random, best]
     }
 
     #[test]
     fn a_table_makes_the_trees_of_passes() {
         let samples = samples(3_000);
-        for (table, passes) in groves(u64::MAX).iter().zip(&groves(0)) {
+        for (table, passes) in forests(u64::MAX).iter().zip(&forests(0)) {
             assert_eq!(bits(table, &samples, 3, 1 << 28), bits(passes, &samples, 3, 1 << 28), "{table:?}");
         }
     }
@@ -363,12 +363,12 @@ mod tests {
             [x, y.rechunk(one.clone()), weight.rechunk(one)].map(|tensor| tensor.execute().unwrap())
         };
         let cut = cut(7_001, 4);
-        for grove in groves(0) {
-            let one = bits(&grove, &samples, 1, 1 << 28);
-            assert_eq!(one, bits(&grove, &samples, 4, 1 << 28), "threads, {grove:?}");
-            assert_eq!(one, bits(&grove, &cut, 2, 1 << 28), "chunks, {grove:?}");
+        for forest in forests(0) {
+            let one = bits(&forest, &samples, 1, 1 << 28);
+            assert_eq!(one, bits(&forest, &samples, 4, 1 << 28), "threads, {forest:?}");
+            assert_eq!(one, bits(&forest, &cut, 2, 1 << 28), "chunks, {forest:?}");
             // The sums of a pass have room for a few nodes.
-            assert_eq!(one, bits(&grove, &samples, 2, 20 << 20), "memory, {grove:?}");
+            assert_eq!(one, bits(&forest, &samples, 2, 20 << 20), "memory, {forest:?}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A tree while it grows: its nodes, as many as are looked at, and those of them that are needed.
+//! A partial tree, one that grows: its nodes, as many as are looked at, and those of them that are needed.
 
 use super::criterion::{Rules, Split};
 use super::histogram::key_of;
@@ -72,7 +72,7 @@ pub(super) struct Facts {
     pub(super) rows: Vec<u32>,
 }
 
-pub(super) struct Sapling {
+pub(super) struct PartialTree {
     pub(super) number: usize,
     pub(super) seed: u64,
     pub(super) draw: u64,
@@ -82,11 +82,11 @@ pub(super) struct Sapling {
     pub(super) weights: Vec<f64>,
 }
 
-impl Sapling {
-    pub(super) fn new(number: usize, seed: u64) -> Sapling {
+impl PartialTree {
+    pub(super) fn new(number: usize, seed: u64) -> PartialTree {
         let mut tree =
-            Sapling { number, seed, draw: 0, nodes: Vec::new(), facts: Vec::new(), weights: Vec::new() };
-        tree.plant();
+            PartialTree { number, seed, draw: 0, nodes: Vec::new(), facts: Vec::new(), weights: Vec::new() };
+        tree.restart();
         tree
     }
 
@@ -95,8 +95,8 @@ impl Sapling {
         [self.seed, self.number as u64 | self.draw << 32]
     }
 
-    /// Begins with a root, with samples of the draw of this number.
-    fn plant(&mut self) {
+    /// Starts anew with a root, with samples of the draw of this number.
+    fn restart(&mut self) {
         let path = key_of(self.draws()).bits(u64::MAX);
         self.nodes = vec![Node::leaf()];
         self.facts = vec![Facts::new(None, 0, path, Vec::new(), Status::New)];
@@ -200,7 +200,7 @@ impl PartialEq for Candidate {
 
 impl Eq for Candidate {}
 
-impl Sapling {
+impl PartialTree {
     /// Other samples for a tree that has none.
     #[track_caller]
     pub(super) fn draw_again(&mut self) -> Result<()> {
@@ -208,7 +208,7 @@ impl Sapling {
         if self.draw == DRAWS_MAX {
             return Err(lost());
         }
-        self.plant();
+        self.restart();
         Ok(())
     }
 
