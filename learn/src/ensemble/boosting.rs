@@ -5,7 +5,7 @@ use crate::dense::tensor;
 use crate::params::{Parameter, Setting};
 use crate::states::{lost, vector};
 use crate::tree::criterion::{Criterion, Rules};
-use crate::tree::data::{Binned, Binning};
+use crate::tree::data::{Binned, Binning, Sizes};
 use crate::tree::grow::{Samples, grow};
 use crate::tree::histogram::{AddTrees, LOSS_SUMS, SumLosses, Sums, new_number};
 use crate::tree::loss::Loss;
@@ -22,12 +22,11 @@ use tharsis_graph::Executor;
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{Chunks, DType, Result, Tensor, where_, zeros};
 
-/// Bytes of bins that are few.
-const TABLE_BYTES_MAX: u64 = 64 << 20;
 /// Samples beyond which scikit-learn's `early_stopping="auto"` stops early.
 const EARLY_ROWS: usize = 10_000;
-/// Samples up to which the number of those for validation is exact.
-const EXACT_ROWS: usize = 1 << 20;
+/// Samples up to which the number of those for validation is exact; few in debug builds, so that tests have
+/// both ways.
+const EXACT_ROWS: usize = if cfg!(debug_assertions) { 1 << 14 } else { 1 << 20 };
 /// A share of a class is at least this, and that of all others too.
 const SHARE_MIN: f64 = 10.0 * f64::EPSILON;
 
@@ -86,8 +85,7 @@ pub(super) struct Boosting {
     pub(super) n_iter_no_change: usize,
     pub(super) tol: f64,
     pub(super) random_state: u64,
-    /// Bytes of bins up to which trees are made in memory.
-    pub(super) table_bytes_max: u64,
+    pub(super) sizes: Sizes,
 }
 
 impl Default for Boosting {
@@ -105,7 +103,7 @@ impl Default for Boosting {
             n_iter_no_change: 10,
             tol: 1e-7,
             random_state: 0,
-            table_bytes_max: TABLE_BYTES_MAX,
+            sizes: Sizes::default(),
         }
     }
 }
@@ -169,62 +167,42 @@ impl Boosting {
             None => targets.weight.clone(),
         };
         let base = base(problem, weight.as_ref())?;
-        let binning = Binning {
-            bins_max: self.max_bins,
-            seed: self.random_state,
-            is_finite: false,
-            table_bytes_max: self.table_bytes_max,
-        };
-        let binned = Binned::of(training, weight.as_ref(), problem.executor.clone(), binning)?;
+        let binned = self.binned(problem, weight.as_ref())?;
         let chunks = Chunks::PerAxis(vec![binned.pass_rows, width]);
         let first = (zeros(&[training.rows, width]) + tensor(&base)).rechunk(chunks);
-        let mut scores = binned.stored(&first)?;
         let y = binned.stored(&targets.y)?;
         let weight = weight.map(|weight| binned.stored(&weight)).transpose()?;
-        let mut watch =
-            Watch { loss, width, y: &y, binned: &binned, weight: weight.as_ref(), losses: [vec![], vec![]] };
-        if stops_early {
-            watch.look(&scores)?;
-        }
-        let growth = self.growth();
-        let numbers: Vec<usize> = (0..width).collect();
         let in_memory = InMemory::of(&binned, &y, weight.as_ref())?;
+        let steps =
+            Steps { boosting: self, loss, width, binned: &binned, y: &y, weight: weight.as_ref(), in_memory };
+        let mut scores = binned.stored(&first)?;
+        let mut losses = Losses::default();
+        if stops_early {
+            steps.add_losses(&scores, &mut losses)?;
+        }
         let mut trees = Vec::new();
         for _ in 0..self.max_iter {
-            let table = match &in_memory {
-                Some(samples) => Some(samples.table(&binned, loss, &binned.numbers(&scores)?, width)),
-                None => None,
-            };
-            let samples = Samples {
-                binned: &binned,
-                inputs: [&y, &scores].into_iter().chain(&weight).collect(),
-                is_weighted: weight.is_some(),
-                sums: Sums::Slopes(loss),
-                scores: width,
-                bootstrap: None,
-                table,
-            };
-            let grown = grow(&samples, &growth, self.random_state, &numbers)?;
-            let step: Vec<Tree> = grown.iter().enumerate().map(|(k, grown)| self.step(k, grown)).collect();
-            let function = AddTrees {
-                trees: step.iter().map(|tree| (tree.nodes.clone(), tree.values.clone())).collect(),
-                columns: binned.columns,
-                rows: binned.pass_rows,
-                number: new_number(),
-            };
-            scores = binned.stored(&binned.map(Arc::new(function), &[&scores], width))?;
+            let step = steps.step(&scores)?;
+            scores = steps.moved(&scores, &step)?;
             trees.extend(step);
             if stops_early {
-                watch.look(&scores)?;
-                if self.is_enough(watch.decisive()) {
+                steps.add_losses(&scores, &mut losses)?;
+                if self.is_enough(losses.decisive()) {
                     break;
                 }
             }
         }
-        let [train_score, validation_score] = watch.losses.map(Array1::from);
         let n_iter = trees.len() / width;
         let trees = Trees::new(trees, binned.columns, (base.to_vec(), 1.0), Values::Any);
-        Ok(Boosted { trees, n_iter, train_score, validation_score })
+        let Losses { training, validation } = losses;
+        Ok(Boosted { trees, n_iter, train_score: training.into(), validation_score: validation.into() })
+    }
+
+    #[track_caller]
+    fn binned(&self, problem: &Problem<'_>, weight: Option<&Tensor>) -> Result<Binned> {
+        let binning =
+            Binning { bins_max: self.max_bins, seed: self.random_state, is_finite: false, sizes: self.sizes };
+        Binned::of(problem.training, weight, problem.executor.clone(), binning)
     }
 
     fn criterion(&self) -> Criterion {
@@ -247,7 +225,7 @@ impl Boosting {
     }
 
     /// The tree of a score. A root that is not split changes nothing, as in scikit-learn.
-    fn step(&self, score: usize, grown: &Grown) -> Tree {
+    fn tree(&self, score: usize, grown: &Grown) -> Tree {
         let is_split = 1 < grown.nodes.len();
         let value = |sums: &[f64]| self.criterion().newton(sums) * self.learning_rate;
         grown.tree(score, 1, |sums| vec![if is_split { value(sums) } else { 0.0 }])
@@ -312,6 +290,8 @@ impl InMemory<'_> {
             slopes: loss.all_slopes(&self.y, scores, width),
             scores: width,
             bootstrap: None,
+            numbers: None,
+            pass_rows: binned.pass_rows,
         }
     }
 }
@@ -343,7 +323,8 @@ fn base(problem: &Problem<'_>, weight: Option<&Tensor>) -> Result<Array1<f64>> {
     let means = sums / all;
     Ok(match loss {
         Loss::Squared => means,
-        Loss::Poisson | Loss::Gamma => means.mapv(f64::ln),
+        // Those that are trained with may all be zero.
+        Loss::Poisson | Loss::Gamma => means.mapv(|mean| mean.max(SHARE_MIN).ln()),
         Loss::Logistic => {
             let share = means[1].clamp(SHARE_MIN, 1.0 - SHARE_MIN);
             Array1::from_elem(1, (share / (1.0 - share)).ln())
@@ -356,20 +337,56 @@ fn base(problem: &Problem<'_>, weight: Option<&Tensor>) -> Result<Array1<f64>> {
     })
 }
 
-/// Scores of all steps, the larger the better: of the samples that are trained with, and of the others.
-struct Watch<'a> {
+/// The steps of a fit.
+struct Steps<'a> {
+    boosting: &'a Boosting,
     loss: Loss,
     /// Scores of a sample.
     width: usize,
-    y: &'a Tensor,
     binned: &'a Binned,
+    y: &'a Tensor,
     weight: Option<&'a Tensor>,
-    losses: [Vec<f64>; 2],
+    in_memory: Option<InMemory<'a>>,
 }
 
-impl Watch<'_> {
+impl Steps<'_> {
+    /// The next trees, one for each score of a sample.
     #[track_caller]
-    fn look(&mut self, scores: &Tensor) -> Result<()> {
+    fn step(&self, scores: &Tensor) -> Result<Vec<Tree>> {
+        let &Steps { boosting, loss, width, binned, .. } = self;
+        let table = match &self.in_memory {
+            Some(samples) => Some(samples.table(binned, loss, &binned.numbers(scores)?, width)),
+            None => None,
+        };
+        let samples = Samples {
+            binned,
+            inputs: [self.y, scores].into_iter().chain(self.weight).collect(),
+            is_weighted: self.weight.is_some(),
+            sums: Sums::Slopes(loss),
+            scores: width,
+            bootstrap: None,
+            table,
+        };
+        let numbers: Vec<usize> = (0..width).collect();
+        let grown = grow(&samples, &boosting.growth(), boosting.random_state, &numbers)?;
+        Ok(grown.iter().enumerate().map(|(score, grown)| boosting.tree(score, grown)).collect())
+    }
+
+    /// The scores after a step.
+    #[track_caller]
+    fn moved(&self, scores: &Tensor, step: &[Tree]) -> Result<Tensor> {
+        let function = AddTrees {
+            trees: step.iter().map(|tree| (tree.nodes.clone(), tree.values.clone())).collect(),
+            columns: self.binned.columns,
+            rows: self.binned.pass_rows,
+            number: new_number(),
+        };
+        self.binned.stored(&self.binned.map(Arc::new(function), &[scores], self.width))
+    }
+
+    /// Adds the losses at these scores.
+    #[track_caller]
+    fn add_losses(&self, scores: &Tensor, losses: &mut Losses) -> Result<()> {
         let function = SumLosses {
             loss: self.loss,
             scores: self.width,
@@ -378,18 +395,26 @@ impl Watch<'_> {
         };
         let inputs: Vec<&Tensor> = [self.y, scores].into_iter().chain(self.weight).collect();
         let state = self.binned.state(Arc::new(function), &inputs, LOSS_SUMS)?;
-        for (sums, losses) in state.chunks_exact(2).zip(&mut self.losses) {
+        for (sums, losses) in state.chunks_exact(2).zip([&mut losses.training, &mut losses.validation]) {
             if sums[0] != 0.0 {
                 losses.push(-sums[1] / sums[0]);
             }
         }
         Ok(())
     }
+}
 
+/// Scores of all steps, the larger the better: of the samples that are trained with, and of the others.
+#[derive(Default)]
+struct Losses {
+    training: Vec<f64>,
+    validation: Vec<f64>,
+}
+
+impl Losses {
     /// The scores by which to stop: those of other samples, if there are any.
     fn decisive(&self) -> &[f64] {
-        let [training, validation] = &self.losses;
-        if validation.is_empty() { training } else { validation }
+        if self.validation.is_empty() { &self.training } else { &self.validation }
     }
 }
 
@@ -519,27 +544,44 @@ mod tests {
         fit(Loss::Softmax, 3).iter().chain(&fit(Loss::Squared, 1)).map(|score| score.to_bits()).collect()
     }
 
+    /// Passes over pieces of few rows, and so many bytes in memory.
+    fn sizes(table_bytes_max: u64) -> Sizes {
+        Sizes { table_bytes_max, pass_rows_min: 40, ..Sizes::default() }
+    }
+
     #[test]
     fn a_table_makes_the_trees_of_passes() {
-        for early_stopping in [EarlyStopping::On, EarlyStopping::Off] {
-            let table =
-                Boosting { max_iter: 5, early_stopping, table_bytes_max: u64::MAX, ..Boosting::default() };
-            let passes = Boosting { table_bytes_max: 0, ..table.clone() };
-            assert_eq!(bits(&table, 2_000, 3, 1 << 28), bits(&passes, 2_000, 3, 1 << 28));
+        let stops = [
+            (EarlyStopping::On, Some(9), u64::MAX),
+            (EarlyStopping::Off, Some(9), 0),
+            (EarlyStopping::Off, None, 0),
+        ];
+        for (early_stopping, max_leaf_nodes, kept_bytes_max) in stops {
+            let boosting =
+                Boosting { max_iter: 2, min_samples_leaf: 4, early_stopping, ..Boosting::default() };
+            let fit = |table_bytes_max: u64| {
+                let sizes = Sizes { kept_bytes_max, ..sizes(table_bytes_max) };
+                bits(&Boosting { sizes, max_leaf_nodes, ..boosting.clone() }, 600, 3, 1 << 28)
+            };
+            let table = fit(u64::MAX);
+            // Nodes of one or two dozen rows are grown in memory where leaves have no limit, or none.
+            for table_bytes_max in [2_000, 0] {
+                assert!(table == fit(table_bytes_max), "{boosting:?}, {table_bytes_max} bytes");
+            }
         }
     }
 
     #[test]
     fn trees_of_passes_do_not_depend_on_threads_and_memory() {
-        let passes = Boosting { max_iter: 2, table_bytes_max: 0, ..Boosting::default() };
-        let one = bits(&passes, 36_000, 1, 1 << 28);
-        assert_eq!(one, bits(&passes, 36_000, 4, 1 << 28));
-        assert_eq!(one, bits(&passes, 36_000, 2, 20 << 20));
+        let passes = Boosting { max_iter: 2, sizes: sizes(0), ..Boosting::default() };
+        let one = bits(&passes, 3_000, 1, 1 << 28);
+        assert!(one == bits(&passes, 3_000, 4, 1 << 28), "threads");
+        assert!(one == bits(&passes, 3_000, 2, 20 << 20), "memory");
     }
 
     #[test]
     fn trees_of_a_table_do_not_depend_on_threads() {
-        let table = Boosting { max_iter: 1, ..Boosting::default() };
-        assert_eq!(bits(&table, 60_000, 1, 1 << 28), bits(&table, 60_000, 4, 1 << 28));
+        let table = Boosting { max_iter: 1, sizes: sizes(u64::MAX), ..Boosting::default() };
+        assert!(bits(&table, 60_000, 1, 1 << 28) == bits(&table, 60_000, 4, 1 << 28));
     }
 }

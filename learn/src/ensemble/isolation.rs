@@ -20,8 +20,8 @@ use tharsis_numeric::{DType, Result, Tensor, where_};
 
 /// Samples of a tree if no number is given.
 const SAMPLES: usize = 256;
-/// Bytes of samples that are drawn at the same time.
-const DRAWN_BYTES_MAX: u64 = 64 << 20;
+/// Bytes of samples that are drawn at the same time; few in debug builds, so that tests draw several times.
+const DRAWN_BYTES_MAX: u64 = if cfg!(debug_assertions) { 32 << 10 } else { 64 << 20 };
 /// Part of the memory that these may take.
 const DRAWN_SHARE: u64 = 16;
 /// Euler's constant.

@@ -17,4 +17,4 @@ pub(crate) use classes::ClassMeans;
 pub(crate) use glm::{LinearPass, Link};
 pub(crate) use lloyd::{Clusters, Lloyd, relative_distances};
 pub(crate) use moments::{Around, Moments, any_lost, first_rows_mean, is_constant};
-pub(crate) use rows::RowPass;
+pub(crate) use rows::{RowPass, STATES_TOGETHER};

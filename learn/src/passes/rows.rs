@@ -8,8 +8,12 @@ use tharsis_graph::lower::{ExprId, Lowering, View};
 use tharsis_graph::plan::{Along, Kernel, StageOutput, TensorSpec};
 use tharsis_graph::tiling::{AxisTiling, Tiling};
 use tharsis_graph::{Error, Foreign, Meta, Operator};
-use tharsis_kernels::{DType, Fold};
+use tharsis_kernels::DType;
 use tharsis_numeric::Tensor;
+
+/// States that are added one to the other; their sums are added in the same way. It is a number and not what
+/// fits a task, so that the size of a state does not tell the order of a sum.
+pub(crate) const STATES_TOGETHER: usize = 8;
 
 /// A function of some rows of several tensors, (n, ..) each, of one or two axes.
 #[derive(Clone, Debug)]
@@ -28,9 +32,10 @@ impl RowPass {
     }
 
     /// The sums of float64 states of so many elements, one for each piece; (elements,), as an expression.
+    /// `adding` is a function of rows that are states, which gives their sum.
     #[track_caller]
-    pub(crate) fn state(self, inputs: &[&Tensor], elements: usize) -> Tensor {
-        Tensor::apply(RowState { pass: self, elements }, inputs)
+    pub(crate) fn state(self, inputs: &[&Tensor], elements: usize, adding: Arc<dyn Foreign>) -> Tensor {
+        Tensor::apply(RowState { pass: self, adding, elements }, inputs)
     }
 
     fn check(&self, inputs: &[&Meta]) -> Result<usize, Error> {
@@ -110,6 +115,7 @@ impl Operator for RowMap {
 #[derive(Clone, Debug)]
 struct RowState {
     pass: RowPass,
+    adding: Arc<dyn Foreign>,
     elements: usize,
 }
 
@@ -128,10 +134,14 @@ impl Operator for RowState {
     }
 
     fn lower(&self, lowering: &mut Lowering<'_>, _: &Meta, inputs: &[ExprId]) -> Result<ExprId, Error> {
-        let partial = self.pass.stage(lowering, inputs, (self.elements, DType::F64), true)?;
-        let sums = lowering.fold(Fold::Sum, &[partial], &[0])?;
-        let sum = lowering.load(sums[0]);
-        let shape = lowering.expr(sum).shape.clone();
-        Ok(lowering.view(sum, &View::squeeze(&shape, &[0])))
+        let mut sums = self.pass.stage(lowering, inputs, (self.elements, DType::F64), true)?;
+        loop {
+            let shape = lowering.expr(sums).shape.clone();
+            if shape[0] == 1 {
+                return Ok(lowering.view(sums, &View::squeeze(&shape, &[0])));
+            }
+            let adding = RowPass { function: self.adding.clone(), rows: STATES_TOGETHER };
+            sums = adding.stage(lowering, &[sums], (self.elements, DType::F64), true)?;
+        }
     }
 }

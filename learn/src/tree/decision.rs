@@ -7,8 +7,9 @@ use super::parameters::ClassCriterion;
 /// scikit-learn's `DecisionTreeClassifier`, on bins: classes by questions about one feature after the other.
 ///
 /// A feature with at most 255 distinct values has a bin for each, and the tree is the one of all thresholds.
-/// Thresholds of another feature are the bounds of 255 bins with about as many samples each. Where splits are
-/// equally good the first feature is taken, in scikit-learn any.
+/// Thresholds of another feature are the bounds of 255 bins with about as many samples each. Bins of more
+/// than 200 000 samples are made of about as many that are drawn. Where splits are equally good the first
+/// feature is taken, in scikit-learn any.
 ///
 /// ```
 /// use tharsis_learn::tree::DecisionTreeClassifier;

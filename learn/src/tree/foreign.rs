@@ -1,10 +1,13 @@
 //! The functions of passes over trees, found by their names on other processes.
 
 use super::bins::Coder;
-use super::histogram::{AddTrees, Histograms, SumLosses};
+use super::histogram::{AddStates, AddTrees, Histograms, SumLosses};
+use super::members::Members;
 use super::out_of_bag::OutOfBag;
 use super::predict::Summed;
-use super::wire::{ADD_TREES, CODER, HISTOGRAMS, KIND, OUT_OF_BAG, Reader, SUM_LOSSES, SUMMED};
+use super::wire::{
+    ADD_STATES, ADD_TREES, CODER, HISTOGRAMS, KIND, MEMBERS, OUT_OF_BAG, Reader, SUM_LOSSES, SUMMED,
+};
 use std::sync::Arc;
 use tharsis_graph::{Foreign, ForeignName};
 
@@ -23,7 +26,9 @@ pub fn find_foreign(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
     let found: Arc<dyn Foreign> = match reader.number()? {
         CODER => Arc::new(Coder::read(&mut reader)?),
         HISTOGRAMS => Arc::new(Histograms::read(&mut reader)?),
+        ADD_STATES => Arc::new(AddStates),
         ADD_TREES => Arc::new(AddTrees::read(&mut reader)?),
+        MEMBERS => Arc::new(Members::read(&mut reader)?),
         SUM_LOSSES => Arc::new(SumLosses::read(&mut reader)?),
         SUMMED => Arc::new(Summed::read(&mut reader)?),
         OUT_OF_BAG => Arc::new(OutOfBag::read(&mut reader)?),
@@ -80,6 +85,7 @@ mod tests {
             let function = SumLosses { loss, scores: 3, is_weighted: true, rows: 4 };
             same(&function, &[codes.clone(), y.clone(), scores.clone(), weight.clone()]);
         }
+        same(&AddStates, std::slice::from_ref(&scores));
         let trees = vec![(stump(), vec![0.0, 1.0, 2.0]); 3];
         same(&AddTrees { trees, columns: 2, rows: 4, number: 0 }, &[codes.clone(), scores.clone()]);
         for (sums, width) in [(Sums::Classes(3), 4), (Sums::Squares, 4), (Sums::Slopes(Loss::Softmax), 3)] {
@@ -104,6 +110,12 @@ mod tests {
                 number: 0,
             };
             same(&function, &[codes.clone(), y.clone(), scores.clone(), weight.clone()]);
+        }
+        for bootstrap in [None, Some(Bootstrap::of(0.8))] {
+            let trees =
+                vec![Growing { tree: 0, draws: [3, 1], nodes: stump(), parts: vec![NOT_OPEN, 0, NOT_OPEN] }];
+            let function = Members { trees, bootstrap, is_weighted: true, columns: 2, rows: 4, number: 0 };
+            same(&function, &[codes.clone(), y.clone(), weight.clone()]);
         }
         let tree = Tree { nodes: stump(), values: vec![0.0, 1.0, 2.0], width: 1, column: 1 };
         let (bootstrap, number) = (Bootstrap::of(1.0), 0);

@@ -1,7 +1,7 @@
 //! Fits of trees that do not follow from each other: one, or a forest.
 
 use super::criterion::{Criterion, Rules};
-use super::data::{Binned, Binning};
+use super::data::{Binned, Binning, Sizes};
 use super::grow::{Samples, grow};
 use super::histogram::{Bootstrap, Sums, new_number};
 use super::nodes::Tree;
@@ -20,8 +20,6 @@ use std::sync::Arc;
 use tharsis_graph::Executor;
 use tharsis_numeric::{Chunks, Index, Result, Tensor, where_};
 
-/// Bytes of bins that are few.
-const TABLE_BYTES_MAX: u64 = 64 << 20;
 /// Bins of a feature.
 const BINS_MAX: usize = 255;
 
@@ -41,8 +39,7 @@ pub(crate) struct Forest {
     pub(crate) random_state: u64,
     /// Whether thresholds are drawn.
     pub(crate) is_random: bool,
-    /// Bytes of bins up to which trees are made in memory, each by one thread.
-    pub(crate) table_bytes_max: u64,
+    pub(crate) sizes: Sizes,
 }
 
 /// The trees of a model, and what the features have done.
@@ -70,7 +67,7 @@ impl Forest {
             oob_score: false,
             random_state: 0,
             is_random: false,
-            table_bytes_max: TABLE_BYTES_MAX,
+            sizes: Sizes::default(),
         }
     }
 
@@ -130,7 +127,7 @@ impl Forest {
         };
         let mut fitted = self.fitted(&grown, training.columns, classes.len(), shares);
         if self.oob_score {
-            let (sums, is_left_out) = self.out_of_bag(&binned, &grown, &fitted);
+            let (sums, is_left_out) = self.out_of_bag(&binned, &targets, &grown, &fitted);
             let is_right = sums.argmax(1).equal(&targets.y).logical_and(&is_left_out);
             let counts = training.engine.run(&[&is_right.sum(..), &is_left_out.sum(..)])?;
             fitted.oob_score = Some(counts[0].sum() / counts[1].sum());
@@ -152,7 +149,7 @@ impl Forest {
         let mean_of = |sums: &[f64]| vec![mean + sums[2] / sums[1] * size];
         let mut fitted = self.fitted(&grown, training.columns, 1, mean_of);
         if self.oob_score {
-            let (sums, is_left_out) = self.out_of_bag(&binned, &grown, &fitted);
+            let (sums, is_left_out) = self.out_of_bag(&binned, &targets, &grown, &fitted);
             let of_left_out = |tensor: &Tensor| where_(&is_left_out, tensor, 0.0);
             let average = of_left_out(&y).sum(..) / is_left_out.sum(..);
             let left = of_left_out(&((&y - sums.squeeze(Some(&[1]))) / size).square()).sum(..);
@@ -165,12 +162,18 @@ impl Forest {
 
     /// The average of the trees that do not have a sample, (n, width), and whether there are any, (n,).
     #[track_caller]
-    fn out_of_bag(&self, binned: &Binned, grown: &[Grown], fitted: &FittedForest) -> (Tensor, Tensor) {
+    fn out_of_bag(
+        &self,
+        binned: &Binned,
+        targets: &Targets,
+        grown: &[Grown],
+        fitted: &FittedForest,
+    ) -> (Tensor, Tensor) {
         let trees = fitted.trees.list().iter().cloned();
         let width = fitted.trees.width();
         let function = OutOfBag {
             trees: trees.zip(grown.iter().map(|grown| grown.draws)).collect(),
-            bootstrap: self.draws(),
+            bootstrap: self.draws(binned, targets),
             width,
             columns: binned.columns,
             rows: binned.pass_rows,
@@ -187,18 +190,14 @@ impl Forest {
     }
 
     /// The draws of samples.
-    fn draws(&self) -> Bootstrap {
-        Bootstrap::of(self.max_samples.unwrap_or(1.0))
+    fn draws(&self, binned: &Binned, targets: &Targets) -> Bootstrap {
+        Bootstrap::of_share(self.max_samples.unwrap_or(1.0), binned.rows, targets.positive)
     }
 
     #[track_caller]
     fn binned(&self, training: &Training, targets: &Targets, executor: Arc<dyn Executor>) -> Result<Binned> {
-        let binning = Binning {
-            bins_max: BINS_MAX,
-            seed: self.random_state,
-            is_finite: true,
-            table_bytes_max: self.table_bytes_max,
-        };
+        let binning =
+            Binning { bins_max: BINS_MAX, seed: self.random_state, is_finite: true, sizes: self.sizes };
         Binned::of(training, targets.weight.as_ref(), executor, binning)
     }
 
@@ -212,7 +211,7 @@ impl Forest {
     ) -> Result<Vec<Grown>> {
         let y = binned.stored(&targets.y)?;
         let weight = targets.weight.as_ref().map(|weight| binned.stored(weight)).transpose()?;
-        let bootstrap = self.bootstrap.then(|| self.draws());
+        let bootstrap = self.bootstrap.then(|| self.draws(binned, targets));
         let (targets, weights) = match binned.table_codes {
             Some(_) => {
                 let weights = weight.as_ref().map(|weight| binned.numbers(weight)).transpose()?;
@@ -229,6 +228,8 @@ impl Forest {
             slopes: Vec::new(),
             scores: 1,
             bootstrap: bootstrap.clone(),
+            numbers: None,
+            pass_rows: binned.pass_rows,
         });
         let samples = Samples {
             binned,
@@ -336,39 +337,86 @@ mod tests {
         numbers.map(f64::to_bits).collect()
     }
 
-    fn forests(table_bytes_max: u64) -> [Forest; 4] {
-        let forest = Forest { table_bytes_max, max_depth: Some(6), ..Forest::one_tree() };
-        let forest =
+    fn forests(sizes: Sizes) -> [Forest; 5] {
+        let forest = Forest { sizes, max_depth: Some(6), ..Forest::one_tree() };
+        let bagged =
             Forest { bootstrap: true, n_estimators: 3, max_features: MaxFeatures::Sqrt, ..forest.clone() };
-        let random = Forest { bootstrap: false, is_random: true, ..forest.clone() };
+        let random = Forest { bootstrap: false, is_random: true, ..bagged.clone() };
         let best = Forest { max_leaf_nodes: Some(20), max_depth: None, ..forest.clone() };
-        [forest, forest, random, best]
+        let unlimited = Forest { max_depth: None, n_estimators: 2, ..bagged.clone() };
+        [forest, bagged, random, best, unlimited]
+    }
+
+    /// Passes over pieces of few rows, and so many bytes in memory.
+    fn sizes(table_bytes_max: u64) -> Sizes {
+        Sizes { table_bytes_max, pass_rows_min: 40, ..Sizes::default() }
     }
 
     #[test]
     fn a_table_makes_the_trees_of_passes() {
-        let samples = samples(3_000);
-        for (table, passes) in forests(u64::MAX).iter().zip(&forests(0)) {
-            assert_eq!(bits(table, &samples, 3, 1 << 28), bits(passes, &samples, 3, 1 << 28), "{table:?}");
+        let samples = samples(1_500);
+        for (at, table) in forests(sizes(u64::MAX)).iter().enumerate() {
+            let expected = bits(table, &samples, 3, 1 << 28);
+            // Nodes of up to a hundred rows are grown in memory, or none.
+            for table_bytes_max in [7_000, 0] {
+                let passes = &forests(sizes(table_bytes_max))[at];
+                assert!(expected == bits(passes, &samples, 3, 1 << 28), "{passes:?}");
+            }
         }
     }
 
     #[test]
     fn trees_of_passes_do_not_depend_on_threads_chunks_and_memory() {
-        let samples = samples(36_000);
+        let samples = samples(3_000);
         let cut = |rows: usize, columns: usize| {
             let [x, y, weight] = &samples;
             let x = x.rechunk(Chunks::PerAxis(vec![rows, columns]));
             let one = Chunks::PerAxis(vec![rows]);
             [x, y.rechunk(one.clone()), weight.rechunk(one)].map(|tensor| tensor.execute().unwrap())
         };
-        let cut = cut(7_001, 4);
-        for forest in forests(0) {
+        let cut = cut(701, 4);
+        for forest in forests(sizes(20_000)) {
             let one = bits(&forest, &samples, 1, 1 << 28);
-            assert_eq!(one, bits(&forest, &samples, 4, 1 << 28), "threads, {forest:?}");
-            assert_eq!(one, bits(&forest, &cut, 2, 1 << 28), "chunks, {forest:?}");
+            assert!(one == bits(&forest, &samples, 4, 1 << 28), "threads, {forest:?}");
+            assert!(one == bits(&forest, &cut, 2, 1 << 28), "chunks, {forest:?}");
             // The sums of a pass have room for a few nodes.
-            assert_eq!(one, bits(&forest, &samples, 2, 20 << 20), "memory, {forest:?}");
+            assert!(one == bits(&forest, &samples, 2, 20 << 20), "memory, {forest:?}");
         }
+    }
+
+    #[test]
+    fn bins_of_drawn_samples_are_not_those_of_all_values() {
+        let x = (default_rng(2).integers(0, 5, &[1_000]).expand_dims(1)).execute().unwrap();
+        let executor: Arc<dyn Executor> = Arc::new(LocalExecutor::sized(1, 1 << 28));
+        let options = FitOptions::new().executor(executor.clone());
+        let training = Training::supervised("test", &x, Some(&x.squeeze(Some(&[1]))), &options).unwrap();
+        let targets = Targets::numbers(&training).unwrap();
+        for (sample_rows, is_exact) in [(1_000, true), (999, false)] {
+            let forest = Forest { sizes: Sizes { sample_rows, ..sizes(0) }, ..Forest::one_tree() };
+            let bins = forest.binned(&training, &targets, executor.clone()).unwrap().bins;
+            assert_eq!((bins.features[0].count(), bins.features[0].is_exact), (5, is_exact));
+        }
+    }
+
+    #[test]
+    fn trees_without_a_limit_take_few_passes() {
+        let rows = 4_000;
+        let [x, _, weight] = samples(rows);
+        let noise = default_rng(3).random(&[rows]).execute().unwrap();
+        let executor: Arc<dyn Executor> = Arc::new(LocalExecutor::sized(2, 20 << 20));
+        let options = FitOptions::new().sample_weight(&weight).executor(executor.clone());
+        let training = Training::supervised("test", &x, Some(&noise), &options).unwrap();
+        let targets = Targets::numbers(&training).unwrap();
+        let fit = |table_bytes_max: u64| {
+            let forest = Forest { n_estimators: 2, sizes: sizes(table_bytes_max), ..Forest::one_tree() };
+            let binned = forest.binned(&training, &targets, executor.clone()).unwrap();
+            let kind = (Sums::Squares, Criterion::SquaredError);
+            let grown = forest.grow(&training, &binned, &targets, kind).unwrap();
+            (grown.iter().map(|grown| grown.nodes.len()).sum::<usize>(), binned.passes())
+        };
+        // Nodes of up to 289 rows are in memory, and so many rows at the same time: 14 passes for a tree, and
+        // about six before there are no others.
+        let (nodes, passes) = fit(20_000);
+        assert!(10_000 < nodes && passes < 70, "{nodes} nodes, {passes} passes");
     }
 }

@@ -6,25 +6,26 @@
 //!
 //! The sums of the nodes of a pass are at most so many bytes: more nodes take more passes, and no tree comes
 //! out otherwise.
+//!
+//! Without a limit on leaves a tree has about as many nodes as samples. Nodes of so few rows that these fit
+//! the memory of this process are left until there are no others. Then a pass fetches the rows of as many of
+//! them as fit, and all that is below them is grown from an in-memory table.
 
 use super::criterion::{Searched, Split};
 use super::data::Binned;
 use super::histogram::{Bootstrap, Column, Growing, Histograms, NOT_OPEN, Sums, new_number};
 use super::partial::{Facts, Grown, Growth, PartialTree, Status};
-use super::table::Table;
+use super::table::{Pieces, Table};
+use super::threads::on_threads;
 use std::collections::HashSet;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tharsis_graph::Error as GraphError;
 use tharsis_kernels::Key;
 use tharsis_kernels::random::below;
 use tharsis_numeric::{Error, Result, Tensor};
 
-/// Bytes of sums of nodes that are kept until their children are known: those of one child are what is left
-/// when those of the other are taken off. Nodes beyond it are summed for both.
-const KEPT_BYTES_MAX: usize = 256 << 20;
 /// Rows of all trees together from which threads make them: fewer are done before these have begun.
-const THREAD_ROWS_MIN: usize = 20_000;
+pub(super) const THREAD_ROWS_MIN: usize = 20_000;
 /// Values of a node from which threads share its features.
 const SHARED_MIN: usize = 1 << 18;
 /// Rows of a node from which threads are worth beginning.
@@ -43,6 +44,14 @@ pub(crate) struct Samples<'a> {
     pub(crate) table: Option<Table<'a>>,
 }
 
+impl Samples<'_> {
+    /// Bytes of a row in the memory of this process, with its place in the lists of rows of nodes.
+    fn row_bytes(&self) -> u64 {
+        let numbers = 3 + self.inputs.len() + 3 * self.scores;
+        (self.binned.columns + numbers * size_of::<f64>()) as u64
+    }
+}
+
 /// A node whose sums by bin are to be known.
 struct Job {
     tree: usize,
@@ -56,13 +65,17 @@ struct Job {
 }
 
 /// Trees while they grow.
-struct Grower<'a> {
-    samples: &'a Samples<'a>,
-    growth: &'a Growth,
+pub(super) struct Grower<'a> {
+    pub(super) samples: &'a Samples<'a>,
+    pub(super) growth: &'a Growth,
     /// Features that have more than one bin.
     usable: Vec<u32>,
-    trees: Vec<PartialTree>,
-    kept_bytes: usize,
+    pub(super) trees: Vec<PartialTree>,
+    /// Whether the sums of a node are kept until its children are known: those of one child are what is left
+    /// when those of the other are taken off.
+    subtracts: bool,
+    /// Rows of a node that is grown in memory.
+    pub(super) small_rows: f64,
     /// Threads that sum the rows of a table.
     threads: usize,
 }
@@ -80,28 +93,11 @@ pub(crate) fn grow(
 ) -> Result<Vec<Grown>> {
     let Some(table) = &samples.table else { return Grower::grow(samples, growth, (seed, 1), numbers) };
     let cost = table.targets.len() * numbers.len();
-    let threads = if cost < THREAD_ROWS_MIN { 1 } else { samples.binned.threads.min(numbers.len()) };
-    let of_each = samples.binned.threads / threads;
-    // Each thread makes one tree after the other.
-    let (next, done) = (AtomicUsize::new(0), Mutex::new(Vec::with_capacity(numbers.len())));
-    let work = || {
-        while let Some(&number) = numbers.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let grown = Grower::grow(samples, growth, (seed, of_each), &[number]);
-            let is_lost = grown.is_err();
-            done.lock().unwrap_or_else(PoisonError::into_inner).push((number, grown));
-            if is_lost {
-                break;
-            }
-        }
-    };
-    std::thread::scope(|scope| {
-        (1..threads).for_each(|_| drop(scope.spawn(work)));
-        work();
-    });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|&(number, _)| number);
-    let trees = done.into_iter().map(|(_, grown)| grown).collect::<Result<Vec<_>>>()?;
-    Ok(trees.into_iter().flatten().collect())
+    let threads = if cost < THREAD_ROWS_MIN { 1 } else { samples.binned.threads };
+    let grown = on_threads(numbers.to_vec(), threads, |number, threads| {
+        Grower::grow(samples, growth, (seed, threads), &[number])
+    })?;
+    Ok(grown.into_iter().flatten().collect())
 }
 
 impl<'a> Grower<'a> {
@@ -112,37 +108,77 @@ impl<'a> Grower<'a> {
         (seed, threads): (u64, usize),
         numbers: &[usize],
     ) -> Result<Vec<Grown>> {
-        let features = samples.binned.bins.features.iter().enumerate();
+        let trees = numbers.iter().map(|&number| PartialTree::new(number, seed)).collect();
+        let mut grower = Grower::of(samples, growth, trees, threads);
+        for tree in 0..grower.trees.len() {
+            grower.take_rows(tree);
+        }
+        grower.grow_all()?;
+        let columns = samples.binned.columns;
+        Ok(grower.trees.iter().map(|tree| tree.grown(growth, columns)).collect())
+    }
+
+    pub(super) fn of(
+        samples: &'a Samples<'a>,
+        growth: &'a Growth,
+        trees: Vec<PartialTree>,
+        threads: usize,
+    ) -> Grower<'a> {
+        let binned = samples.binned;
+        let features = binned.bins.features.iter().enumerate();
         let usable = features.filter(|(_, bins)| 1 < bins.count() || bins.has_missing);
         let mut usable: Vec<u32> = usable.map(|(feature, _)| feature as u32).collect();
         if usable.is_empty() {
             // The sums of the root are those of any feature.
             usable.push(0);
         }
-        let trees = numbers.iter().map(|&number| PartialTree::new(number, seed)).collect();
-        let mut grower = Grower { samples, growth, usable, trees, kept_bytes: 0, threads };
-        for tree in 0..grower.trees.len() {
-            grower.take_rows(tree);
+        let mut grower =
+            Grower { samples, growth, usable, trees, subtracts: false, small_rows: 0.0, threads };
+        grower.subtracts = growth.subtracts && grower.kept_bytes() <= binned.kept_bytes_max as f64;
+        if samples.table.is_none() && growth.max_leaf_nodes.is_none() && !grower.subtracts {
+            grower.small_rows = (binned.table_bytes / samples.row_bytes()) as f64;
         }
+        grower
+    }
+
+    /// Bytes of the sums of all nodes that may be kept at the same time: a function of samples and limits
+    /// alone, since what is left of a sum has other roundings than a sum.
+    fn kept_bytes(&self) -> f64 {
+        let features = &self.samples.binned.bins.features;
+        let bins: usize = self.usable.iter().map(|&feature| features[feature as usize].count() + 1).sum();
+        let node = (bins * self.samples.sums.width() * size_of::<f64>()) as f64;
+        let of_depth = self.growth.max_depth.map_or(f64::INFINITY, |depth| (depth as f64).exp2());
+        let of_leaves = self.growth.max_leaf_nodes.map_or(f64::INFINITY, |leaves| leaves as f64);
+        let of_rows = self.samples.binned.rows as f64 / self.growth.rules.samples_min.max(1.0);
+        node * of_depth.min(of_leaves).min(of_rows).max(1.0) * self.samples.scores as f64
+    }
+
+    /// Splits nodes until none is left to split.
+    #[track_caller]
+    pub(super) fn grow_all(&mut self) -> Result<()> {
         loop {
-            let mut jobs = grower.jobs()?;
+            let mut jobs = self.jobs()?;
             if jobs.is_empty() {
-                break;
+                let batch = self.small_nodes();
+                if batch.is_empty() {
+                    return Ok(());
+                }
+                self.grow_in_memory(batch)?;
+                continue;
             }
-            grower.run(&mut jobs)?;
+            self.run(&mut jobs)?;
             for job in jobs {
-                grower.finish(job)?;
+                self.finish(job)?;
             }
         }
-        let columns = samples.binned.columns;
-        Ok(grower.trees.iter().map(|tree| tree.grown(growth, columns)).collect())
     }
 
     /// Gives a root its rows, if samples are in a table.
     fn take_rows(&mut self, tree: usize) {
         if let Some(table) = &self.samples.table {
             let partial = &mut self.trees[tree];
-            (partial.facts[0].rows, partial.weights) = table.drawn(partial.draws());
+            let (rows, weights) = table.drawn(partial.draws());
+            (partial.facts[0].rows, partial.weights) = (rows, Arc::new(weights));
         }
     }
 }
@@ -157,9 +193,8 @@ impl Grower<'_> {
         let mut jobs: Vec<Job> = Vec::new();
         let mut bytes = 0u64;
         for (at, tree) in self.trees.iter().enumerate() {
-            let (wanted, _) = tree.simulate(self.growth.max_leaf_nodes);
             let mut seen = HashSet::new();
-            for node in wanted {
+            for node in tree.wanted(self.growth.max_leaf_nodes) {
                 let parent = tree.facts[node].parent.filter(|&parent| tree.facts[parent].kept.is_some());
                 if let Some(parent) = parent
                     && !seen.insert(parent)
@@ -245,9 +280,10 @@ impl Grower<'_> {
             if pieces.iter().all(|(_, rows, ..)| rows.len() < SHARED_ROWS_MIN) { 1 } else { self.threads };
         let left = Mutex::new(pieces.into_iter());
         let work = || {
+            let mut pieces = Pieces::default();
             let next = || left.lock().unwrap_or_else(PoisonError::into_inner).next();
             while let Some((partial, rows, columns, state)) = next() {
-                table.add((partial.number, &partial.weights), rows, &columns, state);
+                table.add((partial.number, &partial.weights), rows, &columns, (state, &mut pieces));
             }
         };
         std::thread::scope(|scope| {
@@ -288,22 +324,16 @@ impl Grower<'_> {
 
     #[track_caller]
     fn pass(&self, jobs: &mut [Job], parts: &[(usize, usize, usize)], elements: usize) -> Result<()> {
-        let mut trees: Vec<Growing> = Vec::new();
+        let mut open: Vec<(usize, Vec<(usize, u32)>)> = Vec::new();
         let mut columns = Vec::with_capacity(parts.len());
         let mut start = 0;
         for (part, &(job, first, last)) in parts.iter().enumerate() {
             let job = &jobs[job];
-            let partial = &self.trees[job.tree];
-            if trees.last().is_none_or(|tree| tree.tree != partial.number) {
-                trees.push(Growing {
-                    tree: partial.number,
-                    draws: partial.draws(),
-                    nodes: partial.nodes.clone(),
-                    parts: vec![NOT_OPEN; partial.nodes.len()],
-                });
+            if open.last().is_none_or(|&(tree, _)| tree != job.tree) {
+                open.push((job.tree, Vec::new()));
             }
-            if let Some(growing) = trees.last_mut() {
-                growing.parts[job.node] = part as u32;
+            if let Some((_, nodes)) = open.last_mut() {
+                nodes.push((job.node, part as u32));
             }
             let shift = |column: &Column| Column {
                 start: column.start - job.columns[first].start + start,
@@ -312,6 +342,7 @@ impl Grower<'_> {
             columns.push(job.columns[first..last].iter().map(shift).collect());
             start += job.len_of(first, last);
         }
+        let trees = open.iter().map(|(tree, nodes)| self.growing(*tree, nodes)).collect();
         let Samples { binned, inputs, sums, bootstrap, .. } = self.samples;
         let function = Histograms {
             sums: sums.clone(),
@@ -336,6 +367,17 @@ impl Grower<'_> {
         Ok(())
     }
 
+    /// The part of a tree that leads to some nodes, each with its part of the state.
+    pub(super) fn growing(&self, tree: usize, open: &[(usize, u32)]) -> Growing {
+        let partial = &self.trees[tree];
+        let (nodes, places) = partial.way_to(open.iter().map(|&(node, _)| node));
+        let mut parts = vec![NOT_OPEN; nodes.len()];
+        for (node, part) in open {
+            parts[places[node]] = *part;
+        }
+        Growing { tree: partial.number, draws: partial.draws(), nodes, parts }
+    }
+
     /// Splits the nodes whose sums a job has.
     #[track_caller]
     fn finish(&mut self, job: Job) -> Result<()> {
@@ -343,11 +385,16 @@ impl Grower<'_> {
         let kept =
             self.trees[tree].facts[node].parent.and_then(|parent| self.trees[tree].facts[parent].kept.take());
         if let (Some(sibling), Some(mut left)) = (sibling, kept) {
-            self.kept_bytes -= left.len() * size_of::<f64>();
             take_off(&mut left, &state, self.samples.sums.width());
             self.search(tree, sibling, &columns, left)?;
         }
-        self.search(tree, node, &columns, state)
+        self.search(tree, node, &columns, state)?;
+        for child in sibling.into_iter().chain([node]) {
+            if self.trees[tree].facts[child].status == Status::Leaf {
+                self.trees[tree].facts[child].rows = Vec::new();
+            }
+        }
+        Ok(())
     }
 
     #[track_caller]
@@ -365,45 +412,60 @@ impl Grower<'_> {
                 self.take_rows(tree);
                 return Ok(());
             }
+            partial.root_weight = self.growth.rules.criterion.weight(&partial.facts[0].sums);
             if self.growth.is_leaf(0, &partial.facts[0].sums) {
-                partial.facts[0].status = Status::Leaf;
+                partial.end(0);
                 return Ok(());
             }
         }
         let facts = &partial.facts[node];
         let key = Key::for_purpose(facts.path, 0, "thresholds");
-        let searched = Searched { columns, state: &state, sums: &facts.sums, is_root: node == 0, key };
+        let is_root = facts.depth == 0;
+        let searched = Searched { columns, state: &state, sums: &facts.sums, is_root, key };
         let found = self.growth.rules.best(&self.samples.binned.bins, &searched);
-        let root_weight = self.growth.rules.criterion.weight(&partial.facts[0].sums);
+        let root_weight = partial.root_weight;
         let enough = |split: &Split| self.growth.decrease_min <= split.gain / root_weight + f64::EPSILON;
         match found {
             Some(split) if self.growth.decrease_min == 0.0 || enough(&split) => {
                 partial.split(node, split, self.growth);
-                let left = partial.nodes[node].left as usize;
-                if let Some(table) = &self.samples.table {
-                    let rows = std::mem::take(&mut partial.facts[node].rows);
-                    let [below, above] = table.part(&partial.nodes[node], rows);
-                    (partial.facts[left].rows, partial.facts[left + 1].rows) = (below, above);
-                }
-                let is_new = |child: usize| partial.facts[child].status == Status::New;
-                let has_new = is_new(left) || is_new(left + 1);
-                let bytes = state.len() * size_of::<f64>();
-                let is_all = self.usable.len() == columns.len();
-                if self.growth.subtracts && is_all && has_new && self.kept_bytes + bytes <= KEPT_BYTES_MAX {
-                    self.kept_bytes += bytes;
-                    partial.facts[node].kept = Some(state);
-                }
+                self.after_split(tree, node, (state, columns.len()));
             }
-            Some(_) => partial.facts[node].status = Status::Leaf,
+            Some(_) => partial.end(node),
             None => {
                 let facts = &mut partial.facts[node];
                 facts.tried += columns.len();
                 if self.usable.len() <= facts.tried {
-                    facts.status = Status::Leaf;
+                    partial.end(node);
                 }
             }
         }
         Ok(())
+    }
+
+    /// Gives new children their rows, if samples are in a table, or leaves them until these are fetched, and
+    /// keeps the sums of the node for them. A node of drawn features keeps none.
+    fn after_split(&mut self, tree: usize, node: usize, (state, columns): (Vec<f64>, usize)) {
+        let partial = &mut self.trees[tree];
+        let left = partial.nodes[node].left as usize;
+        let is_new = [left, left + 1].map(|child| partial.facts[child].status == Status::New);
+        let is_kept = self.subtracts && self.usable.len() == columns && is_new != [false; 2];
+        if let Some(table) = &self.samples.table {
+            let rows = std::mem::take(&mut partial.facts[node].rows);
+            for (child, rows) in table.part(&partial.nodes[node], rows).into_iter().enumerate() {
+                // The sums of a leaf may be taken off for its sibling.
+                if is_kept || is_new[child] {
+                    partial.facts[left + child].rows = rows;
+                }
+            }
+        }
+        for child in [left, left + 1] {
+            if partial.facts[child].sums[0] <= self.small_rows && partial.open.remove(&child) {
+                partial.small.push(child);
+            }
+        }
+        if is_kept {
+            partial.facts[node].kept = Some(state);
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::loss::{LOSSES, Loss};
 use super::nodes::{Node, leaf_of_bins};
-use super::wire::{ADD_TREES, HISTOGRAMS, Reader, SUM_LOSSES, Writer, name_of};
+use super::wire::{ADD_STATES, ADD_TREES, HISTOGRAMS, Reader, SUM_LOSSES, Writer, name_of};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -39,6 +39,13 @@ pub(crate) struct Bootstrap {
 }
 
 impl Bootstrap {
+    /// Draws of a share of so many rows, of which `positive` have a weight: at least one row, and on average
+    /// one that has a weight.
+    pub(crate) fn of_share(share: f64, rows: usize, positive: f64) -> Bootstrap {
+        let mean = (share * rows as f64).round().max(1.0) / rows as f64;
+        Bootstrap::of(mean.max(1.0 / positive.max(1.0)).min(1.0))
+    }
+
     /// Draws with which trees have each sample so often, on average.
     pub(crate) fn of(mean: f64) -> Bootstrap {
         let (mut chance, mut sum) = ((-mean).exp(), 0.0);
@@ -72,8 +79,8 @@ impl Bootstrap {
 /// Times beyond which a row is not drawn: the chance is below 1e-20.
 const BOOTSTRAP_MAX: usize = 24;
 
-/// A tree as far as it is grown, and the nodes of it that a pass looks at.
-#[derive(Debug)]
+/// A tree as far as it leads to the nodes of it that a pass looks at.
+#[derive(Clone, Debug)]
 pub(crate) struct Growing {
     /// The number of the tree among those of one fit.
     pub(crate) tree: usize,
@@ -82,6 +89,30 @@ pub(crate) struct Growing {
     pub(crate) nodes: Vec<Node>,
     /// The part of the state that belongs to each node; [`NOT_OPEN`] for none.
     pub(crate) parts: Vec<u32>,
+}
+
+impl Growing {
+    pub(crate) fn write(&self, writer: &mut Writer) {
+        writer.size(self.tree);
+        self.draws.iter().for_each(|&word| writer.number(word));
+        writer.nodes(&self.nodes);
+        self.parts.iter().for_each(|&part| writer.number(u64::from(part.wrapping_add(1))));
+    }
+
+    /// The tree that a name tells, of samples with so many features.
+    pub(crate) fn read(reader: &mut Reader, columns: usize) -> Option<Growing> {
+        let (tree, draws) = (reader.size()?, [reader.number()?, reader.number()?]);
+        let nodes = reader.nodes(columns)?;
+        let part = |reader: &mut Reader| Some((reader.number()? as u32).wrapping_sub(1));
+        let parts = nodes.iter().map(|_| part(reader)).collect::<Option<Vec<u32>>>()?;
+        Some(Growing { tree, draws, nodes, parts })
+    }
+
+    /// The part of a row of bins; [`NOT_OPEN`] for none.
+    #[inline]
+    pub(crate) fn part(&self, codes: &[u8]) -> u32 {
+        self.parts[leaf_of_bins(&self.nodes, codes)]
+    }
 }
 
 /// The key of the draws of a tree.
@@ -179,12 +210,24 @@ impl Foreign for Histograms {
             }
             Sums::Slopes(loss) => {
                 let scores = args[2].elements::<f64>()?;
-                let slopes = loss.all_slopes(&inputs.targets, &scores, self.scores);
-                let of = |row: usize, tree: usize, weight: f64| {
-                    let [first, second] = slopes[row * self.scores + tree];
+                let rounded = |[first, second]: [f64; 2], weight: f64| {
                     [1.0, rounded(first * weight), rounded(second * weight)]
                 };
-                self.add_all(&inputs, &mut state, of, add_each);
+                if self.scores == 1 {
+                    // Most rows of a pass are in no open node.
+                    let of = |row: usize, _: usize, weight: f64| {
+                        let mut slopes = [[0.0; 2]];
+                        loss.slopes(inputs.targets[row], &scores[row..=row], &mut slopes);
+                        rounded(slopes[0], weight)
+                    };
+                    self.add_all(&inputs, &mut state, of, add_each);
+                } else {
+                    let slopes = loss.all_slopes(&inputs.targets, &scores, self.scores);
+                    let of = |row: usize, tree: usize, weight: f64| {
+                        rounded(slopes[row * self.scores + tree], weight)
+                    };
+                    self.add_all(&inputs, &mut state, of, add_each);
+                }
             }
         }
         Ok(Chunk::from_elements(&[1, self.elements], &state)?)
@@ -204,12 +247,7 @@ impl Histograms {
         writer.floats(self.bootstrap.as_ref().map_or(&[], |bootstrap| &bootstrap.at_most));
         writer.flag(self.is_weighted);
         writer.size(self.trees.len());
-        for Growing { tree, draws, nodes, parts } in &self.trees {
-            writer.size(*tree);
-            draws.iter().for_each(|&word| writer.number(word));
-            writer.nodes(nodes);
-            parts.iter().for_each(|&part| writer.number(u64::from(part.wrapping_add(1))));
-        }
+        self.trees.iter().for_each(|growing| growing.write(writer));
         writer.size(self.parts.len());
         for columns in &self.parts {
             writer.size(columns.len());
@@ -236,11 +274,7 @@ impl Histograms {
         let is_weighted = reader.flag()?;
         let mut trees = Vec::new();
         for _ in 0..reader.count()? {
-            let (tree, draws) = (reader.size()?, [reader.number()?, reader.number()?]);
-            let nodes = reader.nodes(columns)?;
-            let part = |reader: &mut Reader| Some((reader.number()? as u32).wrapping_sub(1));
-            let parts = nodes.iter().map(|_| part(reader)).collect::<Option<Vec<u32>>>()?;
-            trees.push(Growing { tree, draws, nodes, parts });
+            trees.push(Growing::read(reader, columns)?);
         }
         let mut parts = Vec::new();
         for _ in 0..reader.count()? {
@@ -272,6 +306,33 @@ impl Histograms {
             number,
         };
         (is_sound && 0 < columns && 0 < scores).then_some(made)
+    }
+}
+
+/// The function of some states, a row each, that gives their sum, added one to the other.
+#[derive(Debug)]
+pub(crate) struct AddStates;
+
+impl Foreign for AddStates {
+    fn name(&self) -> Option<ForeignName> {
+        Some(name_of(ADD_STATES, |_| {}))
+    }
+
+    fn describe(&self) -> String {
+        "sums of states".to_owned()
+    }
+
+    fn run(&self, _: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
+        let &[rows, elements] = args[0].shape() else {
+            return Err(Error::Internal("states have two axes".to_owned()));
+        };
+        let states = args[0].elements::<f64>()?;
+        let mut sums = states[..elements.min(rows * elements)].to_vec();
+        sums.resize(elements, 0.0);
+        for state in states.chunks_exact(elements.max(1)).skip(1) {
+            sums.iter_mut().zip(state).for_each(|(sum, number)| *sum += number);
+        }
+        Ok(Chunk::from_elements(&[1, elements], &sums)?)
     }
 }
 
@@ -319,7 +380,7 @@ impl Histograms {
                 if weight <= 0.0 {
                     continue;
                 }
-                let part = growing.parts[leaf_of_bins(&growing.nodes, codes)];
+                let part = growing.part(codes);
                 if part == NOT_OPEN {
                     continue;
                 }

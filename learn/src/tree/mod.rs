@@ -2,8 +2,11 @@
 //!
 //! Samples are put in at most 255 bins for each feature, and one for missing values, by one pass that writes
 //! a byte for each value. All later passes read these bytes. A pass sums the samples of the open nodes by
-//! feature and bin, from which the best split of each follows, so trees grow a level with each pass.
+//! feature and bin, from which the best split of each follows, so trees grow a level with each pass. Samples
+//! that fit the memory of this process, or the part of them that a node has, are summed there, in the order
+//! of passes.
 
+mod below;
 pub(crate) mod bins;
 pub(crate) mod criterion;
 pub(crate) mod data;
@@ -14,6 +17,7 @@ pub(crate) mod forest;
 pub(crate) mod grow;
 pub(crate) mod histogram;
 pub(crate) mod loss;
+pub(crate) mod members;
 pub(crate) mod nodes;
 pub(crate) mod out_of_bag;
 pub(crate) mod parameters;
@@ -21,6 +25,7 @@ pub(crate) mod partial;
 pub(crate) mod predict;
 pub(crate) mod table;
 pub(crate) mod targets;
+mod threads;
 mod wire;
 
 pub use decision::{

@@ -4,7 +4,8 @@ use super::criterion::{Rules, Split};
 use super::histogram::key_of;
 use super::nodes::{Node, Tree};
 use crate::states::lost;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
+use std::sync::Arc;
 use tharsis_kernels::Key;
 use tharsis_numeric::Result;
 
@@ -23,7 +24,7 @@ pub(crate) struct Growth {
     pub(crate) decrease_min: f64,
     /// Features that are looked at for a node.
     pub(crate) features: usize,
-    /// Whether the sums of a node are kept for its children. That costs digits.
+    /// Whether the sums of a node may be kept for its children. That costs digits.
     pub(crate) subtracts: bool,
 }
 
@@ -56,6 +57,7 @@ pub(super) enum Status {
     Leaf,
 }
 
+#[derive(Clone)]
 pub(super) struct Facts {
     pub(super) status: Status,
     pub(super) depth: usize,
@@ -72,22 +74,67 @@ pub(super) struct Facts {
     pub(super) rows: Vec<u32>,
 }
 
+/// A tree, or what is below a node of it.
 pub(super) struct PartialTree {
     pub(super) number: usize,
     pub(super) seed: u64,
     pub(super) draw: u64,
     pub(super) nodes: Vec<Node>,
     pub(super) facts: Vec<Facts>,
+    /// The new nodes. With a limit on leaves the order of splits tells which ones are looked at.
+    pub(super) open: BTreeSet<usize>,
+    /// New nodes whose rows are to be grown in memory.
+    pub(super) small: Vec<usize>,
+    /// The weight of the root, once it is known.
+    pub(super) root_weight: f64,
     /// The weight of each row of the table.
-    pub(super) weights: Vec<f64>,
+    pub(super) weights: Arc<Vec<f64>>,
 }
 
 impl PartialTree {
     pub(super) fn new(number: usize, seed: u64) -> PartialTree {
-        let mut tree =
-            PartialTree { number, seed, draw: 0, nodes: Vec::new(), facts: Vec::new(), weights: Vec::new() };
+        let mut tree = PartialTree {
+            number,
+            seed,
+            draw: 0,
+            nodes: Vec::new(),
+            facts: Vec::new(),
+            open: BTreeSet::new(),
+            small: Vec::new(),
+            root_weight: 0.0,
+            weights: Arc::default(),
+        };
         tree.restart();
         tree
+    }
+
+    /// A tree of all that is below a node, whose rows are these ones of a table.
+    pub(super) fn below(&self, node: usize, rows: Vec<u32>, weights: Arc<Vec<f64>>) -> PartialTree {
+        let root = Facts { parent: None, rows, ..self.facts[node].clone() };
+        PartialTree {
+            nodes: vec![Node::leaf()],
+            facts: vec![root],
+            open: BTreeSet::from([0]),
+            small: Vec::new(),
+            weights,
+            ..*self
+        }
+    }
+
+    /// Adds what has grown below a node.
+    pub(super) fn graft(&mut self, node: usize, grown: PartialTree) {
+        let shift = self.nodes.len() - 1;
+        let place = |at: usize| if at == 0 { node } else { at + shift };
+        for (at, (own, facts)) in grown.nodes.into_iter().zip(grown.facts).enumerate() {
+            let own = Node { left: own.left + shift as u32, ..own };
+            if at == 0 {
+                self.nodes[node] = own;
+                self.facts[node] = Facts { parent: self.facts[node].parent, ..facts };
+            } else {
+                self.nodes.push(own);
+                self.facts.push(Facts { parent: facts.parent.map(place), ..facts });
+            }
+        }
     }
 
     /// The seed and the stream of the draws of samples.
@@ -100,15 +147,27 @@ impl PartialTree {
         let path = key_of(self.draws()).bits(u64::MAX);
         self.nodes = vec![Node::leaf()];
         self.facts = vec![Facts::new(None, 0, path, Vec::new(), Status::New)];
+        self.open = BTreeSet::from([0]);
+    }
+
+    /// The nodes whose sums are wanted next.
+    pub(super) fn wanted(&self, max_leaf_nodes: Option<usize>) -> Box<dyn Iterator<Item = usize> + '_> {
+        match max_leaf_nodes {
+            None => Box::new(self.open.iter().copied()),
+            Some(leaves_max) => Box::new(self.simulate(leaves_max).0.into_iter()),
+        }
+    }
+
+    /// Whether each node is split in the end, as far as known.
+    fn split_nodes(&self, max_leaf_nodes: Option<usize>) -> Vec<bool> {
+        match max_leaf_nodes {
+            None => self.facts.iter().map(|facts| facts.status == Status::Split).collect(),
+            Some(leaves_max) => self.simulate(leaves_max).1,
+        }
     }
 
     /// The nodes whose sums are wanted next, and whether each node is split in the end, as far as known.
-    pub(super) fn simulate(&self, max_leaf_nodes: Option<usize>) -> (Vec<usize>, Vec<bool>) {
-        let Some(leaves_max) = max_leaf_nodes else {
-            let is_split = self.facts.iter().map(|facts| facts.status == Status::Split).collect();
-            let wanted = (0..self.facts.len()).filter(|&node| self.facts[node].status == Status::New);
-            return (wanted.collect(), is_split);
-        };
+    fn simulate(&self, leaves_max: usize) -> (Vec<usize>, Vec<bool>) {
         let mut is_split = vec![false; self.nodes.len()];
         let mut new = Vec::new();
         let mut heap = BinaryHeap::new();
@@ -144,9 +203,33 @@ impl PartialTree {
         }
     }
 
+    /// The part of the tree that leads to some nodes, and the place of each of these in it.
+    pub(super) fn way_to(&self, wanted: impl Iterator<Item = usize>) -> (Vec<Node>, BTreeMap<usize, usize>) {
+        let mut ancestors = BTreeSet::new();
+        for node in wanted {
+            let mut at = node;
+            while let Some(parent) = self.facts[at].parent.filter(|&parent| ancestors.insert(parent)) {
+                at = parent;
+            }
+        }
+        let mut nodes = vec![Node::leaf()];
+        let mut places = BTreeMap::from([(0, 0)]);
+        // Parents come before their children.
+        for ancestor in ancestors {
+            let (left, place) = (nodes.len(), places[&ancestor]);
+            let node = self.nodes[ancestor];
+            nodes[place] = Node { left: left as u32, ..node };
+            for child in 0..2 {
+                places.insert(node.left as usize + child, left + child);
+                nodes.push(Node::leaf());
+            }
+        }
+        (nodes, places)
+    }
+
     /// The tree without the nodes that are not needed.
     pub(super) fn grown(&self, growth: &Growth, columns: usize) -> Grown {
-        let (_, is_split) = self.simulate(growth.max_leaf_nodes);
+        let is_split = self.split_nodes(growth.max_leaf_nodes);
         let mut gains = vec![0.0; columns];
         let (mut nodes, mut sums) = (vec![Node::leaf()], vec![self.facts[0].sums.clone()]);
         let mut queue = VecDeque::from([(0, 0)]);
@@ -217,14 +300,24 @@ impl PartialTree {
         let left = self.nodes.len();
         let Split { feature, bin, threshold, missing_left, gain, .. } = split;
         self.nodes[node] = Node { feature, left: left as u32, threshold, bin, missing_left };
+        self.open.remove(&node);
         self.facts[node].status = Status::Split;
         self.facts[node].gain = gain;
         let (depth, key) = (self.facts[node].depth + 1, Key::of_bits(self.facts[node].path));
         for (side, sums) in [split.left, split.right].into_iter().enumerate() {
             let status = if growth.is_leaf(depth, &sums) { Status::Leaf } else { Status::New };
             self.nodes.push(Node::leaf());
+            if status == Status::New {
+                self.open.insert(self.facts.len());
+            }
             self.facts.push(Facts::new(Some(node), depth, key.bits(side as u64), sums, status));
         }
+    }
+
+    /// Makes a node a leaf.
+    pub(super) fn end(&mut self, node: usize) {
+        self.open.remove(&node);
+        self.facts[node].status = Status::Leaf;
     }
 }
 
@@ -234,5 +327,70 @@ impl Growth {
         self.max_depth.is_some_and(|max| max <= depth)
             || sums[0] < self.samples_split_min.max(2.0 * self.rules.samples_min)
             || self.rules.criterion.is_pure(sums)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::criterion::Criterion;
+    use super::*;
+
+    fn growth() -> Growth {
+        let criterion = Criterion::SquaredError;
+        let rules = Rules { criterion, samples_min: 1.0, is_random: false, is_within_node: true };
+        Growth {
+            rules,
+            max_leaf_nodes: None,
+            max_depth: None,
+            samples_split_min: 2.0,
+            decrease_min: 0.0,
+            features: 1,
+            subtracts: false,
+        }
+    }
+
+    fn split(left: f64, right: f64) -> Split {
+        let sums = |samples: f64| vec![samples, samples, 0.0, samples];
+        let (left, right) = (sums(left), sums(right));
+        Split { feature: 0, bin: 3, threshold: 0.5, missing_left: false, gain: 1.0, left, right }
+    }
+
+    #[test]
+    fn what_grows_below_a_node_is_as_if_it_grew_there() {
+        let growth = growth();
+        let (mut one, mut parts) = (PartialTree::new(3, 7), PartialTree::new(3, 7));
+        [&mut one, &mut parts].into_iter().for_each(|tree| tree.split(0, split(40.0, 60.0), &growth));
+        let mut below = parts.below(2, vec![1, 2], Arc::default());
+        one.split(2, split(20.0, 30.0), &growth);
+        one.split(1, split(10.0, 1.0), &growth);
+        one.split(3, split(5.0, 5.0), &growth);
+        parts.split(1, split(10.0, 1.0), &growth);
+        below.split(0, split(20.0, 30.0), &growth);
+        below.split(1, split(5.0, 5.0), &growth);
+        parts.graft(2, below);
+        let ([one, parts], place) =
+            ([one, parts].map(|tree| tree.grown(&growth, 1)), |node: &Node| node.left);
+        assert_eq!((one.sums, one.gains), (parts.sums, parts.gains));
+        assert_eq!(one.nodes.iter().map(place).collect::<Vec<_>>(), [1, 3, 5, 0, 0, 7, 0, 0, 0]);
+        assert_eq!(
+            parts.nodes.iter().map(place).collect::<Vec<_>>(),
+            one.nodes.iter().map(place).collect::<Vec<_>>()
+        );
+    }
+
+    #[test]
+    fn a_pass_gets_the_nodes_that_lead_to_its_own() {
+        let growth = growth();
+        let mut tree = PartialTree::new(0, 0);
+        // A comb: each right child is split.
+        for at in 0..500 {
+            tree.split(2 * at, split(10.0, 1e6), &growth);
+        }
+        let (nodes, places) = tree.way_to([5, 2].into_iter());
+        assert_eq!(nodes.len(), 7);
+        let ways: Vec<u32> = nodes.iter().map(|node| node.left).collect();
+        assert_eq!((ways, places[&5], places[&2]), (vec![1, 0, 3, 0, 5, 0, 0], 5, 2));
+        assert!(nodes[places[&5]].feature == super::super::nodes::LEAF);
+        assert_eq!(tree.way_to([0].into_iter()).0.len(), 1);
     }
 }

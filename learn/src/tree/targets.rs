@@ -18,6 +18,8 @@ pub(crate) struct Targets {
     pub(crate) mean: f64,
     /// The sum of the weights.
     pub(crate) all: f64,
+    /// The number of samples with a positive weight.
+    pub(crate) positive: f64,
     /// The least target.
     pub(crate) least: f64,
     /// The target farthest from zero, without its sign.
@@ -57,9 +59,11 @@ impl Targets {
         let weighted = weight.as_ref().map_or_else(|| y.clone(), |weight| &y * weight);
         let all =
             weight.as_ref().map_or_else(|| Tensor::number(training.rows as f64), |weight| weight.sum(..));
-        let sums = training.engine.run(&[&y.sum(..), &weighted.sum(..), &all, &y.min(..), &y.max(..)])?;
-        let [plain, sum, all, least, most] =
-            <[_; 5]>::try_from(sums).map_err(|_| lost())?.map(|sum| sum.sum());
+        let number = Tensor::number(training.rows as f64);
+        let positive = weight.as_ref().map_or(number, |weight| weight.greater(0.0).sum(..));
+        let sums = [&y.sum(..), &weighted.sum(..), &all, &positive, &y.min(..), &y.max(..)];
+        let [plain, sum, all, positive, least, most] =
+            <[_; 6]>::try_from(training.engine.run(&sums)?).map_err(|_| lost())?.map(|sum| sum.sum());
         if !(plain.is_finite() && all.is_finite() && sum.is_finite()) {
             explain(training, &y)?;
         }
@@ -67,7 +71,7 @@ impl Targets {
             return Err(refused("Sample weights must contain at least one non-zero number."));
         }
         let farthest = most.abs().max(least.abs());
-        Ok(Targets { y, weight, mean: sum / all, all, least, farthest })
+        Ok(Targets { y, weight, mean: sum / all, all, positive, least, farthest })
     }
 }
 

@@ -4,7 +4,7 @@ use tharsis_learn::FitOptions;
 use tharsis_learn::base::{Estimator, Predict};
 use tharsis_learn::ensemble::{
     ExtraTreesClassifier, ExtraTreesRegressor, HistGradientBoostingClassifier, HistGradientBoostingRegressor,
-    IsolationForest, RandomForestClassifier, RandomForestRegressor,
+    IsolationForest, RandomForestClassifier, RandomForestRegressor, RegressionLoss,
 };
 use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor, MaxFeatures};
 use tharsis_numeric::random::default_rng;
@@ -307,4 +307,54 @@ fn absent_classes_have_no_probability_whatever_the_weights() {
     let options = FitOptions::new().sample_weight(&array([1e20, 1e20, 1.0]));
     let tree = DecisionTreeClassifier::new().fit(&x, &y, &options).unwrap();
     assert!(tree.predict_proba(&x).to_vec::<f64>().unwrap().iter().all(|part| (0.0..=1.0).contains(part)));
+}
+
+#[test]
+fn small_shares_of_few_samples_draw_one_at_least() {
+    let (x, y) = samples(50, 6);
+    for share in [0.001, 0.02, 0.05] {
+        let forest = RandomForestClassifier::new().max_samples(share).fit(&x, &y, ..).unwrap();
+        assert_eq!(forest.predict(&x).shape().unwrap(), [50]);
+    }
+    // One of a thousand has a weight: each tree has it.
+    let (x, y) = samples(1_000, 7);
+    let weight = arange(1_000).equal(123).astype(DType::F64).execute().unwrap();
+    let options = FitOptions::new().sample_weight(&weight);
+    let forest =
+        RandomForestRegressor::new().n_estimators(20).max_samples(0.001).fit(&x, &y, &options).unwrap();
+    let expected = y.to_vec::<i64>().unwrap()[123] as f64;
+    assert_eq!(forest.predict(&x).to_vec::<f64>().unwrap(), vec![expected; 1_000]);
+}
+
+#[test]
+fn bins_of_many_samples_are_those_of_the_few_with_a_weight() {
+    // More than bins are made of, in debug builds.
+    let rows = 25_000;
+    let x = arange(rows).reshape(&[-1, 1]).execute().unwrap();
+    let y = (arange(rows) % 2).execute().unwrap();
+    let weighted =
+        |picked: Tensor| FitOptions::new().sample_weight(&picked.astype(DType::F64).execute().unwrap());
+    for seed in 0..4 {
+        let three = (arange(rows) % 10_000).equal(77);
+        let tree = DecisionTreeRegressor::new().random_state(seed).fit(&x, &y, weighted(three)).unwrap();
+        assert_eq!(tree.get_n_leaves(), 1);
+        let two = arange(rows).equal(5).logical_or(arange(rows).equal(20_000));
+        let tree =
+            DecisionTreeRegressor::new().random_state(seed).fit(&x, &arange(rows), weighted(two)).unwrap();
+        let found = tree.predict(&array([0.0, 10_002.0, 10_003.0, 1e9]).reshape(&[4, 1]));
+        assert_eq!(found.to_vec::<f64>().unwrap(), [5.0, 5.0, 20_000.0, 20_000.0]);
+    }
+}
+
+#[test]
+fn counts_that_are_all_zero_but_for_those_left_out_have_a_finite_score() {
+    let (x, _) = samples(20, 8);
+    for positive in 0..20 {
+        let y = arange(20).equal(positive).astype(DType::F64).execute().unwrap();
+        let poisson = HistGradientBoostingRegressor::new().loss(RegressionLoss::Poisson).max_iter(2);
+        let model = poisson.early_stopping(true).min_samples_leaf(1).fit(&x, &y, ..).unwrap();
+        let scores = model.train_score.iter().chain(&model.validation_score);
+        assert!(scores.into_iter().all(|score| score.is_finite()), "{positive}: {:?}", model.train_score);
+        assert!(model.predict(&x).to_vec::<f64>().unwrap().iter().all(|y| y.is_finite()), "{positive}");
+    }
 }
