@@ -4,8 +4,9 @@ use super::args::{COPY, RANDOM_STATE, class};
 use super::model::{array, model, real, whole};
 use super::object::{Class, Instance};
 use crate::decomposition::{FittedPCA, FittedTruncatedSVD, PCA, TruncatedSVD};
+use tharsis_graph::Error as GraphError;
 use tharsis_numeric::protocol::{Scope, Value};
-use tharsis_numeric::{DType, Tensor};
+use tharsis_numeric::{DType, Error, Tensor};
 use tharsis_programs::{Kind, Param, Preset, Row};
 
 static PCA_CLASS: Class = Class::unsupervised("PCA");
@@ -70,7 +71,14 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
 ];
 
 /// scikit-learn's `score` of a PCA: the mean logarithm of the likelihoods of samples.
+///
+/// # Errors
+/// `TypeError` for weights, as in scikit-learn; errors of the pass.
 fn mean_likelihood(model: &FittedPCA, x: &Tensor, options: &crate::FitOptions) -> crate::Result<f64> {
+    if options.weights().is_some() {
+        let text = "PCA.score() got an unexpected keyword argument 'sample_weight'";
+        return Err(Error::here(GraphError::Type(text.to_owned())));
+    }
     let mean = model.score_samples(x)?.mean(..).astype(DType::F64);
     Ok(mean.fetch_on::<f64>(&*options.chosen_executor())?.sum())
 }

@@ -42,6 +42,14 @@ fn calls_that_do_not_bind_have_the_texts_of_python() {
             json!([["m", "sk.preprocessing.MinMaxScaler", []], ["_", "sk.fit", [m, x], {"sample_weight": y}]]),
             "MinMaxScaler.fit() got an unexpected keyword argument 'sample_weight'",
         ),
+        (
+            json!([
+                ["m", "sk.decomposition.PCA", [2]],
+                ["_", "sk.fit", [m, x]],
+                ["r", "sk.score", [m, x], {"sample_weight": y}],
+            ]),
+            "PCA.score() got an unexpected keyword argument 'sample_weight'",
+        ),
     ];
     for (program, text) in cases {
         assert_eq!(error(program), format!("TypeError: {text}"));
