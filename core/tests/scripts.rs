@@ -7,7 +7,7 @@
 //! | command | event |
 //! |---|---|
 //! | `node a [cpu=2] [gpu=0] [memory=MIB] [store=65536]` | a node joins those before it |
-//! | `class f [cpu=1] [gpu=0] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [pure=1] [node=b] [actor=1] [method=1] [concurrent=1] [group=CPUS] [job=1]` | a class for later calls |
+//! | `class f [cpu=1] [gpu=0] [retries=0] [returns=1] [retry_on=T] [timeout=MS] [priority=N] [memory=MIB] [pure=1] [node=b] [actor=1] [method=1] [concurrent=1] [group=CPUS,..] [inside=g1] [job=1]` | a class for later calls; one inside of the group `g1` takes it as its first argument |
 //! | `driver d a [job=1] [quota=cpus=N]` | a driver joins a node |
 //! | `submit d t1 f [again] [deps=t0,..] [nested=..] [run=t0]` | a call (of that run), or the same `again`; `t1` names its outputs, `t1.1` the second |
 //! | `ready a w1`, `start-fails a` | the oldest start ends |
@@ -354,10 +354,23 @@ impl World {
             pure: number(options, "pure", 0) == 1,
             role: role(options),
             calls: CallRules { concurrent: number(options, "concurrent", 0) == 1, ..CallRules::default() },
-            placement: placement(options),
+            placement: self.placement(options),
             ..TaskClass::new(JobId(number(options, "job", 1) as u32), FunctionId(u64::from(number_of)), name)
         };
         self.classes.insert(name.to_owned(), (number_of, class));
+    }
+
+    fn placement(&self, options: &BTreeMap<&str, &str>) -> Placement {
+        if let Some(group) = options.get("inside") {
+            return Placement::Group { group: self.refs[*group].object.task, bundle: None };
+        }
+        if let Some(cpus) = options.get("group") {
+            let bundles: Vec<_> =
+                cpus.split(',').map(|cpus| Resources::cpus(cpus.parse().unwrap()).unwrap()).collect();
+            let strategy = if bundles.len() == 1 { Strategy::Pack } else { Strategy::StrictSpread };
+            return Placement::Reserve(GroupSpec { bundles, strategy, patience_ms: 1000 });
+        }
+        options.get("node").map_or(Placement::Default, |n| Placement::Node { node: node_id(n), soft: false })
     }
 
     fn add_client(&mut self, name: &str, host: &str, job: JobId) -> ClientId {
@@ -397,7 +410,11 @@ impl World {
         class: &str,
         options: &BTreeMap<&str, &str>,
     ) {
-        let number = |(parameter, reference)| Dependency { reference, parameter: parameter as u16 };
+        let is_inside = matches!(self.classes[class].1.placement, Placement::Group { .. });
+        let number = |(parameter, reference)| {
+            let parameter = if is_inside && parameter == 0 { Dependency::GROUP } else { parameter as u16 };
+            Dependency { reference, parameter }
+        };
         let dependencies = self.list(options.get("deps").copied()).into_iter().enumerate().map(number);
         self.submit_with(name, task_name, task, class, dependencies.collect(), options);
     }
@@ -890,14 +907,6 @@ fn gpus(options: &BTreeMap<&str, &str>) -> u64 {
 
 fn node_name(id: NodeId) -> String {
     char::from(id.0 as u8).to_string()
-}
-
-fn placement(options: &BTreeMap<&str, &str>) -> Placement {
-    if let Some(cpus) = options.get("group") {
-        let bundles = vec![Resources::cpus(cpus.parse().unwrap()).unwrap()];
-        return Placement::Reserve(GroupSpec { bundles, strategy: Strategy::Pack, patience_ms: 1000 });
-    }
-    options.get("node").map_or(Placement::Default, |n| Placement::Node { node: node_id(n), soft: false })
 }
 
 fn number(options: &BTreeMap<&str, &str>, key: &str, default: u64) -> u64 {

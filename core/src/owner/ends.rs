@@ -82,7 +82,11 @@ impl Owner {
                 if may_retry && self.take_retry(slot) {
                     self.try_after_pause(slot);
                 } else {
-                    let failure = if is_call { self.call_failure(slot, &failure) } else { failure };
+                    let failure = if is_call {
+                        self.call_failure(slot, &failure)
+                    } else {
+                        self.failure_of_evicted(slot, failure)
+                    };
                     let failure = self.located_failure(slot, &failure, ended.node);
                     self.fail(slot, &failure, out);
                 }

@@ -84,7 +84,7 @@ impl Owner {
     pub(super) fn group_unneeded(&mut self, object: Slot<Object>, out: &mut Vec<Effect>) {
         if self.groups.task(object).is_some() {
             self.group_freed(object, out);
-            self.references.set_failed(object, Value::Failed(Arc::new(removed())));
+            self.references.set_unneeded(object, Value::Failed(Arc::new(removed())));
         }
     }
 
@@ -223,6 +223,19 @@ impl Owner {
     pub(super) fn denied_inside(&mut self, lease: LeaseId) {
         if let Some(group) = self.schedule.group_of(lease) {
             self.groups.known.was_denied(group);
+        }
+    }
+
+    /// The failure of a task whose run has failed: one that ended with its bundle says why there is no group
+    /// any more, as far as that is known here.
+    pub(super) fn failure_of_evicted(&self, slot: Slot<Task>, failure: Arc<Failure>) -> Arc<Failure> {
+        let cause =
+            if failure.kind == FailureKind::GroupRemoved { self.failure_of_group(slot) } else { None };
+        match cause {
+            Some(cause) if cause.kind != FailureKind::GroupRemoved => {
+                Arc::new((*failure).clone().because((*cause).clone()))
+            }
+            _ => failure,
         }
     }
 

@@ -149,7 +149,12 @@ impl Cluster {
     /// The nodes of the bundles of a group, as its owner tells them: 0 for those that have none.
     fn look_at_bundles(&mut self, group: RefId) -> Vec<NodeId> {
         let owner = self.hosts.iter().find(|at| at.alive && at.id == group.owner);
-        let mut nodes = owner.map(|owner| owner.node.locations(group)).unwrap_or_default();
+        // The call may have been made again on another node: what this one knows of that group is not its
+        // own.
+        let groups = owner.map(|owner| owner.node.list_groups()).unwrap_or_default();
+        let listed = groups.iter().find(|listed| listed.id == group.object.task);
+        let listed = listed.into_iter().flat_map(|listed| &listed.nodes);
+        let mut nodes: Vec<_> = listed.map(|node| node.unwrap_or(NodeId(0))).collect();
         if self.sabotage == Sabotage::MoveInside {
             // As if its bundles were on the next node.
             let moved = |node: &NodeId| {

@@ -21,6 +21,9 @@ const NAMED: &[(u64, &str)] = &[
     (7_332, "what was borrowed goes back with an entry that is taken over"),
     (20_069, "a rule has no excuse for a group whose owner's node is gone"),
     (20_138, "a rule has no excuse for an actor whose process is killed for the memory of others in it"),
+    (21_111, "an attempt makes a group again that is gone, and that only lineage needs"),
+    (21_146, "a rule takes the group of another node for one of the same call that is gone"),
+    (21_358, "a task ends with its group, for which there is no room any more, and does not say why"),
     (41_535, "a copy that was freed and is still read counts again when its object is made again"),
 ];
 /// Further seeds of a long run, other ones each time.

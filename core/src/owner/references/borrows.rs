@@ -208,6 +208,7 @@ impl References {
             object.value = None;
         }
         let links = object.links();
+        links.origin.unneeded = false;
         if let Some(owner) = links.owner.take() {
             links.former_owner = Some(owner);
             self.journal.note(About::Object(id), Fact::OwnerBefore(owner));

@@ -120,7 +120,8 @@ impl References {
     /// Whether an entry has a value or will get one.
     pub(super) fn is_live(&self, object: &Object) -> bool {
         let answered = object.owner().is_some_and(|owner| !self.gone.contains(&owner));
-        !object.is_lost() && (object.value.is_some() || object.producer.is_some() || answered)
+        let is_over = object.is_lost() || object.origin().unneeded;
+        !is_over && (object.value.is_some() || object.producer.is_some() || answered)
     }
 
     /// Adds an entry for an output that only its task refers to.
@@ -234,6 +235,12 @@ impl References {
         let object = &mut self.objects[slot];
         self.journal.note(About::Object(object.id), Fact::Failed);
         object.value = Some(value);
+    }
+
+    /// Sets the failure of a placement group that was removed because only lineage refers to it.
+    pub(super) fn set_unneeded(&mut self, slot: Slot<Object>, value: Value) {
+        self.set_failed(slot, value);
+        self.objects[slot].links().origin.unneeded = true;
     }
 
     /// Tells all clients and nodes that wait for a value that it has come; returns the tasks that waited.

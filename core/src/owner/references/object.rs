@@ -71,6 +71,9 @@ pub(in crate::owner) struct Origin {
     pub(super) was_dropped: bool,
     /// Its task was kept and is not any more.
     pub(super) unkept: Option<Unkept>,
+    /// It is a placement group that was removed because only lineage referred to it. A call that makes it
+    /// again makes another one.
+    pub(super) unneeded: bool,
 }
 
 /// Reason why a task that could compute a value again is not kept any more.
