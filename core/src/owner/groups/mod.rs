@@ -22,6 +22,7 @@
 //! each have what the other one waits for would wait for ever. Where a quota bounds the job, groups of one
 //! ledger do not come to that: one that does not fit beside the others asks for nothing (`held.rs`).
 
+mod check;
 mod held;
 mod known;
 mod shown;
@@ -57,6 +58,9 @@ const DOUBLINGS_MAX: u32 = 6;
 /// Another ledger's group may hold what this one lacks, and the other way round, and the job stands still
 /// meanwhile.
 const QUOTA_DOUBLINGS_MAX: u32 = 2;
+/// Of attempts that wait for parts of a quota, one in so many has its full time: tasks of the job may hold
+/// these parts, and end one by one. The first such attempts are short.
+const LONG_EVERY: u32 = 4;
 
 /// The placement groups of a ledger, and those that its tasks use.
 #[derive(Debug, Default)]
@@ -291,7 +295,7 @@ impl Groups {
                 self.held.stand_behind(slot, group.job, group.number, lacks);
                 return self.set_timer(slot);
             }
-            (GroupPlan::Now(nodes), None) => (nodes, quota.map(|_| QUOTA_DOUBLINGS_MAX)),
+            (GroupPlan::Now(nodes), None) => (nodes, quota.map(|_| group.quota_doublings())),
             (GroupPlan::Wait(nodes), None) => (nodes, Some(DOUBLINGS_MAX)),
             (GroupPlan::Never(reason), _) => {
                 let since = if let State::Impossible(since, _) = group.state { since } else { now };
@@ -508,57 +512,19 @@ impl Groups {
     }
 }
 
-impl Groups {
-    /// Sizes of tables that must be empty when nothing is under way.
-    pub(super) fn leftovers(&self) -> [(&'static str, usize); 3] {
-        let known = self.known.len();
-        [("placement groups", self.all.len()), ("bundles", self.held.len()), ("groups of tasks", known)]
-    }
-
-    /// Asserts that leases and bundles agree, and that each group is in the state of its bundles.
-    pub(super) fn check(&self) {
-        let mut leases = 0;
-        for (slot, group) in &self.all {
-            let id = group.id;
-            let places = group.seats.iter().filter_map(|seat| seat.place()).map(|(_, lease)| lease);
-            for lease in places.chain(group.leaving.keys().copied()) {
-                assert_eq!(self.held.group(lease), Some(*slot), "a lease of group {id} is misfiled");
-                leases += 1;
-            }
-            let count = |is: fn(Seat) -> bool| group.seats.iter().filter(|seat| is(**seat)).count();
-            let (trying, placed) = (count(Seat::is_of_attempt), count(|seat| seat.placed_at().is_some()));
-            match group.state {
-                State::Whole => assert_eq!(placed, group.seats.len(), "group {id} is not whole"),
-                State::Asking(_) => {
-                    assert_eq!(trying + placed, group.seats.len(), "group {id} asks for a part");
-                    assert!(0 < trying, "group {id} asks for nothing");
-                }
-                State::Planned => {
-                    assert!(self.dirty.contains(&(group.number, *slot)), "group {id} is forgotten");
-                }
-                State::Behind | State::Again(_) | State::Impossible(..) => {}
-            }
-            assert!(matches!(group.state, State::Asking(_)) || trying == 0, "group {id} keeps an attempt");
-            let is_behind = group.state == State::Behind;
-            assert_eq!(is_behind, self.held.stands_behind(*slot), "group {id} stands behind others");
-            assert_eq!(group.timer, group.next_timeout(), "group {id} has another time than it says");
-            assert!(group.timer.is_none_or(|at| self.timers.contains(&(at, *slot))), "{id} is not timed");
-        }
-        let timed = self.all.values().filter(|group| group.timer.is_some()).count();
-        assert_eq!(self.timers.len(), timed, "a group is timed twice, or is gone");
-        assert_eq!(leases, self.held.len(), "a lease without a bundle");
-        self.held.check();
-        let is_there = |(_, slot): &(u64, Slot<Object>)| self.all.contains_key(slot);
-        assert!(self.dirty.iter().all(is_there), "a group is planned and gone");
-        self.known.check();
-    }
-}
-
 impl Group {
     /// Its bundles without nodes.
     fn missing(&self) -> impl Iterator<Item = &Resources> {
         let empty = self.seats.iter().zip(&self.spec.bundles).filter(|(seat, _)| **seat == Seat::Empty);
         empty.map(|(_, bundle)| bundle)
+    }
+
+    /// Doublings of the time of an attempt that waits for parts of a quota. Groups that are in each other's
+    /// way have their long attempts at different times.
+    fn quota_doublings(&self) -> u32 {
+        let turn = self.id.mixed() % u64::from(LONG_EVERY);
+        let is_long = LONG_EVERY <= self.tries && u64::from(self.tries % LONG_EVERY) == turn;
+        if is_long { DOUBLINGS_MAX } else { QUOTA_DOUBLINGS_MAX }
     }
 
     /// If all bundles are held, they are placed.

@@ -429,6 +429,30 @@ fn groups_that_do_not_fit_a_quota_together_ask_for_nothing_until_they_do() {
     assert_eq!((world.asked_cpus(), world.owner.groups.is_empty()), (0.0, true));
 }
 
+/// As if tasks of its job held the rest of the quota, and one of them ended now and then.
+#[test]
+fn a_group_gathers_parts_of_a_quota_that_come_slowly() {
+    const SLOW: Now = 15_000 * MS;
+    let mut world = World::new(&[1.0; 2]);
+    world.set_quota("cpus=2");
+    let group = world.create(Strategy::StrictSpread, &[1.0; 2], 1_000);
+    let slow = *world.nodes.keys().find(|node| **node != ME).unwrap();
+    let mut asked_at = None;
+    for _ in 0..4_000 {
+        world.deliver(ME, false);
+        match world.nodes[&slow].inbox.len() {
+            0 => asked_at = None,
+            1 if world.now < *asked_at.get_or_insert(world.now) + SLOW => {}
+            _ => world.deliver(slow, false),
+        }
+        if world.nodes_of(group).is_some() {
+            return;
+        }
+        world.pass(100);
+    }
+    panic!("the group is given up again and again");
+}
+
 #[test]
 fn a_bundle_that_is_lost_finds_room_in_the_quota_again() {
     let mut world = World::new(&[4.0; 3]);
