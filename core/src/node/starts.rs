@@ -148,8 +148,7 @@ impl Node {
                 let is_its = |run: &Run| run.client == client && !run.is_staging();
                 self.runs.get(named).is_some_and(is_its).then_some(named)
             }
-            None if self.runs.first(client).is_some_and(|run| run.rules.concurrent) => None,
-            None => self.runs.first_slot(client),
+            None => self.runs.first_slot(client).filter(|first| !self.runs[*first].rules.concurrent),
         };
         let Some(parent) = parent else { return Parent::default() };
         let may_go_on = |child| self.owner.may_go_on(child);

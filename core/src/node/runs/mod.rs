@@ -22,7 +22,7 @@ pub use run::{ArgumentValue, RunView};
 pub(super) use run::{Lent, Origin, Run};
 
 use crate::Now;
-use crate::journal::{About, Entry, Fact, Journal};
+use crate::journal::{self, About, Fact, Journal};
 use crate::lease::LeaseKey;
 use crate::owner::{Object, Owner};
 use crate::pull::Missing;
@@ -30,6 +30,7 @@ use crate::slab::{Slab, Slot};
 use crate::store::Store;
 use run::Stage;
 use smallvec::SmallVec;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, VecDeque};
 use std::ops::Index;
 use tharsis_types::hash::IdMap;
@@ -173,13 +174,15 @@ impl Runs {
     /// Removes a run; `None` if an earlier effect of the same step has ended it.
     pub(super) fn remove(&mut self, slot: Slot<Run>) -> Option<Run> {
         let run = self.runs.remove(slot)?;
-        if let Some(of_task) = self.of_task.get_mut(&run.task) {
-            of_task.retain(|other| *other != slot);
-            if of_task.is_empty() {
-                self.of_task.remove(&run.task);
+        if let Entry::Occupied(mut of_task) = self.of_task.entry(run.task) {
+            of_task.get_mut().retain(|other| *other != slot);
+            if of_task.get().is_empty() {
+                of_task.remove();
             }
         }
-        self.children.remove(&run.task);
+        if !self.children.is_empty() {
+            self.children.remove(&run.task);
+        }
         if let Some(due) = run.due() {
             self.timed.remove(&(due, slot));
         }
@@ -235,7 +238,7 @@ impl Runs {
 /// Reading.
 impl Runs {
     /// The remembered history of the runs of a task.
-    pub(super) fn past(&self, task: TaskId) -> impl Iterator<Item = Entry> {
+    pub(super) fn past(&self, task: TaskId) -> impl Iterator<Item = journal::Entry> {
         self.journal.about(About::Task(task))
     }
 

@@ -23,6 +23,10 @@ impl Deadlines {
 
     /// A task has ended. [`super::Tasks`] says so itself, for each end of a task: its slot is then another's.
     pub(super) fn forget(&mut self, task: Slot<Task>) {
+        // Each end of a task comes here, and hardly one has a deadline.
+        if self.of.is_empty() {
+            return;
+        }
         if let Some(due) = self.of.remove(&task) {
             self.by_time.remove(&(due, task));
         }

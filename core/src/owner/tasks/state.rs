@@ -251,7 +251,9 @@ impl Tasks {
         assert_eq!(outputs.len(), task.output_count(), "{} lacks an output", task.id);
         let (id, is_queued) = (task.id, task.state == TaskState::Queued);
         self.ended(slot, id);
-        self.names.remove(&slot);
+        if !self.names.is_empty() {
+            self.names.remove(&slot);
+        }
         let fact = if is_queued { Fact::EndedInQueue } else { Fact::Ended };
         self.journal.note(About::Task(id), fact);
         if is_queued {
