@@ -10,6 +10,8 @@ use std::process::Command;
 pub struct Counts {
     /// In all.
     pub total: u64,
+    /// The part of these outside of the program: the C library allocates and copies.
+    pub of_libraries: u64,
     /// In each function itself, without what it calls.
     pub functions: BTreeMap<String, u64>,
 }
@@ -42,24 +44,27 @@ pub fn count(program: &Path, script: &str, units: u64, folder: &Path) -> Result<
         bail!("{script} fails under valgrind: {}", String::from_utf8_lossy(&output.stderr));
     }
     let text = std::fs::read_to_string(&file).with_context(|| format!("no profile {}", file.display()))?;
-    let counts = parse(&text)?;
-    if counts.total == 0 {
+    let counts = parse(&text, program)?;
+    if counts.total == counts.of_libraries {
         bail!("no instruction of {script} was counted");
     }
     Ok(counts)
 }
 
-/// Reads a profile.
+/// Reads a profile of a program.
 ///
 /// # Errors
 /// If a line is not what callgrind writes.
-pub fn parse(text: &str) -> Result<Counts> {
+pub fn parse(text: &str, program: &Path) -> Result<Counts> {
     let mut counts = Counts::default();
     let mut function = None;
+    let mut is_of_library = false;
     // The line behind a call has the cost of what was called, which is counted there.
     let mut is_of_call = false;
     for line in text.lines() {
-        if let Some(name) = line.strip_prefix("fn=") {
+        if let Some(object) = line.strip_prefix("ob=") {
+            is_of_library = Path::new(object).file_name() != program.file_name();
+        } else if let Some(name) = line.strip_prefix("fn=") {
             function = Some(plain(name));
         } else if line.starts_with("calls=") {
             is_of_call = true;
@@ -75,6 +80,7 @@ pub fn parse(text: &str) -> Result<Counts> {
             let function = function.as_ref().context("costs come before the first function")?;
             *counts.functions.entry(function.clone()).or_default() += cost;
             counts.total += cost;
+            counts.of_libraries += if is_of_library { cost } else { 0 };
         }
     }
     Ok(counts)
@@ -97,17 +103,19 @@ mod tests {
 
     #[test]
     fn calls_are_counted_where_they_go() {
-        let text = "version: 1\nevents: Ir\n\nfl=a.rs\nfn=a::outer::h0123456789abcdef\n10 5\n11 2\ncfn=b::inner\n\
-                    calls=3 40\n11 900\nfi=c.rs\n7 1\n\nfl=b.rs\nfn=b::inner'2\n40 600\nfn=b::inner\n40 300\ntotals: 908\n";
-        let counts = parse(text).unwrap();
-        assert_eq!(counts.total, 908);
+        let text = "version: 1\nevents: Ir\n\nob=/t/costs\nfl=a.rs\nfn=a::outer::h0123456789abcdef\n10 5\n11 2\n\
+                    cob=/lib/libc.so.6\ncfn=b::inner\ncalls=3 40\n11 900\nfi=c.rs\n7 1\n\nob=/lib/libc.so.6\n\
+                    fl=b.rs\nfn=b::inner'2\n40 600\nfn=b::inner\n40 300\ntotals: 908\n";
+        let counts = parse(text, Path::new("/elsewhere/costs")).unwrap();
+        assert_eq!((counts.total, counts.of_libraries), (908, 900));
         let functions = [("a::outer".to_owned(), 8), ("b::inner".to_owned(), 900)];
         assert_eq!(counts.functions, functions.into_iter().collect());
     }
 
     #[test]
     fn costs_without_a_function_are_an_error() {
-        assert!(parse("10 5\n").is_err());
-        assert!(parse("fn=a\n10 x\n").is_err());
+        let program = Path::new("costs");
+        assert!(parse("10 5\n", program).is_err());
+        assert!(parse("fn=a\n10 x\n", program).is_err());
     }
 }

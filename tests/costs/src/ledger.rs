@@ -1,7 +1,7 @@
 //! The file of the counts, and what has grown since it was written.
 
 use crate::callgrind::Counts;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::Command;
@@ -18,7 +18,9 @@ const NAMED_MAX: usize = 8;
 pub struct Cost {
     /// Instructions.
     pub instructions: f64,
-    /// The same among four times as many units.
+    /// The part of these in the C library: it depends on its version, and on the CPU.
+    pub of_libraries: f64,
+    /// Instructions among four times as many units.
     pub among_more: f64,
     /// Instructions in the functions that take most.
     pub functions: BTreeMap<String, f64>,
@@ -27,8 +29,10 @@ pub struct Cost {
 /// All costs, and what they were counted with.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ledger {
-    /// Compiler, profiler, C library, CPU: the counts of others may differ.
-    pub counted_by: String,
+    /// The compiler of the program: the counts of another one differ.
+    pub compiled_by: String,
+    /// C library, CPU, profiler: with others, only instructions outside of the C library are compared.
+    pub counted_with: String,
     /// By script.
     pub costs: BTreeMap<String, Cost>,
 }
@@ -40,21 +44,25 @@ impl Cost {
         let each = |count: u64| (count as f64 * 10.0 / units as f64).round() / 10.0;
         let functions = few.functions.iter().map(|(name, count)| (name.clone(), each(*count)));
         let among_more = (many.total as f64 * 10.0 / (4 * units) as f64).round() / 10.0;
-        Self { instructions: each(few.total), among_more, functions: functions.collect() }
+        let (instructions, of_libraries) = (each(few.total), each(few.of_libraries));
+        Self { instructions, of_libraries, among_more, functions: functions.collect() }
     }
 
-    /// Growth beyond what is allowed since `before`, in words; `None` if there is none.
+    /// The instructions that are compared.
+    fn compared(&self, with_libraries: bool) -> f64 {
+        if with_libraries { self.instructions } else { self.instructions - self.of_libraries }
+    }
+
+    /// Growth beyond what is allowed since `before`, in words; `None` if there is none. Those of libraries
+    /// count if they are the same ones.
     #[must_use]
-    pub fn growth_since(&self, before: &Self) -> Option<String> {
-        let most = before.instructions * (1.0 + GROWTH_PERCENT / 100.0);
-        if self.instructions <= most {
+    pub fn growth_since(&self, before: &Self, with_libraries: bool) -> Option<String> {
+        let (is, was) = (self.compared(with_libraries), before.compared(with_libraries));
+        if is <= was * (1.0 + GROWTH_PERCENT / 100.0) {
             return None;
         }
-        let percent = (self.instructions / before.instructions - 1.0) * 100.0;
-        let mut text = format!(
-            "{} instructions instead of {} (+{percent:.1} %):",
-            self.instructions, before.instructions
-        );
+        let percent = (is / was - 1.0) * 100.0;
+        let mut text = format!("{is:.1} instructions instead of {was:.1} (+{percent:.1} %):");
         // A function that is not written down took less than was worth it.
         let known = |name: &String| before.functions.get(name).copied();
         let unknown = before.instructions * SHOWN_PERCENT / 100.0;
@@ -79,8 +87,13 @@ impl Ledger {
         let number = |value: &toml::Value| value.as_float().or_else(|| value.as_integer().map(|n| n as f64));
         let mut ledger = Self::default();
         for (name, value) in &table {
-            if name == "counted_by" {
-                ledger.counted_by = value.as_str().context("`counted_by` is no text")?.to_owned();
+            if let Some(text) = value.as_str() {
+                let field = match name.as_str() {
+                    "compiled_by" => &mut ledger.compiled_by,
+                    "counted_with" => &mut ledger.counted_with,
+                    _ => bail!("the ledger has a text `{name}`"),
+                };
+                text.clone_into(field);
                 continue;
             }
             let cost = value.as_table().with_context(|| format!("{name} is no table"))?;
@@ -91,8 +104,12 @@ impl Ledger {
             let functions = functions.into_iter().flatten();
             let functions =
                 functions.filter_map(|(name, value)| Some((name.clone(), number(value)?))).collect();
-            let cost =
-                Cost { instructions: field("instructions")?, among_more: field("among_more")?, functions };
+            let cost = Cost {
+                instructions: field("instructions")?,
+                of_libraries: field("of_libraries")?,
+                among_more: field("among_more")?,
+                functions,
+            };
             ledger.costs.insert(name.clone(), cost);
         }
         Ok(ledger)
@@ -106,11 +123,12 @@ impl Ledger {
              # units; then those in the functions that take most, without what they call. `cargo xtask costs` writes this\n\
              # file; a unit that takes 2 % more fails the tests.\n\n",
         );
-        let _ = writeln!(text, "counted_by = {}", toml::Value::from(self.counted_by.as_str()));
+        let _ = writeln!(text, "compiled_by = {}", toml::Value::from(self.compiled_by.as_str()));
+        let _ = writeln!(text, "counted_with = {}", toml::Value::from(self.counted_with.as_str()));
         for (name, cost) in &self.costs {
-            let Cost { instructions, among_more, functions } = cost;
-            let _ =
-                writeln!(text, "\n[{name}]\ninstructions = {instructions:.1}\namong_more = {among_more:.1}");
+            let Cost { instructions, of_libraries, among_more, functions } = cost;
+            let _ = writeln!(text, "\n[{name}]\ninstructions = {instructions:.1}");
+            let _ = writeln!(text, "of_libraries = {of_libraries:.1}\namong_more = {among_more:.1}");
             let _ = writeln!(text, "\n[{name}.functions]");
             let least = instructions * SHOWN_PERCENT / 100.0;
             for (function, count) in functions.iter().filter(|(_, count)| least <= **count) {
@@ -121,17 +139,30 @@ impl Ledger {
     }
 }
 
-/// Things that counts depend on besides the code: compiler and settings, profiler, C library, CPU.
+/// Whether a run of all tests has compiled this program: it has clippy as its compiler. The ledger is for
+/// these runs, so it is a failure if they cannot compare.
+#[must_use]
+pub const fn is_of_a_run() -> bool {
+    option_env!("RUSTC_WORKSPACE_WRAPPER").is_some()
+}
+
+/// The compiler on which counts depend, and its settings.
 ///
 /// # Errors
-/// If the compiler cannot be asked.
-pub fn counted_by(valgrind: &str) -> Result<String> {
-    let said = |program: &str, word: &str| -> Result<String> {
-        let output = Command::new(program).arg(word).output();
-        let output = output.with_context(|| format!("cannot start {program}"))?;
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
+/// If it cannot be asked.
+pub fn compiled_by() -> Result<String> {
     let rustc = said("rustc", "--version")?;
+    // In a run of the tests clippy compiles our crates, and optimises less.
+    let driver = if is_of_a_run() { "clippy" } else { "rustc" };
+    let checks = if cfg!(debug_assertions) { "with" } else { "without" };
+    Ok(format!("{rustc} by {driver}, {checks} assertions, {}", std::env::consts::ARCH))
+}
+
+/// Things on which the counts of libraries depend: the profiler, the C library, the CPU.
+///
+/// # Errors
+/// If the C library cannot be asked.
+pub fn counted_with(valgrind: &str) -> Result<String> {
     let libc = said("getconf", "GNU_LIBC_VERSION")?;
     let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = cpu.lines().find(|line| line.starts_with("flags")).unwrap_or_default();
@@ -139,16 +170,13 @@ pub fn counted_by(valgrind: &str) -> Result<String> {
     let of_copies = ["ssse3", "sse4_2", "avx", "avx2", "bmi2", "fma", "erms"];
     let flags: Vec<_> =
         of_copies.into_iter().filter(|flag| flags.split(' ').any(|has| has == *flag)).collect();
-    // Cargo splits a crate in another way for builds that are to be repeated in parts.
-    let incremental = option_env!("CARGO_INCREMENTAL").unwrap_or("1");
-    // In a run of the tests clippy compiles our crates, and optimises less.
-    let driver = if option_env!("RUSTC_WORKSPACE_WRAPPER").is_some() { "clippy" } else { "rustc" };
-    let checks = if cfg!(debug_assertions) { "with" } else { "without" };
-    Ok(format!(
-        "{rustc} by {driver}, {checks} assertions, incremental {incremental}; {valgrind}; {libc}; {} {}",
-        std::env::consts::ARCH,
-        flags.join(" ")
-    ))
+    Ok(format!("{valgrind}; {libc}; {}", flags.join(" ")))
+}
+
+fn said(program: &str, word: &str) -> Result<String> {
+    let output = Command::new(program).arg(word).output();
+    let output = output.with_context(|| format!("cannot start {program}"))?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 #[cfg(test)]
@@ -157,19 +185,21 @@ mod tests {
 
     fn counts(functions: &[(&str, u64)]) -> Counts {
         let functions: BTreeMap<_, _> = functions.iter().map(|(name, n)| ((*name).to_owned(), *n)).collect();
-        Counts { total: functions.values().sum(), functions }
+        let of_libraries = functions.get("malloc").copied().unwrap_or(0);
+        Counts { total: functions.values().sum(), of_libraries, functions }
     }
 
     #[test]
     fn a_ledger_is_read_as_it_was_written() {
-        let few = counts(&[("core::a \"b\"", 9_900), ("core::c", 10_000), ("tiny", 3)]);
-        let cost = Cost::of(10, &few, &counts(&[("core::c", 80_000)]));
-        let mut ledger = Ledger { counted_by: "one \"two\"".to_owned(), ..Ledger::default() };
+        let few = counts(&[("malloc", 9_900), ("core::\"c\"", 10_000), ("tiny", 3)]);
+        let cost = Cost::of(10, &few, &counts(&[("core::\"c\"", 80_000)]));
+        let (compiled_by, counted_with) = ("one \"two\"".to_owned(), "three".to_owned());
+        let mut ledger = Ledger { compiled_by, counted_with, ..Ledger::default() };
         ledger.costs.insert("task-queued".to_owned(), cost.clone());
         let read = Ledger::parse(&ledger.to_text()).unwrap();
-        assert_eq!(read.counted_by, ledger.counted_by);
-        let Cost { instructions, among_more, functions } = &read.costs["task-queued"];
-        assert_eq!((*instructions, *among_more), (1_990.3, 2_000.0));
+        assert_eq!((&read.compiled_by, &read.counted_with), (&ledger.compiled_by, &ledger.counted_with));
+        let Cost { instructions, of_libraries, among_more, functions } = &read.costs["task-queued"];
+        assert_eq!((*instructions, *of_libraries, *among_more), (1_990.3, 990.0, 2_000.0));
         let shown: BTreeMap<_, _> = cost.functions.iter().filter(|(name, _)| *name != "tiny").collect();
         assert_eq!(functions.iter().collect::<BTreeMap<_, _>>(), shown);
         assert!(Ledger::parse("[task]\ninstructions = 1").is_err());
@@ -179,11 +209,12 @@ mod tests {
     fn what_has_grown_is_named() {
         let of = |functions: &[(&str, u64)]| Cost::of(1, &counts(functions), &Counts::default());
         let before = of(&[("a", 500), ("b", 500)]);
-        assert_eq!(of(&[("a", 510), ("b", 510)]).growth_since(&before), None);
-        let text = of(&[("a", 490), ("b", 520), ("new", 20)]).growth_since(&before).unwrap();
-        assert!(
-            text.starts_with("1030 instructions instead of 1000 (+3.0 %):\n    +20.0 b\n    +10.0 new"),
-            "{text}"
-        );
+        assert_eq!(of(&[("a", 510), ("b", 510)]).growth_since(&before, true), None);
+        let text = of(&[("a", 490), ("b", 520), ("new", 20)]).growth_since(&before, true).unwrap();
+        let wanted = "1030.0 instructions instead of 1000.0 (+3.0 %):\n    +20.0 b\n    +10.0 new";
+        assert!(text.starts_with(wanted), "{text}");
+        let dear_library = of(&[("a", 500), ("b", 500), ("malloc", 90)]);
+        assert!(dear_library.growth_since(&before, true).is_some());
+        assert_eq!(dear_library.growth_since(&before, false), None, "another library is not compared");
     }
 }

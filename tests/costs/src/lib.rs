@@ -6,8 +6,9 @@
 //! have grown. Nothing here says whether a unit got faster: caches, branches and locks are not counted.
 //!
 //! Each script runs twice, with one number of units and with four times as many: what a unit costs must not
-//! depend on how many there are. That holds on every machine; the numbers of the ledger hold for the
-//! compiler, the C library and the kind of CPU that it names.
+//! depend on how many there are. That holds on every machine; the numbers of the ledger hold for the compiler
+//! that it names, which is that of a run of all tests: there, another one fails. Instructions in the C
+//! library are compared where that and the kind of CPU are those of the ledger, too.
 //!
 //! | file | is |
 //! |---|---|

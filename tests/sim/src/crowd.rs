@@ -66,11 +66,15 @@ impl Touch {
 
 /// The CPU time of a touch beside a crowd of some size, in nanoseconds. With `walks`, a walk over all tasks
 /// is planted behind each event.
+///
+/// # Panics
+/// If this kernel does not count CPU time.
 #[must_use]
 pub fn cost(touch: Touch, size: u64, walks: bool) -> u64 {
     let mut crowd = Crowd::new(size);
     crowd.walks = walks;
     (0..TOUCHES).for_each(|_| crowd.touch(touch));
+    assert!(0 < cpu_ns(), "there is no CPU time of a thread here, /proc/thread-self/schedstat");
     let attempt = |_| {
         let (began, mut count) = (cpu_ns(), 0);
         while cpu_ns() < began + TIME_MIN {
