@@ -17,7 +17,9 @@ pub const TAIL_LINES_MAX: u32 = 1_000_000;
 pub struct LogQuery {
     /// Only of this job.
     pub job: Option<JobId>,
-    /// Only those that a worker wrote while it ran this task.
+    /// Only those that a worker wrote while it ran this task. An actor that runs several calls at the same
+    /// time does not tell their lines apart: those of the others are among them, also if they are of other
+    /// jobs.
     pub task: Option<TaskId>,
     /// Lines from the end to begin with.
     pub tail: u32,
