@@ -45,7 +45,7 @@ def column(values, dtype):
         return pd.Series(values, dtype="float64" if missing else dtype)
     if dtype == "bool":
         return pd.Series(values, dtype="object" if None in values else "bool")
-    if dtype.startswith("datetime64"):
+    if dtype.startswith("datetime64") and ", " not in dtype:
         return pd.to_datetime(pd.Series(values, dtype="object")).astype(dtype)
     return pd.Series(values, dtype=dtype)
 
