@@ -1,7 +1,8 @@
 //! The executor on threads of this process.
 
-use super::left::{Runs, leave};
+use super::left::leave;
 use super::rows::{Budget, GrowingRows, Rows};
+use super::threads::Threads;
 use super::{Executor, Limits, Outcome, Parts};
 use crate::engine::{Environment, task_context};
 use crate::error::{Error, Result};
@@ -15,7 +16,6 @@ use futures::TryFutureExt;
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
-use tokio::runtime::Runtime;
 use tokio::task::{JoinError, JoinSet};
 
 /// Most bytes that are set aside for batches on their way between operators, buffers of files, and what the
@@ -99,36 +99,6 @@ impl LocalExecutor {
             LocalRun::new(stages.clone(), self.threads()?, environment, Arc::clone(&self.budget), ahead);
         run.deadline = self.deadline;
         Ok(run)
-    }
-}
-
-/// The threads of an executor, which may outlive it.
-#[derive(Debug)]
-struct Threads {
-    count: usize,
-    runtime: Option<Runtime>,
-}
-
-impl Threads {
-    fn new(count: usize) -> std::io::Result<Threads> {
-        let mut builder = tokio::runtime::Builder::new_multi_thread();
-        let runtime = builder.worker_threads(count).thread_name("tharsis-frame").enable_all().build()?;
-        Ok(Threads { count, runtime: Some(runtime) })
-    }
-}
-
-impl Runs for Threads {
-    fn tasks(&self) -> usize {
-        self.runtime.as_ref().map_or(0, |runtime| runtime.metrics().num_alive_tasks())
-    }
-}
-
-impl Drop for Threads {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            // This may be a thread that must not wait.
-            runtime.shutdown_background();
-        }
     }
 }
 
@@ -262,7 +232,7 @@ impl LocalRun {
             ended.map_err(|_| Error::timeout())
         });
         if ended.is_err() {
-            leave(Arc::clone(&self.threads) as Arc<dyn Runs>);
+            leave(&self.threads);
         }
         ended
     }
@@ -279,7 +249,7 @@ impl LocalRun {
 
     /// Starts tasks whose inputs are there, on threads that are free.
     fn start_ready(&mut self) -> Result<()> {
-        let runtime = self.threads.runtime.as_ref().map(Runtime::handle).cloned();
+        let runtime = self.threads.handle().cloned();
         let runtime = runtime.ok_or_else(|| Error::Internal("the threads have ended".to_owned()))?;
         while let Some((stage, task, calls)) = self.demand.take() {
             self.add(stage, task, calls);

@@ -4,6 +4,7 @@ mod left;
 mod local;
 mod rows;
 mod stream;
+mod threads;
 
 pub use left::tasks_left_behind;
 pub use local::LocalExecutor;

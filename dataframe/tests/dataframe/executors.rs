@@ -3,6 +3,7 @@
 use arrow::array::{Int64Array, RecordBatch};
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::{Duration, Instant};
 use tharsis_dataframe::{
@@ -95,22 +96,23 @@ impl Executor for SentExecutor {
     }
 }
 
-/// A part that cannot be read while somebody holds a lock.
+/// A part that cannot be read while somebody holds a lock; tells whether somebody has tried.
 #[derive(Debug)]
-struct Held(Arc<Mutex<()>>, RecordBatch);
+struct Held(Arc<Mutex<()>>, Arc<AtomicBool>, RecordBatch);
 
 impl KeptPart for Held {
     fn fetch(&self) -> Result<Vec<RecordBatch>, Error> {
+        self.1.store(true, Ordering::Relaxed);
         let _held = self.0.lock().unwrap();
-        Ok(vec![self.1.clone()])
+        Ok(vec![self.2.clone()])
     }
 
     fn rows(&self) -> usize {
-        self.1.num_rows()
+        self.2.num_rows()
     }
 
     fn bytes(&self) -> usize {
-        self.1.get_array_memory_size()
+        self.2.get_array_memory_size()
     }
 }
 
@@ -119,15 +121,19 @@ fn a_task_that_takes_longer_than_the_time_is_left_behind_and_counted() {
     let numbers = Arc::new(Int64Array::from_iter_values(0..8));
     let batch = RecordBatch::try_from_iter_with_nullable([("n", numbers as _, true)]).unwrap();
     let gate = Arc::new(Mutex::new(()));
-    let parts: Vec<Arc<dyn KeptPart>> = vec![Arc::new(Held(gate.clone(), batch.clone()))];
+    let entered = Arc::new(AtomicBool::new(false));
+    let parts: Vec<Arc<dyn KeptPart>> = vec![Arc::new(Held(gate.clone(), entered.clone(), batch.clone()))];
     let frame = DataFrame::from_parts(Resident { schema: batch.schema(), parts });
     let frame = frame.filter(&frame.col("n").gt(2));
     let held = gate.lock().unwrap();
-    {
-        // Time enough to come to the part on a machine with other work.
-        let executor = LocalExecutor::sized(2, 64 << 20).until(Instant::now() + Duration::from_secs(5));
+    for seconds in [1, 4, 16, 64] {
+        let executor = LocalExecutor::sized(2, 64 << 20).until(Instant::now() + Duration::from_secs(seconds));
         let error = frame.collect_on(&executor).unwrap_err();
         assert_eq!(error.class(), "Timeout", "while the task still waits: {error}");
+        // A machine with other work may not have come to the part.
+        if entered.load(Ordering::Relaxed) {
+            break;
+        }
     }
     assert!(0 < tasks_left_behind(), "it is counted");
     let request = serde_json::json!({"in": {"t": {"lit": {"n": [1]}}}, "prog": [], "out": ["t"]});
