@@ -15,14 +15,22 @@ impl MadeFolders {
     /// # Errors
     /// Those of the file system; what was made is known, and goes with this value.
     pub(super) fn make(&mut self, folder: &Path) -> io::Result<()> {
+        self.within(folder, || Ok(()))
+    }
+
+    /// Makes a folder and does something in it. Both are done again if the folder went in between, with
+    /// another statement that had made it and failed.
+    ///
+    /// # Errors
+    /// Those of the file system and of the act.
+    pub(super) fn within(&mut self, folder: &Path, act: impl Fn() -> io::Result<()>) -> io::Result<()> {
         for _ in 0..TRIES {
-            match self.make_once(folder) {
-                // A folder around it went in between, with another statement that had made it and failed.
+            match self.make_once(folder).and_then(|()| act()) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                made => return made,
+                done => return done,
             }
         }
-        self.make_once(folder)
+        self.make_once(folder).and_then(|()| act())
     }
 
     fn make_once(&mut self, folder: &Path) -> io::Result<()> {
@@ -83,6 +91,24 @@ mod tests {
         made.keep();
         drop(made);
         assert!(parent.path().join("a/b").exists());
+    }
+
+    #[test]
+    fn a_folder_that_went_in_between_is_made_again() {
+        let parent = tempfile::tempdir().expect("a folder");
+        fs::write(parent.path().join("file"), "rows").expect("a file");
+        let (folder, tries) = (parent.path().join("new/k=1"), std::cell::Cell::new(0));
+        let mut made = MadeFolders::default();
+        let moved = made.within(&folder, || {
+            tries.set(tries.get() + 1);
+            if tries.get() < 3 {
+                fs::remove_dir_all(parent.path().join("new"))?;
+            }
+            fs::rename(parent.path().join("file"), folder.join("file"))
+        });
+        moved.expect("a file in the folder");
+        drop(made);
+        assert!(folder.join("file").exists() && tries.get() == 3);
     }
 
     #[test]

@@ -107,8 +107,8 @@ impl Added {
             self.made.make(&self.folder.join(folder))?;
         }
         for file in files {
-            let place = self.folder.join(&file);
-            fs::rename(self.unfinished.join(&file), &place)?;
+            let (from, place) = (self.unfinished.join(&file), self.folder.join(&file));
+            self.made.within(place.parent().unwrap_or(&self.folder), || fs::rename(&from, &place))?;
             added.push(place);
         }
         folders.iter().try_for_each(|folder| sync(&self.folder.join(folder)))
