@@ -1,7 +1,7 @@
 //! Times row by row, with the results of pandas 3.1.
 
 use crate::executors::{each_executor, three_parts};
-use arrow::array::{AsArray, DurationMicrosecondArray};
+use arrow::array::{AsArray, DurationMicrosecondArray, TimestampMicrosecondArray};
 use arrow::datatypes::{DataType, DurationMicrosecondType, TimeUnit};
 use std::sync::Arc;
 use std::time::Duration;
@@ -275,6 +275,29 @@ fn durations_are_rounded_to_multiples() {
     assert_microseconds(&d.dt().floor("s"), &seconds([1, 2, -2, -1]));
     assert_microseconds(&d.dt().ceil("s"), &seconds([2, 3, -1, 0]));
     assert_microseconds(&d.dt().round("us"), &units.into_iter().chain([None]).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_multiple_that_has_no_room_is_an_error() {
+    let (first, last) = (1 - i64::MAX, i64::MAX);
+    let lengths = |units| Series::from_values("d", microseconds(vec![Some(units), None]));
+    let times = |units| {
+        let times = TimestampMicrosecondArray::from(vec![Some(units), None]);
+        Series::from_values("d", Column::from_arrow(Arc::new(times)))
+    };
+    let seconds = last / 1_000_000 * 1_000_000;
+    assert_microseconds(&lengths(last).dt().floor("s"), &[Some(seconds), None]);
+    assert_microseconds(&lengths(first).dt().ceil("s"), &[Some(-seconds), None]);
+    // The multiple below the first value is out of bounds, and that above is the nearest.
+    let above = -seconds - 400_000;
+    assert_microseconds(&lengths(above).dt().round("s"), &[Some(-seconds), None]);
+    for (last, first) in [(lengths(last), lengths(first)), (times(last), times(first))] {
+        for multiple in [last.dt().ceil("s"), last.dt().round("s"), first.dt().floor("s")] {
+            let error = multiple.collect().unwrap_err();
+            assert_eq!(error.class(), "ValueError", "{error}");
+            assert!(error.to_string().contains("out of range"), "{error}");
+        }
+    }
 }
 
 #[test]

@@ -5,13 +5,14 @@ use super::function::call;
 use super::text_kernels::{TIME_BY_FORMAT, TIME_OF_ISO, TIME_OR_NONE, whole_time};
 use super::time_texts::reads;
 use crate::error::{Error, Result};
+use crate::functions::checked::checked;
 use crate::value::{Value, is_text};
 use arrow::compute::kernels::cast_utils::string_to_timestamp_nanos;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::common::ScalarValue;
 use datafusion::functions::expr_fn as functions;
 use datafusion::logical_expr::expr_fn::{cast, try_cast, when};
-use datafusion::logical_expr::{Expr, ExprSchemable, lit};
+use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, lit};
 use std::sync::Arc;
 
 /// Functions of the times of a series ([`Series::dt`]), under pandas' names. A missing time gives a
@@ -90,6 +91,13 @@ pub(super) const NANOSECONDS: i64 = 1_000_000_000;
 /// The rest of a division that is never negative.
 pub(super) fn remainder(value: Expr, divisor: i64) -> Expr {
     (value % lit(divisor) + lit(divisor)) % lit(divisor)
+}
+
+/// A sum or difference of whole numbers that ends with an error where it has no room.
+fn whole(left: Expr, operator: Operator, right: Expr) -> Expr {
+    let binary = BinaryExpr::new(Box::new(left), operator, Box::new(right));
+    let checked = checked(&binary, &DataType::Int64, &DataType::Int64);
+    checked.unwrap_or(Expr::BinaryExpr(binary))
 }
 
 pub(super) fn part(name: &str, expr: Expr) -> Expr {
@@ -255,17 +263,17 @@ impl Times {
     }
 
     /// The last multiple of a length of time: `D`, `h`, `15min`, `s`, `ms`, `us`, `ns`. Durations have
-    /// multiples too.
+    /// multiples too. A multiple that is no time of the unit ends the plan with an error, here and below.
     #[track_caller]
     pub fn floor(&self, length: &str) -> Series {
-        self.to_multiple(length, |ticks, rest, _| Ok(ticks - rest))
+        self.to_multiple(length, |ticks, rest, _| Ok(whole(ticks, Operator::Minus, rest)))
     }
 
     /// The next multiple of a length of time.
     #[track_caller]
     pub fn ceil(&self, length: &str) -> Series {
         self.to_multiple(length, |ticks, rest, step| {
-            let above = ticks.clone() - rest.clone() + lit(step);
+            let above = whole(ticks.clone(), Operator::Plus, lit(step) - rest.clone());
             Ok(when(rest.eq(lit(0_i64)), ticks).otherwise(above)?)
         })
     }
@@ -274,11 +282,13 @@ impl Times {
     #[track_caller]
     pub fn round(&self, length: &str) -> Series {
         self.to_multiple(length, |ticks, rest, step| {
-            let below = ticks - rest.clone();
-            let odd = remainder(below.clone() / lit(step), 2).eq(lit(1_i64));
-            let twice = rest * lit(2_i64);
-            let up = twice.clone().gt(lit(step)).or(twice.eq(lit(step)).and(odd));
-            Ok(when(up, below.clone() + lit(step)).otherwise(below)?)
+            // A multiple that the result is not may be out of bounds.
+            let multiples = ticks.clone() / lit(step) - cast(ticks.clone().lt(lit(0_i64)), DataType::Int64);
+            let odd = remainder(multiples, 2).eq(lit(1_i64));
+            let left = lit(step) - rest.clone();
+            let up = rest.clone().gt(left.clone()).or(rest.clone().eq(left.clone()).and(odd));
+            let above = whole(ticks.clone(), Operator::Plus, left);
+            Ok(when(up, above).otherwise(whole(ticks, Operator::Minus, rest))?)
         })
     }
 
