@@ -6,6 +6,7 @@
 //! it lose their digits. So the literal is made as the function takes it, before types are chosen; also of
 //! `1 + 0` and other texts that are the same number for all rows, which the library computes later.
 
+use super::overflow::with_check;
 use crate::error::Result;
 use arrow::datatypes::DataType;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -57,13 +58,18 @@ fn rounded(part: &Expr, schema: &DFSchema) -> EngineResult<Option<Expr>> {
     Ok(digits.map(|digits| call.func.call(vec![value.clone(), lit(digits)])))
 }
 
-/// The value of an expression that reads no row, in 64 bits; none for any other expression.
+/// The value of a whole number that reads no row, in 64 bits; none for any other expression. One that has no
+/// room has no value: it ends the statement where the function is called.
 fn constant(expr: &Expr) -> EngineResult<Option<Expr>> {
     if expr.any_column_refs() || expr.is_volatile() || expr.exists(|part| Ok(reads_rows(part)))? {
         return Ok(None);
     }
-    let simplifier = ExprSimplifier::new(SimplifyContext::default());
-    let typed = simplifier.coerce(expr.clone(), &DFSchema::empty())?;
+    let (simplifier, no_columns) = (ExprSimplifier::new(SimplifyContext::default()), DFSchema::empty());
+    if !expr.get_type(&no_columns)?.is_integer() {
+        return Ok(None);
+    }
+    let checked = expr.clone().transform_up(|part| with_check(part, &no_columns))?;
+    let typed = simplifier.coerce(checked.data, &no_columns)?;
     simplifier.simplify(cast(typed, DataType::Int64)).map(Some)
 }
 
@@ -102,6 +108,23 @@ mod tests {
         for digits in ["1 + 0", "3 - 2", "cast('1' as int)", "length('a')", "case when true then 1 end"] {
             let query = format!("select case when b then round(m, {digits}) else m end from d order by m");
             assert_eq!(rows(&query), expected, "{digits}");
+        }
+    }
+
+    #[test]
+    fn only_whole_numbers_that_have_room_are_digits() {
+        for digits in ["9223372036854775807 + 9223372036854775807 + 3", "1.5", "true", "date '1970-01-02'"] {
+            for query in [
+                format!("select round(m, {digits}) from d"),
+                format!("select m from d where round(m, {digits}) = -2.5"),
+            ] {
+                let mut session = SqlSession::default();
+                session
+                    .run("create table d (m decimal(10, 2)) as values (12345.67), (-2.54)")
+                    .expect("a table");
+                let found = session.run(&query);
+                assert!(found.is_err(), "{query}: {found:?}");
+            }
         }
     }
 

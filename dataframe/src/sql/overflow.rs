@@ -32,7 +32,8 @@ pub(super) fn with_checks(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(changed.data)
 }
 
-fn with_check(part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr>> {
+/// The expression, or a checked one in its place.
+pub(super) fn with_check(part: Expr, schema: &DFSchema) -> EngineResult<Transformed<Expr>> {
     // A parameter has no type before it has a value; then the plan comes here again.
     let checked = match &part {
         Expr::BinaryExpr(binary) => match (binary.left.get_type(schema), binary.right.get_type(schema)) {
