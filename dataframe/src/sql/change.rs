@@ -266,6 +266,14 @@ pub(super) fn cut(
 
 /// The same columns, any of which may have missing values: tasks of different statements promise different
 /// things.
+/// The columns of a table with the types that its rows have: a set operation of several types gets its own
+/// when it is planned.
+pub(super) fn with_types_of(columns: &Schema, rows: &Schema) -> SchemaRef {
+    let fields = columns.fields().iter().zip(rows.fields());
+    let fields = fields.map(|(column, row)| column.as_ref().clone().with_data_type(row.data_type().clone()));
+    Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), columns.metadata().clone()))
+}
+
 fn nullable(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))
@@ -316,6 +324,22 @@ mod tests {
         batches
             .map(|batch| (batch.column(0).to_data().buffers()[0].as_ptr() as usize, batch.num_rows()))
             .collect()
+    }
+
+    #[test]
+    fn a_table_of_a_query_has_the_types_of_its_rows() {
+        let mut session = SqlSession::default();
+        for statement in [
+            "create table t (a int, b int) as values (1, 10), (2, 20)",
+            "create table s as select a, b from t union all select a, b + 1 from t",
+            "insert into s values (3, 9000000000)",
+        ] {
+            session.run(statement).expect(statement);
+        }
+        let all = [["1", "10"], ["1", "11"], ["2", "20"], ["2", "21"], ["3", "9000000000"]];
+        assert_eq!(session.run("select * from s order by b").expect("rows"), all);
+        let described = session.run("describe s").expect("columns");
+        assert_eq!(described, [["a", "Int32", "YES"], ["b", "Int64", "YES"]]);
     }
 
     #[test]

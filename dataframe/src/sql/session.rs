@@ -267,9 +267,9 @@ impl SqlSession {
             }
             _ => {}
         }
-        let schema = Arc::clone(asked.input.schema().inner());
-        change::check_names(&schema)?;
+        change::check_names(asked.input.schema().as_arrow())?;
         let rows = self.query(&asked.input)?;
+        let schema = change::with_types_of(asked.input.schema().as_arrow(), &rows.schema);
         let rows = Resident { schema, parts: self.cut(rows.parts)? };
         self.check_keys(&asked.constraints, &rows)?;
         let table = SessionTable::new(rows, asked.constraints, asked.column_defaults);
