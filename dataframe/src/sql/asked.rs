@@ -4,11 +4,12 @@
 //! window, a condition of `ON` and a set of groups read them here as columns that a projection below has
 //! computed, and one above leaves out again. Clauses that cannot be written so are refused by their names.
 
+use super::below::{Below, apart, asks, columns, has_asked, projection};
+use super::sort_keys::{has_computed_keys, has_computed_orders, has_unbounded, is_unbounded};
 use crate::error::Result;
-use crate::frame::HIDDEN;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, Result as EngineResult, not_impl_err};
-use datafusion::logical_expr::expr::{InSubquery, SetComparison, Sort as SortKey};
+use datafusion::logical_expr::expr::Sort as SortKey;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{Join, Sort, Window};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
@@ -20,7 +21,10 @@ use std::sync::Arc;
 pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| {
         let has_computed = match &node {
-            LogicalPlan::Aggregate(aggregate) => has_computed_sets(aggregate),
+            LogicalPlan::Aggregate(aggregate) => {
+                has_computed_sets(aggregate) || has_computed_orders(aggregate)?
+            }
+            LogicalPlan::Sort(sort) => has_unbounded(&sort.expr)?,
             LogicalPlan::Window(window) => has_computed_keys(window)?,
             _ => false,
         };
@@ -63,107 +67,6 @@ fn node_asks(node: &LogicalPlan) -> EngineResult<bool> {
     Ok(found)
 }
 
-fn has_asked(expr: &Expr) -> EngineResult<bool> {
-    expr.exists(|part| Ok(asks(part)))
-}
-
-/// The library reads a value that is the same for all rows by itself, wherever it stands.
-fn asks(part: &Expr) -> bool {
-    match part {
-        Expr::ScalarSubquery(subquery) => !subquery.outer_ref_columns.is_empty(),
-        part => is_condition(part),
-    }
-}
-
-fn is_condition(part: &Expr) -> bool {
-    matches!(part, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
-}
-
-/// Values that a projection computes, and the labels of its columns.
-struct Below {
-    name: &'static str,
-    values: Vec<(Expr, String)>,
-}
-
-impl Below {
-    fn new(name: &'static str) -> Below {
-        Below { name, values: Vec::new() }
-    }
-
-    /// The column of a value.
-    fn column(&mut self, value: Expr) -> Expr {
-        let label = format!("{HIDDEN}{}_{}", self.name, self.values.len());
-        self.column_of(value, label)
-    }
-
-    /// The column of a value, which has this label unless it has another one.
-    fn column_of(&mut self, value: Expr, label: String) -> Expr {
-        self.known(&value).unwrap_or_else(|| {
-            self.values.push((value, label.clone()));
-            Expr::Column(Column::new_unqualified(label))
-        })
-    }
-
-    fn known(&self, value: &Expr) -> Option<Expr> {
-        let (_, label) = self.values.iter().find(|(known, _)| known == value)?;
-        Some(Expr::Column(Column::new_unqualified(label)))
-    }
-
-    /// The expression with columns in the place of subqueries, and of the values that have one.
-    fn over_columns(&mut self, expr: Expr) -> EngineResult<Expr> {
-        let changed = expr.transform_down(|part| {
-            if let Some(column) = self.known(&part) {
-                return Ok(Transformed::yes(column));
-            }
-            Ok(if asks(&part) { Transformed::yes(self.column(part)) } else { Transformed::no(part) })
-        })?;
-        Ok(changed.data)
-    }
-
-    /// The rows with the values as more columns.
-    fn beside(self, rows: Arc<LogicalPlan>) -> EngineResult<Arc<LogicalPlan>> {
-        if self.values.is_empty() {
-            return Ok(rows);
-        }
-        let own = columns(&rows);
-        let (values, labels): (Vec<Expr>, Vec<String>) = self.values.into_iter().unzip();
-        let (values, rows) = apart(values, rows)?;
-        let values = values.into_iter().zip(labels).map(|(value, label)| value.alias(label));
-        projection(own.into_iter().chain(values).collect(), rows)
-    }
-}
-
-/// The expressions over rows that have as columns the values which are compared with subqueries, where these
-/// values are of subqueries themselves: they stand in several places of a plan.
-fn apart(exprs: Vec<Expr>, rows: Arc<LogicalPlan>) -> EngineResult<(Vec<Expr>, Arc<LogicalPlan>)> {
-    let mut below = Below::new("value");
-    let exprs = exprs.into_iter().map(|expr| {
-        let expr = expr.transform_down(|part| {
-            let value = match &part {
-                Expr::InSubquery(asked) => &asked.expr,
-                Expr::SetComparison(asked) => &asked.expr,
-                _ => return Ok(Transformed::no(part)),
-            };
-            if !value.exists(|part| Ok(is_subquery(part)))? {
-                return Ok(Transformed::no(part));
-            }
-            let column = Box::new(below.column((**value).clone()));
-            Ok(Transformed::yes(match part {
-                Expr::InSubquery(asked) => Expr::InSubquery(InSubquery { expr: column, ..asked }),
-                Expr::SetComparison(asked) => Expr::SetComparison(SetComparison { expr: column, ..asked }),
-                other => other,
-            }))
-        })?;
-        Ok(expr.data)
-    });
-    let exprs = exprs.collect::<EngineResult<Vec<Expr>>>()?;
-    Ok((exprs, below.beside(rows)?))
-}
-
-fn is_subquery(part: &Expr) -> bool {
-    is_condition(part) || matches!(part, Expr::ScalarSubquery(_))
-}
-
 fn filtered(filter: Filter) -> EngineResult<Transformed<LogicalPlan>> {
     let Filter { predicate, input, .. } = filter;
     let own = columns(&input);
@@ -173,16 +76,6 @@ fn filtered(filter: Filter) -> EngineResult<Transformed<LogicalPlan>> {
     let kept = conjunction(conditions).map(|condition| Filter::try_new(condition, Arc::clone(&rows)));
     let kept = kept.transpose()?.map_or(rows, |filter| Arc::new(LogicalPlan::Filter(filter)));
     Ok(if is_wider { changed(projection(own, kept)?) } else { Transformed::no(Arc::unwrap_or_clone(kept)) })
-}
-
-fn projection(exprs: Vec<Expr>, rows: Arc<LogicalPlan>) -> EngineResult<Arc<LogicalPlan>> {
-    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(exprs, rows)?)))
-}
-
-/// The columns of a plan.
-fn columns(plan: &LogicalPlan) -> Vec<Expr> {
-    let columns = plan.schema().iter();
-    columns.map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name()))).collect()
 }
 
 fn changed(plan: Arc<LogicalPlan>) -> Transformed<LogicalPlan> {
@@ -195,7 +88,7 @@ fn sorted(sort: Sort) -> EngineResult<Transformed<LogicalPlan>> {
     let input = with_read_columns(input, &keys)?;
     let mut below = Below::new("sort_key");
     for key in &mut keys {
-        if has_asked(&key.expr)? {
+        if has_asked(&key.expr)? || is_unbounded(&key.expr)? {
             key.expr = below.column(key.expr.clone());
         }
     }
@@ -257,29 +150,6 @@ fn windowed(window: Window) -> EngineResult<Transformed<LogicalPlan>> {
     let named = named.map(|(column, (table, field))| column.alias_qualified(table.cloned(), field.name()));
     let exprs = own.iter().cloned().chain(named).collect();
     Ok(changed(projection(exprs, Arc::new(made))?))
-}
-
-/// Whether a window has keys by which the library may take sorted rows for rows in no order.
-fn has_computed_keys(window: &Window) -> EngineResult<bool> {
-    let mut found = false;
-    for expr in &window.window_expr {
-        expr.apply(|part| {
-            if let Expr::WindowFunction(call) = part {
-                let order = call.params.order_by.iter().map(|key| &key.expr);
-                for key in call.params.partition_by.iter().chain(order) {
-                    found |= is_unbounded(key)?;
-                }
-            }
-            Ok(TreeNodeRecursion::Continue)
-        })?;
-    }
-    Ok(found)
-}
-
-/// Whether a key has a part of which the library knows neither bounds nor type when it asks for the order of
-/// rows. Then it compares bounds of different types, as in `abs(CASE ..)`, and gives up.
-fn is_unbounded(key: &Expr) -> EngineResult<bool> {
-    key.exists(|part| Ok(matches!(part, Expr::Case(_) | Expr::ScalarFunction(_))))
 }
 
 fn joined(join: Join) -> EngineResult<Transformed<LogicalPlan>> {
@@ -380,12 +250,28 @@ fn grouped(aggregate: Aggregate) -> EngineResult<Transformed<LogicalPlan>> {
     let names = NamePreserver::new_for_projection();
     let aggregates = aggr_expr.into_iter().map(|expr| {
         let name = names.save(&expr);
+        let expr = with_columns_as_order(expr, &mut below)?;
         // Also the arguments of GROUPING(), which it finds among the groups.
         Ok(name.restore(below.over_columns(expr)?))
     });
     let aggregates = aggregates.collect::<EngineResult<Vec<Expr>>>()?;
     let aggregate = Aggregate::try_new(below.beside(input)?, groups, aggregates)?;
     Ok(Transformed::yes(LogicalPlan::Aggregate(aggregate)))
+}
+
+fn with_columns_as_order(expr: Expr, below: &mut Below) -> EngineResult<Expr> {
+    let changed = expr.transform_down(|part| {
+        let Expr::AggregateFunction(mut call) = part else { return Ok(Transformed::no(part)) };
+        // The keys of different values are the values.
+        let is_by_values = call.params.distinct;
+        for key in &mut call.params.order_by {
+            if !is_by_values && is_unbounded(&key.expr)? {
+                key.expr = below.column(key.expr.clone());
+            }
+        }
+        Ok(Transformed::yes(Expr::AggregateFunction(call)))
+    })?;
+    Ok(changed.data)
 }
 
 #[cfg(test)]
@@ -414,6 +300,33 @@ mod tests {
         let error = session().run(query).err().unwrap_or_else(|| panic!("{query} has rows"));
         assert_eq!(error.class(), "NotImplemented", "{query}: {error}");
         error.to_string()
+    }
+
+    #[test]
+    fn rows_are_in_an_order_by_any_key() {
+        let mut session = session();
+        // Several parts, whose sorted rows are merged.
+        session
+            .run("create table s as select a, b from t union all select a, b + 1 from t")
+            .expect("a table");
+        for key in
+            ["abs(coalesce(a, 2))", "-coalesce(-a, -2)", "sqrt(coalesce(a, 2))", "a not in (1, 4) is true"]
+        {
+            for (query, expected) in [
+                (format!("select b from (select b from s order by {key}, b limit 2) v order by b"), "10 11"),
+                (
+                    format!(
+                        "select string_agg(cast(b as varchar), ',' order by {key}, b) from s where b < 20"
+                    ),
+                    "10,11",
+                ),
+                (format!("select row_number() over (order by {key}, b) from s limit 0"), ""),
+                (format!("select count(*) from (select b from s order by {key}) v"), "8"),
+            ] {
+                let rows = session.run(&query).unwrap_or_else(|error| panic!("{query}: {error}"));
+                assert_eq!(rows.concat().join(" "), expected, "{query}");
+            }
+        }
     }
 
     #[test]

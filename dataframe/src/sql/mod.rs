@@ -5,6 +5,8 @@
 //! | statements of a session | `session` |
 //! | clauses that are refused or written in another way | `understood` |
 //! | subqueries in orders, windows, joins and sets of groups | `asked` |
+//! | orders by keys whose bounds nobody knows | `sort_keys` |
+//! | columns that a projection computes for an operator | `below` |
 //! | the bound on subqueries within each other | `levels` |
 //! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
 //! | plans as texts | `explain` |
@@ -16,6 +18,7 @@
 //! | the dialect of runners of tests | `text` |
 
 mod asked;
+mod below;
 mod change;
 mod digits;
 mod explain;
@@ -27,6 +30,7 @@ mod overflow;
 mod row_texts;
 mod session;
 mod session_table;
+mod sort_keys;
 mod text;
 mod understood;
 
