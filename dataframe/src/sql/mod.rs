@@ -6,6 +6,7 @@
 //! | clauses that are refused or written in another way | `understood` |
 //! | subqueries in orders, windows, joins and sets of groups | `asked` |
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
+//! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
 //! | the bound on subqueries within each other | `levels` |
 //! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
@@ -21,6 +22,7 @@ mod asked;
 mod below;
 mod change;
 mod digits;
+mod distinct_from;
 mod explain;
 mod files;
 mod keys;

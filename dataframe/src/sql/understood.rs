@@ -7,6 +7,7 @@
 //!
 //! Some forms that are planned wrongly are written here in another way, or refused too.
 
+use super::distinct_from::end_operands;
 use crate::error::{Error, Result};
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, ColumnDef, ColumnOption, ColumnOptionDef, Cte, DuplicateTreatment, Expr,
@@ -35,10 +36,14 @@ pub(super) fn understand(statement: &mut Statement, is_scalar: &dyn Fn(&str) -> 
                 // The columns of such a table are those of the query, which may have missing values.
                 refuse(has_rule && table.query.is_some(), "NOT NULL of a table AS a query")?;
             }
+            end_operands(&mut **statement);
             statement.visit(&mut reader)
         }
         Statement::CopyTo(copy) => match &mut copy.source {
-            CopyToSource::Query(query) => query.visit(&mut reader),
+            CopyToSource::Query(query) => {
+                end_operands(&mut **query);
+                query.visit(&mut reader)
+            }
             CopyToSource::Relation(_) => ControlFlow::Continue(()),
         },
         Statement::Explain(explain) => return understand(&mut explain.statement, is_scalar),
