@@ -6,6 +6,7 @@
 //! | clauses that are refused or written in another way | `understood` |
 //! | subqueries in orders, windows, joins and sets of groups | `asked` |
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
+//! | names of conditions over subqueries | `distinct_names` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
 //! | the bound on subqueries within each other | `levels` |
@@ -23,6 +24,7 @@ mod below;
 mod change;
 mod digits;
 mod distinct_from;
+mod distinct_names;
 mod explain;
 mod files;
 mod keys;

@@ -8,6 +8,7 @@
 //! Some forms that are planned wrongly are written here in another way, or refused too.
 
 use super::distinct_from::end_operands;
+use super::distinct_names::name_apart;
 use crate::error::{Error, Result};
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, ColumnDef, ColumnOption, ColumnOptionDef, Cte, DuplicateTreatment, Expr,
@@ -64,7 +65,9 @@ impl VisitorMut for Reader<'_> {
     type Break = Error;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
-        flow(read_query(query))
+        flow(read_query(query))?;
+        name_apart(query);
+        ControlFlow::Continue(())
     }
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
