@@ -5,6 +5,7 @@
 //! computed, and one above leaves out again. Clauses that cannot be written so are refused by their names.
 
 use super::below::{Below, apart, asks, columns, has_asked, projection};
+use super::counted_sets::{counted, is_counted};
 use super::sort_keys::{has_computed_keys, has_computed_orders, has_unbounded, is_unbounded};
 use crate::error::Result;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -24,6 +25,7 @@ pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
             LogicalPlan::Aggregate(aggregate) => {
                 has_computed_sets(aggregate) || has_computed_orders(aggregate)?
             }
+            LogicalPlan::Join(join) => is_counted(join),
             LogicalPlan::Sort(sort) => has_unbounded(&sort.expr)?,
             LogicalPlan::Window(window) => has_computed_keys(window)?,
             _ => false,
@@ -34,6 +36,7 @@ pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
         match node {
             LogicalPlan::Sort(sort) => sorted(sort),
             LogicalPlan::Window(window) => windowed(window),
+            LogicalPlan::Join(join) if is_counted(&join) => Ok(Transformed::yes(counted(join)?)),
             LogicalPlan::Join(join) => joined(join),
             LogicalPlan::Aggregate(aggregate) => grouped(aggregate),
             LogicalPlan::Distinct(_) => refused("DISTINCT ON"),

@@ -7,6 +7,7 @@
 //! | subqueries in orders, windows, joins and sets of groups | `asked` |
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
 //! | names of conditions over subqueries | `distinct_names` |
+//! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
 //! | the bound on subqueries within each other | `levels` |
@@ -22,6 +23,7 @@
 mod asked;
 mod below;
 mod change;
+mod counted_sets;
 mod digits;
 mod distinct_from;
 mod distinct_names;

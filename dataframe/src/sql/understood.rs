@@ -7,6 +7,7 @@
 //!
 //! Some forms that are planned wrongly are written here in another way, or refused too.
 
+use super::counted_sets::mark_counted;
 use super::distinct_from::end_operands;
 use super::distinct_names::name_apart;
 use crate::error::{Error, Result};
@@ -66,6 +67,7 @@ impl VisitorMut for Reader<'_> {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         flow(read_query(query))?;
+        flow(read_set(&mut query.body))?;
         name_apart(query);
         ControlFlow::Continue(())
     }
@@ -194,14 +196,11 @@ fn read_query(query: &Query) -> Result<()> {
             }
         }
     }
-    read_set(body)?;
     for operator in pipe_operators {
         match operator {
-            PipeOperator::Intersect { set_quantifier, .. } => {
-                read_operator(SetOperator::Intersect, *set_quantifier)?
-            }
-            PipeOperator::Except { set_quantifier, .. } => {
-                read_operator(SetOperator::Except, *set_quantifier)?
+            PipeOperator::Intersect { set_quantifier, .. } | PipeOperator::Except { set_quantifier, .. } => {
+                let keeps_all = matches!(set_quantifier, SetQuantifier::All | SetQuantifier::AllByName);
+                refuse(keeps_all, "|> INTERSECT ALL or EXCEPT ALL")?;
             }
             PipeOperator::OrderBy { exprs } => read_keys(exprs)?,
             PipeOperator::Join(join) => read_join(join)?,
@@ -219,17 +218,23 @@ fn read_query(query: &Query) -> Result<()> {
 }
 
 /// Queries within a set are visited by themselves; the operators between them are not.
-fn read_set(body: &SetExpr) -> Result<()> {
+fn read_set(body: &mut SetExpr) -> Result<()> {
     let SetExpr::SetOperation { left, op, set_quantifier, right } = body else { return Ok(()) };
-    read_operator(*op, *set_quantifier)?;
+    read_operator(*op, *set_quantifier, left)?;
     read_set(left)?;
     read_set(right)
 }
 
-/// The library takes them for semi and anti joins, which count no equal rows.
-fn read_operator(operator: SetOperator, quantifier: SetQuantifier) -> Result<()> {
-    let keeps_all = matches!(quantifier, SetQuantifier::All | SetQuantifier::AllByName);
-    refuse(keeps_all && !matches!(operator, SetOperator::Union), &format!("{operator} ALL"))
+/// The library takes them for semi and anti joins, which count no equal rows: the left side says that these
+/// are to be counted.
+fn read_operator(operator: SetOperator, quantifier: SetQuantifier, left: &mut SetExpr) -> Result<()> {
+    let is_union = matches!(operator, SetOperator::Union);
+    let is_by_name = matches!(quantifier, SetQuantifier::AllByName);
+    refuse(is_by_name && !is_union, &format!("{operator} ALL BY NAME"))?;
+    if matches!(quantifier, SetQuantifier::All) && !is_union {
+        mark_counted(left)?;
+    }
+    Ok(())
 }
 
 fn read_keys(keys: &[OrderByExpr]) -> Result<()> {
@@ -521,9 +526,6 @@ mod tests {
             "insert into t select * from t tablesample (10 percent)",
             "select * from t for update",
             "select * from t order by column1 with fill",
-            "select column1 from t intersect all select 2",
-            "select column1 from t except all select 2",
-            "select column1 from t union (select 1 except all select 2)",
             "select abs(column1) over () from t",
             "select abs(distinct column1) from t",
             "select upper(column2) filter (where column1 = 1) from t",
