@@ -362,6 +362,29 @@ mod tests {
     }
 
     #[test]
+    fn comparisons_with_any_and_all_rows_are_values() {
+        let shown = |condition: &str| rows(&format!("select b, {condition} from t x order by b"));
+        let rows_of = "(select q.a from u q)";
+        assert_eq!(shown(&format!("x.a > any {rows_of}")), ["10 false", "20 false", "30 true", "40 NULL"]);
+        assert_eq!(shown(&format!("x.a >= all {rows_of}")), ["10 false", "20 false", "30 false", "40 NULL"]);
+        assert_eq!(shown(&format!("x.a < all {rows_of}")), ["10 true", "20 false", "30 false", "40 NULL"]);
+        assert_eq!(shown(&format!("x.a <> any {rows_of}")), ["10 true", "20 true", "30 true", "40 NULL"]);
+        assert_eq!(shown(&format!("x.a = any {rows_of}")), ["10 false", "20 true", "30 true", "40 NULL"]);
+        assert_eq!(shown(&format!("x.a <> all {rows_of}")), ["10 true", "20 false", "30 false", "40 NULL"]);
+        let missing = "(select q.a from t q)";
+        assert_eq!(shown(&format!("x.a < any {missing}")), ["10 true", "20 true", "30 NULL", "40 NULL"]);
+        assert_eq!(shown(&format!("x.a <= all {missing}")), ["10 NULL", "20 false", "30 false", "40 NULL"]);
+        let none = "(select q.a from t q where q.a > 9)";
+        assert_eq!(shown(&format!("x.a < any {none}")), ["10 false", "20 false", "30 false", "40 false"]);
+        assert_eq!(shown(&format!("x.a < all {none}")), ["10 true", "20 true", "30 true", "40 true"]);
+        let equal = "(select q.a from u q where q.a = x.a)";
+        assert_eq!(shown(&format!("x.a >= any {equal}")), ["10 false", "20 true", "30 true", "40 false"]);
+        assert_eq!(shown(&format!("x.a < all {equal}")), ["10 true", "20 false", "30 false", "40 true"]);
+        let query = format!("select count(case when x.a > any {rows_of} then 1 end) from t x");
+        assert_eq!(rows(&query), ["1"]);
+    }
+
+    #[test]
     fn joins_with_the_rows_of_one_side_have_conditions_on_both() {
         let query = |join: &str, condition: &str| {
             format!("select t.b from t left {join} join u on t.a = u.a and {condition} order by b")

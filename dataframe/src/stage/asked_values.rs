@@ -1,4 +1,5 @@
-//! `IN (SELECT ..)` and `EXISTS` as values: among the columns of a query, in `CASE`, within aggregates.
+//! `IN (SELECT ..)`, `EXISTS`, `ANY` and `ALL` as values: among the columns of a query, in `CASE`, within
+//! aggregates.
 //!
 //! The library makes joins of those that are conditions of rows, and has no operator for the others. They are
 //! written here as comparisons of counts, which it makes joins of too, before its rules see them. `x IN (..)`
@@ -8,12 +9,13 @@
 use super::not_in::{ROWS_MISSING, ROWS_NONE, apart, can_be_missing, of_outer, state, value_of};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, DFSchema, Result, ScalarValue, not_impl_err};
-use datafusion::functions_aggregate::expr_fn::count;
-use datafusion::logical_expr::expr::{Exists, InSubquery};
+use datafusion::functions_aggregate::expr_fn::{count, max, min};
+use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_fn::case;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Projection, Subquery, lit, not, scalar_subquery,
+    Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery, binary_expr, lit, not,
+    scalar_subquery,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
@@ -60,7 +62,7 @@ fn ask(exprs: &[Expr]) -> Result<bool> {
 }
 
 fn asks(part: &Expr) -> bool {
-    matches!(part, Expr::InSubquery(_) | Expr::Exists(_))
+    matches!(part, Expr::InSubquery(_) | Expr::Exists(_) | Expr::SetComparison(_))
 }
 
 /// The same columns with values in the place of conditions.
@@ -119,6 +121,7 @@ fn column(at: usize) -> String {
 fn with_value(part: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
     Ok(match part {
         Expr::InSubquery(asked) => Transformed::yes(is_among(asked, schema)?),
+        Expr::SetComparison(asked) => Transformed::yes(compared(asked, schema)?),
         Expr::Exists(Exists { subquery, negated }) => {
             check(&subquery)?;
             let is_there = number(LogicalPlanBuilder::from(subquery.subquery))?.gt(lit(0_i64));
@@ -136,19 +139,49 @@ fn is_among(asked: InSubquery, schema: &DFSchema) -> Result<Expr> {
     let rows = Arc::new(apart(&subquery.subquery)?);
     let is_value = of_outer(needle.clone(), schema)?.eq(value_of(&rows));
     let is_there = number(LogicalPlanBuilder::from(Arc::clone(&rows)).filter(is_value)?)?.gt(lit(0_i64));
-    let is_among = if can_be_missing {
-        let missing = || lit(ScalarValue::Boolean(None));
-        // Forms with a base: the library would write one without as AND and OR, and read the rows again.
-        let of_needle = case(needle.is_null()).when(lit(true), missing()).otherwise(lit(false))?;
-        let of_rows = case(state(&rows)?)
-            .when(lit(ROWS_NONE), lit(false))
-            .when(lit(ROWS_MISSING), missing())
-            .otherwise(of_needle)?;
-        is_there.or(of_rows)
-    } else {
-        is_there
-    };
+    let is_among = if can_be_missing { is_there.or(is_unknown(needle, &rows)?) } else { is_there };
     Ok(if negated { not(is_among) } else { is_among })
+}
+
+/// The answer where no row gives one: it is missing if the value or a row is, and there are rows.
+fn is_unknown(needle: Expr, rows: &Arc<LogicalPlan>) -> Result<Expr> {
+    let missing = || lit(ScalarValue::Boolean(None));
+    // Forms with a base: the library would write one without as AND and OR, and read the rows again.
+    let of_needle = case(needle.is_null()).when(lit(true), missing()).otherwise(lit(false))?;
+    case(state(rows)?)
+        .when(lit(ROWS_NONE), lit(false))
+        .when(lit(ROWS_MISSING), missing())
+        .otherwise(of_needle)
+}
+
+/// `x < ANY (..)` by the largest row, and its like; `x < ALL (..)` is not `x >= ANY (..)`.
+fn compared(asked: SetComparison, schema: &DFSchema) -> Result<Expr> {
+    let SetComparison { expr, subquery, op, quantifier } = asked;
+    let (of_any, is_all) = match quantifier {
+        SetQuantifier::Any => (Some(op), false),
+        SetQuantifier::All => (op.negate(), true),
+    };
+    let is_any = if of_any == Some(Operator::Eq) {
+        is_among(InSubquery { expr, subquery, negated: false }, schema)?
+    } else {
+        check(&subquery)?;
+        let rows = Arc::new(apart(&subquery.subquery)?);
+        let with = |operator: Operator, border: Expr| -> Result<Expr> {
+            let made =
+                LogicalPlanBuilder::from(Arc::clone(&rows)).aggregate(Vec::<Expr>::new(), vec![border])?;
+            Ok(binary_expr((*expr).clone(), operator, scalar_subquery(Arc::new(made.build()?))))
+        };
+        let is_there = match of_any {
+            Some(operator @ (Operator::Lt | Operator::LtEq)) => with(operator, max(value_of(&rows)))?,
+            Some(operator @ (Operator::Gt | Operator::GtEq)) => with(operator, min(value_of(&rows)))?,
+            Some(operator @ Operator::NotEq) => {
+                with(operator, min(value_of(&rows)))?.or(with(operator, max(value_of(&rows)))?)
+            }
+            _ => return not_impl_err!("{op} of any or all rows as a value is not supported"),
+        };
+        is_there.is_true().or(is_unknown(*expr, &rows)?)
+    };
+    Ok(if is_all { not(is_any) } else { is_any })
 }
 
 /// Refuses aggregates of all rows that depend on the row around them. Each has a row also where it has no
