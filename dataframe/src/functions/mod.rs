@@ -26,6 +26,7 @@ pub(crate) use windows::{ewm_mean, last_present, next_present};
 use crate::frame::series::row_functions;
 use datafusion::common::Result;
 use datafusion::execution::registry::FunctionRegistry;
+use datafusion::logical_expr::ScalarUDF;
 use std::sync::Arc;
 
 /// Adds all functions to a registry.
@@ -45,6 +46,9 @@ pub(crate) fn register(registry: &mut dyn FunctionRegistry) -> Result<()> {
     for function in row_functions() {
         registry.register_udf(Arc::clone(function))?;
     }
+    // Its name elsewhere.
+    let sign = ScalarUDF::clone(&datafusion::functions::math::signum()).with_aliases(["sign"]);
+    registry.register_udf(Arc::new(sign))?;
     for function in arithmetic::functions().into_iter().chain(checked::functions()) {
         registry.register_udf(function)?;
     }
