@@ -157,7 +157,10 @@ impl GroupBy {
         self.row_series(|_, keys| {
             let over = Self::over(keys);
             let order: Vec<SortExpr> = if self.sort {
-                over.keys.iter().map(|key| key.clone().sort(true, false)).collect()
+                // Rows of no group come last: they have no number.
+                let absent = over.keys.iter().filter(|_| self.dropna);
+                let absent = absent.map(|key| key.clone().is_null().sort(true, false));
+                absent.chain(over.keys.iter().map(|key| key.clone().sort(true, false))).collect()
             } else {
                 let position = Over::default().position();
                 let first = window(min_udaf(), vec![position], &over.keys, Vec::new(), rows(None, None));

@@ -2,7 +2,7 @@
 //! those of pandas.
 
 use crate::executors::{each_executor, three_parts};
-use tharsis_dataframe::{Aggregate, DataFrame, GroupKey, Rank, Sort};
+use tharsis_dataframe::{Aggregate, DataFrame, GroupBy, GroupKey, Rank, Sort};
 
 const N: f64 = f64::NAN;
 
@@ -89,6 +89,16 @@ fn rows_have_a_place_and_groups_a_number() {
     assert_ints(&groups.nth(-2).reset_index(false), "index", &[4, 5, 6]);
     assert_ints(&groups.filter_groups("v", Aggregate::Sum, |sum| sum.gt(10)), "n", &[0, 3, 6, 9]);
     assert_ints(&groups.pipe(|groups| groups.head(1)), "n", &[0, 1, 2]);
+}
+
+#[test]
+fn groups_are_numbered_without_those_that_lack_a_key() {
+    let texts = vec![None, Some("a"), Some("b"), Some("c"), None];
+    let frame = DataFrame::from_columns([("k", vec![1, 0, 2, 2, 3].into()), ("s", texts.into())]);
+    let numbers = |groups: GroupBy| frame.assign("g", groups.ngroup());
+    assert_floats(&numbers(frame.groupby(["k", "s"])), "g", &[N, 0.0, 1.0, 2.0, N]);
+    assert_floats(&numbers(frame.groupby(["s", "k"])), "g", &[N, 0.0, 1.0, 2.0, N]);
+    assert_ints(&numbers(frame.groupby(["k", "s"]).dropna(false)), "g", &[1, 0, 2, 3, 4]);
 }
 
 #[test]
