@@ -8,6 +8,7 @@ use super::below::{Below, apart, asks, columns, has_asked, projection};
 use super::counted_sets::{counted, is_counted};
 use super::sort_keys::{has_computed_keys, has_computed_orders, has_unbounded, is_unbounded};
 use crate::error::Result;
+use crate::stage::asked_values::depends_by_equality;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, Result as EngineResult, not_impl_err};
 use datafusion::logical_expr::expr::Sort as SortKey;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 /// The plan in which subqueries stand where the library's rules, and ours, find them.
 pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| {
+        check_values(&node)?;
         let has_computed = match &node {
             LogicalPlan::Aggregate(aggregate) => {
                 has_computed_sets(aggregate) || has_computed_orders(aggregate)?
@@ -54,6 +56,25 @@ pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
     })?;
     Ok(changed.data)
+}
+
+/// Refuses values of subqueries of which the library makes no join.
+fn check_values(node: &LogicalPlan) -> EngineResult<()> {
+    node.apply_expressions(|expr| {
+        expr.apply(|part| {
+            if let Expr::ScalarSubquery(asked) = part
+                && !asked.outer_ref_columns.is_empty()
+                && !depends_by_equality(&asked.subquery)?
+            {
+                return not_impl_err!(
+                    "a value of a subquery that depends on the row around it by another condition than \
+                     equality is not supported"
+                );
+            }
+            Ok(TreeNodeRecursion::Continue)
+        })
+    })?;
+    Ok(())
 }
 
 fn refused<T>(clause: &str) -> EngineResult<T> {
@@ -533,5 +554,14 @@ mod tests {
     #[test]
     fn other_clauses_are_refused_by_their_names() {
         assert!(refused("values (1 in (select a from u))").contains("VALUES"));
+        for query in [
+            "select (select max(u.a) from u where u.a <= t.a) from t",
+            "select b from t where (select count(*) from u where u.a <> t.a and u.a = t.b) > 1",
+            "select exists (select 1 from u where u.a < t.a) from t",
+            "select case when t.a in (select u.a from u where u.a > t.a) then 1 end from t",
+        ] {
+            assert!(refused(query).contains("by another condition than equality"), "{query}");
+        }
+        assert_eq!(rows("select b from t where exists (select 1 from u where u.a < t.a)"), ["30"]);
     }
 }

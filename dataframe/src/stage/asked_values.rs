@@ -13,6 +13,7 @@ use datafusion::functions_aggregate::expr_fn::{count, max, min};
 use datafusion::logical_expr::expr::{Exists, InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_fn::case;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
     Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery, binary_expr, lit, not,
     scalar_subquery,
@@ -192,7 +193,28 @@ fn check(asked: &Subquery) -> Result<()> {
     if !asked.outer_ref_columns.is_empty() && asked.subquery.exists(is_whole)? {
         return not_impl_err!("IN and EXISTS as values over aggregates that depend on the row");
     }
+    if !depends_by_equality(&asked.subquery)? {
+        return not_impl_err!(
+            "IN, EXISTS, ANY and ALL as values over rows that depend on the row around them by another \
+             condition than equality"
+        );
+    }
     Ok(())
+}
+
+/// Whether the rows of a subquery depend on the row around it by equality alone. The library makes no join of
+/// an aggregate of others, and refuses them by the names of inner columns.
+pub(crate) fn depends_by_equality(rows: &LogicalPlan) -> Result<bool> {
+    let has_other = |plan: &LogicalPlan| {
+        let LogicalPlan::Filter(filter) = plan else { return Ok(false) };
+        let mut conditions = split_conjunction(&filter.predicate).into_iter();
+        Ok(conditions.any(|condition| {
+            let is_equality = matches!(condition, Expr::BinaryExpr(binary)
+                if matches!(binary.op, Operator::Eq | Operator::IsNotDistinctFrom));
+            condition.contains_outer() && !is_equality
+        }))
+    };
+    Ok(!rows.exists(has_other)?)
 }
 
 /// The number of rows.
