@@ -422,7 +422,7 @@ impl Cluster {
     }
 
     /// Names a class that is like that of a kind, under a number of its own.
-    fn name_another(&mut self, host: usize, id: ClientId, job: JobId, kind: u32) -> Option<u32> {
+    pub(crate) fn name_another(&mut self, host: usize, id: ClientId, job: JobId, kind: u32) -> Option<u32> {
         let mut definition = class_of(self, job, kind);
         let client = self.client(host, id)?;
         let class = ANOTHER_CLASSES + client.classes.len() as u32;

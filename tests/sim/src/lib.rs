@@ -133,6 +133,8 @@ pub enum Sabotage {
     MoveInside,
     /// Each call has a class of its own, which its node keeps as long as the client lives.
     ClassEach,
+    /// With each job that comes, another client has one more class.
+    ClassPerJob,
 }
 
 /// Counts of a run without violations.

@@ -72,6 +72,7 @@ fn sabotage(name: &str) -> Option<Sabotage> {
         "repeat-run" => Sabotage::RepeatRun,
         "move-inside" => Sabotage::MoveInside,
         "class-each" => Sabotage::ClassEach,
+        "class-per-job" => Sabotage::ClassPerJob,
         _ => return None,
     })
 }

@@ -20,9 +20,10 @@ fn nodes_keep_nothing_of_work_that_is_over() {
 }
 
 #[test]
-fn a_class_for_each_call_is_found() {
-    let sabotage = Sabotage::ClassEach;
-    let broken = |seed| run_rounds(&Options { seed, sabotage, ..Options::default() }, ROUNDS).err();
-    let broken = SEEDS.into_iter().find_map(broken);
-    assert_eq!(broken.unwrap().invariant, "nodes keep nothing of work that is over");
+fn what_is_kept_of_each_call_or_each_job_is_found() {
+    for sabotage in [Sabotage::ClassEach, Sabotage::ClassPerJob] {
+        let broken = |seed| run_rounds(&Options { seed, sabotage, ..Options::default() }, ROUNDS).err();
+        let broken = SEEDS.into_iter().find_map(broken);
+        assert_eq!(broken.unwrap().invariant, "nodes keep nothing of work that is over", "{sabotage:?}");
+    }
 }
