@@ -9,9 +9,9 @@ use crate::{Error, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Write};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use tharsis_graph::Error as GraphError;
 use twox_hash::XxHash3_64;
 
@@ -23,6 +23,8 @@ const VERSION: u32 = 1;
 const SUM_BYTES: usize = 8;
 /// Longest name of a model.
 const NAME_BYTES_MAX: usize = 255;
+/// Names of files that are taken before a save fails.
+const PART_TRIES: usize = 64;
 
 /// Models that can be saved.
 pub trait Save: Sized {
@@ -203,16 +205,7 @@ fn read(path: &Path) -> Result<Vec<u8>> {
 /// Writes a file beside its place and moves it there.
 #[track_caller]
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    name.push(format!(".{}-{number}.part", std::process::id()));
-    let beside: PathBuf = path.with_file_name(name);
-    let mut file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&beside)
-        .map_err(|error| failed(&beside, &error))?;
+    let (mut file, beside) = part_file(path, random).map_err(|error| failed(path, &error))?;
     let written = file.write_all(bytes).and_then(|()| file.sync_all());
     if let Err(error) = written.and_then(|()| std::fs::rename(&beside, path)) {
         // The first error tells why the model is not there.
@@ -220,6 +213,26 @@ fn write(path: &Path, bytes: &[u8]) -> Result<()> {
         return Err(failed(path, &error));
     }
     Ok(())
+}
+
+/// A new file in the folder of another. Its name has no part of the other one, which may be as long as names
+/// can be. A number that is drawn is not that of a file which a killed process has left, as ids of processes
+/// are: in containers all of them may be 1.
+fn part_file(path: &Path, number: impl Fn() -> u64) -> std::io::Result<(File, PathBuf)> {
+    let mut tries = 0;
+    loop {
+        let beside = path.with_file_name(format!(".{:016x}.part", number()));
+        match OpenOptions::new().write(true).create_new(true).open(&beside) {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && tries < PART_TRIES => tries += 1,
+            Err(error) => return Err(error),
+            Ok(file) => return Ok((file, beside)),
+        }
+    }
+}
+
+/// A number that other processes do not draw: the keys of the standard hasher come from the system.
+fn random() -> u64 {
+    RandomState::new().build_hasher().finish()
 }
 
 /// A tensor of labels as its numbers.
@@ -260,6 +273,30 @@ mod tests {
         assert!(body_of("Ridge", &longer).is_err());
         let error = body_of("Lasso", &bytes).unwrap_err().to_string();
         assert!(error.starts_with("expected a saved model of Lasso, found one of Ridge"), "{error}");
+    }
+
+    #[test]
+    fn a_part_file_that_a_killed_process_has_left_stops_no_save() {
+        let folder = std::env::temp_dir().join(format!("learn-parts-{:016x}", random()));
+        std::fs::create_dir(&folder).unwrap();
+        let path = folder.join("model");
+        let left = [5u64, 6].map(|number| folder.join(format!(".{number:016x}.part")));
+        left.iter().for_each(|left| std::fs::write(left, b"left").unwrap());
+        let next = std::cell::Cell::new(4);
+        let (_, beside) = part_file(&path, || {
+            next.set(next.get() + 1);
+            next.get()
+        })
+        .unwrap();
+        assert_eq!(beside, folder.join(".0000000000000007.part"));
+        // Others' files stay; a folder in which no name is free is an error.
+        assert_eq!(std::fs::read(&left[0]).unwrap(), b"left");
+        assert_eq!(part_file(&path, || 5).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        // A name as long as names can be.
+        let longest = folder.join("m".repeat(255));
+        write(&longest, b"numbers").unwrap();
+        assert_eq!(std::fs::read(longest).unwrap(), b"numbers");
+        std::fs::remove_dir_all(folder).unwrap();
     }
 
     #[test]

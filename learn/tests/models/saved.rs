@@ -149,12 +149,15 @@ fn files_are_written_whole_and_read_as_their_type() {
     assert_eq!(error.class(), "OSError");
     // An endless file is no model.
     assert_eq!(FittedRidge::load("/dev/zero").unwrap_err().class(), "DataCorrupt");
-    // Nothing else is left beside the file.
-    let parent = path.parent().unwrap();
-    let own = format!("learn-saved-{}-ridge", std::process::id());
-    let left =
-        std::fs::read_dir(parent).unwrap().filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-    assert_eq!(left.filter(|name| name.starts_with(&own)).count(), 0);
+    // Nothing else is left beside a file.
+    let folder = place("folder");
+    std::fs::create_dir(&folder).unwrap();
+    model.save(folder.join("ridge")).unwrap();
+    std::fs::create_dir(folder.join("taken")).unwrap();
+    assert_eq!(model.save(folder.join("taken")).unwrap_err().class(), "OSError");
+    let left = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name());
+    assert_eq!(left.collect::<std::collections::BTreeSet<_>>(), ["ridge", "taken"].map(Into::into).into());
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
