@@ -78,18 +78,24 @@ impl Classes {
     }
 }
 
+/// Whether each target is no whole number within int64; none if the dtype has no others.
 #[track_caller]
-fn check_whole(training: &Training, y: &Tensor) -> Result<()> {
-    let is_wrong = match y.dtype()? {
-        DType::U64 => y.greater(i64::MAX),
+pub(crate) fn is_not_whole(y: &Tensor) -> Result<Option<Tensor>> {
+    Ok(match y.dtype()? {
+        DType::U64 => Some(y.greater(i64::MAX)),
         dtype if dtype.kind() == Kind::Float => {
             let limit = 2f64.powi(63);
             let y = y.astype(DType::F64);
             let fits = y.greater_equal(-limit).logical_and(y.less(limit));
-            y.equal(y.trunc()).logical_and(fits).logical_not()
+            Some(y.equal(y.trunc()).logical_and(fits).logical_not())
         }
-        _ => return Ok(()),
-    };
+        _ => None,
+    })
+}
+
+#[track_caller]
+fn check_whole(training: &Training, y: &Tensor) -> Result<()> {
+    let Some(is_wrong) = is_not_whole(y)? else { return Ok(()) };
     let found = training.engine.run(&[&is_wrong.any(..)])?;
     if found.iter().all(|found| found.sum() == 0.0) {
         return Ok(());

@@ -101,7 +101,7 @@ where
 {
     let mut scores = Scores::new(x, y, options.into(), E::Fitted::TASK)?;
     let first = scores.problem.splits.first().ok_or_else(|| value_error("there are no splits"))?;
-    let most = scores.problem.fit(first).rows()?;
+    let most = scores.problem.part(&first.train).rows()?;
     let mut sizes = Vec::with_capacity(train_sizes.len());
     for &share in train_sizes {
         let is_share = 0.0 < share && share <= 1.0;

@@ -175,7 +175,8 @@ macro_rules! options {
         }
 
         impl<E: Estimator<Fitted: Predict> + Params + Clone> $search<E> {
-            /// Fits all candidates on the folds, and the best one on all samples (n, d) and targets.
+            /// Fits all candidates on the folds, and the best one on all samples (n, d) and targets. Weights
+            /// of samples, if there are any, are those of fits and of scores.
             ///
             /// ```
             /// use tharsis_learn::linear_model::Ridge;
@@ -344,7 +345,8 @@ impl<E: Estimator<Fitted: Predict> + Params + Clone> Search<E> {
         self.check_names(&candidates)?;
         let validation = Validation { fit: options.clone(), ..self.validation.clone() };
         let scoring = validation.scoring;
-        let problem = Problem::new(x, y, validation, E::Fitted::TASK)?;
+        let mut problem = Problem::new(x, y, validation, E::Fitted::TASK)?;
+        problem.weighs_scores = true;
         let (rows, columns) = (candidates.len(), problem.splits.len());
         let (mut table, mut failures, mut fitted) = (Table::default(), Vec::new(), 0);
         for candidate in &candidates {

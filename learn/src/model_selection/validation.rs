@@ -1,7 +1,7 @@
 //! Scores of an estimator on folds that its fits have not seen.
 
 use super::folds::{GroupKFold, KFold, LeaveOneOut, TimeSeriesSplit};
-use super::rows::Split;
+use super::rows::{Rows, Split};
 use super::scoring::Scoring;
 use super::shuffle::ShuffleSplit;
 use super::strata::StratifiedKFold;
@@ -93,7 +93,7 @@ pub struct Validation {
     pub error_score: ErrorScore,
     /// Whether the training sets are scored as well.
     pub return_train_score: bool,
-    /// Options of all fits. Weights are those of fits alone, as in scikit-learn.
+    /// Options of all fits. As in scikit-learn, weights are those of fits alone; searches score by them, too.
     pub fit: FitOptions,
 }
 
@@ -281,9 +281,11 @@ pub(super) struct Problem {
     y: Tensor,
     pub(super) options: Validation,
     pub(super) splits: Vec<Split>,
+    /// Whether scores count samples by the weights of fits.
+    pub(super) weighs_scores: bool,
 }
 
-/// The training set of a split.
+/// The training set or the test set of a split.
 pub(super) struct Fit {
     pub(super) x: Tensor,
     pub(super) y: Tensor,
@@ -332,18 +334,18 @@ impl Problem {
                 )));
             }
             let splits = splits(&x, &y, &options, task)?;
-            Ok(Problem { x, y, options, splits })
+            Ok(Problem { x, y, options, splits, weighs_scores: false })
         })
     }
 
-    /// The training set of a split.
-    pub(super) fn fit(&self, split: &Split) -> Fit {
+    /// The samples of some rows, with their targets and weights.
+    pub(super) fn part(&self, rows: &Rows) -> Fit {
         let options = &self.options.fit;
         let options = match options.weights() {
-            Some(weights) => options.clone().sample_weight(&split.train.of(weights)),
+            Some(weights) => options.clone().sample_weight(&rows.of(weights)),
             None => options.clone(),
         };
-        Fit { x: split.train.of(&self.x), y: split.train.of(&self.y), options }
+        Fit { x: rows.of(&self.x), y: rows.of(&self.y), options }
     }
 
     /// All samples.
@@ -369,9 +371,8 @@ impl Problem {
             models: Vec::new(),
             failures: Vec::new(),
         };
-        let unweighted = self.options.fit.unweighted();
         for split in &self.splits {
-            let training = self.fit(split).first(most)?;
+            let training = self.part(&split.train).first(most)?;
             let started = Instant::now();
             let model = match fit(&training) {
                 Ok(model) => Some(model),
@@ -382,8 +383,8 @@ impl Problem {
             };
             found.fit_time.push(started.elapsed().as_secs_f64());
             let started = Instant::now();
-            let mut score = |x: &Tensor, y: &Tensor| -> Result<f64> {
-                let made = model.as_ref().map(|model| self.options.scoring.of(model, x, y, &unweighted));
+            let mut score = |part: &Fit| -> Result<f64> {
+                let made = model.as_ref().map(|model| self.scored(model, part));
                 match (made, self.options.error_score) {
                     (Some(Ok(score)), _) => Ok(score),
                     (Some(Err(error)), _) => self.failed(error, &mut found.failures),
@@ -391,15 +392,23 @@ impl Problem {
                     (None, ErrorScore::Raise) => Ok(f64::NAN),
                 }
             };
-            let test = score(&split.test.of(&self.x), &split.test.of(&self.y))?;
+            let test = score(&self.part(&split.test))?;
             found.test_score.push(test);
             if self.options.return_train_score {
-                found.train_score.push(score(&training.x, &training.y)?);
+                found.train_score.push(score(&training)?);
             }
             found.score_time.push(started.elapsed().as_secs_f64());
             found.models.push(model);
         }
         Ok(found)
+    }
+
+    /// The score of a model on a part of the samples.
+    #[track_caller]
+    fn scored<M: Predict>(&self, model: &M, part: &Fit) -> Result<f64> {
+        let Fit { x, y, options } = part;
+        let options = if self.weighs_scores { options.clone() } else { options.unweighted() };
+        self.options.scoring.of(model, x, y, &options)
     }
 
     /// The score of what has failed, whose error is kept.
@@ -430,7 +439,7 @@ impl Problem {
         if !is_partition {
             return Err(value_error("cross_val_predict only works for partitions"));
         }
-        let made = self.splits.iter().map(|split| tell(&self.fit(split), &split.test.of(&self.x)));
+        let made = self.splits.iter().map(|split| tell(&self.part(&split.train), &split.test.of(&self.x)));
         let made = made.collect::<Result<Vec<Tensor>>>()?;
         Ok(concatenate(&made.iter().collect::<Vec<_>>(), 0).take_at(&order, 0))
     }

@@ -12,7 +12,7 @@ use tharsis_learn::model_selection::{
 use tharsis_learn::naive_bayes::GaussianNB;
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::StandardScaler;
-use tharsis_numeric::{Tensor, arange, zeros};
+use tharsis_numeric::{DType, Tensor, arange, zeros};
 
 fn answers() -> Value {
     let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo test sets CARGO_MANIFEST_DIR");
@@ -104,7 +104,7 @@ fn as_recorded<M: tharsis_learn::base::Predict>(search: &FittedSearch<M>, x: &Te
     assert_eq!(serde_json::json!(results.rank_test_score), recorded["rank"]);
     assert_eq!(search.best_index as u64, recorded["best_index"].as_u64().unwrap());
     close(&[search.best_score], &Value::from(vec![recorded["best_score"].clone()]), 1e-9);
-    let predictions = search.predict(x).astype(tharsis_numeric::DType::F64).to_vec::<f64>().unwrap();
+    let predictions = search.predict(x).astype(DType::F64).to_vec::<f64>().unwrap();
     close(&predictions[..20], &recorded["predictions"], 1e-9);
 }
 
@@ -136,6 +136,59 @@ fn grids_are_searched_as_by_scikit_learn() {
     let grid = ParamGrid::new().values("var_smoothing", [0.5, 1e-9, 1e-10, 1e-11]);
     let search = GridSearchCV::new(GaussianNB::new(), grid).fit(&x, &y, ..).unwrap();
     as_recorded(&search, &x, &recorded["ties"]);
+}
+
+#[test]
+fn searches_score_by_the_weights_of_fits() {
+    let recorded = &answers()["weighted"];
+    let [x, y] = diabetes();
+    let weights = (arange(442) % 17 - 8).square();
+    let options = FitOptions::new().sample_weight(&weights);
+    for (name, scoring) in [
+        ("score", Scoring::default()),
+        ("neg_mean_absolute_error", named("neg_mean_absolute_error")),
+        ("neg_max_error", named("neg_max_error")),
+        ("explained_variance", named("explained_variance")),
+    ] {
+        let validation =
+            Validation { scoring, cv: 4.into(), return_train_score: true, ..Validation::default() };
+        let grid = ParamGrid::new().values("alpha", ALPHAS);
+        let search =
+            GridSearchCV::new(Ridge::new(), grid).validation(validation).fit(&x, &y, &options).unwrap();
+        as_recorded(&search, &x, &recorded[name]);
+        let train = search.cv_results.column("mean_train_score").unwrap();
+        close(&train.to_vec(), &recorded[name]["train"], 1e-9);
+    }
+    let [x, y] = iris();
+    let options = FitOptions::new().sample_weight(&(arange(150) % 7 + 0.5));
+    for name in ["accuracy", "balanced_accuracy", "f1_weighted", "precision_macro"] {
+        let validation = Validation { scoring: named(name), ..Validation::default() };
+        let grid = ParamGrid::new().values("var_smoothing", [0.5, 1e-9]);
+        let search = GridSearchCV::new(GaussianNB::new(), grid).validation(validation);
+        as_recorded(&search.fit(&x, &y, &options).unwrap(), &x, &recorded[name]);
+    }
+}
+
+#[test]
+fn labels_may_be_whole_floats() {
+    let recorded = &answers()["validated"]["bayes_f1"]["test"];
+    let [x, y] = iris();
+    let options = || Validation { scoring: named("f1_macro"), cv: 7.into(), ..Validation::default() };
+    for dtype in [DType::F64, DType::F32] {
+        let found = cross_validate(&GaussianNB::new(), &x, &y.astype(dtype), options()).unwrap();
+        close(&found.test_score, recorded, 1e-12);
+        assert!(found.failures.is_empty());
+    }
+    // Targets that are no labels have no such score.
+    let [x, y] = diabetes();
+    let options =
+        Validation { error_score: ErrorScore::Raise, scoring: named("accuracy"), ..Validation::default() };
+    let error = cross_validate(&Ridge::new(), &x, &(y / 3.0), options).unwrap_err();
+    assert_eq!(error.class(), "ValueError");
+    assert!(
+        error.to_string().starts_with("Supported target types are: ('binary', 'multiclass')."),
+        "{error}"
+    );
 }
 
 #[test]
@@ -178,7 +231,8 @@ fn the_best_model_is_the_fit_by_hand() {
     for (at, Split { train, test }) in folds.enumerate() {
         let options = FitOptions::new().sample_weight(&train.of(&weights));
         let model = Ridge::new().alpha(alpha).fit(&train.of(&x), &train.of(&y), &options).unwrap();
-        let score = model.score(&test.of(&x), &test.of(&y), ..).unwrap();
+        let options = FitOptions::new().sample_weight(&test.of(&weights));
+        let score = model.score(&test.of(&x), &test.of(&y), options).unwrap();
         assert_eq!(score, search.cv_results.split_test_score[[search.best_index, at]]);
     }
     // A search without a last fit has the same results.

@@ -40,13 +40,16 @@ def validated(estimator, data, **options):
     return {"test": numbers(found["test_score"]), "train": numbers(found["train_score"])}
 
 
-def searched(estimator, grid, data, **options):
-    search = GridSearchCV(estimator, grid, **options).fit(*data)
+def searched(estimator, grid, data, weights=None, **options):
+    options = {"return_train_score": True, **options}
+    params = {} if weights is None else {"sample_weight": weights}
+    search = GridSearchCV(estimator, grid, **options).fit(*data, **params)
     results = search.cv_results_
     return {
         "params": [[f"{name}={value!r}" for name, value in params.items()] for params in results["params"]],
         "mean": numbers(results["mean_test_score"]),
         "std": numbers(results["std_test_score"]),
+        "train": numbers(results["mean_train_score"]),
         "rank": [int(rank) for rank in results["rank_test_score"]],
         "split0": numbers(results["split0_test_score"]),
         "best_index": int(search.best_index_),
@@ -84,6 +87,25 @@ answers = {
         "failing": searched(Ridge(), {"alpha": [-1.0, 1.0, 2.0]}, diabetes, cv=3),
         "ties": searched(GaussianNB(), {"var_smoothing": [0.5, 1e-9, 1e-10, 1e-11]}, iris),
         "pipeline": searched(pipeline, {"ridge__alpha": alphas, "scale__with_std": [True, False]}, diabetes),
+    },
+    "weighted": {
+        **{
+            name: searched(
+                Ridge(),
+                {"alpha": alphas},
+                diabetes,
+                (np.arange(442) % 17 - 8) ** 2,
+                cv=4,
+                scoring=None if name == "score" else name,
+            )
+            for name in ["score", "neg_mean_absolute_error", "neg_max_error", "explained_variance"]
+        },
+        **{
+            name: searched(
+                GaussianNB(), {"var_smoothing": [0.5, 1e-9]}, iris, np.arange(150) % 7 + 0.5, scoring=name
+            )
+            for name in ["accuracy", "balanced_accuracy", "f1_weighted", "precision_macro"]
+        },
     },
     "predicted": {
         "line": numbers(cross_val_predict(LinearRegression(), *diabetes, cv=4)),
