@@ -415,8 +415,8 @@ mod tests {
             let grown = forest.grow(&training, &binned, &targets, kind).unwrap();
             (grown.iter().map(|grown| grown.nodes.len()).sum::<usize>(), binned.passes())
         };
-        // Nodes of up to 217 rows are in memory, and so many rows at the same time: about 20 passes for a tree,
-        // and eight before there are no others. A pass has room for eight nodes.
+        // Nodes of up to 217 rows are in memory, and so many rows at the same time: about 20 passes for a
+        // tree, and eight before there are no others. A pass has room for eight nodes.
         let (nodes, passes) = fit(15_000);
         assert!(10_000 < nodes && (30..110).contains(&passes), "{nodes} nodes, {passes} passes");
     }
