@@ -3,6 +3,8 @@
 //! Continued fractions of the incomplete beta and gamma functions by Lentz's method, as in Press and others,
 //! "Numerical Recipes" (2007), chapter 6.
 
+use std::f64::consts::TAU;
+
 /// Relative change at which a fraction or a sum ends.
 const END: f64 = 1e-16;
 /// Stands for zero in denominators.
@@ -38,7 +40,8 @@ pub(crate) fn chi2_survival(freedom: f64, x: f64) -> f64 {
         return 0.0;
     }
     let (a, x) = (0.5 * freedom, 0.5 * x);
-    let front = (a * x.ln() - x - ln_gamma(a)).exp();
+    let main = a * ln_quotient(x - a, a, x) - (x - a);
+    let front = (main + 0.5 * (a / TAU).ln() - beyond_stirling(a)).exp();
     if x < a + 1.0 {
         let (mut term, mut sum) = (1.0 / a, 1.0 / a);
         for at in 1..TERMS_MAX {
@@ -59,10 +62,18 @@ pub(crate) fn chi2_survival(freedom: f64, x: f64) -> f64 {
 
 /// The regularized incomplete beta function of `x`, with `y = 1 - x`.
 fn incomplete_beta(a: f64, b: f64, x: f64, y: f64) -> f64 {
-    if (a + 1.0) / (a + b + 2.0) < x {
-        return 1.0 - incomplete_beta(b, a, y, x);
-    }
-    let front = (a * x.ln() + b * y.ln() + ln_gamma(a + b) - ln_gamma(a) - ln_gamma(b)).exp();
+    // Close to the bound both sides may ask for the other one, so that only this one decides.
+    if (a + 1.0) / (a + b + 2.0) < x { 1.0 - lower_tail(b, a, y, x) } else { lower_tail(a, b, x, y) }
+}
+
+/// As [`incomplete_beta`], by a fraction that is short for `x` up to about the mean.
+fn lower_tail(a: f64, b: f64, x: f64, y: f64) -> f64 {
+    let all = a + b;
+    let main = a * ln_quotient(x * b - y * a, a, x * all) + b * ln_quotient(y * a - x * b, b, y * all);
+    let front = main + 0.5 * (a / TAU * (b / all)).ln() + beyond_stirling(all)
+        - beyond_stirling(a)
+        - beyond_stirling(b);
+    let front = front.exp();
     let term = |at: usize| {
         let half = (at / 2) as f64;
         let numerator = if at.is_multiple_of(2) {
@@ -92,17 +103,25 @@ fn fraction(first: f64, term: impl Fn(usize) -> (f64, f64)) -> f64 {
     value
 }
 
-/// The logarithm of the gamma function of a positive number: Stirling's series, above 10 by recurrence.
-fn ln_gamma(x: f64) -> f64 {
-    let (mut x, mut below) = (x, 0.0);
+/// The logarithm of `part / whole`, of which the difference is known as well: close to 1 it keeps all digits.
+fn ln_quotient(difference: f64, whole: f64, part: f64) -> f64 {
+    let change = difference / whole;
+    if change.abs() < 0.5 { change.ln_1p() } else { (part / whole).ln() }
+}
+
+/// The logarithm of the gamma function of a positive number less `(x - 1/2) ln x - x + ln(2 pi) / 2`. Of
+/// large numbers those terms cancel each other, and are left out by hand.
+fn beyond_stirling(x: f64) -> f64 {
+    let (start, mut x, mut product) = (x, x, 1.0);
     while x < 10.0 {
-        below += x.ln();
+        product *= x;
         x += 1.0;
     }
     let square = x * x;
     let series = 1.0 / 12.0
         - (1.0 / 360.0 - (1.0 / 1260.0 - (1.0 / 1680.0 - 1.0 / 1188.0 / square) / square) / square) / square;
-    (x - 0.5) * x.ln() - x + 0.5 * (2.0 * std::f64::consts::PI).ln() + series / x - below
+    let shift = (x - 0.5) * x.ln() - x - ((start - 0.5) * start.ln() - start);
+    series / x + if x == start { 0.0 } else { shift - product.ln() }
 }
 
 #[cfg(test)]
@@ -123,6 +142,24 @@ mod tests {
         }
         assert_eq!((f_survival(2.0, 9.0, 0.0), f_survival(2.0, 9.0, f64::INFINITY)), (1.0, 0.0));
         assert!(f_survival(0.0, 9.0, 1.0).is_nan() && chi2_survival(2.0, f64::NAN).is_nan());
+    }
+
+    /// Close to the mean of the distribution, where rounding decides which tail is the shorter one.
+    #[test]
+    fn close_to_the_mean_a_tail_is_chosen_once() {
+        let found = f_survival(1.0, 18.0, 2.7);
+        assert!((found - 0.11770150905630436).abs() < 1e-13, "{found}");
+        for above in 1..8 {
+            for below in 1..300 {
+                let (above, below) = (f64::from(above), f64::from(below));
+                // Here the share is (a + 1) / (a + b + 2).
+                let f = below / above * (0.5 * above + 1.0) / (0.5 * below + 1.0);
+                for f in [f.next_down(), f, f.next_up()] {
+                    let found = f_survival(above, below, f);
+                    assert!(0.0 < found && found < 1.0, "{above} {below} {f}: {found}");
+                }
+            }
+        }
     }
 
     const F_CASES: &[(f64, f64, f64, f64)] = &[
