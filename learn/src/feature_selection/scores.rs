@@ -4,6 +4,7 @@ use super::survival::{chi2_survival, f_survival};
 use crate::base::FitOptions;
 use crate::checks::{Nan, Training, refused};
 use crate::labels::Classes;
+use crate::passes::is_constant;
 use crate::states::{all_finite, lost, matrix, vector};
 use ndarray::{Array1, Axis};
 use tharsis_numeric::{Result, Tensor};
@@ -19,7 +20,7 @@ pub struct Scores {
 }
 
 /// scikit-learn's `f_classif`: the variance of each feature between classes against that within them, for
-/// samples (n, d) and labels (n,).
+/// samples (n, d) and labels (n,). A constant feature has NaN for both.
 ///
 /// ```
 /// use tharsis_learn::feature_selection::f_classif;
@@ -83,22 +84,29 @@ pub fn chi2(x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<Sc
 #[track_caller]
 pub(crate) fn of_classes(training: &Training) -> Result<Scores> {
     let classes = Classes::of(training)?;
-    let (x, member) = (&training.x, classes.indicators());
+    // Sums of numbers around their mean, and squares around the means of the classes, lose no digits.
+    let shift = training.x.mean(0);
+    let (x, member) = (&(&training.x - &shift), classes.indicators());
     let count = member.sum(0);
-    // Squares around the means of the classes lose no digits.
     let mean = member.t().matmul(x) / count.expand_dims(1);
     let within = (x - member.matmul(&mean)).square().sum(0);
-    let shift = x.mean(0);
-    let states = training.engine.run(&[&count, &(mean - &shift), &within, &shift])?;
+    let states = training.engine.run(&[&count, &(mean - x.mean(0)), &within, &shift])?;
     if !all_finite(&states) {
         return Err(training.not_finite(Nan::Refused));
     }
-    let [count, offset, within, _] = <[_; 4]>::try_from(states).map_err(|_| lost())?;
-    let (count, offset, within) = (vector(count)?, matrix(offset)?, vector(within)?);
+    let [count, offset, within, shift] = <[_; 4]>::try_from(states).map_err(|_| lost())?;
+    let (count, offset, within, shift) = (vector(count)?, matrix(offset)?, vector(within)?, vector(shift)?);
     let weights = count.view().insert_axis(Axis(1));
     let between = (&offset * &offset * weights).sum_axis(Axis(0));
     let (above, below) = (count.len() as f64 - 1.0, training.rows as f64 - count.len() as f64);
-    let scores = (between / above) / (within / below);
+    // Rounding leaves a constant feature with variances, of which a quotient would tell nothing.
+    let variance = (&between + &within) / training.rows as f64;
+    let mut scores = (between / above) / (within / below);
+    for ((score, &variance), &mean) in scores.iter_mut().zip(&variance).zip(&shift) {
+        if is_constant(variance, mean) {
+            *score = f64::NAN;
+        }
+    }
     let pvalues = scores.mapv(|score| f_survival(above, below, score));
     Ok(Scores { scores, pvalues })
 }
@@ -123,19 +131,15 @@ pub(crate) fn of_targets(training: &Training) -> Result<Scores> {
         .iter()
         .zip(&squares)
         .map(|(&product, &squares)| {
-            let share = (product / squares) * (product / target);
-            let score = share / (1.0 - share) * below;
-            // A feature that is the target, and one that is constant: finite, as scikit-learn has it.
-            if share.is_nan() {
-                0.0
-            } else if score.is_finite() {
-                score
-            } else {
-                f64::MAX
-            }
+            // Rounding may leave more than all.
+            let share = ((product / squares) * (product / target)).min(1.0);
+            share / (1.0 - share) * below
         })
         .collect();
-    let pvalues = scores.mapv(|score| if score == f64::MAX { 0.0 } else { f_survival(1.0, below, score) });
+    // Of a constant feature, and of two samples, no number tells anything: the score is 0, as scikit-learn
+    // has it. That of a feature which is the target is finite.
+    let pvalues = scores.mapv(|score| f_survival(1.0, below, if score.is_nan() { 0.0 } else { score }));
+    let scores = scores.mapv(|score| if score.is_nan() { 0.0 } else { score.min(f64::MAX) });
     Ok(Scores { scores, pvalues })
 }
 
