@@ -1,17 +1,21 @@
 //! Numbers that stand for missing ones.
 
-use crate::checks::{Nan, Training};
-use tharsis_numeric::{Result, Tensor};
+use crate::checks::{Nan, Training, in_dtype_of};
+use tharsis_numeric::{DType, Result, Tensor};
 
 /// The number that stands for a missing one: NaN, or any other.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Missing(pub(crate) f64);
 
 impl Missing {
-    /// Whether each number is missing.
+    /// Whether each number is missing, of samples in float64 that were given as `x`. The number that stands
+    /// for missing ones is rounded to the dtype of `x`: in float32 no sample is 0.1.
     #[track_caller]
-    pub(crate) fn mask(self, x: &Tensor) -> Tensor {
-        if self.0.is_nan() { x.isnan() } else { x.equal(self.0) }
+    pub(crate) fn mask(self, samples: &Tensor, x: &Tensor) -> Tensor {
+        if self.0.is_nan() {
+            return samples.isnan();
+        }
+        samples.equal(in_dtype_of(x, Tensor::number(self.0)).astype(DType::F64))
     }
 
     /// Checks the samples of a fit; one pass.

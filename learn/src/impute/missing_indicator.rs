@@ -87,11 +87,11 @@ impl MissingIndicator {
         self.fit_any(x, None, &options.into())
     }
 
-    /// The indicator of samples that have been checked. One pass.
+    /// The indicator of samples that have been checked, also as they were given. One pass.
     #[track_caller]
-    pub(crate) fn fitted(&self, training: &Training) -> Result<FittedMissingIndicator> {
+    pub(crate) fn fitted(&self, training: &Training, x: &Tensor) -> Result<FittedMissingIndicator> {
         let missing = Missing(self.missing_values);
-        let states = training.engine.run(&[&missing.mask(&training.x).any(0)])?;
+        let states = training.engine.run(&[&missing.mask(&training.x, x).any(0)])?;
         let is_missing: Vec<bool> = states.iter().flatten().map(|&found| found != 0.0).collect();
         let of = |wanted: bool| -> Vec<usize> {
             (0..is_missing.len()).filter(|&at| is_missing[at] == wanted).collect()
@@ -121,7 +121,7 @@ impl Estimator for MissingIndicator {
         }
         let training = Training::unsupervised("MissingIndicator", x, options)?.without_weights()?;
         Missing(self.missing_values).check(&training)?;
-        self.fitted(&training)
+        self.fitted(&training, x)
     }
 }
 
@@ -132,23 +132,23 @@ impl FittedMissingIndicator {
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
         match samples_for("MissingIndicator", x, self.columns) {
-            Ok(samples) => self.indicate(&samples),
+            Ok(samples) => self.indicate(&samples, x),
             Err(error) => Tensor::from(error),
         }
     }
 
-    /// As [`FittedMissingIndicator::transform`], of samples that fit.
+    /// As [`FittedMissingIndicator::transform`], of samples that fit, also as they were given.
     #[track_caller]
-    pub(crate) fn indicate(&self, samples: &Tensor) -> Tensor {
-        let mask = self.missing.mask(samples);
-        let made = mask.take_at(&positions(&self.features), 1);
-        if self.complete.is_empty() {
-            return made;
+    pub(crate) fn indicate(&self, samples: &Tensor, x: &Tensor) -> Tensor {
+        let mut mask = self.missing.mask(samples, x);
+        if !self.complete.is_empty() {
+            let is_new = mask.take_at(&positions(&self.complete), 1).any(1).expand_dims(1);
+            let message = "The features have missing values in transform but have no missing values in fit.";
+            let is_sound = is_new.logical_not();
+            // Asked of all features: of none that are looked at, no number would be read.
+            mask = Tensor::apply(Require { message: message.to_owned() }, &[&mask, &is_sound]);
         }
-        let is_new = mask.take_at(&positions(&self.complete), 1).any(1).expand_dims(1);
-        let message = "The features have missing values in transform but have no missing values in fit.";
-        let is_sound = is_new.logical_not();
-        Tensor::apply(Require { message: message.to_owned() }, &[&made, &is_sound])
+        mask.take_at(&positions(&self.features), 1)
     }
 }
 

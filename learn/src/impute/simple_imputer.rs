@@ -106,8 +106,8 @@ impl SimpleImputer {
 
     /// The statistic of each feature; NaN of one without numbers.
     #[track_caller]
-    fn statistics(&self, training: &Training) -> Result<Array1<f64>> {
-        let mask = Missing(self.missing_values).mask(&training.x);
+    fn statistics(&self, training: &Training, x: &Tensor) -> Result<Array1<f64>> {
+        let mask = Missing(self.missing_values).mask(&training.x, x);
         let there = where_(&mask, f64::NAN, &training.x);
         let is_empty = mask.all(0);
         let wanted = match self.strategy {
@@ -164,9 +164,9 @@ impl Estimator for SimpleImputer {
         let training = Training::unsupervised("SimpleImputer", x, options)?.without_weights()?;
         let missing = Missing(self.missing_values);
         missing.check(&training)?;
-        let statistics = self.statistics(&training)?;
+        let statistics = self.statistics(&training, x)?;
         let indicator = MissingIndicator::new().missing_values(self.missing_values).error_on_new(false);
-        let indicator = self.add_indicator.then(|| indicator.fitted(&training)).transpose()?;
+        let indicator = self.add_indicator.then(|| indicator.fitted(&training, x)).transpose()?;
         Ok(FittedSimpleImputer { statistics, indicator, missing })
     }
 }
@@ -185,13 +185,13 @@ impl FittedSimpleImputer {
             Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
-        let mut made = where_(&self.missing.mask(&samples), tensor(&self.statistics), &samples);
+        let mut made = where_(&self.missing.mask(&samples, x), tensor(&self.statistics), &samples);
         let kept = self.kept();
         if kept.len() < self.statistics.len() {
             made = made.take_at(&positions(&kept), 1);
         }
         if let Some(indicator) = &self.indicator {
-            let indicated = indicator.indicate(&samples).astype(DType::F64);
+            let indicated = indicator.indicate(&samples, x).astype(DType::F64);
             made = concatenate(&[&made, &indicated], 1);
         }
         in_dtype_of(x, made)
