@@ -3,10 +3,10 @@
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::check;
 use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
-use crate::passes::in_fixed_chunks;
-use ndarray::Array2;
+use crate::dense::positions;
+use crate::passes::{in_chunks_for, in_fixed_chunks};
 use std::fmt;
-use tharsis_numeric::{DType, Result, Tensor, concatenate};
+use tharsis_numeric::{DType, Result, Tensor, arange, concatenate, zeros};
 
 /// Most factors of all products together: their list is kept in memory.
 const FACTORS_MAX: usize = 1 << 21;
@@ -158,16 +158,28 @@ impl FittedPolynomialFeatures {
         self.products.len()
     }
 
-    /// scikit-learn's `powers_`: the exponent of each feature in each product; (k, d).
-    #[must_use]
-    pub fn powers(&self) -> Array2<f64> {
-        let mut powers = Array2::zeros((self.products.len(), self.columns));
-        for (at, product) in self.products.iter().enumerate() {
-            for &feature in product {
-                powers[[at, feature]] += 1.0;
-            }
-        }
-        powers
+    /// scikit-learn's `powers_`: the exponent of each feature in each product, as an expression, since it is
+    /// far larger than the model; (k, d), int64.
+    #[track_caller]
+    pub fn powers(&self) -> Tensor {
+        let features = arange(self.columns);
+        let factors = (0..self.length()).map(|place| {
+            let chosen = in_chunks_for(&self.factors(place).expand_dims(1), 1, self.columns);
+            chosen.equal(&features).astype(DType::I64)
+        });
+        factors.reduce(|made, factor| made + factor).unwrap_or_else(|| zeros(&[0, self.columns]))
+    }
+
+    /// The most factors of a product; at least 1.
+    fn length(&self) -> usize {
+        self.products.iter().map(Vec::len).max().unwrap_or(0).max(1)
+    }
+
+    /// The feature at a place of each product; the number of features where a product is shorter; (k,).
+    fn factors(&self, place: usize) -> Tensor {
+        let chosen: Vec<usize> =
+            self.products.iter().map(|product| product.get(place).copied().unwrap_or(self.columns)).collect();
+        positions(&chosen)
     }
 
     /// The products of each of the samples (n, d), as an expression; (n, k). Floats keep their dtype. Carries
@@ -180,17 +192,9 @@ impl FittedPolynomialFeatures {
         };
         let count = self.products.len();
         // Shorter products are filled up with ones, which stand behind the features.
-        let length = self.products.iter().map(Vec::len).max().unwrap_or(0).max(1);
         let ones = samples.get(&[(..).into(), (..1i64).into()]).isnan().logical_or(true).astype(DType::F64);
         let wide = concatenate(&[&samples, &ones], 1);
-        let factors = (0..length).map(|place| {
-            let chosen: Vec<i64> = self
-                .products
-                .iter()
-                .map(|product| product.get(place).copied().unwrap_or(self.columns) as i64)
-                .collect();
-            wide.take_at(&Tensor::from_elements(&[count], &chosen), 1)
-        });
+        let factors = (0..self.length()).map(|place| wide.take_at(&self.factors(place), 1));
         match factors.reduce(|made, factor| made * factor) {
             Some(made) => in_dtype_of(x, in_fixed_chunks(&made, count)),
             None => samples,

@@ -23,7 +23,7 @@ const FIRST_STEP: f64 = 0.25;
 const LAST_STEP: f64 = 1e-4;
 /// Largest variance of a bent feature: later sums of squares stay within float64.
 const VARIANCE_MAX: f64 = 1e200;
-/// Most passes; each may move by [`SIDE`] steps.
+/// Most passes; each moves by up to [`SIDE`] steps, which double while the best exponent is further away.
 const PASSES_MAX: usize = 40;
 
 /// A family of powers.
@@ -61,6 +61,8 @@ pub struct PowerTransformer {
 pub struct FittedPowerTransformer {
     /// scikit-learn's `lambdas_`: the exponents; (d,).
     pub lambdas: Array1<f64>,
+    /// False if the search for an exponent has ended before it had the best one.
+    pub converged: bool,
     method: PowerMethod,
     scaler: Option<FittedStandardScaler>,
 }
@@ -123,9 +125,9 @@ impl PowerTransformer {
         Ok(constant.iter().zip(&vector(mean)?).map(|(&var, &mean)| is_constant(var, mean)).collect())
     }
 
-    /// The most likely exponents; (d,).
+    /// The searches for the most likely exponents, when they have ended; (d,).
     #[track_caller]
-    fn search(&self, training: &Training) -> Result<Array1<f64>> {
+    fn search(&self, training: &Training) -> Result<Vec<Search>> {
         let is_constant = self.constants(training)?;
         // Of a constant feature all exponents are as good; the one that leaves it alone is 1.
         let mut searches: Vec<Search> = is_constant
@@ -150,7 +152,7 @@ impl PowerTransformer {
                 }
             }
         }
-        Ok(searches.into_iter().map(|search| search.center).collect())
+        Ok(searches)
     }
 
     /// The logarithms of the likelihoods of exponents (m, d). One pass.
@@ -193,7 +195,8 @@ impl Search {
         self.center + (at as f64 - SIDE as f64) * self.step
     }
 
-    /// Moves to the best exponent of the row, and makes the next row finer. False if none is finite.
+    /// Moves to the best exponent of the row, and makes the next row finer, or wider at its ends. False if
+    /// none is finite.
     fn narrow(&mut self, likelihoods: &[f64]) -> bool {
         let finite = likelihoods.iter().enumerate().filter(|(_, likelihood)| likelihood.is_finite());
         let Some((best, _)) = finite.max_by(|a, b| a.1.total_cmp(b.1)) else { return false };
@@ -201,6 +204,8 @@ impl Search {
         let inner = 0 < best && best + 1 < likelihoods.len();
         if !inner {
             self.center = center;
+            // Exponents of small numbers are far away: of numbers around 1e-5, at 1e5.
+            self.step *= 2.0;
             return true;
         }
         let [below, here, above] = [best - 1, best, best + 1].map(|at| likelihoods[at]);
@@ -272,8 +277,10 @@ impl Estimator for PowerTransformer {
         options: &FitOptions,
     ) -> Result<FittedPowerTransformer> {
         let training = Training::unsupervised("PowerTransformer", x, options)?.without_weights()?;
-        let lambdas = self.search(&training)?;
-        let mut model = FittedPowerTransformer { lambdas, method: self.method, scaler: None };
+        let searches = self.search(&training)?;
+        let lambdas = searches.iter().map(|search| search.center).collect();
+        let converged = searches.iter().all(|search| search.is_done);
+        let mut model = FittedPowerTransformer { lambdas, converged, method: self.method, scaler: None };
         if self.standardize {
             let bent = model.transform(&training.x);
             model.scaler = Some(StandardScaler::new().fit(&bent, options)?);

@@ -146,6 +146,7 @@ model!(
 model!(
     FittedPowerTransformer,
     maps: [inverse_transform, transform],
+    converged: |m| m.converged,
     attributes: |m| {
         "lambdas_" => array(&m.lambdas),
     },
@@ -156,6 +157,6 @@ model!(
     maps: [transform],
     attributes: |m| {
         "n_output_features_" => whole(m.n_output_features()),
-        "powers_" => array(&m.powers()),
+        "powers_" => Value::Tensor(m.powers()),
     },
 );

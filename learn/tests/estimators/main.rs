@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod contract;
+mod edges;
 mod invariance;
 mod limits;
 mod numbers;
