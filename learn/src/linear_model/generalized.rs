@@ -1,6 +1,6 @@
 //! Means that are linear in the features, or whose logarithms are: generalized linear models.
 
-use super::line;
+use super::{Ridge, line};
 use super::penalized::{Penalized, Solution};
 use crate::base::{Estimator, FitOptions, Predict, Task};
 use crate::bounds::{check, check_count, check_not_negative, check_positive};
@@ -109,7 +109,7 @@ macro_rules! regressor {
             }
 
             /// Fits the model on samples (n, d) and targets (n,), of real dtypes, by L-BFGS: a pass for each
-            /// step, rarely more.
+            /// step, rarely more. With the identity as link by least squares, in a pass or two.
             ///
             /// # Errors
             /// `ValueError` for parameters out of their ranges, targets that the distribution does not have,
@@ -220,15 +220,13 @@ impl Parameters {
         let is_log = self.check(name, power, link)?;
         let training = Training::supervised(name, x, y, options)?;
         let targets = one_column(&training)?;
-        let link = if is_log { Link::Log(power) } else { Link::Identity };
-        let mean = mean_target(&training, &targets, power)?;
+        let (mean, weight) = mean_target(&training, &targets, power)?;
+        if !is_log {
+            return self.least_squares(name, &training, weight);
+        }
+        let link = Link::Log(power);
         let pass = LinearPass::new(&training, targets, link);
-        let weight = pass.weight()?;
-        let start = match (self.fit_intercept, is_log) {
-            (false, _) => 0.0,
-            (true, true) => mean.ln(),
-            (true, false) => mean,
-        };
+        let start = if self.fit_intercept { mean.ln() } else { 0.0 };
         if !start.is_finite() {
             return Err(refused("the mean of y is not positive, and has no logarithm"));
         }
@@ -243,6 +241,21 @@ impl Parameters {
         let coef = coef.row(0).to_owned().into_dyn();
         let intercept = ndarray::arr0(intercept[0]).into_dyn();
         Ok(FittedGeneralized { coef, intercept, n_iter: rounds, converged, name, power, is_log })
+    }
+
+    /// Fits the normal distribution with the identity as link: least squares, which need no steps.
+    #[track_caller]
+    fn least_squares(
+        &self,
+        name: &'static str,
+        training: &Training,
+        weight: f64,
+    ) -> Result<FittedGeneralized> {
+        let ridge = Ridge::new().alpha(self.alpha * weight).fit_intercept(self.fit_intercept);
+        let model = ridge.fitted(training)?;
+        let coef = model.coef.into_iter().collect::<Array1<f64>>().into_dyn();
+        let intercept = ndarray::arr0(model.intercept.sum()).into_dyn();
+        Ok(FittedGeneralized { coef, intercept, n_iter: 1, converged: true, name, power: 0.0, is_log: false })
     }
 }
 
@@ -259,9 +272,9 @@ fn one_column(training: &Training) -> Result<Tensor> {
     }
 }
 
-/// The weighted mean of the targets, all of which the distribution has. One pass.
+/// The weighted mean of the targets, all of which the distribution has, and the sum of the weights. One pass.
 #[track_caller]
-fn mean_target(training: &Training, targets: &Tensor, power: f64) -> Result<f64> {
+fn mean_target(training: &Training, targets: &Tensor, power: f64) -> Result<(f64, f64)> {
     let (sum, all) = match &training.weight {
         None => (targets.sum(..), Tensor::number(training.rows as f64)),
         Some(weight) => ((targets * weight.expand_dims(1)).sum(..), weight.sum(..)),
@@ -286,7 +299,7 @@ fn mean_target(training: &Training, targets: &Tensor, power: f64) -> Result<f64>
         return Err(refused(format!("Some value(s) of y are out of the valid range of the loss '{loss}'.")));
     }
     check_some_weight(all)?;
-    Ok(sum.sum() / all)
+    Ok((sum.sum() / all, all))
 }
 
 impl FittedGeneralized {
@@ -308,7 +321,7 @@ impl FittedGeneralized {
     pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
         let training = Training::supervised(self.name, x, Some(y), &options.into())?;
         let targets = one_column(&training)?;
-        let mean = mean_target(&training, &targets, self.power)?;
+        let (mean, _) = mean_target(&training, &targets, self.power)?;
         let predicted = in_fixed_chunks(&self.predict(&training.x).expand_dims(1), 1);
         let of = |predicted: &Tensor| {
             let deviances = deviance(&targets, predicted, self.power);

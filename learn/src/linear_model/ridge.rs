@@ -117,6 +117,25 @@ impl Ridge {
         self.fit_any(x, Some(y), &options.into())
     }
 
+    /// The model of data of any estimator, which errors name.
+    #[track_caller]
+    pub(super) fn fitted(&self, training: &Training) -> Result<FittedRidge> {
+        let alpha = self.alpha;
+        if alpha == 0.0 {
+            // Least squares, whose matrix may be singular.
+            let least = LinearRegression::new().fit_intercept(self.fit_intercept).tol(ROUNDING);
+            let model = least.fitted(training)?;
+            return Ok(FittedRidge { coef: model.coef, intercept: model.intercept, alpha });
+        }
+        let one_axis = training.target()?.ndim()? == 1;
+        let targets = training.target_columns()?;
+        let around = line::around(self.fit_intercept);
+        let least = Least::of(training, &targets, around, |_| alpha)?;
+        let Line { coef, intercept } =
+            Line::through(&least.slopes, &least.mean, &least.target_mean, one_axis);
+        Ok(FittedRidge { coef, intercept, alpha })
+    }
+
     #[track_caller]
     fn check(&self) -> Result<()> {
         let is_sound = 0.0 <= self.alpha && self.alpha.is_finite();
@@ -173,25 +192,9 @@ impl Estimator for Ridge {
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedRidge> {
         self.check()?;
-        let alpha = self.alpha;
-        if alpha == 0.0 {
-            // Least squares, whose matrix may be singular.
-            let training = Training::supervised("Ridge", x, y, options)?;
-            let least = LinearRegression::new().fit_intercept(self.fit_intercept).tol(ROUNDING);
-            let model = least.fitted(&training)?;
-            return Ok(FittedRidge { coef: model.coef, intercept: model.intercept, alpha });
-        }
-        let training = Training::supervised("Ridge", x, y, options)?;
-        let one_axis = training.target()?.ndim()? == 1;
-        let targets = training.target_columns()?;
-        let around = line::around(self.fit_intercept);
-        let least = Least::of(&training, &targets, around, |_| alpha)?;
-        let Line { coef, intercept } =
-            Line::through(&least.slopes, &least.mean, &least.target_mean, one_axis);
-        Ok(FittedRidge { coef, intercept, alpha })
+        self.fitted(&Training::supervised("Ridge", x, y, options)?)
     }
 }
-
 saved!(FittedRidge, "Ridge", |model| line::is_sound(&model.coef, &model.intercept));
 
 predicts!(FittedRidge, Regression, "Ridge");

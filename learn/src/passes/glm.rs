@@ -11,8 +11,6 @@ use tharsis_numeric::{Axes, Error, Result, Tensor, where_};
 /// The function that makes probabilities or means of scores, with the loss that belongs to it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Link {
-    /// The score is the mean of a normal distribution: half the squares.
-    Identity,
     /// The score is the logarithm of a mean. Half the deviance of the distribution whose variance is
     /// proportional to this power of its mean, up to what scores do not change.
     Log(f64),
@@ -79,10 +77,6 @@ impl<'a> LinearPass<'a> {
         let x = &self.training.x;
         let scores = in_fixed_chunks(&(x.matmul(&tensor(coef).t()) + tensor(intercept)), coef.nrows());
         let (losses, slopes) = match self.link {
-            Link::Identity => {
-                let errors = &scores - &self.targets;
-                (errors.square() * 0.5, errors)
-            }
             Link::Log(power) => self.deviance(&scores, power),
             Link::Logistic => self.logistic(&scores),
             Link::Softmax => self.softmax(&scores),

@@ -2,6 +2,10 @@
 //!
 //! The likelihood of an exponent is a pass: the variance of the bent feature, and a sum of logarithms. A pass
 //! tries a row of exponents for each feature, and the next one a finer row around the best of them.
+//!
+//! Far from zero, powers of numbers are equal to many digits, and their variance is lost. So a feature whose
+//! numbers have one sign is bent around its geometric mean: that is the same but for a factor and an offset,
+//! which standardizing takes off again, and no digit is lost.
 
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
@@ -64,6 +68,8 @@ pub struct FittedPowerTransformer {
     /// False if the search for an exponent has ended before it had the best one.
     pub converged: bool,
     method: PowerMethod,
+    /// Where features are bent around: zero, unless they are standardized.
+    around: Around,
     scaler: Option<FittedStandardScaler>,
 }
 
@@ -100,18 +106,22 @@ impl PowerTransformer {
         self.fit_any(x, None, &options.into())
     }
 
-    /// Whether each feature is constant; (d,). One pass, which looks at the numbers as well.
+    /// Whether each feature is constant, and the centre of its logarithms; (d,) each. One pass, which looks
+    /// at the numbers as well.
     #[track_caller]
-    fn constants(&self, training: &Training) -> Result<Vec<bool>> {
+    fn seen(&self, training: &Training) -> Result<(Vec<bool>, Around)> {
         let x = &training.x;
         let states = training.engine.run(&[
             &x.isinf().any(..),
             &x.isnan().all(0),
             &x.nanmin(0),
+            &x.nanmax(0),
             &x.nanmean(0),
             &x.nanvar(0, 0.0),
+            &self.method.logarithms(x).nanmean(0),
         ])?;
-        let [infinite, empty, least, mean, variance] = <[_; 5]>::try_from(states).map_err(|_| lost())?;
+        let [infinite, empty, least, most, mean, variance, center] =
+            <[_; 7]>::try_from(states).map_err(|_| lost())?;
         if infinite.sum() != 0.0 {
             training.explain_not_finite(Nan::Missing)?;
         }
@@ -121,14 +131,24 @@ impl PowerTransformer {
         if self.method == PowerMethod::BoxCox && least.iter().any(|&least| least <= 0.0) {
             return Err(refused(NOT_POSITIVE));
         }
-        let constant = vector(variance)?;
-        Ok(constant.iter().zip(&vector(mean)?).map(|(&var, &mean)| is_constant(var, mean)).collect())
+        let (least, most, mut center) = (vector(least)?, vector(most)?, vector(center)?);
+        for (at, center) in center.iter_mut().enumerate() {
+            // Around zero nothing is lost.
+            let has_one_sign = 0.0 <= least[at] || most[at] <= 0.0;
+            if self.method == PowerMethod::YeoJohnson && !has_one_sign {
+                *center = 0.0;
+            }
+        }
+        let (variance, mean) = (vector(variance)?, vector(mean)?);
+        let is_constant = variance.iter().zip(&mean).map(|(&var, &mean)| is_constant(var, mean)).collect();
+        let is_negative = least.mapv(|least| least < 0.0);
+        Ok((is_constant, Around { center, is_negative }))
     }
 
-    /// The searches for the most likely exponents, when they have ended; (d,).
+    /// The searches for the most likely exponents, when they have ended, and the centres; (d,) each.
     #[track_caller]
-    fn search(&self, training: &Training) -> Result<Vec<Search>> {
-        let is_constant = self.constants(training)?;
+    fn search(&self, training: &Training) -> Result<(Vec<Search>, Around)> {
+        let (is_constant, around) = self.seen(training)?;
         // Of a constant feature all exponents are as good; the one that leaves it alone is 1.
         let mut searches: Vec<Search> = is_constant
             .into_iter()
@@ -145,27 +165,30 @@ impl PowerTransformer {
             let tried = Array2::from_shape_fn((2 * SIDE + 1, searches.len()), |(at, column)| {
                 searches[column].exponent(at)
             });
-            let likelihoods = self.likelihoods(training, &tried)?;
+            let likelihoods = self.likelihoods(training, &tried, &around)?;
             for (search, column) in searches.iter_mut().zip(likelihoods.columns()) {
                 if !search.is_done && !search.narrow(&column.to_vec()) {
                     return Err(training.beyond_float64());
                 }
             }
         }
-        Ok(searches)
+        Ok((searches, around))
     }
 
-    /// The logarithms of the likelihoods of exponents (m, d). One pass.
+    /// The logarithms of the likelihoods of exponents (m, d), up to a constant for each feature. One pass.
     #[track_caller]
-    fn likelihoods(&self, training: &Training, exponents: &Array2<f64>) -> Result<Array2<f64>> {
+    fn likelihoods(
+        &self,
+        training: &Training,
+        exponents: &Array2<f64>,
+        around: &Around,
+    ) -> Result<Array2<f64>> {
         let (tried, columns) = exponents.dim();
         let x = in_chunks_for(&training.x, columns, columns * tried);
-        let wide = x.expand_dims(1);
-        let bent = self.method.bend(&wide, &tensor(exponents));
-        let logs = match self.method {
-            PowerMethod::BoxCox => x.log(),
-            PowerMethod::YeoJohnson => x.sign() * x.abs().log1p(),
-        };
+        let logs = self.method.logarithms(&x) - tensor(&around.center);
+        let wide = logs.expand_dims(1);
+        let is_negative = x.less(0.0).expand_dims(1);
+        let bent = grown(&wide, &self.method.signed(&tensor(exponents), &is_negative));
         let count = x.isnan().logical_not().count_nonzero(0);
         let states = training.engine.run(&[&bent.nanvar(0, 0.0), &logs.nansum(0), &count])?;
         let [variance, logs, count] = <[_; 3]>::try_from(states).map_err(|_| lost())?;
@@ -176,6 +199,86 @@ impl PowerTransformer {
             let spread = -0.5 * count[column] * variance.ln();
             spread + (exponents[[at, column]] - 1.0) * logs[column]
         }))
+    }
+}
+
+/// Where features are bent around.
+#[derive(Clone, Debug)]
+struct Around {
+    /// The mean of the logarithms of each feature of one sign; else 0; (d,).
+    center: Array1<f64>,
+    /// Whether that is of negative numbers; (d,).
+    is_negative: Array1<bool>,
+}
+
+impl Around {
+    /// Zero: features as they are.
+    fn zero(columns: usize) -> Around {
+        Around { center: Array1::zeros(columns), is_negative: Array1::from_elem(columns, false) }
+    }
+}
+
+/// The map of bent features, without the scale.
+struct Bend {
+    method: PowerMethod,
+    center: Tensor,
+    is_negative: Tensor,
+    /// The exponents of numbers of the sign of the centre, and of others.
+    exponent: Tensor,
+    other: Tensor,
+    /// The centre without centring, and what a number of its sign is multiplied by.
+    offset: Tensor,
+    factor: Tensor,
+    /// Zero, bent.
+    zero: Tensor,
+}
+
+impl Bend {
+    #[track_caller]
+    fn new(method: PowerMethod, lambdas: &Array1<f64>, around: &Around) -> Bend {
+        let center = &around.center;
+        let of = |is_negative: bool| match method {
+            PowerMethod::YeoJohnson if is_negative => -2.0,
+            _ => 0.0,
+        };
+        let exponent = lambdas + &around.is_negative.mapv(of);
+        let other = lambdas + &around.is_negative.mapv(|is_negative| of(!is_negative));
+        let pairs = |map: fn(f64, f64) -> f64| -> Tensor {
+            let mapped: Array1<f64> = center.iter().zip(&exponent).map(|(&t, &m)| map(t, m)).collect();
+            tensor(&mapped)
+        };
+        Bend {
+            method,
+            center: tensor(center),
+            is_negative: tensor(&around.is_negative.mapv(|negative| f64::from(u8::from(negative)))).not_equal(0.0),
+            offset: pairs(grown_number),
+            factor: pairs(|t, m| (-m * t).exp()),
+            zero: pairs(|t, m| grown_number(-t, m)),
+            exponent: tensor(&exponent),
+            other: tensor(&other),
+        }
+    }
+
+    #[track_caller]
+    fn forward(&self, x: &Tensor) -> Tensor {
+        let logs = self.method.logarithms(x);
+        let near = grown(&(&logs - &self.center), &self.exponent);
+        if self.method == PowerMethod::BoxCox {
+            return near;
+        }
+        let far = (grown(&logs, &self.other) - &self.offset) * &self.factor;
+        where_(&logs.less(0.0).equal(&self.is_negative), near, far)
+    }
+
+    #[track_caller]
+    fn back(&self, made: &Tensor) -> Tensor {
+        let near = shrunk(made, &self.exponent) + &self.center;
+        if self.method == PowerMethod::BoxCox {
+            return near.exp();
+        }
+        let far = shrunk(&(made / &self.factor + &self.offset), &self.other);
+        let logs = where_(&made.less(&self.zero).equal(&self.is_negative), near, far);
+        logs.sign() * logs.abs().expm1()
     }
 }
 
@@ -219,35 +322,23 @@ impl Search {
 }
 
 impl PowerMethod {
-    /// Numbers bent by exponents, as expressions that broadcast.
+    /// The logarithms of numbers, with the sign of the number if they may have either.
     #[track_caller]
-    fn bend(self, x: &Tensor, exponents: &Tensor) -> Tensor {
+    fn logarithms(self, x: &Tensor) -> Tensor {
         match self {
-            PowerMethod::BoxCox => grown(&x.log(), exponents),
-            PowerMethod::YeoJohnson => {
-                let exponents = mirrored(x, exponents);
-                x.sign() * grown(&x.abs().log1p(), &exponents)
-            }
+            PowerMethod::BoxCox => x.log(),
+            PowerMethod::YeoJohnson => x.sign() * x.abs().log1p(),
         }
     }
 
-    /// The numbers that these exponents bend to `made`.
+    /// The exponents of numbers of either sign: of those below zero they are less by 2.
     #[track_caller]
-    fn straighten(self, made: &Tensor, exponents: &Tensor) -> Tensor {
+    fn signed(self, exponents: &Tensor, is_negative: &Tensor) -> Tensor {
         match self {
-            PowerMethod::BoxCox => shrunk(made, exponents).exp(),
-            PowerMethod::YeoJohnson => {
-                let exponents = mirrored(made, exponents);
-                made.sign() * shrunk(&made.abs(), &exponents).expm1()
-            }
+            PowerMethod::BoxCox => exponents.clone(),
+            PowerMethod::YeoJohnson => where_(is_negative, exponents - 2.0, exponents),
         }
     }
-}
-
-/// Exponents of numbers of either sign: those below zero have 2 less the exponent.
-#[track_caller]
-fn mirrored(x: &Tensor, exponents: &Tensor) -> Tensor {
-    where_(&x.greater_equal(0.0), exponents, 2.0 - exponents)
 }
 
 /// `(exp(m t) - 1) / m`, which is t for m = 0.
@@ -256,6 +347,11 @@ fn grown(t: &Tensor, m: &Tensor) -> Tensor {
     let is_zero = m.equal(0.0);
     let safe = where_(&is_zero, 1.0, m);
     where_(&is_zero, t, (t * &safe).expm1() / &safe)
+}
+
+/// As [`grown`], of numbers.
+fn grown_number(t: f64, m: f64) -> f64 {
+    if m == 0.0 { t } else { (t * m).exp_m1() / m }
 }
 
 /// `log(1 + m y) / m`, which is y for m = 0.
@@ -277,10 +373,12 @@ impl Estimator for PowerTransformer {
         options: &FitOptions,
     ) -> Result<FittedPowerTransformer> {
         let training = Training::unsupervised("PowerTransformer", x, options)?.without_weights()?;
-        let searches = self.search(&training)?;
-        let lambdas = searches.iter().map(|search| search.center).collect();
+        let (searches, found) = self.search(&training)?;
+        let lambdas: Array1<f64> = searches.iter().map(|search| search.center).collect();
         let converged = searches.iter().all(|search| search.is_done);
-        let mut model = FittedPowerTransformer { lambdas, converged, method: self.method, scaler: None };
+        let around = if self.standardize { found } else { Around::zero(lambdas.len()) };
+        let method = self.method;
+        let mut model = FittedPowerTransformer { lambdas, converged, method, around, scaler: None };
         if self.standardize {
             let bent = model.transform(&training.x);
             model.scaler = Some(StandardScaler::new().fit(&bent, options)?);
@@ -298,7 +396,7 @@ impl FittedPowerTransformer {
             Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
-        let mut made = self.method.bend(&samples, &tensor(&self.lambdas));
+        let mut made = Bend::new(self.method, &self.lambdas, &self.around).forward(&samples);
         if self.method == PowerMethod::BoxCox {
             let is_sound = samples.less_equal(0.0).logical_not();
             made = Tensor::apply(Require { message: NOT_POSITIVE.to_owned() }, &[&made, &is_sound]);
@@ -320,7 +418,7 @@ impl FittedPowerTransformer {
         if let Some(scaler) = &self.scaler {
             made = scaler.inverse_transform(&made);
         }
-        in_dtype_of(x, self.method.straighten(&made, &tensor(&self.lambdas)))
+        in_dtype_of(x, Bend::new(self.method, &self.lambdas, &self.around).back(&made))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Maps of features against recorded answers of scikit-learn, each for several ways to cut the samples.
 
-use crate::oracle::{Case, each};
-use ndarray::{Array1, ArrayD};
+use crate::oracle::{Answers, Case, each};
+use ndarray::{Array1, ArrayD, Axis};
 use tharsis_learn::base::Estimator;
 use tharsis_learn::feature_selection::{
     FittedSelect, ScoreFunction, SelectFdr, SelectFpr, SelectFwe, SelectKBest, SelectPercentile,
@@ -86,6 +86,63 @@ fn power_transformer() {
         case.method("transform", &made, 1e-3);
         assert_back(&case.x(), &model.inverse_transform(&made), 1e-6);
     });
+}
+
+/// Numbers from 1000 - 0.1 to 1000 + 0.1, whose powers are equal to ten digits and more: scikit-learn stops
+/// at an exponent of -3.3, where the likelihood is less.
+#[test]
+fn powers_far_from_zero_keep_their_digits() {
+    let x = Answers::read().data("plain", "x");
+    let numbers: Vec<f64> = x.index_axis(Axis(1), 2).iter().copied().collect();
+    let logs: Vec<f64> = numbers.iter().map(|x| x.ln_1p()).collect();
+    let count = logs.len() as f64;
+    let center = logs.iter().sum::<f64>() / count;
+    // Up to a constant that no exponent changes.
+    let standardized = |lambda: f64| -> (f64, Vec<f64>) {
+        let bent: Vec<f64> = logs.iter().map(|log| ((log - center) * lambda).exp_m1() / lambda).collect();
+        let mean = bent.iter().sum::<f64>() / count;
+        let variance = bent.iter().map(|bent| (bent - mean).powi(2)).sum::<f64>() / count;
+        (-0.5 * count * variance.ln(), bent.iter().map(|bent| (bent - mean) / variance.sqrt()).collect())
+    };
+    // Of arithmetic with sixty digits.
+    let best = -905.831_117;
+    for sign in [1.0, -1.0] {
+        let signed: Vec<f64> = numbers.iter().map(|x| x * sign).collect();
+        let samples = Tensor::from_elements(&[signed.len(), 1], &signed);
+        let model = PowerTransformer::new().fit(&samples, ..).unwrap();
+        let lambda = if sign < 0.0 { 2.0 - model.lambdas[0] } else { model.lambdas[0] };
+        let (likelihood, expected) = standardized(lambda);
+        assert!((lambda - best).abs() < 0.1, "{lambda}");
+        assert!(standardized(best).0 - 1e-7 < likelihood && standardized(-3.305_3).0 + 0.05 < likelihood);
+        let made = model.transform(&samples);
+        for (made, expected) in made.to_vec::<f64>().unwrap().iter().zip(&expected) {
+            assert!((made - sign * expected).abs() < 1e-9, "{made}, not {}", sign * expected);
+        }
+        assert_back(&samples.fetch::<f64>().unwrap(), &model.inverse_transform(&made), 1e-13);
+    }
+}
+
+#[test]
+fn numbers_of_the_other_sign_come_back() {
+    for sign in [1.0, -1.0] {
+        let samples = array([1.0, 2.0, 3.0, 5.0, 9.0]).reshape(&[5, 1]) * sign;
+        let others = array([-0.001, -3.0, 0.0, 4.0]).reshape(&[4, 1]) * sign;
+        let model = PowerTransformer::new().fit(&samples, ..).unwrap();
+        let plain = PowerTransformer::new().standardize(false).fit(&samples, ..).unwrap();
+        let made = model.transform(&others);
+        assert_back(&others.fetch::<f64>().unwrap(), &model.inverse_transform(&made), 1e-9);
+        assert_back(
+            &others.fetch::<f64>().unwrap(),
+            &plain.inverse_transform(&plain.transform(&others)),
+            1e-9,
+        );
+        // Standardized numbers are those of the power, but for an offset and a factor.
+        let ratios = |of: &Tensor| -> f64 {
+            let of = of.to_vec::<f64>().unwrap();
+            (of[1] - of[0]) / (of[3] - of[0])
+        };
+        assert!((ratios(&made) - ratios(&plain.transform(&others))).abs() < 1e-9);
+    }
 }
 
 #[test]

@@ -194,6 +194,10 @@ for weights in (False, True):
                              ("TweedieRegressor", "amounts", {"power": 3.0, "fit_intercept": False}),
                              ("TweedieRegressor", "amounts", {"power": 0.0, "link": "log"})):
         case(name, getattr(linear_model, name)(**params, **tight), on, params, LINEAR, ("predict", "score"), weights)
+    # Newton's steps reach the optimum; L-BFGS stops 3e-6 before it.
+    params = {"power": 0.0, "alpha": 1.0}
+    case("TweedieRegressor", linear_model.TweedieRegressor(**params, **tight, solver="newton-cholesky"), "plain", params,
+         LINEAR, ("predict", "score"), weights)
 case("Pipeline", pipeline.make_pipeline(preprocessing.StandardScaler(), decomposition.PCA(2),
                                         linear_model.LogisticRegression(tol=1e-10, max_iter=10000)), "three",
      None, (), ("predict", "predict_proba", "score"))
