@@ -4,9 +4,13 @@ use crate::base::{Estimator, FitOptions, Predict, PredictProba, Task, Transform}
 use crate::checks::refused;
 use crate::cluster::FittedKMeans;
 use crate::decomposition::{FittedPCA, FittedTruncatedSVD};
+use crate::discriminant_analysis::FittedLinearDiscriminantAnalysis;
+use crate::feature_selection::{FittedSelect, FittedVarianceThreshold};
+use crate::impute::{FittedMissingIndicator, FittedSimpleImputer};
 use crate::params::{Params, Setting};
 use crate::preprocessing::{
-    Binarizer, FittedMaxAbsScaler, FittedMinMaxScaler, FittedStandardScaler, Normalizer,
+    Binarizer, FittedMaxAbsScaler, FittedMinMaxScaler, FittedPolynomialFeatures, FittedPowerTransformer,
+    FittedQuantileTransformer, FittedRobustScaler, FittedStandardScaler, Normalizer,
 };
 use crate::saved::{Save, decoded, encoded};
 use std::fmt;
@@ -445,9 +449,18 @@ const STEPS: &[ReadStep] = steps![
     FittedKMeans,
     FittedPCA,
     FittedTruncatedSVD,
+    FittedLinearDiscriminantAnalysis,
+    FittedSelect,
+    FittedVarianceThreshold,
+    FittedMissingIndicator,
+    FittedSimpleImputer,
     Binarizer,
     FittedMaxAbsScaler,
     FittedMinMaxScaler,
+    FittedPolynomialFeatures,
+    FittedPowerTransformer,
+    FittedQuantileTransformer,
+    FittedRobustScaler,
     FittedStandardScaler,
     Normalizer,
 ];

@@ -6,8 +6,8 @@
 //! that was fitted. Nothing in a file is run, and no array is larger than the file.
 
 use crate::{Error, Result};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fs::{File, OpenOptions};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{ErrorKind, Read, Write};
@@ -117,6 +117,18 @@ macro_rules! saved {
     };
 }
 pub(crate) use saved;
+
+/// A name of an estimator. Serde takes texts that it sees as such out of the file, which may end before.
+pub(crate) type EstimatorName = &'static str;
+
+/// A name that is one of these.
+pub(crate) fn name_among<'de, D: Deserializer<'de>>(
+    deserializer: D,
+    names: &[&'static str],
+) -> std::result::Result<&'static str, D::Error> {
+    let found = String::deserialize(deserializer)?;
+    names.iter().copied().find(|name| *name == found).ok_or_else(|| D::Error::custom("no such estimator"))
+}
 
 /// A value in postcard.
 #[track_caller]

@@ -3,6 +3,7 @@
 use super::fitted::{Empirical, FittedCovariance};
 use crate::base::{Estimator, FitOptions};
 use crate::checks::Training;
+use crate::params::parameters;
 use tharsis_numeric::{Result, Tensor};
 
 /// scikit-learn's `EmpiricalCovariance`: the covariance of samples, with divisor n.
@@ -20,6 +21,8 @@ use tharsis_numeric::{Result, Tensor};
 pub struct EmpiricalCovariance {
     assume_centered: bool,
 }
+
+parameters!(EmpiricalCovariance, "EmpiricalCovariance", ["assume_centered" => assume_centered]);
 
 impl EmpiricalCovariance {
     /// An estimator with scikit-learn's defaults: around the means.

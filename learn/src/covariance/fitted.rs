@@ -4,14 +4,16 @@ use crate::base::FitOptions;
 use crate::checks::{Training, samples_for};
 use crate::dense::{eigh, tensor};
 use crate::passes::{Around, Moments};
+use crate::saved::{EstimatorName, name_among, saved};
 use crate::show;
 use ndarray::{Array1, Array2, Axis};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::f64::consts::PI;
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
 /// A fitted covariance matrix.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedCovariance {
     /// scikit-learn's `location_`: the means, or zeros; (d,).
@@ -23,8 +25,22 @@ pub struct FittedCovariance {
     pub precision: Array2<f64>,
     /// scikit-learn's `shrinkage_`: the part of the identity; 0 without shrinkage.
     pub shrinkage: f64,
-    name: &'static str,
+    #[serde(deserialize_with = "estimator")]
+    name: EstimatorName,
 }
+
+/// The estimators of covariances.
+const ESTIMATORS: &[&str] = &["EmpiricalCovariance", "ShrunkCovariance", "LedoitWolf", "OAS"];
+
+fn estimator<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<&'static str, D::Error> {
+    name_among(deserializer, ESTIMATORS)
+}
+
+saved!(FittedCovariance, "Covariance", |model| {
+    let columns = model.location.len();
+    let is_square = |matrix: &Array2<f64>| matrix.dim() == (columns, columns);
+    0 < columns && is_square(&model.covariance) && is_square(&model.precision)
+});
 
 /// The moments of samples: their mean, or zeros, and their covariance with divisor n.
 pub(crate) struct Empirical {

@@ -5,6 +5,7 @@ use crate::base::{Estimator, FitOptions};
 use crate::bounds::check;
 use crate::checks::Training;
 use crate::dense::tensor;
+use crate::params::parameters;
 use crate::states::lost;
 use tharsis_numeric::{Result, Tensor};
 
@@ -24,6 +25,12 @@ pub struct ShrunkCovariance {
     assume_centered: bool,
     shrinkage: f64,
 }
+
+parameters!(
+    ShrunkCovariance,
+    "ShrunkCovariance",
+    ["assume_centered" => assume_centered, "shrinkage" => shrinkage]
+);
 
 impl Default for ShrunkCovariance {
     fn default() -> ShrunkCovariance {
@@ -86,6 +93,8 @@ impl Estimator for ShrunkCovariance {
 pub struct LedoitWolf {
     assume_centered: bool,
 }
+
+parameters!(LedoitWolf, "LedoitWolf", ["assume_centered" => assume_centered]);
 
 impl LedoitWolf {
     /// An estimator with scikit-learn's defaults: around the means.
@@ -151,6 +160,8 @@ impl Estimator for LedoitWolf {
 pub struct OAS {
     assume_centered: bool,
 }
+
+parameters!(OAS, "OAS", ["assume_centered" => assume_centered]);
 
 impl OAS {
     /// An estimator with scikit-learn's defaults: around the means.

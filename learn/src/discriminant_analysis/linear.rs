@@ -6,11 +6,14 @@ use crate::bounds::check_not_negative;
 use crate::checks::{Training, in_dtype_of, refused, samples_for};
 use crate::dense::{eigh, svd, tensor};
 use crate::labels::{Classes, chosen_label, linear_scores, log_chances};
+use crate::params::parameters;
 use crate::passes::{ClassMeans, in_fixed_chunks, is_constant};
+use crate::saved::{Save, saved};
 use crate::score::accuracy;
 use crate::show;
 use crate::states::{all_finite, lost, matrix};
 use ndarray::{Array1, Array2, Axis, Slice};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
@@ -38,7 +41,7 @@ pub struct LinearDiscriminantAnalysis {
 }
 
 /// A fitted [`LinearDiscriminantAnalysis`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedLinearDiscriminantAnalysis {
     /// scikit-learn's `classes_`, ascending; (k,).
@@ -61,6 +64,12 @@ pub struct FittedLinearDiscriminantAnalysis {
     pub explained_variance_ratio: Array1<f64>,
     components: usize,
 }
+
+parameters!(
+    LinearDiscriminantAnalysis,
+    "LinearDiscriminantAnalysis",
+    ["priors" => priors, "n_components" => n_components >= 1, "tol" => tol]
+);
 
 impl Default for LinearDiscriminantAnalysis {
     fn default() -> LinearDiscriminantAnalysis {
@@ -261,10 +270,27 @@ impl FittedLinearDiscriminantAnalysis {
     }
 }
 
+saved!(FittedLinearDiscriminantAnalysis, "LinearDiscriminantAnalysis", |model| {
+    let (count, columns) = model.means.dim();
+    let scores = if count == 2 { 1 } else { count };
+    2 <= count
+        && 0 < columns
+        && model.classes.len() == count
+        && model.priors.len() == count
+        && model.coef.dim() == (scores, columns)
+        && model.intercept.len() == scores
+        && model.xbar.len() == columns
+        && model.scalings.nrows() == columns
+});
+
 impl Transform for FittedLinearDiscriminantAnalysis {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedLinearDiscriminantAnalysis::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }
 

@@ -6,11 +6,14 @@ use crate::bounds::{check, check_not_negative};
 use crate::checks::{Training, refused, samples_for};
 use crate::dense::{eigh, tensor};
 use crate::labels::{Classes, largest, log_sum_exp};
+use crate::params::parameters;
 use crate::passes::{ClassMeans, in_fixed_chunks};
+use crate::saved::saved;
 use crate::score::accuracy;
 use crate::show;
 use crate::states::{all_finite, matrix};
 use ndarray::{Array1, Array2, Axis};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_graph::Error as GraphError;
 use tharsis_kernels::KernelError;
@@ -42,7 +45,7 @@ pub struct QuadraticDiscriminantAnalysis {
 }
 
 /// A fitted [`QuadraticDiscriminantAnalysis`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedQuadraticDiscriminantAnalysis {
     /// scikit-learn's `classes_`, ascending; (k,).
@@ -57,6 +60,12 @@ pub struct FittedQuadraticDiscriminantAnalysis {
     /// each.
     pub rotations: Vec<Array2<f64>>,
 }
+
+parameters!(
+    QuadraticDiscriminantAnalysis,
+    NAME,
+    ["priors" => priors, "reg_param" => reg_param, "tol" => tol]
+);
 
 impl Default for QuadraticDiscriminantAnalysis {
     fn default() -> QuadraticDiscriminantAnalysis {
@@ -249,6 +258,17 @@ impl FittedQuadraticDiscriminantAnalysis {
         accuracy(&training, &self.predict(&training.x))
     }
 }
+
+saved!(FittedQuadraticDiscriminantAnalysis, NAME, |model| {
+    let (count, columns) = model.means.dim();
+    2 <= count
+        && 0 < columns
+        && model.classes.len() == count
+        && model.priors.len() == count
+        && model.scalings.dim() == (count, columns)
+        && model.rotations.len() == count
+        && model.rotations.iter().all(|rotation| rotation.dim() == (columns, columns))
+});
 
 classifies!(FittedQuadraticDiscriminantAnalysis, NAME, predict_log_proba);
 

@@ -6,8 +6,11 @@ use super::support::Support;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::check;
 use crate::checks::Training;
+use crate::params::{parameters, words};
+use crate::saved::{Save, saved};
 use crate::show;
 use ndarray::Array1;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
@@ -23,8 +26,16 @@ pub enum ScoreFunction {
     FRegression,
 }
 
+words!(
+    ScoreFunction,
+    [
+        "f_classif" => ScoreFunction::FClassif, "f_regression" => ScoreFunction::FRegression,
+        "chi2" => ScoreFunction::Chi2
+    ]
+);
+
 /// A fitted selector of features.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedSelect {
     /// scikit-learn's `scores_`; (d,).
@@ -37,7 +48,7 @@ pub struct FittedSelect {
 /// A selector: its name, its parameter, and the rule that this makes.
 macro_rules! selector {
     (
-        $(#[$doc:meta])* $name:ident, $parameter:ident: $kind:ty = $default:expr,
+        $(#[$doc:meta])* $name:ident, $parameter:ident $word:literal: $kind:ty = $default:expr,
         $told:literal, $rule:expr, $is_sound:expr, $range:literal
     ) => {
         $(#[$doc])*
@@ -47,6 +58,12 @@ macro_rules! selector {
             score_func: ScoreFunction,
             $parameter: $kind,
         }
+
+        parameters!(
+            $name,
+            stringify!($name),
+            ["score_func" => score_func, $word => $parameter]
+        );
 
         impl Default for $name {
             fn default() -> $name {
@@ -107,7 +124,7 @@ selector! {
     /// assert_eq!(model.transform(&x).to_vec::<f64>()?, [0.0, 1.0, 8.0, 9.0]);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
-    SelectKBest, k: usize = 10,
+    SelectKBest, k "k": usize = 10,
     "scikit-learn's `k`: features that are chosen, or all if there are fewer.",
     Rule::Largest, |_| true, "an int in the range [0, inf)"
 }
@@ -123,7 +140,7 @@ selector! {
     /// assert_eq!(model.support(), [true, false]);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
-    SelectPercentile, percentile: f64 = 10.0,
+    SelectPercentile, percentile "percentile": f64 = 10.0,
     "scikit-learn's `percentile`: features in a hundred that are chosen.",
     Rule::Percentile, |percentile| (0.0..=100.0).contains(&percentile), "a float in the range [0.0, 100.0]"
 }
@@ -139,7 +156,7 @@ selector! {
     /// assert_eq!(model.support(), [true, false]);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
-    SelectFpr, alpha: f64 = 0.05,
+    SelectFpr, alpha "alpha": f64 = 0.05,
     "scikit-learn's `alpha`: the p-value from which on features are left out.",
     Rule::Each, |alpha| (0.0..=1.0).contains(&alpha), "a float in the range [0.0, 1.0]"
 }
@@ -155,7 +172,7 @@ selector! {
     /// assert_eq!(model.support(), [true, false]);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
-    SelectFdr, alpha: f64 = 0.05,
+    SelectFdr, alpha "alpha": f64 = 0.05,
     "scikit-learn's `alpha`: the largest expected share of wrong choices.",
     Rule::Discoveries, |alpha| (0.0..=1.0).contains(&alpha), "a float in the range [0.0, 1.0]"
 }
@@ -171,7 +188,7 @@ selector! {
     /// assert_eq!(model.support(), [true, false]);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
-    SelectFwe, alpha: f64 = 0.05,
+    SelectFwe, alpha "alpha": f64 = 0.05,
     "scikit-learn's `alpha`: the largest chance of a wrong choice.",
     Rule::Family, |alpha| (0.0..=1.0).contains(&alpha), "a float in the range [0.0, 1.0]"
 }
@@ -215,10 +232,16 @@ impl FittedSelect {
     }
 }
 
+saved!(FittedSelect, "Select", |model| model.support.is_sound(&[&model.scores, &model.pvalues]));
+
 impl Transform for FittedSelect {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedSelect::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }
 

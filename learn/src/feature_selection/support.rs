@@ -2,17 +2,34 @@
 
 use crate::checks::{in_dtype_of, samples_for};
 use crate::dense::positions;
+use crate::saved::{EstimatorName, name_among};
+use ndarray::Array1;
+use serde::{Deserialize, Deserializer, Serialize};
 use tharsis_numeric::{Result, Tensor, concatenate, where_};
 
 /// The chosen ones of so many features.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Support {
-    pub(crate) model: &'static str,
+    #[serde(deserialize_with = "selector")]
+    pub(crate) model: EstimatorName,
     /// Whether each feature is chosen; (d,).
     pub(crate) mask: Vec<bool>,
 }
 
+/// The estimators that have it.
+const SELECTORS: &[&str] =
+    &["VarianceThreshold", "SelectKBest", "SelectPercentile", "SelectFpr", "SelectFdr", "SelectFwe"];
+
+fn selector<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<&'static str, D::Error> {
+    name_among(deserializer, SELECTORS)
+}
+
 impl Support {
+    /// Whether these are of the same features.
+    pub(crate) fn is_sound(&self, others: &[&Array1<f64>]) -> bool {
+        !self.mask.is_empty() && others.iter().all(|other| other.len() == self.mask.len())
+    }
+
     /// The chosen features, ascending.
     pub(crate) fn chosen(&self) -> Vec<usize> {
         (0..self.mask.len()).filter(|&at| self.mask[at]).collect()

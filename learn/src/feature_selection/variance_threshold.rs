@@ -4,9 +4,12 @@ use super::support::Support;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::check_not_negative;
 use crate::checks::{Nan, Training, refused};
+use crate::params::parameters;
+use crate::saved::{Save, saved};
 use crate::show;
 use crate::states::{lost, vector};
 use ndarray::Array1;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
@@ -28,8 +31,10 @@ pub struct VarianceThreshold {
     threshold: f64,
 }
 
+parameters!(VarianceThreshold, "VarianceThreshold", ["threshold" => threshold]);
+
 /// A fitted [`VarianceThreshold`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedVarianceThreshold {
     /// scikit-learn's `variances_`: the variance of each feature, with divisor n; without a threshold, and
@@ -125,10 +130,16 @@ impl FittedVarianceThreshold {
     }
 }
 
+saved!(FittedVarianceThreshold, "VarianceThreshold", |model| model.support.is_sound(&[&model.variances]));
+
 impl Transform for FittedVarianceThreshold {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedVarianceThreshold::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }
 

@@ -1,10 +1,11 @@
 //! Numbers that stand for missing ones.
 
 use crate::checks::{Nan, Training, in_dtype_of};
+use serde::{Deserialize, Serialize};
 use tharsis_numeric::{DType, Result, Tensor};
 
 /// The number that stands for a missing one: NaN, or any other.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Missing(pub(crate) f64);
 
 impl Missing {

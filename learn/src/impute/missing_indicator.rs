@@ -4,6 +4,9 @@ use super::missing::Missing;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Training, refused, samples_for};
 use crate::dense::positions;
+use crate::params::{parameters, words};
+use crate::saved::{Save, saved};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_graph::ops::Require;
 use tharsis_numeric::{Result, Tensor};
@@ -38,7 +41,7 @@ pub struct MissingIndicator {
 }
 
 /// A fitted [`MissingIndicator`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedMissingIndicator {
     /// scikit-learn's `features_`: the features that are looked at, ascending; (k,).
@@ -48,6 +51,16 @@ pub struct FittedMissingIndicator {
     /// Features without missing numbers in the fit, which must stay so.
     complete: Vec<usize>,
 }
+
+words!(
+    IndicatedFeatures,
+    ["missing-only" => IndicatedFeatures::MissingOnly, "all" => IndicatedFeatures::All]
+);
+parameters!(
+    MissingIndicator,
+    "MissingIndicator",
+    ["missing_values" => missing_values, "features" => features, "error_on_new" => error_on_new]
+);
 
 impl Default for MissingIndicator {
     fn default() -> MissingIndicator {
@@ -126,6 +139,12 @@ impl Estimator for MissingIndicator {
 }
 
 impl FittedMissingIndicator {
+    /// Whether all features are there, for samples of so many.
+    pub(super) fn is_sound(&self, columns: usize) -> bool {
+        let is_there = |features: &[usize]| features.iter().all(|&feature| feature < columns);
+        0 < columns && self.columns == columns && is_there(&self.features) && is_there(&self.complete)
+    }
+
     /// Whether each number of the features that are looked at is missing, as an expression: (n, d) to (n, k),
     /// bool. Carries a `ValueError` for another number of features; when run for missing numbers of features
     /// that had none in the fit.
@@ -152,10 +171,16 @@ impl FittedMissingIndicator {
     }
 }
 
+saved!(FittedMissingIndicator, "MissingIndicator", |model| model.is_sound(model.columns));
+
 impl Transform for FittedMissingIndicator {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedMissingIndicator::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }
 

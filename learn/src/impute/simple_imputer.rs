@@ -5,9 +5,12 @@ use super::missing_indicator::{FittedMissingIndicator, MissingIndicator};
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Training, in_dtype_of, refused, samples_for};
 use crate::dense::{positions, tensor};
+use crate::params::{parameters, words};
+use crate::saved::{Save, saved};
 use crate::show;
 use crate::states::{lost, vector};
 use ndarray::Array1;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{DType, Result, Tensor, concatenate, stack, where_};
 
@@ -40,13 +43,15 @@ pub enum Statistic {
 #[derive(Clone, Debug)]
 pub struct SimpleImputer {
     missing_values: f64,
-    strategy: Statistic,
+    strategy: Strategy,
+    /// The constant, which zero is by default.
+    fill_value: Option<f64>,
     add_indicator: bool,
     keep_empty_features: bool,
 }
 
 /// A fitted [`SimpleImputer`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedSimpleImputer {
     /// scikit-learn's `statistics_`: the numbers that fill; NaN for a feature without numbers, which
@@ -57,10 +62,40 @@ pub struct FittedSimpleImputer {
     missing: Missing,
 }
 
+/// scikit-learn's `strategy`, which has the constant beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Strategy {
+    Constant,
+    Mean,
+    Median,
+    MostFrequent,
+}
+
+words!(
+    Strategy,
+    [
+        "mean" => Strategy::Mean, "median" => Strategy::Median, "most_frequent" => Strategy::MostFrequent,
+        "constant" => Strategy::Constant
+    ]
+);
+parameters!(
+    SimpleImputer,
+    "SimpleImputer",
+    [
+        "missing_values" => missing_values, "strategy" => strategy, "fill_value" => fill_value,
+        "add_indicator" => add_indicator, "keep_empty_features" => keep_empty_features
+    ]
+);
+
 impl Default for SimpleImputer {
     fn default() -> SimpleImputer {
-        let (strategy, add_indicator) = (Statistic::Mean, false);
-        SimpleImputer { missing_values: f64::NAN, strategy, add_indicator, keep_empty_features: false }
+        SimpleImputer {
+            missing_values: f64::NAN,
+            strategy: Strategy::Mean,
+            fill_value: None,
+            add_indicator: false,
+            keep_empty_features: false,
+        }
     }
 }
 
@@ -77,7 +112,13 @@ impl SimpleImputer {
 
     /// scikit-learn's `strategy` (and `fill_value`): the number that fills a feature.
     pub fn strategy(self, strategy: Statistic) -> SimpleImputer {
-        SimpleImputer { strategy, ..self }
+        let (strategy, fill_value) = match strategy {
+            Statistic::Constant(value) => (Strategy::Constant, Some(value)),
+            Statistic::Mean => (Strategy::Mean, None),
+            Statistic::Median => (Strategy::Median, None),
+            Statistic::MostFrequent => (Strategy::MostFrequent, None),
+        };
+        SimpleImputer { strategy, fill_value, ..self }
     }
 
     /// scikit-learn's `add_indicator`: whether a column of zeros and ones follows for each feature with
@@ -104,13 +145,23 @@ impl SimpleImputer {
         self.fit_any(x, None, &options.into())
     }
 
+    /// The number that fills a feature.
+    fn statistic(&self) -> Statistic {
+        match self.strategy {
+            Strategy::Constant => Statistic::Constant(self.fill_value.unwrap_or(0.0)),
+            Strategy::Mean => Statistic::Mean,
+            Strategy::Median => Statistic::Median,
+            Strategy::MostFrequent => Statistic::MostFrequent,
+        }
+    }
+
     /// The statistic of each feature; NaN of one without numbers.
     #[track_caller]
     fn statistics(&self, training: &Training, x: &Tensor) -> Result<Array1<f64>> {
         let mask = Missing(self.missing_values).mask(&training.x, x);
         let there = where_(&mask, f64::NAN, &training.x);
         let is_empty = mask.all(0);
-        let wanted = match self.strategy {
+        let wanted = match self.statistic() {
             Statistic::Constant(value) => where_(&is_empty, f64::NAN, value),
             Statistic::Mean => there.nanmean(0),
             Statistic::Median => there.nanmedian(0),
@@ -119,7 +170,7 @@ impl SimpleImputer {
         let states = training.engine.run(&[&wanted, &is_empty])?;
         let [statistics, is_empty] = <[_; 2]>::try_from(states).map_err(|_| lost())?;
         let (mut statistics, is_empty) = (vector(statistics)?, vector(is_empty)?);
-        let empty = match self.strategy {
+        let empty = match self.statistic() {
             _ if !self.keep_empty_features => f64::NAN,
             Statistic::Constant(value) => value,
             _ => 0.0,
@@ -158,7 +209,7 @@ impl Estimator for SimpleImputer {
         if self.missing_values.is_infinite() {
             return Err(refused("infinity stands for no missing number"));
         }
-        if matches!(self.strategy, Statistic::Constant(value) if !value.is_finite()) {
+        if matches!(self.statistic(), Statistic::Constant(value) if !value.is_finite()) {
             return Err(refused("a constant that fills missing numbers must be finite"));
         }
         let training = Training::unsupervised("SimpleImputer", x, options)?.without_weights()?;
@@ -229,10 +280,19 @@ impl FittedSimpleImputer {
     }
 }
 
+saved!(FittedSimpleImputer, "SimpleImputer", |model| {
+    let columns = model.statistics.len();
+    0 < columns && model.indicator.as_ref().is_none_or(|indicator| indicator.is_sound(columns))
+});
+
 impl Transform for FittedSimpleImputer {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedSimpleImputer::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }
 

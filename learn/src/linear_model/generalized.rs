@@ -1,15 +1,18 @@
 //! Means that are linear in the features, or whose logarithms are: generalized linear models.
 
-use super::{Ridge, line};
 use super::penalized::{Penalized, Solution};
+use super::{Ridge, line};
 use crate::base::{Estimator, FitOptions, Predict, Task};
 use crate::bounds::{check, check_count, check_not_negative, check_positive};
 use crate::checks::{Nan, Training, refused};
 use crate::metrics::deviance::deviance;
+use crate::params::{parameters, words};
 use crate::passes::{LinearPass, Link, in_fixed_chunks};
+use crate::saved::{EstimatorName, name_among, saved};
 use crate::score::check_some_weight;
 use crate::states::{all_finite, lost};
 use ndarray::{Array1, ArrayD};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor, where_};
 
@@ -24,6 +27,11 @@ pub enum TweedieLink {
     /// The logarithm of the mean.
     Log,
 }
+
+words!(
+    TweedieLink,
+    ["auto" => TweedieLink::Auto, "identity" => TweedieLink::Identity, "log" => TweedieLink::Log]
+);
 
 /// A model: what all regressors of this file have.
 #[derive(Clone, Debug)]
@@ -41,7 +49,7 @@ impl Default for Parameters {
 }
 
 /// A fitted generalized linear model.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedGeneralized {
     /// scikit-learn's `coef_`; (d,).
@@ -52,14 +60,15 @@ pub struct FittedGeneralized {
     pub n_iter: usize,
     /// Whether the solver has found the minimum within `tol`.
     pub converged: bool,
-    name: &'static str,
+    #[serde(deserialize_with = "regressor_name")]
+    name: EstimatorName,
     power: f64,
     is_log: bool,
 }
 
 /// A regressor: its name, its distribution, and parameters beside those of all.
 macro_rules! regressor {
-    ($(#[$doc:meta])* $name:ident { $($(#[$told:meta])* $field:ident: $kind:ty = $default:expr),* }, $family:expr) => {
+    ($(#[$doc:meta])* $name:ident { $($(#[$told:meta])* $field:ident $word:literal: $kind:ty = $default:expr),* }, $family:expr) => {
         $(#[$doc])*
         #[must_use]
         #[derive(Clone, Debug)]
@@ -67,6 +76,15 @@ macro_rules! regressor {
             parameters: Parameters,
             $($field: $kind,)*
         }
+
+        parameters!(
+            $name,
+            stringify!($name),
+            [
+                $($word => $field,)* "alpha" => parameters.alpha, "fit_intercept" => parameters.fit_intercept,
+                "max_iter" => parameters.max_iter >= 1, "tol" => parameters.tol
+            ]
+        );
 
         impl Default for $name {
             fn default() -> $name {
@@ -186,9 +204,9 @@ regressor! {
     TweedieRegressor {
         /// scikit-learn's `power`: 0 for the normal distribution, 1 for Poisson's, 2 for the gamma
         /// distribution, 3 for the inverse Gaussian one; none between 0 and 1, and none below 0.
-        power: f64 = 0.0,
+        power "power": f64 = 0.0,
         /// scikit-learn's `link`: the function of the mean that is linear.
-        link: TweedieLink = TweedieLink::Auto
+        link "link": TweedieLink = TweedieLink::Auto
     }, |regressor| (regressor.power, regressor.link)
 }
 
@@ -341,6 +359,17 @@ impl FittedGeneralized {
         Ok(if training.rows < 2 { f64::NAN } else { 1.0 - left.sum() / all.sum() })
     }
 }
+
+/// The estimators of such models.
+const REGRESSORS: &[&str] = &["PoissonRegressor", "GammaRegressor", "TweedieRegressor"];
+
+fn regressor_name<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<&'static str, D::Error> {
+    name_among(deserializer, REGRESSORS)
+}
+
+saved!(FittedGeneralized, "GeneralizedLinearModel", |model| {
+    model.coef.ndim() == 1 && line::is_sound(&model.coef, &model.intercept)
+});
 
 impl Predict for FittedGeneralized {
     const TASK: Task = Task::Regression;

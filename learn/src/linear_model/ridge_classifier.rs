@@ -6,9 +6,12 @@ use crate::base::{Estimator, FitOptions, predicts};
 use crate::bounds::check_positive;
 use crate::checks::Training;
 use crate::labels::{Classes, chosen_label, linear_scores};
+use crate::params::parameters;
+use crate::saved::saved;
 use crate::score::accuracy;
 use crate::show;
 use ndarray::{Array1, Array2};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{Result, Tensor};
 
@@ -31,7 +34,7 @@ pub struct RidgeClassifier {
 }
 
 /// A fitted [`RidgeClassifier`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedRidgeClassifier {
     /// scikit-learn's `classes_`, ascending; (k,).
@@ -41,6 +44,8 @@ pub struct FittedRidgeClassifier {
     /// scikit-learn's `intercept_`; (1,) for two classes, else (k,).
     pub intercept: Array1<f64>,
 }
+
+parameters!(RidgeClassifier, "RidgeClassifier", ["alpha" => alpha, "fit_intercept" => fit_intercept]);
 
 impl Default for RidgeClassifier {
     fn default() -> RidgeClassifier {
@@ -124,6 +129,14 @@ impl FittedRidgeClassifier {
         accuracy(&training, &self.predict(&training.x))
     }
 }
+
+saved!(FittedRidgeClassifier, "RidgeClassifier", |model| {
+    let scores = if model.classes.len() == 2 { 1 } else { model.classes.len() };
+    2 <= model.classes.len()
+        && model.coef.nrows() == scores
+        && model.intercept.len() == scores
+        && 0 < model.coef.ncols()
+});
 
 predicts!(FittedRidgeClassifier, Classification, "RidgeClassifier");
 

@@ -1,15 +1,22 @@
 //! Products of features.
 
+use crate::Setting;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::check;
 use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
 use crate::dense::positions;
+use crate::params::{Parameter, parameters};
 use crate::passes::{in_chunks_for, in_fixed_chunks};
+use crate::saved::{Save, saved};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::{DType, Result, Tensor, arange, concatenate, zeros};
 
 /// Most factors of all products together: their list is kept in memory.
 const FACTORS_MAX: usize = 1 << 21;
+
+/// Features that no model has.
+const COLUMNS_MAX: usize = 1 << 32;
 
 /// scikit-learn's `PolynomialFeatures`: all products of powers of features up to a degree.
 ///
@@ -24,13 +31,45 @@ const FACTORS_MAX: usize = 1 << 21;
 #[must_use]
 #[derive(Clone, Debug)]
 pub struct PolynomialFeatures {
-    degree: (usize, usize),
+    degree: Degrees,
     interaction_only: bool,
     include_bias: bool,
 }
 
+/// The smallest and the largest sum of exponents.
+#[derive(Clone, Copy, Debug)]
+struct Degrees(usize, usize);
+
+impl Parameter for Degrees {
+    fn words(_: usize) -> String {
+        "an int in the range [0, inf) or an array-like".to_owned()
+    }
+
+    fn of(value: &Setting) -> Option<Degrees> {
+        if let Some(most) = usize::of(value) {
+            return Some(Degrees(0, most));
+        }
+        let [least, most] = <[f64; 2]>::of(value)?;
+        let is_whole = |degree: f64| 0.0 <= degree && degree.fract() == 0.0;
+        (is_whole(least) && is_whole(most)).then_some(Degrees(least as usize, most as usize))
+    }
+
+    fn setting(&self) -> Setting {
+        match *self {
+            Degrees(0, most) => most.setting(),
+            Degrees(least, most) => Setting::Numbers(vec![least as f64, most as f64]),
+        }
+    }
+}
+
+parameters!(
+    PolynomialFeatures,
+    "PolynomialFeatures",
+    ["degree" => degree, "interaction_only" => interaction_only, "include_bias" => include_bias]
+);
+
 /// A fitted [`PolynomialFeatures`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FittedPolynomialFeatures {
     columns: usize,
     /// The features of each product in ascending order.
@@ -39,7 +78,7 @@ pub struct FittedPolynomialFeatures {
 
 impl Default for PolynomialFeatures {
     fn default() -> PolynomialFeatures {
-        PolynomialFeatures { degree: (0, 2), interaction_only: false, include_bias: true }
+        PolynomialFeatures { degree: Degrees(0, 2), interaction_only: false, include_bias: true }
     }
 }
 
@@ -51,13 +90,13 @@ impl PolynomialFeatures {
 
     /// scikit-learn's `degree`: the largest sum of exponents.
     pub fn degree(self, most: usize) -> PolynomialFeatures {
-        PolynomialFeatures { degree: (0, most), ..self }
+        PolynomialFeatures { degree: Degrees(0, most), ..self }
     }
 
     /// scikit-learn's `degree` as a pair: the smallest sum of exponents (but for the column of ones), and the
     /// largest.
     pub fn degrees(self, least: usize, most: usize) -> PolynomialFeatures {
-        PolynomialFeatures { degree: (least, most), ..self }
+        PolynomialFeatures { degree: Degrees(least, most), ..self }
     }
 
     /// scikit-learn's `interaction_only`: whether products of a feature with itself are left out.
@@ -83,7 +122,7 @@ impl PolynomialFeatures {
 
     #[track_caller]
     fn check(&self) -> Result<()> {
-        let (least, most) = self.degree;
+        let Degrees(least, most) = self.degree;
         if most < least {
             return Err(refused(format!(
                 "degree=(min_degree, max_degree) must be non-negative integers that fulfil min_degree <= \
@@ -101,7 +140,7 @@ impl PolynomialFeatures {
     /// The products of so many features, in the order of scikit-learn.
     #[track_caller]
     fn products(&self, columns: usize) -> Result<Vec<Vec<usize>>> {
-        let (least, most) = self.degree;
+        let Degrees(least, most) = self.degree;
         let mut products: Vec<Vec<usize>> = Vec::new();
         if self.include_bias {
             products.push(Vec::new());
@@ -202,10 +241,19 @@ impl FittedPolynomialFeatures {
     }
 }
 
+saved!(FittedPolynomialFeatures, "PolynomialFeatures", |model| {
+    let columns = model.products.iter().flatten().max().map_or(model.columns, |last| last + 1);
+    0 < columns && columns == model.columns && columns < COLUMNS_MAX
+});
+
 impl Transform for FittedPolynomialFeatures {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedPolynomialFeatures::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }
 

@@ -10,11 +10,14 @@
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
 use crate::dense::tensor;
+use crate::params::{parameters, words};
 use crate::passes::{in_chunks_for, is_constant};
 use crate::preprocessing::{FittedStandardScaler, StandardScaler};
+use crate::saved::{Save, saved};
 use crate::show;
 use crate::states::{lost, matrix, vector};
 use ndarray::{Array1, Array2};
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_graph::ops::Require;
 use tharsis_numeric::{Result, Tensor, where_};
@@ -27,11 +30,13 @@ const FIRST_STEP: f64 = 0.25;
 const LAST_STEP: f64 = 1e-4;
 /// Largest variance of a bent feature: later sums of squares stay within float64.
 const VARIANCE_MAX: f64 = 1e200;
+/// Largest logarithm of a factor: it is neither zero nor infinite.
+const LARGEST_LOG: f64 = 700.0;
 /// Most passes; each moves by up to [`SIDE`] steps, which double while the best exponent is further away.
 const PASSES_MAX: usize = 40;
 
 /// A family of powers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PowerMethod {
     /// Of positive numbers alone.
     BoxCox,
@@ -60,7 +65,7 @@ pub struct PowerTransformer {
 }
 
 /// A fitted [`PowerTransformer`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedPowerTransformer {
     /// scikit-learn's `lambdas_`: the exponents; (d,).
@@ -68,10 +73,13 @@ pub struct FittedPowerTransformer {
     /// False if the search for an exponent has ended before it had the best one.
     pub converged: bool,
     method: PowerMethod,
-    /// Where features are bent around: zero, unless they are standardized.
+    /// The centres: zero, unless features are standardized.
     around: Around,
     scaler: Option<FittedStandardScaler>,
 }
+
+words!(PowerMethod, ["yeo-johnson" => PowerMethod::YeoJohnson, "box-cox" => PowerMethod::BoxCox]);
+parameters!(PowerTransformer, "PowerTransformer", ["method" => method, "standardize" => standardize]);
 
 impl Default for PowerTransformer {
     fn default() -> PowerTransformer {
@@ -202,8 +210,8 @@ impl PowerTransformer {
     }
 }
 
-/// Where features are bent around.
-#[derive(Clone, Debug)]
+/// The centres that features are bent around.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Around {
     /// The mean of the logarithms of each feature of one sign; else 0; (d,).
     center: Array1<f64>,
@@ -250,34 +258,44 @@ impl Bend {
         Bend {
             method,
             center: tensor(center),
-            is_negative: tensor(&around.is_negative.mapv(|negative| f64::from(u8::from(negative)))).not_equal(0.0),
+            is_negative: tensor(&around.is_negative.mapv(|negative| f64::from(u8::from(negative))))
+                .not_equal(0.0),
             offset: pairs(grown_number),
-            factor: pairs(|t, m| (-m * t).exp()),
+            factor: pairs(|t, m| (-m * t).clamp(-LARGEST_LOG, LARGEST_LOG).exp()),
             zero: pairs(|t, m| grown_number(-t, m)),
             exponent: tensor(&exponent),
             other: tensor(&other),
         }
     }
 
+    /// Numbers where a condition holds, and zero elsewhere.
+    #[track_caller]
+    fn only(is_wanted: &Tensor, x: &Tensor) -> Tensor {
+        where_(is_wanted, x, 0.0)
+    }
+
     #[track_caller]
     fn forward(&self, x: &Tensor) -> Tensor {
         let logs = self.method.logarithms(x);
-        let near = grown(&(&logs - &self.center), &self.exponent);
         if self.method == PowerMethod::BoxCox {
-            return near;
+            return grown(&(logs - &self.center), &self.exponent);
         }
-        let far = (grown(&logs, &self.other) - &self.offset) * &self.factor;
-        where_(&logs.less(0.0).equal(&self.is_negative), near, far)
+        let is_near = logs.less(0.0).equal(&self.is_negative);
+        let near = grown(&Bend::only(&is_near, &(&logs - &self.center)), &self.exponent);
+        let far = Bend::only(&is_near.logical_not(), &logs);
+        let far = (grown(&far, &self.other) - &self.offset) * &self.factor;
+        where_(&is_near, near, far)
     }
 
     #[track_caller]
     fn back(&self, made: &Tensor) -> Tensor {
-        let near = shrunk(made, &self.exponent) + &self.center;
         if self.method == PowerMethod::BoxCox {
-            return near.exp();
+            return (shrunk(made, &self.exponent) + &self.center).exp();
         }
-        let far = shrunk(&(made / &self.factor + &self.offset), &self.other);
-        let logs = where_(&made.less(&self.zero).equal(&self.is_negative), near, far);
+        let is_near = made.less(&self.zero).equal(&self.is_negative);
+        let near = shrunk(&Bend::only(&is_near, made), &self.exponent) + &self.center;
+        let far = Bend::only(&is_near.logical_not(), &(made / &self.factor + &self.offset));
+        let logs = where_(&is_near, near, shrunk(&far, &self.other));
         logs.sign() * logs.abs().expm1()
     }
 }
@@ -422,10 +440,22 @@ impl FittedPowerTransformer {
     }
 }
 
+saved!(FittedPowerTransformer, "PowerTransformer", |model| {
+    let columns = model.lambdas.len();
+    0 < columns
+        && model.around.center.len() == columns
+        && model.around.is_negative.len() == columns
+        && model.scaler.as_ref().is_none_or(|scaler| scaler.is_sound() && scaler.mean.len() == columns)
+});
+
 impl Transform for FittedPowerTransformer {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedPowerTransformer::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }
 

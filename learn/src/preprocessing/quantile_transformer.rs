@@ -5,9 +5,12 @@ use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::check_count;
 use crate::checks::{Nan, Training, in_dtype_of, samples_for};
 use crate::dense::tensor;
+use crate::params::{parameters, words};
+use crate::saved::{Save, saved};
 use crate::show;
 use crate::states::{lost, matrix};
 use ndarray::{Array1, Array2, ArrayView1};
+use serde::{Deserialize, Serialize};
 use std::f64::consts::FRAC_1_SQRT_2;
 use std::fmt;
 use tharsis_numeric::quantile::Method;
@@ -18,7 +21,7 @@ use tharsis_numeric::{Result, Tensor, special, stack, where_};
 const BOUNDS_THRESHOLD: f64 = 1e-7;
 
 /// The distribution that features get.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OutputDistribution {
     /// From 0 to 1, all equally likely.
     #[default]
@@ -47,7 +50,7 @@ pub struct QuantileTransformer {
 }
 
 /// A fitted [`QuantileTransformer`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedQuantileTransformer {
     /// scikit-learn's `quantiles_`; (`n_quantiles_`, d).
@@ -56,6 +59,16 @@ pub struct FittedQuantileTransformer {
     pub references: Array1<f64>,
     output_distribution: OutputDistribution,
 }
+
+words!(
+    OutputDistribution,
+    ["uniform" => OutputDistribution::Uniform, "normal" => OutputDistribution::Normal]
+);
+parameters!(
+    QuantileTransformer,
+    "QuantileTransformer",
+    ["n_quantiles" => n_quantiles >= 1, "output_distribution" => output_distribution]
+);
 
 impl Default for QuantileTransformer {
     fn default() -> QuantileTransformer {
@@ -198,10 +211,18 @@ impl FittedQuantileTransformer {
     }
 }
 
+saved!(FittedQuantileTransformer, "QuantileTransformer", |model| {
+    !model.quantiles.is_empty() && model.quantiles.nrows() == model.references.len()
+});
+
 impl Transform for FittedQuantileTransformer {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedQuantileTransformer::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }
 

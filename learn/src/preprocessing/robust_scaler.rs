@@ -3,10 +3,13 @@
 use super::affine::Affine;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Nan, Training, refused};
+use crate::params::parameters;
 use crate::preprocessing::without_zeros;
+use crate::saved::{Save, saved};
 use crate::show;
 use crate::states::{lost, matrix};
 use ndarray::Array1;
+use serde::{Deserialize, Serialize};
 use std::f64::consts::SQRT_2;
 use std::fmt;
 use tharsis_numeric::quantile::Method;
@@ -31,12 +34,12 @@ use tharsis_numeric::{Result, Tensor, special};
 pub struct RobustScaler {
     with_centering: bool,
     with_scaling: bool,
-    quantile_range: (f64, f64),
+    quantile_range: [f64; 2],
     unit_variance: bool,
 }
 
 /// A fitted [`RobustScaler`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FittedRobustScaler {
     /// scikit-learn's `center_`: the medians; (d,).
@@ -47,9 +50,18 @@ pub struct FittedRobustScaler {
     with_scaling: bool,
 }
 
+parameters!(
+    RobustScaler,
+    "RobustScaler",
+    [
+        "with_centering" => with_centering, "with_scaling" => with_scaling, "quantile_range" => quantile_range,
+        "unit_variance" => unit_variance
+    ]
+);
+
 impl Default for RobustScaler {
     fn default() -> RobustScaler {
-        let quantile_range = (25.0, 75.0);
+        let quantile_range = [25.0, 75.0];
         RobustScaler { with_centering: true, with_scaling: true, quantile_range, unit_variance: false }
     }
 }
@@ -72,7 +84,7 @@ impl RobustScaler {
 
     /// scikit-learn's `quantile_range`: the two quantiles, in percent.
     pub fn quantile_range(self, low: f64, high: f64) -> RobustScaler {
-        RobustScaler { quantile_range: (low, high), ..self }
+        RobustScaler { quantile_range: [low, high], ..self }
     }
 
     /// scikit-learn's `unit_variance`: whether the distance is measured in that of a normal distribution of
@@ -103,7 +115,7 @@ impl Estimator for RobustScaler {
 
     #[track_caller]
     fn fit_any(&self, x: &Tensor, _: Option<&Tensor>, options: &FitOptions) -> Result<FittedRobustScaler> {
-        let (low, high) = self.quantile_range;
+        let [low, high] = self.quantile_range;
         let is_sound = 0.0 <= low && low <= high && high <= 100.0;
         if !is_sound {
             return Err(refused(format!("Invalid quantile range: ({low:?}, {high:?})")));
@@ -155,10 +167,18 @@ impl FittedRobustScaler {
     }
 }
 
+saved!(FittedRobustScaler, "RobustScaler", |model| {
+    !model.center.is_empty() && model.center.len() == model.scale.len()
+});
+
 impl Transform for FittedRobustScaler {
     #[track_caller]
     fn transform(&self, x: &Tensor) -> Tensor {
         FittedRobustScaler::transform(self, x)
+    }
+
+    fn step_body(&self) -> Option<Result<(&'static str, Vec<u8>)>> {
+        Some(self.kind_and_body())
     }
 }
 

@@ -214,6 +214,12 @@ impl Sums {
 }
 
 impl FittedStandardScaler {
+    /// Whether there are as many numbers of each kind.
+    pub(super) fn is_sound(&self) -> bool {
+        let lengths = [&self.mean, &self.var, &self.scale, &self.n_samples_seen].map(|array| array.len());
+        0 < lengths[0] && lengths.iter().all(|&length| length == lengths[0])
+    }
+
     fn map(&self) -> Affine<'_> {
         Affine {
             model: "StandardScaler",
@@ -269,10 +275,7 @@ impl Estimator for StandardScaler {
     }
 }
 
-saved!(FittedStandardScaler, "StandardScaler", |model| {
-    let lengths = [&model.mean, &model.var, &model.scale, &model.n_samples_seen].map(|array| array.len());
-    0 < lengths[0] && lengths.iter().all(|&length| length == lengths[0])
-});
+saved!(FittedStandardScaler, "StandardScaler", |model| model.is_sound());
 
 impl Transform for FittedStandardScaler {
     #[track_caller]

@@ -1,18 +1,30 @@
 //! Parameters by name: each has the value that was set, and refuses what it does not take.
 
 use tharsis_learn::cluster::KMeans;
+use tharsis_learn::covariance::{EmpiricalCovariance, LedoitWolf, OAS, ShrunkCovariance};
 use tharsis_learn::decomposition::{PCA, TruncatedSVD};
+use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis};
 use tharsis_learn::ensemble::{
     ExtraTreesClassifier, ExtraTreesRegressor, HistGradientBoostingClassifier, HistGradientBoostingRegressor,
     IsolationForest, RandomForestClassifier, RandomForestRegressor,
 };
-use tharsis_learn::linear_model::{ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge};
+use tharsis_learn::feature_selection::{
+    SelectFdr, SelectFpr, SelectFwe, SelectKBest, SelectPercentile, VarianceThreshold,
+};
+use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
+use tharsis_learn::linear_model::{
+    ElasticNet, GammaRegressor, Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge,
+    RidgeClassifier, TweedieRegressor,
+};
 use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
 use tharsis_learn::pipeline::Pipeline;
-use tharsis_learn::preprocessing::{Binarizer, MaxAbsScaler, MinMaxScaler, Normalizer, StandardScaler};
+use tharsis_learn::preprocessing::{
+    Binarizer, MaxAbsScaler, MinMaxScaler, Normalizer, PolynomialFeatures, PowerTransformer,
+    QuantileTransformer, RobustScaler, StandardScaler,
+};
 use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor};
 use tharsis_learn::{Params, Setting};
-use tharsis_numeric::arange;
+use tharsis_numeric::{Tensor, arange};
 
 fn all() -> Vec<Box<dyn Params>> {
     vec![
@@ -41,12 +53,38 @@ fn all() -> Vec<Box<dyn Params>> {
         Box::new(MaxAbsScaler::new()),
         Box::new(Normalizer::new()),
         Box::new(Binarizer::new()),
+        Box::new(RobustScaler::new()),
+        Box::new(QuantileTransformer::new()),
+        Box::new(PowerTransformer::new()),
+        Box::new(PolynomialFeatures::new()),
+        Box::new(SimpleImputer::new()),
+        Box::new(MissingIndicator::new()),
+        Box::new(VarianceThreshold::new()),
+        Box::new(SelectKBest::new()),
+        Box::new(SelectPercentile::new()),
+        Box::new(SelectFpr::new()),
+        Box::new(SelectFdr::new()),
+        Box::new(SelectFwe::new()),
+        Box::new(EmpiricalCovariance::new()),
+        Box::new(ShrunkCovariance::new()),
+        Box::new(LedoitWolf::new()),
+        Box::new(OAS::new()),
+        Box::new(LinearDiscriminantAnalysis::new()),
+        Box::new(QuadraticDiscriminantAnalysis::new()),
+        Box::new(RidgeClassifier::new()),
+        Box::new(PoissonRegressor::new()),
+        Box::new(GammaRegressor::new()),
+        Box::new(TweedieRegressor::new()),
     ]
 }
 
 /// Values of all kinds.
 fn values() -> Vec<Setting> {
-    let words = ["auto", "gini", "entropy", "sqrt", "log2", "l1", "random", "poisson"].map(Setting::from);
+    let words = [
+        "auto", "gini", "entropy", "sqrt", "log2", "l1", "random", "poisson", "normal", "box-cox",
+        "constant", "all", "chi2", "identity",
+    ]
+    .map(Setting::from);
     let numbers = [Setting::from(3i64), Setting::from(0.25), Setting::from(true), Setting::from(false)];
     let lists = [Setting::from(vec![0.25, 0.75]), Setting::None, Setting::Array(arange(2))];
     words.into_iter().chain(numbers).chain(lists).collect()
@@ -133,4 +171,21 @@ fn steps_of_pipelines_have_their_parameters() {
         error.starts_with("Invalid parameter 'std' for estimator StandardScaler(with_std=False)."),
         "{error}"
     );
+}
+
+#[test]
+fn values_of_two_kinds_come_back() {
+    let mut imputer = SimpleImputer::new();
+    imputer.set("strategy", &"constant".into()).unwrap();
+    imputer.set("fill_value", &7.5.into()).unwrap();
+    let x = Tensor::from_elements(&[2, 1], &[1.0, f64::NAN]);
+    assert_eq!(imputer.fit(&x, ..).unwrap().transform(&x).to_vec::<f64>().unwrap(), [1.0, 7.5]);
+    let mut products = PolynomialFeatures::new();
+    products.set("degree", &vec![2.0, 3.0].into()).unwrap();
+    assert_eq!(products.params()[0].1.to_string(), "[2.0, 3.0]");
+    products.set("degree", &3i64.into()).unwrap();
+    assert_eq!(products.fit(&arange(2).reshape(&[2, 1]), ..).unwrap().n_output_features(), 4);
+    for refused in [vec![0.5, 2.0], vec![-1.0, 2.0], vec![1.0, f64::NAN], vec![1.0]] {
+        assert!(products.set("degree", &refused.into()).is_err());
+    }
 }

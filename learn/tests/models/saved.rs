@@ -2,8 +2,12 @@
 
 use std::path::PathBuf;
 use tharsis_learn::cluster::{FittedKMeans, KMeans};
+use tharsis_learn::covariance::*;
 use tharsis_learn::decomposition::{FittedPCA, FittedTruncatedSVD, PCA, TruncatedSVD};
+use tharsis_learn::discriminant_analysis::*;
 use tharsis_learn::ensemble::*;
+use tharsis_learn::feature_selection::*;
+use tharsis_learn::impute::*;
 use tharsis_learn::linear_model::*;
 use tharsis_learn::naive_bayes::*;
 use tharsis_learn::pipeline::{FittedPipeline, Pipeline};
@@ -95,6 +99,21 @@ round_trips! {
     standard_scaler: |x, _, _| StandardScaler::new().fit(x, ..), [transform, inverse_transform];
     min_max_scaler: |x, _, _| MinMaxScaler::new().clip(true).fit(x, ..), [transform, inverse_transform];
     max_abs_scaler: |x, _, _| MaxAbsScaler::new().fit(x, ..), [transform, inverse_transform];
+    robust_scaler: |x, _, _| RobustScaler::new().fit(x, ..), [transform, inverse_transform];
+    quantile_transformer: |x, _, _| QuantileTransformer::new().n_quantiles(9).fit(x, ..), [transform, inverse_transform];
+    power_transformer: |x, _, _| PowerTransformer::new().fit(x, ..), [transform, inverse_transform];
+    polynomial_features: |x, _, _| PolynomialFeatures::new().fit(x, ..), [transform];
+    simple_imputer: |x, _, _| SimpleImputer::new().missing_values(0.5).add_indicator(true).fit(x, ..), [transform];
+    missing_indicator: |x, _, _| MissingIndicator::new().features(IndicatedFeatures::All).fit(x, ..), [transform];
+    variance_threshold: |x, _, _| VarianceThreshold::new().fit(x, ..), [transform];
+    select: |x, labels, _| SelectKBest::new().k(2).fit(x, labels, ..), [transform];
+    covariance: |x, _, _| LedoitWolf::new().fit(x, ..), [mahalanobis];
+    linear_discriminants: |x, labels, _| LinearDiscriminantAnalysis::new().fit(x, labels, ..),
+        [predict, predict_log_proba, transform];
+    quadratic_discriminants: |x, labels, _| QuadraticDiscriminantAnalysis::new().fit(x, labels, ..),
+        [predict, predict_log_proba];
+    ridge_classifier: |x, labels, _| RidgeClassifier::new().fit(x, labels, ..), [predict, decision_function];
+    tweedie_regressor: |x, _, y| TweedieRegressor::new().power(1.5).fit(x, y, ..), [predict];
     normalizer: |_, _, _| Ok(Normalizer::new().norm(Norm::Max)), [transform];
     binarizer: |_, _, _| Ok(Binarizer::new().threshold(1.25)), [transform];
 }
@@ -181,4 +200,27 @@ fn pipelines_come_back_with_their_steps() {
     let bytes = model.to_bytes().unwrap();
     assert_eq!(FittedPipeline::<FittedRidge>::from_bytes(&bytes).unwrap_err().class(), "DataCorrupt");
     assert!(FittedGaussianNB::from_bytes(&bytes).is_err());
+}
+
+#[test]
+fn steps_of_every_type_come_back() {
+    let [x, labels, _] = samples();
+    let pipeline = Pipeline::new()
+        .step("impute", SimpleImputer::new())
+        .step("robust", RobustScaler::new())
+        .step("vary", VarianceThreshold::new())
+        .step("quantiles", QuantileTransformer::new().n_quantiles(20))
+        .step("powers", PowerTransformer::new())
+        .step("products", PolynomialFeatures::new().include_bias(false))
+        .step("select", SelectKBest::new().k(3))
+        .step("discriminants", LinearDiscriminantAnalysis::new());
+    let model = pipeline.last("model", QuadraticDiscriminantAnalysis::new()).fit(&x, &labels, ..).unwrap();
+    let read = FittedPipeline::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    let _: &FittedQuadraticDiscriminantAnalysis = read.last();
+    assert_eq!(bits(&model.predict_proba(&x)), bits(&read.predict_proba(&x)));
+    let pipeline = Pipeline::new().step("missing", MissingIndicator::new().features(IndicatedFeatures::All));
+    let model = pipeline.last("scale", MaxAbsScaler::new()).fit_unsupervised(&x, ..).unwrap();
+    let read: FittedPipeline<FittedMaxAbsScaler> =
+        FittedPipeline::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    assert_eq!(bits(&model.transform(&x)), bits(&read.transform(&x)));
 }
