@@ -3,10 +3,11 @@
 use super::rule::Rule;
 use super::scores::{Scores, of_classes, of_counts, of_targets};
 use super::support::Support;
+use crate::Setting;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::check;
 use crate::checks::Training;
-use crate::params::{parameters, words};
+use crate::params::{Parameter, parameters, words};
 use crate::saved::{Save, saved};
 use crate::show;
 use ndarray::Array1;
@@ -34,6 +35,39 @@ words!(
     ]
 );
 
+/// The number of features that [`SelectKBest`] chooses: the largest one for all of them.
+#[derive(Clone, Copy, Debug)]
+struct Best(usize);
+
+impl From<usize> for Best {
+    fn from(k: usize) -> Best {
+        Best(k)
+    }
+}
+
+impl From<Best> for usize {
+    fn from(k: Best) -> usize {
+        k.0
+    }
+}
+
+impl Parameter for Best {
+    fn words(least: usize) -> String {
+        format!("{} or a str among {{'all'}}", usize::words(least))
+    }
+
+    fn of(value: &Setting) -> Option<Best> {
+        match value {
+            Setting::Text(text) if text == "all" => Some(Best(usize::MAX)),
+            _ => usize::of(value).map(Best),
+        }
+    }
+
+    fn setting(&self) -> Setting {
+        if self.0 == usize::MAX { "all".into() } else { self.0.setting() }
+    }
+}
+
 /// A fitted selector of features.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -48,7 +82,7 @@ pub struct FittedSelect {
 /// A selector: its name, its parameter, and the rule that this makes.
 macro_rules! selector {
     (
-        $(#[$doc:meta])* $name:ident, $parameter:ident $word:literal: $kind:ty = $default:expr,
+        $(#[$doc:meta])* $name:ident, $parameter:ident $word:literal: $kind:ty as $kept:ty = $default:expr,
         $told:literal, $rule:expr, $is_sound:expr, $range:literal
     ) => {
         $(#[$doc])*
@@ -56,7 +90,7 @@ macro_rules! selector {
         #[derive(Clone, Debug)]
         pub struct $name {
             score_func: ScoreFunction,
-            $parameter: $kind,
+            $parameter: $kept,
         }
 
         parameters!(
@@ -67,7 +101,7 @@ macro_rules! selector {
 
         impl Default for $name {
             fn default() -> $name {
-                $name { score_func: ScoreFunction::FClassif, $parameter: $default }
+                $name { score_func: ScoreFunction::FClassif, $parameter: <$kept>::from($default) }
             }
         }
 
@@ -84,7 +118,7 @@ macro_rules! selector {
 
             #[doc = $told]
             pub fn $parameter(self, $parameter: $kind) -> $name {
-                $name { $parameter, ..self }
+                $name { $parameter: <$kept>::from($parameter), ..self }
             }
 
             /// Fits the selector on samples (n, d) and their targets (n,): labels, or numbers for
@@ -105,9 +139,9 @@ macro_rules! selector {
             #[track_caller]
             fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedSelect> {
                 let is_sound: fn($kind) -> bool = $is_sound;
-                let parameter = stringify!($parameter);
-                check(stringify!($name), parameter, is_sound(self.$parameter), $range, self.$parameter)?;
-                selected(stringify!($name), self.score_func, $rule(self.$parameter), (x, y, options))
+                let value = <$kind>::from(self.$parameter);
+                check(stringify!($name), stringify!($parameter), is_sound(value), $range, value)?;
+                selected(stringify!($name), self.score_func, $rule(value), (x, y, options))
             }
         }
     };
@@ -124,7 +158,7 @@ selector! {
     /// assert_eq!(model.transform(&x).to_vec::<f64>()?, [0.0, 1.0, 8.0, 9.0]);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
-    SelectKBest, k "k": usize = 10,
+    SelectKBest, k "k": usize as Best = 10,
     "scikit-learn's `k`: features that are chosen, or all if there are fewer.",
     Rule::Largest, |_| true, "an int in the range [0, inf)"
 }
@@ -140,7 +174,7 @@ selector! {
     /// assert_eq!(model.support(), [true, false]);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
-    SelectPercentile, percentile "percentile": f64 = 10.0,
+    SelectPercentile, percentile "percentile": f64 as f64 = 10.0,
     "scikit-learn's `percentile`: features in a hundred that are chosen.",
     Rule::Percentile, |percentile| (0.0..=100.0).contains(&percentile), "a float in the range [0.0, 100.0]"
 }
@@ -156,7 +190,7 @@ selector! {
     /// assert_eq!(model.support(), [true, false]);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
-    SelectFpr, alpha "alpha": f64 = 0.05,
+    SelectFpr, alpha "alpha": f64 as f64 = 0.05,
     "scikit-learn's `alpha`: the p-value from which on features are left out.",
     Rule::Each, |alpha| (0.0..=1.0).contains(&alpha), "a float in the range [0.0, 1.0]"
 }
@@ -172,7 +206,7 @@ selector! {
     /// assert_eq!(model.support(), [true, false]);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
-    SelectFdr, alpha "alpha": f64 = 0.05,
+    SelectFdr, alpha "alpha": f64 as f64 = 0.05,
     "scikit-learn's `alpha`: the largest expected share of wrong choices.",
     Rule::Discoveries, |alpha| (0.0..=1.0).contains(&alpha), "a float in the range [0.0, 1.0]"
 }
@@ -188,7 +222,7 @@ selector! {
     /// assert_eq!(model.support(), [true, false]);
     /// # Ok::<(), tharsis_learn::Error>(())
     /// ```
-    SelectFwe, alpha "alpha": f64 = 0.05,
+    SelectFwe, alpha "alpha": f64 as f64 = 0.05,
     "scikit-learn's `alpha`: the largest chance of a wrong choice.",
     Rule::Family, |alpha| (0.0..=1.0).contains(&alpha), "a float in the range [0.0, 1.0]"
 }

@@ -22,21 +22,13 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         "sk.covariance.EmpiricalCovariance",
         &[STORE_PRECISION, ASSUME_CENTERED],
         "the covariance of samples",
-        |args, _| {
-            let estimator = EmpiricalCovariance::new().assume_centered(args.boolean("assume_centered")?);
-            Ok(Instance::value(&EMPIRICAL, args, estimator))
-        },
+        |args, _| Instance::made::<EmpiricalCovariance>(&EMPIRICAL, args),
     ),
     class(
         "sk.covariance.ShrunkCovariance",
         &[STORE_PRECISION, ASSUME_CENTERED, Param::new("shrinkage", Kind::Real, Preset::Real(0.1)).keyword()],
         "the covariance of samples with a given part of the identity",
-        |args, _| {
-            let estimator = ShrunkCovariance::new()
-                .assume_centered(args.boolean("assume_centered")?)
-                .shrinkage(args.real("shrinkage")?);
-            Ok(Instance::value(&SHRUNK, args, estimator))
-        },
+        |args, _| Instance::made::<ShrunkCovariance>(&SHRUNK, args),
     ),
     class(
         "sk.covariance.LedoitWolf",
@@ -46,19 +38,13 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             Param::new("block_size", Kind::Integer, Preset::Integer(1000)).keyword().fixed(),
         ],
         "the covariance of samples with the part of the identity that makes its expected error least",
-        |args, _| {
-            let estimator = LedoitWolf::new().assume_centered(args.boolean("assume_centered")?);
-            Ok(Instance::value(&LEDOIT_WOLF, args, estimator))
-        },
+        |args, _| Instance::made::<LedoitWolf>(&LEDOIT_WOLF, args),
     ),
     class(
         "sk.covariance.OAS",
         &[STORE_PRECISION, ASSUME_CENTERED],
         "the covariance of normal samples with the part of the identity that makes its expected error least",
-        |args, _| {
-            let estimator = OAS::new().assume_centered(args.boolean("assume_centered")?);
-            Ok(Instance::value(&ORACLE, args, estimator))
-        },
+        |args, _| Instance::made::<OAS>(&ORACLE, args),
     ),
 ];
 

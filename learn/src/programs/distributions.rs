@@ -1,14 +1,14 @@
 //! Maps of features by their distributions, and products of them.
 
-use super::args::{COPY, INTEGER_OR_NONE, RANDOM_STATE, class, count, reals};
+use super::args::{COPY, INTEGER_OR_NONE, RANDOM_STATE, class};
 use super::model::{array, model, whole};
 use super::object::{Class, Instance};
 use crate::preprocessing::{
     FittedPolynomialFeatures, FittedPowerTransformer, FittedQuantileTransformer, FittedRobustScaler,
-    OutputDistribution, PolynomialFeatures, PowerMethod, PowerTransformer, QuantileTransformer, RobustScaler,
+    PolynomialFeatures, PowerTransformer, QuantileTransformer, RobustScaler,
 };
-use tharsis_numeric::protocol::{Failure, Scope, Value};
-use tharsis_programs::{Argument, Bound, Kind, Look, Param, Preset, Row};
+use tharsis_numeric::protocol::{Scope, Value};
+use tharsis_programs::{Kind, Param, Preset, Row};
 
 static ROBUST_SCALER: Class = Class {
     hidden: &[("center_", &["with_centering"]), ("scale_", &["with_scaling"])],
@@ -35,15 +35,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             Param::new("unit_variance", Kind::Boolean, Preset::Boolean(false)).keyword(),
         ],
         "features less their medians, divided by the distance of two quantiles",
-        |args, _| {
-            let (low, high) = two(args, "quantile_range")?;
-            let estimator = RobustScaler::new()
-                .with_centering(args.boolean("with_centering")?)
-                .with_scaling(args.boolean("with_scaling")?)
-                .quantile_range(low, high)
-                .unit_variance(args.boolean("unit_variance")?);
-            Ok(Instance::value(&ROBUST_SCALER, args, estimator))
-        },
+        |args, _| Instance::made::<RobustScaler>(&ROBUST_SCALER, args),
     ),
     class(
         "sk.preprocessing.QuantileTransformer",
@@ -58,16 +50,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             COPY,
         ],
         "features as shares of samples, or as normal ones",
-        |args, _| {
-            let distribution = match args.text("output_distribution")? {
-                "normal" => OutputDistribution::Normal,
-                _ => OutputDistribution::Uniform,
-            };
-            let estimator = QuantileTransformer::new()
-                .n_quantiles(count(args, "n_quantiles", 1)?)
-                .output_distribution(distribution);
-            Ok(Instance::value(&QUANTILE_TRANSFORMER, args, estimator))
-        },
+        |args, _| Instance::made::<QuantileTransformer>(&QUANTILE_TRANSFORMER, args),
     ),
     class(
         "sk.preprocessing.PowerTransformer",
@@ -77,14 +60,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             COPY,
         ],
         "features bent by powers that make them most likely to be normal",
-        |args, _| {
-            let method = match args.text("method")? {
-                "box-cox" => PowerMethod::BoxCox,
-                _ => PowerMethod::YeoJohnson,
-            };
-            let estimator = PowerTransformer::new().method(method).standardize(args.boolean("standardize")?);
-            Ok(Instance::value(&POWER_TRANSFORMER, args, estimator))
-        },
+        |args, _| Instance::made::<PowerTransformer>(&POWER_TRANSFORMER, args),
     ),
     class(
         "sk.preprocessing.PolynomialFeatures",
@@ -96,33 +72,9 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             Param::new("order", Kind::Choice(&["C", "F"]), Preset::Text("C")).keyword(),
         ],
         "products of features",
-        |args, _| {
-            let estimator = match args.value("degree")?.look() {
-                Look::Integer(_) => PolynomialFeatures::new().degree(count(args, "degree", 0)?),
-                _ => {
-                    let (least, most) = two(args, "degree")?;
-                    if least < 0.0 || least.fract() != 0.0 || most.fract() != 0.0 {
-                        return Err(Failure::value("degree must be a pair of non-negative integers"));
-                    }
-                    PolynomialFeatures::new().degrees(least as usize, most as usize)
-                }
-            };
-            let estimator = estimator
-                .interaction_only(args.boolean("interaction_only")?)
-                .include_bias(args.boolean("include_bias")?);
-            Ok(Instance::value(&POLYNOMIAL_FEATURES, args, estimator))
-        },
+        |args, _| Instance::made::<PolynomialFeatures>(&POLYNOMIAL_FEATURES, args),
     ),
 ];
-
-/// Two numbers.
-fn two(args: &Bound<Value>, name: &str) -> Result<(f64, f64), Failure> {
-    let value = args.value(name)?;
-    match reals(value)?[..] {
-        [low, high] => Ok((low, high)),
-        _ => Err(Failure::value(format!("{name} must be a pair of numbers, got {}", value.look()))),
-    }
-}
 
 model!(
     FittedRobustScaler,

@@ -4,11 +4,11 @@ use super::args::class;
 use super::model::{array, model};
 use super::object::{Class, Instance};
 use crate::feature_selection::{
-    FittedSelect, FittedVarianceThreshold, ScoreFunction, SelectFdr, SelectFpr, SelectFwe, SelectKBest,
-    SelectPercentile, VarianceThreshold,
+    FittedSelect, FittedVarianceThreshold, SelectFdr, SelectFpr, SelectFwe, SelectKBest, SelectPercentile,
+    VarianceThreshold,
 };
-use tharsis_numeric::protocol::{Failure, Scope, Value};
-use tharsis_programs::{Argument, Bound, Kind, Look, Param, Preset, Row};
+use tharsis_numeric::protocol::{Scope, Value};
+use tharsis_programs::{Kind, Param, Preset, Row};
 
 static VARIANCE_THRESHOLD: Class = Class::unsupervised("VarianceThreshold");
 static K_BEST: Class = Class::supervised("SelectKBest");
@@ -28,10 +28,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         "sk.feature_selection.VarianceThreshold",
         &[Param::new("threshold", Kind::Real, Preset::Real(0.0))],
         "features whose variance is above a threshold",
-        |args, _| {
-            let estimator = VarianceThreshold::new().threshold(args.real("threshold")?);
-            Ok(Instance::value(&VARIANCE_THRESHOLD, args, estimator))
-        },
+        |args, _| Instance::made::<VarianceThreshold>(&VARIANCE_THRESHOLD, args),
     ),
     class(
         "sk.feature_selection.SelectKBest",
@@ -41,59 +38,33 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
                 .keyword(),
         ],
         "the features with the largest scores",
-        |args, _| {
-            let k = match args.value("k")?.look() {
-                Look::Text(_) => usize::MAX,
-                _ => super::args::count(args, "k", 0)?,
-            };
-            Ok(Instance::value(&K_BEST, args, SelectKBest::new().score_func(score_func(args)?).k(k)))
-        },
+        |args, _| Instance::made::<SelectKBest>(&K_BEST, args),
     ),
     class(
         "sk.feature_selection.SelectPercentile",
         &[SCORE_FUNC, Param::new("percentile", Kind::Real, Preset::Integer(10)).keyword()],
         "a share of the features, those with the largest scores",
-        |args, _| {
-            let estimator = SelectPercentile::new().percentile(args.real("percentile")?);
-            Ok(Instance::value(&PERCENTILE, args, estimator.score_func(score_func(args)?)))
-        },
+        |args, _| Instance::made::<SelectPercentile>(&PERCENTILE, args),
     ),
     class(
         "sk.feature_selection.SelectFpr",
         &[SCORE_FUNC, ALPHA],
         "features whose p-values are below a bound",
-        |args, _| {
-            let estimator = SelectFpr::new().alpha(args.real("alpha")?).score_func(score_func(args)?);
-            Ok(Instance::value(&FPR, args, estimator))
-        },
+        |args, _| Instance::made::<SelectFpr>(&FPR, args),
     ),
     class(
         "sk.feature_selection.SelectFdr",
         &[SCORE_FUNC, ALPHA],
         "features, of which a bounded share is chosen wrongly",
-        |args, _| {
-            let estimator = SelectFdr::new().alpha(args.real("alpha")?).score_func(score_func(args)?);
-            Ok(Instance::value(&FDR, args, estimator))
-        },
+        |args, _| Instance::made::<SelectFdr>(&FDR, args),
     ),
     class(
         "sk.feature_selection.SelectFwe",
         &[SCORE_FUNC, ALPHA],
         "features, of which one is chosen wrongly with a bounded chance",
-        |args, _| {
-            let estimator = SelectFwe::new().alpha(args.real("alpha")?).score_func(score_func(args)?);
-            Ok(Instance::value(&FWE, args, estimator))
-        },
+        |args, _| Instance::made::<SelectFwe>(&FWE, args),
     ),
 ];
-
-fn score_func(args: &Bound<Value>) -> Result<ScoreFunction, Failure> {
-    Ok(match args.text("score_func")? {
-        "chi2" => ScoreFunction::Chi2,
-        "f_regression" => ScoreFunction::FRegression,
-        _ => ScoreFunction::FClassif,
-    })
-}
 
 model!(
     FittedVarianceThreshold,

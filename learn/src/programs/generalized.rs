@@ -1,11 +1,9 @@
 //! Generalized linear models.
 
-use super::args::{VERBOSE, WARM_START, class, count};
+use super::args::{VERBOSE, WARM_START, class};
 use super::model::{array, model, supervised_score, whole};
 use super::object::{Class, Instance};
-use crate::linear_model::{
-    FittedGeneralized, GammaRegressor, PoissonRegressor, TweedieLink, TweedieRegressor,
-};
+use crate::linear_model::{FittedGeneralized, GammaRegressor, PoissonRegressor, TweedieRegressor};
 use tharsis_numeric::protocol::{Scope, Value};
 use tharsis_programs::{Kind, Param, Preset, Row};
 
@@ -22,30 +20,19 @@ const SOLVER: Param =
 const MAX_ITER: Param = Param::new("max_iter", Kind::Integer, Preset::Integer(100)).keyword();
 const TOL: Param = Param::new("tol", Kind::Real, Preset::Real(1e-4)).keyword();
 
-/// An estimator with the parameters that all of them have.
-macro_rules! with_parameters {
-    ($estimator:expr, $args:ident) => {
-        $estimator
-            .alpha($args.real("alpha")?)
-            .fit_intercept($args.boolean("fit_intercept")?)
-            .max_iter(count($args, "max_iter", 1)?)
-            .tol($args.real("tol")?)
-    };
-}
-
 /// The generalized linear models.
 pub(super) const ROWS: &[Row<Value, Scope>] = &[
     class(
         "sk.linear_model.PoissonRegressor",
         &[ALPHA, FIT_INTERCEPT, SOLVER, MAX_ITER, TOL, WARM_START, VERBOSE],
         "means of counts, whose logarithms are linear",
-        |args, _| Ok(Instance::value(&POISSON, args, with_parameters!(PoissonRegressor::new(), args))),
+        |args, _| Instance::made::<PoissonRegressor>(&POISSON, args),
     ),
     class(
         "sk.linear_model.GammaRegressor",
         &[ALPHA, FIT_INTERCEPT, SOLVER, MAX_ITER, TOL, WARM_START, VERBOSE],
         "means of positive numbers, whose logarithms are linear",
-        |args, _| Ok(Instance::value(&GAMMA, args, with_parameters!(GammaRegressor::new(), args))),
+        |args, _| Instance::made::<GammaRegressor>(&GAMMA, args),
     ),
     class(
         "sk.linear_model.TweedieRegressor",
@@ -61,15 +48,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             VERBOSE,
         ],
         "means of numbers whose variance is a power of them",
-        |args, _| {
-            let link = match args.text("link")? {
-                "identity" => TweedieLink::Identity,
-                "log" => TweedieLink::Log,
-                _ => TweedieLink::Auto,
-            };
-            let estimator = TweedieRegressor::new().power(args.real("power")?).link(link);
-            Ok(Instance::value(&TWEEDIE, args, with_parameters!(estimator, args)))
-        },
+        |args, _| Instance::made::<TweedieRegressor>(&TWEEDIE, args),
     ),
 ];
 

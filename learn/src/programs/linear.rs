@@ -85,12 +85,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
             RANDOM_STATE,
         ],
         "classes by least squares on targets of -1 and 1",
-        |args, _| {
-            let estimator = RidgeClassifier::new()
-                .alpha(args.real("alpha")?)
-                .fit_intercept(args.boolean("fit_intercept")?);
-            Ok(Instance::value(&RIDGE_CLASSIFIER, args, estimator))
-        },
+        |args, _| Instance::made::<RidgeClassifier>(&RIDGE_CLASSIFIER, args),
     ),
     class(
         "sk.linear_model.Lasso",

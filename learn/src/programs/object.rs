@@ -87,15 +87,6 @@ impl Instance {
         Ok(Value::Object(Arc::new(Instance::of(class, args, estimator, None))))
     }
 
-    /// An estimator that a row has made itself as a value: for parameters that have no settings.
-    pub(super) fn value<E>(class: &'static Class, args: &Bound<Value>, estimator: E) -> Value
-    where
-        E: base::Estimator + Send + Sync + 'static,
-        E::Fitted: Described + 'static,
-    {
-        Value::Object(Arc::new(Instance::of(class, args, estimator, None)))
-    }
-
     /// As [`Instance::made`], of an estimator that is its own model.
     ///
     /// # Errors

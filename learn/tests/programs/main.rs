@@ -55,7 +55,8 @@ fn target(class: &str) -> Json {
 
 fn samples() -> Vec<Vec<f64>> {
     let element = |row: usize, column: usize| {
-        let noise = ((row * 7 + column * 5) * 31 % 23) as f64 / 32.0;
+        // Not linear in the row, so that each class varies in all directions.
+        let noise = ((row * row * 7 + column * 5 + row * column * column * 3) * 31 % 23) as f64 / 32.0;
         noise + if row % 2 == column % 2 { 1.5 } else { 0.25 } + (row * column) as f64 / 16.0
     };
     (0..12).map(|row| (0..4).map(|column| element(row, column)).collect()).collect()

@@ -40,6 +40,11 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         "decision_function fit_transform predict predict_log_proba predict_proba score transform",
         "classes_ coef_ explained_variance_ratio_ intercept_ means_ n_features_in_ priors_ scalings_ xbar_",
     ),
+    (
+        "QuadraticDiscriminantAnalysis",
+        "decision_function predict predict_log_proba predict_proba score",
+        "classes_ means_ n_features_in_ priors_ rotations_ scalings_",
+    ),
     ("EmpiricalCovariance", "score", "covariance_ location_ n_features_in_ precision_"),
     ("ShrunkCovariance", "score", "covariance_ location_ n_features_in_ precision_"),
     ("LedoitWolf", "score", "covariance_ location_ n_features_in_ precision_ shrinkage_"),
