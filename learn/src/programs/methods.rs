@@ -4,7 +4,7 @@ use super::args::{ARRAY_OR_NONE, array, function};
 use super::model::real;
 use super::object::{Instance, Labels, Samples};
 use tharsis_numeric::protocol::{Failure, Scope, Value};
-use tharsis_programs::{Bound, Form, Kind, Param, Preset, Row};
+use tharsis_programs::{Argument, Bound, Form, Kind, Param, Preset, Row};
 
 const ESTIMATOR: Param = Param::needed("estimator", Kind::Object);
 const X: Param = Param::needed("X", Kind::Array);
@@ -67,6 +67,13 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         |args, scope| {
             let instance = Instance::in_value(args.value("estimator")?)?;
             instance.check_has("score")?;
+            let weight = args.value("sample_weight")?.look();
+            // As in scikit-learn, whose metrics take no single weight, while its clusterings do.
+            if instance.class().is_supervised && weight.number().is_some() {
+                return Err(Failure::value(format!(
+                    "The 'sample_weight' parameter of score must be an array-like or None. Got {weight} instead."
+                )));
+            }
             let samples = Samples::of(args, instance.class().is_supervised, scope)?;
             Ok(real(instance.score(&samples)?))
         },

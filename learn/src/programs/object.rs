@@ -268,10 +268,14 @@ impl Samples {
         }
         let x = super::args::array(args, "X")?;
         let y = super::args::array_if_given(args, "y")?;
-        let rows = x.shape()?.first().copied().unwrap_or(0);
-        let weights = match args.value("sample_weight")?.look().number() {
-            Some(weight) => Some(full(&[rows], weight, DType::F64)),
-            None => super::args::weights(args)?,
+        let (x, weights) = match args.value("sample_weight")?.look().number() {
+            Some(weight) => {
+                // So many weights as there are rows, which may be known only after a run.
+                let x = settled(&[&x])?.remove(0);
+                let rows = x.shape()?.first().copied().unwrap_or(0);
+                (x, Some(full(&[rows], weight, DType::F64)))
+            }
+            None => (x, super::args::weights(args)?),
         };
         let given: Vec<&Tensor> = std::iter::once(&x).chain(&y).chain(&weights).collect();
         let mut known = settled(&given)?.into_iter();

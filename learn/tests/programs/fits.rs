@@ -416,11 +416,28 @@ fn one_weight_is_that_of_all_samples() {
             ["m", "sk.naive_bayes.GaussianNB", []],
             ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}, weight]],
             ["r", "sk.attr", [{"$": "m"}, "class_count_"]],
-            ["s", "sk.score", [{"$": "m"}, {"$": "x"}, {"$": "y"}], {"sample_weight": 2}],
         ]);
-        run(program, json!(["r", "s"]))
+        run(program, json!(["r"]))
     };
     assert_eq!(fit(json!(2.5)), fit(json!(vec![2.5; 12])));
+    // A number of rows that only a run tells.
+    let program = json!([
+        ["all", "np.greater", [{"$": "y"}, -1]],
+        ["few", "np.compress", [{"$": "all"}, {"$": "x"}], {"axis": 0}],
+        ["m", "sk.naive_bayes.GaussianNB", []],
+        ["_", "sk.fit", [{"$": "m"}, {"$": "few"}, {"$": "y"}, 2.5]],
+        ["r", "sk.attr", [{"$": "m"}, "class_count_"]],
+    ]);
+    assert_eq!(run(program, json!(["r"])), fit(json!(2.5)));
+    // Scores of scikit-learn have no such weight.
+    let program = json!([
+        ["m", "sk.naive_bayes.GaussianNB", []],
+        ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, {"$": "y"}]],
+        ["s", "sk.score", [{"$": "m"}, {"$": "x"}, {"$": "y"}], {"sample_weight": 2}],
+    ]);
+    let text =
+        "ValueError: The 'sample_weight' parameter of score must be an array-like or None. Got 2 instead.";
+    assert!(error(program).starts_with(text));
 }
 
 #[test]
