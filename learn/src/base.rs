@@ -66,7 +66,9 @@ pub trait Predict {
     /// `ValueError` if the number of features is not that of the fit.
     fn predict(&self, x: &Tensor) -> Tensor;
 
-    /// scikit-learn's `score`: the share of right predictions of classifiers, R² of regressors.
+    /// scikit-learn's `score`: the share of right predictions of classifiers, R² of regressors. Of other
+    /// models, such as detectors of outliers, which have none in scikit-learn, it is the share of right ones
+    /// as well.
     ///
     /// # Errors
     /// `ValueError` if the shapes do not fit; errors of the pass.

@@ -3,7 +3,8 @@
 //! A file has a mark, the version of the format, the name of the model, its numbers in postcard, and a
 //! checksum of all of that. Bytes from outside are checked before anything is made of them: the length and
 //! the checksum first, then that shapes fit each other, so that a model which is read can be used like one
-//! that was fitted. Nothing in a file is run, and no array is larger than the file.
+//! that was fitted. Nothing in a file is run, and a length that a file claims
+//! takes no memory: lists grow as their elements are read.
 
 use crate::{Error, Result};
 use serde::de::{DeserializeOwned, Error as _};
@@ -13,6 +14,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 use tharsis_graph::Error as GraphError;
+use tharsis_numeric::Tensor;
 use twox_hash::XxHash3_64;
 
 /// The first bytes of all files. The first of them is no text, so that a changed end of line is seen.
@@ -26,7 +28,9 @@ const NAME_BYTES_MAX: usize = 255;
 /// Names of files that are taken before a save fails.
 const PART_TRIES: usize = 64;
 
-/// Models that can be saved.
+/// Models that can be saved: those of estimators and of pipelines. Searches and models with names of features
+/// have their models for that, [`best_model`](crate::model_selection::FittedSearch::best_model) and
+/// [`model`](field@crate::FittedNamed::model).
 pub trait Save: Sized {
     /// The name of the type in files.
     const KIND: &'static str;
@@ -73,7 +77,8 @@ pub trait Save: Sized {
     /// The model of bytes that [`to_bytes`](Save::to_bytes) has made.
     ///
     /// # Errors
-    /// `DataCorrupt` for other bytes; `ValueError` for a later version, and for another type of model.
+    /// `DataCorrupt` for other bytes, and for a pipeline with another type of last model; `ValueError` for
+    /// another type of model, and for another version, which is read before the checksum.
     #[track_caller]
     fn from_bytes(bytes: &[u8]) -> Result<Self> {
         Self::of_body(body_of(Self::KIND, bytes)?).ok_or_else(|| corrupt("its numbers do not fit each other"))
@@ -247,21 +252,10 @@ fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// A tensor of labels as its numbers.
-pub(crate) mod labels {
-    use crate::labels::class_tensor;
-    use serde::de::Deserialize;
-    use serde::ser::{Error, Serialize};
-    use serde::{Deserializer, Serializer};
-    use tharsis_numeric::{DType, Tensor};
-
-    pub(crate) fn serialize<S: Serializer>(labels: &Tensor, serializer: S) -> Result<S::Ok, S::Error> {
-        labels.astype(DType::I64).to_vec::<i64>().map_err(S::Error::custom)?.serialize(serializer)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tensor, D::Error> {
-        Ok(class_tensor(&Vec::<i64>::deserialize(deserializer)?))
-    }
+/// The labels of a model that is read.
+pub(crate) fn left_out() -> Tensor {
+    let text = "a saved model has no labels of the samples of its fit: predict tells them again";
+    Tensor::from(crate::checks::refused(text))
 }
 
 #[cfg(test)]

@@ -52,8 +52,10 @@ pub struct KMeans {
 pub struct FittedKMeans {
     /// scikit-learn's `cluster_centers_`; (k, d).
     pub cluster_centers: Array2<f64>,
-    /// scikit-learn's `labels_`: the cluster of each sample of the fit, as an expression; (n,), int64.
-    #[serde(with = "crate::saved::labels")]
+    /// scikit-learn's `labels_`: the cluster of each sample of the fit, as an expression; (n,), int64. A file
+    /// has no labels, as it would have one for each sample: those of a model that is read are an error, and
+    /// [`predict`](FittedKMeans::predict) tells them again.
+    #[serde(skip, default = "crate::saved::left_out")]
     pub labels: Tensor,
     /// scikit-learn's `inertia_`: the weighted sum of squared distances to the nearest centre.
     pub inertia: f64,
