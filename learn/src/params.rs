@@ -120,7 +120,8 @@ pub trait Params {
     /// ```
     ///
     /// # Errors
-    /// `ValueError` if there is no parameter of this name, or if it takes no such values.
+    /// `ValueError` if there is no parameter of this name, or if it takes no such values; errors of the run
+    /// of an array.
     fn set(&mut self, name: &str, value: &Setting) -> Result<()>;
 }
 
@@ -131,6 +132,15 @@ pub(crate) trait Parameter: Sized {
 
     /// The field of a value; none if it takes no such values.
     fn of(value: &Setting) -> Option<Self>;
+
+    /// As [`of`](Parameter::of), for types that read arrays.
+    ///
+    /// # Errors
+    /// Errors of the run that computes an array.
+    #[track_caller]
+    fn read(value: &Setting) -> Result<Option<Self>> {
+        Ok(Self::of(value))
+    }
 
     /// The value of the field.
     fn setting(&self) -> Setting;
@@ -167,6 +177,25 @@ impl Parameter for f64 {
 
     fn setting(&self) -> Setting {
         Setting::Real(*self)
+    }
+}
+
+/// A part of the samples, above 0 and at most 1. scikit-learn reads a whole number as a number of samples
+/// instead, so that 1 would be one sample and not all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Fraction(pub(crate) f64);
+
+impl Parameter for Fraction {
+    fn words(_: usize) -> String {
+        "a float in the range (0.0, 1.0]".to_owned()
+    }
+
+    fn of(value: &Setting) -> Option<Fraction> {
+        if let Setting::Real(part) = value { Some(Fraction(*part)) } else { None }
+    }
+
+    fn setting(&self) -> Setting {
+        Setting::Real(self.0)
     }
 }
 
@@ -217,6 +246,11 @@ impl<T: Parameter> Parameter for Option<T> {
         if let Setting::None = value { Some(None) } else { T::of(value).map(Some) }
     }
 
+    #[track_caller]
+    fn read(value: &Setting) -> Result<Option<Option<T>>> {
+        if let Setting::None = value { Ok(Some(None)) } else { Ok(T::read(value)?.map(Some)) }
+    }
+
     fn setting(&self) -> Setting {
         self.as_ref().map_or(Setting::None, T::setting)
     }
@@ -228,10 +262,14 @@ impl Parameter for Vec<f64> {
     }
 
     fn of(value: &Setting) -> Option<Vec<f64>> {
+        if let Setting::Numbers(numbers) = value { Some(numbers.clone()) } else { None }
+    }
+
+    #[track_caller]
+    fn read(value: &Setting) -> Result<Option<Vec<f64>>> {
         match value {
-            Setting::Numbers(numbers) => Some(numbers.clone()),
-            Setting::Array(array) => array.ravel().astype(DType::F64).to_vec().ok(),
-            _ => None,
+            Setting::Array(array) => array.ravel().astype(DType::F64).to_vec().map(Some),
+            other => Ok(Vec::of(other)),
         }
     }
 
@@ -247,6 +285,11 @@ impl Parameter for [f64; 2] {
 
     fn of(value: &Setting) -> Option<[f64; 2]> {
         Vec::of(value)?.try_into().ok()
+    }
+
+    #[track_caller]
+    fn read(value: &Setting) -> Result<Option<[f64; 2]>> {
+        Ok(Vec::read(value)?.and_then(|numbers| numbers.try_into().ok()))
     }
 
     fn setting(&self) -> Setting {
@@ -267,6 +310,14 @@ impl<T: Parameter> Parameter for Auto<T> {
         match value {
             Setting::Text(text) if text == "auto" => Some(Auto(None)),
             other => T::of(other).map(|found| Auto(Some(found))),
+        }
+    }
+
+    #[track_caller]
+    fn read(value: &Setting) -> Result<Option<Auto<T>>> {
+        match value {
+            Setting::Text(text) if text == "auto" => Ok(Some(Auto(None))),
+            other => Ok(T::read(other)?.map(|found| Auto(Some(found)))),
         }
     }
 
@@ -347,10 +398,10 @@ pub(crate) use parameters;
 /// The field of a value.
 ///
 /// # Errors
-/// `ValueError` in scikit-learn's words if it takes no such values.
+/// `ValueError` in scikit-learn's words if it takes no such values; errors of the run of an array.
 #[track_caller]
 pub(crate) fn field<T: Parameter>(estimator: &str, name: &str, value: &Setting, least: usize) -> Result<T> {
-    T::of(value).ok_or_else(|| {
+    T::read(value)?.ok_or_else(|| {
         let words = T::words(least);
         refused(format!("The '{name}' parameter of {estimator} must be {words}. Got {value} instead."))
     })

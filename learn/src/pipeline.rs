@@ -175,7 +175,8 @@ impl<E: Estimator> Pipeline<E> {
     /// ```
     ///
     /// # Errors
-    /// `ValueError` for names that are empty or given twice; the errors of the steps.
+    /// `ValueError` for names that are empty, given twice or with two underlines, behind which names of
+    /// parameters begin; the errors of the steps.
     #[track_caller]
     pub fn fit(
         &self,
@@ -222,6 +223,9 @@ impl<E: Estimator> Pipeline<E> {
         for (at, name) in names.iter().enumerate() {
             if name.is_empty() || names[..at].contains(name) {
                 return Err(refused(format!("Names provided are not unique: {names:?}")));
+            }
+            if name.contains("__") {
+                return Err(refused(format!("Estimator names must not contain __: got [{name:?}]")));
             }
         }
         Ok(())
@@ -429,6 +433,11 @@ impl<M: PredictProba> PredictProba for FittedPipeline<M> {
     #[track_caller]
     fn predict_proba(&self, x: &Tensor) -> Tensor {
         FittedPipeline::predict_proba(self, x)
+    }
+
+    #[track_caller]
+    fn predict_log_proba(&self, x: &Tensor) -> Tensor {
+        self.last.1.predict_log_proba(&self.prepared(x))
     }
 }
 

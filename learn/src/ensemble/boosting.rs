@@ -2,7 +2,7 @@
 
 use crate::checks::{Training, refused};
 use crate::dense::tensor;
-use crate::params::{Parameter, Setting};
+use crate::params::{Fraction, Parameter, Setting};
 use crate::states::{lost, vector};
 use crate::tree::criterion::{Criterion, Rules};
 use crate::tree::data::{Binned, Binning, Sizes};
@@ -81,7 +81,7 @@ pub(super) struct Boosting {
     pub(super) l2_regularization: f64,
     pub(super) max_bins: usize,
     pub(super) early_stopping: EarlyStopping,
-    pub(super) validation_fraction: Option<f64>,
+    pub(super) validation_fraction: Option<Fraction>,
     pub(super) n_iter_no_change: usize,
     pub(super) tol: f64,
     pub(super) random_state: u64,
@@ -99,7 +99,7 @@ impl Default for Boosting {
             l2_regularization: 0.0,
             max_bins: 255,
             early_stopping: EarlyStopping::Auto,
-            validation_fraction: Some(0.1),
+            validation_fraction: Some(Fraction(0.1)),
             n_iter_no_change: 10,
             tol: 1e-7,
             random_state: 0,
@@ -140,7 +140,7 @@ impl Boosting {
         ranges.not_negative("l2_regularization", self.l2_regularization)?;
         let is_bins = (2..=255).contains(&self.max_bins);
         ranges.check("max_bins", is_bins, "an int in the range [2, 255]", &self.max_bins)?;
-        if let Some(share) = self.validation_fraction {
+        if let Some(Fraction(share)) = self.validation_fraction {
             let is_share = 0.0 < share && share < 1.0;
             ranges.check(
                 "validation_fraction",
@@ -163,7 +163,7 @@ impl Boosting {
             EarlyStopping::Off => false,
         };
         let weight = match self.validation_fraction.filter(|_| stops_early) {
-            Some(share) => Some(self.without_validation(training, targets, share)?),
+            Some(Fraction(share)) => Some(self.without_validation(training, targets, share)?),
             None => targets.weight.clone(),
         };
         let base = base(problem, weight.as_ref())?;
@@ -490,7 +490,7 @@ macro_rules! boosting_parameters {
             /// scikit-learn's `validation_fraction`: the part of the samples that is left out to stop early;
             /// 0.1 by default. With `None` the loss of all samples tells. Classes are not stratified.
             pub fn validation_fraction(self, validation_fraction: impl Into<Option<f64>>) -> $name {
-                self.with(|boosting| boosting.validation_fraction = validation_fraction.into())
+                self.with(|boosting| boosting.validation_fraction = validation_fraction.into().map($crate::params::Fraction))
             }
 
             /// scikit-learn's `n_iter_no_change`: the number of last steps that must not have helped; 10 by

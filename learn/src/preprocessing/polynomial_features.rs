@@ -40,18 +40,32 @@ pub struct PolynomialFeatures {
 #[derive(Clone, Copy, Debug)]
 struct Degrees(usize, usize);
 
+impl Degrees {
+    /// Two degrees, if both are whole.
+    fn between([least, most]: [f64; 2]) -> Option<Degrees> {
+        let is_whole = |degree: f64| 0.0 <= degree && degree.fract() == 0.0;
+        (is_whole(least) && is_whole(most)).then_some(Degrees(least as usize, most as usize))
+    }
+}
+
 impl Parameter for Degrees {
     fn words(_: usize) -> String {
         "an int in the range [0, inf) or an array-like".to_owned()
     }
 
     fn of(value: &Setting) -> Option<Degrees> {
-        if let Some(most) = usize::of(value) {
-            return Some(Degrees(0, most));
+        match usize::of(value) {
+            Some(most) => Some(Degrees(0, most)),
+            None => <[f64; 2]>::of(value).and_then(Degrees::between),
         }
-        let [least, most] = <[f64; 2]>::of(value)?;
-        let is_whole = |degree: f64| 0.0 <= degree && degree.fract() == 0.0;
-        (is_whole(least) && is_whole(most)).then_some(Degrees(least as usize, most as usize))
+    }
+
+    #[track_caller]
+    fn read(value: &Setting) -> Result<Option<Degrees>> {
+        match usize::of(value) {
+            Some(most) => Ok(Some(Degrees(0, most))),
+            None => Ok(<[f64; 2]>::read(value)?.and_then(Degrees::between)),
+        }
     }
 
     fn setting(&self) -> Setting {

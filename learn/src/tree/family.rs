@@ -79,7 +79,7 @@ macro_rules! forest_parameters {
             /// scikit-learn's `max_samples`: the number of draws for a tree as a share of the samples, above
             /// 0 and at most 1, or `None` for 1, the default.
             pub fn max_samples(self, max_samples: impl Into<Option<f64>>) -> $name {
-                self.with(|forest| forest.max_samples = max_samples.into())
+                self.with(|forest| forest.max_samples = max_samples.into().map($crate::params::Fraction))
             }
         }
     };

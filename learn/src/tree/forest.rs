@@ -12,6 +12,7 @@ use super::predict::{Trees, Values};
 use super::table::Table;
 use super::targets::Targets;
 use crate::checks::{Training, refused};
+use crate::params::Fraction;
 use crate::show;
 use ndarray::Array1;
 use serde::{Deserialize, Serialize};
@@ -34,7 +35,7 @@ pub(crate) struct Forest {
     pub(crate) max_leaf_nodes: Option<usize>,
     pub(crate) min_impurity_decrease: f64,
     pub(crate) bootstrap: bool,
-    pub(crate) max_samples: Option<f64>,
+    pub(crate) max_samples: Option<Fraction>,
     pub(crate) oob_score: bool,
     pub(crate) random_state: u64,
     /// Whether thresholds are drawn.
@@ -96,7 +97,7 @@ impl Forest {
         if self.oob_score && !self.bootstrap {
             return Err(refused("Out of bag estimation only available if bootstrap=True"));
         }
-        if let Some(share) = self.max_samples {
+        if let Some(Fraction(share)) = self.max_samples {
             let is_share = 0.0 < share && share <= 1.0;
             ranges.check("max_samples", is_share, "None or a float in the range (0.0, 1.0]", &share)?;
             if !self.bootstrap {
@@ -191,7 +192,7 @@ impl Forest {
 
     /// The draws of samples.
     fn draws(&self, binned: &Binned, targets: &Targets) -> Bootstrap {
-        Bootstrap::of_share(self.max_samples.unwrap_or(1.0), binned.rows, targets.positive)
+        Bootstrap::of_share(self.max_samples.map_or(1.0, |part| part.0), binned.rows, targets.positive)
     }
 
     #[track_caller]

@@ -183,9 +183,33 @@ fn values_of_two_kinds_come_back() {
     let mut products = PolynomialFeatures::new();
     products.set("degree", &vec![2.0, 3.0].into()).unwrap();
     assert_eq!(products.params()[0].1.to_string(), "[2.0, 3.0]");
+    products.set("degree", &Setting::Array(Tensor::from_elements(&[2], &[1i64, 3]))).unwrap();
+    assert_eq!(products.params()[0].1.to_string(), "[1.0, 3.0]");
     products.set("degree", &3i64.into()).unwrap();
     assert_eq!(products.fit(&arange(2).reshape(&[2, 1]), ..).unwrap().n_output_features(), 4);
     for refused in [vec![0.5, 2.0], vec![-1.0, 2.0], vec![1.0, f64::NAN], vec![1.0]] {
         assert!(products.set("degree", &refused.into()).is_err());
     }
+}
+
+#[test]
+fn parts_of_samples_are_no_whole_numbers() {
+    let mut forest = RandomForestClassifier::new();
+    forest.set("max_samples", &0.5.into()).unwrap();
+    // In scikit-learn 1 is one sample, and 1.0 is all of them.
+    for value in [Setting::from(1i64), Setting::from(true)] {
+        let error = forest.set("max_samples", &value).unwrap_err().to_string();
+        let text = "The 'max_samples' parameter of RandomForestClassifier must be a float in the range (0.0, 1.0] or None.";
+        assert!(error.starts_with(text), "{error}");
+        assert!(HistGradientBoostingRegressor::new().set("validation_fraction", &value).is_err());
+    }
+    forest.set("max_samples", &Setting::None).unwrap();
+}
+
+#[test]
+fn names_of_steps_have_no_two_underlines() {
+    let x = arange(4).reshape(&[4, 1]);
+    let pipeline = Pipeline::new().step("a__b", StandardScaler::new()).last("ridge", Ridge::new());
+    let error = pipeline.fit(&x, &arange(4), ..).unwrap_err().to_string();
+    assert!(error.starts_with("Estimator names must not contain __: got [\"a__b\"]"), "{error}");
 }
