@@ -57,33 +57,39 @@ impl ParamGrid {
     #[track_caller]
     pub fn candidates(&self) -> Result<Vec<Candidate>> {
         let count = self.count()?;
+        if (CANDIDATES_MAX as u64) < count {
+            return Err(value_error(format!("a grid of {count} combinations: at most {CANDIDATES_MAX}")));
+        }
         Ok((0..count).map(|at| self.at(at)).collect())
     }
 
     /// The number of combinations.
-    fn count(&self) -> Result<usize> {
-        let mut count = 1usize;
+    ///
+    /// # Errors
+    /// `ValueError` for a parameter without values, and for a number of more than 64 bits.
+    #[track_caller]
+    fn count(&self) -> Result<u64> {
+        let mut count = 1u64;
         for (name, values) in &self.values {
             if values.is_empty() {
                 return Err(value_error(format!(
                     "Parameter grid for parameter '{name}' need a non-empty sequence, got: []"
                 )));
             }
-            count = count.saturating_mul(values.len());
-        }
-        if CANDIDATES_MAX < count {
-            return Err(value_error(format!("a grid of {count} combinations: at most {CANDIDATES_MAX}")));
+            let more = count.checked_mul(values.len() as u64);
+            count = more.ok_or_else(|| value_error("a grid of more than 2^64 - 1 combinations"))?;
         }
         Ok(count)
     }
 
     /// The combination at a place.
-    fn at(&self, place: usize) -> Candidate {
+    fn at(&self, place: u64) -> Candidate {
         let mut left = place;
         let mut made: Candidate = Vec::with_capacity(self.values.len());
         for (name, values) in self.values.iter().rev() {
-            made.push((name.clone(), values[left % values.len()].clone()));
-            left /= values.len();
+            let count = values.len() as u64;
+            made.push((name.clone(), values[(left % count) as usize].clone()));
+            left /= count;
         }
         made.reverse();
         made
@@ -159,7 +165,8 @@ impl ParamDistributions {
     /// them if there are fewer.
     ///
     /// # Errors
-    /// `ValueError` for ranges without numbers, lists without values, and more than 2^20 candidates.
+    /// `ValueError` for ranges without numbers, lists without values or of more than 2^64 - 1 combinations,
+    /// and more than 2^20 candidates.
     #[track_caller]
     pub fn candidates(&self, n_iter: usize, random_state: u64) -> Result<Vec<Candidate>> {
         if n_iter == 0 || CANDIDATES_MAX < n_iter {
@@ -169,14 +176,16 @@ impl ParamDistributions {
         }
         if let Some(grid) = self.grid() {
             let count = grid.count()?;
-            let mut places: Vec<usize> = (0..count).collect();
             let key = Key::for_purpose(random_state, 0, PURPOSE);
-            // A part of a shuffle: each place of the front gets one of those behind it.
-            for at in 0..n_iter.min(count) {
-                let other = at + below(key.bits(at as u64), (count - at) as u64) as usize;
-                places.swap(at, other);
-            }
-            return Ok(places.into_iter().take(n_iter).map(|place| grid.at(place)).collect());
+            // A part of a shuffle: each place of the front gets one of those behind it. Of all the others,
+            // which may be many, only those that have moved are kept.
+            let mut moved: BTreeMap<u64, u64> = BTreeMap::new();
+            let drawn = (0..count.min(n_iter as u64)).map(|at| {
+                let other = at + below(key.bits(at), count - at);
+                let first = moved.get(&at).copied().unwrap_or(at);
+                grid.at(moved.insert(other, first).unwrap_or(other))
+            });
+            return Ok(drawn.collect());
         }
         let candidate = |at: usize| -> Result<Candidate> {
             let mut made = Vec::with_capacity(self.sources.len());

@@ -72,8 +72,8 @@ where
 }
 
 /// scikit-learn's `learning_curve`: scores on training and test sets for parts of the training sets, from
-/// their start. Sizes are shares of the first training set; scikit-learn's default is 0.1, 0.325, 0.55,
-/// 0.775 and 1.
+/// their start. Sizes are shares of the first training set, at least one sample; scikit-learn's default is
+/// 0.1, 0.325, 0.55, 0.775 and 1.
 ///
 /// ```
 /// use tharsis_learn::linear_model::LinearRegression;
@@ -86,7 +86,7 @@ where
 /// ```
 ///
 /// # Errors
-/// `ValueError` for shares that are not above 0 and at most 1, or of no samples, and as
+/// `ValueError` for shares that are not above 0 and at most 1, and as
 /// [`cross_validate`](super::cross_validate).
 #[track_caller]
 pub fn learning_curve<E>(
@@ -105,14 +105,13 @@ where
     let mut sizes = Vec::with_capacity(train_sizes.len());
     for &share in train_sizes {
         let is_share = 0.0 < share && share <= 1.0;
-        let size = if is_share { (share * most as f64) as usize } else { 0 };
-        if size == 0 {
+        if !is_share {
             return Err(value_error(format!(
                 "train_sizes has been interpreted as fractions of the maximum number of training samples and must \
-                 be within (0, 1] and have a sample at least, but is {share}."
+                 be within (0, 1], but is {share}."
             )));
         }
-        sizes.push(size);
+        sizes.push(((share * most as f64) as usize).max(1));
     }
     sizes.sort_unstable();
     sizes.dedup();

@@ -119,6 +119,20 @@ impl Rows {
         }
     }
 
+    /// Checks that these are rows of so many.
+    ///
+    /// # Errors
+    /// `ValueError` if they are not.
+    #[track_caller]
+    pub(super) fn check_count(&self, count: usize) -> crate::Result<()> {
+        if self.count == count {
+            return Ok(());
+        }
+        let lengths = format!("[{count}, {}]", self.count);
+        let text = format!("Found input variables with inconsistent numbers of samples: {lengths}");
+        Err(Error::here(GraphError::Value(text)))
+    }
+
     /// These rows of a tensor of as many rows as were split.
     #[track_caller]
     fn taken(&self, x: &Tensor) -> Tensor {

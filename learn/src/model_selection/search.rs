@@ -478,6 +478,11 @@ impl<M: PredictProba> PredictProba for FittedSearch<M> {
     fn predict_proba(&self, x: &Tensor) -> Tensor {
         self.best_model.predict_proba(x)
     }
+
+    #[track_caller]
+    fn predict_log_proba(&self, x: &Tensor) -> Tensor {
+        self.best_model.predict_log_proba(x)
+    }
 }
 
 impl<M: Transform> Transform for FittedSearch<M> {

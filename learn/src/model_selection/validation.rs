@@ -2,7 +2,7 @@
 
 use super::folds::{GroupKFold, KFold, LeaveOneOut, TimeSeriesSplit};
 use super::rows::{Rows, Split};
-use super::scoring::Scoring;
+use super::scoring::{Scoring, whole_labels};
 use super::shuffle::ShuffleSplit;
 use super::strata::StratifiedKFold;
 use crate::base::{Estimator, FitOptions, Predict, PredictProba, Task};
@@ -11,7 +11,7 @@ use crate::metrics::options::defaults;
 use crate::{Error, Result};
 use std::time::Instant;
 use tharsis_numeric::run::with_default;
-use tharsis_numeric::{DType, Index, Tensor, arange, concatenate};
+use tharsis_numeric::{Index, Tensor, arange, concatenate};
 
 /// The splits of a validation.
 #[derive(Clone, Debug)]
@@ -178,8 +178,8 @@ where
 /// ```
 ///
 /// # Errors
-/// `ValueError` for splits that do not fit the data, and if all fits fail; the first error of a fit or a
-/// score if options say [`ErrorScore::Raise`].
+/// `ValueError` for no splits, for splits that do not fit the data, for strata of targets that are not whole,
+/// and if all fits fail; the first error of a fit or a score if options say [`ErrorScore::Raise`].
 #[track_caller]
 pub fn cross_validate<E>(
     estimator: &E,
@@ -295,7 +295,7 @@ pub(super) struct Fit {
 impl Fit {
     /// The number of samples.
     pub(super) fn rows(&self) -> Result<usize> {
-        let x = settled(&[&self.x])?.remove(0);
+        let x = with_default(self.options.chosen_executor(), || settled(&[&self.x]))?.remove(0);
         Ok(x.shape()?.first().copied().unwrap_or(0))
     }
 
@@ -334,6 +334,15 @@ impl Problem {
                 )));
             }
             let splits = splits(&x, &y, &options, task)?;
+            if splits.is_empty() {
+                return Err(value_error(
+                    "No fits were performed. Was the CV iterator empty? Were there no candidates?",
+                ));
+            }
+            let rows = x.shape()?.first().copied().unwrap_or(0);
+            for part in splits.iter().flat_map(|split| [&split.train, &split.test]) {
+                part.check_count(rows)?;
+            }
             Ok(Problem { x, y, options, splits, weighs_scores: false })
         })
     }
@@ -449,8 +458,7 @@ impl Problem {
 #[track_caller]
 fn splits(x: &Tensor, y: &Tensor, options: &Validation, task: Task) -> Result<Vec<Split>> {
     let labels = || -> Result<Tensor> {
-        let is_float = y.dtype()?.kind() == tharsis_kernels::Kind::Float;
-        let y = if is_float { y.astype(DType::I64) } else { y.clone() };
+        let y = whole_labels(y)?;
         Ok(if y.ndim()? == 2 { y.squeeze(Some(&[1])) } else { y })
     };
     Ok(match &options.cv {

@@ -1,18 +1,23 @@
 //! Validations and searches beside recorded answers of scikit-learn, and what is refused.
 
 use serde_json::Value;
-use tharsis_learn::FitOptions;
+use std::sync::Arc;
+use tharsis_graph::Error as GraphError;
+use tharsis_learn::base::PredictProba;
 use tharsis_learn::datasets::{load_diabetes, load_iris};
 use tharsis_learn::linear_model::{LinearRegression, Ridge};
 use tharsis_learn::model_selection::{
     Distribution, ErrorScore, FittedSearch, GridSearchCV, GroupKFold, KFold, ParamDistributions, ParamGrid,
-    RandomizedSearchCV, Rows, Scoring, Split, TimeSeriesSplit, Validation, cross_val_predict,
-    cross_val_predict_proba, cross_val_score, cross_validate, learning_curve, validation_curve,
+    RandomizedSearchCV, Rows, Scoring, Split, StratifiedKFold, TimeSeriesSplit, Validation,
+    cross_val_predict, cross_val_predict_proba, cross_val_score, cross_validate, learning_curve,
+    validation_curve,
 };
 use tharsis_learn::naive_bayes::GaussianNB;
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::StandardScaler;
-use tharsis_numeric::{DType, Tensor, arange, zeros};
+use tharsis_learn::{Error, FitOptions, Params, Setting};
+use tharsis_numeric::run::with_default;
+use tharsis_numeric::{DType, LocalExecutor, Tensor, arange, zeros};
 
 fn answers() -> Value {
     let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo test sets CARGO_MANIFEST_DIR");
@@ -268,8 +273,48 @@ fn curves_are_those_of_scikit_learn() {
     let shares = [0.1, 0.325, 0.55, 0.775, 1.0];
     let curve = learning_curve(&Ridge::new().alpha(0.1), &x, &y, &shares, folds(4)).unwrap();
     assert_eq!(serde_json::json!(curve.train_sizes), answers["learning"]["sizes"]);
+    let least = learning_curve(&Ridge::new(), &x, &y, &[1e-6, 0.5], folds(4)).unwrap();
+    assert_eq!(least.train_sizes, [1, 165]);
     close(&curve.train_scores.into_iter().collect::<Vec<_>>(), &answers["learning"]["train"], 1e-9);
     close(&curve.test_scores.into_iter().collect::<Vec<_>>(), &answers["learning"]["test"], 1e-9);
+}
+
+#[test]
+fn curves_run_on_the_executor_of_their_options() {
+    let [x, y] = iris();
+    let large = FitOptions::new().executor(Arc::new(LocalExecutor::sized(1, 1 << 26)));
+    let options = Validation { cv: StratifiedKFold::default().into(), fit: large, ..Validation::default() };
+    // Whatever runs on the default one is refused.
+    let none = Arc::new(LocalExecutor::sized(1, 1));
+    let curve =
+        with_default(none, || learning_curve(&GaussianNB::new(), &x, &y, &[0.5, 1.0], options)).unwrap();
+    assert_eq!(curve.train_sizes, [60, 120]);
+}
+
+#[test]
+fn logarithms_of_probabilities_are_those_of_the_model() {
+    let [x, y] = iris();
+    let far = &x * 100.0;
+    let model = GaussianNB::new().fit(&x, &y, ..).unwrap();
+    let own = model.predict_log_proba(&far).to_vec::<f64>().unwrap();
+    assert!(own.iter().all(|chance| chance.is_finite()) && own.iter().any(|&chance| chance < -2e4));
+    let pipeline = Pipeline::new().last("bayes", GaussianNB::new()).fit(&x, &y, ..).unwrap();
+    assert_eq!(PredictProba::predict_log_proba(&pipeline, &far).to_vec::<f64>().unwrap(), own);
+    let search = GridSearchCV::new(GaussianNB::new(), ParamGrid::new()).fit(&x, &y, ..).unwrap();
+    assert_eq!(search.predict_log_proba(&far).to_vec::<f64>().unwrap(), own);
+}
+
+#[test]
+fn errors_of_runs_end_a_search() {
+    let lost =
+        || Error::here(GraphError::File { path: "priors".to_owned(), reason: "the disk is gone".to_owned() });
+    let priors = Setting::Array(Tensor::from(lost()));
+    let error = GaussianNB::new().set("priors", &priors).unwrap_err();
+    assert_eq!(error.class(), lost().class());
+    let grid = ParamGrid::new().values("priors", [Setting::None, priors]);
+    let [x, y] = iris();
+    let error = GridSearchCV::new(GaussianNB::new(), grid).fit(&x, &y, ..).unwrap_err();
+    assert_eq!(error.class(), lost().class());
 }
 
 #[test]
@@ -284,6 +329,20 @@ fn draws_are_functions_of_the_seed() {
             .map(|candidate| format!("{} {}", candidate[0].1, candidate.last().unwrap().1))
             .collect()
     };
+    // Of eight to the power of seven combinations only those are made that are drawn.
+    let mut many = ParamDistributions::new();
+    for param in ["a", "b", "c", "d", "e", "f", "g"] {
+        many = many.draw(param, Distribution::Choice((0..8i64).map(Into::into).collect()));
+    }
+    let all: std::collections::BTreeSet<_> =
+        many.candidates(50, 1).unwrap().iter().map(|candidate| format!("{candidate:?}")).collect();
+    assert_eq!(all.len(), 50);
+    for param in 0..20 {
+        let values = (0..8i64).map(Into::into).collect();
+        many = many.draw(&format!("p{param}"), Distribution::Choice(values));
+    }
+    let error = many.candidates(1, 0).unwrap_err().to_string();
+    assert!(error.starts_with("a grid of more than 2^64 - 1 combinations"), "{error}");
     // Different combinations, and all of them in the end.
     let mut drawn = texts(&lists, 5, 3);
     assert_eq!((texts(&lists, 5, 3), texts(&lists, 100, 3).len()), (drawn.clone(), 8));
@@ -344,13 +403,36 @@ fn mistakes_are_told_before_a_fit() {
         error.starts_with("Found input variables with inconsistent numbers of samples: [442, 3]"),
         "{error}"
     );
+    assert!(
+        text(vec![grid("alpha")], Validation { cv: Vec::new().into(), ..default() })
+            .starts_with("No fits were")
+    );
+    for (groups, cv) in [
+        (Some(arange(3)), GroupKFold { n_splits: 2 }.into()),
+        (None, {
+            let rows = |count| Split {
+                train: Rows::at(&[0, 1], count).unwrap(),
+                test: Rows::at(&[2], count).unwrap(),
+            };
+            vec![rows(442), rows(3)].into()
+        }),
+    ] {
+        let found = text(vec![grid("alpha")], Validation { groups, cv, ..default() });
+        assert!(
+            found.starts_with("Found input variables with inconsistent numbers of samples: [442, 3]"),
+            "{found}"
+        );
+    }
+    let strata = Validation { cv: StratifiedKFold::default().into(), ..default() };
+    let error = cross_val_score(&Ridge::new(), &x, &(&y / 3.0), strata).unwrap_err().to_string();
+    assert!(error.starts_with("Supported target types are: ('binary', 'multiclass')."), "{error}");
     let rows = |positions: &[usize]| Rows::at(positions, 442).unwrap();
     let splits = vec![Split { train: rows(&[0, 1, 2]), test: rows(&[3, 3]) }];
     let options = Validation { cv: splits.into(), ..default() };
     let error = cross_val_predict(&Ridge::new(), &x, &y, options).unwrap_err().to_string();
     assert!(error.starts_with("cross_val_predict only works for partitions"), "{error}");
     assert!(Scoring::named("mean_squared_error").is_err());
-    for shares in [[0.0], [1.5], [-0.1], [f64::NAN], [1e-9]] {
+    for shares in [[0.0], [1.5], [-0.1], [f64::NAN]] {
         assert!(learning_curve(&Ridge::new(), &x, &y, &shares, ..).is_err(), "{shares:?}");
     }
     for source in [
