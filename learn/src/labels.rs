@@ -119,11 +119,15 @@ pub(crate) fn largest(scores: &Tensor, classes: &[i64]) -> Tensor {
     class_tensor(classes).take_at(&chosen, 0)
 }
 
-/// The labels of scores: of one for two classes, (n,), the second class where it is positive; of one for each
-/// class, (n, k), as [`largest`]. (n,), int64.
+/// The labels of scores: of one for two classes or a single one, (n,), the second class where it is positive;
+/// of one for each class, (n, k), as [`largest`]. (n,), int64.
 #[track_caller]
 pub(crate) fn chosen_label(scores: &Tensor, classes: &[i64]) -> Tensor {
-    let &[negative, positive] = classes else { return largest(scores, classes) };
+    let [negative, positive] = match *classes {
+        [only] if scores.ndim().is_ok_and(|rank| rank == 1) => [only, only],
+        [negative, positive] => [negative, positive],
+        _ => return largest(scores, classes),
+    };
     let labels = class_tensor(&[negative, positive]);
     let label = |at: i64| labels.get(&[at.into()]);
     let chosen = where_(&scores.greater(0.0), label(1), label(0));

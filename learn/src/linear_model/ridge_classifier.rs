@@ -3,7 +3,7 @@
 use super::least::Least;
 use super::line;
 use crate::base::{Estimator, FitOptions, predicts};
-use crate::bounds::check_positive;
+use crate::bounds::check_not_negative;
 use crate::checks::Training;
 use crate::labels::{Classes, chosen_label, linear_scores};
 use crate::params::parameters;
@@ -39,9 +39,9 @@ pub struct RidgeClassifier {
 pub struct FittedRidgeClassifier {
     /// scikit-learn's `classes_`, ascending; (k,).
     pub classes: Vec<i64>,
-    /// scikit-learn's `coef_`; (1, d) for two classes (scikit-learn: (d,)), else (k, d).
+    /// scikit-learn's `coef_`; (1, d) for up to two classes (scikit-learn: (d,)), else (k, d).
     pub coef: Array2<f64>,
-    /// scikit-learn's `intercept_`; (1,) for two classes, else (k,).
+    /// scikit-learn's `intercept_`; (1,) for up to two classes, else (k,).
     pub intercept: Array1<f64>,
 }
 
@@ -59,7 +59,7 @@ impl RidgeClassifier {
         RidgeClassifier::default()
     }
 
-    /// scikit-learn's `alpha`: the weight of the penalty, positive.
+    /// scikit-learn's `alpha`: the weight of the penalty, not negative.
     pub fn alpha(self, alpha: f64) -> RidgeClassifier {
         RidgeClassifier { alpha, ..self }
     }
@@ -73,7 +73,7 @@ impl RidgeClassifier {
     /// of [`Ridge`](super::Ridge), and one or two over the labels.
     ///
     /// # Errors
-    /// `ValueError` for an `alpha` that is not positive, one class, labels that are not whole, shapes that do
+    /// `ValueError` for an `alpha` that is negative, labels that are not whole, shapes that do
     /// not fit, no samples, no features, complex numbers, NaN, infinity, and weights that are negative or all
     /// zero; `OverflowError` for sums beyond float64; errors of the passes.
     #[track_caller]
@@ -92,11 +92,15 @@ impl Estimator for RidgeClassifier {
 
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedRidgeClassifier> {
-        check_positive("RidgeClassifier", "alpha", self.alpha)?;
+        check_not_negative("RidgeClassifier", "alpha", self.alpha)?;
         let training = Training::supervised("RidgeClassifier", x, y, options)?;
-        let classes = Classes::of(&training)?.at_least_two()?;
-        let member = if classes.values.len() == 2 { classes.is_last() } else { classes.indicators() };
-        let targets = member * 2.0 - 1.0;
+        let classes = Classes::of(&training)?;
+        let targets = match classes.values.len() {
+            // The only class is the first of two, of which the other one is never seen.
+            1 => classes.is_last() * 0.0 - 1.0,
+            2 => classes.is_last() * 2.0 - 1.0,
+            _ => classes.indicators() * 2.0 - 1.0,
+        };
         let least = Least::of(&training, &targets, line::around(self.fit_intercept), |_| self.alpha)?;
         let intercept = &least.target_mean - &least.slopes.t().dot(&least.mean);
         let coef = least.slopes.reversed_axes().as_standard_layout().into_owned();
@@ -131,8 +135,8 @@ impl FittedRidgeClassifier {
 }
 
 saved!(FittedRidgeClassifier, "RidgeClassifier", |model| {
-    let scores = if model.classes.len() == 2 { 1 } else { model.classes.len() };
-    2 <= model.classes.len()
+    let scores = if model.classes.len() <= 2 { 1 } else { model.classes.len() };
+    !model.classes.is_empty()
         && model.coef.nrows() == scores
         && model.intercept.len() == scores
         && 0 < model.coef.ncols()

@@ -226,7 +226,7 @@ fn parameters_are_checked_before_anything_runs() {
         QuadraticDiscriminantAnalysis::new().reg_param(-0.5).fit(&x, &y, ..).map(drop),
         QuadraticDiscriminantAnalysis::new().fit(&x, &y, ..).map(drop),
         QuadraticDiscriminantAnalysis::new().fit(&x, &ones(&[3]), ..).map(drop),
-        RidgeClassifier::new().alpha(0.0).fit(&x, &y, ..).map(drop),
+        RidgeClassifier::new().alpha(-1.0).fit(&x, &y, ..).map(drop),
         PoissonRegressor::new().alpha(-1.0).fit(&x, &y, ..).map(drop),
         PoissonRegressor::new().fit(&x, &(&y - 1), ..).map(drop),
         GammaRegressor::new().fit(&x, &y, ..).map(drop),
