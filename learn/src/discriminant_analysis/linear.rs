@@ -93,7 +93,8 @@ impl LinearDiscriminantAnalysis {
         LinearDiscriminantAnalysis { n_components: Some(n_components), ..self }
     }
 
-    /// scikit-learn's `tol`: the singular value up to which a direction has no variance.
+    /// scikit-learn's `tol`: the singular value up to which a direction has no variance. These are roots of
+    /// eigenvalues, and have noise of about the root of d times 2^-52: a smaller bound keeps that noise.
     pub fn tol(self, tol: f64) -> LinearDiscriminantAnalysis {
         LinearDiscriminantAnalysis { tol, ..self }
     }
@@ -173,7 +174,7 @@ impl Estimator for LinearDiscriminantAnalysis {
         }
         let components = self.components(count, training.columns)?;
         let means = ClassMeans::of(&training, &classes)?;
-        let priors = priors::of(self.priors.as_ref(), &means.count)?;
+        let priors = priors::normalised(priors::of(self.priors.as_ref(), &means.count)?);
         let whitening = self.whitening(&training, &means)?;
         if whitening.ncols() == 0 {
             return Err(refused("The samples of each class are equal: there is no variance within classes."));

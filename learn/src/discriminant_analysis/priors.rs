@@ -23,7 +23,7 @@ pub(super) fn check(priors: Option<&Vec<f64>>) -> Result<()> {
     Ok(())
 }
 
-/// The given chances, or the shares of the classes; they add up to 1.
+/// The given chances as they are, or the shares of the classes.
 ///
 /// # Errors
 /// `ValueError` for another number of given ones than of classes.
@@ -33,8 +33,12 @@ pub(super) fn of(priors: Option<&Vec<f64>>, count: &Array1<f64>) -> Result<Array
     if given.len() != count.len() {
         return Err(refused("Number of priors must match number of classes."));
     }
-    let given = Array1::from(given.clone());
-    let sum = given.sum();
+    Ok(Array1::from(given.clone()))
+}
+
+/// Chances divided by their sum, unless that is 1.
+pub(super) fn normalised(priors: Array1<f64>) -> Array1<f64> {
+    let sum = priors.sum();
     let is_one = (sum - 1.0).abs() <= SUM_TOLERANCE;
-    Ok(if is_one { given } else { given / sum })
+    if is_one { priors } else { priors / sum }
 }
