@@ -59,10 +59,13 @@ fn by_percentile(scores: &Array1<f64>, percentile: f64) -> Vec<bool> {
     let scores = scores.mapv(known);
     let mut sorted = scores.to_vec();
     sorted.sort_by(f64::total_cmp);
-    let place = (1.0 - percentile / 100.0) * (count - 1) as f64;
+    let place = (100.0 - percentile) / 100.0 * (count - 1) as f64;
     let (low, share) = (place.floor() as usize, place.fract());
     let high = sorted[(low + 1).min(count - 1)];
-    let threshold = sorted[low] + (high - sorted[low]) * share;
+    // NumPy's rounding: a score may be the threshold itself.
+    let distance = high - sorted[low];
+    let threshold =
+        if share < 0.5 { sorted[low] + distance * share } else { high - distance * (1.0 - share) };
     let mut mask: Vec<bool> = scores.iter().map(|&score| threshold < score).collect();
     let wanted = (count as f64 * percentile / 100.0) as usize;
     let more = wanted.saturating_sub(mask.iter().filter(|chosen| **chosen).count());

@@ -161,6 +161,8 @@ pub(crate) fn of_counts(training: &Training) -> Result<Scores> {
     let expected = share * observed.sum_axis(Axis(0));
     let distance = &observed - &expected;
     let scores = (&distance * &(&distance / &expected)).sum_axis(Axis(0));
+    // One class has no freedom, as in scikit-learn.
+    let scores = if count.len() == 1 { scores * f64::NAN } else { scores };
     let pvalues = scores.mapv(|score| chi2_survival(count.len() as f64 - 1.0, score));
     Ok(Scores { scores, pvalues })
 }

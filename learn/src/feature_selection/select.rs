@@ -6,7 +6,7 @@ use super::support::Support;
 use crate::Setting;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::check;
-use crate::checks::Training;
+use crate::checks::{Training, of_finite};
 use crate::params::{Parameter, parameters, words};
 use crate::saved::{Save, saved};
 use crate::show;
@@ -253,10 +253,10 @@ impl FittedSelect {
     }
 
     /// The chosen features of samples, as an expression: (n, d) to (n, k). Carries a `ValueError` for another
-    /// number of features.
+    /// number of features; when run for NaN and infinity.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
-        self.support.transform(x)
+        self.support.transform(&of_finite(x, &x.isfinite()))
     }
 
     /// Samples with zeros in the place of features that were left out: (n, k) to (n, d).

@@ -144,6 +144,15 @@ mod tests {
         assert!(f_survival(0.0, 9.0, 1.0).is_nan() && chi2_survival(2.0, f64::NAN).is_nan());
     }
 
+    /// Logarithms of gamma functions are 1e9 here, and their difference is 1.
+    #[test]
+    fn many_degrees_of_freedom_take_few_digits() {
+        let found = f_survival(1.0, 1e8, 25.0);
+        assert!((found / 5.733041101267264e-07 - 1.0).abs() < 1e-9, "{found}");
+        let found = chi2_survival(1e7, 1e7 + 5e3);
+        assert!((found / 0.13178418663816366 - 1.0).abs() < 1e-9, "{found}");
+    }
+
     /// Close to the mean of the distribution, where rounding decides which tail is the shorter one.
     #[test]
     fn close_to_the_mean_a_tail_is_chosen_once() {

@@ -19,6 +19,12 @@ impl Missing {
         samples.equal(in_dtype_of(x, Tensor::number(self.0)).astype(DType::F64))
     }
 
+    /// Whether each number may be there: no infinity, and no NaN unless it stands for missing numbers.
+    #[track_caller]
+    pub(crate) fn sound(self, samples: &Tensor) -> Tensor {
+        if self.0.is_nan() { samples.isinf().logical_not() } else { samples.isfinite() }
+    }
+
     /// Checks the samples of a fit; one pass.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use super::missing::Missing;
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Training, refused, samples_for};
+use crate::checks::{Training, of_finite, refused, samples_for};
 use crate::dense::positions;
 use crate::params::{parameters, words};
 use crate::saved::{Save, saved};
@@ -147,11 +147,14 @@ impl FittedMissingIndicator {
 
     /// Whether each number of the features that are looked at is missing, as an expression: (n, d) to (n, k),
     /// bool. Carries a `ValueError` for another number of features; when run for missing numbers of features
-    /// that had none in the fit.
+    /// that had none in the fit, for infinity, and for NaN unless it stands for missing numbers.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
         match samples_for("MissingIndicator", x, self.columns) {
-            Ok(samples) => self.indicate(&samples, x),
+            Ok(samples) => {
+                let is_sound = self.missing.sound(&samples);
+                self.indicate(&of_finite(&samples, &is_sound), x)
+            }
             Err(error) => Tensor::from(error),
         }
     }

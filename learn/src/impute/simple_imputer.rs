@@ -3,7 +3,7 @@
 use super::missing::Missing;
 use super::missing_indicator::{FittedMissingIndicator, MissingIndicator};
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Training, in_dtype_of, refused, samples_for};
+use crate::checks::{Training, in_dtype_of, of_finite, refused, samples_for};
 use crate::dense::{positions, tensor};
 use crate::params::{parameters, words};
 use crate::saved::{Save, saved};
@@ -229,13 +229,15 @@ impl FittedSimpleImputer {
     }
 
     /// Samples (n, d) with missing numbers filled, as an expression; (n, k). Floats keep their dtype. Carries
-    /// a `ValueError` for another number of features.
+    /// a `ValueError` for another number of features; when run for infinity, and for NaN unless it stands for
+    /// missing numbers.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
         let samples = match samples_for("SimpleImputer", x, self.statistics.len()) {
             Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
+        let samples = of_finite(&samples, &self.missing.sound(&samples));
         let mut made = where_(&self.missing.mask(&samples, x), tensor(&self.statistics), &samples);
         let kept = self.kept();
         if kept.len() < self.statistics.len() {

@@ -106,9 +106,10 @@ impl PowerTransformer {
     /// Fits the transformer on samples (n, d), of any real dtype. About seven passes, and one for the scale.
     ///
     /// # Errors
-    /// `ValueError` for features without numbers, numbers that are not positive (`BoxCox`), samples of other
-    /// than two axes, without rows or features, complex or infinite; `OverflowError` if no exponent keeps a
-    /// feature within float64; `TypeError` for weights; errors of the passes.
+    /// `ValueError` for features without numbers, numbers that are not positive and constant features
+    /// (`BoxCox`), samples of other than two axes, without rows or features, complex or infinite;
+    /// `OverflowError` if no exponent keeps a feature within float64; `TypeError` for weights; errors of the
+    /// passes.
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedPowerTransformer> {
         self.fit_any(x, None, &options.into())
@@ -119,13 +120,18 @@ impl PowerTransformer {
     #[track_caller]
     fn seen(&self, training: &Training) -> Result<(Vec<bool>, Around)> {
         let x = &training.x;
+        // Squares of small numbers would leave the range of float64.
+        let logs = &match self.method {
+            PowerMethod::BoxCox => x.log(),
+            PowerMethod::YeoJohnson => x.clone(),
+        };
         let states = training.engine.run(&[
             &x.isinf().any(..),
             &x.isnan().all(0),
             &x.nanmin(0),
             &x.nanmax(0),
-            &x.nanmean(0),
-            &x.nanvar(0, 0.0),
+            &logs.nanmean(0),
+            &logs.nanvar(0, 0.0),
             &self.method.logarithms(x).nanmean(0),
         ])?;
         let [infinite, empty, least, most, mean, variance, center] =
@@ -148,7 +154,11 @@ impl PowerTransformer {
             }
         }
         let (variance, mean) = (vector(variance)?, vector(mean)?);
-        let is_constant = variance.iter().zip(&mean).map(|(&var, &mean)| is_constant(var, mean)).collect();
+        let is_constant: Vec<bool> =
+            variance.iter().zip(&mean).map(|(&var, &mean)| is_constant(var, mean)).collect();
+        if self.method == PowerMethod::BoxCox && is_constant.contains(&true) {
+            return Err(refused("Data must not be constant."));
+        }
         let is_negative = least.mapv(|least| least < 0.0);
         Ok((is_constant, Around { center, is_negative }))
     }

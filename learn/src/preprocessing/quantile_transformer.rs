@@ -3,7 +3,7 @@
 use super::robust_scaler::normal_quantile;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::check_count;
-use crate::checks::{Nan, Training, in_dtype_of, samples_for};
+use crate::checks::{Nan, Training, in_dtype_of, of_finite, samples_for};
 use crate::dense::tensor;
 use crate::params::{parameters, words};
 use crate::saved::{Save, saved};
@@ -133,7 +133,7 @@ impl Estimator for QuantileTransformer {
 
 impl FittedQuantileTransformer {
     /// Samples (n, d) as shares, or as normal features; floats keep their dtype. The expression has a part
-    /// for each feature. Carries a `ValueError` for another number of features.
+    /// for each feature. Carries a `ValueError` for another number of features; when run for infinity.
     #[track_caller]
     pub fn transform(&self, x: &Tensor) -> Tensor {
         self.by_columns(x, |samples, quantiles| self.shares(samples, quantiles))
@@ -151,6 +151,7 @@ impl FittedQuantileTransformer {
             Ok(samples) => samples,
             Err(error) => return Tensor::from(error),
         };
+        let samples = of_finite(&samples, &samples.isinf().logical_not());
         let columns: Vec<Tensor> = self
             .quantiles
             .columns()

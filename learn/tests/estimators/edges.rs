@@ -1,8 +1,12 @@
 //! Data at the edges of what maps and scores of features take, with numbers of scikit-learn 1.9.1.
 
-use tharsis_learn::feature_selection::{SelectKBest, f_classif};
+use tharsis_learn::discriminant_analysis::QuadraticDiscriminantAnalysis;
+use tharsis_learn::feature_selection::{
+    ScoreFunction, SelectKBest, SelectPercentile, chi2, f_classif, f_regression,
+};
 use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
-use tharsis_learn::preprocessing::{PolynomialFeatures, PowerTransformer};
+use tharsis_learn::linear_model::RidgeClassifier;
+use tharsis_learn::preprocessing::{PolynomialFeatures, PowerMethod, PowerTransformer, QuantileTransformer};
 use tharsis_numeric::{DType, Tensor, arange, array, ones, stack};
 
 /// Samples of one feature.
@@ -76,4 +80,90 @@ fn exponents_of_products_are_an_expression() {
     // 8 TB.
     let error = powers(1_000_000, 1).execute().map(drop).unwrap_err();
     assert_eq!(error.class(), "MemoryError", "{error}");
+}
+
+/// Nine samples of two features; three of each class.
+fn classes() -> (Tensor, Tensor) {
+    let x = [0, 0, 1, 2, 2, 1, 4, 4, 5, 7, 6, 5, 8, 1, 9, 3, 9, 0];
+    (array(x).reshape(&[9, 2]).astype(DType::F64), array([0i64, 0, 0, 1, 1, 1, 2, 2, 2]))
+}
+
+#[test]
+fn exponents_of_numbers_far_from_one() {
+    let shifted: Vec<f64> = logarithmic().iter().map(|number| number + 100.0).collect();
+    let tiny: Vec<f64> = logarithmic().iter().map(|number| number * 1e-170).collect();
+    let box_cox = PowerTransformer::new().method(PowerMethod::BoxCox);
+    for (x, exponent) in [(shifted, -41.22995951), (tiny, 0.0)] {
+        let found = box_cox.fit(&column(&x), ..).unwrap().lambdas[0];
+        assert!((found - exponent).abs() < 1e-3, "{found}, not {exponent}");
+    }
+    for constant in [3.0, 0.1] {
+        let error = box_cox.fit(&column(&[constant; 5]), ..).map(drop).unwrap_err();
+        assert!(error.to_string().starts_with("Data must not be constant."), "{error}");
+    }
+}
+
+#[test]
+fn two_samples_tell_nothing() {
+    let x = array([1.0, 2.0, 3.0, 2.0]).reshape(&[2, 2]);
+    let found = f_regression(&x, &array([1.0, 2.0]), ..).unwrap();
+    assert!(found.scores.iter().all(|&score| score == 0.0), "{found:?}");
+    assert!(found.pvalues.iter().all(|p| p.is_nan()), "{found:?}");
+    let found = chi2(&x, &ones(&[2]), ..).unwrap();
+    assert!(found.scores.iter().chain(&found.pvalues).all(|number| number.is_nan()), "{found:?}");
+}
+
+/// 90 in a hundred of 11 features are 9.9; 1 less 0.9 is less than 0.1.
+#[test]
+fn percentiles_are_those_of_numpy() {
+    let x = (arange(66).reshape(&[6, 11]) * arange(66).reshape(&[6, 11]) % 23).astype(DType::F64);
+    let y = array([0.0, 1.0, 0.5, 3.0, 2.0, 7.0]);
+    let select = SelectPercentile::new().percentile(90.0).score_func(ScoreFunction::FRegression);
+    let model = select.fit(&x, &y, ..).unwrap();
+    assert_eq!(model.support().iter().filter(|chosen| **chosen).count(), 9);
+}
+
+#[test]
+fn numbers_that_are_not_finite_are_refused_by_maps() {
+    let (x, y) = classes();
+    let bad = |number: f64| array([number, 1.0]).reshape(&[1, 2]);
+    let quantile = QuantileTransformer::new().n_quantiles(3).fit(&x, ..).unwrap();
+    let best = SelectKBest::new().k(1).fit(&x, &y, ..).unwrap();
+    let indicator = MissingIndicator::new().error_on_new(false).fit(&x, ..).unwrap();
+    let imputer = SimpleImputer::new().fit(&x, ..).unwrap();
+    let infinite = bad(f64::INFINITY);
+    let by_all = [
+        quantile.transform(&infinite),
+        best.transform(&infinite),
+        best.transform(&bad(f64::NAN)),
+        indicator.transform(&infinite),
+        imputer.transform(&infinite),
+    ];
+    for (at, made) in by_all.into_iter().enumerate() {
+        let error = made.execute().map(drop).unwrap_err();
+        assert!(error.to_string().starts_with("Input X contains"), "{at}: {error}");
+    }
+    assert!(quantile.transform(&bad(f64::NAN)).to_vec::<f64>().unwrap()[0].is_nan());
+}
+
+#[test]
+fn chances_given_to_quadratic_models_stay() {
+    let (x, y) = classes();
+    let model = QuadraticDiscriminantAnalysis::new().priors(&[1.0, 1.0, 2.0]).fit(&x, &y, ..).unwrap();
+    assert_eq!(model.priors.to_vec(), [1.0, 1.0, 2.0]);
+    let scores = model.decision_function(&x).to_vec::<f64>().unwrap();
+    for (score, wanted) in scores.iter().zip([-0.45069386, -21.60151948, -170.75754668]) {
+        assert!((score - wanted).abs() < 1e-7, "{score}, not {wanted}");
+    }
+}
+
+#[test]
+fn ridge_classifier_without_penalty_and_of_one_class() {
+    let (x, y) = classes();
+    let model = RidgeClassifier::new().alpha(0.0).fit(&x, &y.greater(0), ..).unwrap();
+    assert!((model.coef[[0, 0]] - 0.23793538).abs() < 1e-7, "{}", model.coef);
+    assert!((model.intercept[0] + 1.24653798).abs() < 1e-7, "{}", model.intercept);
+    let model = RidgeClassifier::new().fit(&x, &ones(&[9]).astype(DType::I64), ..).unwrap();
+    assert_eq!((model.coef.sum(), model.intercept[0]), (0.0, -1.0));
+    assert_eq!(model.predict(&x).to_vec::<i64>().unwrap(), [1; 9]);
 }
