@@ -131,8 +131,9 @@ pub(crate) fn of_targets(training: &Training) -> Result<Scores> {
         .iter()
         .zip(&squares)
         .map(|(&product, &squares)| {
-            // Rounding may leave more than all.
-            let share = ((product / squares) * (product / target)).min(1.0);
+            // Rounding may leave more than all. NaN stays, which a minimum would not let it.
+            let share = (product / squares) * (product / target);
+            let share = if 1.0 < share { 1.0 } else { share };
             share / (1.0 - share) * below
         })
         .collect();
