@@ -283,7 +283,9 @@ fn curves_are_those_of_scikit_learn() {
 fn curves_run_on_the_executor_of_their_options() {
     let [x, y] = iris();
     let large = FitOptions::new().executor(Arc::new(LocalExecutor::sized(1, 1 << 26)));
-    let options = Validation { cv: StratifiedKFold::default().into(), fit: large, ..Validation::default() };
+    // Only a run tells how many rows a training set of groups has.
+    let (cv, groups) = (GroupKFold { n_splits: 5 }.into(), Some(arange(150) % 5));
+    let options = Validation { cv, groups, fit: large, ..Validation::default() };
     // Whatever runs on the default one is refused.
     let none = Arc::new(LocalExecutor::sized(1, 1));
     let curve =
