@@ -131,11 +131,12 @@ impl Estimator for RobustScaler {
         }
         let quantiles = matrix(quantiles)?;
         let mut scale = (&quantiles.row(2) - &quantiles.row(0)).mapv(without_zeros);
-        if self.unit_variance {
-            scale /= normal[[1]] - normal[[0]];
-        }
         if scale.iter().any(|scale| scale.is_infinite()) {
             return Err(training.beyond_float64());
+        }
+        if self.unit_variance {
+            // Of one quantile the distance is 0, and as in scikit-learn all samples become 0.
+            scale /= normal[[1]] - normal[[0]];
         }
         let (with_centering, with_scaling) = (self.with_centering, self.with_scaling);
         let center = quantiles.row(1).to_owned();

@@ -6,7 +6,9 @@ use tharsis_learn::feature_selection::{
 };
 use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
 use tharsis_learn::linear_model::RidgeClassifier;
-use tharsis_learn::preprocessing::{PolynomialFeatures, PowerMethod, PowerTransformer, QuantileTransformer};
+use tharsis_learn::preprocessing::{
+    PolynomialFeatures, PowerMethod, PowerTransformer, QuantileTransformer, RobustScaler,
+};
 use tharsis_numeric::{DType, Tensor, arange, array, ones, stack};
 
 /// Samples of one feature.
@@ -166,4 +168,12 @@ fn ridge_classifier_without_penalty_and_of_one_class() {
     let model = RidgeClassifier::new().fit(&x, &ones(&[9]).astype(DType::I64), ..).unwrap();
     assert_eq!((model.coef.sum(), model.intercept[0]), (0.0, -1.0));
     assert_eq!(model.predict(&x).to_vec::<i64>().unwrap(), [1; 9]);
+}
+
+#[test]
+fn one_quantile_has_no_distance_of_a_normal_distribution() {
+    let x = column(&[1.0, 2.0, 4.0]);
+    let model = RobustScaler::new().quantile_range(50.0, 50.0).unit_variance(true).fit(&x, ..).unwrap();
+    assert_eq!(model.scale[0], f64::INFINITY);
+    assert_eq!(model.transform(&x).to_vec::<f64>().unwrap(), [0.0; 3]);
 }
