@@ -36,7 +36,9 @@ fn trees_are_the_same_everywhere() {
     let here = said("trees", &[]);
     let scores: Vec<f64> =
         here.lines().map(|line| line.rsplit(' ').next().unwrap().parse().unwrap()).collect();
-    assert!(scores.len() == 4 && scores.iter().all(|score| (0.9..=1.0).contains(score)), "{here}");
+    assert!(scores.len() == 8 && scores[..4].iter().all(|score| (0.9..=1.0).contains(score)), "{here}");
+    // In debug builds, those of so many samples are made by passes.
+    assert!((0.8..1.0).contains(&scores[4]) && (0.1..0.7).contains(&scores[6]), "{here}");
     for place in [["--workers", "2"], ["--nodes", "2"]] {
         assert_eq!(said("trees", &place), here, "{place:?}");
     }
