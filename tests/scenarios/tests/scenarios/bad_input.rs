@@ -231,23 +231,30 @@ fn loops(started: String, until: String) -> u32 {
 fn task_loops_for_ever(mode: Mode) {
     let session = mode.start(2);
     let _entered = session.enter();
-    let path = |name| session.path(name);
+    let path = |name: &str| session.path(name);
+    let runs = |name: &str| std::path::Path::new(&path(name)).exists();
     let neighbour = loops::remote(path("neighbour"), path("end"));
-    let endless = loops::options().max_retries(5).remote(path("endless"), path("end"));
-    await_within(Duration::from_secs(20), "both run", || {
-        ["neighbour", "endless"].iter().all(|name| std::path::Path::new(&path(name)).exists())
-    });
-    let started = Instant::now();
-    cancel(&endless, true, false).unwrap();
-    let error = endless.get_timeout(10.0).unwrap_err();
-    assert_eq!(error.kind(), FailureKind::Cancelled);
-    // A second is the promise on a machine of its own; other tests share these CPUs.
-    assert!(started.elapsed() < Duration::from_secs(3), "{:?}", started.elapsed());
-    assert!(!neighbour.is_ready());
+    await_within(Duration::from_secs(20), "the neighbour runs", || runs("neighbour"));
+    let stopped = |number: u32| {
+        let (name, end) = (format!("endless {number}"), format!("end {number}"));
+        let endless = loops::options().max_retries(5).remote(path(&name), path(&end));
+        await_within(Duration::from_secs(20), "it runs", || runs(&name));
+        let started = Instant::now();
+        cancel(&endless, true, false).unwrap();
+        let error = endless.get_timeout(10.0).unwrap_err();
+        assert_eq!(error.kind(), FailureKind::Cancelled);
+        let took = started.elapsed();
+        assert!(!neighbour.is_ready());
+        open_gate(&path(&end));
+        took
+    };
+    // The best of a few: other tests share the CPUs.
+    let best = (0..3).map(stopped).min().unwrap();
+    assert!(best < Duration::from_secs(1), "{best:?}");
     open_gate(&path("end"));
     assert_eq!(neighbour.get().unwrap(), 7);
     assert_eq!(add::remote(1, 2).get().unwrap(), 3);
-    drop((endless, neighbour));
+    drop(neighbour);
     session.await_quiet();
 }
 

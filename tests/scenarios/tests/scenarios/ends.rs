@@ -27,9 +27,11 @@ pub const ALL: &[Scenario] = scenarios![
 const PROGRAM: &str = "THARSIS_SCENARIO_PROGRAM";
 /// Its folder.
 const FOLDER: &str = "THARSIS_SCENARIO_FOLDER";
-/// Longest time from an interrupt to the end of the last process. A driver by itself takes less than a
-/// second; other tests share these CPUs.
-const INTERRUPTED_MAX: Duration = Duration::from_secs(3);
+/// Longest time from an interrupt to the end of the last process. The best of a few: other tests share the
+/// CPUs.
+const INTERRUPTED_MAX: Duration = Duration::from_secs(1);
+/// Drivers that are interrupted.
+const INTERRUPTED_COUNT: usize = 3;
 
 #[remote]
 fn spins() -> u32 {
@@ -174,23 +176,29 @@ fn driver_killed(mode: Mode) {
 
 /// SIGINT to a driver that waits: it ends soon, and so does the rest.
 fn driver_interrupted(mode: Mode) {
-    let mut driver = Driver::start(mode, "waits");
-    driver.await_ready(mode);
-    let started = Instant::now();
-    processes::signal(driver.child.id(), Signal::INT);
-    driver.assert_gone(mode, INTERRUPTED_MAX);
-    assert!(started.elapsed() < INTERRUPTED_MAX, "{:?}", started.elapsed());
+    assert_ends_soon(mode, |driver| processes::signal(driver.child.id(), Signal::INT));
 }
 
 /// Ctrl-C reaches every process of the terminal's foreground group.
 fn driver_interrupted_at_a_terminal(mode: Mode) {
-    let mut driver = Driver::start(mode, "waits");
-    driver.await_ready(mode);
-    let group = Pid::from_raw(i32::try_from(driver.child.id()).unwrap()).unwrap();
-    let started = Instant::now();
-    kill_process_group(group, Signal::INT).unwrap();
-    driver.assert_gone(mode, INTERRUPTED_MAX);
-    assert!(started.elapsed() < INTERRUPTED_MAX, "{:?}", started.elapsed());
+    assert_ends_soon(mode, |driver| {
+        let group = Pid::from_raw(i32::try_from(driver.child.id()).unwrap()).unwrap();
+        kill_process_group(group, Signal::INT).unwrap();
+    });
+}
+
+/// A driver that waits ends soon after an interrupt, and so does the rest.
+fn assert_ends_soon(mode: Mode, interrupt: impl Fn(&Driver)) {
+    let took = (0..INTERRUPTED_COUNT).map(|_| {
+        let mut driver = Driver::start(mode, "waits");
+        driver.await_ready(mode);
+        let started = Instant::now();
+        interrupt(&driver);
+        driver.assert_gone(mode, Duration::from_secs(5));
+        started.elapsed()
+    });
+    let best = took.min().unwrap();
+    assert!(best < INTERRUPTED_MAX, "{best:?}");
 }
 
 /// `exit()` in the middle of `main`.
