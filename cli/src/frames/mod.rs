@@ -1,6 +1,6 @@
 //! Commands over frames: queries, and programs as data.
 //!
-//! A build without the feature `frames` has [`absent`] in place of [`present`], with the same functions: it
+//! A build without the feature `frames` has `absent` in place of [`present`], with the same functions: it
 //! contains no DataFusion, and refuses what needs it. The nodes of a cluster need no frames; the programs
 //! that they run bring their own.
 

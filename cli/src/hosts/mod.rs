@@ -5,10 +5,10 @@
 //!
 //! | read | for |
 //! |---|---|
-//! | [`file`] | the file |
+//! | [`mod@file`] | the file |
 //! | [`ssh`] | one command on one host |
 //! | [`probe`] | the state of the node of a host |
-//! | [`up`], [`down`], [`states`] | the commands |
+//! | [`mod@up`], [`mod@down`], [`mod@states`] | the commands |
 
 mod down;
 mod file;

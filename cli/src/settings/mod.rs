@@ -4,7 +4,7 @@
 //! value remembers who said it, so that `tharsis config show` and every error can.
 //!
 //! [`key`] has the settings as data, [`parse`] and [`spill`] their texts, [`place`] the addresses of a node,
-//! [`file`] the file, [`flags`] the command line.
+//! [`mod@file`] the file, [`flags`] the command line.
 
 pub mod error;
 pub mod file;
