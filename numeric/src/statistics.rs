@@ -542,7 +542,9 @@ fn between_points(x: &Tensor, points: &Tensor, values: &Tensor, beyond: Beyond) 
     let at = |of: &Tensor, place: &Tensor| of.take_at(place, 0);
     let (x0, x1) = (at(points, &low), at(points, &high));
     let (y0, y1) = (at(values, &low), at(values, &high));
-    let slope = y1.subtract(&y0).divide(x1.subtract(&x0));
+    // Equal points are the first or the last ones, of places outside or at the end: no slope is used there.
+    let distance = where_(&x1.equal(&x0), 1.0, x1.subtract(&x0));
+    let slope = y1.subtract(&y0).divide(distance);
     let from_below = slope.multiply(x.subtract(&x0)).add(&y0);
     let from_above = slope.multiply(x.subtract(&x1)).add(&y1);
     // A line from or to an infinite value has a value at one of its ends only.

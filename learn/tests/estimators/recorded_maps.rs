@@ -11,6 +11,7 @@ use tharsis_learn::impute::{IndicatedFeatures, MissingIndicator, SimpleImputer, 
 use tharsis_learn::preprocessing::{
     OutputDistribution, PolynomialFeatures, PowerMethod, PowerTransformer, QuantileTransformer, RobustScaler,
 };
+use tharsis_numeric::errstate::{ErrState, errstate};
 use tharsis_numeric::{DType, Tensor, array};
 
 /// Tolerance where an answer is a formula of sums.
@@ -57,6 +58,20 @@ fn quantile_transformer() {
         case.method("transform", &made, 1e-9);
         assert_back(&case.x(), &model.inverse_transform(&made), 1e-9);
     });
+}
+
+#[test]
+fn equal_quantiles_divide_by_nothing() {
+    let x = array([1.0, 1.0, 1.0, 2.0, 4.0, 4.0, 4.0]).reshape(&[7, 1]);
+    let model = QuantileTransformer::new().n_quantiles(7).fit(&x, ..).unwrap();
+    let guard = errstate(ErrState::default());
+    let wide = array([0.0, 1.0, 1.5, 2.0, 3.0, 4.0, 5.0]).reshape(&[7, 1]);
+    // The numbers of scikit-learn.
+    let expected = [0.0, 0.0, 5.0 / 12.0, 0.5, 7.0 / 12.0, 1.0, 1.0];
+    for (made, expected) in model.transform(&wide).to_vec::<f64>().unwrap().iter().zip(expected) {
+        assert!((made - expected).abs() < 1e-12, "{made}, not {expected}");
+    }
+    assert_eq!(guard.take(), [""; 0]);
 }
 
 #[test]
