@@ -72,12 +72,17 @@ impl Empirical {
     }
 }
 
+/// The largest eigenvalue, of those of a symmetric matrix, that is rounding.
+fn rounding(values: &Array1<f64>) -> f64 {
+    let largest = values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
+    largest * f64::EPSILON * values.len() as f64
+}
+
 /// The inverse of a symmetric matrix, without directions whose eigenvalue is rounding.
 #[track_caller]
 fn inverse(symmetric: &Array2<f64>) -> Result<Array2<f64>> {
     let (values, vectors) = eigh(symmetric)?;
-    let largest = values.iter().fold(0.0, |largest: f64, value| largest.max(value.abs()));
-    let bound = largest * f64::EPSILON * values.len() as f64;
+    let bound = rounding(&values);
     let factors = values.mapv(|value| if bound < value.abs() { 1.0 / value } else { 0.0 });
     Ok((&vectors * &factors).dot(&vectors.t()))
 }
@@ -105,7 +110,8 @@ impl FittedCovariance {
         }
     }
 
-    /// scikit-learn's `score`: the mean logarithm of the likelihood of samples (n, d). One pass.
+    /// scikit-learn's `score`: the mean logarithm of the likelihood of samples (n, d), minus infinity if the
+    /// covariance has a direction without variance. One pass.
     ///
     /// # Errors
     /// `ValueError` for shapes that do not fit, NaN and infinity; errors of the pass.
@@ -116,8 +122,12 @@ impl FittedCovariance {
         let moments = Moments::of(&training, None, Around::Mean)?;
         let offset = (&moments.mean - &self.location).insert_axis(Axis(1));
         let seen = moments.gram / training.rows as f64 + offset.dot(&offset.t());
-        let (values, _) = eigh(&self.precision)?;
-        let determinant: f64 = values.iter().map(|value| value.ln()).sum();
+        let (values, _) = eigh(&self.covariance)?;
+        let bound = rounding(&values);
+        // The inverse leaves directions out, and the determinant of what is left is zero.
+        let is_whole = values.iter().all(|value| bound < *value);
+        let determinant =
+            if is_whole { -values.iter().map(|value| value.ln()).sum::<f64>() } else { f64::NEG_INFINITY };
         let fit = (&seen * &self.precision).sum();
         Ok(0.5 * (determinant - fit - values.len() as f64 * (2.0 * PI).ln()))
     }

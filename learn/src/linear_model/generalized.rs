@@ -14,12 +14,13 @@ use crate::states::{all_finite, lost};
 use ndarray::{Array1, ArrayD};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt;
-use tharsis_numeric::{Result, Tensor, where_};
+use tharsis_graph::Error as GraphError;
+use tharsis_numeric::{Error, Result, Tensor, where_};
 
 /// The function of the mean that is linear.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum TweedieLink {
-    /// The mean for a power of zero, else its logarithm.
+    /// The logarithm of the mean for a positive power, else the mean.
     #[default]
     Auto,
     /// The mean, for a power of zero.
@@ -132,7 +133,8 @@ macro_rules! regressor {
             /// # Errors
             /// `ValueError` for parameters out of their ranges, targets that the distribution does not have,
             /// shapes that do not fit, no samples, no features, complex numbers, NaN, infinity, and weights
-            /// that are negative or all zero; `OverflowError` for sums beyond float64; errors of the passes.
+            /// that are negative or all zero; `OverflowError` for sums beyond float64; `NotImplemented` for
+            /// the identity as link of another power than 0; errors of the passes.
             #[track_caller]
             pub fn fit(
                 &self,
@@ -203,7 +205,8 @@ regressor! {
     /// ```
     TweedieRegressor {
         /// scikit-learn's `power`: 0 for the normal distribution, 1 for Poisson's, 2 for the gamma
-        /// distribution, 3 for the inverse Gaussian one; none between 0 and 1, and none below 0.
+        /// distribution, 3 for the inverse Gaussian one. No distribution has one between 0 and 1, but the
+        /// loss has a minimum.
         power "power": f64 = 0.0,
         /// scikit-learn's `link`: the function of the mean that is linear.
         link "link": TweedieLink = TweedieLink::Auto
@@ -217,13 +220,15 @@ impl Parameters {
         check_not_negative(name, "alpha", self.alpha)?;
         check_positive(name, "tol", self.tol)?;
         check_count(name, "max_iter", self.max_iter, 1)?;
-        let is_sound = power == 0.0 || 1.0 <= power && power.is_finite();
-        check(name, "power", is_sound, "0.0 or a float in the range [1.0, inf)", power)?;
+        check(name, "power", power.is_finite(), "a float in the range (-inf, inf)", power)?;
         match link {
-            TweedieLink::Auto => Ok(power != 0.0),
             TweedieLink::Log => Ok(true),
-            TweedieLink::Identity if power == 0.0 => Ok(false),
-            TweedieLink::Identity => Err(refused("the identity is the link of power 0 alone")),
+            TweedieLink::Auto if 0.0 < power => Ok(true),
+            _ if power == 0.0 => Ok(false),
+            TweedieLink::Auto | TweedieLink::Identity => {
+                let text = format!("the identity as link of the power {power} of {name}");
+                Err(Error::here(GraphError::NotImplemented(text)))
+            }
         }
     }
 
@@ -304,7 +309,7 @@ fn mean_target(training: &Training, targets: &Tensor, power: f64) -> Result<(f64
     let [sum, all, least] = <[_; 3]>::try_from(states).map_err(|_| lost())?;
     let (all, least) = (all.sum(), least.sum());
     let is_sound = match power {
-        0.0 => true,
+        _ if power <= 0.0 => true,
         _ if power < 2.0 => 0.0 <= least,
         _ => 0.0 < least,
     };

@@ -230,8 +230,8 @@ fn parameters_are_checked_before_anything_runs() {
         PoissonRegressor::new().alpha(-1.0).fit(&x, &y, ..).map(drop),
         PoissonRegressor::new().fit(&x, &(&y - 1), ..).map(drop),
         GammaRegressor::new().fit(&x, &y, ..).map(drop),
-        TweedieRegressor::new().power(0.5).fit(&x, &y, ..).map(drop),
-        TweedieRegressor::new().power(2.0).link(TweedieLink::Identity).fit(&x, &y, ..).map(drop),
+        TweedieRegressor::new().power(f64::NAN).fit(&x, &y, ..).map(drop),
+        TweedieRegressor::new().power(f64::NEG_INFINITY).fit(&x, &y, ..).map(drop),
     ];
     for (at, refused) in refusals.into_iter().enumerate() {
         let error = refused.err().unwrap_or_else(|| panic!("mistake {at} is not refused"));
@@ -240,6 +240,23 @@ fn parameters_are_checked_before_anything_runs() {
             ("ValueError", file!()),
             "mistake {at}: {error}"
         );
+    }
+}
+
+/// scikit-learn fits these; the solver here has no such links.
+#[test]
+fn links_that_do_not_exist_are_not_implemented() {
+    let (x, y) = (arange(6).reshape(&[3, 2]), array([1i64, 2, 1]));
+    for (power, link) in [
+        (-1.0, TweedieLink::Auto),
+        (-0.5, TweedieLink::Identity),
+        (0.5, TweedieLink::Identity),
+        (2.0, TweedieLink::Identity),
+    ] {
+        let error = TweedieRegressor::new().power(power).link(link).fit(&x, &y, ..).map(drop).unwrap_err();
+        assert_eq!((error.class(), error.location().file()), ("NotImplemented", file!()), "{error}");
+        let text = format!("the identity as link of the power {power} of TweedieRegressor");
+        assert!(error.to_string().contains(&text), "{error}");
     }
 }
 

@@ -1,5 +1,6 @@
 //! Data at the edges of what maps and scores of features take, with numbers of scikit-learn 1.9.1.
 
+use tharsis_learn::covariance::{EmpiricalCovariance, ShrunkCovariance};
 use tharsis_learn::discriminant_analysis::QuadraticDiscriminantAnalysis;
 use tharsis_learn::feature_selection::{
     ScoreFunction, SelectKBest, SelectPercentile, chi2, f_classif, f_regression,
@@ -176,4 +177,16 @@ fn one_quantile_has_no_distance_of_a_normal_distribution() {
     let model = RobustScaler::new().quantile_range(50.0, 50.0).unit_variance(true).fit(&x, ..).unwrap();
     assert_eq!(model.scale[0], f64::INFINITY);
     assert_eq!(model.transform(&x).to_vec::<f64>().unwrap(), [0.0; 3]);
+}
+
+#[test]
+fn collinear_samples_have_no_likelihood() {
+    let x = array([0.0, 1.5, 4.0, 7.25]).reshape(&[4, 1]);
+    let collinear = tharsis_numeric::concatenate(&[&x, &(&x * 3.0), &(&x * -0.7 + 2.0)], 1);
+    for samples in [&collinear, &ones(&[4, 2])] {
+        let model = EmpiricalCovariance::new().fit(samples, ..).unwrap();
+        assert_eq!(model.score(samples, ..).unwrap(), f64::NEG_INFINITY);
+    }
+    let model = ShrunkCovariance::new().shrinkage(0.5).fit(&collinear, ..).unwrap();
+    assert!(model.score(&collinear, ..).unwrap().is_finite());
 }
