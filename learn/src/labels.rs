@@ -70,6 +70,12 @@ impl Classes {
         self.labels.expand_dims(1).equal(class_tensor(&self.values)).astype(DType::F64)
     }
 
+    /// The position of the class of each sample among the classes; (n,), int64.
+    #[track_caller]
+    pub(crate) fn positions(&self) -> Tensor {
+        class_tensor(&self.values).searchsorted(&self.labels)
+    }
+
     /// Whether each sample is of the last class; (n, 1), float64 zeros and ones.
     #[track_caller]
     pub(crate) fn is_last(&self) -> Tensor {

@@ -217,6 +217,24 @@ impl Parameter for usize {
     }
 }
 
+impl Parameter for i64 {
+    fn words(_: usize) -> String {
+        "an instance of 'int'".to_owned()
+    }
+
+    fn of(value: &Setting) -> Option<i64> {
+        match *value {
+            Setting::Boolean(is_true) => Some(i64::from(is_true)),
+            Setting::Integer(whole) => Some(whole),
+            _ => None,
+        }
+    }
+
+    fn setting(&self) -> Setting {
+        Setting::Integer(*self)
+    }
+}
+
 impl Parameter for u64 {
     fn words(_: usize) -> String {
         format!("an int in the range [0, {}] or None", u32::MAX)

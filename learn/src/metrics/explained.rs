@@ -3,7 +3,7 @@
 use super::inputs::divisor;
 use super::options::defaults;
 use super::regression::{
-    MultiOutput, Pinball, Regression, Targets, check_alpha, pinball, reduced, weighted_quantile,
+    MultiOutput, Neighbours, Pinball, Regression, Targets, check_alpha, pinball, reduced, weighted_quantile,
 };
 use super::score::Score;
 use crate::Result;
@@ -159,7 +159,7 @@ pub fn d2_pinball_score(y_true: &Tensor, y_pred: &Tensor, options: impl Into<Pin
     let mut targets = Targets::new(y_true, y_pred, sample_weight.as_ref())?;
     let quantile = match &targets.weights {
         None => targets.y_true.quantile(alpha, 0, Method::AveragedInvertedCdf),
-        Some(weights) => weighted_quantile(&targets.y_true, weights, alpha)?,
+        Some(weights) => weighted_quantile(&targets.y_true, weights, alpha, Neighbours::Mean)?,
     };
     let losses = [&targets.y_pred, &quantile].map(|y_pred| pinball(&targets.y_true, y_pred, alpha));
     for losses in &losses {

@@ -30,7 +30,7 @@ pub(crate) mod options;
 mod pairwise;
 mod probability;
 mod ranking;
-mod regression;
+pub(crate) mod regression;
 mod report;
 mod score;
 

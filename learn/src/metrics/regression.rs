@@ -306,15 +306,28 @@ pub fn median_absolute_error(
     let errors = y_true.subtract(y_pred).abs();
     pass.want(match &weights {
         None => errors.median(0),
-        Some(weights) => weighted_quantile(&errors, weights, 0.5)?,
+        Some(weights) => weighted_quantile(&errors, weights, 0.5, Neighbours::Mean)?,
     });
     reduced(pass.run()?.next()?, &multioutput)
 }
 
-/// The quantile of each column of (n, outputs), with as many of the weights below it; the mean of two
-/// neighbours if the weights are cut between them. (outputs,)
+/// The quantile where the weights are cut between two samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Neighbours {
+    /// The lower one.
+    Lower,
+    /// The mean of both.
+    Mean,
+}
+
+/// The quantile of each column of (n, outputs), with as many of the weights below it. (outputs,)
 #[track_caller]
-pub(super) fn weighted_quantile(x: &Tensor, weights: &Tensor, alpha: f64) -> Result<Tensor> {
+pub(crate) fn weighted_quantile(
+    x: &Tensor,
+    weights: &Tensor,
+    alpha: f64,
+    neighbours: Neighbours,
+) -> Result<Tensor> {
     let count = x.shape()?[0] as f64;
     let of_column = |column: &Tensor| {
         let order = column.argsort(0);
@@ -323,9 +336,14 @@ pub(super) fn weighted_quantile(x: &Tensor, weights: &Tensor, alpha: f64) -> Res
         // Rounding of sums does not decide whether the weights are cut between two samples.
         let slack = total.multiply(2.0 * f64::EPSILON);
         let rank = total.multiply(alpha);
-        let low = sums.searchsorted(&rank.subtract(&slack)).minimum(count as i64 - 1);
-        let high = sums.searchsorted_right(&rank.add(&slack)).minimum(count as i64 - 1);
+        // Nor is a sample without weight the first one.
+        let low = rank.subtract(&slack).maximum(f64::MIN_POSITIVE);
+        let low = sums.searchsorted(&low).minimum(count as i64 - 1);
         let sorted = column.take_at(&order, 0);
+        if neighbours == Neighbours::Lower {
+            return sorted.take_at(&low, 0);
+        }
+        let high = sums.searchsorted_right(&rank.add(&slack)).minimum(count as i64 - 1);
         sorted.take_at(&low, 0).add(sorted.take_at(&high, 0)).multiply(0.5)
     };
     let columns: Vec<Tensor> = x.unstack(1)?.iter().map(of_column).collect();

@@ -19,10 +19,10 @@ const ALPHA_MIN: f64 = f64::MIN_POSITIVE;
 
 /// Parameters of both models.
 #[derive(Clone, Debug)]
-struct Smoothing {
-    alpha: f64,
-    fit_prior: bool,
-    class_prior: Option<Vec<f64>>,
+pub(super) struct Smoothing {
+    pub(super) alpha: f64,
+    pub(super) fit_prior: bool,
+    pub(super) class_prior: Option<Vec<f64>>,
 }
 
 impl Default for Smoothing {
@@ -33,7 +33,7 @@ impl Default for Smoothing {
 
 impl Smoothing {
     #[track_caller]
-    fn checked_alpha(&self, estimator: &str) -> Result<f64> {
+    pub(super) fn checked_alpha(&self, estimator: &str) -> Result<f64> {
         let is_sound = 0.0 <= self.alpha && self.alpha.is_finite();
         if is_sound {
             if let Some(given) = &self.class_prior {
@@ -49,7 +49,7 @@ impl Smoothing {
 
     /// The logarithms of the probabilities of the classes.
     #[track_caller]
-    fn log_priors(&self, counts: &Counts) -> Result<Array1<f64>> {
+    pub(super) fn log_priors(&self, counts: &Counts) -> Result<Array1<f64>> {
         match &self.class_prior {
             Some(given) => Ok(check_count(given, counts.class.len())?.mapv(f64::ln)),
             None => Ok(counts.log_priors(self.fit_prior)),

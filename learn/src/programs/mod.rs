@@ -16,6 +16,7 @@ mod covariance;
 mod decomposition;
 mod discriminant;
 mod distributions;
+mod dummy;
 mod feature_selection;
 mod generalized;
 mod impute;
@@ -23,6 +24,7 @@ mod linear;
 mod methods;
 mod model;
 mod naive_bayes;
+mod neighbors;
 mod object;
 mod pairwise;
 mod preprocessing;
@@ -62,6 +64,8 @@ pub const TABLES: Tables = &[
     decomposition::ROWS,
     cluster::ROWS,
     naive_bayes::ROWS,
+    neighbors::ROWS,
+    dummy::ROWS,
     trees::ROWS,
     methods::ROWS,
     classification::ROWS,

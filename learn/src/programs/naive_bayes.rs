@@ -1,10 +1,11 @@
 //! Naive Bayes.
 
 use super::args::{ARRAY_OR_NONE, class};
-use super::model::{array, classes, model, real, supervised_score};
+use super::model::{array, classes, model, real, supervised_score, wholes};
 use super::object::{Class, Instance};
 use crate::naive_bayes::{
-    BernoulliNB, FittedBernoulliNB, FittedGaussianNB, FittedMultinomialNB, GaussianNB, MultinomialNB,
+    BernoulliNB, CategoricalNB, ComplementNB, FittedBernoulliNB, FittedCategoricalNB, FittedComplementNB,
+    FittedGaussianNB, FittedMultinomialNB, GaussianNB, MultinomialNB,
 };
 use tharsis_numeric::protocol::{Scope, Value};
 use tharsis_programs::{Kind, Param, Preset, Row};
@@ -12,6 +13,8 @@ use tharsis_programs::{Kind, Param, Preset, Row};
 static GAUSSIAN: Class = Class::supervised("GaussianNB");
 static MULTINOMIAL: Class = Class::supervised("MultinomialNB");
 static BERNOULLI: Class = Class::supervised("BernoulliNB");
+static COMPLEMENT: Class = Class::supervised("ComplementNB");
+static CATEGORICAL: Class = Class::supervised("CategoricalNB");
 
 const ALPHA: Param = Param::new("alpha", Kind::OneOf(&[Kind::Real, Kind::Array]), Preset::Real(1.0))
     .keyword()
@@ -50,6 +53,35 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         ],
         "classes by features that are there or not",
         |args, _| Instance::made::<BernoulliNB>(&BERNOULLI, args),
+    ),
+    class(
+        "sk.naive_bayes.ComplementNB",
+        &[
+            ALPHA,
+            FORCE_ALPHA,
+            FIT_PRIOR,
+            CLASS_PRIOR,
+            Param::new("norm", Kind::Boolean, Preset::Boolean(false)).keyword(),
+        ],
+        "classes by counts of features in all other classes",
+        |args, _| Instance::made::<ComplementNB>(&COMPLEMENT, args),
+    ),
+    class(
+        "sk.naive_bayes.CategoricalNB",
+        &[
+            Param::new("alpha", Kind::Real, Preset::Real(1.0)).keyword(),
+            FORCE_ALPHA,
+            FIT_PRIOR,
+            CLASS_PRIOR,
+            Param::new(
+                "min_categories",
+                Kind::OneOf(&[Kind::None, Kind::Array, Kind::Integer]),
+                Preset::None,
+            )
+            .keyword(),
+        ],
+        "classes by features that are categories",
+        |args, _| Instance::made::<CategoricalNB>(&CATEGORICAL, args),
     ),
 ];
 
@@ -90,5 +122,33 @@ model!(
         "classes_" => classes(&m.classes),
         "feature_count_" => array(&m.feature_count),
         "feature_log_prob_" => array(&m.feature_log_prob),
+    },
+);
+
+model!(
+    FittedComplementNB,
+    maps: [predict, predict_log_proba, predict_proba],
+    score: |m, x, y, options| supervised_score(m, x, y, options),
+    attributes: |m| {
+        "class_count_" => array(&m.class_count),
+        "class_log_prior_" => array(&m.class_log_prior),
+        "classes_" => classes(&m.classes),
+        "feature_all_" => array(&m.feature_all),
+        "feature_count_" => array(&m.feature_count),
+        "feature_log_prob_" => array(&m.feature_log_prob),
+    },
+);
+
+model!(
+    FittedCategoricalNB,
+    maps: [predict, predict_log_proba, predict_proba],
+    score: |m, x, y, options| supervised_score(m, x, y, options),
+    attributes: |m| {
+        "category_count_" => Value::List(m.category_count.iter().map(array).collect()),
+        "class_count_" => array(&m.class_count),
+        "class_log_prior_" => array(&m.class_log_prior),
+        "classes_" => classes(&m.classes),
+        "feature_log_prob_" => Value::List(m.feature_log_prob.iter().map(array).collect()),
+        "n_categories_" => wholes(&m.n_categories()),
     },
 );

@@ -9,6 +9,7 @@ use tharsis_learn::cluster::KMeans;
 use tharsis_learn::covariance::{EmpiricalCovariance, LedoitWolf, OAS, ShrunkCovariance};
 use tharsis_learn::decomposition::{PCA, TruncatedSVD};
 use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis};
+use tharsis_learn::dummy::{DummyClassifier, DummyRegressor};
 use tharsis_learn::ensemble::{HistGradientBoostingClassifier, HistGradientBoostingRegressor};
 use tharsis_learn::feature_selection::{SelectKBest, VarianceThreshold};
 use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
@@ -16,7 +17,8 @@ use tharsis_learn::linear_model::{
     ElasticNet, Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge, RidgeClassifier,
     TweedieRegressor,
 };
-use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
+use tharsis_learn::naive_bayes::{BernoulliNB, ComplementNB, GaussianNB, MultinomialNB};
+use tharsis_learn::neighbors::NearestCentroid;
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::{
     MaxAbsScaler, MinMaxScaler, PolynomialFeatures, PowerTransformer, QuantileTransformer, RobustScaler,
@@ -150,6 +152,16 @@ fn distributions() -> Vec<Subject> {
             let model = QuadraticDiscriminantAnalysis::new().fit(x, y, options)?;
             model!(model, [scalings, priors], [predict, predict_proba], score)
         }),
+        subject("NearestCentroid", [true, false, false, true], |x, y, options| {
+            let model = NearestCentroid::new().fit(x, y, options)?;
+            model!(model, [within_class_std_dev, deviations], [predict, predict_proba], score)
+        }),
+        subject("DummyClassifier", [true, true, true, true], |x, y, options| {
+            model!(DummyClassifier::new().fit(x, y, options)?, [class_prior], [predict, predict_proba], score)
+        }),
+        subject("DummyRegressor", [true, true, true, true], |x, y, options| {
+            model!(DummyRegressor::new().fit(x, y, options)?, [constant], [predict], score)
+        }),
         subject("PoissonRegressor", [true, true, false, false], |x, y, options| {
             let estimator = PoissonRegressor::new().tol(1e-10).max_iter(2_000);
             model!(estimator.fit(x, y, options)?, [coef, intercept], [predict], score)
@@ -228,6 +240,10 @@ fn models() -> Vec<Subject> {
                 score
             )
         }),
+        subject("ComplementNB", [true, true, false, false], |x, y, options| {
+            let model = ComplementNB::new().fit(x, y, options)?;
+            model!(model, [class_log_prior, feature_log_prob], [predict, predict_proba], score)
+        }),
         subject("DecisionTreeRegressor", [true, true, true, true], |x, y, options| {
             let model = DecisionTreeRegressor::new().max_depth(4).fit(x, y, options)?;
             model!(model, [feature_importances], [predict], score)
@@ -304,6 +320,10 @@ fn on(threads: usize) -> FitOptions {
 fn another_number_of_features_is_refused() {
     let (x, y) = samples();
     for Subject { name, fit, .. } in subjects() {
+        // As in scikit-learn, those do not read the features.
+        if name.starts_with("Dummy") {
+            continue;
+        }
         let model = fit(&x, &y, &(..).into()).unwrap();
         for output in (model.outputs)(&ones(&[2, COLUMNS + 1])) {
             let error = output.execute().unwrap_err();
@@ -326,8 +346,9 @@ fn nan_and_infinity_are_refused_in_samples_and_targets() {
         for bad in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
             let (wrong, wrong_y) = at_end(bad, COLUMNS);
             let made = fit(&wrong, &concatenate(&[&y, &one], 0), &(..).into());
-            // Bins of boosted trees have infinite ends, as in scikit-learn.
-            if takes_nan && (bad.is_nan() || name.starts_with("HistGradient")) {
+            // Bins of boosted trees have infinite ends, as in scikit-learn, and dummies read no samples.
+            let takes_all = name.starts_with("HistGradient") || name.starts_with("Dummy");
+            if takes_nan && (bad.is_nan() || takes_all) {
                 assert!(made.is_ok(), "{name}, {bad}");
             } else {
                 let error = refusal(made, name);

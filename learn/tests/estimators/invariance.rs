@@ -10,6 +10,7 @@ use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, Quadratic
 use tharsis_learn::feature_selection::SelectKBest;
 use tharsis_learn::linear_model::{Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge};
 use tharsis_learn::naive_bayes::GaussianNB;
+use tharsis_learn::neighbors::NearestCentroid;
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::{MinMaxScaler, PowerTransformer, QuantileTransformer, StandardScaler};
 use tharsis_numeric::random::default_rng;
@@ -45,6 +46,7 @@ fn models(x: &Tensor, y: &Tensor, options: &FitOptions) -> Vec<(&'static str, Ve
     let quadratic = QuadraticDiscriminantAnalysis::new().fit(x, y, options).unwrap();
     let shrunk = LedoitWolf::new().fit(x, options).unwrap();
     let scores = SelectKBest::new().fit(x, y, options).unwrap().scores;
+    let near = NearestCentroid::new().fit(x, y, options).unwrap();
     let poisson = PoissonRegressor::new().max_iter(5).fit(x, y, options).unwrap();
     let deviance = poisson.score(x, y, options).unwrap();
     vec![
@@ -53,6 +55,7 @@ fn models(x: &Tensor, y: &Tensor, options: &FitOptions) -> Vec<(&'static str, Ve
         ("LinearDiscriminantAnalysis", flat(&[linear.coef.into_dyn(), linear.intercept.into_dyn()])),
         ("QuadraticDiscriminantAnalysis", flat(&[quadratic.scalings.into_dyn(), quadratic.means.into_dyn()])),
         ("LedoitWolf", flat(&[shrunk.covariance.into_dyn(), shrunk.precision.into_dyn()])),
+        ("NearestCentroid", flat(&[near.centroids.into_dyn(), near.deviations.into_dyn()])),
         ("SelectKBest", flat(&[(scores / 1e4).into_dyn()])),
         ("PoissonRegressor", flat(&[poisson.coef, poisson.intercept])),
         ("score of PoissonRegressor", vec![deviance]),

@@ -11,6 +11,7 @@ mod limits;
 mod numbers;
 mod oracle;
 mod recorded;
+mod recorded_baselines;
 mod recorded_maps;
 mod recorded_models;
 mod text;

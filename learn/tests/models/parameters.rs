@@ -4,6 +4,7 @@ use tharsis_learn::cluster::KMeans;
 use tharsis_learn::covariance::{EmpiricalCovariance, LedoitWolf, OAS, ShrunkCovariance};
 use tharsis_learn::decomposition::{PCA, TruncatedSVD};
 use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis};
+use tharsis_learn::dummy::{DummyClassifier, DummyRegressor};
 use tharsis_learn::ensemble::{
     ExtraTreesClassifier, ExtraTreesRegressor, HistGradientBoostingClassifier, HistGradientBoostingRegressor,
     IsolationForest, RandomForestClassifier, RandomForestRegressor,
@@ -16,7 +17,8 @@ use tharsis_learn::linear_model::{
     ElasticNet, GammaRegressor, Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge,
     RidgeClassifier, TweedieRegressor,
 };
-use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
+use tharsis_learn::naive_bayes::{BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB};
+use tharsis_learn::neighbors::NearestCentroid;
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::{
     Binarizer, MaxAbsScaler, MinMaxScaler, Normalizer, PolynomialFeatures, PowerTransformer,
@@ -36,6 +38,8 @@ fn all() -> Vec<Box<dyn Params>> {
         Box::new(GaussianNB::new()),
         Box::new(MultinomialNB::new()),
         Box::new(BernoulliNB::new()),
+        Box::new(ComplementNB::new()),
+        Box::new(CategoricalNB::new()),
         Box::new(DecisionTreeClassifier::new()),
         Box::new(DecisionTreeRegressor::new()),
         Box::new(RandomForestClassifier::new()),
@@ -71,6 +75,9 @@ fn all() -> Vec<Box<dyn Params>> {
         Box::new(OAS::new()),
         Box::new(LinearDiscriminantAnalysis::new()),
         Box::new(QuadraticDiscriminantAnalysis::new()),
+        Box::new(DummyClassifier::new()),
+        Box::new(DummyRegressor::new()),
+        Box::new(NearestCentroid::new()),
         Box::new(RidgeClassifier::new()),
         Box::new(PoissonRegressor::new()),
         Box::new(GammaRegressor::new()),
@@ -81,8 +88,23 @@ fn all() -> Vec<Box<dyn Params>> {
 /// Values of all kinds.
 fn values() -> Vec<Setting> {
     let words = [
-        "auto", "gini", "entropy", "sqrt", "log2", "l1", "random", "poisson", "normal", "box-cox",
-        "constant", "all", "chi2", "identity",
+        "auto",
+        "gini",
+        "entropy",
+        "sqrt",
+        "log2",
+        "l1",
+        "random",
+        "poisson",
+        "normal",
+        "box-cox",
+        "constant",
+        "median",
+        "manhattan",
+        "empirical",
+        "all",
+        "chi2",
+        "identity",
     ]
     .map(Setting::from);
     let numbers = [Setting::from(3i64), Setting::from(0.25), Setting::from(true), Setting::from(false)];

@@ -5,11 +5,13 @@ use tharsis_learn::cluster::{FittedKMeans, KMeans};
 use tharsis_learn::covariance::*;
 use tharsis_learn::decomposition::{FittedPCA, FittedTruncatedSVD, PCA, TruncatedSVD};
 use tharsis_learn::discriminant_analysis::*;
+use tharsis_learn::dummy::*;
 use tharsis_learn::ensemble::*;
 use tharsis_learn::feature_selection::*;
 use tharsis_learn::impute::*;
 use tharsis_learn::linear_model::*;
 use tharsis_learn::naive_bayes::*;
+use tharsis_learn::neighbors::*;
 use tharsis_learn::pipeline::{FittedPipeline, Pipeline};
 use tharsis_learn::preprocessing::*;
 use tharsis_learn::tree::*;
@@ -82,6 +84,8 @@ round_trips! {
     gaussian_nb: |x, labels, _| GaussianNB::new().fit(x, labels, ..), [predict, predict_log_proba];
     multinomial_nb: |x, labels, _| MultinomialNB::new().fit(x, labels, ..), [predict, predict_log_proba];
     bernoulli_nb: |x, labels, _| BernoulliNB::new().binarize(1.0).fit(x, labels, ..), [predict, predict_log_proba];
+    complement_nb: |x, labels, _| ComplementNB::new().norm(true).fit(x, labels, ..), [predict, predict_log_proba];
+    categorical_nb: |x, labels, _| CategoricalNB::new().fit(x, labels, ..), [predict, predict_log_proba];
     tree_classifier: |x, labels, _| DecisionTreeClassifier::new().fit(x, labels, ..), [predict, predict_proba];
     tree_regressor: |x, _, y| DecisionTreeRegressor::new().fit(x, y, ..), [predict];
     forest_classifier: |x, labels, _| RandomForestClassifier::new().n_estimators(3).fit(x, labels, ..), [predict_proba];
@@ -114,6 +118,11 @@ round_trips! {
         [predict, predict_log_proba];
     ridge_classifier: |x, labels, _| RidgeClassifier::new().fit(x, labels, ..), [predict, decision_function];
     tweedie_regressor: |x, _, y| TweedieRegressor::new().power(1.5).fit(x, y, ..), [predict];
+    dummy_classifier: |x, labels, _| DummyClassifier::new().strategy(ClassStrategy::Stratified).fit(x, labels, ..),
+        [predict, predict_log_proba];
+    dummy_regressor: |x, _, y| DummyRegressor::new().fit(x, y, ..), [predict];
+    nearest_centroid: |x, labels, _| NearestCentroid::new().priors(CentroidPriors::Empirical).fit(x, labels, ..),
+        [predict, decision_function, predict_log_proba];
     normalizer: |_, _, _| Ok(Normalizer::new().norm(Norm::Max)), [transform];
     binarizer: |_, _, _| Ok(Binarizer::new().threshold(1.25)), [transform];
 }

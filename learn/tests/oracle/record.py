@@ -11,8 +11,8 @@ import pathlib
 import numpy as np
 import sklearn
 from sklearn import (
-    cluster, covariance, decomposition, discriminant_analysis, feature_selection, impute, linear_model, naive_bayes,
-    pipeline, preprocessing,
+    cluster, covariance, decomposition, discriminant_analysis, dummy, feature_selection, impute, linear_model,
+    naive_bayes, neighbors, pipeline, preprocessing,
 )
 
 rng = np.random.default_rng(39)
@@ -122,6 +122,14 @@ for weights in (False, True):
         case("BernoulliNB", naive_bayes.BernoulliNB(**params), "counts", params,
              ("class_count_", "feature_count_", "class_log_prior_", "feature_log_prob_", "classes_"),
              ("predict", "predict_proba", "predict_log_proba", "score"), weights)
+    for params in ({}, {"alpha": 0.1, "norm": True}, {"class_prior": [0.2, 0.5, 0.3]}):
+        case("ComplementNB", naive_bayes.ComplementNB(**params), "counts", params,
+             ("class_count_", "feature_count_", "feature_all_", "class_log_prior_", "feature_log_prob_", "classes_"),
+             ("predict", "predict_proba", "predict_log_proba", "score"), weights)
+    for params in ({}, {"alpha": 0.1, "fit_prior": False}, {"min_categories": 20}, {"min_categories": [3, 30, 8, 25]}):
+        case("CategoricalNB", naive_bayes.CategoricalNB(**params), "counts", params,
+             ("class_count_", "class_log_prior_", "classes_", "n_categories_"),
+             ("predict", "predict_proba", "predict_log_proba", "score"), weights)
     case("BernoulliNB", naive_bayes.BernoulliNB(binarize=3.0), "counts", {"binarize": 3.0},
          ("feature_log_prob_",), ("predict", "predict_proba"), weights)
     init = np.array([[0.5, 0.0, 1.0], [3.0, 1.0, 0.5], [1.0, 4.0, -1.0]])
@@ -136,6 +144,23 @@ for on in ("plain", "missing"):
 for norm in ("l1", "l2", "max"):
     case("Normalizer", preprocessing.Normalizer(norm=norm), "plain", {"norm": norm}, (), ("transform",))
 case("Binarizer", preprocessing.Binarizer(threshold=1.5), "counts", {"threshold": 1.5}, (), ("transform",))
+for weights in (False, True):
+    for params in ({}, {"strategy": "most_frequent"}, {"strategy": "constant", "constant": 3}):
+        case("DummyClassifier", dummy.DummyClassifier(**params), "three", params, ("classes_", "class_prior_"),
+             ("predict", "predict_proba", "score") + (() if params else ("predict_log_proba",)), weights)
+    for on in ("plain", "several"):
+        for params in ({}, {"strategy": "median"}, {"strategy": "quantile", "quantile": 0.3}):
+            case("DummyRegressor", dummy.DummyRegressor(**params), on, params, ("constant_",), ("predict", "score"), weights)
+    case("DummyRegressor", dummy.DummyRegressor(strategy="constant", constant=[4.0, -1.0]), "several",
+         {"strategy": "constant", "constant": [4.0, -1.0]}, ("constant_",), ("predict", "score"), weights)
+CENTROID = ("centroids_", "class_prior_", "classes_", "within_class_std_dev_", "deviations_")
+for on in ("two", "three"):
+    given = [0.25, 0.75] if on == "two" else [0.5, 0.125, 0.375]
+    for params in ({}, {"shrink_threshold": 0.4}, {"priors": "empirical"}, {"priors": given}):
+        case("NearestCentroid", neighbors.NearestCentroid(**params), on, params, CENTROID,
+             ("predict", "decision_function", "predict_proba", "predict_log_proba", "score"))
+    for params in ({"metric": "manhattan"}, {"metric": "manhattan", "shrink_threshold": 0.4, "priors": "empirical"}):
+        case("NearestCentroid", neighbors.NearestCentroid(**params), on, params, CENTROID, ("predict", "score"))
 PCA = ("components_", "explained_variance_", "explained_variance_ratio_", "singular_values_", "mean_",
        "noise_variance_")
 for params in ({}, {"n_components": 2}, {"n_components": 0.99}, {"n_components": 2, "whiten": True}):
@@ -191,6 +216,8 @@ for weights in (False, True):
     tight = {"tol": 1e-10, "max_iter": 10000}
     for name, on, params in (("PoissonRegressor", "rates", {}), ("GammaRegressor", "amounts", {"alpha": 0.1}),
                              ("TweedieRegressor", "rates", {"power": 1.5, "alpha": 0.1}),
+                             ("TweedieRegressor", "rates", {"power": 0.5}),
+                             ("TweedieRegressor", "rates", {"power": -1.0, "link": "log"}),
                              ("TweedieRegressor", "amounts", {"power": 3.0, "fit_intercept": False}),
                              ("TweedieRegressor", "amounts", {"power": 0.0, "link": "log"})):
         case(name, getattr(linear_model, name)(**params, **tight), on, params, LINEAR, ("predict", "score"), weights)

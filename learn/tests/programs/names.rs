@@ -45,6 +45,13 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         "decision_function predict predict_log_proba predict_proba score",
         "classes_ means_ n_features_in_ priors_ rotations_ scalings_",
     ),
+    ("DummyClassifier", PREDICTS_CHANCES, "class_prior_ classes_ n_classes_ n_features_in_ n_outputs_"),
+    ("DummyRegressor", "predict score", "constant_ n_features_in_ n_outputs_"),
+    (
+        "NearestCentroid",
+        "decision_function predict predict_log_proba predict_proba score",
+        "centroids_ class_prior_ classes_ deviations_ n_features_in_ within_class_std_dev_",
+    ),
     ("EmpiricalCovariance", "score", "covariance_ location_ n_features_in_ precision_"),
     ("ShrunkCovariance", "score", "covariance_ location_ n_features_in_ precision_"),
     ("LedoitWolf", "score", "covariance_ location_ n_features_in_ precision_ shrinkage_"),
@@ -118,6 +125,16 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         "class_count_ class_log_prior_ classes_ feature_count_ feature_log_prob_ n_features_in_",
     ),
     (
+        "ComplementNB",
+        PREDICTS_CHANCES,
+        "class_count_ class_log_prior_ classes_ feature_all_ feature_count_ feature_log_prob_ n_features_in_",
+    ),
+    (
+        "CategoricalNB",
+        PREDICTS_CHANCES,
+        "category_count_ class_count_ class_log_prior_ classes_ feature_log_prob_ n_categories_ n_features_in_",
+    ),
+    (
         "DecisionTreeClassifier",
         "predict predict_log_proba predict_proba score",
         "classes_ feature_importances_ max_features_ n_classes_ n_features_in_ n_outputs_ tree_",
@@ -150,6 +167,7 @@ const MEMBERS: &[(&str, &str, &str)] = &[
     ),
 ];
 
+const PREDICTS_CHANCES: &str = "predict predict_log_proba predict_proba score";
 const MAPS_BACK: &str = "fit_transform inverse_transform transform";
 const OF_GENERALIZED: &str = "coef_ intercept_ n_features_in_ n_iter_";
 const OF_FOREST_CLASSIFIERS: &str = "classes_ estimator_ estimators_ estimators_samples_ feature_importances_ \
