@@ -279,3 +279,10 @@ fn a_full_disk_is_an_error_and_no_signal() {
     arena.allocate(MEMORY, 1 << 20).unwrap();
     arena.map().write(MEMORY, 1 << 20).unwrap().fill(1);
 }
+
+#[test]
+fn a_fork_reads_values_and_writes_none() {
+    let arena = arena();
+    assert_eq!(client(&arena).is_inherited(), (true, false));
+    assert_eq!(arena.map().is_inherited(), (true, false));
+}

@@ -19,6 +19,9 @@
 //! instead of SIGBUS. A map remembers the pages it made; they stay when a range is granted again. If the node
 //! gave them back to the system meanwhile, writing only takes faults again.
 //!
+//! *Forks* of the process keep the mapping to read, and do not get the one to write: what they write would be
+//! in objects of their parent.
+//!
 //! *The annex*, where there is one, is mapped right behind the memory, so that an offset is an address in
 //! both. No range is in both. It is a file on disk and cannot be sealed; instead, it is never shrunk, and
 //! only processes of this node have it open. The blocks of a range are allocated before it is granted.
@@ -30,6 +33,7 @@ use crate::error::{NoSpace, StoreError, check_range};
 use crate::grants::Grants;
 use crate::huge_pages::{ARENA_UNIT_BYTES, huge_pages_available};
 use crate::ranges::RangeSet;
+use crate::segment::keep_from_forks;
 use rustix::fs::{FallocateFlags, SealFlags, SeekFrom, fallocate, fcntl_get_seals, fstat};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
@@ -126,6 +130,14 @@ impl ArenaMap {
             unsafe { unmap(to_read, len) };
         })?;
         assert!(memory_len <= len, "a map is shorter than its memory");
+        // They may go on reading values.
+        keep_from_forks(to_write, len as usize).inspect_err(|_| {
+            // SAFETY: made above, and nothing points into them yet.
+            unsafe {
+                unmap(to_read, len);
+                unmap(to_write, len);
+            }
+        })?;
         let map = ArenaMap {
             fd,
             annex,
@@ -509,6 +521,15 @@ impl DerefMut for WriteSlot {
                 self.len as usize,
             )
         }
+    }
+}
+
+#[cfg(test)]
+impl ArenaMap {
+    /// Whether forks of this process have the mapping to read, and the one to write.
+    pub(crate) fn is_inherited(&self) -> (bool, bool) {
+        let of = |base| crate::segment::is_inherited(base, self.len as usize);
+        (of(self.to_read), of(self.to_write))
     }
 }
 

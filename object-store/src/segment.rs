@@ -1,7 +1,7 @@
 //! Shared-memory segments, which contain rings and bells.
 //!
 //! A named segment is a file in `/dev/shm`, made through the `shared_memory` crate with mode 0600, called
-//! `tharsis-PID-PREFIX-RANDOM`. Three hazards shape this module:
+//! `tharsis-PID-PREFIX-RANDOM`. Four hazards shape this module:
 //!
 //! * **A full `/dev/shm` kills by SIGBUS** at the first touch of a page. So every page is allocated before
 //!   the segment is handed out, and exhaustion is a [`NoSpace`] at creation.
@@ -13,6 +13,8 @@
 //!   process has the same id at every start.
 //! * **A mapping outlives its name.** Everything placed in a segment holds an `Arc<Segment>`, so the mapping
 //!   stays for as long as anything points into it.
+//! * **A fork would write records in the name of its parent**: what it drops tells the node so, at positions
+//!   that it has copied. So mappings do not pass to forks, which end if they touch them.
 //!
 //! A peer of the same user could shrink a named segment behind our back; only a sealed memfd prevents that.
 //! So object bytes are in an [arena](crate::arena), and only rings and bells are here.
@@ -23,7 +25,7 @@
 
 use crate::error::{NoSpace, StoreError, check_range};
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
-use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
+use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -134,13 +136,16 @@ impl Segment {
         }
         .map_err(|cause| StoreError::system("map anonymous memory", cause))?;
         let base = non_null(base.cast())?;
-        Ok(Segment { memory: Memory::Anonymous, base, len: bytes, name: String::new() })
+        let segment = Segment { memory: Memory::Anonymous, base, len: bytes, name: String::new() };
+        keep_from_forks(base, bytes)?;
+        Ok(segment)
     }
 
     /// A mapped segment; `lock` is the creator's.
     fn from_shmem(mut shmem: Shmem, name: String, lock: Option<File>) -> Result<Segment, StoreError> {
         let base = non_null(shmem.as_ptr())?;
         let len = shmem.len();
+        keep_from_forks(base, len)?;
         // Names are removed by this module alone: the crate's own removal would also fire after `unlink`.
         shmem.set_owner(false);
         let memory = Memory::Named { _shmem: shmem, lock: Mutex::new(lock) };
@@ -308,6 +313,13 @@ fn allocate_pages(file: &File, bytes: u64) -> Result<(), StoreError> {
     }
 }
 
+/// Takes a mapping of this process, whole pages of it, out of what forks of the process inherit.
+pub(crate) fn keep_from_forks(base: NonNull<u8>, bytes: usize) -> Result<(), StoreError> {
+    // SAFETY: the caller has just made this mapping, and the advice leaves it as it is in this process.
+    unsafe { madvise(base.as_ptr().cast(), bytes, Advice::LinuxDontFork) }
+        .map_err(|cause| StoreError::system("keep shared memory from forks", cause))
+}
+
 fn open_shm(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
@@ -342,6 +354,28 @@ fn map_shmem_error(error: ShmemError) -> StoreError {
 }
 
 #[cfg(not(models))]
+/// Whether a fork of this process has what is mapped here.
+#[cfg(test)]
+pub(crate) fn is_inherited(base: NonNull<u8>, bytes: usize) -> bool {
+    use std::os::unix::process::CommandExt;
+    let at = base.as_ptr().expose_provenance();
+    let look = move || {
+        let pages = ptr::with_exposed_provenance_mut(at);
+        // SAFETY: advice about use in general leaves the contents alone; without a mapping it fails.
+        unsafe { madvise(pages, bytes, Advice::Normal) }.map_err(io::Error::from)
+    };
+    let mut command = std::process::Command::new("true");
+    // SAFETY: the fork makes one system call before it becomes another program.
+    unsafe { command.pre_exec(look) };
+    match command.status() {
+        Ok(_) => true,
+        Err(cause) => {
+            assert_eq!(cause.raw_os_error(), Some(rustix::io::Errno::NOMEM.raw_os_error()), "{cause}");
+            false
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -373,6 +407,18 @@ mod tests {
         assert!(!process_is_alive(child.id()));
         child.wait().unwrap();
         assert!(process_is_alive(std::process::id()));
+    }
+
+    #[test]
+    fn a_fork_has_no_segment_that_it_could_write_to() {
+        let ours = Segment::create("fork", 8192).unwrap();
+        let peer = Segment::open(ours.name()).unwrap();
+        for segment in [ours, peer, Segment::anonymous(8192).unwrap()] {
+            assert!(!is_inherited(segment.base, segment.len));
+        }
+        let other = vec![0_u8; 3 * 4096];
+        let page = NonNull::from(&other[other.as_ptr().align_offset(4096)]);
+        assert!(is_inherited(page, 4096), "other memory is");
     }
 
     #[test]
