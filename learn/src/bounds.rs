@@ -51,3 +51,13 @@ pub(crate) fn check_count(estimator: &str, parameter: &str, found: usize, least:
     let wanted = format!("an int in the range [{least}, inf)");
     check(estimator, parameter, least <= found, &wanted, found)
 }
+
+/// Checks a number of folds.
+///
+/// # Errors
+/// `ValueError` for fewer than two.
+#[track_caller]
+pub(crate) fn check_folds(estimator: &str, folds: Option<usize>) -> Result<()> {
+    let Some(folds) = folds else { return Ok(()) };
+    check(estimator, "cv", 2 <= folds, "an int in the range [2, inf) or None", folds)
+}

@@ -111,6 +111,40 @@ impl Training {
         Err(Error::here(GraphError::Type(text)))
     }
 
+    /// A part of the samples, with their targets and weights. Sizes that only running tells are computed.
+    ///
+    /// # Errors
+    /// Errors of a run.
+    #[track_caller]
+    pub(crate) fn part(&self, of: impl Fn(&Tensor) -> Tensor) -> Result<Training> {
+        let parts: Vec<Tensor> =
+            std::iter::once(&self.x).chain(&self.target).chain(&self.weight).map(of).collect();
+        let mut known = self.engine.with_sizes(&parts.iter().collect::<Vec<_>>())?.into_iter();
+        let mut next = || known.next().ok_or_else(|| refused("an input has been lost"));
+        let x = next()?;
+        let target = self.target.as_ref().map(|_| next()).transpose()?;
+        let weight = self.weight.as_ref().map(|_| next()).transpose()?;
+        let rows = x.shape()?.first().copied().unwrap_or(0);
+        let (estimator, engine, columns) = (self.estimator, self.engine.clone(), self.columns);
+        Ok(Training { estimator, engine, x, rows, columns, weight, target })
+    }
+
+    /// The targets as one column, float64; (rows, 1).
+    ///
+    /// # Errors
+    /// `ValueError` if there are none, or several columns.
+    #[track_caller]
+    pub(crate) fn one_target(&self) -> Result<Tensor> {
+        let targets = self.target_columns()?;
+        match *targets.shape()? {
+            [_, 1] => Ok(targets),
+            _ => {
+                let shape = targets.shape()?;
+                Err(refused(format!("y should be a 1d array, got an array of shape {shape:?} instead.")))
+            }
+        }
+    }
+
     /// The targets in their own dtype; (rows,) or (rows, k).
     ///
     /// # Errors

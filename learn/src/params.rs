@@ -413,6 +413,45 @@ macro_rules! parameters {
 }
 pub(crate) use parameters;
 
+/// An estimator: its parameters with their names, types, the types that its methods take, and defaults.
+macro_rules! estimator {
+    (
+        $(#[$doc:meta])*
+        $estimator:ident {
+            $($(#[$told:meta])* $field:ident $param:literal $(>= $least:literal)?: $kind:ty, $given:ty = $default:expr;)*
+        }
+    ) => {
+        $(#[$doc])*
+        #[must_use]
+        #[derive(Clone, Debug)]
+        pub struct $estimator {
+            $($field: $kind,)*
+        }
+
+        $crate::params::parameters!(
+            $estimator, stringify!($estimator), [$($param => $field $(>= $least)?),*]
+        );
+
+        impl Default for $estimator {
+            fn default() -> $estimator {
+                $estimator { $($field: $default,)* }
+            }
+        }
+
+        impl $estimator {
+            /// An estimator with scikit-learn's defaults.
+            pub fn new() -> $estimator {
+                $estimator::default()
+            }
+
+            $($(#[$told])* pub fn $field(self, $field: $given) -> $estimator {
+                $estimator { $field: $field.into(), ..self }
+            })*
+        }
+    };
+}
+pub(crate) use estimator;
+
 /// The field of a value.
 ///
 /// # Errors

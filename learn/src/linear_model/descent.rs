@@ -128,11 +128,26 @@ const STEPS_BETWEEN_LOOKS: u64 = 1 << 20;
 pub(crate) fn descend<E>(
     products: &Products<'_>,
     penalty: Penalty,
+    look: impl FnMut() -> Result<(), E>,
+) -> Result<Descended, E> {
+    descend_from(Array1::zeros(products.count()), products, penalty, look)
+}
+
+/// As [`descend`], from these coefficients on.
+///
+/// # Errors
+/// That of `look`.
+pub(crate) fn descend_from<E>(
+    mut coef: Array1<f64>,
+    products: &Products<'_>,
+    penalty: Penalty,
     mut look: impl FnMut() -> Result<(), E>,
 ) -> Result<Descended, E> {
     let squares = products.column_squares();
-    let mut coef: Array1<f64> = Array1::zeros(products.count());
     let mut image = products.no_image();
+    for (column, &start) in coef.iter().enumerate().filter(|(_, start)| **start != 0.0) {
+        products.change(&mut image, column, start);
+    }
     let gap_max = penalty.tol * products.squares();
     let steps_of_round = (coef.len() as u64).saturating_mul(image.len().max(1) as u64).max(1);
     let (mut rounds, mut steps) = (0, 0u64);

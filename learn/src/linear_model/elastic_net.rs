@@ -217,7 +217,6 @@ impl ElasticNet {
 
     #[track_caller]
     fn check(&self) -> Result<()> {
-        let is_at_least_0 = |number: f64| 0.0 <= number && number.is_finite();
         let wrong = if !is_at_least_0(self.alpha) {
             ("alpha", "a float in the range [0.0, inf)", self.alpha)
         } else if !(0.0..=1.0).contains(&self.l1_ratio) {
@@ -293,6 +292,11 @@ impl ElasticNet {
     fn l2(&self, weight: f64) -> f64 {
         self.alpha * (1.0 - self.l1_ratio) * weight
     }
+}
+
+/// Whether a number is finite and not negative.
+pub(super) fn is_at_least_0(number: f64) -> bool {
+    0.0 <= number && number.is_finite()
 }
 
 /// The minima for several targets.
@@ -511,16 +515,26 @@ impl fmt::Display for FittedElasticNet {
 
 /// The name of the estimator, in saved models as whether it is the second one.
 #[derive(Clone, Copy, Debug)]
-struct Name(&'static str);
+pub(super) struct Name(&'static str);
+
+impl Name {
+    pub(super) const LASSO: Name = Name("Lasso");
+    pub(super) const NET: Name = Name("ElasticNet");
+
+    /// Whether it is the second one.
+    pub(super) fn is_lasso(self) -> bool {
+        self.0 == Name::LASSO.0
+    }
+}
 
 impl Serialize for Name {
     fn serialize<S: Serializer>(&self, serializer: S) -> std::result::Result<S::Ok, S::Error> {
-        serializer.serialize_bool(self.0 == "Lasso")
+        serializer.serialize_bool(self.is_lasso())
     }
 }
 
 impl<'de> Deserialize<'de> for Name {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Name, D::Error> {
-        Ok(Name(if bool::deserialize(deserializer)? { "Lasso" } else { "ElasticNet" }))
+        Ok(if bool::deserialize(deserializer)? { Name::LASSO } else { Name::NET })
     }
 }

@@ -242,7 +242,7 @@ impl Parameters {
     ) -> Result<FittedGeneralized> {
         let is_log = self.check(name, power, link)?;
         let training = Training::supervised(name, x, y, options)?;
-        let targets = one_column(&training)?;
+        let targets = training.one_target()?;
         let (mean, weight) = mean_target(&training, &targets, power)?;
         if !is_log {
             return self.least_squares(name, &training, weight);
@@ -279,19 +279,6 @@ impl Parameters {
         let coef = model.coef.into_iter().collect::<Array1<f64>>().into_dyn();
         let intercept = ndarray::arr0(model.intercept.sum()).into_dyn();
         Ok(FittedGeneralized { coef, intercept, n_iter: 1, converged: true, name, power: 0.0, is_log: false })
-    }
-}
-
-/// The targets as one column; (n, 1).
-#[track_caller]
-fn one_column(training: &Training) -> Result<Tensor> {
-    let targets = training.target_columns()?;
-    match *targets.shape()? {
-        [_, 1] => Ok(targets),
-        _ => {
-            let shape = targets.shape()?;
-            Err(refused(format!("y should be a 1d array, got an array of shape {shape:?} instead.")))
-        }
     }
 }
 
@@ -343,7 +330,7 @@ impl FittedGeneralized {
     #[track_caller]
     pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
         let training = Training::supervised(self.name, x, Some(y), &options.into())?;
-        let targets = one_column(&training)?;
+        let targets = training.one_target()?;
         let (mean, _) = mean_target(&training, &targets, self.power)?;
         let predicted = in_fixed_chunks(&self.predict(&training.x).expand_dims(1), 1);
         let of = |predicted: &Tensor| {

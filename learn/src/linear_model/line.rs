@@ -74,3 +74,42 @@ pub(crate) fn show(
     show::rows(f, "coef", coef)?;
     show::line(f, "intercept", intercept)
 }
+
+/// The methods of a fitted linear regressor, and what all models have. `is_sound` tells of one that is read
+/// whether its further parts fit its coefficients.
+macro_rules! line_model {
+    ($fitted:ty, $kind:literal, |$named:ident| $name:expr, |$read:ident| $is_sound:expr) => {
+        impl $fitted {
+            /// The predictions for samples (n, d), as an expression: (n,), or (n, k) for several targets;
+            /// float64. Carries a `ValueError` for another number of features.
+            #[track_caller]
+            pub fn predict(&self, x: &Tensor) -> Tensor {
+                let $named = self;
+                $crate::linear_model::line::predict($name, x, &self.coef, &self.intercept)
+            }
+
+            /// R² of the predictions for samples (n, d) with these targets.
+            ///
+            /// # Errors
+            /// `ValueError` for shapes that do not fit, NaN and infinity; errors of the pass.
+            #[track_caller]
+            pub fn score(&self, x: &Tensor, y: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
+                $crate::base::Predict::score_any(self, x, y, &options.into())
+            }
+        }
+
+        $crate::saved::saved!($fitted, $kind, |$read| {
+            $crate::linear_model::line::is_sound(&$read.coef, &$read.intercept) && $is_sound
+        });
+
+        $crate::base::predicts!($fitted, Regression, |$named| $name);
+
+        impl std::fmt::Display for $fitted {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let $named = self;
+                $crate::linear_model::line::show(f, $name, &self.coef, &self.intercept)
+            }
+        }
+    };
+}
+pub(crate) use line_model;

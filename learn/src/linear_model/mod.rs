@@ -1,20 +1,32 @@
 //! scikit-learn's `linear_model`: models that are linear in the features.
 
+mod active;
+mod bayesian;
 mod descent;
 mod elastic_net;
+mod elastic_net_cv;
 mod generalized;
+mod lars;
 mod least;
 mod line;
 mod linear_regression;
 mod logistic;
 mod minimize;
 mod penalized;
+mod pursuit;
 mod ridge;
 mod ridge_classifier;
+mod ridge_cv;
+mod sums;
 
+pub use bayesian::{ARDRegression, BayesianRidge, FittedARDRegression, FittedBayesianRidge};
 pub use elastic_net::{ElasticNet, FittedElasticNet, Lasso};
+pub use elastic_net_cv::{Alphas, ElasticNetCV, FittedElasticNetCV, L1Ratios, LassoCV};
 pub use generalized::{FittedGeneralized, GammaRegressor, PoissonRegressor, TweedieLink, TweedieRegressor};
+pub use lars::{Criterion, FittedLars, FittedLassoLarsIC, Lars, LassoLars, LassoLarsIC};
 pub use linear_regression::{FittedLinearRegression, LinearRegression};
 pub use logistic::{FittedLogisticRegression, LogisticRegression};
+pub use pursuit::{FittedOrthogonalMatchingPursuit, OrthogonalMatchingPursuit};
 pub use ridge::{FittedRidge, Ridge};
 pub use ridge_classifier::{FittedRidgeClassifier, RidgeClassifier};
+pub use ridge_cv::{FittedRidgeCV, FittedRidgeClassifierCV, RidgeCV, RidgeClassifierCV};

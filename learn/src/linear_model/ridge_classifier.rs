@@ -95,12 +95,7 @@ impl Estimator for RidgeClassifier {
         check_not_negative("RidgeClassifier", "alpha", self.alpha)?;
         let training = Training::supervised("RidgeClassifier", x, y, options)?;
         let classes = Classes::of(&training)?;
-        let targets = match classes.values.len() {
-            // The only class is the first of two, of which the other one is never seen.
-            1 => classes.is_last() * 0.0 - 1.0,
-            2 => classes.is_last() * 2.0 - 1.0,
-            _ => classes.indicators() * 2.0 - 1.0,
-        };
+        let targets = signs(&classes);
         let least = Least::of(&training, &targets, line::around(self.fit_intercept), |_| self.alpha)?;
         let intercept = &least.target_mean - &least.slopes.t().dot(&least.mean);
         let coef = least.slopes.reversed_axes().as_standard_layout().into_owned();
@@ -134,21 +129,47 @@ impl FittedRidgeClassifier {
     }
 }
 
-saved!(FittedRidgeClassifier, "RidgeClassifier", |model| {
-    let scores = if model.classes.len() <= 2 { 1 } else { model.classes.len() };
-    !model.classes.is_empty()
-        && model.coef.nrows() == scores
-        && model.intercept.len() == scores
-        && 0 < model.coef.ncols()
-});
+saved!(FittedRidgeClassifier, "RidgeClassifier", |model| are_scores_sound(
+    &model.classes,
+    &model.coef,
+    &model.intercept
+));
 
 predicts!(FittedRidgeClassifier, Classification, "RidgeClassifier");
 
 impl fmt::Display for FittedRidgeClassifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (features, classes) = (self.coef.ncols(), &self.classes);
-        write!(f, "RidgeClassifier of {features} features, classes {classes:?}")?;
-        show::rows(f, "coef", &self.coef.clone().into_dyn())?;
-        show::line(f, "intercept", &self.intercept)
+        show_scores(f, "RidgeClassifier", &self.classes, (&self.coef, &self.intercept))
     }
+}
+
+/// Targets of 1 for the samples of a class and -1 for others: of the last class for up to two, else of each;
+/// (n, k).
+#[track_caller]
+pub(super) fn signs(classes: &Classes) -> Tensor {
+    match classes.values.len() {
+        // The only class is the first of two, of which the other one is never seen.
+        1 => classes.is_last() * 0.0 - 1.0,
+        2 => classes.is_last() * 2.0 - 1.0,
+        _ => classes.indicators() * 2.0 - 1.0,
+    }
+}
+
+/// Whether the shapes of classes, coefficients and intercepts fit each other: one score for up to two
+/// classes, else one for each.
+pub(super) fn are_scores_sound(classes: &[i64], coef: &Array2<f64>, intercept: &Array1<f64>) -> bool {
+    let scores = if classes.len() <= 2 { 1 } else { classes.len() };
+    !classes.is_empty() && coef.nrows() == scores && intercept.len() == scores && 0 < coef.ncols()
+}
+
+/// Text of a linear classifier.
+pub(super) fn show_scores(
+    f: &mut fmt::Formatter<'_>,
+    name: &str,
+    classes: &[i64],
+    (coef, intercept): (&Array2<f64>, &Array1<f64>),
+) -> fmt::Result {
+    write!(f, "{name} of {} features, classes {classes:?}", coef.ncols())?;
+    show::rows(f, "coef", &coef.clone().into_dyn())?;
+    show::line(f, "intercept", intercept)
 }

@@ -21,6 +21,7 @@ mod feature_selection;
 mod generalized;
 mod impute;
 mod linear;
+mod linear_by_gram;
 mod methods;
 mod model;
 mod naive_bayes;
@@ -54,6 +55,7 @@ use tharsis_numeric::protocol::Tables;
 /// ```
 pub const TABLES: Tables = &[
     linear::ROWS,
+    linear_by_gram::ROWS,
     generalized::ROWS,
     discriminant::ROWS,
     preprocessing::ROWS,

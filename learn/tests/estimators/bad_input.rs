@@ -9,10 +9,7 @@ use tharsis_learn::feature_selection::{
     ScoreFunction, SelectFpr, SelectKBest, SelectPercentile, VarianceThreshold,
 };
 use tharsis_learn::impute::{SimpleImputer, Statistic};
-use tharsis_learn::linear_model::{
-    ElasticNet, GammaRegressor, Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge,
-    RidgeClassifier, TweedieLink, TweedieRegressor,
-};
+use tharsis_learn::linear_model::*;
 use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::{
@@ -232,6 +229,30 @@ fn parameters_are_checked_before_anything_runs() {
         GammaRegressor::new().fit(&x, &y, ..).map(drop),
         TweedieRegressor::new().power(f64::NAN).fit(&x, &y, ..).map(drop),
         TweedieRegressor::new().power(f64::NEG_INFINITY).fit(&x, &y, ..).map(drop),
+        RidgeCV::new().alphas([0.0]).fit(&x, &y, ..).map(drop),
+        RidgeCV::new().alphas([-1.0]).cv(2).fit(&x, &y, ..).map(drop),
+        RidgeCV::new().alphas([]).fit(&x, &y, ..).map(drop),
+        RidgeCV::new().cv(1).fit(&x, &y, ..).map(drop),
+        RidgeCV::new().cv(4).fit(&x, &y, ..).map(drop),
+        RidgeClassifierCV::new().alphas([f64::NAN]).fit(&x, &y, ..).map(drop),
+        LassoCV::new().alphas(0).fit(&x, &y, ..).map(drop),
+        LassoCV::new().alphas([1.0, -1.0]).fit(&x, &y, ..).map(drop),
+        LassoCV::new().eps(0.0).fit(&x, &y, ..).map(drop),
+        LassoCV::new().fit(&x, &y, ..).map(drop),
+        LassoCV::new().cv(2).fit(&x, &x, ..).map(drop),
+        ElasticNetCV::new().l1_ratio(0.0).fit(&x, &y, ..).map(drop),
+        ElasticNetCV::new().l1_ratio([0.5, 1.5]).fit(&x, &y, ..).map(drop),
+        BayesianRidge::new().alpha_1(-1.0).fit(&x, &y, ..).map(drop),
+        BayesianRidge::new().lambda_init(-1.0).fit(&x, &y, ..).map(drop),
+        BayesianRidge::new().tol(0.0).fit(&x, &y, ..).map(drop),
+        ARDRegression::new().threshold_lambda(-1.0).fit(&x, &y, ..).map(drop),
+        ARDRegression::new().max_iter(0).fit(&x, &y, ..).map(drop),
+        Lars::new().n_nonzero_coefs(0).fit(&x, &y, ..).map(drop),
+        LassoLars::new().alpha(-1.0).fit(&x, &y, ..).map(drop),
+        LassoLarsIC::new().fit(&x, &y, ..).map(drop),
+        OrthogonalMatchingPursuit::new().n_nonzero_coefs(3).fit(&x, &y, ..).map(drop),
+        OrthogonalMatchingPursuit::new().n_nonzero_coefs(0).fit(&x, &y, ..).map(drop),
+        OrthogonalMatchingPursuit::new().tol(-1.0).fit(&x, &y, ..).map(drop),
     ];
     for (at, refused) in refusals.into_iter().enumerate() {
         let error = refused.err().unwrap_or_else(|| panic!("mistake {at} is not refused"));

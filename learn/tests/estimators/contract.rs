@@ -14,7 +14,8 @@ use tharsis_learn::ensemble::{HistGradientBoostingClassifier, HistGradientBoosti
 use tharsis_learn::feature_selection::{SelectKBest, VarianceThreshold};
 use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
 use tharsis_learn::linear_model::{
-    ElasticNet, Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge, RidgeClassifier,
+    ARDRegression, BayesianRidge, ElasticNet, Lars, Lasso, LassoLars, LassoLarsIC, LinearRegression,
+    LogisticRegression, OrthogonalMatchingPursuit, PoissonRegressor, Ridge, RidgeClassifier,
     TweedieRegressor,
 };
 use tharsis_learn::naive_bayes::{BernoulliNB, ComplementNB, GaussianNB, MultinomialNB};
@@ -95,7 +96,33 @@ fn subjects() -> Vec<Subject> {
     let mut all = maps();
     all.extend(distributions());
     all.extend(models());
+    all.extend(lines());
     all
+}
+
+/// Linear models that are made from the Gram matrix alone.
+fn lines() -> Vec<Subject> {
+    vec![
+        subject("BayesianRidge", [true, true, false, true], |x, y, options| {
+            model!(BayesianRidge::new().fit(x, y, options)?, [coef, sigma], [predict, predict_std], score)
+        }),
+        subject("ARDRegression", [true, false, false, true], |x, y, options| {
+            model!(ARDRegression::new().fit(x, y, options)?, [coef], [predict, predict_std], score)
+        }),
+        subject("Lars", [true, false, false, true], |x, y, options| {
+            model!(Lars::new().fit(x, y, options)?, [coef, alphas], [predict], score)
+        }),
+        subject("LassoLars", [true, false, false, true], |x, y, options| {
+            model!(LassoLars::new().alpha(0.01).fit(x, y, options)?, [coef, coef_path], [predict], score)
+        }),
+        subject("LassoLarsIC", [true, false, false, true], |x, y, options| {
+            model!(LassoLarsIC::new().fit(x, y, options)?, [coef], [predict], score)
+        }),
+        subject("OrthogonalMatchingPursuit", [true, false, false, true], |x, y, options| {
+            let estimator = OrthogonalMatchingPursuit::new().n_nonzero_coefs(2);
+            model!(estimator.fit(x, y, options)?, [coef], [predict], score)
+        }),
+    ]
 }
 
 /// Maps of features.

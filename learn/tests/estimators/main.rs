@@ -12,6 +12,7 @@ mod numbers;
 mod oracle;
 mod recorded;
 mod recorded_baselines;
+mod recorded_linear;
 mod recorded_maps;
 mod recorded_models;
 mod text;

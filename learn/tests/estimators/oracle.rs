@@ -1,4 +1,5 @@
-//! Answers of scikit-learn that `oracle/record.py` has recorded, and the comparison with them.
+//! Answers of scikit-learn that `oracle/record.py` and `record_linear.py` have recorded, and the comparison
+//! with them.
 
 use ndarray::{ArrayD, IxDyn};
 use serde_json::Value;
@@ -17,8 +18,15 @@ pub struct Case<'a> {
 impl Answers {
     pub fn read() -> Answers {
         let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo test sets CARGO_MANIFEST_DIR");
-        let path = std::path::Path::new(&folder).join("tests/oracle/answers.json");
-        Answers(serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap())
+        let folder = std::path::Path::new(&folder).join("tests/oracle");
+        let read = |name: &str| -> Value {
+            serde_json::from_str(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
+        };
+        let (mut all, mut further) = (read("answers.json"), read("linear.json"));
+        assert_eq!(all["version"], further["version"]);
+        all["cases"].as_array_mut().unwrap().append(further["cases"].as_array_mut().unwrap());
+        all["data"].as_object_mut().unwrap().append(further["data"].as_object_mut().unwrap());
+        Answers(all)
     }
 
     /// The fits of an estimator.

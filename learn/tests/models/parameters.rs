@@ -13,10 +13,7 @@ use tharsis_learn::feature_selection::{
     SelectFdr, SelectFpr, SelectFwe, SelectKBest, SelectPercentile, VarianceThreshold,
 };
 use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
-use tharsis_learn::linear_model::{
-    ElasticNet, GammaRegressor, Lasso, LinearRegression, LogisticRegression, PoissonRegressor, Ridge,
-    RidgeClassifier, TweedieRegressor,
-};
+use tharsis_learn::linear_model::*;
 use tharsis_learn::naive_bayes::{BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB};
 use tharsis_learn::neighbors::NearestCentroid;
 use tharsis_learn::pipeline::Pipeline;
@@ -82,6 +79,16 @@ fn all() -> Vec<Box<dyn Params>> {
         Box::new(PoissonRegressor::new()),
         Box::new(GammaRegressor::new()),
         Box::new(TweedieRegressor::new()),
+        Box::new(RidgeCV::new()),
+        Box::new(RidgeClassifierCV::new()),
+        Box::new(LassoCV::new()),
+        Box::new(ElasticNetCV::new()),
+        Box::new(BayesianRidge::new()),
+        Box::new(ARDRegression::new()),
+        Box::new(Lars::new()),
+        Box::new(LassoLars::new()),
+        Box::new(LassoLarsIC::new()),
+        Box::new(OrthogonalMatchingPursuit::new()),
     ]
 }
 
@@ -105,6 +112,7 @@ fn values() -> Vec<Setting> {
         "all",
         "chi2",
         "identity",
+        "bic",
     ]
     .map(Setting::from);
     let numbers = [Setting::from(3i64), Setting::from(0.25), Setting::from(true), Setting::from(false)];

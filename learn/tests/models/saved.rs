@@ -111,6 +111,15 @@ round_trips! {
     missing_indicator: |x, _, _| MissingIndicator::new().features(IndicatedFeatures::All).fit(x, ..), [transform];
     variance_threshold: |x, _, _| VarianceThreshold::new().fit(x, ..), [transform];
     select: |x, labels, _| SelectKBest::new().k(2).fit(x, labels, ..), [transform];
+    ridge_cv: |x, _, y| RidgeCV::new().fit(x, y, ..), [predict];
+    ridge_classifier_cv: |x, labels, _| RidgeClassifierCV::new().fit(x, labels, ..), [predict, decision_function];
+    lasso_cv: |x, _, y| LassoCV::new().alphas(5).fit(x, y, ..), [predict];
+    elastic_net_cv: |x, _, y| ElasticNetCV::new().l1_ratio([0.5, 0.9]).alphas(5).fit(x, y, ..), [predict];
+    bayesian_ridge: |x, _, y| BayesianRidge::new().fit(x, y, ..), [predict, predict_std];
+    ard_regression: |x, _, y| ARDRegression::new().fit(x, y, ..), [predict, predict_std];
+    lars: |x, _, y| Lars::new().fit(x, y, ..), [predict];
+    lasso_lars_ic: |x, _, y| LassoLarsIC::new().fit(x, y, ..), [predict];
+    matching_pursuit: |x, _, y| OrthogonalMatchingPursuit::new().fit(x, y, ..), [predict];
     covariance: |x, _, _| LedoitWolf::new().fit(x, ..), [mahalanobis];
     linear_discriminants: |x, labels, _| LinearDiscriminantAnalysis::new().fit(x, labels, ..),
         [predict, predict_log_proba, transform];

@@ -14,5 +14,6 @@ for line in sys.stdin:
     module, _, bare = name.removeprefix("sk.").rpartition(".")
     if module:
         found = getattr(importlib.import_module("sklearn." + module), bare)
-        # A function that is a default is shown with its address.
-        print(name, re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", str(inspect.signature(found))))
+        # A function that is a default is shown with its address, a number with its type.
+        text = re.sub(r"<function (\w+) at 0x[0-9a-f]+>", r"\1", str(inspect.signature(found)))
+        print(name, re.sub(r"np\.float64\((.*?)\)", r"\1", text))

@@ -32,6 +32,36 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         "decision_function predict score",
         "classes_ coef_ intercept_ n_features_in_ n_iter_ solver_",
     ),
+    ("RidgeCV", "predict score", "alpha_ best_score_ coef_ intercept_ n_features_in_"),
+    (
+        "RidgeClassifierCV",
+        "decision_function predict score",
+        "alpha_ best_score_ classes_ coef_ intercept_ n_features_in_",
+    ),
+    (
+        "LassoCV",
+        "predict score",
+        "alpha_ alphas_ coef_ dual_gap_ intercept_ mse_path_ n_features_in_ n_iter_",
+    ),
+    (
+        "ElasticNetCV",
+        "predict score",
+        "alpha_ alphas_ coef_ dual_gap_ intercept_ l1_ratio_ mse_path_ n_features_in_ n_iter_",
+    ),
+    ("BayesianRidge", "predict score", OF_BAYESIAN),
+    ("ARDRegression", "predict score", OF_BAYESIAN),
+    ("Lars", "predict score", OF_PATHS),
+    ("LassoLars", "predict score", OF_PATHS),
+    (
+        "LassoLarsIC",
+        "predict score",
+        "alpha_ alphas_ coef_ criterion_ intercept_ n_features_in_ n_iter_ noise_variance_",
+    ),
+    (
+        "OrthogonalMatchingPursuit",
+        "predict score",
+        "coef_ intercept_ n_features_in_ n_iter_ n_nonzero_coefs_",
+    ),
     ("PoissonRegressor", "predict score", OF_GENERALIZED),
     ("GammaRegressor", "predict score", OF_GENERALIZED),
     ("TweedieRegressor", "predict score", OF_GENERALIZED),
@@ -169,6 +199,9 @@ const MEMBERS: &[(&str, &str, &str)] = &[
 
 const PREDICTS_CHANCES: &str = "predict predict_log_proba predict_proba score";
 const MAPS_BACK: &str = "fit_transform inverse_transform transform";
+const OF_BAYESIAN: &str =
+    "X_offset_ X_scale_ alpha_ coef_ intercept_ lambda_ n_features_in_ n_iter_ scores_ sigma_";
+const OF_PATHS: &str = "active_ alphas_ coef_ coef_path_ intercept_ n_features_in_ n_iter_";
 const OF_GENERALIZED: &str = "coef_ intercept_ n_features_in_ n_iter_";
 const OF_FOREST_CLASSIFIERS: &str = "classes_ estimator_ estimators_ estimators_samples_ feature_importances_ \
                                      n_classes_ n_features_in_ n_outputs_";

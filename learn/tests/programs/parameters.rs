@@ -61,7 +61,7 @@ fn fitting(row: &str, param: &str) -> Option<Json> {
         ("sk.linear_model.TweedieRegressor", "power") => json!(1.5),
         (_, "power") => json!(2.0),
         (_, "k" | "zero_division") => json!(1),
-        (_, "n_clusters") => json!(3),
+        (_, "cv" | "n_clusters") => json!(3),
         (_, "max_leaf_nodes") => json!(5),
         (_, "max_bins") => json!(16),
         ("sk.ensemble.HistGradientBoostingRegressor", "loss") => json!("poisson"),
