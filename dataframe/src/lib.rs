@@ -32,6 +32,7 @@ mod execute;
 mod explain;
 mod frame;
 mod functions;
+mod length_text;
 mod library;
 mod metrics;
 mod planning;

@@ -3,6 +3,7 @@
 use crate::error::Result;
 use crate::frame::DataFrame;
 use crate::frame::series::Series;
+use crate::length_text::{form_of, length_texts};
 use crate::table::Table;
 use crate::value::Value;
 use arrow::array::{Array, ArrayRef, AsArray};
@@ -230,6 +231,10 @@ fn texts(array: &ArrayRef, rows: &[usize]) -> Result<Vec<String>> {
                 .collect())
         }
         DataType::Timestamp(..) => times(&array),
+        DataType::Duration(_) => {
+            let texts = length_texts(&array, form_of(&array)?)?;
+            Ok(texts.into_iter().map(|text| text.unwrap_or_else(|| "NaT".to_owned())).collect())
+        }
         dtype => {
             let space = if dtype.is_temporal() { "" } else { " " };
             let sign = dtype.is_integer();

@@ -2,7 +2,7 @@
 
 use super::{DataFrame, Frame, named};
 use crate::error::{Error, Result};
-use crate::frame::series::{Series, cast_down};
+use crate::frame::series::{Series, cast_down, text_of_lengths};
 use crate::promotion::unified;
 use crate::value::Value;
 use arrow::datatypes::DataType;
@@ -109,7 +109,7 @@ impl DataFrame {
                 let expr = match to {
                     Some((_, dtype)) => {
                         let from = frame.dtype(column)?;
-                        converted(named(column), &from, dtype, || self.col(column).time_form())?
+                        converted(named(column), &from, dtype, || self.col(column))?
                     }
                     None => named(column),
                 };
@@ -134,7 +134,7 @@ impl Series {
     #[track_caller]
     pub fn astype(&self, dtype: DataType) -> Series {
         match self.dtype() {
-            Ok(from) => self.map_expr(|expr| converted(expr, &from, &dtype, || self.time_form())),
+            Ok(from) => self.map_expr(|expr| converted(expr, &from, &dtype, || self.clone())),
             Err(_) => self.clone(),
         }
     }
@@ -156,15 +156,14 @@ pub(crate) fn named_column(column: &str) -> datafusion::common::Column {
     datafusion::common::Column::new_unqualified(column)
 }
 
-/// Values of one type as another. Truth values have Python's names as texts, times have one form.
-fn converted(
-    expr: Expr,
-    from: &DataType,
-    to: &DataType,
-    time_form: impl FnOnce() -> Result<String>,
-) -> Result<Expr> {
+/// Values of one type as another. Truth values have Python's names as texts; times and durations have one
+/// form in a series.
+fn converted(expr: Expr, from: &DataType, to: &DataType, series: impl FnOnce() -> Series) -> Result<Expr> {
     if matches!(from, DataType::Timestamp(..)) && crate::value::is_text(to) {
-        return Ok(cast(to_char(expr, lit(time_form()?)), to.clone()));
+        return Ok(cast(to_char(expr, lit(series().time_form()?)), to.clone()));
+    }
+    if matches!(from, DataType::Duration(_)) && crate::value::is_text(to) {
+        return Ok(cast(text_of_lengths(expr, series().length_form()?)?, to.clone()));
     }
     if from.is_numeric() && *to == DataType::Boolean {
         // A missing number is not a number, and that is not zero.

@@ -5,6 +5,7 @@ use super::{Aggregate, DataFrame, Frame, HIDDEN, named};
 use crate::error::{Error, Result};
 use crate::frame::Sort;
 use crate::frame::series::Series;
+use crate::length_text::{LengthForm, length_texts};
 use crate::value::Value;
 use arrow::datatypes::DataType;
 use datafusion::logical_expr::expr_fn::when;
@@ -137,6 +138,9 @@ pub(super) fn label_text(value: &Value) -> Result<String> {
                 None if !text.contains(' ') => format!("{text} 00:00:00"),
                 _ => text,
             })
+        }
+        (DataType::Duration(_), ..) => {
+            Ok(length_texts(&value.0.to_array()?, LengthForm::Own)?.into_iter().flatten().collect())
         }
         (dtype, ..) if dtype.is_temporal() => crate::repr::time_text(value),
         (_, Some(truth), _) => Ok(if truth { "True" } else { "False" }.to_owned()),

@@ -4,10 +4,10 @@ use super::arrow_file::ArrowFile;
 use super::dictionaries;
 use super::options::{Compression, FileFormat, FileSpec, TextForm};
 use crate::error::Result;
+use crate::length_text::{LengthForm, length_texts};
 use crate::value::without_nan;
 use arrow::array::{Array, ArrayRef, AsArray, MutableArrayData, RecordBatch, StringArray, make_array};
-use arrow::compute::cast;
-use arrow::datatypes::{DataType, Field, Int64Type, Schema, SchemaRef, TimeUnit};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::ipc::reader::FileReader;
 use datafusion::common::Result as EngineResult;
 use datafusion::common::parsers::CompressionTypeVariant;
@@ -259,40 +259,13 @@ fn as_pandas(batch: &RecordBatch) -> Result<RecordBatch> {
                 let texts = array.as_boolean().iter().map(|value| value.map(text));
                 Arc::new(StringArray::from_iter(texts))
             }
-            DataType::Duration(unit) => {
-                let counts = cast(array, &DataType::Int64)?;
-                let text = |count| duration_text(count, *unit);
-                Arc::new(StringArray::from_iter(
-                    counts.as_primitive::<Int64Type>().iter().map(|count| count.map(text)),
-                ))
-            }
+            DataType::Duration(_) => Arc::new(StringArray::from(length_texts(array, LengthForm::Own)?)),
             _ => Arc::clone(array),
         };
         fields.push(Field::new(field.name(), array.data_type().clone(), true));
         columns.push(array);
     }
     Ok(RecordBatch::try_new(Arc::new(Schema::new(fields)), columns)?)
-}
-
-/// A duration as pandas writes it: `-1 days +23:59:59.5`.
-fn duration_text(count: i64, unit: TimeUnit) -> String {
-    let per_second: i128 = match unit {
-        TimeUnit::Second => 1,
-        TimeUnit::Millisecond => 1_000,
-        TimeUnit::Microsecond => 1_000_000,
-        TimeUnit::Nanosecond => 1_000_000_000,
-    };
-    let nanos = i128::from(count) * (1_000_000_000 / per_second);
-    let (days, rest) = (nanos.div_euclid(DAY_NANOS), nanos.rem_euclid(DAY_NANOS));
-    let (seconds, fraction) = (rest / 1_000_000_000, rest % 1_000_000_000);
-    let sign = if days < 0 { "+" } else { "" };
-    let fraction = match fraction {
-        0 => String::new(),
-        nanos if nanos % 1_000 == 0 => format!(".{:06}", nanos / 1_000),
-        nanos => format!(".{nanos:09}"),
-    };
-    let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
-    format!("{days} days {sign}{hours:02}:{minutes:02}:{seconds:02}{fraction}")
 }
 
 /// Puts files together as one.
@@ -404,7 +377,6 @@ fn append_row_groups(
 
 /// Times as pandas writes them.
 const DATE_TIME: &str = "%Y-%m-%d %H:%M:%S%.f";
-const DAY_NANOS: i128 = 86_400 * 1_000_000_000;
 /// Bytes of encoded columns that are copied at a time.
 const COPIED_BYTES: usize = 1 << 20;
 /// Bytes of text that are passed on together.

@@ -1,5 +1,6 @@
 //! Arithmetic of series, row by row, with a number or another series.
 
+use super::lengths::with_lengths;
 use super::operator_traits::operator_traits;
 use super::{Operand, Series};
 use crate::error::{Error, Result};
@@ -116,8 +117,8 @@ pub(super) fn arithmetic(
             right,
         ));
     }
-    if matches!(types.0, DataType::Duration(_)) && sign == "/" && !matches!(types.1, DataType::Duration(_)) {
-        return Err(Error::NotImplemented("a duration divided by a number".to_owned()));
+    if let Some(made) = with_lengths(&left, &right, &types, sign)? {
+        return Ok(made);
     }
     let fits = |dtype: &DataType| {
         dtype.is_numeric() || dtype.is_temporal() || matches!(dtype, DataType::Boolean | DataType::Null)
@@ -157,7 +158,7 @@ fn of_numbers(left: Expr, right: Expr, common: &DataType, zero: bool, sign: &str
     })
 }
 
-/// Arithmetic with times, durations, decimals or values that are all missing.
+/// Arithmetic with times, decimals or values that are all missing.
 fn of_others(left: Expr, right: Expr, sign: &str) -> Result<Expr> {
     let float = |expr: Expr| cast(expr, DataType::Float64);
     Ok(match sign {

@@ -5,6 +5,7 @@ use super::text_cuts;
 use super::text_kernels::KERNELS;
 use super::wall_times::{TIME_OF_READING, nanoseconds_of_reading};
 use crate::functions::whole::{ACROSS, Measure, of_values};
+use crate::length_text::{LengthForm, length_texts};
 use arrow::array::timezone::Tz;
 use arrow::array::{
     ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, ListBuilder, StringArray, StringBuilder,
@@ -21,6 +22,9 @@ use std::sync::{Arc, OnceLock};
 
 /// The name of the function that rounds floats.
 pub(crate) const ROUND: &str = "tharsis_round";
+
+/// The name of the function that makes texts of durations.
+pub(crate) const LENGTH_TEXT: &str = "tharsis_length_text";
 
 /// The name of the function that gives a number that looks random.
 pub(crate) const RANDOM: &str = "tharsis_random";
@@ -57,7 +61,7 @@ impl ScalarUDFImpl for RowFunction {
 
     fn return_type(&self, _: &[DataType]) -> Result<DataType> {
         Ok(match self.kernel {
-            Kernel::Text(_) => DataType::Utf8,
+            Kernel::Text(_) | Kernel::Length => DataType::Utf8,
             Kernel::Truth(_) => DataType::Boolean,
             Kernel::Whole(_)
             | Kernel::Optional(_)
@@ -128,6 +132,10 @@ impl Kernel {
                 let times = readings.map(|reading| reading.map(moment).transpose());
                 Ok(Arc::new(times.collect::<Result<Int64Array>>()?))
             }
+            Kernel::Length => {
+                let form = constants.whole(0).map_or(LengthForm::Own, LengthForm::of_finest);
+                Ok(Arc::new(StringArray::from(length_texts(array, form)?)))
+            }
             _ => self.run_on_texts(array, constants),
         }
     }
@@ -166,7 +174,7 @@ impl Kernel {
                 }
                 Arc::new(lists.finish())
             }
-            Kernel::Random | Kernel::Round | Kernel::Across | Kernel::Moment => {
+            Kernel::Random | Kernel::Round | Kernel::Across | Kernel::Moment | Kernel::Length => {
                 return internal_err!("numbers are not made of texts");
             }
         })
@@ -205,6 +213,7 @@ pub(crate) fn row_functions() -> &'static [Arc<ScalarUDF>] {
             (ROUND, Kernel::Round),
             (ACROSS, Kernel::Across),
             (TIME_OF_READING, Kernel::Moment),
+            (LENGTH_TEXT, Kernel::Length),
         ];
         let all = texts.chain(others);
         let function = |(name, kernel)| {

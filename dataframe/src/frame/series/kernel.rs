@@ -24,6 +24,8 @@ pub(super) enum Kernel {
     Across,
     /// The time at which the clock of a zone shows a reading.
     Moment,
+    /// A duration as a text, in the form for the finest one of a series.
+    Length,
 }
 
 /// The arguments after the first.

@@ -11,6 +11,7 @@ mod expr;
 mod factorize;
 mod function;
 mod kernel;
+mod lengths;
 mod operator;
 mod operator_traits;
 mod rows;
@@ -45,6 +46,7 @@ pub use time::{
     Times, to_datetime, to_datetime_as, to_datetime_or_missing, to_numeric, to_numeric_or_missing,
 };
 
+pub(crate) use time_format::text_of_lengths;
 pub(crate) use time_parts::{Zone, cast_down, in_zone};
 pub use time_parts::{timedelta_range, to_timedelta, to_timedelta_or_missing};
 pub(crate) use time_texts::days_of;

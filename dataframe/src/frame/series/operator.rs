@@ -113,11 +113,12 @@ impl Operator {
     }
 
     fn comparison(self, left: Expr, right: Expr, types: &(DataType, DataType)) -> Result<Expr> {
-        let number_and_text = |one: &DataType, other: &DataType| {
-            (one.is_numeric() || *one == DataType::Boolean) && is_text(other)
+        let number_and_other = |one: &DataType, other: &DataType| {
+            (one.is_numeric() || *one == DataType::Boolean)
+                && (is_text(other) || matches!(other, DataType::Duration(_)))
         };
-        if number_and_text(&types.0, &types.1) || number_and_text(&types.1, &types.0) {
-            // A number is never equal to a text, and neither is less.
+        if number_and_other(&types.0, &types.1) || number_and_other(&types.1, &types.0) {
+            // A number is never equal to a text or to a duration, and neither is less.
             return match self {
                 Operator::Eq => Ok(lit(false)),
                 Operator::Ne => Ok(lit(true)),

@@ -1,6 +1,7 @@
 //! The form in which times become texts.
 
 use super::Series;
+use super::function::{LENGTH_TEXT, call};
 use crate::error::Result;
 use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::logical_expr::expr_fn::{cast, when};
@@ -26,6 +27,19 @@ impl Series {
         let form = FORMS.get(finest as usize).copied().unwrap_or(FORMS[0]);
         Ok(if zone.is_some() { format!("{form}%:z") } else { form.to_owned() })
     }
+
+    /// The form of all durations of a series, as pandas writes them: as fine as the finest of them needs,
+    /// days if all are whole days. It is computed at once, which runs the plan.
+    pub(crate) fn length_form(&self) -> Result<i64> {
+        let DataType::Duration(unit) = self.dtype()? else { return Ok(0) };
+        let finest = self.map_expr(|length| fineness(cast(length, DataType::Int64), unit)).max()?;
+        Ok(finest.as_i64().unwrap_or(0))
+    }
+}
+
+/// Texts of durations in a form of [`Series::length_form`].
+pub(crate) fn text_of_lengths(lengths: Expr, form: i64) -> Result<Expr> {
+    call(LENGTH_TEXT, vec![lengths, lit(form)])
 }
 
 /// The place of the coarsest form that tells a time whole.

@@ -70,6 +70,11 @@ fn check_part(file: &str, [part, parts_of_file]: [usize; 2]) {
 }
 
 #[test]
+fn durations_are_computed_with() {
+    check("lengths.jsonl");
+}
+
+#[test]
 fn rows_are_found_by_labels_and_positions() {
     check("labels.jsonl");
 }
