@@ -96,6 +96,7 @@ use datafusion::common::Column;
 use datafusion::logical_expr::expr_rewriter::normalize_sorts;
 use datafusion::logical_expr::logical_plan::Sort as LogicalSort;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, SortExpr};
+use std::collections::HashSet;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -334,17 +335,19 @@ impl Frame {
         Ok(Frame { plan, ..self.clone() })
     }
 
-    /// The order as expressions.
+    /// The order as expressions. Each column stands once: the library's first values panic at a second one.
     pub(crate) fn sort_exprs(&self) -> Vec<SortExpr> {
-        self.order.iter().map(|key| named(&key.column).sort(key.ascending, key.nulls_first)).collect()
+        let mut known = HashSet::new();
+        let keys = self.order.iter().filter(|key| known.insert(&key.column));
+        keys.map(|key| named(&key.column).sort(key.ascending, key.nulls_first)).collect()
     }
 
     /// The values of a column from small to large, or from large to small, and equal ones in the order of
-    /// their rows. Each column stands once: the library's first values panic at a second one.
+    /// their rows; each column once, too.
     pub(crate) fn by_value(&self, column: &str, smallest: bool) -> Vec<SortExpr> {
-        let rest = self.order.iter().filter(|key| key.column != column);
-        let rest = rest.map(|key| named(&key.column).sort(key.ascending, key.nulls_first));
-        std::iter::once(named(column).sort(smallest, false)).chain(rest).collect()
+        let rest = self.order.iter().filter(|key| key.column != column).cloned();
+        let rest = Frame { order: rest.collect(), ..self.clone() };
+        std::iter::once(named(column).sort(smallest, false)).chain(rest.sort_exprs()).collect()
     }
 
     /// A plan that gives the columns of the index, if it is not of positions, then those of the frame, all
