@@ -1,7 +1,7 @@
 //! Values of a column as columns. Labels must be known before a plan can be made, so each of these methods
 //! computes the distinct values at once, which runs the plan of its frame; the rest is lazy.
 
-use super::{Aggregate, DataFrame, Frame, HIDDEN, named};
+use super::{Aggregate, DataFrame, Frame, GroupBy, HIDDEN, OrderKey, named};
 use crate::error::{Error, Result};
 use crate::frame::Sort;
 use crate::frame::series::Series;
@@ -52,12 +52,14 @@ impl DataFrame {
         aggregate: Aggregate,
     ) -> DataFrame {
         let index: Vec<&str> = index.into_iter().collect();
-        let cells = self.cells(&index, columns, [(CELL, values, aggregate)]);
+        let groups = self.groupby(index.iter().copied().chain([columns]));
+        let cells = cells(&groups, [(CELL, values, aggregate)]);
         DataFrame::new(cells.and_then(|cells| cells.dropna_in([CELL]).spread(&index, columns)))
     }
 
     /// The values of a column by those of the columns `index` and of another column, as
     /// [`DataFrame::pivot_table`] without an aggregate: `ValueError` if several rows have the same place.
+    /// Missing values are places too, before all others.
     #[track_caller]
     pub fn pivot<'a>(
         &self,
@@ -67,13 +69,13 @@ impl DataFrame {
     ) -> DataFrame {
         let index: Vec<&str> = index.into_iter().collect();
         let aggregates = [(CELL, values, Aggregate::First), (ROWS, values, Aggregate::Size)];
-        let cells =
-            self.cells(&index, columns, aggregates).and_then(|cells| match cells.col(ROWS).max()?.as_i64() {
-                Some(rows) if rows > 1 => {
-                    Err(Error::Value("Index contains duplicate entries, cannot reshape".to_owned()))
-                }
-                _ => cells.spread(&index, columns),
-            });
+        let groups = self.groupby(index.iter().copied().chain([columns])).dropna(false);
+        let cells = cells(&groups, aggregates).and_then(|cells| match cells.col(ROWS).max()?.as_i64() {
+            Some(rows) if rows > 1 => {
+                Err(Error::Value("Index contains duplicate entries, cannot reshape".to_owned()))
+            }
+            _ => cells.spread(&index, columns),
+        });
         DataFrame::new(cells)
     }
 
@@ -96,35 +98,43 @@ impl DataFrame {
         flat.pivot(index, labels.get(levels - 1).map_or("", String::as_str), &column)
     }
 
-    /// The cells of a table: computed, since their labels and their values are needed.
-    fn cells<const N: usize>(
-        &self,
-        index: &[&str],
-        columns: &str,
-        aggregates: [(&str, &str, Aggregate); N],
-    ) -> Result<DataFrame> {
-        let keys = index.iter().copied().chain([columns]);
-        self.groupby(keys).as_index(false).agg_as(aggregates).execute()
-    }
-
-    /// The cells in a row for each group, and a column for each value.
+    /// The cells in a row for each group, and a column for each value; missing ones first.
     fn spread(&self, index: &[&str], columns: &str) -> Result<Frame> {
-        let labels = self.distinct(columns)?;
+        let mut labels = self.distinct(columns)?;
+        let is_missing = self.col(columns).isna().any()?.as_bool() == Some(true);
+        if is_missing {
+            labels.insert(0, Value::missing());
+        }
         let frame = self.frame()?;
         let mut exprs: Vec<(String, Expr)> =
             index.iter().map(|label| ((*label).to_owned(), named(label))).collect();
         let hidden: Vec<String> = (0..labels.len()).map(|at| format!("{CELL}_{at}")).collect();
         for (label, name) in labels.iter().zip(&hidden) {
-            let here = named(columns).eq(lit(label.0.clone()));
+            let here = if label.is_missing() {
+                named(columns).is_null()
+            } else {
+                named(columns).eq(lit(label.0.clone()))
+            };
             exprs.push((name.clone(), when(here, named(CELL)).end()?));
         }
         let spread = DataFrame::new(frame.project(exprs));
-        let shown = labels.iter().map(label_text).collect::<Result<Vec<_>>>()?;
+        let missing = if frame.dtype(columns)?.is_temporal() { "NaT" } else { "nan" };
+        let shown = labels
+            .iter()
+            .map(|label| if label.is_missing() { Ok(missing.to_owned()) } else { label_text(label) });
+        let shown = shown.collect::<Result<Vec<_>>>()?;
         let pairs = shown.iter().zip(&hidden);
         let aggregates = pairs.map(|(label, name)| (label.as_str(), name.as_str(), Aggregate::Max));
-        let table = spread.groupby(index.iter().copied()).agg_as(aggregates.collect::<Vec<_>>());
-        table.frame().map(|frame| (**frame).clone())
+        let groups = spread.groupby(index.iter().copied()).dropna(false);
+        let table = (**groups.agg_as(aggregates.collect::<Vec<_>>()).frame()?).clone();
+        let order = table.order.iter().map(|key| OrderKey { nulls_first: true, ..key.clone() }).collect();
+        Ok(Frame { order, ..table })
     }
+}
+
+/// The cells of a table: computed, since their labels and their values are needed.
+fn cells<const N: usize>(groups: &GroupBy, aggregates: [(&str, &str, Aggregate); N]) -> Result<DataFrame> {
+    groups.clone().as_index(false).agg_as(aggregates).execute()
 }
 
 /// A value as the label of a column.
