@@ -3,7 +3,7 @@
 use super::aggregate::Aggregate;
 use super::group::{GroupBy, Key};
 use super::window::{Over, Step};
-use super::{DataFrame, Frame, Level, OrderKey, named};
+use super::{DataFrame, Frame, Level, OrderKey, Sort, named};
 use crate::error::Result;
 use crate::frame::series::Series;
 use arrow::datatypes::DataType;
@@ -64,7 +64,7 @@ impl Counts {
 
 impl Series {
     /// The number of rows with each value, the most frequent first, with the values as index; among equals,
-    /// the value that came first.
+    /// the value that came first, and of categories the smallest one.
     #[track_caller]
     pub fn value_counts(&self) -> DataFrame {
         self.value_counts_with(Counts::default())
@@ -74,7 +74,17 @@ impl Series {
     #[track_caller]
     pub fn value_counts_with(&self, counts: Counts) -> DataFrame {
         let label = self.label();
-        self.to_frame().value_counts_with([label.as_str()], counts)
+        let counted = self.to_frame().value_counts_with([label.as_str()], counts);
+        if !matches!(self.dtype(), Ok(DataType::Dictionary(..))) {
+            return counted;
+        }
+        counted.then(|frame| {
+            let mut order = frame.order.clone();
+            let by_value = frame.index.iter().map(|level| OrderKey::growing(&level.column));
+            let behind_counts = usize::from(counts.sort).min(order.len());
+            order.splice(behind_counts..behind_counts, by_value);
+            Ok(Frame { order, ..frame.clone() })
+        })
     }
 
     /// The most frequent values, from the smallest to the largest.
@@ -95,8 +105,15 @@ impl Series {
             Ok(Frame { index: Vec::new(), ..frame })
         });
         let largest = counted.col(count).window_step(&Step::Whole(Aggregate::Max));
-        let found = counted.filter(&counted.col(count).eq(largest)).reset_index(true).col(&label);
-        found.named(self.name().map(str::to_owned))
+        let mut found = counted.filter(&counted.col(count).eq(largest));
+        // As pandas sorts them: a missing time is less than all others, and so is what has no category.
+        let is_first = |dtype: DataType| {
+            matches!(dtype, DataType::Timestamp(..) | DataType::Duration(_) | DataType::Dictionary(..))
+        };
+        if !dropna && self.dtype().is_ok_and(is_first) {
+            found = found.sort_values([label.as_str()], Sort::ascending().missing_first());
+        }
+        found.reset_index(true).col(&label).named(self.name().map(str::to_owned))
     }
 }
 
