@@ -4,7 +4,7 @@
 //! before a run, so methods that need them compute the distinct values at once.
 
 use super::Series;
-use super::elementwise::mapped;
+use super::mapped::mapped;
 use crate::error::{Error, Result};
 use crate::frame::Sort;
 use crate::value::{Value, is_text};

@@ -2,6 +2,7 @@
 
 use super::Series;
 use super::function::{ROUND, call};
+use super::mapped::{is_held, mapped};
 use crate::error::{Error, Result};
 use crate::functions::arithmetic::{clip, present};
 use crate::promotion::{Beyond, as_type, of_exprs};
@@ -38,51 +39,6 @@ fn is_of_kind(value: &Value, dtype: &DataType) -> bool {
     value.is_missing()
         || *dtype == DataType::Null
         || (own.is_numeric(), own == DataType::Boolean) == (dtype.is_numeric(), *dtype == DataType::Boolean)
-}
-
-/// One value for each of others, as an expression; the rest is `otherwise`, an expression of a type. Numbers
-/// have the type of all of them: that of a choice in a plan is the type of its first value.
-pub(crate) fn mapped(expr: &Expr, pairs: &[(Value, Value)], otherwise: (Expr, &DataType)) -> Result<Expr> {
-    let (otherwise, own) = otherwise;
-    let mut common = own.clone();
-    for to in pairs.iter().map(|(_, to)| to).filter(|to| to.dtype().is_numeric()) {
-        if !common.is_numeric() && !common.is_null() {
-            continue;
-        }
-        let number = lit(to.0.clone());
-        common = match of_exprs((&otherwise, &common), (&number, &to.dtype()), Beyond::Widens)? {
-            Some(met) => met,
-            None if common.is_null() => to.dtype(),
-            // Decimals stay what they are if they have the number, which a float has only nearly.
-            None if is_held(&number, &common) => common,
-            None => DataType::Float64,
-        };
-    }
-    let typed = |expr: Expr, dtype: &DataType| {
-        if common.is_numeric() && dtype.is_numeric() { as_type(expr, dtype, &common) } else { expr }
-    };
-    let otherwise = typed(otherwise, own);
-    let mut cases: Option<datafusion::logical_expr::conditional_expressions::CaseBuilder> = None;
-    for (from, to) in pairs {
-        let is =
-            if from.is_missing() { expr.clone().is_null() } else { expr.clone().eq(lit(from.0.clone())) };
-        let to = typed(lit(to.0.clone()), &to.dtype());
-        cases = Some(match cases {
-            None => when(is, to),
-            Some(mut cases) => cases.when(is, to),
-        });
-    }
-    match cases {
-        None => Ok(otherwise),
-        Some(mut cases) => Ok(cases.otherwise(otherwise)?),
-    }
-}
-
-/// Whether a type of decimals has a number of the program as it is.
-fn is_held(number: &Expr, dtype: &DataType) -> bool {
-    let Expr::Literal(number, _) = number else { return false };
-    let back = number.cast_to(dtype).and_then(|held| held.cast_to(&number.data_type()));
-    dtype.is_decimal() && back.is_ok_and(|back| back == *number)
 }
 
 /// The value moved into bounds; a missing bound is none.
