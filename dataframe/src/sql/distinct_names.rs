@@ -3,14 +3,14 @@
 //! The library names the keys of groups, aggregates and windows by their texts, in which `a IN (SELECT ..)`
 //! is `IN`, whatever is asked. Two of them in one query had one name, and the query was refused as if a
 //! column stood there twice. Here each gets another text of the same value: `CASE WHEN 1 = 1 THEN a IN (..)
-//! END`.
+//! END`. Nor do the texts have casts: `count(cast(a as int))` and `count(a)` had one name.
 
 use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{
-    BinaryOperator, CaseWhen, Expr, Function, GroupByExpr, OrderBy, Query, Select, SetExpr, Value, Visit,
-    VisitMut, Visitor, VisitorMut,
+    BinaryOperator, CaseWhen, Expr, Function, GroupByExpr, Ident, OrderBy, Query, Select, SelectItem,
+    SetExpr, Value, Visit, VisitMut, Visitor, VisitorMut,
 };
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 /// Gives the conditions of a query, not those of its subqueries, names of their own.
@@ -35,20 +35,34 @@ fn in_sides(body: &mut SetExpr) {
 
 fn name_apart_in(select: &mut Select, order: &mut Option<OrderBy>) {
     let texts = named_texts(select, order.as_ref());
-    if texts.len() < 2 {
+    if texts.is_empty() {
         return;
     }
     let mut apart = Apart { queries: 0, texts: texts.into_iter().collect() };
     let Select { projection, group_by, having, qualify, .. } = select;
+    projection.iter_mut().for_each(|item| name_item_apart(item, &mut apart));
     // It never breaks off.
-    let _whole = projection.visit(&mut apart);
     let _whole = group_by.visit(&mut apart);
     let _whole = having.visit(&mut apart);
     let _whole = qualify.visit(&mut apart);
     let _whole = order.visit(&mut apart);
 }
 
-/// The texts of conditions that are parts of names.
+/// Writes a shown value so that it has a name of its own, and its label is the text that it had.
+fn name_item_apart(item: &mut SelectItem, apart: &mut Apart) {
+    let SelectItem::UnnamedExpr(expr) = item else {
+        let _whole = VisitMut::visit(item, apart);
+        return;
+    };
+    let label = expr.to_string();
+    let _whole = VisitMut::visit(expr, apart);
+    if expr.to_string() != label {
+        let expr = std::mem::replace(expr, Expr::value(Value::Null));
+        *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', label) };
+    }
+}
+
+/// The texts of conditions that are parts of names, if there are several, and of casts that names lack.
 fn named_texts(select: &Select, order: Option<&OrderBy>) -> BTreeSet<String> {
     let Select { projection, group_by, having, qualify, .. } = select;
     let has_groups = match group_by {
@@ -56,7 +70,16 @@ fn named_texts(select: &Select, order: Option<&OrderBy>) -> BTreeSet<String> {
         GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
     };
     // Keys of groups may be columns that are shown, by their places.
-    let mut named = Named { queries: 0, calls: usize::from(has_groups), windows: 0, texts: BTreeSet::new() };
+    let calls = usize::from(has_groups);
+    let mut named = Named { calls, ..Named::default() };
+    if let GroupByExpr::Expressions(keys, _) = group_by {
+        keys.iter().for_each(|key| named.add(key));
+    }
+    for item in projection.iter().filter(|_| has_groups) {
+        if let SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } = item {
+            named.add(expr);
+        }
+    }
     let _whole = Visit::visit(group_by, &mut named);
     let _whole = Visit::visit(projection, &mut named);
     let _whole = Visit::visit(having, &mut named);
@@ -64,10 +87,19 @@ fn named_texts(select: &Select, order: Option<&OrderBy>) -> BTreeSet<String> {
     if let Some(order) = order {
         let _whole = Visit::visit(order, &mut named);
     }
-    named.texts
+    let Named { mut texts, compared, without_casts, .. } = named;
+    // The rows of ANY and ALL are no value: the library knows them by their form.
+    texts.retain(|text| !compared.contains(text));
+    if texts.len() < 2 {
+        texts.clear();
+    }
+    let namesakes = without_casts.into_values().filter(|exprs| 1 < exprs.len());
+    texts.extend(namesakes.flat_map(BTreeMap::into_values).flatten());
+    texts
 }
 
 /// Finds the conditions that are parts of names.
+#[derive(Default)]
 struct Named {
     /// Subqueries around the part that is visited.
     queries: usize,
@@ -75,6 +107,61 @@ struct Named {
     calls: usize,
     windows: usize,
     texts: BTreeSet<String>,
+    /// The texts of subqueries whose rows are compared with a value.
+    compared: BTreeSet<String>,
+    /// The expressions with a name, by their texts without casts: their texts, and the casts in them.
+    without_casts: BTreeMap<String, BTreeMap<String, Vec<String>>>,
+}
+
+impl Named {
+    fn add(&mut self, expr: &Expr) {
+        let mut casts = Casts { depth: 0, texts: Vec::new() };
+        let _whole = Visit::visit(expr, &mut casts);
+        let mut plain = expr.clone();
+        if !casts.texts.is_empty() {
+            let _whole = VisitMut::visit(&mut plain, &mut WithoutCasts);
+        }
+        let of_name = self.without_casts.entry(plain.to_string()).or_default();
+        of_name.insert(expr.to_string(), casts.texts);
+    }
+}
+
+/// Finds casts that stand in no other one.
+struct Casts {
+    depth: usize,
+    texts: Vec<String>,
+}
+
+impl Visitor for Casts {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        if matches!(expr, Expr::Cast { .. }) {
+            if self.depth == 0 {
+                self.texts.push(expr.to_string());
+            }
+            self.depth += 1;
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        self.depth -= usize::from(matches!(expr, Expr::Cast { .. }));
+        ControlFlow::Continue(())
+    }
+}
+
+struct WithoutCasts;
+
+impl VisitorMut for WithoutCasts {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Cast { expr: value, .. } = expr {
+            *expr = std::mem::replace(&mut **value, Expr::value(Value::Null));
+        }
+        ControlFlow::Continue(())
+    }
 }
 
 impl Visitor for Named {
@@ -92,11 +179,15 @@ impl Visitor for Named {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
         if self.queries == 0 {
+            if let Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } = expr {
+                self.compared.insert(right.to_string());
+            }
             let is_named = 0 < self.calls && is_condition(expr);
             if is_named || 0 < self.windows && matches!(expr, Expr::Subquery(_)) {
                 self.texts.insert(expr.to_string());
             }
             if let Expr::Function(call) = expr {
+                self.add(expr);
                 self.calls += 1;
                 self.windows += usize::from(is_window(call));
             }
@@ -148,7 +239,8 @@ impl VisitorMut for Apart {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        if self.queries == 0 && (is_condition(expr) || matches!(expr, Expr::Subquery(_))) {
+        let may_be_named = is_condition(expr) || matches!(expr, Expr::Subquery(_) | Expr::Cast { .. });
+        if self.queries == 0 && may_be_named {
             let text = expr.to_string();
             if let Some(number) = self.texts.iter().position(|known| *known == text) {
                 let asked = std::mem::replace(expr, Expr::value(Value::Null));
@@ -210,6 +302,35 @@ mod tests {
     }
 
     #[test]
+    fn aggregates_and_keys_of_casts_are_told_apart() {
+        assert_eq!(
+            rows("select count(cast(a as varchar)), count(a), sum(a::bigint), sum(a) from t"),
+            ["3 3 6 6"]
+        );
+        assert_eq!(rows("select sum(cast(b as bigint)) from t group by a having sum(b) > 30"), ["40"]);
+        assert_eq!(
+            rows("select cast(a as varchar) x, a y, count(*) from t group by x, y"),
+            ["1 1 1", "2 2 1", "3 3 1", "NULL NULL 1"]
+        );
+        assert_eq!(
+            rows("select cast(a as varchar) x, a y from t group by 1, a"),
+            ["1 1", "2 2", "3 3", "NULL NULL"]
+        );
+        let query =
+            "select sum(b) over (order by cast(a as varchar)), sum(b) over (order by a) from t where a < 3";
+        assert_eq!(rows(query), ["10 10", "30 30"]);
+        let query = "select max(cast(cast(a as varchar) as int)), max(a) from t";
+        assert_eq!(rows(query), ["3 3"]);
+    }
+
+    #[test]
+    fn labels_are_the_texts_of_the_query() {
+        let t = crate::DataFrame::from_columns([("a", vec![1, 2].into())]);
+        let found = crate::sql("select count(cast(a as varchar)), count(a) from t", &[("t", &t)]);
+        assert_eq!(found.columns().expect("labels"), ["count(CAST(a AS VARCHAR))", "count(t.a)"]);
+    }
+
+    #[test]
     fn aggregates_and_windows_of_several_conditions_are_told_apart() {
         let case = |column| format!("case when {column} in (select a from u) then b end");
         assert_eq!(rows(&format!("select sum({}) x, sum({}) y from t", case("a"), case("b"))), ["50 20"]);
@@ -218,6 +339,9 @@ mod tests {
             rows(&format!("select b, {}, {} from t", over("a"), over("b"))),
             ["10 10 80", "20 50 20", "30 50 80", "40 40 80"]
         );
+        let of_any = "(select count(*) from u) = any (select u.a from u)";
+        let query = format!("select b, sum(b) over (partition by {of_any}, (select max(a) from u)) from t");
+        assert_eq!(rows(&query), ["10 100", "20 100", "30 100", "40 100"]);
         let over = |value| format!("sum(b) over (order by (select {value}(u.a) from u where u.a = t.a), b)");
         assert_eq!(
             rows(&format!("select b, {}, {} from t", over("max"), over("-min"))),
