@@ -1,10 +1,12 @@
 //! Columns that a projection computes below an operator which cannot have their values itself.
 
+use super::plans::{columns, projection};
+use super::unequal;
 use crate::frame::HIDDEN;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column, Result as EngineResult};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison};
-use datafusion::logical_expr::{Expr, LogicalPlan, Projection};
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use std::sync::Arc;
 
 pub(super) fn has_asked(expr: &Expr) -> EngineResult<bool> {
@@ -72,6 +74,7 @@ impl Below {
         let own = columns(&rows);
         let (values, labels): (Vec<Expr>, Vec<String>) = self.values.into_iter().unzip();
         let (values, rows) = apart(values, rows)?;
+        let (values, rows) = unequal::joined(values, rows)?;
         let values = values.into_iter().zip(labels).map(|(value, label)| value.alias(label));
         projection(own.into_iter().chain(values).collect(), rows)
     }
@@ -106,14 +109,4 @@ pub(super) fn apart(exprs: Vec<Expr>, rows: Arc<LogicalPlan>) -> EngineResult<(V
 
 pub(super) fn is_subquery(part: &Expr) -> bool {
     is_condition(part) || matches!(part, Expr::ScalarSubquery(_))
-}
-
-pub(super) fn projection(exprs: Vec<Expr>, rows: Arc<LogicalPlan>) -> EngineResult<Arc<LogicalPlan>> {
-    Ok(Arc::new(LogicalPlan::Projection(Projection::try_new(exprs, rows)?)))
-}
-
-/// The columns of a plan.
-pub(super) fn columns(plan: &LogicalPlan) -> Vec<Expr> {
-    let columns = plan.schema().iter();
-    columns.map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name()))).collect()
 }

@@ -4,7 +4,7 @@
 //! on the right side, or none that has. Equal rows are numbered here on both sides, and the numbers compared
 //! too: the third `a` of the left side has a partner if there are three on the right side.
 
-use super::below::columns;
+use super::plans::columns;
 use crate::error::{Error, Result};
 use crate::frame::HIDDEN;
 use datafusion::common::{Column, Result as EngineResult};

@@ -6,10 +6,13 @@
 //! | clauses that are refused or written in another way | `understood` |
 //! | subqueries in orders, windows, joins and sets of groups | `asked` |
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
-//! | names of conditions over subqueries | `distinct_names` |
+//! | values of subqueries that depend on the row by other conditions than equality | `unequal` |
+//! | names of conditions over subqueries, and of casts | `distinct_names` |
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
+//! | columns of plans | `plans` |
+//! | names of rows that are compared with a value | `compared_names` |
 //! | the bound on subqueries within each other | `levels` |
 //! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
 //! | plans as texts | `explain` |
@@ -23,6 +26,7 @@
 mod asked;
 mod below;
 mod change;
+mod compared_names;
 mod counted_sets;
 mod digits;
 mod distinct_from;
@@ -33,12 +37,14 @@ mod keys;
 mod levels;
 mod order;
 mod overflow;
+mod plans;
 mod row_texts;
 mod session;
 mod session_table;
 mod sort_keys;
 mod text;
 mod understood;
+mod unequal;
 
 pub use self::session::{SqlAnswer, SqlSession};
 pub use text::{sql_line, sql_stream};

@@ -183,9 +183,10 @@ const ROWS_THERE: i64 = 1;
 
 /// The state of rows, as a value for which they are read once.
 pub(super) fn state(rows: &Arc<LogicalPlan>) -> Result<Expr> {
-    let counts = vec![count(lit(1_i64)), count(value_of(rows))];
-    let counted =
-        LogicalPlanBuilder::from(Arc::clone(rows)).aggregate(Vec::<Expr>::new(), counts)?.build()?;
+    // The value may be the number 1 itself.
+    let rows = apart(rows)?;
+    let counts = vec![count(lit(1_i64)), count(value_of(&rows))];
+    let counted = LogicalPlanBuilder::from(rows).aggregate(Vec::<Expr>::new(), counts)?.build()?;
     let counted_value = |at| Expr::Column(Column::from(counted.schema().qualified_field(at)));
     let (all, there) = (counted_value(0), counted_value(1));
     let state = when(all.clone().eq(lit(0_i64)), lit(ROWS_NONE))
