@@ -66,6 +66,29 @@ impl Engine {
         Ok(Ok(made.fetch_on::<i64>(&*self.executor)?.into_iter().collect()))
     }
 
+    /// The elements of several expressions (n,) of which only running tells the sizes, at most `most` each,
+    /// by one plan; the number of those of one that has more.
+    ///
+    /// # Errors
+    /// As [`execute`].
+    #[track_caller]
+    pub(crate) fn elements(
+        &self,
+        expressions: &[&Tensor],
+        most: u64,
+    ) -> Result<std::result::Result<Vec<Vec<f64>>, u64>> {
+        let (made, _) = execute(expressions, &*self.executor)?;
+        for made in &made {
+            let count = made.size()?;
+            if most < count {
+                return Ok(Err(count));
+            }
+        }
+        let fetched =
+            made.iter().map(|made| Ok(made.fetch_on::<f64>(&*self.executor)?.into_iter().collect()));
+        Ok(Ok(fetched.collect::<Result<_>>()?))
+    }
+
     /// The same tensors with all sizes known. Runs what unknown sizes depend on.
     ///
     /// # Errors

@@ -7,11 +7,17 @@ use crate::decomposition::{FittedPCA, FittedTruncatedSVD};
 use crate::discriminant_analysis::FittedLinearDiscriminantAnalysis;
 use crate::feature_selection::{FittedSelect, FittedVarianceThreshold};
 use crate::impute::{FittedMissingIndicator, FittedSimpleImputer};
+use crate::kernel_approximation::{
+    FittedAdditiveChi2Sampler, FittedNystroem, FittedPolynomialCountSketch, FittedRBFSampler,
+    FittedSkewedChi2Sampler,
+};
 use crate::params::{Params, Setting};
 use crate::preprocessing::{
-    Binarizer, FittedMaxAbsScaler, FittedMinMaxScaler, FittedPolynomialFeatures, FittedPowerTransformer,
+    Binarizer, FittedKBinsDiscretizer, FittedKernelCenterer, FittedMaxAbsScaler, FittedMinMaxScaler,
+    FittedOneHotEncoder, FittedOrdinalEncoder, FittedPolynomialFeatures, FittedPowerTransformer,
     FittedQuantileTransformer, FittedRobustScaler, FittedStandardScaler, Normalizer,
 };
+use crate::random_projection::FittedRandomProjection;
 use crate::saved::{Save, decoded, encoded};
 use std::fmt;
 use tharsis_graph::Error as GraphError;
@@ -458,12 +464,22 @@ const STEPS: &[ReadStep] = steps![
     FittedKMeans,
     FittedPCA,
     FittedTruncatedSVD,
+    FittedAdditiveChi2Sampler,
+    FittedNystroem,
+    FittedPolynomialCountSketch,
+    FittedRBFSampler,
+    FittedSkewedChi2Sampler,
+    FittedRandomProjection,
     FittedLinearDiscriminantAnalysis,
     FittedSelect,
     FittedVarianceThreshold,
     FittedMissingIndicator,
     FittedSimpleImputer,
     Binarizer,
+    FittedKBinsDiscretizer,
+    FittedKernelCenterer,
+    FittedOneHotEncoder,
+    FittedOrdinalEncoder,
     FittedMaxAbsScaler,
     FittedMinMaxScaler,
     FittedPolynomialFeatures,

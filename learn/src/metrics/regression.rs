@@ -328,26 +328,42 @@ pub(crate) fn weighted_quantile(
     alpha: f64,
     neighbours: Neighbours,
 ) -> Result<Tensor> {
-    let count = x.shape()?[0] as f64;
-    let of_column = |column: &Tensor| {
+    let lost = || value_error("a quantile has been lost");
+    weighted_quantiles(x, weights, &[alpha], neighbours)?.pop().ok_or_else(lost)
+}
+
+/// As [`weighted_quantile`], of several parts of the weights by one sort of each column.
+#[track_caller]
+pub(crate) fn weighted_quantiles(
+    x: &Tensor,
+    weights: &Tensor,
+    alphas: &[f64],
+    neighbours: Neighbours,
+) -> Result<Vec<Tensor>> {
+    let last = x.shape()?[0] as i64 - 1;
+    let mut columns: Vec<Vec<Tensor>> = alphas.iter().map(|_| Vec::new()).collect();
+    for column in x.unstack(1)? {
         let order = column.argsort(0);
         let sums = weights.take_at(&order, 0).cumsum(0);
+        let sorted = column.take_at(&order, 0);
         let total = sums.get(&[tharsis_numeric::Index::At(-1)]).reshape(&[1]);
         // Rounding of sums does not decide whether the weights are cut between two samples.
         let slack = total.multiply(2.0 * f64::EPSILON);
-        let rank = total.multiply(alpha);
-        // Nor is a sample without weight the first one.
-        let low = rank.subtract(&slack).maximum(f64::MIN_POSITIVE);
-        let low = sums.searchsorted(&low).minimum(count as i64 - 1);
-        let sorted = column.take_at(&order, 0);
-        if neighbours == Neighbours::Lower {
-            return sorted.take_at(&low, 0);
+        for (alpha, made) in alphas.iter().zip(&mut columns) {
+            let rank = total.multiply(*alpha);
+            // Nor is a sample without weight the first or the last one.
+            let low = rank.subtract(&slack).maximum(f64::MIN_POSITIVE);
+            let low = sums.searchsorted(&low).minimum(last);
+            if neighbours == Neighbours::Lower {
+                made.push(sorted.take_at(&low, 0));
+                continue;
+            }
+            let high = sums.searchsorted_right(&rank.add(&slack));
+            let high = where_(&high.greater(last), &low, &high);
+            made.push(sorted.take_at(&low, 0).add(sorted.take_at(&high, 0)).multiply(0.5));
         }
-        let high = sums.searchsorted_right(&rank.add(&slack)).minimum(count as i64 - 1);
-        sorted.take_at(&low, 0).add(sorted.take_at(&high, 0)).multiply(0.5)
-    };
-    let columns: Vec<Tensor> = x.unstack(1)?.iter().map(of_column).collect();
-    Ok(concatenate(&columns.iter().collect::<Vec<_>>(), 0))
+    }
+    Ok(columns.iter().map(|parts| concatenate(&parts.iter().collect::<Vec<_>>(), 0)).collect())
 }
 
 /// True and predicted numbers (n, outputs), checked in the pass that reads them.

@@ -2,9 +2,14 @@
 
 mod affine;
 mod binarizer;
+mod categories;
+mod k_bins_discretizer;
+mod kernel_centerer;
 mod max_abs_scaler;
 mod min_max_scaler;
 mod normalizer;
+mod one_hot_encoder;
+mod ordinal_encoder;
 mod polynomial_features;
 mod power_transformer;
 mod quantile_transformer;
@@ -12,9 +17,14 @@ mod robust_scaler;
 mod standard_scaler;
 
 pub use binarizer::Binarizer;
+pub use categories::MinFrequency;
+pub use k_bins_discretizer::{BinCounts, BinEncoding, BinStrategy, FittedKBinsDiscretizer, KBinsDiscretizer};
+pub use kernel_centerer::{FittedKernelCenterer, KernelCenterer};
 pub use max_abs_scaler::{FittedMaxAbsScaler, MaxAbsScaler};
 pub use min_max_scaler::{FittedMinMaxScaler, MinMaxScaler};
 pub use normalizer::{Norm, Normalizer};
+pub use one_hot_encoder::{DropCategories, FittedOneHotEncoder, HandleUnknown, OneHotEncoder};
+pub use ordinal_encoder::{FittedOrdinalEncoder, HandleUnknownCode, OrdinalEncoder};
 pub use polynomial_features::{FittedPolynomialFeatures, PolynomialFeatures};
 pub use power_transformer::{FittedPowerTransformer, PowerMethod, PowerTransformer};
 pub use quantile_transformer::{FittedQuantileTransformer, OutputDistribution, QuantileTransformer};

@@ -17,9 +17,11 @@ mod decomposition;
 mod discriminant;
 mod distributions;
 mod dummy;
+mod encoders;
 mod feature_selection;
 mod generalized;
 mod impute;
+mod kernels;
 mod linear;
 mod linear_by_gram;
 mod methods;
@@ -60,10 +62,12 @@ pub const TABLES: Tables = &[
     discriminant::ROWS,
     preprocessing::ROWS,
     distributions::ROWS,
+    encoders::ROWS,
     impute::ROWS,
     feature_selection::ROWS,
     covariance::ROWS,
     decomposition::ROWS,
+    kernels::ROWS,
     cluster::ROWS,
     naive_bayes::ROWS,
     neighbors::ROWS,

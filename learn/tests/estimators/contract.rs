@@ -13,6 +13,7 @@ use tharsis_learn::dummy::{DummyClassifier, DummyRegressor};
 use tharsis_learn::ensemble::{HistGradientBoostingClassifier, HistGradientBoostingRegressor};
 use tharsis_learn::feature_selection::{SelectKBest, VarianceThreshold};
 use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
+use tharsis_learn::kernel_approximation::{AdditiveChi2Sampler, Nystroem, PolynomialCountSketch, RBFSampler};
 use tharsis_learn::linear_model::{
     ARDRegression, BayesianRidge, ElasticNet, Lars, Lasso, LassoLars, LassoLarsIC, LinearRegression,
     LogisticRegression, OrthogonalMatchingPursuit, PoissonRegressor, Ridge, RidgeClassifier,
@@ -22,9 +23,10 @@ use tharsis_learn::naive_bayes::{BernoulliNB, ComplementNB, GaussianNB, Multinom
 use tharsis_learn::neighbors::NearestCentroid;
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::{
-    MaxAbsScaler, MinMaxScaler, PolynomialFeatures, PowerTransformer, QuantileTransformer, RobustScaler,
-    StandardScaler,
+    KBinsDiscretizer, MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, PolynomialFeatures,
+    PowerTransformer, QuantileTransformer, RobustScaler, StandardScaler,
 };
+use tharsis_learn::random_projection::GaussianRandomProjection;
 use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor};
 use tharsis_learn::{Error, FitOptions, Result};
 use tharsis_numeric::random::default_rng;
@@ -94,6 +96,7 @@ macro_rules! model {
 /// depend on where zero is.
 fn subjects() -> Vec<Subject> {
     let mut all = maps();
+    all.extend(encoders());
     all.extend(distributions());
     all.extend(models());
     all.extend(lines());
@@ -152,6 +155,37 @@ fn maps() -> Vec<Subject> {
         }),
         subject("SelectKBest", [true, false, false, false], |x, y, options| {
             model!(SelectKBest::new().k(2).fit(x, y, options)?, [scores, pvalues], [transform])
+        }),
+    ]
+}
+
+/// Categories, bins, and random maps.
+fn encoders() -> Vec<Subject> {
+    vec![
+        subject("OneHotEncoder", [false, false, true, true], |x, _, options| {
+            model!(OneHotEncoder::new().fit(x, options)?, [], [transform])
+        }),
+        subject("OrdinalEncoder", [false, false, true, true], |x, _, options| {
+            model!(OrdinalEncoder::new().fit(x, options)?, [], [transform])
+        }),
+        subject("KBinsDiscretizer", [false, true, false, true], |x, _, options| {
+            model!(KBinsDiscretizer::new().n_bins(3).fit(x, options)?, [], [transform])
+        }),
+        subject("GaussianRandomProjection", [false, false, false, false], |x, _, options| {
+            model!(GaussianRandomProjection::new().n_components(2).fit(x, options)?, [], [transform])
+        }),
+        subject("RBFSampler", [false, false, false, false], |x, _, options| {
+            model!(RBFSampler::new().n_components(5).fit(x, options)?, [], [transform])
+        }),
+        subject("AdditiveChi2Sampler", [false, false, false, false], |x, _, options| {
+            model!(AdditiveChi2Sampler::new().fit(x, options)?, [], [transform])
+        }),
+        subject("PolynomialCountSketch", [false, false, false, false], |x, _, options| {
+            model!(PolynomialCountSketch::new().n_components(5).fit(x, options)?, [], [transform])
+        }),
+        subject("Nystroem", [false, false, false, false], |x, _, options| {
+            let model = Nystroem::new().gamma(0.05).n_components(4).fit(x, options)?;
+            model!(model, [components, normalization], [transform])
         }),
     ]
 }

@@ -108,6 +108,11 @@ impl Case<'_> {
         self.same(name, &expected, &first, tolerance);
     }
 
+    /// The first rows of a result, as they were recorded.
+    pub fn result(&self, name: &str) -> ArrayD<f64> {
+        array(&self.facts["methods"][name])
+    }
+
     /// As [`Case::method`], of absolute values: for columns that have no sign.
     pub fn lengths(&self, name: &str, found: &Tensor, tolerance: f64) {
         let expected = array(&self.facts["methods"][name]).mapv(f64::abs);

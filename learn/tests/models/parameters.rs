@@ -13,14 +13,18 @@ use tharsis_learn::feature_selection::{
     SelectFdr, SelectFpr, SelectFwe, SelectKBest, SelectPercentile, VarianceThreshold,
 };
 use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
+use tharsis_learn::kernel_approximation::{
+    AdditiveChi2Sampler, Nystroem, PolynomialCountSketch, RBFSampler, SkewedChi2Sampler,
+};
 use tharsis_learn::linear_model::*;
 use tharsis_learn::naive_bayes::{BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB};
 use tharsis_learn::neighbors::NearestCentroid;
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::{
-    Binarizer, MaxAbsScaler, MinMaxScaler, Normalizer, PolynomialFeatures, PowerTransformer,
-    QuantileTransformer, RobustScaler, StandardScaler,
+    Binarizer, KBinsDiscretizer, KernelCenterer, MaxAbsScaler, MinMaxScaler, Normalizer, OneHotEncoder,
+    OrdinalEncoder, PolynomialFeatures, PowerTransformer, QuantileTransformer, RobustScaler, StandardScaler,
 };
+use tharsis_learn::random_projection::{GaussianRandomProjection, SparseRandomProjection};
 use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor};
 use tharsis_learn::{Params, Setting};
 use tharsis_numeric::{Tensor, arange};
@@ -54,6 +58,17 @@ fn all() -> Vec<Box<dyn Params>> {
         Box::new(MaxAbsScaler::new()),
         Box::new(Normalizer::new()),
         Box::new(Binarizer::new()),
+        Box::new(OneHotEncoder::new()),
+        Box::new(OrdinalEncoder::new()),
+        Box::new(KBinsDiscretizer::new()),
+        Box::new(KernelCenterer::new()),
+        Box::new(GaussianRandomProjection::new()),
+        Box::new(SparseRandomProjection::new()),
+        Box::new(RBFSampler::new()),
+        Box::new(SkewedChi2Sampler::new()),
+        Box::new(AdditiveChi2Sampler::new()),
+        Box::new(PolynomialCountSketch::new()),
+        Box::new(Nystroem::new()),
         Box::new(RobustScaler::new()),
         Box::new(QuantileTransformer::new()),
         Box::new(PowerTransformer::new()),
@@ -107,6 +122,12 @@ fn values() -> Vec<Setting> {
         "box-cox",
         "constant",
         "median",
+        "ignore",
+        "use_encoded_value",
+        "ordinal",
+        "uniform",
+        "hazen",
+        "cosine",
         "manhattan",
         "empirical",
         "all",

@@ -9,11 +9,13 @@ use tharsis_learn::dummy::*;
 use tharsis_learn::ensemble::*;
 use tharsis_learn::feature_selection::*;
 use tharsis_learn::impute::*;
+use tharsis_learn::kernel_approximation::*;
 use tharsis_learn::linear_model::*;
 use tharsis_learn::naive_bayes::*;
 use tharsis_learn::neighbors::*;
 use tharsis_learn::pipeline::{FittedPipeline, Pipeline};
 use tharsis_learn::preprocessing::*;
+use tharsis_learn::random_projection::*;
 use tharsis_learn::tree::*;
 use tharsis_learn::{Result, Save};
 use tharsis_numeric::random::default_rng;
@@ -132,6 +134,19 @@ round_trips! {
     dummy_regressor: |x, _, y| DummyRegressor::new().fit(x, y, ..), [predict];
     nearest_centroid: |x, labels, _| NearestCentroid::new().priors(CentroidPriors::Empirical).fit(x, labels, ..),
         [predict, decision_function, predict_log_proba];
+    one_hot_encoder: |x, _, _| {
+        let encoder = OneHotEncoder::new().drop(DropCategories::First).handle_unknown(HandleUnknown::Ignore);
+        encoder.min_frequency(7usize).fit(&x.round(0), ..)
+    }, [transform];
+    ordinal_encoder: |x, _, _| OrdinalEncoder::new().fit(x, ..), [transform, inverse_transform];
+    k_bins_discretizer: |x, _, _| KBinsDiscretizer::new().encode(BinEncoding::Ordinal).fit(x, ..), [transform];
+    kernel_centerer: |x, _, _| KernelCenterer::new().fit(&x.get(&[(..4i64).into()]), ..), [transform];
+    random_projection: |x, _, _| SparseRandomProjection::new().n_components(3).fit(x, ..), [transform];
+    rbf_sampler: |x, _, _| RBFSampler::new().gamma(Gamma::Scale).n_components(3).fit(x, ..), [transform];
+    skewed_chi2_sampler: |x, _, _| SkewedChi2Sampler::new().n_components(3).fit(x, ..), [transform];
+    additive_chi2_sampler: |x, _, _| AdditiveChi2Sampler::new().fit(x, ..), [transform];
+    polynomial_count_sketch: |x, _, _| PolynomialCountSketch::new().coef0(1.0).n_components(3).fit(x, ..), [transform];
+    nystroem: |x, _, _| Nystroem::new().kernel(Kernel::Poly).n_components(3).fit(x, ..), [transform];
     normalizer: |_, _, _| Ok(Normalizer::new().norm(Norm::Max)), [transform];
     binarizer: |_, _, _| Ok(Binarizer::new().threshold(1.25)), [transform];
 }
@@ -235,6 +250,11 @@ fn steps_of_every_type_come_back() {
         .step("quantiles", QuantileTransformer::new().n_quantiles(20))
         .step("powers", PowerTransformer::new())
         .step("products", PolynomialFeatures::new().include_bias(false))
+        .step("nystroem", Nystroem::new().n_components(9))
+        .step("project", GaussianRandomProjection::new().n_components(7))
+        .step("fourier", RBFSampler::new().n_components(6))
+        .step("positive", MinMaxScaler::new())
+        .step("chi2", AdditiveChi2Sampler::new().sample_steps(1))
         .step("select", SelectKBest::new().k(3))
         .step("discriminants", LinearDiscriminantAnalysis::new());
     let model = pipeline.last("model", QuadraticDiscriminantAnalysis::new()).fit(&x, &labels, ..).unwrap();

@@ -11,8 +11,8 @@ import pathlib
 import numpy as np
 import sklearn
 from sklearn import (
-    cluster, covariance, decomposition, discriminant_analysis, dummy, feature_selection, impute, linear_model,
-    naive_bayes, neighbors, pipeline, preprocessing,
+    cluster, covariance, decomposition, discriminant_analysis, dummy, feature_selection, impute, kernel_approximation,
+    linear_model, naive_bayes, neighbors, pipeline, preprocessing,
 )
 
 rng = np.random.default_rng(39)
@@ -44,6 +44,9 @@ def data():
     rank[:, 3] = x[:, 0] + x[:, 1]
     skewed = rounded(np.exp(rng.normal(size=(ROWS, 3)) * [0.3, 1.0, 0.5]) + 0.001)
     rates = rng.poisson(np.exp(points @ [0.2, -0.1, 0.3]))
+    own = np.random.default_rng(7)
+    kinds = np.stack([own.choice(5, ROWS, p=[0.4, 0.3, 0.15, 0.1, 0.05]), own.choice([1, 2], ROWS),
+                      own.choice([10, 20, 30, np.nan], ROWS), np.full(ROWS, 7)], axis=1)
     amounts = rounded(np.exp(points @ [0.2, -0.1, 0.3]) * rng.gamma(3.0, 0.4, ROWS) + 0.001)
     return {
         "plain": {"x": x, "y": y, "w": w},
@@ -52,6 +55,9 @@ def data():
         "three": {"x": points, "y": np.array([-2, 3, 10])[kind], "w": w},
         "two": {"x": points, "y": np.array([4, 9])[(kind == 1).astype(int)], "w": w},
         "counts": {"x": counts, "y": np.array([-2, 3, 10])[kind], "w": w},
+        "kinds": {"x": kinds, "y": rounded(kinds[:, 0] + own.normal(size=ROWS)), "w": w},
+        "kernel": {"x": rounded(np.exp(-((points[:25, None] - points[None, :25]) ** 2).sum(2) / 9)), "y": y[:25], "w": w[:25]},
+        "portions": {"x": counts / 4, "y": y, "w": w},
         "dependent": {"x": rank, "y": y, "w": w},
         "wide": {"x": x[:3], "y": y[:3], "w": w[4:7]},
         "far": {"x": x + 1e6, "y": y, "w": w},
@@ -62,6 +68,9 @@ def data():
 
 
 def plain(value):
+    if isinstance(value, list) or getattr(value, "dtype", None) == object:
+        # Of features with different numbers of categories or edges: one behind the other.
+        value = np.concatenate([np.ravel(part) for part in value if part is not None] or [[]])
     value = np.asarray(value, dtype=float)
     return {"shape": list(value.shape), "values": [None if np.isnan(v) else float(v) for v in value.ravel()]}
 
@@ -144,6 +153,37 @@ for on in ("plain", "missing"):
 for norm in ("l1", "l2", "max"):
     case("Normalizer", preprocessing.Normalizer(norm=norm), "plain", {"norm": norm}, (), ("transform",))
 case("Binarizer", preprocessing.Binarizer(threshold=1.5), "counts", {"threshold": 1.5}, (), ("transform",))
+for params in ({}, {"drop": "first"}, {"drop": "if_binary"}, {"min_frequency": 7}, {"max_categories": 3},
+               {"min_frequency": 0.2, "drop": "first"}, {"handle_unknown": "ignore"},
+               {"handle_unknown": "infrequent_if_exist", "max_categories": 2}):
+    for on in ("kinds", "counts"):
+        rare = ("infrequent_categories_",) if "min_frequency" in params or "max_categories" in params else ()
+        case("OneHotEncoder", preprocessing.OneHotEncoder(sparse_output=False, **params), on, params,
+             ("categories_",) + rare, ("transform",))
+for params in ({}, {"encoded_missing_value": -1.0}, {"min_frequency": 7}, {"max_categories": 3},
+               {"min_frequency": 0.2, "encoded_missing_value": 9.0}):
+    for on in ("kinds", "counts"):
+        rare = ("infrequent_categories_",) if "min_frequency" in params or "max_categories" in params else ()
+        case("OrdinalEncoder", preprocessing.OrdinalEncoder(**params), on, params, ("categories_",) + rare, ("transform",))
+for weights in (False, True):
+    for strategy in ("uniform", "quantile", "kmeans"):
+        for on, params in (("plain", {"encode": "ordinal"}), ("three", {"encode": "onehot-dense", "n_bins": [2, 3, 7]}),
+                           ("skewed", {"encode": "ordinal", "n_bins": 4}), ("counts", {"encode": "ordinal", "n_bins": 4})):
+            params = {**params, "strategy": strategy}
+            case("KBinsDiscretizer", preprocessing.KBinsDiscretizer(**params), on, params, ("bin_edges_", "n_bins_"),
+                 ("transform",), weights)
+    params = {"encode": "ordinal", "quantile_method": "inverted_cdf"}
+    case("KBinsDiscretizer", preprocessing.KBinsDiscretizer(**params), "plain", params, ("bin_edges_", "n_bins_"),
+         ("transform",), weights)
+params = {"encode": "ordinal", "quantile_method": "linear"}
+case("KBinsDiscretizer", preprocessing.KBinsDiscretizer(**params), "plain", params, ("bin_edges_", "n_bins_"), ("transform",))
+case("KernelCenterer", preprocessing.KernelCenterer(), "kernel", None, ("K_fit_rows_", "K_fit_all_"), ("transform",))
+for params in ({}, {"sample_steps": 1}, {"sample_steps": 3}, {"sample_steps": 4, "sample_interval": 0.3}):
+    for on in ("portions", "skewed"):
+        case("AdditiveChi2Sampler", kernel_approximation.AdditiveChi2Sampler(**params), on, params, (), ("transform",))
+for params in ({"gamma": 0.5}, {"kernel": "laplacian"}, {"kernel": "poly", "degree": 2.0, "coef0": 0.5},
+               {"kernel": "sigmoid", "gamma": 0.01}, {"kernel": "cosine"}, {"kernel": "linear"}, {}):
+    case("Nystroem", kernel_approximation.Nystroem(n_components=ROWS, **params), "three", params, (), ("transform",))
 for weights in (False, True):
     for params in ({}, {"strategy": "most_frequent"}, {"strategy": "constant", "constant": 3}):
         case("DummyClassifier", dummy.DummyClassifier(**params), "three", params, ("classes_", "class_prior_"),

@@ -48,6 +48,16 @@ fn inputs() -> Json {
     json!({"x": {"lit": samples()}, "y": {"lit": labels()}, "positive": {"lit": positive}})
 }
 
+/// Samples that a class takes: four for a kernel of samples with themselves.
+fn samples_of(class: &str) -> Json {
+    if class.ends_with("KernelCenterer") { json!(samples()[..4]) } else { json!({"$": "x"}) }
+}
+
+/// Parameters without which a class takes no samples of four features.
+fn params(class: &str) -> Json {
+    if class.contains("random_projection") { json!({"n_components": 2}) } else { json!({}) }
+}
+
 /// Targets that a class takes.
 fn target(class: &str) -> Json {
     json!({"$": if class.ends_with("GammaRegressor") { "positive" } else { "y" }})

@@ -1,6 +1,6 @@
 //! Names, signatures, methods and attributes beside those of scikit-learn.
 
-use super::{classes, error, inputs, reply, rows, run, target};
+use super::{classes, error, inputs, params, reply, rows, run, samples_of, target};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_learn::programs::TABLES;
@@ -15,6 +15,17 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("sk.metrics.log_loss", "(y_true, y_proba, *, normalize=True, sample_weight=None, labels=None)"),
     // The dtype of a matrix of counts is int64.
     ("sk.metrics.cluster.contingency_matrix", "(labels_true, labels_pred, *, eps=None, sparse=False)"),
+    // The dtype of codes is float64.
+    (
+        "sk.preprocessing.OneHotEncoder",
+        "(*, categories='auto', drop=None, sparse_output=True, handle_unknown='error', min_frequency=None, \
+         max_categories=None, feature_name_combiner='concat')",
+    ),
+    (
+        "sk.preprocessing.OrdinalEncoder",
+        "(*, categories='auto', handle_unknown='error', unknown_value=None, encoded_missing_value=nan, \
+         min_frequency=None, max_categories=None)",
+    ),
     // The name of a function, where scikit-learn has the function.
     ("sk.feature_selection.SelectKBest", "(score_func='f_classif', *, k=10)"),
     ("sk.feature_selection.SelectPercentile", "(score_func='f_classif', *, percentile=10)"),
@@ -86,6 +97,17 @@ const MEMBERS: &[(&str, &str, &str)] = &[
     ("ShrunkCovariance", "score", "covariance_ location_ n_features_in_ precision_"),
     ("LedoitWolf", "score", "covariance_ location_ n_features_in_ precision_ shrinkage_"),
     ("OAS", "score", "covariance_ location_ n_features_in_ precision_ shrinkage_"),
+    ("OneHotEncoder", MAPS_BACK, "categories_ drop_idx_ infrequent_categories_ n_features_in_"),
+    ("OrdinalEncoder", MAPS_BACK, "categories_ infrequent_categories_ n_features_in_"),
+    ("KBinsDiscretizer", MAPS_BACK, "bin_edges_ n_bins_ n_features_in_"),
+    ("KernelCenterer", "fit_transform transform", "K_fit_all_ K_fit_rows_ n_features_in_"),
+    ("GaussianRandomProjection", MAPS_BACK, "components_ n_components_ n_features_in_"),
+    ("SparseRandomProjection", MAPS_BACK, "components_ density_ n_components_ n_features_in_"),
+    ("RBFSampler", "fit_transform transform", "n_features_in_ random_offset_ random_weights_"),
+    ("SkewedChi2Sampler", "fit_transform transform", "n_features_in_ random_offset_ random_weights_"),
+    ("AdditiveChi2Sampler", "fit_transform transform", "n_features_in_"),
+    ("PolynomialCountSketch", "fit_transform transform", "bitHash_ indexHash_ n_features_in_"),
+    ("Nystroem", "fit_transform transform", "component_indices_ components_ n_features_in_ normalization_"),
     ("RobustScaler", MAPS_BACK, "center_ n_features_in_ scale_"),
     ("QuantileTransformer", MAPS_BACK, "n_features_in_ n_quantiles_ quantiles_ references_"),
     ("PowerTransformer", MAPS_BACK, "lambdas_ n_features_in_"),
@@ -282,16 +304,16 @@ fn classes_have_the_methods_of_scikit_learn() {
         let bare = class.rsplit('.').next().unwrap();
         for method in methods() {
             let fit = json!([
-                ["m", class, [], {}],
-                ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, target(class)]],
+                ["m", class, [], params(class)],
+                ["_", "sk.fit", [{"$": "m"}, samples_of(class), target(class)]],
             ]);
             let mut program = fit.as_array().unwrap().clone();
-            let mut last = vec![json!({"$": "m"}), json!({"$": "x"})];
+            let mut last = vec![json!({"$": "m"}), samples_of(class)];
             if ["fit_transform", "fit_predict", "score"].contains(&method) {
                 last.push(target(class));
             }
             if method == "inverse_transform" && known.contains(&"transform") {
-                program.push(json!(["t", "sk.transform", [{"$": "m"}, {"$": "x"}]]));
+                program.push(json!(["t", "sk.transform", [{"$": "m"}, samples_of(class)]]));
                 last[1] = json!({"$": "t"});
             }
             program.push(json!(["r", format!("sk.{method}"), last]));
@@ -341,8 +363,8 @@ fn models_have_the_attributes_of_scikit_learn() {
             let lacks = format!("AttributeError: '{bare}' object has no attribute '{attribute}'");
             assert_eq!(error(before), lacks);
             let program = json!([
-                ["m", class, []],
-                ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, target(class)]],
+                ["m", class, [], params(class)],
+                ["_", "sk.fit", [{"$": "m"}, samples_of(class), target(class)]],
                 ["a", "sk.attr", [{"$": "m"}, attribute]],
             ]);
             let found = reply(&json!({"in": inputs(), "prog": program, "out": ["a"]}));
@@ -350,8 +372,8 @@ fn models_have_the_attributes_of_scikit_learn() {
             assert!(is_known, "{bare}.{attribute}: {found}");
         }
         let program = json!([
-            ["m", class, []],
-            ["_", "sk.fit", [{"$": "m"}, {"$": "x"}, target(class)]],
+            ["m", class, [], params(class)],
+            ["_", "sk.fit", [{"$": "m"}, samples_of(class), target(class)]],
             ["n", "sk.attr", [{"$": "m"}, "n_features_in_"]],
         ]);
         assert_eq!(run(program.clone(), json!(["n"]))["n"], 4, "{bare}");

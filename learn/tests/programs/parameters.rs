@@ -1,6 +1,6 @@
 //! Each row, called with each of its parameters at its default and at one other value.
 
-use super::{classes, inputs, labels, reply, rows, samples, target};
+use super::{classes, inputs, labels, reply, rows, samples, samples_of, target};
 use serde_json::{Value as Json, json};
 use tharsis_programs::{Kind, Look, Made, Param, Place};
 
@@ -50,6 +50,10 @@ fn fitting(row: &str, param: &str) -> Option<Json> {
         (_, "Y") => json!(samples()[..3]),
         (_, "stratify") => json!(labels()),
         (_, "class_prior" | "priors") => json!([0.25, 0.75]),
+        (_, "unknown_value") => json!(-1),
+        (_, "n_bins") => json!(3),
+        (_, "eps") if row.contains("random_projection") => json!(0.5),
+        ("sk.kernel_approximation.Nystroem", "degree") => json!(2.5),
         (_, "min_categories") => json!([3, 9, 3, 3]),
         (_, "quantile_range") => json!({"t": [10, 60]}),
         (_, "degree") if row.contains("preprocessing") => json!(3),
@@ -129,7 +133,13 @@ pub(super) fn called_in(context: &Json, row: &str, params: &[Param], extra: &[(&
     let mut program = vec![json!(["r", row, positional, keywords])];
     let mut out = vec!["r"];
     if classes().contains(&row) {
-        program.push(json!(["f", "sk.fit", [{"$": "r"}, {"$": "x"}, target(row)]]));
+        let mut x = samples_of(row);
+        if row.contains("random_projection") {
+            // As many features as distances of twelve samples need.
+            program.push(json!(["wide", "np.ones", [[12, 2200]]]));
+            x = json!({"$": "wide"});
+        }
+        program.push(json!(["f", "sk.fit", [{"$": "r"}, x, target(row)]]));
         out.clear();
     }
     reply(&json!({"ctx": context, "in": inputs(), "prog": program, "out": out}))
@@ -156,6 +166,14 @@ fn each_parameter_is_taken_at_its_default_and_at_another_value() {
             // A parameter may have no other value here.
             let Some(other) = fitting.or_else(|| other_of(kind, &default)) else { continue };
             let mut extra = vec![(param.name, other.clone())];
+            // Of two parameters neither is taken alone.
+            if row.name.ends_with("OrdinalEncoder") {
+                match param.name {
+                    "handle_unknown" => extra.push(("unknown_value", json!(-1))),
+                    "unknown_value" => extra.push(("handle_unknown", json!("use_encoded_value"))),
+                    _ => {}
+                }
+            }
             // Samples that are drawn for a tree.
             let draws = |param: &&Param| param.name == "bootstrap" && param.made == Made::All;
             if param.name == "max_samples" && row.params.iter().any(|param| draws(&param)) {

@@ -1,0 +1,160 @@
+//! Categories and bins of features, and kernels around their means.
+
+use super::args::{INTEGER_OR_NONE, RANDOM_STATE, class};
+use super::model::{array, model, numbers, real, whole, wholes};
+use super::object::{Class, Instance};
+use crate::preprocessing::{
+    FittedKBinsDiscretizer, FittedKernelCenterer, FittedOneHotEncoder, FittedOrdinalEncoder,
+    KBinsDiscretizer, KernelCenterer, OneHotEncoder, OrdinalEncoder,
+};
+use tharsis_numeric::protocol::{Scope, Value};
+use tharsis_programs::{Kind, Param, Preset, Row};
+
+static ONE_HOT: Class = Class::unsupervised("OneHotEncoder");
+static ORDINAL: Class = Class::unsupervised("OrdinalEncoder");
+static BINS: Class = Class::unsupervised("KBinsDiscretizer");
+static CENTERER: Class = Class::unsupervised("KernelCenterer");
+
+const AUTO: Kind = Kind::Choice(&["auto"]);
+const DROPS: Kind = Kind::Choice(&["first", "if_binary"]);
+const CATEGORIES: Param =
+    Param::new("categories", Kind::OneOf(&[AUTO, Kind::Array]), Preset::Text("auto")).keyword().only(AUTO);
+const MIN_FREQUENCY: Param =
+    Param::new("min_frequency", Kind::OneOf(&[Kind::Integer, Kind::Real, Kind::None]), Preset::None)
+        .keyword();
+const MAX_CATEGORIES: Param = Param::new("max_categories", INTEGER_OR_NONE, Preset::None).keyword();
+const METHODS: Kind = Kind::Choice(&[
+    "averaged_inverted_cdf",
+    "closest_observation",
+    "hazen",
+    "interpolated_inverted_cdf",
+    "inverted_cdf",
+    "linear",
+    "median_unbiased",
+    "normal_unbiased",
+    "weibull",
+]);
+
+/// The encoders.
+pub(super) const ROWS: &[Row<Value, Scope>] = &[
+    class(
+        "sk.preprocessing.OneHotEncoder",
+        &[
+            CATEGORIES,
+            Param::new("drop", Kind::OneOf(&[DROPS, Kind::Array, Kind::None]), Preset::None)
+                .keyword()
+                .only(Kind::OneOf(&[DROPS, Kind::None])),
+            // The result is dense.
+            Param::new("sparse_output", Kind::Boolean, Preset::Boolean(true)).keyword(),
+            Param::new(
+                "handle_unknown",
+                Kind::Choice(&["error", "ignore", "infrequent_if_exist", "warn"]),
+                Preset::Text("error"),
+            )
+            .keyword(),
+            MIN_FREQUENCY,
+            MAX_CATEGORIES,
+            // Columns have no names.
+            Param::new("feature_name_combiner", Kind::Choice(&["concat"]), Preset::Text("concat")).keyword(),
+        ],
+        "a column for each category of each feature",
+        |args, _| Instance::made::<OneHotEncoder>(&ONE_HOT, args),
+    ),
+    class(
+        "sk.preprocessing.OrdinalEncoder",
+        &[
+            CATEGORIES,
+            Param::new(
+                "handle_unknown",
+                Kind::Choice(&["error", "use_encoded_value"]),
+                Preset::Text("error"),
+            )
+            .keyword(),
+            Param::new("unknown_value", Kind::OneOf(&[Kind::Real, Kind::None]), Preset::None).keyword(),
+            Param::new("encoded_missing_value", Kind::Real, Preset::Real(f64::NAN)).keyword(),
+            MIN_FREQUENCY,
+            MAX_CATEGORIES,
+        ],
+        "the position of each number among the categories of its feature",
+        |args, _| Instance::made::<OrdinalEncoder>(&ORDINAL, args),
+    ),
+    class(
+        "sk.preprocessing.KBinsDiscretizer",
+        &[
+            Param::new("n_bins", Kind::OneOf(&[Kind::Integer, Kind::Array]), Preset::Integer(5)),
+            Param::new(
+                "encode",
+                Kind::Choice(&["onehot", "onehot-dense", "ordinal"]),
+                Preset::Text("onehot"),
+            )
+            .keyword(),
+            Param::new(
+                "strategy",
+                Kind::Choice(&["uniform", "quantile", "kmeans"]),
+                Preset::Text("quantile"),
+            )
+            .keyword(),
+            Param::new("quantile_method", METHODS, Preset::Text("averaged_inverted_cdf")).keyword(),
+            Param::new("dtype", Kind::Anything, Preset::None).keyword().fixed(),
+            // All samples make the edges.
+            Param::new("subsample", INTEGER_OR_NONE, Preset::Integer(200_000)).keyword(),
+            RANDOM_STATE,
+        ],
+        "the bin of each number",
+        |args, _| Instance::made::<KBinsDiscretizer>(&BINS, args),
+    ),
+    class("sk.preprocessing.KernelCenterer", &[], "a kernel around the mean of its samples", |args, _| {
+        Instance::made::<KernelCenterer>(&CENTERER, args)
+    }),
+];
+
+/// The categories that are rare, for each feature; none where there are none.
+fn rare(categories: &[Vec<f64>]) -> Value {
+    let of_feature = |rare: &Vec<f64>| if rare.is_empty() { Value::None } else { numbers(rare) };
+    Value::List(categories.iter().map(of_feature).collect())
+}
+
+model!(
+    FittedOneHotEncoder,
+    maps: [inverse_transform, transform],
+    attributes: |m| {
+        "categories_" => Value::List(m.categories.iter().map(array).collect()),
+        "drop_idx_" => dropped(&m.drop_idx()),
+        "infrequent_categories_" => rare(&m.infrequent_categories()),
+    },
+);
+
+/// The positions of the categories that are left out; none if no feature has one.
+fn dropped(positions: &[Option<usize>]) -> Value {
+    if positions.iter().all(Option::is_none) {
+        return Value::None;
+    }
+    Value::List(positions.iter().map(|position| position.map_or(Value::None, whole)).collect())
+}
+
+model!(
+    FittedOrdinalEncoder,
+    maps: [inverse_transform, transform],
+    attributes: |m| {
+        "categories_" => Value::List(m.categories.iter().map(array).collect()),
+        "infrequent_categories_" => rare(&m.infrequent_categories()),
+    },
+);
+
+model!(
+    FittedKBinsDiscretizer,
+    maps: [inverse_transform, transform],
+    attributes: |m| {
+        "bin_edges_" => Value::List(m.bin_edges.iter().map(array).collect()),
+        "n_bins_" => wholes(&m.n_bins()),
+    },
+);
+
+model!(
+    FittedKernelCenterer,
+    maps: [transform],
+    attributes: |m| {
+        "K_fit_all_" => real(m.k_fit_all),
+        "K_fit_rows_" => array(&m.k_fit_rows),
+    },
+);
