@@ -28,8 +28,9 @@ const KEEP: Duration = Duration::from_secs(1);
 /// Time for which pages stay unused while others are wanted.
 const KEEP_MAX: Duration = Duration::from_secs(5);
 
-static POOL: Mutex<Pool> = Mutex::new(Pool { free: BTreeMap::new(), used: None, jobs: 0, has_keeper: false });
+static POOL: Mutex<Pool> = Mutex::new(Pool::new());
 
+/// Unused pages, and the rule by which they stay and go. It has no clock and no thread of its own.
 struct Pool {
     /// Unused pages by their size, the oldest of each first.
     free: BTreeMap<usize, Vec<(Instant, MmapMut)>>,
@@ -37,7 +38,7 @@ struct Pool {
     used: Option<Instant>,
     /// Jobs that run.
     jobs: usize,
-    /// Whether a thread runs [`keep`].
+    /// A thread runs [`keep`].
     has_keeper: bool,
 }
 
@@ -48,16 +49,14 @@ pub struct InUse(());
 impl InUse {
     /// Until this is dropped, a job runs.
     pub fn begin() -> InUse {
-        lock().jobs += 1;
+        lock().begin();
         InUse(())
     }
 }
 
 impl Drop for InUse {
     fn drop(&mut self) {
-        let mut pool = lock();
-        pool.jobs -= 1;
-        pool.used = Some(Instant::now());
+        lock().end(Instant::now());
     }
 }
 
@@ -65,7 +64,7 @@ impl Pages {
     /// Pages for a number of bytes; `None` if the system gives none.
     pub(crate) fn take(len: usize) -> Option<Pages> {
         let room = size_class(len);
-        let (used, too_many) = lock().take(room);
+        let (used, too_many) = lock().take(room, Instant::now());
         // Unmapping takes long, so it is not done under the lock.
         drop(too_many);
         let map = match used {
@@ -87,16 +86,36 @@ impl Pages {
 impl Drop for Pages {
     fn drop(&mut self) {
         if let Some(map) = self.map.take() {
-            lock().put(map);
+            let mut pool = lock();
+            if !pool.has_keeper {
+                pool.has_keeper = std::thread::Builder::new().name("pages".to_owned()).spawn(keep).is_ok();
+            }
+            // Without a thread that releases them, the pages would stay forever.
+            if pool.has_keeper {
+                pool.put(map, Instant::now());
+            }
         }
     }
 }
 
 impl Pool {
+    const fn new() -> Pool {
+        Pool { free: BTreeMap::new(), used: None, jobs: 0, has_keeper: false }
+    }
+
+    fn begin(&mut self) {
+        self.jobs += 1;
+    }
+
+    fn end(&mut self, now: Instant) {
+        self.jobs -= 1;
+        self.used = Some(now);
+    }
+
     /// Unused pages of this size, or else those that must be released before fresh ones are mapped.
-    fn take(&mut self, room: usize) -> (Option<MmapMut>, Vec<MmapMut>) {
+    fn take(&mut self, room: usize, now: Instant) -> (Option<MmapMut>, Vec<MmapMut>) {
         let mut too_many = Vec::new();
-        self.used = Some(Instant::now());
+        self.used = Some(now);
         if let Some((_, map)) = self.free.get_mut(&room).and_then(Vec::pop) {
             return (Some(map), too_many);
         }
@@ -115,27 +134,21 @@ impl Pool {
         (None, too_many)
     }
 
-    fn put(&mut self, map: MmapMut) {
-        if !self.has_keeper {
-            self.has_keeper = std::thread::Builder::new().name("pages".to_owned()).spawn(keep).is_ok();
-        }
-        // Without a thread that releases them, the pages would stay forever.
-        if self.has_keeper {
-            self.free.entry(map.len()).or_default().push((Instant::now(), map));
-        }
+    fn put(&mut self, map: MmapMut, now: Instant) {
+        self.free.entry(map.len()).or_default().push((now, map));
     }
 
     /// Takes out the pages that were unused for [`KEEP`], or for longer if a job runs.
-    fn take_old(&mut self) -> Vec<(Instant, MmapMut)> {
+    fn take_old(&mut self, now: Instant) -> Vec<(Instant, MmapMut)> {
         let mut old = Vec::new();
-        let is_in_use = 0 < self.jobs || self.used.is_some_and(|used| used.elapsed() < KEEP);
+        let is_in_use =
+            0 < self.jobs || self.used.is_some_and(|used| now.saturating_duration_since(used) < KEEP);
         let keep = if is_in_use { KEEP_MAX } else { KEEP };
         for free in self.free.values_mut() {
-            let count = free.partition_point(|(since, _)| keep <= since.elapsed());
+            let count = free.partition_point(|(since, _)| keep <= now.saturating_duration_since(*since));
             old.extend(free.drain(..count));
         }
         self.free.retain(|_, free| !free.is_empty());
-        self.has_keeper = !self.free.is_empty();
         old
     }
 }
@@ -146,7 +159,9 @@ fn keep() {
         std::thread::sleep(KEEP / 4);
         let (old, goes_on) = {
             let mut pool = lock();
-            (pool.take_old(), pool.has_keeper)
+            let old = pool.take_old(Instant::now());
+            pool.has_keeper = !pool.free.is_empty();
+            (old, pool.has_keeper)
         };
         drop(old);
         if !goes_on {
@@ -179,37 +194,84 @@ fn lock() -> MutexGuard<'static, Pool> {
 mod tests {
     use super::*;
 
+    const ROOM: usize = 64 << 10;
+
+    fn unused(pool: &Pool) -> usize {
+        pool.free.values().map(Vec::len).sum()
+    }
+
+    /// A pool with one unused piece of memory, and where it lies.
+    fn with_pages(now: Instant) -> (Pool, *const u8) {
+        let (mut pool, map) = (Pool::new(), fresh(ROOM).unwrap());
+        let place = map.as_ptr();
+        pool.put(map, now);
+        (pool, place)
+    }
+
     #[test]
-    fn pages_are_used_again_and_go_when_nobody_wants_them() {
+    fn pages_are_used_again_as_they_were_left() {
+        let now = Instant::now();
+        let (mut pool, mut map) = (Pool::new(), fresh(ROOM).unwrap());
+        map[7] = 9;
+        let place = map.as_ptr();
+        pool.put(map, now);
+        let (again, too_many) = pool.take(ROOM, now);
+        let again = again.unwrap();
+        assert_eq!((again.as_ptr(), again[7], too_many.len(), unused(&pool)), (place, 9, 0, 0));
+    }
+
+    #[test]
+    fn pages_go_when_nobody_wants_them() {
+        let now = Instant::now();
+        let (mut pool, _) = with_pages(now);
+        assert!(pool.take_old(now + KEEP / 2).is_empty());
+        assert_eq!(pool.take_old(now + KEEP).len(), 1);
+        assert!(pool.free.is_empty());
+    }
+
+    #[test]
+    fn pages_stay_while_a_job_runs_but_not_for_ever() {
+        let now = Instant::now();
+        let (mut pool, place) = with_pages(now);
+        pool.begin();
+        assert!(pool.take_old(now + KEEP_MAX / 2).is_empty());
+        let (map, _) = pool.take(ROOM, now + KEEP_MAX / 2);
+        assert_eq!(map.as_ref().map(|map| map.as_ptr()), Some(place));
+        pool.put(map.unwrap(), now + KEEP_MAX / 2);
+        assert_eq!(pool.take_old(now + KEEP_MAX / 2 + KEEP_MAX).len(), 1);
+    }
+
+    #[test]
+    fn pages_stay_a_little_after_a_job_for_the_next() {
+        let now = Instant::now();
+        let (mut pool, _) = with_pages(now);
+        pool.begin();
+        pool.end(now + 2 * KEEP);
+        assert!(pool.take_old(now + 2 * KEEP + KEEP / 2).is_empty());
+        assert_eq!(pool.take_old(now + 3 * KEEP).len(), 1);
+    }
+
+    #[test]
+    fn unused_pages_of_other_sizes_go_before_fresh_ones_are_mapped() {
+        let now = Instant::now();
+        let (mut pool, _) = with_pages(now);
+        pool.put(fresh(4 * ROOM).unwrap(), now);
+        let (map, too_many) = pool.take(2 * ROOM, now);
+        assert!(map.is_none());
+        assert_eq!(too_many.iter().map(|map| map.len()).collect::<Vec<_>>(), [4 * ROOM]);
+        assert_eq!(unused(&pool), 1);
+    }
+
+    #[test]
+    fn a_thread_returns_what_chunks_left() {
         // A size whose class no other test has.
         let len = 777 << 12;
-        let mut pages = Pages::take(len).unwrap();
-        pages.bytes_mut()[7] = 9;
-        let place = pages.bytes().as_ptr();
-        drop(pages);
-        let again = Pages::take(len - 1).unwrap();
-        assert_eq!((again.bytes().as_ptr(), again.bytes()[7], again.bytes().len()), (place, 9, len - 1));
-        drop(again);
-        let deadline = Instant::now() + 20 * KEEP;
+        drop(Pages::take(len).unwrap());
+        let deadline = Instant::now() + 60 * KEEP;
         while lock().free.contains_key(&size_class(len)) {
             assert!(Instant::now() < deadline, "they stay for ever");
             std::thread::sleep(KEEP / 10);
         }
-    }
-
-    #[test]
-    fn pages_stay_while_a_job_runs() {
-        // A size whose class no other test has.
-        let len = 901 << 12;
-        assert_ne!(size_class(len), size_class(777 << 12));
-        let job = InUse::begin();
-        let place = {
-            let pages = Pages::take(len).unwrap();
-            pages.bytes().as_ptr()
-        };
-        std::thread::sleep(2 * KEEP);
-        assert_eq!(Pages::take(len).unwrap().bytes().as_ptr(), place);
-        drop(job);
     }
 
     #[test]

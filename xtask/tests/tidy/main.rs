@@ -6,6 +6,7 @@
 
 mod circles;
 mod commands;
+mod comments;
 mod dependencies;
 mod drawing;
 mod forms;
