@@ -54,6 +54,9 @@ pub enum Task {
     Unsupervised,
 }
 
+/// Classes, ascending, and what a model tells of them.
+pub type ByClass<'a> = (&'a [i64], Tensor);
+
 /// Models that tell a target for each sample.
 pub trait Predict {
     /// The kind of the predictions.
@@ -65,6 +68,18 @@ pub trait Predict {
     /// The predictions, as an expression: (n, d) to (n,), or to (n, k) for several targets. Carries a
     /// `ValueError` if the number of features is not that of the fit.
     fn predict(&self, x: &Tensor) -> Tensor;
+
+    /// The classes, ascending, and their probabilities for samples, for scores that need them; (k,) and
+    /// (n, k). None if the model tells no probabilities.
+    fn probabilities(&self, _: &Tensor) -> Option<ByClass<'_>> {
+        None
+    }
+
+    /// The classes, ascending, and the decisions for samples, for scores that need them; (k,), and (n, k) or
+    /// (n,) for two classes, positive for the greater one. None if the model tells no decisions.
+    fn decisions(&self, _: &Tensor) -> Option<ByClass<'_>> {
+        None
+    }
 
     /// scikit-learn's `score`: the share of right predictions of classifiers, R² of regressors. Of other
     /// models, such as detectors of outliers, which have none in scikit-learn, it is the share of right ones
@@ -98,9 +113,13 @@ pub trait PredictProba {
     }
 }
 
-/// [`Predict`] of a model that has the method itself, and its `score` from there.
+/// [`Predict`] of a model that has the method itself, and its `score` from there. Of models with `classes`,
+/// methods that tell more of each class may follow.
 macro_rules! predicts {
-    ($fitted:ty, $task:ident, |$model:ident| $name:expr) => {
+    (
+        $fitted:ty, $task:ident, |$model:ident| $name:expr
+        $(; $($method:ident as $told:ident),+)?
+    ) => {
         impl $crate::base::Predict for $fitted {
             const TASK: $crate::base::Task = $crate::base::Task::$task;
 
@@ -113,19 +132,26 @@ macro_rules! predicts {
             fn predict(&self, x: &tharsis_numeric::Tensor) -> tharsis_numeric::Tensor {
                 <$fitted>::predict(self, x)
             }
+
+            $($(#[track_caller]
+            fn $told(&self, x: &tharsis_numeric::Tensor) -> Option<$crate::base::ByClass<'_>> {
+                Some((&self.classes, <$fitted>::$method(self, x)))
+            })+)?
         }
     };
-    ($fitted:ty, $task:ident, $name:expr) => {
-        $crate::base::predicts!($fitted, $task, |_model| $name);
+    ($fitted:ty, $task:ident, $name:expr $(; $($told:tt)+)?) => {
+        $crate::base::predicts!($fitted, $task, |_model| $name $(; $($told)+)?);
     };
 }
 pub(crate) use predicts;
 
 /// [`Predict`] and [`PredictProba`] of a classifier that has `predict` and `predict_proba` itself, and
-/// further methods that are told.
+/// further methods that are told: its logarithms of probabilities, and behind a semicolon its decisions.
 macro_rules! classifies {
-    ($fitted:ty, $name:expr $(, $further:ident)?) => {
-        $crate::base::predicts!($fitted, Classification, $name);
+    ($fitted:ty, $name:expr $(, $further:ident)? $(; $decision:ident)?) => {
+        $crate::base::predicts!(
+            $fitted, Classification, $name; predict_proba as probabilities $(, $decision as decisions)?
+        );
 
         impl $crate::base::PredictProba for $fitted {
             fn classes(&self) -> &[i64] {

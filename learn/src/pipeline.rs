@@ -1,6 +1,6 @@
 //! Steps of preparation and a last estimator, fitted and used as one.
 
-use crate::base::{Estimator, FitOptions, Predict, PredictProba, Task, Transform};
+use crate::base::{ByClass, Estimator, FitOptions, Predict, PredictProba, Task, Transform};
 use crate::checks::refused;
 use crate::cluster::FittedKMeans;
 use crate::decomposition::{FittedPCA, FittedTruncatedSVD};
@@ -423,6 +423,16 @@ impl<M: Predict> Predict for FittedPipeline<M> {
     #[track_caller]
     fn predict(&self, x: &Tensor) -> Tensor {
         FittedPipeline::predict(self, x)
+    }
+
+    #[track_caller]
+    fn probabilities(&self, x: &Tensor) -> Option<ByClass<'_>> {
+        self.last.1.probabilities(&self.prepared(x))
+    }
+
+    #[track_caller]
+    fn decisions(&self, x: &Tensor) -> Option<ByClass<'_>> {
+        self.last.1.decisions(&self.prepared(x))
     }
 
     #[track_caller]

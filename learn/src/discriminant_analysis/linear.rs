@@ -295,7 +295,7 @@ impl Transform for FittedLinearDiscriminantAnalysis {
     }
 }
 
-classifies!(FittedLinearDiscriminantAnalysis, "LinearDiscriminantAnalysis", predict_log_proba);
+classifies!(FittedLinearDiscriminantAnalysis, "LinearDiscriminantAnalysis", predict_log_proba; decision_function);
 
 impl fmt::Display for FittedLinearDiscriminantAnalysis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -270,7 +270,7 @@ saved!(FittedQuadraticDiscriminantAnalysis, NAME, |model| {
         && model.rotations.iter().all(|rotation| rotation.dim() == (columns, columns))
 });
 
-classifies!(FittedQuadraticDiscriminantAnalysis, NAME, predict_log_proba);
+classifies!(FittedQuadraticDiscriminantAnalysis, NAME, predict_log_proba; decision_function);
 
 impl fmt::Display for FittedQuadraticDiscriminantAnalysis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -223,7 +223,7 @@ saved!(FittedHistGradientBoostingClassifier, NAME, |model| {
     !model.classes.is_empty() && model.boosted.trees.width() == scores
 });
 
-classifies!(FittedHistGradientBoostingClassifier, NAME);
+classifies!(FittedHistGradientBoostingClassifier, NAME; decision_function);
 
 impl fmt::Display for FittedHistGradientBoostingClassifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

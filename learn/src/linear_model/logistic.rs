@@ -310,7 +310,7 @@ saved!(FittedLogisticRegression, "LogisticRegression", |model| {
         && 0 < model.coef.ncols()
 });
 
-classifies!(FittedLogisticRegression, "LogisticRegression", predict_log_proba);
+classifies!(FittedLogisticRegression, "LogisticRegression", predict_log_proba; decision_function);
 
 impl fmt::Display for FittedLogisticRegression {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -135,7 +135,7 @@ saved!(FittedRidgeClassifier, "RidgeClassifier", |model| are_scores_sound(
     &model.intercept
 ));
 
-predicts!(FittedRidgeClassifier, Classification, "RidgeClassifier");
+predicts!(FittedRidgeClassifier, Classification, "RidgeClassifier"; decision_function as decisions);
 
 impl fmt::Display for FittedRidgeClassifier {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -3,7 +3,7 @@
 use super::candidates::{Candidate, ParamDistributions, ParamGrid};
 use super::scoring::Scoring;
 use super::validation::{Problem, Validation, check_some_fit};
-use crate::base::{Estimator, FitOptions, Predict, PredictProba, Task, Transform};
+use crate::base::{ByClass, Estimator, FitOptions, Predict, PredictProba, Task, Transform};
 use crate::metrics::inputs::value_error;
 use crate::params::Params;
 use crate::{Error, Result};
@@ -461,6 +461,16 @@ impl<M: Predict> Predict for FittedSearch<M> {
     #[track_caller]
     fn predict(&self, x: &Tensor) -> Tensor {
         self.best_model.predict(x)
+    }
+
+    #[track_caller]
+    fn probabilities(&self, x: &Tensor) -> Option<ByClass<'_>> {
+        self.best_model.probabilities(x)
+    }
+
+    #[track_caller]
+    fn decisions(&self, x: &Tensor) -> Option<ByClass<'_>> {
+        self.best_model.decisions(x)
     }
 
     #[track_caller]

@@ -3,9 +3,11 @@
 use serde_json::Value;
 use std::sync::Arc;
 use tharsis_graph::Error as GraphError;
-use tharsis_learn::base::PredictProba;
-use tharsis_learn::datasets::{load_diabetes, load_iris};
-use tharsis_learn::linear_model::{LinearRegression, Ridge};
+use tharsis_learn::base::{Estimator, Predict, PredictProba};
+use tharsis_learn::cluster::KMeans;
+use tharsis_learn::datasets::{load_breast_cancer, load_diabetes, load_iris};
+use tharsis_learn::discriminant_analysis::LinearDiscriminantAnalysis;
+use tharsis_learn::linear_model::{LinearRegression, LogisticRegression, Ridge, RidgeClassifier};
 use tharsis_learn::model_selection::{
     Distribution, ErrorScore, FittedSearch, GridSearchCV, GroupKFold, KFold, ParamDistributions, ParamGrid,
     RandomizedSearchCV, Rows, Scoring, Split, StratifiedKFold, TimeSeriesSplit, Validation,
@@ -172,6 +174,87 @@ fn searches_score_by_the_weights_of_fits() {
         let search = GridSearchCV::new(GaussianNB::new(), grid).validation(validation);
         as_recorded(&search.fit(&x, &y, &options).unwrap(), &x, &recorded[name]);
     }
+}
+
+/// Scores of five folds by all names of the record.
+fn scored<E: Estimator<Fitted: Predict>>(estimator: &E, [x, y]: &[Tensor; 2], record: &str) {
+    let recorded = &answers()["scored"][record];
+    for (name, recorded) in recorded.as_object().unwrap() {
+        let options =
+            Validation { scoring: named(name), error_score: ErrorScore::Raise, ..Validation::default() };
+        let found = cross_val_score(estimator, x, y, options).unwrap_or_else(|e| panic!("{name}: {e}"));
+        for (found, recorded) in found.iter().zip(recorded.as_array().unwrap()) {
+            let recorded = recorded.as_f64().unwrap();
+            let is_close = (found - recorded).abs() <= 1e-7 * recorded.abs().max(1.0);
+            assert!(is_close, "{record}, {name}: {found}, recorded {recorded}");
+        }
+    }
+}
+
+#[test]
+fn scores_have_the_names_and_values_of_scikit_learn() {
+    let data = load_breast_cancer().unwrap();
+    let cancer = [data.data, data.target];
+    scored(&GaussianNB::new(), &cancer, "bayes_of_two");
+    scored(&LinearDiscriminantAnalysis::new(), &cancer, "discriminant_of_two");
+    scored(&RidgeClassifier::new(), &cancer, "ridge_of_two");
+    scored(&GaussianNB::new(), &iris(), "bayes_of_three");
+    let [x, y] = diabetes();
+    scored(&Ridge::new(), &[x, y / 3.0], "ridge");
+    let [x, y] = iris();
+    let centers = x.take(&[0, 60, 120], 0);
+    scored(&KMeans::new().n_clusters(3).init(&centers), &[x, y], "clusters");
+}
+
+#[test]
+fn pipelines_and_searches_tell_what_their_last_models_tell() {
+    let data = load_breast_cancer().unwrap();
+    let (x, y) = (data.data, data.target);
+    let ridge = Pipeline::new().step("scale", StandardScaler::new()).last("ridge", RidgeClassifier::new());
+    let options = || Validation { scoring: named("roc_auc"), cv: 3.into(), ..Validation::default() };
+    let areas = cross_val_score(&ridge, &x, &y, options()).unwrap();
+    assert!(areas.iter().all(|area| 0.98 < *area), "{areas:?}");
+    let search = GridSearchCV::new(GaussianNB::new(), ParamGrid::new().values("var_smoothing", [1e-9, 0.5]));
+    let search = search.validation(Validation { scoring: named("neg_log_loss"), ..options() });
+    let losses = cross_val_score(&search, &x, &y, options()).unwrap();
+    assert_eq!(losses.len(), 3);
+    assert!(losses.iter().all(|area| 0.9 < *area), "{losses:?}");
+}
+
+#[test]
+fn models_without_what_a_score_reads_are_refused() {
+    let [x, y] = diabetes();
+    let y = y.greater(100.0);
+    let score = |name| {
+        let options =
+            Validation { scoring: named(name), error_score: ErrorScore::Raise, ..Validation::default() };
+        cross_val_score(&Ridge::new(), &x, &y, options).unwrap_err()
+    };
+    let found = score("neg_log_loss");
+    assert_eq!(found.class(), "ValueError");
+    let text = "Ridge has none of the following attributes: ";
+    assert!(found.to_string().starts_with(&format!("{text}predict_proba.")), "{found}");
+    let found = score("roc_auc").to_string();
+    assert!(found.starts_with(&format!("{text}decision_function, predict_proba.")), "{found}");
+}
+
+#[test]
+fn a_test_set_that_lacks_a_class_is_scored_by_those_of_the_model() {
+    let [x, y] = iris();
+    let score = |name| {
+        let rows = |count: usize| Rows::at(&(0..count).collect::<Vec<usize>>(), 150).unwrap();
+        let split = Split { train: rows(150), test: rows(50) };
+        let options = Validation {
+            scoring: named(name),
+            cv: vec![split].into(),
+            error_score: ErrorScore::Raise,
+            ..Validation::default()
+        };
+        cross_val_score(&LogisticRegression::new().max_iter(300), &x, &y, options).unwrap()[0]
+    };
+    assert!((-0.1..0.0).contains(&score("neg_log_loss")));
+    assert!((-0.1..0.0).contains(&score("neg_brier_score")));
+    assert!(0.9 < score("top_k_accuracy"));
 }
 
 #[test]

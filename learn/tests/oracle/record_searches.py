@@ -9,8 +9,10 @@ import warnings
 
 import numpy as np
 import sklearn
-from sklearn.datasets import load_diabetes, load_iris
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.linear_model import LinearRegression, Ridge, RidgeClassifier
 from sklearn.model_selection import (
     GridSearchCV,
     GroupKFold,
@@ -28,6 +30,7 @@ from sklearn.preprocessing import StandardScaler
 warnings.simplefilter("ignore")
 iris = load_iris(return_X_y=True)
 diabetes = load_diabetes(return_X_y=True)
+cancer = load_breast_cancer(return_X_y=True)
 groups = np.arange(442) % 13
 
 
@@ -38,6 +41,14 @@ def numbers(array):
 def validated(estimator, data, **options):
     found = cross_validate(estimator, *data, return_train_score=True, **options)
     return {"test": numbers(found["test_score"]), "train": numbers(found["train_score"])}
+
+
+def scored(estimator, data, names):
+    return {name: numbers(cross_validate(estimator, *data, scoring=name)["test_score"]) for name in names}
+
+
+def averages(name):
+    return [f"{name}_{average}" for average in ["macro", "micro", "weighted"]]
 
 
 def searched(estimator, grid, data, weights=None, **options):
@@ -76,6 +87,37 @@ answers = {
         ),
         "bayes": validated(GaussianNB(), iris),
         "bayes_f1": validated(GaussianNB(), iris, scoring="f1_macro", cv=7),
+    },
+    "scored": {
+        "bayes_of_two": scored(
+            GaussianNB(),
+            cancer,
+            ["average_precision", "neg_brier_score", "neg_log_loss", "roc_auc", "roc_auc_ovo", "roc_auc_ovr_weighted"]
+            + ["f1", "jaccard", "precision", "recall", "matthews_corrcoef", "accuracy"],
+        ),
+        "discriminant_of_two": scored(LinearDiscriminantAnalysis(), cancer, ["average_precision", "roc_auc"]),
+        "ridge_of_two": scored(RidgeClassifier(), cancer, ["average_precision", "roc_auc", "f1"]),
+        "bayes_of_three": scored(
+            GaussianNB(),
+            iris,
+            ["neg_brier_score", "neg_log_loss", "roc_auc_ovo", "roc_auc_ovo_weighted", "roc_auc_ovr"]
+            + ["roc_auc_ovr_weighted", "top_k_accuracy"]
+            + [name for score in ["f1", "jaccard", "precision", "recall"] for name in averages(score)],
+        ),
+        "ridge": scored(
+            Ridge(),
+            (diabetes[0], diabetes[1] / 3),
+            ["d2_absolute_error_score", "explained_variance", "neg_max_error", "neg_mean_absolute_percentage_error"]
+            + ["neg_mean_gamma_deviance", "neg_mean_poisson_deviance", "neg_mean_squared_log_error"]
+            + ["neg_median_absolute_error", "neg_root_mean_squared_error", "neg_root_mean_squared_log_error", "r2"],
+        ),
+        "clusters": scored(
+            KMeans(3, init=iris[0][[0, 60, 120]], n_init=1),
+            iris,
+            ["adjusted_mutual_info_score", "adjusted_rand_score", "completeness_score", "fowlkes_mallows_score"]
+            + ["homogeneity_score", "mutual_info_score", "normalized_mutual_info_score", "rand_score"]
+            + ["v_measure_score"],
+        ),
     },
     "searched": {
         "ridge": searched(
