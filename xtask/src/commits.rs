@@ -130,7 +130,10 @@ pub fn check(root: &Path, range: Range<'_>) -> anyhow::Result<()> {
             None => return Ok(()),
         },
         Range::All => {
-            // In a history that was cut off, all of what is left is newer.
+            if git(root, &["rev-parse", "--is-shallow-repository"]).is_none_or(|told| told.trim() != "false")
+            {
+                bail!("the history is cut off, so its messages cannot be checked: git fetch --unshallow");
+            }
             let first = since_the_rules(root).context("git does not tell which commit added the rules")?;
             vec!["HEAD".to_owned(), format!("^{first}")]
         }
@@ -139,7 +142,8 @@ pub fn check(root: &Path, range: Range<'_>) -> anyhow::Result<()> {
     arguments.extend(revisions.iter().map(String::as_str));
     arguments.push("--");
     let Some(log) = git(root, &arguments) else { bail!("git knows no range {}", revisions.join(" ")) };
-    let areas = areas(root)?;
+    let mut areas = areas(root)?;
+    areas.extend(left_areas(root, &revisions));
     let mut wrong = Vec::new();
     for commit in log.split('\0').filter(|commit| !commit.is_empty()) {
         let (id, message) = commit.split_once('\n').unwrap_or((commit, ""));
@@ -151,6 +155,16 @@ pub fn check(root: &Path, range: Range<'_>) -> anyhow::Result<()> {
         bail!("messages of commits (CONTRIBUTING.md, Commits):\n{}", wrong.join("\n"));
     }
     Ok(())
+}
+
+/// Folders of the root that commits of a range have moved or removed: they were areas before.
+fn left_areas(root: &Path, revisions: &[String]) -> BTreeSet<String> {
+    let mut arguments = vec!["log", "--no-renames", "--diff-filter=D", "--name-only", "--format="];
+    arguments.extend(revisions.iter().map(String::as_str));
+    arguments.push("--");
+    let removed = git(root, &arguments).unwrap_or_default();
+    let folders = removed.lines().filter_map(|file| Some(file.split_once('/')?.0.to_owned()));
+    folders.filter(|name| !name.starts_with('.') && !NO_AREAS.contains(&name.as_str())).collect()
 }
 
 /// The commit that added the rules, if git tells of it.
@@ -335,6 +349,37 @@ mod tests {
         at.commit("No area either");
         assert_eq!(at.refused(Range::New), ["No area either"]);
         assert_eq!(at.refused(Range::All), ["No area either", "No area"], "upstream has one of them");
+    }
+
+    #[test]
+    fn all_of_a_history_that_is_cut_off_cannot_be_checked() {
+        let at = Repository::new();
+        at.init();
+        fs::write(at.root().join(RULE), "").unwrap();
+        at.git(&["add", RULE]);
+        at.commit("xtask: add the rule");
+        at.commit("No area");
+        let cut = tempfile::tempdir().unwrap();
+        let from = format!("file://{}", at.root().display());
+        at.git(&["clone", "--quiet", "--depth", "1", &from, cut.path().to_str().unwrap()]);
+        let error = check(cut.path(), Range::All).unwrap_err().to_string();
+        assert!(error.contains("git fetch --unshallow"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_that_is_gone_was_an_area() {
+        let at = Repository::new();
+        at.init();
+        fs::write(at.root().join(RULE), "").unwrap();
+        fs::create_dir_all(at.root().join("old")).unwrap();
+        fs::write(at.root().join("old/file"), "").unwrap();
+        at.git(&["add", RULE, "old"]);
+        at.commit("Add the rule");
+        at.commit("old: split");
+        at.git(&["mv", "old", "renamed"]);
+        at.commit("renamed: move what was old");
+        at.commit("other: split");
+        assert_eq!(at.refused(Range::All), ["other: split"]);
     }
 
     #[test]

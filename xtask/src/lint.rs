@@ -47,8 +47,8 @@ pub struct Form {
 }
 
 /// The forms that are read: the engine as `cargo add tharsis` gives it, with the crates below it, the engine
-/// without frames, the command without frames and tensors, tensors without object stores, kernels without
-/// dense linear algebra.
+/// without frames, the command without frames and tensors, tensors without object stores, frames without
+/// SQLite, kernels without dense linear algebra.
 pub const FORMS: &[Form] = &[
     Form {
         package: "tharsis",
@@ -101,6 +101,13 @@ pub const FORMS: &[Form] = &[
         features: &["hdf5", "object-storage"],
         crates: &["futures", "hdf5_reader", "object_store", "tokio"],
         has_tests: true,
+    },
+    Form {
+        package: "tharsis-dataframe",
+        name: "tharsis_dataframe",
+        features: &["sqlite"],
+        crates: &["rusqlite"],
+        has_tests: false,
     },
     Form {
         package: "tharsis-cli",

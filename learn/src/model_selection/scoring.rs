@@ -31,7 +31,7 @@ struct Scorer {
     reads: Reads,
 }
 
-/// What a score compares with the targets, and how.
+/// The part of what a model tells that a score compares with the targets.
 #[derive(Debug)]
 enum Reads {
     /// Predicted labels.

@@ -152,8 +152,9 @@ impl Tests<'_> {
         let (start, mut messages) = (Instant::now(), Vec::new());
         let (built, mut named) = std::thread::scope(|scope| {
             let compiling = scope.spawn(|| {
-                // If this panics, no lane waits for more.
+                // If this panics, no lane waits for more, and limits count.
                 let _stopped = schedule.stopped_at_a_panic();
+                let _failed = self.environment.failed_at_a_panic();
                 let built = self.compile(&schedule);
                 match &built {
                     Ok((at, _)) => {

@@ -110,6 +110,19 @@ impl<'a> Environment<'a> {
         *self.phase.lock().unwrap_or_else(PoisonError::into_inner) = phase;
     }
 
+    /// A value that tells that the build has failed, if it goes because its thread panics.
+    pub fn failed_at_a_panic(&self) -> impl Drop {
+        struct Failed<'a, 'b>(&'a Environment<'b>);
+        impl Drop for Failed<'_, '_> {
+            fn drop(&mut self) {
+                if std::thread::panicking() {
+                    self.0.enter(Phase::Failed);
+                }
+            }
+        }
+        Failed(self)
+    }
+
     /// The state of the build.
     pub fn phase(&self) -> Phase {
         *self.phase.lock().unwrap_or_else(PoisonError::into_inner)
@@ -229,7 +242,11 @@ fn incomplete(text: &str) -> Option<&'static str> {
 /// Whether a program has the standard harness, which can print the seconds of each test.
 fn has_times(program: &Path, libraries: &OsString) -> bool {
     let mut help = Command::new("timeout");
-    help.arg(HELP_SECONDS_MAX).arg(program).arg("--help").stdin(Stdio::null());
+    // In the group of the run, so that an interrupt reaches it.
+    help.args(["--foreground", "--kill-after=5", HELP_SECONDS_MAX])
+        .arg(program)
+        .arg("--help")
+        .stdin(Stdio::null());
     let help = help.env("LD_LIBRARY_PATH", libraries).output();
     help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("--report-time"))
 }

@@ -170,6 +170,37 @@ fn forms_lack_the_crates_of_the_features_that_they_lack() {
     }
 }
 
+/// Features without which a command of the run compiles a package, beside the forms.
+const BY_COMMANDS: &[(&str, &str)] = &[("tharsis-numeric", "dense")];
+
+/// The features without which a text has other code.
+fn negated(text: &str) -> BTreeSet<String> {
+    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let after = code.flat_map(|line| line.split("not(feature = \"").skip(1));
+    after.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect()
+}
+
+#[test]
+fn code_that_only_a_form_has_is_read() {
+    for package in packages() {
+        let name = package["name"].as_str().expect("a name");
+        let manifest = Path::new(package["manifest_path"].as_str().expect("a path"));
+        let folder = manifest.parent().unwrap().strip_prefix(root().canonicalize().unwrap()).unwrap();
+        let folder = root().join(folder);
+        let is_own =
+            |file: &Path| file.ancestors().skip(1).find(|up| up.join("Cargo.toml").exists()) == Some(&folder);
+        let sources = sources();
+        let own = sources.iter().filter(|(path, _)| is_own(path));
+        for feature in own.flat_map(|(_, text)| negated(text)) {
+            let is_read = FORMS.iter().any(|form| form.package == name && form.features.contains(&&*feature));
+            let is_built = BY_COMMANDS.contains(&(name, &*feature));
+            assert!(is_read || is_built, "nothing compiles {name} without its feature {feature}");
+        }
+    }
+    let planted = "#[cfg(not(feature = \"a\"))]\n// not(feature = \"b\")\nmod c;";
+    assert_eq!(negated(planted), BTreeSet::from(["a".to_owned()]));
+}
+
 #[test]
 fn all_features_of_a_package_are_tested() {
     for package in packages() {
