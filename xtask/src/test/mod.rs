@@ -94,6 +94,7 @@ pub fn run(options: &Options) -> Result<()> {
     let seeds = Seeds::find(options.long)?;
     let workspace = Workspace::read(&root)?;
     let selection = Selection::find(&workspace.packages, &options.pattern)?;
+    selection.check_in(&crate::sources(&root)?)?;
     let lock = Lock::take(&workspace.target)?;
     let places = Places::make(root, &workspace)?;
     // Its own file may have been replaced by a build.

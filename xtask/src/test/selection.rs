@@ -2,7 +2,8 @@
 
 use super::workspace::Package;
 use anyhow::{Result, bail};
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// Features that are tested beside the default ones, by the folder of their package: all that a package has.
 /// A test compares the list with the manifests.
@@ -46,6 +47,20 @@ impl Selection {
     /// All tests of all packages.
     pub fn everything() -> Self {
         Self { package: None, filter: None }
+    }
+
+    /// Fails if a part of names stands in none of the sources, which most likely is a package or a test with
+    /// a slip: all test programs would be compiled before that is seen.
+    pub fn check_in(&self, sources: &BTreeMap<PathBuf, String>) -> Result<()> {
+        let (None, Some(filter)) = (&self.package, &self.filter) else { return Ok(()) };
+        let last = filter.split("::").filter(|part| !part.is_empty()).last().unwrap_or(filter);
+        let is_there = |(path, text): (&PathBuf, &String)| {
+            text.contains(last) || path.file_stem().is_some_and(|stem| stem.to_string_lossy().contains(last))
+        };
+        if !sources.iter().any(is_there) {
+            bail!("{filter} is no package and no folder of one, and no test can have it in its name");
+        }
+        Ok(())
     }
 
     fn among(packages: &[Package], first: &str, second: Option<&String>) -> Result<Self> {
@@ -97,7 +112,8 @@ impl Selection {
 mod tests {
     use super::Selection;
     use crate::test::workspace::Package;
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
+    use std::path::PathBuf;
 
     fn select(first: &str, second: Option<&str>) -> anyhow::Result<Selection> {
         let package = |name: &str, folder: &str| Package {
@@ -116,6 +132,19 @@ mod tests {
             assert_eq!(selection.packages(), ["--package=tharsis-cluster-tests"], "{first}");
             assert_eq!(selection.filter(), Some("drain"));
         }
+    }
+
+    #[test]
+    fn a_word_that_stands_nowhere_is_refused_before_the_build() {
+        let text = "#[test]\nfn a_node_drains() {}".to_owned();
+        let sources = BTreeMap::from([(PathBuf::from("/w/tests/cluster/tests/windows.rs"), text)]);
+        for word in ["node_dr", "windows", "windows::", "windows::a_node"] {
+            assert!(select(word, None).unwrap().check_in(&sources).is_ok(), "{word}");
+        }
+        let refused = select("clutser", None).unwrap().check_in(&sources).unwrap_err().to_string();
+        assert!(refused.starts_with("clutser is no package"), "{refused}");
+        assert!(select("core", Some("clutser")).unwrap().check_in(&sources).is_ok(), "of a package");
+        assert!(Selection::everything().check_in(&BTreeMap::new()).is_ok());
     }
 
     #[test]

@@ -2,7 +2,8 @@
 //! are not.
 //!
 //! The [`registry`](super::registry) tells the names that are done. These tables have the names, so that
-//! nothing is left out, and the reasons. `docs/numpy-names.md` is made of both (`numeric/tests/names.rs`).
+//! nothing is left out, and the reasons. `docs/numpy-names.md` is made of both
+//! (`numeric/tests/numeric/names.rs`).
 
 mod array_api;
 mod numpy;
