@@ -5,6 +5,7 @@ mod job;
 pub use job::{ClusterArgs, JobCommand, SubmitArgs};
 
 use crate::bench::Place;
+use crate::format;
 use crate::settings::flags::{FlagsOf, TextParser};
 use crate::settings::{key, parse};
 use clap::{Args as ClapArgs, Parser, Subcommand};
@@ -374,8 +375,9 @@ pub struct SqlArgs {
     /// .jsonl, .ndjson, .arrow, .feather, .avro, also with .gz, .bz2, .xz, .zst). May be given several times.
     #[arg(long = "table", value_name = "NAME=PATH", value_parser = named_path)]
     pub tables: Vec<(String, String)>,
-    /// Write the rows to this file (.parquet, .csv, .json, .arrow) instead of printing them.
-    #[arg(short, long, value_name = "PATH")]
+    /// Write all rows to this file instead of printing the first and the last ones; its ending says the
+    /// format, as for tables, but not .avro.
+    #[arg(short, long, value_name = "PATH", value_parser = format::written)]
     pub output: Option<String>,
     /// Print the stages of the plan instead of running it.
     #[arg(long, conflicts_with = "output")]
@@ -385,7 +387,9 @@ pub struct SqlArgs {
 /// A name and a path with a sign between.
 fn named_path(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
-        Some((name, path)) if !name.is_empty() && !path.is_empty() => Ok((name.to_owned(), path.to_owned())),
+        Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+            Ok((name.to_owned(), format::read(path)?))
+        }
         _ => Err("expected NAME=PATH".to_owned()),
     }
 }

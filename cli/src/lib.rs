@@ -10,6 +10,7 @@ mod allocator;
 mod args;
 mod bench;
 mod commands;
+mod format;
 mod frames;
 mod hosts;
 mod log;

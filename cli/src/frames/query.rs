@@ -1,11 +1,13 @@
 //! `tharsis sql`: a query over files.
 
 use crate::args::SqlArgs;
+use crate::format::Format;
 use crate::output;
 use crate::refusal::Refusal;
 use anyhow::Result;
-use std::path::Path;
-use tharsis::frame::{CsvOptions, DataFrame, read_arrow, read_avro, read_csv, read_json, read_parquet, sql};
+use tharsis::frame::{
+    CsvOptions, DataFrame, WriteOptions, read_arrow, read_avro, read_csv, read_json, read_parquet, sql,
+};
 
 /// Answers a query, or prints its plan.
 ///
@@ -20,33 +22,31 @@ pub fn query(asked: &SqlArgs) -> Result<()> {
     match &asked.output {
         _ if asked.explain => output::line(&rows.explain()?.to_string()),
         None => output::line(&rows.collect()?.to_string()),
-        Some(path) => {
-            match ending(path) {
-                "csv" => rows.to_csv(path),
-                "json" | "jsonl" | "ndjson" => rows.to_json(path),
-                "arrow" | "feather" => rows.to_arrow(path),
-                _ => rows.to_parquet(path),
-            }?;
-            Ok(())
-        }
+        Some(path) => write(&rows, path),
     }
+}
+
+/// Writes rows to a file in the format that its ending says.
+fn write(rows: &DataFrame, path: &str) -> Result<()> {
+    match Format::of(path) {
+        Some(Format::Csv) => rows.to_csv(path),
+        Some(Format::Tsv) => rows.to_csv_with(path, WriteOptions::new().sep(b'\t')),
+        Some(Format::Json) => rows.to_json(path),
+        Some(Format::Arrow) => rows.to_arrow(path),
+        // The words of the command have been checked: no other format is written.
+        Some(Format::Parquet | Format::Avro) | None => rows.to_parquet(path),
+    }?;
+    Ok(())
 }
 
 /// The frame of a file, a folder or a pattern.
 fn table(path: &str) -> DataFrame {
-    match ending(path) {
-        "csv" => read_csv(path, CsvOptions::new()),
-        "tsv" => read_csv(path, CsvOptions::new().sep(b'\t')),
-        "json" | "jsonl" | "ndjson" => read_json(path),
-        "arrow" | "feather" => read_arrow(path),
-        "avro" => read_avro(path),
-        _ => read_parquet(path),
+    match Format::of(path) {
+        Some(Format::Csv) => read_csv(path, CsvOptions::new()),
+        Some(Format::Tsv) => read_csv(path, CsvOptions::new().sep(b'\t')),
+        Some(Format::Json) => read_json(path),
+        Some(Format::Arrow) => read_arrow(path),
+        Some(Format::Avro) => read_avro(path),
+        Some(Format::Parquet) | None => read_parquet(path),
     }
-}
-
-/// The end of a file's name that says its format, before that of a compression.
-fn ending(path: &str) -> &str {
-    let packed = [".gz", ".bz2", ".xz", ".zst"];
-    let path = packed.iter().find_map(|end| path.strip_suffix(end)).unwrap_or(path);
-    Path::new(path).extension().and_then(|ending| ending.to_str()).unwrap_or("")
 }

@@ -39,7 +39,7 @@ fn rows_go_to_a_file_that_is_read_again() {
 #[test]
 fn the_ending_of_a_path_says_the_format() {
     let (home, sales, cities) = with_tables();
-    for ending in ["parquet", "csv", "csv.gz", "jsonl", "json.zst", "arrow", "feather"] {
+    for ending in ["parquet", "csv", "csv.gz", "jsonl", "json.zst", "arrow", "feather", "tsv", "CSV"] {
         let file = home.text(&format!("by_land.{ending}"));
         let ended = home.run(["sql", BY_LAND, "--table", &sales, "--table", &cities, "--output", &file]);
         assert_eq!((ended.status, ended.out.as_str()), (0, ""), "{ending}: {}", ended.err);
@@ -63,4 +63,10 @@ fn mistakes_are_refused_with_status_2() {
     assert!(no_file.err.contains("/no/such.csv"), "{}", no_file.err);
     let no_path = home.run(["sql", "select 1", "--table", "t"]);
     assert_eq!(no_path.status, 2);
+    let file = home.text("out.txt");
+    let no_format = home.run(["sql", "select city from sales", "--table", &sales, "--output", &file]);
+    assert_eq!(no_format.status, 2);
+    assert!(no_format.err.contains(".parquet, .csv, .tsv") && !std::path::Path::new(&file).exists());
+    let no_format = home.run(["sql", "select 1", "--table", "t=/no/such.txt"]);
+    assert!(no_format.err.contains("the ending of /no/such.txt says no format"), "{}", no_format.err);
 }

@@ -1,0 +1,116 @@
+//! Formats of files of rows, as the endings of their names say.
+
+use std::path::Path;
+
+/// Endings of compressed files, behind that of the format.
+const PACKED: [&str; 4] = [".gz", ".bz2", ".xz", ".zst"];
+
+/// A format of files of rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Arrow's files, which Feather is, too.
+    Arrow,
+    /// Avro.
+    Avro,
+    /// Fields between commas.
+    Csv,
+    /// An object a line.
+    Json,
+    /// Parquet.
+    Parquet,
+    /// Fields between tabs.
+    Tsv,
+}
+
+impl Format {
+    /// The format that the ending of a path says, without regard to case; none if it says none.
+    pub fn of(path: &str) -> Option<Format> {
+        match ending(path).as_str() {
+            "arrow" | "feather" => Some(Format::Arrow),
+            "avro" => Some(Format::Avro),
+            "csv" => Some(Format::Csv),
+            "json" | "jsonl" | "ndjson" => Some(Format::Json),
+            "parquet" => Some(Format::Parquet),
+            "tsv" => Some(Format::Tsv),
+            _ => None,
+        }
+    }
+}
+
+/// The end of a file's name that says its format, in lower case.
+fn ending(path: &str) -> String {
+    let lower = path.to_ascii_lowercase();
+    let path = PACKED.iter().find_map(|end| lower.strip_suffix(end)).unwrap_or(&lower);
+    Path::new(path).extension().and_then(|ending| ending.to_str()).unwrap_or("").to_owned()
+}
+
+/// The path of a file that rows are written to, or of a folder, with a slash behind it. A folder whose name has
+/// no ending gets Parquet.
+///
+/// # Errors
+/// If its ending says no format, or one that is only read.
+pub fn written(path: &str) -> Result<String, String> {
+    match Format::of(path) {
+        None if path.ends_with('/') && ending(path).is_empty() => Ok(path.to_owned()),
+        Some(Format::Avro) => Err("Avro files are read, but not written".to_owned()),
+        Some(_) => Ok(path.to_owned()),
+        None => Err("its ending says no format: expected .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow or \
+                     .feather, perhaps with .gz, .bz2, .xz or .zst behind it"
+            .to_owned()),
+    }
+}
+
+/// The path of a file, a folder or a pattern that rows are read from. Without an ending it is Parquet.
+///
+/// # Errors
+/// If it has an ending that says no format, and is no folder.
+pub fn read(path: &str) -> Result<String, String> {
+    let is_open = ending(path).is_empty() || path.ends_with('*') || Path::new(path).is_dir();
+    if is_open || Format::of(path).is_some() {
+        return Ok(path.to_owned());
+    }
+    Err(format!(
+        "the ending of {path} says no format: expected .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow, \
+         .feather or .avro, perhaps with .gz, .bz2, .xz or .zst behind it"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ending_says_the_format() {
+        for (path, format) in [
+            ("a.csv", Some(Format::Csv)),
+            ("A.CSV.GZ", Some(Format::Csv)),
+            ("s3://b/c.d/e.tsv", Some(Format::Tsv)),
+            ("a.jsonl.zst", Some(Format::Json)),
+            ("a.feather", Some(Format::Arrow)),
+            ("a.parquet", Some(Format::Parquet)),
+            ("a.txt", None),
+            ("csv", None),
+            ("a.gz", None),
+        ] {
+            assert_eq!(Format::of(path), format, "{path}");
+        }
+    }
+
+    #[test]
+    fn paths_that_say_no_format_are_refused() {
+        assert!(written("out.txt").unwrap_err().contains(".parquet, .csv, .tsv"));
+        assert!(written("out").is_err());
+        assert!(written("out.avro").unwrap_err().contains("not written"));
+        for path in ["out.tsv", "out.csv/", "out/"] {
+            assert_eq!(written(path).as_deref(), Ok(path));
+        }
+        assert!(read("sales.txt").unwrap_err().starts_with("the ending of sales.txt says no format"));
+        for path in ["rows", "part-*", "sales.CSV", "s3://b/sales.parquet"] {
+            assert_eq!(read(path).as_deref(), Ok(path));
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path().join("rows.d");
+        std::fs::create_dir(&folder).unwrap();
+        assert!(read(folder.to_str().unwrap()).is_ok());
+    }
+}
