@@ -15,7 +15,7 @@ use crate::params::{Params, Setting};
 use crate::preprocessing::{
     Binarizer, FittedKBinsDiscretizer, FittedKernelCenterer, FittedMaxAbsScaler, FittedMinMaxScaler,
     FittedOneHotEncoder, FittedOrdinalEncoder, FittedPolynomialFeatures, FittedPowerTransformer,
-    FittedQuantileTransformer, FittedRobustScaler, FittedStandardScaler, Normalizer,
+    FittedQuantileTransformer, FittedRobustScaler, FittedSplineTransformer, FittedStandardScaler, Normalizer,
 };
 use crate::random_projection::FittedRandomProjection;
 use crate::saved::{Save, decoded, encoded};
@@ -496,6 +496,7 @@ const STEPS: &[ReadStep] = steps![
     FittedPowerTransformer,
     FittedQuantileTransformer,
     FittedRobustScaler,
+    FittedSplineTransformer,
     FittedStandardScaler,
     Normalizer,
 ];

@@ -5,6 +5,7 @@ mod binarizer;
 mod categories;
 mod k_bins_discretizer;
 mod kernel_centerer;
+mod label_encoders;
 mod max_abs_scaler;
 mod min_max_scaler;
 mod normalizer;
@@ -14,12 +15,14 @@ mod polynomial_features;
 mod power_transformer;
 mod quantile_transformer;
 mod robust_scaler;
+mod spline_transformer;
 mod standard_scaler;
 
 pub use binarizer::Binarizer;
 pub use categories::MinFrequency;
 pub use k_bins_discretizer::{BinCounts, BinEncoding, BinStrategy, FittedKBinsDiscretizer, KBinsDiscretizer};
 pub use kernel_centerer::{FittedKernelCenterer, KernelCenterer};
+pub use label_encoders::{FittedLabelBinarizer, FittedLabelEncoder, LabelBinarizer, LabelEncoder};
 pub use max_abs_scaler::{FittedMaxAbsScaler, MaxAbsScaler};
 pub use min_max_scaler::{FittedMinMaxScaler, MinMaxScaler};
 pub use normalizer::{Norm, Normalizer};
@@ -29,6 +32,9 @@ pub use polynomial_features::{FittedPolynomialFeatures, PolynomialFeatures};
 pub use power_transformer::{FittedPowerTransformer, PowerMethod, PowerTransformer};
 pub use quantile_transformer::{FittedQuantileTransformer, OutputDistribution, QuantileTransformer};
 pub use robust_scaler::{FittedRobustScaler, RobustScaler};
+pub use spline_transformer::{
+    Extrapolation, FittedSplineTransformer, HandleMissing, Knots, SplineTransformer,
+};
 pub use standard_scaler::{FittedStandardScaler, StandardScaler};
 
 /// A scale by which columns are divided: 1 where it is zero up to rounding.

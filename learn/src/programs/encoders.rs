@@ -1,11 +1,12 @@
-//! Categories and bins of features, and kernels around their means.
+//! Categories, bins and splines of features, labels, and kernels around their means.
 
 use super::args::{INTEGER_OR_NONE, RANDOM_STATE, class};
-use super::model::{array, model, numbers, real, whole, wholes};
+use super::model::{array, classes, model, numbers, real, whole, wholes};
 use super::object::{Class, Instance};
 use crate::preprocessing::{
-    FittedKBinsDiscretizer, FittedKernelCenterer, FittedOneHotEncoder, FittedOrdinalEncoder,
-    KBinsDiscretizer, KernelCenterer, OneHotEncoder, OrdinalEncoder,
+    FittedKBinsDiscretizer, FittedKernelCenterer, FittedLabelBinarizer, FittedLabelEncoder,
+    FittedOneHotEncoder, FittedOrdinalEncoder, FittedSplineTransformer, KBinsDiscretizer, KernelCenterer,
+    LabelBinarizer, LabelEncoder, OneHotEncoder, OrdinalEncoder, SplineTransformer,
 };
 use tharsis_numeric::protocol::{Scope, Value};
 use tharsis_programs::{Kind, Param, Preset, Row};
@@ -13,6 +14,10 @@ use tharsis_programs::{Kind, Param, Preset, Row};
 static ONE_HOT: Class = Class::unsupervised("OneHotEncoder");
 static ORDINAL: Class = Class::unsupervised("OrdinalEncoder");
 static BINS: Class = Class::unsupervised("KBinsDiscretizer");
+static LABELS: Class = Class::unsupervised("LabelEncoder");
+static BINARIZER: Class =
+    Class { absent: &["sparse_input_", "y_type_"], ..Class::unsupervised("LabelBinarizer") };
+static SPLINES: Class = Class { absent: &["bsplines_"], ..Class::unsupervised("SplineTransformer") };
 static CENTERER: Class = Class::unsupervised("KernelCenterer");
 
 const AUTO: Kind = Kind::Choice(&["auto"]);
@@ -23,6 +28,7 @@ const MIN_FREQUENCY: Param =
     Param::new("min_frequency", Kind::OneOf(&[Kind::Integer, Kind::Real, Kind::None]), Preset::None)
         .keyword();
 const MAX_CATEGORIES: Param = Param::new("max_categories", INTEGER_OR_NONE, Preset::None).keyword();
+const KNOTS: Kind = Kind::Choice(&["uniform", "quantile"]);
 const METHODS: Kind = Kind::Choice(&[
     "averaged_inverted_cdf",
     "closest_observation",
@@ -103,6 +109,42 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         "the bin of each number",
         |args, _| Instance::made::<KBinsDiscretizer>(&BINS, args),
     ),
+    class("sk.preprocessing.LabelEncoder", &[], "the position of each label among all of them", |args, _| {
+        Instance::made::<LabelEncoder>(&LABELS, args)
+    }),
+    class(
+        "sk.preprocessing.LabelBinarizer",
+        &[
+            Param::new("neg_label", Kind::Integer, Preset::Integer(0)).keyword(),
+            Param::new("pos_label", Kind::Integer, Preset::Integer(1)).keyword(),
+            Param::new("sparse_output", Kind::Boolean, Preset::Boolean(false)).keyword().fixed(),
+        ],
+        "a column for each label, or one for two of them",
+        |args, _| Instance::made::<LabelBinarizer>(&BINARIZER, args),
+    ),
+    class(
+        "sk.preprocessing.SplineTransformer",
+        &[
+            Param::new("n_knots", Kind::Integer, Preset::Integer(5)),
+            Param::new("degree", Kind::Integer, Preset::Integer(3)),
+            Param::new("knots", Kind::OneOf(&[KNOTS, Kind::Array]), Preset::Text("uniform"))
+                .keyword()
+                .only(KNOTS),
+            Param::new(
+                "extrapolation",
+                Kind::Choice(&["error", "constant", "linear", "continue", "periodic"]),
+                Preset::Text("constant"),
+            )
+            .keyword(),
+            Param::new("include_bias", Kind::Boolean, Preset::Boolean(true)).keyword(),
+            // The order of elements in memory, which programs do not see.
+            Param::new("order", Kind::Choice(&["C", "F"]), Preset::Text("C")).keyword(),
+            Param::new("handle_missing", Kind::Choice(&["error", "zeros"]), Preset::Text("error")).keyword(),
+            Param::new("sparse_output", Kind::Boolean, Preset::Boolean(false)).keyword().fixed(),
+        ],
+        "the B-splines of each feature",
+        |args, _| Instance::made::<SplineTransformer>(&SPLINES, args),
+    ),
     class("sk.preprocessing.KernelCenterer", &[], "a kernel around the mean of its samples", |args, _| {
         Instance::made::<KernelCenterer>(&CENTERER, args)
     }),
@@ -156,5 +198,29 @@ model!(
     attributes: |m| {
         "K_fit_all_" => real(m.k_fit_all),
         "K_fit_rows_" => array(&m.k_fit_rows),
+    },
+);
+
+model!(
+    FittedLabelEncoder,
+    maps: [inverse_transform, transform],
+    attributes: |m| {
+        "classes_" => classes(&m.classes),
+    },
+);
+
+model!(
+    FittedLabelBinarizer,
+    maps: [inverse_transform, transform],
+    attributes: |m| {
+        "classes_" => classes(&m.classes),
+    },
+);
+
+model!(
+    FittedSplineTransformer,
+    maps: [transform],
+    attributes: |m| {
+        "n_features_out_" => whole(m.n_features_out()),
     },
 );

@@ -62,7 +62,7 @@ pub(super) struct Instance {
 struct Fitted {
     model: Box<dyn Model>,
     rows: usize,
-    /// Not known of models that need no fit.
+    /// None of labels, and of models that need no fit.
     columns: Option<usize>,
 }
 
@@ -147,8 +147,13 @@ impl Instance {
                 self.class.name
             ));
         }
-        let &[rows, columns] = x.shape()? else { return Err(Failure::value("X has lost an axis")) };
-        let fitted = Fitted { model, rows, columns: Some(columns) };
+        let (rows, columns) = match *x.shape()? {
+            [rows, columns] => (rows, Some(columns)),
+            // Labels.
+            [rows] => (rows, None),
+            _ => return Err(Failure::value("X has lost an axis")),
+        };
+        let fitted = Fitted { model, rows, columns };
         *self.fitted.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(fitted));
         Ok(())
     }
@@ -183,9 +188,8 @@ impl Instance {
             return Ok(value.clone());
         }
         let Some(fitted) = self.fitted() else { return Err(self.lacks(name)) };
-        let Some(columns) = fitted.columns else { return Err(self.lacks(name)) };
         if name == "n_features_in_" {
-            return Ok(super::model::whole(columns));
+            return fitted.columns.map(super::model::whole).ok_or_else(|| self.lacks(name));
         }
         if Some(name) == self.class.samples {
             return Ok(super::model::whole(fitted.rows));

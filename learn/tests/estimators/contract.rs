@@ -24,7 +24,7 @@ use tharsis_learn::neighbors::NearestCentroid;
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::{
     KBinsDiscretizer, MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, PolynomialFeatures,
-    PowerTransformer, QuantileTransformer, RobustScaler, StandardScaler,
+    PowerTransformer, QuantileTransformer, RobustScaler, SplineTransformer, StandardScaler,
 };
 use tharsis_learn::random_projection::GaussianRandomProjection;
 use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor};
@@ -170,6 +170,9 @@ fn encoders() -> Vec<Subject> {
         }),
         subject("KBinsDiscretizer", [false, true, false, true], |x, _, options| {
             model!(KBinsDiscretizer::new().n_bins(3).fit(x, options)?, [], [transform])
+        }),
+        subject("SplineTransformer", [false, true, false, true], |x, _, options| {
+            model!(SplineTransformer::new().fit(x, options)?, [], [transform])
         }),
         subject("GaussianRandomProjection", [false, false, false, false], |x, _, options| {
             model!(GaussianRandomProjection::new().n_components(2).fit(x, options)?, [], [transform])

@@ -17,4 +17,5 @@ mod recorded_encoders;
 mod recorded_linear;
 mod recorded_maps;
 mod recorded_models;
+mod recorded_splines;
 mod text;

@@ -21,8 +21,9 @@ use tharsis_learn::naive_bayes::{BernoulliNB, CategoricalNB, ComplementNB, Gauss
 use tharsis_learn::neighbors::NearestCentroid;
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::{
-    Binarizer, KBinsDiscretizer, KernelCenterer, MaxAbsScaler, MinMaxScaler, Normalizer, OneHotEncoder,
-    OrdinalEncoder, PolynomialFeatures, PowerTransformer, QuantileTransformer, RobustScaler, StandardScaler,
+    Binarizer, KBinsDiscretizer, KernelCenterer, LabelBinarizer, LabelEncoder, MaxAbsScaler, MinMaxScaler,
+    Normalizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures, PowerTransformer, QuantileTransformer,
+    RobustScaler, SplineTransformer, StandardScaler,
 };
 use tharsis_learn::random_projection::{GaussianRandomProjection, SparseRandomProjection};
 use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor};
@@ -62,6 +63,9 @@ fn all() -> Vec<Box<dyn Params>> {
         Box::new(OrdinalEncoder::new()),
         Box::new(KBinsDiscretizer::new()),
         Box::new(KernelCenterer::new()),
+        Box::new(LabelEncoder::new()),
+        Box::new(LabelBinarizer::new()),
+        Box::new(SplineTransformer::new()),
         Box::new(GaussianRandomProjection::new()),
         Box::new(SparseRandomProjection::new()),
         Box::new(RBFSampler::new()),
@@ -125,6 +129,8 @@ fn values() -> Vec<Setting> {
         "ignore",
         "use_encoded_value",
         "ordinal",
+        "periodic",
+        "zeros",
         "uniform",
         "hazen",
         "cosine",

@@ -141,6 +141,7 @@ round_trips! {
     ordinal_encoder: |x, _, _| OrdinalEncoder::new().fit(x, ..), [transform, inverse_transform];
     k_bins_discretizer: |x, _, _| KBinsDiscretizer::new().encode(BinEncoding::Ordinal).fit(x, ..), [transform];
     kernel_centerer: |x, _, _| KernelCenterer::new().fit(&x.get(&[(..4i64).into()]), ..), [transform];
+    spline_transformer: |x, _, _| SplineTransformer::new().extrapolation(Extrapolation::Periodic).fit(x, ..), [transform];
     random_projection: |x, _, _| SparseRandomProjection::new().n_components(3).fit(x, ..), [transform];
     rbf_sampler: |x, _, _| RBFSampler::new().gamma(Gamma::Scale).n_components(3).fit(x, ..), [transform];
     skewed_chi2_sampler: |x, _, _| SkewedChi2Sampler::new().n_components(3).fit(x, ..), [transform];
@@ -149,6 +150,15 @@ round_trips! {
     nystroem: |x, _, _| Nystroem::new().kernel(Kernel::Poly).n_components(3).fit(x, ..), [transform];
     normalizer: |_, _, _| Ok(Normalizer::new().norm(Norm::Max)), [transform];
     binarizer: |_, _, _| Ok(Binarizer::new().threshold(1.25)), [transform];
+}
+
+#[test]
+fn labels_come_back() {
+    let [_, labels, _] = samples();
+    let model = LabelEncoder::new().fit(&labels, ..).unwrap();
+    checked(&model, |model| vec![model.transform(&labels)]);
+    let model = LabelBinarizer::new().neg_label(-3).fit(&labels, ..).unwrap();
+    checked(&model, |model| vec![model.transform(&labels)]);
 }
 
 #[test]

@@ -175,6 +175,17 @@ for weights in (False, True):
     params = {"encode": "ordinal", "quantile_method": "inverted_cdf"}
     case("KBinsDiscretizer", preprocessing.KBinsDiscretizer(**params), "plain", params, ("bin_edges_", "n_bins_"),
          ("transform",), weights)
+for weights in (False, True):
+    for params in ({}, {"degree": 1, "n_knots": 3}, {"knots": "quantile"}, {"knots": "quantile", "degree": 0, "n_knots": 4},
+                   {"extrapolation": "periodic", "include_bias": False}, {"extrapolation": "linear", "degree": 2},
+                   {"extrapolation": "continue", "n_knots": 4}):
+        for on in ("three", "skewed"):
+            case("SplineTransformer", preprocessing.SplineTransformer(**params), on, params, (), ("transform",), weights)
+    params = {"handle_missing": "zeros", "extrapolation": "continue"}
+    case("SplineTransformer", preprocessing.SplineTransformer(**params), "missing", params, (), ("transform",), weights)
+given = np.array([[-3.0, -2.0, -5.0], [0.5, 1.0, -1.0], [2.0, 3.0, 2.5], [8.0, 9.0, 7.0]])
+case("SplineTransformer", preprocessing.SplineTransformer(knots=given, degree=2), "three", {"given": plain(given), "degree": 2},
+     (), ("transform",))
 params = {"encode": "ordinal", "quantile_method": "linear"}
 case("KBinsDiscretizer", preprocessing.KBinsDiscretizer(**params), "plain", params, ("bin_edges_", "n_bins_"), ("transform",))
 case("KernelCenterer", preprocessing.KernelCenterer(), "kernel", None, ("K_fit_rows_", "K_fit_all_"), ("transform",))

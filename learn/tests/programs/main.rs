@@ -48,9 +48,18 @@ fn inputs() -> Json {
     json!({"x": {"lit": samples()}, "y": {"lit": labels()}, "positive": {"lit": positive}})
 }
 
-/// Samples that a class takes: four for a kernel of samples with themselves.
+/// Samples that a class takes: four for a kernel of samples with themselves, or labels.
 fn samples_of(class: &str) -> Json {
-    if class.ends_with("KernelCenterer") { json!(samples()[..4]) } else { json!({"$": "x"}) }
+    match class {
+        _ if is_of_labels(class) => json!({"$": "y"}),
+        "sk.preprocessing.KernelCenterer" => json!(samples()[..4]),
+        _ => json!({"$": "x"}),
+    }
+}
+
+/// Whether a class takes labels in the place of samples.
+fn is_of_labels(class: &str) -> bool {
+    ["sk.preprocessing.LabelBinarizer", "sk.preprocessing.LabelEncoder"].contains(&class)
 }
 
 /// Parameters without which a class takes no samples of four features.

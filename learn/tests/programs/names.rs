@@ -1,6 +1,6 @@
 //! Names, signatures, methods and attributes beside those of scikit-learn.
 
-use super::{classes, error, inputs, params, reply, rows, run, samples_of, target};
+use super::{classes, error, inputs, is_of_labels, params, reply, rows, run, samples_of, target};
 use serde_json::{Value as Json, json};
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_learn::programs::TABLES;
@@ -100,6 +100,9 @@ const MEMBERS: &[(&str, &str, &str)] = &[
     ("OneHotEncoder", MAPS_BACK, "categories_ drop_idx_ infrequent_categories_ n_features_in_"),
     ("OrdinalEncoder", MAPS_BACK, "categories_ infrequent_categories_ n_features_in_"),
     ("KBinsDiscretizer", MAPS_BACK, "bin_edges_ n_bins_ n_features_in_"),
+    ("LabelEncoder", MAPS_BACK, "classes_"),
+    ("LabelBinarizer", MAPS_BACK, "classes_ sparse_input_ y_type_"),
+    ("SplineTransformer", "fit_transform transform", "bsplines_ n_features_in_ n_features_out_"),
     ("KernelCenterer", "fit_transform transform", "K_fit_all_ K_fit_rows_ n_features_in_"),
     ("GaussianRandomProjection", MAPS_BACK, "components_ n_components_ n_features_in_"),
     ("SparseRandomProjection", MAPS_BACK, "components_ density_ n_components_ n_features_in_"),
@@ -376,6 +379,11 @@ fn models_have_the_attributes_of_scikit_learn() {
             ["_", "sk.fit", [{"$": "m"}, samples_of(class), target(class)]],
             ["n", "sk.attr", [{"$": "m"}, "n_features_in_"]],
         ]);
+        if is_of_labels(class) {
+            let lacks = format!("AttributeError: '{bare}' object has no attribute 'n_features_in_'");
+            assert_eq!(error(program), lacks);
+            continue;
+        }
         assert_eq!(run(program.clone(), json!(["n"]))["n"], 4, "{bare}");
         let mut wrong = program.as_array().unwrap().clone();
         wrong.push(json!(["a", "sk.attr", [{"$": "m"}, "coefs_"]]));

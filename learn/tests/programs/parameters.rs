@@ -72,6 +72,8 @@ fn fitting(row: &str, param: &str) -> Option<Json> {
         // Models of a program are small.
         (_, "n_estimators") => json!(7),
         // Of labels 0 and 1 both can be the one that is looked for.
+        ("sk.preprocessing.LabelBinarizer", "pos_label") => json!(3),
+        (_, "neg_label") => json!(-1),
         (_, "pos_label") => json!(0),
         (_, "name") => json!("alpha"),
         (_, "X") => json!(samples()),
