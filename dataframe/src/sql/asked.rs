@@ -105,8 +105,15 @@ fn filtered(filter: Filter) -> EngineResult<Transformed<LogicalPlan>> {
     let width = own.len();
     let (conditions, rows) = apart(split_conjunction_owned(predicate), input)?;
     // The library makes joins of conditions that stand by themselves.
-    let is_alone = |condition: &Expr| matches!(condition, Expr::Exists(_) | Expr::InSubquery(_));
-    let (mut alone, values): (Vec<Expr>, Vec<Expr>) = conditions.into_iter().partition(is_alone);
+    let (mut alone, mut values) = (Vec::new(), Vec::new());
+    for condition in conditions {
+        let is_value = match &condition {
+            Expr::Exists(asked) => unequal::depends_below(&asked.subquery.subquery)?,
+            Expr::InSubquery(asked) => unequal::depends_below(&asked.subquery.subquery)?,
+            _ => true,
+        };
+        if is_value { values.push(condition) } else { alone.push(condition) }
+    }
     let (values, rows) = unequal::joined(values, rows)?;
     alone.extend(values);
     let conditions = alone;

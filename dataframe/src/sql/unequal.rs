@@ -1,4 +1,5 @@
-//! Values of subqueries that depend on the row around them by another condition than equality.
+//! Values of subqueries that depend on the row around them by another condition than equality, or below
+//! another query.
 //!
 //! The library makes joins of those that depend by equality, and of conditions of rows. Here the rows of
 //! such a subquery are found once for each combination of the values that it reads, aggregated, and joined
@@ -14,6 +15,7 @@ use datafusion::functions_aggregate::expr_fn::{bool_or, count};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_fn::when;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::logical_plan::{Join, SubqueryAlias, Union};
 use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery,
     binary_expr, lit, not,
@@ -28,7 +30,12 @@ pub(super) fn joined(
     exprs: Vec<Expr>,
     rows: Arc<LogicalPlan>,
 ) -> EngineResult<(Vec<Expr>, Arc<LogicalPlan>)> {
-    let mut beside = Beside { source: Arc::clone(&rows), rows, subqueries: 0 };
+    let mut source = Arc::clone(&rows);
+    // Windows add columns, and leave the rows as they are.
+    while let LogicalPlan::Window(window) = &*source {
+        source = Arc::clone(&window.input);
+    }
+    let mut beside = Beside { source, rows, subqueries: 0 };
     let exprs = exprs.into_iter().map(|expr| Ok(expr.transform_down(|part| beside.value(part))?.data));
     let exprs = exprs.collect::<EngineResult<Vec<Expr>>>()?;
     Ok((exprs, beside.rows))
@@ -36,7 +43,7 @@ pub(super) fn joined(
 
 /// Rows with what subqueries give beside them.
 struct Beside {
-    /// The rows alone.
+    /// The rows alone, without the columns of windows.
     source: Arc<LogicalPlan>,
     rows: Arc<LogicalPlan>,
     subqueries: usize,
@@ -60,7 +67,8 @@ impl Beside {
             Expr::ScalarSubquery(subquery) => subquery,
             _ => return Ok(Transformed::no(part)),
         };
-        let is_other = !subquery.outer_ref_columns.is_empty() && !depends_by_equality(&subquery.subquery)?;
+        let is_other = !depends_by_equality(&subquery.subquery)? || depends_below(&subquery.subquery)?;
+        let is_other = !subquery.outer_ref_columns.is_empty() && is_other;
         if !is_other || !is_same_each_time(&self.source)? {
             return Ok(Transformed::no(part));
         }
@@ -165,7 +173,10 @@ impl Beside {
                 Ok(TreeNodeRecursion::Continue)
             })?;
         }
-        if !columns.iter().all(|(column, _)| self.source.schema().has_column(column)) {
+        let mut read = columns.iter().map(|(column, _)| column);
+        let mut compared_with = compared.iter().flat_map(|value| value.column_refs());
+        let is_there = |column: &Column| self.source.schema().has_column(column);
+        if !read.all(is_there) || !compared_with.all(is_there) {
             return Ok(None);
         }
         let compared =
@@ -243,20 +254,37 @@ impl Outer {
     /// The rows of a subquery for each combination of values around it, which are more columns. `None` for
     /// operators between them that look at several rows.
     fn beside(&self, plan: &LogicalPlan) -> EngineResult<Option<LogicalPlan>> {
-        if !plan.exists(|node| Ok(node.contains_outer_reference()))? {
+        if !depends(plan)? {
             let rows = LogicalPlanBuilder::from(plan.clone()).cross_join(self.rows.clone())?;
             return Ok(Some(rows.build()?));
         }
         Ok(match plan {
             LogicalPlan::Projection(Projection { expr, input, .. }) => {
                 let Some(rows) = self.beside(input)? else { return Ok(None) };
-                let names = NamePreserver::new_for_projection();
-                let exprs = expr.iter().map(|expr| Ok(names.save(expr).restore(self.read(expr.clone())?)));
-                let mut exprs = exprs.collect::<EngineResult<Vec<Expr>>>()?;
-                exprs
-                    .extend(self.names().into_iter().map(|name| Expr::Column(Column::new_unqualified(name))));
-                Some(Arc::unwrap_or_clone(projection(exprs, Arc::new(rows))?))
+                let labels = NamePreserver::new_for_projection();
+                let exprs = expr.iter().map(|expr| Ok(labels.save(expr).restore(self.read(expr.clone())?)));
+                Some(self.with_own(exprs.collect::<EngineResult<Vec<Expr>>>()?, rows)?)
             }
+            LogicalPlan::SubqueryAlias(SubqueryAlias { input, alias, .. }) => {
+                let Some(rows) = self.beside(input)? else { return Ok(None) };
+                let own = columns(input).into_iter().zip(input.schema().fields());
+                let own =
+                    own.map(|(column, field)| column.alias_qualified(Some(alias.clone()), field.name()));
+                Some(self.with_own(own.collect(), rows)?)
+            }
+            LogicalPlan::Distinct(Distinct::All(input)) => {
+                let Some(rows) = self.beside(input)? else { return Ok(None) };
+                Some(LogicalPlan::Distinct(Distinct::All(Arc::new(rows))))
+            }
+            LogicalPlan::Union(Union { inputs, .. }) => {
+                let sides = inputs.iter().map(|input| self.beside(input));
+                let Some(sides) = sides.collect::<EngineResult<Option<Vec<LogicalPlan>>>>()? else {
+                    return Ok(None);
+                };
+                let sides = sides.into_iter().map(Arc::new).collect();
+                Some(LogicalPlan::Union(Union::try_new_with_loose_types(sides)?))
+            }
+            LogicalPlan::Join(join) => self.beside_join(join)?,
             LogicalPlan::Filter(Filter { predicate, input, .. }) => {
                 let Some(rows) = self.beside(input)? else { return Ok(None) };
                 Some(LogicalPlan::Filter(Filter::try_new(self.read(predicate.clone())?, Arc::new(rows))?))
@@ -266,10 +294,67 @@ impl Outer {
     }
 }
 
+impl Outer {
+    /// The rows with these columns, and those of the values around.
+    fn with_own(&self, own: Vec<Expr>, rows: LogicalPlan) -> EngineResult<LogicalPlan> {
+        let names = self.names().into_iter().map(|name| Expr::Column(Column::new_unqualified(name)));
+        let made = projection(own.into_iter().chain(names).collect(), Arc::new(rows))?;
+        Ok(Arc::unwrap_or_clone(made))
+    }
+
+    /// A join with the values around beside one of its sides, each of whose rows it has at least once, or
+    /// with all that it is joined to.
+    fn beside_join(&self, join: &Join) -> EngineResult<Option<LogicalPlan>> {
+        let is_left = match (join.join_type, depends(&join.left)?, depends(&join.right)?) {
+            (JoinType::Inner | JoinType::Left, _, false) => true,
+            (JoinType::Inner | JoinType::Right, false, _) => false,
+            _ => return Ok(None),
+        };
+        let side = if is_left { &join.left } else { &join.right };
+        let Some(side) = self.beside(side)? else { return Ok(None) };
+        let (left, right) = if is_left {
+            (Arc::new(side), Arc::clone(&join.right))
+        } else {
+            (Arc::clone(&join.left), Arc::new(side))
+        };
+        let on =
+            join.on.iter().map(|(left, right)| Ok((self.read(left.clone())?, self.read(right.clone())?)));
+        let filter = join.filter.clone().map(|condition| self.read(condition)).transpose()?;
+        let made = Join::try_new(
+            left,
+            right,
+            on.collect::<EngineResult<_>>()?,
+            filter,
+            join.join_type,
+            join.join_constraint,
+            join.null_equality,
+            join.null_aware,
+        )?;
+        let own = join.schema.iter();
+        let own = own.map(|(table, field)| Expr::Column(Column::new(table.cloned(), field.name())));
+        Ok(Some(self.with_own(own.collect(), LogicalPlan::Join(made))?))
+    }
+}
+
+/// Whether a part of a plan depends on the row around it.
+fn depends(plan: &LogicalPlan) -> EngineResult<bool> {
+    plan.exists(|node| Ok(node.contains_outer_reference()))
+}
+
+/// Whether a plan depends on the row around it below a query of its own, or by a condition of a join: of
+/// such ones the library makes no join.
+pub(super) fn depends_below(plan: &LogicalPlan) -> EngineResult<bool> {
+    plan.exists(|node| match node {
+        LogicalPlan::SubqueryAlias(_) | LogicalPlan::Union(_) | LogicalPlan::Distinct(_) => depends(node),
+        LogicalPlan::Join(_) => Ok(node.contains_outer_reference()),
+        _ => Ok(false),
+    })
+}
+
 /// Whether a plan gives the same rows each time.
 fn is_same_each_time(plan: &LogicalPlan) -> EngineResult<bool> {
     // Subqueries within it read its own columns.
-    let (mut operators, mut is_same) = (0, !plan.exists(|node| Ok(node.contains_outer_reference()))?);
+    let (mut operators, mut is_same) = (0, !depends(plan)?);
     plan.apply_with_subqueries(|node| {
         operators += 1;
         is_same &= operators <= OPERATORS_MAX && !is_limited(node);
@@ -283,10 +368,18 @@ fn is_same_each_time(plan: &LogicalPlan) -> EngineResult<bool> {
     Ok(is_same)
 }
 
-/// Whether an operator gives some of its rows.
+/// Whether an operator gives some of its rows, which may be others each time: not so if they are in an order
+/// by all their columns.
 fn is_limited(node: &LogicalPlan) -> bool {
     match node {
-        LogicalPlan::Limit(_) | LogicalPlan::Distinct(Distinct::On(_)) => true,
+        LogicalPlan::Limit(limit) => match &*limit.input {
+            LogicalPlan::Sort(sort) => {
+                let is_key = |column: &Expr| sort.expr.iter().any(|key| key.expr == *column);
+                !columns(&sort.input).iter().all(is_key)
+            }
+            _ => true,
+        },
+        LogicalPlan::Distinct(Distinct::On(_)) => true,
         LogicalPlan::Sort(sort) => sort.fetch.is_some(),
         _ => false,
     }
@@ -330,6 +423,10 @@ mod tests {
             ["20", "28", "35", "40"]
         );
         assert_eq!(shown("(select max(u.a) from u where u.a is distinct from t.a)"), ["5"; 4]);
+        assert_eq!(
+            shown("sum(b) over (order by b), (select count(*) from u where u.a > t.a)"),
+            ["10 3", "30 2", "60 1", "100 0"]
+        );
         let above = "(select count(*) from u where u.a < t.a)";
         assert_eq!(rows(&format!("select b from t where {above} = 0 order by b")), ["10", "20", "40"]);
         assert_eq!(rows(&format!("select b from t order by {above} desc, b")), ["30", "10", "20", "40"]);
@@ -367,6 +464,37 @@ mod tests {
     }
 
     #[test]
+    fn rows_depend_below_queries_of_their_own() {
+        assert_eq!(
+            shown("(select max(v.c) from (select u.a as c from u where u.a > t.a) v)"),
+            ["5", "5", "5", "NULL"]
+        );
+        assert_eq!(
+            shown("(select max(v.c) from (select u.a * 2 as c from u where u.a = t.a) v)"),
+            ["NULL", "4", "6", "NULL"]
+        );
+        assert_eq!(
+            shown("exists (select 1 from u join u v on u.a = v.a and u.a > t.a)"),
+            ["true", "true", "true", "false"]
+        );
+        assert_eq!(
+            shown("(select count(*) from u left join u v on u.a = v.a and v.a > t.a)"),
+            ["3", "3", "3", "3"]
+        );
+        let both = "(select u.a from u where u.a = t.a union all select 1)";
+        assert_eq!(shown(&format!("t.a in {both}")), ["true", "true", "true", "NULL"]);
+        assert_eq!(rows(&format!("select b from t where a in {both} order by b")), ["10", "20", "30"]);
+        assert_eq!(rows(&format!("select b from t where a not in {both} order by b")), [""; 0]);
+        let query = "select b from t where exists (select u.a from u where u.a = t.a union select u.a from u \
+                     where u.a < t.a) order by b";
+        assert_eq!(rows(query), ["20", "30"]);
+        assert_eq!(
+            shown("(select count(*) from (select distinct u.a > 2 from u where u.a >= t.a) v)"),
+            ["2", "2", "1", "0"]
+        );
+    }
+
+    #[test]
     fn several_subqueries_read_the_rows_once_each() {
         let value = |at: usize| format!("(select count(*) from u where u.a > t.a + {at}) c{at}");
         let query = |count: usize| {
@@ -382,11 +510,18 @@ mod tests {
 
     #[test]
     fn rows_that_may_be_others_are_not_read_twice() {
-        for rows in ["(select * from t limit 2)", "(select a, b, row_number() over () from t)"] {
-            let query = format!("select exists (select 1 from u where u.a < t.a) from {rows} t");
+        for of in [
+            "(select * from t limit 2)",
+            "(select * from t order by a limit 2)",
+            "(select a, b, row_number() over () from t)",
+        ] {
+            let query = format!("select exists (select 1 from u where u.a < t.a) from {of} t");
             let error = session().run(&query).expect_err("no operator for it");
             assert_eq!(error.class(), "NotImplemented", "{error}");
         }
+        let first = "(select * from t order by a nulls first, b limit 2)";
+        let query = format!("select b, exists (select 1 from u where u.a > t.a) from {first} t order by b");
+        assert_eq!(rows(&query), ["10 true", "40 false"]);
         let query = "select (select count(*) from u where u.a < t.a) from (select random() as a from t) t";
         let error = session().run(query).expect_err("no operator for it");
         assert!(error.to_string().contains("by another condition than equality"), "{error}");
