@@ -7,6 +7,7 @@
 use super::below::{Below, apart, asks, has_asked};
 use super::compared_names::with_named_values;
 use super::counted_sets::{counted, is_counted};
+use super::moving_rows::{has_truths, of_moving_rows};
 use super::plans::{columns, projection};
 use super::sort_keys::{has_computed_keys, has_computed_orders, has_unbounded, is_unbounded};
 use super::unequal;
@@ -32,7 +33,7 @@ pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
             }
             LogicalPlan::Join(join) => is_counted(join),
             LogicalPlan::Sort(sort) => has_unbounded(&sort.expr)?,
-            LogicalPlan::Window(window) => has_computed_keys(window)?,
+            LogicalPlan::Window(window) => has_computed_keys(window)? || has_truths(window)?,
             _ => false,
         };
         if !has_computed && !node_asks(&node)? {
@@ -195,6 +196,7 @@ fn windowed(window: Window) -> EngineResult<Transformed<LogicalPlan>> {
     let exprs = window_expr.into_iter().map(|expr| {
         let expr = expr.transform_down(|part| {
             let Expr::WindowFunction(mut call) = part else { return Ok(Transformed::no(part)) };
+            call.fun = of_moving_rows(call.fun);
             let params = &mut call.params;
             let order = params.order_by.iter_mut().map(|key| &mut key.expr);
             for key in params.partition_by.iter_mut().chain(order) {

@@ -19,6 +19,7 @@
 //! | files that statements write | `files` |
 //! | the order of rows | `order` |
 //! | results that have no room | `overflow` |
+//! | truth values of rows that move | `moving_rows` |
 //! | decimals that are rounded | `digits` |
 //! | rows as texts | `row_texts` |
 //! | the dialect of runners of tests | `text` |
@@ -35,6 +36,7 @@ mod explain;
 mod files;
 mod keys;
 mod levels;
+mod moving_rows;
 mod order;
 mod overflow;
 mod plans;
