@@ -227,6 +227,19 @@ impl Training {
         self.explain_not_finite(nan)
     }
 
+    /// As [`Training::check_finite`], of the targets.
+    ///
+    /// # Errors
+    /// As there.
+    #[track_caller]
+    pub(crate) fn check_finite_target(&self) -> Result<()> {
+        let found = self.engine.run(&[&self.target_columns()?.isfinite().all(..)])?;
+        if found.iter().all(|found| found.sum() != 0.0) {
+            return Ok(());
+        }
+        self.explain_not_finite(Nan::Refused)
+    }
+
     /// Finds out why a state is not finite: a second pass, over data that a first one could not sum.
     ///
     /// # Errors

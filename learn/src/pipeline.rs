@@ -6,7 +6,7 @@ use crate::cluster::FittedKMeans;
 use crate::decomposition::{FittedPCA, FittedTruncatedSVD};
 use crate::discriminant_analysis::FittedLinearDiscriminantAnalysis;
 use crate::feature_selection::{FittedSelect, FittedVarianceThreshold};
-use crate::impute::{FittedMissingIndicator, FittedSimpleImputer};
+use crate::impute::{FittedKNNImputer, FittedMissingIndicator, FittedSimpleImputer};
 use crate::kernel_approximation::{
     FittedAdditiveChi2Sampler, FittedNystroem, FittedPolynomialCountSketch, FittedRBFSampler,
     FittedSkewedChi2Sampler,
@@ -483,6 +483,7 @@ const STEPS: &[ReadStep] = steps![
     FittedLinearDiscriminantAnalysis,
     FittedSelect,
     FittedVarianceThreshold,
+    FittedKNNImputer,
     FittedMissingIndicator,
     FittedSimpleImputer,
     Binarizer,

@@ -252,6 +252,22 @@ fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
+/// Tensors of float64 as a part of a model, with all their numbers. A model makes them small arrays of its
+/// own before it is written, so that an error of a run is that of its class.
+pub(crate) mod stored {
+    use ndarray::ArrayD;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer, ser::Error as _};
+    use tharsis_numeric::Tensor;
+
+    pub(crate) fn serialize<S: Serializer>(tensor: &Tensor, serializer: S) -> Result<S::Ok, S::Error> {
+        tensor.fetch::<f64>().map_err(S::Error::custom)?.serialize(serializer)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Tensor, D::Error> {
+        Ok(Tensor::from_array(&ArrayD::<f64>::deserialize(deserializer)?))
+    }
+}
+
 /// The labels of a model that is read.
 pub(crate) fn left_out() -> Tensor {
     let text = "a saved model has no labels of the samples of its fit: predict tells them again";

@@ -9,6 +9,7 @@ mod classes;
 mod glm;
 mod lloyd;
 mod moments;
+mod pairs;
 mod rows;
 
 pub(crate) use centred::Centred;
@@ -17,4 +18,5 @@ pub(crate) use classes::ClassMeans;
 pub(crate) use glm::{LinearPass, Link};
 pub(crate) use lloyd::{Clusters, Lloyd, relative_distances};
 pub(crate) use moments::{Around, Moments, any_lost, first_rows_mean, is_constant};
+pub(crate) use pairs::{PairPass, merged_bytes, others_of_block};
 pub(crate) use rows::{RowPass, STATES_TOGETHER};

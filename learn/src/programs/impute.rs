@@ -3,11 +3,15 @@
 use super::args::{COPY, class};
 use super::model::{array, model, wholes};
 use super::object::{Class, Instance};
-use crate::impute::{FittedMissingIndicator, FittedSimpleImputer, MissingIndicator, SimpleImputer};
+use crate::impute::{
+    FittedKNNImputer, FittedMissingIndicator, FittedSimpleImputer, KNNImputer, MissingIndicator,
+    SimpleImputer,
+};
 use tharsis_numeric::protocol::{Scope, Value};
 use tharsis_programs::{Kind, Param, Preset, Row};
 
 static SIMPLE_IMPUTER: Class = Class { absent: &["indicator_"], ..Class::unsupervised("SimpleImputer") };
+static KNN_IMPUTER: Class = Class { absent: &["indicator_"], ..Class::unsupervised("KNNImputer") };
 static MISSING_INDICATOR: Class = Class::unsupervised("MissingIndicator");
 
 const MISSING_VALUES: Param = Param::new("missing_values", Kind::Real, Preset::Real(f64::NAN)).keyword();
@@ -31,6 +35,20 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         ],
         "missing numbers filled with a number for each feature",
         |args, _| Instance::made::<SimpleImputer>(&SIMPLE_IMPUTER, args),
+    ),
+    class(
+        "sk.impute.KNNImputer",
+        &[
+            MISSING_VALUES,
+            Param::new("n_neighbors", Kind::Integer, Preset::Integer(5)).keyword(),
+            Param::new("weights", Kind::Choice(&["uniform", "distance"]), Preset::Text("uniform")).keyword(),
+            Param::new("metric", Kind::Choice(&["nan_euclidean"]), Preset::Text("nan_euclidean")).keyword(),
+            COPY,
+            Param::new("add_indicator", Kind::Boolean, Preset::Boolean(false)).keyword(),
+            Param::new("keep_empty_features", Kind::Boolean, Preset::Boolean(false)).keyword(),
+        ],
+        "missing numbers filled with those of the nearest samples",
+        |args, _| Instance::made::<KNNImputer>(&KNN_IMPUTER, args),
     ),
     class(
         "sk.impute.MissingIndicator",
@@ -66,4 +84,10 @@ model!(
     attributes: |m| {
         "features_" => wholes(&m.features),
     },
+);
+
+model!(
+    FittedKNNImputer,
+    maps: [transform],
+    attributes: |_m| {},
 );

@@ -1,6 +1,6 @@
 //! Methods of estimators, and their attributes.
 
-use super::args::{ARRAY_OR_NONE, array, function};
+use super::args::{ARRAY_OR_NONE, INTEGER_OR_NONE, array, array_if_given, count, function};
 use super::model::real;
 use super::object::{Instance, Labels, Samples};
 use tharsis_numeric::protocol::{Failure, Scope, Value};
@@ -55,6 +55,29 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         fitted(args, scope)?.map("transform", &array(args, "X")?)
     }),
     map!("decision_function", "scores of samples, whose signs or order tell their classes"),
+    Row {
+        name: "sk.kneighbors",
+        form: Form::Method,
+        params: &[
+            ESTIMATOR,
+            Param::new("X", ARRAY_OR_NONE, Preset::None),
+            Param::new("n_neighbors", INTEGER_OR_NONE, Preset::None),
+            Param::new("return_distance", Kind::Boolean, Preset::Boolean(true)),
+        ],
+        doc: "distances and numbers of the nearest samples of a fit; without X those of its own samples",
+        run: |args, _| {
+            let instance = Instance::in_value(args.value("estimator")?)?;
+            let is_given = args.some("n_neighbors")?.is_some();
+            let count = if is_given { Some(count(args, "n_neighbors", 1)?) } else { None };
+            let found = instance.kneighbors(array_if_given(args, "X")?.as_ref(), count)?;
+            let [distances, indices] = [found.distances, found.indices].map(Value::Tensor);
+            Ok(if args.boolean("return_distance")? {
+                Value::Tuple(vec![distances, indices])
+            } else {
+                indices
+            })
+        },
+    },
     map!("inverse_transform", "samples from what they were mapped to"),
     map!("predict", "targets, labels or clusters of samples"),
     map!("predict_log_proba", "logarithms of the probabilities of classes"),

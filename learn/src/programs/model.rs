@@ -5,6 +5,7 @@ use crate::base::{self, FitOptions};
 use crate::checks::refused;
 use crate::dense::tensor;
 use crate::labels::class_tensor;
+use crate::neighbors::Neighbors;
 use ndarray::{Array, Dimension};
 use tharsis_numeric::protocol::Value;
 use tharsis_numeric::{Scalar, Tensor};
@@ -29,6 +30,11 @@ pub(super) trait Model: Send + Sync {
     /// Those of the score; `ValueError` if the model has none.
     fn score(&self, _: &Tensor, _: Option<&Tensor>, _: &FitOptions) -> Result<f64> {
         Err(refused("the model has no score"))
+    }
+
+    /// scikit-learn's `kneighbors`; none if the model has no such method.
+    fn kneighbors(&self, _: Option<&Tensor>, _: Option<usize>) -> Option<Result<Neighbors>> {
+        None
     }
 
     /// The attribute of this name, if the model has it.
@@ -66,6 +72,7 @@ macro_rules! model {
         $model:ty,
         maps: [$($map:ident),*],
         $(results: [$($result:ident),*],)?
+        $(neighbors: $kneighbors:ident,)?
         $(score: |$scored:ident, $x:ident, $y:ident, $options:ident| $score:expr,)?
         $(converged: |$solved:ident| $converged:expr,)?
         attributes: |$read:ident| { $($name:literal => $value:expr),* $(,)? } $(,)?
@@ -74,6 +81,7 @@ macro_rules! model {
             const METHODS: &'static [&'static str] = &[
                 $(stringify!($map),)*
                 $($(stringify!($result),)*)?
+                $(stringify!($kneighbors),)?
                 $($crate::programs::model::scored!($scored),)?
             ];
         }
@@ -90,6 +98,14 @@ macro_rules! model {
                 let _ = (method, x);
                 None
             }
+
+            $(fn kneighbors(
+                &self,
+                x: Option<&tharsis_numeric::Tensor>,
+                count: Option<usize>,
+            ) -> Option<$crate::Result<$crate::neighbors::Neighbors>> {
+                Some(self.$kneighbors(x, count))
+            })?
 
             $(fn score(
                 &self,

@@ -4,6 +4,7 @@ use super::args::{N_ESTIMATORS, kept, setting};
 use super::model::{Described, Fit, Model};
 use crate::base::{self, FitOptions};
 use crate::metrics::inputs::settled;
+use crate::neighbors::Neighbors;
 use crate::params::Params;
 use std::any::Any;
 use std::fmt;
@@ -168,6 +169,15 @@ impl Instance {
         let made = fitted.model.map(method, x).ok_or_else(|| self.lacks(method))?;
         made.check()?;
         Ok(Value::Tensor(made))
+    }
+
+    /// scikit-learn's `kneighbors`.
+    ///
+    /// # Errors
+    /// As [`Instance::map`].
+    pub(super) fn kneighbors(&self, x: Option<&Tensor>, count: Option<usize>) -> Result<Neighbors, Failure> {
+        let found = self.fitted_for("kneighbors")?.model.kneighbors(x, count);
+        Ok(found.ok_or_else(|| self.lacks("kneighbors"))??)
     }
 
     /// The score of the model.

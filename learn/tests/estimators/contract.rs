@@ -12,7 +12,7 @@ use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, Quadratic
 use tharsis_learn::dummy::{DummyClassifier, DummyRegressor};
 use tharsis_learn::ensemble::{HistGradientBoostingClassifier, HistGradientBoostingRegressor};
 use tharsis_learn::feature_selection::{SelectKBest, VarianceThreshold};
-use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
+use tharsis_learn::impute::{KNNImputer, MissingIndicator, SimpleImputer};
 use tharsis_learn::kernel_approximation::{AdditiveChi2Sampler, Nystroem, PolynomialCountSketch, RBFSampler};
 use tharsis_learn::linear_model::{
     ARDRegression, BayesianRidge, ElasticNet, Lars, Lasso, LassoLars, LassoLarsIC, LinearRegression,
@@ -20,7 +20,10 @@ use tharsis_learn::linear_model::{
     TweedieRegressor,
 };
 use tharsis_learn::naive_bayes::{BernoulliNB, ComplementNB, GaussianNB, MultinomialNB};
-use tharsis_learn::neighbors::NearestCentroid;
+use tharsis_learn::neighbors::{
+    KNeighborsClassifier, KNeighborsRegressor, LocalOutlierFactor, NearestCentroid, OutlierLabel,
+    RadiusNeighborsClassifier, RadiusNeighborsRegressor, Weights,
+};
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::{
     KBinsDiscretizer, MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, PolynomialFeatures,
@@ -100,6 +103,7 @@ fn subjects() -> Vec<Subject> {
     all.extend(distributions());
     all.extend(models());
     all.extend(lines());
+    all.extend(neighbors());
     all
 }
 
@@ -124,6 +128,35 @@ fn lines() -> Vec<Subject> {
         subject("OrthogonalMatchingPursuit", [true, false, false, true], |x, y, options| {
             let estimator = OrthogonalMatchingPursuit::new().n_nonzero_coefs(2);
             model!(estimator.fit(x, y, options)?, [coef], [predict], score)
+        }),
+    ]
+}
+
+/// Models that hold their samples.
+fn neighbors() -> Vec<Subject> {
+    vec![
+        subject("KNNImputer", [false, false, true, false], |x, _, options| {
+            model!(KNNImputer::new().fit(x, options)?, [], [transform])
+        }),
+        subject("KNeighborsClassifier", [true, false, false, true], |x, y, options| {
+            let estimator = KNeighborsClassifier::new().weights(Weights::Distance);
+            model!(estimator.fit(x, y, options)?, [], [predict, predict_proba], score)
+        }),
+        subject("KNeighborsRegressor", [true, false, false, true], |x, y, options| {
+            model!(KNeighborsRegressor::new().fit(x, y, options)?, [], [predict], score)
+        }),
+        subject("LocalOutlierFactor", [false, false, false, true], |x, _, options| {
+            let model = LocalOutlierFactor::new().novelty(true).fit(x, options)?;
+            model!(model, [negative_outlier_factor], [score_samples, predict])
+        }),
+        subject("RadiusNeighborsClassifier", [true, false, false, true], |x, y, options| {
+            let estimator =
+                RadiusNeighborsClassifier::new().radius(2.5).outlier_label(OutlierLabel::Label(9));
+            model!(estimator.fit(x, y, options)?, [], [predict, predict_proba], score)
+        }),
+        subject("RadiusNeighborsRegressor", [true, false, false, true], |x, y, options| {
+            let estimator = RadiusNeighborsRegressor::new().radius(2.5).weights(Weights::Distance);
+            model!(estimator.fit(x, y, options)?, [], [predict], score)
         }),
     ]
 }

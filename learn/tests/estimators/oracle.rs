@@ -1,10 +1,12 @@
-//! Answers of scikit-learn that `oracle/record.py` and `record_linear.py` have recorded, and the comparison
-//! with them.
+//! Answers of scikit-learn that the programs `oracle/record*.py` have recorded, and the comparison with them.
 
 use ndarray::{ArrayD, IxDyn};
 use serde_json::Value;
 use tharsis_learn::FitOptions;
 use tharsis_numeric::{Chunks, Tensor};
+
+/// Files beside the first one.
+const FURTHER: [&str; 2] = ["linear.json", "neighbors.json"];
 
 /// All that was recorded.
 pub struct Answers(Value);
@@ -22,10 +24,13 @@ impl Answers {
         let read = |name: &str| -> Value {
             serde_json::from_str(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
         };
-        let (mut all, mut further) = (read("answers.json"), read("linear.json"));
-        assert_eq!(all["version"], further["version"]);
-        all["cases"].as_array_mut().unwrap().append(further["cases"].as_array_mut().unwrap());
-        all["data"].as_object_mut().unwrap().append(further["data"].as_object_mut().unwrap());
+        let mut all = read("answers.json");
+        for name in FURTHER {
+            let mut further = read(name);
+            assert_eq!(all["version"], further["version"]);
+            all["cases"].as_array_mut().unwrap().append(further["cases"].as_array_mut().unwrap());
+            all["data"].as_object_mut().unwrap().append(further["data"].as_object_mut().unwrap());
+        }
         Answers(all)
     }
 

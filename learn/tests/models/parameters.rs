@@ -12,13 +12,16 @@ use tharsis_learn::ensemble::{
 use tharsis_learn::feature_selection::{
     SelectFdr, SelectFpr, SelectFwe, SelectKBest, SelectPercentile, VarianceThreshold,
 };
-use tharsis_learn::impute::{MissingIndicator, SimpleImputer};
+use tharsis_learn::impute::{KNNImputer, MissingIndicator, SimpleImputer};
 use tharsis_learn::kernel_approximation::{
     AdditiveChi2Sampler, Nystroem, PolynomialCountSketch, RBFSampler, SkewedChi2Sampler,
 };
 use tharsis_learn::linear_model::*;
 use tharsis_learn::naive_bayes::{BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB};
-use tharsis_learn::neighbors::NearestCentroid;
+use tharsis_learn::neighbors::{
+    KNeighborsClassifier, KNeighborsRegressor, LocalOutlierFactor, NearestCentroid, NearestNeighbors,
+    RadiusNeighborsClassifier, RadiusNeighborsRegressor,
+};
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::{
     Binarizer, KBinsDiscretizer, KernelCenterer, LabelBinarizer, LabelEncoder, MaxAbsScaler, MinMaxScaler,
@@ -42,6 +45,13 @@ fn all() -> Vec<Box<dyn Params>> {
         Box::new(BernoulliNB::new()),
         Box::new(ComplementNB::new()),
         Box::new(CategoricalNB::new()),
+        Box::new(KNNImputer::new()),
+        Box::new(KNeighborsClassifier::new()),
+        Box::new(KNeighborsRegressor::new()),
+        Box::new(LocalOutlierFactor::new()),
+        Box::new(NearestNeighbors::new()),
+        Box::new(RadiusNeighborsClassifier::new()),
+        Box::new(RadiusNeighborsRegressor::new()),
         Box::new(DecisionTreeClassifier::new()),
         Box::new(DecisionTreeRegressor::new()),
         Box::new(RandomForestClassifier::new()),
@@ -140,6 +150,9 @@ fn values() -> Vec<Setting> {
         "chi2",
         "identity",
         "bic",
+        "uniform",
+        "cosine",
+        "most_frequent",
     ]
     .map(Setting::from);
     let numbers = [Setting::from(3i64), Setting::from(0.25), Setting::from(true), Setting::from(false)];
@@ -161,7 +174,9 @@ fn a_value_that_is_taken_is_the_value_of_the_parameter() {
                         let found = &after.iter().find(|(known, _)| *known == name).unwrap().1;
                         let is_same = found.to_string() == value.to_string()
                             || matches!((found, &value), (Setting::Real(_) | Setting::Integer(_), _))
-                            || matches!(value, Setting::Array(_));
+                            || matches!(value, Setting::Array(_))
+                            // Two words for one thing.
+                            || (found.to_string(), value.to_string()) == ("'manhattan'".into(), "'l1'".into());
                         assert!(is_same, "{name} of {}: {found}, not {value}", estimator.estimator());
                         // No other one has changed.
                         for (before, after) in before.iter().zip(&after).filter(|(one, _)| one.0 != name) {

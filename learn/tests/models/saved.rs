@@ -1,9 +1,9 @@
 //! Models as files: what is read is the model that was written, to the bit; other bytes are refused.
 
 use std::path::PathBuf;
-use tharsis_learn::cluster::{FittedKMeans, KMeans};
+use tharsis_learn::cluster::*;
 use tharsis_learn::covariance::*;
-use tharsis_learn::decomposition::{FittedPCA, FittedTruncatedSVD, PCA, TruncatedSVD};
+use tharsis_learn::decomposition::*;
 use tharsis_learn::discriminant_analysis::*;
 use tharsis_learn::dummy::*;
 use tharsis_learn::ensemble::*;
@@ -148,6 +148,12 @@ round_trips! {
     additive_chi2_sampler: |x, _, _| AdditiveChi2Sampler::new().fit(x, ..), [transform];
     polynomial_count_sketch: |x, _, _| PolynomialCountSketch::new().coef0(1.0).n_components(3).fit(x, ..), [transform];
     nystroem: |x, _, _| Nystroem::new().kernel(Kernel::Poly).n_components(3).fit(x, ..), [transform];
+    knn_imputer: |x, _, _| KNNImputer::new().missing_values(0.5).add_indicator(true).fit(x, ..), [transform];
+    k_neighbors_classifier: |x, labels, _| KNeighborsClassifier::new().p(3.0).fit(x, labels, ..), [predict_proba];
+    k_neighbors_regressor: |x, _, y| KNeighborsRegressor::new().weights(Weights::Distance).fit(x, y, ..), [predict];
+    local_outlier_factor: |x, _, _| LocalOutlierFactor::new().novelty(true).fit(x, ..), [score_samples];
+    radius_classifier: |x, labels, _| RadiusNeighborsClassifier::new().radius(9.0).fit(x, labels, ..), [predict_proba];
+    radius_regressor: |x, _, y| RadiusNeighborsRegressor::new().fit(x, y, ..), [predict];
     normalizer: |_, _, _| Ok(Normalizer::new().norm(Norm::Max)), [transform];
     binarizer: |_, _, _| Ok(Binarizer::new().threshold(1.25)), [transform];
 }

@@ -301,7 +301,7 @@ def answer(sets, name, estimator, on, params, attributes, methods, weights, show
     return made
 
 
-def main():
+def write(name):
     sets = data()
     answers = {
         "version": sklearn.__version__,
@@ -312,8 +312,8 @@ def main():
     rows = [f"  {json.dumps(name)}: {json.dumps(parts)}" for name, parts in answers["data"].items()]
     lines += [",\n".join(rows), " },", ' "cases": [']
     lines += [",\n".join("  " + json.dumps(made) for made in answers["cases"]), " ]", "}", ""]
-    pathlib.Path(__file__).with_name("answers.json").write_text("\n".join(lines))
+    pathlib.Path(__file__).with_name(name).write_text("\n".join(lines))
 
 
 if __name__ == "__main__":
-    main()
+    write("answers.json")

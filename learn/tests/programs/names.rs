@@ -118,6 +118,26 @@ const MEMBERS: &[(&str, &str, &str)] = &[
     // Its `inverse_transform` needs indicators, which are not there by default.
     ("SimpleImputer", "fit_transform transform", "indicator_ n_features_in_ statistics_"),
     ("MissingIndicator", "fit_transform transform", "features_ n_features_in_"),
+    ("KNNImputer", "fit_transform transform", "indicator_ n_features_in_"),
+    ("NearestNeighbors", "kneighbors", OF_NEIGHBORS),
+    (
+        "KNeighborsClassifier",
+        "kneighbors predict predict_proba score",
+        "classes_ effective_metric_ effective_metric_params_ n_features_in_ n_samples_fit_ outputs_2d_",
+    ),
+    ("KNeighborsRegressor", "kneighbors predict score", OF_NEIGHBORS),
+    (
+        "RadiusNeighborsClassifier",
+        "predict predict_proba score",
+        "classes_ effective_metric_ effective_metric_params_ n_features_in_ n_samples_fit_ outlier_label_ outputs_2d_",
+    ),
+    ("RadiusNeighborsRegressor", "predict score", OF_NEIGHBORS),
+    (
+        "LocalOutlierFactor",
+        "fit_predict kneighbors",
+        "effective_metric_ effective_metric_params_ n_features_in_ n_neighbors_ n_samples_fit_ \
+         negative_outlier_factor_ offset_",
+    ),
     ("VarianceThreshold", MAPS_BACK, "n_features_in_ variances_"),
     ("SelectKBest", MAPS_BACK, "n_features_in_ pvalues_ scores_"),
     ("SelectPercentile", MAPS_BACK, "n_features_in_ pvalues_ scores_"),
@@ -223,6 +243,7 @@ const MEMBERS: &[(&str, &str, &str)] = &[
 ];
 
 const PREDICTS_CHANCES: &str = "predict predict_log_proba predict_proba score";
+const OF_NEIGHBORS: &str = "effective_metric_ effective_metric_params_ n_features_in_ n_samples_fit_";
 const MAPS_BACK: &str = "fit_transform inverse_transform transform";
 const OF_BAYESIAN: &str =
     "X_offset_ X_scale_ alpha_ coef_ intercept_ lambda_ n_features_in_ n_iter_ scores_ sigma_";
