@@ -98,6 +98,11 @@ impl Training {
         Ok(Training { estimator, engine, x: x.astype(DType::F64), rows, columns, weight, target })
     }
 
+    /// Options of fits that run on the same executor.
+    pub(crate) fn options(&self) -> FitOptions {
+        FitOptions::new().executor(self.engine.executor())
+    }
+
     /// These data without weights.
     ///
     /// # Errors

@@ -65,6 +65,27 @@ pub(crate) fn solve_positive(positive: &Array2<f64>, right: &Array2<f64>) -> Res
     }
 }
 
+/// The lower triangle L of a symmetric positive definite matrix L Lᵀ, and the inverse of L; `None` if it is
+/// not definite up to rounding.
+///
+/// # Errors
+/// Errors of a run other than that.
+#[track_caller]
+pub(crate) fn cholesky(positive: &Array2<f64>) -> Result<Option<(Array2<f64>, Array2<f64>)>> {
+    let lower = tensor(positive).cholesky();
+    let inverse = lower.solve_triangular(&tensor(&Array2::eye(positive.nrows())), true, false);
+    let local = local(positive.len());
+    let made = execute(&[&lower, &inverse], &local);
+    match made {
+        Ok((made, _)) => {
+            let fetched = |at: usize| made[at].fetch_on::<f64>(&local).and_then(matrix);
+            Ok(Some((fetched(0)?, fetched(1)?)))
+        }
+        Err(error) if error.class() == "LinAlgError" => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
 fn local(elements: usize) -> LocalExecutor {
     let bytes = elements as u64 * size_of::<f64>() as u64;
     LocalExecutor::sized(1, bytes.saturating_mul(MEMORY_TIMES).max(MEMORY_LEAST_BYTES))

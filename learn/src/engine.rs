@@ -18,6 +18,11 @@ impl Engine {
         Engine { executor }
     }
 
+    /// The executor of the passes.
+    pub(crate) fn executor(&self) -> Arc<dyn Executor> {
+        self.executor.clone()
+    }
+
     /// Bytes that a plan may take.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.executor.limits().memory_bytes

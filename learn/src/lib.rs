@@ -47,6 +47,7 @@ pub mod kernel_approximation;
 mod labels;
 pub mod linear_model;
 pub mod metrics;
+pub mod mixture;
 pub mod model_selection;
 pub mod naive_bayes;
 mod named;

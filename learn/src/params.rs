@@ -296,6 +296,20 @@ impl Parameter for Vec<f64> {
     }
 }
 
+impl Parameter for Tensor {
+    fn words(_: usize) -> String {
+        "an array-like".to_owned()
+    }
+
+    fn of(value: &Setting) -> Option<Tensor> {
+        if let Setting::Array(array) = value { Some(array.clone()) } else { None }
+    }
+
+    fn setting(&self) -> Setting {
+        Setting::Array(self.clone())
+    }
+}
+
 impl Parameter for [f64; 2] {
     fn words(_: usize) -> String {
         "an instance of 'tuple'".to_owned()

@@ -127,7 +127,7 @@ impl Distance {
 
     /// Writes the reduced distances of a row to others, whose features are one behind the other: feature `j`
     /// of other `i` is at `j * count + i`.
-    pub(super) fn reduced_to_all(self, row: &[f64], others: &[f64], found: &mut [f64]) {
+    pub(crate) fn reduced_to_all(self, row: &[f64], others: &[f64], found: &mut [f64]) {
         found.fill(0.0);
         match self {
             Distance::Cosine => {
@@ -142,7 +142,7 @@ impl Distance {
     }
 
     /// Rows as distances read them: those of cosines have length 1.
-    pub(super) fn prepare(self, rows: &mut [f64], columns: usize) {
+    pub(crate) fn prepare(self, rows: &mut [f64], columns: usize) {
         if self == Distance::Cosine {
             rows.chunks_exact_mut(columns).for_each(unit);
         }

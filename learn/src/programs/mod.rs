@@ -25,6 +25,7 @@ mod kernels;
 mod linear;
 mod linear_by_gram;
 mod methods;
+mod mixture;
 mod model;
 mod naive_bayes;
 mod neighbors;
@@ -69,6 +70,7 @@ pub const TABLES: Tables = &[
     decomposition::ROWS,
     kernels::ROWS,
     cluster::ROWS,
+    mixture::ROWS,
     naive_bayes::ROWS,
     neighbors::ROWS,
     dummy::ROWS,

@@ -19,6 +19,7 @@ use tharsis_learn::linear_model::{
     LogisticRegression, OrthogonalMatchingPursuit, PoissonRegressor, Ridge, RidgeClassifier,
     TweedieRegressor,
 };
+use tharsis_learn::mixture::GaussianMixture;
 use tharsis_learn::naive_bayes::{BernoulliNB, ComplementNB, GaussianNB, MultinomialNB};
 use tharsis_learn::neighbors::{
     KNeighborsClassifier, KNeighborsRegressor, LocalOutlierFactor, NearestCentroid, OutlierLabel,
@@ -258,6 +259,10 @@ fn distributions() -> Vec<Subject> {
         }),
         subject("DummyRegressor", [true, true, true, true], |x, y, options| {
             model!(DummyRegressor::new().fit(x, y, options)?, [constant], [predict], score)
+        }),
+        subject("GaussianMixture", [false, false, false, true], |x, _, options| {
+            let model = GaussianMixture::new().n_components(3).tol(1e-9).fit(x, options)?;
+            model!(model, [weights, covariances], [predict, score_samples])
         }),
         subject("PoissonRegressor", [true, true, false, false], |x, y, options| {
             let estimator = PoissonRegressor::new().tol(1e-10).max_iter(2_000);

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod bad_input;
+mod clusters;
 mod contract;
 mod edges;
 mod invariance;
@@ -14,6 +15,7 @@ mod oracle;
 mod projections;
 mod recorded;
 mod recorded_baselines;
+mod recorded_clusters;
 mod recorded_encoders;
 mod recorded_linear;
 mod recorded_maps;

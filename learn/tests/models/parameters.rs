@@ -1,6 +1,6 @@
 //! Parameters by name: each has the value that was set, and refuses what it does not take.
 
-use tharsis_learn::cluster::KMeans;
+use tharsis_learn::cluster::{AgglomerativeClustering, DBSCAN, KMeans};
 use tharsis_learn::covariance::{EmpiricalCovariance, LedoitWolf, OAS, ShrunkCovariance};
 use tharsis_learn::decomposition::{PCA, TruncatedSVD};
 use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis};
@@ -17,6 +17,7 @@ use tharsis_learn::kernel_approximation::{
     AdditiveChi2Sampler, Nystroem, PolynomialCountSketch, RBFSampler, SkewedChi2Sampler,
 };
 use tharsis_learn::linear_model::*;
+use tharsis_learn::mixture::GaussianMixture;
 use tharsis_learn::naive_bayes::{BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB};
 use tharsis_learn::neighbors::{
     KNeighborsClassifier, KNeighborsRegressor, LocalOutlierFactor, NearestCentroid, NearestNeighbors,
@@ -45,6 +46,9 @@ fn all() -> Vec<Box<dyn Params>> {
         Box::new(BernoulliNB::new()),
         Box::new(ComplementNB::new()),
         Box::new(CategoricalNB::new()),
+        Box::new(AgglomerativeClustering::new()),
+        Box::new(DBSCAN::new()),
+        Box::new(GaussianMixture::new()),
         Box::new(KNNImputer::new()),
         Box::new(KNeighborsClassifier::new()),
         Box::new(KNeighborsRegressor::new()),
@@ -153,6 +157,9 @@ fn values() -> Vec<Setting> {
         "uniform",
         "cosine",
         "most_frequent",
+        "single",
+        "tied",
+        "kmeans",
     ]
     .map(Setting::from);
     let numbers = [Setting::from(3i64), Setting::from(0.25), Setting::from(true), Setting::from(false)];

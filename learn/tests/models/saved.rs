@@ -11,6 +11,7 @@ use tharsis_learn::feature_selection::*;
 use tharsis_learn::impute::*;
 use tharsis_learn::kernel_approximation::*;
 use tharsis_learn::linear_model::*;
+use tharsis_learn::mixture::*;
 use tharsis_learn::naive_bayes::*;
 use tharsis_learn::neighbors::*;
 use tharsis_learn::pipeline::{FittedPipeline, Pipeline};
@@ -148,6 +149,13 @@ round_trips! {
     additive_chi2_sampler: |x, _, _| AdditiveChi2Sampler::new().fit(x, ..), [transform];
     polynomial_count_sketch: |x, _, _| PolynomialCountSketch::new().coef0(1.0).n_components(3).fit(x, ..), [transform];
     nystroem: |x, _, _| Nystroem::new().kernel(Kernel::Poly).n_components(3).fit(x, ..), [transform];
+    full_mixture: |x, _, _| GaussianMixture::new().n_components(2).fit(x, ..), [predict_proba, score_samples];
+    tied_mixture: |x, _, _| {
+        GaussianMixture::new().n_components(2).covariance_type(CovarianceType::Tied).fit(x, ..)
+    }, [score_samples];
+    spherical_mixture: |x, _, _| {
+        GaussianMixture::new().n_components(2).covariance_type(CovarianceType::Spherical).fit(x, ..)
+    }, [score_samples];
     knn_imputer: |x, _, _| KNNImputer::new().missing_values(0.5).add_indicator(true).fit(x, ..), [transform];
     k_neighbors_classifier: |x, labels, _| KNeighborsClassifier::new().p(3.0).fit(x, labels, ..), [predict_proba];
     k_neighbors_regressor: |x, _, y| KNeighborsRegressor::new().weights(Weights::Distance).fit(x, y, ..), [predict];
@@ -192,6 +200,19 @@ fn attributes_come_back() {
     let read = FittedPCA::from_bytes(&model.to_bytes().unwrap()).unwrap();
     assert_eq!((read.noise_variance, read.n_samples), (model.noise_variance, model.n_samples));
     assert!(FittedTruncatedSVD::from_bytes(&model.to_bytes().unwrap()).is_err());
+}
+
+/// Clusters that have labels alone.
+#[test]
+fn labels_of_trees_and_dense_places_come_back() {
+    let [x, ..] = samples();
+    let model = DBSCAN::new().eps(1.0).fit(&x, ..).unwrap();
+    let read = FittedDBSCAN::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    assert_eq!((&read.labels, &read.core_sample_indices), (&model.labels, &model.core_sample_indices));
+    assert_eq!(bits(&read.components), bits(&model.components));
+    let model = AgglomerativeClustering::new().fit(&x, ..).unwrap();
+    let read = FittedAgglomerativeClustering::from_bytes(&model.to_bytes().unwrap()).unwrap();
+    assert_eq!((read.labels, read.children, read.distances), (model.labels, model.children, model.distances));
 }
 
 fn place(name: &str) -> PathBuf {

@@ -119,6 +119,18 @@ const MEMBERS: &[(&str, &str, &str)] = &[
     ("SimpleImputer", "fit_transform transform", "indicator_ n_features_in_ statistics_"),
     ("MissingIndicator", "fit_transform transform", "features_ n_features_in_"),
     ("KNNImputer", "fit_transform transform", "indicator_ n_features_in_"),
+    (
+        "AgglomerativeClustering",
+        "fit_predict",
+        "children_ labels_ n_clusters_ n_connected_components_ n_features_in_ n_leaves_",
+    ),
+    ("DBSCAN", "fit_predict", "components_ core_sample_indices_ labels_ n_features_in_"),
+    (
+        "GaussianMixture",
+        "fit_predict predict predict_proba score score_samples",
+        "converged_ covariances_ lower_bound_ lower_bounds_ means_ n_features_in_ n_iter_ precisions_ \
+         precisions_cholesky_ weights_",
+    ),
     ("NearestNeighbors", "kneighbors", OF_NEIGHBORS),
     (
         "KNeighborsClassifier",

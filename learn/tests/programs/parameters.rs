@@ -66,6 +66,11 @@ fn fitting(row: &str, param: &str) -> Option<Json> {
         (_, "power") => json!(2.0),
         (_, "k" | "zero_division") => json!(1),
         (_, "cv" | "n_clusters") => json!(3),
+        (_, "means_init") => json!([[1.0, 1.0, 1.5, 2.0]]),
+        (_, "precisions_init") => {
+            json!([[[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]])
+        }
+        (_, "weights_init") => json!([1.0]),
         (_, "max_leaf_nodes") => json!(5),
         (_, "max_bins") => json!(16),
         ("sk.ensemble.HistGradientBoostingRegressor", "loss") => json!("poisson"),
@@ -178,6 +183,15 @@ fn each_parameter_is_taken_at_its_default_and_at_another_value() {
             }
             // Samples that are drawn for a tree.
             let draws = |param: &&Param| param.name == "bootstrap" && param.made == Made::All;
+            // A number of clusters, or a distance that tells it.
+            let tells = |other: &str| row.params.iter().any(|param| param.name == other);
+            if param.name == "distance_threshold" && tells("n_clusters") {
+                extra.push(("n_clusters", Json::Null));
+            }
+            // Ward's linkage has one metric.
+            if param.name == "metric" && tells("linkage") {
+                extra.push(("linkage", json!("average")));
+            }
             if param.name == "max_samples" && row.params.iter().any(|param| draws(&param)) {
                 extra.push(("bootstrap", json!(true)));
             }
