@@ -1,8 +1,13 @@
 //! scikit-learn's `decomposition`: samples in fewer dimensions.
 
+mod fast_ica;
+mod incremental_pca;
 mod pca;
+mod projection;
 mod signs;
 mod truncated_svd;
 
+pub use fast_ica::{Contrast, FastICA, FittedFastICA, Whiten};
+pub use incremental_pca::{FittedIncrementalPCA, IncrementalPCA};
 pub use pca::{Components, FittedPCA, PCA};
 pub use truncated_svd::{FittedTruncatedSVD, TruncatedSVD};

@@ -1,5 +1,6 @@
 //! Directions of the largest variance.
 
+use super::projection::deviations;
 use super::signs::flip;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
@@ -403,8 +404,7 @@ impl FittedPCA {
     }
 
     fn deviations(&self) -> Array1<f64> {
-        // Of a direction without variance scikit-learn divides by the smallest step instead.
-        self.explained_variance.mapv(|variance| variance.sqrt().max(f64::EPSILON))
+        deviations(&self.explained_variance)
     }
 }
 

@@ -1,14 +1,19 @@
 //! Directions of samples.
 
-use super::args::{COPY, RANDOM_STATE, class};
+use super::args::{COPY, INTEGER_OR_NONE, RANDOM_STATE, class};
 use super::model::{array, model, real, whole};
 use super::object::{Class, Instance};
-use crate::decomposition::{FittedPCA, FittedTruncatedSVD, PCA, TruncatedSVD};
+use crate::decomposition::{
+    FastICA, FittedFastICA, FittedIncrementalPCA, FittedPCA, FittedTruncatedSVD, IncrementalPCA, PCA,
+    TruncatedSVD,
+};
 use tharsis_graph::Error as GraphError;
 use tharsis_numeric::protocol::{Scope, Value};
 use tharsis_numeric::{DType, Error, Tensor};
 use tharsis_programs::{Kind, Param, Preset, Row};
 
+static INDEPENDENT: Class = Class::unsupervised("FastICA");
+static INCREMENTAL: Class = Class { absent: &["batch_size_"], ..Class::unsupervised("IncrementalPCA") };
 static PCA_CLASS: Class = Class::unsupervised("PCA");
 static TRUNCATED_SVD: Class = Class::unsupervised("TruncatedSVD");
 
@@ -26,6 +31,45 @@ const TOL: Param = Param::new("tol", Kind::Real, Preset::Real(0.0)).keyword().fi
 
 /// The directions of samples.
 pub(super) const ROWS: &[Row<Value, Scope>] = &[
+    class(
+        "sk.decomposition.FastICA",
+        &[
+            Param::new("n_components", INTEGER_OR_NONE, Preset::None),
+            Param::new("algorithm", Kind::Choice(&["parallel", "deflation"]), Preset::Text("parallel"))
+                .keyword()
+                .fixed(),
+            Param::new(
+                "whiten",
+                Kind::OneOf(&[Kind::Choice(&["arbitrary-variance", "unit-variance"]), Kind::Boolean]),
+                Preset::Text("unit-variance"),
+            )
+            .keyword()
+            .only(Kind::Choice(&["arbitrary-variance", "unit-variance"])),
+            Param::new("fun", Kind::Choice(&["logcosh", "exp", "cube"]), Preset::Text("logcosh")).keyword(),
+            Param::new("fun_args", Kind::OneOf(&[Kind::Sequence, Kind::None]), Preset::None)
+                .keyword()
+                .fixed(),
+            Param::new("max_iter", Kind::Integer, Preset::Integer(200)).keyword(),
+            Param::new("tol", Kind::Real, Preset::Real(1e-4)).keyword(),
+            Param::new("w_init", Kind::OneOf(&[Kind::Array, Kind::None]), Preset::None).keyword(),
+            // Both find the same directions.
+            Param::new("whiten_solver", Kind::Choice(&["eigh", "svd"]), Preset::Text("svd")).keyword(),
+            RANDOM_STATE,
+        ],
+        "independent sources of samples",
+        |args, _| Instance::made::<FastICA>(&INDEPENDENT, args),
+    ),
+    class(
+        "sk.decomposition.IncrementalPCA",
+        &[
+            Param::new("n_components", INTEGER_OR_NONE, Preset::None),
+            Param::new("whiten", Kind::Boolean, Preset::Boolean(false)).keyword(),
+            COPY,
+            Param::new("batch_size", INTEGER_OR_NONE, Preset::None).keyword(),
+        ],
+        "directions of the largest variance, of a batch of samples after the other",
+        |args, _| Instance::made::<IncrementalPCA>(&INCREMENTAL, args),
+    ),
     class(
         "sk.decomposition.PCA",
         &[
@@ -108,5 +152,34 @@ model!(
         "explained_variance_" => array(&m.explained_variance),
         "explained_variance_ratio_" => array(&m.explained_variance_ratio),
         "singular_values_" => array(&m.singular_values),
+    },
+);
+
+model!(
+    FittedFastICA,
+    maps: [inverse_transform, transform],
+    converged: |m| m.converged,
+    attributes: |m| {
+        "components_" => array(&m.components),
+        "mean_" => array(&m.mean),
+        "mixing_" => array(&m.mixing),
+        "n_iter_" => whole(m.n_iter),
+        "whitening_" => array(&m.whitening),
+    },
+);
+
+model!(
+    FittedIncrementalPCA,
+    maps: [inverse_transform, transform],
+    attributes: |m| {
+        "components_" => array(&m.components),
+        "explained_variance_" => array(&m.explained_variance),
+        "explained_variance_ratio_" => array(&m.explained_variance_ratio),
+        "mean_" => array(&m.mean),
+        "n_components_" => whole(m.components.nrows()),
+        "n_samples_seen_" => whole(m.n_samples_seen),
+        "noise_variance_" => real(m.noise_variance),
+        "singular_values_" => array(&m.singular_values),
+        "var_" => array(&m.var),
     },
 );

@@ -7,7 +7,7 @@ use ndarray::ArrayD;
 use std::sync::Arc;
 use tharsis_learn::cluster::KMeans;
 use tharsis_learn::covariance::{EmpiricalCovariance, LedoitWolf, OAS, ShrunkCovariance};
-use tharsis_learn::decomposition::{PCA, TruncatedSVD};
+use tharsis_learn::decomposition::{IncrementalPCA, PCA, TruncatedSVD};
 use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis};
 use tharsis_learn::dummy::{DummyClassifier, DummyRegressor};
 use tharsis_learn::ensemble::{HistGradientBoostingClassifier, HistGradientBoostingRegressor};
@@ -263,6 +263,9 @@ fn distributions() -> Vec<Subject> {
         subject("GaussianMixture", [false, false, false, true], |x, _, options| {
             let model = GaussianMixture::new().n_components(3).tol(1e-9).fit(x, options)?;
             model!(model, [weights, covariances], [predict, score_samples])
+        }),
+        subject("IncrementalPCA", [false, false, false, true], |x, _, options| {
+            model!(IncrementalPCA::new().n_components(2).fit(x, options)?, [components, var], [transform])
         }),
         subject("PoissonRegressor", [true, true, false, false], |x, y, options| {
             let estimator = PoissonRegressor::new().tol(1e-10).max_iter(2_000);

@@ -16,6 +16,7 @@ mod projections;
 mod recorded;
 mod recorded_baselines;
 mod recorded_clusters;
+mod recorded_decompositions;
 mod recorded_encoders;
 mod recorded_linear;
 mod recorded_maps;

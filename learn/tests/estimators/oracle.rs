@@ -6,7 +6,7 @@ use tharsis_learn::FitOptions;
 use tharsis_numeric::{Chunks, Tensor};
 
 /// Files beside the first one.
-const FURTHER: [&str; 3] = ["clusters.json", "linear.json", "neighbors.json"];
+const FURTHER: [&str; 4] = ["clusters.json", "decompositions.json", "linear.json", "neighbors.json"];
 
 /// All that was recorded.
 pub struct Answers(Value);

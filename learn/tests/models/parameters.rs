@@ -2,7 +2,7 @@
 
 use tharsis_learn::cluster::{AgglomerativeClustering, DBSCAN, KMeans};
 use tharsis_learn::covariance::{EmpiricalCovariance, LedoitWolf, OAS, ShrunkCovariance};
-use tharsis_learn::decomposition::{PCA, TruncatedSVD};
+use tharsis_learn::decomposition::{FastICA, IncrementalPCA, PCA, TruncatedSVD};
 use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis};
 use tharsis_learn::dummy::{DummyClassifier, DummyRegressor};
 use tharsis_learn::ensemble::{
@@ -48,7 +48,9 @@ fn all() -> Vec<Box<dyn Params>> {
         Box::new(CategoricalNB::new()),
         Box::new(AgglomerativeClustering::new()),
         Box::new(DBSCAN::new()),
+        Box::new(FastICA::new()),
         Box::new(GaussianMixture::new()),
+        Box::new(IncrementalPCA::new()),
         Box::new(KNNImputer::new()),
         Box::new(KNeighborsClassifier::new()),
         Box::new(KNeighborsRegressor::new()),
@@ -159,6 +161,8 @@ fn values() -> Vec<Setting> {
         "most_frequent",
         "single",
         "tied",
+        "unit-variance",
+        "cube",
         "kmeans",
     ]
     .map(Setting::from);

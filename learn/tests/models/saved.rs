@@ -149,6 +149,7 @@ round_trips! {
     additive_chi2_sampler: |x, _, _| AdditiveChi2Sampler::new().fit(x, ..), [transform];
     polynomial_count_sketch: |x, _, _| PolynomialCountSketch::new().coef0(1.0).n_components(3).fit(x, ..), [transform];
     nystroem: |x, _, _| Nystroem::new().kernel(Kernel::Poly).n_components(3).fit(x, ..), [transform];
+    fast_ica: |x, _, _| FastICA::new().n_components(2).max_iter(5).fit(x, ..), [transform];
     full_mixture: |x, _, _| GaussianMixture::new().n_components(2).fit(x, ..), [predict_proba, score_samples];
     tied_mixture: |x, _, _| {
         GaussianMixture::new().n_components(2).covariance_type(CovarianceType::Tied).fit(x, ..)
@@ -156,6 +157,7 @@ round_trips! {
     spherical_mixture: |x, _, _| {
         GaussianMixture::new().n_components(2).covariance_type(CovarianceType::Spherical).fit(x, ..)
     }, [score_samples];
+    incremental_pca: |x, _, _| IncrementalPCA::new().n_components(2).whiten(true).fit(x, ..), [transform];
     knn_imputer: |x, _, _| KNNImputer::new().missing_values(0.5).add_indicator(true).fit(x, ..), [transform];
     k_neighbors_classifier: |x, labels, _| KNeighborsClassifier::new().p(3.0).fit(x, labels, ..), [predict_proba];
     k_neighbors_regressor: |x, _, y| KNeighborsRegressor::new().weights(Weights::Distance).fit(x, y, ..), [predict];

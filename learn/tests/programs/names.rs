@@ -131,6 +131,13 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         "converged_ covariances_ lower_bound_ lower_bounds_ means_ n_features_in_ n_iter_ precisions_ \
          precisions_cholesky_ weights_",
     ),
+    ("FastICA", MAPS_BACK, "components_ mean_ mixing_ n_features_in_ n_iter_ whitening_"),
+    (
+        "IncrementalPCA",
+        MAPS_BACK,
+        "batch_size_ components_ explained_variance_ explained_variance_ratio_ mean_ n_components_ n_features_in_ \
+         n_samples_seen_ noise_variance_ singular_values_ var_",
+    ),
     ("NearestNeighbors", "kneighbors", OF_NEIGHBORS),
     (
         "KNeighborsClassifier",
