@@ -165,16 +165,7 @@ impl<T> Slab<T> {
 
     /// All values with their slots, in the order of the slots.
     pub fn iter(&self) -> impl Iterator<Item = (Slot<T>, &T)> {
-        self.pages_from(0)
-    }
-
-    /// The values from a slot with this number on, and their slots, in order.
-    pub fn iter_from(&self, number: u32) -> impl Iterator<Item = (Slot<T>, &T)> {
-        self.pages_from(number as usize / PAGE).filter(move |(slot, _)| number <= slot.number())
-    }
-
-    fn pages_from(&self, first: usize) -> impl Iterator<Item = (Slot<T>, &T)> {
-        self.pages.iter().enumerate().skip(first).filter_map(|(i, page)| Some((i, page.as_ref()?))).flat_map(
+        self.pages.iter().enumerate().filter_map(|(i, page)| Some((i, page.as_ref()?))).flat_map(
             |(i, page)| {
                 page.cells.iter().enumerate().filter_map(move |(k, cell)| match cell {
                     Cell::Live(value) => Some((Slot::new((i * PAGE + k) as u32), value)),

@@ -13,6 +13,8 @@ use tharsis_types::{Attempt, ClientId, LeaseId, NodeId, TaskId};
 #[derive(Debug, Default)]
 pub(super) struct Hosts {
     by_worker: BTreeMap<ClientId, Host>,
+    /// The workers of actors that take resources, and their leases: most of very many take none.
+    taking: BTreeMap<ClientId, LeaseKey>,
     by_actor: IdMap<TaskId, ClientId>,
     attached: BTreeMap<LeaseKey, ClientId>,
     /// The attachments of each worker.
@@ -33,9 +35,9 @@ pub struct Host {
 }
 
 impl Hosts {
-    /// The workers of living actors, and the leases under which these were constructed.
-    pub(super) fn leases(&self) -> impl Iterator<Item = (ClientId, LeaseKey)> {
-        self.by_worker.iter().map(|(client, host)| (*client, host.lease))
+    /// The workers of living actors that take resources, and the leases under which these were constructed.
+    pub(super) fn taking(&self) -> impl Iterator<Item = (ClientId, LeaseKey)> {
+        self.taking.iter().map(|(client, lease)| (*client, *lease))
     }
 
     fn attach(&mut self, key: LeaseKey, client: ClientId) {
@@ -79,6 +81,9 @@ impl Leases {
         let before = self.hosts.by_worker.insert(client, Host { lease, actor, attempt });
         assert!(before.is_none(), "{client:?} has two actors");
         self.hosts.by_actor.insert(actor, client);
+        if self.leases.get(&lease).is_some_and(|lease| !lease.class.resources.is_nothing()) {
+            self.hosts.taking.insert(client, lease);
+        }
     }
 
     /// The actor of a worker.
@@ -142,6 +147,7 @@ impl Leases {
     /// A worker does not belong to its actor any more: attachments end. Returns whether it had an actor.
     pub(super) fn host_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) -> bool {
         let Some(Host { actor, .. }) = self.hosts.by_worker.remove(&client) else { return false };
+        self.hosts.taking.remove(&client);
         if self.hosts.by_actor.get(&actor) == Some(&client) {
             self.hosts.by_actor.remove(&actor);
         }
@@ -156,7 +162,12 @@ impl Leases {
     pub(super) fn check_hosts(&self) {
         for (client, host) in &self.hosts.by_worker {
             assert_eq!(self.lease_of(*client), Some(host.lease), "{client:?} has an actor and no lease");
+            let takes = !self.leases[&host.lease].class.resources.is_nothing();
+            let known = self.hosts.taking.get(client);
+            assert_eq!(known, takes.then_some(&host.lease), "what the actor of {client:?} takes");
         }
+        let is_host = |client: &ClientId| self.hosts.by_worker.contains_key(client);
+        assert!(self.hosts.taking.keys().all(is_host), "what takes resources is an actor");
         for (actor, client) in &self.hosts.by_actor {
             assert_eq!(self.host(*client).map(|host| host.actor), Some(*actor), "{actor} has no worker");
         }

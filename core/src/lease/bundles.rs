@@ -13,7 +13,8 @@
 use super::gpus::{Part, Parts};
 use super::stock::Stock;
 use super::{Effect, LeaseKey, Leases, State};
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::{JobId, Placement, Resources, TaskClass, TaskId};
 
 /// A bundle: the task that made its group, and its index.
@@ -26,9 +27,14 @@ pub(super) type Pool = Option<BundleId>;
 #[derive(Debug, Default)]
 pub(super) struct Bundles {
     all: BTreeMap<BundleId, Bundle>,
-    closing_count: usize,
-    /// Waiting requests that only bundles can serve.
-    pub(super) waiting_inside: usize,
+    /// The resources of all together.
+    held: Resources,
+    /// Those that have GPUs.
+    with_gpus: BTreeSet<BundleId>,
+    /// Those that are closing.
+    closing: BTreeSet<BundleId>,
+    /// Closing ones that may be over.
+    emptied: BTreeSet<BundleId>,
 }
 
 #[derive(Debug)]
@@ -40,8 +46,10 @@ struct Bundle {
     /// The GPUs of the node among these.
     gpus: Parts,
     stock: Stock,
-    /// Leases that have resources of it, and workers that were cut off with them.
-    members: usize,
+    /// Leases that have resources of it.
+    leases: BTreeSet<LeaseKey>,
+    /// Number of workers that were cut off with resources of it.
+    cut_off: usize,
     is_closing: bool,
 }
 
@@ -67,14 +75,14 @@ impl Bundles {
         open.map(|(id, _)| Some(*id)).collect()
     }
 
-    /// All resources of each bundle.
-    pub(super) fn totals(&self) -> impl Iterator<Item = &Resources> {
-        self.all.values().map(|bundle| &bundle.total)
+    /// All resources of all bundles.
+    pub(super) fn held(&self) -> &Resources {
+        &self.held
     }
 
-    /// The GPUs of each bundle.
+    /// The GPUs of each bundle that has some.
     pub(super) fn all_gpus(&self) -> impl Iterator<Item = &[Part]> {
-        self.all.values().map(|bundle| &bundle.gpus[..])
+        self.with_gpus.iter().map(|id| self.gpus(*id))
     }
 
     /// The GPUs of a bundle.
@@ -102,25 +110,48 @@ impl Bundles {
         self.all.contains_key(&id)
     }
 
+    /// The leases that have resources of a bundle.
+    pub(super) fn leases(&self, id: BundleId) -> impl Iterator<Item = LeaseKey> {
+        self.all[&id].leases.iter().copied()
+    }
+
     /// A lease takes resources of a pool.
-    pub(super) fn enter(&mut self, pool: Pool) {
+    pub(super) fn enter(&mut self, pool: Pool, lease: LeaseKey) {
         if let Some(id) = pool {
-            bundle_mut(&mut self.all, id).members += 1;
+            let is_new = bundle_mut(&mut self.all, id).leases.insert(lease);
+            assert!(is_new, "{lease:?} has resources of {id:?} twice");
         }
     }
 
     /// A lease has given back what it took from a pool.
-    pub(super) fn leave(&mut self, pool: Pool) {
+    pub(super) fn leave(&mut self, pool: Pool, lease: LeaseKey) {
+        let Some(id) = pool else { return };
+        let was_inside = bundle_mut(&mut self.all, id).leases.remove(&lease);
+        assert!(was_inside, "{lease:?} leaves {id:?} and is not inside");
+        self.emptied.extend(self.closing.get(&id));
+    }
+
+    /// A lease is gone, and a worker that was cut off has what it took from a pool.
+    pub(super) fn cut_off(&mut self, pool: Pool, lease: LeaseKey) {
+        self.leave(pool, lease);
+        if let Some(id) = pool {
+            bundle_mut(&mut self.all, id).cut_off += 1;
+        }
+    }
+
+    /// A worker that was cut off has given back what it had of a pool.
+    pub(super) fn cut_off_gone(&mut self, pool: Pool) {
         let Some(id) = pool else { return };
         let bundle = bundle_mut(&mut self.all, id);
-        assert!(0 < bundle.members, "more leases leave {id:?} than are inside");
-        bundle.members -= 1;
+        assert!(0 < bundle.cut_off, "more workers leave {id:?} than were cut off inside");
+        bundle.cut_off -= 1;
+        self.emptied.extend(self.closing.get(&id));
     }
 
     fn close(&mut self, id: BundleId) {
-        let bundle = bundle_mut(&mut self.all, id);
-        self.closing_count += usize::from(!bundle.is_closing);
-        bundle.is_closing = true;
+        bundle_mut(&mut self.all, id).is_closing = true;
+        self.closing.insert(id);
+        self.emptied.insert(id);
     }
 }
 
@@ -134,9 +165,23 @@ impl Leases {
     /// A lease has the resources of a bundle: it is open.
     pub(super) fn open_bundle(&mut self, key: LeaseKey, id: BundleId, class: &TaskClass, gpus: Parts) {
         let (total, stock) = (class.resources.clone(), Stock::of_bundle(class.resources.clone(), &gpus));
-        let bundle = Bundle { lease: key, job: class.job, total, gpus, stock, members: 0, is_closing: false };
+        let (lease, job, leases) = (key, class.job, BTreeSet::new());
+        self.bundles.held.give(&total);
+        self.bundles.with_gpus.extend((!gpus.is_empty()).then_some(id));
+        let bundle = Bundle { lease, job, total, gpus, stock, leases, cut_off: 0, is_closing: false };
         let before = self.bundles.all.insert(id, bundle);
         assert!(before.is_none(), "{id:?} is reserved twice");
+        self.waiting.group_changed(id.0);
+    }
+
+    /// A bundle is open: other requests for it are denied.
+    pub(super) fn deny_others(&mut self, id: BundleId, out: &mut Vec<Effect>) {
+        for key in self.waiting.for_bundle(id) {
+            let Some(lease) = self.leases.remove(&key) else { continue };
+            self.waiting.remove(&lease.class, (Reverse(lease.urgency), lease.asked), key);
+            self.waits_no_more(&lease.class);
+            out.push(Effect::Denied(key));
+        }
     }
 
     /// The lease of a bundle has ended: so do all leases inside, now or with their workers.
@@ -170,15 +215,9 @@ impl Leases {
 
     /// Denies waiting requests that could only be served by a bundle that is closing.
     fn deny_homeless(&mut self, (group, _): BundleId, out: &mut Vec<Effect>) {
-        let is_of_group =
-            |class: &TaskClass| matches!(class.placement, Placement::Group { group: of, .. } if of == group);
-        let waiting = self.waiting.keys();
-        let homeless: Vec<_> = waiting
-            .filter(|key| {
-                let class = &self.leases[key].class;
-                is_of_group(class) && self.bundles.pools(class).is_empty()
-            })
-            .collect();
+        let waiting = self.waiting.keys_inside(group);
+        let is_homeless = |key: &LeaseKey| self.bundles.pools(&self.leases[key].class).is_empty();
+        let homeless: Vec<_> = waiting.filter(is_homeless).collect();
         for key in homeless {
             self.end(key, out);
             out.push(Effect::Denied(key));
@@ -187,14 +226,16 @@ impl Leases {
 
     /// Gives the resources of bundles back that are closing and have nothing inside.
     pub(super) fn end_closed(&mut self, out: &mut Vec<Effect>) {
-        if self.bundles.closing_count == 0 {
-            return;
-        }
-        let is_over = |bundle: &Bundle| bundle.is_closing && bundle.members == 0;
-        let over: Vec<_> = self.bundles.all.iter().filter(|(_, b)| is_over(b)).map(|(id, _)| *id).collect();
-        for id in over {
+        while let Some(id) = self.bundles.emptied.pop_first() {
+            let is_over = |bundle: &Bundle| bundle.leases.is_empty() && bundle.cut_off == 0;
+            if !self.bundles.all.get(&id).is_some_and(is_over) {
+                continue;
+            }
             let Some(bundle) = self.bundles.all.remove(&id) else { continue };
-            self.bundles.closing_count -= 1;
+            self.bundles.closing.remove(&id);
+            self.bundles.with_gpus.remove(&id);
+            let were_held = self.bundles.held.take(&bundle.total);
+            assert!(were_held, "the resources of {id:?} are not among those of all bundles");
             self.release(None, bundle.job, &bundle.total, &bundle.gpus);
             if self.ended_jobs.contains(bundle.job) {
                 self.shares.end(bundle.job);
@@ -207,25 +248,34 @@ impl Leases {
     }
 
     fn inside(&self, id: BundleId) -> Vec<(LeaseKey, State)> {
-        let inside = self.leases.iter().filter(|(_, lease)| lease.pool == Some(id));
-        let mut inside: Vec<_> = inside.map(|(key, lease)| (*key, lease.state)).collect();
-        inside.sort_unstable_by_key(|(key, _)| *key);
-        inside
+        self.bundles.leases(id).map(|key| (key, self.leases[&key].state)).collect()
     }
 
     /// Asserts that the bundles agree with the leases inside; returns the resources that they hold.
     pub(super) fn check_bundles(&self) -> Vec<(JobId, &Resources)> {
-        let closing = self.bundles.all.values().filter(|bundle| bundle.is_closing).count();
-        assert_eq!(self.bundles.closing_count, closing, "closing bundles are miscounted");
-        let inside = self.waiting.keys().filter(|key| is_inside(&self.leases[key].class)).count();
-        assert_eq!(self.bundles.waiting_inside, inside, "requests inside bundles are miscounted");
-        let mut members: BTreeMap<BundleId, usize> = BTreeMap::new();
-        let leases = self.leases.values().filter_map(|lease| lease.pool);
-        let cut_off = self.cut_off.values().filter_map(|worker| worker.pool);
-        leases.chain(cut_off).for_each(|id| *members.entry(id).or_default() += 1);
+        let closing = self.bundles.all.iter().filter(|(_, bundle)| bundle.is_closing).map(|(id, _)| id);
+        assert!(self.bundles.closing.iter().eq(closing), "closing bundles are misfiled");
+        let with_gpus = self.bundles.all.iter().filter(|(_, bundle)| !bundle.gpus.is_empty());
+        assert!(
+            self.bundles.with_gpus.iter().eq(with_gpus.map(|(id, _)| id)),
+            "GPUs of bundles are misfiled"
+        );
+        let mut held = Resources::default();
+        self.bundles.all.values().for_each(|bundle| held.give(&bundle.total));
+        let known = &self.bundles.held;
+        assert!(held.fits(known) && known.fits(&held), "the resources of bundles do not add up");
+        let mut members: BTreeMap<BundleId, BTreeSet<LeaseKey>> = BTreeMap::new();
+        for (key, lease) in &self.leases {
+            if let Some(id) = lease.pool {
+                members.entry(id).or_default().insert(*key);
+            }
+        }
         for (id, bundle) in &self.bundles.all {
-            let count = members.remove(id).unwrap_or(0);
-            assert_eq!(bundle.members, count, "leases inside {id:?} are miscounted");
+            let leases = members.remove(id).unwrap_or_default();
+            assert_eq!(bundle.leases, leases, "leases inside {id:?} are misfiled");
+            let cut_off = self.cut_off.values().filter(|worker| worker.pool == Some(*id)).count();
+            assert_eq!(bundle.cut_off, cut_off, "workers cut off inside {id:?} are miscounted");
+            let count = leases.len() + cut_off;
             let lease = self.leases.get(&bundle.lease);
             let is_held = lease.is_some_and(|lease| lease.state == State::Bundle);
             assert!(is_held || bundle.is_closing, "{id:?} is held by nobody");

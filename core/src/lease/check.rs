@@ -33,7 +33,7 @@ impl Leases {
                 demands.add(lease.class.job, &lease.class.resources);
             }
             assert!(
-                self.waiting.is_at(lease.class.job, (Reverse(lease.urgency), clock), *key),
+                self.waiting.is_at(&lease.class, (Reverse(lease.urgency), clock), *key),
                 "a waiting lease is not in the queue"
             );
             assert_eq!(lease.pool, None, "a waiting lease has resources");

@@ -28,12 +28,14 @@ impl Leases {
     pub fn serve_also(&mut self, job: JobId) {
         if let Some(served) = &mut self.served {
             served.insert(job);
+            self.waiting.all_groups_changed();
         }
     }
 
     /// Ends the restriction of [`Leases::serve_only`].
     pub fn serve_all(&mut self, out: &mut Vec<Effect>) {
         self.served = None;
+        self.waiting.all_groups_changed();
         self.place_waiting(out);
     }
 

@@ -239,7 +239,7 @@ impl Leases {
     /// Number of requests that wait for resources of the node itself.
     #[must_use]
     pub fn waiting_count(&self) -> usize {
-        self.waiting.len() - self.bundles.waiting_inside - self.waiting_for_quota()
+        self.waiting.outside_count() - self.waiting_for_quota()
     }
 
     /// Workers that run or could run tasks.
@@ -326,11 +326,11 @@ impl Leases {
             State::Placed => {
                 self.placed.retain(|k| *k != key);
                 self.release(lease.pool, lease.class.job, &lease.class.resources, &lease.gpus);
-                self.bundles.leave(lease.pool);
+                self.bundles.leave(lease.pool, key);
             }
-            State::Active(client) if self.has_gpus(client) => self.stop_with_gpus(client, lease, out),
+            State::Active(client) if self.has_gpus(client) => self.stop_with_gpus(client, (key, lease), out),
             State::Active(client) => {
-                self.give_back(client, &lease);
+                self.give_back(client, (key, &lease));
                 self.settle(client, &lease.class, out);
             }
             State::Bundle => held_bundle(&lease.class).into_iter().for_each(|id| self.close_bundle(id, out)),
@@ -396,6 +396,9 @@ impl Leases {
             let (pool, taken, gpus) = (lease.pool, lease.class.resources.clone(), lease.gpus);
             let cut_off = CutOff { job: worker.job, pool, taken, gpus, lent: worker.lent };
             self.cut_off.insert(client, cut_off);
+            self.bundles.cut_off(pool, key);
+            // If it was to resume there, nothing else was placed.
+            pool.into_iter().for_each(|(group, _)| self.waiting.group_changed(group));
             out.push(Effect::Revoked(key));
         }
         self.host_gone(client, out);
@@ -407,14 +410,14 @@ impl Leases {
     pub fn worker_gone(&mut self, client: ClientId, out: &mut Vec<Effect>) {
         if let Some(CutOff { job, pool, taken, gpus, lent }) = self.cut_off.remove(&client) {
             self.release_rest(pool, job, (&taken, &gpus[..]), lent);
-            self.bundles.leave(pool);
+            self.bundles.cut_off_gone(pool);
             return self.place_waiting(out);
         }
         let Some(worker) = self.workers.get(&client) else { return };
         if let Some(key) = worker.lease
             && let Some(lease) = self.leases.remove(&key)
         {
-            self.give_back(client, &lease);
+            self.give_back(client, (key, &lease));
             out.push(Effect::Revoked(key));
         }
         self.host_gone(client, out);

@@ -3,8 +3,8 @@
 use super::bundles::{Pool, held_bundle, is_inside};
 use super::gpus::Devices;
 use super::share::Virtual;
-use super::waiting::Walk;
-use super::{Effect, LeaseKey, Leases, State, lease_mut};
+use super::waiting::{Queues, Walk};
+use super::{Effect, Lease, LeaseKey, Leases, State, lease_mut};
 use crate::journal::Fact;
 use crate::{MS, Now};
 use std::cmp::Reverse;
@@ -74,21 +74,57 @@ impl Leases {
             return self.balance_quotas(out);
         }
         let mut kept = Kept::default();
-        self.reserved_until = None;
-        let mut walk = Walk::new(self.served_jobs());
+        let mut walk = Walk::new(self.served_jobs(self.waiting.outside()));
         // Behind the last one that may fit nothing is served, so nothing needs to be reserved either.
         while self.waiting.may_fit(self.free())
-            && let Some(key) = walk.next(&self.waiting)
+            && let Some(key) = walk.next(self.waiting.outside())
         {
-            let job = self.leases[&key].class.job;
-            if self.place(key, &short, &kept, out) {
-                kept.movable = Movable::default();
-                walk.rank(self.shares.rank(job));
-            } else {
-                self.reserve(key, &mut kept);
-            }
+            self.place_next(key, &short, &mut kept, &mut walk, out);
+        }
+        self.reserved_until = kept.until;
+        self.place_inside(&short, out);
+        self.balance_quotas(out);
+    }
+
+    /// Serves a request that takes nothing, if any are served: nothing is reserved against it.
+    pub(super) fn place_alone(&mut self, key: LeaseKey, out: &mut Vec<Effect>) {
+        self.end_closed(out);
+        let short = self.resume(out);
+        if !self.is_held && self.serves(self.leases[&key].class.job) {
+            self.place(key, &short, &Kept::default(), out);
         }
         self.balance_quotas(out);
+    }
+
+    /// Serves requests inside the groups of which something has changed.
+    fn place_inside(&mut self, short: &[Pool], out: &mut Vec<Effect>) {
+        while let Some(group) = self.waiting.next_changed() {
+            let mut kept = Kept::default();
+            let jobs = self.waiting.inside(group).map(|queues| self.served_jobs(queues));
+            let mut walk = Walk::new(jobs.into_iter().flatten());
+            while let Some(key) = self.waiting.inside(group).and_then(|queues| walk.next(queues)) {
+                self.place_next(key, short, &mut kept, &mut walk, out);
+            }
+            self.waiting.looked_at(group, kept.until);
+        }
+    }
+
+    /// Places the next request of a walk, or reserves what it needs.
+    fn place_next(
+        &mut self,
+        key: LeaseKey,
+        short: &[Pool],
+        kept: &mut Kept,
+        walk: &mut Walk<Virtual>,
+        out: &mut Vec<Effect>,
+    ) {
+        let job = self.leases[&key].class.job;
+        if self.place(key, short, kept, out) {
+            kept.movable = Movable::default();
+            walk.rank(self.shares.rank(job));
+        } else {
+            self.reserve(key, kept);
+        }
     }
 
     /// Gives workers that resume their CPUs back, in order. Returns the pools in which some still wait:
@@ -114,15 +150,15 @@ impl Leases {
     /// Requests in the order in which they are served: those of the job that has had least first, of these
     /// the most urgent, then the oldest. So the urgency of a job's tasks takes nothing from other jobs.
     /// Without those that are not served now.
-    pub(super) fn in_order(&self) -> impl Iterator<Item = LeaseKey> {
-        let mut jobs: Vec<_> = self.served_jobs().collect();
+    pub(super) fn in_order<'a>(&'a self, queues: &'a Queues) -> impl Iterator<Item = LeaseKey> {
+        let mut jobs: Vec<_> = self.served_jobs(queues).collect();
         jobs.sort_unstable();
-        jobs.into_iter().flat_map(|(_, job)| self.waiting.of(job))
+        jobs.into_iter().flat_map(|(_, job)| queues.of(job))
     }
 
     /// The jobs whose requests are served now, each with its rank.
-    fn served_jobs(&self) -> impl Iterator<Item = (Virtual, JobId)> {
-        let jobs = self.waiting.jobs().filter(|job| self.serves(*job));
+    fn served_jobs(&self, queues: &Queues) -> impl Iterator<Item = (Virtual, JobId)> {
+        let jobs = queues.jobs().filter(|job| self.serves(*job));
         jobs.map(|job| (self.shares.rank(job), job))
     }
 
@@ -151,14 +187,12 @@ impl Leases {
         self.waiting.add(&class, (Reverse(lease.urgency), lease.asked), key);
         self.waits(&class);
         self.release(pool, class.job, &class.resources, &gpus);
-        self.bundles.leave(pool);
+        self.bundles.leave(pool, key);
     }
 
     /// A request of a class waits.
     pub(super) fn waits(&mut self, class: &TaskClass) {
-        if is_inside(class) {
-            self.bundles.waiting_inside += 1;
-        } else {
+        if !is_inside(class) {
             self.demands.add(class.job, &class.resources);
         }
         self.shares.wait(class.job);
@@ -166,9 +200,7 @@ impl Leases {
 
     /// A request of a class is served, or is gone.
     pub(super) fn waits_no_more(&mut self, class: &TaskClass) {
-        if is_inside(class) {
-            self.bundles.waiting_inside -= 1;
-        } else {
+        if !is_inside(class) {
             self.demands.remove(class.job, &class.resources);
         }
         self.shares.wait_no_more(class.job);
@@ -179,19 +211,10 @@ impl Leases {
         lease.pool == pool && 0 < lease.class.resources.cpu
     }
 
-    /// Places a request if it fits, or if it is to be denied; false if it goes on waiting.
+    /// Places a request if it fits; false if it goes on waiting.
     fn place(&mut self, key: LeaseKey, short: &[Pool], kept: &Kept, out: &mut Vec<Effect>) -> bool {
         let class = self.leases[&key].class.clone();
         let bundle = held_bundle(&class);
-        if bundle.is_some_and(|id| self.bundles.has(id)) {
-            // Another request for the same bundle came first.
-            if let Some(lease) = self.leases.remove(&key) {
-                self.waiting.remove(&class, (Reverse(lease.urgency), lease.asked), key);
-            }
-            self.waits_no_more(&class);
-            out.push(Effect::Denied(key));
-            return true;
-        }
         let has_room = |pool: &Pool| {
             let mut usable = self.free_in(*pool).clone();
             kept.take_from(*pool, &mut usable);
@@ -210,10 +233,11 @@ impl Leases {
             self.waits_no_more(&class);
             self.open_bundle(key, id, &class, gpus);
             out.push(Effect::Reserved(key));
+            self.deny_others(id, out);
             return true;
         }
         (lease.state, lease.pool, lease.gpus) = (State::Placed, pool, gpus);
-        self.bundles.enter(pool);
+        self.bundles.enter(pool, key);
         self.waits_no_more(&class);
         self.placed.push_back(key);
         self.note(key, Fact::Placed);
@@ -233,13 +257,14 @@ impl Leases {
         if let Some(pool) = self.bundles.pools(&lease.class).into_iter().find(can_come) {
             kept.give(pool, &lease.class.resources);
             let until = self.shares.now() + time_left;
-            self.reserved_until = Some(self.reserved_until.map_or(until, |other| other.min(until)));
+            kept.until = Some(kept.until.map_or(until, |other| other.min(until)));
         }
     }
 
     /// Places requests again if the time of a reservation is over.
     pub fn end_reservations(&mut self, out: &mut Vec<Effect>) {
-        if self.reserved_until.is_some_and(|until| until <= self.shares.now()) {
+        let now = self.shares.now();
+        if self.waiting.end_reservations(now) || self.reserved_until.is_some_and(|until| until <= now) {
             self.place_waiting(out);
         }
     }
@@ -248,19 +273,17 @@ impl Leases {
     /// these lend, of bundles, and of workers that were cut off.
     fn held_for_good(&self, pool: Pool) -> Resources {
         let mut held = Resources::default();
-        for (client, key) in self.hosts.leases() {
-            if let Some(lease) = self.leases.get(&key).filter(|lease| lease.pool == pool) {
-                held.give(&lease.class.resources);
-                let lent = self.workers.get(&client).and_then(|worker| worker.lent.as_ref());
-                lent.into_iter().for_each(|lent| take_what_is_there(&mut held, lent));
-            }
+        for (client, lease) in self.hosts_in(pool) {
+            held.give(&lease.class.resources);
+            let lent = self.workers.get(&client).and_then(|worker| worker.lent.as_ref());
+            lent.into_iter().for_each(|lent| take_what_is_there(&mut held, lent));
         }
         for worker in self.cut_off.values().filter(|worker| worker.pool == pool) {
             held.give(&worker.taken);
             worker.lent.iter().for_each(|lent| take_what_is_there(&mut held, lent));
         }
         if pool.is_none() {
-            self.bundles.totals().for_each(|total| held.give(total));
+            held.give(self.bundles.held());
         }
         held
     }
@@ -275,14 +298,22 @@ impl Leases {
         if devices.is_empty() {
             return None;
         }
-        let hosts = self.hosts.leases().filter_map(|(_, key)| self.leases.get(&key));
-        hosts.filter(|lease| lease.pool == pool).for_each(|lease| devices.hold(&lease.gpus));
+        self.hosts_in(pool).for_each(|(_, lease)| devices.hold(&lease.gpus));
         let cut_off = self.cut_off.values().filter(|worker| worker.pool == pool);
         cut_off.for_each(|worker| devices.hold(&worker.gpus));
         if pool.is_none() {
             self.bundles.all_gpus().for_each(|gpus| devices.hold(gpus));
         }
         Some(devices.largest())
+    }
+
+    /// The workers of living actors that take resources of a pool, and their leases.
+    fn hosts_in(&self, pool: Pool) -> impl Iterator<Item = (ClientId, &Lease)> {
+        let inside = pool.into_iter().flat_map(|bundle| self.bundles.leases(bundle));
+        let inside = inside.filter_map(|key| Some((self.worker(key).filter(|it| self.is_host(*it))?, key)));
+        let all = pool.is_none().then(|| self.hosts.taking()).into_iter().flatten();
+        let leases = all.chain(inside).filter_map(|(client, key)| Some((client, self.leases.get(&key)?)));
+        leases.filter(move |(_, lease)| lease.pool == pool)
     }
 
     /// All resources of a pool.
@@ -327,6 +358,8 @@ impl Movable {
 struct Kept {
     resources: Vec<(Pool, Resources)>,
     movable: Movable,
+    /// When the first of these reservations ends.
+    until: Option<Now>,
 }
 
 impl Kept {

@@ -11,7 +11,7 @@
 //! knows of it: a worker that is started in a process that is gone meanwhile begins another one.
 
 use super::gpus::{Part, numbers};
-use super::{CutOff, Effect, Lease, Leases, worker_mut};
+use super::{CutOff, Effect, Lease, LeaseKey, Leases, worker_mut};
 use std::collections::{BTreeMap, BTreeSet};
 use tharsis_types::{ClientId, JobId};
 
@@ -121,13 +121,20 @@ impl Leases {
 
     /// Stops a worker with GPUs whose lease has ended. What it took stays in use until
     /// [`Leases::worker_gone`].
-    pub(super) fn stop_with_gpus(&mut self, client: ClientId, lease: Lease, out: &mut Vec<Effect>) {
+    pub(super) fn stop_with_gpus(
+        &mut self,
+        client: ClientId,
+        (key, lease): (LeaseKey, Lease),
+        out: &mut Vec<Effect>,
+    ) {
         let worker = worker_mut(&mut self.workers, client);
         assert!(worker.lease.is_some(), "{client:?} ends a lease that it does not have");
         let (job, lent) = (worker.job, worker.lent.take());
         let Lease { class, pool, gpus, .. } = lease;
         let taken = class.resources.clone();
         self.cut_off.insert(client, CutOff { job, pool, taken, gpus, lent });
+        self.bundles.cut_off(pool, key);
+        pool.into_iter().for_each(|(group, _)| self.waiting.group_changed(group));
         self.resuming.retain(|resuming| *resuming != client);
         self.host_gone(client, out);
         self.forget_worker(client);

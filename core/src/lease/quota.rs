@@ -238,10 +238,10 @@ impl Leases {
         if self.is_held {
             return lacking;
         }
-        for key in self.in_order() {
+        for key in self.in_order(self.waiting.outside()) {
             let Lease { class, state, .. } = &self.leases[&key];
             assert!(matches!(state, State::Waiting(_)), "{key:?} stands among waiting leases");
-            if !is_inside(class) && self.free().fits(&class.resources) {
+            if self.free().fits(&class.resources) {
                 note(class.job, &class.resources);
             }
         }

@@ -69,13 +69,37 @@ impl Leases {
     }
 
     /// Asks leases back for the first request that is entitled to some. Called periodically. Idle leases go
-    /// first. If many wait, a call looks at the first of them, and at some of the others in turn.
+    /// first. If many wait, a call looks at the first of them, and at some of the others in turn. Requests
+    /// inside groups want other leases than those are: of some groups in turn, the first is looked for too.
     pub fn recall(&mut self, is_idle: impl Fn(ClientId) -> bool, out: &mut Vec<Effect>) {
         let from = self.waiting.looked_to.max(RECALL_LOOKS);
-        let mut looked_at: Vec<_> = self.in_order().take(RECALL_LOOKS).collect();
-        looked_at.extend(self.in_order().skip(from).take(RECALL_LOOKS));
+        let outside = self.waiting.outside();
+        let mut looked_at: Vec<_> = self.in_order(outside).take(RECALL_LOOKS).collect();
+        looked_at.extend(self.in_order(outside).skip(from).take(RECALL_LOOKS));
         self.waiting.looked_to = if looked_at.len() < 2 * RECALL_LOOKS { 0 } else { from + RECALL_LOOKS };
-        for key in looked_at {
+        self.recall_for_one(looked_at, &is_idle, out);
+        let groups: Vec<_> = self.waiting.groups_after(self.waiting.recalled_to).take(RECALL_LOOKS).collect();
+        let mut looks = RECALL_LOOKS;
+        for group in groups {
+            let inside = self.waiting.inside(group).into_iter().flat_map(|queues| self.in_order(queues));
+            let looked_at: Vec<_> = inside.take(looks).collect();
+            looks -= looked_at.len();
+            self.recall_for_one(looked_at, &is_idle, out);
+            self.waiting.recalled_to = Some(group);
+            if looks == 0 {
+                return;
+            }
+        }
+    }
+
+    /// Asks leases back for the first of some requests that is entitled to any.
+    fn recall_for_one(
+        &mut self,
+        requests: Vec<LeaseKey>,
+        is_idle: impl Fn(ClientId) -> bool,
+        out: &mut Vec<Effect>,
+    ) {
+        for key in requests {
             let wanted = self.leases[&key].class.clone();
             if self.lacks_quota(&wanted) {
                 continue;
@@ -113,7 +137,10 @@ impl Leases {
             let rank = Reverse(self.shares.rank(lease.class.job));
             (idle || self.may_take(lease, wanted)).then_some(((!idle, rank, key), part))
         };
-        let may_go = self.active().filter(|(_, l)| may_go(l));
+        let inside = pool.into_iter().flat_map(|bundle| self.bundles.leases(bundle));
+        let inside = inside.filter_map(|key| Some((key, self.leases.get(&key)?)));
+        let outside = pool.is_none().then(|| self.active()).into_iter().flatten();
+        let may_go = outside.chain(inside).filter(|(_, l)| may_go(l));
         let mut candidates: Vec<_> = may_go.filter_map(candidate).collect();
         candidates.sort_unstable_by_key(|(order, _)| *order);
         let mut victims = Vec::new();

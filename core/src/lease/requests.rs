@@ -1,6 +1,6 @@
 //! Requests for leases: made once, and raised while they wait.
 
-use super::bundles::{held_bundle, is_inside};
+use super::bundles::is_inside;
 use super::gpus::Parts;
 use super::{Effect, Lease, LeaseKey, Leases, State};
 use crate::journal::Fact;
@@ -34,7 +34,8 @@ impl Leases {
         self.waiting.add(&class, (Reverse(urgency), self.clock), key);
         let job = class.job;
         self.waits(&class);
-        let fits = is_inside(&class) || held_bundle(&class).is_some() || self.free().fits(&class.resources);
+        let fits = is_inside(&class) || self.free().fits(&class.resources);
+        let is_free = !is_inside(&class) && class.resources.is_nothing();
         let (asked, asked_at) = (self.clock, self.shares.now());
         let state = State::Waiting(asked);
         let (pool, gpus) = (None, Parts::new());
@@ -44,8 +45,10 @@ impl Leases {
         if self.ended_jobs.contains(job) {
             self.shares.end(job);
         }
-        // Whatever waited before did not fit, and nothing has come free.
-        if fits {
+        // Whatever waited before did not fit, and nothing has come free. One that takes nothing passes all.
+        if is_free {
+            self.place_alone(key, out);
+        } else if fits {
             self.place_waiting(out);
         }
         if self.leases.get(&key).is_some_and(|lease| matches!(lease.state, State::Waiting(_))) {

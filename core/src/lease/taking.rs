@@ -2,7 +2,7 @@
 
 use super::bundles::Pool;
 use super::gpus::{Part, Parts};
-use super::{Lease, Leases, worker_mut};
+use super::{Lease, LeaseKey, Leases, worker_mut};
 use tharsis_types::{ClientId, JobId, Resources};
 
 /// Devices of what has none: the CPUs that a blocked worker lends.
@@ -25,6 +25,7 @@ impl Leases {
     /// Takes resources of a pool for a job, and returns the GPUs among them; `None` if there are not enough.
     pub(super) fn occupy(&mut self, pool: Pool, job: JobId, demand: &Resources) -> Option<Parts> {
         if let Some(bundle) = pool {
+            self.waiting.group_changed(bundle.0);
             return self.bundles.stock_mut(bundle).take(demand);
         }
         let taken = self.quotas.allows(job, demand).then(|| self.stock.take(demand)).flatten()?;
@@ -36,6 +37,7 @@ impl Leases {
     /// Returns resources that [`Leases::occupy`] took.
     pub(super) fn release(&mut self, pool: Pool, job: JobId, taken: &Resources, gpus: &[Part]) {
         if let Some(bundle) = pool {
+            self.waiting.group_changed(bundle.0);
             return self.bundles.stock_mut(bundle).give(taken, gpus);
         }
         self.stock.give(taken, gpus);
@@ -75,11 +77,11 @@ impl Leases {
     }
 
     /// Frees the resources of a worker's lease, except those that it lends right now.
-    pub(super) fn give_back(&mut self, client: ClientId, lease: &Lease) {
+    pub(super) fn give_back(&mut self, client: ClientId, (key, lease): (LeaseKey, &Lease)) {
         let lent = self.workers.get_mut(&client).and_then(|w| w.lent.take());
         self.resuming.retain(|c| *c != client);
         self.release_rest(lease.pool, lease.class.job, (&lease.class.resources, &lease.gpus[..]), lent);
-        self.bundles.leave(lease.pool);
+        self.bundles.leave(lease.pool, key);
     }
 
     /// Frees resources that were taken for a job, except the lent part, which is free already.
@@ -91,6 +93,7 @@ impl Leases {
         lent: Option<Resources>,
     ) {
         if let Some(bundle) = pool {
+            self.waiting.group_changed(bundle.0);
             let stock = self.bundles.stock_mut(bundle);
             stock.give(taken, gpus);
             let was_free = lent.is_none_or(|part| stock.take(&part).is_some());

@@ -462,6 +462,55 @@ fn a_lease_inside_waits_only_where_its_bundle_is() {
 }
 
 #[test]
+fn of_two_requests_for_a_bundle_that_wait_one_is_served_and_the_other_denied() {
+    let mut bench = Bench::new(1.0);
+    let holder = bench.ask(2, 1.0);
+    let asked: Vec<_> =
+        (0..2).map(|_| bench.ask_group(Placement::Bundle { group: GROUP, index: 0 }, 1.0)).collect();
+    assert_eq!(bench.follow(), []);
+    bench.active.retain(|key| *key != holder);
+    bench.leases.end(holder, &mut bench.effects);
+    assert_eq!(bench.follow(), [Effect::Denied(asked[1])]);
+    assert!(bench.is_active(asked[0]));
+}
+
+/// Whatever holds a worker back that was to resume inside a group, the others there go on when it is gone.
+#[test]
+fn what_waits_inside_goes_on_when_the_worker_that_was_to_resume_there_is_cut_off() {
+    let mut bench = Bench::new(2.0);
+    bench.reserve(0, 1.0);
+    let parent = bench.ask_inside(Some(0), 1.0);
+    let client = bench.leases.worker(parent).unwrap();
+    bench.leases.blocked(client, &mut bench.effects);
+    let child = bench.ask_inside(Some(0), 1.0);
+    bench.leases.unblocked(client, &mut bench.effects);
+    bench.follow();
+    bench.end(child);
+    assert!(!bench.leases.is_blocked(client), "it has its CPU again");
+    bench.leases.blocked(client, &mut bench.effects);
+    let half = bench.ask_inside(Some(0), 0.5);
+    bench.leases.unblocked(client, &mut bench.effects);
+    let other = bench.ask_inside(Some(0), 0.5);
+    assert!(bench.is_active(half) && !bench.is_active(other), "nothing passes the one that resumes");
+    bench.leases.worker_cut_off(client, &mut bench.effects);
+    bench.follow();
+    assert!(bench.is_active(other), "what it lent is free");
+}
+
+#[test]
+fn what_waits_inside_is_served_when_its_job_is_again() {
+    let mut bench = Bench::new(2.0);
+    bench.reserve(0, 1.0);
+    bench.leases.serve_only([JobId(2)].into(), &mut bench.effects);
+    let inside: Vec<_> = (0..2).map(|_| bench.ask_inside(None, 0.5)).collect();
+    let waits = |bench: &Bench| inside.iter().filter(|key| !bench.is_active(**key)).count();
+    assert_eq!(waits(&bench), 2);
+    bench.leases.serve_also(JobId(1));
+    let outside = bench.ask(2, 1.0);
+    assert!(bench.is_active(outside) && waits(&bench) == 0);
+}
+
+#[test]
 fn a_node_without_resources_gives_leases_to_itself_alone() {
     let mut bench = Bench::new(0.0);
     bench.leases.serve_own_only(OWNER);

@@ -1,11 +1,15 @@
 //! Requests that wait, by job and in the order of each: however many there are, the next one is found without
 //! a look at the others, and so is that none can be served.
+//!
+//! Those inside placement groups stand apart, by group: they wait for the bundles of that group alone, so a
+//! group is looked at only when something of it has changed, however many others wait.
 
 use super::LeaseKey;
-use super::bundles::{held_bundle, is_inside};
+use super::bundles::{BundleId, held_bundle};
+use crate::Now;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
-use tharsis_types::{JobId, Resources, TaskClass};
+use tharsis_types::{JobId, Placement, Resources, TaskClass, TaskId};
 
 /// The place of a request among those of its job: the most urgent first, then the oldest.
 pub(super) type Place = (Reverse<i32>, u64);
@@ -13,12 +17,36 @@ pub(super) type Place = (Reverse<i32>, u64);
 /// Requests that wait.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
-    /// Those of each job that has any.
-    of_job: BTreeMap<JobId, BTreeMap<Place, LeaseKey>>,
-    count: usize,
+    /// Those for resources of the node itself.
+    outside: Queues,
     needs: Needs,
+    /// The requests for each bundle, of which the first that is served leaves nothing for the others.
+    for_bundles: BTreeSet<(BundleId, LeaseKey)>,
+    inside: BTreeMap<TaskId, Group>,
+    inside_count: usize,
+    /// Groups of which requests or bundles have changed since they were looked at.
+    changed: BTreeSet<TaskId>,
+    /// When the reservations of groups end.
+    reserved: BTreeSet<(Now, TaskId)>,
     /// The number of requests, in order, before the next one that a recall looks at besides the first.
     pub(super) looked_to: usize,
+    /// The group after which a recall goes on with those inside groups.
+    pub(super) recalled_to: Option<TaskId>,
+}
+
+/// Requests of the same resources: those of each job that has any.
+#[derive(Debug, Default)]
+pub(super) struct Queues {
+    of_job: BTreeMap<JobId, BTreeMap<Place, LeaseKey>>,
+    count: usize,
+}
+
+/// Requests inside a placement group.
+#[derive(Debug, Default)]
+struct Group {
+    queues: Queues,
+    /// When the first of the present reservations ends.
+    reserved_until: Option<Now>,
 }
 
 /// The numbers of requests that need certain amounts of CPUs, GPUs and memory of the node itself.
@@ -35,42 +63,181 @@ pub(super) struct Walk<R> {
 }
 
 impl Waiting {
-    pub(super) fn len(&self) -> usize {
-        self.count
+    /// Number of requests for resources of the node itself.
+    pub(super) fn outside_count(&self) -> usize {
+        self.outside.count
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.count == 0
+        self.outside.count == 0 && self.inside_count == 0
     }
 
     /// A request waits.
     pub(super) fn add(&mut self, class: &TaskClass, place: Place, key: LeaseKey) {
-        let before = self.of_job.entry(class.job).or_default().insert(place, key);
-        assert!(before.is_none(), "{key:?} waits where another one does");
-        self.count += 1;
-        self.needs.add(class);
+        if let Some(group) = group_of(class) {
+            self.inside.entry(group).or_default().queues.add(class.job, place, key);
+            self.inside_count += 1;
+            self.changed.insert(group);
+            return;
+        }
+        self.outside.add(class.job, place, key);
+        self.needs.add(&class.resources);
+        self.for_bundles.extend(held_bundle(class).map(|bundle| (bundle, key)));
     }
 
-    /// A request waits no more.
+    /// A request waits no more. What was reserved for one inside a group is free for the others there.
     pub(super) fn remove(&mut self, class: &TaskClass, place: Place, key: LeaseKey) {
-        let of_job = self.of_job.get_mut(&class.job);
+        let Some(group) = group_of(class) else {
+            self.outside.remove(class.job, place, key);
+            self.needs.remove(&class.resources);
+            if let Some(bundle) = held_bundle(class) {
+                self.for_bundles.remove(&(bundle, key));
+            }
+            return;
+        };
+        let inside = group_mut(&mut self.inside, group);
+        inside.queues.remove(class.job, place, key);
+        self.inside_count -= 1;
+        if inside.queues.count == 0 {
+            if let Some(until) = inside.reserved_until {
+                self.reserved.remove(&(until, group));
+            }
+            self.inside.remove(&group);
+            self.changed.remove(&group);
+        } else {
+            self.changed.insert(group);
+        }
+    }
+
+    /// Whether a request waits at a place.
+    pub(super) fn is_at(&self, class: &TaskClass, place: Place, key: LeaseKey) -> bool {
+        let queues = match group_of(class) {
+            Some(group) => self.inside(group),
+            None => Some(&self.outside),
+        };
+        let of_job = queues.and_then(|queues| queues.of_job.get(&class.job));
+        of_job.and_then(|of_job| of_job.get(&place)) == Some(&key)
+    }
+
+    /// The requests for resources of the node itself.
+    pub(super) fn outside(&self) -> &Queues {
+        &self.outside
+    }
+
+    /// The requests inside a group, if there are any.
+    pub(super) fn inside(&self, group: TaskId) -> Option<&Queues> {
+        self.inside.get(&group).map(|group| &group.queues)
+    }
+
+    /// The requests inside a group, in no order that means anything.
+    pub(super) fn keys_inside(&self, group: TaskId) -> impl Iterator<Item = LeaseKey> {
+        self.inside(group).into_iter().flat_map(Queues::keys)
+    }
+
+    /// The groups with requests inside, from the one after `after` on, each once.
+    pub(super) fn groups_after(&self, after: Option<TaskId>) -> impl Iterator<Item = TaskId> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let later = self.inside.range((after.map_or(Unbounded, Excluded), Unbounded));
+        let earlier = after.map(|after| self.inside.range(..=after));
+        later.chain(earlier.into_iter().flatten()).map(|(group, _)| *group)
+    }
+
+    /// Something of the bundles of a group has changed.
+    pub(super) fn group_changed(&mut self, group: TaskId) {
+        if self.inside.contains_key(&group) {
+            self.changed.insert(group);
+        }
+    }
+
+    /// Other jobs are served now: all groups are to be looked at.
+    pub(super) fn all_groups_changed(&mut self) {
+        self.changed.extend(self.inside.keys());
+    }
+
+    /// The next group to look at.
+    pub(super) fn next_changed(&mut self) -> Option<TaskId> {
+        self.changed.pop_first()
+    }
+
+    /// A group was looked at, and reservations there end then.
+    pub(super) fn looked_at(&mut self, group: TaskId, reserved_until: Option<Now>) {
+        self.changed.remove(&group);
+        let Some(inside) = self.inside.get_mut(&group) else { return };
+        if let Some(before) = std::mem::replace(&mut inside.reserved_until, reserved_until) {
+            self.reserved.remove(&(before, group));
+        }
+        self.reserved.extend(reserved_until.map(|until| (until, group)));
+    }
+
+    /// Whether reservations of groups are over: those are to be looked at.
+    pub(super) fn end_reservations(&mut self, now: Now) -> bool {
+        let mut is_over = false;
+        while let Some((_, group)) = self.reserved.first().copied().filter(|(until, _)| *until <= now) {
+            self.reserved.pop_first();
+            group_mut(&mut self.inside, group).reserved_until = None;
+            self.changed.insert(group);
+            is_over = true;
+        }
+        is_over
+    }
+
+    /// The requests for a bundle.
+    pub(super) fn for_bundle(&self, bundle: BundleId) -> Vec<LeaseKey> {
+        const FIRST: LeaseKey = (tharsis_types::NodeId(0), tharsis_types::LeaseId(0));
+        let from = self.for_bundles.range((bundle, FIRST)..);
+        from.take_while(|(of, _)| *of == bundle).map(|(_, key)| *key).collect()
+    }
+
+    /// Whether some request may fit what is free of the node itself.
+    pub(super) fn may_fit(&self, free: &Resources) -> bool {
+        let free = [free.cpu, free.gpu, free.memory];
+        let mut least = self.needs.0.iter().zip(free);
+        least.all(|(amounts, free)| amounts.first_key_value().is_some_and(|(least, _)| *least <= free))
+    }
+
+    /// Asserts that the needs are those of the requests, given with their classes.
+    pub(super) fn check<'a>(&self, classes: impl Iterator<Item = &'a TaskClass>) {
+        let (mut needs, mut outside, mut inside, mut bundles) = (Needs::default(), 0, 0, 0);
+        for class in classes {
+            if group_of(class).is_some() {
+                inside += 1;
+            } else {
+                outside += 1;
+                needs.add(&class.resources);
+                bundles += usize::from(held_bundle(class).is_some());
+            }
+        }
+        let counted = (self.outside.count, self.inside_count, self.for_bundles.len());
+        assert_eq!((outside, inside, bundles), counted, "requests that wait are miscounted");
+        assert_eq!(needs, self.needs, "the needs of requests that wait are miscounted");
+        let all = self.inside.values().map(|group| &group.queues).chain([&self.outside]);
+        all.for_each(Queues::check);
+        assert!(self.inside.values().all(|group| 0 < group.queues.count), "a group without requests is kept");
+        assert!(self.changed.iter().all(|group| self.inside.contains_key(group)), "a group is gone");
+        let reserved = self.inside.iter().filter_map(|(id, group)| Some((group.reserved_until?, *id)));
+        assert_eq!(reserved.collect::<BTreeSet<_>>(), self.reserved, "reservations are misfiled");
+    }
+}
+
+impl Queues {
+    fn add(&mut self, job: JobId, place: Place, key: LeaseKey) {
+        let before = self.of_job.entry(job).or_default().insert(place, key);
+        assert!(before.is_none(), "{key:?} waits where another one does");
+        self.count += 1;
+    }
+
+    fn remove(&mut self, job: JobId, place: Place, key: LeaseKey) {
+        let of_job = self.of_job.get_mut(&job);
         let (waited, is_last) =
             of_job.map_or((None, false), |of_job| (of_job.remove(&place), of_job.is_empty()));
         assert_eq!(waited, Some(key), "a lease does not wait where it says");
         if is_last {
-            self.of_job.remove(&class.job);
+            self.of_job.remove(&job);
         }
         self.count -= 1;
-        self.needs.remove(class);
     }
 
-    /// Whether a request waits at a place.
-    pub(super) fn is_at(&self, job: JobId, place: Place, key: LeaseKey) -> bool {
-        self.of_job.get(&job).and_then(|of_job| of_job.get(&place)) == Some(&key)
-    }
-
-    /// All requests, in no order that means anything.
-    pub(super) fn keys(&self) -> impl Iterator<Item = LeaseKey> {
+    fn keys(&self) -> impl Iterator<Item = LeaseKey> {
         self.of_job.values().flat_map(BTreeMap::values).copied()
     }
 
@@ -84,42 +251,35 @@ impl Waiting {
         self.of_job.get(&job).into_iter().flat_map(BTreeMap::values).copied()
     }
 
-    /// Whether some request may fit what is free of the node itself. Those that bundles serve, or that are
-    /// for bundles, count as if they did.
-    pub(super) fn may_fit(&self, free: &Resources) -> bool {
-        let free = [free.cpu, free.gpu, free.memory];
-        let mut least = self.needs.0.iter().zip(free);
-        least.all(|(amounts, free)| amounts.first_key_value().is_some_and(|(least, _)| *least <= free))
-    }
-
-    /// Asserts that the needs are those of the requests, given with their classes.
-    pub(super) fn check<'a>(&self, classes: impl Iterator<Item = &'a TaskClass>) {
-        let mut needs = Needs::default();
-        let count = classes.inspect(|class| needs.add(class)).count();
-        assert_eq!((count, &needs), (self.count, &self.needs), "requests that wait are miscounted");
+    fn check(&self) {
         assert_eq!(self.keys().count(), self.count, "requests that wait are miscounted");
         assert!(self.of_job.values().all(|of_job| !of_job.is_empty()), "a job without requests is kept");
     }
 }
 
-impl Needs {
-    /// The amounts that a request takes at least of the node itself.
-    fn of(class: &TaskClass) -> [u64; 3] {
-        if is_inside(class) || held_bundle(class).is_some() {
-            return [0; 3];
-        }
-        let Resources { cpu, gpu, memory, .. } = class.resources;
-        [cpu, gpu, memory]
+/// The group inside which a class belongs.
+fn group_of(class: &TaskClass) -> Option<TaskId> {
+    match class.placement {
+        Placement::Group { group, .. } => Some(group),
+        _ => None,
     }
+}
 
-    fn add(&mut self, class: &TaskClass) {
-        for (amounts, amount) in self.0.iter_mut().zip(Self::of(class)) {
+/// The group that a request or a list names; it must exist.
+#[allow(clippy::expect_used, reason = "a request that waits in no group is a defect here")]
+fn group_mut(inside: &mut BTreeMap<TaskId, Group>, group: TaskId) -> &mut Group {
+    inside.get_mut(&group).expect("a request does not wait inside its group")
+}
+
+impl Needs {
+    fn add(&mut self, demand: &Resources) {
+        for (amounts, amount) in self.0.iter_mut().zip([demand.cpu, demand.gpu, demand.memory]) {
             *amounts.entry(amount).or_default() += 1;
         }
     }
 
-    fn remove(&mut self, class: &TaskClass) {
-        for (amounts, amount) in self.0.iter_mut().zip(Self::of(class)) {
+    fn remove(&mut self, demand: &Resources) {
+        for (amounts, amount) in self.0.iter_mut().zip([demand.cpu, demand.gpu, demand.memory]) {
             match amounts.get_mut(&amount) {
                 Some(count) if 1 < *count => *count -= 1,
                 known => {
@@ -138,7 +298,7 @@ impl<R: Ord> Walk<R> {
     }
 
     /// The next request.
-    pub(super) fn next(&mut self, waiting: &Waiting) -> Option<LeaseKey> {
+    pub(super) fn next(&mut self, waiting: &Queues) -> Option<LeaseKey> {
         use std::ops::Bound::{Excluded, Unbounded};
         loop {
             let (_, job) = self.jobs.first()?;
@@ -184,12 +344,12 @@ mod tests {
         }
         waiting.add(&one, (Reverse(5), 9), key(9));
         let mut walk = Walk::new([(0, JobId(1)), (1, JobId(2))].into_iter());
-        assert_eq!(walk.next(&waiting), Some(key(9)), "the most urgent");
+        assert_eq!(walk.next(waiting.outside()), Some(key(9)), "the most urgent");
         waiting.remove(&one, (Reverse(5), 9), key(9));
         walk.rank(2);
-        assert_eq!(walk.next(&waiting), Some(key(10)), "the job that has had less");
+        assert_eq!(walk.next(waiting.outside()), Some(key(10)), "the job that has had less");
         walk.rank(3);
-        let rest: Vec<_> = std::iter::from_fn(|| walk.next(&waiting)).collect();
+        let rest: Vec<_> = std::iter::from_fn(|| walk.next(waiting.outside())).collect();
         assert_eq!(rest, [0, 1, 2, 3, 11, 12, 13].map(key));
     }
 
@@ -206,5 +366,62 @@ mod tests {
         waiting.remove(&class(2.0), (Reverse(0), 1), key(1));
         assert!(!waiting.may_fit(&Resources::cpus(2.0).unwrap()));
         waiting.check([&class(4.0)].into_iter());
+    }
+
+    fn of_group(number: u64, placement: impl FnOnce(TaskId) -> Placement) -> TaskClass {
+        let group = TaskId::root(JobId(1)).child(number);
+        TaskClass { placement: placement(group), ..(*class(1)).clone() }
+    }
+
+    /// A request that waits inside a group is looked at when something of that group has changed.
+    #[test]
+    fn of_very_many_groups_only_those_that_have_changed_are_looked_at() {
+        let mut waiting = Waiting::default();
+        let inside = |number| of_group(number, |group| Placement::Group { group, bundle: None });
+        let group = |number| group_of(&inside(number)).unwrap();
+        for number in 0..10_000 {
+            waiting.add(&inside(number), (Reverse(0), number), key(number));
+        }
+        waiting.add(&inside(7), (Reverse(0), 10_000), key(10_000));
+        assert!(!waiting.may_fit(&Resources::cpus(8.0).unwrap()), "nothing of the node is waited for");
+        let changed =
+            |waiting: &mut Waiting| std::iter::from_fn(|| waiting.next_changed()).collect::<BTreeSet<_>>();
+        assert_eq!(changed(&mut waiting).len(), 10_000);
+        // Its bundles, one of its requests, a reservation, another group that has none.
+        waiting.group_changed(group(3));
+        waiting.remove(&inside(7), (Reverse(0), 7), key(7));
+        waiting.looked_at(group(5), Some(100));
+        waiting.looked_at(group(6), Some(200));
+        waiting.remove(&inside(8), (Reverse(0), 8), key(8));
+        waiting.group_changed(group(8));
+        assert!(!waiting.end_reservations(99) && waiting.end_reservations(100));
+        assert_eq!(changed(&mut waiting), [3, 5, 7].map(group).into());
+        assert!(!waiting.end_reservations(100));
+        let all: BTreeSet<_> = waiting.groups_after(None).collect();
+        let last = *all.last().unwrap();
+        for after in [None, Some(group(1)), Some(group(8)), Some(last)] {
+            let some: Vec<_> = waiting.groups_after(after).collect();
+            assert_eq!((some.len(), some.iter().copied().collect()), (9_999, all.clone()), "each once");
+            assert_eq!(some.first(), all.iter().find(|group| after < Some(**group)).or(all.first()));
+        }
+    }
+
+    #[test]
+    fn requests_for_bundles_count_as_what_they_take() {
+        let mut waiting = Waiting::default();
+        let resources = Resources::cpus(2.0).unwrap();
+        let bundle = |index| {
+            let class = of_group(1, |group| Placement::Bundle { group, index });
+            TaskClass { resources: resources.clone(), ..class }
+        };
+        let id = |index| held_bundle(&bundle(index)).unwrap();
+        for (number, index) in [(1, 0), (2, 1), (3, 0)] {
+            waiting.add(&bundle(index), (Reverse(0), number), key(number));
+        }
+        assert!(!waiting.may_fit(&Resources::cpus(1.0).unwrap()) && waiting.may_fit(&resources));
+        assert_eq!(waiting.for_bundle(id(0)), [key(1), key(3)]);
+        waiting.remove(&bundle(0), (Reverse(0), 1), key(1));
+        assert_eq!((waiting.for_bundle(id(0)), waiting.for_bundle(id(1))), (vec![key(3)], vec![key(2)]));
+        waiting.check([&bundle(1), &bundle(0)].into_iter());
     }
 }

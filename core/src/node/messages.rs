@@ -177,7 +177,7 @@ impl Node {
     /// Another node says how busy it is.
     fn load_reported(&mut self, from: NodeId, load: Load) {
         self.view.reported(self.now, from, load);
-        self.owner.dirty_all();
+        self.owner.room_changed();
     }
 
     /// Another node asks for a lease for a job, and says what it knows of that job.

@@ -155,7 +155,8 @@ impl Owner {
             let text = format!("the placement group cannot be placed: {reason}");
             self.end_group(group, &Failure::new(FailureKind::Infeasible, text), out);
         }
-        let due = self.groups.known.take_due(now);
+        let (due, sure) = self.groups.known.take_due(now);
+        sure.into_iter().for_each(|group| self.schedule.dirty_inside(group));
         for group in due {
             // The failure of tasks of another one may have freed it.
             if self.groups.known.has(group) {
@@ -198,8 +199,9 @@ impl Owner {
             Some(Value::Stored { .. }) => no_group(),
         };
         let is_abroad = entry.owner().is_some();
-        self.groups.known.told(object, nodes, is_abroad);
-        self.schedule.dirty_all();
+        if let Some(group) = self.groups.known.told(object, nodes, is_abroad) {
+            self.schedule.dirty_inside(group);
+        }
     }
 
     /// Asks the owner of a group where its bundles are, because what it said before does not hold.

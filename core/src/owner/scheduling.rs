@@ -131,6 +131,12 @@ impl Owner {
         self.actors.dirty_all();
     }
 
+    /// Marks what has tasks or leases as dirty, because another node has more room or less.
+    pub fn room_changed(&mut self) {
+        self.schedule.room_changed();
+        self.actors.dirty_all();
+    }
+
     /// Looks again at shapes and actors, as what time changes may help them.
     pub fn time_passed(&mut self) {
         self.schedule.dirty_in_turn();

@@ -18,8 +18,8 @@ const REPAIR_LOOK_AFTER: Now = 50 * MS;
 pub(in crate::owner) struct KnownGroups {
     by_id: IdMap<TaskId, Known>,
     by_object: IdMap<Slot<Object>, TaskId>,
-    /// Groups for which something is due.
-    timed: BTreeSet<TaskId>,
+    /// Groups for which something is due, by the first time.
+    timed: BTreeSet<(Now, TaskId)>,
     now: Now,
 }
 
@@ -31,6 +31,12 @@ struct Known {
     look_at: Option<Now>,
     /// A node was asked in vain: until then nothing is asked of any.
     doubt_until: Option<Now>,
+}
+
+impl Known {
+    fn next_timeout(&self) -> Option<Now> {
+        self.look_at.into_iter().chain(self.doubt_until).min()
+    }
 }
 
 /// The places of the bundles of a group, as far as this node knows.
@@ -69,41 +75,60 @@ impl KnownGroups {
     /// The object of a group is gone.
     pub(in crate::owner) fn freed(&mut self, object: Slot<Object>) {
         if let Some(group) = self.by_object.remove(&object) {
-            self.by_id.remove(&group);
-            self.timed.remove(&group);
+            let known = self.by_id.remove(&group);
+            if let Some(at) = known.and_then(|known| known.next_timeout()) {
+                self.timed.remove(&(at, group));
+            }
         }
     }
 
     /// The owner of a group has told where its bundles are. If some are nowhere and the owner is another
-    /// node, it is asked again.
-    pub(in crate::owner) fn told(&mut self, object: Slot<Object>, nodes: Nodes, is_abroad: bool) {
-        let now = self.now;
-        let Some(group) = self.by_object.get(&object) else { return };
-        let Some(known) = self.by_id.get_mut(group) else { return };
-        let is_partial = matches!(&nodes, Nodes::At(at) if at.0.contains(&None));
-        known.look_at = (is_partial && is_abroad).then_some(now + REPAIR_LOOK_AFTER);
-        known.nodes = nodes;
-        if known.look_at.is_some() {
-            self.timed.insert(*group);
+    /// node, it is asked again. Returns the group.
+    pub(in crate::owner) fn told(
+        &mut self,
+        object: Slot<Object>,
+        nodes: Nodes,
+        is_abroad: bool,
+    ) -> Option<TaskId> {
+        let (now, group) = (self.now, *self.by_object.get(&object)?);
+        self.change(group, |known| {
+            let is_partial = matches!(&nodes, Nodes::At(at) if at.0.contains(&None));
+            known.look_at = (is_partial && is_abroad).then_some(now + REPAIR_LOOK_AFTER);
+            known.nodes = nodes;
+        });
+        Some(group)
+    }
+
+    /// Changes a group, and when something is due for it.
+    fn change(&mut self, group: TaskId, change: impl FnOnce(&mut Known)) {
+        let Some(known) = self.by_id.get_mut(&group) else { return };
+        let before = known.next_timeout();
+        change(known);
+        let timeout = known.next_timeout();
+        if before != timeout {
+            if let Some(at) = before {
+                self.timed.remove(&(at, group));
+            }
+            self.timed.extend(timeout.map(|at| (at, group)));
         }
     }
 
     /// A node did not have a bundle that it was said to have.
     pub(in crate::owner) fn was_denied(&mut self, group: TaskId) {
-        let now = self.now;
-        if let Some(known) = self.by_id.get_mut(&group) {
-            known.look_at.get_or_insert(now + LOOK_AGAIN_AFTER);
-            known.doubt_until = Some(now + LOOK_AGAIN_AFTER);
-            self.timed.insert(group);
-        }
+        let until = self.now + LOOK_AGAIN_AFTER;
+        self.change(group, |known| {
+            known.look_at = known.look_at.or(Some(until));
+            known.doubt_until = Some(until);
+        });
     }
 
     /// A node is gone: its bundles are placed anew.
     pub(in crate::owner) fn node_gone(&mut self, node: NodeId) {
         let is_there = |known: &Known| matches!(&known.nodes, Nodes::At(at) if at.0.contains(&Some(node)));
-        for (group, known) in self.by_id.iter_mut().filter(|(_, known)| is_there(known)) {
-            known.look_at.get_or_insert(self.now + LOOK_AGAIN_AFTER);
-            self.timed.insert(*group);
+        let there = self.by_id.iter().filter(|(_, known)| is_there(known)).map(|(group, _)| *group);
+        let (there, at) = (there.collect::<Vec<_>>(), self.now + LOOK_AGAIN_AFTER);
+        for group in there {
+            self.change(group, |known| known.look_at = known.look_at.or(Some(at)));
         }
     }
 
@@ -118,25 +143,22 @@ impl KnownGroups {
     }
 
     pub(super) fn next_timeout(&self) -> Option<Now> {
-        let timed = self.timed.iter().filter_map(|group| self.by_id.get(group));
-        timed.flat_map(|known| known.look_at.into_iter().chain(known.doubt_until)).min()
+        self.timed.first().map(|(at, _)| *at)
     }
 
-    /// Groups whose owners are to be asked now. Ends doubts whose time is over.
-    pub(in crate::owner) fn take_due(&mut self, now: Now) -> Vec<Slot<Object>> {
-        let mut due = Vec::new();
-        let by_id = &mut self.by_id;
-        self.timed.retain(|group| {
-            let Some(known) = by_id.get_mut(group) else { return false };
-            known.doubt_until = known.doubt_until.filter(|until| now < *until);
-            if known.look_at.is_some_and(|at| at <= now) {
-                known.look_at = None;
-                due.push(known.object);
-            }
-            known.look_at.is_some() || known.doubt_until.is_some()
-        });
+    /// The objects of groups whose owners are to be asked now, and the groups about which a doubt is over.
+    pub(in crate::owner) fn take_due(&mut self, now: Now) -> (Vec<Slot<Object>>, Vec<TaskId>) {
+        let (mut due, mut sure) = (Vec::new(), Vec::new());
+        while let Some((_, group)) = self.timed.first().copied().filter(|(at, _)| *at <= now) {
+            self.change(group, |known| {
+                sure.extend(known.doubt_until.take_if(|until| *until <= now).map(|_| group));
+                if known.look_at.take_if(|at| *at <= now).is_some() {
+                    due.push(known.object);
+                }
+            });
+        }
         due.sort_unstable();
-        due
+        (due, sure)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -149,8 +171,10 @@ impl KnownGroups {
             assert_eq!(self.by_id.get(group).map(|known| known.object), Some(*object), "{group} is misfiled");
         }
         for (group, known) in &self.by_id {
-            let is_timed = known.look_at.is_some() || known.doubt_until.is_some();
-            assert!(!is_timed || self.timed.contains(group), "{group} is forgotten");
+            let timeout = known.next_timeout();
+            assert!(timeout.is_none_or(|at| self.timed.contains(&(at, *group))), "{group} is forgotten");
         }
+        let timed = self.by_id.values().filter(|known| known.next_timeout().is_some()).count();
+        assert_eq!(timed, self.timed.len(), "what is due for a group that is gone");
     }
 }

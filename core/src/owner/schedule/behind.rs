@@ -105,8 +105,8 @@ impl Schedule {
     /// Marks the shapes that have lines before nodes, to see whether these are behind.
     pub(super) fn look_for_behind(&mut self, now: Now) {
         if self.look_at.take_if(|at| *at <= now).is_some() {
-            let waiting = self.shapes.iter().filter(|(_, shape)| !shape.near.is_empty());
-            self.dirty.extend(waiting.map(|(slot, _)| slot));
+            let (shapes, busy) = (&self.shapes, &self.busy);
+            self.dirty.extend(busy.iter().filter(|slot| !shapes[**slot].near.is_empty()));
         }
     }
 }

@@ -9,17 +9,22 @@ use tharsis_types::{Failure, FailureKind, LeaseId, NodeId, Placement, TaskId};
 impl Shape {
     /// Whether its tasks run inside a placement group: their leases take nothing of a node itself.
     pub(super) fn is_inside(&self) -> bool {
-        matches!(self.key.placement, Placement::Group { .. })
+        self.group().is_some()
+    }
+
+    /// The placement group inside which its tasks run.
+    pub(super) fn group(&self) -> Option<TaskId> {
+        match self.key.placement {
+            Placement::Group { group, .. } => Some(group),
+            _ => None,
+        }
     }
 }
 
 impl Schedule {
     /// The placement group inside which a lease was asked for.
     pub(in crate::owner) fn group_of(&self, lease: LeaseId) -> Option<TaskId> {
-        match self.shapes[self.leases.get(&lease)?.shape].key.placement {
-            Placement::Group { group, .. } => Some(group),
-            _ => None,
-        }
+        self.shapes[self.leases.get(&lease)?.shape].group()
     }
 
     /// The node to ask for a lease inside a group: of the nodes of its bundles, the one with the fewest

@@ -17,6 +17,8 @@ use tharsis_types::{Failure, LeaseId, NodeId};
 
 /// A request that is not granted after this time waits for room, whatever its node says about its load.
 const WAITS_AFTER: Now = 1_000 * MS;
+/// Timers that are to be looked at again among which the first that is not is looked for.
+const TIMER_LOOKS_MAX: usize = 16;
 
 /// A lease on the side of its owner.
 #[derive(Debug)]
@@ -37,6 +39,8 @@ pub(in crate::owner) struct LeaseUse {
     pub(super) is_late: bool,
     /// It belongs to a living actor: its only task is the constructor, and its shape does not look at it.
     pub(super) is_settled: bool,
+    /// Whether its shape is one of tasks inside a placement group.
+    is_inside: bool,
     /// Its time in [`Timers`], which may be earlier than that of [`LeaseUse::next_timeout`].
     timer: Option<Now>,
 }
@@ -44,14 +48,18 @@ pub(in crate::owner) struct LeaseUse {
 /// Times at which something is to be done about leases. Each lease has one at most. It is seldom moved to a
 /// later time but looked at again when it is over: most leases go on before theirs is.
 #[derive(Debug, Default)]
-pub(super) struct Timers(BTreeSet<(Now, LeaseId)>);
+pub(super) struct Timers {
+    outside: BTreeSet<(Now, LeaseId)>,
+    /// Those of leases inside placement groups, which never make way for others.
+    inside: BTreeSet<(Now, LeaseId)>,
+}
 
 impl Timers {
     /// A lease has changed.
     pub(super) fn set(&mut self, lease: LeaseId, used: &mut LeaseUse) {
         if let Some(at) = used.next_timeout().filter(|at| used.timer.is_none_or(|set| *at < set)) {
             self.forget(lease, used);
-            self.0.insert((at, lease));
+            self.of(used.is_inside).insert((at, lease));
             used.timer = Some(at);
         }
     }
@@ -59,43 +67,54 @@ impl Timers {
     /// A lease is gone, or is not to be looked at.
     fn forget(&mut self, lease: LeaseId, used: &mut LeaseUse) {
         if let Some(set) = used.timer.take() {
-            let was_there = self.0.remove(&(set, lease));
+            let was_there = self.of(used.is_inside).remove(&(set, lease));
             assert!(was_there, "the timer of {lease:?} is misfiled");
         }
     }
 
-    /// The first time that is not to be looked at again.
-    fn next(&self, leases: &IdMap<LeaseId, LeaseUse>) -> Option<Now> {
-        let mut next: Option<Now> = None;
-        for (at, lease) in &self.0 {
-            if next.is_some_and(|next| next <= *at) {
-                break;
-            }
-            next = next.into_iter().chain(leases[lease].next_timeout()).min();
-        }
-        next
+    fn of(&mut self, is_inside: bool) -> &mut BTreeSet<(Now, LeaseId)> {
+        if is_inside { &mut self.inside } else { &mut self.outside }
     }
 
-    /// The leases that have timers, those that no task is sent under among them.
-    pub(super) fn leases(&self) -> impl Iterator<Item = LeaseId> {
-        self.0.iter().map(|(_, lease)| *lease)
+    /// The first time that is not to be looked at again. Behind many that are, the next of them: a look at
+    /// all of them each time would take longer than that one.
+    fn next(&self, leases: &IdMap<LeaseId, LeaseUse>) -> Option<Now> {
+        let of = |timers: &BTreeSet<(Now, LeaseId)>| {
+            let mut next: Option<Now> = None;
+            for (count, (at, lease)) in timers.iter().enumerate() {
+                if next.is_some_and(|next| next <= *at) {
+                    break;
+                }
+                if count == TIMER_LOOKS_MAX {
+                    return Some(*at);
+                }
+                next = next.into_iter().chain(leases[lease].next_timeout()).min();
+            }
+            next
+        };
+        of(&self.outside).into_iter().chain(of(&self.inside)).min()
+    }
+
+    /// The leases outside groups that have timers, those that no task is sent under among them.
+    pub(super) fn outside(&self) -> impl Iterator<Item = LeaseId> {
+        self.outside.iter().map(|(_, lease)| *lease)
     }
 
     /// Takes a lease whose time has come.
     fn take(&mut self, now: Now) -> Option<LeaseId> {
-        let (at, lease) = self.0.first().copied()?;
-        (at <= now).then(|| {
-            self.0.pop_first();
-            lease
-        })
+        let is_due =
+            |timers: &&mut BTreeSet<(Now, LeaseId)>| timers.first().is_some_and(|(at, _)| *at <= now);
+        let due = [&mut self.outside, &mut self.inside].into_iter().find(is_due)?;
+        due.pop_first().map(|(_, lease)| lease)
     }
 
     /// Asserts that each lease has its timer, and that nothing waits for a lease that is gone.
     pub(super) fn check(&self, leases: &IdMap<LeaseId, LeaseUse>) {
         let timed = leases.values().filter(|used| used.timer.is_some()).count();
-        assert_eq!(timed, self.0.len(), "a timer of a lease that is gone");
+        assert_eq!(timed, self.outside.len() + self.inside.len(), "a timer of a lease that is gone");
         for (lease, used) in leases {
-            assert!(used.timer.is_none_or(|at| self.0.contains(&(at, *lease))), "{lease:?} is misfiled");
+            let timers = if used.is_inside { &self.inside } else { &self.outside };
+            assert!(used.timer.is_none_or(|at| timers.contains(&(at, *lease))), "{lease:?} is misfiled");
             let is_early = |at| used.timer.is_some_and(|set| set <= at);
             assert!(used.next_timeout().is_none_or(is_early), "{lease:?} is looked at too late");
         }
@@ -115,7 +134,12 @@ pub(in crate::owner) struct Request {
 
 impl LeaseUse {
     /// A lease that was asked for and is not granted yet.
-    pub(super) fn new(node: NodeId, shape: Slot<Shape>, request: Request, now: Now) -> Self {
+    pub(super) fn new(
+        node: NodeId,
+        (shape, is_inside): (Slot<Shape>, bool),
+        request: Request,
+        now: Now,
+    ) -> Self {
         Self {
             node,
             shape,
@@ -126,6 +150,7 @@ impl LeaseUse {
             active_at: now,
             is_late: false,
             is_settled: false,
+            is_inside,
             timer: None,
         }
     }

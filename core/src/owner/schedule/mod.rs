@@ -51,7 +51,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use tharsis_types::hash::IdMap;
-use tharsis_types::{Failure, JobId, JobQuota, LeaseId, NodeId, Resources, TaskClass, TaskId};
+use tharsis_types::{Failure, JobId, JobQuota, LeaseId, NodeId, Placement, Resources, TaskClass, TaskId};
 use waits::Waits;
 
 /// Tasks are taken back when they have stood this long behind a task that does not end.
@@ -67,6 +67,8 @@ pub(super) struct Schedule {
     me: NodeId,
     shapes: Slab<Shape>,
     shape_by_key: IdMap<ShapeKey, Slot<Shape>>,
+    /// The shapes of tasks inside each placement group.
+    inside: IdMap<TaskId, Vec<Slot<Shape>>>,
     leases: IdMap<LeaseId, LeaseUse>,
     timers: Timers,
     waits: Waits,
@@ -75,6 +77,8 @@ pub(super) struct Schedule {
     next_lease: u64,
     /// Shapes whose queues or leases changed since the last look.
     dirty: BTreeSet<Slot<Shape>>,
+    /// Shapes that had tasks or leases at the end of their last round. What has changed since is dirty.
+    busy: BTreeSet<Slot<Shape>>,
     /// The number of the next shape that is looked at in turn as time passes.
     looked_to: u32,
     /// The job, by its place among those with dirty shapes, that came first in the last round.
@@ -111,12 +115,14 @@ impl Schedule {
             me,
             shapes: Slab::default(),
             shape_by_key: IdMap::default(),
+            inside: IdMap::default(),
             leases: IdMap::default(),
             timers: Timers::default(),
             waits: Waits::default(),
             abroad: 0,
             next_lease: 0,
             dirty: BTreeSet::new(),
+            busy: BTreeSet::new(),
             looked_to: 0,
             turn: 0,
             refusals: Refusals::default(),
@@ -191,6 +197,9 @@ impl Schedule {
             return *known;
         }
         let shape = self.shapes.insert(Shape::new(key.clone(), class.clone()));
+        if let Placement::Group { group, .. } = key.placement {
+            self.inside.entry(group).or_default().push(shape);
+        }
         self.shape_by_key.insert(key, shape);
         shape
     }
@@ -204,12 +213,24 @@ impl Schedule {
     pub(super) fn forget_jobs(&mut self, is_over: impl Fn(JobId) -> bool) {
         let shapes = self.shapes.iter().filter(|(_, shape)| is_over(shape.key.job));
         for slot in shapes.map(|(slot, _)| slot).collect::<Vec<_>>() {
-            self.dirty.remove(&slot);
-            let gone = self.shapes.take(slot);
-            let is_unused = gone.len() == 0 && gone.leases.is_empty() && gone.settled == 0;
-            assert!(is_unused, "a shape is forgotten that is in use");
-            self.shape_by_key.remove(&gone.key);
+            self.forget_shape(slot);
         }
+    }
+
+    fn forget_shape(&mut self, slot: Slot<Shape>) {
+        self.dirty.remove(&slot);
+        self.busy.remove(&slot);
+        let gone = self.shapes.take(slot);
+        assert!(!gone.is_busy() && gone.settled == 0, "a shape is forgotten that is in use");
+        if let Some(group) = gone.group()
+            && let Some(shapes) = self.inside.get_mut(&group)
+        {
+            shapes.retain(|shape| *shape != slot);
+            if shapes.is_empty() {
+                self.inside.remove(&group);
+            }
+        }
+        self.shape_by_key.remove(&gone.key);
     }
 
     /// A job has ended.
@@ -220,7 +241,7 @@ impl Schedule {
 
     /// A node is gone: tasks that stand in its queues go to the common queues.
     pub(super) fn node_gone(&mut self, node: NodeId, tasks: &Tasks) {
-        for slot in self.shapes.iter().map(|(slot, _)| slot).collect::<Vec<_>>() {
+        for slot in self.known_busy().collect::<Vec<_>>() {
             self.shapes[slot].forget_near(node, tasks);
         }
         self.refusals.node_gone(node);
@@ -228,7 +249,7 @@ impl Schedule {
 
     /// Work that waits for leases, and the reasons.
     pub(super) fn pending(&self, tasks: &Tasks) -> Vec<Pending> {
-        let waiting = self.shapes.iter().map(|(_, s)| s).filter(|s| s.len() > 0);
+        let waiting = self.known_busy().map(|slot| &self.shapes[slot]).filter(|s| s.len() > 0);
         let is_wanted = |task: &&Task| task.state() != TaskState::Tombstone;
         waiting
             .map(|s| {
@@ -260,7 +281,12 @@ impl Schedule {
 
     /// Number of tasks in queues.
     pub(super) fn queued_count(&self) -> usize {
-        self.shapes.iter().map(|(_, shape)| shape.len()).sum()
+        self.known_busy().map(|slot| self.shapes[slot].len()).sum()
+    }
+
+    /// All shapes that have tasks or leases, and perhaps others, in order.
+    fn known_busy(&self) -> impl Iterator<Item = Slot<Shape>> {
+        self.busy.union(&self.dirty).copied()
     }
 }
 
@@ -294,16 +320,26 @@ impl Schedule {
 
     /// Marks every shape that has tasks or leases as dirty, because the cluster has changed.
     pub(super) fn dirty_all(&mut self) {
-        let busy = self.shapes.iter().filter(|(_, s)| s.len() > 0 || !s.leases.is_empty());
-        self.dirty.extend(busy.map(|(number, _)| number));
+        self.dirty.extend(&self.busy);
+    }
+
+    /// Marks the shapes that have tasks or leases as dirty, because other nodes have more room or less.
+    /// Leases inside groups are asked of the nodes that have the bundles, however much room there is.
+    pub(super) fn room_changed(&mut self) {
+        let shapes = &self.shapes;
+        self.dirty.extend(self.busy.iter().filter(|slot| !shapes[**slot].is_inside()));
+    }
+
+    /// Marks the shapes of tasks inside a group as dirty, because its bundles are elsewhere.
+    pub(super) fn dirty_inside(&mut self, group: TaskId) {
+        self.dirty.extend(self.inside.get(&group).into_iter().flatten());
     }
 
     /// Marks shapes that have tasks or leases as dirty, because time has passed: all of them, or if there are
     /// many, the next ones. What has a time of its own is marked at that time.
     pub(super) fn dirty_in_turn(&mut self) {
-        let is_busy = |(_, s): &(Slot<Shape>, &Shape)| s.len() > 0 || !s.leases.is_empty();
-        let next = self.shapes.iter_from(self.looked_to).chain(self.shapes.iter());
-        let next: Vec<_> = next.filter(is_busy).take(LOOKS_MAX).map(|(slot, _)| slot).collect();
+        let next = self.busy.range(Slot::from_number(self.looked_to)..).chain(&self.busy);
+        let next: Vec<_> = next.take(LOOKS_MAX).copied().collect();
         self.looked_to = next.last().map_or(0, |last| last.number() + 1);
         self.dirty.extend(next);
     }
@@ -347,7 +383,16 @@ impl Schedule {
         self.send_tasks(now, shape, tasks, out);
         self.return_leases(now, shape, out);
         self.make_way(now, shape, view, out);
-        self.request_leases(now, shape, tasks, groups, view, out)
+        let asked = self.request_leases(now, shape, tasks, groups, view, out);
+        let is_busy = self.shapes[shape].is_busy();
+        if std::mem::replace(&mut self.shapes[shape].was_busy, is_busy) != is_busy {
+            if is_busy {
+                self.busy.insert(shape);
+            } else {
+                self.busy.remove(&shape);
+            }
+        }
+        asked
     }
 
     fn send_tasks(&mut self, now: Now, shape: Slot<Shape>, tasks: &mut Tasks, out: &mut Vec<Effect>) {
@@ -403,6 +448,11 @@ impl Schedule {
         for (slot, shape) in self.shapes.iter() {
             assert_eq!(self.shape_by_key.get(&shape.key), Some(&slot), "a shape is filed wrongly");
             shape.check();
+            assert_eq!(shape.was_busy, self.busy.contains(&slot), "a busy shape is misfiled");
+            let is_known = self.busy.contains(&slot) || self.dirty.contains(&slot);
+            assert!(is_known || !shape.is_busy(), "a shape is busy and was not looked at");
+            let of_group = shape.group().and_then(|group| self.inside.get(&group));
+            assert!(!shape.is_inside() || of_group.is_some_and(|shapes| shapes.contains(&slot)));
             let is_tombstone = |slot: &Slot<Task>| tasks[*slot].state() == TaskState::Tombstone;
             let tombstones = shape.queued().filter(is_tombstone).count();
             assert_eq!(tombstones, shape.tombstones, "ended tasks in queues are miscounted");
@@ -463,6 +513,7 @@ mod tests {
                 let shape = schedule.shape_of(&Arc::new(class));
                 let turn = Turn { depth: 0, priority: 0, end: End::Back };
                 schedule.push(shape, None, turn, Slot::from_number(0));
+                schedule.busy.insert(shape);
             }
             schedule.take_dirty();
             let mut seen = BTreeSet::new();

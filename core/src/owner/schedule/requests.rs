@@ -238,10 +238,9 @@ impl Schedule {
                 && used.is_granted()
                 && used.in_flight.is_empty()
                 && !shape.has_for(used.node)
-                && !shape.is_inside()
                 && view.has_room_without(used.node, demand, &shape.key.resources)
         };
-        let Some(lease) = self.timers.leases().find(|id| is_idle(&self.leases[id])) else { return false };
+        let Some(lease) = self.timers.outside().find(|id| is_idle(&self.leases[id])) else { return false };
         let used = &self.leases[&lease];
         view.gave_back(used.node, &self.shapes[used.shape].key.resources);
         self.give_back(lease, out);
@@ -388,7 +387,7 @@ impl Schedule {
         if wait {
             self.waits.add(node, urgency, lease);
         }
-        let mut used = LeaseUse::new(node, shape_index, request, now);
+        let mut used = LeaseUse::new(node, (shape_index, shape.is_inside()), request, now);
         self.timers.set(lease, &mut used);
         let old = self.leases.insert(lease, used);
         assert!(old.is_none(), "two leases have one name");

@@ -34,6 +34,8 @@ pub struct Shape {
     pub(super) refused: Option<(NodeId, Arc<Failure>)>,
     /// The reason why no lease can be asked for, for people.
     pub(super) stuck: Option<String>,
+    /// Whether it had tasks or leases at the end of its last round.
+    pub(super) was_busy: bool,
 }
 
 /// Key that makes two classes one shape.
@@ -77,6 +79,7 @@ impl Shape {
             run_ns: 0,
             refused: None,
             stuck: None,
+            was_busy: false,
         }
     }
 
@@ -85,6 +88,11 @@ impl Shape {
         let before = self.leases.len();
         self.leases.retain(|known| *known != lease);
         assert_eq!(self.leases.len() + 1, before, "a lease is not with its shape");
+    }
+
+    /// Whether it has tasks, or leases that are not those of living actors.
+    pub(super) fn is_busy(&self) -> bool {
+        0 < self.len() || !self.leases.is_empty()
     }
 
     /// Tasks in its queues, tombstones among them.
