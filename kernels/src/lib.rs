@@ -70,6 +70,7 @@ pub mod program;
 mod radix;
 pub mod raised;
 pub mod random;
+pub mod rows;
 pub mod scalar;
 pub mod select;
 pub mod site;

@@ -20,6 +20,7 @@ pub(crate) use number::{Compare, Number};
 pub(crate) use real::normal_quantile;
 pub(crate) use unary::run_unary;
 pub use vector_math::exp as vector_exp;
+pub(crate) use vector_math::log as vector_log;
 
 use crate::dtype::{DType, Kind, promote, to_complex};
 use crate::error::KernelError;

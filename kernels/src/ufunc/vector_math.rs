@@ -25,7 +25,7 @@ pub fn exp(x: f64) -> f64 {
 
 /// The natural logarithm of `x`, by the method of FreeBSD's `e_log.c`.
 #[inline(always)]
-pub(super) fn log(x: f64) -> f64 {
+pub(crate) fn log(x: f64) -> f64 {
     let tiny = x < f64::MIN_POSITIVE;
     let scaled = if tiny { x * TWO_54 } else { x };
     let bits = scaled.to_bits().wrapping_add(ONE_BITS - ROOT_HALF_BITS);
