@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::foreign::Foreign;
 use crate::plan::{Along, ChunkId, Kernel, Operand, Plan, Product, Stage, StageOutput, TaskId, TensorSpec};
 use crate::tiling::{AxisTiling, Tiling};
-use region::{Region, read};
+use region::{Region, fills, in_own_memory, read};
 use std::sync::Arc;
 use tharsis_kernels::chunkwise::ChunkFunction;
 use tharsis_kernels::exchange::Exchange;
@@ -282,7 +282,7 @@ impl Runnable {
             Kernel::Foreign { function, what, .. } => {
                 let args = self.operands(task, &region, chunks, scratch)?;
                 let place = Place { origin: &region.origin, extents: &region.extents };
-                let made = vec![self.foreign[*function].run(place, &args)?];
+                let made = vec![in_own_memory(self.foreign[*function].run(place, &args)?)?];
                 self.check_declared(task, what, &made)?;
                 Ok(made)
             }
@@ -323,10 +323,12 @@ impl Runnable {
         scratch: &mut Scratch,
     ) -> Result<Vec<Chunk>, Error> {
         let stage = &self.plan.stages[task.stage as usize];
+        // The result of a function of a crate above is moved out of the memory of its inputs.
+        let in_part = matches!(stage.kernel, Kernel::Foreign { .. });
         let mut args = Vec::with_capacity(stage.operands.len());
         for (index, operand) in stage.operands.iter().enumerate() {
             let region = region.of_operand(&stage.grid, operand);
-            match self.stored(operand, &region, chunks)? {
+            match self.stored(operand, &region, chunks, in_part)? {
                 Some(chunk) => args.push(chunk),
                 None => args.extend(self.operand(task.stage, index, &region, chunks, scratch)?),
             }
@@ -334,9 +336,15 @@ impl Runnable {
         Ok(args)
     }
 
-    /// The values of an operand that lie in a chunk as they are, and fill it, or that are put together from
-    /// several chunks: to run its program would copy them once more.
-    fn stored(&self, operand: &Operand, region: &Region, chunks: Chunks<'_>) -> Result<Option<Chunk>, Error> {
+    /// The values of an operand that lie in a chunk as they are, and fill it unless they may lie `in_part` of
+    /// it, or that are put together from several chunks: to run its program would copy them once more.
+    fn stored(
+        &self,
+        operand: &Operand,
+        region: &Region,
+        chunks: Chunks<'_>,
+        in_part: bool,
+    ) -> Result<Option<Chunk>, Error> {
         let [input] = operand.inputs.as_slice() else { return Ok(None) };
         if !is_load(operand) {
             return Ok(None);
@@ -352,8 +360,7 @@ impl Runnable {
         if !is_one {
             return Ok(chunk.is_contiguous().then_some(chunk));
         }
-        let fills = chunk.buffer().len_bytes().saturating_sub(chunk.len_bytes()) < CHUNK_ROUNDING_BYTES;
-        Ok((fills && chunk.is_contiguous()).then_some(chunk))
+        Ok(((in_part || fills(&chunk)) && chunk.is_contiguous()).then_some(chunk))
     }
 
     /// Refuses chunks of another shape or dtype than the plan declares.
@@ -448,9 +455,6 @@ const MULTIPLY_ADD_COST: f64 = 0.2;
 const WHOLE_COST: f64 = 50.0;
 /// The cost of a user's function is unknown: high enough that each call is a batch of its own.
 const FOREIGN_COST: f64 = 1e6;
-
-/// Buffers are rounded up to less than this.
-const CHUNK_ROUNDING_BYTES: usize = 64;
 
 /// Whether the values of an operand are those of its input.
 fn is_load(operand: &Operand) -> bool {

@@ -174,6 +174,22 @@ pub(super) fn is_one_chunk(plan: &Plan, input: &Input, region: &Region) -> bool 
     count == 1
 }
 
+/// Whether a chunk is all that its buffer has.
+pub(super) fn fills(chunk: &Chunk) -> bool {
+    chunk.buffer().len_bytes().saturating_sub(chunk.len_bytes()) < CHUNK_ROUNDING_BYTES
+}
+
+/// A chunk that keeps no more memory than its elements take.
+pub(super) fn in_own_memory(chunk: Chunk) -> Result<Chunk, Error> {
+    if fills(&chunk) {
+        return Ok(chunk);
+    }
+    with_element!(chunk.dtype(), T => Ok(Chunk::from_elements(chunk.shape(), &chunk.to_vec::<T>()?)?))
+}
+
+/// Buffers are rounded up to less than this.
+const CHUNK_ROUNDING_BYTES: usize = 64;
+
 /// Coordinates along one axis of a tensor: `count` of them, the first at `first`, `step` apart.
 #[derive(Clone, Copy, Debug)]
 struct Span {
@@ -409,6 +425,17 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_part_of_a_chunk_is_moved_into_memory_of_its_own_and_a_whole_one_stays() {
+        let whole = Chunk::from_elements(&[100], &[1.5; 100]).unwrap();
+        let part = Chunk::strided(whole.dtype(), &[20], &[1], 30, whole.buffer().clone()).unwrap();
+        assert!(fills(&whole) && !fills(&part));
+        let moved = in_own_memory(part).unwrap();
+        assert!(fills(&moved));
+        assert_eq!((moved.shape(), moved.to_vec::<f64>().unwrap()), (&[20][..], vec![1.5; 20]));
+        assert!(Arc::ptr_eq(in_own_memory(whole.clone()).unwrap().buffer(), whole.buffer()));
     }
 
     #[test]
