@@ -7,7 +7,8 @@
 The data are made from a seed and written as `.npy` files, which `learn/benches/fits.rs` reads; both sides start their clocks
 with the data in memory. Both use two threads. Each figure is the median of three runs. `ratio` is scikit-learn's wall time in
 units of ours, `cpu` the same for processor seconds; `must` and `aim` are targets of the wall ratio. `quality` is a figure of the
-model on each side: inertia, explained variance, score, sum of scales. `--rows` fits this many rows, for small inputs.
+model on each side: inertia, explained variance, score, sum of scales. The peer of the job `lightgbm` is LightGBM. `--rows` fits
+this many rows, for small inputs.
 """
 import argparse
 import json
@@ -27,6 +28,7 @@ import numpy as np
 from sklearn import metrics
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import Lasso, LinearRegression, LogisticRegression, Ridge
 from sklearn.model_selection import train_test_split
 from sklearn.naive_bayes import GaussianNB
@@ -107,6 +109,23 @@ def split(d):
     return train_test_split(d["x"], random_state=0)
 
 
+def forest(d):
+    return RandomForestClassifier(20, random_state=0, n_jobs=THREADS).fit(d["x"], d["y"])
+
+
+def boosting(d):
+    return HistGradientBoostingClassifier(early_stopping=False).fit(d["x"], d["y"])
+
+
+def lightgbm(d):
+    from lightgbm import LGBMClassifier
+
+    return LGBMClassifier(n_jobs=THREADS, verbose=-1).fit(d["x"], d["y"])
+
+
+# Jobs of ours by other names.
+SAME = {"lightgbm": "boosting"}
+
 # name: (data, rows, columns, job, quality, must, aim)
 JOBS = {
     "kmeans-init": (blobs, 10**6, 16, given_centers, lambda m, _: m.inertia_, 2, 3),
@@ -118,6 +137,9 @@ JOBS = {
     "lasso": (line, 10**6, 64, lambda d: Lasso(0.1).fit(d["x"], d["y"]), score, 8, 12),
     "logistic": (two_classes, 10**6, 32, lambda d: LogisticRegression().fit(d["x"], d["y"]), score, 2, 3.5),
     "gaussian-nb": (two_classes, 10**6, 32, lambda d: GaussianNB().fit(d["x"], d["y"]), score, None, None),
+    "forest": (two_classes, 10**5, 16, forest, score, None, None),
+    "boosting": (two_classes, 3 * 10**5, 32, boosting, score, None, None),
+    "lightgbm": (two_classes, 3 * 10**5, 32, lightgbm, score, None, None),
     "scaler-fit": (plain, 10**7, 8, lambda d: StandardScaler().fit(d["x"]), scale, 8, 15),
     "scaler-transform": (
         plain,
@@ -186,7 +208,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             for key, values in data.items():
                 np.save(os.path.join(folder, f"{key}.npy"), values)
-            us = ours(program, folder, name)
+            us = ours(program, folder, SAME.get(name, name))
         them = theirs(job, quality, data)
         size = f"{options.rows or rows} x {columns}"
         ratio, cpu = them["seconds"] / us["seconds"], them["cpu"] / max(us["cpu"], 0.01)

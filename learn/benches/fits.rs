@@ -12,6 +12,7 @@ use std::path::Path;
 use std::time::Instant;
 use tharsis_learn::cluster::KMeans;
 use tharsis_learn::decomposition::{PCA, TruncatedSVD};
+use tharsis_learn::ensemble::{HistGradientBoostingClassifier, RandomForestClassifier};
 use tharsis_learn::linear_model::{Lasso, LinearRegression, LogisticRegression, Ridge};
 use tharsis_learn::metrics::{accuracy_score, mean_squared_error, roc_auc_score};
 use tharsis_learn::model_selection::{TrainTestSplit, train_test_split};
@@ -62,6 +63,15 @@ const JOBS: &[Job] = &[
     }),
     ("gaussian-nb", |data| {
         let model = GaussianNB::new().fit(&data.x, data.y(), ..).unwrap();
+        Box::new(move |data| model.score(&data.x, data.y(), ..).unwrap())
+    }),
+    ("forest", |data| {
+        let model = RandomForestClassifier::new().n_estimators(20).fit(&data.x, data.y(), ..).unwrap();
+        Box::new(move |data| model.score(&data.x, data.y(), ..).unwrap())
+    }),
+    ("boosting", |data| {
+        let model =
+            HistGradientBoostingClassifier::new().early_stopping(false).fit(&data.x, data.y(), ..).unwrap();
         Box::new(move |data| model.score(&data.x, data.y(), ..).unwrap())
     }),
     ("scaler-fit", |data| {
