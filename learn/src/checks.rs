@@ -169,6 +169,25 @@ impl Training {
         Ok(if y.ndim()? == 1 { y.expand_dims(1) } else { y })
     }
 
+    /// The sum of the weights, not zero; without weights the number of samples.
+    ///
+    /// # Errors
+    /// `ValueError` for weights that are NaN, negative or all zero; `OverflowError` for a sum beyond float64;
+    /// errors of the pass.
+    #[track_caller]
+    pub(crate) fn weight_sum(&self) -> Result<f64> {
+        let Some(weight) = &self.weight else { return Ok(self.rows as f64) };
+        let states = self.engine.run(&[&weight.sum(..)])?;
+        if states.iter().flatten().any(|sum| !sum.is_finite()) {
+            return Err(self.not_finite(Nan::Refused));
+        }
+        let sum: f64 = states.iter().map(|sum| sum.sum()).sum();
+        if sum == 0.0 {
+            return Err(refused("Weights sum to zero, can't be normalized"));
+        }
+        Ok(sum)
+    }
+
     /// Checks that a square matrix, which is decomposed in this process, fits the memory of the executor.
     ///
     /// # Errors

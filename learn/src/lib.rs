@@ -42,6 +42,7 @@ pub mod dummy;
 mod engine;
 pub mod ensemble;
 pub mod feature_selection;
+pub mod foreign;
 pub mod impute;
 pub mod kernel_approximation;
 mod labels;

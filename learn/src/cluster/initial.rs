@@ -61,8 +61,6 @@ const CANDIDATES_PER_CENTER: usize = 2;
 /// Draws centres from samples.
 pub(crate) struct Draw<'a> {
     pub(crate) training: &'a Training,
-    /// The samples around zero; (n, d).
-    pub(crate) x: &'a Tensor,
     pub(crate) lloyd: &'a Lloyd<'a>,
     pub(crate) clusters: usize,
 }
@@ -92,7 +90,7 @@ impl Draw<'_> {
                 let potential = self.lloyd.potential(&candidates);
                 let chance = &potential * wanted as f64;
                 let draw = generator.random(&[self.training.rows]) * potential.sum(..);
-                let chosen = self.x.filter(&draw.less(&chance));
+                let chosen = self.lloyd.samples().filter(&draw.less(&chance));
                 let rows = self.training.engine.run(&[&chosen])?.pop().ok_or_else(lost)?;
                 candidates = stacked(&candidates, &matrix(rows)?)?;
             }
@@ -121,7 +119,9 @@ impl Draw<'_> {
             1 => times.argmin(0).expand_dims(0),
             count => times.argsort(0).get(&[(..count).into()]),
         };
-        matrix(self.training.engine.run(&[&self.x.take_at(&chosen, 0)])?.pop().ok_or_else(lost)?)
+        matrix(
+            self.training.engine.run(&[&self.lloyd.samples().take_at(&chosen, 0)])?.pop().ok_or_else(lost)?,
+        )
     }
 }
 

@@ -2,13 +2,13 @@
 
 use super::initial::{Draw, Init};
 use crate::base::{Estimator, FitOptions, Predict, Task, Transform};
-use crate::checks::{Nan, Training, in_dtype_of, of_finite, refused, samples_for};
+use crate::checks::{Training, in_dtype_of, of_finite, refused, samples_for};
 use crate::dense::tensor;
 use crate::params::{Auto, parameters};
-use crate::passes::{Clusters, Lloyd, relative_distances};
+use crate::passes::{Clusters, ColumnSums, Lloyd, relative_distances};
 use crate::saved::{Save, saved};
 use crate::show;
-use crate::states::{all_finite, lost, matrix, vector};
+use crate::states::{lost, matrix};
 use ndarray::{Array1, Array2, Axis};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -215,21 +215,13 @@ impl KMeans {
             Init::Centers(centers) => Some(self.given(&training, centers)?),
             Init::Parallel | Init::Random => None,
         };
-        let weight = training.weight.as_ref().map_or_else(|| Tensor::number(1.0), |weight| weight.sum(..));
-        let states = training.engine.run(&[&training.x.mean(0), &training.x.var(0), &weight])?;
-        if states.last().is_some_and(|weight| weight.sum() == 0.0) {
-            return Err(refused("Weights sum to zero, can't be normalized"));
-        }
-        if !all_finite(&states) {
-            return Err(training.not_finite(Nan::Refused));
-        }
-        let [mean, variance, _] = <[_; 3]>::try_from(states).map_err(|_| lost())?;
-        let tol = self.tol * variance.sum() / training.columns as f64;
-        let mean = vector(mean)?;
+        let sums = ColumnSums::of_all(&training)?;
+        training.weight_sum()?;
+        let tol = self.tol * sums.variance().sum() / training.columns as f64;
+        let mean = sums.mean();
         // Around zero, where products lose no digits.
-        let around = &training.x - tensor(&mean);
-        let lloyd = Lloyd::new(&training, &around);
-        let draw = Draw { training: &training, x: &around, lloyd: &lloyd, clusters };
+        let lloyd = Lloyd::new(&training, &mean);
+        let draw = Draw { training: &training, lloyd: &lloyd, clusters };
         let mut best: Option<Run> = None;
         for run in 0..self.runs() as u64 {
             let first = match (&given, &self.init) {
@@ -446,8 +438,9 @@ impl FittedKMeans {
     pub fn score(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<f64> {
         let training = Training::unsupervised("KMeans", x, &options.into())?;
         let shift = middle(&self.cluster_centers);
-        let around = samples_for("KMeans", &training.x, self.cluster_centers.ncols())? - tensor(&shift);
-        Ok(-Lloyd::new(&training, &around).inertia(&(&self.cluster_centers - &shift))?)
+        // Refuses another number of features.
+        samples_for("KMeans", &training.x, self.cluster_centers.ncols()).map(drop)?;
+        Ok(-Lloyd::new(&training, &shift).inertia(&(&self.cluster_centers - &shift))?)
     }
 }
 

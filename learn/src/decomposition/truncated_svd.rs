@@ -2,13 +2,13 @@
 
 use super::signs::flip;
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Nan, Training, in_dtype_of, refused, samples_for};
+use crate::checks::{Training, in_dtype_of, refused, samples_for};
 use crate::dense::tensor;
 use crate::params::parameters;
-use crate::passes::in_fixed_chunks;
+use crate::passes::{ColumnSums, in_fixed_chunks};
 use crate::saved::{Save, saved};
 use crate::show;
-use crate::states::{all_finite, lost, vector};
+use crate::states::{lost, vector};
 use ndarray::{Array1, Array2};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -118,13 +118,8 @@ impl TruncatedSVD {
             }
         }
         let x = &training.x;
-        let variance = x.var(0);
-        // NaN would end the factors with an error of another text.
-        let states = training.engine.run(&[&variance])?;
-        if !all_finite(&states) {
-            return Err(training.not_finite(Nan::Refused));
-        }
-        let whole = states.iter().map(|variance| variance.sum()).sum::<f64>();
+        let sums = ColumnSums::of_all(&training)?;
+        let whole = sums.variance().sum();
         let (_, singular, directions) = x.qr_upper().svd();
         let states = training.engine.run(&[&singular, &directions])?;
         let [singular, directions] = <[_; 2]>::try_from(states).map_err(|_| lost())?;

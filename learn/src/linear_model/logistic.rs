@@ -289,7 +289,7 @@ impl Estimator for LogisticRegression {
             many => (classes.indicators(), Link::Softmax, many),
         };
         let pass = LinearPass::new(&training, targets, link);
-        let weight = pass.weight()?;
+        let weight = training.weight_sum()?;
         let problem = Penalized {
             penalty: 1.0 / (self.c * weight),
             fit_intercept: self.fit_intercept,

@@ -62,7 +62,7 @@ impl Filled {
     #[track_caller]
     pub(crate) fn of(self, x: &Tensor, states: &Tensor) -> Tensor {
         let columns = self.columns;
-        RowPass { function: Arc::new(self), rows: ROWS }.map(&[x, states], columns, DType::F64)
+        RowPass { function: Arc::new(self), rows: ROWS, whole: 0 }.map(&[x, states], columns, DType::F64)
     }
 
     pub(super) fn read(parts: &mut Parts<'_>) -> Option<Filled> {

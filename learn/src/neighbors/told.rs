@@ -30,7 +30,7 @@ impl Told {
     #[track_caller]
     pub(super) fn of(self, states: &Tensor) -> Tensor {
         let width = self.width();
-        RowPass { function: Arc::new(self), rows: ROWS }.map(&[states], width, DType::F64)
+        RowPass { function: Arc::new(self), rows: ROWS, whole: 0 }.map(&[states], width, DType::F64)
     }
 
     fn width(&self) -> usize {

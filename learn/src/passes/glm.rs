@@ -1,11 +1,14 @@
 //! The loss of a linear model, and its slope, by one plan.
 
-use crate::checks::{Nan, Training, refused};
+use crate::checks::{Nan, Training};
 use crate::dense::tensor;
 use crate::labels::log_sum_exp;
-use crate::passes::chunks::in_fixed_chunks;
+use crate::passes::chunks::{in_fixed_chunks, piece_rows};
+use crate::passes::functions::{Of, RowFunction};
+use crate::passes::rows::RowPass;
 use crate::states::{all_finite, lost, matrix, vector};
-use ndarray::{Array1, Array2};
+use ndarray::{Array1, Array2, Axis, arr1};
+use std::sync::Arc;
 use tharsis_numeric::{Axes, Error, Result, Tensor, where_};
 
 /// The function that makes probabilities or means of scores, with the loss that belongs to it.
@@ -43,25 +46,6 @@ impl<'a> LinearPass<'a> {
         LinearPass { training, targets, link }
     }
 
-    /// The sum of the weights, not zero; without weights the number of samples.
-    ///
-    /// # Errors
-    /// `ValueError` for weights that are NaN, negative or all zero; `OverflowError` for a sum beyond float64;
-    /// errors of the pass.
-    #[track_caller]
-    pub(crate) fn weight(&self) -> Result<f64> {
-        let Some(weight) = &self.training.weight else { return Ok(self.training.rows as f64) };
-        let states = self.training.engine.run(&[&weight.sum(..)])?;
-        if !all_finite(&states) {
-            return Err(self.training.not_finite(Nan::Refused));
-        }
-        let sum: f64 = states.iter().map(|sum| sum.sum()).sum();
-        if sum == 0.0 {
-            return Err(refused("Weights sum to zero, can't be normalized"));
-        }
-        Ok(sum)
-    }
-
     /// The error of a loss or a slope that is not finite, of samples that are.
     #[track_caller]
     pub(crate) fn beyond_float64(&self) -> Error {
@@ -74,13 +58,51 @@ impl<'a> LinearPass<'a> {
     /// `ValueError` for NaN and infinity; errors of the pass.
     #[track_caller]
     pub(crate) fn at(&self, coef: &Array2<f64>, intercept: &Array1<f64>) -> Result<Loss> {
+        let states = match self.link {
+            Link::Logistic => vec![self.logistic(coef, intercept)],
+            Link::Log(power) => self.by_products(coef, intercept, |scores| self.deviance(scores, power)),
+            Link::Softmax => self.by_products(coef, intercept, |scores| self.softmax(scores)),
+        };
+        let states = self.training.engine.run(&states.iter().collect::<Vec<_>>())?;
+        if !all_finite(&states) {
+            self.training.explain_not_finite(Nan::Refused)?;
+        }
+        if let [state] = &states[..] {
+            let state = vector(state.clone())?;
+            let (first, by_coef) = state.view().split_at(Axis(0), 2);
+            let coef = by_coef.insert_axis(Axis(0)).to_owned();
+            return Ok(Loss { sum: first[0], coef, intercept: arr1(&[first[1]]) });
+        }
+        let [sum, by_coef, by_intercept] = <[_; 3]>::try_from(states).map_err(|_| lost())?;
+        Ok(Loss { sum: sum.sum(), coef: matrix(by_coef)?, intercept: vector(by_intercept)? })
+    }
+
+    /// The loss of one score for two classes with its slopes, by a function of rows: the sum, the slope by
+    /// the intercept, those by the coefficients.
+    #[track_caller]
+    fn logistic(&self, coef: &Array2<f64>, intercept: &Array1<f64>) -> Tensor {
+        let (columns, weight) = (coef.ncols(), self.training.weight.as_ref());
+        let rows = piece_rows((self.training.rows, columns), columns);
+        let held = rows * (columns + 2);
+        let function = RowFunction { of: Of::Logistic { weighted: weight.is_some() }, held };
+        let (coef, intercept) = (tensor(coef), tensor(intercept).expand_dims(0));
+        let inputs = [&self.training.x, &self.targets].into_iter().chain(weight).chain([&coef, &intercept]);
+        let pass = RowPass { function: Arc::new(function), rows, whole: 2 };
+        pass.state(&inputs.collect::<Vec<_>>(), 2 + columns, Arc::new(RowFunction::ADD))
+    }
+
+    /// The sum of losses and their slopes by the coefficients and by the intercepts: of what a function makes
+    /// of scores (n, k), losses (n, 1) and their slopes by the scores (n, k).
+    #[track_caller]
+    fn by_products(
+        &self,
+        coef: &Array2<f64>,
+        intercept: &Array1<f64>,
+        compare: impl FnOnce(&Tensor) -> (Tensor, Tensor),
+    ) -> Vec<Tensor> {
         let x = &self.training.x;
         let scores = in_fixed_chunks(&(x.matmul(&tensor(coef).t()) + tensor(intercept)), coef.nrows());
-        let (losses, slopes) = match self.link {
-            Link::Log(power) => self.deviance(&scores, power),
-            Link::Logistic => self.logistic(&scores),
-            Link::Softmax => self.softmax(&scores),
-        };
+        let (losses, slopes) = compare(&scores);
         let (losses, slopes) = match &self.training.weight {
             None => (losses, slopes),
             Some(weight) => {
@@ -90,21 +112,7 @@ impl<'a> LinearPass<'a> {
                 (weighted(losses), weighted(slopes))
             }
         };
-        let by_coef = slopes.t().matmul(x);
-        let states = self.training.engine.run(&[&losses.sum(..), &by_coef, &slopes.sum(0)])?;
-        if !all_finite(&states) {
-            self.training.explain_not_finite(Nan::Refused)?;
-        }
-        let [sum, by_coef, by_intercept] = <[_; 3]>::try_from(states).map_err(|_| lost())?;
-        Ok(Loss { sum: sum.sum(), coef: matrix(by_coef)?, intercept: vector(by_intercept)? })
-    }
-
-    /// The losses and their slopes by the score; (n, 1) each. Exponentials are of negative numbers alone.
-    fn logistic(&self, scores: &Tensor) -> (Tensor, Tensor) {
-        let small = scores.abs().negative().exp();
-        let losses = scores.maximum(0.0) + small.log1p() - scores * &self.targets;
-        let chance = where_(&scores.greater_equal(0.0), 1.0, &small) / (small + 1.0);
-        (losses, chance - &self.targets)
+        vec![losses.sum(..), slopes.t().matmul(x), slopes.sum(0)]
     }
 
     /// The losses and their slopes by the logarithm of the mean; (n, 1) each.

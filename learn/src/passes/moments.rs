@@ -7,8 +7,12 @@
 
 use crate::checks::{Nan, Training, refused};
 use crate::dense::tensor;
+use crate::passes::chunks::piece_rows;
+use crate::passes::functions::{Of, RowFunction};
+use crate::passes::rows::RowPass;
 use crate::states::{all_finite, lost, matrix, vector};
 use ndarray::{Array1, Array2, ArrayD, Axis, Zip};
+use std::sync::Arc;
 use tharsis_numeric::{Result, Tensor, where_};
 
 /// Rows whose mean shifts the columns of a first pass.
@@ -16,6 +20,10 @@ const SHIFT_ROWS: i64 = 256;
 /// The square of the distance between mean and shift, in parts of the variance, above which a second pass is
 /// made: four of the 53 bits are lost there.
 const LOST: f64 = 16.0;
+/// Columns of samples and targets up to which all their products are the state of a function of rows.
+const NARROW_COLUMNS: usize = 256;
+/// Columns that matrices of kernels may have more.
+const PADDING: usize = 32;
 /// Distances that are no more than rounding of a mean, in units of the last place.
 const ROUNDINGS: f64 = 16.0;
 
@@ -90,21 +98,14 @@ impl Moments {
         training: &Training,
         targets: Option<&Tensor>,
         around: Around,
-        (shift, target_shift): (Tensor, Option<Tensor>),
+        shifts: (Tensor, Option<Tensor>),
     ) -> Result<Moments> {
-        let x = Side::new(training, &training.x, around, shift);
-        let y = targets.zip(target_shift).map(|(targets, shift)| Side::new(training, targets, around, shift));
-        let weight = match &training.weight {
-            Some(weight) => weight.sum(..),
-            None => Tensor::number(training.rows as f64),
+        let others = targets.map_or(Ok(0), |targets| targets.shape().map(|shape| shape[1]))?;
+        let states = if training.columns + others <= NARROW_COLUMNS {
+            narrow_states(training, targets.map(|targets| (targets, others)), around, shifts)?
+        } else {
+            wide_states(training, targets, around, shifts)?
         };
-        let gram = x.rooted.t().matmul(&x.rooted);
-        let mut wanted = vec![weight, gram, x.sum.clone(), x.shift.clone()];
-        if let Some(y) = &y {
-            let squares = y.rooted.square().sum(0);
-            wanted.extend([x.rooted.t().matmul(&y.rooted), y.sum.clone(), y.shift.clone(), squares]);
-        }
-        let states = training.engine.run(&wanted.iter().collect::<Vec<_>>())?;
         if !all_finite(&states) {
             training.explain_not_finite(Nan::Refused)?;
         }
@@ -190,6 +191,102 @@ pub(crate) fn is_constant(variance: f64, mean: f64) -> bool {
     variance <= rounding * rounding
 }
 
+/// The states of a pass: weight, Gram matrix, sums, shifts; with targets their products with the columns,
+/// sums, shifts and sums of squares. By products of matrices.
+#[track_caller]
+fn wide_states(
+    training: &Training,
+    targets: Option<&Tensor>,
+    around: Around,
+    (shift, target_shift): (Tensor, Option<Tensor>),
+) -> Result<Vec<ArrayD<f64>>> {
+    let x = Side::new(training, &training.x, around, shift);
+    let y = targets.zip(target_shift).map(|(targets, shift)| Side::new(training, targets, around, shift));
+    let gram = x.rooted.t().matmul(&x.rooted);
+    let mut wanted = vec![weight_of(training), gram, x.sum.clone(), x.shift.clone()];
+    if let Some(y) = &y {
+        let squares = y.rooted.square().sum(0);
+        wanted.extend([x.rooted.t().matmul(&y.rooted), y.sum.clone(), y.shift.clone(), squares]);
+    }
+    training.engine.run(&wanted.iter().collect::<Vec<_>>())
+}
+
+/// As [`wide_states`], by a function of rows whose state is all of them; targets with their number.
+#[track_caller]
+fn narrow_states(
+    training: &Training,
+    targets: Option<(&Tensor, usize)>,
+    around: Around,
+    (shift, target_shift): (Tensor, Option<Tensor>),
+) -> Result<Vec<ArrayD<f64>>> {
+    let (columns, others) = (training.columns, targets.map_or(0, |(_, others)| others));
+    let weight = training.weight.as_ref();
+    let or_zeros = |shift: Tensor, columns: usize| match around {
+        Around::Mean => shift,
+        Around::Zero => tensor(&Array1::zeros(columns)),
+    };
+    let shift = or_zeros(shift, columns);
+    let target_shift = target_shift.map(|shift| or_zeros(shift, others));
+    let (row, target_row) = (shift.expand_dims(0), target_shift.as_ref().map(|shift| shift.expand_dims(0)));
+    let half = columns * (columns + 1) / 2;
+    let lengths = [half, columns, others * columns, others, others];
+    let state: usize = lengths.iter().sum();
+    let rows = piece_rows((training.rows, columns + others), state);
+    let function = RowFunction {
+        of: Of::Products { others: targets.is_some(), weighted: weight.is_some() },
+        held: rows * (columns + others + 1) + 8 * (columns + others + PADDING).pow(2),
+    };
+    let mut inputs = vec![&training.x];
+    inputs.extend(targets.map(|(targets, _)| targets).into_iter().chain(weight));
+    inputs.extend(std::iter::once(&row).chain(&target_row));
+    let whole = 1 + usize::from(target_row.is_some());
+    let pass = RowPass { function: Arc::new(function), rows, whole };
+    let sums = pass.state(&inputs, state, Arc::new(RowFunction::ADD));
+    let weight = weight_of(training);
+    let wanted: Vec<&Tensor> = [&sums, &weight, &shift].into_iter().chain(&target_shift).collect();
+    let mut states = training.engine.run(&wanted)?.into_iter();
+    let mut next = || states.next().ok_or_else(lost);
+    let (sums, weight, shift) = (vector(next()?)?.to_vec(), next()?, next()?);
+    let mut rest = &sums[..];
+    let [gram, sum, cross, target_sum, squares] = lengths.map(|length| {
+        let (part, behind) = rest.split_at(length.min(rest.len()));
+        rest = behind;
+        part
+    });
+    // Products around zero have no means taken off.
+    let or_none = |sum: &[f64]| match around {
+        Around::Mean => Array1::from(sum.to_vec()).into_dyn(),
+        Around::Zero => Array1::zeros(sum.len()).into_dyn(),
+    };
+    let mut made = vec![weight, from_half(gram, columns).into_dyn(), or_none(sum), shift];
+    if let Ok(target_shift) = next() {
+        let cross = Array2::from_shape_fn((columns, others), |(at, other)| cross[other * columns + at]);
+        let squares = Array1::from(squares.to_vec()).into_dyn();
+        made.extend([cross.into_dyn(), or_none(target_sum), target_shift, squares]);
+    }
+    Ok(made)
+}
+
+/// The sum of the weights; without weights the number of samples.
+#[track_caller]
+fn weight_of(training: &Training) -> Tensor {
+    match &training.weight {
+        Some(weight) => weight.sum(..),
+        None => Tensor::number(training.rows as f64),
+    }
+}
+
+/// A symmetric matrix of its rows from the diagonal on.
+fn from_half(half: &[f64], columns: usize) -> Array2<f64> {
+    let mut whole = Array2::zeros((columns, columns));
+    let places = (0..columns).flat_map(|row| (row..columns).map(move |column| (row, column)));
+    for ((row, column), &product) in places.zip(half) {
+        whole[[row, column]] = product;
+        whole[[column, row]] = product;
+    }
+    whole
+}
+
 /// The samples, or the targets, of a pass.
 struct Side {
     /// Shifted, times the roots of the weights.
@@ -245,7 +342,65 @@ fn take_off(products: &mut Array2<f64>, left: &Array1<f64>, right: &Array1<f64>,
 
 #[cfg(test)]
 mod tests {
-    use super::is_constant;
+    use super::{Around, first_rows_mean, from_half, is_constant, narrow_states, wide_states};
+    use crate::FitOptions;
+    use crate::checks::Training;
+    use crate::passes::chunks::piece_rows;
+    use ndarray::arr2;
+    use std::sync::Arc;
+    use tharsis_numeric::random::default_rng;
+    use tharsis_numeric::{DType, LocalExecutor};
+
+    #[test]
+    fn states_of_rows_are_those_of_products_of_matrices_on_any_number_of_threads() {
+        let piece = piece_rows((1 << 20, 131), 131 * 66);
+        assert!(piece < 2_000, "the test would take long: {piece}");
+        let shapes = [(1, 3, 1), (2, 1, 0), (700, 1, 2), (900, 17, 1), (piece, 130, 1)];
+        let shapes = shapes.into_iter().chain([(piece - 1, 130, 1), (2 * piece + 1, 130, 1)]);
+        for (rows, columns, others) in shapes {
+            let generator = default_rng(rows as u64);
+            let x = generator.normal(3.0, 1.0, &[rows, columns]).execute().unwrap();
+            let y = generator.normal(-1.0, 2.0, &[rows, others.max(1)]).execute().unwrap();
+            let weight = generator.random(&[rows]).execute().unwrap();
+            for (dtype, is_weighted, around) in [
+                (DType::F64, false, Around::Mean),
+                (DType::F64, true, Around::Mean),
+                (DType::F32, false, Around::Zero),
+                (DType::F64, true, Around::Zero),
+            ] {
+                let states = |threads: usize, narrow: bool| {
+                    let options =
+                        FitOptions::new().executor(Arc::new(LocalExecutor::sized(threads, 1 << 28)));
+                    let options = if is_weighted { options.sample_weight(&weight) } else { options };
+                    let training = Training::unsupervised("Test", &x.astype(dtype), &options).unwrap();
+                    let targets = (0 < others).then_some(&y);
+                    let shifts = (
+                        first_rows_mean(&training.x, training.weight.as_ref()),
+                        targets.map(|y| first_rows_mean(y, training.weight.as_ref())),
+                    );
+                    let made = if narrow {
+                        narrow_states(&training, targets.map(|y| (y, others)), around, shifts)
+                    } else {
+                        wide_states(&training, targets, around, shifts)
+                    };
+                    made.unwrap()
+                };
+                let (one, several, wide) = (states(1, true), states(3, true), states(2, false));
+                assert_eq!((one.len(), &one), (wide.len(), &several));
+                for (narrow, wide) in one.iter().zip(&wide) {
+                    assert_eq!(narrow.shape(), wide.shape());
+                    let far = (narrow - wide).iter().fold(0.0f64, |far, rest| far.max(rest.abs()));
+                    assert!(far <= 1e-11 * (1 + rows) as f64, "{rows} by {columns}, {others}: {far}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_symmetric_matrix_is_made_of_its_half() {
+        let whole = arr2(&[[1.0, 2.0, 3.0], [2.0, 4.0, 5.0], [3.0, 5.0, 6.0]]);
+        assert_eq!(from_half(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 3), whole);
+    }
 
     #[test]
     fn roundings_alone_are_constant() {

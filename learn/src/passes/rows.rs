@@ -22,6 +22,8 @@ pub(crate) struct RowPass {
     pub(crate) function: Arc<dyn Foreign>,
     /// Rows for one call.
     pub(crate) rows: usize,
+    /// The last inputs, so many, are not cut: each call has all of them, whatever their rows.
+    pub(crate) whole: usize,
 }
 
 impl RowPass {
@@ -41,12 +43,13 @@ impl RowPass {
     fn check(&self, inputs: &[&Meta]) -> Result<usize, Error> {
         let rows = inputs.first().and_then(|input| input.shape.first()).copied();
         let rows = rows.ok_or_else(|| Error::Internal("a pass over no rows".to_owned()))?;
-        let fits = |input: &&Meta| {
+        let cut = inputs.len().saturating_sub(self.whole);
+        let fits = |(at, input): (usize, &&Meta)| {
             (1..=2).contains(&input.shape.len())
-                && input.shape[0] == rows
-                && rows != tharsis_graph::shape::UNKNOWN
+                && (cut <= at || input.shape[0] == rows)
+                && input.shape.iter().all(|&extent| extent != tharsis_graph::shape::UNKNOWN)
         };
-        if inputs.iter().all(fits) {
+        if inputs.iter().enumerate().all(fits) {
             return Ok(rows);
         }
         let shapes = inputs.iter().map(|input| input.shape.clone()).collect();
@@ -65,13 +68,17 @@ impl RowPass {
         let len = lowering.expr(inputs[0]).shape[0];
         let rows = AxisTiling::Even { len, chunk: self.rows.clamp(1, len.max(1)) };
         let mut operands = Vec::with_capacity(inputs.len());
-        for &input in inputs {
+        for (at, &input) in inputs.iter().enumerate() {
             let shape = lowering.expr(input).shape.clone();
             let (wide, width) = match shape[..] {
                 [_, width] => (input, width),
                 _ => (lowering.view(input, &View::insert(&shape, &[1])), 1),
             };
-            operands.push(lowering.operand_along(wide, vec![(1, Along::Whole(width))])?);
+            let mut along = vec![(1, Along::Whole(width))];
+            if inputs.len() - self.whole <= at {
+                along.push((0, Along::Whole(shape[0])));
+            }
+            operands.push(lowering.operand_along(wide, along)?);
         }
         let made = if one_each { AxisTiling::Even { len: rows.count(), chunk: 1 } } else { rows.clone() };
         let tiling = Tiling { axes: vec![made, AxisTiling::whole(columns)] };
@@ -140,7 +147,7 @@ impl Operator for RowState {
             if shape[0] == 1 {
                 return Ok(lowering.view(sums, &View::squeeze(&shape, &[0])));
             }
-            let adding = RowPass { function: self.adding.clone(), rows: STATES_TOGETHER };
+            let adding = RowPass { function: self.adding.clone(), rows: STATES_TOGETHER, whole: 0 };
             sums = adding.stage(lowering, &[sums], (self.elements, DType::F64), true)?;
         }
     }

@@ -1,13 +1,13 @@
 //! Features scaled to a range.
 
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Nan, Training, in_dtype_of, of_finite, refused, samples_for};
+use crate::checks::{Training, in_dtype_of, of_finite, refused, samples_for};
 use crate::dense::tensor;
 use crate::params::parameters;
+use crate::passes::column_ends;
 use crate::preprocessing::without_zeros;
 use crate::saved::{Save, saved};
 use crate::show;
-use crate::states::{lost, vector};
 use ndarray::Array1;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -125,12 +125,7 @@ impl MinMaxScaler {
             )));
         }
         let training = Training::unsupervised("MinMaxScaler", x, &options.into())?.without_weights()?;
-        let states = training.engine.run(&[&training.x.nanmin(0), &training.x.nanmax(0)])?;
-        if states.iter().any(|state| state.iter().any(|end| end.is_infinite())) {
-            training.explain_not_finite(Nan::Missing)?;
-        }
-        let states: Vec<Array1<f64>> = states.into_iter().map(vector).collect::<Result<_>>()?;
-        let [data_min, data_max] = <[_; 2]>::try_from(states).map_err(|_| lost())?;
+        let (data_min, data_max) = column_ends(&training)?;
         let data_range = &data_max - &data_min;
         if data_range.iter().any(|range| range.is_infinite()) {
             return Err(training.beyond_float64());

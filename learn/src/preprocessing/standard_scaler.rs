@@ -2,17 +2,15 @@
 
 use super::affine::Affine;
 use crate::base::{Estimator, FitOptions, Transform};
-use crate::checks::{Nan, Training, refused};
-use crate::dense::tensor;
+use crate::checks::{Training, refused};
 use crate::params::parameters;
-use crate::passes::{any_lost, first_rows_mean, is_constant};
+use crate::passes::{ColumnSums, is_constant};
 use crate::saved::{Save, saved};
 use crate::show;
-use crate::states::{all_finite, lost, vector};
 use ndarray::{Array1, Zip};
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use tharsis_numeric::{Result, Tensor, where_};
+use tharsis_numeric::{Result, Tensor};
 
 /// scikit-learn's `StandardScaler`: takes the mean off each feature, and divides it by its deviation.
 ///
@@ -117,15 +115,9 @@ impl StandardScaler {
     #[track_caller]
     pub fn fit(&self, x: &Tensor, options: impl Into<FitOptions>) -> Result<FittedStandardScaler> {
         let training = Training::unsupervised("StandardScaler", x, &options.into())?;
-        let guess = first_rows_mean(&training.x, training.weight.as_ref());
-        let mut sums = Sums::around(&training, guess)?;
+        let sums = ColumnSums::of(&training, training.weight.as_ref(), self.with_std)?;
         if training.weight.is_some() && sums.count.iter().all(|&count| count == 0.0) {
             return Err(refused("Weights sum to zero, can't be normalized"));
-        }
-        if self.with_std && sums.have_lost_digits() {
-            // A feature without numbers has no mean.
-            let mean = sums.mean().mapv(|mean| if mean.is_finite() { mean } else { 0.0 });
-            sums = Sums::around(&training, tensor(&mean))?;
         }
         if !sums.are_finite(self.with_std) {
             return Err(training.beyond_float64());
@@ -134,7 +126,7 @@ impl StandardScaler {
     }
 
     /// The model of these sums.
-    fn fitted(&self, sums: Sums) -> FittedStandardScaler {
+    fn fitted(&self, sums: ColumnSums) -> FittedStandardScaler {
         let mean = sums.mean();
         let ones = Array1::ones(mean.len());
         let (mut var, mut scale) = (ones.clone(), ones);
@@ -146,70 +138,6 @@ impl StandardScaler {
         }
         let (with_mean, with_std) = (self.with_mean, self.with_std);
         FittedStandardScaler { mean, var, scale, n_samples_seen: sums.count, with_mean, with_std }
-    }
-}
-
-/// Weighted sums of the numbers of each feature that are not missing.
-struct Sums {
-    /// The sums of the weights, or the number of samples; (d,).
-    count: Array1<f64>,
-    /// The sums of the numbers less the shift; (d,).
-    sum: Array1<f64>,
-    /// The sums of their squares; (d,).
-    squares: Array1<f64>,
-    /// Subtracted from the numbers before; (d,).
-    shift: Array1<f64>,
-}
-
-impl Sums {
-    /// One pass over numbers less this shift.
-    #[track_caller]
-    fn around(training: &Training, shift: Tensor) -> Result<Sums> {
-        let x = &training.x;
-        let is_there = x.isnan().logical_not();
-        let shifted = where_(&is_there, x - &shift, 0.0);
-        let (count, sum, squares) = match &training.weight {
-            None => (is_there.count_nonzero(0), shifted.sum(0), shifted.square().sum(0)),
-            Some(weight) => {
-                let weight = weight.expand_dims(1);
-                let weighted = &shifted * &weight;
-                let count = where_(&is_there, &weight, 0.0).sum(0);
-                (count, weighted.sum(0), (&weighted * &shifted).sum(0))
-            }
-        };
-        let states = training.engine.run(&[&count, &sum, &squares, &shift])?;
-        if !all_finite(&states) {
-            training.explain_not_finite(Nan::Missing)?;
-        }
-        let states: Vec<Array1<f64>> = states.into_iter().map(vector).collect::<Result<_>>()?;
-        let [count, sum, squares, shift] = <[_; 4]>::try_from(states).map_err(|_| lost())?;
-        Ok(Sums { count, sum, squares, shift })
-    }
-
-    /// The means less the shift; NaN for a feature without numbers.
-    fn offset(&self) -> Array1<f64> {
-        &self.sum / &self.count
-    }
-
-    fn mean(&self) -> Array1<f64> {
-        &self.shift + &self.offset()
-    }
-
-    /// Rounding may leave a negative number, which is 0; NaN of a feature without numbers stays.
-    fn variance(&self) -> Array1<f64> {
-        let var = &self.squares / &self.count - self.offset().mapv(|offset| offset * offset);
-        var.mapv(|var| if var < 0.0 { 0.0 } else { var })
-    }
-
-    /// Whether a variance has lost digits to the distance of its mean from the shift.
-    fn have_lost_digits(&self) -> bool {
-        any_lost(&self.offset(), &self.variance(), &self.mean())
-    }
-
-    /// Whether the sums are within the range of float64; of squares only if they are wanted.
-    fn are_finite(&self, squares: bool) -> bool {
-        let first = self.count.iter().chain(&self.sum);
-        first.chain(self.squares.iter().filter(|_| squares)).all(|number| number.is_finite())
     }
 }
 

@@ -1,10 +1,9 @@
 //! Samples in bins: one byte for each value, read by all passes.
 
 use super::bins::{Bins, Coder, FeatureBins};
-use super::histogram::AddStates;
 use crate::checks::{Nan, Training, refused};
 use crate::engine::Engine;
-use crate::passes::RowPass;
+use crate::passes::{RowFunction, RowPass};
 use crate::states::{lost, matrix, vector};
 use ndarray::Axis;
 use std::sync::Arc;
@@ -153,8 +152,11 @@ impl Binned {
         let coded_rows = (CODED_ELEMENTS / columns).clamp(1, pass_rows);
         // Whole chunks that are written make a chunk that is read.
         let pass_rows = (pass_rows / coded_rows * coded_rows).max(1);
-        let coder =
-            RowPass { function: Arc::new(Coder { bins: bins.clone(), rows: coded_rows }), rows: coded_rows };
+        let coder = RowPass {
+            function: Arc::new(Coder { bins: bins.clone(), rows: coded_rows }),
+            rows: coded_rows,
+            whole: 0,
+        };
         let codes = coder.map(&[x], columns, DType::U8);
         let limits = executor.limits();
         let share = limits.memory_bytes / (STATE_SHARE * limits.threads.max(1) as u64);
@@ -219,7 +221,11 @@ impl Binned {
     ) -> Result<Vec<f64>> {
         self.passes.fetch_add(1, Ordering::Relaxed);
         let inputs: Vec<&Tensor> = std::iter::once(&self.codes).chain(inputs.iter().copied()).collect();
-        let state = RowPass { function, rows: self.pass_rows }.state(&inputs, elements, Arc::new(AddStates));
+        let state = RowPass { function, rows: self.pass_rows, whole: 0 }.state(
+            &inputs,
+            elements,
+            Arc::new(RowFunction::ADD),
+        );
         let made = self.engine.run(&[&state])?.pop().ok_or_else(lost)?;
         Ok(vector(made)?.to_vec())
     }
@@ -233,7 +239,7 @@ impl Binned {
     pub(crate) fn rows_of(&self, function: Arc<dyn Foreign>, inputs: &[&Tensor]) -> Result<Rows> {
         self.passes.fetch_add(1, Ordering::Relaxed);
         let all: Vec<&Tensor> = std::iter::once(&self.codes).chain(inputs.iter().copied()).collect();
-        let members = RowPass { function, rows: self.pass_rows }.map(&all, 1, DType::U8);
+        let members = RowPass { function, rows: self.pass_rows, whole: 0 }.map(&all, 1, DType::U8);
         let mask = self.stored(&members.squeeze(Some(&[1])).not_equal(0))?;
         let chosen = [self.codes.filter(&mask), arange(self.rows).filter(&mask)];
         let others: Vec<Tensor> = inputs.iter().map(|input| input.filter(&mask)).collect();
@@ -258,7 +264,7 @@ impl Binned {
     #[track_caller]
     pub(crate) fn map(&self, function: Arc<dyn Foreign>, inputs: &[&Tensor], columns: usize) -> Tensor {
         let inputs: Vec<&Tensor> = std::iter::once(&self.codes).chain(inputs.iter().copied()).collect();
-        RowPass { function, rows: self.pass_rows }.map(&inputs, columns, DType::F64)
+        RowPass { function, rows: self.pass_rows, whole: 0 }.map(&inputs, columns, DType::F64)
     }
 }
 

@@ -1,24 +1,16 @@
 //! The functions of passes over trees, found by their names on other processes.
 
 use super::bins::Coder;
-use super::histogram::{AddStates, AddTrees, Histograms, SumLosses};
+use super::histogram::{AddTrees, Histograms, SumLosses};
 use super::members::Members;
 use super::out_of_bag::OutOfBag;
 use super::predict::Summed;
-use super::wire::{
-    ADD_STATES, ADD_TREES, CODER, HISTOGRAMS, KIND, MEMBERS, OUT_OF_BAG, Reader, SUM_LOSSES, SUMMED,
-};
+use super::wire::{ADD_TREES, CODER, HISTOGRAMS, KIND, MEMBERS, OUT_OF_BAG, Reader, SUM_LOSSES, SUMMED};
 use std::sync::Arc;
 use tharsis_graph::{Foreign, ForeignName};
 
 /// The function of this crate that a plan names.
-///
-/// ```
-/// use tharsis_graph::ForeignName;
-/// let name = ForeignName { kind: "no such kind".to_owned(), name: "{}".to_owned() };
-/// assert!(tharsis_learn::tree::find_foreign(&name).is_none());
-/// ```
-pub fn find_foreign(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
+pub(crate) fn find_foreign(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
     if name.kind != KIND {
         return None;
     }
@@ -26,7 +18,6 @@ pub fn find_foreign(name: &ForeignName) -> Option<Arc<dyn Foreign>> {
     let found: Arc<dyn Foreign> = match reader.number()? {
         CODER => Arc::new(Coder::read(&mut reader)?),
         HISTOGRAMS => Arc::new(Histograms::read(&mut reader)?),
-        ADD_STATES => Arc::new(AddStates),
         ADD_TREES => Arc::new(AddTrees::read(&mut reader)?),
         MEMBERS => Arc::new(Members::read(&mut reader)?),
         SUM_LOSSES => Arc::new(SumLosses::read(&mut reader)?),
@@ -85,7 +76,6 @@ mod tests {
             let function = SumLosses { loss, scores: 3, is_weighted: true, rows: 4 };
             same(&function, &[codes.clone(), y.clone(), scores.clone(), weight.clone()]);
         }
-        same(&AddStates, std::slice::from_ref(&scores));
         let trees = vec![(stump(), vec![0.0, 1.0, 2.0]); 3];
         same(&AddTrees { trees, columns: 2, rows: 4, number: 0 }, &[codes.clone(), scores.clone()]);
         for (sums, width) in [(Sums::Classes(3), 4), (Sums::Squares, 4), (Sums::Slopes(Loss::Softmax), 3)] {

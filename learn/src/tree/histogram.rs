@@ -2,7 +2,7 @@
 
 use super::loss::{LOSSES, Loss};
 use super::nodes::{Node, leaf_of_bins};
-use super::wire::{ADD_STATES, ADD_TREES, HISTOGRAMS, Reader, SUM_LOSSES, Writer, name_of};
+use super::wire::{ADD_TREES, HISTOGRAMS, Reader, SUM_LOSSES, Writer, name_of};
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -306,33 +306,6 @@ impl Histograms {
             number,
         };
         (is_sound && 0 < columns && 0 < scores).then_some(made)
-    }
-}
-
-/// The function of some states, a row each, that gives their sum, added one to the other.
-#[derive(Debug)]
-pub(crate) struct AddStates;
-
-impl Foreign for AddStates {
-    fn name(&self) -> Option<ForeignName> {
-        Some(name_of(ADD_STATES, |_| {}))
-    }
-
-    fn describe(&self) -> String {
-        "sums of states".to_owned()
-    }
-
-    fn run(&self, _: Place<'_>, args: &[Chunk]) -> Result<Chunk, Error> {
-        let &[rows, elements] = args[0].shape() else {
-            return Err(Error::Internal("states have two axes".to_owned()));
-        };
-        let states = args[0].elements::<f64>()?;
-        let mut sums = states[..elements.min(rows * elements)].to_vec();
-        sums.resize(elements, 0.0);
-        for state in states.chunks_exact(elements.max(1)).skip(1) {
-            sums.iter_mut().zip(state).for_each(|(sum, number)| *sum += number);
-        }
-        Ok(Chunk::from_elements(&[1, elements], &sums)?)
     }
 }
 

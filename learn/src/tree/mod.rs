@@ -31,5 +31,5 @@ mod wire;
 pub use decision::{
     DecisionTreeClassifier, DecisionTreeRegressor, FittedDecisionTreeClassifier, FittedDecisionTreeRegressor,
 };
-pub use foreign::find_foreign;
+pub(crate) use foreign::find_foreign;
 pub use parameters::{ClassCriterion, MaxFeatures};

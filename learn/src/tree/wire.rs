@@ -16,7 +16,6 @@ pub(crate) const ADD_TREES: u64 = 3;
 pub(crate) const SUM_LOSSES: u64 = 4;
 pub(crate) const SUMMED: u64 = 5;
 pub(crate) const OUT_OF_BAG: u64 = 6;
-pub(crate) const ADD_STATES: u64 = 7;
 pub(crate) const MEMBERS: u64 = 8;
 
 /// The name of a function, whose parts are written by `write`.

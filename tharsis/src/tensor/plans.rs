@@ -31,9 +31,7 @@ fn find_foreign(name: Option<&ForeignName>) -> Result<Arc<dyn Foreign>, Fault> {
         _ => tharsis_numeric::foreign::find_foreign(name),
     };
     #[cfg(feature = "learn")]
-    let found = found
-        .or_else(|| tharsis_learn::tree::find_foreign(name))
-        .or_else(|| tharsis_learn::neighbors::find_foreign(name));
+    let found = found.or_else(|| tharsis_learn::foreign::find_foreign(name));
     // A name may carry a model: megabytes.
     let unknown = || format!("this program has no function of the kind {:?} with this name", name.kind);
     found.ok_or_else(|| Fault::Internal(unknown()))
