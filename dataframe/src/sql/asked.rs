@@ -490,6 +490,9 @@ mod tests {
             "b >= case when a > 1 then a end",
             "case a when 1 then b end between abs(a) and b",
             "abs((select count(*) from u))",
+            "b * 0.25 > 0.5",
+            "cast((cast(b as decimal(12, 2)) * 0.25) > 0.5 as integer)",
+            "b / 2.5 < a",
         ] {
             let query = format!("select count(*) over (partition by {key} order by {key}, b) from t");
             assert_eq!(rows(&query).len(), 4, "{key}");

@@ -7,7 +7,7 @@ use datafusion::common::Result as EngineResult;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::expr::Sort as SortKey;
 use datafusion::logical_expr::logical_plan::Window;
-use datafusion::logical_expr::{Aggregate, Expr};
+use datafusion::logical_expr::{Aggregate, BinaryExpr, Expr, Operator};
 
 /// Whether a window has such keys.
 pub(super) fn has_computed_keys(window: &Window) -> EngineResult<bool> {
@@ -43,11 +43,12 @@ pub(super) fn is_unbounded(key: &Expr) -> EngineResult<bool> {
     let is_operand = |part: &Expr| {
         matches!(part, Expr::Alias(_) | Expr::Column(_) | Expr::Literal(..) | Expr::OuterReferenceColumn(..))
     };
-    let is_operator = |part: &Expr| {
-        matches!(
-            part,
-            Expr::Between(_) | Expr::BinaryExpr(_) | Expr::Cast(_) | Expr::Negative(_) | Expr::Not(_)
-        )
+    // A product of a column, which has no bounds, has none of its type.
+    let is_product =
+        |binary: &BinaryExpr| matches!(binary.op, Operator::Multiply | Operator::Divide | Operator::Modulo);
+    let is_operator = |part: &Expr| match part {
+        Expr::BinaryExpr(binary) => !is_product(binary),
+        part => matches!(part, Expr::Between(_) | Expr::Cast(_) | Expr::Negative(_) | Expr::Not(_)),
     };
     key.exists(|part| Ok(!is_operand(part) && !is_operator(part)))
 }
