@@ -306,7 +306,7 @@ impl Outer {
     /// with all that it is joined to.
     fn beside_join(&self, join: &Join) -> EngineResult<Option<LogicalPlan>> {
         let is_left = match (join.join_type, depends(&join.left)?, depends(&join.right)?) {
-            (JoinType::Inner | JoinType::Left, _, false) => true,
+            (JoinType::Inner | JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti, _, false) => true,
             (JoinType::Inner | JoinType::Right, false, _) => false,
             _ => return Ok(None),
         };
@@ -485,6 +485,11 @@ mod tests {
         assert_eq!(shown(&format!("t.a in {both}")), ["true", "true", "true", "NULL"]);
         assert_eq!(rows(&format!("select b from t where a in {both} order by b")), ["10", "20", "30"]);
         assert_eq!(rows(&format!("select b from t where a not in {both} order by b")), [""; 0]);
+        let some = "(select u.a from u where u.a = t.a intersect select u.a from u where u.a > 2)";
+        assert_eq!(shown(&format!("t.a in {some}")), ["false", "false", "true", "false"]);
+        let others = "(select u.a from u where u.a >= t.a except select 2)";
+        assert_eq!(shown(&format!("t.a in {others}")), ["false", "false", "true", "false"]);
+        assert_eq!(rows(&format!("select b from t where a not in {others} order by b")), ["10", "20", "40"]);
         let query = "select b from t where exists (select u.a from u where u.a = t.a union select u.a from u \
                      where u.a < t.a) order by b";
         assert_eq!(rows(query), ["20", "30"]);
