@@ -44,8 +44,8 @@ fn ending(path: &str) -> String {
     Path::new(path).extension().and_then(|ending| ending.to_str()).unwrap_or("").to_owned()
 }
 
-/// The path of a file that rows are written to, or of a folder, with a slash behind it. A folder whose name has
-/// no ending gets Parquet.
+/// The path of a file that rows are written to, or of a folder, with a slash behind it. A folder whose name
+/// has no ending gets Parquet.
 ///
 /// # Errors
 /// If its ending says no format, or one that is only read.
@@ -54,9 +54,11 @@ pub fn written(path: &str) -> Result<String, String> {
         None if path.ends_with('/') && ending(path).is_empty() => Ok(path.to_owned()),
         Some(Format::Avro) => Err("Avro files are read, but not written".to_owned()),
         Some(_) => Ok(path.to_owned()),
-        None => Err("its ending says no format: expected .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow or \
+        None => Err(
+            "its ending says no format: expected .parquet, .csv, .tsv, .json, .jsonl, .ndjson, .arrow or \
                      .feather, perhaps with .gz, .bz2, .xz or .zst behind it"
-            .to_owned()),
+                .to_owned(),
+        ),
     }
 }
 

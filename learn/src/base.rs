@@ -28,6 +28,17 @@ pub trait Estimator {
     /// # Errors
     /// Those of the estimator's own `fit`; `ValueError` if it needs a target and there is none.
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<Self::Fitted>;
+
+    /// scikit-learn's `fit_transform`, of estimators whose samples of the fit are mapped in another way than
+    /// those that come later; none of others.
+    fn fit_transform_any(
+        &self,
+        _x: &Tensor,
+        _y: Option<&Tensor>,
+        _options: &FitOptions,
+    ) -> Option<Result<(Self::Fitted, Tensor)>> {
+        None
+    }
 }
 
 /// Models that map samples to other samples.

@@ -4,7 +4,7 @@ use ndarray::ArrayD;
 use std::sync::Arc;
 use tharsis_graph::Executor;
 use tharsis_numeric::errstate::{ErrState, Reaction, errstate};
-use tharsis_numeric::run::settle;
+use tharsis_numeric::run::{settle, with_default};
 use tharsis_numeric::{DType, Result, Tensor, execute};
 
 /// Runs passes on an executor.
@@ -35,6 +35,11 @@ impl Engine {
     #[track_caller]
     pub(crate) fn check_time(&self) -> Result<()> {
         self.run(&[&Tensor::number(0.0)]).map(drop)
+    }
+
+    /// Runs a function whose own passes are those of this executor.
+    pub(crate) fn within<T>(&self, run: impl FnOnce() -> T) -> T {
+        with_default(self.executor.clone(), run)
     }
 
     /// The values of several expressions, by one plan, as float64. Conditions such as a division by zero are

@@ -15,7 +15,8 @@ use crate::params::{Params, Setting};
 use crate::preprocessing::{
     Binarizer, FittedKBinsDiscretizer, FittedKernelCenterer, FittedMaxAbsScaler, FittedMinMaxScaler,
     FittedOneHotEncoder, FittedOrdinalEncoder, FittedPolynomialFeatures, FittedPowerTransformer,
-    FittedQuantileTransformer, FittedRobustScaler, FittedSplineTransformer, FittedStandardScaler, Normalizer,
+    FittedQuantileTransformer, FittedRobustScaler, FittedSplineTransformer, FittedStandardScaler,
+    FittedTargetEncoder, Normalizer,
 };
 use crate::random_projection::FittedRandomProjection;
 use crate::saved::{Save, decoded, encoded};
@@ -56,14 +57,12 @@ pub struct FittedPipeline<M> {
     last: (String, M),
 }
 
+/// The model of a step, and its samples for the next one.
+type MadeStep = (Box<dyn Transform + Send + Sync>, Tensor);
+
 /// A transformer whose model can be any.
 trait Step: Send + Sync {
-    fn fit_step(
-        &self,
-        x: &Tensor,
-        y: Option<&Tensor>,
-        options: &FitOptions,
-    ) -> Result<Box<dyn Transform + Send + Sync>>;
+    fn fit_step(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<MadeStep>;
 
     fn params(&self) -> &dyn Params;
 
@@ -78,13 +77,14 @@ where
     E::Fitted: Transform + Send + Sync + 'static,
 {
     #[track_caller]
-    fn fit_step(
-        &self,
-        x: &Tensor,
-        y: Option<&Tensor>,
-        options: &FitOptions,
-    ) -> Result<Box<dyn Transform + Send + Sync>> {
-        Ok(Box::new(self.fit_any(x, y, options)?))
+    fn fit_step(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<MadeStep> {
+        if let Some(made) = self.fit_transform_any(x, y, options) {
+            let (model, samples) = made?;
+            return Ok((Box::new(model), samples));
+        }
+        let model = self.fit_any(x, y, options)?;
+        let samples = model.transform(x);
+        Ok((Box::new(model), samples))
     }
 
     fn params(&self) -> &dyn Params {
@@ -253,8 +253,8 @@ impl<E: Estimator> Estimator for Pipeline<E> {
         let mut samples = x.clone();
         let mut steps = Vec::with_capacity(self.steps.len());
         for (name, step) in &self.steps {
-            let model = step.fit_step(&samples, y, &unweighted)?;
-            samples = model.transform(&samples);
+            let (model, made) = step.fit_step(&samples, y, &unweighted)?;
+            samples = made;
             steps.push((name.clone(), model));
         }
         let (name, last) = &self.last;
@@ -501,6 +501,7 @@ const STEPS: &[ReadStep] = steps![
     FittedRobustScaler,
     FittedSplineTransformer,
     FittedStandardScaler,
+    FittedTargetEncoder,
     Normalizer,
 ];
 

@@ -106,13 +106,14 @@ impl Frequent {
     }
 }
 
-/// The categories of each feature in ascending order, NaN last. One pass.
+/// The categories of each feature of these samples, the training data or a part of them, in ascending order,
+/// NaN last. One pass.
 ///
 /// # Errors
 /// `ValueError` for infinity, and for too many categories; errors of the pass.
 #[track_caller]
-pub(super) fn found(training: &Training) -> Result<Vec<Array1<f64>>> {
-    let columns: Vec<Tensor> = (0..training.columns).map(|at| column(&training.x, at).unique()).collect();
+pub(super) fn found(training: &Training, x: &Tensor) -> Result<Vec<Array1<f64>>> {
+    let columns: Vec<Tensor> = (0..training.columns).map(|at| column(x, at).unique()).collect();
     let values = match training.engine.elements(&columns.iter().collect::<Vec<_>>(), CATEGORIES_MAX)? {
         Ok(values) => values,
         Err(count) => {

@@ -17,6 +17,7 @@ mod quantile_transformer;
 mod robust_scaler;
 mod spline_transformer;
 mod standard_scaler;
+mod target_encoder;
 
 pub use binarizer::Binarizer;
 pub use categories::MinFrequency;
@@ -36,6 +37,7 @@ pub use spline_transformer::{
     Extrapolation, FittedSplineTransformer, HandleMissing, Knots, SplineTransformer,
 };
 pub use standard_scaler::{FittedStandardScaler, StandardScaler};
+pub use target_encoder::{FittedTargetEncoder, TargetEncoder, TargetType};
 
 /// A scale by which columns are divided: 1 where it is zero up to rounding.
 pub(crate) fn without_zeros(scale: f64) -> f64 {

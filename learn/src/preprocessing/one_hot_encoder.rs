@@ -181,7 +181,7 @@ impl Estimator for OneHotEncoder {
         self.frequent.check("OneHotEncoder")?;
         let training = Training::unsupervised("OneHotEncoder", x, options)?.without_weights()?;
         let categories = match &self.categories {
-            None => found(&training)?,
+            None => found(&training, &training.x)?,
             Some(given) => {
                 check_given(given, training.columns)?;
                 if self.handle_unknown == HandleUnknown::Error {

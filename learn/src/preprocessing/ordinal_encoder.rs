@@ -173,7 +173,7 @@ impl Estimator for OrdinalEncoder {
         self.check()?;
         let training = Training::unsupervised("OrdinalEncoder", x, options)?.without_weights()?;
         let categories = match &self.categories {
-            None => found(&training)?,
+            None => found(&training, &training.x)?,
             Some(given) => {
                 check_given(given, training.columns)?;
                 if self.handle_unknown == HandleUnknownCode::Error {

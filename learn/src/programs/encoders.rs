@@ -5,8 +5,9 @@ use super::model::{array, classes, model, numbers, real, whole, wholes};
 use super::object::{Class, Instance};
 use crate::preprocessing::{
     FittedKBinsDiscretizer, FittedKernelCenterer, FittedLabelBinarizer, FittedLabelEncoder,
-    FittedOneHotEncoder, FittedOrdinalEncoder, FittedSplineTransformer, KBinsDiscretizer, KernelCenterer,
-    LabelBinarizer, LabelEncoder, OneHotEncoder, OrdinalEncoder, SplineTransformer,
+    FittedOneHotEncoder, FittedOrdinalEncoder, FittedSplineTransformer, FittedTargetEncoder,
+    KBinsDiscretizer, KernelCenterer, LabelBinarizer, LabelEncoder, OneHotEncoder, OrdinalEncoder,
+    SplineTransformer, TargetEncoder, TargetType,
 };
 use tharsis_numeric::protocol::{Scope, Value};
 use tharsis_programs::{Kind, Param, Preset, Row};
@@ -18,6 +19,7 @@ static LABELS: Class = Class::unsupervised("LabelEncoder");
 static BINARIZER: Class =
     Class { absent: &["sparse_input_", "y_type_"], ..Class::unsupervised("LabelBinarizer") };
 static SPLINES: Class = Class { absent: &["bsplines_"], ..Class::unsupervised("SplineTransformer") };
+static TARGETS: Class = Class::supervised("TargetEncoder");
 static CENTERER: Class = Class::unsupervised("KernelCenterer");
 
 const AUTO: Kind = Kind::Choice(&["auto"]);
@@ -28,6 +30,7 @@ const MIN_FREQUENCY: Param =
     Param::new("min_frequency", Kind::OneOf(&[Kind::Integer, Kind::Real, Kind::None]), Preset::None)
         .keyword();
 const MAX_CATEGORIES: Param = Param::new("max_categories", INTEGER_OR_NONE, Preset::None).keyword();
+const DEPRECATED: Kind = Kind::Choice(&["deprecated"]);
 const KNOTS: Kind = Kind::Choice(&["uniform", "quantile"]);
 const METHODS: Kind = Kind::Choice(&[
     "averaged_inverted_cdf",
@@ -145,6 +148,29 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         "the B-splines of each feature",
         |args, _| Instance::made::<SplineTransformer>(&SPLINES, args),
     ),
+    class(
+        "sk.preprocessing.TargetEncoder",
+        &[
+            Param::new("categories", Kind::OneOf(&[AUTO, Kind::Array]), Preset::Text("auto")).only(AUTO),
+            Param::new(
+                "target_type",
+                Kind::Choice(&["auto", "continuous", "binary", "multiclass"]),
+                Preset::Text("auto"),
+            ),
+            Param::new("smooth", Kind::OneOf(&[AUTO, Kind::Real]), Preset::Text("auto")),
+            Param::new("cv", Kind::Integer, Preset::Integer(5)),
+            Param::new("shuffle", Kind::OneOf(&[Kind::Boolean, DEPRECATED]), Preset::Text("deprecated"))
+                .fixed(),
+            Param::new(
+                "random_state",
+                Kind::OneOf(&[INTEGER_OR_NONE, DEPRECATED]),
+                Preset::Text("deprecated"),
+            )
+            .fixed(),
+        ],
+        "the mean of the targets of each category",
+        |args, _| Instance::made::<TargetEncoder>(&TARGETS, args),
+    ),
     class("sk.preprocessing.KernelCenterer", &[], "a kernel around the mean of its samples", |args, _| {
         Instance::made::<KernelCenterer>(&CENTERER, args)
     }),
@@ -224,3 +250,33 @@ model!(
         "n_features_out_" => whole(m.n_features_out()),
     },
 );
+
+model!(
+    FittedTargetEncoder,
+    maps: [transform],
+    attributes: |m| {
+        "categories_" => Value::List(m.categories.iter().map(array).collect()),
+        "classes_" => m.classes.as_deref().map_or(Value::None, classes),
+        "encodings_" => encodings(m),
+        "target_mean_" => match m.target_type {
+            TargetType::Multiclass => array(&m.target_mean),
+            _ => real(m.target_mean.sum()),
+        },
+        "target_type_" => Value::Text(target_type(m.target_type).to_owned()),
+    },
+);
+
+/// A list of the numbers of categories, for each class of each feature.
+fn encodings(model: &FittedTargetEncoder) -> Value {
+    let columns = model.encodings.iter().flat_map(|encodings| encodings.columns());
+    Value::List(columns.map(|column| array(&column.to_owned())).collect())
+}
+
+fn target_type(kind: TargetType) -> &'static str {
+    match kind {
+        TargetType::Auto => "auto",
+        TargetType::Binary => "binary",
+        TargetType::Continuous => "continuous",
+        TargetType::Multiclass => "multiclass",
+    }
+}

@@ -52,7 +52,7 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
     sampled("sk.fit_transform", "fits a transformer; its samples, mapped", |args, scope| {
         let instance = Instance::in_value(args.value("estimator")?)?;
         instance.check_has("transform").map_err(|_| instance.lacks("fit_transform"))?;
-        fitted(args, scope)?.map("transform", &array(args, "X")?)
+        instance.fit_transform(&Samples::of(args, instance.class().is_supervised, scope)?, scope)
     }),
     map!("decision_function", "scores of samples, whose signs or order tell their classes"),
     Row {

@@ -15,9 +15,15 @@ pub(super) trait Fit: Send + Sync {
     /// Fits a model.
     fn fit(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<Box<dyn Model>>;
 
+    /// A model, and the samples of its fit, where those are not what the model maps them to.
+    fn fit_transform(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Option<Result<Crossed>>;
+
     /// The methods of its models.
     fn methods(&self) -> &'static [&'static str];
 }
+
+/// A model, and the samples of its fit, mapped in their own way.
+pub(super) type Crossed = (Box<dyn Model>, Tensor);
 
 /// A model of any type.
 pub(super) trait Model: Send + Sync {
@@ -59,6 +65,11 @@ where
 {
     fn fit(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<Box<dyn Model>> {
         Ok(Box::new(self.fit_any(x, y, options)?))
+    }
+
+    fn fit_transform(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Option<Result<Crossed>> {
+        let made = self.fit_transform_any(x, y, options)?;
+        Some(made.map(|(model, samples)| -> Crossed { (Box::new(model), samples) }))
     }
 
     fn methods(&self) -> &'static [&'static str] {

@@ -140,7 +140,26 @@ impl Instance {
     /// Those of the fit.
     pub(super) fn fit(&self, samples: &Samples, scope: &Scope) -> Result<(), Failure> {
         let Samples { x, y, options } = samples;
-        let model = self.estimator.fit(x, y.as_ref(), options)?;
+        self.keep(self.estimator.fit(x, y.as_ref(), options)?, x, scope)
+    }
+
+    /// Fits the estimator, and maps the samples of the fit.
+    ///
+    /// # Errors
+    /// As [`Instance::fit`]; the error that the result carries.
+    pub(super) fn fit_transform(&self, samples: &Samples, scope: &Scope) -> Result<Value, Failure> {
+        let Samples { x, y, options } = samples;
+        let Some(made) = self.estimator.fit_transform(x, y.as_ref(), options) else {
+            self.fit(samples, scope)?;
+            return self.map("transform", x);
+        };
+        let (model, made) = made?;
+        self.keep(model, x, scope)?;
+        made.check()?;
+        Ok(Value::Tensor(made))
+    }
+
+    fn keep(&self, model: Box<dyn Model>, x: &Tensor, scope: &Scope) -> Result<(), Failure> {
         if !model.is_converged() {
             scope.warn(format!(
                 "ConvergenceWarning: the solver of {} has stopped before its tolerance; more steps (max_iter) \

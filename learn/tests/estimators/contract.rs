@@ -28,7 +28,7 @@ use tharsis_learn::neighbors::{
 use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::{
     KBinsDiscretizer, MaxAbsScaler, MinMaxScaler, OneHotEncoder, OrdinalEncoder, PolynomialFeatures,
-    PowerTransformer, QuantileTransformer, RobustScaler, SplineTransformer, StandardScaler,
+    PowerTransformer, QuantileTransformer, RobustScaler, SplineTransformer, StandardScaler, TargetEncoder,
 };
 use tharsis_learn::random_projection::GaussianRandomProjection;
 use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor};
@@ -207,6 +207,9 @@ fn encoders() -> Vec<Subject> {
         }),
         subject("SplineTransformer", [false, true, false, true], |x, _, options| {
             model!(SplineTransformer::new().fit(x, options)?, [], [transform])
+        }),
+        subject("TargetEncoder", [true, false, true, true], |x, y, options| {
+            model!(TargetEncoder::new().fit(x, y, options)?, [target_mean], [transform])
         }),
         subject("GaussianRandomProjection", [false, false, false, false], |x, _, options| {
             model!(GaussianRandomProjection::new().n_components(2).fit(x, options)?, [], [transform])

@@ -1,16 +1,18 @@
-//! Labels and splines against recorded answers of scikit-learn, the latter for several ways to cut the
-//! samples.
+//! Labels, splines and targets of categories against recorded answers of scikit-learn, the latter for several
+//! ways to cut the samples.
 
 use crate::oracle::{Case, each};
 use ndarray::Array2;
 use tharsis_learn::base::{Predict, Transform};
 use tharsis_learn::dummy::{ClassStrategy, DummyClassifier};
 use tharsis_learn::kernel_approximation::{AdditiveChi2Sampler, Nystroem, PolynomialCountSketch, RBFSampler};
+use tharsis_learn::linear_model::Ridge;
 use tharsis_learn::naive_bayes::{CategoricalNB, ComplementNB};
 use tharsis_learn::neighbors::NearestCentroid;
+use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::{
     Extrapolation, HandleMissing, KBinsDiscretizer, Knots, LabelBinarizer, LabelEncoder, OneHotEncoder,
-    OrdinalEncoder, SplineTransformer,
+    OrdinalEncoder, SplineTransformer, TargetEncoder, TargetType,
 };
 use tharsis_learn::random_projection::GaussianRandomProjection;
 use tharsis_learn::{FitOptions, Result};
@@ -356,4 +358,110 @@ fn map<M: Transform + 'static>(model: Result<M>) -> Map {
 fn label<M: Predict + 'static>(model: Result<M>) -> Map {
     let model = model.unwrap();
     Box::new(move |x| model.predict(x))
+}
+
+fn target_encoder_of(case: &Case<'_>) -> (TargetEncoder, Tensor) {
+    let mut estimator = TargetEncoder::new();
+    if let Some(smooth) = case.number("smooth") {
+        estimator = estimator.smooth(smooth);
+    }
+    let y = case.y();
+    match case.text("of") {
+        // Classes of a target that is a number.
+        Some("binary") => (estimator, y.greater(2.0).astype(DType::I64)),
+        Some(_) => (estimator, y.greater(1.0).astype(DType::I64) * 3 + y.greater(2.5).astype(DType::I64)),
+        None => (estimator, y),
+    }
+}
+
+#[test]
+fn target_encoder() {
+    each("TargetEncoder", |case, x| {
+        let (estimator, y) = target_encoder_of(case);
+        let (model, crossed) = estimator.fit_transform(x, &y, ..).unwrap();
+        let joined: Vec<f64> =
+            model.encodings.iter().flat_map(|of| of.t().iter().copied().collect::<Vec<_>>()).collect();
+        case.attribute("encodings", ndarray::Array1::from(joined).into_dyn(), 1e-10);
+        let mean: Vec<f64> = model.target_mean.to_vec();
+        let recorded = if mean.len() == 1 {
+            ndarray::arr0(mean[0]).into_dyn()
+        } else {
+            ndarray::Array1::from(mean).into_dyn()
+        };
+        case.attribute("target_mean", recorded, 1e-12);
+        case.method("transform", &model.transform(x), 1e-10);
+        // By folds, as scikit-learn's KFold and StratifiedKFold make them.
+        case.method("fit_transform", &crossed, 1e-10);
+        let alone = estimator.fit(x, &y, ..).unwrap();
+        assert_eq!(alone.transform(x).to_vec::<f64>().unwrap(), model.transform(x).to_vec::<f64>().unwrap());
+    });
+}
+
+#[test]
+fn pipelines_map_no_sample_by_its_own_target() {
+    let x = (arange(30) % 3).reshape(&[30, 1]);
+    let y = (arange(30) * 7 % 11).astype(DType::F64) + 0.5;
+    let model = Pipeline::new()
+        .step("encode", TargetEncoder::new())
+        .last("ridge", Ridge::new())
+        .fit(&x, &y, ..)
+        .unwrap();
+    let (encoder, crossed) = TargetEncoder::new().fit_transform(&x, &y, ..).unwrap();
+    let expected = Ridge::new().fit(&crossed, &y, ..).unwrap();
+    assert_eq!(model.last().coef, expected.coef);
+    assert_ne!(Ridge::new().fit(&encoder.transform(&x), &y, ..).unwrap().coef, expected.coef);
+    // New samples are mapped by all targets.
+    let [found, wanted] =
+        [model.predict(&x), expected.predict(&encoder.transform(&x))].map(|t| t.to_vec::<f64>().unwrap());
+    assert_eq!(found, wanted);
+}
+
+#[test]
+fn targets_of_one_kind_and_mistakes() {
+    let x = array([1.0, 1.0, 2.0, 2.0, 3.0, 3.0]).reshape(&[6, 1]);
+    let y = array([0.5, 1.0, 2.0, 4.0, 8.0, 16.0]);
+    let model = TargetEncoder::new().fit(&x, &(ones(&[6]) * 2.5), ..).unwrap();
+    assert_eq!(model.encodings[0].column(0).to_vec(), [2.5; 3]);
+    let model = TargetEncoder::new().fit(&x, &(arange(6) % 3), ..).unwrap();
+    assert_eq!((model.target_type, model.classes.clone()), (TargetType::Multiclass, Some(vec![0, 1, 2])));
+    assert_eq!(
+        model.transform(&array([9.0]).reshape(&[1, 1])).to_vec::<f64>().unwrap(),
+        model.target_mean.to_vec()
+    );
+    let continuous =
+        TargetEncoder::new().target_type(TargetType::Continuous).fit(&x, &arange(6), ..).unwrap();
+    assert_eq!((continuous.target_type, continuous.classes), (TargetType::Continuous, None));
+    let refusals: [(Result<()>, &str, &str); 6] = [
+        (
+            TargetEncoder::new().smooth(-1.0).fit(&x, &y, ..).map(drop),
+            "ValueError",
+            "The 'smooth' parameter of TargetEncoder must be a float in the range [0.0, inf). Got -1 instead.",
+        ),
+        (
+            TargetEncoder::new().cv(1).fit(&x, &y, ..).map(drop),
+            "ValueError",
+            "The 'cv' parameter of TargetEncoder must be an int in the range [2, inf). Got 1 instead.",
+        ),
+        (
+            TargetEncoder::new().cv(9).fit_transform(&x, &y, ..).map(drop),
+            "ValueError",
+            "Cannot have number of splits",
+        ),
+        (
+            TargetEncoder::new().target_type(TargetType::Binary).fit(&x, &arange(6), ..).map(drop),
+            "ValueError",
+            "The 'target_type' parameter of TargetEncoder must be one that fits y.",
+        ),
+        (TargetEncoder::new().fit(&x, &(&y * f64::NAN), ..).map(drop), "ValueError", "Input y contains NaN"),
+        (
+            TargetEncoder::new().fit(&x, &y, FitOptions::new().sample_weight(&ones(&[6]))).map(drop),
+            "TypeError",
+            "TargetEncoder.fit() got an unexpected keyword argument 'sample_weight'",
+        ),
+    ];
+    for (made, class, text) in refusals {
+        let error = made.unwrap_err();
+        assert_eq!(error.class(), class, "{error}");
+        assert!(error.to_string().starts_with(text), "{error}");
+    }
 }

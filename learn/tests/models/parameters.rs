@@ -27,7 +27,7 @@ use tharsis_learn::pipeline::Pipeline;
 use tharsis_learn::preprocessing::{
     Binarizer, KBinsDiscretizer, KernelCenterer, LabelBinarizer, LabelEncoder, MaxAbsScaler, MinMaxScaler,
     Normalizer, OneHotEncoder, OrdinalEncoder, PolynomialFeatures, PowerTransformer, QuantileTransformer,
-    RobustScaler, SplineTransformer, StandardScaler,
+    RobustScaler, SplineTransformer, StandardScaler, TargetEncoder,
 };
 use tharsis_learn::random_projection::{GaussianRandomProjection, SparseRandomProjection};
 use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor};
@@ -82,6 +82,7 @@ fn all() -> Vec<Box<dyn Params>> {
         Box::new(LabelEncoder::new()),
         Box::new(LabelBinarizer::new()),
         Box::new(SplineTransformer::new()),
+        Box::new(TargetEncoder::new()),
         Box::new(GaussianRandomProjection::new()),
         Box::new(SparseRandomProjection::new()),
         Box::new(RBFSampler::new()),
@@ -145,6 +146,7 @@ fn values() -> Vec<Setting> {
         "ignore",
         "use_encoded_value",
         "ordinal",
+        "binary",
         "periodic",
         "zeros",
         "uniform",

@@ -142,6 +142,7 @@ round_trips! {
     ordinal_encoder: |x, _, _| OrdinalEncoder::new().fit(x, ..), [transform, inverse_transform];
     k_bins_discretizer: |x, _, _| KBinsDiscretizer::new().encode(BinEncoding::Ordinal).fit(x, ..), [transform];
     kernel_centerer: |x, _, _| KernelCenterer::new().fit(&x.get(&[(..4i64).into()]), ..), [transform];
+    target_encoder: |x, labels, _| TargetEncoder::new().fit(&x.round(0), labels, ..), [transform];
     spline_transformer: |x, _, _| SplineTransformer::new().extrapolation(Extrapolation::Periodic).fit(x, ..), [transform];
     random_projection: |x, _, _| SparseRandomProjection::new().n_components(3).fit(x, ..), [transform];
     rbf_sampler: |x, _, _| RBFSampler::new().gamma(Gamma::Scale).n_components(3).fit(x, ..), [transform];

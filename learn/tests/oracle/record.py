@@ -12,7 +12,7 @@ import numpy as np
 import sklearn
 from sklearn import (
     cluster, covariance, decomposition, discriminant_analysis, dummy, feature_selection, impute, kernel_approximation,
-    linear_model, naive_bayes, neighbors, pipeline, preprocessing,
+    linear_model, model_selection, naive_bayes, neighbors, pipeline, preprocessing,
 )
 
 rng = np.random.default_rng(39)
@@ -186,6 +186,11 @@ for weights in (False, True):
 given = np.array([[-3.0, -2.0, -5.0], [0.5, 1.0, -1.0], [2.0, 3.0, 2.5], [8.0, 9.0, 7.0]])
 case("SplineTransformer", preprocessing.SplineTransformer(knots=given, degree=2), "three", {"given": plain(given), "degree": 2},
      (), ("transform",))
+for params in ({}, {"smooth": 3.0}, {"of": "binary"}, {"of": "several"}, {"of": "several", "smooth": 0.5}):
+    folds = model_selection.StratifiedKFold if "of" in params else model_selection.KFold
+    given = {name: value for name, value in params.items() if name != "of"}
+    case("TargetEncoder", preprocessing.TargetEncoder(cv=folds(5), **given), "kinds", params, ("encodings_", "target_mean_"),
+         ("transform", "fit_transform"))
 params = {"encode": "ordinal", "quantile_method": "linear"}
 case("KBinsDiscretizer", preprocessing.KBinsDiscretizer(**params), "plain", params, ("bin_edges_", "n_bins_"), ("transform",))
 case("KernelCenterer", preprocessing.KernelCenterer(), "kernel", None, ("K_fit_rows_", "K_fit_all_"), ("transform",))
@@ -284,6 +289,10 @@ case("Pipeline", pipeline.make_pipeline(preprocessing.StandardScaler(), decompos
 def answer(sets, name, estimator, on, params, attributes, methods, weights, shown):
     given = sets[on]
     x, y, w = given["x"], given["y"], given["w"]
+    if params.get("of") == "binary":
+        y = (y > 2).astype(int)
+    elif params.get("of") == "several":
+        y = (y > 1) * 3 + (y > 2.5)
     if weights:
         estimator.fit(x, y, sample_weight=w)
     else:
@@ -293,7 +302,7 @@ def answer(sets, name, estimator, on, params, attributes, methods, weights, show
         made["attributes"][attribute.rstrip("_")] = plain(getattr(estimator, attribute))
     for method in methods:
         function = getattr(estimator, method)
-        arguments = (x, y) if method == "score" else (x,)
+        arguments = (x, y) if method in ("score", "fit_transform") else (x,)
         if method == "score" and weights:
             arguments += (w,)
         result = np.asarray(function(*arguments))

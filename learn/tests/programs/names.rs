@@ -103,6 +103,11 @@ const MEMBERS: &[(&str, &str, &str)] = &[
     ("LabelEncoder", MAPS_BACK, "classes_"),
     ("LabelBinarizer", MAPS_BACK, "classes_ sparse_input_ y_type_"),
     ("SplineTransformer", "fit_transform transform", "bsplines_ n_features_in_ n_features_out_"),
+    (
+        "TargetEncoder",
+        "fit_transform transform",
+        "categories_ classes_ encodings_ n_features_in_ target_mean_ target_type_",
+    ),
     ("KernelCenterer", "fit_transform transform", "K_fit_all_ K_fit_rows_ n_features_in_"),
     ("GaussianRandomProjection", MAPS_BACK, "components_ n_components_ n_features_in_"),
     ("SparseRandomProjection", MAPS_BACK, "components_ density_ n_components_ n_features_in_"),

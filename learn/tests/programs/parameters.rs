@@ -81,6 +81,7 @@ fn fitting(row: &str, param: &str) -> Option<Json> {
         (_, "n_estimators") => json!(7),
         // Of labels 0 and 1 both can be the one that is looked for.
         ("sk.preprocessing.LabelBinarizer", "pos_label") => json!(3),
+        ("sk.preprocessing.TargetEncoder", "target_type") => json!("multiclass"),
         (_, "neg_label") => json!(-1),
         (_, "pos_label") => json!(0),
         (_, "name") => json!("alpha"),
