@@ -49,7 +49,7 @@ impl Leases {
             let is_outside = |client: &ClientId| self.pool_of(*client).is_none();
             let resumes = |client: &ClientId| is_outside(client) && !self.resumes_beyond_quota(*client);
             let resumes_outside = self.resuming.iter().any(resumes);
-            !self.has_earlier() && !resumes_outside
+            !self.has_earlier(&class.resources) && !resumes_outside
         };
         let fits = |pool: &Pool| self.free_in(*pool).fits(&class.resources);
         !self.is_held
@@ -58,12 +58,13 @@ impl Leases {
             && self.bundles.pools(class).iter().any(fits)
     }
 
-    /// Whether a request waits that must not be passed: not for a quota, and not for what actors or placement
-    /// groups hold. However many wait, each demand is looked at once.
-    fn has_earlier(&self) -> bool {
+    /// Whether a request waits that must not be passed by one with a demand: not for a quota, not for what
+    /// actors or placement groups hold, and not for other resources alone. However many wait, each demand is
+    /// looked at once.
+    fn has_earlier(&self, demand: &Resources) -> bool {
         let mut movable = Movable::default();
-        let mut demands = self.demands.iter();
-        demands.any(|(job, demand, _)| self.quotas.allows(job, demand) && movable.fits(self, None, demand))
+        let mut earlier = self.demands.iter().filter(|(_, earlier, _)| compete(earlier, demand));
+        earlier.any(|(job, earlier, _)| self.quotas.allows(job, earlier) && movable.fits(self, None, earlier))
     }
 
     /// Serves resuming workers first, then the waiting leases that fit.
@@ -320,6 +321,14 @@ impl Leases {
     fn total_of(&self, pool: Pool) -> &Resources {
         pool.map_or(&self.total, |bundle| self.bundles.total(bundle))
     }
+}
+
+/// Whether two demands are for the same resources, or some of these.
+fn compete(one: &Resources, other: &Resources) -> bool {
+    let builtin = [(one.cpu, other.cpu), (one.gpu, other.gpu), (one.memory, other.memory)];
+    let custom =
+        one.custom.iter().map(|(name, amount)| (*amount, other.custom.get(name).copied().unwrap_or(0)));
+    builtin.into_iter().chain(custom).any(|(one, other)| 0 < one && 0 < other)
 }
 
 /// For how much longer resources are reserved for a request that has waited for some time; `None` if they

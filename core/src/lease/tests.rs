@@ -474,6 +474,25 @@ fn of_two_requests_for_a_bundle_that_wait_one_is_served_and_the_other_denied() {
     assert!(bench.is_active(asked[0]));
 }
 
+/// A request that cannot wait passes those that wait for other resources: it takes nothing from them.
+#[test]
+fn what_waits_for_cpus_keeps_nothing_else_from_others() {
+    let total = Resources { gpu: 2 * Resources::UNIT, ..Resources::cpus(1.0).unwrap() };
+    let mut leases = Leases::new(total);
+    let mut out = Vec::new();
+    for lease in 1..4 {
+        leases.request((OWNER, LeaseId(lease)), class(1, 1.0), true, 0, &mut out);
+    }
+    let with = |gpu, cpus: f64| TaskClass {
+        resources: Resources { gpu, ..Resources::cpus(cpus).unwrap() },
+        ..(*class(2, 0.0)).clone()
+    };
+    assert!(leases.has_room(&with(Resources::UNIT, 0.0)) && leases.has_room(&with(0, 0.0)));
+    assert!(
+        !leases.has_room(&with(Resources::UNIT, 1.0)) && !leases.has_room(&with(3 * Resources::UNIT, 0.0))
+    );
+}
+
 /// Whatever holds a worker back that was to resume inside a group, the others there go on when it is gone.
 #[test]
 fn what_waits_inside_goes_on_when_the_worker_that_was_to_resume_there_is_cut_off() {
