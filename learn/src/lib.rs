@@ -64,6 +64,7 @@ mod saved;
 mod score;
 mod show;
 mod states;
+pub mod svm;
 pub mod tree;
 
 pub use named::{FittedNamed, Named, Table};

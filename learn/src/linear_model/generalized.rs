@@ -255,6 +255,7 @@ impl Parameters {
         }
         let problem = Penalized {
             penalty: self.alpha,
+            intercept_penalty: 0.0,
             fit_intercept: self.fit_intercept,
             tol: self.tol,
             max_iter: self.max_iter,

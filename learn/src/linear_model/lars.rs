@@ -144,19 +144,19 @@ pub struct FittedLassoLarsIC {
 
 /// The kind and the end of a path.
 #[derive(Clone, Copy, Debug)]
-struct Rule {
-    is_lasso: bool,
-    positive: bool,
-    alpha: f64,
-    max_iter: usize,
+pub(super) struct Rule {
+    pub(super) is_lasso: bool,
+    pub(super) positive: bool,
+    pub(super) alpha: f64,
+    pub(super) max_iter: usize,
 }
 
 /// Places of a path.
 #[derive(Debug, Default)]
-struct Path {
-    alphas: Vec<f64>,
-    coefs: Vec<Array1<f64>>,
-    active: Active,
+pub(super) struct Path {
+    pub(super) alphas: Vec<f64>,
+    pub(super) coefs: Vec<Array1<f64>>,
+    pub(super) active: Active,
 }
 
 /// A path under way.
@@ -244,7 +244,7 @@ impl Walk<'_> {
 }
 
 /// The path of coefficients. `look` fails if there is no time left.
-fn path(sums: &Sums, rule: Rule, mut look: impl FnMut() -> Result<()>) -> Result<Path> {
+pub(super) fn path(sums: &Sums, rule: Rule, mut look: impl FnMut() -> Result<()>) -> Result<Path> {
     let (gram, cross, count) = (&sums.gram, &sums.cross.column(0).to_owned(), sums.mean.len());
     let (coef, is_out) = (Array1::zeros(count), vec![false; count]);
     let mut walk = Walk { gram, cross, rule, path: Path::default(), coef, is_out };
@@ -289,7 +289,8 @@ fn path(sums: &Sums, rule: Rule, mut look: impl FnMut() -> Result<()>) -> Result
 }
 
 impl Path {
-    fn matrix(&self, count: usize) -> Array2<f64> {
+    /// The coefficients of so many features at each place; (d, places).
+    pub(super) fn matrix(&self, count: usize) -> Array2<f64> {
         Array2::from_shape_fn((count, self.coefs.len()), |(row, place)| self.coefs[place][row])
     }
 }

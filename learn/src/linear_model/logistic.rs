@@ -292,6 +292,7 @@ impl Estimator for LogisticRegression {
         let weight = training.weight_sum()?;
         let problem = Penalized {
             penalty: 1.0 / (self.c * weight),
+            intercept_penalty: 0.0,
             fit_intercept: self.fit_intercept,
             tol: self.tol,
             max_iter: self.max_iter,

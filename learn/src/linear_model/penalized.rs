@@ -9,6 +9,8 @@ use tharsis_numeric::Result;
 pub(crate) struct Penalized {
     /// Half of it times the squares of the coefficients is added to the mean loss.
     pub(crate) penalty: f64,
+    /// Half of it times the squares of the intercepts is added as well.
+    pub(crate) intercept_penalty: f64,
     pub(crate) fit_intercept: bool,
     pub(crate) tol: f64,
     pub(crate) max_iter: usize,
@@ -43,10 +45,12 @@ impl Penalized {
             let (coef, intercept) = parts(at, scores, columns);
             let loss = pass.at(&coef, &intercept)?;
             let squares = coef.iter().map(|coef| coef * coef).sum::<f64>();
-            let value = loss.sum / weight + 0.5 * self.penalty * squares;
+            let own = if self.fit_intercept { self.intercept_penalty } else { 0.0 };
+            let value = loss.sum / weight + 0.5 * (self.penalty * squares + own * intercept.dot(&intercept));
             let by_coef = loss.coef / weight + coef * self.penalty;
             let none = Array1::zeros(scores);
-            let by_intercept = if self.fit_intercept { loss.intercept / weight } else { none };
+            let by_intercept =
+                if self.fit_intercept { loss.intercept / weight + &intercept * own } else { none };
             let slopes = by_coef.outer_iter().zip(&by_intercept);
             Ok((value, slopes.flat_map(|(row, &last)| row.to_vec().into_iter().chain([last])).collect()))
         };

@@ -80,38 +80,53 @@ impl Estimator for OrthogonalMatchingPursuit {
             return Err(refused("The number of atoms cannot be more than the number of features"));
         }
         let sums = Sums::of(&training, &training.one_target()?, line::around(self.fit_intercept))?;
-        let (cross, most) = (sums.cross.column(0), n_nonzero_coefs.unwrap_or(columns));
-        let mut active = Active::default();
-        let mut coef: Array1<f64> = Array1::zeros(columns);
-        while active.columns.len() < most {
-            training.engine.check_time()?;
-            let left = &cross - &sums.gram.dot(&coef);
-            let (mut next, mut largest) = (None, 0.0);
-            for (column, left) in left.iter().enumerate() {
-                if !active.columns.contains(&column) && largest < left.abs() {
-                    (next, largest) = (Some(column), left.abs());
-                }
-            }
-            // The rest has nothing of the features, or those that are left are others' sums.
-            let Some(next) = next.filter(|_| f64::EPSILON <= largest * largest) else { break };
-            if !active.push(&sums.gram, next, f64::EPSILON.sqrt()) {
-                break;
-            }
-            let own = active.solve(active.columns.iter().map(|&column| cross[column]).collect());
-            coef = active.spread(&own, columns);
-            let squares = sums.squares[0] - cross.dot(&coef);
-            if self.tol.is_some_and(|tol| squares <= tol) {
-                break;
-            }
-        }
+        let most = n_nonzero_coefs.unwrap_or(columns);
+        let path = pursued(&sums, most, self.tol, || training.engine.check_time())?;
+        let n_iter = path.len();
+        let coef = path.into_iter().last().unwrap_or_else(|| Array1::zeros(columns));
         if coef.iter().any(|coef| !coef.is_finite()) {
             return Err(training.beyond_float64());
         }
-        let n_iter = active.columns.len();
         let Line { coef, intercept } =
             Line::through(&coef.insert_axis(Axis(1)), &sums.mean, &sums.target_mean, true);
         Ok(FittedOrthogonalMatchingPursuit { coef, intercept, n_iter, n_nonzero_coefs })
     }
+}
+
+/// The coefficients of a pursuit of at most so many features, to a square of what is left: those of each
+/// number of features, ascending. `look` fails if there is no time left.
+pub(super) fn pursued(
+    sums: &Sums,
+    most: usize,
+    tol: Option<f64>,
+    mut look: impl FnMut() -> Result<()>,
+) -> Result<Vec<Array1<f64>>> {
+    let (cross, columns) = (sums.cross.column(0), sums.mean.len());
+    let mut active = Active::default();
+    let mut path: Vec<Array1<f64>> = Vec::new();
+    while active.columns.len() < most {
+        look()?;
+        let left = path.last().map_or_else(|| cross.to_owned(), |coef| &cross - &sums.gram.dot(coef));
+        let (mut next, mut largest) = (None, 0.0);
+        for (column, left) in left.iter().enumerate() {
+            if !active.columns.contains(&column) && largest < left.abs() {
+                (next, largest) = (Some(column), left.abs());
+            }
+        }
+        // The rest has nothing of the features, or those that are left are others' sums.
+        let Some(next) = next.filter(|_| f64::EPSILON <= largest * largest) else { break };
+        if !active.push(&sums.gram, next, f64::EPSILON.sqrt()) {
+            break;
+        }
+        let own = active.solve(active.columns.iter().map(|&column| cross[column]).collect());
+        let coef = active.spread(&own, columns);
+        let squares = sums.squares[0] - cross.dot(&coef);
+        path.push(coef);
+        if tol.is_some_and(|tol| squares <= tol) {
+            break;
+        }
+    }
+    Ok(path)
 }
 
 line_model!(

@@ -146,7 +146,7 @@ impl fmt::Display for FittedRidgeClassifier {
 /// Targets of 1 for the samples of a class and -1 for others: of the last class for up to two, else of each;
 /// (n, k).
 #[track_caller]
-pub(super) fn signs(classes: &Classes) -> Tensor {
+pub(crate) fn signs(classes: &Classes) -> Tensor {
     match classes.values.len() {
         // The only class is the first of two, of which the other one is never seen.
         1 => classes.is_last() * 0.0 - 1.0,
@@ -157,13 +157,13 @@ pub(super) fn signs(classes: &Classes) -> Tensor {
 
 /// Whether the shapes of classes, coefficients and intercepts fit each other: one score for up to two
 /// classes, else one for each.
-pub(super) fn are_scores_sound(classes: &[i64], coef: &Array2<f64>, intercept: &Array1<f64>) -> bool {
+pub(crate) fn are_scores_sound(classes: &[i64], coef: &Array2<f64>, intercept: &Array1<f64>) -> bool {
     let scores = if classes.len() <= 2 { 1 } else { classes.len() };
     !classes.is_empty() && coef.nrows() == scores && intercept.len() == scores && 0 < coef.ncols()
 }
 
 /// Text of a linear classifier.
-pub(super) fn show_scores(
+pub(crate) fn show_scores(
     f: &mut fmt::Formatter<'_>,
     name: &str,
     classes: &[i64],

@@ -21,6 +21,10 @@ pub(crate) enum Link {
     Logistic,
     /// A score for each class.
     Softmax,
+    /// The square of what is missing to a score of 1 on the side of each target, -1 or 1.
+    SquaredHinge,
+    /// The square of the distance from the target beyond this one.
+    SquaredTube(f64),
 }
 
 /// The pass of a fit: everything but the parameters.
@@ -62,6 +66,10 @@ impl<'a> LinearPass<'a> {
             Link::Logistic => vec![self.logistic(coef, intercept)],
             Link::Log(power) => self.by_products(coef, intercept, |scores| self.deviance(scores, power)),
             Link::Softmax => self.by_products(coef, intercept, |scores| self.softmax(scores)),
+            Link::SquaredHinge => self.by_products(coef, intercept, |scores| self.squared_hinge(scores)),
+            Link::SquaredTube(epsilon) => {
+                self.by_products(coef, intercept, |scores| self.squared_tube(scores, epsilon))
+            }
         };
         let states = self.training.engine.run(&states.iter().collect::<Vec<_>>())?;
         if !all_finite(&states) {
@@ -92,7 +100,7 @@ impl<'a> LinearPass<'a> {
     }
 
     /// The sum of losses and their slopes by the coefficients and by the intercepts: of what a function makes
-    /// of scores (n, k), losses (n, 1) and their slopes by the scores (n, k).
+    /// of scores (n, k), losses (n, 1) or (n, k) and their slopes by the scores (n, k).
     #[track_caller]
     fn by_products(
         &self,
@@ -126,6 +134,19 @@ impl<'a> LinearPass<'a> {
         let slope =
             own.unwrap_or_else(|| Tensor::number(1.0)) - other.map_or_else(|| y.clone(), |other| y * other);
         (of_mean - of_target, slope)
+    }
+
+    /// The losses of scores on the sides of their targets and their slopes by the scores; (n, k) each.
+    fn squared_hinge(&self, scores: &Tensor) -> (Tensor, Tensor) {
+        let missing = (1.0 - scores * &self.targets).maximum(0.0);
+        (missing.square(), missing * &self.targets * -2.0)
+    }
+
+    /// The losses of distances beyond `epsilon` and their slopes by the scores; (n, k) each.
+    fn squared_tube(&self, scores: &Tensor, epsilon: f64) -> (Tensor, Tensor) {
+        let apart = scores - &self.targets;
+        let beyond = (apart.abs() - epsilon).maximum(0.0);
+        (beyond.square(), beyond * apart.sign() * 2.0)
     }
 
     /// The losses (n, 1) and their slopes by the scores (n, k).

@@ -1,12 +1,14 @@
 //! Linear models that are made from the Gram matrix alone.
 
-use super::args::{COPY_X, INTEGER_OR_NONE, N_JOBS, RANDOM_STATE, class};
+use super::args::{COPY, COPY_X, INTEGER_OR_NONE, N_JOBS, RANDOM_STATE, class};
 use super::model::{array, classes, model, numbers, real, supervised_score, whole, wholes};
 use super::object::{Class, Instance};
 use crate::linear_model::{
     ARDRegression, BayesianRidge, ElasticNetCV, FittedARDRegression, FittedBayesianRidge, FittedElasticNetCV,
-    FittedLars, FittedLassoLarsIC, FittedOrthogonalMatchingPursuit, FittedRidgeCV, FittedRidgeClassifierCV,
-    Lars, LassoCV, LassoLars, LassoLarsIC, OrthogonalMatchingPursuit, RidgeCV, RidgeClassifierCV,
+    FittedLars, FittedLassoLarsCV, FittedLassoLarsIC, FittedOrthogonalMatchingPursuit,
+    FittedOrthogonalMatchingPursuitCV, FittedRidgeCV, FittedRidgeClassifierCV, Lars, LassoCV, LassoLars,
+    LassoLarsCV, LassoLarsIC, OrthogonalMatchingPursuit, OrthogonalMatchingPursuitCV, RidgeCV,
+    RidgeClassifierCV,
 };
 use tharsis_numeric::protocol::{Scope, Value};
 use tharsis_programs::{Kind, Param, Preset, Row};
@@ -21,7 +23,9 @@ static ARD_REGRESSION: Class =
     Class { absent: &["scores_", "X_scale_"], ..Class::supervised("ARDRegression") };
 static LARS: Class = Class::supervised("Lars");
 static LASSO_LARS: Class = Class::supervised("LassoLars");
+static LASSO_LARS_CV: Class = Class::supervised("LassoLarsCV");
 static LASSO_LARS_IC: Class = Class::supervised("LassoLarsIC");
+static PURSUIT_CV: Class = Class::supervised("OrthogonalMatchingPursuitCV");
 static ORTHOGONAL_MATCHING_PURSUIT: Class = Class::supervised("OrthogonalMatchingPursuit");
 
 /// The default of `eps` in the paths of scikit-learn.
@@ -216,6 +220,36 @@ pub(super) const ROWS: &[Row<Value, Scope>] = &[
         |args, _| Instance::made::<LassoLars>(&LASSO_LARS, args),
     ),
     class(
+        "sk.linear_model.LassoLarsCV",
+        &[
+            FIT_INTERCEPT,
+            VERBOSE,
+            PATH_STEPS,
+            PRECOMPUTE,
+            CV,
+            Param::new("max_n_alphas", Kind::Integer, Preset::Integer(1000)).keyword(),
+            N_JOBS,
+            PATH_EPS,
+            COPY_X,
+            POSITIVE,
+        ],
+        "a lasso by its path, whose penalty is chosen by folds",
+        |args, _| Instance::made::<LassoLarsCV>(&LASSO_LARS_CV, args),
+    ),
+    class(
+        "sk.linear_model.OrthogonalMatchingPursuitCV",
+        &[
+            COPY,
+            FIT_INTERCEPT,
+            Param::new("max_iter", INTEGER_OR_NONE, Preset::None).keyword(),
+            CV,
+            N_JOBS,
+            VERBOSE,
+        ],
+        "least squares on few features, whose number is chosen by folds",
+        |args, _| Instance::made::<OrthogonalMatchingPursuitCV>(&PURSUIT_CV, args),
+    ),
+    class(
         "sk.linear_model.LassoLarsIC",
         &[
             Param::new("criterion", Kind::Choice(&["aic", "bic"]), Preset::Text("aic")),
@@ -327,6 +361,35 @@ model!(
         "coef_path_" => array(&m.coef_path),
         "intercept_" => array(&m.intercept),
         "n_iter_" => whole(m.n_iter),
+    },
+);
+
+model!(
+    FittedLassoLarsCV,
+    maps: [predict],
+    score: |m, x, y, options| supervised_score(m, x, y, options),
+    attributes: |m| {
+        "active_" => wholes(&m.active),
+        "alpha_" => real(m.alpha),
+        "alphas_" => array(&m.alphas),
+        "coef_" => array(&m.coef),
+        "coef_path_" => array(&m.coef_path),
+        "cv_alphas_" => array(&m.cv_alphas),
+        "intercept_" => array(&m.intercept),
+        "mse_path_" => array(&m.mse_path),
+        "n_iter_" => whole(m.n_iter),
+    },
+);
+
+model!(
+    FittedOrthogonalMatchingPursuitCV,
+    maps: [predict],
+    score: |m, x, y, options| supervised_score(m, x, y, options),
+    attributes: |m| {
+        "coef_" => array(&m.coef),
+        "intercept_" => array(&m.intercept),
+        "n_iter_" => whole(m.n_iter),
+        "n_nonzero_coefs_" => whole(m.n_nonzero_coefs),
     },
 );
 

@@ -24,6 +24,8 @@ mod impute;
 mod kernels;
 mod linear;
 mod linear_by_gram;
+mod linear_by_steps;
+mod linear_steps;
 mod methods;
 mod mixture;
 mod model;
@@ -59,6 +61,8 @@ use tharsis_numeric::protocol::Tables;
 pub const TABLES: Tables = &[
     linear::ROWS,
     linear_by_gram::ROWS,
+    linear_by_steps::ROWS,
+    linear_steps::ROWS,
     generalized::ROWS,
     discriminant::ROWS,
     preprocessing::ROWS,

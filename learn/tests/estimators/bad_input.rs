@@ -252,6 +252,11 @@ fn parameters_are_checked_before_anything_runs() {
         LassoLarsIC::new().fit(&x, &y, ..).map(drop),
         OrthogonalMatchingPursuit::new().n_nonzero_coefs(3).fit(&x, &y, ..).map(drop),
         OrthogonalMatchingPursuit::new().n_nonzero_coefs(0).fit(&x, &y, ..).map(drop),
+        LassoLarsCV::new().cv(1).fit(&x, &y, ..).map(drop),
+        LassoLarsCV::new().max_n_alphas(0).fit(&x, &y, ..).map(drop),
+        OrthogonalMatchingPursuitCV::new().max_iter(3).fit(&x, &y, ..).map(drop),
+        OrthogonalMatchingPursuitCV::new().max_iter(0).fit(&x, &y, ..).map(drop),
+        OrthogonalMatchingPursuitCV::new().fit(&x, &y, ..).map(drop),
         OrthogonalMatchingPursuit::new().tol(-1.0).fit(&x, &y, ..).map(drop),
     ];
     for (at, refused) in refusals.into_iter().enumerate() {

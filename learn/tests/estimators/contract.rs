@@ -15,9 +15,9 @@ use tharsis_learn::feature_selection::{SelectKBest, VarianceThreshold};
 use tharsis_learn::impute::{KNNImputer, MissingIndicator, SimpleImputer};
 use tharsis_learn::kernel_approximation::{AdditiveChi2Sampler, Nystroem, PolynomialCountSketch, RBFSampler};
 use tharsis_learn::linear_model::{
-    ARDRegression, BayesianRidge, ElasticNet, Lars, Lasso, LassoLars, LassoLarsIC, LinearRegression,
-    LogisticRegression, OrthogonalMatchingPursuit, PoissonRegressor, Ridge, RidgeClassifier,
-    TweedieRegressor,
+    ARDRegression, BayesianRidge, ElasticNet, HuberRegressor, Lars, Lasso, LassoLars, LassoLarsIC,
+    LinearRegression, LogisticRegression, OrthogonalMatchingPursuit, PoissonRegressor, Ridge,
+    RidgeClassifier, TweedieRegressor,
 };
 use tharsis_learn::mixture::GaussianMixture;
 use tharsis_learn::naive_bayes::{BernoulliNB, ComplementNB, GaussianNB, MultinomialNB};
@@ -31,6 +31,7 @@ use tharsis_learn::preprocessing::{
     PowerTransformer, QuantileTransformer, RobustScaler, SplineTransformer, StandardScaler, TargetEncoder,
 };
 use tharsis_learn::random_projection::GaussianRandomProjection;
+use tharsis_learn::svm::{LinearSVC, LinearSVR};
 use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor};
 use tharsis_learn::{Error, FitOptions, Result};
 use tharsis_numeric::random::default_rng;
@@ -108,9 +109,21 @@ fn subjects() -> Vec<Subject> {
     all
 }
 
-/// Linear models that are made from the Gram matrix alone.
+/// Further linear models.
 fn lines() -> Vec<Subject> {
     vec![
+        subject("HuberRegressor", [true, true, false, true], |x, y, options| {
+            let estimator = HuberRegressor::new().tol(1e-10).max_iter(2_000);
+            model!(estimator.fit(x, y, options)?, [coef], [predict], score)
+        }),
+        subject("LinearSVC", [true, true, false, false], |x, y, options| {
+            let estimator = LinearSVC::new().tol(1e-10).max_iter(2_000);
+            model!(estimator.fit(x, y, options)?, [coef, intercept], [predict, decision_function], score)
+        }),
+        subject("LinearSVR", [true, true, false, false], |x, y, options| {
+            let estimator = LinearSVR::new().tol(1e-10).max_iter(2_000);
+            model!(estimator.fit(x, y, options)?, [coef, intercept], [predict], score)
+        }),
         subject("BayesianRidge", [true, true, false, true], |x, y, options| {
             model!(BayesianRidge::new().fit(x, y, options)?, [coef, sigma], [predict, predict_std], score)
         }),
@@ -395,8 +408,16 @@ fn refusal(made: Result<Model>, name: &str) -> Error {
 
 /// Tolerance of a model: a search ends where its function is flat.
 fn tolerance(name: &str, exact: f64) -> f64 {
-    let is_searched =
-        ["LogisticRegression", "PoissonRegressor", "PowerTransformer", "TweedieRegressor"].contains(&name);
+    let is_searched = [
+        "HuberRegressor",
+        "LinearSVC",
+        "LinearSVR",
+        "LogisticRegression",
+        "PoissonRegressor",
+        "PowerTransformer",
+        "TweedieRegressor",
+    ]
+    .contains(&name);
     if is_searched { 1e-5 } else { exact }
 }
 

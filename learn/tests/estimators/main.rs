@@ -23,4 +23,5 @@ mod recorded_maps;
 mod recorded_models;
 mod recorded_neighbors;
 mod recorded_splines;
+mod recorded_steps;
 mod text;

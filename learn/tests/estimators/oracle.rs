@@ -77,6 +77,11 @@ impl Case<'_> {
         }
     }
 
+    /// All parameters, by name.
+    pub fn params(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.facts["params"].as_object().unwrap().iter().map(|(name, value)| (name.as_str(), value))
+    }
+
     pub fn number(&self, parameter: &str) -> Option<f64> {
         self.facts["params"][parameter].as_f64()
     }

@@ -1,13 +1,14 @@
 //! Further linear models against recorded answers of scikit-learn, each for several ways to cut the samples.
 
-use crate::oracle::{Case, each};
+use crate::oracle::{Answers, Case, each};
 use ndarray::{Array1, ArrayD};
 use tharsis_learn::linear_model::{
-    ARDRegression, Alphas, BayesianRidge, Criterion, ElasticNetCV, FittedElasticNetCV, FittedLars, L1Ratios,
-    Lars, Lasso, LassoCV, LassoLars, LassoLarsIC, LinearRegression, OrthogonalMatchingPursuit, RidgeCV,
-    RidgeClassifierCV,
+    ARDRegression, Alphas, BayesianRidge, Criterion, ElasticNetCV, FittedElasticNetCV, FittedLars,
+    HuberRegressor, L1Ratios, Lars, Lasso, LassoCV, LassoLars, LassoLarsCV, LassoLarsIC, LinearRegression,
+    OrthogonalMatchingPursuit, OrthogonalMatchingPursuitCV, RidgeCV, RidgeClassifierCV,
 };
-use tharsis_numeric::Tensor;
+use tharsis_learn::svm::{HingeLoss, LinearSVC, LinearSVR, TubeLoss};
+use tharsis_numeric::{Tensor, array, ones};
 
 /// Tolerance where an answer is a formula of sums.
 const EXACT: f64 = 1e-9;
@@ -241,4 +242,118 @@ fn orthogonal_matching_pursuit() {
         line!(case, x, model, EXACT);
         case.attribute("n_iter", one(model.n_iter as f64), 0.0);
     });
+}
+
+#[test]
+fn paths_to_a_place_that_folds_choose() {
+    each("LassoLarsCV", |case, x| {
+        let estimator = LassoLarsCV::new().fit_intercept(intercept(case)).cv(count(case, "cv"));
+        let estimator = estimator.max_n_alphas(count(case, "max_n_alphas").unwrap_or(1000));
+        let model = estimator.fit(x, &case.y(), ..).unwrap();
+        line!(case, x, model, EXACT);
+        case.attribute("alpha", one(model.alpha), EXACT);
+        case.attribute("cv_alphas", model.cv_alphas.clone().into_dyn(), EXACT);
+        case.attribute("mse_path", model.mse_path.clone().into_dyn(), 1e-7);
+        case.attribute("alphas", model.alphas.clone().into_dyn(), EXACT);
+        case.attribute("coef_path", model.coef_path.clone().into_dyn(), EXACT);
+        case.attribute("active", wholes(model.active.iter().map(|&column| column as i64)), 0.0);
+        case.attribute("n_iter", one(model.n_iter as f64), 0.0);
+    });
+    each("OrthogonalMatchingPursuitCV", |case, x| {
+        let estimator = OrthogonalMatchingPursuitCV::new().fit_intercept(intercept(case));
+        let estimator = estimator.cv(count(case, "cv")).max_iter(count(case, "max_iter"));
+        let model = estimator.fit(x, &case.y(), ..).unwrap();
+        line!(case, x, model, EXACT);
+        case.attribute("n_nonzero_coefs", one(model.n_nonzero_coefs as f64), 0.0);
+        case.attribute("n_iter", one(model.n_iter as f64), 0.0);
+    });
+}
+
+#[test]
+fn huber_regressor() {
+    each("HuberRegressor", |case, x| {
+        let estimator = HuberRegressor::new()
+            .epsilon(case.number("epsilon").unwrap_or(1.35))
+            .alpha(case.number("alpha").unwrap_or(1e-4))
+            .fit_intercept(intercept(case))
+            .tol(1e-9)
+            .max_iter(10_000);
+        let model = estimator.fit(x, &case.y(), case.options()).unwrap();
+        assert!(model.converged);
+        // Both searches end where the objective is flat.
+        line!(case, x, model, 1e-4);
+        case.attribute("scale", one(model.scale), 1e-4);
+    });
+}
+
+/// scikit-learn's solver ends before the minimum there, at 111.23: its objective is 106.87398 at these.
+#[test]
+fn huber_regression_far_from_zero() {
+    let answers = Answers::read();
+    let (x, y) =
+        (Tensor::from_array(&answers.data("plain", "x")), Tensor::from_array(&answers.data("plain", "y")));
+    let model = HuberRegressor::new().tol(1e-9).max_iter(10_000).fit(&x, &y, ..).unwrap();
+    let expected = [2.04610644, -0.99625031, 35.66824451, 0.09239788];
+    assert!(model.coef.iter().zip(expected).all(|(own, other)| (own - other).abs() < 1e-3), "{model}");
+    assert!((model.scale - 0.5503232813738537).abs() < 1e-4, "{}", model.scale);
+}
+
+#[test]
+fn linear_support_vector_machines() {
+    each("LinearSVC", |case, x| {
+        let estimator = LinearSVC::new()
+            .c(case.number("C").unwrap_or(1.0))
+            .intercept_scaling(case.number("intercept_scaling").unwrap_or(1.0))
+            .fit_intercept(intercept(case))
+            .tol(1e-10)
+            .max_iter(10_000);
+        let model = estimator.fit(x, &case.labels(), case.options()).unwrap();
+        assert!(model.converged);
+        case.attribute("coef", model.coef.clone().into_dyn(), 1e-5);
+        if intercept(case) {
+            case.attribute("intercept", model.intercept.clone().into_dyn(), 1e-5);
+        }
+        case.attribute("classes", wholes(model.classes.iter().copied()), 0.0);
+        case.method("predict", &model.predict(x), 0.0);
+        case.method("decision_function", &model.decision_function(x), 1e-5);
+        case.score(model.score(x, &case.labels(), case.options()).unwrap(), EXACT);
+    });
+    each("LinearSVR", |case, x| {
+        let estimator = LinearSVR::new()
+            .c(case.number("C").unwrap_or(1.0))
+            .epsilon(case.number("epsilon").unwrap_or(0.0))
+            .intercept_scaling(case.number("intercept_scaling").unwrap_or(1.0))
+            .fit_intercept(intercept(case))
+            .tol(1e-10)
+            .max_iter(10_000);
+        let model = estimator.fit(x, &case.y(), case.options()).unwrap();
+        assert!(model.converged);
+        case.attribute("coef", model.coef.clone(), 1e-5);
+        case.method("predict", &model.predict(x), 1e-5);
+        case.score(model.score(x, &case.y(), case.options()).unwrap(), 1e-5);
+    });
+}
+
+#[test]
+fn losses_without_slope_are_refused_by_name() {
+    let (x, y) = (array([-2.0, -1.0, 1.0, 2.0]).reshape(&[4, 1]), array([0i64, 0, 1, 1]));
+    let classifier = LinearSVC::new().loss(HingeLoss::Hinge).fit(&x, &y, ..).unwrap_err();
+    let regressor = LinearSVR::new().loss(TubeLoss::EpsilonInsensitive).fit(&x, &y, ..).unwrap_err();
+    for (error, other) in [(classifier, "'squared_hinge'"), (regressor, "'squared_epsilon_insensitive'")] {
+        assert_eq!((error.class(), error.location().file()), ("NotImplemented", file!()));
+        assert!(error.to_string().contains(other), "{error}");
+    }
+    let refused = [
+        LinearSVC::new().c(0.0).fit(&x, &y, ..).err(),
+        LinearSVC::new().tol(0.0).fit(&x, &y, ..).err(),
+        LinearSVC::new().intercept_scaling(0.0).fit(&x, &y, ..).err(),
+        LinearSVC::new().fit(&x, &ones(&[4]), ..).err(),
+        LinearSVR::new().epsilon(-1.0).fit(&x, &y, ..).err(),
+        HuberRegressor::new().epsilon(0.5).fit(&x, &y, ..).err(),
+        HuberRegressor::new().alpha(f64::NAN).fit(&x, &y, ..).err(),
+    ];
+    for (at, error) in refused.into_iter().enumerate() {
+        let error = error.unwrap_or_else(|| panic!("mistake {at} is not refused"));
+        assert_eq!((error.class(), error.location().file()), ("ValueError", file!()), "{at}: {error}");
+    }
 }

@@ -30,6 +30,7 @@ use tharsis_learn::preprocessing::{
     RobustScaler, SplineTransformer, StandardScaler, TargetEncoder,
 };
 use tharsis_learn::random_projection::{GaussianRandomProjection, SparseRandomProjection};
+use tharsis_learn::svm::{LinearSVC, LinearSVR};
 use tharsis_learn::tree::{DecisionTreeClassifier, DecisionTreeRegressor};
 use tharsis_learn::{Params, Setting};
 use tharsis_numeric::{Tensor, arange};
@@ -125,6 +126,16 @@ fn all() -> Vec<Box<dyn Params>> {
         Box::new(LassoLars::new()),
         Box::new(LassoLarsIC::new()),
         Box::new(OrthogonalMatchingPursuit::new()),
+        Box::new(LassoLarsCV::new()),
+        Box::new(OrthogonalMatchingPursuitCV::new()),
+        Box::new(HuberRegressor::new()),
+        Box::new(LinearSVC::new()),
+        Box::new(LinearSVR::new()),
+        Box::new(SGDClassifier::new()),
+        Box::new(SGDRegressor::new()),
+        Box::new(Perceptron::new()),
+        Box::new(PassiveAggressiveClassifier::new()),
+        Box::new(PassiveAggressiveRegressor::new()),
     ]
 }
 
@@ -166,6 +177,8 @@ fn values() -> Vec<Setting> {
         "unit-variance",
         "cube",
         "kmeans",
+        "hinge",
+        "epsilon_insensitive",
     ]
     .map(Setting::from);
     let numbers = [Setting::from(3i64), Setting::from(0.25), Setting::from(true), Setting::from(false)];

@@ -17,6 +17,7 @@ use tharsis_learn::neighbors::*;
 use tharsis_learn::pipeline::{FittedPipeline, Pipeline};
 use tharsis_learn::preprocessing::*;
 use tharsis_learn::random_projection::*;
+use tharsis_learn::svm::*;
 use tharsis_learn::tree::*;
 use tharsis_learn::{Result, Save};
 use tharsis_numeric::random::default_rng;
@@ -122,6 +123,14 @@ round_trips! {
     ard_regression: |x, _, y| ARDRegression::new().fit(x, y, ..), [predict, predict_std];
     lars: |x, _, y| Lars::new().fit(x, y, ..), [predict];
     lasso_lars_ic: |x, _, y| LassoLarsIC::new().fit(x, y, ..), [predict];
+    sgd_classifier: |x, labels, _| SGDClassifier::new().loss(StochasticLoss::LogLoss).max_iter(5).fit(x, labels, ..),
+        [predict, predict_proba];
+    sgd_regressor: |x, _, y| SGDRegressor::new().max_iter(5).fit(x, y, ..), [predict];
+    lasso_lars_cv: |x, _, y| LassoLarsCV::new().fit(x, y, ..), [predict];
+    pursuit_cv: |x, _, y| OrthogonalMatchingPursuitCV::new().fit(x, y, ..), [predict];
+    huber_regressor: |x, _, y| HuberRegressor::new().fit(x, y, ..), [predict];
+    linear_svc: |x, labels, _| LinearSVC::new().fit(x, labels, ..), [predict, decision_function];
+    linear_svr: |x, _, y| LinearSVR::new().fit(x, y, ..), [predict];
     matching_pursuit: |x, _, y| OrthogonalMatchingPursuit::new().fit(x, y, ..), [predict];
     covariance: |x, _, _| LedoitWolf::new().fit(x, ..), [mahalanobis];
     linear_discriminants: |x, labels, _| LinearDiscriminantAnalysis::new().fit(x, labels, ..),

@@ -7,7 +7,7 @@ import pathlib
 
 import numpy as np
 import sklearn
-from sklearn import linear_model
+from sklearn import linear_model, svm
 
 import record
 from record import LINEAR, case, rounded
@@ -67,6 +67,65 @@ for on in ("plain", "correlated"):
     for params in ({}, {"n_nonzero_coefs": 3}, {"tol": 100.0}, {"n_nonzero_coefs": 2, "fit_intercept": False}):
         case("OrthogonalMatchingPursuit", linear_model.OrthogonalMatchingPursuit(**params), on, params,
              LINEAR + ("n_iter_",), ("predict", "score"))
+
+# Steps in the order of the samples.
+STEPS = {"shuffle": False}
+# With a penalty on absolute values scikit-learn ends some rounds later: the steps are compared.
+FEW = {"max_iter": 12, "tol": None}
+for weights in (False, True):
+    for on in ("two", "three"):
+        for params in ({}, {"loss": "log_loss", "alpha": 0.01}, {"loss": "modified_huber", "alpha": 0.1},
+                       {"loss": "squared_hinge", "alpha": 0.1, "penalty": "l1", "learning_rate": "invscaling", "eta0": 0.01,
+                        **FEW},
+                       {"penalty": "elasticnet", "alpha": 0.05, "l1_ratio": 0.4, **FEW},
+                       {"loss": "hinge", "learning_rate": "pa2", "penalty": None, "eta0": 0.5},
+                       {"learning_rate": "adaptive", "eta0": 0.1, "alpha": 0.01, "fit_intercept": False},
+                       {"max_iter": 7, "tol": None, "learning_rate": "constant"}):
+            proba = ("predict_proba",) if params.get("loss") in ("log_loss", "modified_huber") else ()
+            case("SGDClassifier", linear_model.SGDClassifier(**params, **STEPS), on, params,
+                 LINEAR + ("classes_", "n_iter_", "t_"), ("predict", "decision_function", "score") + proba, weights)
+        if not weights:
+            for params in ({}, {"penalty": "l2", "alpha": 0.01, "eta0": 0.5}, {"penalty": "l1", "alpha": 0.01, **FEW}):
+                case("Perceptron", linear_model.Perceptron(**params, **STEPS), on, params,
+                     LINEAR + ("n_iter_", "t_"), ("predict", "decision_function", "score"))
+            for params in ({}, {"C": 0.1}, {"C": 0.5, "loss": "squared_hinge"}):
+                case("PassiveAggressiveClassifier", linear_model.PassiveAggressiveClassifier(**params, **STEPS), on,
+                     params, LINEAR + ("n_iter_", "t_"), ("predict", "decision_function", "score"))
+    for params in ({}, {"loss": "huber", "epsilon": 0.5}, {"loss": "epsilon_insensitive", "penalty": "l1", "alpha": 0.01, **FEW},
+                   {"loss": "squared_epsilon_insensitive", "penalty": "elasticnet", **FEW},
+                   {"loss": "epsilon_insensitive", "learning_rate": "pa1", "penalty": None, "eta0": 0.3},
+                   {"learning_rate": "adaptive", "eta0": 0.05, "fit_intercept": False}):
+        case("SGDRegressor", linear_model.SGDRegressor(**params, **STEPS), "rates", params, ("coef_", "n_iter_", "t_"),
+             ("predict", "score"), weights)
+for params in ({}, {"C": 0.05, "epsilon": 0.3}, {"loss": "squared_epsilon_insensitive", "C": 0.5}):
+    case("PassiveAggressiveRegressor", linear_model.PassiveAggressiveRegressor(**params, **STEPS), "rates", params,
+         ("coef_", "n_iter_", "t_"), ("predict", "score"))
+
+
+for weights in (False, True):
+    # Where features lie far from zero, scikit-learn's solver ends before the minimum.
+    for on, params in (("rates", {}), ("amounts", {"epsilon": 1.1, "alpha": 0.5}), ("three", {"fit_intercept": False}),
+                       ("amounts", {})):
+        case("HuberRegressor", linear_model.HuberRegressor(**params, tol=1e-9, max_iter=10000), on, params,
+             LINEAR + ("scale_",), ("predict", "score"), weights)
+    tight = {"tol": 1e-12, "max_iter": 1000000}
+    for on in ("two", "three"):
+        for params in ({}, {"C": 0.05}, {"C": 3.0, "intercept_scaling": 4.0}, {"fit_intercept": False}):
+            case("LinearSVC", svm.LinearSVC(**params, **tight), on, params, LINEAR + ("classes_",),
+                 ("predict", "decision_function", "score"), weights)
+    for on, params in (("rates", {}), ("rates", {"epsilon": 0.5, "C": 0.1}), ("correlated", {"intercept_scaling": 5.0}),
+                       ("correlated", {"fit_intercept": False, "epsilon": 1.0})):
+        loss = {"loss": "squared_epsilon_insensitive"}
+        case("LinearSVR", svm.LinearSVR(**params, **loss, **tight), on, params, ("coef_",), ("predict", "score"), weights)
+
+for on in ("plain", "correlated"):
+    for params in ({}, {"cv": 3, "fit_intercept": False}, {"max_n_alphas": 5}):
+        case("LassoLarsCV", linear_model.LassoLarsCV(**params), on, params,
+             PATH + ("alpha_", "cv_alphas_", "mse_path_"), ("predict", "score"))
+    for params in ({"max_iter": 3}, {"cv": 4}, {"cv": 3, "fit_intercept": False}):
+        given = {"max_iter": 4, **params} if on == "plain" else params
+        case("OrthogonalMatchingPursuitCV", linear_model.OrthogonalMatchingPursuitCV(**given), on, given,
+             LINEAR + ("n_iter_", "n_nonzero_coefs_"), ("predict", "score"))
 
 
 def main():

@@ -13,6 +13,12 @@ const SIGNATURES: &str = include_str!("signatures.txt");
 const DIFFERENT: &[(&str, &str)] = &[
     // `y_pred` is the old name of `y_proba` there, and goes away.
     ("sk.metrics.log_loss", "(y_true, y_proba, *, normalize=True, sample_weight=None, labels=None)"),
+    // The loss without squares has no slope everywhere.
+    (
+        "sk.svm.LinearSVR",
+        "(*, epsilon=0.0, tol=0.0001, C=1.0, loss='squared_epsilon_insensitive', fit_intercept=True, \
+         intercept_scaling=1.0, dual='auto', verbose=0, random_state=None, max_iter=1000)",
+    ),
     // The dtype of a matrix of counts is int64.
     ("sk.metrics.cluster.contingency_matrix", "(labels_true, labels_pred, *, eps=None, sparse=False)"),
     // The dtype of codes is float64.
@@ -73,6 +79,24 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         "predict score",
         "coef_ intercept_ n_features_in_ n_iter_ n_nonzero_coefs_",
     ),
+    (
+        "LassoLarsCV",
+        "predict score",
+        "active_ alpha_ alphas_ coef_ coef_path_ cv_alphas_ intercept_ mse_path_ n_features_in_ n_iter_",
+    ),
+    (
+        "OrthogonalMatchingPursuitCV",
+        "predict score",
+        "coef_ intercept_ n_features_in_ n_iter_ n_nonzero_coefs_",
+    ),
+    ("HuberRegressor", "predict score", "coef_ intercept_ n_features_in_ n_iter_ outliers_ scale_"),
+    ("LinearSVC", "decision_function predict score", "classes_ coef_ intercept_ n_features_in_ n_iter_"),
+    ("LinearSVR", "predict score", "coef_ intercept_ n_features_in_ n_iter_"),
+    ("SGDClassifier", "decision_function predict score", OF_STEPPING_CLASSIFIERS),
+    ("SGDRegressor", "predict score", OF_STEPPING_REGRESSORS),
+    ("Perceptron", "decision_function predict score", OF_STEPPING_CLASSIFIERS),
+    ("PassiveAggressiveClassifier", "decision_function predict score", OF_STEPPING_CLASSIFIERS),
+    ("PassiveAggressiveRegressor", "predict score", OF_STEPPING_REGRESSORS),
     ("PoissonRegressor", "predict score", OF_GENERALIZED),
     ("GammaRegressor", "predict score", OF_GENERALIZED),
     ("TweedieRegressor", "predict score", OF_GENERALIZED),
@@ -272,6 +296,8 @@ const MAPS_BACK: &str = "fit_transform inverse_transform transform";
 const OF_BAYESIAN: &str =
     "X_offset_ X_scale_ alpha_ coef_ intercept_ lambda_ n_features_in_ n_iter_ scores_ sigma_";
 const OF_PATHS: &str = "active_ alphas_ coef_ coef_path_ intercept_ n_features_in_ n_iter_";
+const OF_STEPPING_CLASSIFIERS: &str = "classes_ coef_ intercept_ n_features_in_ n_iter_ t_";
+const OF_STEPPING_REGRESSORS: &str = "coef_ intercept_ n_features_in_ n_iter_ t_";
 const OF_GENERALIZED: &str = "coef_ intercept_ n_features_in_ n_iter_";
 const OF_FOREST_CLASSIFIERS: &str = "classes_ estimator_ estimators_ estimators_samples_ feature_importances_ \
                                      n_classes_ n_features_in_ n_outputs_";

@@ -74,6 +74,7 @@ fn fitting(row: &str, param: &str) -> Option<Json> {
         (_, "w_init") => {
             json!([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.5], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
         }
+        ("sk.linear_model.HuberRegressor", "epsilon") => json!(2.0),
         (_, "max_leaf_nodes") => json!(5),
         (_, "max_bins") => json!(16),
         ("sk.ensemble.HistGradientBoostingRegressor", "loss") => json!("poisson"),
