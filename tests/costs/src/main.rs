@@ -4,12 +4,12 @@
 #![allow(clippy::print_stderr, reason = "a command-line program")]
 
 use std::process::ExitCode;
-use tharsis_costs::scripts::{SCRIPTS, counted_part};
+use tharsis_costs::scripts::{PLANTED, SCRIPTS, counted_part};
 
 fn main() -> ExitCode {
     let mut words = std::env::args().skip(1);
     let name = words.next().unwrap_or_default();
-    let script = SCRIPTS.iter().find(|script| script.name == name);
+    let script = SCRIPTS.iter().chain([&PLANTED]).find(|script| script.name == name);
     let units = words.next().and_then(|units| units.parse().ok());
     let (Some(script), Some(units)) = (script, units) else {
         eprintln!("usage: costs SCRIPT UNITS");

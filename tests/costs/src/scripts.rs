@@ -3,12 +3,14 @@
 use crate::machine::{ACTOR, CONSTRUCTOR, DRIVER, METHOD, Machine, TASK};
 use prost::Message as _;
 use std::hint::black_box;
+use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use tharsis_core::Event;
 use tharsis_protos::peer::{convert, wire};
 use tharsis_protos::records::{
     DependenciesView, FromClient, OutcomeView, OutputsView, RefsView, ToClient, TokensView, ValueView,
 };
+use tharsis_sim::crowd::{Crowd, Touch};
 use tharsis_types::peer::{Message, Packet, PushedTask};
 use tharsis_types::{
     Dependency, Extent, FunctionId, JobId, LeaseId, NodeId, ObjectId, RefId, Resources, TaskClass, TaskId,
@@ -18,6 +20,11 @@ use tharsis_types::{
 const BATCH: u64 = 50;
 /// Bytes of a value in the arena.
 const STORED_BYTES: u64 = 8_192;
+
+/// Things that are done beside as many others as there are of them. Two are left out: [`Touch::Cancel`],
+/// since whoever asks for a lease in vain looks for an idle one among all that have timers, also those in
+/// use; and [`Touch::Job`], since the end of a job looks at all workers and actors of its node.
+const BESIDE: u64 = 100;
 
 /// The work that is counted.
 pub type Part = Box<dyn FnOnce()>;
@@ -48,7 +55,26 @@ pub const SCRIPTS: &[Script] = &[
     Script { name: "record-done", units: 500, prepare: record_done },
     Script { name: "record-value", units: 500, prepare: record_value },
     Script { name: "packet-push", units: 50, prepare: packet_push },
+    Script { name: "beside-many-call", units: BESIDE, prepare: |units| beside(Touch::Call, units, false) },
+    Script { name: "beside-many-fetch", units: BESIDE, prepare: |units| beside(Touch::Fetch, units, false) },
+    Script { name: "beside-many-group", units: BESIDE, prepare: |units| beside(Touch::Group, units, false) },
+    Script {
+        name: "beside-many-inside",
+        units: BESIDE,
+        prepare: |units| beside(Touch::Inside, units, false),
+    },
+    Script {
+        name: "beside-many-method",
+        units: BESIDE,
+        prepare: |units| beside(Touch::Method, units, false),
+    },
+    Script { name: "beside-many-put", units: BESIDE, prepare: |units| beside(Touch::Put, units, false) },
+    Script { name: "beside-many-wait", units: BESIDE, prepare: |units| beside(Touch::Wait, units, false) },
 ];
+
+/// A fault that must be found: after each event, a walk over all tasks.
+pub const PLANTED: Script =
+    Script { name: "planted", units: BESIDE, prepare: |units| beside(Touch::Put, units, true) };
 
 /// Runs what is counted: the profiler counts while this function is on the stack.
 #[inline(never)]
@@ -208,6 +234,14 @@ fn get(units: u64) -> Part {
         }
         machine.turn_until_told(units);
     })
+}
+
+/// Small things beside as many tasks that wait, values that are kept, and actors, which they do not touch.
+fn beside(touch: Touch, units: u64, walks: bool) -> Part {
+    // The end of a crowd is not counted.
+    let mut crowd = ManuallyDrop::new(Crowd::new(units, walks));
+    (0..BATCH).for_each(|_| crowd.touch(touch));
+    Box::new(move || (0..units).for_each(|_| crowd.touch(touch)))
 }
 
 /// The ids of a task and of its output.

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tharsis_costs::callgrind::{count, version};
 use tharsis_costs::ledger::{Cost, Ledger, compiled_by, counted_with, is_of_a_run};
-use tharsis_costs::scripts::{SCRIPTS, Script};
+use tharsis_costs::scripts::{PLANTED, SCRIPTS, Script};
 use tharsis_trials::not_run;
 
 /// A unit may cost so many times more among four times as many: tables grow by doubling, trees by levels.
@@ -91,4 +91,13 @@ fn a_unit_costs_the_same_among_more() {
         .map(|(name, cost)| format!("{name}: {} instead of {}", cost.among_more, cost.instructions))
         .collect();
     assert!(dear.is_empty(), "units cost more among four times as many:\n{}", dear.join("\n"));
+}
+
+#[test]
+fn a_walk_over_all_tasks_is_found() {
+    if version().is_none() {
+        return;
+    }
+    let Cost { instructions, among_more, .. } = cost_of(&PLANTED);
+    assert!(instructions * AMONG_MORE_MAX < among_more, "{among_more} instead of {instructions}");
 }

@@ -1,34 +1,28 @@
 //! Steps per event: the cost of an event that touches little, beside a crowd that it does not touch.
 //!
-//! A world of its own, without faults: one node, with so many each of tasks that wait for resources, tasks
-//! that wait for a value, values that are kept, and actors. Then small things are done again and again. What
-//! each costs is the CPU time of this thread; compare it beside small and large crowds. A step that walks
-//! over a table of the crowd costs as many times more as the crowd is larger.
+//! A world of its own, without faults: one node, with so many each of tasks that run, that wait for resources
+//! and that wait for a value, values that are kept, actors, and placement groups with a task that runs inside
+//! and one that waits. Then small things are done again and again. `tests/costs` counts the instructions of
+//! each beside a small and a large crowd: a step that walks over a table of the crowd takes more of them by
+//! each entry.
 
-use crate::growth::cpu_ns;
 use std::sync::Arc;
 use tharsis_core::event::{Member, OutputValue, TaskOutcome};
 use tharsis_core::node::Config;
 use tharsis_core::{Action, Event, MS, Node, Now, Operation, Record};
 use tharsis_types::task::{Output, Role};
 use tharsis_types::{
-    ClientId, Dependency, Failure, FailureKind, FunctionId, JobId, NodeId, ObjectId, RefId, Resources,
-    TaskArgs, TaskClass, TaskId,
+    ClientId, Dependency, Failure, FailureKind, FunctionId, GroupSpec, JobId, NodeId, ObjectId, Placement,
+    RefId, Resources, Strategy, TaskArgs, TaskClass, TaskId,
 };
 
 const DRIVER: ClientId = ClientId(1);
 const JOB: JobId = JobId(1);
 const NODE: NodeId = NodeId(1);
-/// CPUs of the node. All are taken.
-const CPUS: u64 = 2;
-/// Time from one event to the next.
-const STEP: Now = MS / 100;
-/// Attempts at a measurement, of which the best counts.
-const TRIES: usize = 3;
-/// CPU time of an attempt at least: the clock is coarse.
-const TIME_MIN: u64 = 40_000_000;
-/// Touches between two looks at the clock.
-const TOUCHES: u64 = 256;
+/// Time from one event to the next: so little that nothing is done because of it.
+const STEP: Now = MS / 10_000;
+/// Something of the node that groups of touches reserve, since all CPUs are taken.
+const SEATS: &str = "seats";
 
 /// The function, and the number of the class, of tasks that take a CPU and do not end.
 const BUSY: u32 = 1;
@@ -38,6 +32,14 @@ const QUICK: u32 = 2;
 const ACTOR: u32 = 3;
 /// Of their methods.
 const METHOD: u32 = 4;
+/// Of tasks like the first ones, of another shape: what they hold is looked at for each of that shape.
+const RUNNING: u32 = 7;
+/// Of groups that reserve a CPU.
+const GROUP: u32 = 5;
+/// Of groups that reserve nothing that others want.
+const SEAT: u32 = 6;
+/// Numbers of classes of tasks inside groups start here: of such that do not end, if even.
+const INSIDE: u32 = 10;
 
 /// Something small that is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +50,10 @@ pub enum Touch {
     Cancel,
     /// A value is asked for.
     Fetch,
+    /// A placement group is made, a task runs inside, and both are dropped.
+    Group,
+    /// A task runs inside a placement group that stays, and its value is dropped.
+    Inside,
     /// A driver comes, calls a function, and goes.
     Job,
     /// A method of an actor runs, and its value is dropped.
@@ -58,35 +64,9 @@ pub enum Touch {
     Wait,
 }
 
-impl Touch {
-    /// All of them.
-    pub const ALL: [Touch; 7] =
-        [Touch::Call, Touch::Cancel, Touch::Fetch, Touch::Job, Touch::Method, Touch::Put, Touch::Wait];
-}
-
-/// The CPU time of a touch beside a crowd of some size, in nanoseconds. With `walks`, a walk over all tasks
-/// is planted behind each event.
-///
-/// # Panics
-/// If this kernel does not count CPU time.
-#[must_use]
-pub fn cost(touch: Touch, size: u64, walks: bool) -> u64 {
-    let mut crowd = Crowd::new(size);
-    crowd.walks = walks;
-    (0..TOUCHES).for_each(|_| crowd.touch(touch));
-    assert!(0 < cpu_ns(), "there is no CPU time of a thread here, /proc/thread-self/schedstat");
-    let attempt = |_| {
-        let (began, mut count) = (cpu_ns(), 0);
-        while cpu_ns() < began + TIME_MIN {
-            (0..TOUCHES).for_each(|_| crowd.touch(touch));
-            count += TOUCHES;
-        }
-        (cpu_ns() - began) / count
-    };
-    (0..TRIES).map(attempt).min().unwrap_or_default()
-}
-
-struct Crowd {
+/// A node with a crowd.
+#[derive(Debug)]
+pub struct Crowd {
     node: Node,
     now: Now,
     out: Vec<Action>,
@@ -105,11 +85,21 @@ struct Crowd {
     actor: RefId,
     /// A value that is kept, with its token.
     kept: (u64, RefId),
+    /// A group, and the number of the class of tasks inside that end at once.
+    group: (u32, RefId),
+    /// The number of the next class of tasks inside a group; an even one.
+    next_inside: u32,
 }
 
 impl Crowd {
-    fn new(size: u64) -> Self {
-        let resources = Resources { cpu: CPUS * Resources::UNIT, ..Resources::default() };
+    /// A node with so many of each. With `walks`, a walk over all tasks is planted behind each event.
+    ///
+    /// # Panics
+    /// If they do not all live.
+    #[must_use]
+    pub fn new(size: u64, walks: bool) -> Self {
+        // All of them are taken, by tasks and by groups.
+        let resources = Resources { cpu: 2 * size * Resources::UNIT, ..seats(2) };
         let config = Config {
             member: Member { node: NODE, resources, labels: Vec::new() },
             store_bytes: 1 << 20,
@@ -137,32 +127,68 @@ impl Crowd {
             awaited: none,
             actor: none,
             kept: (0, none),
+            group: (0, none),
+            next_inside: INSIDE,
         };
         crowd.join(DRIVER, JOB);
         crowd.fill(size);
+        crowd.walks = walks;
         crowd
     }
 
     /// A driver joins, and names its classes.
     fn join(&mut self, client: ClientId, job: JobId) {
         self.feed(Event::DriverJoined { client, job, weight: 100, quota: None });
-        for number in [BUSY, QUICK, ACTOR, METHOD] {
-            let mut class = TaskClass::new(job, FunctionId(u64::from(number)), "crowd");
+        for number in [BUSY, QUICK, ACTOR, METHOD, RUNNING, GROUP, SEAT] {
+            let function = if number == RUNNING { BUSY } else { number };
+            let mut class = TaskClass::new(job, FunctionId(u64::from(function)), "crowd");
+            class.priority = i32::from(number == RUNNING);
             match number {
-                BUSY => class.resources.cpu = Resources::UNIT,
+                BUSY | RUNNING => class.resources.cpu = Resources::UNIT,
                 ACTOR => (class.role, class.shared_process) = (Role::Constructor, true),
                 METHOD => class.role = Role::Method,
+                GROUP => {
+                    class.placement = reserve(Resources { cpu: Resources::UNIT, ..Resources::default() })
+                }
+                SEAT => class.placement = reserve(seats(1)),
                 _ => {}
             }
-            self.feed(Event::ClassDefined { client, class: number, definition: Ok(Arc::new(class)) });
+            self.define(client, number, class);
         }
     }
 
+    fn define(&mut self, client: ClientId, number: u32, class: TaskClass) {
+        self.feed(Event::ClassDefined { client, class: number, definition: Ok(Arc::new(class)) });
+    }
+
+    /// A group of a class, with a class of tasks inside that do not end, and one of tasks that do: the first
+    /// takes a CPU of it. Returns the number of the first class, and the group.
+    fn make_group(&mut self, class: u32) -> (u32, RefId) {
+        let (_, group) = self.call(class, None);
+        self.settle();
+        let number = self.next_inside;
+        self.next_inside += 2;
+        for (number, function) in [(number, BUSY), (number + 1, QUICK)] {
+            let mut inside = TaskClass::new(JOB, FunctionId(u64::from(function)), "crowd");
+            inside.placement = Placement::Group { group: group.object.task, bundle: None };
+            inside.resources.cpu = if function == BUSY { Resources::UNIT } else { 0 };
+            self.define(DRIVER, number, inside);
+        }
+        (number, group)
+    }
+
     fn fill(&mut self, size: u64) {
-        for number in 0..CPUS {
-            let (_, busy) = self.call(BUSY, None);
+        for _ in 0..size {
+            self.awaited = self.call(RUNNING, None).1;
             self.settle();
-            self.awaited = if number == 0 { busy } else { self.awaited };
+            let (number, group) = self.make_group(GROUP);
+            for _ in 0..2 {
+                self.call(number, Some(Dependency { reference: group, parameter: Dependency::GROUP }));
+            }
+            self.group = (number + 1, group);
+            self.settle();
+            assert_eq!(self.told.len(), 1, "the group is placed, and nothing else ends");
+            self.told.clear();
         }
         for _ in 0..size {
             self.call(BUSY, None);
@@ -176,10 +202,23 @@ impl Crowd {
     }
 
     /// Does something small, and drops what comes of it.
-    fn touch(&mut self, touch: Touch) {
+    ///
+    /// # Panics
+    /// If it does not come to an end.
+    pub fn touch(&mut self, touch: Touch) {
         match touch {
             Touch::Call => {
                 self.call(QUICK, None);
+            }
+            Touch::Group => {
+                let (number, group) = self.make_group(SEAT);
+                self.call(number + 1, Some(Dependency { reference: group, parameter: Dependency::GROUP }));
+                self.settle();
+                assert_eq!(self.told.len(), 2, "the group is placed, and the task inside ends");
+            }
+            Touch::Inside => {
+                let (number, group) = self.group;
+                self.call(number, Some(Dependency { reference: group, parameter: Dependency::GROUP }));
             }
             Touch::Method => {
                 let actor = Dependency { reference: self.actor, parameter: Dependency::ACTOR };
@@ -323,6 +362,17 @@ impl Crowd {
             _ => {}
         }
     }
+}
+
+/// So many seats.
+fn seats(count: u64) -> Resources {
+    let custom = [(SEATS.to_owned(), count * Resources::UNIT)].into_iter().collect();
+    Resources { custom, ..Resources::default() }
+}
+
+/// A group of one bundle.
+fn reserve(bundle: Resources) -> Placement {
+    Placement::Reserve(GroupSpec { bundles: vec![bundle], strategy: Strategy::Pack, patience_ms: 1_000 })
 }
 
 /// The reference of the first output of a task.

@@ -386,7 +386,7 @@ fn scrambled(number: u64) -> u64 {
 }
 
 /// CPU time of this thread, which other processes do not prolong.
-pub(crate) fn cpu_ns() -> u64 {
+fn cpu_ns() -> u64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     stat.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or(0)
 }
