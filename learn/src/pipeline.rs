@@ -3,7 +3,9 @@
 use crate::base::{ByClass, Estimator, FitOptions, Predict, PredictProba, Task, Transform};
 use crate::checks::refused;
 use crate::cluster::FittedKMeans;
-use crate::decomposition::{FittedFastICA, FittedIncrementalPCA, FittedPCA, FittedTruncatedSVD};
+use crate::decomposition::{
+    FittedFactorAnalysis, FittedFastICA, FittedIncrementalPCA, FittedPCA, FittedTruncatedSVD,
+};
 use crate::discriminant_analysis::FittedLinearDiscriminantAnalysis;
 use crate::feature_selection::{FittedSelect, FittedVarianceThreshold};
 use crate::impute::{FittedKNNImputer, FittedMissingIndicator, FittedSimpleImputer};
@@ -472,6 +474,7 @@ macro_rules! steps {
 /// All such types.
 const STEPS: &[ReadStep] = steps![
     FittedKMeans,
+    FittedFactorAnalysis,
     FittedFastICA,
     FittedIncrementalPCA,
     FittedPCA,

@@ -1,5 +1,6 @@
 //! scikit-learn's `decomposition`: samples in fewer dimensions.
 
+mod factor_analysis;
 mod fast_ica;
 mod incremental_pca;
 mod pca;
@@ -7,6 +8,7 @@ mod projection;
 mod signs;
 mod truncated_svd;
 
+pub use factor_analysis::{FactorAnalysis, FittedFactorAnalysis};
 pub use fast_ica::{Contrast, FastICA, FittedFastICA, Whiten};
 pub use incremental_pca::{FittedIncrementalPCA, IncrementalPCA};
 pub use pca::{Components, FittedPCA, PCA};

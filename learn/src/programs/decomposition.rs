@@ -1,17 +1,18 @@
 //! Directions of samples.
 
 use super::args::{COPY, INTEGER_OR_NONE, RANDOM_STATE, class};
-use super::model::{array, model, real, whole};
+use super::model::{array, model, numbers, real, whole};
 use super::object::{Class, Instance};
 use crate::decomposition::{
-    FastICA, FittedFastICA, FittedIncrementalPCA, FittedPCA, FittedTruncatedSVD, IncrementalPCA, PCA,
-    TruncatedSVD,
+    FactorAnalysis, FastICA, FittedFactorAnalysis, FittedFastICA, FittedIncrementalPCA, FittedPCA,
+    FittedTruncatedSVD, IncrementalPCA, PCA, TruncatedSVD,
 };
 use tharsis_graph::Error as GraphError;
 use tharsis_numeric::protocol::{Scope, Value};
 use tharsis_numeric::{DType, Error, Tensor};
 use tharsis_programs::{Kind, Param, Preset, Row};
 
+static FACTORS: Class = Class::unsupervised("FactorAnalysis");
 static INDEPENDENT: Class = Class::unsupervised("FastICA");
 static INCREMENTAL: Class = Class { absent: &["batch_size_"], ..Class::unsupervised("IncrementalPCA") };
 static PCA_CLASS: Class = Class::unsupervised("PCA");
@@ -31,6 +32,31 @@ const TOL: Param = Param::new("tol", Kind::Real, Preset::Real(0.0)).keyword().fi
 
 /// The directions of samples.
 pub(super) const ROWS: &[Row<Value, Scope>] = &[
+    class(
+        "sk.decomposition.FactorAnalysis",
+        &[
+            Param::new("n_components", INTEGER_OR_NONE, Preset::None),
+            Param::new("tol", Kind::Real, Preset::Real(0.01)).keyword(),
+            COPY,
+            Param::new("max_iter", Kind::Integer, Preset::Integer(1000)).keyword(),
+            Param::new("noise_variance_init", Kind::OneOf(&[Kind::Array, Kind::None]), Preset::None)
+                .keyword(),
+            // Both are exact.
+            Param::new("svd_method", Kind::Choice(&["lapack", "randomized"]), Preset::Text("randomized"))
+                .keyword(),
+            Param::new("iterated_power", Kind::Integer, Preset::Integer(3)).keyword(),
+            Param::new(
+                "rotation",
+                Kind::OneOf(&[Kind::Choice(&["varimax", "quartimax"]), Kind::None]),
+                Preset::None,
+            )
+            .keyword()
+            .fixed(),
+            Param::new("random_state", INTEGER_OR_NONE, Preset::Integer(0)).keyword(),
+        ],
+        "few factors behind many features",
+        |args, _| Instance::made::<FactorAnalysis>(&FACTORS, args),
+    ),
     class(
         "sk.decomposition.FastICA",
         &[
@@ -152,6 +178,21 @@ model!(
         "explained_variance_" => array(&m.explained_variance),
         "explained_variance_ratio_" => array(&m.explained_variance_ratio),
         "singular_values_" => array(&m.singular_values),
+    },
+);
+
+model!(
+    FittedFactorAnalysis,
+    maps: [transform],
+    results: [score_samples],
+    score: |m, x, _y, options| m.score(x, options),
+    converged: |m| m.converged,
+    attributes: |m| {
+        "components_" => array(&m.components),
+        "loglike_" => numbers(&m.loglike),
+        "mean_" => array(&m.mean),
+        "n_iter_" => whole(m.n_iter),
+        "noise_variance_" => array(&m.noise_variance),
     },
 );
 

@@ -7,7 +7,7 @@ use ndarray::ArrayD;
 use std::sync::Arc;
 use tharsis_learn::cluster::KMeans;
 use tharsis_learn::covariance::{EmpiricalCovariance, LedoitWolf, OAS, ShrunkCovariance};
-use tharsis_learn::decomposition::{IncrementalPCA, PCA, TruncatedSVD};
+use tharsis_learn::decomposition::{FactorAnalysis, IncrementalPCA, PCA, TruncatedSVD};
 use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis};
 use tharsis_learn::dummy::{DummyClassifier, DummyRegressor};
 use tharsis_learn::ensemble::{HistGradientBoostingClassifier, HistGradientBoostingRegressor};
@@ -275,6 +275,10 @@ fn distributions() -> Vec<Subject> {
         }),
         subject("DummyRegressor", [true, true, true, true], |x, y, options| {
             model!(DummyRegressor::new().fit(x, y, options)?, [constant], [predict], score)
+        }),
+        subject("FactorAnalysis", [false, false, false, true], |x, _, options| {
+            let model = FactorAnalysis::new().n_components(1).fit(x, options)?;
+            model!(model, [noise_variance], [transform])
         }),
         subject("GaussianMixture", [false, false, false, true], |x, _, options| {
             let model = GaussianMixture::new().n_components(3).tol(1e-9).fit(x, options)?;

@@ -1,13 +1,35 @@
 //! Decompositions against recorded answers of scikit-learn, each for several ways to cut the samples.
 
 use crate::oracle::{Case, each};
-use ndarray::arr0;
+use ndarray::{Array1, arr0};
 use tharsis_learn::Error;
-use tharsis_learn::decomposition::{Contrast, FastICA, IncrementalPCA, Whiten};
+use tharsis_learn::decomposition::{Contrast, FactorAnalysis, FastICA, IncrementalPCA, Whiten};
 use tharsis_numeric::{Tensor, array, ones, zeros};
 
 fn count(case: &Case<'_>, name: &str) -> Option<usize> {
     case.number(name).map(|count| count as usize)
+}
+
+#[test]
+fn factor_analysis() {
+    each("FactorAnalysis", |case, x| {
+        let mut estimator = FactorAnalysis::new().n_components(count(case, "n_components"));
+        estimator = estimator.max_iter(count(case, "max_iter").unwrap_or(1000));
+        estimator = estimator.tol(case.number("tol").unwrap_or(1e-2));
+        if let Some(noise) = case.numbers("noise_variance_init") {
+            estimator = estimator.noise_variance_init(&noise);
+        }
+        let model = estimator.fit(x, ..).unwrap();
+        case.attribute("n_iter", arr0(model.n_iter as f64).into_dyn(), 0.0);
+        case.attribute("noise_variance", model.noise_variance.clone().into_dyn(), 1e-8);
+        case.attribute("mean", model.mean.clone().into_dyn(), 1e-10);
+        case.attribute("loglike", Array1::from_vec(model.loglike.clone()).into_dyn(), 1e-9);
+        case.method("get_covariance", &Tensor::from_array(&model.get_covariance().into_dyn()), 1e-8);
+        // Factors have no sign.
+        case.lengths("transform", &model.transform(x), 1e-5);
+        case.method("score_samples", &model.score_samples(x).unwrap(), 1e-6);
+        case.score(model.score(x, ..).unwrap(), 1e-6);
+    });
 }
 
 #[test]
@@ -85,6 +107,14 @@ fn fast_ica() {
 fn mistakes() {
     let x = array([0.0, 1.0, 2.0, 5.0, 3.0, 1.0]).reshape(&[3, 2]);
     let texts: Vec<(Result<(), Error>, &str)> = vec![
+        (
+            FactorAnalysis::new().n_components(0).fit(&x, ..).map(drop),
+            "The 'n_components' parameter of FactorAnalysis must be an int in the range [1, inf). Got 0 instead.",
+        ),
+        (
+            FactorAnalysis::new().noise_variance_init(&[1.0]).fit(&x, ..).map(drop),
+            "noise_variance_init dimension does not with number of features : 1 != 2",
+        ),
         (
             IncrementalPCA::new().n_components(3).fit(&x, ..).map(drop),
             "n_components=3 invalid for n_features=2, need more rows than columns for IncrementalPCA processing",

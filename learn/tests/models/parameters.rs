@@ -2,7 +2,7 @@
 
 use tharsis_learn::cluster::{AgglomerativeClustering, DBSCAN, KMeans};
 use tharsis_learn::covariance::{EmpiricalCovariance, LedoitWolf, OAS, ShrunkCovariance};
-use tharsis_learn::decomposition::{FastICA, IncrementalPCA, PCA, TruncatedSVD};
+use tharsis_learn::decomposition::{FactorAnalysis, FastICA, IncrementalPCA, PCA, TruncatedSVD};
 use tharsis_learn::discriminant_analysis::{LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis};
 use tharsis_learn::dummy::{DummyClassifier, DummyRegressor};
 use tharsis_learn::ensemble::{
@@ -49,6 +49,7 @@ fn all() -> Vec<Box<dyn Params>> {
         Box::new(CategoricalNB::new()),
         Box::new(AgglomerativeClustering::new()),
         Box::new(DBSCAN::new()),
+        Box::new(FactorAnalysis::new()),
         Box::new(FastICA::new()),
         Box::new(GaussianMixture::new()),
         Box::new(IncrementalPCA::new()),

@@ -159,6 +159,7 @@ round_trips! {
     additive_chi2_sampler: |x, _, _| AdditiveChi2Sampler::new().fit(x, ..), [transform];
     polynomial_count_sketch: |x, _, _| PolynomialCountSketch::new().coef0(1.0).n_components(3).fit(x, ..), [transform];
     nystroem: |x, _, _| Nystroem::new().kernel(Kernel::Poly).n_components(3).fit(x, ..), [transform];
+    factor_analysis: |x, _, _| FactorAnalysis::new().n_components(2).fit(x, ..), [transform];
     fast_ica: |x, _, _| FastICA::new().n_components(2).max_iter(5).fit(x, ..), [transform];
     full_mixture: |x, _, _| GaussianMixture::new().n_components(2).fit(x, ..), [predict_proba, score_samples];
     tied_mixture: |x, _, _| {

@@ -12,6 +12,12 @@ from record import case, plain
 
 record.CASES.clear()
 
+for params in ({"n_components": 2}, {"n_components": 1, "tol": 1e-6, "max_iter": 50}, {}, {"n_components": 2, "max_iter": 2},
+               {"n_components": 2, "noise_variance_init": [0.5, 1.0, 2.0]}):
+    for on in ("skewed", "three"):
+        case("FactorAnalysis", decomposition.FactorAnalysis(svd_method="lapack", **params), on, params,
+             ("components_", "noise_variance_", "mean_", "loglike_", "n_iter_"),
+             ("transform", "score_samples", "score", "get_covariance"))
 PCA = ("components_", "explained_variance_", "explained_variance_ratio_", "singular_values_", "mean_", "var_",
        "noise_variance_", "n_samples_seen_")
 for on in ("plain", "three", "wide"):
@@ -29,6 +35,14 @@ for fun in ("logcosh", "exp", "cube"):
         case("FastICA", decomposition.FastICA(w_init=first[:count, :count], **given), "skewed",
              {**given, "w_init": plain(first[:count, :count])},
              ("components_", "mixing_", "mean_", "whitening_", "n_iter_"), ("transform",))
+
+
+def get_covariance(self, x):
+    return covariance(self)
+
+
+covariance = decomposition.FactorAnalysis.get_covariance
+decomposition.FactorAnalysis.get_covariance = get_covariance
 
 if __name__ == "__main__":
     record.write("decompositions.json")

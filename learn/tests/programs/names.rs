@@ -160,6 +160,11 @@ const MEMBERS: &[(&str, &str, &str)] = &[
         "converged_ covariances_ lower_bound_ lower_bounds_ means_ n_features_in_ n_iter_ precisions_ \
          precisions_cholesky_ weights_",
     ),
+    (
+        "FactorAnalysis",
+        "fit_transform score score_samples transform",
+        "components_ loglike_ mean_ n_features_in_ n_iter_ noise_variance_",
+    ),
     ("FastICA", MAPS_BACK, "components_ mean_ mixing_ n_features_in_ n_iter_ whitening_"),
     (
         "IncrementalPCA",

@@ -67,6 +67,7 @@ fn fitting(row: &str, param: &str) -> Option<Json> {
         (_, "k" | "zero_division") => json!(1),
         (_, "cv" | "n_clusters") => json!(3),
         (_, "means_init") => json!([[1.0, 1.0, 1.5, 2.0]]),
+        (_, "noise_variance_init") => json!([0.5, 1.0, 2.0, 0.25]),
         (_, "precisions_init") => {
             json!([[[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 1.0]]])
         }
