@@ -169,6 +169,9 @@ for weights in (False, True):
     for strategy in ("uniform", "quantile", "kmeans"):
         for on, params in (("plain", {"encode": "ordinal"}), ("three", {"encode": "onehot-dense", "n_bins": [2, 3, 7]}),
                            ("skewed", {"encode": "ordinal", "n_bins": 4}), ("counts", {"encode": "ordinal", "n_bins": 4})):
+            if on == "counts" and strategy == "kmeans":
+                # Whole numbers lie in the middle of two centres, where rounding tells the nearer one.
+                continue
             params = {**params, "strategy": strategy}
             case("KBinsDiscretizer", preprocessing.KBinsDiscretizer(**params), on, params, ("bin_edges_", "n_bins_"),
                  ("transform",), weights)
