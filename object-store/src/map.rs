@@ -524,7 +524,7 @@ impl DerefMut for WriteSlot {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 impl ArenaMap {
     /// Whether forks of this process have the mapping to read, and the one to write.
     pub(crate) fn is_inherited(&self) -> (bool, bool) {

@@ -353,9 +353,8 @@ fn map_shmem_error(error: ShmemError) -> StoreError {
     StoreError::system("map a segment", cause)
 }
 
-#[cfg(not(models))]
 /// Whether a fork of this process has what is mapped here.
-#[cfg(test)]
+#[cfg(all(test, not(models)))]
 pub(crate) fn is_inherited(base: NonNull<u8>, bytes: usize) -> bool {
     use std::os::unix::process::CommandExt;
     let at = base.as_ptr().expose_provenance();
@@ -376,6 +375,7 @@ pub(crate) fn is_inherited(base: NonNull<u8>, bytes: usize) -> bool {
     }
 }
 
+#[cfg(not(models))]
 #[cfg(test)]
 mod tests {
     use super::*;

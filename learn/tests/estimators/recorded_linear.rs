@@ -129,8 +129,9 @@ fn bayesian_ridge() {
             .max_iter(count(case, "max_iter").unwrap_or(300))
             .fit_intercept(intercept(case));
         let model = estimator.fit(x, &case.y(), case.options()).unwrap();
-        // Three samples of four features leave no digits of what is left.
-        let tolerance = if case.set() == "wide" { 1e-5 } else { 1e-7 };
+        // The squares of what is left are a difference of sums, which loses digits: all but few where three
+        // samples have four features.
+        let tolerance = if case.set() == "wide" { 1e-5 } else { 1e-6 };
         line!(case, x, model, tolerance);
         case.attribute("n_iter", one(model.n_iter as f64), 0.0);
         case.attribute("lambda", one(model.lambda), tolerance);

@@ -1,0 +1,126 @@
+//! Subqueries that depend on the row around them, of which the library makes a join that gives wrong rows.
+
+use super::unequal::depends;
+use datafusion::common::{Result as EngineResult, not_impl_err};
+use datafusion::logical_expr::expr::SetQuantifier;
+use datafusion::logical_expr::logical_plan::SubqueryAlias;
+use datafusion::logical_expr::{Expr, Filter, LogicalPlan, Projection};
+
+/// Refuses a subquery that depends on the row around it, of which the library would make a wrong join: one
+/// with windows, a condition on the rows of an aggregate that has one also of no rows, and `EXISTS` with an
+/// `OFFSET`.
+pub(super) fn check(part: &Expr) -> EngineResult<()> {
+    let (subquery, is_value_of_row, is_exists) = match part {
+        Expr::ScalarSubquery(subquery) => (subquery, true, false),
+        Expr::Exists(asked) => (&asked.subquery, false, true),
+        Expr::InSubquery(asked) => (&asked.subquery, !asked.negated && is_missing(&asked.subquery.subquery), false),
+        Expr::SetComparison(asked) => {
+            let is_any = matches!(asked.quantifier, SetQuantifier::Any);
+            (&asked.subquery, is_any && is_missing(&asked.subquery.subquery), false)
+        }
+        _ => return Ok(()),
+    };
+    if subquery.outer_ref_columns.is_empty() {
+        return Ok(());
+    }
+    check_windows(&subquery.subquery)?;
+    let is_whole = |node: &LogicalPlan| match node {
+        LogicalPlan::Aggregate(made) if made.group_expr.is_empty() => depends(node),
+        _ => Ok(false),
+    };
+    if !is_value_of_row && subquery.subquery.exists(is_whole)? {
+        return not_impl_err!("IN and EXISTS over an aggregate that depends on the row around it is not supported");
+    }
+    let skips = |node: &LogicalPlan| match node {
+        LogicalPlan::Limit(limit) => Ok(limit.skip.is_some() && depends(node)?),
+        _ => Ok(false),
+    };
+    if is_exists && subquery.subquery.exists(skips)? {
+        return not_impl_err!("EXISTS with OFFSET over rows that depend on the row around them is not supported");
+    }
+    Ok(())
+}
+
+/// Refuses windows over rows that depend on the row around them.
+pub(super) fn check_windows(plan: &LogicalPlan) -> EngineResult<()> {
+    let is_window = |node: &LogicalPlan| match node {
+        LogicalPlan::Window(_) => depends(node),
+        _ => Ok(false),
+    };
+    if plan.exists(is_window)? {
+        return not_impl_err!("a window over rows that depend on the row around them is not supported here");
+    }
+    Ok(())
+}
+
+/// Whether the value of an aggregate of no rows is missing, so that a comparison with it holds as little as
+/// one with no rows.
+fn is_missing(plan: &LogicalPlan) -> bool {
+    match plan {
+        LogicalPlan::Projection(Projection { expr, input, .. }) => {
+            let is_column = |expr: &Expr| matches!(expr.clone().unalias_nested().data, Expr::Column(_));
+            expr.iter().all(is_column) && is_missing(input)
+        }
+        LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) | LogicalPlan::Filter(Filter { input, .. }) => {
+            is_missing(input)
+        }
+        LogicalPlan::Aggregate(made) => made.aggr_expr.iter().all(|expr| {
+            let expr = expr.clone().unalias_nested().data;
+            let Expr::AggregateFunction(call) = expr else { return false };
+            ["avg", "max", "min", "sum"].contains(&call.func.name())
+        }),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::sql::SqlSession;
+
+    /// What a query over `t` and `u` gives, or is refused with.
+    fn run(query: &str) -> Result<String, String> {
+        let mut session = SqlSession::default().part_rows_min(1);
+        for statement in [
+            "create table t (a int, b int) as values (1, 10), (2, 20), (3, 30), (null, 40)",
+            "create table u (a int) as values (2), (3), (5)",
+        ] {
+            session.run(statement).expect("a table");
+        }
+        let rows = session.run(query).map_err(|error| error.to_string())?;
+        Ok(rows.concat().join(" "))
+    }
+
+    #[track_caller]
+    fn refused(query: &str) -> String {
+        run(query).expect_err(query)
+    }
+
+    #[test]
+    fn conditions_on_aggregates_of_no_rows_are_refused_where_they_hold() {
+        let rows_of = "from u where u.a = t.a";
+        for condition in [
+            format!("exists (select count(*) {rows_of})"),
+            format!("0 in (select count(*) {rows_of})"),
+            format!("0 = any (select count(*) {rows_of})"),
+            format!("2 not in (select max(u.a) {rows_of})"),
+            format!("0 in (select coalesce(max(u.a), 0) {rows_of})"),
+            format!("exists (select 1 {rows_of} having count(*) = 0)"),
+        ] {
+            let query = format!("select b from t where {condition}");
+            assert!(refused(&query).contains("over an aggregate that depends"), "{query}");
+        }
+        assert_eq!(run(&format!("select b from t where 2 in (select max(u.a) {rows_of})")).as_deref(), Ok("20"));
+        // Missing where the aggregate is, not true.
+        let negated = run(&format!("select b from t where not (2 in (select max(u.a) {rows_of}))"));
+        assert!(negated.is_err() || negated.as_deref() == Ok("30"), "{negated:?}");
+        let offset = format!("select b from t where exists (select 1 {rows_of} offset 1)");
+        assert!(refused(&offset).contains("OFFSET"));
+    }
+
+    #[test]
+    fn windows_of_lateral_joins_are_refused() {
+        let rows_of = "from (values (1, 7), (2, 7), (2, 7)) v(k, w) where v.k = t.a";
+        let lateral = format!("select b, r from t, lateral (select row_number() over (order by w) r {rows_of}) s");
+        assert!(refused(&lateral).contains("a window over rows that depend"));
+    }
+}
