@@ -10,7 +10,7 @@ use super::counted_sets::{counted, is_counted};
 use super::moving_rows::{has_truths, of_moving_rows};
 use super::plans::{columns, projection};
 use super::sort_keys::{has_computed_keys, has_computed_orders, has_unbounded, is_unbounded};
-use super::unequal;
+use super::{unequal, wrong_joins};
 use crate::error::Result;
 use crate::stage::asked_values::depends_by_equality;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -18,7 +18,7 @@ use datafusion::common::{Column, JoinType, Result as EngineResult, not_impl_err}
 use datafusion::logical_expr::expr::Sort as SortKey;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{Join, Sort, Window};
-use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
+use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{Aggregate, Distinct, DistinctOn, Expr, Filter, LogicalPlan, Projection};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -67,10 +67,19 @@ pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     Ok(changed.data)
 }
 
-/// Refuses values of subqueries of which no join was made, and of which the library makes none.
+/// Refuses subqueries of which no join was made, and of which the library makes none, or a wrong one.
 fn check_values(node: &LogicalPlan) -> EngineResult<()> {
+    if let LogicalPlan::Subquery(lateral) = node {
+        wrong_joins::check_windows(&lateral.subquery)?;
+    }
+    let conditions = match node {
+        LogicalPlan::Filter(filter) => split_conjunction(&filter.predicate),
+        _ => Vec::new(),
+    };
     node.apply_expressions(|expr| {
         expr.apply(|part| {
+            let is_condition = conditions.iter().any(|condition| std::ptr::eq(*condition, part));
+            wrong_joins::check(part, is_condition)?;
             if let Expr::ScalarSubquery(asked) = part
                 && !asked.outer_ref_columns.is_empty()
                 && !depends_by_equality(&asked.subquery)?

@@ -47,6 +47,7 @@ mod sort_keys;
 mod text;
 mod understood;
 mod unequal;
+mod wrong_joins;
 
 pub use self::session::{SqlAnswer, SqlSession};
 pub use text::{sql_line, sql_stream};

@@ -15,7 +15,7 @@ use datafusion::functions_aggregate::expr_fn::{bool_or, count};
 use datafusion::logical_expr::expr::{InSubquery, SetComparison, SetQuantifier};
 use datafusion::logical_expr::expr_fn::when;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
-use datafusion::logical_expr::logical_plan::{Join, SubqueryAlias, Union};
+use datafusion::logical_expr::logical_plan::{Join, SubqueryAlias, Union, Window};
 use datafusion::logical_expr::{
     Aggregate, Distinct, Expr, Filter, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery,
     binary_expr, lit, not,
@@ -285,6 +285,7 @@ impl Outer {
                 Some(LogicalPlan::Union(Union::try_new_with_loose_types(sides)?))
             }
             LogicalPlan::Join(join) => self.beside_join(join)?,
+            LogicalPlan::Window(window) => self.beside_window(window)?,
             LogicalPlan::Filter(Filter { predicate, input, .. }) => {
                 let Some(rows) = self.beside(input)? else { return Ok(None) };
                 Some(LogicalPlan::Filter(Filter::try_new(self.read(predicate.clone())?, Arc::new(rows))?))
@@ -300,6 +301,32 @@ impl Outer {
         let names = self.names().into_iter().map(|name| Expr::Column(Column::new_unqualified(name)));
         let made = projection(own.into_iter().chain(names).collect(), Arc::new(rows))?;
         Ok(Arc::unwrap_or_clone(made))
+    }
+
+    /// Windows over the rows of each combination of values around, apart from those of the others.
+    fn beside_window(&self, window: &Window) -> EngineResult<Option<LogicalPlan>> {
+        let Window { input, window_expr, schema } = window;
+        let Some(rows) = self.beside(input)? else { return Ok(None) };
+        let around: Vec<Expr> =
+            self.names().into_iter().map(|name| Expr::Column(Column::new_unqualified(name))).collect();
+        let exprs = window_expr.iter().map(|expr| {
+            let apart = self.read(expr.clone())?.transform_down(|part| {
+                let Expr::WindowFunction(mut call) = part else { return Ok(Transformed::no(part)) };
+                call.params.partition_by.extend(around.iter().cloned());
+                Ok(Transformed::yes(Expr::WindowFunction(call)))
+            })?;
+            Ok(apart.data)
+        });
+        let exprs = exprs.collect::<EngineResult<Vec<Expr>>>()?;
+        let width = rows.schema().fields().len();
+        let made = LogicalPlan::Window(Window::try_new(exprs, Arc::new(rows))?);
+        // The plans above know the values by the texts that they had.
+        let values = columns(&made).split_off(width);
+        let named = values.into_iter().zip(schema.iter().skip(input.schema().fields().len()));
+        let named =
+            named.map(|(column, (table, field))| column.alias_qualified(table.cloned(), field.name()));
+        let own = columns(input).into_iter().chain(named).collect();
+        Ok(Some(self.with_own(own, made)?))
     }
 
     /// A join with the values around beside one of its sides, each of whose rows it has at least once, or
@@ -337,15 +364,19 @@ impl Outer {
 }
 
 /// Whether a part of a plan depends on the row around it.
-fn depends(plan: &LogicalPlan) -> EngineResult<bool> {
+pub(super) fn depends(plan: &LogicalPlan) -> EngineResult<bool> {
     plan.exists(|node| Ok(node.contains_outer_reference()))
 }
 
-/// Whether a plan depends on the row around it below a query of its own, or by a condition of a join: of
-/// such ones the library makes no join.
+/// Whether a plan depends on the row around it below a query of its own, or by a condition of a join: of such
+/// ones the library makes no join. Of what depends below a window it makes a wrong one, whose windows run
+/// over the rows of all rows around.
 pub(super) fn depends_below(plan: &LogicalPlan) -> EngineResult<bool> {
     plan.exists(|node| match node {
-        LogicalPlan::SubqueryAlias(_) | LogicalPlan::Union(_) | LogicalPlan::Distinct(_) => depends(node),
+        LogicalPlan::SubqueryAlias(_)
+        | LogicalPlan::Union(_)
+        | LogicalPlan::Distinct(_)
+        | LogicalPlan::Window(_) => depends(node),
         LogicalPlan::Join(_) => Ok(node.contains_outer_reference()),
         _ => Ok(false),
     })
@@ -431,6 +462,21 @@ mod tests {
         assert_eq!(rows(&format!("select b from t where {above} = 0 order by b")), ["10", "20", "40"]);
         assert_eq!(rows(&format!("select b from t order by {above} desc, b")), ["30", "10", "20", "40"]);
         assert_eq!(rows(&format!("select {above} k, sum(b) from t group by 1 order by 1")), ["0 70", "1 30"]);
+    }
+
+    #[test]
+    fn windows_are_of_the_rows_of_one_row_around() {
+        let rows_of = "from (values (1, 7), (2, 7), (2, 7)) v(k, w) where v.k = t.a";
+        let number = format!("select row_number() over (partition by w) {rows_of}");
+        assert_eq!(shown(&format!("1 < any ({number})")), ["false", "true", "false", "false"]);
+        assert_eq!(shown(&format!("2 in ({number})")), ["false", "true", "false", "false"]);
+        assert_eq!(rows(&format!("select b from t where 2 in ({number})")), ["20"]);
+        assert_eq!(rows(&format!("select b from t where 3 in ({number})")), Vec::<String>::new());
+        let second = format!("select 1 {rows_of} qualify row_number() over (order by w) = 2");
+        assert_eq!(rows(&format!("select b from t where exists ({second})")), ["20"]);
+        let sums = format!("select sum(w) over (order by w) - 7 {rows_of}");
+        assert_eq!(shown(&format!("0 < all ({sums})")), ["false", "true", "true", "true"]);
+        assert_eq!(shown(&format!("(select max(r) from ({number}) n(r))")), ["1", "2", "NULL", "NULL"]);
     }
 
     #[test]

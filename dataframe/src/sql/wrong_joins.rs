@@ -1,6 +1,7 @@
 //! Subqueries that depend on the row around them, of which the library makes a join that gives wrong rows.
 
 use super::unequal::depends;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::common::{Result as EngineResult, not_impl_err};
 use datafusion::logical_expr::expr::SetQuantifier;
 use datafusion::logical_expr::logical_plan::SubqueryAlias;
@@ -8,18 +9,20 @@ use datafusion::logical_expr::{Expr, Filter, LogicalPlan, Projection};
 
 /// Refuses a subquery that depends on the row around it, of which the library would make a wrong join: one
 /// with windows, a condition on the rows of an aggregate that has one also of no rows, and `EXISTS` with an
-/// `OFFSET`.
-pub(super) fn check(part: &Expr) -> EngineResult<()> {
-    let (subquery, is_value_of_row, is_exists) = match part {
-        Expr::ScalarSubquery(subquery) => (subquery, true, false),
-        Expr::Exists(asked) => (&asked.subquery, false, true),
-        Expr::InSubquery(asked) => (&asked.subquery, !asked.negated && is_missing(&asked.subquery.subquery), false),
+/// `OFFSET`. A condition of a filter may be missing where it does not hold.
+pub(super) fn check(part: &Expr, is_condition: bool) -> EngineResult<()> {
+    let (subquery, may_lack_rows) = match part {
+        Expr::ScalarSubquery(subquery) => (subquery, true),
+        Expr::Exists(asked) => (&asked.subquery, false),
+        Expr::InSubquery(asked) => (&asked.subquery, is_condition && !asked.negated),
         Expr::SetComparison(asked) => {
-            let is_any = matches!(asked.quantifier, SetQuantifier::Any);
-            (&asked.subquery, is_any && is_missing(&asked.subquery.subquery), false)
+            (&asked.subquery, is_condition && matches!(asked.quantifier, SetQuantifier::Any))
         }
         _ => return Ok(()),
     };
+    let is_exists = matches!(part, Expr::Exists(_));
+    let is_value = matches!(part, Expr::ScalarSubquery(_));
+    let is_right = is_value || may_lack_rows && is_missing(&subquery.subquery);
     if subquery.outer_ref_columns.is_empty() {
         return Ok(());
     }
@@ -28,15 +31,19 @@ pub(super) fn check(part: &Expr) -> EngineResult<()> {
         LogicalPlan::Aggregate(made) if made.group_expr.is_empty() => depends(node),
         _ => Ok(false),
     };
-    if !is_value_of_row && subquery.subquery.exists(is_whole)? {
-        return not_impl_err!("IN and EXISTS over an aggregate that depends on the row around it is not supported");
+    if !is_right && subquery.subquery.exists(is_whole)? {
+        return not_impl_err!(
+            "IN and EXISTS over aggregates that depend on the row around them are not supported"
+        );
     }
     let skips = |node: &LogicalPlan| match node {
         LogicalPlan::Limit(limit) => Ok(limit.skip.is_some() && depends(node)?),
         _ => Ok(false),
     };
     if is_exists && subquery.subquery.exists(skips)? {
-        return not_impl_err!("EXISTS with OFFSET over rows that depend on the row around them is not supported");
+        return not_impl_err!(
+            "EXISTS with OFFSET over rows that depend on the row around them is not supported"
+        );
     }
     Ok(())
 }
@@ -61,9 +68,8 @@ fn is_missing(plan: &LogicalPlan) -> bool {
             let is_column = |expr: &Expr| matches!(expr.clone().unalias_nested().data, Expr::Column(_));
             expr.iter().all(is_column) && is_missing(input)
         }
-        LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. }) | LogicalPlan::Filter(Filter { input, .. }) => {
-            is_missing(input)
-        }
+        LogicalPlan::SubqueryAlias(SubqueryAlias { input, .. })
+        | LogicalPlan::Filter(Filter { input, .. }) => is_missing(input),
         LogicalPlan::Aggregate(made) => made.aggr_expr.iter().all(|expr| {
             let expr = expr.clone().unalias_nested().data;
             let Expr::AggregateFunction(call) = expr else { return false };
@@ -77,7 +83,7 @@ fn is_missing(plan: &LogicalPlan) -> bool {
 mod tests {
     use crate::sql::SqlSession;
 
-    /// What a query over `t` and `u` gives, or is refused with.
+    /// The rows of a query over `t` and `u`, or the reason why it is refused.
     fn run(query: &str) -> Result<String, String> {
         let mut session = SqlSession::default().part_rows_min(1);
         for statement in [
@@ -107,12 +113,17 @@ mod tests {
             format!("exists (select 1 {rows_of} having count(*) = 0)"),
         ] {
             let query = format!("select b from t where {condition}");
-            assert!(refused(&query).contains("over an aggregate that depends"), "{query}");
+            assert!(refused(&query).contains("over aggregates that depend"), "{query}");
         }
-        assert_eq!(run(&format!("select b from t where 2 in (select max(u.a) {rows_of})")).as_deref(), Ok("20"));
+        assert_eq!(
+            run(&format!("select b from t where 2 in (select max(u.a) {rows_of})")).as_deref(),
+            Ok("20")
+        );
         // Missing where the aggregate is, not true.
         let negated = run(&format!("select b from t where not (2 in (select max(u.a) {rows_of}))"));
         assert!(negated.is_err() || negated.as_deref() == Ok("30"), "{negated:?}");
+        let other = run(&format!("select b from t where 2 in (select max(u.a) {rows_of}) or b = 10"));
+        assert!(other.is_err() || other.as_deref() == Ok("10 20"), "{other:?}");
         let offset = format!("select b from t where exists (select 1 {rows_of} offset 1)");
         assert!(refused(&offset).contains("OFFSET"));
     }
@@ -120,7 +131,8 @@ mod tests {
     #[test]
     fn windows_of_lateral_joins_are_refused() {
         let rows_of = "from (values (1, 7), (2, 7), (2, 7)) v(k, w) where v.k = t.a";
-        let lateral = format!("select b, r from t, lateral (select row_number() over (order by w) r {rows_of}) s");
+        let lateral =
+            format!("select b, r from t, lateral (select row_number() over (order by w) r {rows_of}) s");
         assert!(refused(&lateral).contains("a window over rows that depend"));
     }
 }
