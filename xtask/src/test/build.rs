@@ -25,6 +25,10 @@ pub fn linting_cargo(places: &Places) -> Result<Command> {
         .env(lint::CLIPPY, toolchain()?.join("bin/clippy-driver"))
         // The separator is clippy's own.
         .env("CLIPPY_ARGS", "-D__CLIPPY_HACKERY__warnings__CLIPPY_HACKERY__");
+    // The state of incremental builds would be a quarter of the target folder.
+    if std::env::var_os("CARGO_INCREMENTAL").is_none() {
+        command.env("CARGO_INCREMENTAL", "0");
+    }
     Ok(command)
 }
 
