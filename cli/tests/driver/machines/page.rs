@@ -40,6 +40,26 @@ fn put_program(path: &Path) {
     assert!(stripped.unwrap().success(), "strip comes with the linker");
 }
 
+/// The program's line for a number of nodes.
+fn said(nodes: usize) -> String {
+    format!("348513 primes below 5000000, counted on {nodes} nodes")
+}
+
+/// Types the program's line again while it says the right number and fewer nodes than the page: ten machines
+/// in one are so slow at times that the first nodes have done all tasks before the last one has started a
+/// worker.
+fn typed_until(promised: &str, mut out: String, again: impl Fn() -> String) -> String {
+    let number = promised.split(" on ").next().unwrap();
+    for _ in 0..20 {
+        assert!(out.starts_with(number), "{out}");
+        if out.trim() == promised {
+            break;
+        }
+        out = again();
+    }
+    out.trim().to_owned()
+}
+
 pub fn the_page_leads_from_one_machine_to_ten() {
     assert!(PAGE.contains(program_on_the_page().trim()), "the page has another program than the test");
     let field = Field::new(MACHINES + 1);
@@ -64,14 +84,15 @@ pub fn the_page_leads_from_one_machine_to_ten() {
         } else if line.contains("token create") {
             token = out.trim().to_owned();
         } else if line.contains(PROGRAM) {
-            counts.push(out.trim().to_owned());
+            let promised = said(if counts.is_empty() { 1 } else { MACHINES });
+            let again = || if place == "on the head" { run(head) } else { run(laptop) };
+            counts.push(typed_until(&promised, out, again));
             if counts.len() == 3 {
                 a_cable_is_pulled(&field, &token);
             }
         }
     }
-    let said = |nodes| format!("348513 primes below 5000000, counted on {nodes} nodes");
-    assert_eq!(counts, [said(1), said(10), said(10)]);
+    assert_eq!(counts, [said(1), said(MACHINES), said(MACHINES)]);
     for count in &counts {
         assert!(PAGE.contains(&format!("> `{count}`")), "the page promises something else than {count}");
     }
