@@ -89,9 +89,15 @@ impl Workspace {
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         };
-        write("Cargo.toml", "[workspace]\nresolver = \"3\"\nmembers = [\"slow\"]\n");
+        write("Cargo.toml", "[workspace]\nresolver = \"3\"\nmembers = [\"slow\", \"unified\"]\n");
         write("slow/Cargo.toml", "[package]\nname = \"slow\"\nedition = \"2024\"\n");
         write("slow/tests/sleep.rs", SLEEP);
+        // The run of one package's tests selects it as well.
+        write(
+            "unified/Cargo.toml",
+            &format!("[package]\nname = \"{}\"\nedition = \"2024\"\n", xtask::test::UNIFIED),
+        );
+        write("unified/src/main.rs", "fn main() {}\n");
         Self(folder)
     }
 

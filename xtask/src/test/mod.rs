@@ -45,7 +45,7 @@ use sweep::Named;
 use workspace::Workspace;
 
 pub use processes::watch;
-pub use selection::FEATURES;
+pub use selection::UNIFIED;
 
 /// The arguments of the command line.
 #[derive(clap::Args, Clone, Debug, Default)]

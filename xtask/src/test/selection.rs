@@ -5,18 +5,9 @@ use anyhow::{Result, bail};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Features that are tested beside the default ones, by the folder of their package: all that a package has.
-/// A test compares the list with the manifests.
-pub const FEATURES: &[(&str, &str)] = &[
-    ("dataframe", "tharsis-dataframe/sqlite"),
-    ("examples", "tharsis-examples/tensor"),
-    ("gcs", "tharsis-gcs/etcd"),
-    ("numeric", "tharsis-numeric/hdf5,tharsis-numeric/object-storage"),
-    ("object-store", "tharsis-object-store/inputs"),
-    ("object-store/models", "tharsis-object-store-models/inputs"),
-    ("raylet", "tharsis-raylet/etcd,tharsis-raylet/file"),
-    ("tharsis", "tharsis/hdf5,tharsis/learn,tharsis/object-storage,tharsis/sqlite"),
-];
+/// A package that depends on all others, with all features, and has no tests. Selected beside another one, it
+/// makes cargo build that as the whole workspace does, and nothing of a run of all tests is compiled again.
+pub const UNIFIED: &str = "tharsis-unified";
 
 /// The packages whose tests run, and the tests of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -97,14 +88,10 @@ impl Selection {
 
     /// Cargo's words for the packages.
     pub fn packages(&self) -> Vec<String> {
-        let is_meant = |folder: &str| self.package.as_ref().is_none_or(|package| package.folder == folder);
-        let features = FEATURES.iter().filter(|(folder, _)| is_meant(folder));
-        let features = features.map(|(_, features)| format!("--features={features}"));
-        let packages = match &self.package {
-            None => "--workspace".to_owned(),
-            Some(package) => format!("--package={}", package.name),
-        };
-        std::iter::once(packages).chain(features).collect()
+        match &self.package {
+            None => vec!["--workspace".to_owned()],
+            Some(package) => [&package.name, UNIFIED].map(|name| format!("--package={name}")).into(),
+        }
     }
 }
 
@@ -129,7 +116,8 @@ mod tests {
     fn packages_are_found_by_folder_and_by_name() {
         for first in ["tests/cluster", "tests/cluster/", "tharsis-cluster-tests", "cluster-tests"] {
             let selection = select(first, Some("drain")).unwrap();
-            assert_eq!(selection.packages(), ["--package=tharsis-cluster-tests"], "{first}");
+            let words = ["--package=tharsis-cluster-tests", "--package=tharsis-unified"];
+            assert_eq!(selection.packages(), words, "{first}");
             assert_eq!(selection.filter(), Some("drain"));
         }
     }

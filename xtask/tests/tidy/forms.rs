@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use xtask::lint::{FORM_FILES, FORMS, Form, UNSAFE};
 use xtask::scan::tokens;
-use xtask::test::FEATURES;
 
 /// A crate of the workspace, and the file that it begins with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -199,26 +198,6 @@ fn code_that_only_a_form_has_is_read() {
     }
     let planted = "#[cfg(not(feature = \"a\"))]\n// not(feature = \"b\")\nmod c;";
     assert_eq!(negated(planted), BTreeSet::from(["a".to_owned()]));
-}
-
-#[test]
-fn all_features_of_a_package_are_tested() {
-    for package in packages() {
-        let manifest = Path::new(package["manifest_path"].as_str().expect("a path"));
-        let folder = manifest.parent().unwrap().strip_prefix(root().canonicalize().unwrap()).unwrap();
-        let features = package["features"].as_object().expect("features");
-        if features.keys().all(|name| name.starts_with("dep:")) {
-            continue;
-        }
-        let features = Features::of(package["name"].as_str().expect("a name"));
-        let listed = FEATURES.iter().find(|(of, _)| Path::new(of) == folder);
-        let listed = listed.into_iter().flat_map(|(_, names)| names.split(','));
-        let on = listed.map(|name| name.split_once('/').expect("a package and a feature").1.to_owned());
-        let on = on.chain(features.0.contains_key("default").then(|| "default".to_owned()));
-        let on: BTreeSet<_> = on.flat_map(|name| features.with(&name)).collect();
-        let missing: Vec<_> = features.0.keys().filter(|name| !on.contains(*name)).collect();
-        assert!(missing.is_empty(), "`./test {}` has not the features {missing:?}", folder.display());
-    }
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod lengths;
 mod modules;
 mod orphans;
 mod programs;
+mod unified;
 
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
