@@ -5,7 +5,7 @@ use crate::{packages, root, sources};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use xtask::lint::{FORM_FILES, FORMS, Form, UNSAFE};
-use xtask::scan::tokens;
+use xtask::scan::{Kind, Piece, pieces, tokens};
 
 /// A crate of the workspace, and the file that it begins with.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,38 +63,173 @@ fn crates_with_unsafe_code_are_listed_exactly() {
     assert_eq!(found, listed, "found, and listed in xtask/src/lint.rs");
 }
 
-/// The files of modules that a crate has only without a feature.
-fn of_forms(path: &Path, text: &str) -> Vec<PathBuf> {
+/// The tokens of a text's code, with its literals, without comments.
+fn words(text: &str) -> Vec<&str> {
+    let code = pieces(text).into_iter().filter(|piece| matches!(piece.kind, Kind::Code | Kind::Literal));
+    let of_piece = |piece: Piece| {
+        let part = &text[piece.range];
+        if piece.kind == Kind::Code { tokens(part) } else { vec![part] }
+    };
+    code.flat_map(of_piece).collect()
+}
+
+/// The place behind the group that the bracket at the beginning opens.
+fn after_group(words: &[&str]) -> usize {
+    let mut depth = 0_usize;
+    for (at, word) in words.iter().enumerate() {
+        match *word {
+            "(" | "[" | "{" => depth += 1,
+            ")" | "]" | "}" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth == 0 {
+            return at + 1;
+        }
+    }
+    words.len()
+}
+
+/// The literals after `name =`, without their quotes.
+fn named<'a>(words: &[&'a str], name: &str) -> Vec<&'a str> {
+    let found = words.windows(3).filter(|three| three[0] == name && three[1] == "=");
+    found.map(|three| three[2].trim_matches('"')).collect()
+}
+
+/// The features of which a condition says `not`, at any depth.
+fn negated<'a>(words: &[&'a str]) -> BTreeSet<&'a str> {
+    let of_group = |at: usize| {
+        let is_not = words[at] == "not" && words.get(at + 1) == Some(&"(");
+        let group = &words[at + 1..];
+        is_not.then(|| named(&group[..after_group(group)], "feature"))
+    };
+    (0..words.len()).filter_map(of_group).flatten().collect()
+}
+
+/// The files of modules that a text names, and whether the crate has each only without a feature. The text's
+/// own file is among them if that is so of all of it.
+fn modules(path: &Path, text: &str, exists: impl Fn(&Path) -> bool) -> Vec<(PathBuf, bool)> {
     let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
     let folder = path.parent().unwrap_or(Path::new(""));
-    let inner = if matches!(stem, "lib" | "main" | "mod") { folder.to_owned() } else { folder.join(stem) };
-    let (mut found, mut is_of_form, mut named) = (Vec::new(), false, None);
-    for line in text.lines().map(str::trim) {
-        if line.starts_with("#[") {
-            is_of_form |= line.contains("not(feature");
-            let path = line.split_once("path = \"").and_then(|(_, rest)| rest.split_once('"'));
-            named = path.map(|(file, _)| folder.join(file)).or(named);
-            continue;
+    let of_modules =
+        if matches!(stem, "lib" | "main" | "mod") { folder.to_owned() } else { folder.join(stem) };
+    // Of each block that is open: the folder of its modules if it is a module, and whether it is of a form.
+    let mut blocks = vec![(of_modules, false)];
+    let (words, mut found) = (words(text), Vec::new());
+    let (mut at, mut is_of_form, mut file) = (0, false, None);
+    while at < words.len() {
+        let (inner, around) = &blocks[blocks.len() - 1];
+        let is_only = is_of_form || *around;
+        let is_inner = words[at..].starts_with(&["#", "!", "["]);
+        match words[at..] {
+            ["#", "[", ..] | ["#", "!", "[", ..] => {
+                let group = &words[at + 1 + usize::from(is_inner)..];
+                let attribute = &group[..after_group(group)];
+                at += 1 + usize::from(is_inner) + attribute.len();
+                let is_without = !negated(attribute).is_empty();
+                let paths = named(attribute, "path");
+                let is_cfg = attribute.get(1) == Some(&"cfg");
+                if is_inner && is_cfg && is_without {
+                    found.push((path.to_owned(), true));
+                    continue;
+                }
+                // A path with a feature leaves the usual one to the form.
+                let is_choice = attribute.get(1) == Some(&"cfg_attr") && !paths.is_empty();
+                let is_with = is_choice && !is_without && !named(attribute, "feature").is_empty();
+                is_of_form |= is_cfg && is_without || is_choice && (is_without || is_with);
+                let base = if blocks.len() == 1 { folder } else { inner };
+                file = paths.first().filter(|_| !is_with).map(|name| base.join(name)).or(file);
+                continue;
+            }
+            ["mod", name, ";", ..] => {
+                // A test or a program of one file has its modules beside it.
+                let folders = [Some(&**inner), (blocks.len() == 1).then_some(folder)].into_iter().flatten();
+                let mut files = folders
+                    .flat_map(|folder| [folder.join(format!("{name}.rs")), folder.join(name).join("mod.rs")]);
+                let file = file.take().or_else(|| files.find(|file| exists(file)));
+                found.extend(file.map(|file| (file, is_only)));
+                (at, is_of_form) = (at + 3, false);
+                continue;
+            }
+            ["mod", name, "{", ..] => {
+                blocks.push((inner.join(name), is_only));
+                (at, is_of_form, file) = (at + 3, false, None);
+                continue;
+            }
+            ["{", ..] => blocks.push((inner.clone(), is_only)),
+            ["}", ..] if 1 < blocks.len() => drop(blocks.pop()),
+            _ => {}
         }
-        let module = line.strip_suffix(';').and_then(|line| line.rsplit_once("mod ")).map(|(_, name)| name);
-        if let Some(module) = module.filter(|_| is_of_form) {
-            let files = [inner.join(format!("{module}.rs")), inner.join(module).join("mod.rs")];
-            found.extend(named.take().or_else(|| files.into_iter().find(|file| file.exists())));
+        if matches!(words[at], "{" | "}" | ";") {
+            (is_of_form, file) = (false, None);
         }
-        (is_of_form, named) = (false, None);
+        at += 1;
+    }
+    found
+}
+
+/// The files that a crate has only without a feature, of all these files.
+fn of_forms(sources: &BTreeMap<PathBuf, String>) -> BTreeSet<PathBuf> {
+    let is_there = |file: &Path| sources.contains_key(file);
+    let all: BTreeMap<&PathBuf, _> =
+        sources.iter().map(|(path, text)| (path, modules(path, text, is_there))).collect();
+    let only = all.values().flatten().filter(|(_, is_of_form)| *is_of_form);
+    let mut left: Vec<&PathBuf> = only.map(|(file, _)| file).collect();
+    let mut found = BTreeSet::new();
+    while let Some(file) = left.pop() {
+        if found.insert(file.to_owned()) {
+            left.extend(all.get(file).into_iter().flatten().map(|(inside, _)| inside));
+        }
     }
     found
 }
 
 #[test]
 fn files_that_only_a_form_has_are_listed_exactly() {
-    let sources = sources();
-    let product = sources.iter().filter(|(path, _)| !path.starts_with(root().join("xtask")));
-    let found = product.flat_map(|(path, text)| of_forms(path, text));
+    let product: BTreeMap<_, _> =
+        sources().into_iter().filter(|(path, _)| !path.starts_with(root().join("xtask"))).collect();
+    let found = of_forms(&product).into_iter();
     let found: BTreeSet<_> =
         found.map(|file| file.strip_prefix(root()).unwrap().display().to_string()).collect();
     let listed: BTreeSet<_> = FORM_FILES.iter().map(|file| (*file).to_owned()).collect();
     assert_eq!(found, listed, "found, and listed in xtask/src/lint.rs");
+}
+
+#[test]
+fn files_of_forms_are_found_in_every_shape() {
+    let without = "#[cfg(not(feature = \"a\"))]";
+    let cases = [
+        (format!("{without}\nmod x;"), "x.rs"),
+        (format!("{without} pub(crate) mod x;"), "x.rs"),
+        (format!("{without}\n/// Docs.\n// A comment; with signs {{\n/* and more */\nmod x;"), "x.rs"),
+        (format!("{without}\n#[allow(dead_code)]\nmod x;"), "x.rs"),
+        ("#[cfg(not(any(feature = \"a\", test)))] mod x;".to_owned(), "x.rs"),
+        ("#[cfg(any(test, not(all(unix, feature = \"a\"))))] mod x;".to_owned(), "x.rs"),
+        ("#[cfg(\n    not(\n        feature = \"a\"\n    )\n)]\nmod x;".to_owned(), "x.rs"),
+        ("#[cfg(not( feature=\"a\" ))] mod x ;".to_owned(), "x.rs"),
+        (format!("{without}\n#[path = \"other.rs\"]\nmod x;"), "other.rs"),
+        ("#[cfg_attr(not(feature = \"a\"), path = \"other.rs\")] mod x;".to_owned(), "other.rs"),
+        ("#[cfg_attr(feature = \"a\", path = \"other.rs\")] mod x;".to_owned(), "x.rs"),
+        (format!("{without} mod m {{ fn f() {{ g({{}}) }} mod y; }} mod x;"), "m/y.rs"),
+        (format!("mod m {{ {without} mod y; }}"), "m/y.rs"),
+        ("#![cfg(not(feature = \"a\"))]\nmod m { fn f() {} }".to_owned(), "lib.rs"),
+        (format!("{without} mod tree;"), "tree/mod.rs tree/leaf.rs"),
+        (format!("{without} use a::b;\nmod x;"), ""),
+        (format!("{without} fn f() {{ g() }}\nmod x;"), ""),
+        (format!("const TEXT: &str = \"\n{}\nmod x;\";", without.replace('"', "\\\"")), ""),
+        ("#[cfg_attr(not(feature = \"a\"), expect(dead_code, reason = \"r\"))] mod x;".to_owned(), ""),
+        ("#[cfg(feature = \"a\")] mod x;\n#[cfg(not(unix))] mod other;".to_owned(), ""),
+        ("#[test]\nfn f() {}\nmod x;".to_owned(), ""),
+    ];
+    for (text, expected) in cases {
+        let other =
+            ["x.rs", "other.rs", "m/y.rs", "tree/leaf.rs", "beside.rs"].map(|name| (name, String::new()));
+        let program = ("program.rs", "#[cfg(not(feature = \"a\"))] mod beside;".to_owned());
+        let tree = [("tree/mod.rs", "mod leaf;".to_owned()), ("lib.rs", text.clone()), program];
+        let sources = other.into_iter().chain(tree).map(|(name, text)| (PathBuf::from(name), text));
+        let found = of_forms(&sources.collect());
+        let expected = expected.split_whitespace().chain(["beside.rs"]).map(PathBuf::from).collect();
+        assert_eq!(found, expected, "{text}");
+    }
 }
 
 #[test]
@@ -172,13 +307,6 @@ fn forms_lack_the_crates_of_the_features_that_they_lack() {
 /// Features without which a command of the run compiles a package, beside the forms.
 const BY_COMMANDS: &[(&str, &str)] = &[("tharsis-numeric", "dense")];
 
-/// The features without which a text has other code.
-fn negated(text: &str) -> BTreeSet<String> {
-    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let after = code.flat_map(|line| line.split("not(feature = \"").skip(1));
-    after.filter_map(|rest| Some(rest.split_once('"')?.0.to_owned())).collect()
-}
-
 #[test]
 fn code_that_only_a_form_has_is_read() {
     for package in packages() {
@@ -190,14 +318,15 @@ fn code_that_only_a_form_has_is_read() {
             |file: &Path| file.ancestors().skip(1).find(|up| up.join("Cargo.toml").exists()) == Some(&folder);
         let sources = sources();
         let own = sources.iter().filter(|(path, _)| is_own(path));
-        for feature in own.flat_map(|(_, text)| negated(text)) {
-            let is_read = FORMS.iter().any(|form| form.package == name && form.features.contains(&&*feature));
-            let is_built = BY_COMMANDS.contains(&(name, &*feature));
+        for feature in own.flat_map(|(_, text)| negated(&words(text))) {
+            let is_read = FORMS.iter().any(|form| form.package == name && form.features.contains(&feature));
+            let is_built = BY_COMMANDS.contains(&(name, feature));
             assert!(is_read || is_built, "nothing compiles {name} without its feature {feature}");
         }
     }
-    let planted = "#[cfg(not(feature = \"a\"))]\n// not(feature = \"b\")\nmod c;";
-    assert_eq!(negated(planted), BTreeSet::from(["a".to_owned()]));
+    let planted = "#[cfg(not(feature = \"a\"))]\n// not(feature = \"b\")\nmod c;\n\
+                   fn f() { cfg!(any(feature = \"d\", not(all(feature = \"e\", unix)))) }";
+    assert_eq!(negated(&words(planted)), BTreeSet::from(["a", "e"]));
 }
 
 #[test]
