@@ -190,10 +190,15 @@ impl Written {
         let there = self.keys.entry(key).or_default();
         let replaced = match value.made {
             // Answers of two writes at the same time come in any order.
-            Made::Revision(own) if there.iter().any(|known| after < known.ended && known.is_later(own)) => {
-                return self.give_back(writer, bytes);
+            Made::Revision(own) => {
+                let is_replaced = there.iter().any(|known| after < known.ended && known.is_later(own));
+                let mut gone = take_all(there, |known| known.ended <= after || known.is_earlier(own));
+                if is_replaced {
+                    gone.push(value);
+                    return self.all_gone(gone);
+                }
+                gone
             }
-            Made::Revision(own) => take_all(there, |known| known.ended <= after || known.is_earlier(own)),
             Made::Record(_) => value.claimed_before(there).map(|at| there.remove(at)).into_iter().collect(),
             Made::Unknown => {
                 let mut own = take_all(there, |known| known.writer == writer);
@@ -203,7 +208,7 @@ impl Written {
             }
         };
         there.push(value);
-        replaced.into_iter().for_each(|known| self.give_back(known.writer, known.bytes));
+        self.all_gone(replaced);
     }
 
     /// Nodes that have written names here.
@@ -221,6 +226,11 @@ impl Written {
     /// A value is gone.
     pub(super) fn removed(&mut self, key: &[u8]) {
         let values = self.keys.remove(key).unwrap_or_default();
+        self.all_gone(values);
+    }
+
+    /// Gives back the bytes of values that are not there any more.
+    fn all_gone(&mut self, values: Vec<Value>) {
         values.into_iter().for_each(|value| self.give_back(value.writer, value.bytes));
     }
 

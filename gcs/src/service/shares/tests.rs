@@ -202,6 +202,26 @@ fn answers_in_the_other_order_leave_the_later_name() {
 }
 
 #[test]
+fn the_answer_of_an_earlier_write_ends_the_claims_that_it_replaced() {
+    let written = Mutex::<Written>::default();
+    let key = tables::kv_key(ACTORS_NAMESPACE, b"a");
+    let begin = |node, revision| {
+        assert!(written.lock().begin(A, &key, 1));
+        done(&written.lock(), Some(node), revision)
+    };
+    let later = begin(2, 6);
+    give_up(&written, 3, &key, b"a claim that ends before the earlier one begins");
+    let earlier = begin(1, 5);
+    give_up(&written, 4, &key, b"one that may be there after it");
+    written.lock().end(A, key.clone(), 1, Some(later));
+    written.lock().end(A, key.clone(), 1, Some(earlier));
+    let of_nodes = [1, 2, 3, 4].map(|node| written.lock().names_of(NodeId(node)).len());
+    assert_eq!(of_nodes, [0, 1, 0, 1]);
+    let counted: usize = written.lock().keys.values().flatten().map(|value| value.bytes).sum();
+    assert_eq!(written.lock().bytes[&A], counted);
+}
+
+#[test]
 fn of_very_many_names_a_few_are_removed_at_a_time_and_all_in_the_end() {
     let mut written = Written::default();
     for number in 0..10 * NAMES_AT_A_TIME {
