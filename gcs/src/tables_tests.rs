@@ -2,8 +2,9 @@
 
 use super::*;
 use crate::backend::Response;
-use crate::keyspace::{EmbeddedLimits, KeySpace};
+use crate::keyspace::{EmbeddedLimits, Entry, KeySpace};
 use std::collections::BTreeMap;
+use std::fmt::Write;
 use std::time::Duration;
 use tharsis_protos::control::{ClusterId, JobEnd};
 use tharsis_types::Resources;
@@ -351,6 +352,68 @@ fn records_of_other_releases_are_read() {
     assert_eq!(
         serde_json::from_slice::<serde_json::Value>(&json(b"k", &read).unwrap()).unwrap(),
         serde_json::from_str::<serde_json::Value>(&job).unwrap()
+    );
+}
+
+/// Tables with an entry of each kind, as text.
+fn written() -> String {
+    let mut store = Store::new();
+    let lease = store.grant();
+    let mut member = node(7);
+    member.machine = Some("00000000000000aa".to_owned());
+    member.info.resources.custom.insert("disk".to_owned(), 10_000);
+    member.info.labels.insert("zone".to_owned(), "a".to_owned());
+    let leaving = NodeRecord { departure: Some("stopped".to_owned()), ..node(8) };
+    let row = Row::new("tokens/0123456789abcdef", "hash node 1800000000").unwrap();
+    let all = [
+        claim(ClusterId([1; 16])),
+        claim_for(Owner::User([2; 16]), None),
+        note_format(),
+        Lineage::default().begin(0xab, false),
+        list_store("10.0.0.1:7600", Some(NodeId(7)), lease),
+        join(&member, lease).unwrap(),
+        join(&node(8), lease).unwrap(),
+        depart(&leaving, 1).unwrap(),
+        add_machine_row(&row),
+        hold_code(CodeUnitId([5; 32]), 99, NodeId(7), 1),
+        Txn::always(vec![Op::put(kv_key(ACTORS_NAMESPACE, b"name"), "value")]),
+    ];
+    all.iter().for_each(|txn| assert!(store.run(txn).succeeded, "{txn:?}"));
+    let mut ended = store.make(3);
+    ended.info.end = Some(JobEnd { succeeded: false, message: "why".to_owned(), ended_unix_ms: 8 });
+    assert!(store.run(&end_job(&ended, 1).unwrap()).succeeded);
+    let running = store.make(4);
+    assert!(store.run(&set_program(running.info.id, CodeUnitId([5; 32]), 1)).succeeded);
+    let result = store.run(&Txn::always(vec![Op::range("")]));
+    let mut text = String::new();
+    for KeyValue { key, value, version, lease, .. } in ranged(&result, 0).0 {
+        let value = match String::from_utf8(value.clone()) {
+            Ok(text) if text.bytes().all(|byte| b' ' <= byte) => text,
+            _ => format!("{value:02x?}"),
+        };
+        let lease = lease.map_or(String::new(), |lease| format!(", lease {}", lease.0));
+        writeln!(text, "{} (version {version}{lease}) {value}", String::from_utf8_lossy(key)).unwrap();
+    }
+    // The same in a file.
+    let entry = Entry { value: b"value".to_vec(), version: 300, revision: 70_000, lease: Some(lease) };
+    writeln!(text, "entry of a file: {:02x?}", postcard::to_stdvec(&entry).unwrap()).unwrap();
+    text
+}
+
+#[test]
+fn what_this_release_writes_is_what_is_recorded_of_its_version() {
+    let folder = std::env::var("CARGO_MANIFEST_DIR").unwrap();
+    let file = format!("{folder}/testdata/tables-{FORMAT}.txt");
+    let written = written();
+    if std::env::var_os("UPDATE_TABLES").is_some() {
+        return std::fs::write(file, written).unwrap();
+    }
+    let recorded = std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(
+        written == recorded,
+        "other than {file}:\n{written}\nFormer releases of this version read what is written. If they read it wrongly, \
+         raise FORMAT (tables/meta.rs; journal.rs for entries of a file), and keep reading the former one. Then record: \
+         UPDATE_TABLES=1 cargo test -p tharsis-gcs --lib recorded"
     );
 }
 
