@@ -20,7 +20,7 @@
 //! | transfer of object bytes to another node | [`transfer`] |
 //! | files for objects when memory is short | [`spill`] |
 //!
-//! `unsafe` is allowed in `segment`, `ring_place`, `ring`, `bell`, `map` and `copy` only (see
+//! `unsafe` is allowed in `forks`, `segment`, `ring_place`, `ring`, `bell`, `map` and `copy` only (see
 //! the `allow` at each); every block states why it is sound.
 
 #![deny(unsafe_code)]
@@ -28,6 +28,8 @@
 
 // In reading order; the empty lines keep the formatter from sorting them.
 pub mod error;
+
+mod forks;
 
 pub mod segment;
 

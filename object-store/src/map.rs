@@ -30,10 +30,10 @@
 
 use crate::annex::{AnnexFile, Blocks, no_space};
 use crate::error::{NoSpace, StoreError, check_range};
+use crate::forks::Withheld;
 use crate::grants::Grants;
 use crate::huge_pages::{ARENA_UNIT_BYTES, huge_pages_available};
 use crate::ranges::RangeSet;
-use crate::segment::keep_from_forks;
 use rustix::fs::{FallocateFlags, SealFlags, SeekFrom, fallocate, fcntl_get_seals, fstat};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
@@ -67,6 +67,8 @@ pub struct ArenaMap {
     slots: Mutex<RangeSet>,
     /// Number of live slots; lets a reader skip the lock when there are none.
     slot_count: AtomicUsize,
+    /// Of the mapping to write, which it ends before.
+    withheld: Option<Withheld>,
 }
 
 // SAFETY: plain memory, valid from any thread while the value lives; the header argues the rules of access.
@@ -131,7 +133,7 @@ impl ArenaMap {
         })?;
         assert!(memory_len <= len, "a map is shorter than its memory");
         // They may go on reading values.
-        keep_from_forks(to_write, len as usize).inspect_err(|_| {
+        let withheld = Withheld::new(to_write, len as usize).inspect_err(|_| {
             // SAFETY: made above, and nothing points into them yet.
             unsafe {
                 unmap(to_read, len);
@@ -151,6 +153,7 @@ impl ArenaMap {
             made: Mutex::default(),
             slots: Mutex::default(),
             slot_count: AtomicUsize::new(0),
+            withheld: Some(withheld),
         };
         if huge_pages_available() {
             // Only advice: if it fails, the pages are small.
@@ -437,6 +440,7 @@ fn available_memory_bytes() -> u64 {
 
 impl Drop for ArenaMap {
     fn drop(&mut self) {
+        self.withheld = None;
         // SAFETY: this value mapped exactly these bytes; slots and slices hold an `Arc` of it and borrowed
         // reads its lifetime, so nothing points into them any more.
         unsafe {
@@ -528,7 +532,7 @@ impl DerefMut for WriteSlot {
 impl ArenaMap {
     /// Whether forks of this process have the mapping to read, and the one to write.
     pub(crate) fn is_inherited(&self) -> (bool, bool) {
-        let of = |base| crate::segment::is_inherited(base, self.len as usize);
+        let of = |base| crate::forks::is_inherited(base, self.len as usize);
         (of(self.to_read), of(self.to_write))
     }
 }

@@ -14,7 +14,7 @@
 //! * **A mapping outlives its name.** Everything placed in a segment holds an `Arc<Segment>`, so the mapping
 //!   stays for as long as anything points into it.
 //! * **A fork would write records in the name of its parent**: what it drops tells the node so, at positions
-//!   that it has copied. So mappings do not pass to forks, which end if they touch them.
+//!   that it has copied. So mappings do not pass to forks, which end if they touch them (`forks.rs`).
 //!
 //! A peer of the same user could shrink a named segment behind our back; only a sealed memfd prevents that.
 //! So object bytes are in an [arena](crate::arena), and only rings and bells are here.
@@ -24,8 +24,9 @@
 #![allow(unsafe_code)]
 
 use crate::error::{NoSpace, StoreError, check_range};
+use crate::forks::Withheld;
 use rustix::fs::{FallocateFlags, fallocate, fstatvfs};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap_anonymous, munmap};
+use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 use shared_memory::{Shmem, ShmemConf, ShmemError};
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -52,6 +53,8 @@ pub struct Segment {
     base: NonNull<u8>,
     len: usize,
     name: String,
+    /// Given up before the mapping.
+    withheld: Option<Withheld>,
 }
 
 enum Memory {
@@ -136,8 +139,9 @@ impl Segment {
         }
         .map_err(|cause| StoreError::system("map anonymous memory", cause))?;
         let base = non_null(base.cast())?;
-        let segment = Segment { memory: Memory::Anonymous, base, len: bytes, name: String::new() };
-        keep_from_forks(base, bytes)?;
+        let (memory, name) = (Memory::Anonymous, String::new());
+        let mut segment = Segment { memory, base, len: bytes, name, withheld: None };
+        segment.withheld = Some(Withheld::new(base, bytes)?);
         Ok(segment)
     }
 
@@ -145,11 +149,12 @@ impl Segment {
     fn from_shmem(mut shmem: Shmem, name: String, lock: Option<File>) -> Result<Segment, StoreError> {
         let base = non_null(shmem.as_ptr())?;
         let len = shmem.len();
-        keep_from_forks(base, len)?;
         // Names are removed by this module alone: the crate's own removal would also fire after `unlink`.
         shmem.set_owner(false);
         let memory = Memory::Named { _shmem: shmem, lock: Mutex::new(lock) };
-        Ok(Segment { memory, base, len, name })
+        let mut segment = Segment { memory, base, len, name, withheld: None };
+        segment.withheld = Some(Withheld::new(base, len)?);
+        Ok(segment)
     }
 
     /// Removes the name that this side made; mappings stay. Call it once the peer has mapped the segment.
@@ -207,6 +212,7 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
+        self.withheld = None;
         match self.memory {
             Memory::Anonymous => {
                 // SAFETY: this value mapped exactly these bytes and nothing points into them any more:
@@ -313,13 +319,6 @@ fn allocate_pages(file: &File, bytes: u64) -> Result<(), StoreError> {
     }
 }
 
-/// Takes a mapping of this process, whole pages of it, out of what forks of the process inherit.
-pub(crate) fn keep_from_forks(base: NonNull<u8>, bytes: usize) -> Result<(), StoreError> {
-    // SAFETY: the caller has just made this mapping, and the advice leaves it as it is in this process.
-    unsafe { madvise(base.as_ptr().cast(), bytes, Advice::LinuxDontFork) }
-        .map_err(|cause| StoreError::system("keep shared memory from forks", cause))
-}
-
 fn open_shm(path: &Path) -> io::Result<File> {
     let flags = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
     OpenOptions::new().read(true).write(true).custom_flags(flags).open(path)
@@ -351,28 +350,6 @@ fn map_shmem_error(error: ShmemError) -> StoreError {
         other => io::Error::other(other),
     };
     StoreError::system("map a segment", cause)
-}
-
-/// Whether a fork of this process has what is mapped here.
-#[cfg(all(test, not(models)))]
-pub(crate) fn is_inherited(base: NonNull<u8>, bytes: usize) -> bool {
-    use std::os::unix::process::CommandExt;
-    let at = base.as_ptr().expose_provenance();
-    let look = move || {
-        let pages = ptr::with_exposed_provenance_mut(at);
-        // SAFETY: advice about use in general leaves the contents alone; without a mapping it fails.
-        unsafe { madvise(pages, bytes, Advice::Normal) }.map_err(io::Error::from)
-    };
-    let mut command = std::process::Command::new("true");
-    // SAFETY: the fork makes one system call before it becomes another program.
-    unsafe { command.pre_exec(look) };
-    match command.status() {
-        Ok(_) => true,
-        Err(cause) => {
-            assert_eq!(cause.raw_os_error(), Some(rustix::io::Errno::NOMEM.raw_os_error()), "{cause}");
-            false
-        }
-    }
 }
 
 #[cfg(not(models))]
@@ -414,11 +391,8 @@ mod tests {
         let ours = Segment::create("fork", 8192).unwrap();
         let peer = Segment::open(ours.name()).unwrap();
         for segment in [ours, peer, Segment::anonymous(8192).unwrap()] {
-            assert!(!is_inherited(segment.base, segment.len));
+            assert!(!crate::forks::is_inherited(segment.base, segment.len));
         }
-        let other = vec![0_u8; 3 * 4096];
-        let page = NonNull::from(&other[other.as_ptr().align_offset(4096)]);
-        assert!(is_inherited(page, 4096), "other memory is");
     }
 
     #[test]
