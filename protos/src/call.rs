@@ -201,7 +201,7 @@ fn refusal_of(proof: &ProofError) -> Option<RefusalCode> {
             let is_tls = cause.get_ref().is_some_and(|cause| cause.is::<rustls::Error>());
             is_tls.then_some(RefusalCode::Unauthenticated)
         }
-        ProofError::NotOurs | ProofError::Look | ProofError::Scrape(_) | ProofError::Timeout => None,
+        ProofError::NotOurs | ProofError::Look | ProofError::Scrape(_) | ProofError::Timeout(_) => None,
     }
 }
 
@@ -291,7 +291,7 @@ mod tests {
         let version = of(ProofError::Refused(Reason::Version));
         assert_eq!(version.refusal_code(), Some(RefusalCode::FailedPrecondition));
         assert!(!version.is_transient());
-        assert!(matches!(of(ProofError::Timeout), CallError::Unreachable { .. }));
+        assert!(matches!(of(ProofError::Timeout(Duration::from_secs(5))), CallError::Unreachable { .. }));
     }
 
     #[test]

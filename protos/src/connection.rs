@@ -13,11 +13,12 @@ use crate::caller::{Caller, Who};
 use crate::descriptors::Descriptors;
 use crate::message::is_of_machine;
 use crate::owners::Owners;
-use crate::proof::{self, Claim, PROOF_WAIT, ProofError, Purpose, Reason, Secret};
+use crate::proof::{self, CALLER_WAIT, Claim, PROOF_WAIT, ProofError, Purpose, Reason, Secret};
 use crate::revoked::Revoked;
 use crate::rights::{Admitted, PortCounts};
 use crate::scrape::{self, Pass};
 use crate::shares::{Part, Shares};
+use crate::within::within;
 use hyper_util::rt::TokioIo;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -29,7 +30,6 @@ use tharsis_identity::{Authority, MachineId, Tls, proof_key, subject_of};
 use tharsis_types::NodeId;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
 use tokio_rustls::rustls::{ClientConnection, ServerConnection, StreamOwned};
 use tokio_rustls::{TlsAcceptor, TlsConnector, TlsStream};
 use tonic::transport::server::Connected;
@@ -169,8 +169,7 @@ impl Credentials {
             Trust::Identity(tls) => {
                 let connector = TlsConnector::from(tls.client());
                 let shake = connector.connect(called.server_name()?, stream);
-                let stream = timeout(PROOF_WAIT, shake).await.map_err(|_| ProofError::Timeout)?;
-                let mut stream = stream.map_err(ProofError::Tls)?;
+                let mut stream = within(CALLER_WAIT, shake).await?.map_err(ProofError::Tls)?;
                 let key = Secret::from_bytes(proof_key(stream.get_ref().1)?);
                 proof::prove(&mut stream, &key, self.node, purpose).await?;
                 Transport::Tls(Box::new(stream.into()))
@@ -378,7 +377,7 @@ impl Gate {
             }
             TlsAcceptor::from(tls.server()).accept(stream).await.map_err(ProofError::Tls)
         };
-        timeout(PROOF_WAIT, shake).await.unwrap_or(Err(ProofError::Timeout))
+        within(PROOF_WAIT, shake).await?
     }
 
     /// Checks the purpose of a connection against its certificate, before any call is looked at. Returns the

@@ -7,20 +7,27 @@
 use crate::caller::{Caller, Who};
 use crate::connection::{Called, Credentials, Signer, Stream, Trust};
 use crate::owners::Claimed;
-use crate::proof::{self, PROOF_WAIT, ProofError, Purpose, Secret};
+use crate::proof::{self, CALLER_WAIT, PROOF_WAIT, ProofError, Purpose, Secret};
+use crate::within::within;
 use prost::Message;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 use tharsis_identity::{
-    Anchors, Former, Identity, IdentityError, NewKey, Subject, Tls, Token, pinned, proof_key,
+    Anchors, Authority, Former, Identity, IdentityError, NewKey, Subject, Tls, Token, pinned, proof_key,
 };
 use tharsis_types::NodeId;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::timeout;
+use tokio::sync::Semaphore;
 use tokio_rustls::TlsConnector;
 
 const FRAME_BYTES_MAX: u32 = 16 << 10;
+/// The time for which a caller waits for its certificate. The authority notes whose it is on its disk, which
+/// may be busy.
+const ANSWER_WAIT: Duration = Duration::from_secs(60);
+/// Requests for which the authority works at a time: each has a thread, which may wait for the disk.
+static WORKING: Semaphore = Semaphore::const_new(4);
 
 /// Why there is no certificate.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +35,9 @@ pub enum JoinError {
     /// The key or the answer is of no use.
     #[error(transparent)]
     Identity(#[from] IdentityError),
+    /// The authority did not answer in time. It may have signed.
+    #[error("there was no certificate within {} s: the disk of the head may be busy", ANSWER_WAIT.as_secs())]
+    Late,
     /// Nobody answers there.
     #[error("nobody answers at {address}: {cause}")]
     Unreachable {
@@ -103,8 +113,8 @@ pub async fn with_token(address: &str, token: &Token, host: &str) -> Result<Iden
     let stream = TcpStream::connect(address).await.map_err(unreachable)?;
     let connector = TlsConnector::from(pinned(token.authority())?);
     let shake = connector.connect(Called::Control.server_name()?, stream);
-    let stream = timeout(PROOF_WAIT, shake).await.map_err(|_| ProofError::Timeout)?;
-    let mut stream = stream.map_err(ProofError::Tls)?;
+    let shaken = within(CALLER_WAIT, shake).await.map_err(ProofError::from)?;
+    let mut stream = shaken.map_err(ProofError::Tls)?;
     let key = Secret::from_bytes(proof_key(stream.get_ref().1)?);
     proof::prove(&mut stream, &key, None, Purpose::Join).await?;
     let (token, host) = (token.to_string(), host.to_owned());
@@ -162,44 +172,64 @@ async fn ask(mut stream: Stream, request: Request) -> Result<Answer, JoinError> 
         write(&mut stream, &request).await?;
         read::<Answer>(&mut stream).await
     };
-    let answer = timeout(PROOF_WAIT, exchange).await.map_err(|_| ProofError::Timeout)?;
+    let answer = within(ANSWER_WAIT, exchange).await.map_err(|_| JoinError::Late)?;
     let answer = answer.map_err(ProofError::Io)?;
     if answer.refused.is_empty() { Ok(answer) } else { Err(JoinError::Refused(answer.refused)) }
 }
 
 /// Answers one request.
 pub(crate) async fn serve(signer: &Signer, caller: Caller, mut stream: Stream) {
-    let exchange = async {
-        let request = read::<Request>(&mut stream).await?;
-        let answer = sign(signer, caller, &request).await.unwrap_or_else(|error| {
-            tracing::info!(%error, "a certificate is refused");
-            Answer { refused: error.to_string(), ..Answer::default() }
-        });
+    // A caller that breaks off or stalls gets nothing, and may ask again.
+    let Ok(Ok(request)) = within(PROOF_WAIT, read::<Request>(&mut stream)).await else { return };
+    let answer = sign(signer, caller, request).await.unwrap_or_else(|error| {
+        tracing::info!(%error, "a certificate is refused");
+        Answer { refused: error.to_string(), ..Answer::default() }
+    });
+    let answering = async {
         write(&mut stream, &answer).await?;
         stream.shutdown().await
     };
-    // A caller that breaks off or stalls gets nothing, and may ask again.
-    let _answered = timeout(PROOF_WAIT, exchange).await;
+    let _answered = within(PROOF_WAIT, answering).await;
 }
 
-async fn sign(signer: &Signer, caller: Caller, request: &Request) -> Result<Answer, JoinError> {
-    let Signer { authority, lifetime, .. } = signer;
-    let (certificate, machine) = if request.token.is_empty() {
+/// Has the authority work on a thread that may wait for its disk: those of connections serve others.
+async fn on_disk<T: Send + 'static>(
+    authority: &Arc<Authority>,
+    work: impl FnOnce(&Authority) -> Result<T, IdentityError> + Send + 'static,
+) -> Result<T, JoinError> {
+    let failed =
+        |cause: &dyn std::fmt::Display| JoinError::Refused(format!("nothing is signed now: {cause}"));
+    let working = WORKING.acquire().await.map_err(|cause| failed(&cause))?;
+    let authority = Arc::clone(authority);
+    let done = tokio::task::spawn_blocking(move || {
+        let _working = working;
+        work(&authority)
+    });
+    Ok(done.await.map_err(|cause| failed(&cause))??)
+}
+
+async fn sign(signer: &Signer, caller: Caller, request: Request) -> Result<Answer, JoinError> {
+    let (authority, lifetime) = (&signer.authority, signer.lifetime);
+    let Request { token, public_key, host, node, machine_key } = request;
+    let (certificate, machine) = if token.is_empty() {
         let Who::Certified(machine) = caller.who else { return Err(IdentityError::UnknownToken.into()) };
-        let renewed = authority.renew_machine(machine, &request.machine_key)?;
-        let certificate = if request.public_key.is_empty() {
+        let renew_machine = move |authority: &Authority| authority.renew_machine(machine, &machine_key);
+        let renewed = on_disk(authority, renew_machine).await?;
+        let certificate = if public_key.is_empty() {
             Vec::new()
         } else {
-            check_owner(signer, machine, request.node).await?;
-            authority.renew(machine, request.node, &request.public_key, *lifetime)?
+            check_owner(signer, machine, node).await?;
+            on_disk(authority, move |authority| authority.renew(machine, node, &public_key, lifetime)).await?
         };
         (certificate, renewed)
     } else {
-        (authority.admit(&request.token.parse()?, &request.public_key, &request.host)?, Vec::new())
+        let token: Token = token.parse()?;
+        let admit = move |authority: &Authority| authority.admit(&token, &public_key, &host);
+        (on_disk(authority, admit).await?, Vec::new())
     };
     let lifetime_ms = u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX);
     // Read after the signatures: if the key was replaced in between, its successor's members believe in both.
-    let anchors = authority.anchors()?;
+    let anchors = on_disk(authority, Authority::anchors).await?;
     let former = anchors.former.map(|former| (former.certificate, former.cross));
     let (former, cross) = former.unwrap_or_default();
     let refused = String::new();
@@ -212,7 +242,8 @@ async fn check_owner(signer: &Signer, machine: Subject, node: u64) -> Result<(),
     let may_have = machine.role.has_nodes() && machine.node.is_none_or(|own| own == node);
     let Some(owners) = signer.owners.as_ref().filter(|_| may_have) else { return Ok(()) };
     // The word of this authority comes first: a claim that it would refuse must leave nothing in the table.
-    if signer.authority.machine_of(node)?.is_some_and(|owner| owner != machine.machine) {
+    let known = on_disk(&signer.authority, move |authority| authority.machine_of(node)).await?;
+    if known.is_some_and(|owner| owner != machine.machine) {
         return Err(IdentityError::NotItsNode(format!("{node:016x}")).into());
     }
     match owners.claim(NodeId(node), machine.machine, signer.lifetime).await {

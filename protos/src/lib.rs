@@ -46,6 +46,7 @@ mod descriptors;
 mod generated;
 mod mount;
 mod shares;
+mod within;
 
 pub use call::{CallError, Refusal, RefusalCode};
 pub use message::{BadMessage, Problem};

@@ -24,6 +24,7 @@
 //! | answer | mac\[32\] |
 //! | verdict | status:u32 zero:u32 mac\[32\] |
 
+use crate::within::{Over, within};
 use std::fmt;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
@@ -49,8 +50,11 @@ pub const HELLO_BYTES: usize = 56;
 pub const ANSWER_BYTES: usize = 32;
 /// Bytes of a verdict.
 pub const VERDICT_BYTES: usize = 40;
-/// The time for which one side waits for the other.
+/// The time for which a port waits for a caller that has proved nothing.
 pub(crate) const PROOF_WAIT: Duration = Duration::from_secs(5);
+/// The time for which a caller waits for a listener, whose machine may be so busy that it has no CPU for
+/// seconds. After a longer one the network may have lost the words, and others get there sooner.
+pub(crate) const CALLER_WAIT: Duration = Duration::from_secs(15);
 /// First bytes of an HTTP/2 client, which has nothing proved.
 pub(crate) const HTTP2: [u8; 8] = *b"PRI * HT";
 /// First bytes of the requests of HTTP/1.1 that are answered ([`crate::scrape`]).
@@ -111,9 +115,9 @@ pub enum ProofError {
     /// One side does not believe the other's certificate.
     #[error("TLS: {}", words_of(.0))]
     Tls(io::Error),
-    /// The other side said too little for too long.
-    #[error("the connection was not proved within {} s", PROOF_WAIT.as_secs())]
-    Timeout,
+    /// The other side said too little for this time.
+    #[error("the connection was not proved within {} s", .0.as_secs())]
+    Timeout(Duration),
     /// The listener is of a release with another version of the proof.
     #[error(
         "what listens there speaks version {theirs} of the protocol between processes of a cluster, this release \
@@ -131,6 +135,12 @@ pub enum ProofError {
 fn words_of(error: &io::Error) -> String {
     let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     tls.and_then(words_about_clocks).unwrap_or_else(|| error.to_string())
+}
+
+impl From<Over> for ProofError {
+    fn from(Over(limit): Over) -> ProofError {
+        ProofError::Timeout(limit)
+    }
 }
 
 impl From<io::Error> for ProofError {
@@ -281,7 +291,7 @@ pub async fn prove<S: AsyncRead + AsyncWrite + Unpin>(
         stream.read_exact(&mut verdict).await?;
         proof.check(&challenge, &verdict)
     };
-    timeout(PROOF_WAIT, exchange).await.unwrap_or(Err(ProofError::Timeout))
+    within(CALLER_WAIT, exchange).await?
 }
 
 /// As [`prove`], for a thread that may wait; the stream has its own timeouts.
@@ -335,7 +345,7 @@ pub async fn admit<S: AsyncRead + AsyncWrite + Unpin>(
         stream.flush().await?;
         Ok(claim)
     };
-    let admitted = timeout(PROOF_WAIT, exchange).await.unwrap_or(Err(ProofError::Timeout));
+    let admitted = within(PROOF_WAIT, exchange).await.unwrap_or_else(|over| Err(over.into()));
     if let Err(ProofError::Refused(_) | ProofError::Look) = admitted {
         hear_out(stream).await;
     }

@@ -36,6 +36,8 @@ const LOOKS: Duration = Duration::from_secs(2);
 const FAR: Duration = Duration::from_secs(100 * 365 * 86_400);
 /// Between two attempts to reach a head that is not there yet.
 const JOIN_PAUSE: Duration = Duration::from_millis(100);
+/// The time for which a head is asked that is there and proves nothing: its machine may be busy.
+const SLOW_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Means by which the members of a cluster know each other.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,7 +113,15 @@ pub fn join_with_token(folder: &Path, address: &str, token: &Token) -> Result<()
     let unreachable = |cause| JoinError::Unreachable { address: address.to_owned(), cause };
     let runtime = runtime.map_err(unreachable)?;
     let host = rustix::system::uname().nodename().to_string_lossy().into_owned();
-    let identity = runtime.block_on(join::with_token(address, token, &host))?;
+    let begun = Instant::now();
+    let identity = runtime.block_on(async {
+        loop {
+            match join::with_token(address, token, &host).await {
+                Err(error) if is_slow(&error) && begun.elapsed() < SLOW_PATIENCE => sleep(JOIN_PAUSE).await,
+                asked => break asked,
+            }
+        }
+    })?;
     let kept = machine_folder(folder);
     kept.keep(&identity, address)?;
     Ok(kept.note_token(address, token)?)
@@ -143,7 +153,7 @@ pub async fn renew_machine(folder: &Path, heads: &[String]) -> Result<bool, Join
             return Ok(false);
         }
         let renewing = timeout(HEAD_WAIT, join::as_machine(head, &identity));
-        match renewing.await.unwrap_or(Err(ProofError::Timeout.into())) {
+        match renewing.await.unwrap_or(Err(ProofError::Timeout(HEAD_WAIT).into())) {
             Ok(renewed) => {
                 kept.keep(&renewed, head)?;
                 return Ok(true);
@@ -251,10 +261,10 @@ fn own(
 
 /// A node of a machine that has joined. The head may have been started a moment ago.
 async fn member(stores: &KnownStores, mut machine: Machine, me: NodeId) -> Result<Entry, Failure> {
-    let until = Instant::now() + JOIN_PATIENCE;
+    let begun = Instant::now();
     let (own, lifetime) = loop {
         match ask_one(stores, &mut machine, me).await {
-            Err((_, error)) if is_away(&error) && Instant::now() < until => sleep(JOIN_PAUSE).await,
+            Err((_, error)) if begun.elapsed() < patience(&error) => sleep(JOIN_PAUSE).await,
             asked => break asked.map_err(|(head, error)| not_joined(&head, &error))?,
         }
     };
@@ -278,7 +288,7 @@ async fn ask_one(
         let asked = join::as_node(&head, &machine.identity, node);
         // The last one may take as long as a connection may.
         let answer = match heads.peek() {
-            Some(_) => timeout(HEAD_WAIT, asked).await.unwrap_or(Err(ProofError::Timeout.into())),
+            Some(_) => timeout(HEAD_WAIT, asked).await.unwrap_or(Err(ProofError::Timeout(HEAD_WAIT).into())),
             None => asked.await,
         };
         match answer {
@@ -367,9 +377,31 @@ impl Due {
     }
 }
 
+/// The time since the first attempt for which a node that joins tries again after this error.
+fn patience(error: &JoinError) -> Duration {
+    match error {
+        error if is_slow(error) => SLOW_PATIENCE,
+        error if is_away(error) => JOIN_PATIENCE,
+        _ => Duration::ZERO,
+    }
+}
+
 /// Whether nobody answered, which may change.
 fn is_away(error: &JoinError) -> bool {
-    matches!(error, JoinError::Unreachable { .. } | JoinError::Proof(ProofError::Io(_) | ProofError::Timeout))
+    let is_unproved = matches!(error, JoinError::Proof(ProofError::Io(_) | ProofError::Timeout(_)));
+    is_unproved || is_slow(error) || matches!(error, JoinError::Unreachable { .. } | JoinError::Late)
+}
+
+/// Whether somebody took the connection and proved nothing: this machine or the other one may be busy.
+fn is_slow(error: &JoinError) -> bool {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    match error {
+        JoinError::Proof(ProofError::Timeout(_)) => true,
+        JoinError::Proof(ProofError::Io(cause) | ProofError::Tls(cause)) => {
+            matches!(cause.kind(), BrokenPipe | ConnectionAborted | ConnectionReset | UnexpectedEof)
+        }
+        _ => false,
+    }
 }
 
 fn not_joined(head: &str, error: &JoinError) -> Failure {
@@ -394,6 +426,30 @@ mod tests {
         let [first, user, machine] = [user_on("a", 0), user_on("a", 1), user_on("b", 0)];
         assert!(first.is_some() && first != user && first != machine);
         assert_eq!(first, user_on("a", 0));
+    }
+
+    #[test]
+    fn a_head_that_is_slow_is_asked_for_longer_than_one_that_is_away() {
+        let io = |kind: std::io::ErrorKind| ProofError::Io(kind.into());
+        let tls = |kind: std::io::ErrorKind| ProofError::Tls(kind.into());
+        let cases = [
+            (ProofError::Timeout(HEAD_WAIT), SLOW_PATIENCE),
+            // A port has ended the connection: this process was slow itself.
+            (io(std::io::ErrorKind::UnexpectedEof), SLOW_PATIENCE),
+            (tls(std::io::ErrorKind::UnexpectedEof), SLOW_PATIENCE),
+            (io(std::io::ErrorKind::ConnectionReset), SLOW_PATIENCE),
+            (io(std::io::ErrorKind::ConnectionRefused), JOIN_PATIENCE),
+            (io(std::io::ErrorKind::HostUnreachable), JOIN_PATIENCE),
+            (tls(std::io::ErrorKind::InvalidData), Duration::ZERO),
+            (ProofError::NotOurs, Duration::ZERO),
+        ];
+        for (error, expected) in cases {
+            let error = JoinError::Proof(error);
+            assert_eq!(patience(&error), expected, "{error}");
+            assert_eq!(is_away(&error), !expected.is_zero(), "{error}");
+        }
+        assert!(JOIN_PATIENCE < SLOW_PATIENCE);
+        assert_eq!(patience(&JoinError::Refused("no".to_owned())), Duration::ZERO);
     }
 
     #[test]

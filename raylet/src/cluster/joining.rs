@@ -9,6 +9,7 @@ use std::time::Duration;
 use tharsis_gcs::{
     BackendChoice, ClientOptions, Control, ControlClient, ControlOptions, KnownStores, StoreError,
 };
+use tharsis_protos::CallError;
 use tharsis_protos::connection::{Credentials, Gate};
 use tharsis_protos::control::{NodeInfo, Registered};
 use tharsis_protos::revoked::Revoked;
@@ -33,7 +34,11 @@ pub(super) fn client_of(stores: KnownStores, own: &Credentials) -> Result<Contro
 
 /// The machines that were shut out, which a member hears before its first caller: nobody has its address yet.
 pub(super) async fn heard_revoked(client: &ControlClient, gate: &Gate) -> Result<Revoked, Failure> {
-    let info = client.with_patience(JOIN_PATIENCE).cluster_info().await;
+    let info = match client.with_patience(JOIN_PATIENCE).cluster_info().await {
+        // Somebody took the call, and is slow.
+        Err(CallError::Deadline { .. }) => client.with_patience(PATIENCE).cluster_info().await,
+        answered => answered,
+    };
     let place = client.address();
     let info = info.map_err(|e| refused(&format!("cannot join the cluster at {place}"), &e))?;
     gate.revoked().hear(info.revoked);
@@ -42,7 +47,7 @@ pub(super) async fn heard_revoked(client: &ControlClient, gate: &Gate) -> Result
 
 /// Makes the node a member.
 pub(super) async fn register(client: &ControlClient, info: &NodeInfo) -> Result<Registered, Failure> {
-    let registered = client.with_patience(JOIN_PATIENCE).register_node(info, unix_ms()).await;
+    let registered = client.with_patience(PATIENCE).register_node(info, unix_ms()).await;
     let place = client.address();
     let registered = registered.map_err(|e| refused(&format!("cannot join the cluster at {place}"), &e))?;
     if CLOCK_SKEW_MS_MAX < registered.clock_skew_ms.unsigned_abs() {
