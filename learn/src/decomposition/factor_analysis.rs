@@ -4,7 +4,7 @@ use super::projection::coordinates;
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::{check, check_count, check_not_negative};
 use crate::checks::{Training, refused, samples_for};
-use crate::dense::{cholesky, eigh, svd, tensor};
+use crate::dense::{cholesky, factor, svd, tensor};
 use crate::params::parameters;
 use crate::passes::{Around, Moments, in_fixed_chunks};
 use crate::saved::{Save, saved};
@@ -123,9 +123,7 @@ impl FactorAnalysis {
         let covariance = &moments.gram / rows as f64;
         let variance = covariance.diag().to_owned();
         // Squares have too few digits where the noise of a feature vanishes; their root has enough.
-        let (values, vectors) = eigh(&covariance)?;
-        let roots = values.mapv(|value| value.max(0.0).sqrt()).insert_axis(Axis(1));
-        let root = vectors.t().to_owned() * roots;
+        let root = factor(&covariance, features)?.reversed_axes();
         let mut noise = match &self.noise_variance_init {
             None => Array1::ones(features),
             Some(given) => Array1::from_vec(given.clone()),

@@ -4,13 +4,13 @@ use super::projection::{coordinates, samples_at};
 use crate::base::{Estimator, FitOptions, Transform};
 use crate::bounds::{check_count, check_not_negative};
 use crate::checks::{Training, refused};
-use crate::dense::{eigh, svd, tensor};
+use crate::dense::{eigh, spectrum, svd, tensor};
 use crate::params::{parameters, words};
 use crate::passes::{Around, Moments, in_fixed_chunks};
 use crate::saved::{Save, saved};
 use crate::show;
 use crate::states::{all_finite, lost, matrix, vector};
-use ndarray::{Array1, Array2, Axis};
+use ndarray::{Array1, Array2, Axis, Slice};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use tharsis_numeric::random::default_rng;
@@ -263,7 +263,7 @@ impl Estimator for FastICA {
         }
         let moments = Moments::of(&training, None, Around::Mean)?;
         let count = self.n_components.unwrap_or(columns).min(rows).min(columns);
-        let whitening = whitening(&moments.gram, count)?;
+        let whitening = whitening(&moments.varying(), rows, count)?;
         let white = (&training.x - tensor(&moments.mean)).matmul(&tensor(&whitening).t());
         let white = in_fixed_chunks(&white, count) * (rows as f64).sqrt();
         let (mut directions, n_iter, converged) =
@@ -288,22 +288,20 @@ impl Estimator for FastICA {
 
 /// Makes uncorrelated coordinates, whose squares sum to 1, of samples with these sums of products; (k, d).
 #[track_caller]
-fn whitening(gram: &Array2<f64>, count: usize) -> Result<Array2<f64>> {
-    let (values, vectors) = eigh(gram)?;
-    let features = values.len();
-    let largest = values[features - 1];
-    let mut whitening = Array2::zeros((count, features));
-    for (at, mut row) in whitening.outer_iter_mut().enumerate() {
-        let value = values[features - 1 - at];
-        if value.is_nan() || value <= f64::EPSILON * largest * features as f64 {
-            return Err(refused(format!(
-                "the samples vary in {at} directions, which are fewer than {count} sources: set n_components"
-            )));
-        }
-        let vector = vectors.column(features - 1 - at);
+fn whitening(gram: &Array2<f64>, rows: usize, count: usize) -> Result<Array2<f64>> {
+    let (values, vectors) = spectrum(gram, rows - 1)?;
+    let found = values.iter().filter(|&&value| 0.0 < value).count();
+    if found < count {
+        return Err(refused(format!(
+            "the samples vary in {found} directions, which are fewer than {count} sources: set n_components"
+        )));
+    }
+    let first = vectors.slice_axis(Axis(1), Slice::from(..count));
+    let mut whitening = first.t().as_standard_layout().into_owned();
+    for (mut row, value) in whitening.outer_iter_mut().zip(&values) {
         // scikit-learn's sign.
-        let sign = if vector[0] < 0.0 { -1.0 } else { 1.0 };
-        row.assign(&vector.mapv(|part| sign * part / value.sqrt()));
+        let sign = if row[0] < 0.0 { -1.0 } else { 1.0 };
+        row *= sign / value.sqrt();
     }
     Ok(whitening)
 }

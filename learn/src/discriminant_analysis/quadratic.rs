@@ -4,7 +4,7 @@ use super::priors;
 use crate::base::{Estimator, FitOptions, classifies};
 use crate::bounds::{check, check_not_negative};
 use crate::checks::{Training, refused, samples_for};
-use crate::dense::{eigh, tensor};
+use crate::dense::{spectrum, tensor};
 use crate::labels::{Classes, largest, log_sum_exp};
 use crate::params::parameters;
 use crate::passes::{ClassMeans, in_fixed_chunks};
@@ -174,10 +174,9 @@ impl Estimator for QuadraticDiscriminantAnalysis {
         let mut scalings = Array2::zeros((count, columns));
         let mut rotations = Vec::with_capacity(count);
         for (at, state) in states.into_iter().enumerate() {
-            let (values, mut vectors) = eigh(&(matrix(state)? / means.count[at]))?;
-            vectors.invert_axis(Axis(1));
-            for (scaling, value) in scalings.row_mut(at).iter_mut().zip(values.iter().rev()) {
-                *scaling = (1.0 - self.reg_param) * value.max(0.0) + self.reg_param;
+            let (values, vectors) = spectrum(&(matrix(state)? / means.count[at]), columns)?;
+            for (scaling, value) in scalings.row_mut(at).iter_mut().zip(&values) {
+                *scaling = (1.0 - self.reg_param) * value + self.reg_param;
             }
             if scalings.row(at).iter().any(|&scaling| scaling <= self.tol) {
                 return Err(self.not_full_rank(classes.values[at], means.count[at] as usize, columns));

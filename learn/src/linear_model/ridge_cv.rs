@@ -11,7 +11,7 @@ use super::sums::Sums;
 use crate::base::{Estimator, FitOptions, Predict, predicts};
 use crate::bounds::check_folds;
 use crate::checks::{Nan, Training, refused};
-use crate::dense::{eigh, tensor};
+use crate::dense::{spectrum, tensor};
 use crate::labels::{Classes, chosen_label, linear_scores};
 use crate::params::estimator;
 use crate::passes::{Around, in_chunks_for};
@@ -166,19 +166,14 @@ struct Spectrum {
 impl Spectrum {
     #[track_caller]
     fn of(sums: &Sums) -> Result<Spectrum> {
-        let (values, vectors) = eigh(&sums.gram)?;
+        let (values, vectors) = spectrum(&sums.gram, sums.gram.nrows())?;
         let along = vectors.t().dot(&sums.cross);
-        Ok(Spectrum { values: values.mapv(|value| value.max(0.0)), vectors, along })
+        Ok(Spectrum { values, vectors, along })
     }
 
-    /// The slopes along the eigenvectors; directions that neither the samples nor the penalty know have none.
+    /// The slopes along the eigenvectors; directions in which samples do not vary have none.
     fn along(&self, alpha: f64) -> Array2<f64> {
-        let largest = self.values.iter().fold(0.0, |largest: f64, &value| largest.max(value));
-        let bound = largest * f64::EPSILON * self.values.len() as f64;
-        let factors = self.values.mapv(|value| match value + alpha {
-            sum if bound < sum => 1.0 / sum,
-            _ => 0.0,
-        });
+        let factors = self.values.mapv(|value| if 0.0 < value { 1.0 / (value + alpha) } else { 0.0 });
         &self.along * &factors.insert_axis(Axis(1))
     }
 

@@ -166,6 +166,16 @@ impl Moments {
             && self.gram.iter().chain(&self.cross).all(|product| product.is_finite())
     }
 
+    /// The products of columns, none of those that are constant up to rounding; (d, d).
+    pub(crate) fn varying(&self) -> Array2<f64> {
+        let mut gram = self.gram.clone();
+        for column in (0..gram.nrows()).filter(|&column| self.is_constant(column)) {
+            gram.row_mut(column).fill(0.0);
+            gram.column_mut(column).fill(0.0);
+        }
+        gram
+    }
+
     /// Whether the numbers of a column are equal up to rounding.
     pub(crate) fn is_constant(&self, column: usize) -> bool {
         is_constant(self.gram[[column, column]] / self.weight, self.mean[column])
