@@ -5,13 +5,13 @@
 //! 2001).
 
 use super::line::{self, Line, line_model};
-use super::sums::Sums;
+use super::sums::{Remainder, Sums};
 use crate::base::{Estimator, FitOptions};
 use crate::bounds::{check_count, check_not_negative, check_positive};
 use crate::checks::{Training, samples_for};
-use crate::dense::{eigh, solve_positive, tensor};
+use crate::dense::{eigh, solve_positive, spectrum, tensor};
 use crate::params::estimator;
-use ndarray::{Array1, Array2, ArrayD, Axis};
+use ndarray::{Array1, Array2, ArrayD, Axis, Slice};
 use serde::{Deserialize, Serialize};
 use tharsis_numeric::{Result, Tensor};
 
@@ -131,6 +131,9 @@ pub struct FittedARDRegression {
 struct Evidence {
     sums: Sums,
     cross: Array1<f64>,
+    remainder: Remainder,
+    /// The most directions in which the samples may vary.
+    rank: usize,
     /// One by the variance of the targets.
     alpha: f64,
 }
@@ -145,13 +148,14 @@ impl Evidence {
         let variance = sums.squares[0] / sums.weight;
         let sums = sums.around(around);
         let cross = sums.cross.column(0).to_owned();
-        Ok(Evidence { sums, cross, alpha: 1.0 / (variance + f64::EPSILON) })
+        let remainder = sums.remainder(training, &targets)?;
+        let rank = training.rows - usize::from(fit_intercept);
+        Ok(Evidence { sums, cross, remainder, rank, alpha: 1.0 / (variance + f64::EPSILON) })
     }
 
     /// The squares that coefficients leave of the targets.
     fn left(&self, coef: &Array1<f64>) -> f64 {
-        let squares = self.sums.squares[0] - 2.0 * self.cross.dot(coef);
-        (squares + coef.dot(&self.sums.gram.dot(coef))).max(0.0)
+        self.remainder.at(&self.sums.gram, coef)
     }
 
     /// Coefficients and intercept.
@@ -162,6 +166,14 @@ impl Evidence {
         }
         Ok(Line::through(&coef.insert_axis(Axis(1)), &self.sums.mean, &self.sums.target_mean, true))
     }
+}
+
+/// Products of columns and targets (d,) along eigenvectors (d, d); where samples do not vary, there are none
+/// but by rounding.
+fn along(values: &Array1<f64>, vectors: &Array2<f64>, cross: &Array1<f64>) -> Array1<f64> {
+    let mut along = vectors.t().dot(cross);
+    along.zip_mut_with(values, |along, &value| *along = if 0.0 < value { *along } else { 0.0 });
+    along
 }
 
 /// The sum of the changes of coefficients.
@@ -229,9 +241,8 @@ impl Estimator for BayesianRidge {
         self.check()?;
         let training = Training::supervised("BayesianRidge", x, y, options)?;
         let evidence = Evidence::of(&training, self.fit_intercept)?;
-        let (values, vectors) = eigh(&evidence.sums.gram)?;
-        let values = values.mapv(|value| value.max(0.0));
-        let along = vectors.t().dot(&evidence.cross);
+        let (values, vectors) = spectrum(&evidence.sums.gram, evidence.rank)?;
+        let along = along(&values, &vectors, &evidence.cross);
         let mut alpha = self.alpha_init.unwrap_or(evidence.alpha);
         let mut lambda = self.lambda_init.unwrap_or(1.0);
         let coef_of = |alpha: f64, lambda: f64| {
@@ -280,6 +291,65 @@ fn covariance(gram: &Array2<f64>, kept: &[usize], alpha: f64, lambda: &Array1<f6
     Ok(vectors.dot(&(&vectors.t() * &inverse.insert_axis(Axis(1)))))
 }
 
+/// The samples as they tell coefficients whose penalties are given.
+struct Posterior<'a> {
+    gram: &'a Array2<f64>,
+    cross: &'a Array1<f64>,
+    /// A factor of the products (d, r) and the targets along its directions (r,), of samples that vary in
+    /// fewer directions than there are features: the rounding of products is more than small penalties.
+    factor: Option<(Array2<f64>, Array1<f64>)>,
+}
+
+impl Posterior<'_> {
+    #[track_caller]
+    fn of(evidence: &Evidence) -> Result<Posterior<'_>> {
+        let (gram, cross) = (&evidence.sums.gram, &evidence.cross);
+        let mut factor = None;
+        if evidence.rank < gram.nrows() {
+            let (values, vectors) = spectrum(gram, evidence.rank)?;
+            let kept = Slice::from(..values.iter().filter(|&&value| 0.0 < value).count());
+            let roots = values.slice_axis(Axis(0), kept).mapv(f64::sqrt);
+            let vectors = vectors.slice_axis(Axis(1), kept);
+            factor = Some((&vectors * &roots, vectors.t().dot(cross) / &roots));
+        }
+        Ok(Posterior { gram, cross, factor })
+    }
+
+    /// The coefficients that are kept, (k,), and their covariance, (k, k).
+    #[track_caller]
+    fn at(&self, kept: &[usize], alpha: f64, lambda: &Array1<f64>) -> Result<(Array1<f64>, Array2<f64>)> {
+        if let Some((factor, along)) = &self.factor
+            && factor.ncols() < kept.len()
+        {
+            let one_by: Array1<f64> = kept.iter().map(|&column| 1.0 / lambda[column]).collect();
+            return by_factor((&factor.select(Axis(0), kept), along), alpha, &one_by);
+        }
+        let sigma = covariance(self.gram, kept, alpha, lambda)?;
+        let cross: Array1<f64> = kept.iter().map(|&column| self.cross[column]).collect();
+        Ok((sigma.dot(&cross) * alpha, sigma))
+    }
+}
+
+/// Coefficients and their covariance by Woodbury's identity: of a factor (k, r) of the products of k
+/// features, r < k, the targets along its directions (r,), and one by the penalties (k,).
+#[track_caller]
+fn by_factor(
+    (factor, along): (&Array2<f64>, &Array1<f64>),
+    alpha: f64,
+    one_by: &Array1<f64>,
+) -> Result<(Array1<f64>, Array2<f64>)> {
+    let scaled = factor * &one_by.view().insert_axis(Axis(1));
+    let mut inner = factor.t().dot(&scaled);
+    inner.diag_mut().mapv_inplace(|value| value + 1.0 / alpha);
+    let (values, vectors) = eigh(&inner)?;
+    let turned = scaled.dot(&vectors);
+    let shares = values.mapv(|value| 1.0 / value.max(1.0 / alpha));
+    let coef = turned.dot(&(vectors.t().dot(along) * &shares));
+    let mut sigma = (&turned * &shares).dot(&turned.t()) * -1.0;
+    sigma.diag_mut().zip_mut_with(one_by, |value, one_by| *value += one_by);
+    Ok((coef, sigma))
+}
+
 impl Estimator for ARDRegression {
     type Fitted = FittedARDRegression;
 
@@ -288,18 +358,19 @@ impl Estimator for ARDRegression {
         self.check()?;
         let training = Training::supervised("ARDRegression", x, y, options)?.without_weights()?;
         let evidence = Evidence::of(&training, self.fit_intercept)?;
-        let (gram, columns) = (&evidence.sums.gram, training.columns);
+        let columns = training.columns;
+        let posterior = Posterior::of(&evidence)?;
         let mut alpha = evidence.alpha;
         let mut lambda: Array1<f64> = Array1::ones(columns);
         let mut kept: Vec<usize> = (0..columns).collect();
         let mut coef: Array1<f64> = Array1::zeros(columns);
-        let mut sigma = covariance(gram, &kept, alpha, &lambda)?;
         let (mut n_iter, mut converged) = (0, false);
         while n_iter < self.max_iter && !converged && !kept.is_empty() {
             training.engine.check_time()?;
             n_iter += 1;
             let old = coef.clone();
-            set_kept(&mut coef, (&kept, &sigma), alpha, &evidence.cross);
+            let (found, sigma) = posterior.at(&kept, alpha, &lambda)?;
+            set_kept(&mut coef, &kept, &found);
             let mut known = 0.0;
             for (at, &column) in kept.iter().enumerate() {
                 let own = 1.0 - lambda[column] * sigma[[at, at]];
@@ -316,11 +387,14 @@ impl Estimator for ARDRegression {
                 }
             }
             converged = 1 < n_iter && change(&old, &coef) < self.tol;
-            sigma = covariance(gram, &kept, alpha, &lambda)?;
         }
-        if !kept.is_empty() {
-            set_kept(&mut coef, (&kept, &sigma), alpha, &evidence.cross);
-        }
+        let sigma = if kept.is_empty() {
+            Array2::zeros((0, 0))
+        } else {
+            let (found, sigma) = posterior.at(&kept, alpha, &lambda)?;
+            set_kept(&mut coef, &kept, &found);
+            sigma
+        };
         let converged = converged || kept.is_empty();
         let Line { coef, intercept } = evidence.line(&training, coef)?;
         let (x_offset, threshold_lambda) = (evidence.sums.mean, self.threshold_lambda);
@@ -338,19 +412,19 @@ impl Estimator for ARDRegression {
     }
 }
 
-/// The coefficients that are kept, by their covariance.
-fn set_kept(coef: &mut Array1<f64>, kept: (&[usize], &Array2<f64>), alpha: f64, cross: &Array1<f64>) {
-    let (kept, sigma) = kept;
-    let cross: Array1<f64> = kept.iter().map(|&column| cross[column]).collect();
-    for (&column, made) in kept.iter().zip(sigma.dot(&cross) * alpha) {
-        coef[column] = made;
+/// Sets the coefficients that are kept.
+fn set_kept(coef: &mut Array1<f64>, kept: &[usize], found: &Array1<f64>) {
+    for (&column, &found) in kept.iter().zip(found) {
+        coef[column] = found;
     }
 }
 
 /// The deviations of predictions: of the targets around the line, and of the line.
 #[track_caller]
 fn deviations(centred: &Tensor, sigma: &Array2<f64>, alpha: f64) -> Tensor {
-    ((centred.matmul(&tensor(sigma)) * centred).sum(1) + 1.0 / alpha).sqrt()
+    // Rounding of large features may be more than the variance of a line that is known to the last digits.
+    let of_line = (centred.matmul(&tensor(sigma)) * centred).sum(1).maximum(0.0);
+    (of_line + 1.0 / alpha).sqrt()
 }
 
 impl FittedBayesianRidge {

@@ -1,5 +1,6 @@
 //! Means that are linear in the features, or whose logarithms are: generalized linear models.
 
+use super::minimize::Measure;
 use super::penalized::{Penalized, Solution};
 use super::{Ridge, line};
 use crate::base::{Estimator, FitOptions, Predict, Task};
@@ -257,7 +258,7 @@ impl Parameters {
             penalty: self.alpha,
             intercept_penalty: 0.0,
             fit_intercept: self.fit_intercept,
-            tol: self.tol,
+            tol: (self.tol, Measure::One),
             max_iter: self.max_iter,
         };
         let start = (&Array1::from_elem(1, start), training.columns);

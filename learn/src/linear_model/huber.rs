@@ -1,18 +1,17 @@
 //! Least squares that count far samples by their distance and not by its square.
 //!
 //! Huber's loss with a scale that is fitted along (Owen, "A robust hybrid of lasso and ridge regression",
-//! 2007). Its logarithm is the parameter, so that it stays positive, and features are measured in units of
-//! their deviations around their means, so that steps are few.
+//! 2007). Its logarithm is the parameter, so that it stays positive. Features and targets are measured in
+//! units of their deviations around their means, so that steps are few and the same in any unit.
 
+use super::least::solved;
 use super::line::{self, Line, line_model};
-use super::minimize::{Minimum, minimize};
+use super::minimize::{Measure, Minimum, minimize};
 use super::sums::Sums;
 use crate::base::{Estimator, FitOptions};
 use crate::bounds::{check, check_not_negative};
 use crate::checks::{Nan, Training};
-use crate::dense::tensor;
 use crate::params::estimator;
-use crate::passes::in_fixed_chunks;
 use crate::states::{all_finite, lost, vector};
 use ndarray::{Array1, ArrayD, Axis, Slice};
 use serde::{Deserialize, Serialize};
@@ -44,7 +43,8 @@ estimator! {
         alpha "alpha": f64, f64 = 1e-4;
         /// scikit-learn's `fit_intercept`: whether the line need not go through zero.
         fit_intercept "fit_intercept": bool, bool = true;
-        /// scikit-learn's `tol`: the largest part of the slope at the minimum.
+        /// scikit-learn's `tol`: the largest part of the slope at the minimum, of targets and features in
+        /// units of their deviations.
         tol "tol": f64, f64 = 1e-5;
     }
 }
@@ -84,29 +84,64 @@ impl HuberRegressor {
     }
 }
 
-/// Data of a fit: the samples around their means.
+/// Data of a fit: the samples around their means, and the targets in units of about their deviation.
 struct Problem<'a> {
     training: &'a Training,
     targets: Tensor,
     sums: Sums,
-    /// The deviation of each feature; (d,).
+    /// The unit of the targets, a power of two.
+    unit: f64,
+    /// The root of the curvature along each coefficient; (d,).
     units: Array1<f64>,
     epsilon: f64,
     alpha: f64,
     fit_intercept: bool,
 }
 
-impl Problem<'_> {
-    /// The objective and its slope at coefficients in units of deviations, the intercept at the means and the
-    /// logarithm of the scale. One pass.
+impl<'a> Problem<'a> {
+    /// The problem of an estimator, and the place from which it is solved.
+    #[track_caller]
+    fn of(estimator: &HuberRegressor, training: &'a Training) -> Result<(Problem<'a>, Array1<f64>)> {
+        let HuberRegressor { epsilon, alpha, fit_intercept, .. } = *estimator;
+        let targets = training.one_target()?;
+        let mut sums = Sums::of(training, &targets, line::around(fit_intercept))?;
+        let unit = match (sums.squares[0] / sums.weight).sqrt() {
+            0.0 => 1.0,
+            deviation => deviation.log2().floor().exp2(),
+        };
+        // The objective in this unit, up to a factor; its penalty is the only part that has the unit twice.
+        let (targets, alpha) = (targets / unit, alpha * unit);
+        sums.target_mean /= unit;
+        sums.cross /= unit;
+        sums.squares.mapv_inplace(|square| square / unit / unit);
+        let all = (sums.squares[0] / sums.weight).sqrt();
+        let scale_of = |slopes: &Array1<f64>| {
+            let left = sums.left(slopes, &sums, 0).sqrt();
+            left.max(all * SCALE_LEAST).max(f64::MIN_POSITIVE)
+        };
+        // From least squares on, with the penalty as far as it counts beside them.
+        let penalty = alpha * scale_of(&sums.least_squares()?);
+        let slopes = match solved(&sums.gram, &sums.cross, penalty)? {
+            Some(slopes) => slopes.column(0).to_owned(),
+            None => sums.least_squares()?,
+        };
+        let units = sums.gram.diag().mapv(|square| match ((square + penalty) / sums.weight).sqrt() {
+            0.0 => 1.0,
+            unit => unit,
+        });
+        let start = (&slopes * &units).into_iter().chain([0.0, scale_of(&slopes).ln()]).collect();
+        Ok((Problem { training, targets, sums, unit, units, epsilon, alpha, fit_intercept }, start))
+    }
+
+    /// The objective and its slope at coefficients in units of their curvature, the intercept at the means
+    /// and the logarithm of the scale. One pass.
     #[track_caller]
     fn at(&self, point: &Array1<f64>) -> Result<(f64, Array1<f64>)> {
         let columns = self.units.len();
         let coef = &point.slice_axis(Axis(0), Slice::from(..columns)) / &self.units;
         let (intercept, scale) = (point[columns], point[columns + 1].exp());
-        let x = &self.training.x - tensor(&self.sums.mean);
-        let predicted = x.matmul(&tensor(&coef.view().insert_axis(Axis(1)).to_owned()));
-        let apart = in_fixed_chunks(&(&self.targets - predicted - (self.sums.target_mean[0] + intercept)), 1);
+        let middle = self.sums.target_mean[0] + intercept;
+        let (x, apart) = self.sums.apart((&self.training.x, &self.targets), &coef, middle);
         let is_far = apart.abs().greater(self.epsilon * scale);
         let far = is_far.astype(DType::F64);
         let slopes = where_(&is_far, apart.sign() * self.epsilon, &apart / scale) * -2.0;
@@ -147,38 +182,25 @@ impl Estimator for HuberRegressor {
 
     #[track_caller]
     fn fit_any(&self, x: &Tensor, y: Option<&Tensor>, options: &FitOptions) -> Result<FittedHuberRegressor> {
-        let HuberRegressor { epsilon, max_iter, alpha, fit_intercept, tol } = *self;
         let name = "HuberRegressor";
-        let is_sound = 1.0 <= epsilon && epsilon.is_finite();
-        check(name, "epsilon", is_sound, "a float in the range [1.0, inf)", epsilon)?;
-        check_not_negative(name, "alpha", alpha)?;
-        check_not_negative(name, "tol", tol)?;
+        let is_sound = 1.0 <= self.epsilon && self.epsilon.is_finite();
+        check(name, "epsilon", is_sound, "a float in the range [1.0, inf)", self.epsilon)?;
+        check_not_negative(name, "alpha", self.alpha)?;
+        check_not_negative(name, "tol", self.tol)?;
         let training = Training::supervised(name, x, y, options)?;
-        let targets = training.one_target()?;
-        let sums = Sums::of(&training, &targets, line::around(fit_intercept))?;
-        // From least squares on.
-        let slopes = sums.least_squares()?;
-        let left =
-            sums.squares[0] - 2.0 * sums.cross.column(0).dot(&slopes) + slopes.dot(&sums.gram.dot(&slopes));
-        let all = (sums.squares[0] / sums.weight).sqrt();
-        let scale = (left.max(0.0) / sums.weight).sqrt().max(all * SCALE_LEAST).max(f64::MIN_POSITIVE);
-        let units = sums.gram.diag().mapv(|square| match (square / sums.weight).sqrt() {
-            0.0 => 1.0,
-            unit => unit,
-        });
-        let start: Array1<f64> = (&slopes * &units).into_iter().chain([0.0, scale.ln()]).collect();
-        let problem = Problem { training: &training, targets, sums, units, epsilon, alpha, fit_intercept };
-        let Minimum { point, rounds, converged } = minimize(start, tol, max_iter, |at| problem.at(at))?;
+        let (problem, start) = Problem::of(self, &training)?;
+        let tol = (self.tol, Measure::One);
+        let Minimum { point, rounds, converged } = minimize(start, tol, self.max_iter, |at| problem.at(at))?;
         if point.at.iter().chain([&point.value]).any(|number| !number.is_finite()) {
             return Err(training.beyond_float64());
         }
-        let columns = training.columns;
-        let slopes =
-            (&point.at.slice_axis(Axis(0), Slice::from(..columns)) / &problem.units).insert_axis(Axis(1));
-        let through = &problem.sums.target_mean + point.at[columns];
-        let Line { coef, intercept } = Line::through(&slopes, &problem.sums.mean, &through, true);
-        let scale = point.at[columns + 1].exp();
-        Ok(FittedHuberRegressor { coef, intercept, scale, n_iter: rounds, converged, epsilon })
+        let (columns, unit) = (training.columns, problem.unit);
+        let slopes = &point.at.slice_axis(Axis(0), Slice::from(..columns)) / &problem.units * unit;
+        let through = (&problem.sums.target_mean + point.at[columns]) * unit;
+        let Line { coef, intercept } =
+            Line::through(&slopes.insert_axis(Axis(1)), &problem.sums.mean, &through, true);
+        let scale = point.at[columns + 1].exp() * unit;
+        Ok(FittedHuberRegressor { coef, intercept, scale, n_iter: rounds, converged, epsilon: self.epsilon })
     }
 }
 

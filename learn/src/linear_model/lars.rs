@@ -7,7 +7,7 @@
 
 use super::active::Active;
 use super::line::{self, Line, line_model};
-use super::sums::Sums;
+use super::sums::{Remainder, Sums};
 use crate::base::{Estimator, FitOptions};
 use crate::bounds::{check_count, check_not_negative};
 use crate::checks::{Training, refused};
@@ -393,14 +393,15 @@ impl Estimator for LassoLarsIC {
             ));
         }
         let (sums, path) = followed(&training, self.fit_intercept, rule)?;
-        let cross = sums.cross.column(0);
-        let left = |coef: &Array1<f64>| {
-            (sums.squares[0] - 2.0 * cross.dot(coef) + coef.dot(&sums.gram.dot(coef))).max(0.0)
-        };
+        let remainder = sums.remainder(&training, &training.one_target()?)?;
         let rows = training.rows as f64;
         let noise_variance = match self.noise_variance {
             Some(variance) => variance,
-            None => left(&sums.least_squares()?) / (rows - unknown as f64),
+            None => {
+                // Of targets that are linear, rounding is left: a path does not end where nothing is.
+                let rounding = sums.squares[0] * f64::EPSILON * f64::EPSILON;
+                self.least(&training, &sums, &remainder)?.max(rounding) / (rows - unknown as f64)
+            }
         };
         let each = if self.criterion == Criterion::Aic { 2.0 } else { rows.ln() };
         let criterion: Array1<f64> = path
@@ -408,9 +409,8 @@ impl Estimator for LassoLarsIC {
             .iter()
             .map(|coef| {
                 let count = coef.iter().filter(|coef| f64::EPSILON < coef.abs()).count();
-                let likelihood =
-                    rows * (std::f64::consts::TAU * noise_variance).ln() + left(coef) / noise_variance;
-                likelihood + each * count as f64
+                let left = remainder.at(&sums.gram, coef) / noise_variance;
+                rows * (std::f64::consts::TAU * noise_variance).ln() + left + each * count as f64
             })
             .collect();
         let mut best = 0;
@@ -430,6 +430,19 @@ impl Estimator for LassoLarsIC {
             criterion,
             noise_variance,
         })
+    }
+}
+
+impl LassoLarsIC {
+    /// The squares that least squares leave, among the lines that the estimator may choose.
+    #[track_caller]
+    fn least(&self, training: &Training, sums: &Sums, remainder: &Remainder) -> Result<f64> {
+        if !self.positive {
+            return remainder.least(sums);
+        }
+        let rule = Rule { is_lasso: true, positive: true, alpha: 0.0, max_iter: usize::MAX };
+        let path = path(sums, rule, || training.engine.check_time())?;
+        Ok(path.coefs.last().map_or(sums.squares[0], |coef| remainder.at(&sums.gram, coef)))
     }
 }
 

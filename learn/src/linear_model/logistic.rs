@@ -3,6 +3,7 @@
 use crate::base::{Estimator, FitOptions, Predict, classifies};
 use crate::checks::{Training, refused};
 use crate::labels::{Classes, chosen_label, linear_scores, log_chances};
+use crate::linear_model::minimize::Measure;
 use crate::linear_model::penalized::{Penalized, Solution};
 use crate::params::parameters;
 use crate::passes::{LinearPass, Link};
@@ -294,7 +295,7 @@ impl Estimator for LogisticRegression {
             penalty: 1.0 / (self.c * weight),
             intercept_penalty: 0.0,
             fit_intercept: self.fit_intercept,
-            tol: self.tol,
+            tol: (self.tol, Measure::One),
             max_iter: self.max_iter,
         };
         let start = (&Array1::zeros(scores), training.columns);

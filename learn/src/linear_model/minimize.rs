@@ -17,8 +17,21 @@ const TRIES_MAX: usize = 50;
 const FALL: f64 = 1e-4;
 /// The part of the slope that may be left behind a step.
 const FLATTENED: f64 = 0.9;
+/// The part of a step in which the function seems to be lowest, below which the step is far too long.
+const FAR_TOO_LONG: f64 = 0.1;
 /// Relative fall of a step below which the function is flat: as scikit-learn has it.
 const FLAT: f64 = 64.0 * f64::EPSILON;
+
+/// The measure of slopes and falls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measure {
+    /// Values near 1, of losses that have no unit: slopes are what they are, and falls are parts of 1 where
+    /// the function is less. scikit-learn's logistic regression and generalized models.
+    One,
+    /// The function itself: slopes are parts of the one at the start, falls are parts of the value. For
+    /// losses in the unit of the targets or of the samples.
+    Own,
+}
 
 /// A function at a place.
 #[derive(Clone)]
@@ -36,13 +49,14 @@ pub(crate) struct Minimum {
     pub(crate) converged: bool,
 }
 
-/// Walks down from `start` until no part of the slope is larger than `tol`, for at most `max_iter` rounds.
+/// Walks down from `start` until no part of the slope is larger than `tol` in its measure, for at most
+/// `max_iter` rounds.
 ///
 /// # Errors
 /// Those of `evaluate`.
 pub(crate) fn minimize(
     start: Array1<f64>,
-    tol: f64,
+    (tol, measure): (f64, Measure),
     max_iter: usize,
     evaluate: impl Fn(&Array1<f64>) -> Result<(f64, Array1<f64>)>,
 ) -> Result<Minimum> {
@@ -51,6 +65,10 @@ pub(crate) fn minimize(
         Ok(Point { at, value, slope })
     };
     let mut here = point(start)?;
+    let (tol, floor) = match measure {
+        Measure::One => (tol, 1.0),
+        Measure::Own => (tol * largest(&here.slope), 0.0),
+    };
     let mut pairs: VecDeque<(Array1<f64>, Array1<f64>)> = VecDeque::new();
     let mut rounds = 0;
     while rounds < max_iter && tol < largest(&here.slope) {
@@ -60,13 +78,13 @@ pub(crate) fn minimize(
             pairs.clear();
             direction = -&here.slope;
         }
-        let first = if pairs.is_empty() { (1.0 / norm(&here.slope)).min(1.0) } else { 1.0 };
+        let first = if pairs.is_empty() { first_length(&here, measure) } else { 1.0 };
         let Some(next) = step(&here, &direction, first, &point)? else {
             return Ok(Minimum { point: here, rounds, converged: false });
         };
         rounds += 1;
         let fall = here.value - next.value;
-        let is_flat = fall <= FLAT * here.value.abs().max(next.value.abs()).max(1.0);
+        let is_flat = fall <= FLAT * here.value.abs().max(next.value.abs()).max(floor);
         let (moved, turned) = (&next.at - &here.at, &next.slope - &here.slope);
         if 0.0 < moved.dot(&turned) {
             pairs.push_back((moved, turned));
@@ -95,6 +113,8 @@ fn step(
     let mut lowest: Option<Point> = None;
     for _ in 0..TRIES_MAX {
         let tried = point(&here.at + &(direction * length))?;
+        // The lowest place of a parabola through both: not halved many times where a step is far too long.
+        let parabola = -0.5 * slope * length * (length / (tried.value - here.value - slope * length));
         let falls = tried.value <= here.value + FALL * length * slope;
         if !falls {
             high = length;
@@ -104,7 +124,11 @@ fn step(
         } else {
             return Ok(Some(tried));
         }
-        length = if high.is_finite() { 0.5 * (low + high) } else { 2.0 * low };
+        length = match high {
+            _ if low == 0.0 && 0.0 < parabola && parabola < FAR_TOO_LONG * length => parabola,
+            f64::INFINITY => 2.0 * low,
+            _ => 0.5 * (low + high),
+        };
     }
     Ok(lowest)
 }
@@ -136,8 +160,15 @@ fn largest(slope: &Array1<f64>) -> f64 {
     slope.iter().fold(0.0, |largest: f64, part| largest.max(part.abs()))
 }
 
-fn norm(slope: &Array1<f64>) -> f64 {
-    slope.dot(slope).sqrt()
+/// The length of the first step along the slope.
+fn first_length(here: &Point, measure: Measure) -> f64 {
+    let square = here.slope.dot(&here.slope);
+    // Polyak's step to a value of zero: no unit changes the place to which it leads.
+    let to_zero = here.value / square;
+    if measure == Measure::Own && 0.0 < to_zero && to_zero.is_finite() {
+        return to_zero;
+    }
+    (1.0 / square.sqrt()).min(1.0)
 }
 
 #[cfg(test)]
@@ -160,7 +191,7 @@ mod tests {
             values.set(values.get() + 1);
             Ok(valley(at))
         };
-        let found = minimize(Array1::from(vec![-1.2, 1.0]), 1e-8, 200, evaluate).unwrap();
+        let found = minimize(Array1::from(vec![-1.2, 1.0]), (1e-8, Measure::One), 200, evaluate).unwrap();
         assert!(found.converged && found.rounds < 60, "{} rounds", found.rounds);
         assert!(values.get() < 2 * found.rounds, "{} values, {} rounds", values.get(), found.rounds);
         assert!(found.point.at.iter().all(|x| (x - 1.0).abs() < 1e-6), "{}", found.point.at);
@@ -168,13 +199,31 @@ mod tests {
 
     #[test]
     fn too_few_rounds_are_told() {
-        let found = minimize(Array1::from(vec![-1.2, 1.0]), 1e-8, 3, |at| Ok(valley(at))).unwrap();
+        let start = Array1::from(vec![-1.2, 1.0]);
+        let found = minimize(start, (1e-8, Measure::One), 3, |at| Ok(valley(at))).unwrap();
         assert_eq!((found.rounds, found.converged), (3, false));
     }
 
     #[test]
     fn the_lowest_point_is_left_at_once() {
-        let found = minimize(Array1::from(vec![1.0, 1.0]), 1e-8, 3, |at| Ok(valley(at))).unwrap();
-        assert_eq!((found.rounds, found.converged), (0, true));
+        for measure in [Measure::One, Measure::Own] {
+            let found =
+                minimize(Array1::from(vec![1.0, 1.0]), (1e-8, measure), 3, |at| Ok(valley(at))).unwrap();
+            assert_eq!((found.rounds, found.converged), (0, true));
+        }
+    }
+
+    #[test]
+    fn units_of_the_function_are_no_matter_to_its_own_measure() {
+        for unit in [1e-30, 1e-9, 1.0, 1e9, 1e30] {
+            let evaluate = |at: &Array1<f64>| {
+                let (value, slope) = valley(at);
+                Ok((value * unit, slope * unit))
+            };
+            let found =
+                minimize(Array1::from(vec![-1.2, 1.0]), (1e-10, Measure::Own), 200, evaluate).unwrap();
+            assert!(found.converged && found.rounds < 80, "{} rounds in units of {unit}", found.rounds);
+            assert!(found.point.at.iter().all(|x| (x - 1.0).abs() < 1e-5), "{} {unit}", found.point.at);
+        }
     }
 }

@@ -13,7 +13,7 @@ mod least;
 pub(crate) mod line;
 mod linear_regression;
 mod logistic;
-mod minimize;
+pub(crate) mod minimize;
 pub(crate) mod penalized;
 mod pursuit;
 mod ridge;

@@ -1,6 +1,6 @@
 //! Coefficients that make the mean loss of a linear model least, with a penalty on their squares.
 
-use super::minimize::{Minimum, Point, minimize};
+use super::minimize::{Measure, Minimum, Point, minimize};
 use crate::passes::LinearPass;
 use ndarray::{Array1, Array2};
 use tharsis_numeric::Result;
@@ -12,7 +12,8 @@ pub(crate) struct Penalized {
     /// Half of it times the squares of the intercepts is added as well.
     pub(crate) intercept_penalty: f64,
     pub(crate) fit_intercept: bool,
-    pub(crate) tol: f64,
+    /// The largest part of the slope at the minimum, and its measure.
+    pub(crate) tol: (f64, Measure),
     pub(crate) max_iter: usize,
 }
 

@@ -13,6 +13,8 @@ use ndarray::{Array1, ArrayD, Axis};
 use serde::{Deserialize, Serialize};
 use tharsis_numeric::{Result, Tensor};
 
+/// The cosine between a feature and what is left of the target below which it is rounding of their sums.
+const UNCORRELATED: f64 = 1e-12;
 /// A part in so many of the features is chosen by default.
 const SHARE: usize = 10;
 
@@ -114,8 +116,11 @@ pub(super) fn pursued(
             }
         }
         // The rest has nothing of the features, or those that are left are others' sums.
-        let Some(next) = next.filter(|_| f64::EPSILON <= largest * largest) else { break };
-        if !active.push(&sums.gram, next, f64::EPSILON.sqrt()) {
+        let Some(next) = next else { break };
+        let length = sums.gram[[next, next]].sqrt();
+        if largest <= UNCORRELATED * length * sums.squares[0].sqrt()
+            || !active.push(&sums.gram, next, f64::EPSILON.sqrt() * length)
+        {
             break;
         }
         let own = active.solve(active.columns.iter().map(|&column| cross[column]).collect());

@@ -7,6 +7,7 @@ use crate::bounds::{check_not_negative, check_positive};
 use crate::checks::Training;
 use crate::labels::{Classes, chosen_label, linear_scores};
 use crate::linear_model::line::line_model;
+use crate::linear_model::minimize::Measure;
 use crate::linear_model::penalized::{Penalized, Solution};
 use crate::linear_model::ridge_classifier::{are_scores_sound, show_scores, signs};
 use crate::params::{estimator, words};
@@ -60,8 +61,8 @@ estimator! {
     LinearSVC {
         /// scikit-learn's `loss`.
         loss "loss": HingeLoss, HingeLoss = HingeLoss::SquaredHinge;
-        /// scikit-learn's `tol`: the largest part of the slope at the minimum, more than zero. It is the
-        /// slope of a mean of losses.
+        /// scikit-learn's `tol`: the largest part of the slope at the minimum, in parts of that at the start;
+        /// more than zero.
         tol "tol": f64, f64 = 1e-4;
         /// scikit-learn's `C`: the weight of the losses, more than zero.
         c "C": f64, f64 = 1.0;
@@ -163,7 +164,7 @@ impl Machine {
             penalty,
             intercept_penalty: penalty / (self.intercept_scaling * self.intercept_scaling),
             fit_intercept: self.fit_intercept,
-            tol: self.tol,
+            tol: (self.tol, Measure::Own),
             max_iter: self.max_iter,
         };
         problem.solve(&pass, (&Array1::zeros(scores), training.columns), weight)

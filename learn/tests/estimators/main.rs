@@ -24,4 +24,5 @@ mod recorded_models;
 mod recorded_neighbors;
 mod recorded_splines;
 mod recorded_steps;
+mod recorded_units;
 mod text;

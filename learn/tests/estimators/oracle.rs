@@ -19,19 +19,19 @@ pub struct Case<'a> {
 
 impl Answers {
     pub fn read() -> Answers {
-        let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo test sets CARGO_MANIFEST_DIR");
-        let folder = std::path::Path::new(&folder).join("tests/oracle");
-        let read = |name: &str| -> Value {
-            serde_json::from_str(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
-        };
-        let mut all = read("answers.json");
+        let mut all = file("answers.json");
         for name in FURTHER {
-            let mut further = read(name);
+            let mut further = file(name);
             assert_eq!(all["version"], further["version"]);
             all["cases"].as_array_mut().unwrap().append(further["cases"].as_array_mut().unwrap());
             all["data"].as_object_mut().unwrap().append(further["data"].as_object_mut().unwrap());
         }
         Answers(all)
+    }
+
+    /// Those of one file, which is not among the others.
+    pub fn alone(name: &str) -> Answers {
+        Answers(file(name))
     }
 
     /// The fits of an estimator.
@@ -109,6 +109,13 @@ impl Case<'_> {
         self.same(name, &array(&self.facts["attributes"][name]), &found.into(), tolerance);
     }
 
+    /// Whether the attribute is the recorded one, up to a part of its largest number.
+    pub fn relative(&self, name: &str, found: impl Into<ArrayD<f64>>, tolerance: f64) {
+        let expected = array(&self.facts["attributes"][name]);
+        let largest = expected.iter().fold(f64::MIN_POSITIVE, |largest: f64, part| largest.max(part.abs()));
+        self.same(name, &(expected / largest), &(found.into() / largest), 0.5 * tolerance);
+    }
+
     /// Whether the first rows of a result are the recorded ones.
     pub fn method(&self, name: &str, found: &Tensor, tolerance: f64) {
         let expected = array(&self.facts["methods"][name]);
@@ -151,6 +158,13 @@ impl Case<'_> {
             assert!(near || expected.is_nan() && found.is_nan(), "{case}: [{at}] {found}, not {expected}");
         }
     }
+}
+
+/// The answers of a file.
+fn file(name: &str) -> Value {
+    let folder = std::env::var_os("CARGO_MANIFEST_DIR").expect("cargo test sets CARGO_MANIFEST_DIR");
+    let path = std::path::Path::new(&folder).join("tests/oracle").join(name);
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 
 /// An array as it was recorded.
