@@ -10,6 +10,9 @@ use tharsis_numeric::{Axes, DType, Result, Tensor, concatenate, where_};
 /// Most classes of a classifier. A sample is told apart from each of them, so states and chunks are so many
 /// times as large.
 const CLASSES_MAX: u64 = 1 << 14;
+/// The error of scores that are NaN.
+const NO_SCORE: &str =
+    "Input X contains NaN. If it does not, scores of the model are beyond float64: scale the features down.";
 
 /// The classes of a fit, ascending, and the labels of its samples.
 pub(crate) struct Classes {
@@ -107,6 +110,9 @@ fn check_whole(training: &Training, y: &Tensor) -> Result<()> {
         return Ok(());
     }
     training.explain_not_finite(Nan::Missing)?;
+    if y.dtype()? == DType::U64 {
+        return Err(refused("Unknown label type: uint64 beyond int64. Number the classes."));
+    }
     Err(refused(
         "Unknown label type: continuous. Maybe you are trying to fit a classifier, which expects discrete \
          classes on a regression target with continuous values.",
@@ -120,7 +126,7 @@ fn check_whole(training: &Training, y: &Tensor) -> Result<()> {
 pub(crate) fn largest(scores: &Tensor, classes: &[i64]) -> Tensor {
     let chosen = scores.argmax(1);
     let is_known = scores.isnan().any(1).logical_not();
-    let message = "Input X contains NaN.".to_owned();
+    let message = NO_SCORE.to_owned();
     let chosen = Tensor::apply(Require { message }, &[&chosen, &is_known]);
     class_tensor(classes).take_at(&chosen, 0)
 }
@@ -137,7 +143,7 @@ pub(crate) fn chosen_label(scores: &Tensor, classes: &[i64]) -> Tensor {
     let labels = class_tensor(&[negative, positive]);
     let label = |at: i64| labels.get(&[at.into()]);
     let chosen = where_(&scores.greater(0.0), label(1), label(0));
-    let message = "Input X contains NaN.".to_owned();
+    let message = NO_SCORE.to_owned();
     Tensor::apply(Require { message }, &[&chosen, &scores.isnan().logical_not()])
 }
 

@@ -139,8 +139,10 @@ impl Estimator for ComplementNB {
         let all = smoothed.sum_axis(Axis(1)).mapv(f64::ln).insert_axis(Axis(1));
         let logs = smoothed.mapv(f64::ln) - all;
         let feature_log_prob = if self.norm {
-            let sums = logs.sum_axis(Axis(1)).insert_axis(Axis(1));
-            logs / sums
+            // With one feature all logarithms are 0, and so are the weights: scikit-learn's are NaN, which
+            // its predictions take for equal as well.
+            let sums = logs.sum_axis(Axis(1)).mapv(|sum| if sum == 0.0 { 1.0 } else { sum });
+            logs / sums.insert_axis(Axis(1))
         } else {
             -logs
         };

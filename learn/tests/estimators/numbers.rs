@@ -5,9 +5,11 @@ use std::f64::consts::PI;
 use tharsis_learn::FitOptions;
 use tharsis_learn::cluster::KMeans;
 use tharsis_learn::decomposition::PCA;
-use tharsis_learn::linear_model::{ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge};
+use tharsis_learn::linear_model::{
+    ElasticNet, HuberRegressor, Lasso, LinearRegression, LogisticRegression, Ridge,
+};
 use tharsis_learn::metrics::euclidean_distances;
-use tharsis_learn::naive_bayes::{BernoulliNB, GaussianNB, MultinomialNB};
+use tharsis_learn::naive_bayes::{BernoulliNB, ComplementNB, GaussianNB, MultinomialNB};
 use tharsis_learn::preprocessing::StandardScaler;
 use tharsis_numeric::random::default_rng;
 use tharsis_numeric::{DType, Tensor, arange, array, concatenate, ones, where_, zeros};
@@ -320,4 +322,33 @@ fn sums_beyond_float64_have_a_class_of_their_own() {
     // Factors take no squares.
     let line = LinearRegression::new().fit(&x, &x.get(&[(..).into(), 0.into()]), ..).unwrap();
     assert!((line.coef[[0]] - 1.0).abs() < 1e-10, "{line:?}");
+}
+
+#[test]
+fn weights_of_a_single_feature_are_no_nan() {
+    let x = array([1.0, 2.0, 0.0, 3.0]).reshape(&[4, 1]);
+    let model = ComplementNB::new().norm(true).fit(&x, &array([4i64, 9, 4, 9]), ..).unwrap();
+    assert!(model.feature_log_prob.iter().all(|&weight| weight == 0.0), "{}", model.feature_log_prob);
+    assert_eq!(model.predict(&x).to_vec::<i64>().unwrap(), [4; 4]);
+}
+
+#[test]
+fn scores_and_labels_beyond_their_types_are_told() {
+    let x = array([1.0, -1.0, 2.0, -2.0, -1.0, 1.0, -2.0, 2.0]).reshape(&[4, 2]);
+    let y = array([1i64, 1, 0, 0]);
+    let model = LogisticRegression::new().c(1e9).fit(&x, &y, ..).unwrap();
+    let error = model.predict(&(&x * 0.0 + 1e308)).to_vec::<i64>().unwrap_err();
+    assert!(error.to_string().contains("scores of the model are beyond float64"), "{error}");
+    let labels = array([0u64, u64::MAX, 0, u64::MAX]);
+    let error = LogisticRegression::new().fit(&x, &labels, ..).unwrap_err();
+    assert!(error.to_string().starts_with("Unknown label type: uint64 beyond int64."), "{error}");
+}
+
+/// The squares of samples as small as that are below float64.
+#[test]
+fn huber_regression_of_the_smallest_samples() {
+    let x = array([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]).reshape(&[7, 1]) * 1e-160;
+    let y = array([0.1, 1.9, 4.1, 5.9, 8.1, 9.9, 90.0]);
+    let model = HuberRegressor::new().fit(&x, &y, ..).unwrap();
+    assert!(model.coef[[0]].abs() < 1e-100 && model.intercept.iter().all(|middle| middle.is_finite()));
 }
