@@ -6,6 +6,7 @@ pub(crate) mod checked;
 mod moments;
 mod product;
 mod quantile;
+mod ranks;
 mod sliding;
 pub(crate) mod whole;
 mod window_values;

@@ -119,6 +119,73 @@ impl Sums {
     }
 }
 
+/// The sums of a window that moves. Each value comes once and leaves once, in the same order, and nothing is
+/// ever taken out of a sum, which would leave the errors of large values behind: the older values have the
+/// sums from each of them on, which are made when all newer ones have become old.
+#[derive(Debug, Default)]
+pub(super) struct MovingSums {
+    /// A value that is taken off from all: sums of values that are close to zero are more exact.
+    zero: Option<f64>,
+    /// Sums from each of the older values on; those of all of them are the last.
+    older: Vec<Sums>,
+    newer: Vec<f64>,
+    /// The sums of the newer values.
+    sums: Sums,
+}
+
+/// The square of means against that of distances up to which a mean is exact enough: its error shows in
+/// the twelfth digit of a variance.
+const MEAN_MAX: f64 = 4e6;
+
+impl MovingSums {
+    pub(super) fn push(&mut self, value: f64) {
+        let zero = *self.zero.get_or_insert(if value.is_finite() { value } else { 0.0 });
+        let value = value - zero;
+        self.newer.push(value);
+        self.sums = self.sums.with(Sums::of(value));
+    }
+
+    /// Takes out the oldest value.
+    pub(super) fn pop(&mut self) {
+        if self.older.is_empty() {
+            for value in self.newer.drain(..).rev() {
+                let behind = self.older.last().copied().unwrap_or_default();
+                self.older.push(Sums::of(value).with(behind));
+            }
+            self.sums = Sums::default();
+        }
+        self.older.pop();
+    }
+
+    fn all(&self) -> Sums {
+        self.older.last().copied().unwrap_or_default().with(self.sums)
+    }
+
+    /// Whether all values are the same.
+    pub(super) fn is_constant(&self) -> bool {
+        self.all().m2 == 0.0
+    }
+
+    /// The sum of squares of distances from the mean; none where the mean is so large that its rounding
+    /// shows.
+    pub(super) fn squares(&self) -> Option<f64> {
+        let Sums { count, mean, m2, .. } = self.all();
+        (m2 == 0.0 || mean * mean * count <= MEAN_MAX * m2).then_some(m2)
+    }
+
+    pub(super) fn skewness(&self) -> Option<f64> {
+        self.all().skewness()
+    }
+
+    pub(super) fn kurtosis(&self) -> Option<f64> {
+        self.all().kurtosis()
+    }
+
+    pub(super) fn size(&self) -> usize {
+        self.older.capacity() * size_of::<Sums>() + self.newer.capacity() * size_of::<f64>()
+    }
+}
+
 /// The skewness of values: missing with less than three.
 pub(super) fn skewness_of(values: impl Iterator<Item = f64>) -> Option<f64> {
     values.fold(Sums::default(), |sums, value| sums.with(Sums::of(value))).skewness()

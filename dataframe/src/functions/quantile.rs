@@ -39,11 +39,16 @@ pub(super) fn quantile_of(values: &mut [f64], part: f64, interpolation: i64) -> 
     let (_, low, above) = values.select_nth_unstable_by(place as usize, f64::total_cmp);
     let low = *low;
     let high = above.iter().copied().min_by(f64::total_cmp).unwrap_or(low);
+    Some(between(low, high, place, interpolation))
+}
+
+/// The value at a place between two that follow each other.
+pub(super) fn between(low: f64, high: f64, place: f64, interpolation: i64) -> f64 {
     // Two equal infinities have no distance.
     if low == high || place.fract() == 0.0 {
-        return Some(low);
+        return low;
     }
-    Some(match interpolation {
+    match interpolation {
         LINEAR => low + (high - low) * place.fract(),
         LOWER => low,
         HIGHER => high,
@@ -55,7 +60,7 @@ pub(super) fn quantile_of(values: &mut [f64], part: f64, interpolation: i64) -> 
             }
         }
         _ => low + (high - low) * 0.5,
-    })
+    }
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -1,12 +1,14 @@
 //! Sums and variances of windows from which rows leave again, without the errors that leaving makes: after a
 //! very large value has gone, the small ones are as exact as before.
 
+use super::moments::MovingSums;
 use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef, Float64Type};
 use datafusion::common::{Result, ScalarValue, internal_err};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, OnceLock};
 
 /// The aggregate `tharsis_sliding_sum` of floats: null without values.
@@ -16,14 +18,13 @@ pub(crate) fn sliding_sum() -> Arc<AggregateUDF> {
 }
 
 /// The aggregate `tharsis_sliding_var` of floats, of a sample: null with less than two values. It keeps the
-/// values of the window, and reads all of them for each row.
+/// values of the window.
 pub(crate) fn sliding_var() -> Arc<AggregateUDF> {
     static VAR: OnceLock<Arc<AggregateUDF>> = OnceLock::new();
     Arc::clone(VAR.get_or_init(|| function(Kind::Var)))
 }
 
-/// The aggregate `tharsis_sliding_skew` of floats: null with less than three values. It reads all values of
-/// the window for each row, as `sliding_var` does.
+/// The aggregate `tharsis_sliding_skew` of floats: null with less than three values.
 pub(crate) fn sliding_skew() -> Arc<AggregateUDF> {
     static SKEW: OnceLock<Arc<AggregateUDF>> = OnceLock::new();
     Arc::clone(SKEW.get_or_init(|| function(Kind::Skew)))
@@ -120,7 +121,7 @@ impl AggregateUDFImpl for Sliding {
             Kind::First | Kind::Last | Kind::Nunique | Kind::RankMin | Kind::RankMax => {
                 Box::new(InOrder { kind: self.kind, ..InOrder::default() })
             }
-            kind => Box::new(Values { kind, values: VecDeque::new() }),
+            kind => Box::new(Values { kind, ..Values::default() }),
         })
     }
 
@@ -203,36 +204,44 @@ impl Accumulator for Sum {
     }
 }
 
-/// The values of a window.
-#[derive(Debug)]
+/// The values of a window, and their sums.
+#[derive(Debug, Default)]
 struct Values {
     kind: Kind,
     values: VecDeque<f64>,
+    sums: MovingSums,
 }
 
 impl Values {
     fn variance(&self) -> Option<f64> {
         let count = self.values.len() as f64;
-        let mean = self.values.iter().sum::<f64>() / count;
-        let squares: f64 = self.values.iter().map(|value| (value - mean) * (value - mean)).sum();
+        let squares = self.sums.squares().unwrap_or_else(|| squares_of(self.values.iter().copied()));
         (count > 1.0).then_some(squares / (count - 1.0))
     }
+}
 
-    /// Whether all values are the same.
-    fn is_constant(&self) -> bool {
-        self.values.iter().all(|value| Some(value) == self.values.front())
-    }
+/// The sum of squares of the distances of values from their mean, which is found first.
+pub(super) fn squares_of(values: impl Iterator<Item = f64> + Clone) -> f64 {
+    let (count, sum) = values.clone().fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + value));
+    let mean = sum / count;
+    values.map(|value| (value - mean) * (value - mean)).sum()
 }
 
 impl Accumulator for Values {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.values.extend(values[0].as_primitive::<Float64Type>().iter().flatten());
+        for value in values[0].as_primitive::<Float64Type>().iter().flatten() {
+            self.values.push_back(value);
+            self.sums.push(value);
+        }
         Ok(())
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let left = values[0].as_primitive::<Float64Type>().iter().flatten().count();
-        self.values.drain(..left.min(self.values.len()));
+        for _ in values[0].as_primitive::<Float64Type>().iter().flatten() {
+            if self.values.pop_front().is_some() {
+                self.sums.pop();
+            }
+        }
         Ok(())
     }
 
@@ -245,12 +254,11 @@ impl Accumulator for Values {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let values = self.values.iter().copied();
         Ok(ScalarValue::Float64(match self.kind {
-            Kind::Skew => super::skewness_of(values),
+            Kind::Skew => self.sums.skewness(),
             // As pandas has it for windows.
-            Kind::Kurt if self.values.len() >= 4 && self.is_constant() => Some(-3.0),
-            Kind::Kurt => super::kurtosis_of(values),
+            Kind::Kurt if self.values.len() >= 4 && self.sums.is_constant() => Some(-3.0),
+            Kind::Kurt => self.sums.kurtosis(),
             _ => self.variance(),
         }))
     }
@@ -260,7 +268,7 @@ impl Accumulator for Values {
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + self.values.capacity() * size_of::<f64>()
+        size_of_val(self) + self.values.capacity() * size_of::<f64>() + self.sums.size()
     }
 }
 
@@ -270,6 +278,8 @@ struct InOrder {
     kind: Kind,
     rows: VecDeque<f64>,
     sorted: Vec<f64>,
+    /// The number of each value, by its bits.
+    counts: HashMap<u64, usize>,
     /// The value of the last row, which may have none.
     last: Option<f64>,
 }
@@ -282,14 +292,9 @@ impl InOrder {
         (before, until)
     }
 
-    fn distinct(&self) -> usize {
-        self.sorted.windows(2).filter(|pair| pair[0] != pair[1]).count()
-            + usize::from(!self.sorted.is_empty())
-    }
-
     /// Whether the sorted values are needed.
     fn sorts(&self) -> bool {
-        !matches!(self.kind, Kind::First | Kind::Last)
+        matches!(self.kind, Kind::RankMin | Kind::RankMax)
     }
 }
 
@@ -302,6 +307,9 @@ impl Accumulator for InOrder {
                 let place = self.places(value).1;
                 self.sorted.insert(place, value);
             }
+            if self.kind == Kind::Nunique {
+                *self.counts.entry(bits(value)).or_default() += 1;
+            }
             self.rows.push_back(value);
         }
         Ok(())
@@ -313,6 +321,12 @@ impl Accumulator for InOrder {
             let (place, until) = self.places(value);
             if self.sorts() && place < until {
                 self.sorted.remove(place);
+            }
+            if let Entry::Occupied(mut counted) = self.counts.entry(bits(value)) {
+                *counted.get_mut() -= 1;
+                if *counted.get() == 0 {
+                    counted.remove();
+                }
             }
         }
         Ok(())
@@ -334,7 +348,7 @@ impl Accumulator for InOrder {
             Kind::Last => self.rows.back().copied(),
             Kind::RankMin => ranked(|(before, _)| before + 1),
             Kind::RankMax => ranked(|(_, until)| until),
-            _ => Some(self.distinct() as f64),
+            _ => Some(self.counts.len() as f64),
         }))
     }
 
@@ -343,6 +357,12 @@ impl Accumulator for InOrder {
     }
 
     fn size(&self) -> usize {
-        size_of_val(self) + (self.rows.capacity() + self.sorted.capacity()) * size_of::<f64>()
+        let counts = self.counts.capacity() * size_of::<(u64, usize)>();
+        size_of_val(self) + (self.rows.capacity() + self.sorted.capacity()) * size_of::<f64>() + counts
     }
+}
+
+/// The bits of a value. Both zeros are one value.
+fn bits(value: f64) -> u64 {
+    (value + 0.0).to_bits()
 }
