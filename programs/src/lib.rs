@@ -46,6 +46,7 @@ mod look;
 mod param;
 mod refusal;
 mod row;
+mod unknown;
 
 pub use argument::Argument;
 pub use bind::{Bound, Callee, Given, bind};
@@ -53,3 +54,4 @@ pub use look::Look;
 pub use param::{Kind, Made, Param, Place, Preset, signature};
 pub use refusal::Refusal;
 pub use row::{Form, Row};
+pub use unknown::{check_context, check_keys, unknown_option};

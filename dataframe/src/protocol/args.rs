@@ -6,6 +6,7 @@ use super::value::{Groups, Value};
 use crate::frame::DataFrame;
 use crate::frame::series::{Operand, Series};
 use std::collections::HashMap;
+use tharsis_programs::unknown_option;
 
 /// The arguments of one call. Those that the operation does not take are refused as not implemented.
 pub(super) struct Args<'a> {
@@ -169,11 +170,13 @@ impl<'a> Args<'a> {
     }
 
     /// Refuses arguments that the operation has not taken.
-    pub(super) fn finish(self) -> Result<(), Failure> {
-        let extra = self.positional.iter().position(Option::is_some).map(|at| format!("argument {at}"));
-        let named = self.keywords.into_iter().find(|(_, value)| !matches!(value, Value::None));
-        match extra.or(named.map(|(name, _)| name)) {
-            Some(what) => Err(Failure::missing(format!("the option {what} is not implemented"))),
+    pub(super) fn finish(self, name: &str, signature: &str) -> Result<(), Failure> {
+        if let Some(at) = self.positional.iter().position(Option::is_some) {
+            let text = format!("the option argument {at} is not implemented; {name} takes {signature}");
+            return Err(Failure::missing(text));
+        }
+        match self.keywords.into_iter().find(|(_, value)| !matches!(value, Value::None)) {
+            Some((option, _)) => Err(unknown_option(name, signature, &option).into()),
             None => Ok(()),
         }
     }

@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
+use tharsis_programs::check_context;
 
 /// The place that a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -59,6 +60,7 @@ pub(super) struct Context {
 impl Context {
     pub(super) fn of(request: &Json, folder: &Path, places: &dyn Places) -> Result<Context, Failure> {
         let ctx = object(request, "ctx")?;
+        check_context(ctx.as_object().into_iter().flatten().map(|(key, _)| key.as_str()))?;
         let results = match request.get("dir") {
             None | Some(Json::Null) => None,
             Some(Json::String(dir)) => Some(folder.join(dir)),

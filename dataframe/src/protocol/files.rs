@@ -9,16 +9,14 @@ use crate::read::{CsvOptions, read_arrow, read_csv, read_json, read_parquet};
 use crate::value::Value as Scalar;
 use crate::write::{Compression, FileFormat, WriteOptions};
 use std::path::Path;
+use tharsis_programs::unknown_option;
+
+const OF_CSV: &str = "(filepath_or_buffer, sep=',', header='infer', names=None, index_col=None, usecols=None, \
+                      dtype=None, parse_dates=None, na_values=None, keep_default_na=True, skiprows=0, nrows=None, \
+                      quotechar='\"', comment=None, encoding='utf-8', encoding_errors='strict')";
 
 pub(super) const FILES: &[Row] = &[
-    (
-        "pd.read_csv",
-        "(filepath_or_buffer, sep=',', header='infer', names=None, index_col=None, usecols=None, dtype=None, \
-         parse_dates=None, na_values=None, keep_default_na=True, skiprows=0, nrows=None, quotechar='\"', \
-         comment=None, encoding='utf-8', encoding_errors='strict')",
-        "a frame of files of separated values",
-        csv,
-    ),
+    ("pd.read_csv", OF_CSV, "a frame of files of separated values", csv),
     ("pd.read_parquet", "(path, columns=None)", "a frame of Parquet files", binary),
     ("pd.read_feather", "(path, columns=None)", "a frame of files of Arrow's IPC", binary),
     (
@@ -223,7 +221,7 @@ fn csv_option(options: CsvOptions, name: &str, value: Value) -> Result<CsvOption
         // They choose between readers of pandas.
         "engine" | "low_memory" | "memory_map" => options,
         "compression" if value.text().is_ok_and(|text| text == "infer") => options,
-        other => return Err(Failure::missing(format!("the option {other} of csv is not implemented"))),
+        other => return Err(unknown_option("pd.read_csv", OF_CSV, other).into()),
     })
 }
 

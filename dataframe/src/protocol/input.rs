@@ -70,7 +70,10 @@ fn file(json: &Json, context: &Context) -> Result<DataFrame, Failure> {
     }
     match path("arrow") {
         Some(path) => Ok(read_arrow(&path)),
-        None => Err(Failure::missing(format!("the input {json} is not implemented"))),
+        None => Err(Failure::missing(format!(
+            "the input {json} is no table: a program over frames has {} and lit",
+            FILES.join(", ")
+        ))),
     }
 }
 
@@ -107,6 +110,11 @@ fn literal_frame(literal: &Json, json: &Json, part_rows: Option<usize>) -> Resul
         Json::Array(columns) => {
             let labels = texts(json.get("columns"))?.into_iter().map(Option::unwrap_or_default);
             let labels: Vec<String> = labels.collect();
+            if labels.is_empty() && !columns.is_empty() {
+                let text = "lit: a list of columns needs \"columns\", their labels; a tensor is no input of a program \
+                            over frames";
+                return Err(Failure::value(text));
+            }
             if labels.len() != columns.len() {
                 return Err(Failure::value(format!("{} columns for {} labels", columns.len(), labels.len())));
             }

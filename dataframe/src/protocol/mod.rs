@@ -43,6 +43,7 @@ use crate::error::Error;
 use serde_json::{Value as Json, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use tharsis_programs::Refusal;
 
 /// Reason why a request fails: the exception a pandas user would see, and a message.
 #[derive(Clone, Debug)]
@@ -69,6 +70,12 @@ impl Failure {
 
     fn missing(message: impl Into<String>) -> Failure {
         Failure::new("NotImplemented", message)
+    }
+}
+
+impl From<Refusal> for Failure {
+    fn from(refusal: Refusal) -> Failure {
+        Failure::new(refusal.class, refusal.message)
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json, json};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
+use tharsis_programs::check_keys;
 
 /// The step that failed, and its operation; `None` if the request itself failed.
 pub(super) type Step = Option<(usize, String)>;
@@ -34,9 +35,10 @@ pub(super) fn evaluate(
 }
 
 fn prepare(request: &Json, folder: &Path, places: &dyn Places) -> Result<(Context, Names), Failure> {
-    if !request.is_object() {
+    let Some(keys) = request.as_object() else {
         return Err(Failure::value(format!("expected a request, found {request}")));
-    }
+    };
+    check_keys(keys.keys().map(String::as_str))?;
     if request.get("v").is_some_and(|v| v != 1) {
         return Err(Failure::value("only version 1 is understood"));
     }
@@ -81,7 +83,7 @@ fn run_step(
     let mut args = Args::new(positional, keywords.collect::<Result<_, Failure>>()?, context);
     let bare = found.name.rsplit('.').next().unwrap_or(found.name);
     let made = (found.run)(bare, &mut args)?;
-    args.finish()?;
+    args.finish(found.name, found.signature)?;
     checked(&made)?;
     let made = match made {
         Value::Frame(frame) if context.eager => Value::Frame(frame.execute_on(&*context.executor)?),

@@ -278,3 +278,43 @@ fn the_time_of_a_request_ends_a_task_that_runs() {
         assert_eq!(reply["err"]["class"], "Timeout", "{reply}");
     }
 }
+
+#[test]
+fn keys_and_options_that_nobody_knows_are_refused_with_the_nearest() {
+    let t = json!({"lit": {"k": [1, 2]}});
+    let answer = |request: &Json| {
+        let reply = run(request, ".".as_ref(), &Here);
+        assert_eq!(reply["ok"], false, "{reply}");
+        format!("{}: {}", reply["err"]["class"].as_str().unwrap(), reply["err"]["msg"].as_str().unwrap())
+    };
+    let otu = answer(&json!({"in": {"t": t}, "prog": [], "otu": ["t"]}));
+    assert!(
+        otu.starts_with("ValueError: a request has no key \"otu\"") && otu.ends_with("mean \"out\"?"),
+        "{otu}"
+    );
+    let program = answer(&json!({"in": {"t": t}, "program": [], "out": ["t"]}));
+    assert!(program.ends_with("did you mean \"prog\"?"), "{program}");
+    let chunk = answer(&json!({"ctx": {"chunk": 2}, "in": {"t": t}, "out": ["t"]}));
+    assert!(
+        chunk.starts_with("ValueError: ctx has no key \"chunk\"") && chunk.ends_with("\"chunks\"?"),
+        "{chunk}"
+    );
+    let step = |options: Json| json!({"in": {"t": t}, "prog": [["r", "pd.DataFrame.sort_values", [{"$": "t"}, "k"], options]]});
+    let sorted = answer(&step(json!({"ascendign": false})));
+    assert!(
+        sorted.starts_with(
+            "TypeError: pd.DataFrame.sort_values() got an unexpected keyword argument 'ascendign'"
+        )
+    );
+    assert!(sorted.contains("did you mean 'ascending'?"), "{sorted}");
+    let kind = answer(&step(json!({"inplace": true})));
+    assert!(kind.starts_with("NotImplemented: the option inplace is not implemented"), "{kind}");
+    let csv = answer(&json!({"in": {"t": {"csv": "t.csv", "opt": {"sepp": ";"}}}, "out": ["t"]}));
+    assert!(csv.starts_with("TypeError: pd.read_csv() got") && csv.contains("did you mean 'sep'?"), "{csv}");
+    let other =
+        answer(&json!({"in": {"t": {"lti": [1]}}, "prog": [["r", "pd.DataFrame.head", [{"$": "t"}]]]}));
+    assert!(other.contains("csv, parquet, arrow, json, tbl and lit"), "{other}");
+    let tensor =
+        answer(&json!({"in": {"t": {"lit": [1, 2]}}, "prog": [["r", "pd.DataFrame.head", [{"$": "t"}]]]}));
+    assert!(tensor.contains("a tensor is no input"), "{tensor}");
+}

@@ -30,7 +30,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("identity", &[]),
     ("protos", &["tharsis-identity", "tharsis-types"]),
     ("object-store", &["tharsis-types"]),
-    ("dataframe", &[]),
+    ("dataframe", &["tharsis-programs"]),
     ("dense", &[]),
     ("gcs", &["tharsis-protos", "tharsis-types"]),
     ("graph", &["tharsis-kernels"]),
