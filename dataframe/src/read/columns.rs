@@ -186,7 +186,7 @@ pub(super) async fn of_csv(
     let form = Arc::new(options.form(None)?);
     let has_header = options.has_header();
     let names = options.names.as_ref().map(Vec::len);
-    let mut header = None;
+    let (mut header, mut widest) = (None, None);
     let mut classes: Vec<Classes> = Vec::new();
     let (mut rows, mut bytes, mut is_whole) = (0, 0, true);
     for file in found {
@@ -199,6 +199,9 @@ pub(super) async fn of_csv(
         let sample = sample::of_csv(&text, has_header, columns, options.infer_bytes - bytes).await?;
         (rows, bytes) = (rows + sample.rows, bytes + sample.bytes);
         is_whole &= sample.is_whole;
+        if classes.len() < sample.classes.len() {
+            widest = Some((text.path, sample.header.clone()));
+        }
         header.get_or_insert(sample.header);
         classes.resize(classes.len().max(sample.classes.len()), Classes::default());
         classes.iter_mut().zip(sample.classes).for_each(|(all, more)| all.join(more));
@@ -210,8 +213,13 @@ pub(super) async fn of_csv(
         (None, false) => (0..classes.len()).map(|at| at.to_string()).collect(),
     };
     if labels.len() < classes.len() {
-        let reason = format!("{} names for {} columns", labels.len(), classes.len());
-        return Err(Error::file(&place.text, FileFault::Mismatch, reason));
+        let (path, own) = widest.unwrap_or_else(|| (place.text.clone(), Vec::new()));
+        let more = own.iter().find(|label| has_header && options.names.is_none() && !labels.contains(label));
+        let reason = match more {
+            Some(label) => format!("column {label:?} is not in the first file"),
+            None => format!("{} names for {} columns", labels.len(), classes.len()),
+        };
+        return Err(Error::file(&path, FileFault::Mismatch, reason));
     }
     classes.resize(labels.len(), Classes::default());
     // A column without a value is one of floats in pandas. Only of texts it is known that all will do.

@@ -143,7 +143,7 @@ impl Opened {
         let place = Place::parse(path)?;
         let session = session(Settings::default());
         let store = store(session.runtime_env(), &place.store)?;
-        let found = block_on(place.files(&*store))?;
+        let found = block_on(place.files(&*store, None))?;
         Ok(Opened { session, store, place, found })
     }
 

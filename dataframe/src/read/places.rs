@@ -1,7 +1,7 @@
 //! Paths of users: files, folders, patterns, URLs; and the files that they name.
 
 use crate::error::{Error, FileFault, Result};
-use crate::scan::{from_store, shown};
+use crate::scan::{Listings, from_store, shown};
 use datafusion::execution::object_store::ObjectStoreUrl;
 use object_store::path::Path;
 use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt};
@@ -79,8 +79,23 @@ impl Place {
         shown(self.store.as_str(), location)
     }
 
-    /// The files, in the order of their paths. There is at least one.
-    pub(super) async fn files(&self, store: &dyn ObjectStore) -> Result<Vec<Found>> {
+    /// The files, in the order of their paths: those that an earlier scan of the same plan has found, if
+    /// there is one. There is at least one.
+    pub(super) async fn files(
+        &self,
+        store: &dyn ObjectStore,
+        listings: Option<&Listings>,
+    ) -> Result<Vec<Found>> {
+        let name = format!("{} {}", self.store.as_str(), self.text);
+        let metas = match (listings.and_then(|listings| listings.known(&name)), listings) {
+            (Some(metas), _) => metas,
+            (None, Some(listings)) => listings.add(&name, self.listed(store).await?),
+            (None, None) => self.listed(store).await?,
+        };
+        Ok(metas.into_iter().map(|meta| Found { values: self.values(&meta.location), meta }).collect())
+    }
+
+    async fn listed(&self, store: &dyn ObjectStore) -> Result<Vec<ObjectMeta>> {
         let mut metas =
             if self.pattern.is_empty() { self.of_path(store).await? } else { self.of_pattern(store).await? };
         if metas.is_empty() {
@@ -92,7 +107,7 @@ impl Place {
             return Err(Error::file(&self.text, FileFault::Missing, reason));
         }
         metas.sort_unstable_by(|a, b| a.location.as_ref().cmp(b.location.as_ref()));
-        Ok(metas.into_iter().map(|meta| Found { values: self.values(&meta.location), meta }).collect())
+        Ok(metas)
     }
 
     async fn of_path(&self, store: &dyn ObjectStore) -> Result<Vec<ObjectMeta>> {

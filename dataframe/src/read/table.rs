@@ -5,7 +5,7 @@ use super::places::{Found, Place};
 use super::prune;
 use crate::engine_future::EngineFuture;
 use crate::error::{Error, FileFault, Result};
-use crate::scan::{IpcSource, TextForm, TextSource, is_compressed, named_async, store};
+use crate::scan::{IpcSource, Listings, TextForm, TextSource, is_compressed, named_async, store};
 use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::stats::Precision;
@@ -24,7 +24,8 @@ use futures::{StreamExt, TryStreamExt};
 use object_store::ObjectStore;
 use std::sync::Arc;
 
-/// Files of one format. They are listed again whenever the table is planned.
+/// Files of one format. They are listed again whenever a plan that reads the table is made, once for all its
+/// scans.
 #[derive(Debug)]
 pub(super) struct FileTable {
     place: Place,
@@ -72,7 +73,8 @@ impl FileTable {
         let fields = folders.iter().map(|field| field.as_ref().clone()).collect::<Vec<_>>();
         let schema = DFSchema::from_unqualified_fields(fields.into(), Default::default())?;
         let mut files = Vec::new();
-        for found in self.place.files(&**store).await? {
+        let listings = session.config().get_extension::<Listings>();
+        for found in self.place.files(&**store, listings.as_deref()).await? {
             let values = self.values(&found)?;
             let file = PartitionedFile::new_from_meta(found.meta).with_partition_values(values);
             files.extend(filter_partitioned_file(file, filters, &schema)?);

@@ -3,17 +3,20 @@
 //! | concern | module |
 //! |---|---|
 //! | places and their credentials | `storage` |
+//! | files of one plan | `listings` |
 //! | one file after the other, errors that name it | `files` |
 //! | CSV and JSON lines | `text` |
 //! | Arrow's IPC | `ipc` |
 
 mod files;
 mod ipc;
+mod listings;
 mod storage;
 mod text;
 
 pub(crate) use files::{by_file, named_async, same_columns, shown};
 pub(crate) use ipc::{IpcSource, ipc_columns};
+pub(crate) use listings::Listings;
 pub use storage::STORAGE_VARIABLES;
 pub(crate) use storage::{from_store, store, store_at};
 pub(crate) use text::{

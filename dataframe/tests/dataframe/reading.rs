@@ -336,6 +336,19 @@ fn a_compressed_text_that_ends_early_is_an_error() {
 }
 
 #[test]
+fn a_column_that_the_first_file_lacks_is_told_with_its_file() {
+    let folder = folder();
+    let (first, second) = (path(&folder, "1.csv"), path(&folder, "2.csv"));
+    fs::write(first, "a,b\n1,2\n").unwrap();
+    fs::write(&second, "a,b,z\n1,2,3\n").unwrap();
+    let error = read_csv(&path(&folder, "*.csv"), CsvOptions::new()).collect().unwrap_err();
+    assert_error(&error, "ValueError", &[&second, "column \"z\" is not in the first file"]);
+    fs::write(&second, "a,b\n1,2,3\n").unwrap();
+    let error = read_csv(&path(&folder, "*.csv"), CsvOptions::new()).collect().unwrap_err();
+    assert_error(&error, "ParserError", &[&second, "saw 3"]);
+}
+
+#[test]
 fn whole_numbers_of_many_digits_stay_what_they_are() {
     let (_folder, frame) = csv("a\n12345678901234567890123\n12345678901234567890124\n", CsvOptions::new());
     assert_eq!(frame.col("a").values::<String>().unwrap()[1].as_deref(), Some("12345678901234567890124"));

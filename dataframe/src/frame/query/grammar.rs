@@ -3,6 +3,7 @@
 use super::token::{Kind, Token, tokens, wrong};
 use crate::error::Result;
 use crate::frame::series::Operator;
+use crate::planning::OPERATORS_MAX;
 use crate::value::Value;
 
 /// A part of an expression, with its place in characters.
@@ -45,8 +46,6 @@ pub(super) struct Statement {
 
 /// Nesting beyond which a text is refused, since each level takes some of the stack.
 const DEPTH_MAX: usize = 100;
-/// Operators of a text beyond which it is refused: the library walks expressions by recursion.
-const OPERATORS_MAX: usize = 500;
 
 /// Parses a single expression or assignment.
 pub(super) fn statement(text: &str) -> Result<Statement> {
