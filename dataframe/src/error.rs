@@ -1,6 +1,8 @@
 //! The one error type of frames.
 
+use arrow::error::ArrowError;
 use datafusion::common::{DataFusionError, SchemaError};
+use datafusion::logical_expr::sqlparser::parser::ParserError;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -79,6 +81,12 @@ pub enum Error {
     /// A feature that this version does not have.
     #[error("{0}")]
     NotImplemented(String),
+    /// A result for which its type has no room.
+    #[error("{0}")]
+    Overflow(String),
+    /// A division of whole numbers or decimals by zero.
+    #[error("{0}")]
+    ZeroDivision(String),
     /// Rows that were made, and are lost with the store that kept them. They may be made again.
     #[error("{0}")]
     Lost(String),
@@ -234,6 +242,8 @@ impl Error {
             Error::Name(_) => "UndefinedVariableError",
             Error::Memory(_) => "MemoryError",
             Error::NotImplemented(_) => "NotImplemented",
+            Error::Overflow(_) => "OverflowError",
+            Error::ZeroDivision(_) => "ZeroDivisionError",
             Error::Lost(_) => "Crash",
             Error::Task { class, .. } => class,
             Error::Function { fault: FunctionFault::Types(_), .. } => "TypeError",
@@ -258,9 +268,14 @@ impl From<DataFusionError> for Error {
         match error {
             DataFusionError::SchemaError(inner, _) => from_schema(*inner),
             DataFusionError::ResourcesExhausted(text) => Error::Memory(text),
-            DataFusionError::NotImplemented(text) => Error::NotImplemented(text),
-            DataFusionError::Plan(text) => Error::Value(text),
-            DataFusionError::SQL(inner, _) => Error::Sql(inner.to_string()),
+            DataFusionError::NotImplemented(text) => Error::NotImplemented(without_operators(text)),
+            DataFusionError::Plan(text) => of_plan(text),
+            DataFusionError::SQL(inner, _) => match *inner {
+                ParserError::ParserError(text) | ParserError::TokenizerError(text) => Error::Sql(text),
+                ParserError::RecursionLimitExceeded => {
+                    Error::NotImplemented("a text that is nested so deep is not supported".to_owned())
+                }
+            },
             DataFusionError::Execution(text) => Error::Value(text),
             DataFusionError::ArrowError(inner, _) => Error::from(*inner),
             DataFusionError::External(inner) => match inner.downcast::<Error>() {
@@ -272,8 +287,36 @@ impl From<DataFusionError> for Error {
             DataFusionError::Diagnostic(_, inner) => Error::from(*inner),
             DataFusionError::Shared(inner) => Error::from_shared(&inner),
             DataFusionError::Internal(text) => Error::Internal(text),
+            DataFusionError::Configuration(text) => Error::Value(text),
+            // The first of several mistakes.
+            DataFusionError::Collection(mut errors) if !errors.is_empty() => {
+                Error::from(errors.swap_remove(0))
+            }
             other => Error::Value(other.to_string()),
         }
+    }
+}
+
+/// A mistake that planning finds. For a call of other types the library tells all that it has tried, and to
+/// report a defect.
+fn of_plan(text: String) -> Error {
+    const NO_CALL: &str = "No function matches the given name and argument types '";
+    let Some((_, rest)) = text.split_once(NO_CALL) else { return Error::Value(text) };
+    let (call, rest) = rest.split_once('\'').unwrap_or((rest, ""));
+    let known = rest.split_once("Candidate functions:").map_or("", |(_, known)| known);
+    let known: Vec<&str> = known.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let known = if known.is_empty() { String::new() } else { format!("; there are {}", known.join(", ")) };
+    Error::Type(format!("no function {call}{known}"))
+}
+
+/// The reason of the library, which shows how it keeps a subquery of which it has made no join.
+fn without_operators(text: String) -> String {
+    let expression = text.strip_prefix("Physical plan does not support logical expression ");
+    let kinds = ["Exists", "InSubquery", "OuterReferenceColumn", "ScalarSubquery", "SetComparison"];
+    if expression.is_some_and(|expression| kinds.iter().any(|kind| expression.starts_with(kind))) {
+        "a subquery that depends on the row around it as no join does is not supported".to_owned()
+    } else {
+        text
     }
 }
 
@@ -290,25 +333,55 @@ impl Error {
         match error.find_root() {
             DataFusionError::ResourcesExhausted(text) => Error::Memory(text.clone()),
             DataFusionError::External(inner) if let Some(own) = inner.downcast_ref::<Error>() => own.clone(),
+            DataFusionError::ArrowError(inner, _) => Error::of_arrow(inner),
+            DataFusionError::NotImplemented(text) => Error::NotImplemented(without_operators(text.clone())),
+            DataFusionError::Execution(text) => Error::Value(text.clone()),
+            DataFusionError::Plan(text) => of_plan(text.clone()),
+            DataFusionError::Internal(text) => Error::Internal(text.clone()),
             other => Error::Value(other.to_string()),
         }
     }
 }
 
-impl From<arrow::error::ArrowError> for Error {
-    fn from(error: arrow::error::ArrowError) -> Error {
-        use arrow::error::ArrowError;
+impl From<ArrowError> for Error {
+    fn from(error: ArrowError) -> Error {
         match error {
-            ArrowError::CastError(text) => Error::Type(text),
-            ArrowError::InvalidArgumentError(text) => Error::Value(text),
             ArrowError::ExternalError(inner) => match inner.downcast::<Error>() {
                 Ok(own) => *own,
                 Err(inner) => Error::Value(inner.to_string()),
             },
+            other => Error::of_arrow(&other),
+        }
+    }
+}
+
+impl Error {
+    /// An error of a kernel, without the kernel's name for its kind: the class says it.
+    fn of_arrow(error: &ArrowError) -> Error {
+        match error {
+            ArrowError::ExternalError(inner) if let Some(own) = inner.downcast_ref::<Error>() => own.clone(),
+            // The value is wrong, and not its type: "Cannot cast string 'x' to value of Int32 type".
+            ArrowError::CastError(text) if text.starts_with(WRONG_VALUE) => Error::Value(text.clone()),
+            ArrowError::CastError(text) => Error::Type(text.clone()),
+            ArrowError::DivideByZero => Error::ZeroDivision("division by zero".to_owned()),
+            ArrowError::ArithmeticOverflow(text) => {
+                let text = text.strip_prefix(OVERFLOW).unwrap_or(text);
+                Error::Overflow(format!("out of range: {text}"))
+            }
+            ArrowError::NotYetImplemented(text) => Error::NotImplemented(text.clone()),
+            ArrowError::MemoryError(text) => Error::Memory(text.clone()),
+            ArrowError::ComputeError(text)
+            | ArrowError::InvalidArgumentError(text)
+            | ArrowError::ParseError(text)
+            | ArrowError::SchemaError(text) => Error::Value(text.clone()),
             other => Error::Value(other.to_string()),
         }
     }
 }
+
+/// Beginnings of messages of kernels.
+const WRONG_VALUE: &str = "Cannot cast string ";
+const OVERFLOW: &str = "Overflow happened on: ";
 
 /// A text whose URLs have no user, no password and no query, which may be a signature.
 fn without_secrets(text: &str) -> String {
@@ -344,7 +417,8 @@ fn from_schema(error: SchemaError) -> Error {
     }
 }
 
-fn quoted(labels: &[String]) -> String {
+/// Labels for a message: the first of them, if there are many.
+pub(crate) fn quoted(labels: &[String]) -> String {
     const SHOWN: usize = 12;
     let mut text = labels.iter().take(SHOWN).map(|label| format!("{label:?}")).collect::<Vec<_>>().join(", ");
     if labels.len() > SHOWN {
@@ -394,6 +468,40 @@ mod tests {
         );
         assert_eq!(text("s3://bucket/a?@b.csv"), "s3://bucket/a?@b.csv: no \"s3://bucket/a?@b.csv\" (there)");
         assert_eq!(text("a@b?.csv"), "a@b?.csv: no \"a@b?.csv\" (there)");
+    }
+
+    #[test]
+    fn errors_of_kernels_have_the_classes_of_python() {
+        let shared = |error: ArrowError| DataFusionError::Shared(Arc::new(error.into()));
+        for (error, class, text) in [
+            (ArrowError::DivideByZero, "ZeroDivisionError", "division by zero"),
+            (
+                ArrowError::ArithmeticOverflow("Overflow happened on: 9 + 1".to_owned()),
+                "OverflowError",
+                "out of range: 9 + 1",
+            ),
+            (
+                ArrowError::CastError("Cannot cast string 'a' to value of Int32 type".to_owned()),
+                "ValueError",
+                "Cannot cast string 'a' to value of Int32 type",
+            ),
+            (ArrowError::CastError("no cast".to_owned()), "TypeError", "no cast"),
+            (ArrowError::ParseError("no time".to_owned()), "ValueError", "no time"),
+            (ArrowError::NotYetImplemented("not yet".to_owned()), "NotImplemented", "not yet"),
+        ] {
+            for found in [Error::of_arrow(&error), Error::from(shared(error))] {
+                assert_eq!((found.class(), found.to_string().as_str()), (class, text));
+            }
+        }
+    }
+
+    #[test]
+    fn calls_of_other_types_are_told_without_what_was_tried() {
+        let text = "Internal error: many words. No function matches the given name and argument types 'sum(Utf8)'. \
+                    You might need casts.\n\tCandidate functions:\n\tsum(Int64)\n\tsum(Float64)";
+        let error = Error::from(DataFusionError::Plan(text.to_owned()));
+        assert_eq!(error.class(), "TypeError");
+        assert_eq!(error.to_string(), "no function sum(Utf8); there are sum(Int64), sum(Float64)");
     }
 
     #[test]

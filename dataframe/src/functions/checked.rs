@@ -9,7 +9,6 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Int6
 use arrow::compute::cast;
 use arrow::compute::kernels::numeric::{add, mul, neg, sub};
 use arrow::datatypes::{DataType, Decimal128Type, Field, FieldRef, Int64Type, UInt64Type};
-use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{DataFusionError, Result, ScalarValue, exec_datafusion_err, plan_err};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::logical_expr::binary::BinaryTypeCoercer;
@@ -56,18 +55,6 @@ impl Act {
             Act::Minus => Some(Operator::Minus),
             Act::Times => Some(Operator::Multiply),
             Act::Negate => None,
-        }
-    }
-
-    /// A call as users write it; `None` for another number of arguments.
-    fn written(self, args: &[Expr]) -> Option<Expr> {
-        let boxed = |operand: &Expr| Box::new(operand.clone());
-        match (self.operator(), args) {
-            (Some(operator), [left, right]) => {
-                Some(Expr::BinaryExpr(BinaryExpr::new(boxed(left), operator, boxed(right))))
-            }
-            (None, [value]) => Some(Expr::Negative(boxed(value))),
-            _ => None,
         }
     }
 
@@ -129,11 +116,24 @@ impl ScalarUDFImpl for Checked {
         self.act.name()
     }
 
+    /// The operator between the names of the operands. The library asks for the name of each part of an
+    /// expression again and again: the names of a chain of operators are put together once.
     fn schema_name(&self, args: &[Expr]) -> Result<String> {
-        let Some(call) = self.act.written(args) else {
-            return plan_err!("{} of {} arguments", self.name(), args.len());
+        let (mut act, mut args, mut behind) = (self.act, args, Vec::new());
+        let first = loop {
+            match (act.operator(), args) {
+                (Some(operator), [left, right]) => {
+                    behind.push(format!(" {operator} {}", right.schema_name()));
+                    match called(left) {
+                        Some((inner, operands)) => (act, args) = (inner, operands),
+                        None => break left.schema_name().to_string(),
+                    }
+                }
+                (None, [value]) => break format!("(- {})", value.schema_name()),
+                _ => return plan_err!("{} of {} arguments", act.name(), args.len()),
+            }
         };
-        Ok(with_operators(call)?.schema_name().to_string())
+        Ok(behind.iter().rev().fold(first, |name, part| name + part))
     }
 
     fn signature(&self) -> &Signature {
@@ -181,7 +181,10 @@ impl ScalarUDFImpl for Checked {
             // Numbers of rows and ranks are unsigned: their differences may be below zero.
             let is_unsigned = arrays.iter().any(|array| array.data_type().is_unsigned_integer());
             let hint = if is_unsigned { "; cast to bigint" } else { "" };
-            Error::Value(format!("out of range: {error}{hint}"))
+            match Error::from(error) {
+                Error::Overflow(text) => Error::Overflow(format!("{text}{hint}")),
+                other => other,
+            }
         })?;
         Ok(if scalar {
             ColumnarValue::Scalar(ScalarValue::try_from_array(&made, 0)?)
@@ -191,17 +194,11 @@ impl ScalarUDFImpl for Checked {
     }
 }
 
-/// The expression with operators in the place of these functions, as users know it.
-fn with_operators(expr: Expr) -> Result<Expr> {
-    let plain = expr.transform_up(|part| {
-        let Expr::ScalarFunction(call) = &part else { return Ok(Transformed::no(part)) };
-        let act = ACTS.into_iter().find(|act| act.name() == call.func.name());
-        Ok(match act.and_then(|act| act.written(&call.args)) {
-            Some(written) => Transformed::yes(written),
-            None => Transformed::no(part),
-        })
-    })?;
-    Ok(plain.data)
+/// The operator and the operands of a call of these functions.
+fn called(expr: &Expr) -> Option<(Act, &[Expr])> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    let act = ACTS.into_iter().find(|act| act.name() == call.func.name())?;
+    Some((act, &call.args))
 }
 
 /// The checked sum in the place of one of whole numbers or durations; `None` for any other aggregate.
@@ -330,7 +327,7 @@ fn no_room(total: i128, dtype: &DataType) -> DataFusionError {
         return Error::Value(format!("overflow in timedelta operation: the sum {total} is no {dtype}"))
             .into();
     }
-    Error::Value(format!("out of range: the sum {total} is no {dtype}; cast to decimal")).into()
+    Error::Overflow(format!("out of range: the sum {total} is no {dtype}; cast to decimal")).into()
 }
 
 /// A total as a value of the result.

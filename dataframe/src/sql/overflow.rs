@@ -107,7 +107,7 @@ mod tests {
             assert!(
                 error.to_string().to_lowercase().contains("overflow") || error.to_string().contains("range")
             );
-            assert_eq!(error.class(), "ValueError", "{query}: {error}");
+            assert_eq!(error.class(), "OverflowError", "{query}: {error}");
         }
     }
 
@@ -117,7 +117,7 @@ mod tests {
         session.run("prepare sums(bigint, bigint) as select $1 + $2").expect("a statement");
         assert_eq!(session.run("execute sums(1, 2)").expect("a sum"), [["3"]]);
         let error = session.run("execute sums(9223372036854775807, 1)").unwrap_err();
-        assert_eq!(error.class(), "ValueError", "{error}");
+        assert_eq!(error.class(), "OverflowError", "{error}");
     }
 
     #[test]

@@ -7,24 +7,26 @@ use std::io::{self, BufRead, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Answers one line of the dialect that runners of SQL logic tests speak with external engines:
-/// `{"sql": ".."}` gives `{"result": [["1", "2"]]}` or `{"err": ".."}`.
+/// `{"sql": ".."}` gives `{"result": [["1", "2"]]}` or `{"err": "..", "class": "ValueError"}`.
 ///
 /// ```
 /// use serde_json::json;
 /// use tharsis_dataframe::{SqlSession, sql_line};
 /// let reply = sql_line(&mut SqlSession::default(), &json!({"sql": "select 1, 'a'"}));
 /// assert_eq!(reply, json!({"result": [["1", "a"]]}));
+/// let reply = sql_line(&mut SqlSession::default(), &json!({"sql": "select 1 / 0"}));
+/// assert_eq!(reply, json!({"err": "division by zero", "class": "ZeroDivisionError"}));
 /// ```
 pub fn sql_line(session: &mut SqlSession, line: &Json) -> Json {
     let Some(statement) = line.get("sql").and_then(Json::as_str) else {
-        return json!({"err": "expected {\"sql\": \"..\"}"});
+        return json!({"err": "expected {\"sql\": \"..\"}", "class": "ValueError"});
     };
     // A defect in one statement must not take its reader down with it.
     let outcome = catch_unwind(AssertUnwindSafe(|| session.run(statement)));
     match outcome {
         Ok(Ok(rows)) => json!({"result": rows}),
-        Ok(Err(error)) => json!({"err": error.root().to_string()}),
-        Err(_) => json!({"err": "the evaluator panicked; this is a defect"}),
+        Ok(Err(error)) => json!({"err": error.root().to_string(), "class": error.class()}),
+        Err(_) => json!({"err": "the evaluator panicked; this is a defect", "class": "Crash"}),
     }
 }
 
@@ -60,7 +62,7 @@ pub fn sql_stream(
             Ok(line) => sql_line(session, &line),
             Err(error) => {
                 statements.skip_until(b'\n')?;
-                json!({"err": format!("no JSON: {error}")})
+                json!({"err": format!("no JSON: {error}"), "class": "ValueError"})
             }
         };
         writeln!(replies, "{reply}")?;

@@ -18,6 +18,10 @@ pub(super) enum Fault {
     File { path: String, fault: FileFault, reason: String },
     #[error("{0}")]
     NotImplemented(String),
+    #[error("{0}")]
+    Overflow(String),
+    #[error("{0}")]
+    ZeroDivision(String),
     #[error("{function}: {fault} (called at {place})")]
     Function { function: String, place: String, fault: FunctionFault },
     #[error("{0}")]
@@ -33,6 +37,8 @@ impl From<Error> for Fault {
             Error::Memory(text) => Fault::Memory(text),
             Error::File { path, fault, reason } => Fault::File { path, fault, reason },
             Error::NotImplemented(text) => Fault::NotImplemented(text),
+            Error::Overflow(text) => Fault::Overflow(text),
+            Error::ZeroDivision(text) => Fault::ZeroDivision(text),
             Error::Function { function, place, fault } => Fault::Function { function, place, fault },
             Error::Internal(text) => Fault::Internal(text),
             Error::Uncut { path } => Fault::Uncut { path },
@@ -50,6 +56,8 @@ impl From<Fault> for Error {
             Fault::Memory(text) => Error::Memory(text),
             Fault::File { path, fault, reason } => Error::File { path, fault, reason },
             Fault::NotImplemented(text) => Error::NotImplemented(text),
+            Fault::Overflow(text) => Error::Overflow(text),
+            Fault::ZeroDivision(text) => Error::ZeroDivision(text),
             Fault::Function { function, place, fault } => Error::Function { function, place, fault },
             Fault::Internal(text) => Error::Internal(text),
             Fault::Uncut { path } => Error::Uncut { path },
