@@ -358,8 +358,9 @@ pub(crate) fn block_on<T: Send>(future: impl Future<Output = Result<T>> + Send) 
 }
 
 /// The stack of a thread that plans: the library goes through plans and expressions by recursion, and takes
-/// some kilobytes for each level. What is not touched takes no memory.
-const PLANNING_STACK_BYTES: usize = 256 << 20;
+/// some kilobytes for each level, or hundreds of them where it is not optimised. What is not touched takes no
+/// memory.
+const PLANNING_STACK_BYTES: usize = if cfg!(debug_assertions) { 1 << 30 } else { 256 << 20 };
 
 /// As [`block_on`], on a thread with a large stack.
 pub(crate) fn block_on_deep<T: Send>(future: impl Future<Output = Result<T>> + Send) -> Result<T> {

@@ -7,26 +7,28 @@
 use super::below::{Below, apart, asks, has_asked};
 use super::compared_names::with_named_values;
 use super::counted_sets::{counted, is_counted};
+use super::grouped::{grouped, has_computed_sets};
 use super::moving_rows::{has_truths, of_moving_rows};
 use super::plans::{columns, projection};
 use super::sort_keys::{has_computed_keys, has_computed_orders, has_unbounded, is_unbounded};
+use super::whole_rows::as_values;
 use super::{unequal, wrong_joins};
 use crate::error::Result;
-use crate::stage::asked_values::depends_by_equality;
+use crate::stage::asked_values::{BY_OTHERS, depends_by_equality};
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, Result as EngineResult, not_impl_err};
 use datafusion::logical_expr::expr::Sort as SortKey;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::logical_plan::{Join, Sort, Window};
 use datafusion::logical_expr::utils::{conjunction, split_conjunction, split_conjunction_owned};
-use datafusion::logical_expr::{Aggregate, Distinct, DistinctOn, Expr, Filter, LogicalPlan, Projection};
+use datafusion::logical_expr::{Distinct, DistinctOn, Expr, Filter, LogicalPlan, Projection};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// The plan in which subqueries stand where the library's rules, and ours, find them.
 pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
     let changed = plan.transform_up_with_subqueries(|node| {
-        let node = with_named_values(node)?;
+        let node = with_named_values(as_values(node)?)?;
         let has_computed = match &node {
             LogicalPlan::Aggregate(aggregate) => {
                 has_computed_sets(aggregate) || has_computed_orders(aggregate)?
@@ -70,7 +72,7 @@ pub(super) fn as_columns(plan: LogicalPlan) -> Result<LogicalPlan> {
 /// Refuses subqueries of which no join was made, and of which the library makes none, or a wrong one.
 fn check_values(node: &LogicalPlan) -> EngineResult<()> {
     if let LogicalPlan::Subquery(lateral) = node {
-        wrong_joins::check_windows(&lateral.subquery)?;
+        wrong_joins::check_lateral(&lateral.subquery)?;
     }
     let conditions = match node {
         LogicalPlan::Filter(filter) => split_conjunction(&filter.predicate),
@@ -84,10 +86,7 @@ fn check_values(node: &LogicalPlan) -> EngineResult<()> {
                 && !asked.outer_ref_columns.is_empty()
                 && !depends_by_equality(&asked.subquery)?
             {
-                return not_impl_err!(
-                    "a value of a subquery that depends on the row around it by another condition than \
-                     equality is not supported"
-                );
+                return not_impl_err!("values of subqueries that depend on the row around them {BY_OTHERS}");
             }
             Ok(TreeNodeRecursion::Continue)
         })
@@ -291,66 +290,6 @@ fn read_columns(part: &Expr) -> EngineResult<Vec<Column>> {
     Ok(read)
 }
 
-/// Whether there are sets of groups by values that are no columns. Types are chosen later, and change the
-/// texts of some: the library keeps the names of other groups, and loses those in sets.
-fn has_computed_sets(aggregate: &Aggregate) -> bool {
-    let mut sets = aggregate.group_expr.iter().filter_map(|expr| match expr {
-        Expr::GroupingSet(set) => Some(set.distinct_expr()),
-        _ => None,
-    });
-    sets.any(|exprs| exprs.into_iter().any(is_computed))
-}
-
-fn is_computed(expr: &Expr) -> bool {
-    !matches!(expr, Expr::Column(_))
-}
-
-/// Groups by columns, which have the names of the expressions that they stand for: the library makes the
-/// names of sets of groups of them.
-fn grouped(aggregate: Aggregate) -> EngineResult<Transformed<LogicalPlan>> {
-    let Aggregate { input, group_expr, aggr_expr, .. } = aggregate;
-    let mut below = Below::new("in_aggregate");
-    let mut by_column = |expr: Expr, is_in_set: bool| {
-        if !(has_asked(&expr)? || is_in_set && is_computed(&expr)) {
-            return Ok(Transformed::no(expr));
-        }
-        let label = expr.schema_name().to_string();
-        Ok(Transformed::yes(below.column_of(expr, label)))
-    };
-    let groups = group_expr.into_iter().map(|expr| {
-        let is_set = matches!(expr, Expr::GroupingSet(_));
-        let made =
-            if is_set { expr.map_children(|expr| by_column(expr, true))? } else { by_column(expr, false)? };
-        Ok(made.data)
-    });
-    let groups = groups.collect::<EngineResult<Vec<Expr>>>()?;
-    let names = NamePreserver::new_for_projection();
-    let aggregates = aggr_expr.into_iter().map(|expr| {
-        let name = names.save(&expr);
-        let expr = with_columns_as_order(expr, &mut below)?;
-        // Also the arguments of GROUPING(), which it finds among the groups.
-        Ok(name.restore(below.over_columns(expr)?))
-    });
-    let aggregates = aggregates.collect::<EngineResult<Vec<Expr>>>()?;
-    let aggregate = Aggregate::try_new(below.beside(input)?, groups, aggregates)?;
-    Ok(Transformed::yes(LogicalPlan::Aggregate(aggregate)))
-}
-
-fn with_columns_as_order(expr: Expr, below: &mut Below) -> EngineResult<Expr> {
-    let changed = expr.transform_down(|part| {
-        let Expr::AggregateFunction(mut call) = part else { return Ok(Transformed::no(part)) };
-        // The keys of different values are the values.
-        let is_by_values = call.params.distinct;
-        for key in &mut call.params.order_by {
-            if !is_by_values && is_unbounded(&key.expr)? {
-                key.expr = below.column(key.expr.clone());
-            }
-        }
-        Ok(Transformed::yes(Expr::AggregateFunction(call)))
-    })?;
-    Ok(changed.data)
-}
-
 #[cfg(test)]
 mod tests {
     use crate::sql::SqlSession;
@@ -527,34 +466,6 @@ mod tests {
     }
 
     #[test]
-    fn groups_of_sets_are_conditions_on_subqueries() {
-        for (set, expected) in [
-            ("rollup (a in (select a from u))", vec!["NULL 40", "NULL 100", "false 10", "true 50"]),
-            ("cube (a in (select a from u))", vec!["NULL 40", "NULL 100", "false 10", "true 50"]),
-            ("grouping sets ((a in (select a from u)))", vec!["NULL 40", "false 10", "true 50"]),
-        ] {
-            let query = format!("select a in (select a from u) k, sum(b) from t group by {set}");
-            let mut found = rows(&query);
-            found.sort();
-            let mut expected = expected;
-            expected.sort();
-            assert_eq!(found, expected, "{query}");
-        }
-    }
-
-    #[test]
-    fn groups_of_sets_keep_their_names_where_types_are_chosen() {
-        let key = "coalesce(not a in (1, 2), null)";
-        let query = format!("select {key} k, sum(b) from t group by rollup ({key}) order by 1 nulls last, 2");
-        assert_eq!(rows(&query), ["false 30", "true 30", "NULL 40", "NULL 100"]);
-        let query = "select a + 1.5 k, b > 10 l, grouping(a + 1.5) g, count(*) from t \
-                     group by grouping sets ((a + 1.5), (b > 10), ()) order by g, 1 nulls last, 2 nulls last";
-        let expected = ["2.5 NULL 0 1", "3.5 NULL 0 1", "4.5 NULL 0 1", "NULL NULL 0 1"];
-        assert_eq!(rows(query)[..4], expected);
-        assert_eq!(rows(query)[4..], ["NULL false 1 1", "NULL true 1 3", "NULL NULL 1 4"]);
-    }
-
-    #[test]
     fn values_that_are_compared_with_subqueries_are_of_subqueries() {
         let is_true = "(select b > 10 from t)";
         let query = format!("select a from t where (a in (select a from u)) in {is_true} order by b");
@@ -589,6 +500,9 @@ mod tests {
     #[test]
     fn other_clauses_are_refused_by_their_names() {
         assert!(refused("values (1 in (select a from u))").contains("VALUES"));
+        let lateral = "select b, x.k from t, lateral (select u.a + t.a k from u where u.a = t.a) x";
+        assert!(refused(lateral).contains("as no join does"));
+        assert!(refused("select (select t.a) from t").contains("by another condition than equality"));
         for query in [
             "select (select max(u.a) from (select a from u where u.a <= t.a limit 1) u) from t",
             "select t.a in (select u.a from u where u.a > t.a order by 1 limit 1) from t",

@@ -264,8 +264,6 @@ pub(super) fn cut(
     Ok(cut.collect())
 }
 
-/// The same columns, any of which may have missing values: tasks of different statements promise different
-/// things.
 /// The columns of a table with the types that its rows have: a set operation of several types gets its own
 /// when it is planned.
 pub(super) fn with_types_of(columns: &Schema, rows: &Schema) -> SchemaRef {
@@ -274,6 +272,8 @@ pub(super) fn with_types_of(columns: &Schema, rows: &Schema) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields.collect::<Vec<_>>(), columns.metadata().clone()))
 }
 
+/// The same columns, any of which may have missing values: tasks of different statements promise different
+/// things.
 fn nullable(schema: &Schema) -> SchemaRef {
     let fields = schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true));
     Arc::new(Schema::new(fields.collect::<Vec<_>>()))

@@ -3,8 +3,10 @@
 //! The library names the keys of groups, aggregates and windows by their texts, in which `a IN (SELECT ..)`
 //! is `IN`, whatever is asked. Two of them in one query had one name, and the query was refused as if a
 //! column stood there twice. Here each gets another text of the same value: `CASE WHEN 1 = 1 THEN a IN (..)
-//! END`. Nor do the texts have casts: `count(cast(a as int))` and `count(a)` had one name.
+//! END`. Nor do the texts have casts: `count(cast(a as int))` and `count(a)` had one name. `t.a IN (..)` and
+//! `A in (..)` are one expression, and keep one name.
 
+use super::name_texts::{Texts, plain};
 use datafusion::logical_expr::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::logical_expr::sqlparser::ast::{
     BinaryOperator, CaseWhen, Expr, Function, GroupByExpr, Ident, OrderBy, Query, Select, SelectItem,
@@ -35,15 +37,17 @@ fn in_sides(body: &mut SetExpr) {
 
 fn name_apart_in(select: &mut Select, order: &mut Option<OrderBy>) {
     let texts = named_texts(select, order.as_ref());
-    if texts.is_empty() {
+    if texts.len() == 0 {
         return;
     }
-    let mut apart = Apart { queries: 0, texts: texts.into_iter().collect() };
-    let Select { projection, group_by, having, qualify, .. } = select;
+    let mut apart = Apart { queries: 0, texts, numbers: Vec::new() };
+    let Select { distinct, projection, group_by, having, named_window, qualify, .. } = select;
     projection.iter_mut().for_each(|item| name_item_apart(item, &mut apart));
     // It never breaks off.
+    let _whole = distinct.visit(&mut apart);
     let _whole = group_by.visit(&mut apart);
     let _whole = having.visit(&mut apart);
+    let _whole = named_window.visit(&mut apart);
     let _whole = qualify.visit(&mut apart);
     let _whole = order.visit(&mut apart);
 }
@@ -63,8 +67,8 @@ fn name_item_apart(item: &mut SelectItem, apart: &mut Apart) {
 }
 
 /// The texts of conditions that are parts of names, if there are several, and of casts that names lack.
-fn named_texts(select: &Select, order: Option<&OrderBy>) -> BTreeSet<String> {
-    let Select { projection, group_by, having, qualify, .. } = select;
+fn named_texts(select: &Select, order: Option<&OrderBy>) -> Texts {
+    let Select { distinct, projection, group_by, having, named_window, qualify, .. } = select;
     let has_groups = match group_by {
         GroupByExpr::All(_) => true,
         GroupByExpr::Expressions(keys, _) => !keys.is_empty(),
@@ -80,6 +84,7 @@ fn named_texts(select: &Select, order: Option<&OrderBy>) -> BTreeSet<String> {
             named.add(expr);
         }
     }
+    let _whole = Visit::visit(distinct, &mut named);
     let _whole = Visit::visit(group_by, &mut named);
     let _whole = Visit::visit(projection, &mut named);
     let _whole = Visit::visit(having, &mut named);
@@ -87,15 +92,20 @@ fn named_texts(select: &Select, order: Option<&OrderBy>) -> BTreeSet<String> {
     if let Some(order) = order {
         let _whole = Visit::visit(order, &mut named);
     }
-    let Named { mut texts, compared, without_casts, .. } = named;
+    // Their definitions are put in the places of their names.
+    named.calls += 1;
+    named.windows += 1;
+    let _whole = Visit::visit(named_window, &mut named);
+    let Named { texts, compared, without_casts, .. } = named;
+    let mut apart = Texts::default();
     // The rows of ANY and ALL are no value: the library knows them by their form.
-    texts.retain(|text| !compared.contains(text));
-    if texts.len() < 2 {
-        texts.clear();
+    texts.iter().filter(|text| !compared.contains(*text)).for_each(|text| apart.add(text));
+    if apart.len() < 2 {
+        apart = Texts::default();
     }
     let namesakes = without_casts.into_values().filter(|exprs| 1 < exprs.len());
-    texts.extend(namesakes.flat_map(BTreeMap::into_values).flatten());
-    texts
+    namesakes.flat_map(BTreeMap::into_values).flatten().for_each(|text| apart.add(&text));
+    apart
 }
 
 /// Finds the conditions that are parts of names.
@@ -117,11 +127,11 @@ impl Named {
     fn add(&mut self, expr: &Expr) {
         let mut casts = Casts { depth: 0, texts: Vec::new() };
         let _whole = Visit::visit(expr, &mut casts);
-        let mut plain = expr.clone();
+        let mut without_casts = expr.clone();
         if !casts.texts.is_empty() {
-            let _whole = VisitMut::visit(&mut plain, &mut WithoutCasts);
+            let _whole = VisitMut::visit(&mut without_casts, &mut WithoutCasts);
         }
-        let of_name = self.without_casts.entry(plain.to_string()).or_default();
+        let of_name = self.without_casts.entry(plain(&without_casts.to_string())).or_default();
         of_name.insert(expr.to_string(), casts.texts);
     }
 }
@@ -222,7 +232,9 @@ fn is_window(call: &Function) -> bool {
 /// in other clauses by their texts.
 struct Apart {
     queries: usize,
-    texts: Vec<String>,
+    texts: Texts,
+    /// The numbers of the expressions around, as they were before what stands in them got numbers.
+    numbers: Vec<Option<usize>>,
 }
 
 impl VisitorMut for Apart {
@@ -238,14 +250,17 @@ impl VisitorMut for Apart {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         let may_be_named = is_condition(expr) || matches!(expr, Expr::Subquery(_) | Expr::Cast { .. });
-        if self.queries == 0 && may_be_named {
-            let text = expr.to_string();
-            if let Some(number) = self.texts.iter().position(|known| *known == text) {
-                let asked = std::mem::replace(expr, Expr::value(Value::Null));
-                *expr = numbered(number, asked);
-            }
+        let may_be_named = self.queries == 0 && may_be_named;
+        self.numbers.push(if may_be_named { self.texts.number(&expr.to_string()) } else { None });
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Some(Some(number)) = self.numbers.pop() {
+            let asked = std::mem::replace(expr, Expr::value(Value::Null));
+            *expr = numbered(number, asked);
         }
         ControlFlow::Continue(())
     }
@@ -328,6 +343,47 @@ mod tests {
         let t = crate::DataFrame::from_columns([("a", vec![1, 2].into())]);
         let found = crate::sql("select count(cast(a as varchar)), count(a) from t", &[("t", &t)]);
         assert_eq!(found.columns().expect("labels"), ["count(CAST(a AS VARCHAR))", "count(t.a)"]);
+    }
+
+    #[test]
+    fn ways_to_write_a_key_are_one_key() {
+        let groups = ["NULL 1", "false 1", "true 2"];
+        let of = "in (select a from u)";
+        for shown in [format!("t.a {of}"), format!("A {of}"), "\"a\" IN ( select A from U )".to_owned()] {
+            let query = format!("select {shown} x, count(*) from t group by a {of}");
+            assert_eq!(rows(&query), groups, "{query}");
+            let query =
+                format!("select {shown} x, count(*), b {of} from t where b < 0 group by a {of}, t.b {of}");
+            assert_eq!(rows(&query), [""; 0], "{query}");
+        }
+        let query = "select count(cast(t.a as varchar)), count(a), max(T.a::bigint) from t";
+        assert_eq!(rows(query), ["3 3 3"]);
+        let query = format!(
+            "select t.a {of} x, v.a {of} y, count(*) from t join t v on t.b = v.b where t.b = 20 \
+                             group by t.a {of}, v.a {of}"
+        );
+        assert_eq!(rows(&query), ["true true 1"]);
+    }
+
+    #[test]
+    fn first_rows_and_named_windows_of_several_conditions_are_told_apart() {
+        let (a, b) = ("a in (select a from u)", "b in (select a from u)");
+        let query = format!(
+            "select distinct on ({a}) coalesce({a}, true) x, coalesce({b}, true) y from t order by {a}"
+        );
+        assert_eq!(rows(&query).len(), 3);
+        let query = format!(
+            "select b, sum(b) over w, sum(b) over v from t window w as (partition by {a}), \
+                             v as (partition by {b})"
+        );
+        assert_eq!(rows(&query), ["10 10 80", "20 50 20", "30 50 80", "40 40 80"]);
+    }
+
+    #[test]
+    fn conditions_over_conditions_are_told_apart() {
+        let count =
+            |truth| format!("count(case when (a in (select a from u)) in (select {truth}) then 1 end)");
+        assert_eq!(rows(&format!("select {} x, {} y from t", count(true), count(false))), ["2 1"]);
     }
 
     #[test]

@@ -4,7 +4,6 @@ use crate::error::Result;
 use crate::explain::Explanation;
 use crate::metrics::Metrics;
 use crate::stage::Stages;
-use crate::table::Table;
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
@@ -16,7 +15,7 @@ pub(super) fn plans(
     stages: &Stages,
     metrics: Option<&Metrics>,
     session: &SessionState,
-) -> Result<Table> {
+) -> Result<RecordBatch> {
     let stages = Explanation::new(stages);
     let stages = match metrics {
         Some(metrics) => stages.with_metrics(metrics),
@@ -26,6 +25,5 @@ pub(super) fn plans(
     let optimised = session.optimize(plan)?.display_indent().to_string();
     let kinds: ArrayRef = Arc::new(StringArray::from(vec!["logical_plan", "stages"]));
     let texts: ArrayRef = Arc::new(StringArray::from(vec![optimised.as_str(), stages.trim_end()]));
-    let batch = RecordBatch::try_from_iter([("plan_type", kinds), ("plan", texts)])?;
-    Table::new(&batch.schema(), &[batch], Vec::new())
+    Ok(RecordBatch::try_from_iter([("plan_type", kinds), ("plan", texts)])?)
 }

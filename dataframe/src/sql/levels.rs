@@ -19,8 +19,8 @@ pub(super) fn check_levels(plan: &LogicalPlan) -> Result<()> {
         return Ok(());
     }
     Err(Error::NotImplemented(format!(
-        "IN (SELECT ..) in {levels} levels within each other, whose values may be missing, is not supported: \
-         at most {LEVELS_MAX} (leave out missing rows with IS NOT NULL, or make a table of the inner ones)"
+        "IN, ANY or ALL (SELECT ..) in {levels} levels within each other, whose values may be missing, are \
+         not supported: at most {LEVELS_MAX} (leave out missing rows with IS NOT NULL, or make a table of the inner ones)"
     )))
 }
 
@@ -115,7 +115,7 @@ mod tests {
         let error = session().run(&nested(5)).expect_err("too many levels");
         assert_eq!(error.class(), "NotImplemented");
         let text = error.to_string();
-        assert!(text.contains("IN (SELECT ..) in 5 levels") && text.contains("at most 4"), "{text}");
+        assert!(text.contains("ALL (SELECT ..) in 5 levels") && text.contains("at most 4"), "{text}");
         // Conditions of rows alone are joins, however many there are.
         let inner = (0..12)
             .fold("select a from u".to_owned(), |inner, _| format!("select a from t where a in ({inner})"));

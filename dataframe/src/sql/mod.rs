@@ -4,16 +4,18 @@
 //! |---|---|
 //! | statements of a session | `session` |
 //! | clauses that are refused or written in another way | `understood` |
-//! | subqueries in orders, windows, joins and sets of groups | `asked` |
+//! | subqueries in orders, windows, joins and sets of groups | `asked`, `grouped` |
 //! | orders by keys whose bounds nobody knows | `sort_keys` |
-//! | values of subqueries that depend on the row by other conditions than equality | `unequal` |
-//! | names of conditions over subqueries, and of casts | `distinct_names` |
+//! | values of subqueries that depend on the row by other conditions than equality | `unequal`, `outer_values`, `same_rows` |
+//! | conditions on the one row of an aggregate of all rows | `whole_rows` |
+//! | names of conditions over subqueries, and of casts | `distinct_names`, `name_texts` |
 //! | `INTERSECT ALL` and `EXCEPT ALL` | `counted_sets` |
 //! | `IS DISTINCT FROM` before `AND` and `OR` | `distinct_from` |
 //! | columns that a projection computes for an operator | `below` |
 //! | columns of plans | `plans` |
 //! | names of rows that are compared with a value | `compared_names` |
 //! | the bound on subqueries within each other | `levels` |
+//! | the bound on operators within each other | `depth` |
 //! | tables that statements make and change, and their keys | `session_table`, `change`, `keys` |
 //! | plans as texts | `explain` |
 //! | files that statements write | `files` |
@@ -22,6 +24,7 @@
 //! | truth values of rows that move | `moving_rows` |
 //! | decimals that are rounded | `digits` |
 //! | rows as texts | `row_texts` |
+//! | reasons of the library in other words | `reasons` |
 //! | the dialect of runners of tests | `text` |
 
 mod asked;
@@ -29,36 +32,45 @@ mod below;
 mod change;
 mod compared_names;
 mod counted_sets;
+mod depth;
 mod digits;
 mod distinct_from;
 mod distinct_names;
 mod explain;
 mod files;
+mod grouped;
 mod keys;
 mod levels;
 mod moving_rows;
+mod name_texts;
 mod order;
+mod outer_values;
 mod overflow;
 mod plans;
+mod reasons;
 mod row_texts;
+mod same_rows;
 mod session;
 mod session_table;
 mod sort_keys;
 mod text;
 mod understood;
 mod unequal;
+mod whole_rows;
 mod wrong_joins;
 
 pub use self::session::{SqlAnswer, SqlSession};
 pub use text::{sql_line, sql_stream};
 
-use crate::engine::{Settings, block_on, session};
-use crate::error::Result;
+use crate::engine::{Settings, block_on, on_deep_stack, session};
+use crate::error::{Error, Result};
+use crate::execute::{default_executor, execute, plan_stages};
 use crate::frame::{DataFrame, Frame};
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::sqlparser::dialect::dialect_from_str;
 use datafusion::prelude::SessionContext;
 use std::sync::Arc;
 
@@ -77,14 +89,56 @@ use std::sync::Arc;
 /// ```
 #[track_caller]
 pub fn sql(query: &str, tables: &[(&str, &DataFrame)]) -> DataFrame {
-    DataFrame::new(plan(query, tables).and_then(|plan| match order::ordered(&plan)? {
-        None => Frame::of_foreign_rows(plan),
-        Some((plan, order)) => {
-            let mut frame = Frame::of_foreign_rows(plan)?;
-            frame.columns.retain(|column| order.iter().all(|key| key.column != *column));
-            Ok(Frame { order, ..frame })
+    DataFrame::new(on_deep_stack(|| read(query, tables)).and_then(Read::frame))
+}
+
+/// A query, whose plan is asked for, or its rows.
+enum Read {
+    Plan { plan: LogicalPlan, is_run: bool },
+    Rows(Frame),
+}
+
+fn read(query: &str, tables: &[(&str, &DataFrame)]) -> Result<Read> {
+    let plan = plan(query, tables)?;
+    let statement = match &plan {
+        LogicalPlan::Explain(asked) => {
+            return Ok(Read::Plan { plan: asked.plan.as_ref().clone(), is_run: false });
         }
-    }))
+        LogicalPlan::Analyze(asked) => {
+            return Ok(Read::Plan { plan: asked.input.as_ref().clone(), is_run: true });
+        }
+        LogicalPlan::Ddl(statement) => Some(statement.name()),
+        LogicalPlan::Dml(statement) => Some(statement.op.name()),
+        LogicalPlan::Statement(statement) => Some(statement.name()),
+        _ => None,
+    };
+    if let Some(statement) = statement {
+        return Err(Error::NotImplemented(format!(
+            "{statement}: one query is answered here, over tables that are only read; a SqlSession, and `tharsis eval --sql`, \
+             have statements"
+        )));
+    }
+    let Some((plan, order)) = order::ordered(&plan)? else {
+        return Frame::of_foreign_rows(plan).map(Read::Rows);
+    };
+    let mut frame = Frame::of_foreign_rows(plan)?;
+    frame.columns.retain(|column| order.iter().all(|key| key.column != *column));
+    Ok(Read::Rows(Frame { order, ..frame }))
+}
+
+impl Read {
+    fn frame(self) -> Result<Frame> {
+        let (plan, is_run) = match self {
+            Read::Rows(frame) => return Ok(frame),
+            Read::Plan { plan, is_run } => (plan, is_run),
+        };
+        let executor = default_executor();
+        let stages = plan_stages(&plan, &*executor)?;
+        let metrics = if is_run { Some(execute(&plan, &*executor)?.1) } else { None };
+        let shown = explain::plans(&plan, &stages, metrics.as_ref(), &session(Settings::default()))?;
+        let shown = DataFrame::from_batches(shown.schema(), vec![shown]);
+        shown.frame().map(|frame| Frame::clone(frame))
+    }
 }
 
 fn plan(query: &str, tables: &[(&str, &DataFrame)]) -> Result<LogicalPlan> {
@@ -101,12 +155,16 @@ fn plan(query: &str, tables: &[(&str, &DataFrame)]) -> Result<LogicalPlan> {
     block_on(logical(&session.state(), query))
 }
 
-/// The plan of a statement, all of whose clauses are in it.
+/// The plan of a statement, all of whose clauses are in it. It takes a large stack.
 async fn logical(state: &SessionState, text: &str) -> Result<LogicalPlan> {
     let dialect = state.config().options().sql_parser.dialect;
+    if let Some(words) = dialect_from_str(dialect) {
+        depth::check_text(text, &*words)?;
+    }
     let mut statement = state.sql_to_statement(text, &dialect)?;
     understood::understand(&mut statement, &|name| state.scalar_functions().contains_key(name))?;
-    let plan = state.statement_to_plan(statement).await?;
+    let plan = state.statement_to_plan(statement).await;
+    let plan = plan.map_err(|error| reasons::told(error.into(), state))?;
     levels::check_levels(&plan)?;
     order::with_orders(typed(asked::as_columns(plan)?)?)
 }

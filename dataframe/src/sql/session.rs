@@ -3,7 +3,7 @@
 use super::change::{self, Change};
 use super::session_table::SessionTable;
 use super::{explain, files, keys, row_texts};
-use crate::engine::{block_on, session_of_user};
+use crate::engine::{block_on, block_on_deep, on_deep_stack, session_of_user};
 use crate::error::{Error, Result};
 use crate::execute::{Executor, default_executor, execute_in, plan_stages_in};
 use crate::frame::DataFrame;
@@ -11,6 +11,7 @@ use crate::metrics::Metrics;
 use crate::stage::{JoinedParts, KeptPart, Resident, ResidentTable, Stages};
 use crate::table::Table;
 use crate::write::Staged;
+use arrow::array::RecordBatch;
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::{Constraints, TableReference};
@@ -166,7 +167,7 @@ impl SqlSession {
     /// supported, and errors of the run.
     pub fn execute(&mut self, statement: &str) -> Result<SqlAnswer> {
         let state = self.context.state();
-        let plan = block_on(super::logical(&state, statement))?;
+        let plan = block_on_deep(super::logical(&state, statement))?;
         let may_drop = matches!(plan, LogicalPlan::Ddl(_));
         let answer = self.answer(plan)?;
         if may_drop {
@@ -187,13 +188,12 @@ impl SqlSession {
             LogicalPlan::Statement(statement) => self.state(statement),
             LogicalPlan::Explain(asked) => {
                 let stages = self.stages(&asked.plan)?;
-                explain::plans(&asked.plan, &stages, None, &self.context.state()).map(SqlAnswer::Rows)
+                rows_of(explain::plans(&asked.plan, &stages, None, &self.context.state())?)
             }
             LogicalPlan::Analyze(asked) => {
                 let stages = self.stages(&asked.input)?;
                 let (_, metrics) = self.measured(&asked.input)?;
-                let shown = explain::plans(&asked.input, &stages, Some(&metrics), &self.context.state());
-                shown.map(SqlAnswer::Rows)
+                rows_of(explain::plans(&asked.input, &stages, Some(&metrics), &self.context.state())?)
             }
             query => {
                 let rows = self.query(&query)?;
@@ -221,7 +221,7 @@ impl SqlSession {
 
     /// Runs a statement that needs no tasks, or none but those that have run; gives its rows.
     fn by_library(&self, plan: LogicalPlan) -> Result<Table> {
-        block_on(async {
+        block_on_deep(async {
             let frame = self.context.execute_logical_plan(plan).await?;
             let schema = Arc::new(frame.schema().as_arrow().clone());
             Table::new(&schema, &frame.collect().await?, Vec::new())
@@ -232,9 +232,12 @@ impl SqlSession {
         match statement {
             Statement::Execute(_) => {
                 let plan = LogicalPlan::Statement(statement);
-                let frame = block_on(async { Ok(self.context.execute_logical_plan(plan).await?) })?;
-                // Its parameters have types now.
-                self.answer(super::typed(frame.into_unoptimized_plan())?)
+                let typed = block_on_deep(async {
+                    let frame = self.context.execute_logical_plan(plan).await?;
+                    // Its parameters have types now.
+                    super::typed(frame.into_unoptimized_plan())
+                });
+                self.answer(typed?)
             }
             Statement::SetVariable(ref set) if set.variable.starts_with(RUNTIME) => {
                 Err(of_runtime(&set.variable))
@@ -286,7 +289,7 @@ impl SqlSession {
         let Some(table) = provider.downcast_ref::<SessionTable>() else {
             return self.change_elsewhere(statement, &*provider);
         };
-        let changed = match Change::of(statement)? {
+        let changed = match on_deep_stack(|| Change::of(statement))? {
             Change::Add(plan) => {
                 let added = self.query(&plan)?.parts;
                 let count = added.iter().map(|part| part.rows()).sum();
@@ -406,6 +409,10 @@ impl std::fmt::Debug for SqlSession {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "SqlSession({})", self.context.session_id())
     }
+}
+
+fn rows_of(batch: RecordBatch) -> Result<SqlAnswer> {
+    Ok(SqlAnswer::Rows(Table::new(&batch.schema(), &[batch], Vec::new())?))
 }
 
 /// Beginning of the names of settings that executors have in place of sessions.

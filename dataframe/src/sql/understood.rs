@@ -8,6 +8,7 @@
 //! Some forms that are planned wrongly are written here in another way, or refused too.
 
 use super::counted_sets::mark_counted;
+use super::depth::flatten;
 use super::distinct_from::end_operands;
 use super::distinct_names::name_apart;
 use crate::error::{Error, Result};
@@ -38,18 +39,23 @@ pub(super) fn understand(statement: &mut Statement, is_scalar: &dyn Fn(&str) -> 
                 // The columns of such a table are those of the query, which may have missing values.
                 refuse(has_rule && table.query.is_some(), "NOT NULL of a table AS a query")?;
             }
-            end_operands(&mut **statement);
+            flatten(&mut **statement)?;
+            end_operands(&mut **statement)?;
             statement.visit(&mut reader)
         }
         Statement::CopyTo(copy) => match &mut copy.source {
             CopyToSource::Query(query) => {
-                end_operands(&mut **query);
+                flatten(&mut **query)?;
+                end_operands(&mut **query)?;
                 query.visit(&mut reader)
             }
             CopyToSource::Relation(_) => ControlFlow::Continue(()),
         },
         Statement::Explain(explain) => return understand(&mut explain.statement, is_scalar),
-        Statement::CreateExternalTable(table) => return read_external(table),
+        Statement::CreateExternalTable(table) => {
+            flatten(&mut table.columns)?;
+            return read_external(table);
+        }
         Statement::Reset(_) => ControlFlow::Continue(()),
     };
     match read {

@@ -1,8 +1,8 @@
 //! Subqueries that depend on the row around them, of which the library makes a join that gives wrong rows.
 
-use super::unequal::depends;
+use crate::stage::asked_values::{BY_OTHERS, depends, depends_by_equality};
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{Result as EngineResult, not_impl_err};
+use datafusion::common::{JoinType, Result as EngineResult, not_impl_err};
 use datafusion::logical_expr::expr::SetQuantifier;
 use datafusion::logical_expr::logical_plan::SubqueryAlias;
 use datafusion::logical_expr::{Expr, Filter, LogicalPlan, Projection};
@@ -27,6 +27,7 @@ pub(super) fn check(part: &Expr, is_condition: bool) -> EngineResult<()> {
         return Ok(());
     }
     check_windows(&subquery.subquery)?;
+    check_joins(&subquery.subquery)?;
     let is_whole = |node: &LogicalPlan| match node {
         LogicalPlan::Aggregate(made) if made.group_expr.is_empty() => depends(node),
         _ => Ok(false),
@@ -48,8 +49,49 @@ pub(super) fn check(part: &Expr, is_condition: bool) -> EngineResult<()> {
     Ok(())
 }
 
+/// Refuses lateral joins with windows or outer joins, or with groups of rows that depend by others than
+/// equalities.
+pub(super) fn check_lateral(plan: &LogicalPlan) -> EngineResult<()> {
+    check_windows(plan)?;
+    check_joins(plan)?;
+    let is_made = |node: &LogicalPlan| match node {
+        LogicalPlan::Aggregate(_) | LogicalPlan::Distinct(_) => depends(node),
+        _ => Ok(false),
+    };
+    if plan.exists(is_made)? && !depends_by_equality(plan)? {
+        return not_impl_err!(
+            "lateral joins of groups of rows that depend on the row around them {BY_OTHERS}"
+        );
+    }
+    Ok(())
+}
+
+/// Refuses joins of which a side depends on the row around it that may lack rows, or that says which rows of
+/// the other side there are: the condition would be one above the join.
+fn check_joins(plan: &LogicalPlan) -> EngineResult<()> {
+    let is_wrong = |node: &LogicalPlan| {
+        let LogicalPlan::Join(join) = node else { return Ok(false) };
+        Ok(match join.join_type {
+            JoinType::Inner => false,
+            JoinType::Left | JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => {
+                depends(&join.right)?
+            }
+            JoinType::Right | JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => {
+                depends(&join.left)?
+            }
+            JoinType::Full => depends(node)?,
+        })
+    };
+    if plan.exists(is_wrong)? {
+        return not_impl_err!(
+            "outer joins, INTERSECT and EXCEPT of rows that depend on the row around them are not supported here"
+        );
+    }
+    Ok(())
+}
+
 /// Refuses windows over rows that depend on the row around them.
-pub(super) fn check_windows(plan: &LogicalPlan) -> EngineResult<()> {
+fn check_windows(plan: &LogicalPlan) -> EngineResult<()> {
     let is_window = |node: &LogicalPlan| match node {
         LogicalPlan::Window(_) => depends(node),
         _ => Ok(false),
@@ -104,28 +146,53 @@ mod tests {
     #[test]
     fn conditions_on_aggregates_of_no_rows_are_refused_where_they_hold() {
         let rows_of = "from u where u.a = t.a";
+        // Below another query, so that the row is not that of the subquery.
         for condition in [
-            format!("exists (select count(*) {rows_of})"),
-            format!("0 in (select count(*) {rows_of})"),
-            format!("0 = any (select count(*) {rows_of})"),
-            format!("2 not in (select max(u.a) {rows_of})"),
-            format!("0 in (select coalesce(max(u.a), 0) {rows_of})"),
-            format!("exists (select 1 {rows_of} having count(*) = 0)"),
+            format!("exists (select 1 from (select count(*) {rows_of}) s)"),
+            format!("0 in (select n from (select count(*) n {rows_of}) s where n < 5)"),
         ] {
-            let query = format!("select b from t where {condition}");
-            assert!(refused(&query).contains("over aggregates that depend"), "{query}");
+            let query = format!("select b from (select * from t limit 4) t where {condition}");
+            assert!(refused(&query).contains("depend"), "{query}");
         }
-        assert_eq!(
-            run(&format!("select b from t where 2 in (select max(u.a) {rows_of})")).as_deref(),
-            Ok("20")
-        );
-        // Missing where the aggregate is, not true.
-        let negated = run(&format!("select b from t where not (2 in (select max(u.a) {rows_of}))"));
-        assert!(negated.is_err() || negated.as_deref() == Ok("30"), "{negated:?}");
-        let other = run(&format!("select b from t where 2 in (select max(u.a) {rows_of}) or b = 10"));
-        assert!(other.is_err() || other.as_deref() == Ok("10 20"), "{other:?}");
-        let offset = format!("select b from t where exists (select 1 {rows_of} offset 1)");
+        for (condition, expected) in [
+            (format!("2 in (select max(u.a) {rows_of})"), "20"),
+            // Missing where the aggregate is, not true.
+            (format!("not (2 in (select max(u.a) {rows_of}))"), "30"),
+            (format!("2 in (select max(u.a) {rows_of}) or b = 10"), "10 20"),
+        ] {
+            let query = format!("select b from t where {condition} order by b");
+            assert_eq!(run(&query).as_deref(), Ok(expected), "{query}");
+        }
+        let offset = format!("select b from t where exists (select 1 {rows_of} limit 0 offset 1)");
         assert!(refused(&offset).contains("OFFSET"));
+    }
+
+    #[test]
+    fn aggregates_of_lateral_joins_are_of_rows_that_depend_by_equality() {
+        let joined = |condition: &str| {
+            run(&format!(
+                "select k from t, lateral (select sum(u.a) k from u where {condition}) s order by k limit 2"
+            ))
+        };
+        assert_eq!(joined("u.a = t.a").as_deref(), Ok("2 3"));
+        assert!(joined("u.a + 1 = t.a").expect_err("no join").contains("lateral joins of groups"));
+    }
+
+    #[test]
+    fn outer_joins_and_different_rows_of_lateral_joins_are_refused() {
+        let lateral = |rows_of: &str| refused(&format!("select t.b from t, lateral ({rows_of}) s(x)"));
+        assert!(
+            lateral("select distinct u.a > 2 from u where u.a <> t.a").contains("lateral joins of groups")
+        );
+        let except = "select u.a from u except select u.a from u where u.a = t.a";
+        assert!(lateral(except).contains("outer joins, INTERSECT and EXCEPT"));
+        // Rows that may be others each time are not read twice.
+        let query = format!("select b from (select * from t limit 2) t where exists ({except})");
+        assert!(refused(&query).contains("outer joins, INTERSECT and EXCEPT"));
+        let left =
+            "select 1 from u left join (select * from u where u.a = t.a) v on u.a = v.a where v.a is null";
+        let query = format!("select b from (select * from t limit 2) t where exists ({left})");
+        assert!(refused(&query).contains("outer joins, INTERSECT and EXCEPT"));
     }
 
     #[test]

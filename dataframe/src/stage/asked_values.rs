@@ -15,8 +15,8 @@ use datafusion::logical_expr::expr_fn::case;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{
-    Aggregate, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery, binary_expr, lit, not,
-    scalar_subquery,
+    Aggregate, BinaryExpr, Expr, LogicalPlan, LogicalPlanBuilder, Operator, Projection, Subquery,
+    binary_expr, lit, not, scalar_subquery,
 };
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use std::sync::Arc;
@@ -195,26 +195,46 @@ fn check(asked: &Subquery) -> Result<()> {
     }
     if !depends_by_equality(&asked.subquery)? {
         return not_impl_err!(
-            "IN, EXISTS, ANY and ALL as values over rows that depend on the row around them by another \
-             condition than equality"
+            "IN, EXISTS, ANY and ALL as values over rows that depend on the row around them {BY_OTHERS}"
         );
     }
     Ok(())
 }
 
-/// Whether the rows of a subquery depend on the row around it by equality alone. The library makes no join of
-/// an aggregate of others, and refuses them by the names of inner columns.
+/// The conditions under which a subquery that depends on the row around it is refused.
+pub(crate) const BY_OTHERS: &str = "by another condition than equality, or below LIMIT or ORDER BY, are not supported, \
+                                    unless the rows around are the same ones each time they are read";
+
+/// Whether the rows of a subquery depend on the row around it as the library makes joins of aggregates of
+/// them: by equalities of a column. It refuses others by the names of inner columns, or as expressions that
+/// have no operator.
 pub(crate) fn depends_by_equality(rows: &LogicalPlan) -> Result<bool> {
     let has_other = |plan: &LogicalPlan| {
-        let LogicalPlan::Filter(filter) = plan else { return Ok(false) };
-        let mut conditions = split_conjunction(&filter.predicate).into_iter();
-        Ok(conditions.any(|condition| {
-            let is_equality = matches!(condition, Expr::BinaryExpr(binary)
-                if matches!(binary.op, Operator::Eq | Operator::IsNotDistinctFrom));
-            condition.contains_outer() && !is_equality
-        }))
+        Ok(match plan {
+            LogicalPlan::Filter(filter) => {
+                let mut conditions = split_conjunction(&filter.predicate).into_iter();
+                conditions.any(|condition| condition.contains_outer() && !is_equality(condition))
+            }
+            LogicalPlan::Limit(_) | LogicalPlan::Sort(_) => depends(plan)?,
+            other => other.contains_outer_reference(),
+        })
     };
     Ok(!rows.exists(has_other)?)
+}
+
+/// Whether a condition is the equality of a column with a value of the row around.
+fn is_equality(condition: &Expr) -> bool {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else { return false };
+    let is_column = |expr: &Expr| match expr {
+        Expr::Cast(cast) => matches!(*cast.expr, Expr::Column(_)),
+        other => matches!(other, Expr::Column(_)),
+    };
+    is_column(left) && !right.any_column_refs() || is_column(right) && !left.any_column_refs()
+}
+
+/// Whether a part of a plan depends on the row around it.
+pub(crate) fn depends(plan: &LogicalPlan) -> Result<bool> {
+    plan.exists(|node| Ok(node.contains_outer_reference()))
 }
 
 /// The number of rows.

@@ -19,6 +19,7 @@ use crate::registered::{CalledFunction, SentFunction};
 use crate::scan::{IpcSource, TextSource};
 use crate::write::WriteExec;
 use arrow::datatypes::{Field, Schema, SchemaRef};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{
     DataFusionError, Result as EngineResult, internal_datafusion_err, internal_err, not_impl_err,
 };
@@ -82,12 +83,30 @@ fn bytes_of(plan: Arc<dyn ExecutionPlan>) -> Result<Vec<u8>> {
 fn is_deep(plan: &Arc<dyn ExecutionPlan>) -> bool {
     let mut rest = vec![(plan, 1)];
     while let Some((plan, level)) = rest.pop() {
-        if level > LEVELS_USUAL {
+        if level > LEVELS_USUAL || has_deep_expression(plan) {
             return true;
         }
         rest.extend(plan.children().into_iter().map(|child| (child, level + 1)));
     }
     false
+}
+
+/// Whether a node has an expression with many others within each other.
+fn has_deep_expression(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let mut is_deep = false;
+    let visited = plan.apply_expressions(&mut |expr| {
+        let mut rest = vec![(expr, 1)];
+        while let Some((part, level)) = rest.pop() {
+            if level > LEVELS_USUAL {
+                is_deep = true;
+                return Ok(TreeNodeRecursion::Stop);
+            }
+            rest.extend(part.children().into_iter().map(|child| (child, level + 1)));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    });
+    // A node that cannot be looked at may have one.
+    is_deep || visited.is_err()
 }
 
 /// Whether a plan can be sent to a task.

@@ -176,6 +176,10 @@ class Source:
         name = self.name()
         made = self.pick("max({0}.a)", "min({0}.b)", "count(*)", "sum({0}.a)", "count({0}.b)").format(name)
         where = self.correlated(scope, name) if self.chance(0.5) else self.condition([name], 0)
+        if self.chance(0.1):
+            within = f"select {self.window([name])} as a, {name}.b from {self.pick(*self.tables)} {name} where {where}"
+            name = self.name()
+            return f"(select {self.pick('max', 'sum', 'count')}({name}.a) from ({within}) {name})"
         return f"(select {made} from {self.pick(*self.tables)} {name} where {where})"
 
     def rows(self, scope, depth):
@@ -187,6 +191,17 @@ class Source:
             where += f" and {self.correlated(scope, name)}"
         more = ""
         if self.chance(0.1):
+            # Windows are of the rows for one row around, and some aggregates have a value of no rows.
+            makes = (
+                self.window([name]),
+                f"{self.pick('max', 'min', 'count')}({name}.{self.pick('a', 'b')})",
+                f"coalesce(cast(sum({name}.a) as bigint), {self.pick('0', '1')})",
+                "count(*)",
+            )
+            value = self.pick(makes[0], *makes)
+            if "over (" not in value and self.chance(0.2):
+                where += f" having count(*) {self.pick('= 0', '> 1', '<> 1')}"
+        if self.chance(0.1):
             more = f" {self.pick('union', 'except', 'intersect', 'union all')} select b from {self.pick(*self.tables)}"
         return f"(select {value} from {self.pick(*self.tables)} {name}{where}{more})"
 
@@ -195,7 +210,25 @@ class Source:
         where = self.correlated(scope, name)
         if self.chance(0.4):
             where += f" and {self.condition([name], max(depth - 1, 0))}"
-        return f"exists (select 1 from {self.pick(*self.tables)} {name} where {where})"
+        more = ""
+        shown = self.pick("1", "1", "1", f"{name}.a", "count(*)" if self.chance(0.2) else "1")
+        if self.chance(0.15):
+            order = f"{name}.i nulls last"
+            more = self.pick(
+                f" order by {order} offset {self.pick(0, 1, 2)}",
+                f" limit 1 offset {self.pick(0, 1)}",
+                f" limit {self.pick(0, 1, 2)}",
+                f" qualify row_number() over (partition by {name}.{self.pick('a', 'p')} order by {order}) = {self.pick(1, 2)}",
+                f" having count(*) {self.pick('= 0', '> 1')}",
+            )
+            shown = "1" if "having" in more or "qualify" in more or "order" in more else shown
+        return f"exists (select {shown} from {self.pick(*self.tables)} {name} where {where}{more})"
+
+    def compared(self, scope):
+        """A comparison with the rows of a subquery."""
+        rows = self.rows(scope, 1)
+        compare = f"{self.pick('=', '<>', '<', '<=', '>', '>=')} {self.pick('any', 'all')}"
+        return f"{self.number(scope, 0)} {self.pick(compare, compare, 'in', 'not in')} {rows}"
 
     def condition(self, scope, depth=2):
         number = lambda: self.number(scope, max(depth - 1, 0))
@@ -300,13 +333,17 @@ class Source:
     def window(self, scope):
         """A window function of a whole number."""
         over = []
-        if self.chance(0.6):
+        if self.chance(0.08):
+            over.append(f"partition by {self.compared(scope)}")
+        elif self.chance(0.6):
             over.append(f"partition by {self.value(scope)}")
         order = ", ".join(f"{name}.i nulls last" for name in scope)
         frame = f" {self.pick(*FRAMES)}" if self.chance(0.5) else ""
         if self.chance(0.3):
             order = f"{self.value(scope)} {self.pick('', 'desc ')}nulls {self.pick('first', 'last')}, {order}"
         number = self.number(scope, 1)
+        if self.chance(0.08):
+            number = f"(case when {self.compared(scope)} then {number} end)"
         made = f"{self.pick('sum', 'count', 'min', 'max', 'first_value', 'last_value')}({number})"
         if not frame:
             made = self.pick(
@@ -359,6 +396,16 @@ class Source:
             group = f" group by {self.pick('rollup', 'cube')} ({', '.join(keys)})"
         elif keys and self.chance(0.1):
             group = f" group by grouping sets (({', '.join(keys)}), ({keys[0]}), ())"
+        if self.chance(0.15):
+            # Keys that are written in two ways.
+            column, rows = self.column(["x"], "a", "b", "n"), self.rows(["x"], 0)
+            again = self.pick(column.upper(), column.replace("x", "X"), column[2:] if scope == ["x"] else column)
+            operator = self.pick("in", "not in", "= any", "< all")
+            keys = [f"{column} {operator} {rows}", *keys]
+            shown = [f"{again} {operator} {rows}", *shown]
+            group = f" group by {', '.join(keys)}"
+            if self.chance(0.3):
+                shown.append(f"count(case when {again} {operator} {rows} then 1 end)")
         having = ""
         if keys and self.chance(0.25):
             counted = f"count({self.number(scope, 1)})"

@@ -85,9 +85,9 @@ fn refusal(text: &str) -> &'static str {
         "refused: a plan that cannot travel"
     } else if has(&["No such file", "No files found", "not found in", "does not exist"]) {
         "refused: a file that is not there"
-    } else if has(&["table '", "No table named", "there is no table"]) {
+    } else if has(&["table '", "no table \"", "No table named", "there is no table"]) {
         "refused: a table that is not there"
-    } else if has(&["Invalid function", "No function matches"]) {
+    } else if has(&["Invalid function", "no function "]) {
         "refused: a function that is not there"
     } else if has(&["not supported", "not implemented", "not a setting"]) {
         "refused: not supported"
