@@ -28,6 +28,8 @@ pub(crate) fn mapped(expr: &Expr, pairs: &[(Value, Value)], otherwise: (Expr, &D
             None => DataType::Float64,
         };
     }
+    // Other values of a column stay, whose type is then known.
+    let of_column = (otherwise == *expr).then_some(own);
     let typed = |expr: Expr, dtype: &DataType| {
         if common.is_numeric() && dtype.is_numeric() { as_type(expr, dtype, &common) } else { expr }
     };
@@ -35,14 +37,15 @@ pub(crate) fn mapped(expr: &Expr, pairs: &[(Value, Value)], otherwise: (Expr, &D
     let mut known = HashSet::new();
     let pairs: Vec<&(Value, Value)> = pairs.iter().filter(|(from, _)| known.insert(&from.0)).collect();
     let (of_missing, pairs): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(from, _)| from.is_missing());
-    let (to_missing, pairs): (Vec<_>, Vec<_>) = pairs.into_iter().partition(|(_, to)| to.is_missing());
+    let pairs = pairs.into_iter().filter_map(|(from, to)| Some((key(from, of_column)?, to)));
+    let (to_missing, pairs): (Vec<_>, Vec<_>) = pairs.partition(|(_, to)| to.is_missing());
     let cases = pairs.into_iter().map(|(from, to)| {
         let to = typed(lit(to.0.clone()), &to.dtype());
-        (Box::new(lit(from.0.clone())), Box::new(to))
+        (Box::new(from), Box::new(to))
     });
     let mut found = looked_up(expr, cases.collect(), otherwise);
     if !to_missing.is_empty() {
-        let values = to_missing.into_iter().map(|(from, _)| lit(from.0.clone())).collect();
+        let values = to_missing.into_iter().map(|(from, _)| from).collect();
         found = when(expr.clone().in_list(values, false).is_not_true(), found).end()?;
     }
     Ok(match of_missing.first() {
@@ -73,6 +76,17 @@ fn looked_up(expr: &Expr, cases: Vec<(Box<Expr>, Box<Expr>)>, otherwise: Expr) -
         value if is_few => case(Some(value)),
         value => functions::coalesce(vec![case(None), value]),
     }
+}
+
+/// A value that others are compared with, in the type of their column if that is one of whole numbers; none
+/// if no whole number is this value. The library compares whole numbers with floats as floats, of which
+/// several whole numbers are one.
+fn key(from: &Value, of_column: Option<&DataType>) -> Option<Expr> {
+    let own = of_column.filter(|own| own.is_integer() && from.dtype().is_numeric());
+    let Some(own) = own else { return Some(lit(from.0.clone())) };
+    let held = from.0.cast_to(own).ok()?;
+    let back = held.cast_to(&from.dtype()).ok()?;
+    (back == from.0).then(|| lit(held))
 }
 
 /// Whether a type of decimals has a number of the program as it is.
@@ -112,6 +126,19 @@ mod tests {
         assert_eq!(size(&mapped(&expr, &pairs(500), rest).expect("a choice")), [1, 0]);
         let rest = (expr.clone(), &DataType::Int64);
         assert_eq!(size(&mapped(&expr, &pairs(500), rest).expect("a choice")), [2, 0]);
+    }
+
+    #[test]
+    fn whole_numbers_are_replaced_as_whole_numbers() {
+        let large = 1_i64 << 53;
+        let numbers = Series::from_values("n", vec![Some(large + 1), Some(large), Some(1), Some(2)]);
+        let pairs = [(large as f64, -1_i64), (0.5, 7), (2.0, 8), (f64::INFINITY, 9)];
+        let pairs = pairs.map(|(from, to)| (Value::from(from), Value::from(to)));
+        let found = numbers.replace(pairs.to_vec()).values::<i64>().expect("numbers");
+        assert_eq!(found, [Some(large + 1), Some(-1), Some(1), Some(8)]);
+        let mixed = vec![(Value::from(large), Value::missing()), (Value::from(0.5), Value::from(7))];
+        let found = numbers.replace(mixed).values::<i64>().expect("numbers");
+        assert_eq!(found, [Some(large + 1), None, Some(1), Some(2)]);
     }
 
     #[test]
