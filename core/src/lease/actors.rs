@@ -74,16 +74,19 @@ impl Leases {
         }
     }
 
-    /// The run of a worker has constructed an actor.
-    pub fn constructed(&mut self, client: ClientId, actor: TaskId, attempt: Attempt) {
+    /// The run of a worker has constructed an actor. Its resources do not come back while others want them
+    /// any more, so what was kept for a request that needs them is for the others.
+    pub fn constructed(&mut self, client: ClientId, actor: TaskId, attempt: Attempt, out: &mut Vec<Effect>) {
         // The lease may have ended since the run was sent.
         let Some(lease) = self.lease_of(client) else { return };
         let before = self.hosts.by_worker.insert(client, Host { lease, actor, attempt });
         assert!(before.is_none(), "{client:?} has two actors");
         self.hosts.by_actor.insert(actor, client);
-        if self.leases.get(&lease).is_some_and(|lease| !lease.class.resources.is_nothing()) {
-            self.hosts.taking.insert(client, lease);
-        }
+        let taking = self.leases.get(&lease).filter(|lease| !lease.class.resources.is_nothing());
+        let Some(pool) = taking.map(|lease| lease.pool) else { return };
+        self.hosts.taking.insert(client, lease);
+        pool.into_iter().for_each(|(group, _)| self.waiting.group_changed(group));
+        self.place_waiting(out);
     }
 
     /// The actor of a worker.

@@ -4,7 +4,7 @@
 use super::bundles::Pool;
 use super::{Effect, Lease, LeaseKey, Leases, State, lease_mut};
 use std::cmp::Reverse;
-use tharsis_types::{ClientId, NodeId, Resources, TaskClass};
+use tharsis_types::{ClientId, NodeId, Resources, TaskClass, TaskId};
 
 /// Requests at the front, and of the others, that one call of [`Leases::recall`] looks at.
 const RECALL_LOOKS: usize = 64;
@@ -70,7 +70,8 @@ impl Leases {
 
     /// Asks leases back for the first request that is entitled to some. Called periodically. Idle leases go
     /// first. If many wait, a call looks at the first of them, and at some of the others in turn. Requests
-    /// inside groups want other leases than those are: of some groups in turn, the first is looked for too.
+    /// inside groups want other leases than those are: of some groups in turn, the first is looked for too,
+    /// in the same way.
     pub fn recall(&mut self, is_idle: impl Fn(ClientId) -> bool, out: &mut Vec<Effect>) {
         let from = self.waiting.looked_to.max(RECALL_LOOKS);
         let outside = self.waiting.outside();
@@ -81,8 +82,7 @@ impl Leases {
         let groups: Vec<_> = self.waiting.groups_after(self.waiting.recalled_to).take(RECALL_LOOKS).collect();
         let mut looks = RECALL_LOOKS;
         for group in groups {
-            let inside = self.waiting.inside(group).into_iter().flat_map(|queues| self.in_order(queues));
-            let looked_at: Vec<_> = inside.take(looks).collect();
+            let looked_at = self.look_inside(group, looks);
             looks -= looked_at.len();
             self.recall_for_one(looked_at, &is_idle, out);
             self.waiting.recalled_to = Some(group);
@@ -90,6 +90,20 @@ impl Leases {
                 return;
             }
         }
+    }
+
+    /// The requests inside a group that a recall looks at, at most so many: all of them, or the first and
+    /// those whose turn has come.
+    fn look_inside(&mut self, group: TaskId, looks: usize) -> Vec<LeaseKey> {
+        let (count, looked_to) = self.waiting.counts_inside(group);
+        let first = if count <= looks { looks } else { looks / 2 };
+        let from = looked_to.max(first);
+        let Some(queues) = self.waiting.inside(group) else { return Vec::new() };
+        let mut looked_at: Vec<_> = self.in_order(queues).take(first).collect();
+        looked_at.extend(self.in_order(queues).skip(from).take(looks - first));
+        let next = if looked_at.len() < looks { 0 } else { from + looks - first };
+        self.waiting.set_looked_to(group, next);
+        looked_at
     }
 
     /// Asks leases back for the first of some requests that is entitled to any.

@@ -1,5 +1,7 @@
 //! Tests of grants: order of requests, and workers that make way for others.
 
+mod turns;
+
 use super::*;
 use crate::MS;
 use tharsis_types::{FunctionId, Placement, TaskId};
@@ -56,6 +58,12 @@ impl Bench {
         let key = self.ask_group(Placement::Group { group: GROUP, bundle }, cpus);
         assert_eq!(self.follow(), []);
         key
+    }
+
+    /// The run of a worker has constructed an actor.
+    fn constructed(&mut self, client: ClientId) {
+        self.leases.constructed(client, TaskId::from_bytes([9; TaskId::LEN]), 0, &mut self.effects);
+        assert_eq!(self.follow(), []);
     }
 
     fn free_cpus(&self) -> f64 {
@@ -146,7 +154,7 @@ fn a_request_that_actors_make_unservable_reserves_nothing() {
     let mut bench = Bench::new(4.0);
     let actor = bench.ask(1, 1.0);
     let host = bench.leases.worker(actor).unwrap();
-    bench.leases.constructed(host, GROUP, 0);
+    bench.constructed(host);
     let wide = bench.ask(1, 4.0);
     for _ in 0..100 {
         bench.pass(10);
@@ -742,25 +750,6 @@ fn a_shared_process_that_does_not_start_fails_only_what_counted_on_it() {
     assert_eq!(leases.worker(plain), Some(ClientId(1)));
 }
 
-/// However many requests wait that nothing helps, one behind them that a lease would help is found.
-#[test]
-fn a_request_behind_many_others_is_looked_at_in_its_turn() {
-    const BEFORE: usize = 300;
-    let mut bench = Bench::new(4.0);
-    let actor = bench.ask(1, 3.0);
-    let host = bench.leases.worker(actor).unwrap();
-    bench.leases.constructed(host, GROUP, 0);
-    let busy = bench.ask(1, 1.0);
-    (0..BEFORE).for_each(|_| {
-        bench.ask(1, 2.0);
-    });
-    let small = bench.ask(1, 0.5);
-    let calls = (1..20).find(|_| !bench.recall().is_empty());
-    assert!(calls.is_some_and(|calls| 1 < calls && calls <= BEFORE / 64 + 1), "{calls:?}");
-    bench.end(busy);
-    assert!(bench.is_active(small));
-}
-
 /// A request that does not fit changes nothing, and one that fits is served past those that do not.
 #[test]
 fn small_requests_are_served_past_large_ones_as_they_come() {
@@ -873,7 +862,7 @@ fn a_request_for_a_device_that_actors_have_in_part_reserves_nothing() {
     assert_eq!(node.start(), [[0], [1], [2]]);
     for (number, key) in (1..).zip(actors) {
         let host = node.leases.worker(key).unwrap();
-        node.leases.constructed(host, TaskId::from_bytes([number; TaskId::LEN]), 0);
+        node.leases.constructed(host, TaskId::from_bytes([number; TaskId::LEN]), 0, &mut Vec::new());
     }
     let whole = node.ask(with_gpus(2, Placement::Default));
     node.leases.advance(200 * MS);

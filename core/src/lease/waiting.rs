@@ -47,6 +47,8 @@ struct Group {
     queues: Queues,
     /// When the first of the present reservations ends.
     reserved_until: Option<Now>,
+    /// The number of requests, in order, before the next one that a recall looks at besides the first.
+    looked_to: usize,
 }
 
 /// The numbers of requests that need certain amounts of CPUs, GPUs and memory of the node itself.
@@ -132,6 +134,19 @@ impl Waiting {
     /// The requests inside a group, in no order that means anything.
     pub(super) fn keys_inside(&self, group: TaskId) -> impl Iterator<Item = LeaseKey> {
         self.inside(group).into_iter().flat_map(Queues::keys)
+    }
+
+    /// The numbers of requests inside a group, and of those before the next one that a recall looks at
+    /// besides the first.
+    pub(super) fn counts_inside(&self, group: TaskId) -> (usize, usize) {
+        self.inside.get(&group).map_or((0, 0), |group| (group.queues.count, group.looked_to))
+    }
+
+    /// A recall goes on at another place among the requests inside a group.
+    pub(super) fn set_looked_to(&mut self, group: TaskId, looked_to: usize) {
+        if let Some(group) = self.inside.get_mut(&group) {
+            group.looked_to = looked_to;
+        }
     }
 
     /// The groups with requests inside, from the one after `after` on, each once.

@@ -29,7 +29,7 @@ impl Node {
         let is_dying = run.is_doomed() || self.pressure.is_doomed(client);
         let outcome = self.seal_outputs(task, owner, client, outcome);
         if matches!(outcome, TaskOutcome::Returned(_)) && self.runs[slot].constructs {
-            self.leases.constructed(client, task, attempt);
+            self.lease_change(out, |leases, effects| leases.constructed(client, task, attempt, effects));
         }
         self.end_run(slot, run_ns, outcome, out);
         if is_dying && !self.runs.has_sent(client) {
