@@ -58,8 +58,18 @@ const DOUBLINGS_MAX: u32 = 6;
 /// Another ledger's group may hold what this one lacks, and the other way round, and the job stands still
 /// meanwhile.
 const QUOTA_DOUBLINGS_MAX: u32 = 2;
-/// Of attempts that wait for parts of a quota, one in so many has its full time: tasks of the job may hold
-/// these parts, and end one by one. The first such attempts are short.
+/// Of attempts that wait for parts of a quota, one in so many has its full time, after the first ones.
+///
+/// A ledger does not know what has the parts that it lacks. If tasks do, waiting is right: these end one by
+/// one. If a group of another ledger does, whose attempt lacks what this one has, each waits for the other,
+/// and the shorter both wait the better. So most attempts are short, and the long ones of two groups come at
+/// different times ([`Group::quota_doublings`]). A group that needs the parts of several tasks, which end
+/// further apart than a short attempt lasts, waits for its next long one, some 20 s (four attempts of 4 s,
+/// and the pauses between them); groups in each other's way cost the job a long attempt, 64 s at most.
+///
+/// The node of the job's driver, which gives out the parts, could tell the two apart. It would have to know
+/// what attempts hold at each node: a number that changes with each grant of a bundle, so a message more for
+/// each, and one back to all who wait. A wrong guess is seldom and costs seconds.
 const LONG_EVERY: u32 = 4;
 
 /// The placement groups of a ledger, and those that its tasks use.
